@@ -1,0 +1,230 @@
+import type { Timed } from "./timer-queue.ts";
+import type { Contention } from "./contention.ts";
+import { tell } from "./diagnostics.ts";
+import type { Acquired, AcquireRequest, Pending } from "./driver.ts";
+import { LockError, WaitTimeoutError } from "./errors.ts";
+import { Hold, type Kept } from "./hold.ts";
+import type { HeldLease } from "./lease.ts";
+import type { Caller, Line } from "./line.ts";
+import type { ResolvedAcquire } from "./options.ts";
+import { leftOf } from "./validity.ts";
+
+/**
+ * One acquisition that may wait: from options through the local line and the driver to a lease.
+ * Rejects with a `WaitTimeoutError`, the signal's reason, `closed`, `too-many-waiters`, or what the engine said.
+ */
+export function acquireLease(
+  contention: Contention,
+  key: string,
+  options: ResolvedAcquire,
+): Promise<HeldLease> {
+  const line = contention.lineOf(key);
+  if (line.length >= contention.options.maxWaiters) {
+    const message = `${line.length} callers of this process already wait for "${key}"`;
+    return Promise.reject(new LockError(message, { code: "too-many-waiters", key, retryable: true }));
+  }
+  return new Acquisition(contention, line, key, options).begin();
+}
+
+/** One try: a lease, or null where another holds the lock. */
+export async function tryLease(
+  contention: Contention,
+  key: string,
+  options: ResolvedAcquire,
+): Promise<{ lease: HeldLease } | { held: Extract<Acquired, { outcome: "held" }> }> {
+  const { driver } = contention;
+  const local = contention.holderOf(key);
+  if (local && options.attemptId === undefined) {
+    return { held: { outcome: "held", holder: local.describe() } };
+  }
+  const pending = driver.acquire(requestFor(contention, key, options, null));
+  const acquired = await contention.cancellable(pending, options.signal);
+  if (acquired.outcome === "held") {
+    return { held: acquired };
+  }
+  const { hold, lease } = Hold.keep(contention, acquired.grant, options);
+  if (options.attemptId === undefined && contention.usesLines) {
+    contention.lineOf(key).begin(hold, contention.clock.now());
+  }
+  return { lease };
+}
+
+function requestFor(
+  contention: Contention,
+  key: string,
+  options: ResolvedAcquire,
+  deadline: number | null,
+  ticket?: number,
+): AcquireRequest {
+  const { handover } = contention.options;
+  const runs = contention.usesLines && options.renew && options.attemptId === undefined;
+  return {
+    key,
+    ttlMs: options.ttlMs,
+    deadline,
+    ticket,
+    attemptId: options.attemptId,
+    want: runs && handover ? handover.max + 1 : 1,
+    words: options.words,
+  };
+}
+
+/** A caller that waits: first in the local line, then at the engine. */
+export class Acquisition implements Caller<Hold>, Timed {
+  dueAt = 0;
+  slot = -1;
+  readonly #contention: Contention;
+  readonly #line: Line<Hold>;
+  readonly #key: string;
+  readonly #options: ResolvedAcquire;
+  readonly #deadline: number;
+  readonly #ticket: number | undefined;
+  /** Repeats of one attempt share a token: such a grant is nobody else's to take over. */
+  readonly #standsInLine: boolean;
+  #pending: Pending | undefined;
+  #cancelled: { readonly reason: unknown } | undefined;
+  #isSettled = false;
+  #resolve: (lease: HeldLease) => void = () => undefined;
+  #reject: (reason: unknown) => void = () => undefined;
+
+  constructor(contention: Contention, line: Line<Hold>, key: string, options: ResolvedAcquire) {
+    this.#contention = contention;
+    this.#line = line;
+    this.#key = key;
+    this.#options = options;
+    this.#deadline = contention.clock.now() + options.waitMs;
+    this.#ticket = contention.driver.ticket();
+    this.#standsInLine = contention.usesLines && options.attemptId === undefined;
+  }
+
+  begin(): Promise<HeldLease> {
+    const promise = new Promise<HeldLease>((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+    this.#contention.acquisitions.add(this);
+    this.#options.signal?.addEventListener("abort", this.#onAbort);
+    if (this.#standsInLine) {
+      this.#line.join(this);
+      if (!this.#pending && !this.#isSettled) {
+        tell("queued", () => ({ key: this.#key, position: this.#line.length - 1 }));
+        this.#contention.waits.schedule(this, this.#deadline);
+      }
+    } else {
+      this.#line.outside += 1;
+      void this.contend();
+    }
+    return promise;
+  }
+
+  /** Ends the waiting with `reason`; a grant that races it is given back. */
+  cancel(reason: unknown): void {
+    if (this.#isSettled || this.#cancelled) {
+      return;
+    }
+    this.#cancelled = { reason };
+    if (this.#pending) {
+      this.#pending.cancel(reason);
+    } else {
+      this.#fail(reason);
+    }
+  }
+
+  /** Its time in the local line is over. At the engine the driver watches the deadline. */
+  timeOut(): void {
+    const holder = this.#line.holder?.describe();
+    this.#fail(new WaitTimeoutError(this.#key, this.#options.waitMs, holder));
+  }
+
+  accepts(hold: Hold): boolean {
+    const { ttlMs, renew } = this.#options;
+    const { clock, driver } = this.#contention;
+    const used = Number(hold.fencingToken - hold.grant.fencingToken) + 1;
+    const needed = Math.min(ttlMs, driver.capabilities.claimMs) / 3;
+    return renew && hold.isOurs && used < hold.grant.fencingCount && leftOf(hold.validity, clock) >= needed;
+  }
+
+  receive(from: Hold): Hold {
+    const kept = Hold.keep(this.#contention, from.grant, this.#options, from.fencingToken + 1n);
+    tell("handover", () => ({ key: this.#key, fencingToken: kept.hold.fencingToken }));
+    this.#succeed(kept);
+    return kept.hold;
+  }
+
+  contend(from?: Hold): Promise<boolean> | undefined {
+    const { driver, waits } = this.#contention;
+    waits.cancel(this);
+    const request = requestFor(this.#contention, this.#key, this.#options, this.#deadline, this.#ticket);
+    if (!from) {
+      this.#follow(driver.acquire(request));
+      return undefined;
+    }
+    const pending = driver.requeue(from.grant, request);
+    this.#follow(pending);
+    return pending.released;
+  }
+
+  #follow(pending: Pending): void {
+    this.#pending = pending;
+    pending.result.then(this.#onAcquired, this.#onError);
+  }
+
+  readonly #onAcquired = (acquired: Acquired): void => {
+    if (this.#isSettled) {
+      return;
+    }
+    const { waitMs } = this.#options;
+    if (acquired.outcome === "held") {
+      this.#fail(new WaitTimeoutError(this.#key, waitMs, acquired.holder, acquired.position));
+    } else if (this.#cancelled) {
+      const { key, token, validity } = acquired.grant;
+      this.#contention.driver.release(key, token, validity.until).catch(() => false);
+      this.#fail(this.#cancelled.reason);
+    } else {
+      const kept = Hold.keep(this.#contention, acquired.grant, this.#options);
+      if (this.#standsInLine) {
+        this.#line.granted(this, kept.hold, this.#contention.clock.now());
+      }
+      this.#succeed(kept);
+    }
+  };
+
+  readonly #onError = (error: unknown): void => {
+    this.#fail(error);
+  };
+
+  readonly #onAbort = (): void => {
+    this.cancel(this.#options.signal?.reason);
+  };
+
+  #succeed({ lease }: Kept): void {
+    if (this.#settle()) {
+      this.#resolve(lease);
+    }
+  }
+
+  #fail(error: unknown): void {
+    if (this.#settle()) {
+      if (this.#standsInLine) {
+        this.#line.leave(this);
+      }
+      this.#contention.forgetIfIdle(this.#key, this.#line);
+      this.#reject(error);
+    }
+  }
+
+  #settle(): boolean {
+    if (this.#isSettled) {
+      return false;
+    }
+    this.#isSettled = true;
+    this.#contention.acquisitions.delete(this);
+    this.#contention.waits.cancel(this);
+    this.#options.signal?.removeEventListener("abort", this.#onAbort);
+    if (!this.#standsInLine) {
+      this.#line.outside -= 1;
+      this.#contention.forgetIfIdle(this.#key, this.#line);
+    }
+    return true;
+  }
+}

@@ -1,0 +1,151 @@
+import type { Acquisition } from "./acquire.ts";
+import type { Clock } from "./clock.ts";
+import type { Acquired, Driver, Pending } from "./driver.ts";
+import { closedError, type LossReason } from "./errors.ts";
+import type { Hold, Keeper } from "./hold.ts";
+import { Line } from "./line.ts";
+import type { ResolvedLocks } from "./options.ts";
+import { TimerQueue } from "./timer-queue.ts";
+import { Watchdog } from "./watchdog.ts";
+
+/** What the callers of one `Locks` share: the lines before its keys, who waits, and who is held. */
+export class Contention implements Keeper {
+  readonly driver: Driver;
+  readonly clock: Clock;
+  readonly options: ResolvedLocks;
+  readonly watchdog: Watchdog;
+  readonly acquisitions: Set<Acquisition> = new Set();
+  /** The deadlines of those who wait in a local line: somebody waits for these timers. */
+  readonly waits: TimerQueue<Acquisition>;
+  readonly usesLines: boolean;
+  readonly #closing = new AbortController();
+  readonly #lines = new Map<string, Line<Hold>>();
+
+  constructor(driver: Driver, options: ResolvedLocks) {
+    this.driver = driver;
+    this.clock = driver.clock;
+    this.options = options;
+    this.watchdog = new Watchdog(driver.clock, driver.random);
+    this.waits = new TimerQueue(
+      driver.clock,
+      (acquisition) => {
+        acquisition.timeOut();
+      },
+      true,
+    );
+    const { requeue, fencingBlocks } = driver.capabilities;
+    this.usesLines = options.handover !== false && requeue && fencingBlocks;
+  }
+
+  get isClosed(): boolean {
+    return this.#closing.signal.aborted;
+  }
+
+  /** Aborted by {@link close}. */
+  get closing(): AbortSignal {
+    return this.#closing.signal;
+  }
+
+  get owner(): string {
+    return this.options.owner;
+  }
+
+  lineOf(key: string): Line<Hold> {
+    let line = this.#lines.get(key);
+    if (!line) {
+      line = new Line();
+      this.#lines.set(key, line);
+    }
+    return line;
+  }
+
+  /** Who of this process holds the key, as far as the line knows. */
+  holderOf(key: string): Hold | undefined {
+    const holder = this.#lines.get(key)?.holder;
+    return holder?.isHeld === true ? holder : undefined;
+  }
+
+  forgetIfIdle(key: string, line: Line<Hold>): void {
+    if (line.isEmpty && this.#lines.get(key) === line) {
+      this.#lines.delete(key);
+    }
+  }
+
+  giveBack(hold: Hold): Promise<boolean> {
+    const { handover } = this.options;
+    const line = this.#lines.get(hold.key);
+    if (line && handover) {
+      const leaving = line.release(hold, this.clock.now(), handover);
+      if (leaving.to === "caller") {
+        return Promise.resolve(true);
+      }
+      if (leaving.to === "others" && leaving.released) {
+        return leaving.released;
+      }
+      this.forgetIfIdle(hold.key, line);
+    }
+    return this.driver.release(hold.key, hold.grant.token, hold.validity.until);
+  }
+
+  ended(hold: Hold): void {
+    const line = this.#lines.get(hold.key);
+    if (line) {
+      line.ended(hold);
+      this.forgetIfIdle(hold.key, line);
+    }
+  }
+
+  /** Waits for a request that the caller's signal, or `close()`, may end. A grant that races the end is given back. */
+  async cancellable(pending: Pending, signal: AbortSignal | undefined): Promise<Acquired> {
+    const onAbort = (): void => {
+      pending.cancel(signal?.reason);
+    };
+    signal?.addEventListener("abort", onAbort);
+    try {
+      const acquired = await pending.result;
+      if (acquired.outcome === "granted" && (this.isClosed || signal?.aborted === true)) {
+        const { key, token, validity } = acquired.grant;
+        this.driver.release(key, token, validity.until).catch(() => false);
+        throw this.isClosed ? closedError(key) : signal?.reason;
+      }
+      return acquired;
+    } finally {
+      signal?.removeEventListener("abort", onAbort);
+    }
+  }
+
+  /** The engine says that a grant was ended by force: every hold that stands on it is lost. */
+  lose(token: string, reason: LossReason): void {
+    for (const hold of this.watchdog.targets() as Hold[]) {
+      if (hold.grant.token === token) {
+        hold.lose(reason);
+      }
+    }
+  }
+
+  /** Ends all waiting and releases what is held; what is not done by `closeTimeoutMs` expires. */
+  async close(): Promise<void> {
+    this.#closing.abort(closedError());
+    for (const acquisition of Array.from(this.acquisitions)) {
+      acquisition.cancel(closedError());
+    }
+    const holds = this.watchdog.targets() as Hold[];
+    const releases = Promise.allSettled(holds.map((hold) => hold.release()));
+    await this.#within(releases, this.options.closeTimeoutMs);
+    for (const hold of holds) {
+      hold.orphan();
+    }
+  }
+
+  async #within(work: Promise<unknown>, limitMs: number): Promise<void> {
+    let timer: unknown;
+    const limit = new Promise<void>((resolve) => {
+      timer = this.clock.setTimer(resolve, limitMs, true);
+    });
+    try {
+      await Promise.race([work, limit]);
+    } finally {
+      this.clock.clearTimer(timer);
+    }
+  }
+}

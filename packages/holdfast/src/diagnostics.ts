@@ -1,0 +1,101 @@
+import { channel, tracingChannel, type Channel, type TracingChannel } from "node:diagnostics_channel";
+
+import type { LossReason } from "./errors.ts";
+
+/**
+ * What Holdfast tells of itself, over `node:diagnostics_channel`. Payloads never carry a token.
+ * Nothing is computed without a subscriber.
+ */
+export interface Diagnostics {
+  queued: { key: string; position: number | undefined };
+  lost: { key: string; reason: LossReason; fencingToken: bigint };
+  "late-renewal": { key: string; lateMs: number; marginMs: number };
+  handover: { key: string; fencingToken: bigint };
+  broken: { key: string; fencingToken: bigint; reason: string };
+  node: { node: string; event: string; detail?: unknown };
+  leaked: { key: string; fencingToken: bigint };
+}
+
+export interface AcquireTrace {
+  key: string;
+  waitMs: number;
+  outcome?: "granted" | "held";
+  fencingToken?: bigint;
+}
+export interface RenewTrace {
+  key: string;
+  /** What was left of the validity when the renewal began, ms. */
+  marginMs: number;
+  outcome?: "renewed" | "lost" | "unknown";
+}
+export interface ReleaseTrace {
+  key: string;
+  released?: boolean;
+}
+export interface HoldTrace {
+  key: string;
+  fencingToken: bigint;
+  /** How it ended. */
+  reason?: LossReason | "orphaned" | "transferred";
+  /** How long after the end of its validity the hold was given up, ms; 0: in time. */
+  overrunMs?: number;
+}
+
+const plain = {
+  queued: channel("holdfast:queued"),
+  lost: channel("holdfast:lost"),
+  "late-renewal": channel("holdfast:late-renewal"),
+  handover: channel("holdfast:handover"),
+  broken: channel("holdfast:broken"),
+  node: channel("holdfast:node"),
+  leaked: channel("holdfast:leaked"),
+} satisfies Record<keyof Diagnostics, Channel>;
+
+/** Operations with a beginning and an end. */
+export const traces: {
+  readonly acquire: TracingChannel<unknown, AcquireTrace>;
+  readonly renew: TracingChannel<unknown, RenewTrace>;
+  readonly release: TracingChannel<unknown, ReleaseTrace>;
+  readonly hold: TracingChannel<unknown, HoldTrace>;
+} = {
+  acquire: tracingChannel<unknown, AcquireTrace>("holdfast:acquire"),
+  renew: tracingChannel<unknown, RenewTrace>("holdfast:renew"),
+  release: tracingChannel<unknown, ReleaseTrace>("holdfast:release"),
+  hold: tracingChannel<unknown, HoldTrace>("holdfast:hold"),
+};
+
+/** Publishes what `message` makes, if anybody listens. */
+export function tell<Name extends keyof Diagnostics>(name: Name, message: () => Diagnostics[Name]): void {
+  const target = plain[name];
+  if (target.hasSubscribers) {
+    target.publish(message());
+  }
+}
+
+/** Runs `operation` under a tracing channel, if anybody listens; `describe` makes the context that `finish` completes. */
+export function traced<Context extends object, Result>(
+  trace: TracingChannel<unknown, Context>,
+  describe: () => NoInfer<Context>,
+  operation: () => Promise<Result>,
+  finish: (context: NoInfer<Context>, result: Result) => void,
+): Promise<Result> {
+  if (!isHeard(trace)) {
+    return operation();
+  }
+  const context = describe();
+  return trace.tracePromise(async () => {
+    const result = await operation();
+    finish(context, result);
+    return result;
+  }, context);
+}
+
+export function isHeard<Context extends object>(trace: TracingChannel<unknown, Context>): boolean {
+  return (
+    trace.start.hasSubscribers ||
+    trace.end.hasSubscribers ||
+    trace.asyncStart.hasSubscribers ||
+    trace.asyncEnd.hasSubscribers ||
+    trace.error.hasSubscribers
+  );
+}

@@ -1,0 +1,141 @@
+import type { Clock } from "./clock.ts";
+import type { LossReason } from "./errors.ts";
+import type { Random } from "./random.ts";
+import type { Holder, LockEvent, LockState, NodeState } from "./state.ts";
+import type { Validity } from "./validity.ts";
+
+/** What an engine can do; the core never probes. */
+export interface Capabilities {
+  readonly kinds: readonly "mutex"[];
+  /** How far exclusion reaches. */
+  readonly guarantee: "process" | "server" | "quorum" | "consensus" | "database";
+  /** How waiters learn of their turn. */
+  readonly waiting: "notify" | "poll";
+  /** Whether a grant can be given up and queued for again in one step. Without it there is no hand-over in memory. */
+  readonly requeue: boolean;
+  /** Whether a grant may carry more than one fencing number. Without it there is no hand-over in memory. */
+  readonly fencingBlocks: boolean;
+  readonly maxTtlMs: number;
+  /** A grant received after a wait is valid for at most this long until its first extension. */
+  readonly claimMs: number;
+}
+
+/** What an owner says of itself beside its instance's own description; told by `inspect`. */
+export interface Words {
+  readonly owner?: string | undefined;
+  readonly reason?: string | undefined;
+  readonly labels?: Readonly<Record<string, string>> | undefined;
+}
+
+export interface AcquireRequest {
+  readonly key: string;
+  readonly ttlMs: number;
+  /** When to stop waiting, on the scale of `clock.now()`; `Infinity`: never; null: only try. */
+  readonly deadline: number | null;
+  /** Our place in the queue, from {@link Driver.ticket}; undefined: that of now. */
+  readonly ticket: number | undefined;
+  /** The caller's idempotency key: a request with it claims the grant of an earlier one. */
+  readonly attemptId: string | undefined;
+  /** How many fencing numbers the grant would like to carry, at least 1. */
+  readonly want: number;
+  readonly words: Words | undefined;
+}
+
+/** The engine's yes. `token` is the secret that later calls need. */
+export interface Grant {
+  readonly key: string;
+  readonly token: string;
+  readonly fencingToken: bigint;
+  /** How many numbers from `fencingToken` on are this grant's. */
+  readonly fencingCount: number;
+  readonly validity: Validity;
+  /** Granted for less than was asked, as it came after a wait: to be extended at once. */
+  readonly isClaim: boolean;
+}
+
+export type Acquired =
+  | { readonly outcome: "granted"; readonly grant: Grant }
+  | {
+      readonly outcome: "held";
+      readonly holder?: Holder | undefined;
+      readonly position?: number | undefined;
+    };
+
+/** A request under way. */
+export interface Pending {
+  /**
+   * Settles with a grant; with `held` when the deadline has passed or the try failed; rejects with an `EngineError` at the
+   * deadline (of a try: at the end of its command budget) where the engine failed, at once where that cannot pass by itself.
+   */
+  readonly result: Promise<Acquired>;
+  /** Leaves the queue and rejects with `reason`. A grant that races it is released. No effect once settled. */
+  cancel(reason: unknown): void;
+}
+
+export interface Requeued extends Pending {
+  /** Whether the grant given up was still ours. */
+  readonly released: Promise<boolean>;
+}
+
+export interface ExtendRequest {
+  readonly key: string;
+  readonly token: string;
+  readonly ttlMs: number;
+  /** Told to the engine where the lease changed hands inside this process since it was last told. */
+  readonly words: (Words & { readonly fencingToken: bigint }) | undefined;
+}
+
+/** `unknown` is neither held past its validity nor lost before it. */
+export type Extension =
+  | { readonly outcome: "renewed"; readonly validity: Validity }
+  | { readonly outcome: "lost"; readonly reason: LossReason }
+  | { readonly outcome: "unknown"; readonly error: unknown };
+
+export type Verified =
+  | { readonly outcome: "held"; readonly validity: Validity }
+  | { readonly outcome: "lost"; readonly reason: LossReason };
+
+/**
+ * One engine, in terms of locks. Calls of one turn of the event loop may travel together.
+ * No call throws synchronously; every promise it returns settles in bounded time, except the wait of a request without deadline.
+ */
+export interface Driver {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly capabilities: Capabilities;
+
+  /** Makes the engine know who we are; called by `createLocks` before anything else. */
+  introduce(owner: string): void;
+  /** Refuses a key that this engine cannot hold. @throws {RangeError} */
+  checkKey(key: string): void;
+  /** The place in the queue of a caller that arrives now; undefined: not known yet, the request gets its own. */
+  ticket(): number | undefined;
+
+  acquire(request: AcquireRequest): Pending;
+  /** Gives up a grant and queues a new request in one step, so that other processes get their turn. Needs `requeue`. */
+  requeue(given: Grant, request: AcquireRequest): Requeued;
+  extend(request: ExtendRequest): Promise<Extension>;
+  /** Asks whether a token still holds, without extending. Rejects with an `EngineError` where the engine cannot say. */
+  verify(key: string, token: string): Promise<Verified>;
+  /**
+   * @returns whether it was still ours
+   * Rejects with an `EngineError` after its budget where the engine cannot be reached, and goes on in the background until
+   * `until` has passed: then it has expired.
+   */
+  release(key: string, token: string, until: number): Promise<boolean>;
+  /** Calls the listener when the engine says that a grant of this driver was ended by force. Returns its removal. */
+  onLost(listener: (token: string, reason: LossReason) => void): () => void;
+
+  inspect(key: string): Promise<LockState>;
+  list(query: {
+    prefix: string;
+    cursor: string | null;
+    limit: number;
+  }): Promise<{ locks: LockState[]; cursor: string | null }>;
+  watch(target: string | { readonly prefix: string }, signal: AbortSignal): AsyncIterable<LockEvent>;
+  breakGrant(key: string, fencingToken: bigint, reason: string): Promise<boolean>;
+  checkFence(key: string, fencingToken: bigint): Promise<"current" | "stale" | "unknown">;
+  nodes(): Promise<NodeState[]>;
+  /** Ends what the driver opened itself. Pending requests reject `closed`. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,236 @@
+import { momentOf, systemClock, type Clock } from "../clock.ts";
+import type {
+  AcquireRequest,
+  Capabilities,
+  Driver,
+  ExtendRequest,
+  Extension,
+  Grant,
+  Pending,
+  Requeued,
+  Verified,
+  Words,
+} from "../driver.ts";
+import { closedError, type LossReason } from "../errors.ts";
+import { checkNames, checkObject } from "../options.ts";
+import { systemRandom, type Random } from "../random.ts";
+import type { LockEvent, LockState, NodeState } from "../state.ts";
+import { validFrom } from "../validity.ts";
+import { MemoryEngine } from "./memory-engine.ts";
+import type { Holding } from "./memory-lock.ts";
+import { Watchers } from "./memory-watch.ts";
+
+export interface MemoryOptions {
+  /** Time and timers. @defaultValue those of this process */
+  readonly clock?: Clock | undefined;
+  /** @defaultValue the operating system's */
+  readonly random?: Random | undefined;
+}
+
+const dayMs = 86_400_000;
+
+const capabilities: Capabilities = {
+  kinds: ["mutex"],
+  guarantee: "process",
+  waiting: "notify",
+  requeue: true,
+  fencingBlocks: true,
+  maxTtlMs: dayMs,
+  claimMs: dayMs,
+};
+
+/**
+ * An engine inside this process, that needs no server: among all who use the same driver object, and nobody else, one holds
+ * a key at a time. A TTL runs on the monotonic clock, so it stands still while the machine sleeps.
+ * @throws {TypeError} for an option that it does not know
+ */
+export function memory(options: MemoryOptions = {}): Driver {
+  checkObject("options", options);
+  checkNames(options, ["clock", "random"]);
+  return new MemoryDriver(options.clock ?? systemClock, options.random ?? systemRandom);
+}
+
+class MemoryDriver implements Driver {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly capabilities: Capabilities = capabilities;
+  readonly #engine: MemoryEngine;
+  readonly #watchers: Watchers;
+  readonly #lostListeners = new Set<(token: string, reason: LossReason) => void>();
+  readonly #startedAt: number;
+  #owner = "unknown";
+  #isClosed = false;
+
+  constructor(clock: Clock, random: Random) {
+    this.clock = clock;
+    this.random = random;
+    this.#startedAt = clock.now();
+    this.#engine = new MemoryEngine(clock, random, (key) => {
+      this.#watchers.changed(key);
+    });
+    this.#watchers = new Watchers(this.#engine);
+  }
+
+  introduce(owner: string): void {
+    this.#owner = owner;
+  }
+
+  checkKey(): void {
+    // Every key that the core accepts can be held in memory.
+  }
+
+  ticket(): number {
+    return this.#engine.ticket();
+  }
+
+  acquire(request: AcquireRequest): Pending {
+    if (this.#isClosed) {
+      return { result: Promise.reject(closedError(request.key)), cancel: () => undefined };
+    }
+    return this.#engine.ask(request, this.#owner);
+  }
+
+  requeue(given: Grant, request: AcquireRequest): Requeued {
+    const holding = this.#engine.holdingOf(given.key, given.token);
+    if (holding !== undefined) {
+      // Nobody is served before the new request stands in the queue too: its ticket may be the first.
+      this.#engine.end(holding);
+    }
+    return { ...this.acquire(request), released: Promise.resolve(holding !== undefined) };
+  }
+
+  async extend({ key, token, ttlMs, words }: ExtendRequest): Promise<Extension> {
+    if (this.#isClosed) {
+      return { outcome: "unknown", error: closedError(key) };
+    }
+    const holding = this.#engine.holdingOf(key, token);
+    if (holding === undefined) {
+      return { outcome: "lost", reason: this.#lossReason(key) };
+    }
+    if (words !== undefined) {
+      this.#tell(holding, words);
+    }
+    return { outcome: "renewed", validity: this.#engine.prolong(holding, ttlMs) };
+  }
+
+  async verify(key: string, token: string): Promise<Verified> {
+    this.#assertOpen(key);
+    const holding = this.#engine.holdingOf(key, token);
+    if (holding === undefined) {
+      return { outcome: "lost", reason: this.#lossReason(key) };
+    }
+    const asked = momentOf(this.clock);
+    return { outcome: "held", validity: validFrom(asked, holding.dueAt - asked.now) };
+  }
+
+  async release(key: string, token: string): Promise<boolean> {
+    const holding = this.#engine.holdingOf(key, token);
+    if (holding === undefined) {
+      return false;
+    }
+    this.#engine.end(holding);
+    this.#engine.serve(holding.lock);
+    return true;
+  }
+
+  onLost(listener: (token: string, reason: LossReason) => void): () => void {
+    this.#lostListeners.add(listener);
+    return () => {
+      this.#lostListeners.delete(listener);
+    };
+  }
+
+  async inspect(key: string): Promise<LockState> {
+    this.#assertOpen(key);
+    return this.#engine.state(key);
+  }
+
+  async list(query: {
+    prefix: string;
+    cursor: string | null;
+    limit: number;
+  }): Promise<{ locks: LockState[]; cursor: string | null }> {
+    this.#assertOpen();
+    const { prefix, cursor, limit } = query;
+    const keys = this.#engine.heldKeys(prefix).sort();
+    const rest = cursor === null ? keys : keys.filter((key) => key > cursor);
+    const page = rest.slice(0, limit);
+    return {
+      locks: page.map((key) => this.#engine.state(key)),
+      cursor: rest.length > limit ? (page.at(-1) ?? null) : null,
+    };
+  }
+
+  watch(target: string | { readonly prefix: string }, signal: AbortSignal): AsyncIterable<LockEvent> {
+    return this.#watchers.watch(target, signal);
+  }
+
+  async breakGrant(key: string, fencingToken: bigint, _reason: string): Promise<boolean> {
+    this.#assertOpen(key);
+    const holding = this.#engine.at(key)?.holding;
+    if (holding === undefined || fencingToken < holding.fence.first || fencingToken > holding.fence.last) {
+      return false;
+    }
+    this.#engine.end(holding);
+    this.#engine.serve(holding.lock);
+    // Nobody sees the next grant before this turn ends: the old holder hears of its loss first.
+    for (const listener of this.#lostListeners) {
+      listener(holding.token, "broken");
+    }
+    return true;
+  }
+
+  async checkFence(key: string, fencingToken: bigint): Promise<"current" | "stale" | "unknown"> {
+    this.#assertOpen(key);
+    const fence = this.#engine.fenceOf(key);
+    if (fence === undefined || fencingToken > fence.last) {
+      return "unknown";
+    }
+    return fencingToken < fence.current ? "stale" : "current";
+  }
+
+  async nodes(): Promise<NodeState[]> {
+    this.#assertOpen();
+    return [
+      {
+        node: "memory",
+        reachable: true,
+        latencyMs: 0,
+        version: null,
+        role: null,
+        runId: null,
+        uptimeMs: this.clock.now() - this.#startedAt,
+        clockOffsetMs: 0,
+        notifications: "proved",
+        error: null,
+      },
+    ];
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#engine.close();
+    this.#watchers.close();
+    this.#lostListeners.clear();
+  }
+
+  /** The grant changed hands inside the holder's process. */
+  #tell(holding: Holding, { fencingToken, ...words }: Words & { readonly fencingToken: bigint }): void {
+    holding.words = words;
+    if (holding.fence.current !== fencingToken) {
+      holding.fence.current = fencingToken;
+      this.#watchers.changed(holding.lock.key);
+    }
+  }
+
+  /** Why a token does not hold that did. */
+  #lossReason(key: string): LossReason {
+    return this.#engine.at(key) === undefined ? "expired" : "stolen";
+  }
+
+  #assertOpen(key?: string): void {
+    if (this.#isClosed) {
+      throw closedError(key);
+    }
+  }
+}

@@ -1,0 +1,51 @@
+import type { Script } from "./script.ts";
+
+/** How a channel is published to: sharded pub/sub is not matched by other people's patterns, so its receivers' count means something. */
+export type ChannelKind = "sharded" | "plain";
+
+/** What a subscription tells. After each `up` it must be proved anew that messages arrive. */
+export interface SubscriptionListener {
+  up(): void;
+  down(): void;
+  message(text: string): void;
+}
+
+export interface Subscription {
+  /** Ends the connection that was opened for it. */
+  close(): void;
+}
+
+/**
+ * All that Holdfast needs of a Redis client, in its own words. The adapters fit client libraries to it;
+ * `holdfast/testing` has one over an in-process twin of the scripts, and one that injects faults into another.
+ */
+export interface Connection {
+  /** What the client library puts before every key; `run` takes keys that have it already. */
+  readonly keyPrefix: string;
+  /** Readable, without secrets: host, port, database. */
+  readonly name: string;
+  /** Runs a script on keys as they stand on the server. */
+  run(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown>;
+  /** Subscribes on a connection of its own, again after every reconnect. */
+  subscribe(channel: string, kind: ChannelKind, listener: SubscriptionListener): Subscription;
+  /** Calls the listener whenever the connection for commands was lost. Returns its removal. */
+  onDown(listener: () => void): () => void;
+}
+
+/** EVALSHA, and EVAL where the server does not know the script (yet, or after SCRIPT FLUSH). */
+export async function evaluate(
+  send: (command: string, args: string[]) => Promise<unknown>,
+  script: Script,
+  keys: readonly string[],
+  args: readonly string[],
+): Promise<unknown> {
+  const rest = [String(keys.length), ...keys, ...args];
+  try {
+    return await send("evalsha", [script.sha1, ...rest]);
+  } catch (error) {
+    if (!(error instanceof Error && error.message.startsWith("NOSCRIPT"))) {
+      throw error;
+    }
+  }
+  return send("eval", [script.source, ...rest]);
+}

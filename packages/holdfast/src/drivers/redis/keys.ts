@@ -1,0 +1,59 @@
+import { refusal } from "../../options.ts";
+
+/** The keys of one lock: K, its queue, its fence, its info. */
+export type LockKeys = readonly [lock: string, queue: string, fence: string, info: string];
+
+const ownSpace = "holdfast:";
+
+/**
+ * The only maker of keys. Derived keys share K's hash slot and have a name space of their own, which no lock may enter:
+ * no key of a user can be the derived key of another.
+ */
+export class KeySpace {
+  readonly #before: string;
+
+  constructor(clientPrefix: string, prefix: string) {
+    this.#before = clientPrefix + prefix;
+    if (this.#before.startsWith(ownSpace)) {
+      throw refusal("prefix", `not to begin with "${ownSpace}", which is ours`, this.#before);
+    }
+  }
+
+  /** @throws {RangeError} for a key that would stand in our own name space */
+  keysOf(key: string): LockKeys {
+    const lock = this.#before + key;
+    if (lock.startsWith(ownSpace)) {
+      throw refusal("key", `not to begin with "${ownSpace}", which is ours`, key);
+    }
+    const shared = withHashTag(lock);
+    return [lock, `${ownSpace}queue:${shared}`, `${ownSpace}fence:${shared}`, `${ownSpace}info:${shared}`];
+  }
+
+  /** The key of a lock as the caller knows it; undefined for a lock of others. */
+  keyOf(lock: string): string | undefined {
+    return lock.startsWith(this.#before) ? lock.slice(this.#before.length) : undefined;
+  }
+
+  /** The pattern that finds the locks whose keys begin with `prefix`. */
+  patternOf(prefix: string): string {
+    return `${(this.#before + prefix).replace(/[\\*?[\]]/g, "\\$&")}*`;
+  }
+}
+
+export function clientKey(clientId: string): string {
+  return `${ownSpace}client:${clientId}`;
+}
+
+export function channelOf(clientId: string): string {
+  return `${ownSpace}grants:${clientId}`;
+}
+
+/**
+ * K if it has a hash tag by Redis' own rule, else K as a hash tag. What has a tag of its own gets a mark behind it:
+ * else the keys `a` and `{a}` would share a queue.
+ */
+function withHashTag(lock: string): string {
+  const open = lock.indexOf("{");
+  const close = open < 0 ? -1 : lock.indexOf("}", open + 1);
+  return close > open + 1 ? `${lock}:` : `{${lock}}`;
+}

@@ -1,0 +1,26 @@
+-- release token terms
+--   Gives the grant back, or leaves the queue; so it is cancel as well.
+-- Answers { 1 released or 0 it was not ours, 1 if dead waiters are left: repeat, the present holder's token or "" }
+local function release(token, terms)
+  local holder = redis.call('GET', K)
+  if holder == token then
+    return { 1, let_go() and 1 or 0, '' }
+  end
+  redis.call('ZREM', queue, token .. ' ' .. terms)
+  return { 0, not holder and let_go() and 1 or 0, holder or '' }
+end
+
+-- breakGrant number kind reason
+--   An operator's force: ends the grant that the number belongs to, and tells its holder.
+-- Answers { 1 broken or 0 that grant is not the present one, 1 if dead waiters are left }
+local function break_grant(number, kind, reason)
+  local holder = redis.call('GET', K)
+  local first, last = numbers()
+  local client = holder and string.match(holder, '^%x+:(%x+):%d+$')
+  number = tonumber(number)
+  if not client or not first or number < first or number > last then
+    return { 0, 0 }
+  end
+  publish(kind, client, 'broken ' .. cjson.encode({ holder, K, reason }))
+  return { 1, let_go() and 1 or 0 }
+end

@@ -1,0 +1,26 @@
+-- Says who we are and proves that the subscription works: what is published here must be heard by us.
+--
+-- KEYS[1]  the hash of this client
+-- ARGV[1]  our channel
+-- ARGV[2]  its kind: s sharded, p plain, n none (only say who we are)
+-- ARGV[3]  the text to publish
+-- ARGV[4]  how long the hash is kept, ms
+-- ARGV[5+] field, value, ... of the hash
+-- Answers  { server time in microseconds, receivers, run id, server version, role, uptime in s }
+
+redis.call('HSET', KEYS[1], unpack(ARGV, 5))
+redis.call('PEXPIRE', KEYS[1], ARGV[4])
+local heard = 0
+if ARGV[2] ~= 'n' then
+  heard = redis.call(ARGV[2] == 's' and 'SPUBLISH' or 'PUBLISH', ARGV[1], ARGV[3])
+end
+local server = redis.call('INFO', 'server')
+local time = redis.call('TIME')
+return {
+  time[1] * 1000000 + time[2],
+  heard,
+  string.match(server, 'run_id:(%x+)'),
+  string.match(server, 'redis_version:([%d.]+)'),
+  string.match(redis.call('INFO', 'replication'), 'role:(%a+)'),
+  tonumber(string.match(server, 'uptime_in_seconds:(%d+)')),
+}

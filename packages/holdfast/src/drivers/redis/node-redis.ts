@@ -1,0 +1,130 @@
+import {
+  evaluate,
+  type ChannelKind,
+  type Connection,
+  type Subscription,
+  type SubscriptionListener,
+} from "./connection.ts";
+import type { Script } from "./script.ts";
+
+/** What we use of a standalone node-redis client (4, 5 and 6). */
+export interface NodeRedisClient {
+  sendCommand(args: string[]): Promise<unknown>;
+  duplicate(): unknown;
+  sSubscribe(channel: string, listener: (message: string, channel: string) => void): Promise<unknown>;
+  on(event: string, listener: (...args: never[]) => void): unknown;
+  off(event: string, listener: (...args: never[]) => void): unknown;
+}
+
+interface Subscriber extends NodeRedisClient {
+  connect(): Promise<unknown>;
+  subscribe(channel: string, listener: (message: string) => void): Promise<unknown>;
+  unref?(): void;
+  destroy?(): void;
+  disconnect(): Promise<unknown>;
+}
+
+interface NodeRedisOptions {
+  readonly url?: string;
+  readonly socket?: { readonly host?: string; readonly port?: number; readonly path?: string };
+  readonly database?: number;
+}
+
+export function isNodeRedis(client: object): client is NodeRedisClient {
+  return "sSubscribe" in client && typeof client.sSubscribe === "function" && "sendCommand" in client;
+}
+
+export class NodeRedisConnection implements Connection {
+  readonly keyPrefix = "";
+  readonly name: string;
+  readonly #client: NodeRedisClient;
+
+  constructor(client: NodeRedisClient) {
+    this.#client = client;
+    this.name = nameOf((client as { options?: NodeRedisOptions }).options);
+  }
+
+  run(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
+    return evaluate((name, rest) => this.#client.sendCommand([name, ...rest]), script, keys, args);
+  }
+
+  onDown(listener: () => void): () => void {
+    const events = ["reconnecting", "end", "error"];
+    for (const event of events) {
+      this.#client.on(event, listener);
+    }
+    return () => {
+      for (const event of events) {
+        this.#client.off(event, listener);
+      }
+    };
+  }
+
+  subscribe(channel: string, kind: ChannelKind, listener: SubscriptionListener): Subscription {
+    const subscriber = this.#client.duplicate() as Subscriber;
+    let isSubscribed = false;
+    // Without this listener node-redis ends the process at the first error.
+    subscriber.on("error", () => {
+      listener.down();
+    });
+    subscriber.on("reconnecting", () => {
+      listener.down();
+    });
+    subscriber.on("ready", () => {
+      subscriber.unref?.();
+      if (isSubscribed) {
+        listener.up(); // node-redis subscribes again by itself, before it is ready
+      }
+    });
+    const onMessage = (text: string): void => {
+      listener.message(text);
+    };
+    void (async () => {
+      try {
+        await subscriber.connect();
+        await (kind === "sharded"
+          ? subscriber.sSubscribe(channel, onMessage)
+          : subscriber.subscribe(channel, onMessage));
+        isSubscribed = true;
+        listener.up();
+      } catch {
+        listener.down();
+      }
+    })();
+    const close = (): void => {
+      end(subscriber);
+    };
+    this.#client.on("end", close);
+    return {
+      close: () => {
+        this.#client.off("end", close);
+        close();
+      },
+    };
+  }
+}
+
+function end(subscriber: Subscriber): void {
+  try {
+    if (subscriber.destroy) {
+      subscriber.destroy();
+    } else {
+      subscriber.disconnect().catch(() => undefined);
+    }
+  } catch {
+    // It was closed already.
+  }
+}
+
+/** The URL may carry a password: only host, port and database are told. */
+function nameOf(options: NodeRedisOptions | undefined): string {
+  const { url, socket, database } = options ?? {};
+  if (socket?.path !== undefined) {
+    return socket.path;
+  }
+  if (url !== undefined && URL.canParse(url)) {
+    const { host, pathname } = new URL(url);
+    return `${host}${pathname.length > 1 ? pathname : "/0"}`;
+  }
+  return `${socket?.host ?? "localhost"}:${socket?.port ?? 6379}/${database ?? 0}`;
+}

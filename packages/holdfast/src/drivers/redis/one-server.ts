@@ -1,0 +1,339 @@
+import { hostname } from "node:os";
+
+import { systemClock, type Clock } from "../../clock.ts";
+import type {
+  AcquireRequest,
+  Capabilities,
+  Driver,
+  ExtendRequest,
+  Extension,
+  Grant,
+  Pending,
+  Requeued,
+  Verified,
+} from "../../driver.ts";
+import type { LossReason } from "../../errors.ts";
+import { checkInteger, checkNames, checkObject, refusal } from "../../options.ts";
+import { fingerprint, systemRandom, type Random } from "../../random.ts";
+import type { Holder, LockEvent, LockState, NodeState } from "../../state.ts";
+import { TimerQueue } from "../../timer-queue.ts";
+import { validFrom } from "../../validity.ts";
+import type { Reply } from "./batch.ts";
+import { connectionOf, type RedisClient } from "./client.ts";
+import { engineError, refusalBy } from "./failures.ts";
+import { describe, judgeFence, readFacts, type Facts } from "./inspection.ts";
+import { KeySpace, type LockKeys } from "./keys.ts";
+import { Node, type PushedGrant } from "./node.ts";
+import { Releaser } from "./releaser.ts";
+import { Request, type RequestHost } from "./request.ts";
+import { scan } from "./scripts.generated.ts";
+import { watchByAsking } from "./watch.ts";
+import { encodeWords } from "./words.ts";
+
+export interface RedisOptions {
+  /** Stands before every key. @defaultValue "lock:" */
+  prefix?: string | undefined;
+  /** How long one command may take before it counts as unanswered, ms. @defaultValue 2 000 */
+  commandTimeoutMs?: number | undefined;
+  /** How long a grant by message is valid before its first extension, ms. @defaultValue 3 000 */
+  claimMs?: number | undefined;
+  /** How long a lock's fencing counter outlives it, ms. @defaultValue 3 600 000 */
+  fenceRetentionMs?: number | undefined;
+  /** How many may wait for one key on the server; then `too-many-waiters`. @defaultValue 100 000 */
+  maxQueue?: number | undefined;
+  /** For tests. */
+  clock?: Clock | undefined;
+  /** For tests. */
+  random?: Random | undefined;
+}
+
+/**
+ * Locks on one Redis (6.2 or newer) or Valkey server. The client stays the caller's: it is never closed, and one more
+ * connection is opened beside it for messages.
+ */
+export function redis(client: RedisClient, options?: RedisOptions): Driver {
+  const given = options ?? {};
+  checkObject("options", given);
+  checkNames(given, [
+    "prefix",
+    "commandTimeoutMs",
+    "claimMs",
+    "fenceRetentionMs",
+    "maxQueue",
+    "clock",
+    "random",
+  ]);
+  if (given.prefix !== undefined && typeof given.prefix !== "string") {
+    throw refusal("prefix", "a string", given.prefix);
+  }
+  const connection = connectionOf(client);
+  return new RedisDriver(connection.keyPrefix, {
+    connection,
+    prefix: given.prefix ?? "lock:",
+    clock: given.clock ?? systemClock,
+    random: given.random ?? systemRandom,
+    commandTimeoutMs: checkInteger("commandTimeoutMs", given.commandTimeoutMs ?? 2_000, 10, 600_000),
+    claimMs: checkInteger("claimMs", given.claimMs ?? 3_000, 100, 86_400_000),
+    retentionMs: checkInteger("fenceRetentionMs", given.fenceRetentionMs ?? 3_600_000, 0, 31_536_000_000),
+    queueBound: checkInteger("maxQueue", given.maxQueue ?? 100_000, 1, 10_000_000),
+  });
+}
+
+interface Settings {
+  readonly connection: Node["connection"];
+  readonly prefix: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly commandTimeoutMs: number;
+  readonly claimMs: number;
+  readonly retentionMs: number;
+  readonly queueBound: number;
+}
+
+/** Late messages of this many grants are told from those of a request that is over. */
+const mostTaken = 10_000;
+
+class RedisDriver implements Driver, RequestHost {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly capabilities: Capabilities;
+  readonly node: Node;
+  readonly commandTimeoutMs: number;
+  readonly claimMs: number;
+  readonly agenda: TimerQueue<Request>;
+  readonly releaser: Releaser;
+  readonly #keySpace: KeySpace;
+  readonly #clientId: string;
+  readonly #open = new Map<string, Request>();
+  readonly #unsent = new Set<Request>();
+  readonly #taken = new Set<string>();
+  readonly #lossListeners = new Set<(token: string, reason: LossReason) => void>();
+
+  constructor(clientPrefix: string, settings: Settings) {
+    const { clock, random, commandTimeoutMs, claimMs, prefix } = settings;
+    this.clock = clock;
+    this.random = random;
+    this.commandTimeoutMs = commandTimeoutMs;
+    this.claimMs = claimMs;
+    this.#keySpace = new KeySpace(clientPrefix, prefix);
+    this.#clientId = random.id();
+    this.capabilities = {
+      kinds: ["mutex"],
+      guarantee: "server",
+      waiting: "notify",
+      requeue: true,
+      fencingBlocks: true,
+      maxTtlMs: 86_400_000,
+      claimMs,
+    };
+    this.node = new Node({ ...settings, clientId: this.#clientId, listener: this });
+    this.releaser = new Releaser(this.node, clock, random, commandTimeoutMs);
+    this.agenda = new TimerQueue(
+      clock,
+      (request) => {
+        request.wake();
+      },
+      true,
+    );
+  }
+
+  introduce(owner: string): void {
+    const since = String(Math.round(this.clock.wall()));
+    this.node.introduce(["owner", owner, "host", hostname(), "pid", String(process.pid), "since", since]);
+  }
+
+  checkKey(key: string): void {
+    this.#keySpace.keysOf(key);
+  }
+
+  ticket(): number | undefined {
+    return this.node.isKnown ? this.node.time.ticket() : undefined;
+  }
+
+  acquire(request: AcquireRequest): Pending {
+    return this.#begin(new Request(this, request, this.#keySpace.keysOf(request.key)));
+  }
+
+  requeue(given: Grant, request: AcquireRequest): Requeued {
+    this.#taken.delete(given.token);
+    return this.#begin(new Request(this, request, this.#keySpace.keysOf(request.key), given));
+  }
+
+  async extend({ key, token, ttlMs, words }: ExtendRequest): Promise<Extension> {
+    try {
+      const reply = await this.#ask(key, ["extend", token, String(ttlMs), encodeWords(words)]);
+      return Number(reply.value) === 1
+        ? { outcome: "renewed", validity: validFrom(reply.sent, ttlMs) }
+        : { outcome: "lost", reason: Number(reply.value) === 0 ? "expired" : "stolen" };
+    } catch (error) {
+      return { outcome: "unknown", error };
+    }
+  }
+
+  async verify(key: string, token: string): Promise<Verified> {
+    const reply = await this.#ask(key, ["verify", token]);
+    const [status, remainingMs] = reply.value as unknown[];
+    if (Number(status) !== 1) {
+      return { outcome: "lost", reason: Number(status) === 0 ? "expired" : "stolen" };
+    }
+    return { outcome: "held", validity: validFrom(reply.sent, Math.max(0, Number(remainingMs))) };
+  }
+
+  release(key: string, token: string, until: number): Promise<boolean> {
+    this.#taken.delete(token);
+    return this.releaser.release({ key, keys: this.#keySpace.keysOf(key), token, terms: "", until });
+  }
+
+  onLost(listener: (token: string, reason: LossReason) => void): () => void {
+    this.#lossListeners.add(listener);
+    return () => {
+      this.#lossListeners.delete(listener);
+    };
+  }
+
+  async inspect(key: string): Promise<LockState> {
+    return describe(this.node, key, await this.#facts(key));
+  }
+
+  async list(query: { prefix: string; cursor: string | null; limit: number }): Promise<{
+    locks: LockState[];
+    cursor: string | null;
+  }> {
+    const locks: LockState[] = [];
+    let cursor = query.cursor ?? "0";
+    do {
+      const args = [cursor, this.#keySpace.patternOf(query.prefix), String(query.limit)];
+      const [next, found] = (await this.node.ask(scan, [], args)) as [unknown, unknown[]];
+      const keys = found.map((lock) => this.#keySpace.keyOf(String(lock))).filter((key) => key !== undefined);
+      const states = await Promise.all(keys.map((key) => this.inspect(key)));
+      locks.push(...states.filter((state) => state.holders.length > 0));
+      cursor = String(next);
+    } while (cursor !== "0" && locks.length < query.limit);
+    return { locks, cursor: cursor === "0" ? null : cursor };
+  }
+
+  watch(target: string | { readonly prefix: string }, signal: AbortSignal): AsyncIterable<LockEvent> {
+    return watchByAsking(this, target, signal);
+  }
+
+  async breakGrant(key: string, fencingToken: bigint, reason: string): Promise<boolean> {
+    const reply = await this.#ask(key, [
+      "breakGrant",
+      fencingToken.toString(),
+      this.node.channelKind,
+      reason,
+    ]);
+    return Number((reply.value as unknown[])[0]) === 1;
+  }
+
+  async checkFence(key: string, fencingToken: bigint): Promise<"current" | "stale" | "unknown"> {
+    return judgeFence(await this.#facts(key), fencingToken);
+  }
+
+  async nodes(): Promise<NodeState[]> {
+    return [await this.node.state()];
+  }
+
+  async close(): Promise<void> {
+    for (const request of [...this.#open.values(), ...this.#unsent]) {
+      request.close();
+    }
+    this.releaser.close();
+    this.agenda.clear();
+    this.node.close();
+    await Promise.resolve();
+  }
+
+  // What requests need.
+
+  register(request: Request, { key, attemptId, ticket }: AcquireRequest): string {
+    const attempt = attemptId === undefined ? this.random.id() : fingerprint(key, attemptId);
+    const token = `${attempt}:${this.#clientId}:${ticket ?? this.node.time.ticket()}`;
+    this.#unsent.delete(request);
+    this.#open.set(token, request);
+    return token;
+  }
+
+  settled(request: Request, takenToken?: string): void {
+    this.#open.delete(request.token);
+    this.#unsent.delete(request);
+    this.agenda.cancel(request);
+    if (takenToken !== undefined) {
+      this.#taken.add(takenToken);
+      if (this.#taken.size > mostTaken) {
+        this.#taken.delete(this.#taken.values().next().value as string);
+      }
+    }
+  }
+
+  isTaken(token: string): boolean {
+    return this.#taken.has(token);
+  }
+
+  async holderOf(key: string): Promise<Holder | undefined> {
+    return (await this.inspect(key)).holders[0];
+  }
+
+  // What the server pushes.
+
+  granted(grant: PushedGrant): void {
+    const request = this.#open.get(grant.token);
+    const key = this.#keySpace.keyOf(grant.lock);
+    if (request) {
+      request.granted(grant);
+    } else if (!this.#taken.has(grant.token) && key !== undefined) {
+      // Nobody waits for it here any more.
+      const until = this.clock.now() + grant.ttlMs;
+      this.releaser.takeBack({ key, keys: this.#keySpace.keysOf(key), token: grant.token, terms: "", until });
+    }
+  }
+
+  ended(token: string, reason: LossReason): void {
+    for (const listener of Array.from(this.#lossListeners)) {
+      listener(token, reason);
+    }
+  }
+
+  hearingChanged(): void {
+    for (const request of Array.from(this.#open.values())) {
+      if (request.waits) {
+        request.attempt();
+      }
+    }
+  }
+
+  #begin(request: Request): Request {
+    this.#unsent.add(request);
+    request.begin();
+    return request;
+  }
+
+  async #facts(key: string): Promise<Facts> {
+    return readFacts((await this.#ask(key, ["inspect"])).value);
+  }
+
+  /** One operation, once. Rejects with an `EngineError` at the latest after the command budget. */
+  async #ask(key: string, args: readonly string[]): Promise<Reply> {
+    if (!this.node.isKnown) {
+      await this.node.meet();
+    }
+    const keys: LockKeys = this.#keySpace.keysOf(key);
+    return new Promise<Reply>((answered, refused) => {
+      this.node.perform({
+        keys,
+        args,
+        answered: (reply) => {
+          const value = reply.value as unknown[] | number;
+          if (Array.isArray(value) && value[0] === "error") {
+            refused(engineError(refusalBy(String(value[1])), key, "none"));
+          } else {
+            answered(reply);
+          }
+        },
+        failed: (error) => {
+          refused(engineError(error, key, "unknown"));
+        },
+      });
+    });
+  }
+}

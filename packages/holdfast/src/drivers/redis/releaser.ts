@@ -1,0 +1,157 @@
+import type { Clock } from "../../clock.ts";
+import { tell } from "../../diagnostics.ts";
+import { closedError } from "../../errors.ts";
+import { jittered, type Random } from "../../random.ts";
+import { TimerQueue, type Timed } from "../../timer-queue.ts";
+import type { Operation, Reply } from "./batch.ts";
+import { engineError, isTransient, refusalBy } from "./failures.ts";
+import type { LockKeys } from "./keys.ts";
+import type { Node } from "./node.ts";
+
+const shortestBackoffMs = 50;
+const longestBackoffMs = 2_000;
+
+/** What is to be taken back from the server: a grant, a place in the queue, or whatever an unanswered request left there. */
+export interface Leftover {
+  readonly key: string;
+  readonly keys: LockKeys;
+  readonly token: string;
+  /** What our queue member says after the token; "" where we have no place there. */
+  readonly terms: string;
+  /** When the server will have forgotten it by itself, on the scale of `clock.now()`. */
+  readonly until: number;
+}
+
+/** Releases, and goes on until the server has answered or has forgotten by itself. */
+export class Releaser {
+  readonly #node: Node;
+  readonly #clock: Clock;
+  readonly #random: Random;
+  readonly #budgetMs: number;
+  readonly #agenda: TimerQueue<Release>;
+  #isClosed = false;
+
+  constructor(node: Node, clock: Clock, random: Random, budgetMs: number) {
+    this.#node = node;
+    this.#clock = clock;
+    this.#random = random;
+    this.#budgetMs = budgetMs;
+    this.#agenda = new TimerQueue(clock, (release) => {
+      this.#send(release);
+    });
+  }
+
+  /** @returns whether it was still ours; rejects with an `EngineError` after the budget and goes on in the background */
+  release(leftover: Leftover): Promise<boolean> {
+    return new Promise((resolve, reject) => {
+      const release = new Release(leftover, this.#clock.now() + this.#budgetMs, {
+        done: resolve,
+        failed: (error) => {
+          this.#failed(release, error, reject);
+        },
+        again: () => {
+          this.#send(release);
+        },
+      });
+      this.#send(release);
+    });
+  }
+
+  /** The same for something that nobody waits for. */
+  takeBack(leftover: Leftover): void {
+    this.release(leftover).catch((error: unknown) => {
+      tell("node", () => ({
+        node: this.#node.connection.name,
+        event: "release-delayed",
+        detail: String(error),
+      }));
+    });
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    for (const release of Array.from(this.#agenda.items())) {
+      this.#failed(release, closedError(release.leftover.key), release.refuse);
+    }
+    this.#agenda.clear();
+  }
+
+  #send(release: Release): void {
+    if (this.#node.isKnown) {
+      this.#node.perform(release);
+    } else {
+      this.#node.meet().then(
+        () => {
+          this.#node.perform(release);
+        },
+        (error: unknown) => {
+          release.failed(error);
+        },
+      );
+    }
+  }
+
+  #failed(release: Release, error: unknown, reject: (error: unknown) => void): void {
+    const now = this.#clock.now();
+    const goesOn = isTransient(error) && now < release.leftover.until && !this.#isClosed;
+    release.refuse = reject;
+    if (!goesOn || now >= release.impatientAt) {
+      reject(engineError(error, release.leftover.key, "unknown"));
+    }
+    if (goesOn) {
+      const backoffMs = Math.min(longestBackoffMs, shortestBackoffMs * 2 ** Math.min(release.failures, 6));
+      this.#agenda.schedule(release, now + jittered(this.#random, backoffMs, 0.5));
+    }
+  }
+}
+
+interface ReleaseListener {
+  done(released: boolean): void;
+  failed(error: unknown): void;
+  again(): void;
+}
+
+class Release implements Operation, Timed {
+  dueAt = 0;
+  slot = -1;
+  failures = 0;
+  refuse: (error: unknown) => void = () => undefined;
+  readonly leftover: Leftover;
+  readonly impatientAt: number;
+  readonly keys: LockKeys;
+  readonly args: readonly string[];
+  readonly #listener: ReleaseListener;
+  #wasReleased = false;
+  #isDone = false;
+
+  constructor(leftover: Leftover, impatientAt: number, listener: ReleaseListener) {
+    this.leftover = leftover;
+    this.impatientAt = impatientAt;
+    this.keys = leftover.keys;
+    this.args = ["release", leftover.token, leftover.terms];
+    this.#listener = listener;
+  }
+
+  answered({ value }: Reply): void {
+    const [released, more] = value as unknown[];
+    if (released === "error") {
+      this.failed(refusalBy(String(more)));
+      return;
+    }
+    this.#wasReleased ||= Number(released) === 1;
+    if (Number(more) === 1) {
+      this.#listener.again(); // dead waiters are left to be passed over
+      return;
+    }
+    this.#isDone = true;
+    // A repeat finds that the attempt whose answer was lost has released: it was sent while the grant was ours.
+    this.#listener.done(this.#wasReleased || this.failures > 0);
+  }
+
+  failed(error: unknown): void {
+    if (!this.#isDone) {
+      this.failures += 1;
+      this.#listener.failed(error);
+    }
+  }
+}

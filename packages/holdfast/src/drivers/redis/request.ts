@@ -1,0 +1,400 @@
+import type { Clock } from "../../clock.ts";
+import { tell } from "../../diagnostics.ts";
+import type { Acquired, AcquireRequest, Grant, Requeued } from "../../driver.ts";
+import { closedError, LockError } from "../../errors.ts";
+import { jittered, type Random } from "../../random.ts";
+import type { Holder } from "../../state.ts";
+import type { Timed, TimerQueue } from "../../timer-queue.ts";
+import { validFrom, type Validity } from "../../validity.ts";
+import type { Operation, Reply } from "./batch.ts";
+import { engineError, isTransient, refusalBy, timeoutError } from "./failures.ts";
+import type { LockKeys } from "./keys.ts";
+import type { Node, PushedGrant } from "./node.ts";
+import type { Releaser } from "./releaser.ts";
+import { encodeWords } from "./words.ts";
+
+const pollMs = 5_000;
+const shortestPollMs = 50;
+const longestBackoffMs = 1_000;
+
+/** What a request needs of its driver. */
+export interface RequestHost {
+  readonly node: Node;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly commandTimeoutMs: number;
+  readonly claimMs: number;
+  readonly agenda: TimerQueue<Request>;
+  readonly releaser: Releaser;
+  /** Makes the token of a request, which is heard of under it from then on. */
+  register(request: Request, wanted: AcquireRequest): string;
+  /** The request is settled. With a token: that grant is in use, and a late message of it means nothing. */
+  settled(request: Request, takenToken?: string): void;
+  isTaken(token: string): boolean;
+  holderOf(key: string): Promise<Holder | undefined>;
+}
+
+/**
+ * One request for a lock on one server: sent again until it is granted, cancelled, or its time is over.
+ * Waiting has a place in the server's queue; a grant comes by reply, or by message and is then dated by a bracket. Whatever
+ * message is lost, the poll asks again. Repeats are one attempt with one token: they get the same grant.
+ */
+export class Request implements Requeued, Operation, Timed {
+  dueAt = 0;
+  slot = -1;
+  args: readonly string[] = [];
+  readonly keys: LockKeys;
+  token = "";
+  readonly result: Promise<Acquired>;
+  readonly released: Promise<boolean>;
+  readonly #host: RequestHost;
+  readonly #request: AcquireRequest;
+  readonly #deadline: number;
+  readonly #given: Grant | undefined;
+  #terms = "";
+  #state: "open" | "granted" | "abandoned" = "open";
+  #attempts = 0;
+  /** Attempts that failed since the last answer, and how. */
+  #failures = 0;
+  #lastError: unknown;
+  /** An attempt was sent that no answer came to: what the server did with it is unknown. */
+  #isUncertain = false;
+  #wasAnswered = false;
+  #askedForPlace = false;
+  #isQueued = false;
+  #position: number | undefined;
+  #resolve: (acquired: Acquired) => void = () => undefined;
+  #reject: (reason: unknown) => void = () => undefined;
+  #grantedToken = "";
+  #answerReleased: ((released: boolean) => void) | undefined;
+  #releaseGiven: (() => void) | undefined;
+
+  /** @param given a grant that is given up in the same step */
+  constructor(host: RequestHost, request: AcquireRequest, keys: LockKeys, given?: Grant) {
+    this.#host = host;
+    this.#request = request;
+    this.keys = keys;
+    this.#given = given;
+    this.#deadline = request.deadline ?? host.clock.now() + host.commandTimeoutMs;
+    this.result = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+    this.released = given ? this.#awaitReleased(given) : alreadyReleased;
+  }
+
+  /** Whether it wants a place in the queue. */
+  get waits(): boolean {
+    return this.#request.deadline !== null;
+  }
+
+  begin(): void {
+    if (this.#deadline - this.#host.clock.now() < this.#host.commandTimeoutMs) {
+      this.#host.agenda.schedule(this, this.#deadline);
+    }
+    this.attempt();
+  }
+
+  /** Asks (again), unless it is settled. */
+  attempt(): void {
+    if (this.#state !== "open") {
+      return;
+    }
+    this.#attempts += 1;
+    const { node } = this.#host;
+    if (node.isKnown) {
+      this.#send();
+      return;
+    }
+    node.meet().then(
+      () => {
+        this.#send();
+      },
+      (error: unknown) => {
+        this.#failedToReach(error);
+      },
+    );
+  }
+
+  /** Its moment has come: the deadline, or the poll. */
+  wake(): void {
+    if (this.#host.clock.now() >= this.#deadline) {
+      this.#timeOut();
+    } else {
+      this.#host.agenda.schedule(this, this.#deadline);
+      this.attempt();
+    }
+  }
+
+  cancel(reason: unknown): void {
+    if (this.#state === "open") {
+      this.#abandon();
+      this.#reject(reason);
+    }
+  }
+
+  answered(reply: Reply): void {
+    let answer = reply.value as unknown[];
+    if (this.#given && answer[0] !== "error") {
+      // A repeat finds that the lost attempt before it has released.
+      this.#answerReleased?.(Number(answer[0]) === 1 || this.#failures > 0);
+      answer = answer[1] as unknown[];
+    }
+    this.#lastError = undefined;
+    this.#failures = 0;
+    this.#isUncertain = false;
+    this.#wasAnswered = true;
+    if (this.#state !== "open") {
+      this.#answeredTooLate(answer);
+      return;
+    }
+    switch (answer[0] === "error" ? "error" : Number(answer[0])) {
+      case "error":
+        this.#refused(String(answer[1]));
+        return;
+      case 0:
+        this.#held(answer, reply);
+        return;
+      case 1:
+        this.#succeed(answer, validFrom(reply.sent, this.#request.ttlMs), false, this.#attempts > 1);
+        return;
+      case 2:
+        this.#fail(queueIsFull(this.#request.key));
+        return;
+      default:
+        this.attempt(); // dead waiters are left before us
+    }
+  }
+
+  failed(error: unknown): void {
+    this.#failedToReach(error);
+  }
+
+  /** A message says that it is our turn. */
+  granted(grant: PushedGrant): void {
+    const { brackets } = this.#host.node;
+    const ageMs = brackets.ageOf(grant.runId, grant.serverMicros);
+    if (ageMs === undefined) {
+      this.attempt(); // the reply dates it
+      return;
+    }
+    const { clock } = this.#host;
+    const validity = validFrom({ now: clock.now(), wall: clock.wall() }, grant.ttlMs, ageMs);
+    this.#succeed(
+      [1, grant.first, grant.last, this.token],
+      validity,
+      grant.ttlMs < this.#request.ttlMs,
+      true,
+    );
+  }
+
+  /** Ends it without a word to the server: the driver is closed. */
+  close(): void {
+    this.cancel(closedError(this.#request.key));
+  }
+
+  #send(): void {
+    if (this.#state !== "open") {
+      return;
+    }
+    const { node } = this.#host;
+    const { ttlMs, want, words } = this.#request;
+    if (this.token === "") {
+      this.token = this.#host.register(this, this.#request);
+      this.#terms = this.#writeTerms();
+    }
+    const rest = [this.token, this.#terms, String(ttlMs), String(want)];
+    const told = encodeWords(words);
+    this.#isUncertain = true;
+    this.#askedForPlace = this.#given !== undefined || (this.waits && node.hearing === "proved");
+    this.args = this.#given
+      ? ["passOn", this.#given.token, ...rest, told]
+      : ["acquire", ...rest, this.#askedForPlace ? "1" : "0", told];
+    node.perform(this);
+  }
+
+  /** What a queue member says after the token: written once, as a member is immutable. */
+  #writeTerms(): string {
+    const { node, claimMs, clock } = this.#host;
+    const { ttlMs, want } = this.#request;
+    const leftMs = this.#deadline - clock.now();
+    const deadline = leftMs === Infinity ? 0 : Math.ceil(node.time.micros() / 1000 + leftMs);
+    return `${Math.min(ttlMs, claimMs)} ${want} ${deadline} ${node.channelKind}`;
+  }
+
+  #held(answer: unknown[], reply: Reply): void {
+    const [, remainingMs, position, , runId] = answer;
+    if (reply.isSteady) {
+      this.#host.node.brackets.observe(String(runId), reply.serverMicros, reply.sent);
+    }
+    if (!this.waits) {
+      this.#finish("abandoned");
+      this.#resolve({ outcome: "held" });
+      return;
+    }
+    this.#isQueued = Number(position) >= 0;
+    this.#position = this.#isQueued ? Number(position) : undefined;
+    if (this.#attempts === 1) {
+      tell("queued", () => ({ key: this.#request.key, position: this.#position }));
+    }
+    this.#askAgainIn(this.#pollDelay(Number(remainingMs)));
+  }
+
+  /** The first three poll when the holder's TTL is over, everybody after 5 s; without a place sooner, as nobody tells us. */
+  #pollDelay(remainingMs: number): number {
+    const { random, node } = this.#host;
+    if (!this.#isQueued) {
+      if (node.hearing === "proved" && !this.#askedForPlace) {
+        return 0; // proved since we asked: now we may queue
+      }
+      const impatience = Math.min(longestBackoffMs, 25 * 2 ** Math.min(this.#attempts, 6));
+      return Math.max(
+        shortestPollMs,
+        jittered(random, Math.min(impatience, remainingMs < 0 ? impatience : remainingMs), 0.5),
+      );
+    }
+    if (remainingMs < 0) {
+      return pollMs;
+    }
+    const spread = ((this.#position ?? 0) + random.fraction()) * 20;
+    return Math.min(pollMs, Math.max(shortestPollMs, remainingMs + spread));
+  }
+
+  /** No answer came, or none could: tried again until the time is over, unless it cannot pass by itself. */
+  #failedToReach(error: unknown): void {
+    if (this.#state !== "open") {
+      return;
+    }
+    this.#lastError = error;
+    if (!isTransient(error)) {
+      this.#fail(engineError(error, this.#request.key, this.#isUncertain ? "unknown" : "none"));
+      return;
+    }
+    this.#failures += 1;
+    const backoffMs = Math.min(longestBackoffMs, shortestPollMs * 2 ** Math.min(this.#failures, 6));
+    this.#askAgainIn(jittered(this.#host.random, backoffMs, 0.5));
+  }
+
+  /** The script ran and refused. */
+  #refused(message: string): void {
+    const error = engineError(refusalBy(message), this.#request.key, "none");
+    if (error.retryable) {
+      this.#failedToReach(error);
+    } else {
+      this.#fail(error);
+    }
+  }
+
+  #askAgainIn(delayMs: number): void {
+    const { agenda, clock } = this.#host;
+    agenda.schedule(this, Math.min(clock.now() + delayMs, this.#deadline));
+  }
+
+  #timeOut(): void {
+    const { key } = this.#request;
+    const outcome = this.#isUncertain ? "unknown" : "none";
+    const failure =
+      this.#lastError ?? (this.#wasAnswered ? undefined : timeoutError(this.#host.commandTimeoutMs));
+    this.#abandon();
+    if (failure !== undefined) {
+      this.#reject(engineError(failure, key, outcome));
+      return;
+    }
+    // Sent behind our leaving of the queue: once it is answered, nothing of ours is left there.
+    this.#host.holderOf(key).then((holder) => {
+      this.#resolve({ outcome: "held", holder, position: this.#position });
+    }, this.#reject);
+  }
+
+  #succeed(answer: readonly unknown[], validity: Validity, isClaim: boolean, mayBeToldAgain: boolean): void {
+    const [, first, last] = answer;
+    this.#grantedToken = String(answer[3]);
+    this.#finish("granted", mayBeToldAgain || this.#given !== undefined ? this.#grantedToken : undefined);
+    this.#resolve({
+      outcome: "granted",
+      grant: {
+        key: this.#request.key,
+        token: this.#grantedToken,
+        fencingToken: BigInt(first as number),
+        fencingCount: Number(last) - Number(first) + 1,
+        validity,
+        isClaim,
+      },
+    });
+  }
+
+  #fail(error: unknown): void {
+    this.#abandon();
+    this.#reject(error);
+  }
+
+  /** Gives up: what the server may have of us is taken back. With a caller's own attempt a repeat is to find it. */
+  #abandon(): void {
+    this.#finish("abandoned");
+    this.#takeBack();
+  }
+
+  #takeBack(): void {
+    const isClaimable = this.#request.attemptId !== undefined && this.#isUncertain;
+    if (this.token !== "" && !isClaimable) {
+      const { ttlMs, key } = this.#request;
+      const until = this.#host.clock.now() + ttlMs;
+      const forgottenAt = this.#deadline === Infinity ? until : Math.max(until, this.#deadline);
+      this.#host.releaser.takeBack({
+        key,
+        keys: this.keys,
+        token: this.token,
+        terms: this.#terms,
+        until: forgottenAt,
+      });
+    }
+  }
+
+  /** Order holds only within one connection and one script: a late answer may have queued or granted us once more. */
+  #answeredTooLate(answer: readonly unknown[]): void {
+    const status = Number(answer[0]);
+    const isThere = status === 1 || (status === 0 && Number(answer[2]) >= 0);
+    const isInUse = this.#state === "granted" && this.#host.isTaken(this.#grantedToken);
+    if (isThere && !isInUse) {
+      this.#takeBack();
+    }
+  }
+
+  #finish(state: "granted" | "abandoned", takenToken?: string): void {
+    this.#state = state;
+    this.#host.settled(this, takenToken);
+    if (state === "abandoned") {
+      this.#releaseGiven?.();
+    }
+  }
+
+  /** Where the passing on is not answered in time, the grant is given up by itself. */
+  #awaitReleased({ key, token, validity }: Grant): Promise<boolean> {
+    const { releaser, clock, commandTimeoutMs } = this.#host;
+    return new Promise((resolve, reject) => {
+      const releaseAlone = (): void => {
+        end();
+        releaser
+          .release({ key, keys: this.keys, token, terms: "", until: validity.until })
+          .then(resolve, reject);
+      };
+      const timer = clock.setTimer(releaseAlone, commandTimeoutMs);
+      const end = (): void => {
+        clock.clearTimer(timer);
+        this.#answerReleased = undefined;
+        this.#releaseGiven = undefined;
+      };
+      this.#releaseGiven = releaseAlone;
+      this.#answerReleased = (released) => {
+        end();
+        resolve(released);
+      };
+    });
+  }
+}
+
+function queueIsFull(key: string): LockError {
+  return new LockError(`The queue of "${key}" is full`, { code: "too-many-waiters", key, retryable: true });
+}
+
+const alreadyReleased = Promise.resolve(true);

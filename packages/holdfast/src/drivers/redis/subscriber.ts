@@ -1,0 +1,174 @@
+import type { Clock, Timer } from "../../clock.ts";
+import { tell } from "../../diagnostics.ts";
+import { jittered, type Random } from "../../random.ts";
+import type { ChannelKind, Connection, Subscription } from "./connection.ts";
+import { isTransient } from "./failures.ts";
+
+/** Whether messages reach us: not known yet, seen to, or tried in vain. */
+export type Hearing = "unproved" | "proved" | "unavailable";
+
+const triesBeforeUnavailable = 3;
+const shortestRetryMs = 50;
+const longestRetryMs = 5_000;
+
+interface SubscriberOptions {
+  readonly connection: Connection;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly channel: string;
+  readonly timeoutMs: number;
+  /** Publishes `text` to the channel by a script on the connection for commands; the number of receivers. */
+  readonly publish: (text: string) => Promise<number>;
+  readonly heard: (text: string) => void;
+  /** Called each time that hearing was proved, and when it turns out to be unavailable. */
+  readonly changed: (hearing: Hearing) => void;
+  /** The subscription's connection was lost. */
+  readonly lost: () => void;
+}
+
+/**
+ * The one channel of this driver instance. It counts only once it is proved: a script on the same server published to it,
+ * counted a receiver, and was heard; again after each reconnect. A waiter may queue only then.
+ */
+export class Subscriber {
+  readonly #options: SubscriberOptions;
+  #subscription: Subscription | undefined;
+  #hearing: Hearing = "unproved";
+  #isUp = false;
+  #tries = 0;
+  #proof: { readonly text: string; readonly heard: () => void } | undefined;
+  #retry: Timer;
+  #isClosed = false;
+
+  constructor(options: SubscriberOptions) {
+    this.#options = options;
+  }
+
+  get hearing(): Hearing {
+    return this.#hearing;
+  }
+
+  start(kind: ChannelKind): void {
+    if (this.#subscription || this.#isClosed) {
+      return;
+    }
+    const { connection, channel } = this.#options;
+    this.#subscription = connection.subscribe(channel, kind, {
+      up: () => {
+        this.#isUp = true;
+        void this.#prove();
+      },
+      down: () => {
+        this.#down();
+      },
+      message: (text) => {
+        if (text === this.#proof?.text) {
+          this.#proof.heard();
+        } else {
+          this.#options.heard(text);
+        }
+      },
+    });
+  }
+
+  /** Proves anew, as the connection for commands may lead to another server now. */
+  doubt(): void {
+    if (this.#isUp) {
+      this.#hearing = this.#hearing === "proved" ? "unproved" : this.#hearing;
+      void this.#prove();
+    }
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#options.clock.clearTimer(this.#retry);
+    this.#subscription?.close();
+  }
+
+  #down(): void {
+    if (this.#isClosed) {
+      return;
+    }
+    const wasUp = this.#isUp;
+    this.#isUp = false;
+    this.#hearing = "unproved";
+    this.#proof = undefined;
+    if (wasUp) {
+      this.#options.lost();
+    } else {
+      this.#failed(new Error("the subscription failed"));
+    }
+  }
+
+  async #prove(): Promise<void> {
+    const { clock, random, timeoutMs, publish } = this.#options;
+    const text = `proof ${random.id()}`;
+    clock.clearTimer(this.#retry);
+    let timer: Timer;
+    try {
+      const heard = new Promise<true>((resolve) => {
+        this.#proof = {
+          text,
+          heard: () => {
+            resolve(true);
+          },
+        };
+      });
+      const tooLate = new Promise<false>((resolve) => {
+        timer = clock.setTimer(() => {
+          resolve(false);
+        }, timeoutMs);
+      });
+      const receivers = await publish(text);
+      if (receivers === 0 || !(await Promise.race([heard, tooLate]))) {
+        throw new Error(
+          receivers === 0 ? "nobody receives on our channel" : "what we publish does not reach us",
+        );
+      }
+      this.#proved(text);
+    } catch (error) {
+      if (this.#proof?.text === text) {
+        this.#failed(error);
+      }
+    } finally {
+      clock.clearTimer(timer);
+    }
+  }
+
+  #proved(text: string): void {
+    if (this.#proof?.text === text && this.#isUp && !this.#isClosed) {
+      this.#tries = 0;
+      this.#proof = undefined;
+      this.#hearing = "proved";
+      tell("node", () => ({ node: this.#options.connection.name, event: "notifications-proved" }));
+      this.#options.changed("proved");
+    }
+  }
+
+  #failed(error: unknown): void {
+    if (this.#isClosed) {
+      return;
+    }
+    const { connection, clock, random } = this.#options;
+    this.#tries += 1;
+    if (this.#hearing !== "unavailable" && (this.#tries >= triesBeforeUnavailable || !isTransient(error))) {
+      this.#hearing = "unavailable";
+      tell("node", () => ({
+        node: connection.name,
+        event: "notifications-unavailable",
+        detail: String(error),
+      }));
+      this.#options.changed("unavailable");
+    }
+    const retryMs = Math.min(longestRetryMs, shortestRetryMs * 2 ** this.#tries);
+    clock.clearTimer(this.#retry);
+    this.#retry = clock.setTimer(
+      () => {
+        if (this.#isUp) {
+          void this.#prove();
+        }
+      },
+      jittered(random, retryMs, 0.5),
+    );
+  }
+}

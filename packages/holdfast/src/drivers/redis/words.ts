@@ -1,0 +1,46 @@
+import type { Words } from "../../driver.ts";
+import type { Holder } from "../../state.ts";
+
+/** An owner's own words as a script takes them: JSON of [field, value, ...], "" for none. */
+export function encodeWords(words: (Words & { readonly fencingToken?: bigint }) | undefined): string {
+  if (words === undefined) {
+    return "";
+  }
+  const { owner, reason, labels, fencingToken } = words;
+  const fields: string[] = [];
+  for (const [name, value] of [
+    ["owner", owner],
+    ["reason", reason],
+    ["labels", labels && JSON.stringify(labels)],
+    ["number", fencingToken?.toString()],
+  ] as const) {
+    if (value !== undefined) {
+      fields.push(name, value);
+    }
+  }
+  return fields.length === 0 ? "" : JSON.stringify(fields);
+}
+
+/** The fields of a hash, as a script answers them: [field, value, ...]. */
+export function readFields(answer: unknown): ReadonlyMap<string, string> {
+  const fields = new Map<string, string>();
+  const list = answer as readonly unknown[];
+  for (let i = 0; i + 1 < list.length; i += 2) {
+    fields.set(String(list[i]), String(list[i + 1]));
+  }
+  return fields;
+}
+
+/** What of the words `inspect` tells. */
+export function readWords(
+  fields: ReadonlyMap<string, string>,
+): Pick<Holder, "reason" | "labels"> & { owner?: string } {
+  const owner = fields.get("owner");
+  const reason = fields.get("reason");
+  const labels = fields.get("labels");
+  return {
+    ...(owner === undefined ? {} : { owner }),
+    ...(reason === undefined ? {} : { reason }),
+    ...(labels === undefined ? {} : { labels: JSON.parse(labels) as Record<string, string> }),
+  };
+}

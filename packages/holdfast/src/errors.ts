@@ -1,0 +1,145 @@
+import type { Holder } from "./state.ts";
+
+/** What went wrong, the same in the library, over HTTP and on the command line. */
+export type LockErrorCode =
+  | "wait-timeout"
+  | "lease-lost"
+  | "engine-unavailable"
+  | "self-deadlock"
+  | "kind-mismatch"
+  | "too-many-waiters"
+  | "unsupported"
+  | "closed";
+
+/** Why a lease is not ours any more. */
+export type LossReason =
+  "expired" | "stolen" | "broken" | "max-hold" | "engine-unreachable" | "suspended" | "released";
+
+/** What a failed request may have left behind: `none`, or `unknown` where no answer came. */
+export type Outcome = "none" | "unknown";
+
+const brand = Symbol.for("holdfast.LockError");
+
+interface LockErrorDetails {
+  readonly code: LockErrorCode;
+  readonly key?: string | undefined;
+  readonly retryable?: boolean;
+  readonly cause?: unknown;
+}
+
+/** Any refusal of Holdfast that is not a programming mistake. Use {@link isLockError} to recognise it. */
+export class LockError extends Error {
+  override readonly name: string = "LockError";
+  readonly code: LockErrorCode;
+  readonly key: string | undefined;
+  /** Whether the same call may succeed later without anything being changed. */
+  readonly retryable: boolean;
+
+  constructor(message: string, details: LockErrorDetails) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    this.code = details.code;
+    this.key = details.key;
+    this.retryable = details.retryable ?? false;
+    Object.defineProperty(this, brand, { value: true });
+  }
+
+  /** Safe to log: fencing tokens as decimal strings, no secret. */
+  toJSON(): Record<string, unknown> {
+    const { name, code, message, key, retryable } = this;
+    return { name, code, message, key, retryable };
+  }
+}
+
+/** `waitMs` passed and the lock is held. */
+export class WaitTimeoutError extends LockError {
+  override readonly name = "WaitTimeoutError";
+  /** Who held it when we were last told. */
+  readonly holder: Holder | undefined;
+  /** Our place in the queue then, from 0. */
+  readonly position: number | undefined;
+
+  constructor(key: string, waitMs: number, holder?: Holder, position?: number) {
+    const by = holder === undefined ? "" : ` by ${holder.owner}`;
+    super(`The lock "${key}" is still held${by} after ${waitMs} ms`, {
+      code: "wait-timeout",
+      key,
+      retryable: true,
+    });
+    this.holder = holder;
+    this.position = position;
+  }
+
+  override toJSON(): Record<string, unknown> {
+    const { holder, position } = this;
+    const fencingToken = holder?.fencingToken?.toString();
+    return { ...super.toJSON(), holder: holder && { ...holder, fencingToken }, position };
+  }
+}
+
+/** Ownership ended without a release, or (reason `released`) the lease was used after it. */
+export class LeaseLostError extends LockError {
+  override readonly name = "LeaseLostError";
+  readonly reason: LossReason;
+  /** When we found out, on the wall clock, in milliseconds since the epoch. */
+  readonly lostAt: number;
+  /** Of `withLock`: the value of the work, which did end. */
+  readonly result: unknown;
+
+  constructor(
+    key: string,
+    reason: LossReason,
+    lostAt: number,
+    more: { cause?: unknown; result?: unknown } = {},
+  ) {
+    super(`The lease of "${key}" is lost: ${reason}`, { code: "lease-lost", key, cause: more.cause });
+    this.reason = reason;
+    this.lostAt = lostAt;
+    this.result = more.result;
+  }
+
+  override toJSON(): Record<string, unknown> {
+    const { reason, lostAt } = this;
+    return { ...super.toJSON(), reason, lostAt };
+  }
+}
+
+/** The engine cannot be reached, or refused. Never to be read as "the lock is free". */
+export class EngineError extends LockError {
+  override readonly name = "EngineError";
+  readonly outcome: Outcome;
+  readonly retryAfterMs: number | undefined;
+
+  constructor(
+    message: string,
+    details: {
+      key?: string | undefined;
+      outcome: Outcome;
+      retryable: boolean;
+      retryAfterMs?: number;
+      cause?: unknown;
+    },
+  ) {
+    super(message, { ...details, code: "engine-unavailable" });
+    this.outcome = details.outcome;
+    this.retryAfterMs = details.retryAfterMs;
+  }
+
+  override toJSON(): Record<string, unknown> {
+    const { outcome, retryAfterMs } = this;
+    return { ...super.toJSON(), outcome, retryAfterMs };
+  }
+}
+
+/** Whether `error` is Holdfast's, of this or another copy of the package, and has that code if one is given. */
+export function isLockError(error: unknown, code?: LockErrorCode): error is LockError {
+  return (
+    typeof error === "object" &&
+    error !== null &&
+    (error as Record<symbol, unknown>)[brand] === true &&
+    (code === undefined || (error as LockError).code === code)
+  );
+}
+
+export function closedError(key?: string): LockError {
+  return new LockError("This Locks instance is closed", { code: "closed", key });
+}

@@ -1,0 +1,282 @@
+import type { Clock } from "./clock.ts";
+import { isHeard, tell, traced, traces, type HoldTrace } from "./diagnostics.ts";
+import type { Driver, Extension, Grant } from "./driver.ts";
+import { LeaseLostError, LockError, type LossReason } from "./errors.ts";
+import { HeldLease, type SerializedLease } from "./lease.ts";
+import type { ResolvedAcquire } from "./options.ts";
+import type { Holder } from "./state.ts";
+import { leftOf, prolong, type Validity } from "./validity.ts";
+import type { Renewable, Watch, Watchdog } from "./watchdog.ts";
+
+/** What a hold needs of the house it lives in. */
+export interface Keeper {
+  readonly driver: Driver;
+  readonly clock: Clock;
+  readonly watchdog: Watchdog;
+  readonly owner: string;
+  /** Gives a hold back: to the next in the local line, or to the engine. */
+  giveBack(hold: Hold): Promise<boolean>;
+  /** The hold ended without a release: nobody can be handed it. */
+  ended(hold: Hold): void;
+}
+
+/** How a hold is kept; of an acquire's options those that outlive the grant. */
+export type HoldOptions = Pick<ResolvedAcquire, "ttlMs" | "renew" | "maxHoldMs" | "ifLost" | "words">;
+
+/**
+ * The inner side of a lease: what is true of it, and the ways in which it ends. Each hold has a fencing token of its own;
+ * holds that were handed over in memory share the grant and its validity.
+ */
+export class Hold implements Renewable {
+  readonly key: string;
+  readonly grant: Grant;
+  readonly fencingToken: bigint;
+  readonly ttlMs: number;
+  readonly endsAt: number;
+  isClaim: boolean;
+  readonly #keeper: Keeper;
+  readonly #options: HoldOptions;
+  readonly #lease: WeakRef<HeldLease>;
+  readonly #watch: Watch;
+  readonly #trace: HoldTrace | undefined;
+  #state: "held" | "orphaned" | "leaked" | "transferred" | "released" | "lost" = "held";
+  #loss: LeaseLostError | undefined;
+  #controller: WeakRef<AbortController> | undefined;
+  #releasing: Promise<boolean> | undefined;
+
+  private constructor(keeper: Keeper, grant: Grant, options: HoldOptions, fencingToken: bigint) {
+    this.key = grant.key;
+    this.grant = grant;
+    this.fencingToken = fencingToken;
+    this.ttlMs = options.ttlMs;
+    this.endsAt = options.maxHoldMs === Infinity ? Infinity : keeper.clock.now() + options.maxHoldMs;
+    this.isClaim = grant.isClaim;
+    this.#keeper = keeper;
+    this.#options = options;
+    this.#lease = new WeakRef(new HeldLease(this));
+    this.#trace = isHeard(traces.hold) ? { key: this.key, fencingToken } : undefined;
+    if (this.#trace) {
+      traces.hold.start.publish(this.#trace);
+    }
+    this.#watch = keeper.watchdog.watch(this);
+  }
+
+  /** Takes a grant into keeping. The lease that comes with it is for the caller and for nobody else. */
+  static keep(
+    keeper: Keeper,
+    grant: Grant,
+    options: HoldOptions,
+    fencingToken: bigint = grant.fencingToken,
+  ): Kept {
+    const hold = new Hold(keeper, grant, options, fencingToken);
+    // A WeakRef's target stays alive until the end of the turn in which the reference was made.
+    return { hold, lease: hold.#lease.deref() as HeldLease };
+  }
+
+  get owner(): string {
+    return this.#options.words?.owner ?? this.#keeper.owner;
+  }
+
+  get validity(): Validity {
+    return this.grant.validity;
+  }
+
+  get longestTtlMs(): number {
+    return this.#keeper.driver.capabilities.maxTtlMs;
+  }
+
+  get wantsRenewal(): boolean {
+    return this.#state === "held" && (this.#options.renew || this.isClaim);
+  }
+
+  /** Whether it may be handed to another caller in memory: it is ours, and nobody else knows its token. */
+  get isOurs(): boolean {
+    return this.#state === "held" && leftOf(this.validity, this.#keeper.clock) > 0;
+  }
+
+  /** Whether somebody holds it, as far as we know: also while it is only left to expire. */
+  get isHeld(): boolean {
+    return this.#isLive && leftOf(this.validity, this.#keeper.clock) > 0;
+  }
+
+  get wasTransferred(): boolean {
+    return this.#state === "transferred";
+  }
+
+  describe(): Holder {
+    const { owner, fencingToken } = this;
+    return { ...this.#options.words, owner, fencingToken, remainingMs: this.remainingMs() } as Holder;
+  }
+
+  isReachable(): boolean {
+    return this.#lease.deref() !== undefined;
+  }
+
+  remainingMs(): number {
+    return this.isHeld
+      ? Math.min(leftOf(this.validity, this.#keeper.clock), this.endsAt - this.#keeper.clock.now())
+      : 0;
+  }
+
+  /** The loss, undefined while there is none; found by the clocks where no timer has run yet. */
+  lossNow(): LeaseLostError | undefined {
+    const { clock } = this.#keeper;
+    if (this.#isLive) {
+      if (leftOf(this.validity, clock) <= 0) {
+        this.lose(clock.now() < this.validity.until ? "suspended" : "expired");
+      } else if (clock.now() >= this.endsAt) {
+        this.lose("max-hold");
+      }
+    }
+    return this.#loss;
+  }
+
+  throwIfLost(): void {
+    const loss = this.lossNow();
+    if (loss) {
+      throw loss;
+    }
+    if (this.#state === "released" || this.#state === "transferred") {
+      throw new LeaseLostError(this.key, "released", this.#keeper.clock.wall());
+    }
+  }
+
+  abortAtLoss(controller: AbortController): void {
+    this.#controller = new WeakRef(controller);
+    const loss = this.lossNow();
+    if (loss && this.#options.ifLost === "abort") {
+      controller.abort(loss);
+    }
+  }
+
+  async extend(ttlMs: number): Promise<void> {
+    this.throwIfLost();
+    const extension = await this.#askEngine(ttlMs);
+    switch (extension.outcome) {
+      case "renewed":
+        prolong(this.validity, extension.validity);
+        this.isClaim &&= ttlMs < this.ttlMs;
+        this.#keeper.watchdog.review(this.#watch);
+        break;
+      case "lost":
+        this.lose(extension.reason);
+        break;
+      case "unknown":
+        throw extension.error;
+    }
+    this.throwIfLost();
+  }
+
+  renew(): Promise<Extension> {
+    return this.#askEngine(this.ttlMs);
+  }
+
+  renewed(): void {
+    this.isClaim = false;
+  }
+
+  release(): Promise<boolean> {
+    this.#releasing ??= traced(
+      traces.release,
+      () => ({ key: this.key }),
+      () => this.#release(),
+      (context, released) => (context.released = released),
+    );
+    return this.#releasing;
+  }
+
+  orphan(): void {
+    if (this.#state === "held") {
+      this.#state = "orphaned";
+      this.#keeper.watchdog.review(this.#watch);
+      this.#keeper.ended(this);
+    }
+  }
+
+  transfer(): SerializedLease {
+    this.throwIfLost();
+    if (this.#state !== "held") {
+      throw new LockError(`The lease of "${this.key}" is ${this.#state}; it cannot be transferred`, {
+        code: "unsupported",
+        key: this.key,
+      });
+    }
+    this.#end("transferred", "transferred");
+    this.#keeper.ended(this);
+    const { key, owner, ttlMs, grant, fencingToken } = this;
+    return { version: 1, key, token: grant.token, fencingToken: fencingToken.toString(), owner, ttlMs };
+  }
+
+  lose(reason: LossReason, cause?: unknown): void {
+    if (!this.#isLive) {
+      return;
+    }
+    this.#loss = new LeaseLostError(this.key, reason, this.#keeper.clock.wall(), { cause });
+    this.#end("lost", reason);
+    if (this.#options.ifLost === "abort") {
+      this.#controller?.deref()?.abort(this.#loss);
+    }
+    tell("lost", () => ({ key: this.key, reason, fencingToken: this.fencingToken }));
+    this.#keeper.ended(this);
+  }
+
+  /** Nobody can release it any more. It is left to expire, so that a forgotten lease does not hold its key for ever. */
+  leak(): void {
+    this.#state = "leaked";
+    this.#keeper.ended(this);
+    tell("leaked", () => ({ key: this.key, fencingToken: this.fencingToken }));
+    process.emitWarning(
+      `The lease of "${this.key}" was garbage-collected without a release; it is no longer renewed`,
+      {
+        code: "HOLDFAST_LEAKED_LEASE",
+      },
+    );
+  }
+
+  get #isLive(): boolean {
+    return this.#state === "held" || this.#state === "orphaned" || this.#state === "leaked";
+  }
+
+  async #release(): Promise<boolean> {
+    if (this.#state === "transferred") {
+      return false;
+    }
+    if (this.lossNow()) {
+      // Ours no more as far as we may know; where the engine still has it, the next need not wait for the TTL.
+      this.#keeper.driver.release(this.key, this.grant.token, this.validity.until).catch(() => false);
+      return false;
+    }
+    const released = this.#keeper.giveBack(this);
+    this.#end("released", "released");
+    return released;
+  }
+
+  /** Tells the engine again what it keeps beside the key, and that the grant changed hands in this process. */
+  #askEngine(ttlMs: number): Promise<Extension> {
+    const { key, fencingToken, grant } = this;
+    const { words } = this.#options;
+    const hasNews = words !== undefined || fencingToken !== grant.fencingToken;
+    return this.#keeper.driver.extend({
+      key,
+      token: grant.token,
+      ttlMs,
+      words: hasNews ? { ...words, fencingToken } : undefined,
+    });
+  }
+
+  #end(state: "lost" | "released" | "transferred", reason: LossReason | "transferred"): void {
+    this.#state = state;
+    this.#keeper.watchdog.forget(this.#watch);
+    if (this.#trace) {
+      this.#trace.reason = reason;
+      this.#trace.overrunMs = Math.max(0, -leftOf(this.validity, this.#keeper.clock));
+      traces.hold.asyncEnd.publish(this.#trace);
+    }
+  }
+}
+
+/** A hold and the lease that its caller gets. */
+export interface Kept {
+  readonly hold: Hold;
+  readonly lease: HeldLease;
+}

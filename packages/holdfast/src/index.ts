@@ -1,0 +1,18 @@
+export type { Clock } from "./clock.ts";
+export type { AcquireTrace, Diagnostics, HoldTrace, ReleaseTrace, RenewTrace } from "./diagnostics.ts";
+export type { Driver } from "./driver.ts";
+export {
+  EngineError,
+  isLockError,
+  LeaseLostError,
+  LockError,
+  WaitTimeoutError,
+  type LockErrorCode,
+  type LossReason,
+  type Outcome,
+} from "./errors.ts";
+export type { Lease, SerializedLease } from "./lease.ts";
+export { createLocks, type Lockable, type Locks, type Ran } from "./locks.ts";
+export type { AcquireOptions, AdoptOptions, ListOptions, LocksOptions, TryOptions } from "./options.ts";
+export type { Random } from "./random.ts";
+export type { Holder, LockEvent, LockState, NodeState, Waiter } from "./state.ts";

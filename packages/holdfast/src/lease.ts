@@ -1,0 +1,161 @@
+import type { LossReason } from "./errors.ts";
+import type { Hold } from "./hold.ts";
+import { checkTtl } from "./options.ts";
+
+/**
+ * Time-bound ownership in the caller's hand. While `remainingMs()` is positive nobody else holds the lock.
+ * Loss is told by `signal`, before the validity ends, and by {@link Lease.throwIfLost}, which needs no timer to have run.
+ */
+export interface Lease extends AsyncDisposable {
+  /** Of several keys: the first in sorted order. */
+  readonly key: string;
+  readonly keys: readonly string[];
+  readonly owner: string;
+  /** Larger than every earlier one of this key. Of several keys: that of `key`. */
+  readonly fencingToken: bigint;
+  readonly fencingTokens: ReadonlyMap<string, bigint>;
+  /** Aborted at loss, with a `LeaseLostError` as its reason. Not aborted by a release. */
+  readonly signal: AbortSignal;
+  /** End of safe use on the scale of `performance.now()`. A renewal moves it. */
+  readonly validUntil: number;
+  /** Milliseconds of safe use that are left; 0 after a loss or a release. */
+  remainingMs(): number;
+  /**
+   * A checkpoint between steps: compares clocks itself, so it is right even where the event loop was blocked and no timer ran.
+   * @throws {LeaseLostError} when the lease is lost; after a release with reason `released`
+   */
+  throwIfLost(): void;
+  /**
+   * Prolongs the lease to at least `ttlMs` from now (milliseconds, 100 to 86 400 000; by default its own TTL). Never shortens it.
+   * @throws {LeaseLostError} when it is lost
+   * @throws {EngineError} when the engine does not answer
+   */
+  extend(ttlMs?: number): Promise<void>;
+  /**
+   * Gives the lock back. A second call answers the same.
+   * @returns whether it was still ours; false: it had been lost
+   * @throws {EngineError} when the engine cannot be reached; the release then goes on in the background until the TTL has passed
+   */
+  release(): Promise<boolean>;
+  /** Stops renewing and lets it expire. */
+  orphan(): void;
+  /**
+   * Gives the lease to whoever adopts the result, here or in another process. It is a secret: whoever has it holds the lock.
+   * Renewal and hand-over end here, and `release()` here answers false.
+   */
+  transfer(): SerializedLease;
+  /** Safe to log: no secret. */
+  toJSON(): {
+    key: string;
+    keys: readonly string[];
+    owner: string;
+    fencingToken: string;
+    remainingMs: number;
+  };
+}
+
+/** A lease on its way to another process. Plain JSON, and secret. */
+export interface SerializedLease {
+  readonly version: 1;
+  readonly key: string;
+  readonly token: string;
+  readonly fencingToken: string;
+  readonly owner: string;
+  readonly ttlMs: number;
+}
+
+const keepsAlive = Symbol("holdfast.lease");
+
+/** What the caller sees of a {@link Hold}. Nothing of ours holds it strongly: once it is garbage, it is no longer renewed. */
+export class HeldLease implements Lease {
+  readonly #hold: Hold;
+  #controller: AbortController | undefined;
+
+  constructor(hold: Hold) {
+    this.#hold = hold;
+  }
+
+  get key(): string {
+    return this.#hold.key;
+  }
+
+  get keys(): readonly string[] {
+    return [this.#hold.key];
+  }
+
+  get owner(): string {
+    return this.#hold.owner;
+  }
+
+  get fencingToken(): bigint {
+    return this.#hold.fencingToken;
+  }
+
+  get fencingTokens(): ReadonlyMap<string, bigint> {
+    return new Map([[this.key, this.fencingToken]]);
+  }
+
+  get validUntil(): number {
+    return this.#hold.validity.until;
+  }
+
+  /** Made when somebody asks: most leases end without. It keeps the lease alive; the hold keeps neither. */
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = new AbortController();
+      Object.defineProperty(this.#controller.signal, keepsAlive, { value: this });
+      this.#hold.abortAtLoss(this.#controller);
+    }
+    return this.#controller.signal;
+  }
+
+  remainingMs(): number {
+    return this.#hold.remainingMs();
+  }
+
+  throwIfLost(): void {
+    this.#hold.throwIfLost();
+  }
+
+  async extend(ttlMs?: number): Promise<void> {
+    const hold = this.#hold;
+    await hold.extend(ttlMs === undefined ? hold.ttlMs : checkTtl("ttlMs", ttlMs, hold.longestTtlMs));
+  }
+
+  release(): Promise<boolean> {
+    return this.#hold.release();
+  }
+
+  orphan(): void {
+    this.#hold.orphan();
+  }
+
+  transfer(): SerializedLease {
+    return this.#hold.transfer();
+  }
+
+  toJSON(): {
+    key: string;
+    keys: readonly string[];
+    owner: string;
+    fencingToken: string;
+    remainingMs: number;
+  } {
+    const { key, keys, owner } = this;
+    return { key, keys, owner, fencingToken: this.fencingToken.toString(), remainingMs: this.remainingMs() };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    // The engine goes on releasing in the background; a scope that ends must not fail for it.
+    await this.release().catch(() => false);
+  }
+
+  get wasTransferred(): boolean {
+    return this.#hold.wasTransferred;
+  }
+
+  /** How the hold was lost, undefined while it is not; looks at the clocks. */
+  lossNow(): LossReason | undefined {
+    return this.#hold.lossNow()?.reason;
+  }
+}

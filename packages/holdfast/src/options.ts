@@ -1,0 +1,351 @@
+import { hostname } from "node:os";
+import { basename } from "node:path";
+
+import type { Words } from "./driver.ts";
+
+/** How a lease is asked for and kept. All times are milliseconds. */
+export interface AcquireOptions {
+  /**
+   * How long the engine keeps the grant without renewal: 100 to 86 400 000. With `renew` it is the time in which a crash is noticed.
+   * @defaultValue 30 000
+   */
+  ttlMs?: number | undefined;
+  /**
+   * How long to wait; 0: ask once, then `wait-timeout`; `Infinity` is allowed.
+   * @defaultValue 10 000
+   */
+  waitMs?: number | undefined;
+  /** Ends the waiting: rejects with the signal's reason and leaves the queue. No effect after the grant. */
+  signal?: AbortSignal | undefined;
+  /**
+   * Whether the watchdog renews at `ttlMs / 3`.
+   * @defaultValue true
+   */
+  renew?: boolean | undefined;
+  /**
+   * Renewal ends there: the lease is then lost, reason `max-hold`. `Infinity` is allowed.
+   * @defaultValue 86 400 000
+   */
+  maxHoldMs?: number | undefined;
+  /**
+   * `"continue"`: at a loss the signal is not aborted and `withLock` does not reject; `throwIfLost()` tells the truth all the same.
+   * @defaultValue "abort"
+   */
+  ifLost?: "abort" | "continue" | undefined;
+  /** Who we are, told by `inspect`, `list` and in held errors; by default that of the instance. */
+  owner?: string | undefined;
+  /** Why the lock is held, told beside the owner. */
+  reason?: string | undefined;
+  /** Told beside the owner; at most 32. */
+  labels?: Readonly<Record<string, string>> | undefined;
+  /**
+   * The caller's own idempotency key. A repeated acquire with it, here or in another process, claims the same grant.
+   * @defaultValue random for every acquire
+   */
+  attemptId?: string | undefined;
+}
+
+export type TryOptions = Omit<AcquireOptions, "waitMs">;
+
+export interface LocksOptions {
+  /**
+   * How far the callers of one process may pass a lease on in memory before other processes get their turn.
+   * `false`: every caller has its own place on the server, strict order of arrival.
+   * @defaultValue `{ max: 16, maxMs: 100 }`
+   */
+  handover?: { max?: number | undefined; maxMs?: number | undefined } | false | undefined;
+  /**
+   * Who we are, in `inspect`, `list` and held errors.
+   * @defaultValue the program's name `@host:pid`
+   */
+  owner?: string | undefined;
+  /**
+   * How many callers of this process may wait for one key; then `too-many-waiters`.
+   * @defaultValue 10 000
+   */
+  maxWaiters?: number | undefined;
+  /**
+   * What `close()` could not release by then expires.
+   * @defaultValue 2 000
+   */
+  closeTimeoutMs?: number | undefined;
+  /** For every acquire of this instance. */
+  defaults?: AcquireOptions | undefined;
+}
+
+export interface AdoptOptions {
+  /** Whether the watchdog renews. @defaultValue true */
+  renew?: boolean | undefined;
+  /** TTL of the renewals. @defaultValue that of the lease */
+  ttlMs?: number | undefined;
+  /** From the adoption on. @defaultValue 86 400 000 */
+  maxHoldMs?: number | undefined;
+}
+
+export interface ListOptions {
+  /** Only keys that begin so. @defaultValue "" */
+  prefix?: string | undefined;
+  /** Where the last page ended. */
+  cursor?: string | undefined;
+  /** About how many a page has, 1 to 1 000. @defaultValue 100 */
+  limit?: number | undefined;
+}
+
+export interface ResolvedAcquire {
+  readonly ttlMs: number;
+  readonly waitMs: number;
+  readonly signal: AbortSignal | undefined;
+  readonly renew: boolean;
+  readonly maxHoldMs: number;
+  readonly ifLost: "abort" | "continue";
+  readonly words: Words | undefined;
+  readonly attemptId: string | undefined;
+}
+
+export interface ResolvedLocks {
+  readonly handover: { readonly max: number; readonly maxMs: number } | false;
+  readonly owner: string;
+  readonly maxWaiters: number;
+  readonly closeTimeoutMs: number;
+  readonly defaults: ResolvedAcquire;
+}
+
+const dayMs = 86_400_000;
+export const shortestTtlMs = 100;
+
+const acquireDefaults: ResolvedAcquire = {
+  ttlMs: 30_000,
+  waitMs: 10_000,
+  signal: undefined,
+  renew: true,
+  maxHoldMs: dayMs,
+  ifLost: "abort",
+  words: undefined,
+  attemptId: undefined,
+};
+
+/** Checks each value once; what comes out is trusted. Without options it is the defaults themselves. */
+export function resolveAcquire(
+  options: AcquireOptions | undefined,
+  defaults: ResolvedAcquire,
+  limits: { readonly maxTtlMs: number; readonly tryOnly?: boolean },
+): ResolvedAcquire {
+  if (options === undefined) {
+    return defaults;
+  }
+  checkObject("options", options);
+  checkNames(options, limits.tryOnly === true ? tryNames : acquireNames);
+  const { ttlMs, waitMs, renew, maxHoldMs, ifLost, attemptId, signal } = options;
+  return {
+    ttlMs: ttlMs === undefined ? defaults.ttlMs : checkTtl("ttlMs", ttlMs, limits.maxTtlMs),
+    waitMs: waitMs === undefined ? defaults.waitMs : checkDuration("waitMs", waitMs, 0),
+    signal: signal === undefined ? defaults.signal : checkSignal("signal", signal),
+    renew: renew === undefined ? defaults.renew : checkBoolean("renew", renew),
+    maxHoldMs: maxHoldMs === undefined ? defaults.maxHoldMs : checkDuration("maxHoldMs", maxHoldMs, 1),
+    ifLost: ifLost === undefined ? defaults.ifLost : checkIfLost(ifLost),
+    attemptId: attemptId === undefined ? defaults.attemptId : checkText("attemptId", attemptId, 512),
+    words: resolveWords(options, defaults.words),
+  };
+}
+
+export function resolveLocks(options: LocksOptions | undefined, maxTtlMs: number): ResolvedLocks {
+  const given = options ?? {};
+  checkObject("options", given);
+  checkNames(given, ["handover", "owner", "maxWaiters", "closeTimeoutMs", "defaults"]);
+  const { owner, maxWaiters, closeTimeoutMs } = given;
+  return {
+    handover: resolveHandover(given.handover),
+    owner: owner === undefined ? defaultOwner() : checkText("owner", owner, 512),
+    maxWaiters: maxWaiters === undefined ? 10_000 : checkInteger("maxWaiters", maxWaiters, 1, 10_000_000),
+    closeTimeoutMs:
+      closeTimeoutMs === undefined ? 2_000 : checkInteger("closeTimeoutMs", closeTimeoutMs, 0, dayMs),
+    defaults: resolveAcquire(
+      given.defaults,
+      { ...acquireDefaults, ttlMs: Math.min(acquireDefaults.ttlMs, maxTtlMs) },
+      { maxTtlMs },
+    ),
+  };
+}
+
+export function resolveAdopt(
+  options: AdoptOptions | undefined,
+  ttlMs: number,
+  maxTtlMs: number,
+): { renew: boolean; ttlMs: number; maxHoldMs: number } {
+  const given = options ?? {};
+  checkObject("options", given);
+  checkNames(given, ["renew", "ttlMs", "maxHoldMs"]);
+  return {
+    renew: given.renew === undefined ? true : checkBoolean("renew", given.renew),
+    ttlMs: checkTtl("ttlMs", given.ttlMs ?? ttlMs, maxTtlMs),
+    maxHoldMs: given.maxHoldMs === undefined ? dayMs : checkDuration("maxHoldMs", given.maxHoldMs, 1),
+  };
+}
+
+export function resolveList(options: ListOptions | undefined): {
+  prefix: string;
+  cursor: string | null;
+  limit: number;
+} {
+  const given = options ?? {};
+  checkObject("options", given);
+  checkNames(given, ["prefix", "cursor", "limit"]);
+  const { prefix, cursor, limit } = given;
+  return {
+    prefix: prefix === undefined || prefix === "" ? "" : checkText("prefix", prefix, 512),
+    cursor: cursor === undefined ? null : checkText("cursor", cursor, 64),
+    limit: limit === undefined ? 100 : checkInteger("limit", limit, 1, 1000),
+  };
+}
+
+/** A key: 1 to 512 bytes of UTF-8. A lone surrogate is refused, as two such keys would become one. */
+export function checkKey(key: string): string {
+  const tooLong = typeof key === "string" && key.length > 170 && Buffer.byteLength(key) > 512;
+  if (typeof key !== "string" || key === "" || tooLong || /\p{Surrogate}/u.test(key)) {
+    throw refusal("key", "a string of 1 to 512 bytes of well-formed UTF-8", key);
+  }
+  return key;
+}
+
+export function checkTtl(name: string, value: unknown, maxTtlMs: number): number {
+  return checkInteger(name, value, shortestTtlMs, maxTtlMs);
+}
+
+export function checkInteger(name: string, value: unknown, least: number, most: number): number {
+  if (typeof value !== "number" || !Number.isInteger(value) || value < least || value > most) {
+    throw refusal(name, `an integer from ${least} to ${most}`, value);
+  }
+  return value;
+}
+
+/** At most `most` bytes of UTF-8, not empty. */
+export function checkText(name: string, value: unknown, most: number): string {
+  if (
+    typeof value !== "string" ||
+    value === "" ||
+    Buffer.byteLength(value) > most ||
+    /\p{Surrogate}/u.test(value)
+  ) {
+    throw refusal(name, `a string of 1 to ${most} bytes of well-formed UTF-8`, value);
+  }
+  return value;
+}
+
+export function checkBoolean(name: string, value: unknown): boolean {
+  if (typeof value !== "boolean") {
+    throw refusal(name, "true or false", value);
+  }
+  return value;
+}
+
+export function checkFencingToken(value: unknown): bigint {
+  if (typeof value !== "bigint" || value < 0n) {
+    throw refusal("fencingToken", "a bigint, not negative", value);
+  }
+  return value;
+}
+
+/** Unknown names are mistakes: a misspelt `ttlMs` must not silently mean the default. */
+export function checkNames(options: object, known: readonly string[]): void {
+  for (const name of Object.keys(options)) {
+    if (!known.includes(name)) {
+      throw new TypeError(`Unknown option \`${name}\`; expected one of ${known.join(", ")}`);
+    }
+  }
+}
+
+export function checkObject(name: string, value: unknown): void {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw refusal(name, "an object", value);
+  }
+}
+
+/** The error for a bad value: a `TypeError` where the type is wrong, a `RangeError` where the value is. */
+export function refusal(name: string, expected: string, value: unknown): TypeError | RangeError {
+  const message = `Expected \`${name}\` to be ${expected}, got ${shown(value)} (${value === null ? "null" : typeof value})`;
+  const wanted = expected.startsWith("an integer") || expected.startsWith("a whole") ? "number" : "string";
+  return typeof value === wanted ? new RangeError(message) : new TypeError(message);
+}
+
+const tryNames: readonly string[] = [
+  "ttlMs",
+  "signal",
+  "renew",
+  "maxHoldMs",
+  "ifLost",
+  "owner",
+  "reason",
+  "labels",
+  "attemptId",
+];
+const acquireNames: readonly string[] = [...tryNames, "waitMs"];
+
+function checkDuration(name: string, value: unknown, least: number): number {
+  if (value === Infinity) {
+    return Infinity;
+  }
+  if (typeof value !== "number" || !Number.isInteger(value) || value < least) {
+    throw refusal(name, `a whole number of ms from ${least}, or Infinity`, value);
+  }
+  return value;
+}
+
+function checkSignal(name: string, value: unknown): AbortSignal {
+  if (!(value instanceof AbortSignal)) {
+    throw refusal(name, "an AbortSignal", value);
+  }
+  return value;
+}
+
+function checkIfLost(value: unknown): "abort" | "continue" {
+  if (value !== "abort" && value !== "continue") {
+    throw refusal("ifLost", '"abort" or "continue"', value);
+  }
+  return value;
+}
+
+function resolveWords(options: AcquireOptions, defaults: Words | undefined): Words | undefined {
+  const { owner, reason, labels } = options;
+  if (owner === undefined && reason === undefined && labels === undefined) {
+    return defaults;
+  }
+  return {
+    owner: owner === undefined ? defaults?.owner : checkText("owner", owner, 512),
+    reason: reason === undefined ? defaults?.reason : checkText("reason", reason, 1024),
+    labels: labels === undefined ? defaults?.labels : checkLabels(labels),
+  };
+}
+
+function checkLabels(labels: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  checkObject("labels", labels);
+  const entries = Object.entries(labels);
+  checkInteger("number of labels", entries.length, 0, 32);
+  return Object.fromEntries(
+    entries.map(([name, value]) => [
+      checkText("label name", name, 64),
+      checkText(`labels.${name}`, value, 256),
+    ]),
+  );
+}
+
+function resolveHandover(handover: LocksOptions["handover"]): ResolvedLocks["handover"] {
+  if (handover === false) {
+    return false;
+  }
+  const given = handover ?? {};
+  checkObject("handover", given);
+  checkNames(given, ["max", "maxMs"]);
+  return {
+    max: given.max === undefined ? 16 : checkInteger("handover.max", given.max, 0, 10_000),
+    maxMs: given.maxMs === undefined ? 100 : checkInteger("handover.maxMs", given.maxMs, 0, dayMs),
+  };
+}
+
+function defaultOwner(): string {
+  const program = basename(process.argv[1] ?? process.title) || "node";
+  return `${program}@${hostname()}:${process.pid}`;
+}
+
+function shown(value: unknown): string {
+  return typeof value === "string" ? JSON.stringify(value.slice(0, 80)) : String(value).slice(0, 80);
+}

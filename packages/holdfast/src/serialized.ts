@@ -1,0 +1,39 @@
+import type { SerializedLease } from "./lease.ts";
+import {
+  checkInteger,
+  checkKey,
+  checkNames,
+  checkObject,
+  checkText,
+  refusal,
+  shortestTtlMs,
+} from "./options.ts";
+
+/** Reads what {@link Lease.transfer} made, perhaps in another process and through JSON. Its token is never shown. */
+export function parseSerialized(serialized: SerializedLease): {
+  key: string;
+  token: string;
+  fencingToken: bigint;
+  owner: string;
+  ttlMs: number;
+} {
+  checkObject("serialized", serialized);
+  checkNames(serialized, ["version", "key", "token", "fencingToken", "owner", "ttlMs"]);
+  const { version, key, token, fencingToken, owner, ttlMs } = serialized;
+  if (version !== 1) {
+    throw refusal("serialized.version", "1", version);
+  }
+  if (typeof token !== "string" || token === "" || token.length > 512) {
+    throw new TypeError("Expected `serialized.token` to be the token of a transferred lease");
+  }
+  if (typeof fencingToken !== "string" || !/^\d{1,39}$/.test(fencingToken)) {
+    throw refusal("serialized.fencingToken", "a decimal number as text", fencingToken);
+  }
+  return {
+    key: checkKey(key),
+    token,
+    fencingToken: BigInt(fencingToken),
+    owner: checkText("serialized.owner", owner, 512),
+    ttlMs: checkInteger("serialized.ttlMs", ttlMs, shortestTtlMs, 86_400_000),
+  };
+}

@@ -1,0 +1,57 @@
+import type { Driver } from "../driver.ts";
+import { attempts } from "./conformance/attempts.ts";
+import { closing } from "./conformance/closing.ts";
+import { exclusion } from "./conformance/exclusion.ts";
+import { fencing } from "./conformance/fencing.ts";
+import { force } from "./conformance/force.ts";
+import { keeping } from "./conformance/keeping.ts";
+import { order } from "./conformance/order.ts";
+import { Stage, type Scenes } from "./conformance/stage.ts";
+import { views } from "./conformance/views.ts";
+import { waiting } from "./conformance/waiting.ts";
+import { work } from "./conformance/work.ts";
+
+export interface OpenedDriver {
+  readonly driver: Driver;
+  /** A second driver on the same engine, as another process would have. Without it, two `Locks` share the first. */
+  readonly other?: Driver | undefined;
+  /** Called after the drivers were closed. */
+  readonly cleanup?: (() => Promise<void>) | undefined;
+}
+
+export interface Conformance {
+  /** The test runner's own: takes the name of a test and its body. */
+  readonly test: (name: string, body: () => Promise<void>) => unknown;
+  /** Called for every test. The engine may be shared between tests: each uses keys of its own. */
+  readonly open: () => Promise<OpenedDriver>;
+}
+
+const topics: readonly Scenes[] = [
+  exclusion,
+  waiting,
+  order,
+  attempts,
+  fencing,
+  keeping,
+  force,
+  views,
+  work,
+  closing,
+];
+
+/**
+ * Declares the tests that every driver passes: what users of `createLocks` rely on, whatever the engine.
+ * Runs on the driver's own clock, in real time; the slowest test takes seconds.
+ */
+export function driverConformance({ test, open }: Conformance): void {
+  for (const [name, scene] of topics.flatMap((scenes) => Object.entries(scenes))) {
+    test(name, async () => {
+      const opened = await open();
+      try {
+        await new Stage(opened.driver, opened.other ?? opened.driver).play(scene);
+      } finally {
+        await opened.cleanup?.();
+      }
+    });
+  }
+}

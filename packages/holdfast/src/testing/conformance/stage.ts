@@ -1,0 +1,141 @@
+import assert from "node:assert/strict";
+
+import type { Driver } from "../../driver.ts";
+import { isLockError, type LockError, type LockErrorCode } from "../../errors.ts";
+import { createLocks, type Locks } from "../../locks.ts";
+import type { LocksOptions } from "../../options.ts";
+import type { LockState } from "../../state.ts";
+
+/** Tests. The name of each says what is true of every driver. */
+export type Scenes = Readonly<Record<string, Scene>>;
+export type Scene = (stage: Stage) => Promise<void>;
+
+/** How long to wait for what has to happen, ms: bounds for slow machines, not measures. */
+const patienceMs = 10_000;
+const longestSceneMs = 25_000;
+const pollMs = 5;
+
+/** Two processes at one engine, and keys that nobody else uses. */
+export class Stage {
+  readonly key: string;
+  readonly #driver: Driver;
+  readonly #other: Driver;
+  readonly #opened: Locks[] = [];
+  #here: Locks | undefined;
+  #there: Locks | undefined;
+
+  constructor(driver: Driver, other: Driver) {
+    this.#driver = driver;
+    this.#other = other;
+    this.key = `conformance:${driver.random.id()}`;
+  }
+
+  /** Plays a scene to its end, which may not be waited for longer than a test may take; leaves nothing open. */
+  async play(scene: Scene): Promise<void> {
+    const { clock } = this.#driver;
+    let timer: unknown;
+    const limit = new Promise<never>((_, reject) => {
+      timer = clock.setTimer(
+        () => {
+          reject(new assert.AssertionError({ message: `not done within ${longestSceneMs} ms` }));
+        },
+        longestSceneMs,
+        true,
+      );
+    });
+    try {
+      await Promise.race([scene(this), limit]);
+    } finally {
+      clock.clearTimer(timer);
+      await this.#close();
+    }
+  }
+
+  get here(): Locks {
+    this.#here ??= this.open("here");
+    return this.#here;
+  }
+
+  /** Another process. */
+  get there(): Locks {
+    this.#there ??= this.open("there");
+    return this.#there;
+  }
+
+  /** Callers with a line of their own: another process where the engine is concerned. */
+  open(where: "here" | "there", options?: LocksOptions): Locks {
+    const locks = createLocks(where === "here" ? this.#driver : this.#other, options);
+    this.#opened.push(locks);
+    return locks;
+  }
+
+  /** Polls until the engine says so of the key: what it waits for makes no event here. */
+  async state(condition: (state: LockState) => boolean, key: string = this.key): Promise<LockState> {
+    const { clock } = this.#driver;
+    const end = clock.now() + patienceMs;
+    for (;;) {
+      const state = await this.here.inspect(key);
+      if (condition(state)) {
+        return state;
+      }
+      assert.ok(clock.now() < end, `not within ${patienceMs} ms, but ${JSON.stringify(state)}`);
+      await this.pause(pollMs);
+    }
+  }
+
+  async queued(count: number, key: string = this.key): Promise<void> {
+    await this.state(({ waiterCount }) => waiterCount === count, key);
+  }
+
+  pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#driver.clock.setTimer(resolve, ms, true);
+    });
+  }
+
+  /** The last `Locks` of a driver closes it, so each needs one. */
+  async #close(): Promise<void> {
+    for (const where of ["here", "there"] as const) {
+      this.open(where);
+    }
+    await Promise.all(this.#opened.map((locks) => locks.close()));
+  }
+}
+
+/** A promise that is looked at later, or never if the test fails before. */
+export function later<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => undefined);
+  return promise;
+}
+
+/** The error of a call that has to be refused with this code. */
+export async function refused(call: Promise<unknown>, code: LockErrorCode): Promise<LockError> {
+  const error = await call.then(
+    () => assert.fail(`expected a rejection with ${code}`),
+    (reason: unknown) => reason,
+  );
+  if (!isLockError(error, code)) {
+    throw error;
+  }
+  return error;
+}
+
+/** Resolves with the reason once the signal aborts. */
+export function aborted(signal: AbortSignal): Promise<unknown> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      resolve(signal.reason);
+    };
+    if (signal.aborted) {
+      end();
+    } else {
+      signal.addEventListener("abort", end, { once: true });
+    }
+  });
+}
+
+/** What a try has to give. */
+export function granted<T>(lease: T | null): T {
+  assert.ok(lease, "expected a lease, got null");
+  return lease;
+}

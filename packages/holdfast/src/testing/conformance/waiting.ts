@@ -1,0 +1,98 @@
+import assert from "node:assert/strict";
+
+import { WaitTimeoutError } from "../../errors.ts";
+import { granted, later, refused, type Scenes, type Stage } from "./stage.ts";
+
+export const waiting: Scenes = {
+  "a waiter gets the lock when it is released": async (stage) => {
+    const { here, there, key } = stage;
+    const lease = await here.acquire(key);
+    const waiter = later(there.acquire(key));
+    await stage.queued(1);
+    assert.equal(await lease.release(), true);
+    const next = await waiter;
+    assert.equal(await here.tryAcquire(key), null);
+    assert.equal(await next.release(), true);
+  },
+
+  "a wait that times out names the holder and leaves nothing behind": async (stage) => {
+    const { here, there, key } = stage;
+    const lease = await here.acquire(key, { owner: "the holder" });
+    const error = await refused(there.acquire(key, { waitMs: 100 }), "wait-timeout");
+    assert.ok(error instanceof WaitTimeoutError);
+    assert.equal(error.holder?.owner, "the holder");
+    assert.equal(error.key, key);
+    await lease.release();
+    await leavesNothing(stage);
+  },
+
+  "a wait within the process of the holder times out in the same way": async (stage) => {
+    const { here, key } = stage;
+    const lease = await here.acquire(key, { owner: "the holder" });
+    const error = await refused(here.acquire(key, { waitMs: 100 }), "wait-timeout");
+    assert.ok(error instanceof WaitTimeoutError);
+    assert.equal(error.holder?.owner, "the holder");
+    await lease.release();
+    await leavesNothing(stage);
+  },
+
+  "waitMs 0 asks once": async ({ here, there, key }) => {
+    const lease = await here.acquire(key, { waitMs: 0 });
+    await refused(there.acquire(key, { waitMs: 0 }), "wait-timeout");
+    await lease.release();
+    assert.equal(await (await there.acquire(key, { waitMs: 0 })).release(), true);
+  },
+
+  "a wait that is aborted rejects with the signal's reason and leaves nothing behind": async (stage) => {
+    const { here, there, key } = stage;
+    const lease = await here.acquire(key);
+    const abort = new AbortController();
+    const reason = new Error("not needed any more");
+    const waiter = later(there.acquire(key, { signal: abort.signal }));
+    await stage.queued(1);
+    abort.abort(reason);
+    await assert.rejects(waiter, (error) => error === reason);
+    await stage.queued(0);
+    await lease.release();
+    await leavesNothing(stage);
+  },
+
+  "a signal that is already aborted rejects and asks for nothing": async (stage) => {
+    const { here, key } = stage;
+    const reason = new Error("too late");
+    const signal = AbortSignal.abort(reason);
+    await assert.rejects(here.acquire(key, { signal }), (error) => error === reason);
+    await assert.rejects(here.tryAcquire(key, { signal }), (error) => error === reason);
+    await leavesNothing(stage);
+  },
+
+  "an abort after the grant changes nothing": async ({ here, there, key }) => {
+    const abort = new AbortController();
+    const lease = await here.acquire(key, { signal: abort.signal });
+    abort.abort();
+    lease.throwIfLost();
+    assert.equal(await there.tryAcquire(key), null);
+    assert.equal(await lease.release(), true);
+  },
+
+  "a waiter that leaves does not hold up those behind it": async (stage) => {
+    const { here, there, key } = stage;
+    const lease = await stage.open("here").acquire(key);
+    const abort = new AbortController();
+    const first = later(there.acquire(key, { signal: abort.signal }));
+    await stage.queued(1);
+    const second = later(here.acquire(key));
+    await stage.queued(2);
+    abort.abort();
+    await assert.rejects(first);
+    await lease.release();
+    assert.equal(await (await second).release(), true);
+  },
+};
+
+/** Nobody holds the key or waits for it, and the next who asks has it at once. */
+async function leavesNothing({ here, there, key }: Stage): Promise<void> {
+  const { holders, waiterCount } = await here.inspect(key);
+  assert.deepEqual({ holders, waiterCount }, { holders: [], waiterCount: 0 });
+  granted(await there.tryAcquire(key));
+}

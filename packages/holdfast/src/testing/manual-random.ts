@@ -1,0 +1,17 @@
+import type { Random } from "../random.ts";
+
+/** Chance that replays: the same seed, the same ids and fractions. Its ids are unique, and not secret. */
+export function manualRandom(seed: number): Random {
+  let state = seed >>> 0;
+  // mulberry32, by Tommy Ettinger: one word of state, 2^32 values before it repeats.
+  function word(): number {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return (mixed ^ (mixed >>> 14)) >>> 0;
+  }
+  return {
+    id: () => Array.from({ length: 4 }, () => word().toString(16).padStart(8, "0")).join(""),
+    fraction: () => word() / 2 ** 32,
+  };
+}

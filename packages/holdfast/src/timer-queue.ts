@@ -1,0 +1,141 @@
+import type { Clock, Timer } from "./clock.ts";
+
+/** Something with one next moment. The queue keeps `slot`; nobody else writes it or `dueAt`. */
+export interface Timed {
+  dueAt: number;
+  slot: number;
+}
+
+const absent = -1;
+
+/**
+ * Many moments, one timer: calls `wake` for each item when its moment has come, earliest first.
+ * A binary heap whose items know their slot, so that the usual case (a lease that ends long before its moment) costs O(log n).
+ */
+export class TimerQueue<T extends Timed> {
+  readonly #clock: Clock;
+  readonly #wake: (item: T) => void;
+  readonly #hold: boolean;
+  readonly #heap: T[] = [];
+  #timer: Timer = undefined;
+  #timerAt = Infinity;
+
+  /** @param hold whether its timer keeps the process alive: true only where a caller waits for it */
+  constructor(clock: Clock, wake: (item: T) => void, hold = false) {
+    this.#clock = clock;
+    this.#wake = wake;
+    this.#hold = hold;
+  }
+
+  get size(): number {
+    return this.#heap.length;
+  }
+
+  items(): readonly T[] {
+    return this.#heap;
+  }
+
+  /** Sets or moves the item's moment, on the scale of `clock.now()`. `Infinity`: it has none. */
+  schedule(item: T, dueAt: number): void {
+    if (dueAt === Infinity) {
+      this.cancel(item);
+      return;
+    }
+    item.dueAt = dueAt;
+    if (item.slot === absent) {
+      item.slot = this.#heap.length;
+      this.#heap.push(item);
+    }
+    this.#settle(item);
+    if (dueAt < this.#timerAt) {
+      this.#arm(dueAt);
+    }
+  }
+
+  cancel(item: T): void {
+    if (item.slot === absent) {
+      return;
+    }
+    const last = this.#heap.pop() as T;
+    if (last !== item) {
+      last.slot = item.slot;
+      this.#heap[item.slot] = last;
+      this.#settle(last);
+    }
+    item.slot = absent;
+    if (this.#heap.length === 0) {
+      this.#disarm();
+    }
+  }
+
+  clear(): void {
+    for (const item of this.#heap) {
+      item.slot = absent;
+    }
+    this.#heap.length = 0;
+    this.#disarm();
+  }
+
+  #arm(dueAt: number): void {
+    this.#disarm();
+    this.#timerAt = dueAt;
+    this.#timer = this.#clock.setTimer(this.#run, dueAt - this.#clock.now(), this.#hold);
+  }
+
+  #disarm(): void {
+    if (this.#timerAt !== Infinity) {
+      this.#clock.clearTimer(this.#timer);
+      this.#timerAt = Infinity;
+    }
+  }
+
+  readonly #run = (): void => {
+    this.#timerAt = Infinity;
+    const now = this.#clock.now();
+    for (let first = this.#heap[0]; first !== undefined && first.dueAt <= now; first = this.#heap[0]) {
+      this.cancel(first);
+      this.#wake(first);
+    }
+    const next = this.#heap[0];
+    if (next !== undefined && next.dueAt < this.#timerAt) {
+      this.#arm(next.dueAt);
+    }
+  };
+
+  #settle(item: T): void {
+    const heap = this.#heap;
+    let slot = item.slot;
+    for (
+      let parent = (slot - 1) >> 1;
+      slot > 0 && at(heap, parent).dueAt > item.dueAt;
+      parent = (slot - 1) >> 1
+    ) {
+      place(heap, at(heap, parent), slot);
+      slot = parent;
+    }
+    for (let child = smallerChild(heap, slot); child !== absent && at(heap, child).dueAt < item.dueAt;) {
+      place(heap, at(heap, child), slot);
+      slot = child;
+      child = smallerChild(heap, slot);
+    }
+    place(heap, item, slot);
+  }
+}
+
+function at<T>(heap: T[], slot: number): T {
+  return heap[slot] as T;
+}
+
+function place<T extends Timed>(heap: T[], item: T, slot: number): void {
+  heap[slot] = item;
+  item.slot = slot;
+}
+
+function smallerChild(heap: Timed[], slot: number): number {
+  const left = slot * 2 + 1;
+  if (left >= heap.length) {
+    return absent;
+  }
+  const right = left + 1;
+  return right < heap.length && at(heap, right).dueAt < at(heap, left).dueAt ? right : left;
+}

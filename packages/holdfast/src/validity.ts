@@ -1,0 +1,38 @@
+import type { Clock, Moment } from "./clock.ts";
+
+/**
+ * The end of safe use of a grant, on both local clocks. Over as soon as either clock says so.
+ * One object is shared by all leases of a run: a confirmed extension counts for whoever holds the grant then.
+ */
+export interface Validity {
+  /** On the scale of `performance.now()`. */
+  until: number;
+  untilWall: number;
+}
+
+/** What two machines' clocks may disagree by over a TTL: 1 % of it and 2 ms. */
+export function driftMs(ttlMs: number): number {
+  return ttlMs * 0.01 + 2;
+}
+
+/**
+ * Validity of a grant of `ttlMs` that the engine gave after `sent`: it counts from the sending, never from the reply.
+ * @param ageMs how much of the TTL is known to have passed before `sent`; negative: the TTL began later
+ */
+export function validFrom(sent: Moment, ttlMs: number, ageMs = 0): Validity {
+  const left = ttlMs - ageMs - driftMs(ttlMs);
+  return { until: sent.now + left, untilWall: sent.wall + left };
+}
+
+/** Milliseconds left by the stricter of the two clocks; negative when over. */
+export function leftOf(validity: Validity, clock: Clock): number {
+  return Math.min(validity.until - clock.now(), validity.untilWall - clock.wall());
+}
+
+/** Takes over a later confirmation. An earlier end never replaces a later one: replies may be reordered. */
+export function prolong(validity: Validity, confirmed: Validity): void {
+  if (confirmed.until > validity.until) {
+    validity.until = confirmed.until;
+    validity.untilWall = confirmed.untilWall;
+  }
+}

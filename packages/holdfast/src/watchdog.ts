@@ -1,0 +1,236 @@
+import { momentOf, type Clock } from "./clock.ts";
+import { tell, traced, traces } from "./diagnostics.ts";
+import type { Extension } from "./driver.ts";
+import type { LossReason } from "./errors.ts";
+import { jittered, type Random } from "./random.ts";
+import { TimerQueue, type Timed } from "./timer-queue.ts";
+import { leftOf, prolong, type Validity } from "./validity.ts";
+
+/** What the watchdog keeps alive, or at least ends in time. */
+export interface Renewable {
+  readonly key: string;
+  readonly validity: Validity;
+  readonly ttlMs: number;
+  /** Whether it is to be prolonged; where false, only its end is watched. */
+  readonly wantsRenewal: boolean;
+  /** Granted for less than its TTL: to be prolonged at once. */
+  readonly isClaim: boolean;
+  /** When it ends whatever the engine says, on the scale of `clock.now()`. */
+  readonly endsAt: number;
+  /** False: nobody can use or release it any more. */
+  isReachable(): boolean;
+  /** Asks the engine for another TTL. Never rejects. */
+  renew(): Promise<Extension>;
+  /** The engine confirmed that it goes on. */
+  renewed(): void;
+  lose(reason: LossReason, cause?: unknown): void;
+  leak(): void;
+}
+
+const pulseMs = 1_000;
+const suspendedMs = 50;
+
+/** How long after a grant the first renewal is due at the earliest: work that is done by then costs no request. */
+const settleMs = 5;
+
+/**
+ * Keeps leases alive, all of them with one timer, and ends each at its deadline whatever a renewal under way is doing.
+ * A renewal is tried when a third of the TTL has passed, and again with jittered backoff until the deadline. Whatever answer
+ * comes first counts: `renewed` from when its request was sent, `lost` at once, `unknown` not at all.
+ */
+export class Watchdog {
+  readonly #clock: Clock;
+  readonly #random: Random;
+  readonly #queue: TimerQueue<Watch | Pulse>;
+  readonly #pulse: Pulse;
+
+  constructor(clock: Clock, random: Random) {
+    this.#clock = clock;
+    this.#random = random;
+    this.#queue = new TimerQueue(clock, (item) => {
+      if (item instanceof Watch) {
+        this.#wake(item);
+      } else {
+        this.#beat();
+      }
+    });
+    this.#pulse = new Pulse(clock);
+  }
+
+  /** Takes a lease into the rounds; give the result back to {@link forget}. */
+  watch(target: Renewable): Watch {
+    if (this.#queue.size === 0) {
+      this.#startPulse();
+    }
+    const watch = new Watch(target);
+    watch.renewAt = Math.max(
+      this.#renewalTime(target),
+      this.#clock.now() + Math.min(settleMs, target.ttlMs / 20),
+    );
+    this.#schedule(watch);
+    return watch;
+  }
+
+  forget(watch: Watch): void {
+    watch.isOver = true;
+    this.#queue.cancel(watch);
+    if (this.#queue.size === 1) {
+      this.#queue.cancel(this.#pulse);
+    }
+  }
+
+  /** Its validity moved or it wants no renewal any more. */
+  review(watch: Watch): void {
+    if (!watch.isOver) {
+      watch.renewAt = this.#renewalTime(watch.target);
+      this.#schedule(watch);
+    }
+  }
+
+  targets(): Renewable[] {
+    return this.#queue.items().flatMap((item) => (item instanceof Watch ? [item.target] : []));
+  }
+
+  #wake(watch: Watch): void {
+    const { target } = watch;
+    const now = this.#clock.now();
+    if (leftOf(target.validity, this.#clock) <= 0) {
+      this.#end(watch, this.#reasonOfEnd(watch, now));
+    } else if (now >= target.endsAt) {
+      this.#end(watch, "max-hold");
+    } else {
+      if (target.wantsRenewal && now >= watch.renewAt) {
+        this.#tryRenewal(watch, now);
+      }
+      this.#schedule(watch);
+    }
+  }
+
+  #tryRenewal(watch: Watch, now: number): void {
+    const { target } = watch;
+    const dueAt = this.#renewalTime(target);
+    if (dueAt > now) {
+      watch.renewAt = dueAt; // prolonged meanwhile, by its owner or an earlier holder of the same run
+      return;
+    }
+    if (!target.isReachable()) {
+      target.leak();
+      return;
+    }
+    const backoffMs = Math.min(target.ttlMs / 6, Math.max(10, (target.ttlMs / 30) * 2 ** watch.tries));
+    watch.tries += 1;
+    watch.renewAt = now + jittered(this.#random, backoffMs / 1.5, 0.5);
+    const marginMs = leftOf(target.validity, this.#clock);
+    if (marginMs < target.ttlMs / 3) {
+      tell("late-renewal", () => ({ key: target.key, lateMs: now - dueAt, marginMs }));
+    }
+    void traced(
+      traces.renew,
+      () => ({ key: target.key, marginMs }),
+      () => target.renew(),
+      (context, extension) => (context.outcome = extension.outcome),
+    ).then((extension) => {
+      this.#answered(watch, extension);
+    });
+  }
+
+  #answered(watch: Watch, extension: Extension): void {
+    switch (extension.outcome) {
+      case "renewed":
+        // The validity belongs to the run: whoever holds the grant by now has it.
+        prolong(watch.target.validity, extension.validity);
+        watch.tries = 0;
+        if (!watch.isOver) {
+          watch.target.renewed();
+          this.review(watch);
+        }
+        return;
+      case "lost":
+        if (!watch.isOver) {
+          this.#end(watch, extension.reason);
+        }
+        return;
+      case "unknown":
+        watch.lastError = extension.error;
+        return;
+    }
+  }
+
+  #end(watch: Watch, reason: LossReason): void {
+    this.forget(watch);
+    watch.target.lose(reason, reason === "engine-unreachable" ? watch.lastError : undefined);
+  }
+
+  #reasonOfEnd(watch: Watch, now: number): LossReason {
+    if (now < watch.target.validity.until) {
+      return "suspended";
+    }
+    return watch.tries > 0 ? "engine-unreachable" : "expired";
+  }
+
+  #schedule(watch: Watch): void {
+    const { target } = watch;
+    const endsAt = Math.min(target.validity.until, target.endsAt);
+    this.#queue.schedule(watch, target.wantsRenewal ? Math.min(watch.renewAt, endsAt) : endsAt);
+  }
+
+  /** When a third of the TTL has passed; for a claim at once. */
+  #renewalTime(target: Renewable): number {
+    return target.isClaim ? 0 : target.validity.until - (target.ttlMs * 2) / 3;
+  }
+
+  #startPulse(): void {
+    this.#pulse.read(this.#clock);
+    this.#queue.schedule(this.#pulse, this.#clock.now() + pulseMs);
+  }
+
+  /** Timers stand still while the machine sleeps: after a jump of the wall clock every lease is looked at. */
+  #beat(): void {
+    const jumped = this.#pulse.read(this.#clock) > suspendedMs;
+    if (this.#queue.size > 0) {
+      this.#queue.schedule(this.#pulse, this.#clock.now() + pulseMs);
+    }
+    if (jumped) {
+      for (const item of Array.from(this.#queue.items())) {
+        if (item instanceof Watch && !item.isOver) {
+          this.#wake(item);
+        }
+      }
+    }
+  }
+}
+
+/** One lease in the rounds. */
+export class Watch implements Timed {
+  dueAt = 0;
+  slot = -1;
+  renewAt = 0;
+  /** Renewals tried since the last that was confirmed. */
+  tries = 0;
+  isOver = false;
+  lastError: unknown = undefined;
+  readonly target: Renewable;
+
+  constructor(target: Renewable) {
+    this.target = target;
+  }
+}
+
+class Pulse implements Timed {
+  dueAt = 0;
+  slot = -1;
+  #offset: number;
+
+  constructor(clock: Clock) {
+    const { now, wall } = momentOf(clock);
+    this.#offset = wall - now;
+  }
+
+  /** How far the wall clock ran ahead of the monotonic one since the last reading, ms. */
+  read(clock: Clock): number {
+    const { now, wall } = momentOf(clock);
+    const ahead = wall - now - this.#offset;
+    this.#offset = wall - now;
+    return ahead;
+  }
+}

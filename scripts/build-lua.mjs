@@ -1,0 +1,90 @@
+// Assembles drivers/redis/lua/*.lua into one committed module, each script with the SHA-1 by which Redis knows it.
+//
+//   node scripts/build-lua.mjs [folder]           writes scripts.generated.ts
+//   node scripts/build-lua.mjs --check [folder]   exits 1 when the committed module is not what would be written
+//
+// `--- @include "_name.lua"` on a line of its own is replaced by that file's text, one level deep. Files whose name
+// starts with `_` are fragments: they can be included and are not exported. Comments and indentation are left out of
+// what is sent to the server; therefore strings over several lines and long brackets are refused.
+
+import { createHash } from "node:crypto";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const includeLine = /^\s*---\s*@include\s+"([^"]*)"\s*$/;
+const fileName = /^_?[a-z][a-z0-9]*(-[a-z0-9]+)*\.lua$/;
+
+main(process.argv.slice(2));
+
+function main(args) {
+  const checkOnly = args.includes("--check");
+  const repository = join(dirname(fileURLToPath(import.meta.url)), "..");
+  const driver =
+    args.find((arg) => !arg.startsWith("--")) ?? join(repository, "packages/holdfast/src/drivers/redis");
+  const target = join(driver, "scripts.generated.ts");
+  try {
+    const wanted = render(assembleAll(join(driver, "lua")));
+    if (existsSync(target) && readFileSync(target, "utf8") === wanted) return;
+    if (checkOnly) throw new Error(`${relative(process.cwd(), target)} is stale: run \`npm run lua\``);
+    writeFileSync(target, wanted);
+  } catch (error) {
+    console.error(`build-lua: ${error.message}`);
+    process.exitCode = 1;
+  }
+}
+
+function assembleAll(folder) {
+  const files = existsSync(folder) ? readdirSync(folder).filter((file) => file.endsWith(".lua")) : [];
+  for (const file of files) {
+    if (!fileName.test(file)) throw new Error(`${file}: expected a name like acquire-mutex.lua`);
+  }
+  return files
+    .filter((file) => !file.startsWith("_"))
+    .sort()
+    .map((file) => ({ name: file.slice(0, -".lua".length), source: shrink(file, include(folder, file)) }));
+}
+
+function include(folder, file) {
+  return readLines(folder, file).flatMap((line) => {
+    const included = includeLine.exec(line)?.[1];
+    if (included === undefined) return [line];
+    if (!existsSync(join(folder, included)))
+      throw new Error(`${file}: cannot include ${included}: no such file`);
+    const lines = readLines(folder, included);
+    if (lines.some((inner) => includeLine.test(inner))) {
+      throw new Error(`${file}: ${included} includes another file; includes go one level deep`);
+    }
+    return lines;
+  });
+}
+
+function readLines(folder, file) {
+  return readFileSync(join(folder, file), "utf8").split(/\r?\n/);
+}
+
+function shrink(file, lines) {
+  const blockComment = lines.find((line) => /--\[=*\[/.test(line));
+  if (blockComment) throw new Error(`${file}: block comments are not supported: ${blockComment.trim()}`);
+  const code = lines.map((line) => line.trim()).filter((line) => line !== "" && !line.startsWith("--"));
+  const spanning = code.find((line) => line.endsWith("\\") || /\[=*\[/.test(line));
+  if (spanning) throw new Error(`${file}: strings over several lines are not supported: ${spanning}`);
+  return code.map((line) => `${line}\n`).join("");
+}
+
+function render(scripts) {
+  const header = [
+    "// Generated from lua/*.lua by scripts/build-lua.mjs. Do not edit.",
+    'import type { Script } from "./script.ts";',
+  ];
+  return [...header, ...scripts.map(renderScript)].join("\n") + "\n";
+}
+
+function renderScript({ name, source }) {
+  const sha1 = createHash("sha1").update(source).digest("hex");
+  const constant = name.replace(/-([a-z0-9])/g, (_, letter) => letter.toUpperCase());
+  const fields = Object.entries({ name, sha1, source }).map(
+    ([key, value]) => `${key}: ${JSON.stringify(value)}`,
+  );
+  return `\nexport const ${constant}: Script = { ${fields.join(", ")} };`;
+}

@@ -1,0 +1,35 @@
+// Checks every package that will be published as its users will get it: manifest, exports, types. Wants a build.
+
+import { spawnSync } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { delimiter, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = join(dirname(fileURLToPath(import.meta.url)), "..");
+const env = {
+  ...process.env,
+  PATH: `${join(root, "node_modules", ".bin")}${delimiter}${process.env["PATH"]}`,
+};
+const checks = [
+  ["publint", "--strict"],
+  ["attw", "--pack", ".", "--profile", "esm-only"],
+];
+
+for (const name of readdirSync(join(root, "packages"))) {
+  const folder = join(root, "packages", name);
+  const manifest = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+  if (manifest.private) continue;
+  for (const [command, ...args] of checks) check(folder, command, args);
+}
+
+function check(folder, command, args) {
+  const { status, stdout, stderr, error } = spawnSync(command, args, {
+    cwd: folder,
+    env,
+    encoding: "utf8",
+    shell: process.platform === "win32",
+  });
+  if (status === 0) return;
+  console.error(`${folder}: ${command} found a fault\n${error ?? stdout + stderr}`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,25 @@
+/**
+ * Ends the output of Vitest with one plain line, `N passed, N failed` (and `, N skipped`), for readers that are
+ * programs. A file that could not be run and an error outside every test count as failed: the line never says
+ * `0 failed` when the run did not succeed.
+ */
+export default class PlainReporter {
+  #line;
+
+  onTestRunEnd(modules, errors, reason) {
+    const counts = { passed: 0, failed: errors.length, skipped: 0 };
+    for (const module of modules) {
+      const failedBefore = counts.failed;
+      for (const test of module.children.allTests()) {
+        const { state } = test.result();
+        if (state in counts) counts[state] += 1;
+      }
+      if (module.state() === "failed" && counts.failed === failedBefore) counts.failed += 1;
+    }
+    if (reason === "failed") counts.failed = Math.max(counts.failed, 1);
+    const skipped = counts.skipped > 0 ? `, ${counts.skipped} skipped` : "";
+    // Printed at the exit, after what other reporters still have to say; a second run of watch mode replaces it.
+    if (this.#line === undefined) process.once("exit", () => process.stdout.write(`${this.#line}\n`));
+    this.#line = `${counts.passed} passed, ${counts.failed} failed${skipped}`;
+  }
+}

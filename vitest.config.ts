@@ -1,0 +1,23 @@
+import { defineConfig } from "vitest/config";
+
+// Tests use the sources of our own packages, so that they need no build; the rest are Vite's own conditions.
+const conditions = ["@holdfast/source", "module", "node", "development|production"];
+
+export default defineConfig({
+  resolve: { conditions },
+  ssr: { resolve: { conditions } },
+  test: {
+    include: [
+      "packages/*/test/**/*.test.ts",
+      "examples/*/test/**/*.test.ts",
+      "bench/test/**/*.test.ts",
+      "scripts/test/**/*.test.ts",
+    ],
+    testTimeout: 30_000,
+    hookTimeout: 30_000,
+    pool: "forks",
+    maxWorkers: 2,
+    execArgv: ["--expose-gc"],
+    reporters: ["default", "./scripts/plain-reporter.mjs"],
+  },
+});

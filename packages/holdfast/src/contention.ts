@@ -114,7 +114,6 @@ export class Contention implements Keeper {
     }
   }
 
-  /** The engine says that a grant was ended by force: every hold that stands on it is lost. */
   lose(token: string, reason: LossReason): void {
     for (const hold of this.watchdog.targets() as Hold[]) {
       if (hold.grant.token === token) {

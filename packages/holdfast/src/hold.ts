@@ -16,6 +16,8 @@ export interface Keeper {
   readonly owner: string;
   /** Gives a hold back: to the next in the local line, or to the engine. */
   giveBack(hold: Hold): Promise<boolean>;
+  /** The engine says that a grant is not ours any more: every hold that stands on it is lost. */
+  lose(token: string, reason: LossReason): void;
   /** The hold ended without a release: nobody can be handed it. */
   ended(hold: Hold): void;
 }
@@ -159,7 +161,6 @@ export class Hold implements Renewable {
         this.#keeper.watchdog.review(this.#watch);
         break;
       case "lost":
-        this.lose(extension.reason);
         break;
       case "unknown":
         throw extension.error;
@@ -252,16 +253,20 @@ export class Hold implements Renewable {
   }
 
   /** Tells the engine again what it keeps beside the key, and that the grant changed hands in this process. */
-  #askEngine(ttlMs: number): Promise<Extension> {
+  async #askEngine(ttlMs: number): Promise<Extension> {
     const { key, fencingToken, grant } = this;
     const { words } = this.#options;
     const hasNews = words !== undefined || fencingToken !== grant.fencingToken;
-    return this.#keeper.driver.extend({
+    const extension = await this.#keeper.driver.extend({
       key,
       token: grant.token,
       ttlMs,
       words: hasNews ? { ...words, fencingToken } : undefined,
     });
+    if (extension.outcome === "lost") {
+      this.#keeper.lose(grant.token, extension.reason); // also whoever was handed the grant while we asked
+    }
+    return extension;
   }
 
   #end(state: "lost" | "released" | "transferred", reason: LossReason | "transferred"): void {

@@ -25,6 +25,7 @@ import {
 } from "./options.ts";
 import { parseSerialized } from "./serialized.ts";
 import type { LockEvent, LockState, NodeState } from "./state.ts";
+import { leftOf } from "./validity.ts";
 
 /** The answer of a `tryWithLock`: the value of the work, or that it did not run as another held the lock. */
 export type Ran<T> = { readonly ran: true; readonly value: T } | { readonly ran: false };
@@ -95,9 +96,15 @@ export interface Locks extends AsyncDisposable {
 /** How many `Locks` use a driver: the last one closes it. */
 const users = new WeakMap<Driver, number>();
 
-/** Locks on the engine behind `driver`. */
+/**
+ * Locks on the engine behind `driver`.
+ * @throws {LockError} `closed`, when the driver was closed with the last `Locks` that used it
+ */
 export function createLocks(driver: Driver, options?: LocksOptions): Locks {
   const resolved = resolveLocks(options, driver.capabilities.maxTtlMs);
+  if (users.get(driver) === 0) {
+    throw closedError();
+  }
   users.set(driver, (users.get(driver) ?? 0) + 1);
   driver.introduce(resolved.owner);
   return new DriverLocks(driver, new Contention(driver, resolved));
@@ -316,8 +323,9 @@ class DriverLocks implements Locks {
   ): Promise<Lease> {
     this.#checkOpen(key);
     const verified = await this.#driver.verify(key, token);
-    if (verified.outcome === "lost") {
-      throw new LeaseLostError(key, verified.reason, this.#driver.clock.wall());
+    if (verified.outcome === "lost" || leftOf(verified.validity, this.#driver.clock) <= 0) {
+      const reason = verified.outcome === "lost" ? verified.reason : "expired";
+      throw new LeaseLostError(key, reason, this.#driver.clock.wall());
     }
     const grant = { key, token, fencingToken, fencingCount: 1, validity: verified.validity, isClaim: false };
     const words = { owner: options.owner };

@@ -1,8 +1,7 @@
 import { EngineError, isLockError, LockError, type Outcome } from "../../errors.ts";
 
 /** What passes only if somebody changes something. Everything else is worth another try. */
-const permanent =
-  /^(NOAUTH|NOPERM|WRONGPASS|DENIED|ERR (unknown command|AUTH|invalid password|This instance has cluster))/;
+const permanent = /\b(NOAUTH|NOPERM|WRONGPASS|DENIED|ERR (unknown command|AUTH|invalid password))\b/;
 
 /** Whether another try may succeed by itself. */
 export function isTransient(error: unknown): boolean {
@@ -15,14 +14,19 @@ export function engineError(error: unknown, key: string | undefined, outcome: Ou
     return error;
   }
   const message = messageOf(error);
-  if (message.startsWith("WRONGTYPE")) {
+  if (/\bWRONGTYPE\b/.test(message)) {
     return new LockError(`"${key ?? ""}" is not a mutex: its key on the server has another type`, {
       code: "kind-mismatch",
       key,
-      cause: error,
+      cause: withoutCommand(error),
     });
   }
-  return new EngineError(`Redis: ${message}`, { key, outcome, retryable: isTransient(error), cause: error });
+  return new EngineError(`Redis: ${message}`, {
+    key,
+    outcome,
+    retryable: isTransient(error),
+    cause: withoutCommand(error),
+  });
 }
 
 /** The script ran and answered with an error for one operation: nothing of it is unknown. */
@@ -32,6 +36,13 @@ export function refusalBy(message: string): Error {
 
 export function timeoutError(ms: number): EngineError {
   return new EngineError(`Redis did not answer within ${ms} ms`, { outcome: "unknown", retryable: true });
+}
+
+/** Clients put the command that failed into their errors, and with it the token: it must not get into a log. */
+function withoutCommand(error: unknown): unknown {
+  return error instanceof Error && ("command" in error || "previousErrors" in error)
+    ? new Error(error.message)
+    : error;
 }
 
 function messageOf(error: unknown): string {

@@ -1,11 +1,11 @@
-import type { Clock } from "../../clock.ts";
+import type { Clock, Timer } from "../../clock.ts";
 import { tell } from "../../diagnostics.ts";
 import type { Acquired, AcquireRequest, Grant, Requeued } from "../../driver.ts";
-import { closedError, LockError } from "../../errors.ts";
+import { closedError, EngineError, LockError } from "../../errors.ts";
 import { jittered, type Random } from "../../random.ts";
 import type { Holder } from "../../state.ts";
 import type { Timed, TimerQueue } from "../../timer-queue.ts";
-import { validFrom, type Validity } from "../../validity.ts";
+import { leftOf, validFrom, type Validity } from "../../validity.ts";
 import type { Operation, Reply } from "./batch.ts";
 import { engineError, isTransient, refusalBy, timeoutError } from "./failures.ts";
 import type { LockKeys } from "./keys.ts";
@@ -16,6 +16,8 @@ import { encodeWords } from "./words.ts";
 const pollMs = 5_000;
 const shortestPollMs = 50;
 const longestBackoffMs = 1_000;
+/** How much longer than its deadline a waiter takes to say who holds the lock. */
+const longestFarewellMs = 250;
 
 /** What a request needs of its driver. */
 export interface RequestHost {
@@ -156,7 +158,7 @@ export class Request implements Requeued, Operation, Timed {
         this.#held(answer, reply);
         return;
       case 1:
-        this.#succeed(answer, validFrom(reply.sent, this.#request.ttlMs), false, this.#attempts > 1);
+        this.#take(answer, validFrom(reply.sent, this.#request.ttlMs), { isClaim: false, byMessage: false });
         return;
       case 2:
         this.#fail(queueIsFull(this.#request.key));
@@ -180,12 +182,8 @@ export class Request implements Requeued, Operation, Timed {
     }
     const { clock } = this.#host;
     const validity = validFrom({ now: clock.now(), wall: clock.wall() }, grant.ttlMs, ageMs);
-    this.#succeed(
-      [1, grant.first, grant.last, this.token],
-      validity,
-      grant.ttlMs < this.#request.ttlMs,
-      true,
-    );
+    const isClaim = grant.ttlMs < this.#request.ttlMs;
+    this.#take([1, grant.first, grant.last, this.token], validity, { isClaim, byMessage: true });
   }
 
   /** Ends it without a word to the server: the driver is closed. */
@@ -300,16 +298,40 @@ export class Request implements Requeued, Operation, Timed {
       this.#reject(engineError(failure, key, outcome));
       return;
     }
-    // Sent behind our leaving of the queue: once it is answered, nothing of ours is left there.
-    this.#host.holderOf(key).then((holder) => {
-      this.#resolve({ outcome: "held", holder, position: this.#position });
-    }, this.#reject);
+    void this.#resolveHeld();
   }
 
-  #succeed(answer: readonly unknown[], validity: Validity, isClaim: boolean, mayBeToldAgain: boolean): void {
+  /** Asks who holds it behind our leaving of the queue: once that is answered, nothing of ours is left there. */
+  async #resolveHeld(): Promise<void> {
+    const { clock } = this.#host;
+    let timer: Timer;
+    const tooLate = new Promise<undefined>((resolve) => {
+      timer = clock.setTimer(resolve as () => void, longestFarewellMs, true);
+    });
+    const holder = await Promise.race([
+      this.#host.holderOf(this.#request.key).catch(() => undefined),
+      tooLate,
+    ]);
+    clock.clearTimer(timer);
+    this.#resolve({ outcome: "held", holder, position: this.#position });
+  }
+
+  /** A grant that came so late that nothing is left of it is not handed out; asked again, it is a whole one. */
+  #take(
+    answer: readonly unknown[],
+    validity: Validity,
+    { isClaim, byMessage }: { isClaim: boolean; byMessage: boolean },
+  ): void {
+    if (leftOf(validity, this.#host.clock) <= 0) {
+      this.#failedToReach(
+        new EngineError("The grant had expired before it arrived", { outcome: "none", retryable: true }),
+      );
+      return;
+    }
     const [, first, last] = answer;
+    const mayBeToldAgain = byMessage || this.#attempts > 1 || this.#given !== undefined;
     this.#grantedToken = String(answer[3]);
-    this.#finish("granted", mayBeToldAgain || this.#given !== undefined ? this.#grantedToken : undefined);
+    this.#finish("granted", mayBeToldAgain ? this.#grantedToken : undefined);
     this.#resolve({
       outcome: "granted",
       grant: {

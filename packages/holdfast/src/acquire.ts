@@ -84,8 +84,9 @@ export class Acquisition implements Caller<Hold>, Timed {
   #pending: Pending | undefined;
   #cancelled: { readonly reason: unknown } | undefined;
   #isSettled = false;
-  #resolve: (lease: HeldLease) => void = () => undefined;
-  #reject: (reason: unknown) => void = () => undefined;
+  #onAbort: (() => void) | undefined;
+  #resolve!: (lease: HeldLease) => void;
+  #reject!: (reason: unknown) => void;
 
   constructor(contention: Contention, line: Line<Hold>, key: string, options: ResolvedAcquire) {
     this.#contention = contention;
@@ -103,7 +104,13 @@ export class Acquisition implements Caller<Hold>, Timed {
       this.#reject = reject;
     });
     this.#contention.acquisitions.add(this);
-    this.#options.signal?.addEventListener("abort", this.#onAbort);
+    const { signal } = this.#options;
+    if (signal) {
+      this.#onAbort = () => {
+        this.cancel(signal.reason);
+      };
+      signal.addEventListener("abort", this.#onAbort);
+    }
     if (this.#standsInLine) {
       this.#line.join(this);
       if (!this.#pending && !this.#isSettled) {
@@ -166,10 +173,17 @@ export class Acquisition implements Caller<Hold>, Timed {
 
   #follow(pending: Pending): void {
     this.#pending = pending;
-    pending.result.then(this.#onAcquired, this.#onError);
+    pending.result.then(
+      (acquired) => {
+        this.#acquired(acquired);
+      },
+      (error: unknown) => {
+        this.#fail(error);
+      },
+    );
   }
 
-  readonly #onAcquired = (acquired: Acquired): void => {
+  #acquired(acquired: Acquired): void {
     if (this.#isSettled) {
       return;
     }
@@ -187,15 +201,7 @@ export class Acquisition implements Caller<Hold>, Timed {
       }
       this.#succeed(kept);
     }
-  };
-
-  readonly #onError = (error: unknown): void => {
-    this.#fail(error);
-  };
-
-  readonly #onAbort = (): void => {
-    this.cancel(this.#options.signal?.reason);
-  };
+  }
 
   #succeed({ lease }: Kept): void {
     if (this.#settle()) {
@@ -220,7 +226,9 @@ export class Acquisition implements Caller<Hold>, Timed {
     this.#isSettled = true;
     this.#contention.acquisitions.delete(this);
     this.#contention.waits.cancel(this);
-    this.#options.signal?.removeEventListener("abort", this.#onAbort);
+    if (this.#onAbort) {
+      this.#options.signal?.removeEventListener("abort", this.#onAbort);
+    }
     if (!this.#standsInLine) {
       this.#line.outside -= 1;
       this.#contention.forgetIfIdle(this.#key, this.#line);

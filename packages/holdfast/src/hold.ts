@@ -38,7 +38,7 @@ export class Hold implements Renewable {
   isClaim: boolean;
   readonly #keeper: Keeper;
   readonly #options: HoldOptions;
-  readonly #lease: WeakRef<HeldLease>;
+  #lease: HeldLease | WeakRef<HeldLease> | undefined;
   readonly #watch: Watch;
   readonly #trace: HoldTrace | undefined;
   #state: "held" | "orphaned" | "leaked" | "transferred" | "released" | "lost" = "held";
@@ -55,7 +55,6 @@ export class Hold implements Renewable {
     this.isClaim = grant.isClaim;
     this.#keeper = keeper;
     this.#options = options;
-    this.#lease = new WeakRef(new HeldLease(this));
     this.#trace = isHeard(traces.hold) ? { key: this.key, fencingToken } : undefined;
     if (this.#trace) {
       traces.hold.start.publish(this.#trace);
@@ -71,8 +70,9 @@ export class Hold implements Renewable {
     fencingToken: bigint = grant.fencingToken,
   ): Kept {
     const hold = new Hold(keeper, grant, options, fencingToken);
-    // A WeakRef's target stays alive until the end of the turn in which the reference was made.
-    return { hold, lease: hold.#lease.deref() as HeldLease };
+    const lease = new HeldLease(hold);
+    hold.#lease = lease;
+    return { hold, lease };
   }
 
   get owner(): string {
@@ -110,8 +110,12 @@ export class Hold implements Renewable {
     return { ...this.#options.words, owner, fencingToken, remainingMs: this.remainingMs() } as Holder;
   }
 
+  /** Asked at each renewal. From the first on we hold the lease weakly: most end before, and weak references are dear. */
   isReachable(): boolean {
-    return this.#lease.deref() !== undefined;
+    if (this.#lease instanceof HeldLease) {
+      this.#lease = new WeakRef(this.#lease);
+    }
+    return this.#lease?.deref() !== undefined;
   }
 
   remainingMs(): number {
@@ -177,12 +181,7 @@ export class Hold implements Renewable {
   }
 
   release(): Promise<boolean> {
-    this.#releasing ??= traced(
-      traces.release,
-      () => ({ key: this.key }),
-      () => this.#release(),
-      (context, released) => (context.released = released),
-    );
+    this.#releasing ??= isHeard(traces.release) ? this.#releaseTraced() : this.#release();
     return this.#releasing;
   }
 
@@ -238,14 +237,23 @@ export class Hold implements Renewable {
     return this.#state === "held" || this.#state === "orphaned" || this.#state === "leaked";
   }
 
-  async #release(): Promise<boolean> {
+  #releaseTraced(): Promise<boolean> {
+    return traced(
+      traces.release,
+      () => ({ key: this.key }),
+      () => this.#release(),
+      (context, released) => (context.released = released),
+    );
+  }
+
+  #release(): Promise<boolean> {
     if (this.#state === "transferred") {
-      return false;
+      return notOurs;
     }
     if (this.lossNow()) {
       // Ours no more as far as we may know; where the engine still has it, the next need not wait for the TTL.
       this.#keeper.driver.release(this.key, this.grant.token, this.validity.until).catch(() => false);
-      return false;
+      return notOurs;
     }
     const released = this.#keeper.giveBack(this);
     this.#end("released", "released");
@@ -279,6 +287,8 @@ export class Hold implements Renewable {
     }
   }
 }
+
+const notOurs = Promise.resolve(false);
 
 /** A hold and the lease that its caller gets. */
 export interface Kept {

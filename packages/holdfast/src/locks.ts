@@ -1,6 +1,6 @@
 import { acquireLease, tryLease } from "./acquire.ts";
 import { Contention } from "./contention.ts";
-import { tell, traced, traces, type AcquireTrace } from "./diagnostics.ts";
+import { isHeard, tell, traced, traces, type AcquireTrace } from "./diagnostics.ts";
 import type { Driver } from "./driver.ts";
 import { closedError, LeaseLostError, WaitTimeoutError } from "./errors.ts";
 import { Frames } from "./frames.ts";
@@ -230,20 +230,33 @@ class DriverLocks implements Locks {
   }
 
   #acquire(key: string, options: ResolvedAcquire): Promise<HeldLease> {
+    return isHeard(traces.acquire) ? this.#acquireTraced(key, options) : this.#acquireOnce(key, options);
+  }
+
+  #acquireOnce(key: string, options: ResolvedAcquire): Promise<HeldLease> {
+    try {
+      this.#admit(key, options);
+    } catch (error) {
+      return Promise.reject(error as Error);
+    }
+    return options.waitMs > 0 ? acquireLease(this.#contention, key, options) : this.#acquireNow(key, options);
+  }
+
+  /** Without waiting; where it is held, by whom. */
+  async #acquireNow(key: string, options: ResolvedAcquire): Promise<HeldLease> {
+    const tried = await tryLease(this.#contention, key, options);
+    if ("held" in tried) {
+      const holder = tried.held.holder ?? (await this.#driver.inspect(key).catch(() => null))?.holders[0];
+      throw new WaitTimeoutError(key, 0, holder, tried.held.position);
+    }
+    return tried.lease;
+  }
+
+  #acquireTraced(key: string, options: ResolvedAcquire): Promise<HeldLease> {
     return traced(
       traces.acquire,
       (): AcquireTrace => ({ key, waitMs: options.waitMs }),
-      async () => {
-        this.#admit(key, options);
-        if (options.waitMs > 0) {
-          return acquireLease(this.#contention, key, options);
-        }
-        const tried = await tryLease(this.#contention, key, options);
-        if ("held" in tried) {
-          throw new WaitTimeoutError(key, 0, tried.held.holder, tried.held.position);
-        }
-        return tried.lease;
-      },
+      () => this.#acquireOnce(key, options),
       (context, lease) => {
         context.outcome = "granted";
         context.fencingToken = lease.fencingToken;

@@ -86,8 +86,12 @@ export class Batcher {
     const keys: string[] = [];
     const args: string[] = [...this.#settings];
     for (const operation of operations) {
-      keys.push(...operation.keys);
-      args.push(...operation.args);
+      for (const key of operation.keys) {
+        keys.push(key);
+      }
+      for (const argument of operation.args) {
+        args.push(argument);
+      }
     }
     const call = new Call(operations, momentOf(this.#clock), this.#epoch);
     this.#calls += 1;

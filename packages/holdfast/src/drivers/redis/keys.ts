@@ -4,6 +4,7 @@ import { refusal } from "../../options.ts";
 export type LockKeys = readonly [lock: string, queue: string, fence: string, info: string];
 
 const ownSpace = "holdfast:";
+const mostRecent = 1_024;
 
 /**
  * The only maker of keys. Derived keys share K's hash slot and have a name space of their own, which no lock may enter:
@@ -11,6 +12,8 @@ const ownSpace = "holdfast:";
  */
 export class KeySpace {
   readonly #before: string;
+  /** The keys of locks that were asked for lately. */
+  readonly #recent = new Map<string, LockKeys>();
 
   constructor(clientPrefix: string, prefix: string) {
     this.#before = clientPrefix + prefix;
@@ -21,6 +24,19 @@ export class KeySpace {
 
   /** @throws {RangeError} for a key that would stand in our own name space */
   keysOf(key: string): LockKeys {
+    const known = this.#recent.get(key);
+    if (known) {
+      return known;
+    }
+    const keys = this.#makeKeys(key);
+    if (this.#recent.size >= mostRecent) {
+      this.#recent.clear();
+    }
+    this.#recent.set(key, keys);
+    return keys;
+  }
+
+  #makeKeys(key: string): LockKeys {
     const lock = this.#before + key;
     if (lock.startsWith(ownSpace)) {
       throw refusal("key", `not to begin with "${ownSpace}", which is ours`, key);

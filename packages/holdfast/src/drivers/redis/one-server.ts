@@ -303,7 +303,9 @@ class RedisDriver implements Driver, RequestHost {
   }
 
   #begin(request: Request): Request {
-    this.#unsent.add(request);
+    if (!this.node.isKnown) {
+      this.#unsent.add(request);
+    }
     request.begin();
     return request;
   }

@@ -37,23 +37,14 @@ export class Releaser {
     this.#random = random;
     this.#budgetMs = budgetMs;
     this.#agenda = new TimerQueue(clock, (release) => {
-      this.#send(release);
+      this.send(release);
     });
   }
 
   /** @returns whether it was still ours; rejects with an `EngineError` after the budget and goes on in the background */
   release(leftover: Leftover): Promise<boolean> {
     return new Promise((resolve, reject) => {
-      const release = new Release(leftover, this.#clock.now() + this.#budgetMs, {
-        done: resolve,
-        failed: (error) => {
-          this.#failed(release, error, reject);
-        },
-        again: () => {
-          this.#send(release);
-        },
-      });
-      this.#send(release);
+      this.send(new Release(this, leftover, this.#clock.now() + this.#budgetMs, resolve, reject));
     });
   }
 
@@ -71,12 +62,12 @@ export class Releaser {
   close(): void {
     this.#isClosed = true;
     for (const release of Array.from(this.#agenda.items())) {
-      this.#failed(release, closedError(release.leftover.key), release.refuse);
+      release.reject(closedError(release.leftover.key));
     }
     this.#agenda.clear();
   }
 
-  #send(release: Release): void {
+  send(release: Release): void {
     if (this.#node.isKnown) {
       this.#node.perform(release);
     } else {
@@ -91,12 +82,13 @@ export class Releaser {
     }
   }
 
-  #failed(release: Release, error: unknown, reject: (error: unknown) => void): void {
+  /** No answer came: tried again until the server has forgotten by itself. */
+  retry(release: Release, error: unknown): void {
+    const { key, until } = release.leftover;
     const now = this.#clock.now();
-    const goesOn = isTransient(error) && now < release.leftover.until && !this.#isClosed;
-    release.refuse = reject;
+    const goesOn = isTransient(error) && now < until && !this.#isClosed;
     if (!goesOn || now >= release.impatientAt) {
-      reject(engineError(error, release.leftover.key, "unknown"));
+      release.reject(engineError(error, key, "unknown"));
     }
     if (goesOn) {
       const backoffMs = Math.min(longestBackoffMs, shortestBackoffMs * 2 ** Math.min(release.failures, 6));
@@ -105,31 +97,37 @@ export class Releaser {
   }
 }
 
-interface ReleaseListener {
-  done(released: boolean): void;
-  failed(error: unknown): void;
-  again(): void;
-}
-
 class Release implements Operation, Timed {
   dueAt = 0;
   slot = -1;
   failures = 0;
-  refuse: (error: unknown) => void = () => undefined;
   readonly leftover: Leftover;
+  /** From when on a failure is told to who waits. */
   readonly impatientAt: number;
-  readonly keys: LockKeys;
   readonly args: readonly string[];
-  readonly #listener: ReleaseListener;
+  readonly resolve: (released: boolean) => void;
+  readonly reject: (error: unknown) => void;
+  readonly #releaser: Releaser;
   #wasReleased = false;
   #isDone = false;
 
-  constructor(leftover: Leftover, impatientAt: number, listener: ReleaseListener) {
+  constructor(
+    releaser: Releaser,
+    leftover: Leftover,
+    impatientAt: number,
+    resolve: (released: boolean) => void,
+    reject: (error: unknown) => void,
+  ) {
+    this.#releaser = releaser;
     this.leftover = leftover;
     this.impatientAt = impatientAt;
-    this.keys = leftover.keys;
     this.args = ["release", leftover.token, leftover.terms];
-    this.#listener = listener;
+    this.resolve = resolve;
+    this.reject = reject;
+  }
+
+  get keys(): LockKeys {
+    return this.leftover.keys;
   }
 
   answered({ value }: Reply): void {
@@ -140,18 +138,18 @@ class Release implements Operation, Timed {
     }
     this.#wasReleased ||= Number(released) === 1;
     if (Number(more) === 1) {
-      this.#listener.again(); // dead waiters are left to be passed over
+      this.#releaser.send(this); // dead waiters are left to be passed over
       return;
     }
     this.#isDone = true;
     // A repeat finds that the attempt whose answer was lost has released: it was sent while the grant was ours.
-    this.#listener.done(this.#wasReleased || this.failures > 0);
+    this.resolve(this.#wasReleased || this.failures > 0);
   }
 
   failed(error: unknown): void {
     if (!this.#isDone) {
       this.failures += 1;
-      this.#listener.failed(error);
+      this.#releaser.retry(this, error);
     }
   }
 }

@@ -65,8 +65,8 @@ export class Request implements Requeued, Operation, Timed {
   #askedForPlace = false;
   #isQueued = false;
   #position: number | undefined;
-  #resolve: (acquired: Acquired) => void = () => undefined;
-  #reject: (reason: unknown) => void = () => undefined;
+  #resolve!: (acquired: Acquired) => void;
+  #reject!: (reason: unknown) => void;
   #grantedToken = "";
   #answerReleased: ((released: boolean) => void) | undefined;
   #releaseGiven: (() => void) | undefined;
@@ -201,13 +201,15 @@ export class Request implements Requeued, Operation, Timed {
       this.token = this.#host.register(this, this.#request);
       this.#terms = this.#writeTerms();
     }
-    const rest = [this.token, this.#terms, String(ttlMs), String(want)];
+    const { token } = this;
+    const ttl = String(ttlMs);
+    const numbers = String(want);
     const told = encodeWords(words);
     this.#isUncertain = true;
     this.#askedForPlace = this.#given !== undefined || (this.waits && node.hearing === "proved");
     this.args = this.#given
-      ? ["passOn", this.#given.token, ...rest, told]
-      : ["acquire", ...rest, this.#askedForPlace ? "1" : "0", told];
+      ? ["passOn", this.#given.token, token, this.#terms, ttl, numbers, told]
+      : ["acquire", token, this.#terms, ttl, numbers, this.#askedForPlace ? "1" : "0", told];
     node.perform(this);
   }
 

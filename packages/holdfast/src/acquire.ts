@@ -69,6 +69,8 @@ function requestFor(
   };
 }
 
+const longMs = 86_400_000;
+
 /** A caller that waits: first in the local line, then at the engine. */
 export class Acquisition implements Caller<Hold>, Timed {
   dueAt = 0;
@@ -117,9 +119,11 @@ export class Acquisition implements Caller<Hold>, Timed {
         tell("queued", () => ({ key: this.#key, position: this.#line.length - 1 }));
         this.#contention.waits.schedule(this, this.#deadline);
       }
+      this.#holdProcess();
     } else {
       this.#line.outside += 1;
       void this.contend();
+      this.#holdProcess();
     }
     return promise;
   }
@@ -139,6 +143,10 @@ export class Acquisition implements Caller<Hold>, Timed {
 
   /** Its time in the local line is over. At the engine the driver watches the deadline. */
   timeOut(): void {
+    if (this.#deadline === Infinity) {
+      this.#holdProcess();
+      return;
+    }
     const holder = this.#line.holder?.describe();
     this.#fail(new WaitTimeoutError(this.#key, this.#options.waitMs, holder));
   }
@@ -160,7 +168,9 @@ export class Acquisition implements Caller<Hold>, Timed {
 
   contend(from?: Hold): Promise<boolean> | undefined {
     const { driver, waits } = this.#contention;
-    waits.cancel(this);
+    if (this.#deadline !== Infinity) {
+      waits.cancel(this);
+    }
     const request = requestFor(this.#contention, this.#key, this.#options, this.#deadline, this.#ticket);
     if (!from) {
       this.#follow(driver.acquire(request));
@@ -169,6 +179,13 @@ export class Acquisition implements Caller<Hold>, Timed {
     const pending = driver.requeue(from.grant, request);
     this.#follow(pending);
     return pending.released;
+  }
+
+  /** Who waits without a deadline is waited for all the same: a timer of ours keeps the process alive. */
+  #holdProcess(): void {
+    if (this.#deadline === Infinity && !this.#isSettled) {
+      this.#contention.waits.schedule(this, this.#contention.clock.now() + longMs);
+    }
   }
 
   #follow(pending: Pending): void {

@@ -122,6 +122,13 @@ export class Contention implements Keeper {
     }
   }
 
+  /** The engine could not tell us of losses for a while. */
+  verify(): void {
+    for (const hold of this.watchdog.targets() as Hold[]) {
+      void hold.verify();
+    }
+  }
+
   /** Ends all waiting and releases what is held; what is not done by `closeTimeoutMs` expires. */
   async close(): Promise<void> {
     this.#closing.abort(closedError());

@@ -95,6 +95,14 @@ export type Verified =
   | { readonly outcome: "held"; readonly validity: Validity }
   | { readonly outcome: "lost"; readonly reason: LossReason };
 
+/** What an engine tells without being asked. */
+export interface DriverListener {
+  /** A grant of this driver was ended by force. */
+  lost(token: string, reason: LossReason): void;
+  /** The engine could not reach us for a while: what is held has to be verified. */
+  mayHaveMissed(): void;
+}
+
 /**
  * One engine, in terms of locks. Calls of one turn of the event loop may travel together.
  * No call throws synchronously; every promise it returns settles in bounded time, except the wait of a request without deadline.
@@ -123,8 +131,8 @@ export interface Driver {
    * `until` has passed: then it has expired.
    */
   release(key: string, token: string, until: number): Promise<boolean>;
-  /** Calls the listener when the engine says that a grant of this driver was ended by force. Returns its removal. */
-  onLost(listener: (token: string, reason: LossReason) => void): () => void;
+  /** Adds a listener; returns its removal. */
+  listen(listener: DriverListener): () => void;
 
   inspect(key: string): Promise<LockState>;
   list(query: {

@@ -172,6 +172,15 @@ export class Hold implements Renewable {
     this.throwIfLost();
   }
 
+  /** Asks the engine whether it is still ours, where a message that it is not may have been missed. */
+  async verify(): Promise<void> {
+    const { driver } = this.#keeper;
+    const verified = await driver.verify(this.key, this.grant.token).catch(() => undefined);
+    if (verified?.outcome === "lost") {
+      this.#keeper.lose(this.grant.token, verified.reason);
+    }
+  }
+
   renew(): Promise<Extension> {
     return this.#askEngine(this.ttlMs);
   }
@@ -204,7 +213,17 @@ export class Hold implements Renewable {
     this.#end("transferred", "transferred");
     this.#keeper.ended(this);
     const { key, owner, ttlMs, grant, fencingToken } = this;
-    return { version: 1, key, token: grant.token, fencingToken: fencingToken.toString(), owner, ttlMs };
+    const { reason, labels } = this.#options.words ?? {};
+    return {
+      version: 1,
+      key,
+      token: grant.token,
+      fencingToken: fencingToken.toString(),
+      owner,
+      ...(reason === undefined ? {} : { reason }),
+      ...(labels === undefined ? {} : { labels }),
+      ttlMs,
+    };
   }
 
   lose(reason: LossReason, cause?: unknown): void {

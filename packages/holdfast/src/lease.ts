@@ -61,6 +61,8 @@ export interface SerializedLease {
   readonly token: string;
   readonly fencingToken: string;
   readonly owner: string;
+  readonly reason?: string;
+  readonly labels?: Readonly<Record<string, string>>;
   readonly ttlMs: number;
 }
 

@@ -4,7 +4,7 @@ import { isHeard, tell, traced, traces, type AcquireTrace } from "./diagnostics.
 import type { Driver } from "./driver.ts";
 import { closedError, LeaseLostError, WaitTimeoutError } from "./errors.ts";
 import { Frames } from "./frames.ts";
-import { Hold } from "./hold.ts";
+import { Hold, type HoldOptions } from "./hold.ts";
 import type { HeldLease, Lease, SerializedLease } from "./lease.ts";
 import {
   checkFencingToken,
@@ -120,8 +120,13 @@ class DriverLocks implements Locks {
   constructor(driver: Driver, contention: Contention) {
     this.#driver = driver;
     this.#contention = contention;
-    this.#forgetDriver = driver.onLost((token, reason) => {
-      contention.lose(token, reason);
+    this.#forgetDriver = driver.listen({
+      lost: (token, reason) => {
+        contention.lose(token, reason);
+      },
+      mayHaveMissed: () => {
+        contention.verify();
+      },
     });
   }
 
@@ -202,9 +207,9 @@ class DriverLocks implements Locks {
   }
 
   adopt(serialized: SerializedLease, options?: AdoptOptions): Promise<Lease> {
-    const { key, token, fencingToken, owner, ttlMs } = parseSerialized(serialized);
+    const { key, token, fencingToken, words, ttlMs } = parseSerialized(serialized);
     const resolved = resolveAdopt(options, ttlMs, this.#driver.capabilities.maxTtlMs);
-    return this.#adopt(key, token, fencingToken, { ...resolved, owner });
+    return this.#adopt(key, token, fencingToken, { ...resolved, words, ifLost: "abort" });
   }
 
   close(): Promise<void> {
@@ -328,12 +333,7 @@ class DriverLocks implements Locks {
     return value;
   }
 
-  async #adopt(
-    key: string,
-    token: string,
-    fencingToken: bigint,
-    options: { renew: boolean; ttlMs: number; maxHoldMs: number; owner: string },
-  ): Promise<Lease> {
+  async #adopt(key: string, token: string, fencingToken: bigint, options: HoldOptions): Promise<Lease> {
     this.#checkOpen(key);
     const verified = await this.#driver.verify(key, token);
     if (verified.outcome === "lost" || leftOf(verified.validity, this.#driver.clock) <= 0) {
@@ -341,8 +341,7 @@ class DriverLocks implements Locks {
       throw new LeaseLostError(key, reason, this.#driver.clock.wall());
     }
     const grant = { key, token, fencingToken, fencingCount: 1, validity: verified.validity, isClaim: false };
-    const words = { owner: options.owner };
-    const { lease, hold } = Hold.keep(this.#contention, grant, { ...options, ifLost: "abort", words });
+    const { lease, hold } = Hold.keep(this.#contention, grant, options);
     if (this.#contention.isClosed) {
       hold.orphan();
       throw closedError(key);

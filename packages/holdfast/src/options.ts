@@ -304,15 +304,25 @@ function checkIfLost(value: unknown): "abort" | "continue" {
   return value;
 }
 
+/** What an owner says of itself, checked. */
+export function checkWords({ owner, reason, labels }: Words): Words {
+  return {
+    owner: owner === undefined ? undefined : checkText("owner", owner, 512),
+    reason: reason === undefined ? undefined : checkText("reason", reason, 1024),
+    labels: labels === undefined ? undefined : checkLabels(labels),
+  };
+}
+
 function resolveWords(options: AcquireOptions, defaults: Words | undefined): Words | undefined {
   const { owner, reason, labels } = options;
   if (owner === undefined && reason === undefined && labels === undefined) {
     return defaults;
   }
+  const given = checkWords({ owner, reason, labels });
   return {
-    owner: owner === undefined ? defaults?.owner : checkText("owner", owner, 512),
-    reason: reason === undefined ? defaults?.reason : checkText("reason", reason, 1024),
-    labels: labels === undefined ? defaults?.labels : checkLabels(labels),
+    owner: given.owner ?? defaults?.owner,
+    reason: given.reason ?? defaults?.reason,
+    labels: given.labels ?? defaults?.labels,
   };
 }
 

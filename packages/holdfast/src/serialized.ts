@@ -1,10 +1,12 @@
 import type { SerializedLease } from "./lease.ts";
+import type { Words } from "./driver.ts";
 import {
   checkInteger,
   checkKey,
   checkNames,
   checkObject,
   checkText,
+  checkWords,
   refusal,
   shortestTtlMs,
 } from "./options.ts";
@@ -14,12 +16,12 @@ export function parseSerialized(serialized: SerializedLease): {
   key: string;
   token: string;
   fencingToken: bigint;
-  owner: string;
+  words: Words;
   ttlMs: number;
 } {
   checkObject("serialized", serialized);
-  checkNames(serialized, ["version", "key", "token", "fencingToken", "owner", "ttlMs"]);
-  const { version, key, token, fencingToken, owner, ttlMs } = serialized;
+  checkNames(serialized, ["version", "key", "token", "fencingToken", "owner", "reason", "labels", "ttlMs"]);
+  const { version, key, token, fencingToken, owner, reason, labels, ttlMs } = serialized;
   if (version !== 1) {
     throw refusal("serialized.version", "1", version);
   }
@@ -33,7 +35,7 @@ export function parseSerialized(serialized: SerializedLease): {
     key: checkKey(key),
     token,
     fencingToken: BigInt(fencingToken),
-    owner: checkText("serialized.owner", owner, 512),
+    words: checkWords({ owner: checkText("serialized.owner", owner, 512), reason, labels }),
     ttlMs: checkInteger("serialized.ttlMs", ttlMs, shortestTtlMs, 86_400_000),
   };
 }

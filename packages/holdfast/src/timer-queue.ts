@@ -92,13 +92,16 @@ export class TimerQueue<T extends Timed> {
   readonly #run = (): void => {
     this.#timerAt = Infinity;
     const now = this.#clock.now();
-    for (let first = this.#heap[0]; first !== undefined && first.dueAt <= now; first = this.#heap[0]) {
-      this.cancel(first);
-      this.#wake(first);
-    }
-    const next = this.#heap[0];
-    if (next !== undefined && next.dueAt < this.#timerAt) {
-      this.#arm(next.dueAt);
+    try {
+      for (let first = this.#heap[0]; first !== undefined && first.dueAt <= now; first = this.#heap[0]) {
+        this.cancel(first);
+        this.#wake(first);
+      }
+    } finally {
+      const next = this.#heap[0];
+      if (next !== undefined && next.dueAt < this.#timerAt) {
+        this.#arm(next.dueAt);
+      }
     }
   };
 

@@ -3,6 +3,7 @@ import type {
   AcquireRequest,
   Capabilities,
   Driver,
+  DriverListener,
   ExtendRequest,
   Extension,
   Grant,
@@ -56,7 +57,7 @@ class MemoryDriver implements Driver {
   readonly capabilities: Capabilities = capabilities;
   readonly #engine: MemoryEngine;
   readonly #watchers: Watchers;
-  readonly #lostListeners = new Set<(token: string, reason: LossReason) => void>();
+  readonly #listeners = new Set<DriverListener>();
   readonly #startedAt: number;
   #owner = "unknown";
   #isClosed = false;
@@ -133,10 +134,10 @@ class MemoryDriver implements Driver {
     return true;
   }
 
-  onLost(listener: (token: string, reason: LossReason) => void): () => void {
-    this.#lostListeners.add(listener);
+  listen(listener: DriverListener): () => void {
+    this.#listeners.add(listener);
     return () => {
-      this.#lostListeners.delete(listener);
+      this.#listeners.delete(listener);
     };
   }
 
@@ -174,8 +175,8 @@ class MemoryDriver implements Driver {
     this.#engine.end(holding);
     this.#engine.serve(holding.lock);
     // Nobody sees the next grant before this turn ends: the old holder hears of its loss first.
-    for (const listener of this.#lostListeners) {
-      listener(holding.token, "broken");
+    for (const listener of this.#listeners) {
+      listener.lost(holding.token, "broken");
     }
     return true;
   }
@@ -211,7 +212,7 @@ class MemoryDriver implements Driver {
     this.#isClosed = true;
     this.#engine.close();
     this.#watchers.close();
-    this.#lostListeners.clear();
+    this.#listeners.clear();
   }
 
   /** The grant changed hands inside the holder's process. */

@@ -29,13 +29,6 @@ interface IoredisOptions {
   readonly db?: number;
 }
 
-/** ioredis has its command class on the client's own class: with it a key is sent as it stands, without `keyPrefix` before it. */
-type CommandClass = new (
-  name: string,
-  args: string[],
-  options: { replyEncoding: "utf8" },
-) => { readonly promise: Promise<unknown> };
-
 export function isIoredis(client: object): client is IoredisClient {
   return "defineCommand" in client && "ssubscribe" in client && typeof client.ssubscribe === "function";
 }
@@ -44,17 +37,14 @@ export class IoredisConnection implements Connection {
   readonly keyPrefix: string;
   readonly name: string;
   readonly #client: IoredisClient;
-  readonly #command: CommandClass | undefined;
+  readonly #sender: Pick<IoredisClient, "call">;
 
   constructor(client: IoredisClient) {
     const { keyPrefix, host, port, path, db } = client.options as IoredisOptions;
     this.#client = client;
     this.keyPrefix = keyPrefix === undefined || keyPrefix === null ? "" : String(keyPrefix as string);
     this.name = path ?? `${host ?? "localhost"}:${port ?? 6379}/${db ?? 0}`;
-    this.#command = (client.constructor as { Command?: CommandClass }).Command;
-    if (this.keyPrefix !== "" && !this.#command) {
-      throw new TypeError("Expected `client` without `keyPrefix`, or of ioredis' own class");
-    }
+    this.#sender = withoutPrefix(client);
   }
 
   run(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
@@ -109,12 +99,17 @@ export class IoredisConnection implements Connection {
     };
   }
 
-  readonly #send = (name: string, args: string[]): Promise<unknown> => {
-    if (!this.#command) {
-      return this.#client.call(name, args);
-    }
-    const command = new this.#command(name, args, { replyEncoding: "utf8" });
-    this.#client.sendCommand(command as never);
-    return command.promise;
-  };
+  readonly #send = (name: string, args: string[]): Promise<unknown> => this.#sender.call(name, args);
+}
+
+/**
+ * The same client, sending keys as they stand: ioredis puts `keyPrefix` before every key, and our derived keys have it inside.
+ * Commands are made with these options and then sent by the client itself.
+ */
+function withoutPrefix(client: IoredisClient): Pick<IoredisClient, "call"> {
+  const options = { ...client.options, keyPrefix: undefined, enableAutoPipelining: false };
+  return Object.create(client, {
+    options: { value: options },
+    sendCommand: { value: (command: never) => client.sendCommand(command) },
+  }) as IoredisClient;
 }

@@ -63,6 +63,7 @@ export class NodeRedisConnection implements Connection {
   subscribe(channel: string, kind: ChannelKind, listener: SubscriptionListener): Subscription {
     const subscriber = this.#client.duplicate() as Subscriber;
     let isSubscribed = false;
+    let isClosed = false;
     // Without this listener node-redis ends the process at the first error.
     subscriber.on("error", () => {
       listener.down();
@@ -82,6 +83,10 @@ export class NodeRedisConnection implements Connection {
     void (async () => {
       try {
         await subscriber.connect();
+        if (isClosed) {
+          end(subscriber);
+          return;
+        }
         await (kind === "sharded"
           ? subscriber.sSubscribe(channel, onMessage)
           : subscriber.subscribe(channel, onMessage));
@@ -92,6 +97,7 @@ export class NodeRedisConnection implements Connection {
       }
     })();
     const close = (): void => {
+      isClosed = true;
       end(subscriber);
     };
     this.#client.on("end", close);

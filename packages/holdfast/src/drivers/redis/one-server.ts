@@ -5,6 +5,7 @@ import type {
   AcquireRequest,
   Capabilities,
   Driver,
+  DriverListener,
   ExtendRequest,
   Extension,
   Grant,
@@ -26,6 +27,7 @@ import { KeySpace, type LockKeys } from "./keys.ts";
 import { Node, type PushedGrant } from "./node.ts";
 import { Releaser } from "./releaser.ts";
 import { Request, type RequestHost } from "./request.ts";
+import type { Hearing } from "./subscriber.ts";
 import { scan } from "./scripts.generated.ts";
 import { watchByAsking } from "./watch.ts";
 import { encodeWords } from "./words.ts";
@@ -107,7 +109,7 @@ class RedisDriver implements Driver, RequestHost {
   readonly #open = new Map<string, Request>();
   readonly #unsent = new Set<Request>();
   readonly #taken = new Set<string>();
-  readonly #lossListeners = new Set<(token: string, reason: LossReason) => void>();
+  readonly #listeners = new Set<DriverListener>();
 
   constructor(clientPrefix: string, settings: Settings) {
     const { clock, random, commandTimeoutMs, claimMs, prefix } = settings;
@@ -164,7 +166,7 @@ class RedisDriver implements Driver, RequestHost {
       const reply = await this.#ask(key, ["extend", token, String(ttlMs), encodeWords(words)]);
       return Number(reply.value) === 1
         ? { outcome: "renewed", validity: validFrom(reply.sent, ttlMs) }
-        : { outcome: "lost", reason: Number(reply.value) === 0 ? "expired" : "stolen" };
+        : { outcome: "lost", reason: reasonOf(reply.value) };
     } catch (error) {
       return { outcome: "unknown", error };
     }
@@ -174,7 +176,7 @@ class RedisDriver implements Driver, RequestHost {
     const reply = await this.#ask(key, ["verify", token]);
     const [status, remainingMs] = reply.value as unknown[];
     if (Number(status) !== 1) {
-      return { outcome: "lost", reason: Number(status) === 0 ? "expired" : "stolen" };
+      return { outcome: "lost", reason: reasonOf(status) };
     }
     return { outcome: "held", validity: validFrom(reply.sent, Math.max(0, Number(remainingMs))) };
   }
@@ -184,10 +186,10 @@ class RedisDriver implements Driver, RequestHost {
     return this.releaser.release({ key, keys: this.#keySpace.keysOf(key), token, terms: "", until });
   }
 
-  onLost(listener: (token: string, reason: LossReason) => void): () => void {
-    this.#lossListeners.add(listener);
+  listen(listener: DriverListener): () => void {
+    this.#listeners.add(listener);
     return () => {
-      this.#lossListeners.delete(listener);
+      this.#listeners.delete(listener);
     };
   }
 
@@ -289,12 +291,17 @@ class RedisDriver implements Driver, RequestHost {
   }
 
   ended(token: string, reason: LossReason): void {
-    for (const listener of Array.from(this.#lossListeners)) {
-      listener(token, reason);
+    for (const listener of this.#listeners) {
+      listener.lost(token, reason);
     }
   }
 
-  hearingChanged(): void {
+  hearingChanged(hearing: Hearing): void {
+    if (hearing === "proved") {
+      for (const listener of this.#listeners) {
+        listener.mayHaveMissed();
+      }
+    }
     for (const request of Array.from(this.#open.values())) {
       if (request.waits) {
         request.attempt();
@@ -337,5 +344,17 @@ class RedisDriver implements Driver, RequestHost {
         },
       });
     });
+  }
+}
+
+/** Why a token is not the holder's any more, by what the scripts answer. */
+function reasonOf(status: unknown): LossReason {
+  switch (Number(status)) {
+    case 0:
+      return "expired";
+    case 3:
+      return "broken";
+    default:
+      return "stolen";
   }
 }

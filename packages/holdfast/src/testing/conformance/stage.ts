@@ -18,16 +18,19 @@ const pollMs = 5;
 /** Two processes at one engine, and keys that nobody else uses. */
 export class Stage {
   readonly key: string;
+  readonly here: Locks;
+  /** Another process. */
+  readonly there: Locks;
   readonly #driver: Driver;
   readonly #other: Driver;
   readonly #opened: Locks[] = [];
-  #here: Locks | undefined;
-  #there: Locks | undefined;
 
   constructor(driver: Driver, other: Driver) {
     this.#driver = driver;
     this.#other = other;
     this.key = `conformance:${driver.random.id()}`;
+    this.here = this.open("here");
+    this.there = this.open("there");
   }
 
   /** Plays a scene to its end, which may not be waited for longer than a test may take; leaves nothing open. */
@@ -49,17 +52,6 @@ export class Stage {
       clock.clearTimer(timer);
       await this.#close();
     }
-  }
-
-  get here(): Locks {
-    this.#here ??= this.open("here");
-    return this.#here;
-  }
-
-  /** Another process. */
-  get there(): Locks {
-    this.#there ??= this.open("there");
-    return this.#there;
   }
 
   /** Callers with a line of their own: another process where the engine is concerned. */
@@ -93,11 +85,8 @@ export class Stage {
     });
   }
 
-  /** The last `Locks` of a driver closes it, so each needs one. */
+  /** Closes the drivers too: the last `Locks` of each does. */
   async #close(): Promise<void> {
-    for (const where of ["here", "there"] as const) {
-      this.open(where);
-    }
     await Promise.all(this.#opened.map((locks) => locks.close()));
   }
 }

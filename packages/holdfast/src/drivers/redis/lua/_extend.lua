@@ -1,14 +1,25 @@
 -- extend token ttl words
 --   Raises the TTL of a grant that is ours; never shortens it and never creates it again.
 --   words: what changed hands inside the holder's process (its number, owner, reason); empty: nothing
--- Answers 1 renewed, 0 K is absent, 2 K is another's
+-- Answers 1 renewed, or why not: 0 K is absent, 2 K is another's, 3 an operator broke it
+
+-- A break leaves word beside the key for a holder that the message did not reach.
+local function why_not(token, holder)
+  local left = redis.call('HMGET', info, 'token', 'broken')
+  if left[1] == token and left[2] then
+    return 3
+  end
+  return holder and 2 or 0
+end
+
 local function extend(token, ttl, words)
   local holder = redis.call('GET', K)
   if holder ~= token then
+    local reason = why_not(token, holder)
     if not holder then
-      let_go()
+      serve_next()
     end
-    return holder and 2 or 0
+    return reason
   end
   raise_ttl(ttl)
   redis.call('PEXPIRE', fence, ttl + retention_ms)
@@ -18,11 +29,11 @@ end
 
 -- verify token
 --   Asks whether a grant is still ours, and changes nothing.
--- Answers { 1, remaining TTL in ms }, { 0 } K is absent, { 2 } K is another's
+-- Answers { 1, remaining TTL in ms }, or { why not }, as extend says it
 local function verify(token)
   local holder = redis.call('GET', K)
   if holder ~= token then
-    return { holder and 2 or 0 }
+    return { why_not(token, holder) }
   end
   return { 1, redis.call('PTTL', K) }
 end

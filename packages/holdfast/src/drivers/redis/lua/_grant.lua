@@ -61,11 +61,20 @@ local function grant_next(own)
   return false
 end
 
--- K has no holder any more: to the next, or absent. Returns true where the caller has to repeat.
+-- K is given up: to the next, or absent. Returns true where the caller has to repeat.
 local function let_go()
+  if redis.call('EXISTS', queue) == 0 then
+    redis.call('DEL', K, info)
+    return false
+  end
   local next_holder = grant_next()
   if next_holder == nil then
     redis.call('DEL', K, info)
   end
   return next_holder == false
+end
+
+-- K is absent, and this was found in passing: whoever waits is served.
+local function serve_next()
+  return redis.call('EXISTS', queue) == 1 and grant_next() == false
 end

@@ -7,7 +7,10 @@ local function release(token, terms)
     return { 1, let_go() and 1 or 0, '' }
   end
   redis.call('ZREM', queue, token .. ' ' .. terms)
-  return { 0, not holder and let_go() and 1 or 0, holder or '' }
+  if redis.call('HGET', info, 'token') == token then
+    redis.call('DEL', info)
+  end
+  return { 0, not holder and serve_next() and 1 or 0, holder or '' }
 end
 
 -- breakGrant number kind reason
@@ -21,6 +24,9 @@ local function break_grant(number, kind, reason)
   if not client or not first or number < first or number > last then
     return { 0, 0 }
   end
+  local left = redis.call('PTTL', K)
   publish(kind, client, 'broken ' .. cjson.encode({ holder, K, reason }))
-  return { 1, let_go() and 1 or 0 }
+  local more = let_go()
+  write_info(holder, math.max(left, 1000), cjson.encode({ 'broken', reason }))
+  return { 1, more and 1 or 0 }
 end

@@ -83,11 +83,21 @@ export function traced<Context extends object, Result>(
     return operation();
   }
   const context = describe();
-  return trace.tracePromise(async () => {
-    const result = await operation();
-    finish(context, result);
-    return result;
-  }, context);
+  // Not tracePromise: it would hand out the result, and a lease is a secret.
+  return trace.start.runStores(context, async () => {
+    try {
+      const result = await operation();
+      finish(context, result);
+      return result;
+    } catch (error) {
+      Object.assign(context, { error });
+      trace.error.publish(context);
+      throw error;
+    } finally {
+      trace.asyncStart.publish(context);
+      trace.asyncEnd.publish(context);
+    }
+  });
 }
 
 export function isHeard<Context extends object>(trace: TracingChannel<unknown, Context>): boolean {

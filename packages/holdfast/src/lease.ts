@@ -98,7 +98,7 @@ export class HeldLease implements Lease {
   }
 
   get validUntil(): number {
-    return this.#hold.validity.until;
+    return Math.min(this.#hold.validity.until, this.#hold.endsAt);
   }
 
   /** Made when somebody asks: most leases end without. It keeps the lease alive; the hold keeps neither. */
@@ -119,9 +119,9 @@ export class HeldLease implements Lease {
     this.#hold.throwIfLost();
   }
 
-  async extend(ttlMs?: number): Promise<void> {
+  extend(ttlMs?: number): Promise<void> {
     const hold = this.#hold;
-    await hold.extend(ttlMs === undefined ? hold.ttlMs : checkTtl("ttlMs", ttlMs, hold.longestTtlMs));
+    return hold.extend(ttlMs === undefined ? hold.ttlMs : checkTtl("ttlMs", ttlMs, hold.longestTtlMs));
   }
 
   release(): Promise<boolean> {

@@ -304,15 +304,16 @@ class DriverLocks implements Locks {
     return this.#acquire(key, resolved).then((lease) => this.#run(lease, resolved, work));
   }
 
-  async #tryWithLock<T>(
+  #tryWithLock<T>(
     key: string,
     defaults: ResolvedAcquire,
     rest: readonly [Work<T>] | readonly [TryOptions, Work<T>],
   ): Promise<Ran<T>> {
     const [options, work] = splitWork(rest);
     const resolved = this.#resolveTry(options, defaults);
-    const lease = await this.#try(key, resolved);
-    return lease ? { ran: true, value: await this.#run(lease, resolved, work) } : { ran: false };
+    return this.#try(key, resolved).then(async (lease): Promise<Ran<T>> =>
+      lease ? { ran: true, value: await this.#run(lease, resolved, work) } : { ran: false },
+    );
   }
 
   /** The work's error wins. Work that ended well is told of a loss, and never fails for a release that takes longer. */

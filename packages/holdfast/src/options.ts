@@ -1,5 +1,6 @@
 import { hostname } from "node:os";
 import { basename } from "node:path";
+import { inspect } from "node:util";
 
 import type { Words } from "./driver.ts";
 
@@ -149,7 +150,7 @@ export function resolveAcquire(
 }
 
 export function resolveLocks(options: LocksOptions | undefined, maxTtlMs: number): ResolvedLocks {
-  const given = options ?? {};
+  const given = options === undefined ? {} : options;
   checkObject("options", given);
   checkNames(given, ["handover", "owner", "maxWaiters", "closeTimeoutMs", "defaults"]);
   const { owner, maxWaiters, closeTimeoutMs } = given;
@@ -172,7 +173,7 @@ export function resolveAdopt(
   ttlMs: number,
   maxTtlMs: number,
 ): { renew: boolean; ttlMs: number; maxHoldMs: number } {
-  const given = options ?? {};
+  const given = options === undefined ? {} : options;
   checkObject("options", given);
   checkNames(given, ["renew", "ttlMs", "maxHoldMs"]);
   return {
@@ -187,7 +188,7 @@ export function resolveList(options: ListOptions | undefined): {
   cursor: string | null;
   limit: number;
 } {
-  const given = options ?? {};
+  const given = options === undefined ? {} : options;
   checkObject("options", given);
   checkNames(given, ["prefix", "cursor", "limit"]);
   const { prefix, cursor, limit } = given;
@@ -209,6 +210,16 @@ export function checkKey(key: string): string {
 
 export function checkTtl(name: string, value: unknown, maxTtlMs: number): number {
   return checkInteger(name, value, shortestTtlMs, maxTtlMs);
+}
+
+/** An integer option, or what it is by default. */
+export function integerOr(
+  fallback: number,
+  name: string,
+  value: unknown,
+  [least, most]: readonly [number, number],
+): number {
+  return value === undefined ? fallback : checkInteger(name, value, least, most);
 }
 
 export function checkInteger(name: string, value: unknown, least: number, most: number): number {
@@ -247,6 +258,7 @@ export function checkFencingToken(value: unknown): bigint {
 
 /** Unknown names are mistakes: a misspelt `ttlMs` must not silently mean the default. */
 export function checkNames(options: object, known: readonly string[]): void {
+  checkObject("options", options);
   for (const name of Object.keys(options)) {
     if (!known.includes(name)) {
       throw new TypeError(`Unknown option \`${name}\`; expected one of ${known.join(", ")}`);
@@ -263,8 +275,7 @@ export function checkObject(name: string, value: unknown): void {
 /** The error for a bad value: a `TypeError` where the type is wrong, a `RangeError` where the value is. */
 export function refusal(name: string, expected: string, value: unknown): TypeError | RangeError {
   const message = `Expected \`${name}\` to be ${expected}, got ${shown(value)} (${value === null ? "null" : typeof value})`;
-  const wanted = expected.startsWith("an integer") || expected.startsWith("a whole") ? "number" : "string";
-  return typeof value === wanted ? new RangeError(message) : new TypeError(message);
+  return typeof value === typeWanted(expected) ? new RangeError(message) : new TypeError(message);
 }
 
 const tryNames: readonly string[] = [
@@ -342,7 +353,7 @@ function resolveHandover(handover: LocksOptions["handover"]): ResolvedLocks["han
   if (handover === false) {
     return false;
   }
-  const given = handover ?? {};
+  const given = handover === undefined ? {} : handover;
   checkObject("handover", given);
   checkNames(given, ["max", "maxMs"]);
   return {
@@ -356,6 +367,18 @@ function defaultOwner(): string {
   return `${program}@${hostname()}:${process.pid}`;
 }
 
+function typeWanted(expected: string): string | undefined {
+  if (/^an? (integer|whole number)/.test(expected)) {
+    return "number";
+  }
+  if (/^(a string|a decimal|not to begin|"abort")/.test(expected)) {
+    return "string";
+  }
+  return expected.startsWith("a bigint") ? "bigint" : undefined;
+}
+
 function shown(value: unknown): string {
-  return typeof value === "string" ? JSON.stringify(value.slice(0, 80)) : String(value).slice(0, 80);
+  return typeof value === "string"
+    ? JSON.stringify(value.slice(0, 80))
+    : (typeof value === "bigint" ? String(value) : inspect(value, { depth: 0 })).slice(0, 80);
 }

@@ -170,13 +170,18 @@ export class Watchdog {
 
   #schedule(watch: Watch): void {
     const { target } = watch;
-    const endsAt = Math.min(target.validity.until, target.endsAt);
+    const endsAt = Math.min(this.#endOf(target), target.endsAt);
     this.#queue.schedule(watch, target.wantsRenewal ? Math.min(watch.renewAt, endsAt) : endsAt);
   }
 
   /** When a third of the TTL has passed; for a claim at once. */
   #renewalTime(target: Renewable): number {
-    return target.isClaim ? 0 : target.validity.until - (target.ttlMs * 2) / 3;
+    return target.isClaim ? 0 : this.#endOf(target) - (target.ttlMs * 2) / 3;
+  }
+
+  /** By the stricter of the two clocks: they differ after the machine slept. */
+  #endOf(target: Renewable): number {
+    return this.#clock.now() + leftOf(target.validity, this.#clock);
   }
 
   #startPulse(): void {
@@ -193,6 +198,7 @@ export class Watchdog {
     if (jumped) {
       for (const item of Array.from(this.#queue.items())) {
         if (item instanceof Watch && !item.isOver) {
+          item.renewAt = Math.min(item.renewAt, this.#renewalTime(item.target));
           this.#wake(item);
         }
       }

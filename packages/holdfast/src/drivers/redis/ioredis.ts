@@ -17,8 +17,8 @@ export interface IoredisClient {
   subscribe(...channels: string[]): Promise<unknown>;
   ssubscribe(...channels: string[]): Promise<unknown>;
   disconnect(reconnect?: boolean): void;
-  on(event: string, listener: (...args: never[]) => void): unknown;
-  off(event: string, listener: (...args: never[]) => void): unknown;
+  on(event: string, listener: (...args: unknown[]) => void): unknown;
+  off(event: string, listener: (...args: unknown[]) => void): unknown;
 }
 
 interface IoredisOptions {
@@ -84,8 +84,8 @@ export class IoredisConnection implements Connection {
     subscriber.on("close", () => {
       listener.down();
     });
-    subscriber.on(kind === "sharded" ? "smessage" : "message", (_channel: string, text: string) => {
-      listener.message(text);
+    subscriber.on(kind === "sharded" ? "smessage" : "message", (_channel: unknown, text: unknown) => {
+      listener.message(String(text));
     });
     const close = (): void => {
       subscriber.disconnect();

@@ -12,8 +12,8 @@ export interface NodeRedisClient {
   sendCommand(args: string[]): Promise<unknown>;
   duplicate(): unknown;
   sSubscribe(channel: string, listener: (message: string, channel: string) => void): Promise<unknown>;
-  on(event: string, listener: (...args: never[]) => void): unknown;
-  off(event: string, listener: (...args: never[]) => void): unknown;
+  on(event: string, listener: (...args: unknown[]) => void): unknown;
+  off(event: string, listener: (...args: unknown[]) => void): unknown;
 }
 
 interface Subscriber extends NodeRedisClient {
@@ -62,43 +62,44 @@ export class NodeRedisConnection implements Connection {
 
   subscribe(channel: string, kind: ChannelKind, listener: SubscriptionListener): Subscription {
     const subscriber = this.#client.duplicate() as Subscriber;
-    let isSubscribed = false;
-    let isClosed = false;
+    let state: "connecting" | "subscribed" | "closed" = "connecting";
+    const down = (): void => {
+      if (state === "closed") {
+        end(subscriber); // what was still connecting when it was closed
+      }
+      listener.down();
+    };
     // Without this listener node-redis ends the process at the first error.
-    subscriber.on("error", () => {
-      listener.down();
-    });
-    subscriber.on("reconnecting", () => {
-      listener.down();
-    });
+    subscriber.on("error", down);
+    subscriber.on("reconnecting", down);
     subscriber.on("ready", () => {
       subscriber.unref?.();
-      if (isSubscribed) {
+      if (state === "subscribed") {
         listener.up(); // node-redis subscribes again by itself, before it is ready
       }
     });
     const onMessage = (text: string): void => {
       listener.message(text);
     };
-    void (async () => {
-      try {
-        await subscriber.connect();
-        if (isClosed) {
-          end(subscriber);
-          return;
-        }
-        await (kind === "sharded"
-          ? subscriber.sSubscribe(channel, onMessage)
-          : subscriber.subscribe(channel, onMessage));
-        isSubscribed = true;
-        listener.up();
-      } catch {
-        listener.down();
+    const connect = async (): Promise<void> => {
+      await subscriber.connect();
+      await (kind === "sharded"
+        ? subscriber.sSubscribe(channel, onMessage)
+        : subscriber.subscribe(channel, onMessage));
+      if (state === "closed") {
+        end(subscriber);
+        return;
       }
-    })();
+      state = "subscribed";
+      listener.up();
+    };
+    connect().catch(down);
     const close = (): void => {
-      isClosed = true;
-      end(subscriber);
+      const wasConnecting = state === "connecting";
+      state = "closed";
+      if (!wasConnecting) {
+        end(subscriber);
+      }
     };
     this.#client.on("end", close);
     return {

@@ -14,7 +14,7 @@ import type {
   Verified,
 } from "../../driver.ts";
 import type { LossReason } from "../../errors.ts";
-import { checkInteger, checkNames, checkObject, refusal } from "../../options.ts";
+import { checkNames, checkObject, integerOr, refusal } from "../../options.ts";
 import { fingerprint, systemRandom, type Random } from "../../random.ts";
 import type { Holder, LockEvent, LockState, NodeState } from "../../state.ts";
 import { TimerQueue } from "../../timer-queue.ts";
@@ -54,7 +54,7 @@ export interface RedisOptions {
  * connection is opened beside it for messages.
  */
 export function redis(client: RedisClient, options?: RedisOptions): Driver {
-  const given = options ?? {};
+  const given = options === undefined ? {} : options;
   checkObject("options", given);
   checkNames(given, [
     "prefix",
@@ -74,10 +74,10 @@ export function redis(client: RedisClient, options?: RedisOptions): Driver {
     prefix: given.prefix ?? "lock:",
     clock: given.clock ?? systemClock,
     random: given.random ?? systemRandom,
-    commandTimeoutMs: checkInteger("commandTimeoutMs", given.commandTimeoutMs ?? 2_000, 10, 600_000),
-    claimMs: checkInteger("claimMs", given.claimMs ?? 3_000, 100, 86_400_000),
-    retentionMs: checkInteger("fenceRetentionMs", given.fenceRetentionMs ?? 3_600_000, 0, 31_536_000_000),
-    queueBound: checkInteger("maxQueue", given.maxQueue ?? 100_000, 1, 10_000_000),
+    commandTimeoutMs: integerOr(2_000, "commandTimeoutMs", given.commandTimeoutMs, [10, 600_000]),
+    claimMs: integerOr(3_000, "claimMs", given.claimMs, [100, 86_400_000]),
+    retentionMs: integerOr(3_600_000, "fenceRetentionMs", given.fenceRetentionMs, [0, 31_536_000_000]),
+    queueBound: integerOr(100_000, "maxQueue", given.maxQueue, [1, 10_000_000]),
   });
 }
 

@@ -1,0 +1,23 @@
+/**
+ * A library under test, at one Redis. Each contestant runs in processes of its own, so that neither its garbage nor
+ * its compiled code touches another's figures.
+ */
+export interface Contestant {
+  /** What it was given beyond its defaults, for the report. */
+  readonly settings: string;
+  open(port: number): Promise<Session>;
+}
+
+export interface Session {
+  /** Waits without end: a peer that gives up under contention would be measured on its patience. */
+  acquire(key: string, ttlMs: number): Promise<Release>;
+  /** Acquires, and lets the library itself keep the lease alive; `null`: it has no renewal. */
+  readonly hold: ((key: string, ttlMs: number) => Promise<Held>) | null;
+}
+
+type Release = () => Promise<unknown>;
+
+export interface Held {
+  /** What the library has told its holder, which may be less than the truth. */
+  isLost(): boolean;
+}

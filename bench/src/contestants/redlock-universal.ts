@@ -1,0 +1,31 @@
+import { createLock, IoredisAdapter, type Lock } from "redlock-universal";
+import { connect } from "../client.ts";
+import type { Contestant } from "../contestant.ts";
+import { holdInside } from "./using.ts";
+
+/** Retries every 100 ms; `using` extends at 0.8 of the TTL. */
+export const redlockUniversal: Contestant = {
+  settings: "defaults, but retryAttempts without end, so that it waits; held leases by using()",
+  open: async (port) => {
+    const adapter = new IoredisAdapter(connect(port));
+    const create = (key: string, ttl: number): Lock =>
+      createLock({ adapter, key, ttl, retryAttempts: Number.MAX_SAFE_INTEGER });
+
+    // Kept by key: the first use of each lock object costs a PING, which is not the price of an acquisition.
+    const kept = new Map<string, Lock>();
+    const lockOf = (key: string, ttlMs: number): Lock => {
+      const lock = kept.get(key) ?? create(key, ttlMs);
+      kept.set(key, lock);
+      return lock;
+    };
+
+    return {
+      acquire: async (key, ttlMs) => {
+        const lock = lockOf(key, ttlMs);
+        const handle = await lock.acquire();
+        return () => lock.release(handle);
+      },
+      hold: (key, ttlMs) => holdInside((routine) => create(key, ttlMs).using(routine)),
+    };
+  },
+};

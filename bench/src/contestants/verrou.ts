@@ -1,0 +1,21 @@
+import { Verrou } from "@verrou/core";
+import { redisStore } from "@verrou/core/drivers/redis";
+import { connect } from "../client.ts";
+import type { Contestant } from "../contestant.ts";
+
+/** Retries every 250 ms without end; a lock object a grant, as in its examples. */
+export const verrou: Contestant = {
+  settings: "defaults (retry every 250 ms, without end); has no renewal",
+  open: async (port) => {
+    const driver = redisStore({ connection: connect(port) });
+    const locks = new Verrou({ default: "redis", stores: { redis: { driver } } });
+    return {
+      acquire: async (key, ttlMs) => {
+        const lock = locks.createLock(key, ttlMs);
+        await lock.acquire();
+        return () => lock.release();
+      },
+      hold: null,
+    };
+  },
+};

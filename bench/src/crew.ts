@@ -1,0 +1,48 @@
+import type { Load, Measurement } from "./protocol.ts";
+import type { Entrant } from "./roster.ts";
+import type { Site } from "./suite.ts";
+import { WorkerProcess } from "./worker-process.ts";
+
+/** Workers of one contestant, told the same and ended together. */
+export class Crew implements AsyncDisposable {
+  readonly settings: string;
+  readonly #workers: readonly WorkerProcess[];
+
+  private constructor(workers: readonly WorkerProcess[]) {
+    this.#workers = workers;
+    this.settings = workers[0]?.settings ?? "";
+  }
+
+  static async open(entrant: Entrant, { port, placement }: Site, size: number): Promise<Crew> {
+    const cpus = size === 1 ? placement.loneWorkerCpus : null;
+    const opening = Array.from({ length: size }, () => WorkerProcess.open(entrant, port, cpus));
+    const settled = await Promise.allSettled(opening);
+    const crew = new Crew(settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : [])));
+    const failed = settled.find((one) => one.status === "rejected");
+    if (failed) {
+      await crew[Symbol.asyncDispose]();
+      throw failed.reason;
+    }
+    return crew;
+  }
+
+  async start(load: Load): Promise<void> {
+    await Promise.all(this.#workers.map((worker) => worker.start(load)));
+  }
+
+  async begin(): Promise<void> {
+    await Promise.all(this.#workers.map((worker) => worker.begin()));
+  }
+
+  async end(): Promise<Measurement[]> {
+    return Promise.all(this.#workers.map((worker) => worker.end()));
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.#workers.map((worker) => worker.stop()));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#workers.map((worker) => worker[Symbol.asyncDispose]()));
+  }
+}

@@ -1,0 +1,38 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Session } from "../contestant.ts";
+import type { CycleLoad } from "../protocol.ts";
+import { Ledger } from "./ledger.ts";
+import type { RunningLoad } from "./running-load.ts";
+
+/** Tasks that acquire, keep, release, and begin again at once. */
+export function startCycles(session: Session, load: CycleLoad): RunningLoad {
+  const ledger = new Ledger(load.tasks);
+  let running = true;
+
+  async function cycle(task: number): Promise<void> {
+    const key = load.key ?? `task:${process.pid}:${task}`;
+    while (running) {
+      try {
+        ledger.waits(task);
+        const release = await session.acquire(key, load.ttlMs);
+        ledger.granted(task);
+        if (load.holdMs > 0) await sleep(load.holdMs);
+        await release();
+      } catch (error) {
+        ledger.failed(task, error);
+        // Lets the other tasks and the parent's messages in, should every call fail at once.
+        await sleep(10);
+      }
+    }
+  }
+
+  const tasks = Array.from({ length: load.tasks }, (_, task) => cycle(task));
+  return {
+    begin: () => ledger.begin(),
+    end: () => ledger.end(),
+    stop: async () => {
+      running = false;
+      await Promise.all(tasks);
+    },
+  };
+}

@@ -1,0 +1,33 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Held, Session } from "../contestant.ts";
+import type { HoldLoad } from "../protocol.ts";
+import { Ledger } from "./ledger.ts";
+import type { RunningLoad } from "./running-load.ts";
+
+const tickMs = 10;
+
+/**
+ * Leases that the library renews by itself. They are acquired evenly over one TTL, because leases that begin together
+ * are renewed together: a window would then catch a burst, or none.
+ */
+export async function startHolding(session: Session, load: HoldLoad): Promise<RunningLoad> {
+  if (!session.hold) throw new Error("has no renewal of its own");
+  const { hold } = session;
+  const acquisitions: Promise<Held>[] = [];
+  const startedAt = performance.now();
+
+  while (acquisitions.length < load.leases) {
+    const elapsedMs = performance.now() - startedAt;
+    const due = Math.min(load.leases, Math.ceil((elapsedMs / load.ttlMs) * load.leases));
+    while (acquisitions.length < due) acquisitions.push(hold(`lease:${acquisitions.length}`, load.ttlMs));
+    await sleep(tickMs);
+  }
+  const held = await Promise.all(acquisitions);
+
+  const ledger = new Ledger(0);
+  return {
+    begin: () => ledger.begin(),
+    end: () => ledger.end(held.filter((lease) => lease.isLost()).length),
+    stop: async () => {},
+  };
+}

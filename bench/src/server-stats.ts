@@ -1,0 +1,27 @@
+import type { Redis } from "ioredis";
+
+/** What the server has done since it started. */
+export interface ServerStats {
+  /** Every command, those that scripts call included; not the `INFO` that asks. */
+  readonly commands: number;
+  readonly cpuMs: number;
+}
+
+export async function readStats(admin: Redis): Promise<ServerStats> {
+  const info = await admin.info("all");
+  return { commands: commandsOf(info), cpuMs: cpuMsOf(info) };
+}
+
+function commandsOf(info: string): number {
+  let calls = 0;
+  for (const [, command, count] of info.matchAll(/^cmdstat_(\S+?):calls=(\d+)/gm)) {
+    if (command !== "info") calls += Number(count);
+  }
+  return calls;
+}
+
+function cpuMsOf(info: string): number {
+  let seconds = 0;
+  for (const [, used] of info.matchAll(/^used_cpu_(?:sys|user):([\d.]+)/gm)) seconds += Number(used);
+  return seconds * 1000;
+}

@@ -1,0 +1,72 @@
+import { isPeer, type Entrant } from "./roster.ts";
+import { median } from "./statistics.ts";
+import type { Metric, Sample, Suite } from "./suite.ts";
+
+/** One contestant in one case. Every figure is a median over the rounds. */
+export interface Row {
+  readonly entrant: Entrant;
+  readonly cells: readonly Cell[];
+}
+
+export interface Cell {
+  readonly metric: Metric;
+  readonly value: number;
+  readonly ratios: { readonly toRaw: number; readonly toBestPeer: number } | null;
+}
+
+/** The contestants of one case that have figures, in the order of the suite. */
+export function summarize(suite: Suite, label: string, samples: readonly Sample[]): readonly Row[] {
+  const ours = samples.filter((sample) => sample.suite === suite.name && sample.case === label);
+  const entrants = suite.entrants.filter((entrant) => ours.some((sample) => sample.entrant === entrant));
+  const best = new Map(suite.metrics.map((metric) => [metric.id, bestPeer(metric, entrants, ours)]));
+  return entrants.map((entrant) => ({
+    entrant,
+    cells: suite.metrics.map((metric) => ({
+      metric,
+      value: medianOf(ours, entrant, metric),
+      ratios: metric.best
+        ? {
+            toRaw: ratio(ours, metric, entrant, "raw"),
+            toBestPeer: ratio(ours, metric, entrant, best.get(metric.id)),
+          }
+        : null,
+    })),
+  }));
+}
+
+function bestPeer(
+  metric: Metric,
+  entrants: readonly Entrant[],
+  samples: readonly Sample[],
+): Entrant | undefined {
+  const sign = metric.best === "most" ? -1 : 1;
+  return entrants
+    .filter(isPeer)
+    .toSorted((a, b) => sign * (medianOf(samples, a, metric) - medianOf(samples, b, metric)))[0];
+}
+
+/** The median of the ratios of each round, which drift between rounds leaves alone. */
+function ratio(
+  samples: readonly Sample[],
+  metric: Metric,
+  entrant: Entrant,
+  reference: Entrant | undefined,
+): number {
+  const ratios = samples
+    .filter((sample) => sample.entrant === entrant)
+    .flatMap(({ round, values }) => {
+      const other = samples.find((sample) => sample.entrant === reference && sample.round === round);
+      return other ? [valueOf(values, metric) / valueOf(other.values, metric)] : [];
+    });
+  return median(ratios);
+}
+
+function medianOf(samples: readonly Sample[], entrant: Entrant, metric: Metric): number {
+  return median(
+    samples.filter((sample) => sample.entrant === entrant).map(({ values }) => valueOf(values, metric)),
+  );
+}
+
+function valueOf(values: Sample["values"], { id }: Metric): number {
+  return values[id] ?? Number.NaN;
+}

@@ -1,0 +1,54 @@
+import type { Session } from "./contestant.ts";
+import { startCycles } from "./loads/cycle.ts";
+import { startHolding } from "./loads/hold.ts";
+import type { RunningLoad } from "./loads/running-load.ts";
+import type { Load, Reply, Request } from "./protocol.ts";
+import { reasonOf } from "./reason.ts";
+import { loadContestant } from "./roster.ts";
+
+// The process in which one contestant runs: `worker.js <contestant> <port>`. It ends when its parent lets go of it.
+
+const [name = "", port = ""] = process.argv.slice(2);
+process.on("disconnect", () => process.exit());
+
+let session: Session | undefined;
+let load: RunningLoad | undefined;
+
+async function open(): Promise<Reply> {
+  const contestant = await loadContestant(name);
+  session = await contestant.open(Number(port));
+  return { outcome: "ready", settings: contestant.settings };
+}
+
+async function answer(request: Request): Promise<Reply> {
+  if (request.call === "start") {
+    load = await start(request.load);
+    return { outcome: "done" };
+  }
+  if (!load) throw new Error("nothing has been started");
+  switch (request.call) {
+    case "begin":
+      load.begin();
+      return { outcome: "done" };
+    case "end":
+      return { outcome: "measured", measurement: load.end() };
+    case "stop":
+      await load.stop();
+      return { outcome: "done" };
+  }
+}
+
+async function start(wanted: Load): Promise<RunningLoad> {
+  if (!session) throw new Error("the contestant is not open");
+  return wanted.kind === "cycle" ? startCycles(session, wanted) : startHolding(session, wanted);
+}
+
+function send(reply: Promise<Reply>): void {
+  void reply
+    .catch((error: unknown): Reply => ({ outcome: "failed", reason: reasonOf(error) }))
+    // A message that cannot be sent needs no handling: without its parent this process ends anyway.
+    .then((message) => process.send?.(message, undefined, undefined, () => {}));
+}
+
+process.on("message", (request: Request) => send(answer(request)));
+send(open());

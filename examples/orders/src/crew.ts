@@ -1,0 +1,52 @@
+import { setMaxListeners } from "node:events";
+import { performance } from "node:perf_hooks";
+
+import { createLocks, type Driver } from "holdfast";
+
+import type { Engine } from "./engine.ts";
+import { initialStock, readOrders } from "./orders.ts";
+import { byProcesses } from "./processes.ts";
+import { StockFile } from "./stock.ts";
+import { countHandovers, share, work, type Tally } from "./worker.ts";
+
+export interface Job {
+  readonly ordersFile: string;
+  readonly stockFile: string;
+  readonly workers: number;
+  readonly signal: AbortSignal;
+  /** Told now and then, with the number of orders that are done. */
+  readonly onProgress: (done: number) => void;
+}
+
+export interface CrewResult {
+  readonly tallies: readonly Tally[];
+  readonly handovers: number;
+  readonly seconds: number;
+}
+
+/** Does the job by processes, or inside this one where the engine lives in it. */
+export async function doJob(
+  job: Job,
+  engine: Engine,
+  locking: "without locks" | "with locks",
+): Promise<CrewResult> {
+  if (engine.kind === "redis") return byProcesses(job, locking === "with locks" ? engine.url : null);
+  return insideThisProcess(job, locking === "with locks" ? engine.driver : null);
+}
+
+/** Each worker has locks of its own over the one driver, so they compete as processes do over one server. */
+async function insideThisProcess(job: Job, driver: Driver | null): Promise<CrewResult> {
+  const orders = await readOrders(job.ordersFile);
+  await using stock = await StockFile.open(job.stockFile, initialStock(orders).keys());
+  using handovers = countHandovers();
+  setMaxListeners(0, job.signal); // Every order under way listens for the end.
+  let done = 0;
+  const onDone = (): void => job.onProgress(++done);
+  const one = async (index: number): Promise<Tally> => {
+    await using locks = driver && createLocks(driver);
+    return await work(share(orders, index, job.workers), { stock, locks, signal: job.signal, onDone });
+  };
+  const started = performance.now();
+  const tallies = await Promise.all(Array.from({ length: job.workers }, (_, index) => one(index)));
+  return { tallies, handovers: handovers.count, seconds: (performance.now() - started) / 1_000 };
+}

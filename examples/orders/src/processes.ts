@@ -1,0 +1,96 @@
+import { fork, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { performance } from "node:perf_hooks";
+
+import type { CrewResult, Job } from "./crew.ts";
+import type { Tally } from "./worker.ts";
+
+/** What a worker process is told first; its second message, of any content, is the start. */
+export interface Task {
+  readonly ordersFile: string;
+  readonly stockFile: string;
+  readonly index: number;
+  readonly workers: number;
+  /** null: without locks. Told by message, as arguments are visible to every user of the machine. */
+  readonly redisUrl: string | null;
+}
+
+export type FromChild =
+  | { readonly kind: "ready" }
+  | { readonly kind: "progress"; readonly done: number }
+  | { readonly kind: "finished"; readonly tally: Tally; readonly handovers: number };
+
+const childProgram = new URL("./child.js", import.meta.url);
+const leaveWithinMs = 2_000;
+
+/** Lets one process for each worker do the job. None outlives the call, whatever happens. */
+export async function byProcesses(job: Job, redisUrl: string | null): Promise<CrewResult> {
+  const { ordersFile, stockFile, workers } = job;
+  const children = Array.from({ length: workers }, () =>
+    fork(childProgram, { stdio: ["ignore", 2, 2, "ipc"] }),
+  );
+  try {
+    children.forEach((child, index) =>
+      child.send({ ordersFile, stockFile, index, workers, redisUrl } satisfies Task),
+    );
+    return await conduct(children, job);
+  } finally {
+    await Promise.all(children.map(letGo));
+  }
+}
+
+/** Starts the clock when every process is ready, so that orders/s is about orders and not about starting Node. */
+function conduct(children: ChildProcess[], { signal, onProgress }: Job): Promise<CrewResult> {
+  const done = children.map(() => 0);
+  const finished: { tally: Tally; handovers: number }[] = [];
+  let ready = 0;
+  let started = 0;
+  let onAbort = (): void => undefined;
+
+  const result = new Promise<CrewResult>((resolve, reject) => {
+    const begin = (): void => {
+      started = performance.now();
+      for (const child of children) child.send("start");
+    };
+    const finish = (): void => {
+      const seconds = (performance.now() - started) / 1_000;
+      const handovers = finished.reduce((sum, child) => sum + child.handovers, 0);
+      resolve({ tallies: finished.map(({ tally }) => tally), handovers, seconds });
+    };
+    const hear = (message: FromChild, index: number): void => {
+      switch (message.kind) {
+        case "ready":
+          if (++ready === children.length) begin();
+          break;
+        case "progress":
+          done[index] = message.done;
+          onProgress(done.reduce((sum, count) => sum + count, 0));
+          break;
+        case "finished":
+          if (finished.push(message) === children.length) finish();
+          break;
+      }
+    };
+    for (const [index, child] of children.entries()) {
+      child.on("message", (message) => hear(message as FromChild, index));
+      child.on("error", reject);
+      child.once("exit", (code, by) =>
+        reject(new Error(`Worker ${index} ended early, by ${by ?? `exit code ${code}`}`)),
+      );
+    }
+    onAbort = () => reject(signal.reason);
+    if (signal.aborted) onAbort();
+    signal.addEventListener("abort", onAbort);
+  });
+  return result.finally(() => signal.removeEventListener("abort", onAbort));
+}
+
+/** A child that is let go closes its locks and ends by itself; one that does not is ended. */
+async function letGo(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
+  const gone = once(child, "exit");
+  const tooLong = setTimeout(() => child.kill("SIGKILL"), leaveWithinMs);
+  if (child.connected) child.disconnect();
+  await gone;
+  clearTimeout(tooLong);
+}

@@ -1,0 +1,114 @@
+import type { CrewResult } from "./crew.ts";
+import { unitsByArticle } from "./orders.ts";
+
+/** What one run did to the stock, and how it went. */
+export interface Summary {
+  readonly orders: number;
+  readonly accepted: number;
+  /** Units that were promised and never were there, over all articles. */
+  readonly oversold: number;
+  readonly oversoldArticles: number;
+  readonly articles: number;
+  /** Units by which the stock file disagrees with what was accepted: each is a part of an update that got lost. */
+  readonly unaccounted: number;
+  readonly ordersPerSecond: number;
+  readonly waitsMs: readonly number[];
+  readonly handovers: number;
+}
+
+/** The table at the end. */
+export function table(without: Summary, withLocks: Summary): string {
+  const row = (label: string, cell: (summary: Summary) => string): string[] => [
+    label,
+    cell(without),
+    cell(withLocks),
+  ];
+  return align([
+    ["", "without locks", "with locks"],
+    row("orders", ({ orders }) => grouped(orders)),
+    row("units accepted", ({ accepted }) => grouped(accepted)),
+    row("units oversold", ({ oversold }) => grouped(oversold)),
+    row("articles oversold", ({ oversoldArticles, articles }) => `${oversoldArticles} of ${articles}`),
+    row("units unaccounted for", ({ unaccounted }) => grouped(unaccounted)),
+    row("orders/s", ({ ordersPerSecond }) => grouped(Math.round(ordersPerSecond))),
+    row("wait p50", ({ waitsMs }) => milliseconds(percentile(waitsMs, 50))),
+    row("wait p99", ({ waitsMs }) => milliseconds(percentile(waitsMs, 99))),
+    row("hand-overs", ({ waitsMs, handovers }) => (waitsMs.length > 0 ? grouped(handovers) : none)),
+  ]);
+}
+
+/** Nothing was sold that was not there, and the stock file says what the workers say. */
+export function isSound({ oversold, unaccounted }: Summary): boolean {
+  return oversold === 0 && unaccounted === 0;
+}
+
+/** The last sentence. */
+export function verdict(without: Summary, withLocks: Summary): string {
+  const damage = ({ oversold, unaccounted }: Summary): string =>
+    `${grouped(oversold)} units were oversold and ${grouped(unaccounted)} are unaccounted for`;
+  if (!isSound(withLocks))
+    return `WRONG: with locks ${damage(withLocks)}. That must never happen: please report it.`;
+  if (isSound(without)) return "With locks nothing was oversold. Nor without them, this time: by luck.";
+  return `Without locks ${damage(without)}. With locks none.`;
+}
+
+export function summarize(
+  { tallies, handovers, seconds }: CrewResult,
+  initial: ReadonlyMap<string, number>,
+  left: ReadonlyMap<string, number>,
+): Summary {
+  const taken = unitsByArticle(tallies.flatMap((tally) => tally.accepted));
+  const articles = [...initial].map(([article, stock]) => {
+    const accepted = taken.get(article) ?? 0;
+    const missing = stock - accepted - (left.get(article) ?? 0);
+    return { accepted, oversold: Math.max(0, accepted - stock), unaccounted: Math.abs(missing) };
+  });
+  const orders = total(tallies.map(({ handled }) => handled));
+  return {
+    orders,
+    accepted: total(articles.map(({ accepted }) => accepted)),
+    oversold: total(articles.map(({ oversold }) => oversold)),
+    oversoldArticles: articles.filter(({ oversold }) => oversold > 0).length,
+    articles: articles.length,
+    unaccounted: total(articles.map(({ unaccounted }) => unaccounted)),
+    ordersPerSecond: orders / seconds,
+    waitsMs: tallies.flatMap(({ waitsMs }) => waitsMs),
+    handovers,
+  };
+}
+
+/** Nearest rank; undefined of nothing. */
+export function percentile(values: readonly number[], percent: number): number | undefined {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.max(0, Math.ceil((sorted.length * percent) / 100) - 1)];
+}
+
+/** 12345 as `12 345`. */
+export function grouped(count: number): string {
+  return String(count).replaceAll(/\B(?=(\d{3})+$)/g, " ");
+}
+
+const none = "-";
+
+function milliseconds(value: number | undefined): string {
+  return value === undefined ? none : `${value.toFixed(1)} ms`;
+}
+
+function total(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0);
+}
+
+/** The first column to the left, figures to the right. */
+function align(rows: string[][]): string {
+  const widths = (rows[0] ?? []).map((_, column) =>
+    Math.max(...rows.map((row) => (row[column] ?? "").length)),
+  );
+  const lines = rows.map((row) => {
+    const cells = row.map((cell, i) =>
+      i === 0 ? cell.padEnd(widths[i] ?? 0) : cell.padStart(widths[i] ?? 0),
+    );
+    return cells.join("   ");
+  });
+  lines.splice(1, 0, "-".repeat(lines[0]?.length ?? 0));
+  return `${lines.join("\n")}\n`;
+}

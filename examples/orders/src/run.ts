@@ -1,0 +1,64 @@
+import { rmSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { atExit } from "./at-exit.ts";
+import { doJob } from "./crew.ts";
+import { openEngine } from "./engine.ts";
+import type { Options } from "./options.ts";
+import { initialStock, readOrders } from "./orders.ts";
+import { showProgress, type Output } from "./progress.ts";
+import { grouped, isSound, summarize, table, verdict, type Summary } from "./report.ts";
+import { StockFile } from "./stock.ts";
+
+type Locking = "without locks" | "with locks";
+
+/**
+ * Does all orders without locks and then with them, and reports. Whatever it started or wrote is gone when it settles.
+ * @returns `"unsound"` when with locks anything was oversold or lost
+ */
+export async function run(options: Options, out: Output, signal: AbortSignal): Promise<"sound" | "unsound"> {
+  const orders = await readOrders(options.ordersFile);
+  const initial = initialStock(orders);
+  await using folder = await temporaryFolder();
+  await using engine = await openEngine(options, folder.path, signal);
+  out.write(`Engine: ${engine.description}.\n`);
+  out.write(
+    `${grouped(orders.length)} orders for ${initial.size} articles; there is stock for three quarters of them.\n\n`,
+  );
+
+  const { ordersFile, workers } = options;
+  const ending = engine.lost ? AbortSignal.any([signal, engine.lost]) : signal;
+  const one = async (locking: Locking): Promise<Summary> => {
+    const stockFile = join(folder.path, `stock ${locking}.txt`);
+    await using stock = await StockFile.create(stockFile, initial);
+    using progress = showProgress(out, locking, orders.length);
+    const job = { ordersFile, stockFile, workers, signal: ending, onProgress: progress.done };
+    const result = await doJob(job, engine, locking);
+    progress.done(orders.length);
+    return summarize(result, initial, await levels(stock, initial.keys()));
+  };
+  const without = await one("without locks");
+  const withLocks = await one("with locks");
+  out.write(`\nOn ${engine.description}:\n\n${table(without, withLocks)}\n${verdict(without, withLocks)}\n`);
+  return isSound(withLocks) ? "sound" : "unsound";
+}
+
+async function levels(stock: StockFile, articles: Iterable<string>): Promise<Map<string, number>> {
+  const left = new Map<string, number>();
+  for (const article of articles) left.set(article, (await stock.read(article)).left);
+  return left;
+}
+
+async function temporaryFolder(): Promise<AsyncDisposable & { readonly path: string }> {
+  const path = await mkdtemp(join(tmpdir(), "holdfast-orders-"));
+  const forget = atExit(() => rmSync(path, { recursive: true, force: true }));
+  return {
+    path,
+    async [Symbol.asyncDispose]() {
+      await rm(path, { recursive: true, force: true });
+      forget();
+    },
+  };
+}

@@ -1,0 +1,108 @@
+import { open, writeFile, type FileHandle } from "node:fs/promises";
+
+import { maxArticleLength, type Order } from "./orders.ts";
+
+/** What we need of a lease: the last word before an effect, and the number that lets the stock refuse a late holder. */
+export interface Guard {
+  readonly fencingToken: bigint;
+  throwIfLost(): void;
+}
+
+export interface Level {
+  readonly left: number;
+  /** The fencing token of the last holder who wrote; 0: nobody yet, or without a lock. */
+  readonly fence: bigint;
+}
+
+/**
+ * Takes an order's units from the stock, by read, compute and write. Between the read and the write others may do the
+ * same: only a lock on the article makes it right. Nothing here is slowed down to provoke that.
+ *
+ * A server would compare the fence within its write; a plain file cannot, so this check narrows the gap of a holder
+ * who lost its lease unnoticed and does not close it.
+ */
+export async function takeStock(
+  stock: StockFile,
+  order: Order,
+  guard?: Guard,
+): Promise<"accepted" | "refused"> {
+  const { left, fence } = await stock.read(order.article);
+  if (guard && guard.fencingToken < fence) {
+    throw new Error(`Order ${order.order} came with fencing token ${guard.fencingToken}, after ${fence}`);
+  }
+  if (left < order.units) return "refused";
+  guard?.throwIfLost();
+  await stock.write(order.article, { left: left - order.units, fence: guard?.fencingToken ?? fence });
+  return "accepted";
+}
+
+const leftDigits = 10;
+const fenceDigits = 20;
+const recordLength = maxArticleLength + 1 + leftDigits + 1 + fenceDigits + 1;
+
+/**
+ * One file for all articles: a line of fixed width for each, read and written in place. Whoever holds the lock of an
+ * article touches its line only, so a lock per article is enough; rewriting the whole file would need one for all.
+ * Numbers are padded with zeros: where two writes without a lock mix, the line still reads as a number.
+ */
+export class StockFile implements AsyncDisposable {
+  readonly #file: FileHandle;
+  readonly #lines: ReadonlyMap<string, number>;
+
+  private constructor(file: FileHandle, articles: Iterable<string>) {
+    this.#file = file;
+    this.#lines = new Map([...articles].map((article, line) => [article, line]));
+  }
+
+  static async create(path: string, initial: ReadonlyMap<string, number>): Promise<StockFile> {
+    const records = [...initial].map(([article, left]) => record(article, { left, fence: 0n }));
+    await writeFile(path, records.join(""), { flag: "wx" });
+    return StockFile.open(path, initial.keys());
+  }
+
+  /** `articles` in the order in which the file was created. */
+  static async open(path: string, articles: Iterable<string>): Promise<StockFile> {
+    return new StockFile(await open(path, "r+"), articles);
+  }
+
+  async read(article: string): Promise<Level> {
+    const buffer = Buffer.alloc(recordLength);
+    const { bytesRead } = await this.#file.read(buffer, 0, recordLength, this.#position(article));
+    const [name, left, fence] = buffer.toString("latin1", 0, bytesRead).trimEnd().split(/ +/);
+    if (bytesRead !== recordLength || name !== article || left === undefined || fence === undefined) {
+      throw new Error(
+        `Expected the record of ${article} in the stock file, got ${JSON.stringify(buffer.toString())}`,
+      );
+    }
+    return { left: Number(left), fence: BigInt(fence) };
+  }
+
+  async write(article: string, level: Level): Promise<void> {
+    const { bytesWritten } = await this.#file.write(
+      record(article, level),
+      this.#position(article),
+      "latin1",
+    );
+    if (bytesWritten !== recordLength)
+      throw new Error(`Only ${bytesWritten} bytes of ${article} were written`);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#file.close();
+  }
+
+  #position(article: string): number {
+    const line = this.#lines.get(article);
+    if (line === undefined) throw new Error(`No article ${article} in the stock file`);
+    return line * recordLength;
+  }
+}
+
+function record(article: string, { left, fence }: Level): string {
+  const columns = [
+    article.padEnd(maxArticleLength),
+    `${left}`.padStart(leftDigits, "0"),
+    `${fence}`.padStart(fenceDigits, "0"),
+  ];
+  return `${columns.join(" ")}\n`;
+}

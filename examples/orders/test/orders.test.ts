@@ -1,0 +1,302 @@
+import { spawn, spawnSync, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+
+import { generateOrders } from "../src/generate.ts";
+import { parseOptions, UsageError } from "../src/options.ts";
+import { initialStock, readOrders, unitsByArticle } from "../src/orders.ts";
+import { isSound, percentile, summarize, table, verdict, type Summary } from "../src/report.ts";
+import { run } from "../src/run.ts";
+import { installedVersion } from "../src/server.ts";
+import { StockFile, takeStock } from "../src/stock.ts";
+
+const committedOrders = fileURLToPath(new URL("../orders.ndjson", import.meta.url));
+const program = fileURLToPath(new URL("../dist/main.js", import.meta.url));
+
+let folder = "";
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "holdfast-orders-test-"));
+});
+afterAll(async () => {
+  await rm(folder, { recursive: true, force: true });
+});
+
+describe("the orders", () => {
+  test("the generator reproduces the committed file byte for byte", async () => {
+    expect(generateOrders()).toBe(await readFile(committedOrders, "utf8"));
+  });
+
+  test("there are 2 000 over 20 articles, and each article is asked for more than it has", async () => {
+    const orders = await readOrders(committedOrders);
+    const stock = initialStock(orders);
+    expect([orders.length, stock.size]).toEqual([2_000, 20]);
+    for (const [article, units] of unitsByArticle(orders)) expect(stock.get(article)).toBeLessThan(units);
+  });
+
+  test("a line that is no order is refused with its place and what stood there", async () => {
+    const file = await write(
+      "bad.ndjson",
+      '{"order":1,"article":"saw","units":1}\n{"order":2,"article":"saw"}\n',
+    );
+    await expect(readOrders(file)).rejects.toThrow(
+      /^Expected line 2 of .*bad\.ndjson to be an order like .*, got \{"order":2,"article":"saw"\}$/,
+    );
+  });
+
+  test("a file without orders, and one that is not there, are refused by the option's name", async () => {
+    const empty = await write("empty.ndjson", "\n");
+    await expect(readOrders(empty)).rejects.toThrow(
+      /^Expected `--orders` to hold at least one order, got none in/,
+    );
+    await expect(readOrders(join(folder, "none"))).rejects.toThrow(
+      /^Expected `--orders` to be a readable file, got/,
+    );
+  });
+});
+
+describe("the options", () => {
+  test("the default is four workers on the committed orders", () => {
+    expect(parseOptions([])).toEqual({
+      workers: 4,
+      ordersFile: committedOrders,
+      engine: "private redis if there is one",
+    });
+  });
+
+  test.each([
+    [["--processes", "0"], 'Expected `--processes` to be an integer from 1 to 64, got "0"'],
+    [["--processes", "4.5"], 'Expected `--processes` to be an integer from 1 to 64, got "4.5"'],
+    [
+      ["--redis", "http://u:secret@x"],
+      'Expected `--redis` to be a URL like redis://127.0.0.1:6379, got "http://***@x"',
+    ],
+    [["--redis", "redis://x", "--memory"], "Expected one of `--redis` and `--memory`, got both"],
+    [["--procs", "4"], "Unknown option '--procs'"],
+  ])("%j is refused with what was expected and what came", (args, message) => {
+    expect(() => parseOptions(args)).toThrow(new UsageError(message));
+  });
+});
+
+describe("the stock file", () => {
+  test("an order takes from its own article's line and touches no other", async () => {
+    const path = join(folder, "stock.txt");
+    await using stock = await StockFile.create(path, new Map([["chisel", 7], ["saw", 5], ["vice", 9]])); // prettier-ignore
+    expect(await takeStock(stock, { order: 1, article: "saw", units: 3 })).toBe("accepted");
+    expect(await takeStock(stock, { order: 2, article: "saw", units: 3 })).toBe("refused");
+    expect(await stock.read("saw")).toEqual({ left: 2, fence: 0n });
+    expect(await readFile(path, "utf8")).toBe(
+      [
+        "chisel           0000000007 00000000000000000000\n",
+        "saw              0000000002 00000000000000000000\n",
+        "vice             0000000009 00000000000000000000\n",
+      ].join(""),
+    );
+  });
+
+  test("a holder whose fencing token is older than the last writer's is refused", async () => {
+    await using stock = await StockFile.create(join(folder, "fenced.txt"), new Map([["saw", 5]]));
+    const holder = (fencingToken: bigint) => ({ fencingToken, throwIfLost: () => undefined });
+    await takeStock(stock, { order: 1, article: "saw", units: 1 }, holder(8n));
+    await expect(takeStock(stock, { order: 2, article: "saw", units: 1 }, holder(7n))).rejects.toThrow(
+      "Order 2 came with fencing token 7, after 8",
+    );
+    expect(await stock.read("saw")).toEqual({ left: 4, fence: 8n });
+  });
+
+  test("a holder who lost its lease between read and write writes nothing", async () => {
+    await using stock = await StockFile.create(join(folder, "lost.txt"), new Map([["saw", 5]]));
+    const throwIfLost = (): never => {
+      throw new Error("lost");
+    };
+    const taking = takeStock(
+      stock,
+      { order: 1, article: "saw", units: 1 },
+      { fencingToken: 1n, throwIfLost },
+    );
+    await expect(taking).rejects.toThrow("lost");
+    expect(await stock.read("saw")).toEqual({ left: 5, fence: 0n });
+  });
+});
+
+describe("the report", () => {
+  const sound: Summary = {
+    orders: 2_000,
+    accepted: 4_540,
+    oversold: 0,
+    oversoldArticles: 0,
+    articles: 20,
+    unaccounted: 0,
+    ordersPerSecond: 4_321.4,
+    waitsMs: Array.from({ length: 200 }, (_, i) => i + 1),
+    handovers: 1_234,
+  };
+  const racy: Summary = {
+    ...sound,
+    oversold: 1_514,
+    oversoldArticles: 20,
+    unaccounted: 3_412,
+    waitsMs: [],
+    handovers: 0,
+  };
+
+  test("the table sets both runs side by side", () => {
+    expect(table(racy, sound)).toBe(
+      [
+        "                        without locks   with locks",
+        "--------------------------------------------------",
+        "orders                          2 000        2 000",
+        "units accepted                  4 540        4 540",
+        "units oversold                  1 514            0",
+        "articles oversold            20 of 20      0 of 20",
+        "units unaccounted for           3 412            0",
+        "orders/s                        4 321        4 321",
+        "wait p50                            -     100.0 ms",
+        "wait p99                            -     198.0 ms",
+        "hand-overs                          -        1 234",
+        "",
+      ].join("\n"),
+    );
+  });
+
+  test("one unit too many, or one that is unaccounted for, makes a run unsound", () => {
+    expect(isSound(sound)).toBe(true);
+    expect(isSound({ ...sound, oversold: 1 })).toBe(false);
+    expect(isSound({ ...sound, unaccounted: 1 })).toBe(false);
+    expect(verdict(racy, { ...sound, oversold: 1 })).toMatch(/^WRONG: with locks 1 units were oversold/);
+    expect(verdict(racy, sound)).toMatch(/^Without locks 1 514 units were oversold .* With locks none\.$/);
+  });
+
+  test("a summary counts by article, so that one article's rest does not hide another's excess", () => {
+    const sold = (article: string, units: number) => ({ order: 1, article, units });
+    const tallies = [
+      { handled: 3, accepted: [sold("saw", 4), sold("vice", 1)], waitsMs: [] },
+      { handled: 1, accepted: [sold("saw", 3)], waitsMs: [] },
+    ];
+    const initial = new Map([["saw", 5], ["vice", 9]]); // prettier-ignore
+    const left = new Map([["saw", 1], ["vice", 8]]); // prettier-ignore
+    expect(summarize({ tallies, handovers: 0, seconds: 2 }, initial, left)).toMatchObject({
+      orders: 4,
+      accepted: 8,
+      oversold: 2,
+      oversoldArticles: 1,
+      unaccounted: 3,
+      ordersPerSecond: 2,
+    });
+  });
+
+  test("a percentile is a value that occurred", () => {
+    expect([percentile([3, 1, 2], 50), percentile([3, 1, 2], 99), percentile([], 50)]).toEqual([
+      2,
+      3,
+      undefined,
+    ]);
+  });
+});
+
+describe("a run", () => {
+  test("on the memory driver says so, shows progress, and oversells nothing with locks", async () => {
+    let text = "";
+    const out = { write: (chunk: string) => (text += chunk) };
+    const options = parseOptions(["--memory", "--orders", await fewOrders()]);
+    if (options === "help") throw new Error("unreachable");
+    expect(await run(options, out, new AbortController().signal)).toBe("sound");
+    expect(text).toMatch(
+      /^Engine: the memory driver inside this one process, with 4 workers in it, because of --memory\./,
+    );
+    expect(text).toContain("with locks: 100 of 200 orders, 50 %\n");
+    expect(text).toMatch(/^orders +200 +200$/m);
+    expectNothingOversold(text);
+  });
+
+  test("without a redis-server on the PATH takes the memory driver, and says why", async () => {
+    const { status, stdout } = spawnSync(process.execPath, [program, "--orders", await fewOrders()], {
+      encoding: "utf8",
+      env: { ...process.env, PATH: folder },
+    });
+    expect(stdout).toMatch(/^Engine: the memory driver .*, because no redis-server was found on the PATH\./);
+    expectNothingOversold(stdout);
+    expect(status).toBe(0);
+  });
+
+  test("with a bad option ends with 2 and one message on standard error", () => {
+    const { status, stdout, stderr } = spawnSync(process.execPath, [program, "--processes", "x"], {
+      encoding: "utf8",
+    });
+    expect([status, stdout]).toEqual([2, ""]);
+    expect(stderr).toBe(
+      'Expected `--processes` to be an integer from 1 to 64, got "x"\n(--help lists the options.)\n',
+    );
+  });
+});
+
+const hasRedis = (await installedVersion()) !== null;
+if (!hasRedis)
+  console.warn("orders: redis-server is missing; the runs on it are skipped (an error when CI=true)");
+
+describe.skipIf(!hasRedis && process.env["CI"] !== "true")("a run on a private redis-server", () => {
+  test("has four processes, oversells nothing with locks, and leaves nothing behind", async () => {
+    const example = startExample(["--orders", await fewOrders()]);
+    const text = await output(example);
+    expect(text).toMatch(
+      /^Engine: a private redis-server \S+ on 127\.0\.0\.1:\d+, with 4 processes, because/,
+    );
+    expectNothingOversold(text);
+    expect(text).not.toMatch(/Error|Warning/);
+    expect(example.exitCode).toBe(0);
+    await expectNothingLeft(text);
+  });
+
+  test("a signal in the middle stops the server and the workers and removes the files", async () => {
+    const example = startExample([]);
+    const text = await output(example, () => example.kill("SIGTERM"));
+    expect(example.exitCode).toBe(143);
+    expect(text).toContain("Stopped by SIGTERM");
+    await expectNothingLeft(text);
+  });
+});
+
+async function write(name: string, text: string): Promise<string> {
+  const path = join(folder, name);
+  await writeFile(path, text);
+  return path;
+}
+
+async function fewOrders(): Promise<string> {
+  return write("few.ndjson", generateOrders().split("\n").slice(0, 200).join("\n"));
+}
+
+function expectNothingOversold(text: string): void {
+  expect(text).toMatch(/^units oversold +[\d ]+ {3,}0$/m);
+  expect(text).toMatch(/^units unaccounted for +[\d ]+ {3,}0$/m);
+}
+
+/** With a folder of its own for temporary files, so that what stays behind shows. */
+function startExample(args: string[]): ChildProcess {
+  const env = { ...process.env, TMPDIR: folder };
+  return spawn(process.execPath, [program, ...args], { env, stdio: ["ignore", "pipe", "pipe"] });
+}
+
+/** All that it says until it ends; `atFirstLine` is called once it has named its engine. */
+async function output(example: ChildProcess, atFirstLine?: () => void): Promise<string> {
+  let text = "";
+  for (const stream of [example.stdout, example.stderr]) {
+    stream?.setEncoding("utf8").on("data", (chunk: string) => {
+      if (text === "") atFirstLine?.();
+      text += chunk;
+    });
+  }
+  await once(example, "close");
+  return text;
+}
+
+async function expectNothingLeft(text: string): Promise<void> {
+  expect((await readdir(folder)).filter((name) => name.startsWith("holdfast-orders-"))).toEqual([]);
+  const port = Number(/127\.0\.0\.1:(\d+)/.exec(text)?.[1]);
+  await expect(once(connect(port, "127.0.0.1"), "connect")).rejects.toThrow("ECONNREFUSED");
+}

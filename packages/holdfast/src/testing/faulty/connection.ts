@@ -1,0 +1,149 @@
+import type { Clock } from "../../clock.ts";
+import type {
+  ChannelKind,
+  Connection,
+  Subscription,
+  SubscriptionListener,
+} from "../../drivers/redis/connection.ts";
+import type { Script } from "../../drivers/redis/script.ts";
+import { Lane } from "./lane.ts";
+import type { Call, Plan } from "./plan.ts";
+import { FaultySubscription } from "./subscription.ts";
+
+/** A connection between which and its user something may go wrong. */
+export class FaultyConnection implements Connection {
+  readonly plan: Plan = {
+    requestMs: 0,
+    replyMs: 0,
+    lostReplies: 0,
+    lossMode: "silence",
+    refusal: null,
+    refusals: 0,
+    isMessageDropped: () => false,
+  };
+  readonly #inner: Connection;
+  readonly #clock: Clock;
+  readonly #requests: Lane;
+  readonly #replies: Lane;
+  readonly #downListeners = new Set<() => void>();
+  readonly #subscriptions = new Set<FaultySubscription>();
+  #isFrozen = false;
+
+  constructor(inner: Connection, clock: Clock) {
+    this.#inner = inner;
+    this.#clock = clock;
+    this.#requests = new Lane(clock);
+    this.#replies = new Lane(clock);
+  }
+
+  get keyPrefix(): string {
+    return this.#inner.keyPrefix;
+  }
+
+  get name(): string {
+    return this.#inner.name;
+  }
+
+  run(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
+    const refusal = this.#refusal();
+    if (refusal) {
+      return Promise.reject(refusal);
+    }
+    return new Promise((resolve, reject) => {
+      this.#requests.enter(() => {
+        this.#inner.run(script, keys, args).then(
+          (answer) => {
+            this.#reply({ script: script.name, keys, args }, reject, () => {
+              resolve(answer);
+            });
+          },
+          (error: unknown) => {
+            this.#reply({ script: script.name, keys, args }, reject, () => {
+              reject(error as Error);
+            });
+          },
+        );
+      }, this.plan.requestMs);
+    });
+  }
+
+  subscribe(channel: string, kind: ChannelKind, listener: SubscriptionListener): Subscription {
+    const lane = new Lane(this.#clock);
+    const subscription = new FaultySubscription(lane, channel, listener, this.plan);
+    if (this.#isFrozen) {
+      lane.freeze();
+    }
+    this.#subscriptions.add(subscription);
+    const inner = this.#inner.subscribe(channel, kind, subscription);
+    return {
+      close: () => {
+        this.#subscriptions.delete(subscription);
+        subscription.close();
+        inner.close();
+      },
+    };
+  }
+
+  onDown(listener: () => void): () => void {
+    const called = (): void => {
+      listener();
+    };
+    this.#downListeners.add(called);
+    const stop = this.#inner.onDown(() => {
+      this.#replies.enter(called, 0);
+    });
+    return () => {
+      this.#downListeners.delete(called);
+      stop();
+    };
+  }
+
+  setFrozen(isFrozen: boolean): void {
+    this.#isFrozen = isFrozen;
+    const lanes = [this.#requests, this.#replies, ...Array.from(this.#subscriptions, ({ lane }) => lane)];
+    for (const lane of lanes) {
+      if (isFrozen) {
+        lane.freeze();
+      } else {
+        lane.thaw();
+      }
+    }
+  }
+
+  dropSubscriptions(): void {
+    for (const subscription of Array.from(this.#subscriptions)) {
+      subscription.drop();
+    }
+  }
+
+  #refusal(): Error | null {
+    const { plan } = this;
+    if (plan.refusal === null || plan.refusals <= 0) {
+      return null;
+    }
+    plan.refusals -= 1;
+    return plan.refusal;
+  }
+
+  #reply(call: Call, reject: (error: Error) => void, pass: () => void): void {
+    if (!this.#isLost(call)) {
+      this.#replies.enter(pass, this.plan.replyMs);
+    } else if (this.plan.lossMode === "reset") {
+      this.#replies.enter(() => {
+        for (const listener of Array.from(this.#downListeners)) {
+          listener();
+        }
+        reject(new Error("Connection is closed."));
+      }, this.plan.replyMs);
+    }
+  }
+
+  #isLost(call: Call): boolean {
+    const { lostReplies } = this.plan;
+    if (typeof lostReplies === "function") {
+      return lostReplies(call);
+    }
+    this.plan.lostReplies = Math.max(0, lostReplies - 1);
+    return lostReplies > 0;
+  }
+}

@@ -1,0 +1,7 @@
+import type { Answer } from "./acquire.ts";
+import type { Server } from "./state.ts";
+
+/** Tells who the owners of tokens are. */
+export function clients({ store }: Server, keys: readonly string[]): Answer {
+  return keys.map((key) => store.hgetall(key));
+}

@@ -1,0 +1,14 @@
+import type { Answer } from "./acquire.ts";
+import { publishTo } from "./grant.ts";
+import type { Kind } from "./pub-sub.ts";
+import type { Server } from "./state.ts";
+
+/** Says who we are and proves that the subscription works. */
+export function hello(server: Server, keys: readonly string[], args: readonly string[]): Answer {
+  const [key] = keys as [string];
+  const [channel, kind, text, ttl, ...about] = args as [string, Kind | "n", string, string, ...string[]];
+  server.store.hset(key, ...about);
+  server.store.pexpire(key, Number(ttl));
+  const heard = kind === "n" ? 0 : publishTo(server, kind, channel, text);
+  return [server.micros(), heard, server.runId, server.version, "master", server.uptimeSeconds()];
+}

@@ -1,0 +1,59 @@
+import { acquire, passOn, type Answer } from "./acquire.ts";
+import { extend, verify } from "./extend.ts";
+import { inspect } from "./inspect.ts";
+import { breakGrant, release } from "./release.ts";
+import { ServerError } from "./server-error.ts";
+import type { Scope, Server } from "./state.ts";
+
+type Operation = readonly [perform: (scope: Scope, args: readonly string[]) => Answer, argumentCount: number];
+
+const operations: Readonly<Record<string, Operation>> = {
+  acquire: [acquire, 6],
+  passOn: [passOn, 6],
+  release: [release, 2],
+  extend: [extend, 3],
+  verify: [verify, 1],
+  breakGrant: [breakGrant, 3],
+  inspect: [inspect, 0],
+};
+
+/** Runs a batch of operations, each isolated from the errors of the others. */
+export function operate(server: Server, keys: readonly string[], args: readonly string[]): Answer {
+  const now = server.micros();
+  const answers: unknown[] = [now];
+  const settings = {
+    server,
+    store: server.store,
+    now,
+    retentionMs: Number(args[0]),
+    queueBound: Number(args[1]),
+  };
+  let at = 2;
+  for (let i = 0; i < keys.length; i += 4) {
+    const [K, queue, fence, info] = keys.slice(i, i + 4) as [string, string, string, string];
+    const [perform, argumentCount] = operationOf(args[at]);
+    const own = args.slice(at + 1, at + 1 + argumentCount);
+    answers.push(isolated(() => perform({ ...settings, K, queue, fence, info }, own)));
+    at += 1 + argumentCount;
+  }
+  return answers;
+}
+
+function isolated(perform: () => Answer): Answer {
+  try {
+    return perform();
+  } catch (error) {
+    if (error instanceof ServerError) {
+      return ["error", error.message];
+    }
+    throw error;
+  }
+}
+
+function operationOf(name: string | undefined): Operation {
+  const operation = operations[name ?? ""];
+  if (!operation) {
+    throw new TypeError(`Expected the name of an operation, got ${String(name)}`);
+  }
+  return operation;
+}

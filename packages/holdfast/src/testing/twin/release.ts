@@ -1,0 +1,54 @@
+import type { Answer } from "./acquire.ts";
+import { letGo, publish, serveNext } from "./grant.ts";
+import type { Kind } from "./pub-sub.ts";
+import { ServerError } from "./server-error.ts";
+import { numbers, writeInfo, type Scope } from "./state.ts";
+
+/** How long a holder can learn at the least that its grant was broken. */
+const shortestWordMs = 1_000;
+const tokenForm = /^[\da-f]+:([\da-f]+):\d+$/i;
+
+/** Gives the grant back, or leaves the queue. */
+export function release(scope: Scope, args: readonly string[]): Answer {
+  const [token, terms] = args as [string, string];
+  const { store, K, queue, info } = scope;
+  const holder = store.get(K);
+  if (holder === token) {
+    return [1, letGo(scope) ? 1 : 0, ""];
+  }
+  store.zrem(queue, `${token} ${terms}`);
+  if (store.hget(info, "token") === token) {
+    store.del(info);
+  }
+  return [0, holder === null && serveNext(scope) ? 1 : 0, holder ?? ""];
+}
+
+/** An operator's force: ends the grant that the number belongs to, and tells its holder. */
+export function breakGrant(scope: Scope, args: readonly string[]): Answer {
+  const [number, kind, reason] = args as [string, Kind, string];
+  const { server, store, K } = scope;
+  const holder = store.get(K) ?? "";
+  const { first, last } = numbers(scope);
+  const client = tokenForm.exec(holder)?.[1];
+  const isPresent =
+    first !== undefined && last !== undefined && Number(number) >= first && Number(number) <= last;
+  if (client === undefined || !isPresent) {
+    return [0, 0];
+  }
+  const left = store.pttl(K);
+  try {
+    publish(server, kind, client, `broken ${encode([holder, K, reason])}`);
+  } catch (error) {
+    if (!(error instanceof ServerError)) {
+      throw error;
+    }
+  }
+  const more = letGo(scope);
+  writeInfo(scope, holder, String(Math.max(left, shortestWordMs)), JSON.stringify(["broken", reason]));
+  return [1, more ? 1 : 0];
+}
+
+/** As `cjson.encode` writes texts: it escapes two characters more than `JSON.stringify`. */
+function encode(texts: readonly string[]): string {
+  return JSON.stringify(texts).replaceAll("/", "\\/").replaceAll("\u007f", "\\u007f");
+}

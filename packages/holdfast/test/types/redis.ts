@@ -1,0 +1,48 @@
+// Real clients, as their own types describe them, are what `redis()` takes. Compiled with `skipLibCheck: false`.
+import type { Redis as Ioredis6 } from "ioredis";
+import type { Redis as Ioredis5 } from "ioredis5";
+import type { createClient as createClient6 } from "redis";
+import type { createClient as createClient4 } from "redis4";
+import type { createClient as createClient5 } from "redis5";
+
+import { redis } from "holdfast/redis";
+
+/** Clients of one server, made without options of their own, and with the modules, scripts and protocol that one may have. */
+export interface StandaloneClients {
+  readonly ioredis6: Ioredis6;
+  readonly ioredis6WithResp3: Ioredis6<"resp3">;
+  readonly ioredis5: Ioredis5;
+  readonly nodeRedis6: ReturnType<typeof createClient6>;
+  readonly nodeRedis6WithResp3: ReturnType<typeof createClient6<{}, {}, {}, 3, {}>>;
+  readonly nodeRedis5: ReturnType<typeof createClient5>;
+  readonly nodeRedis5WithResp3: ReturnType<typeof createClient5<{}, {}, {}, 3, {}>>;
+  readonly nodeRedis4: ReturnType<typeof createClient4>;
+}
+
+export function driversOf(clients: StandaloneClients): unknown[] {
+  return [
+    redis(clients.ioredis6),
+    redis(clients.ioredis6WithResp3),
+    redis(clients.ioredis5),
+    redis(clients.nodeRedis6),
+    redis(clients.nodeRedis6WithResp3),
+    redis(clients.nodeRedis5),
+    redis(clients.nodeRedis5WithResp3),
+    redis(clients.nodeRedis4),
+  ];
+}
+
+export function refused(clients: StandaloneClients): unknown[] {
+  return [
+    // @ts-expect-error the options belong to a client, which is to be made of them first
+    redis({ host: "127.0.0.1", port: 6379 }),
+    // @ts-expect-error a URL is no client
+    redis("redis://127.0.0.1"),
+    // @ts-expect-error a pipeline keeps what it is given for later
+    redis(clients.ioredis6.pipeline()),
+    // @ts-expect-error commandTimeoutMs is a number
+    redis(clients.ioredis6, { commandTimeoutMs: "2s" }),
+    // @ts-expect-error the option is called commandTimeoutMs
+    redis(clients.ioredis6, { timeoutMs: 2_000 }),
+  ];
+}

@@ -10,12 +10,6 @@
 --         { 2 } the queue is full
 --         { 3 } dead waiters are left: repeat
 
-local function granted(token, ttl, want, words)
-  local first, last = put(token, ttl, want)
-  write_info(token, ttl, words)
-  return { 1, first, last, token }
-end
-
 -- A repeat of an attempt that was granted: the same grant, the same numbers.
 local function granted_again(token, member, ttl)
   redis.call('ZREM', queue, member)
@@ -28,22 +22,14 @@ local function granted_again(token, member, ttl)
 end
 
 -- Only the first three places need to know when the holder's TTL ends: they poll then.
-local function held(holder, member)
+local function held(by, member)
   local position = member and redis.call('ZRANK', queue, member) or -1
   local left = position < 3 and redis.call('PTTL', K) or -3
-  return { 0, left, position, holder, run_id() }
-end
-
-local function enqueue(token, member)
-  redis.call('ZADD', queue, 'NX', string.match(token, '%d+$'), member)
-  redis.call('PEXPIRE', queue, 60000)
+  return { 0, left, position, by, run_id() }
 end
 
 -- K is absent, or its holder gives it up in this very operation.
 local function take_turn(token, member, ttl, want, wait, words)
-  if redis.call('EXISTS', queue) == 0 then
-    return granted(token, ttl, want, words)
-  end
   if wait == '1' then
     enqueue(token, member)
   end
@@ -60,19 +46,17 @@ local function take_turn(token, member, ttl, want, wait, words)
   return held(next_holder, wait == '1' and member)
 end
 
-local function is_ours(holder, token)
+local function is_ours(token)
   return string.sub(holder, 1, 33) == string.sub(token, 1, 33)
 end
 
 local function acquire(token, terms, ttl, want, wait, words)
-  local holder = redis.call('GET', K)
   local member = token .. ' ' .. terms
   if not holder then
     return take_turn(token, member, ttl, want, wait, words)
-  elseif is_ours(holder, token) then
+  elseif is_ours(token) then
     return granted_again(holder, member, ttl)
-  end
-  if wait ~= '1' then
+  elseif wait ~= '1' then
     return held(holder)
   end
   enqueue(token, member)
@@ -88,12 +72,11 @@ end
 --   Gives up the grant of `old` and queues `token` in one step; the queue's bound does not apply.
 -- Answers { 1 if `old` was still the holder, else 0, the answer of acquire }
 local function pass_on(old, token, terms, ttl, want, words)
-  local holder = redis.call('GET', K)
   local member = token .. ' ' .. terms
   local released = holder == old
   if not holder or released then
     return { released and 1 or 0, take_turn(token, member, ttl, want, '1', words) }
-  elseif is_ours(holder, token) then
+  elseif is_ours(token) then
     return { 0, granted_again(holder, member, ttl) }
   end
   enqueue(token, member)

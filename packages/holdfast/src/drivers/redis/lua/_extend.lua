@@ -4,7 +4,7 @@
 -- Answers 1 renewed, or why not: 0 K is absent, 2 K is another's, 3 an operator broke it
 
 -- A break leaves word beside the key for a holder that the message did not reach.
-local function why_not(token, holder)
+local function why_not(token)
   local left = redis.call('HMGET', info, 'token', 'broken')
   if left[1] == token and left[2] then
     return 3
@@ -13,12 +13,9 @@ local function why_not(token, holder)
 end
 
 local function extend(token, ttl, words)
-  local holder = redis.call('GET', K)
   if holder ~= token then
-    local reason = why_not(token, holder)
-    if not holder then
-      serve_next()
-    end
+    local reason = why_not(token)
+    serve_next()
     return reason
   end
   raise_ttl(ttl)
@@ -31,9 +28,8 @@ end
 --   Asks whether a grant is still ours, and changes nothing.
 -- Answers { 1, remaining TTL in ms }, or { why not }, as extend says it
 local function verify(token)
-  local holder = redis.call('GET', K)
   if holder ~= token then
-    return { why_not(token, holder) }
+    return { why_not(token) }
   end
   return { 1, redis.call('PTTL', K) }
 end

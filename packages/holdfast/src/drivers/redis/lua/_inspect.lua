@@ -2,14 +2,13 @@
 -- Answers { holder's token or "", remaining TTL in ms, first and last number (as text, "" unknown),
 --           the holder's own words [field, value, ...], number of waiters, the first 100 members }
 local function inspect()
-  local holder = redis.call('GET', K) or ''
   local first, last = numbers()
   local words = redis.call('HGETALL', info)
   if redis.call('HGET', info, 'token') ~= holder then
     words = {}
   end
   return {
-    holder,
+    holder or '',
     redis.call('PTTL', K),
     first and digits(first) or '',
     last and digits(last) or '',

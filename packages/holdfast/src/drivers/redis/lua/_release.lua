@@ -2,7 +2,6 @@
 --   Gives the grant back, or leaves the queue; so it is cancel as well.
 -- Answers { 1 released or 0 it was not ours, 1 if dead waiters are left: repeat, the present holder's token or "" }
 local function release(token, terms)
-  local holder = redis.call('GET', K)
   if holder == token then
     return { 1, let_go() and 1 or 0, '' }
   end
@@ -10,14 +9,13 @@ local function release(token, terms)
   if redis.call('HGET', info, 'token') == token then
     redis.call('DEL', info)
   end
-  return { 0, not holder and serve_next() and 1 or 0, holder or '' }
+  return { 0, serve_next() and 1 or 0, holder or '' }
 end
 
 -- breakGrant number kind reason
 --   An operator's force: ends the grant that the number belongs to, and tells its holder.
 -- Answers { 1 broken or 0 that grant is not the present one, 1 if dead waiters are left }
 local function break_grant(number, kind, reason)
-  local holder = redis.call('GET', K)
   local first, last = numbers()
   local client = holder and string.match(holder, '^%x+:(%x+):%d+$')
   number = tonumber(number)

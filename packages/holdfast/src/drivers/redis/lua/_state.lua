@@ -1,27 +1,25 @@
--- What every operation sees: the batch, the time, the keys of the lock in turn.
+-- What every operation sees: the time, the keys of the lock in turn, and who holds it as the operation begins.
 
-local retention_ms, queue_bound = tonumber(ARGV[1]), tonumber(ARGV[2])
+local retention_ms = tonumber(ARGV[1])
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local K, queue, fence, info
-
--- The server's identity, asked for only where an answer or a message needs it.
-local known_run_id
-local function run_id()
-  if not known_run_id then
-    known_run_id = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
-  end
-  return known_run_id
-end
+local holder
 
 local function digits(number)
   return string.format('%.0f', number)
 end
 
--- Numbers of the newest grant: first, last; nil where the counter has expired.
-local function numbers()
-  local found = redis.call('HMGET', fence, 'first', 'last')
-  return tonumber(found[1]), tonumber(found[2])
+-- Writes a grant of `want` numbers (ttl and want are digits). The server's time is the floor, so numbers rise even where
+-- the counter was lost.
+local function put(token, ttl, want)
+  local newest = redis.call('HGET', fence, 'last')
+  local first = math.max((tonumber(newest) or 0) + 1, now)
+  local last = first + want - 1
+  redis.call('HSET', fence, 'first', digits(first), 'last', digits(last))
+  redis.call('PEXPIRE', fence, ttl + retention_ms)
+  redis.call('SET', K, token, 'PX', ttl)
+  return first, last
 end
 
 -- An owner's own words live beside K and count only for the token that they were written with.
@@ -34,10 +32,8 @@ local function write_info(token, ttl, words)
   end
 end
 
--- Raises a TTL, never shortens it: an older, slower request must not cut a newer promise.
-local function raise_ttl(ttl)
-  local left = redis.call('PTTL', K)
-  if left >= 0 and left < tonumber(ttl) then
-    redis.call('PEXPIRE', K, ttl)
-  end
+local function granted(token, ttl, want, words)
+  local first, last = put(token, ttl, want)
+  write_info(token, ttl, words)
+  return { 1, first, last, token }
 end

@@ -1,19 +1,38 @@
--- Grants: to a token that is asking, or by message to the next in the queue.
+-- The queue, and the grants to who stands there.
 
--- Writes a grant of `want` numbers (ttl and want are digits). The server's time is the floor, so numbers rise even where the counter was lost.
-local function put(token, ttl, want)
-  local newest = redis.call('HGET', fence, 'last')
-  local first = math.max((tonumber(newest) or 0) + 1, now)
-  local last = first + want - 1
-  redis.call('HSET', fence, 'first', digits(first), 'last', digits(last))
-  redis.call('PEXPIRE', fence, ttl + retention_ms)
-  redis.call('SET', K, token, 'PX', ttl)
-  return first, last
+local queue_bound = tonumber(ARGV[2])
+
+-- The server's identity, asked for only where an answer or a message needs it.
+local known_run_id
+local function run_id()
+  if not known_run_id then
+    known_run_id = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+  end
+  return known_run_id
+end
+
+-- Numbers of the newest grant: first, last; nil where the counter has expired.
+local function numbers()
+  local found = redis.call('HMGET', fence, 'first', 'last')
+  return tonumber(found[1]), tonumber(found[2])
+end
+
+-- Raises a TTL, never shortens it: an older, slower request must not cut a newer promise.
+local function raise_ttl(ttl)
+  local left = redis.call('PTTL', K)
+  if left >= 0 and left < tonumber(ttl) then
+    redis.call('PEXPIRE', K, ttl)
+  end
 end
 
 -- A queue member is "<attempt>:<client>:<ticket> <ttl> <want> <deadline> <channel kind>", deadline in server ms, 0 = none.
 local function parse(member)
   return string.match(member, '^(%x+:(%x+):%d+) (%d+) (%d+) (%d+) (%a)$')
+end
+
+local function enqueue(token, member)
+  redis.call('ZADD', queue, 'NX', string.match(token, '%d+$'), member)
+  redis.call('PEXPIRE', queue, 60000)
 end
 
 local function publish(kind, client, message)
@@ -63,10 +82,6 @@ end
 
 -- K is given up: to the next, or absent. Returns true where the caller has to repeat.
 local function let_go()
-  if redis.call('EXISTS', queue) == 0 then
-    redis.call('DEL', K, info)
-    return false
-  end
   local next_holder = grant_next()
   if next_holder == nil then
     redis.call('DEL', K, info)
@@ -74,7 +89,7 @@ local function let_go()
   return next_holder == false
 end
 
--- K is absent, and this was found in passing: whoever waits is served.
+-- K was found absent in passing: whoever waits is served. Returns true where the caller has to repeat.
 local function serve_next()
-  return redis.call('EXISTS', queue) == 1 and grant_next() == false
+  return not holder and redis.call('EXISTS', queue) == 1 and grant_next() == false
 end

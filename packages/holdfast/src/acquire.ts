@@ -1,4 +1,5 @@
 import type { Timed } from "./timer-queue.ts";
+import { whenAborted } from "./cancellation.ts";
 import type { Contention } from "./contention.ts";
 import { tell } from "./diagnostics.ts";
 import type { Acquired, AcquireRequest, Pending } from "./driver.ts";
@@ -86,7 +87,7 @@ export class Acquisition implements Caller<Hold>, Timed {
   #pending: Pending | undefined;
   #cancelled: { readonly reason: unknown } | undefined;
   #isSettled = false;
-  #onAbort: (() => void) | undefined;
+  #stopListening: (() => void) | undefined;
   #resolve!: (lease: HeldLease) => void;
   #reject!: (reason: unknown) => void;
 
@@ -108,10 +109,9 @@ export class Acquisition implements Caller<Hold>, Timed {
     this.#contention.acquisitions.add(this);
     const { signal } = this.#options;
     if (signal) {
-      this.#onAbort = () => {
-        this.cancel(signal.reason);
-      };
-      signal.addEventListener("abort", this.#onAbort);
+      this.#stopListening = whenAborted(signal, (reason) => {
+        this.cancel(reason);
+      });
     }
     if (this.#standsInLine) {
       this.#line.join(this);
@@ -243,9 +243,7 @@ export class Acquisition implements Caller<Hold>, Timed {
     this.#isSettled = true;
     this.#contention.acquisitions.delete(this);
     this.#contention.waits.cancel(this);
-    if (this.#onAbort) {
-      this.#options.signal?.removeEventListener("abort", this.#onAbort);
-    }
+    this.#stopListening?.();
     if (!this.#standsInLine) {
       this.#line.outside -= 1;
       this.#contention.forgetIfIdle(this.#key, this.#line);

@@ -1,4 +1,5 @@
 import type { Acquisition } from "./acquire.ts";
+import { whenAborted } from "./cancellation.ts";
 import type { Clock } from "./clock.ts";
 import type { Acquired, Driver, Pending } from "./driver.ts";
 import { closedError, type LossReason } from "./errors.ts";
@@ -97,10 +98,7 @@ export class Contention implements Keeper {
 
   /** Waits for a request that the caller's signal, or `close()`, may end. A grant that races the end is given back. */
   async cancellable(pending: Pending, signal: AbortSignal | undefined): Promise<Acquired> {
-    const onAbort = (): void => {
-      pending.cancel(signal?.reason);
-    };
-    signal?.addEventListener("abort", onAbort);
+    const stopListening = signal && whenAborted(signal, pending.cancel.bind(pending));
     try {
       const acquired = await pending.result;
       if (acquired.outcome === "granted" && (this.isClosed || signal?.aborted === true)) {
@@ -110,7 +108,7 @@ export class Contention implements Keeper {
       }
       return acquired;
     } finally {
-      signal?.removeEventListener("abort", onAbort);
+      stopListening?.();
     }
   }
 

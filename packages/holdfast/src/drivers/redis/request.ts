@@ -2,20 +2,19 @@ import type { Clock, Timer } from "../../clock.ts";
 import { tell } from "../../diagnostics.ts";
 import type { Acquired, AcquireRequest, Grant, Requeued } from "../../driver.ts";
 import { closedError, EngineError, LockError } from "../../errors.ts";
-import { jittered, type Random } from "../../random.ts";
+import type { Random } from "../../random.ts";
 import type { Holder } from "../../state.ts";
 import type { Timed, TimerQueue } from "../../timer-queue.ts";
 import { leftOf, validFrom, type Validity } from "../../validity.ts";
 import type { Operation, Reply } from "./batch.ts";
 import { engineError, isTransient, refusalBy, timeoutError } from "./failures.ts";
+import { GivingUp } from "./giving-up.ts";
 import type { LockKeys } from "./keys.ts";
 import type { Node, PushedGrant } from "./node.ts";
+import { backoffDelay, impatientDelay, pollDelay } from "./pacing.ts";
 import type { Releaser } from "./releaser.ts";
 import { encodeWords } from "./words.ts";
 
-const pollMs = 5_000;
-const shortestPollMs = 50;
-const longestBackoffMs = 1_000;
 /** How much longer than its deadline a waiter takes to say who holds the lock. */
 const longestFarewellMs = 250;
 
@@ -68,8 +67,7 @@ export class Request implements Requeued, Operation, Timed {
   #resolve!: (acquired: Acquired) => void;
   #reject!: (reason: unknown) => void;
   #grantedToken = "";
-  #answerReleased: ((released: boolean) => void) | undefined;
-  #releaseGiven: (() => void) | undefined;
+  readonly #givingUp: GivingUp | undefined;
 
   /** @param given a grant that is given up in the same step */
   constructor(host: RequestHost, request: AcquireRequest, keys: LockKeys, given?: Grant) {
@@ -82,7 +80,15 @@ export class Request implements Requeued, Operation, Timed {
       this.#resolve = resolve;
       this.#reject = reject;
     });
-    this.released = given ? this.#awaitReleased(given) : alreadyReleased;
+    this.#givingUp =
+      given &&
+      new GivingUp({
+        clock: host.clock,
+        releaser: host.releaser,
+        leftover: { key: given.key, keys, token: given.token, terms: "", until: given.validity.until },
+        patienceMs: host.commandTimeoutMs,
+      });
+    this.released = this.#givingUp?.released ?? alreadyReleased;
   }
 
   /** Whether it wants a place in the queue. */
@@ -139,7 +145,7 @@ export class Request implements Requeued, Operation, Timed {
     let answer = reply.value as unknown[];
     if (this.#given && answer[0] !== "error") {
       // A repeat finds that the lost attempt before it has released.
-      this.#answerReleased?.(Number(answer[0]) === 1 || this.#failures > 0);
+      this.#givingUp?.answered(Number(answer[0]) === 1 || this.#failures > 0);
       answer = answer[1] as unknown[];
     }
     this.#lastError = undefined;
@@ -240,24 +246,15 @@ export class Request implements Requeued, Operation, Timed {
     this.#askAgainIn(this.#pollDelay(Number(remainingMs)));
   }
 
-  /** The first three poll when the holder's TTL is over, everybody after 5 s; without a place sooner, as nobody tells us. */
   #pollDelay(remainingMs: number): number {
     const { random, node } = this.#host;
     if (!this.#isQueued) {
       if (node.hearing === "proved" && !this.#askedForPlace) {
         return 0; // proved since we asked: now we may queue
       }
-      const impatience = Math.min(longestBackoffMs, 25 * 2 ** Math.min(this.#attempts, 6));
-      return Math.max(
-        shortestPollMs,
-        jittered(random, Math.min(impatience, remainingMs < 0 ? impatience : remainingMs), 0.5),
-      );
+      return impatientDelay(random, this.#attempts, remainingMs);
     }
-    if (remainingMs < 0) {
-      return pollMs;
-    }
-    const spread = ((this.#position ?? 0) + random.fraction()) * 20;
-    return Math.min(pollMs, Math.max(shortestPollMs, remainingMs + spread));
+    return pollDelay(random, this.#position ?? 0, remainingMs);
   }
 
   /** No answer came, or none could: tried again until the time is over, unless it cannot pass by itself. */
@@ -271,8 +268,7 @@ export class Request implements Requeued, Operation, Timed {
       return;
     }
     this.#failures += 1;
-    const backoffMs = Math.min(longestBackoffMs, shortestPollMs * 2 ** Math.min(this.#failures, 6));
-    this.#askAgainIn(jittered(this.#host.random, backoffMs, 0.5));
+    this.#askAgainIn(backoffDelay(this.#host.random, this.#failures));
   }
 
   /** The script ran and refused. */
@@ -388,32 +384,8 @@ export class Request implements Requeued, Operation, Timed {
     this.#state = state;
     this.#host.settled(this, takenToken);
     if (state === "abandoned") {
-      this.#releaseGiven?.();
+      this.#givingUp?.alone();
     }
-  }
-
-  /** Where the passing on is not answered in time, the grant is given up by itself. */
-  #awaitReleased({ key, token, validity }: Grant): Promise<boolean> {
-    const { releaser, clock, commandTimeoutMs } = this.#host;
-    return new Promise((resolve, reject) => {
-      const releaseAlone = (): void => {
-        end();
-        releaser
-          .release({ key, keys: this.keys, token, terms: "", until: validity.until })
-          .then(resolve, reject);
-      };
-      const timer = clock.setTimer(releaseAlone, commandTimeoutMs);
-      const end = (): void => {
-        clock.clearTimer(timer);
-        this.#answerReleased = undefined;
-        this.#releaseGiven = undefined;
-      };
-      this.#releaseGiven = releaseAlone;
-      this.#answerReleased = (released) => {
-        end();
-        resolve(released);
-      };
-    });
   }
 }
 

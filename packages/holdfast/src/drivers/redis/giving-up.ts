@@ -1,0 +1,44 @@
+import type { Clock } from "../../clock.ts";
+import type { Leftover, Releaser } from "./releaser.ts";
+
+interface GivingUpOptions {
+  readonly clock: Clock;
+  readonly releaser: Releaser;
+  readonly leftover: Leftover;
+  /** How long the passing on may take, ms. */
+  readonly patienceMs: number;
+}
+
+/** A grant that is given up by being passed on. Where that is not answered in time, it is released by itself. */
+export class GivingUp {
+  /** Whether it was still ours. Rejects as a release does. */
+  readonly released: Promise<boolean>;
+  /** The passing on was answered. No effect once it is settled otherwise. */
+  answered!: (released: boolean) => void;
+  /** The passing on was abandoned. No effect once it is settled otherwise. */
+  alone!: () => void;
+
+  constructor({ clock, releaser, leftover, patienceMs }: GivingUpOptions) {
+    this.released = new Promise((resolve, reject) => {
+      let isSettled = false;
+      const once = (action: () => void): void => {
+        if (!isSettled) {
+          isSettled = true;
+          clock.clearTimer(timer);
+          action();
+        }
+      };
+      this.answered = (released) => {
+        once(() => {
+          resolve(released);
+        });
+      };
+      this.alone = () => {
+        once(() => {
+          releaser.release(leftover).then(resolve, reject);
+        });
+      };
+      const timer = clock.setTimer(this.alone, patienceMs);
+    });
+  }
+}

@@ -5,7 +5,7 @@ import { LeaseLostError, LockError, type LossReason } from "./errors.ts";
 import { HeldLease, type SerializedLease } from "./lease.ts";
 import type { ResolvedAcquire } from "./options.ts";
 import type { Holder } from "./state.ts";
-import { leftOf, prolong, type Validity } from "./validity.ts";
+import { endsEarly, leftOf, prolong, type Validity } from "./validity.ts";
 import type { Renewable, Watch, Watchdog } from "./watchdog.ts";
 
 /** What a hold needs of the house it lives in. */
@@ -129,7 +129,7 @@ export class Hold implements Renewable {
     const { clock } = this.#keeper;
     if (this.#isLive) {
       if (leftOf(this.validity, clock) <= 0) {
-        this.lose(clock.now() < this.validity.until ? "suspended" : "expired");
+        this.lose(endsEarly(this.validity, clock) ? "suspended" : "expired");
       } else if (clock.now() >= this.endsAt) {
         this.lose("max-hold");
       }

@@ -36,3 +36,11 @@ export function prolong(validity: Validity, confirmed: Validity): void {
     validity.untilWall = confirmed.untilWall;
   }
 }
+
+/** The two clocks count in different grains; more than this is a sleep or a step of the wall clock. */
+const clockGrainMs = 20;
+
+/** Whether the wall clock ends it before the monotonic one does: the machine slept. */
+export function endsEarly(validity: Validity, clock: Clock): boolean {
+  return validity.until - clock.now() > clockGrainMs;
+}

@@ -4,7 +4,7 @@ import type { Extension } from "./driver.ts";
 import type { LossReason } from "./errors.ts";
 import { jittered, type Random } from "./random.ts";
 import { TimerQueue, type Timed } from "./timer-queue.ts";
-import { leftOf, prolong, type Validity } from "./validity.ts";
+import { endsEarly, leftOf, prolong, type Validity } from "./validity.ts";
 
 /** What the watchdog keeps alive, or at least ends in time. */
 export interface Renewable {
@@ -95,7 +95,7 @@ export class Watchdog {
     const { target } = watch;
     const now = this.#clock.now();
     if (leftOf(target.validity, this.#clock) <= 0) {
-      this.#end(watch, this.#reasonOfEnd(watch, now));
+      this.#end(watch, this.#reasonOfEnd(watch));
     } else if (now >= target.endsAt) {
       this.#end(watch, "max-hold");
     } else {
@@ -161,8 +161,8 @@ export class Watchdog {
     watch.target.lose(reason, reason === "engine-unreachable" ? watch.lastError : undefined);
   }
 
-  #reasonOfEnd(watch: Watch, now: number): LossReason {
-    if (now < watch.target.validity.until) {
+  #reasonOfEnd(watch: Watch): LossReason {
+    if (endsEarly(watch.target.validity, this.#clock)) {
       return "suspended";
     }
     return watch.tries > 0 ? "engine-unreachable" : "expired";

@@ -2,18 +2,18 @@ import type { Clock } from "../clock.ts";
 import type { Connection } from "../drivers/redis/connection.ts";
 import type { Script } from "../drivers/redis/script.ts";
 import { systemRandom, type Random } from "../random.ts";
-import type { Answer } from "./twin/acquire.ts";
 import { clients } from "./twin/clients.ts";
 import { TwinConnection, type Host } from "./twin/connection.ts";
 import { hello } from "./twin/hello.ts";
 import { operate } from "./twin/operate.ts";
 import { PubSub, type MessagePredicate } from "./twin/pub-sub.ts";
 import { scan } from "./twin/scan.ts";
-import type { Server } from "./twin/state.ts";
+import { ServerClock } from "./twin/server-clock.ts";
+import type { Answer, Server } from "./twin/state.ts";
 import { Store, type Stored } from "./twin/store.ts";
 
 export interface TwinOptions {
-  /** Its wall clock is the server's: what expires and what scripts read. */
+  /** Its wall clock is the server's, within a millisecond: what scripts read, and what keys expire by. */
   readonly clock: Clock;
   /** What the server says it is. Below 7 it has no sharded pub/sub. @defaultValue "7.0.15" */
   readonly version?: string | undefined;
@@ -62,14 +62,14 @@ class TwinServer implements Twin, Server, Host {
   readonly pubSub: PubSub = new PubSub();
   readonly store: Store;
   runId: string;
-  readonly #clock: Clock;
+  readonly #clock: ServerClock;
   readonly #random: Random;
   readonly #connections = new Set<TwinConnection>();
   #startedAt: number;
 
   constructor({ clock, version = "7.0.15", random = systemRandom }: TwinOptions) {
     this.version = version;
-    this.#clock = clock;
+    this.#clock = new ServerClock(clock);
     this.#random = random;
     this.store = new Store(() => this.micros());
     this.runId = this.#newRunId();
@@ -91,7 +91,7 @@ class TwinServer implements Twin, Server, Host {
   }
 
   micros(): number {
-    return Math.round(this.#clock.wall() * 1000);
+    return this.#clock.micros();
   }
 
   uptimeSeconds(): number {

@@ -3,6 +3,7 @@ import { elapsedSince, type Clock, type Moment } from "../../clock.ts";
 /** A pushed grant this old is not trusted by its bracket; it is confirmed by a request. */
 const oldestMs = 250;
 const driftRate = 0.01;
+const freshMs = 2_000;
 
 interface Bracket {
   readonly runId: string;
@@ -30,6 +31,11 @@ export class Brackets {
     if (knownAgeMs === undefined || knownAgeMs >= 0) {
       this.#bracket = { runId, serverMicros, sent };
     }
+  }
+
+  /** Whether another bracket would tell little more: most replies need not carry the run id, which costs the server a command. */
+  get isFresh(): boolean {
+    return this.#bracket !== undefined && elapsedSince(this.#bracket.sent, this.#clock) < freshMs;
   }
 
   /** A connection was lost: the next server time may be another server's. */

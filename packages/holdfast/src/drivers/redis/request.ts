@@ -215,7 +215,15 @@ export class Request implements Requeued, Operation, Timed {
     this.#askedForPlace = this.#given !== undefined || (this.waits && node.hearing === "proved");
     this.args = this.#given
       ? ["passOn", this.#given.token, token, this.#terms, ttl, numbers, told]
-      : ["acquire", token, this.#terms, ttl, numbers, this.#askedForPlace ? "1" : "0", told];
+      : [
+          "acquire",
+          token,
+          this.#terms,
+          ttl,
+          numbers,
+          this.#askedForPlace ? (node.brackets.isFresh ? "2" : "1") : "0",
+          told,
+        ];
     node.perform(this);
   }
 
@@ -230,7 +238,7 @@ export class Request implements Requeued, Operation, Timed {
 
   #held(answer: unknown[], reply: Reply): void {
     const [, remainingMs, position, , runId] = answer;
-    if (reply.isSteady) {
+    if (reply.isSteady && runId !== "") {
       this.#host.node.brackets.observe(String(runId), reply.serverMicros, reply.sent);
     }
     if (!this.waits) {

@@ -32,6 +32,7 @@ interface SubscriberOptions {
  */
 export class Subscriber {
   readonly #options: SubscriberOptions;
+  #kind: ChannelKind = "sharded";
   #subscription: Subscription | undefined;
   #hearing: Hearing = "unproved";
   #isUp = false;
@@ -49,11 +50,31 @@ export class Subscriber {
   }
 
   start(kind: ChannelKind): void {
-    if (this.#subscription || this.#isClosed) {
-      return;
+    if (!this.#isClosed) {
+      this.#kind = kind;
+      this.#open();
+      this.#retryIn(this.#options.timeoutMs); // a subscription may be swallowed without a word
     }
+  }
+
+  /** Proves anew, as the connection for commands may lead to another server now. */
+  doubt(): void {
+    if (this.#isUp) {
+      this.#hearing = this.#hearing === "proved" ? "unproved" : this.#hearing;
+      void this.#prove();
+    }
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#options.clock.clearTimer(this.#retry);
+    this.#subscription?.close();
+  }
+
+  #open(): void {
     const { connection, channel } = this.#options;
-    this.#subscription = connection.subscribe(channel, kind, {
+    this.#subscription?.close();
+    this.#subscription = connection.subscribe(channel, this.#kind, {
       up: () => {
         this.#isUp = true;
         void this.#prove();
@@ -69,20 +90,6 @@ export class Subscriber {
         }
       },
     });
-  }
-
-  /** Proves anew, as the connection for commands may lead to another server now. */
-  doubt(): void {
-    if (this.#isUp) {
-      this.#hearing = this.#hearing === "proved" ? "unproved" : this.#hearing;
-      void this.#prove();
-    }
-  }
-
-  close(): void {
-    this.#isClosed = true;
-    this.#options.clock.clearTimer(this.#retry);
-    this.#subscription?.close();
   }
 
   #down(): void {
@@ -149,7 +156,7 @@ export class Subscriber {
     if (this.#isClosed) {
       return;
     }
-    const { connection, clock, random } = this.#options;
+    const { connection, random } = this.#options;
     this.#tries += 1;
     if (this.#hearing !== "unavailable" && (this.#tries >= triesBeforeUnavailable || !isTransient(error))) {
       this.#hearing = "unavailable";
@@ -159,16 +166,20 @@ export class Subscriber {
         detail: String(error),
       }));
       this.#options.changed("unavailable");
+      this.#open(); // a fresh connection may fare better
     }
-    const retryMs = Math.min(longestRetryMs, shortestRetryMs * 2 ** this.#tries);
+    this.#retryIn(jittered(random, Math.min(longestRetryMs, shortestRetryMs * 2 ** this.#tries), 0.5));
+  }
+
+  #retryIn(delayMs: number): void {
+    const { clock } = this.#options;
     clock.clearTimer(this.#retry);
-    this.#retry = clock.setTimer(
-      () => {
-        if (this.#isUp) {
-          void this.#prove();
-        }
-      },
-      jittered(random, retryMs, 0.5),
-    );
+    this.#retry = clock.setTimer(() => {
+      if (this.#isUp && this.#hearing !== "proved") {
+        void this.#prove();
+      } else if (!this.#isUp) {
+        this.#failed(new Error("the subscription was not confirmed"));
+      }
+    }, delayMs);
   }
 }

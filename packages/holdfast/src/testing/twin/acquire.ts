@@ -1,8 +1,5 @@
-import { grantNext, put } from "./grant.ts";
-import { numbers, raiseTtl, writeInfo, type Scope } from "./state.ts";
-
-/** An answer of a script, as a client library gives it. */
-export type Answer = readonly unknown[] | number;
+import { enqueue, grantNext, numbers, raiseTtl } from "./queue.ts";
+import { granted, put, type Answer, type Scope } from "./state.ts";
 
 /** What `acquire` and `passOn` are asked for. */
 interface Wanted {
@@ -14,22 +11,20 @@ interface Wanted {
 }
 
 const attemptLength = 33;
-const queueTtlMs = 60_000;
 
 export function acquire(scope: Scope, args: readonly string[]): Answer {
   const [token, terms, ttl, want, wait, words] = args as [string, string, string, string, string, string];
-  const { store, K, queue, queueBound } = scope;
+  const { store, queue, queueBound, holder } = scope;
   const wanted = { token, member: `${token} ${terms}`, ttl, want, words };
-  const holder = store.get(K);
   if (holder === null) {
-    return takeTurn(scope, wanted, wait === "1");
+    return takeTurn(scope, wanted, wait);
   } else if (isOurs(holder, token)) {
     return grantedAgain(scope, holder, wanted);
-  } else if (wait !== "1") {
-    return held(scope, holder);
+  } else if (wait === "0") {
+    return held(scope, holder, wait);
   }
-  enqueue(scope, wanted);
-  const answer = held(scope, holder, wanted.member);
+  enqueue(scope, token, wanted.member);
+  const answer = held(scope, holder, wait, wanted.member);
   if (answer[2] >= queueBound) {
     store.zrem(queue, wanted.member);
     return [2];
@@ -41,42 +36,28 @@ export function acquire(scope: Scope, args: readonly string[]): Answer {
 export function passOn(scope: Scope, args: readonly string[]): Answer {
   const [old, token, terms, ttl, want, words] = args as [string, string, string, string, string, string];
   const wanted = { token, member: `${token} ${terms}`, ttl, want, words };
-  const holder = scope.store.get(scope.K);
+  const { holder } = scope;
   if (holder === null || holder === old) {
-    return [holder === old ? 1 : 0, takeTurn(scope, wanted, true)];
+    return [holder === old ? 1 : 0, takeTurn(scope, wanted, "1")];
   } else if (isOurs(holder, token)) {
     return [0, grantedAgain(scope, holder, wanted)];
   }
-  enqueue(scope, wanted);
-  return [0, held(scope, holder, wanted.member)];
+  enqueue(scope, token, wanted.member);
+  return [0, held(scope, holder, "1", wanted.member)];
 }
 
 /** K is absent, or its holder gives it up in this very operation. */
-function takeTurn(scope: Scope, wanted: Wanted, wait: boolean): Answer {
-  const { store, queue } = scope;
-  if (!store.exists(queue)) {
-    return granted(scope, wanted);
+function takeTurn(scope: Scope, { token, member, ttl, want, words }: Wanted, wait: string): Answer {
+  if (wait !== "0") {
+    enqueue(scope, token, member);
   }
-  if (wait) {
-    enqueue(scope, wanted);
-  }
-  const nextHolder = grantNext(scope, wanted.member);
+  const nextHolder = grantNext(scope, member);
   if (nextHolder === false) {
     return [3];
-  } else if (nextHolder === null) {
-    return granted(scope, wanted);
-  } else if (nextHolder === wanted.member) {
-    const answer = granted(scope, wanted);
-    store.zrem(queue, wanted.member);
-    return answer;
+  } else if (nextHolder === null || nextHolder === member) {
+    return granted(scope, token, ttl, want, words);
   }
-  return held(scope, nextHolder, wait ? wanted.member : undefined);
-}
-
-function granted(scope: Scope, { token, ttl, want, words }: Wanted): Answer {
-  const [first, last] = put(scope, token, ttl, want);
-  writeInfo(scope, token, ttl, words);
-  return [1, first, last, token];
+  return held(scope, nextHolder, wait, wait === "0" ? undefined : member);
 }
 
 /** A repeat of an attempt that was granted: the same grant, the same numbers. */
@@ -93,14 +74,9 @@ function grantedAgain(scope: Scope, holder: string, { member, ttl }: Wanted): An
 type Held = readonly [status: 0, left: number, position: number, holder: string, runId: string];
 
 /** Only the first three places need to know when the holder's TTL ends: they poll then. */
-function held({ store, server, K, queue }: Scope, holder: string, member?: string): Held {
+function held({ store, server, K, queue }: Scope, holder: string, wait: string, member?: string): Held {
   const position = member === undefined ? -1 : (store.zrank(queue, member) ?? -1);
-  return [0, position < 3 ? store.pttl(K) : -3, position, holder, server.runId];
-}
-
-function enqueue({ store, queue }: Scope, { token, member }: Wanted): void {
-  store.zadd(queue, Number(/\d+$/.exec(token)?.[0]), member);
-  store.pexpire(queue, queueTtlMs);
+  return [0, position < 3 ? store.pttl(K) : -3, position, holder, wait === "1" ? server.runId : ""];
 }
 
 function isOurs(holder: string, token: string): boolean {

@@ -1,5 +1,4 @@
-import type { Answer } from "./acquire.ts";
-import type { Server } from "./state.ts";
+import type { Answer, Server } from "./state.ts";
 
 /** Tells who the owners of tokens are. */
 export function clients({ store }: Server, keys: readonly string[]): Answer {

@@ -5,8 +5,8 @@ import type {
   SubscriptionListener,
 } from "../../drivers/redis/connection.ts";
 import type { Script } from "../../drivers/redis/script.ts";
-import type { Answer } from "./acquire.ts";
 import type { Kind, PubSub } from "./pub-sub.ts";
+import type { Answer } from "./state.ts";
 
 /** What a connection needs of its server. */
 export interface Host {

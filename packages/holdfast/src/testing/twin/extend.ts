@@ -1,17 +1,13 @@
-import type { Answer } from "./acquire.ts";
-import { serveNext } from "./grant.ts";
-import { raiseTtl, writeInfo, type Scope } from "./state.ts";
+import { raiseTtl, serveNext } from "./queue.ts";
+import { writeInfo, type Answer, type Scope } from "./state.ts";
 
 /** Raises the TTL of a grant that is ours; never shortens it and never creates it again. */
 export function extend(scope: Scope, args: readonly string[]): Answer {
   const [token, ttl, words] = args as [string, string, string];
-  const { store, K, fence, retentionMs } = scope;
-  const holder = store.get(K);
+  const { store, fence, retentionMs, holder } = scope;
   if (holder !== token) {
-    const reason = whyNot(scope, token, holder);
-    if (holder === null) {
-      serveNext(scope);
-    }
+    const reason = whyNot(scope, token);
+    serveNext(scope);
     return reason;
   }
   raiseTtl(scope, ttl);
@@ -23,16 +19,14 @@ export function extend(scope: Scope, args: readonly string[]): Answer {
 /** Asks whether a grant is still ours, and changes nothing. */
 export function verify(scope: Scope, args: readonly string[]): Answer {
   const [token] = args as [string];
-  const { store, K } = scope;
-  const holder = store.get(K);
-  if (holder !== token) {
-    return [whyNot(scope, token, holder)];
+  if (scope.holder !== token) {
+    return [whyNot(scope, token)];
   }
-  return [1, store.pttl(K)];
+  return [1, scope.store.pttl(scope.K)];
 }
 
 /** A break leaves word beside the key for a holder that the message did not reach. */
-function whyNot({ store, info }: Scope, token: string, holder: string | null): number {
+function whyNot({ store, info, holder }: Scope, token: string): number {
   if (store.hget(info, "token") === token && store.hget(info, "broken") !== undefined) {
     return 3;
   }

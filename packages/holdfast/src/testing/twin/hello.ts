@@ -1,7 +1,6 @@
-import type { Answer } from "./acquire.ts";
-import { publishTo } from "./grant.ts";
 import type { Kind } from "./pub-sub.ts";
-import type { Server } from "./state.ts";
+import { publishTo } from "./queue.ts";
+import type { Answer, Server } from "./state.ts";
 
 /** Says who we are and proves that the subscription works. */
 export function hello(server: Server, keys: readonly string[], args: readonly string[]): Answer {

@@ -1,19 +1,18 @@
-import type { Answer } from "./acquire.ts";
-import { digits, numbers, type Scope } from "./state.ts";
+import { numbers } from "./queue.ts";
+import { digits, type Answer, type Scope } from "./state.ts";
 
 const mostMembers = 100;
 
 export function inspect(scope: Scope): Answer {
-  const { store, K, queue, info } = scope;
-  const holder = store.get(K) ?? "";
+  const { store, K, queue, info, holder } = scope;
   const { first, last } = numbers(scope);
   const words = store.hgetall(info);
   return [
-    holder,
+    holder ?? "",
     store.pttl(K),
     first === undefined ? "" : digits(first),
     last === undefined ? "" : digits(last),
-    store.hget(info, "token") === holder ? words : [],
+    (store.hget(info, "token") ?? null) === holder ? words : [],
     store.zcard(queue),
     store.zrange(queue, 0, mostMembers - 1),
   ];

@@ -1,9 +1,10 @@
-import { acquire, passOn, type Answer } from "./acquire.ts";
+import { acquire, passOn } from "./acquire.ts";
 import { extend, verify } from "./extend.ts";
 import { inspect } from "./inspect.ts";
 import { breakGrant, release } from "./release.ts";
 import { ServerError } from "./server-error.ts";
-import type { Scope, Server } from "./state.ts";
+import type { Answer, Scope, Server } from "./state.ts";
+import { usual } from "./usual.ts";
 
 type Operation = readonly [perform: (scope: Scope, args: readonly string[]) => Answer, argumentCount: number];
 
@@ -31,9 +32,14 @@ export function operate(server: Server, keys: readonly string[], args: readonly 
   let at = 2;
   for (let i = 0; i < keys.length; i += 4) {
     const [K, queue, fence, info] = keys.slice(i, i + 4) as [string, string, string, string];
-    const [perform, argumentCount] = operationOf(args[at]);
+    const name = args[at] as string;
+    const [perform, argumentCount] = operationOf(name);
     const own = args.slice(at + 1, at + 1 + argumentCount);
-    answers.push(isolated(() => perform({ ...settings, K, queue, fence, info }, own)));
+    const answer = isolated(() => {
+      const scope = { ...settings, K, queue, fence, info, holder: server.store.get(K) };
+      return usual(scope, name, own) ?? perform(scope, own);
+    });
+    answers.push(answer);
     at += 1 + argumentCount;
   }
   return answers;
@@ -50,10 +56,10 @@ function isolated(perform: () => Answer): Answer {
   }
 }
 
-function operationOf(name: string | undefined): Operation {
-  const operation = operations[name ?? ""];
+function operationOf(name: string): Operation {
+  const operation = operations[name];
   if (!operation) {
-    throw new TypeError(`Expected the name of an operation, got ${String(name)}`);
+    throw new TypeError(`Expected the name of an operation, got ${name}`);
   }
   return operation;
 }

@@ -1,8 +1,7 @@
-import type { Answer } from "./acquire.ts";
-import { letGo, publish, serveNext } from "./grant.ts";
+import { letGo, numbers, publish, serveNext } from "./queue.ts";
 import type { Kind } from "./pub-sub.ts";
 import { ServerError } from "./server-error.ts";
-import { numbers, writeInfo, type Scope } from "./state.ts";
+import { writeInfo, type Answer, type Scope } from "./state.ts";
 
 /** How long a holder can learn at the least that its grant was broken. */
 const shortestWordMs = 1_000;
@@ -11,8 +10,7 @@ const tokenForm = /^[\da-f]+:([\da-f]+):\d+$/i;
 /** Gives the grant back, or leaves the queue. */
 export function release(scope: Scope, args: readonly string[]): Answer {
   const [token, terms] = args as [string, string];
-  const { store, K, queue, info } = scope;
-  const holder = store.get(K);
+  const { store, queue, info, holder } = scope;
   if (holder === token) {
     return [1, letGo(scope) ? 1 : 0, ""];
   }
@@ -20,14 +18,14 @@ export function release(scope: Scope, args: readonly string[]): Answer {
   if (store.hget(info, "token") === token) {
     store.del(info);
   }
-  return [0, holder === null && serveNext(scope) ? 1 : 0, holder ?? ""];
+  return [0, serveNext(scope) ? 1 : 0, holder ?? ""];
 }
 
 /** An operator's force: ends the grant that the number belongs to, and tells its holder. */
 export function breakGrant(scope: Scope, args: readonly string[]): Answer {
   const [number, kind, reason] = args as [string, Kind, string];
   const { server, store, K } = scope;
-  const holder = store.get(K) ?? "";
+  const holder = scope.holder ?? "";
   const { first, last } = numbers(scope);
   const client = tokenForm.exec(holder)?.[1];
   const isPresent =

@@ -1,5 +1,4 @@
-import type { Answer } from "./acquire.ts";
-import type { Server } from "./state.ts";
+import type { Answer, Server } from "./state.ts";
 
 /** One step through the keys of this server that may be locks. */
 export function scan({ store }: Server, _keys: readonly string[], args: readonly string[]): Answer {

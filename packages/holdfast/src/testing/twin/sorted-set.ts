@@ -31,6 +31,11 @@ export class SortedSet {
     return true;
   }
 
+  first(): [member: string, score: number] | undefined {
+    const [member] = this.#members;
+    return member && [member.name, member.score];
+  }
+
   /** The place from 0. */
   rank(name: string): number | undefined {
     const score = this.#scores.get(name);

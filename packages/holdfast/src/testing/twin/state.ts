@@ -1,6 +1,9 @@
 import type { PubSub } from "./pub-sub.ts";
 import type { Store } from "./store.ts";
 
+/** An answer of a script, as a client library gives it. */
+export type Answer = readonly unknown[] | number;
+
 /** What scripts see of their server. */
 export interface Server {
   readonly store: Store;
@@ -11,7 +14,7 @@ export interface Server {
   uptimeSeconds(): number;
 }
 
-/** What every operation sees, as `_state.lua` has it: the server, the batch, the time, the keys of the lock in turn. */
+/** What every operation sees, as `_state.lua` has it: the time, the keys of the lock in turn, and who holds it as the operation begins. */
 export interface Scope {
   readonly server: Server;
   readonly store: Store;
@@ -22,6 +25,7 @@ export interface Scope {
   readonly queue: string;
   readonly fence: string;
   readonly info: string;
+  readonly holder: string | null;
 }
 
 /** Lua's `%.0f` of a whole number. */
@@ -35,8 +39,16 @@ export function toNumber(text: string | undefined): number | undefined {
   return Number.isNaN(number) ? undefined : number;
 }
 
-export function numbers({ store, fence }: Scope): { first: number | undefined; last: number | undefined } {
-  return { first: toNumber(store.hget(fence, "first")), last: toNumber(store.hget(fence, "last")) };
+/** Writes a grant of `want` numbers. The server's time is their floor. */
+export function put(scope: Scope, token: string, ttl: string, want: string): [first: number, last: number] {
+  const { store, now, retentionMs, K, fence } = scope;
+  const newest = toNumber(store.hget(fence, "last")) ?? 0;
+  const first = Math.max(newest + 1, now);
+  const last = first + Number(want) - 1;
+  store.hset(fence, "first", digits(first), "last", digits(last));
+  store.pexpire(fence, Number(ttl) + retentionMs);
+  store.set(K, token, Number(ttl));
+  return [first, last];
 }
 
 /** @param words JSON of [field, value, ...]; empty: there are none */
@@ -48,10 +60,8 @@ export function writeInfo({ store, info }: Scope, token: string, ttl: string, wo
   }
 }
 
-/** Raises a TTL, never shortens it. */
-export function raiseTtl({ store, K }: Scope, ttl: string): void {
-  const left = store.pttl(K);
-  if (left >= 0 && left < Number(ttl)) {
-    store.pexpire(K, Number(ttl));
-  }
+export function granted(scope: Scope, token: string, ttl: string, want: string, words: string): Answer {
+  const [first, last] = put(scope, token, ttl, want);
+  writeInfo(scope, token, ttl, words);
+  return [1, first, last, token];
 }

@@ -78,6 +78,13 @@ export class Store {
     }
   }
 
+  persist(key: string): void {
+    const entry = this.#live(key);
+    if (entry) {
+      entry.expiresAt = undefined;
+    }
+  }
+
   /** @param pairs field, value, ... */
   hset(key: string, ...pairs: readonly string[]): void {
     if (pairs.length === 0 || pairs.length % 2 !== 0) {
@@ -110,6 +117,15 @@ export class Store {
     if (set?.remove(member) === true && set.size === 0) {
       this.#entries.delete(key);
     }
+  }
+
+  zpopmin(key: string): [member: string, score: number] | undefined {
+    const set = this.#sortedSet(key);
+    const first = set?.first();
+    if (first) {
+      this.zrem(key, first[0]);
+    }
+    return first;
   }
 
   zrank(key: string, member: string): number | undefined {

@@ -3,10 +3,11 @@
 --   terms   what a queue member says after the token
 --   ttl     ms, if the answer is the grant (a grant by message has the member's)
 --   want    how many fencing numbers
---   wait    1: queue us if we are not granted; 0: only try
+--   wait    1: queue us if we are not granted; 2: the same, and the run id is not asked for; 0: only try
 --   words   our own owner, reason, labels as JSON of [field, value, ...]; empty: none
 -- Answers { 1, first, last, token } granted
---         { 0, remaining TTL in ms (-1 none, -3 not asked), our position from 0 (-1 not queued), holder's token, run id }
+--         { 0, remaining TTL in ms (-1 none, -3 not asked), our position from 0 (-1 not queued), holder's token,
+--           run id or "" }
 --         { 2 } the queue is full
 --         { 3 } dead waiters are left: repeat
 
@@ -22,28 +23,24 @@ local function granted_again(token, member, ttl)
 end
 
 -- Only the first three places need to know when the holder's TTL ends: they poll then.
-local function held(by, member)
+local function held(by, member, wait)
   local position = member and redis.call('ZRANK', queue, member) or -1
   local left = position < 3 and redis.call('PTTL', K) or -3
-  return { 0, left, position, by, run_id() }
+  return { 0, left, position, by, wait == '1' and run_id() or '' }
 end
 
 -- K is absent, or its holder gives it up in this very operation.
 local function take_turn(token, member, ttl, want, wait, words)
-  if wait == '1' then
+  if wait ~= '0' then
     enqueue(token, member)
   end
   local next_holder = grant_next(member)
   if next_holder == false then
     return { 3 }
-  elseif next_holder == nil then
+  elseif next_holder == nil or next_holder == member then
     return granted(token, ttl, want, words)
-  elseif next_holder == member then
-    local answer = granted(token, ttl, want, words)
-    redis.call('ZREM', queue, member)
-    return answer
   end
-  return held(next_holder, wait == '1' and member)
+  return held(next_holder, wait ~= '0' and member, wait)
 end
 
 local function is_ours(token)
@@ -56,11 +53,11 @@ local function acquire(token, terms, ttl, want, wait, words)
     return take_turn(token, member, ttl, want, wait, words)
   elseif is_ours(token) then
     return granted_again(holder, member, ttl)
-  elseif wait ~= '1' then
-    return held(holder)
+  elseif wait == '0' then
+    return held(holder, nil, wait)
   end
   enqueue(token, member)
-  local answer = held(holder, member)
+  local answer = held(holder, member, wait)
   if answer[3] >= queue_bound then
     redis.call('ZREM', queue, member)
     return { 2 }
@@ -80,5 +77,5 @@ local function pass_on(old, token, terms, ttl, want, words)
     return { 0, granted_again(holder, member, ttl) }
   end
   enqueue(token, member)
-  return { 0, held(holder, member) }
+  return { 0, held(holder, member, '1') }
 end

@@ -39,41 +39,45 @@ local function publish(kind, client, message)
   return redis.pcall(kind == 's' and 'SPUBLISH' or 'PUBLISH', 'holdfast:grants:' .. client, message)
 end
 
--- Offers K to one queue member. K is written before the message is sent: whoever hears of a grant has it.
--- A receivers' count of 0 means that the process is gone. A publish that fails leaves the member in its place.
-local function offer(member, token, client, ttl, want, kind)
+-- Offers K to a waiter. K is written before the message is sent: whoever hears of a grant has it.
+-- A receivers' count of 0 means that the process is gone.
+local function offer(token, client, ttl, want, kind)
   local first, last = put(token, ttl, want)
   local message = table.concat({ 'grant', token, digits(first), digits(last), digits(now), ttl, run_id(), K }, ' ')
   local heard = publish(kind, client, message)
   if type(heard) == 'table' then
-    redis.call('DEL', K)
     error(heard.err)
   end
-  redis.call('ZREM', queue, member)
   if heard == 0 then
     redis.call('DEL', K)
   end
   return heard > 0
 end
 
--- Hands K, which nobody holds or its holder gives up, to the first waiter that is alive.
--- Returns the new holder's token; `own`, not yet granted, if that member is first; nil if nobody waits (K is not touched);
--- false at the bound of dead waiters, with K absent: the caller repeats.
+-- Hands K, which nobody holds or its holder gives up, to the first waiter that is alive. An error of the publish, or of any
+-- other step, puts the member back: what one process may not do must not eat another's place.
+-- Returns the new holder's token; `own`, taken from the queue and not yet granted, if that member is first; nil if nobody
+-- waits (K is not touched); false at the bound of dead waiters, with K absent: the caller repeats.
 local function grant_next(own)
   for _ = 1, 16 do
-    local member = redis.call('ZRANGE', queue, 0, 0)[1]
-    if not member then
-      return nil
-    end
-    if member == own then
-      return own
+    local first = popped or redis.call('ZPOPMIN', queue)
+    popped = nil
+    local member = first[1]
+    if not member or member == own then
+      return member
     end
     local token, client, ttl, want, deadline, kind = parse(member)
     deadline = tonumber(deadline)
-    if not token or (deadline > 0 and deadline * 1000 < now) then
-      redis.call('ZREM', queue, member)
-    elseif offer(member, token, client, ttl, want, kind) then
-      return token
+    if token and (deadline == 0 or deadline * 1000 >= now) then
+      local ok, is_taken = pcall(offer, token, client, ttl, want, kind)
+      if not ok then
+        redis.call('ZADD', queue, first[2], member)
+        redis.call('PEXPIRE', queue, 60000)
+        redis.call('DEL', K)
+        error(is_taken)
+      elseif is_taken then
+        return token
+      end
     end
   end
   redis.call('DEL', K)

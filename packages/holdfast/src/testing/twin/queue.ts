@@ -1,0 +1,117 @@
+import type { Kind } from "./pub-sub.ts";
+import { ServerError, unknownCommand } from "./server-error.ts";
+import { digits, put, toNumber, type Scope, type Server } from "./state.ts";
+
+const deadWaitersAtOnce = 16;
+const queueTtlMs = 60_000;
+const memberForm = /^([\da-f]+:([\da-f]+):\d+) (\d+) (\d+) (\d+) ([a-z])$/i;
+
+interface Waiter {
+  readonly token: string;
+  readonly client: string;
+  readonly ttl: string;
+  readonly want: string;
+  readonly deadline: string;
+  readonly kind: Kind;
+}
+
+/**
+ * Hands K to the first waiter that is alive; an error puts it back into its place. Answers the new holder's token; `own`, taken
+ * from the queue and not yet granted, if that member is first; null if nobody waits (K is not touched); false at the bound of
+ * dead waiters, with K absent.
+ */
+export function grantNext(scope: Scope, own?: string): string | null | false {
+  const { store, now, K, queue } = scope;
+  for (let tries = 0; tries < deadWaitersAtOnce; tries += 1) {
+    const [member, score] = store.zpopmin(queue) ?? [];
+    if (member === undefined || score === undefined) {
+      return null;
+    }
+    if (member === own) {
+      return own;
+    }
+    const waiter = parse(member);
+    const deadline = Number(waiter?.deadline);
+    if (waiter && (deadline === 0 || deadline * 1000 >= now) && hasTaken(scope, waiter, member, score)) {
+      return waiter.token;
+    }
+  }
+  store.del(K);
+  return false;
+}
+
+/** K is given up: to the next, or absent. Answers true where the caller has to repeat. */
+export function letGo(scope: Scope): boolean {
+  const nextHolder = grantNext(scope);
+  if (nextHolder === null) {
+    scope.store.del(scope.K, scope.info);
+  }
+  return nextHolder === false;
+}
+
+/** K was found absent in passing: whoever waits is served. Answers true where the caller has to repeat. */
+export function serveNext(scope: Scope): boolean {
+  const { store, queue, holder } = scope;
+  return holder === null && store.exists(queue) && grantNext(scope) === false;
+}
+
+function hasTaken(scope: Scope, waiter: Waiter, member: string, score: number): boolean {
+  const { store, K, queue } = scope;
+  try {
+    return offer(scope, waiter);
+  } catch (error) {
+    store.zadd(queue, score, member);
+    store.pexpire(queue, queueTtlMs);
+    store.del(K);
+    throw error;
+  }
+}
+
+/** Offers K to a waiter. Where nobody receives the message its process is gone. */
+function offer(scope: Scope, { token, client, ttl, want, kind }: Waiter): boolean {
+  const { server, store, now, K } = scope;
+  const [first, last] = put(scope, token, ttl, want);
+  const message = ["grant", token, digits(first), digits(last), digits(now), ttl, server.runId, K].join(" ");
+  const heard = publish(server, kind, client, message);
+  if (heard === 0) {
+    store.del(K);
+  }
+  return heard > 0;
+}
+
+export function numbers({ store, fence }: Scope): { first: number | undefined; last: number | undefined } {
+  return { first: toNumber(store.hget(fence, "first")), last: toNumber(store.hget(fence, "last")) };
+}
+
+/** Raises a TTL, never shortens it. */
+export function raiseTtl({ store, K }: Scope, ttl: string): void {
+  const left = store.pttl(K);
+  if (left >= 0 && left < Number(ttl)) {
+    store.pexpire(K, Number(ttl));
+  }
+}
+
+export function enqueue({ store, queue }: Scope, token: string, member: string): void {
+  store.zadd(queue, Number(/\d+$/.exec(token)?.[0]), member);
+  store.pexpire(queue, queueTtlMs);
+}
+
+export function publish(server: Server, kind: Kind, client: string, message: string): number {
+  return publishTo(server, kind, `holdfast:grants:${client}`, message);
+}
+
+export function publishTo(server: Server, kind: Kind, channel: string, message: string): number {
+  if (kind === "s" && Number.parseInt(server.version, 10) < 7) {
+    throw new ServerError(unknownCommand);
+  }
+  return server.pubSub.publish(kind, channel, message);
+}
+
+function parse(member: string): Waiter | undefined {
+  const found = memberForm.exec(member);
+  if (!found) {
+    return undefined;
+  }
+  const [, token, client, ttl, want, deadline, kind] = found as unknown as string[];
+  return { token, client, ttl, want, deadline, kind: kind === "s" ? "s" : "p" } as Waiter;
+}

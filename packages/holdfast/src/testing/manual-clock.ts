@@ -93,6 +93,8 @@ function earliest(timers: Iterable<PendingTimer>, end: number): PendingTimer | u
 /** Lets promises run that are settled already, and those that follow from them. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < turns; turn += 1) {
-    await Promise.resolve();
+    await new Promise<void>((resolve) => {
+      process.nextTick(resolve); // after all promises that are settled by now
+    });
   }
 }

@@ -1,7 +1,8 @@
 import { EngineError, isLockError, LockError, type Outcome } from "../../errors.ts";
 
 /** What passes only if somebody changes something. Everything else is worth another try. */
-const permanent = /\b(NOAUTH|NOPERM|WRONGPASS|DENIED|ERR (unknown command|AUTH|invalid password))\b/;
+const permanent =
+  /\b(NOAUTH|NOPERM|WRONGPASS|DENIED|ERR (unknown command|AUTH|invalid password|The user executing the script))\b/;
 
 /** Whether another try may succeed by itself. */
 export function isTransient(error: unknown): boolean {

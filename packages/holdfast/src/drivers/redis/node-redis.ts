@@ -17,6 +17,7 @@ export interface NodeRedisClient {
 }
 
 interface Subscriber extends NodeRedisClient {
+  readonly isReady: boolean;
   connect(): Promise<unknown>;
   subscribe(channel: string, listener: (message: string) => void): Promise<unknown>;
   unref?(): void;
@@ -74,7 +75,9 @@ export class NodeRedisConnection implements Connection {
     subscriber.on("reconnecting", down);
     subscriber.on("ready", () => {
       subscriber.unref?.();
-      if (state === "subscribed") {
+      if (state === "closed") {
+        end(subscriber);
+      } else if (state === "subscribed") {
         listener.up(); // node-redis subscribes again by itself, before it is ready
       }
     });
@@ -95,10 +98,9 @@ export class NodeRedisConnection implements Connection {
     };
     connect().catch(down);
     const close = (): void => {
-      const wasConnecting = state === "connecting";
       state = "closed";
-      if (!wasConnecting) {
-        end(subscriber);
+      if (subscriber.isReady) {
+        end(subscriber); // else as soon as it has a connection, or fails to get one
       }
     };
     this.#client.on("end", close);

@@ -55,7 +55,7 @@ export class Node {
   readonly #batcher: Batcher;
   readonly #subscriber: Subscriber;
   readonly #stopListening: () => void;
-  #about: string[] = [];
+  #about: string[] = ["owner", "unknown"];
   #meeting: Promise<void> | undefined;
   #keepKnown: Timer;
   #isSharded = true;

@@ -219,6 +219,9 @@ class RedisDriver implements Driver, RequestHost {
   }
 
   async breakGrant(key: string, fencingToken: bigint, reason: string): Promise<boolean> {
+    if (!this.node.isKnown) {
+      await this.node.meet(); // only then is the kind of the holder's channel known
+    }
     const reply = await this.#ask(key, [
       "breakGrant",
       fencingToken.toString(),

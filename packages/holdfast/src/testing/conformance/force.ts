@@ -50,9 +50,9 @@ export const force: Scenes = {
 
   "an adopted lease is renewed where it is now": async (stage) => {
     const { here, there, key } = stage;
-    const lease = await here.acquire(key, { ttlMs: 300 });
+    const lease = await here.acquire(key, { ttlMs: 1_000 });
     const adopted = await there.adopt(throughJson(lease.transfer()));
-    await stage.pause(1_000);
+    await stage.pause(2_500);
     adopted.throwIfLost();
     assert.equal(await adopted.release(), true);
   },

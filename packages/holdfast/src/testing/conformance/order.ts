@@ -32,6 +32,7 @@ export const order: Scenes = {
     const served: string[] = [];
     const other = there.withLock(key, () => served.push("there"));
     await stage.queued(1);
+    await stage.pause(arrivalGapMs);
     const callers = Array.from({ length: 6 }, () => here.withLock(key, () => served.push("here")));
     await lease.release();
     await Promise.all([other, ...callers]);
@@ -39,6 +40,9 @@ export const order: Scenes = {
     assert.equal(served.length, 7);
   },
 };
+
+/** Processes know the order of their arrival as well as they know the engine's clock: not to the millisecond. */
+const arrivalGapMs = 30;
 
 /** Each waits before the next arrives; then all are served. @returns in which order */
 async function servedOneByOne(stage: Stage, callers: readonly Locks[]): Promise<number[]> {
@@ -49,6 +53,7 @@ async function servedOneByOne(stage: Stage, callers: readonly Locks[]): Promise<
   for (const [caller, locks] of callers.entries()) {
     waits.push(later(locks.withLock(key, () => served.push(caller))));
     await stage.queued(caller + 1);
+    await stage.pause(arrivalGapMs);
   }
   await lease.release();
   await Promise.all(waits);

@@ -1,5 +1,5 @@
 import { enqueue, grantNext, numbers, raiseTtl } from "./queue.ts";
-import { granted, put, type Answer, type Scope } from "./state.ts";
+import { granted, put, writeInfo, type Answer, type Scope } from "./state.ts";
 
 /** What `acquire` and `passOn` are asked for. */
 interface Wanted {
@@ -23,9 +23,9 @@ export function acquire(scope: Scope, args: readonly string[]): Answer {
   } else if (wait === "0") {
     return held(scope, holder, wait);
   }
-  enqueue(scope, token, wanted.member);
+  const isNew = enqueue(scope, token, wanted.member);
   const answer = held(scope, holder, wait, wanted.member);
-  if (answer[2] >= queueBound) {
+  if (isNew && answer[2] >= queueBound) {
     store.zrem(queue, wanted.member);
     return [2];
   }
@@ -61,12 +61,15 @@ function takeTurn(scope: Scope, { token, member, ttl, want, words }: Wanted, wai
 }
 
 /** A repeat of an attempt that was granted: the same grant, the same numbers. */
-function grantedAgain(scope: Scope, holder: string, { member, ttl }: Wanted): Answer {
+function grantedAgain(scope: Scope, holder: string, { member, ttl, words }: Wanted): Answer {
   scope.store.zrem(scope.queue, member);
   raiseTtl(scope, ttl);
   let { first, last } = numbers(scope);
   if (first === undefined) {
-    [first, last] = put(scope, holder, ttl, "1");
+    [first, last] = put(scope, holder, String(Math.max(scope.store.pttl(scope.K), Number(ttl))), "1");
+  }
+  if (scope.store.hget(scope.info, "token") !== holder) {
+    writeInfo(scope, holder, ttl, words);
   }
   return [1, first, last, holder];
 }

@@ -4,14 +4,13 @@ import { writeInfo, type Answer, type Scope } from "./state.ts";
 /** Raises the TTL of a grant that is ours; never shortens it and never creates it again. */
 export function extend(scope: Scope, args: readonly string[]): Answer {
   const [token, ttl, words] = args as [string, string, string];
-  const { store, fence, retentionMs, holder } = scope;
+  const { holder } = scope;
   if (holder !== token) {
     const reason = whyNot(scope, token);
     serveNext(scope);
     return reason;
   }
   raiseTtl(scope, ttl);
-  store.pexpire(fence, Number(ttl) + retentionMs);
   writeInfo(scope, token, ttl, words);
   return 1;
 }

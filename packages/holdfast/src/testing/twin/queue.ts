@@ -84,16 +84,20 @@ export function numbers({ store, fence }: Scope): { first: number | undefined; l
 }
 
 /** Raises a TTL, never shortens it. */
-export function raiseTtl({ store, K }: Scope, ttl: string): void {
+export function raiseTtl({ store, K, fence, retentionMs }: Scope, ttl: string): void {
   const left = store.pttl(K);
   if (left >= 0 && left < Number(ttl)) {
     store.pexpire(K, Number(ttl));
   }
+  store.pexpire(fence, Math.max(left, Number(ttl)) + retentionMs);
 }
 
-export function enqueue({ store, queue }: Scope, token: string, member: string): void {
+/** A resend keeps its place. Returns whether the member is new. */
+export function enqueue({ store, queue }: Scope, token: string, member: string): boolean {
+  const isNew = store.zrank(queue, member) === undefined;
   store.zadd(queue, Number(/\d+$/.exec(token)?.[0]), member);
   store.pexpire(queue, queueTtlMs);
+  return isNew;
 }
 
 export function publish(server: Server, kind: Kind, client: string, message: string): number {

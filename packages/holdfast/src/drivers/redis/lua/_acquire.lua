@@ -12,12 +12,15 @@
 --         { 3 } dead waiters are left: repeat
 
 -- A repeat of an attempt that was granted: the same grant, the same numbers.
-local function granted_again(token, member, ttl)
+local function granted_again(token, member, ttl, words)
   redis.call('ZREM', queue, member)
   raise_ttl(ttl)
   local first, last = numbers()
   if not first then
-    first, last = put(token, ttl, 1)
+    first, last = put(token, math.max(redis.call('PTTL', K), ttl), 1)
+  end
+  if redis.call('HGET', info, 'token') ~= token then
+    write_info(token, ttl, words)
   end
   return { 1, first, last, token }
 end
@@ -52,13 +55,13 @@ local function acquire(token, terms, ttl, want, wait, words)
   if not holder then
     return take_turn(token, member, ttl, want, wait, words)
   elseif is_ours(token) then
-    return granted_again(holder, member, ttl)
+    return granted_again(holder, member, ttl, words)
   elseif wait == '0' then
     return held(holder, nil, wait)
   end
-  enqueue(token, member)
+  local is_new = enqueue(token, member) == 1
   local answer = held(holder, member, wait)
-  if answer[3] >= queue_bound then
+  if is_new and answer[3] >= queue_bound then
     redis.call('ZREM', queue, member)
     return { 2 }
   end
@@ -74,7 +77,7 @@ local function pass_on(old, token, terms, ttl, want, words)
   if not holder or released then
     return { released and 1 or 0, take_turn(token, member, ttl, want, '1', words) }
   elseif is_ours(token) then
-    return { 0, granted_again(holder, member, ttl) }
+    return { 0, granted_again(holder, member, ttl, words) }
   end
   enqueue(token, member)
   return { 0, held(holder, member, '1') }

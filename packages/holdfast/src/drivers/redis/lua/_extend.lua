@@ -19,7 +19,6 @@ local function extend(token, ttl, words)
     return reason
   end
   raise_ttl(ttl)
-  redis.call('PEXPIRE', fence, ttl + retention_ms)
   write_info(token, ttl, words)
   return 1
 end

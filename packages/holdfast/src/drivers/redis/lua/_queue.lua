@@ -17,12 +17,13 @@ local function numbers()
   return tonumber(found[1]), tonumber(found[2])
 end
 
--- Raises a TTL, never shortens it: an older, slower request must not cut a newer promise.
+-- Raises K's TTL, never shortens it: an older, slower request must not cut a newer promise. The counter outlives K.
 local function raise_ttl(ttl)
   local left = redis.call('PTTL', K)
   if left >= 0 and left < tonumber(ttl) then
     redis.call('PEXPIRE', K, ttl)
   end
+  redis.call('PEXPIRE', fence, math.max(left, ttl) + retention_ms)
 end
 
 -- A queue member is "<attempt>:<client>:<ticket> <ttl> <want> <deadline> <channel kind>", deadline in server ms, 0 = none.
@@ -30,9 +31,11 @@ local function parse(member)
   return string.match(member, '^(%x+:(%x+):%d+) (%d+) (%d+) (%d+) (%a)$')
 end
 
+-- A resend keeps its place. Returns 1 for a new member, 0 for one that stood there.
 local function enqueue(token, member)
-  redis.call('ZADD', queue, 'NX', string.match(token, '%d+$'), member)
+  local added = redis.call('ZADD', queue, 'NX', string.match(token, '%d+$'), member)
   redis.call('PEXPIRE', queue, 60000)
+  return added
 end
 
 local function publish(kind, client, message)
@@ -46,7 +49,7 @@ local function offer(token, client, ttl, want, kind)
   local message = table.concat({ 'grant', token, digits(first), digits(last), digits(now), ttl, run_id(), K }, ' ')
   local heard = publish(kind, client, message)
   if type(heard) == 'table' then
-    error(heard.err)
+    error(heard.err, 0)
   end
   if heard == 0 then
     redis.call('DEL', K)
@@ -74,7 +77,7 @@ local function grant_next(own)
         redis.call('ZADD', queue, first[2], member)
         redis.call('PEXPIRE', queue, 60000)
         redis.call('DEL', K)
-        error(is_taken)
+        error(is_taken, 0)
       elseif is_taken then
         return token
       end

@@ -5,10 +5,11 @@ local function usual(name, token, _, ttl, want, _, words)
   if name == 'acquire' and not holder and redis.call('EXISTS', queue) == 0 then
     return granted(token, ttl, want, words)
   elseif name == 'release' and holder == token then
-    popped = redis.call('ZPOPMIN', queue)
-    if not popped[1] then
+    local first = redis.call('ZPOPMIN', queue)
+    if not first[1] then
       redis.call('DEL', K, info)
       return { 1, 0, '' }
     end
+    popped = first
   end
 end

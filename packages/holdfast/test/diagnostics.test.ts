@@ -1,0 +1,273 @@
+import { channel, subscribe, tracingChannel, unsubscribe } from "node:diagnostics_channel";
+
+import { createLocks, type Lease, type Locks, type LocksOptions } from "holdfast";
+import { memory } from "holdfast/memory";
+import { manualClock, manualRandom, type ManualClock } from "holdfast/testing";
+import { afterEach, beforeEach, expect, test } from "vitest";
+
+import { isHeard, tell, traced, traces } from "../src/diagnostics.ts";
+import type { Driver } from "../src/driver.ts";
+import { altered } from "./support/altered-driver.ts";
+
+const ttlMs = 3_000;
+const plain = ["queued", "vote", "lost", "late-renewal", "handover", "broken", "node", "leaked"];
+const traceEvents = ["acquire", "renew", "release", "hold"].flatMap((name) =>
+  ["start", "end", "asyncStart", "asyncEnd", "error"].map((event) => `tracing:holdfast:${name}:${event}`),
+);
+
+type Told = [channel: string, message: Record<string, unknown>];
+
+let clock: ManualClock;
+let engine: Driver;
+let locks: Locks;
+let ids: string[];
+let stopListening: (() => void)[];
+
+beforeEach(() => {
+  clock = manualClock({ wall: 1_000_000 });
+  ids = [];
+  stopListening = [];
+  const random = manualRandom(1);
+  const id = (): string => {
+    ids.push(random.id());
+    return ids.at(-1) as string;
+  };
+  engine = memory({ clock, random: { id, fraction: () => random.fraction() } });
+  locks = createLocks(engine);
+});
+
+afterEach(async () => {
+  for (const stop of stopListening) {
+    stop();
+  }
+  await locks.close();
+});
+
+/** What is told on some channels from now on, as it was when it was told. */
+function listen(...channels: string[]): Told[] {
+  const told: Told[] = [];
+  for (const name of channels) {
+    const listener = (message: unknown): void => {
+      told.push([name, { ...(message as object) }]);
+    };
+    subscribe(name, listener);
+    stopListening.push(() => unsubscribe(name, listener));
+  }
+  return told;
+}
+
+function other(changes: Partial<Driver> = {}, options?: LocksOptions): Locks {
+  return createLocks(altered(engine, { close: async () => undefined, ...changes }), options);
+}
+
+/** One of everything: a hand-over, a wait, a break, a loss, a late renewal, a failed acquire. */
+async function liveThroughEverything(): Promise<void> {
+  const first = await locks.acquire("k", { ttlMs, reason: "test" });
+  const [handed, passedOn] = [locks.acquire("k", { ttlMs }), locks.acquire("k", { ttlMs })];
+  await first.release();
+  await clock.advance(ttlMs);
+  await (await handed).release();
+  const second = await passedOn;
+  clock.block(2_200);
+  await clock.advance(0);
+  await locks.breakLock("k", { fencingToken: second.fencingToken, reason: "test" });
+  await second.release();
+  const third = await locks.acquire("k", { ttlMs });
+  await locks.tryAcquire("k");
+  await locks.acquire("k", { waitMs: 0 }).catch(() => undefined);
+  third.transfer();
+  (await locks.acquire("other", { ttlMs, renew: false })).orphan();
+  await clock.advance(2 * ttlMs);
+}
+
+test("no channel carries a token", async () => {
+  const told = listen(...plain.map((name) => `holdfast:${name}`), ...traceEvents);
+  await liveThroughEverything();
+  const channels = new Set(told.map(([name]) => name));
+  expect([...channels]).toEqual(
+    expect.arrayContaining([
+      "holdfast:queued",
+      "holdfast:lost",
+      "holdfast:late-renewal",
+      "holdfast:handover",
+      "holdfast:broken",
+      "tracing:holdfast:acquire:error",
+      ...["acquire", "renew", "release", "hold"].flatMap((name) => [
+        `tracing:holdfast:${name}:start`,
+        `tracing:holdfast:${name}:asyncEnd`,
+      ]),
+    ]),
+  );
+  const text = JSON.stringify(told, (_name, value: unknown) =>
+    typeof value === "bigint" ? value.toString() : value,
+  );
+  expect(ids.length).toBeGreaterThan(2);
+  for (const id of ids) {
+    expect(text).not.toContain(id);
+  }
+  expect(text).not.toContain("token");
+});
+
+test("no channel hands out a lease, from which a token can be had", async () => {
+  const told = listen(...plain.map((name) => `holdfast:${name}`), ...traceEvents);
+  await liveThroughEverything();
+  const givesToken = told.filter(([, message]) =>
+    Object.values(message).some((value) => typeof (value as Lease | undefined)?.transfer === "function"),
+  );
+  expect(new Set(givesToken.map(([name]) => name))).toEqual(new Set());
+});
+
+test("without a subscriber nothing is computed", async () => {
+  const computed = (): never => expect.unreachable();
+  tell("lost", computed);
+  const result = await traced(traces.acquire, computed, () => Promise.resolve(7), computed);
+  expect([result, isHeard(traces.acquire), isHeard(traces.hold)]).toEqual([7, false, false]);
+});
+
+test("with a subscriber what is told is computed once", async () => {
+  const told = listen("holdfast:handover", "tracing:holdfast:release:asyncEnd");
+  tell("handover", () => ({ key: "k", fencingToken: 3n }));
+  await traced(
+    traces.release,
+    () => ({ key: "k" }),
+    () => Promise.resolve(true),
+    (context, released) => (context.released = released),
+  );
+  expect(told).toEqual([
+    ["holdfast:handover", { key: "k", fencingToken: 3n }],
+    ["tracing:holdfast:release:asyncEnd", { key: "k", released: true }],
+  ]);
+});
+
+test("any one of a trace's five channels makes it heard", () => {
+  for (const event of ["start", "end", "asyncStart", "asyncEnd", "error"]) {
+    const listener = (): void => undefined;
+    subscribe(`tracing:holdfast:renew:${event}`, listener);
+    expect(isHeard(traces.renew)).toBe(true);
+    unsubscribe(`tracing:holdfast:renew:${event}`, listener);
+    expect(isHeard(traces.renew)).toBe(false);
+  }
+});
+
+test("acquire is traced with its outcome and fencing token", async () => {
+  const told = listen("tracing:holdfast:acquire:start", "tracing:holdfast:acquire:asyncEnd");
+  const lease = await locks.acquire("k", { ttlMs, waitMs: 500 });
+  await other().tryAcquire("k");
+  expect(told).toMatchObject([
+    ["tracing:holdfast:acquire:start", { key: "k", waitMs: 500 }],
+    ["tracing:holdfast:acquire:asyncEnd", { key: "k", outcome: "granted", fencingToken: lease.fencingToken }],
+    ["tracing:holdfast:acquire:start", { key: "k", waitMs: 0 }],
+    ["tracing:holdfast:acquire:asyncEnd", { key: "k", outcome: "held" }],
+  ]);
+});
+
+test("a failed acquire is traced with its error", async () => {
+  const told = listen("tracing:holdfast:acquire:error");
+  await locks.acquire("k");
+  await expect(locks.acquire("k", { waitMs: 0 })).rejects.toThrow();
+  expect(told).toMatchObject([
+    ["tracing:holdfast:acquire:error", { key: "k", error: { code: "wait-timeout" } }],
+  ]);
+});
+
+test("renew is traced with the margin left, and its outcome", async () => {
+  const told = listen("tracing:holdfast:renew:start", "tracing:holdfast:renew:asyncEnd");
+  await locks.acquire("k", { ttlMs });
+  await clock.advance(1_000);
+  expect(told).toEqual([
+    ["tracing:holdfast:renew:start", { key: "k", marginMs: 2_000 }],
+    ["tracing:holdfast:renew:asyncEnd", { key: "k", marginMs: 2_000, outcome: "renewed" }],
+  ]);
+});
+
+test("release is traced with what it came to", async () => {
+  const told = listen("tracing:holdfast:release:asyncEnd");
+  const lease = await locks.acquire("k", { ttlMs });
+  await lease.release();
+  await lease.release();
+  const late = await locks.acquire("k", { ttlMs });
+  clock.block(ttlMs);
+  await late.release();
+  expect(told).toMatchObject([
+    ["tracing:holdfast:release:asyncEnd", { key: "k", released: true }],
+    ["tracing:holdfast:release:asyncEnd", { key: "k", released: false }],
+  ]);
+});
+
+test("a hold is traced from its grant to its end, with the reason and any overrun", async () => {
+  const told = listen("tracing:holdfast:hold:start", "tracing:holdfast:hold:asyncEnd");
+  const start = "tracing:holdfast:hold:start";
+  const end = "tracing:holdfast:hold:asyncEnd";
+  const released = await locks.acquire("a", { ttlMs });
+  await released.release();
+  const late = await locks.acquire("b", { ttlMs });
+  clock.block(2_968 + 500);
+  await late.release();
+  const given = await locks.acquire("c", { ttlMs });
+  given.transfer();
+  const { fencingToken } = released;
+  expect(told).toEqual([
+    [start, { key: "a", fencingToken }],
+    [end, { key: "a", fencingToken, reason: "released", overrunMs: 0 }],
+    [start, { key: "b", fencingToken: late.fencingToken }],
+    [end, { key: "b", fencingToken: late.fencingToken, reason: "expired", overrunMs: 500 }],
+    [start, { key: "c", fencingToken: given.fencingToken }],
+    [end, { key: "c", fencingToken: given.fencingToken, reason: "transferred", overrunMs: 0 }],
+  ]);
+});
+
+test("who waits in the line, and who is handed the lock there, is told", async () => {
+  const told = listen("holdfast:queued", "holdfast:handover");
+  const lease = await locks.acquire("k", { ttlMs });
+  const waiting = [locks.acquire("k", { ttlMs }), locks.acquire("k", { ttlMs })];
+  await lease.release();
+  const next = (await waiting[0]) as Lease;
+  expect(told).toEqual([
+    ["holdfast:queued", { key: "k", position: 0 }],
+    ["holdfast:queued", { key: "k", position: 1 }],
+    ["holdfast:handover", { key: "k", fencingToken: next.fencingToken }],
+  ]);
+  await next.release();
+  await (await waiting[1])?.release();
+});
+
+test("a break is told to both sides", async () => {
+  const told = listen("holdfast:broken", "holdfast:lost");
+  const { fencingToken } = await locks.acquire("k", { ttlMs });
+  await locks.breakLock("k", { fencingToken, reason: "maintenance" });
+  expect(told).toHaveLength(2);
+  expect(told).toEqual(
+    expect.arrayContaining([
+      ["holdfast:broken", { key: "k", fencingToken, reason: "maintenance" }],
+      ["holdfast:lost", { key: "k", fencingToken, reason: "broken" }],
+    ]),
+  );
+});
+
+test("what a subscriber throws does not reach the caller", async () => {
+  const thrown: unknown[] = [];
+  const onUncaught = (error: unknown): void => void thrown.push(error);
+  const listeners = process.listeners("uncaughtException");
+  process.removeAllListeners("uncaughtException");
+  process.on("uncaughtException", onUncaught);
+  const fail = (): never => {
+    throw new Error("a subscriber failed");
+  };
+  channel("holdfast:queued").subscribe(fail);
+  tracingChannel("holdfast:hold").start.subscribe(fail);
+  try {
+    const lease = await locks.acquire("k", { ttlMs });
+    const waiting = locks.acquire("k", { ttlMs });
+    await lease.release();
+    expect(await (await waiting).release()).toBe(true);
+    await new Promise((resolve) => setImmediate(resolve));
+  } finally {
+    channel("holdfast:queued").unsubscribe(fail);
+    tracingChannel("holdfast:hold").start.unsubscribe(fail);
+    process.off("uncaughtException", onUncaught);
+    for (const listener of listeners) {
+      process.on("uncaughtException", listener);
+    }
+  }
+  expect(thrown.length).toBeGreaterThan(0); // Node tells the process instead
+});

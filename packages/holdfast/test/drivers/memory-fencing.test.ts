@@ -1,0 +1,92 @@
+import { memory } from "holdfast/memory";
+import { manualClock, manualRandom } from "holdfast/testing";
+import { expect, test } from "vitest";
+
+import type { Driver } from "../../src/driver.ts";
+import { giveBack, grab } from "./memory-requests.ts";
+
+function opened() {
+  const clock = manualClock({ wall: 1_000_000 });
+  const driver: Driver = memory({ clock, random: manualRandom(1) });
+  return { clock, driver };
+}
+
+test("numbers are the wall clock in microseconds, or the next ones", async () => {
+  const { clock, driver } = opened();
+  const first = await grab(driver, "key");
+  expect([first.fencingToken, first.fencingCount]).toEqual([1_000_000_000n, 1]);
+  await giveBack(driver, first);
+  const second = await grab(driver, "key", { want: 16 });
+  expect([second.fencingToken, second.fencingCount]).toEqual([1_000_000_001n, 16]);
+  await giveBack(driver, second);
+  const third = await grab(driver, "key");
+  expect(third.fencingToken).toBe(1_000_000_017n);
+  await giveBack(driver, third);
+  await clock.advance(1);
+  expect((await grab(driver, "key")).fencingToken).toBe(1_000_001_000n);
+});
+
+test("numbers rise though the wall clock went back, and the lock was free meanwhile", async () => {
+  const { clock, driver } = opened();
+  const first = await grab(driver, "key", { ttlMs: 100 });
+  await clock.advance(100);
+  clock.jumpWall(-500_000);
+  expect((await grab(driver, "key")).fencingToken).toBe(first.fencingToken + 1n);
+});
+
+test("numbers rise even of keys that were forgotten, of which nothing else stays", async () => {
+  const { clock, driver } = opened();
+  const first = await grab(driver, "key", { want: 100 });
+  await giveBack(driver, first);
+  expect(await driver.checkFence("key", first.fencingToken)).toBe("current");
+  for (let i = 0; i < 10_000; i += 1) {
+    await giveBack(driver, await grab(driver, `other ${i}`));
+  }
+  expect(await driver.checkFence("other 0", 1n)).toBe("stale");
+  expect(await driver.checkFence("key", first.fencingToken)).toBe("unknown");
+  expect((await driver.inspect("key")).fencingToken).toBeNull();
+  clock.jumpWall(-500_000);
+  const again = await grab(driver, "key");
+  expect(again.fencingToken).toBeGreaterThan(first.fencingToken + 99n);
+  expect(await driver.checkFence("key", first.fencingToken)).toBe("stale");
+});
+
+test("a number of the block counts as current until a later one is known to be in use", async () => {
+  const { driver } = opened();
+  const { key, token, fencingToken } = await grab(driver, "key", { want: 4 });
+  const check = (offset: bigint) => driver.checkFence(key, fencingToken + offset);
+  expect(await Promise.all([check(-1n), check(0n), check(3n), check(4n)])).toEqual([
+    "stale",
+    "current",
+    "current",
+    "unknown",
+  ]);
+  const words = { owner: "the second", fencingToken: fencingToken + 1n };
+  await driver.extend({ key, token, ttlMs: 1_000, words });
+  expect(await Promise.all([check(0n), check(1n), check(2n)])).toEqual(["stale", "current", "current"]);
+  const { holders, fencingToken: newest } = await driver.inspect(key);
+  expect(holders).toMatchObject([words]);
+  expect(newest).toBe(fencingToken);
+});
+
+test("a caller without words of its own is known by its instance", async () => {
+  const { driver } = opened();
+  driver.introduce("first instance");
+  driver.introduce("second instance");
+  const { key, token, fencingToken } = await grab(driver, "key", {
+    want: 2,
+    words: { owner: "own", reason: "why" },
+  });
+  await driver.extend({ key, token, ttlMs: 1_000, words: { fencingToken: fencingToken + 1n } });
+  const { holders } = await driver.inspect(key);
+  expect(holders).toEqual([
+    { owner: "second instance", fencingToken: fencingToken + 1n, remainingMs: 10_000 },
+  ]);
+});
+
+test("an option that it does not know is refused by its name", () => {
+  expect(() => memory({ clok: manualClock() } as object)).toThrow(TypeError);
+  expect(() => memory({ clok: manualClock() } as object)).toThrow("`clok`");
+  expect(() => memory(null as unknown as object)).toThrow(TypeError);
+  memory({ clock: undefined, random: undefined });
+});

@@ -1,0 +1,38 @@
+import type { Acquired, AcquireRequest, Driver, Grant, Pending } from "../../src/driver.ts";
+
+/** A request for `key` with what matters to a test; by default it waits for a minute and holds for ten seconds. */
+export function request(driver: Driver, key: string, more: Partial<AcquireRequest> = {}): AcquireRequest {
+  const deadline = driver.clock.now() + 60_000;
+  return {
+    key,
+    ttlMs: 10_000,
+    deadline,
+    ticket: undefined,
+    attemptId: undefined,
+    want: 1,
+    words: undefined,
+    ...more,
+  };
+}
+
+/** The grant that a request is expected to get. */
+export async function grantOf(pending: Pending): Promise<Grant> {
+  const acquired = await pending.result;
+  if (acquired.outcome !== "granted") {
+    throw new Error(`Expected a grant, got ${acquired.outcome}`);
+  }
+  return acquired.grant;
+}
+
+export function grab(driver: Driver, key: string, more: Partial<AcquireRequest> = {}): Promise<Grant> {
+  return grantOf(driver.acquire(request(driver, key, more)));
+}
+
+/** What has become of a request by now; undefined: it waits. */
+export function outcomeOf(pending: Pending): Promise<Acquired | undefined> {
+  return Promise.race([pending.result, Promise.resolve(undefined)]);
+}
+
+export function giveBack(driver: Driver, grant: Grant): Promise<boolean> {
+  return driver.release(grant.key, grant.token, grant.validity.until);
+}

@@ -1,0 +1,209 @@
+import { manualClock, type ManualClock } from "holdfast/testing";
+import { isLockError } from "holdfast";
+import type { Connection } from "holdfast/redis";
+import { beforeEach, expect, test } from "vitest";
+
+import { Batcher, type Operation, type Reply } from "../../../src/drivers/redis/batch.ts";
+import { KeySpace } from "../../../src/drivers/redis/keys.ts";
+
+interface Call {
+  readonly keys: readonly string[];
+  readonly args: readonly string[];
+  readonly operations: readonly string[];
+  answer(answers?: readonly unknown[]): void;
+  fail(error: unknown): void;
+}
+
+const serverMicros = 1_700_000_000_000_000;
+const space = new KeySpace("", "lock:");
+
+let clock: ManualClock;
+let batcher: Batcher;
+let calls: Call[];
+let heard: [serverMicros: number, sentAt: number, receivedAt: number][];
+
+beforeEach(() => {
+  clock = manualClock({ wall: 1_000_000 });
+  calls = [];
+  heard = [];
+  const connection = {
+    run: (_script: unknown, keys: readonly string[], args: readonly string[]) =>
+      new Promise((resolve, reject) => {
+        const operations = args.slice(2);
+        const all = (): unknown[] => operations.map((name) => `done ${name}`);
+        calls.push({
+          keys,
+          args,
+          operations,
+          answer: (answers = all()) => {
+            resolve([serverMicros, ...answers]);
+          },
+          fail: reject,
+        });
+      }),
+  } as unknown as Connection;
+  const settings = { retentionMs: 3_600_000, queueBound: 100, timeoutMs: 2_000 };
+  batcher = new Batcher(connection, clock, settings, (micros, sent, received) => {
+    heard.push([micros, sent.now, received]);
+  });
+});
+
+class Asked implements Operation {
+  readonly keys = space.keysOf("k");
+  readonly args: readonly string[];
+  readonly replies: Reply[] = [];
+  readonly failures: unknown[] = [];
+
+  constructor(name: string) {
+    this.args = [name];
+  }
+
+  answered(reply: Reply): void {
+    this.replies.push(reply);
+  }
+
+  failed(error: unknown): void {
+    this.failures.push(error);
+  }
+
+  get value(): unknown {
+    return this.replies.at(-1)?.value;
+  }
+}
+
+function ask(...names: string[]): Asked[] {
+  return names.map((name) => {
+    const operation = new Asked(name);
+    batcher.perform(operation);
+    return operation;
+  });
+}
+
+function numbered(count: number): string[] {
+  return Array.from({ length: count }, (_, index) => `op${index}`);
+}
+
+/** What was asked for in this turn is sent, and answers have come through. */
+async function turn(): Promise<void> {
+  await new Promise((resolve) => setImmediate(resolve));
+}
+
+test("operations of one turn travel as one call, each with its four keys, and are answered each by its own", async () => {
+  const [a, b] = ask("a", "b");
+  await Promise.resolve();
+  const [c] = ask("c");
+  await turn();
+  expect(calls).toHaveLength(1);
+  expect(calls[0]?.args).toEqual(["3600000", "100", "a", "b", "c"]);
+  expect(calls[0]?.keys).toHaveLength(12);
+  calls[0]?.answer();
+  await turn();
+  expect([a?.value, b?.value, c?.value]).toEqual(["done a", "done b", "done c"]);
+});
+
+test("nothing waits for company: an operation alone is sent in its own turn", async () => {
+  ask("a");
+  await turn();
+  ask("b");
+  await turn();
+  expect(calls.map(({ operations }) => operations)).toEqual([["a"], ["b"]]);
+});
+
+test("a call has at most 128 operations, in order", async () => {
+  ask(...numbered(300));
+  await turn();
+  expect(calls.map(({ operations }) => operations.length)).toEqual([128, 128, 44]);
+  expect(calls.flatMap(({ operations }) => operations)).toEqual(numbered(300));
+});
+
+test("what comes while enough calls are under way is gathered into the next", async () => {
+  for (let call = 0; call < 20; call += 1) {
+    ask(`op${call}`);
+    await turn();
+  }
+  const underWay = calls.length;
+  expect(underWay).toBeLessThan(20);
+  calls[0]?.answer();
+  await turn();
+  expect(calls).toHaveLength(underWay + 1);
+  expect(calls.flatMap(({ operations }) => operations)).toEqual(numbered(20));
+});
+
+test("a script's error for one operation is that operation's alone", async () => {
+  const [a, b] = ask("a", "b");
+  await turn();
+  calls[0]?.answer([["error", "WRONGTYPE of a"], "done b"]);
+  await turn();
+  expect([a?.value, b?.value]).toEqual([["error", "WRONGTYPE of a"], "done b"]);
+});
+
+test("a call that fails fails all its operations, once, and no other", async () => {
+  const [a, b] = ask("a", "b");
+  await turn();
+  const [c] = ask("c");
+  await turn();
+  const error = new Error("ECONNRESET");
+  calls[0]?.fail(error);
+  calls[1]?.answer();
+  await turn();
+  await clock.advance(10_000);
+  expect([a?.failures, b?.failures, c?.failures]).toEqual([[error], [error], []]);
+  expect(c?.value).toBe("done c");
+});
+
+test("no answer in time is told as a failure, and an answer that comes after all is heard", async () => {
+  const [a] = ask("a");
+  await turn();
+  await clock.advance(1_999);
+  expect(a?.failures).toEqual([]);
+  await clock.advance(1);
+  expect(a?.failures).toHaveLength(1);
+  expect(isLockError(a?.failures[0], "engine-unavailable")).toBe(true);
+  expect(a?.failures[0]).toMatchObject({ outcome: "unknown", retryable: true });
+  calls[0]?.answer();
+  await turn();
+  expect([a?.value, a?.failures.length]).toEqual(["done a", 1]);
+});
+
+test("calls that hang do not hold up others for longer than their time", async () => {
+  for (let call = 0; call < 20; call += 1) {
+    ask(`op${call}`);
+    await turn();
+  }
+  await clock.advance(2_000);
+  await turn();
+  expect(calls.flatMap(({ operations }) => operations)).toEqual(numbered(20));
+});
+
+test("a reply says when its request was sent, not when it was asked for or answered", async () => {
+  await clock.advance(50);
+  const [a] = ask("a");
+  await turn();
+  await clock.advance(30);
+  calls[0]?.answer();
+  await turn();
+  expect(a?.replies[0]?.sent).toEqual({ now: 50, wall: 1_000_050 });
+  expect(a?.replies[0]?.serverMicros).toBe(serverMicros);
+  expect(heard).toEqual([[serverMicros, 50, 80]]);
+});
+
+test("a reply to what was sent before a connection was lost is not steady", async () => {
+  const [a] = ask("a");
+  await turn();
+  batcher.interrupted();
+  const [b] = ask("b");
+  await turn();
+  calls[0]?.answer();
+  calls[1]?.answer();
+  await turn();
+  expect([a?.replies[0]?.isSteady, b?.replies[0]?.isSteady]).toEqual([false, true]);
+});
+
+test("after an answer no timer is left, and none holds the process", async () => {
+  ask("a");
+  await turn();
+  expect(clock.timers(true)).toBe(0);
+  calls[0]?.answer();
+  await turn();
+  expect(clock.timers()).toBe(0);
+});

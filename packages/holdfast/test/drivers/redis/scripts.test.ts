@@ -1,0 +1,18 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+import * as scripts from "../../../src/drivers/redis/scripts.generated.ts";
+import { onRedis, startRedis, type RedisServer } from "../../support/redis-server.ts";
+
+onRedis("the generated scripts", () => {
+  let server: RedisServer;
+  beforeAll(async () => {
+    server = await startRedis();
+  });
+  afterAll(() => server.stop());
+
+  for (const script of Object.values(scripts)) {
+    test(`the server knows ${script.name} by the SHA-1 that we call it by`, async () => {
+      expect(await server.client().script("LOAD", script.source)).toBe(script.sha1);
+    });
+  }
+});

@@ -1,0 +1,98 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+import { onRedis } from "../../../support/redis-server.ts";
+import { asker, retentionMs, ScriptStage } from "./stage.ts";
+
+onRedis("extend and verify", () => {
+  let stage: ScriptStage;
+  beforeAll(async () => {
+    stage = await ScriptStage.open();
+    await stage.listen(2);
+  });
+  afterAll(() => stage.close());
+
+  const { token } = asker(1);
+  const extendOf = (ttlMs: number, words = "") => ["extend", token, String(ttlMs), words];
+
+  test("raises the TTL of what is ours", async () => {
+    const keys = stage.lock();
+    await stage.grant(keys, asker(1), { ttlMs: 1_000 });
+    expect(await stage.ask(keys, extendOf(30_000))).toBe(1);
+    expect(await stage.redis.pttl(keys[0])).toBeGreaterThan(29_000);
+  });
+
+  test("never shortens a TTL", async () => {
+    const keys = stage.lock();
+    await stage.grant(keys, asker(1), { ttlMs: 30_000 });
+    expect(await stage.ask(keys, extendOf(1_000))).toBe(1);
+    expect(await stage.redis.pttl(keys[0])).toBeGreaterThan(29_000);
+  });
+
+  test("never creates again what is gone", async () => {
+    const keys = stage.lock();
+    expect(await stage.ask(keys, extendOf(30_000))).toBe(0);
+    expect(await stage.redis.exists(...keys)).toBe(0);
+  });
+
+  test("does not touch another's lock, not even that of another ticket of the attempt", async () => {
+    const keys = stage.lock();
+    const other = asker(1, { ticket: 2 });
+    await stage.grant(keys, other, { ttlMs: 5_000 });
+    expect(await stage.ask(keys, extendOf(30_000, '["owner","a"]'))).toBe(2);
+    expect(await stage.redis.get(keys[0])).toBe(other.token);
+    expect(await stage.redis.pttl(keys[0])).toBeLessThanOrEqual(5_000);
+    expect(await stage.redis.exists(keys[3])).toBe(0);
+  });
+
+  test("one that comes too late hands the lock to the next", async () => {
+    const keys = stage.lock();
+    await stage.redis.zadd(keys[1], 1, asker(2).member);
+    expect(await stage.ask(keys, extendOf(30_000))).toBe(0);
+    expect(await stage.redis.get(keys[0])).toBe(asker(2).token);
+    expect(await stage.heard(2)).toHaveLength(1);
+  });
+
+  test("prolongs the counter: it outlives the extended lock by its retention", async () => {
+    const keys = stage.lock();
+    await stage.grant(keys, asker(1), { ttlMs: 1_000 });
+    await stage.ask(keys, extendOf(90_000));
+    expect(await stage.redis.pttl(keys[2])).toBeGreaterThan(retentionMs + 89_000);
+  });
+
+  test("a shorter extension does not shorten the counter's life", async () => {
+    const keys = stage.lock();
+    await stage.grant(keys, asker(1), { ttlMs: 90_000 });
+    await stage.ask(keys, extendOf(1_000));
+    expect(await stage.redis.pttl(keys[2])).toBeGreaterThan(retentionMs + 89_000);
+  });
+
+  test("writes what changed hands inside the holder's process", async () => {
+    const keys = stage.lock();
+    await stage.grant(keys, asker(1), { words: '["owner","a","reason","r"]' });
+    await stage.ask(keys, extendOf(40_000, '["owner","b","number","17"]'));
+    expect(await stage.redis.hgetall(keys[3])).toEqual({ token, owner: "b", number: "17" });
+    expect(await stage.redis.pttl(keys[3])).toBeGreaterThan(39_000);
+  });
+
+  test("verify tells what is left of ours, and changes nothing", async () => {
+    const keys = stage.lock();
+    await stage.grant(keys, asker(1), { ttlMs: 20_000 });
+    const [status, left] = await stage.ask(keys, ["verify", token]);
+    expect(status).toBe(1);
+    expect(left).toBeGreaterThan(19_000);
+    expect(left).toBeLessThanOrEqual(20_000);
+    expect(await stage.ask(keys, ["verify", asker(2).token])).toEqual([2]);
+    await stage.redis.zadd(keys[1], 1, asker(2).member);
+    await stage.redis.del(keys[0]);
+    expect(await stage.ask(keys, ["verify", token])).toEqual([0]);
+    expect(await stage.redis.zcard(keys[1])).toBe(1);
+  });
+
+  test("a key of another type is refused and not touched", async () => {
+    const keys = stage.lock();
+    await stage.redis.sadd(keys[0], "a");
+    expect((await stage.ask(keys, extendOf(1_000)))[0]).toBe("error");
+    expect((await stage.ask(keys, ["verify", token]))[0]).toBe("error");
+    expect(await stage.redis.pttl(keys[0])).toBe(-1);
+  });
+});

@@ -1,0 +1,227 @@
+import { once } from "node:events";
+
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+import { connectionOf } from "../../../../src/drivers/redis/client.ts";
+import { onRedis } from "../../../support/redis-server.ts";
+import { acquireOf, asker, ScriptStage, type Asker } from "./stage.ts";
+
+/** Nobody listens to the clients from here on: their processes are gone. */
+const firstDead = 100;
+
+onRedis("the grant to the next", () => {
+  let stage: ScriptStage;
+  beforeAll(async () => {
+    stage = await ScriptStage.open();
+    await stage.listen(1);
+    await stage.listen(2, "p");
+  });
+  afterAll(() => stage.close());
+
+  test("the message says all of the grant: token, numbers, server time, TTL, run id, key", async () => {
+    const keys = stage.lock();
+    const waiter = asker(1, { want: 4, ttlMs: 2_500 });
+    await stage.redis.zadd(keys[1], 1, waiter.member);
+    const runId = (await stage.queue(keys, asker(9)))[4];
+    const { first, last } = await stage.redis.hgetall(keys[2]);
+    const [message = "", ...more] = await stage.heard(1);
+    const [kind, token, one, other, micros, ttl, run, ...key] = message.split(" ");
+    expect([kind, token, one, other, ttl, run]).toEqual(["grant", waiter.token, first, last, "2500", runId]);
+    expect(Number(micros)).toBe(Number(first));
+    expect(key.join(" ")).toBe(keys[0]);
+    expect(more).toEqual([]);
+  });
+
+  test("numbers in a message are kept to their last digit, without an exponent", async () => {
+    const keys = stage.lock();
+    await stage.redis.hset(keys[2], "last", "9007199254740100");
+    await stage.redis.zadd(keys[1], 1, asker(1, { want: 14 }).member);
+    await stage.ask(keys, nudge);
+    expect((await stage.heard(1))[0]?.split(" ").slice(2, 4)).toEqual([
+      "9007199254740101",
+      "9007199254740114",
+    ]);
+  });
+
+  test("a waiter with plain pub/sub is told by plain pub/sub", async () => {
+    const keys = stage.lock();
+    await stage.redis.zadd(keys[1], 1, asker(2, { kind: "p" }).member);
+    await stage.ask(keys, nudge);
+    expect(await stage.heard(2)).toHaveLength(1);
+    expect(await stage.redis.get(keys[0])).toBe(asker(2).token);
+  });
+
+  test("K is written before the message is sent", async () => {
+    const keys = stage.lock();
+    await stage.redis.zadd(keys[1], 1, asker(1).member);
+    const commands = await watched(() => stage.ask(keys, nudge));
+    const order = commands.filter((name) => name === "SET" || name === "SPUBLISH");
+    expect(order).toEqual(["SET", "SPUBLISH"]);
+    await stage.heard(1);
+  });
+
+  test("a waiter whose process is gone is passed over", async () => {
+    const keys = stage.lock();
+    const alive = asker(1, { ticket: 1_000 });
+    await queue(keys[1], [asker(firstDead), asker(firstDead + 1), alive]);
+    expect(await stage.ask(keys, nudge)).toEqual([0, 0, ""]);
+    expect(await stage.redis.get(keys[0])).toBe(alive.token);
+    expect(await stage.redis.exists(keys[1])).toBe(0);
+    expect(await stage.heard(1)).toHaveLength(1);
+  });
+
+  test("where all are gone the lock is free, and a try gets it", async () => {
+    const keys = stage.lock();
+    await queue(keys[1], [asker(firstDead), asker(firstDead + 1)]);
+    expect((await stage.ask(keys, acquireOf(asker(9))))[0]).toBe(1);
+    expect(await stage.redis.get(keys[0])).toBe(asker(9).token);
+  });
+
+  test("after 16 dead waiters the lock is left free and the caller told to repeat, whoever it is", async () => {
+    const keys = stage.lock();
+    const dead = Array.from({ length: 40 }, (_, n) => asker(firstDead + n));
+    const alive = asker(1, { ticket: 1_000 });
+    await queue(keys[1], [...dead, alive]);
+    expect(await stage.ask(keys, nudge)).toEqual([0, 1, ""]);
+    expect(await stage.redis.exists(keys[0])).toBe(0);
+    expect(await stage.redis.zcard(keys[1])).toBe(41 - 16);
+    expect(await stage.ask(keys, acquireOf(asker(9)))).toEqual([3]);
+    expect(await stage.redis.exists(keys[0])).toBe(0);
+    expect(await stage.ask(keys, acquireOf(asker(9)))).toMatchObject({ 0: 0, 3: alive.token });
+    expect(await stage.heard(1)).toHaveLength(1);
+  });
+
+  test("a holder's release that meets 16 dead waiters leaves the lock free", async () => {
+    const keys = stage.lock();
+    await stage.grant(keys, asker(9));
+    await queue(
+      keys[1],
+      Array.from({ length: 17 }, (_, n) => asker(firstDead + n)),
+    );
+    expect(await stage.ask(keys, ["release", asker(9).token, ""])).toEqual([1, 1, ""]);
+    expect(await stage.redis.exists(keys[0])).toBe(0);
+    expect(await stage.ask(keys, ["release", asker(9).token, ""])).toEqual([0, 0, ""]);
+    expect(await stage.redis.exists(keys[0], keys[1])).toBe(0);
+  });
+
+  test("members past their deadline are dropped without being asked, those without one wait for ever", async () => {
+    const keys = stage.lock();
+    const late = asker(1, { ticket: 1, deadline: Date.now() - 1_000 });
+    const patient = asker(1, { ticket: 2, deadline: 0 });
+    await queue(keys[1], [late, patient]);
+    await stage.ask(keys, nudge);
+    expect(await stage.redis.get(keys[0])).toBe(patient.token);
+    expect((await stage.heard(1)).map((message) => message.split(" ")[1])).toEqual([patient.token]);
+    expect(await stage.redis.exists(keys[1])).toBe(0);
+  });
+
+  test("a member whose deadline is still to come is granted", async () => {
+    const keys = stage.lock();
+    await queue(keys[1], [asker(1, { deadline: Date.now() + 60_000 })]);
+    await stage.ask(keys, nudge);
+    expect(await stage.redis.get(keys[0])).toBe(asker(1).token);
+    await stage.heard(1);
+  });
+
+  test("what is no member of ours is dropped", async () => {
+    const keys = stage.lock();
+    await stage.redis.zadd(
+      keys[1],
+      0,
+      "junk",
+      1,
+      "x:y:1 2 3 4 s",
+      2,
+      `${asker(1).member} `,
+      3,
+      asker(1).member,
+    );
+    await stage.ask(keys, nudge);
+    expect(await stage.redis.get(keys[0])).toBe(asker(1).token);
+    expect(await stage.redis.exists(keys[1])).toBe(0);
+    await stage.heard(1);
+  });
+
+  test("each grant sets the counter's expiry anew", async () => {
+    const keys = stage.lock();
+    await stage.grant(keys, asker(9), { ttlMs: 1_000 });
+    await stage.redis.pexpire(keys[2], 5_000);
+    await queue(keys[1], [asker(1, { ttlMs: 3_000 })]);
+    await stage.ask(keys, ["release", asker(9).token, ""]);
+    expect(await stage.redis.pttl(keys[2])).toBeGreaterThan(3_600_000);
+    await stage.heard(1);
+  });
+
+  test("a publish that is refused eats no waiter, and leaves the lock free until somebody may publish", async () => {
+    const keys = stage.lock();
+    await stage.grant(keys, asker(9));
+    await queue(keys[1], [asker(1), asker(2)]);
+    await stage.redis.call("ACL", "SETUSER", "mute", "on", "nopass", "~*", "+@all", "resetchannels");
+    const mute = connectionOf(stage.server.client({ username: "mute", password: "any" }));
+    const [answer] = await stage.batch([[keys, ["release", asker(9).token, ""]]], { connection: mute });
+    expect(answer).toEqual(["error", expect.stringContaining("channel")]);
+    const waiters = [asker(1).member, asker(2).member];
+    expect(await stage.redis.zrange(keys[1], "0", "-1")).toEqual(waiters);
+    expect(await stage.redis.exists(keys[0])).toBe(0);
+    const [again] = await stage.batch([[keys, acquireOf(asker(9))]], { connection: mute });
+    expect(again?.[0]).toBe("error");
+    expect(await stage.redis.zrange(keys[1], "0", "-1")).toEqual(waiters);
+    await stage.ask(keys, ["release", asker(9).token, ""]);
+    expect(await stage.redis.get(keys[0])).toBe(asker(1).token);
+    expect(await stage.heard(1)).toHaveLength(1);
+  });
+
+  test("an error on the way to the next leaves it in its place, and the lock free", async () => {
+    const keys = stage.lock();
+    await stage.grant(keys, asker(9));
+    await queue(keys[1], [asker(1), asker(2, { kind: "p" })]);
+    await stage.redis.set(keys[2], "not a hash");
+    const [kind, message] = await stage.ask(keys, ["release", asker(9).token, ""]);
+    expect([kind, message]).toEqual(["error", expect.stringContaining("WRONGTYPE ")]);
+    expect(await stage.redis.zrange(keys[1], "0", "-1", "WITHSCORES")).toEqual([
+      asker(1).member,
+      "1",
+      asker(2, { kind: "p" }).member,
+      "2",
+    ]);
+    expect(await stage.redis.pttl(keys[1])).toBeGreaterThan(59_000);
+    await stage.redis.del(keys[2]);
+    await stage.ask(keys, nudge);
+    expect(await stage.redis.get(keys[0])).toBe(asker(1).token);
+    expect(await stage.heard(1)).toHaveLength(1);
+  });
+
+  test("a publish that is refused answers the server's own words", async () => {
+    const keys = stage.lock();
+    await queue(keys[1], [asker(1)]);
+    await stage.redis.call("ACL", "SETUSER", "mute", "on", "nopass", "~*", "+@all", "resetchannels");
+    const mute = connectionOf(stage.server.client({ username: "mute", password: "any" }));
+    const [answer] = await stage.batch([[keys, acquireOf(asker(9))]], { connection: mute });
+    expect(answer?.[1]).toMatch(/^(ERR|NOPERM) /);
+  });
+
+  /** A release of nothing: it hands the lock to the next. */
+  const nudge = ["release", asker(9).token, ""];
+
+  async function queue(key: string, waiters: readonly Asker[]): Promise<void> {
+    for (const { token, member } of waiters) {
+      await stage.redis.zadd(key, Number(token.split(":")[2]), member);
+    }
+  }
+
+  /** The commands that ran on the server meanwhile. */
+  async function watched(act: () => Promise<unknown>): Promise<string[]> {
+    const monitor = await stage.server.client().monitor();
+    const names: string[] = [];
+    monitor.on("monitor", (_time: string, args: string[]) => names.push(String(args[0]).toUpperCase()));
+    await act();
+    const end = once(monitor, "monitor");
+    await stage.redis.ping();
+    await end;
+    while (!names.includes("PING")) {
+      await once(monitor, "monitor");
+    }
+    monitor.disconnect();
+    return names;
+  }
+});

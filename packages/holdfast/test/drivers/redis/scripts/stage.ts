@@ -1,0 +1,136 @@
+import type { Redis } from "ioredis";
+
+import { connectionOf } from "../../../../src/drivers/redis/client.ts";
+import type { Connection } from "../../../../src/drivers/redis/connection.ts";
+import { channelOf, KeySpace, type LockKeys } from "../../../../src/drivers/redis/keys.ts";
+import { operate } from "../../../../src/drivers/redis/scripts.generated.ts";
+import { startRedis, type RedisServer } from "../../../support/redis-server.ts";
+
+export const retentionMs = 3_600_000;
+const keySpace = new KeySpace("", "lock:");
+
+/** 32 hex digits that end in `n`: an attempt, or a client. */
+export function id(n: number): string {
+  return n.toString(16).padStart(32, "0");
+}
+
+/** A token and what its queue member says. */
+export interface Asker {
+  readonly token: string;
+  readonly terms: string;
+  readonly member: string;
+}
+
+interface AskerOptions {
+  readonly client?: number;
+  readonly ticket?: number;
+  readonly ttlMs?: number;
+  readonly want?: number;
+  readonly deadline?: number;
+  readonly kind?: "s" | "p";
+}
+
+export function asker(attempt: number, options: AskerOptions = {}): Asker {
+  const { client = attempt, ticket = attempt, ttlMs = 3_000, want = 1, deadline = 0, kind = "s" } = options;
+  const token = `${id(attempt)}:${id(client)}:${ticket}`;
+  const terms = `${ttlMs} ${want} ${deadline} ${kind}`;
+  return { token, terms, member: `${token} ${terms}` };
+}
+
+interface AcquireOptions {
+  readonly ttlMs?: number;
+  readonly want?: number;
+  readonly wait?: boolean;
+  readonly words?: string;
+}
+
+export function acquireOf({ token, terms }: Asker, options: AcquireOptions = {}): string[] {
+  const { ttlMs = 30_000, want = 1, wait = false, words = "" } = options;
+  return ["acquire", token, terms, String(ttlMs), String(want), wait ? "1" : "0", words];
+}
+
+export type Answer = readonly unknown[];
+
+/** A real server for the tests of one file, the scripts on it, and who listens to its messages. */
+export class ScriptStage {
+  readonly server: RedisServer;
+  readonly redis: Redis;
+  readonly connection: Connection;
+  readonly #heard = new Map<string, string[]>();
+  readonly #subscriber: Redis;
+  #keys = 0;
+
+  private constructor(server: RedisServer, redis: Redis, subscriber: Redis) {
+    this.server = server;
+    this.redis = redis;
+    this.connection = connectionOf(redis);
+    this.#subscriber = subscriber;
+    for (const event of ["message", "smessage"]) {
+      subscriber.on(event, (channel: string, text: string) => {
+        this.#heard.get(channel)?.push(text);
+      });
+    }
+  }
+
+  static async open(args: string[] = []): Promise<ScriptStage> {
+    const server = await startRedis({ args });
+    return new ScriptStage(server, server.client(), server.client());
+  }
+
+  close(): Promise<void> {
+    return this.server.stop();
+  }
+
+  /** The keys of a lock that no other test uses. */
+  lock(): LockKeys {
+    this.#keys += 1;
+    return keySpace.keysOf(`k${this.#keys}`);
+  }
+
+  /** One operation's answer. */
+  async ask(keys: LockKeys, args: readonly string[], settings: { bound?: number } = {}): Promise<Answer> {
+    return (await this.batch([[keys, args]], settings))[0] as Answer;
+  }
+
+  /** The answers of several operations in one call. */
+  async batch(
+    operations: readonly (readonly [LockKeys, readonly string[]])[],
+    { bound = 100_000, connection = this.connection }: { bound?: number; connection?: Connection } = {},
+  ): Promise<Answer[]> {
+    const keys = operations.flatMap(([own]) => own);
+    const args = [String(retentionMs), String(bound), ...operations.flatMap(([, own]) => own)];
+    const [, ...answers] = (await connection.run(operate, keys, args)) as [number, ...Answer[]];
+    return answers;
+  }
+
+  /** Asks without waiting for a place, and expects the grant. */
+  async grant(
+    keys: LockKeys,
+    who: Asker,
+    options?: AcquireOptions,
+  ): Promise<{ first: number; last: number }> {
+    const [status, first, last] = await this.ask(keys, acquireOf(who, options));
+    if (status !== 1) {
+      throw new Error(`Expected a grant, got ${String(status)}`);
+    }
+    return { first: Number(first), last: Number(last) };
+  }
+
+  /** Asks for a place in the queue. */
+  queue(keys: LockKeys, who: Asker, options?: AcquireOptions): Promise<Answer> {
+    return this.ask(keys, acquireOf(who, { ...options, wait: true }));
+  }
+
+  /** From now on somebody receives what is sent to the client. */
+  async listen(client: number, kind: "s" | "p" = "s"): Promise<void> {
+    const channel = channelOf(id(client));
+    this.#heard.set(channel, []);
+    await (kind === "s" ? this.#subscriber.ssubscribe(channel) : this.#subscriber.subscribe(channel));
+  }
+
+  /** Takes what the client has received so far. */
+  async heard(client: number): Promise<string[]> {
+    await this.#subscriber.ping(); // the server has answered everything before it
+    return this.#heard.get(channelOf(id(client)))?.splice(0) ?? [];
+  }
+}

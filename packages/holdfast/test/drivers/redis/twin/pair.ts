@@ -1,0 +1,227 @@
+import { setTimeout as pause } from "node:timers/promises";
+
+import type { Redis } from "ioredis";
+
+import type { Clock } from "../../../../src/clock.ts";
+import { connectionOf } from "../../../../src/drivers/redis/client.ts";
+import type { Connection } from "../../../../src/drivers/redis/connection.ts";
+import { channelOf, KeySpace, type LockKeys } from "../../../../src/drivers/redis/keys.ts";
+import { operate } from "../../../../src/drivers/redis/scripts.generated.ts";
+import { twin, type Twin } from "../../../../src/testing/twin.ts";
+import type { RedisServer } from "../../../support/redis-server.ts";
+import { asker, id, retentionMs, ScriptStage } from "../scripts/stage.ts";
+import { changes } from "./changes.ts";
+import { clientCount, lockCount, type Operation, type Step } from "./steps.ts";
+
+/** What one server made of a step, as far as the two have to agree. */
+export interface Seen {
+  readonly answers: readonly unknown[];
+  /** Per client. */
+  readonly messages: readonly (readonly string[])[];
+  /** Per key: type, content, TTL. */
+  readonly data: readonly unknown[];
+}
+
+export interface Outcome {
+  readonly real: Seen;
+  readonly twin: Seen;
+}
+
+const listening = ["s", "p"] as const;
+/** What the two clocks may be apart, as the real server goes on while a script runs. */
+const toleranceMs = 60;
+
+/** A real server and a twin to which the same is done. The twin's clock is set to the time at which the real one did it. */
+export class Pair {
+  readonly #stage: ScriptStage;
+  readonly #redis: Redis;
+  readonly #connection: Connection;
+  readonly #locks: readonly LockKeys[];
+  #twin: Twin;
+  #twinConnection: Connection;
+  #twinMessages: string[][] = [];
+  #micros = 0;
+
+  private constructor(stage: ScriptStage, client: Redis) {
+    this.#stage = stage;
+    this.#redis = stage.redis;
+    this.#connection = connectionOf(client);
+    this.#locks = Array.from({ length: lockCount }, (_, n) => new KeySpace("", "lock:").keysOf(`k/${n}`));
+    this.#twin = twin({ clock: this.#clock });
+    this.#twinConnection = this.#twin.connect();
+  }
+
+  /** The scripts run as a user who can be forbidden to publish. */
+  static async open(): Promise<Pair> {
+    const stage = await ScriptStage.open();
+    await stage.redis.call("ACL", "SETUSER", "app", "on", "nopass", "~*", "+@all", "allchannels");
+    for (const [client, kind] of listening.entries()) {
+      await stage.listen(client, kind);
+    }
+    return new Pair(stage, clientOf(stage.server));
+  }
+
+  close(): Promise<void> {
+    return this.#stage.close();
+  }
+
+  async reset(): Promise<void> {
+    await this.#mute(false);
+    await this.#redis.flushall();
+    this.#twin = twin({ clock: this.#clock });
+    this.#twinConnection = this.#twin.connect();
+    this.#twinMessages = Array.from({ length: clientCount }, () => []);
+    for (const [client, kind] of listening.entries()) {
+      this.#twinConnection.subscribe(channelOf(id(client)), kind === "s" ? "sharded" : "plain", {
+        up: () => undefined,
+        down: () => undefined,
+        message: (text) => this.#twinMessages[client]?.push(text),
+      });
+    }
+  }
+
+  async play(step: Step): Promise<Outcome> {
+    const [realAnswers, twinAnswers] =
+      step.type === "operate" ? await this.#operate(step.operations, step.bound) : await this.#change(step);
+    const realMessages = await Promise.all(
+      Array.from({ length: clientCount }, (_, client) => this.#stage.heard(client)),
+    );
+    const twinMessages = this.#twinMessages.map((messages) => messages.splice(0));
+    const [realData, twinData] = await this.#data();
+    return agree(
+      { answers: realAnswers, messages: realMessages, data: realData },
+      { answers: twinAnswers, messages: twinMessages, data: twinData },
+    );
+  }
+
+  async #operate(operations: readonly Operation[], bound: number): Promise<[unknown[], unknown[]]> {
+    const prepared = await Promise.all(operations.map((operation) => this.#prepare(operation)));
+    const keys = operations.flatMap(({ lock }) => this.#locks[lock] as LockKeys);
+    const args = [String(retentionMs), String(bound), ...prepared.flat()];
+    const [micros, ...real] = (await this.#connection.run(operate, keys, args)) as [number, ...unknown[]];
+    this.#micros = micros;
+    const [, ...answers] = (await this.#twinConnection.run(operate, keys, args)) as unknown[];
+    return [real, answers].map((list) =>
+      list.map((answer, i) => (operations[i]?.name === "inspect" ? withWordsInOrder(answer) : answer)),
+    ) as [unknown[], unknown[]];
+  }
+
+  async #prepare({ lock, name, args }: Operation): Promise<readonly string[]> {
+    if (name !== "breakGrant") {
+      return [name, ...args];
+    }
+    const [, , fence] = this.#locks[lock] as LockKeys;
+    const first = (await this.#redis.type(fence)) === "hash" ? await this.#redis.hget(fence, "first") : "0";
+    return [name, String(Number(first) + Number(args[0])), ...args.slice(1)];
+  }
+
+  async #change(step: Exclude<Step, { type: "operate" }>): Promise<[unknown[], unknown[]]> {
+    if (step.type === "mute") {
+      await this.#mute(step.fails);
+      return [[], []];
+    }
+    const keys = "lock" in step ? (this.#locks[step.lock] as LockKeys) : undefined;
+    const { commands, change } = changes(step, keys, (n) => asker(1_000 + n, { client: 2 }).member);
+    const micros = await this.#redis.eval(runAll, 0, JSON.stringify(commands));
+    this.#micros = Number(micros);
+    change(this.#twin.store);
+    if (step.type === "expire") {
+      await pause(3); // what had 1 ms to live is gone on both
+    }
+    return [[], []];
+  }
+
+  async #mute(fails: boolean): Promise<void> {
+    await this.#redis.call("ACL", "SETUSER", "app", fails ? "resetchannels" : "allchannels");
+    this.#twin.failPublish(fails);
+  }
+
+  async #data(): Promise<[unknown[], unknown[]]> {
+    const keys = this.#locks.flat();
+    const [micros, ...real] = (await this.#redis.eval(dumpAll, keys.length, ...keys)) as [
+      number,
+      ...unknown[],
+    ];
+    this.#micros = micros;
+    const own = keys.map((key) => {
+      const stored = this.#twin.dump(key);
+      if (!stored) {
+        return ["none"];
+      }
+      const { type, value, ttlMs } = stored;
+      return [type, typeof value === "string" ? value : value.flat().map(String), ttlMs];
+    });
+    return [real.map(inOrder), own.map(inOrder)];
+  }
+
+  get #clock(): Clock {
+    return {
+      now: () => this.#micros / 1000,
+      wall: () => this.#micros / 1000,
+      setTimer: () => undefined,
+      clearTimer: () => undefined,
+    };
+  }
+}
+
+function clientOf(server: RedisServer): Redis {
+  return server.client({ username: "app", password: "any" });
+}
+
+function inOrder(dumped: unknown): unknown {
+  const [type, value, ttlMs] = dumped as [string, string[], number];
+  return type === "hash" ? [type, fieldsInOrder(value), ttlMs] : dumped;
+}
+
+function withWordsInOrder(answer: unknown): unknown {
+  const list = answer as unknown[];
+  return list[0] === "error" ? list : list.with(4, fieldsInOrder(list[4] as string[]));
+}
+
+/** A hash has no order. */
+function fieldsInOrder(pairs: readonly string[]): string[] {
+  return Array.from({ length: pairs.length / 2 }, (_, i) => `${pairs[2 * i]}=${pairs[2 * i + 1]}`).toSorted();
+}
+
+/** Makes the twin's view the real one's where they differ only in what they may. */
+function agree(real: Seen, own: Seen): Outcome {
+  return { real: plain(real, real) as Seen, twin: plain(own, real) as Seen };
+}
+
+const runId = /^[\da-f]{40}$/;
+const position = /^(user_script:\d+: )+/;
+
+function plain(value: unknown, real: unknown): unknown {
+  if (Array.isArray(value)) {
+    return value.map((item, i) => plain(item, Array.isArray(real) ? real[i] : undefined));
+  } else if (typeof value === "object" && value !== null) {
+    const other = Object(real) as Record<string, unknown>;
+    return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, plain(item, other[name])]));
+  } else if (typeof value === "string") {
+    const words = value.replace(position, "").split(" ");
+    return words.map((word) => (runId.test(word) ? "run id" : word)).join(" ");
+  } else if (typeof value === "number" && typeof real === "number") {
+    const isTime = value > 100 && real > 100 && Math.abs(value - real) <= toleranceMs;
+    return isTime && value < 1e12 ? real : value;
+  }
+  return value;
+}
+
+const runAll = `
+for _, command in ipairs(cjson.decode(ARGV[1])) do redis.call(unpack(command)) end
+local time = redis.call('TIME')
+return time[1] * 1000000 + time[2]`;
+
+const dumpAll = `
+local read = {
+  string = function(key) return redis.call('GET', key) end,
+  zset = function(key) return redis.call('ZRANGE', key, 0, -1, 'WITHSCORES') end,
+  hash = function(key) return redis.call('HGETALL', key) end,
+}
+local time = redis.call('TIME')
+local found = { time[1] * 1000000 + time[2] }
+for i, key in ipairs(KEYS) do
+  local kind = redis.call('TYPE', key).ok
+  found[i + 1] = kind == 'none' and { kind } or { kind, read[kind](key), redis.call('PTTL', key) }
+end
+return found`;

@@ -1,0 +1,81 @@
+import { isLockError } from "holdfast";
+import { beforeEach, expect, test } from "vitest";
+
+import { Frames } from "../src/frames.ts";
+import type { HeldLease } from "../src/lease.ts";
+
+let frames: Frames;
+
+beforeEach(() => {
+  frames = new Frames();
+});
+
+function lease(key: string): HeldLease & { left: number } {
+  return {
+    key,
+    left: 1_000,
+    remainingMs() {
+      return this.left;
+    },
+  } as HeldLease & { left: number };
+}
+
+function isRefused(key: string): boolean {
+  try {
+    frames.refuseWithin(key);
+    return false;
+  } catch (error) {
+    expect(isLockError(error, "self-deadlock") && error.key === key && !error.retryable).toBe(true);
+    return true;
+  }
+}
+
+test("outside of any frame nothing is refused", () => {
+  expect(isRefused("a")).toBe(false);
+});
+
+test("inside a frame its own key is refused, and others are not", () => {
+  frames.run(lease("a"), () => {
+    expect([isRefused("a"), isRefused("b")]).toEqual([true, false]);
+  });
+  expect(isRefused("a")).toBe(false);
+});
+
+test("inside nested frames the keys of all are refused", () => {
+  frames.run(lease("a"), () => {
+    frames.run(lease("b"), () => {
+      expect([isRefused("a"), isRefused("b"), isRefused("c")]).toEqual([true, true, false]);
+    });
+    expect(isRefused("b")).toBe(false);
+  });
+});
+
+test("a frame goes along with what its work awaits and starts", async () => {
+  await frames.run(lease("a"), async () => {
+    await Promise.resolve();
+    expect(isRefused("a")).toBe(true);
+    await new Promise<void>((resolve) => {
+      setImmediate(() => {
+        expect(isRefused("a")).toBe(true);
+        resolve();
+      });
+    });
+  });
+});
+
+test("work that runs beside a frame is not in it", async () => {
+  const inside = frames.run(lease("a"), async () => {
+    await Promise.resolve();
+    return isRefused("a");
+  });
+  expect(isRefused("a")).toBe(false);
+  expect(await inside).toBe(true);
+});
+
+test("a lease that is not held any more is not waited for", () => {
+  const released = lease("a");
+  frames.run(released, () => {
+    released.left = 0;
+    expect(isRefused("a")).toBe(false);
+  });
+});

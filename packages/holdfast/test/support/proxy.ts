@@ -1,0 +1,242 @@
+import { once } from "node:events";
+import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+
+/** Which way bytes go: `requests` to the server, `replies` (and messages) from it. */
+export type Direction = "requests" | "replies";
+
+/** A TCP proxy before a server, whose connections can be disturbed. Everything holds for all connections, present and future. */
+export interface Proxy {
+  readonly port: number;
+  /** How many connections are open. */
+  readonly size: number;
+  /** Keeps what goes this way back, in order, until `resume`. */
+  pause(direction: Direction): void;
+  resume(direction: Direction): void;
+  /** A connection that sends something that matches is kept back from that on, until `letGo`. Undefined: none is any more. */
+  holdBack(pattern: RegExp | undefined): void;
+  /** How many connections are kept back. */
+  readonly heldBack: number;
+  /** Sends on what was kept back. */
+  letGo(): void;
+  /** The server's next bytes that follow a request that matches are thrown away, then that connection is cut. Resolves when it happened. */
+  loseNextReply(pattern?: RegExp): Promise<void>;
+  /** Throws away what the server sends that matches, as long as there is a pattern. */
+  swallow(pattern: RegExp | undefined): void;
+  /** Lets that many more bytes of replies through, then throws all away, until `keepReplies`. */
+  dropReplies(afterBytes?: number): void;
+  keepReplies(): void;
+  /** Both directions are late by so much. */
+  delay(ms: number): void;
+  /** Ends every open connection. */
+  cut(): void;
+  /** New connections are ended at once. */
+  refuse(refuses: boolean): void;
+  stop(): Promise<void>;
+}
+
+export async function startProxy(targetPort: number): Promise<Proxy> {
+  const proxy = new TcpProxy(targetPort);
+  await proxy.listen();
+  return proxy;
+}
+
+class TcpProxy implements Proxy {
+  readonly #targetPort: number;
+  readonly #links = new Set<Link>();
+  readonly #server = createServer((socket) => {
+    this.#accept(socket);
+  });
+  readonly paused = new Set<Direction>();
+  pattern: RegExp | undefined;
+  swallowed: RegExp | undefined;
+  delayMs = 0;
+  repliesLeft = Infinity;
+  loss: { readonly pattern: RegExp; readonly done: () => void } | undefined;
+  #refuses = false;
+
+  constructor(targetPort: number) {
+    this.#targetPort = targetPort;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  get size(): number {
+    return this.#links.size;
+  }
+
+  get heldBack(): number {
+    return Array.from(this.#links).filter((link) => link.isHeldBack).length;
+  }
+
+  async listen(): Promise<void> {
+    this.#server.listen(0, "127.0.0.1");
+    await once(this.#server, "listening");
+  }
+
+  pause(direction: Direction): void {
+    this.paused.add(direction);
+  }
+
+  resume(direction: Direction): void {
+    this.paused.delete(direction);
+    this.#flush();
+  }
+
+  holdBack(pattern: RegExp | undefined): void {
+    this.pattern = pattern;
+  }
+
+  letGo(): void {
+    this.pattern = undefined;
+    for (const link of this.#links) {
+      link.isHeldBack = false;
+    }
+    this.#flush();
+  }
+
+  loseNextReply(pattern: RegExp = /./): Promise<void> {
+    return new Promise((done) => {
+      this.loss = { pattern, done };
+    });
+  }
+
+  swallow(pattern: RegExp | undefined): void {
+    this.swallowed = pattern;
+  }
+
+  dropReplies(afterBytes = 0): void {
+    this.repliesLeft = afterBytes;
+  }
+
+  keepReplies(): void {
+    this.repliesLeft = Infinity;
+  }
+
+  delay(ms: number): void {
+    this.delayMs = ms;
+  }
+
+  cut(): void {
+    for (const link of Array.from(this.#links)) {
+      link.cut();
+    }
+  }
+
+  refuse(refuses: boolean): void {
+    this.#refuses = refuses;
+  }
+
+  async stop(): Promise<void> {
+    this.cut();
+    this.#server.close();
+    await once(this.#server, "close");
+  }
+
+  #accept(socket: Socket): void {
+    if (this.#refuses) {
+      socket.destroy();
+      return;
+    }
+    const link = new Link(this, socket, connect(this.#targetPort, "127.0.0.1"), () => {
+      this.#links.delete(link);
+    });
+    this.#links.add(link);
+  }
+
+  #flush(): void {
+    for (const link of this.#links) {
+      link.flush();
+    }
+  }
+}
+
+/** One connection through the proxy. */
+class Link {
+  isHeldBack = false;
+  #losesReply = false;
+  readonly #proxy: TcpProxy;
+  readonly #client: Socket;
+  readonly #server: Socket;
+  readonly #kept: Record<Direction, Buffer[]> = { requests: [], replies: [] };
+
+  constructor(proxy: TcpProxy, client: Socket, server: Socket, ended: () => void) {
+    this.#proxy = proxy;
+    this.#client = client;
+    this.#server = server;
+    for (const socket of [client, server]) {
+      socket.setNoDelay(true);
+      socket.on("error", () => undefined);
+      socket.on("close", () => {
+        this.cut();
+        ended();
+      });
+    }
+    client.on("data", (bytes: Buffer) => {
+      this.#requested(bytes);
+    });
+    server.on("data", (bytes: Buffer) => {
+      this.#replied(bytes);
+    });
+  }
+
+  cut(): void {
+    this.#client.destroy();
+    this.#server.destroy();
+  }
+
+  flush(): void {
+    for (const direction of ["requests", "replies"] as const) {
+      if (!this.#isKept(direction)) {
+        for (const bytes of this.#kept[direction].splice(0)) {
+          this.#target(direction).write(bytes);
+        }
+      }
+    }
+  }
+
+  #requested(bytes: Buffer): void {
+    const text = bytes.toString("latin1");
+    this.isHeldBack ||= this.#proxy.pattern?.test(text) === true;
+    if (this.#proxy.loss?.pattern.test(text) === true) {
+      this.#losesReply = true;
+    }
+    this.#pass("requests", bytes);
+  }
+
+  #replied(bytes: Buffer): void {
+    if (this.#losesReply) {
+      this.#proxy.loss?.done();
+      this.#proxy.loss = undefined;
+      this.cut();
+      return;
+    }
+    if (this.#proxy.swallowed?.test(bytes.toString("latin1")) === true) {
+      return;
+    }
+    const allowed = bytes.subarray(0, Math.min(bytes.length, this.#proxy.repliesLeft));
+    this.#proxy.repliesLeft -= allowed.length;
+    if (allowed.length > 0) {
+      this.#pass("replies", allowed);
+    }
+  }
+
+  #pass(direction: Direction, bytes: Buffer): void {
+    if (this.#isKept(direction)) {
+      this.#kept[direction].push(bytes);
+    } else if (this.#proxy.delayMs > 0) {
+      setTimeout(() => this.#target(direction).write(bytes), this.#proxy.delayMs);
+    } else {
+      this.#target(direction).write(bytes);
+    }
+  }
+
+  #isKept(direction: Direction): boolean {
+    return this.isHeldBack || this.#proxy.paused.has(direction);
+  }
+
+  #target(direction: Direction): Socket {
+    return direction === "requests" ? this.#server : this.#client;
+  }
+}

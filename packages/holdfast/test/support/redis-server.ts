@@ -1,0 +1,202 @@
+import { spawn, spawnSync, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer, type AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+
+import { Redis, type RedisOptions } from "ioredis";
+import { describe } from "vitest";
+
+/** A real server for one test file alone. */
+export interface RedisServer {
+  readonly port: number;
+  readonly pid: number;
+  /** A new ioredis client; `stop` closes it. */
+  client(options?: ServerClientOptions): Redis;
+  /** Closes the clients, ends the server by its pid and removes its folder. */
+  stop(): Promise<void>;
+  kill(signal: NodeJS.Signals): void;
+  /** SIGSTOP: it keeps its connections and answers nothing. */
+  freeze(): void;
+  thaw(): void;
+}
+
+export type ServerClientOptions = Omit<RedisOptions, "protocol" | "replyMapping">;
+
+const program = "redis-server";
+const startWithinMs = 20_000;
+const stopWithinMs = 3_000;
+const portAttempts = 5;
+const isMissing = spawnSync(program, ["--version"]).error !== undefined;
+
+/**
+ * `describe` for tests that need a server: where there is none they are skipped, and loudly.
+ * In CI a missing server is an error.
+ */
+export const onRedis: ReturnType<typeof describe.skipIf> = describe.skipIf(refuseOrWarn());
+
+/** The servers that must not outlive this process, however it ends. */
+const running = new Set<ChildProcess>();
+process.once("exit", killAll);
+for (const signal of ["SIGTERM", "SIGINT"] as const) {
+  process.once(signal, () => {
+    killAll();
+    process.kill(process.pid, signal);
+  });
+}
+
+/** Starts a server on a free port of 127.0.0.1 (or on `port`), with its files in a folder of its own, and nothing saved. */
+export async function startRedis(options: { args?: string[]; port?: number } = {}): Promise<RedisServer> {
+  const folder = await mkdtemp(join(tmpdir(), "holdfast-redis-"));
+  try {
+    for (let attempt = 1; ; attempt++) {
+      const port = options.port ?? (await freePort());
+      const child = spawnServer(port, folder, options.args ?? []);
+      try {
+        await answers(child, port);
+        return server(child, port, folder);
+      } catch (error) {
+        await end(child);
+        // Between our look and its bind another program may have taken the port.
+        if (options.port !== undefined || attempt === portAttempts) {
+          throw error;
+        }
+      }
+    }
+  } catch (error) {
+    await rm(folder, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+/** A port that was free a moment ago. */
+export async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, "127.0.0.1");
+  await once(probe, "listening");
+  const { port } = probe.address() as AddressInfo;
+  probe.close();
+  await once(probe, "close");
+  return port;
+}
+
+function killAll(): void {
+  for (const child of running) {
+    child.kill("SIGKILL");
+  }
+}
+
+function refuseOrWarn(): boolean {
+  if (isMissing && process.env["CI"]) {
+    throw new Error(`${program} is not installed; in CI these tests may not be skipped`);
+  }
+  if (isMissing) {
+    console.warn(`\n!!! ${program} is not installed: the tests on a real Redis are SKIPPED !!!\n`);
+  }
+  return isMissing;
+}
+
+function spawnServer(port: number, folder: string, args: readonly string[]): ChildProcess {
+  const own = [
+    "--port",
+    String(port),
+    "--bind",
+    "127.0.0.1",
+    "--dir",
+    folder,
+    "--save",
+    "",
+    "--appendonly",
+    "no",
+  ];
+  const child = spawn(program, [...own, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+  running.add(child);
+  child.once("exit", () => running.delete(child));
+  return child;
+}
+
+function server(child: ChildProcess, port: number, folder: string): RedisServer {
+  const clients = new Set<Redis>();
+  const kill = (signal: NodeJS.Signals): void => void child.kill(signal);
+  return {
+    port,
+    pid: child.pid as number,
+    client: (options = {}) => {
+      const client = new Redis({ host: "127.0.0.1", port, ...options });
+      client.on("error", () => undefined);
+      clients.add(client);
+      return client;
+    },
+    stop: async () => {
+      for (const client of clients) {
+        client.disconnect();
+      }
+      await end(child);
+      await rm(folder, { recursive: true, force: true });
+    },
+    kill,
+    freeze: () => {
+      kill("SIGSTOP");
+    },
+    thaw: () => {
+      kill("SIGCONT");
+    },
+  };
+}
+
+/** Resolves when it is this server, and no other, that answers on the port. */
+async function answers(child: ChildProcess, port: number): Promise<void> {
+  const output = readOutput(child);
+  const client = new Redis({ host: "127.0.0.1", port, lazyConnect: true, retryStrategy: () => null });
+  client.on("error", () => undefined);
+  const giveUpAt = performance.now() + startWithinMs;
+  try {
+    for (;;) {
+      const info = await client.connect().then(
+        () => client.info("server"),
+        () => "",
+      );
+      if (info.includes(`process_id:${child.pid}\r`)) {
+        return;
+      }
+      client.disconnect();
+      if (hasEnded(child) || performance.now() > giveUpAt) {
+        throw new Error(`${program} did not start on port ${port}. It said:\n${output()}`);
+      }
+      await pause(10);
+    }
+  } finally {
+    client.disconnect();
+  }
+}
+
+/** Reads what it says, so that it never blocks on a full pipe, and keeps the end of it. */
+function readOutput(child: ChildProcess): () => string {
+  let text = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding("utf8").on("data", (chunk: string) => {
+      text = (text + chunk).slice(-2_000);
+    });
+  }
+  child.on("error", (error) => {
+    text += error.message;
+  });
+  return () => text;
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (hasEnded(child)) {
+    return;
+  }
+  const gone = once(child, "exit");
+  const tooLong = setTimeout(() => child.kill("SIGKILL"), stopWithinMs);
+  child.kill("SIGCONT");
+  child.kill("SIGTERM");
+  await gone;
+  clearTimeout(tooLong);
+}
+
+function hasEnded({ pid, exitCode, signalCode }: ChildProcess): boolean {
+  return pid === undefined || exitCode !== null || signalCode !== null;
+}

@@ -1,0 +1,52 @@
+import { setTimeout as pause } from "node:timers/promises";
+
+/** Polls for what makes no event here. The bound is for slow machines, not a measure. */
+export async function until(
+  condition: () => boolean | Promise<boolean>,
+  what: string,
+  withinMs = 10_000,
+): Promise<void> {
+  const giveUpAt = performance.now() + withinMs;
+  while (!(await condition())) {
+    if (performance.now() > giveUpAt) {
+      throw new Error(`not within ${withinMs} ms: ${what}`);
+    }
+    await pause(5);
+  }
+}
+
+/** Resolves when the signal aborts, with the moment on the scale of `performance.now()`. */
+export function abortOf(signal: AbortSignal): Promise<number> {
+  return new Promise((resolve) => {
+    if (signal.aborted) {
+      resolve(performance.now());
+      return;
+    }
+    signal.addEventListener(
+      "abort",
+      () => {
+        resolve(performance.now());
+      },
+      { once: true },
+    );
+  });
+}
+
+/** The error that a promise is rejected with, and how long that took. */
+export async function rejection(promise: Promise<unknown>): Promise<{ error: unknown; afterMs: number }> {
+  const begun = performance.now();
+  try {
+    const value = await promise;
+    throw new Error(`expected a rejection, got ${String(value)}`);
+  } catch (error) {
+    return { error, afterMs: performance.now() - begun };
+  }
+}
+
+/** Blocks the event loop. */
+export function block(ms: number): void {
+  const end = performance.now() + ms;
+  while (performance.now() < end) {
+    // busy
+  }
+}

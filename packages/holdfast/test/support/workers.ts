@@ -1,0 +1,189 @@
+import { fork, type ChildProcess } from "node:child_process";
+import { EventEmitter, once } from "node:events";
+import {
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readSync,
+  closeSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import type { AcquireOptions, LocksOptions } from "holdfast";
+
+type Orders = {
+  warmUp: object;
+  contend: { key: string; tasks: number; record: string; acquire: AcquireOptions; holdMs: number };
+  count: { wanted: number };
+  stop: object;
+  acquire: { key: string; options?: AcquireOptions };
+  release: { key: string };
+  takeTurn: { key: string; record: string; who: string };
+  giveUp: { key: string; count: number; rounds: number };
+  close: object;
+};
+
+/** What a worker says. */
+interface Events {
+  ready: object;
+  warm: object;
+  queued: { key: string };
+  counted: { wanted: number };
+  done: { waits: number[]; losses: number };
+  granted: { key: string; fencingToken: string };
+  released: { key: string; released: boolean };
+  /** How many were not rejected with the signal's reason, and how many of its listeners were left; bytes; timers left. */
+  gaveUp: { wrong: number; heapGrowth: number; timers: number };
+}
+
+const program = fileURLToPath(new URL("worker.mjs", import.meta.url));
+const built = fileURLToPath(new URL("../../dist/index.js", import.meta.url));
+const patienceMs = 60_000;
+
+/** A process of its own, with the built library and a client of its own. */
+export class Worker implements AsyncDisposable {
+  readonly name: string;
+  readonly #child: ChildProcess;
+  readonly #emitter = new EventEmitter();
+
+  private constructor(name: string, child: ChildProcess) {
+    this.name = name;
+    this.#child = child;
+    child.on("message", ({ event, ...rest }: { event: string; message?: string }) => {
+      if (event === "failed") {
+        this.#emitter.emit("error", new Error(`worker ${name}: ${rest.message}`));
+      } else {
+        this.#emitter.emit(event, rest);
+      }
+    });
+    child.on("exit", (code, signal) => {
+      this.#emitter.emit("error", new Error(`worker ${name} ended: ${code ?? signal}`));
+    });
+    this.#emitter.on("error", () => undefined); // told to whoever awaits an event
+  }
+
+  static async start(name: string, port: number, options: LocksOptions = {}): Promise<Worker> {
+    if (!existsSync(built)) {
+      throw new Error("The library is not built: run `npm run build`");
+    }
+    const child = fork(program, [name, String(port), JSON.stringify(options)], { execArgv: ["--expose-gc"] });
+    const worker = new Worker(name, child);
+    await worker.event("ready");
+    return worker;
+  }
+
+  order<Order extends keyof Orders>(order: Order, details: Orders[Order]): void {
+    this.#child.send({ order, ...details });
+  }
+
+  /** The next event of that name. Rejects when the worker fails or ends before. */
+  async event<Event extends keyof Events>(event: Event): Promise<Events[Event]> {
+    const [details] = (await once(this.#emitter, event, { signal: AbortSignal.timeout(patienceMs) })) as [
+      Events[Event],
+    ];
+    return details;
+  }
+
+  /** Gives an order, and waits for what it leads to. */
+  async ask<Order extends keyof Orders, Event extends keyof Events>(
+    order: Order,
+    details: Orders[Order],
+    event: Event,
+  ): Promise<Events[Event]> {
+    const answer = this.event(event);
+    this.order(order, details);
+    return answer;
+  }
+
+  /** Resolves when that caller of its has had its turn. */
+  async turn(who: string): Promise<void> {
+    await once(this.#emitter, `turn ${who}`, { signal: AbortSignal.timeout(patienceMs) });
+  }
+
+  /** Resolves when it is gone. */
+  async kill(): Promise<void> {
+    const gone = once(this.#child, "exit");
+    this.#child.kill("SIGKILL");
+    await gone;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) {
+      return;
+    }
+    const gone = once(this.#child, "exit");
+    const tooLong = setTimeout(() => this.#child.kill("SIGKILL"), 5_000);
+    this.order("close", {});
+    await gone;
+    clearTimeout(tooLong);
+  }
+}
+
+/** Workers that are ready, and know the server's time. */
+export async function startWorkers(count: number, port: number, options?: LocksOptions): Promise<Worker[]> {
+  const workers = await Promise.all(
+    Array.from({ length: count }, (_, i) => Worker.start(String.fromCharCode(97 + i), port, options)),
+  );
+  for (const worker of workers) {
+    await worker.ask("warmUp", {}, "warm");
+  }
+  return workers;
+}
+
+/** One line of a record. */
+export interface Entry {
+  readonly what: "begin" | "end";
+  /** `<process>.<task>` */
+  readonly who: string;
+  readonly fencingToken: bigint;
+}
+
+/**
+ * A file that every holder writes to, at the beginning and the end of its turn. Appending is atomic between processes,
+ * so the lines stand in the order of the writes.
+ */
+export class Recording implements Disposable {
+  readonly path: string;
+  readonly #folder: string;
+
+  constructor() {
+    this.#folder = mkdtempSync(join(tmpdir(), "holdfast-record-"));
+    this.path = join(this.#folder, "turns");
+    writeFileSync(this.path, "");
+  }
+
+  /** How far it is written: a moment, for `read`. */
+  get end(): number {
+    return statSync(this.path).size;
+  }
+
+  /** What was written between two moments, whole lines only. */
+  read(from = 0, to = this.end): Entry[] {
+    const bytes = Buffer.alloc(to - from);
+    const file = openSync(this.path, "r");
+    readSync(file, bytes, 0, bytes.length, from);
+    closeSync(file);
+    const lines = bytes
+      .toString("latin1")
+      .split("\n")
+      .slice(from === 0 ? 0 : 1, -1);
+    return lines.map((line) => {
+      const [what, who, token] = line.split(" ") as ["begin" | "end", string, string];
+      return { what, who, fencingToken: BigInt(token) };
+    });
+  }
+
+  /** Who began, in order. */
+  turns(from?: number, to?: number): string[] {
+    return this.read(from, to).flatMap(({ what, who }) => (what === "begin" ? [who] : []));
+  }
+
+  [Symbol.dispose](): void {
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,197 @@
+import { faulty, manualClock, twin, type Faults, type ManualClock, type Twin } from "holdfast/testing";
+import type { Connection } from "holdfast/redis";
+import { beforeEach, describe, expect, test } from "vitest";
+
+import { clients, hello } from "../../src/drivers/redis/scripts.generated.ts";
+
+let clock: ManualClock;
+let server: Twin;
+let connection: Connection;
+let faults: Faults;
+let log: string[];
+
+beforeEach(() => {
+  clock = manualClock();
+  server = twin({ clock });
+  ({ connection, controls: faults } = faulty(server.connect({ keyPrefix: "app:" }), { clock }));
+  log = [];
+});
+
+test("without faults nothing changes", async () => {
+  expect([connection.keyPrefix, connection.name]).toEqual(["app:", "twin"]);
+  listen();
+  ask("a");
+  await settle();
+  expect(log).toEqual(["up", "a: 1", "heard a"].toSorted(byLog));
+  server.restart({ keepData: true });
+  await settle();
+  expect(log.slice(3)).toEqual(["connection down", "down", "up"]);
+});
+
+describe("delays", () => {
+  test("a request reaches the server late", async () => {
+    faults.delay({ requestMs: 50 });
+    ask("a");
+    await clock.advance(49);
+    expect(server.keys()).toEqual([]);
+    await clock.advance(1);
+    expect(server.keys()).toEqual(["client:a"]);
+    expect(log).toEqual(["a: 0"]);
+  });
+
+  test("replies and messages come late", async () => {
+    listen();
+    await settle();
+    faults.delay({ replyMs: 50 });
+    ask("a");
+    await clock.advance(49);
+    expect(server.keys()).toEqual(["client:a"]);
+    expect(log).toEqual(["up"]);
+    await clock.advance(1);
+    expect(log.toSorted()).toEqual(["a: 1", "heard a", "up"]);
+  });
+
+  test("what was sent first comes first, also when the delay becomes shorter", async () => {
+    faults.delay({ requestMs: 50 });
+    ask("a");
+    faults.delay({});
+    ask("b");
+    await clock.advance(10);
+    expect(log).toEqual([]);
+    await clock.advance(40);
+    expect(log).toEqual(["a: 0", "b: 0"]);
+  });
+});
+
+describe("lost replies", () => {
+  test("are lost after the server did what it was asked", async () => {
+    faults.dropReply(2);
+    ask("a");
+    ask("b");
+    ask("c");
+    await clock.advance(60_000);
+    expect(log).toEqual(["c: 0"]);
+    expect(server.keys()).toEqual(["client:a", "client:b", "client:c"]);
+  });
+
+  test("may be chosen by what was asked", async () => {
+    faults.dropReply(({ script, args }) => script === "hello" && args.includes("b"));
+    ask("a");
+    ask("b");
+    ask("c");
+    await settle();
+    expect(log).toEqual(["a: 0", "c: 0"]);
+    faults.dropReply(0);
+    ask("b");
+    await settle();
+    expect(log).toEqual(["a: 0", "c: 0", "b: 0"]);
+  });
+
+  test("may end in a lost connection, which is told", async () => {
+    connection.onDown(() => log.push("connection down"));
+    faults.dropReply(1, "reset");
+    ask("a");
+    await settle();
+    expect(log).toEqual(["connection down", "a: Connection is closed."]);
+    expect(server.keys()).toEqual(["client:a"]);
+  });
+});
+
+test("a refused request never reaches the server", async () => {
+  faults.refuse(new Error("LOADING"), 1);
+  ask("a");
+  ask("b");
+  await settle();
+  expect(log.toSorted()).toEqual(["a: LOADING", "b: 0"]);
+  expect(server.keys()).toEqual(["client:b"]);
+  faults.refuse(new Error("LOADING"));
+  ask("c");
+  ask("d");
+  faults.refuse(null);
+  ask("e");
+  await settle();
+  expect(server.keys()).toEqual(["client:b", "client:e"]);
+});
+
+test("while frozen nothing passes; then all does, in order", async () => {
+  listen();
+  await settle();
+  log.length = 0;
+  faults.freeze();
+  ask("a");
+  ask("b");
+  await server.connect().run(hello, ["client:x"], ["channel", "s", "x", "60000", "owner", "x"]);
+  await clock.advance(60_000);
+  expect(log).toEqual([]);
+  expect(server.keys()).toEqual(["client:x"].filter((key) => server.keys().includes(key)));
+  faults.thaw();
+  await settle();
+  expect(log.filter((line) => !line.startsWith("heard"))).toEqual(["a: 1", "b: 1"]);
+  expect(log.filter((line) => line.startsWith("heard"))).toEqual(["heard x", "heard a", "heard b"]);
+});
+
+test("chosen messages are lost, and counted as received", async () => {
+  listen();
+  await settle();
+  faults.dropMessages((text, channel) => text === "a" && channel === "channel");
+  ask("a");
+  ask("b");
+  await settle();
+  expect(log.toSorted()).toEqual(["a: 1", "b: 1", "heard b", "up"]);
+});
+
+test("a subscription that is dropped comes back, and what was published in between is not heard", async () => {
+  listen();
+  await settle();
+  faults.dropSubscription();
+  await settle();
+  ask("a");
+  await settle();
+  expect(log.toSorted()).toEqual(["a: 1", "down", "heard a", "up", "up"]);
+});
+
+test("a subscription that was closed tells nothing more", async () => {
+  const subscription = connection.subscribe("channel", "sharded", listener());
+  await settle();
+  faults.delay({ replyMs: 50 });
+  ask("a");
+  await clock.advance(10);
+  subscription.close();
+  faults.dropSubscription();
+  await clock.advance(100);
+  expect(log).toEqual(["up", "a: 1"]);
+});
+
+test("a script that is not known to the caller's server fails as it does there", async () => {
+  server.set("client:a", "spoilt");
+  await expect(connection.run(clients, ["client:a"], [])).rejects.toThrow(/^WRONGTYPE /);
+});
+
+function ask(name: string): void {
+  const args = ["channel", "s", name, "60000", "owner", name];
+  connection.run(hello, [`client:${name}`], args).then(
+    (answer) => log.push(`${name}: ${String((answer as unknown[])[1])}`),
+    (error: unknown) => log.push(`${name}: ${(error as Error).message}`),
+  );
+}
+
+function listen(): void {
+  connection.subscribe("channel", "sharded", listener());
+  connection.onDown(() => log.push("connection down"));
+}
+
+function listener(): Parameters<Connection["subscribe"]>[2] {
+  return {
+    up: () => void log.push("up"),
+    down: () => void log.push("down"),
+    message: (text) => void log.push(`heard ${text}`),
+  };
+}
+
+function settle(): Promise<void> {
+  return clock.advance(0);
+}
+
+function byLog(one: string, other: string): number {
+  return log.indexOf(one) - log.indexOf(other);
+}

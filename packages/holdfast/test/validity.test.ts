@@ -1,0 +1,51 @@
+import { manualClock } from "holdfast/testing";
+import { expect, test } from "vitest";
+
+import { elapsedSince, momentOf } from "../src/clock.ts";
+import { driftMs, leftOf, prolong, validFrom } from "../src/validity.ts";
+
+test("clocks may disagree by one percent of the TTL and 2 ms", () => {
+  expect([driftMs(100), driftMs(30_000)]).toEqual([3, 302]);
+});
+
+test("validity counts from the sending of the request, on both clocks, less the drift", async () => {
+  const clock = manualClock({ now: 50, wall: 1_000 });
+  const sent = momentOf(clock);
+  await clock.advance(400); // the reply took its time
+  const validity = validFrom(sent, 1_000);
+  expect(validity).toEqual({ until: 50 + 1_000 - 12, untilWall: 1_000 + 1_000 - 12 });
+  expect(leftOf(validity, clock)).toBe(588);
+});
+
+test("a TTL that began before the request leaves less", () => {
+  expect(validFrom({ now: 0, wall: 0 }, 1_000, 100).until).toBe(888);
+  expect(validFrom({ now: 0, wall: 0 }, 1_000, -100).until).toBe(1_088);
+});
+
+test("validity is over as soon as either clock says so", async () => {
+  const clock = manualClock();
+  const validity = validFrom(momentOf(clock), 1_000);
+  clock.sleep(700);
+  expect(leftOf(validity, clock)).toBe(288);
+  clock.jumpWall(-5_000);
+  expect(leftOf(validity, clock)).toBe(988);
+  await clock.advance(989);
+  expect(leftOf(validity, clock)).toBe(-1);
+});
+
+test("a confirmation prolongs, and one that comes late does not shorten", () => {
+  const validity = { until: 100, untilWall: 1_100 };
+  prolong(validity, { until: 300, untilWall: 1_300 });
+  prolong(validity, { until: 200, untilWall: 1_200 });
+  expect(validity).toEqual({ until: 300, untilWall: 1_300 });
+});
+
+test("elapsed is what passed on the clock that went further", async () => {
+  const clock = manualClock();
+  const start = momentOf(clock);
+  await clock.advance(100);
+  clock.sleep(50);
+  expect(elapsedSince(start, clock)).toBe(150);
+  clock.jumpWall(-90);
+  expect(elapsedSince(start, clock)).toBe(100);
+});

@@ -242,7 +242,7 @@ export function checkText(name: string, value: unknown, most: number): string {
   return value;
 }
 
-export function checkBoolean(name: string, value: unknown): boolean {
+function checkBoolean(name: string, value: unknown): boolean {
   if (typeof value !== "boolean") {
     throw refusal(name, "true or false", value);
   }

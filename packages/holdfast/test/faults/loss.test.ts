@@ -269,7 +269,7 @@ onRedis("a lease on a real server", () => {
     const [member = ""] = await direct.zrange(`holdfast:queue:{lock:${key}}`, "0", "0");
     const ticket = Number(/:(\d+) /.exec(member)?.[1]);
     const [seconds = 0, micros = 0] = await direct.time();
-    return seconds * 1_000_000 + micros > ticket + 200_000;
+    return Number(seconds) * 1_000_000 + Number(micros) > ticket + 200_000;
   }
 
   test("a caller that aborts while its grant is under way leaves the lock free", async () => {

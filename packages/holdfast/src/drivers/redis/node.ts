@@ -28,7 +28,7 @@ export interface PushedGrant {
 }
 
 /** Who is to hear what the server pushes. */
-export interface NodeListener {
+interface NodeListener {
   granted(grant: PushedGrant): void;
   ended(token: string, reason: LossReason): void;
   /** Whether messages reach us changed: waiting requests have to ask again. */

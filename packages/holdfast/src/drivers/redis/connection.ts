@@ -39,13 +39,14 @@ export async function evaluate(
   keys: readonly string[],
   args: readonly string[],
 ): Promise<unknown> {
-  const rest = [String(keys.length), ...keys, ...args];
+  const command = [script.sha1, String(keys.length)].concat(keys, args);
   try {
-    return await send("evalsha", [script.sha1, ...rest]);
+    return await send("evalsha", command);
   } catch (error) {
     if (!(error instanceof Error && error.message.startsWith("NOSCRIPT"))) {
       throw error;
     }
   }
-  return send("eval", [script.source, ...rest]);
+  command[0] = script.source;
+  return send("eval", command);
 }

@@ -83,6 +83,15 @@ test("with the event loop blocked past the TTL throwIfLost throws at once, befor
   }).toThrow(lost("expired"));
 });
 
+test("an end that the wall clock shows a moment before the monotonic one is no suspension", async () => {
+  const lease = await open().acquire("k", { ttlMs });
+  clock.jumpWall(1);
+  clock.block(endMs - 1);
+  expect(() => {
+    lease.throwIfLost();
+  }).toThrow(lost("expired"));
+});
+
 test("a signal that is asked for after the end is aborted already", async () => {
   const lease = await open().acquire("k", { ttlMs });
   clock.block(endMs);

@@ -289,6 +289,13 @@ test("small corrections of the wall clock, and any step back, lose nothing", asy
   expect(target.renewals.length).toBeGreaterThanOrEqual(6);
 });
 
+test("a wall clock of whole milliseconds, or that is slewed, makes no suspension of a usual end", async () => {
+  const target = watched(renewing, { wantsRenewal: false });
+  clock.jumpWall(15);
+  await clock.advance(endMs);
+  expect(target.losses).toEqual([[endMs - 15, "expired", undefined]]);
+});
+
 test("a prolonged lease is reviewed: the renewal that was due is put off", async () => {
   const target = watched(renewing);
   await clock.advance(900);

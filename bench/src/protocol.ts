@@ -1,5 +1,5 @@
 /** What a worker does when told to start. */
-export type Load = CycleLoad | HoldLoad;
+export type Load = CycleLoad | HoldLoad | WaitLoad;
 
 /** Tasks that acquire and release without pause. */
 export interface CycleLoad {
@@ -15,7 +15,15 @@ export interface CycleLoad {
 /** Leases that are acquired evenly over one TTL, then kept. */
 export interface HoldLoad {
   readonly kind: "hold";
-  readonly leases: number;
+  /** One lease for each. */
+  readonly keys: readonly string[];
+  readonly ttlMs: number;
+}
+
+/** One acquisition, waited for without end. To stop it is to wait until it has been granted. */
+export interface WaitLoad {
+  readonly kind: "wait";
+  readonly key: string;
   readonly ttlMs: number;
 }
 

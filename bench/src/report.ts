@@ -53,21 +53,25 @@ function section(suite: Suite, { samples, notes }: Outcome): string {
   return [`## ${suite.title}`, suite.method, ...tables, ...remarks].join("\n\n");
 }
 
-function caseTable({ metrics }: Suite, rows: readonly Row[]): string {
-  const head = ["contestant", ...metrics.flatMap(columns)];
+function caseTable({ metrics, entrants }: Suite, rows: readonly Row[]): string {
+  const hasRaw = entrants.includes("raw");
+  const head = ["contestant", ...metrics.flatMap((metric) => columns(metric, hasRaw))];
   return table(
     head,
-    rows.map(({ entrant, cells }) => [entrant, ...cells.flatMap(texts)]),
+    rows.map(({ entrant, cells }) => [entrant, ...cells.flatMap((cell) => texts(cell, hasRaw))]),
   );
 }
 
-function columns({ label, best }: Metric): string[] {
-  return best ? [label, "× raw", "× best peer"] : [label];
+function columns({ label, best }: Metric, hasRaw: boolean): string[] {
+  if (!best) return [label];
+  return hasRaw ? [label, "× raw", "× best peer"] : [label, "× best peer"];
 }
 
-function texts({ metric, value, ratios }: Cell): string[] {
+function texts({ metric, value, ratios }: Cell, hasRaw: boolean): string[] {
   const text = number(value, metric.digits);
-  return ratios ? [text, number(ratios.toRaw, 2), number(ratios.toBestPeer, 2)] : [text];
+  if (!ratios) return [text];
+  const toBestPeer = number(ratios.toBestPeer, 2);
+  return hasRaw ? [text, number(ratios.toRaw, 2), toBestPeer] : [text, toBestPeer];
 }
 
 function number(value: number, digits: number): string {

@@ -16,7 +16,7 @@ export interface Suite {
   measure(entrant: Entrant, site: Site): AsyncGenerator<Figures, void, void>;
 }
 
-export const suiteNames = ["uncontended", "hot", "renewals"] as const;
+export const suiteNames = ["uncontended", "hot", "renewals", "takeover"] as const;
 export type SuiteName = (typeof suiteNames)[number];
 
 /** The server under load, and a connection to ask it with. */

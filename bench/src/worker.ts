@@ -2,6 +2,7 @@ import type { Session } from "./contestant.ts";
 import { startCycles } from "./loads/cycle.ts";
 import { startHolding } from "./loads/hold.ts";
 import type { RunningLoad } from "./loads/running-load.ts";
+import { startWaiting } from "./loads/wait.ts";
 import type { Load, Reply, Request } from "./protocol.ts";
 import { reasonOf } from "./reason.ts";
 import { loadContestant } from "./roster.ts";
@@ -40,7 +41,14 @@ async function answer(request: Request): Promise<Reply> {
 
 async function start(wanted: Load): Promise<RunningLoad> {
   if (!session) throw new Error("the contestant is not open");
-  return wanted.kind === "cycle" ? startCycles(session, wanted) : startHolding(session, wanted);
+  switch (wanted.kind) {
+    case "cycle":
+      return startCycles(session, wanted);
+    case "hold":
+      return startHolding(session, wanted);
+    case "wait":
+      return startWaiting(session, wanted);
+  }
 }
 
 function send(reply: Promise<Reply>): void {

@@ -10,16 +10,16 @@ const tickMs = 10;
  * Leases that the library renews by itself. They are acquired evenly over one TTL, because leases that begin together
  * are renewed together: a window would then catch a burst, or none.
  */
-export async function startHolding(session: Session, load: HoldLoad): Promise<RunningLoad> {
+export async function startHolding(session: Session, { keys, ttlMs }: HoldLoad): Promise<RunningLoad> {
   if (!session.hold) throw new Error("has no renewal of its own");
   const { hold } = session;
   const acquisitions: Promise<Held>[] = [];
   const startedAt = performance.now();
 
-  while (acquisitions.length < load.leases) {
+  while (acquisitions.length < keys.length) {
     const elapsedMs = performance.now() - startedAt;
-    const due = Math.min(load.leases, Math.ceil((elapsedMs / load.ttlMs) * load.leases));
-    while (acquisitions.length < due) acquisitions.push(hold(`lease:${acquisitions.length}`, load.ttlMs));
+    const due = Math.ceil((elapsedMs / ttlMs) * keys.length);
+    for (const key of keys.slice(acquisitions.length, due)) acquisitions.push(hold(key, ttlMs));
     await sleep(tickMs);
   }
   const held = await Promise.all(acquisitions);

@@ -20,11 +20,12 @@ export interface RenewalSize {
 
 /** What it costs to keep many leases alive in one process, each library at its own rhythm. */
 export function renewals(entrants: readonly Entrant[], { leases, ttlMs }: RenewalSize): Suite {
+  const keys = Array.from({ length: leases }, (_, index) => `lease:${index}`);
   const label = `${leases.toLocaleString("en-US")} leases, TTL ${ttlMs / 1000} s`;
 
   async function* measure(entrant: Entrant, site: Site): AsyncGenerator<Figures, void, void> {
     await using crew = await Crew.open(entrant, site, 1);
-    await crew.start({ kind: "hold", leases, ttlMs });
+    await crew.start({ kind: "hold", keys, ttlMs });
     // No warm-up: filling has lasted one TTL, so the first leases have been renewed. One TTL is at least one round of all.
     const window = await watch(crew, site.admin, { warmUpMs: 0, measureMs: ttlMs });
     yield figures(label, crew, window, valuesOf(window));

@@ -4,7 +4,7 @@ import type { Contention } from "./contention.ts";
 import { tell } from "./diagnostics.ts";
 import type { Acquired, AcquireRequest, Pending } from "./driver.ts";
 import { LockError, WaitTimeoutError } from "./errors.ts";
-import { Hold, type Kept } from "./hold.ts";
+import { Hold, type HoldOptions, type Kept } from "./hold.ts";
 import type { HeldLease } from "./lease.ts";
 import type { Caller, Line } from "./line.ts";
 import type { ResolvedAcquire } from "./options.ts";
@@ -43,11 +43,16 @@ export async function tryLease(
   if (acquired.outcome === "held") {
     return { held: acquired };
   }
-  const { hold, lease } = Hold.keep(contention, acquired.grant, options);
+  const { hold, lease } = Hold.keep(contention, acquired.grant, keptBy(options));
   if (options.attemptId === undefined && contention.usesLines) {
     contention.lineOf(key).begin(hold, contention.clock.now());
   }
   return { lease };
+}
+
+/** A repeat of an attempt that its caller named has a lease on the same grant. */
+function keptBy(options: ResolvedAcquire): HoldOptions {
+  return options.attemptId === undefined ? options : { ...options, mayBeShared: true };
 }
 
 function requestFor(
@@ -212,7 +217,7 @@ export class Acquisition implements Caller<Hold>, Timed {
       this.#contention.driver.release(key, token, validity.until).catch(() => false);
       this.#fail(this.#cancelled.reason);
     } else {
-      const kept = Hold.keep(this.#contention, acquired.grant, this.#options);
+      const kept = Hold.keep(this.#contention, acquired.grant, keptBy(this.#options));
       if (this.#standsInLine) {
         this.#line.granted(this, kept.hold, this.#contention.clock.now());
       }

@@ -6,7 +6,9 @@ import { closedError, type LossReason } from "./errors.ts";
 import type { Hold, Keeper } from "./hold.ts";
 import { Line } from "./line.ts";
 import type { ResolvedLocks } from "./options.ts";
+import { lockState, type LockState } from "./state.ts";
 import { TimerQueue } from "./timer-queue.ts";
+import { within } from "./wait.ts";
 import { Watchdog } from "./watchdog.ts";
 
 /** What the callers of one `Locks` share: the lines before its keys, who waits, and who is held. */
@@ -66,6 +68,22 @@ export class Contention implements Keeper {
     return holder?.isHeld === true ? holder : undefined;
   }
 
+  /** What the engine says, corrected by what only this process knows: who was handed the lease in memory. */
+  correct(state: LockState): LockState {
+    const holder = this.holderOf(state.key);
+    const [told] = state.holders;
+    if (!holder || told?.fencingToken === undefined || holder.fencingToken <= told.fencingToken) {
+      return state;
+    }
+    return lockState({ ...state, holders: [holder.describe()], fencingToken: holder.fencingToken });
+  }
+
+  /** Whether the holder with this number has handed the lease on in memory, which the engine may not know yet. */
+  handedOnFrom(key: string, fencingToken: bigint): boolean {
+    const holder = this.holderOf(key);
+    return holder !== undefined && fencingToken < holder.fencingToken;
+  }
+
   forgetIfIdle(key: string, line: Line<Hold>): void {
     if (line.isEmpty && this.#lines.get(key) === line) {
       this.#lines.delete(key);
@@ -112,10 +130,10 @@ export class Contention implements Keeper {
     }
   }
 
-  lose(token: string, reason: LossReason): void {
+  lose(token: string, reason: LossReason, cause?: unknown): void {
     for (const hold of this.watchdog.targets() as Hold[]) {
       if (hold.grant.token === token) {
-        hold.lose(reason);
+        hold.lose(reason, cause);
       }
     }
   }
@@ -134,22 +152,10 @@ export class Contention implements Keeper {
       acquisition.cancel(closedError());
     }
     const holds = this.watchdog.targets() as Hold[];
-    const releases = Promise.allSettled(holds.map((hold) => hold.release()));
-    await this.#within(releases, this.options.closeTimeoutMs);
+    const releases = Promise.allSettled(holds.map((hold) => hold.releaseAtClose()));
+    await within(this.clock, this.options.closeTimeoutMs, releases);
     for (const hold of holds) {
       hold.orphan();
-    }
-  }
-
-  async #within(work: Promise<unknown>, limitMs: number): Promise<void> {
-    let timer: unknown;
-    const limit = new Promise<void>((resolve) => {
-      timer = this.clock.setTimer(resolve, limitMs, true);
-    });
-    try {
-      await Promise.race([work, limit]);
-    } finally {
-      this.clock.clearTimer(timer);
     }
   }
 }

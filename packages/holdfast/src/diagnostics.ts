@@ -12,7 +12,8 @@ export interface Diagnostics {
   "late-renewal": { key: string; lateMs: number; marginMs: number };
   handover: { key: string; fencingToken: bigint };
   broken: { key: string; fencingToken: bigint; reason: string };
-  node: { node: string; event: string; detail?: unknown };
+  /** `clockOffsetMs`: the server's clock less ours, as far as it is known. */
+  node: { node: string; event: string; clockOffsetMs?: number | undefined; detail?: unknown };
   leaked: { key: string; fencingToken: bigint };
 }
 
@@ -36,7 +37,7 @@ export interface HoldTrace {
   key: string;
   fencingToken: bigint;
   /** How it ended. */
-  reason?: LossReason | "orphaned" | "transferred";
+  reason?: LossReason | "transferred";
   /** How long after the end of its validity the hold was given up, ms; 0: in time. */
   overrunMs?: number;
 }
@@ -84,7 +85,7 @@ export function traced<Context extends object, Result>(
   }
   const context = describe();
   // Not tracePromise: it would hand out the result, and a lease is a secret.
-  return trace.start.runStores(context, async () => {
+  const done = trace.start.runStores(context, async () => {
     try {
       const result = await operation();
       finish(context, result);
@@ -98,6 +99,8 @@ export function traced<Context extends object, Result>(
       trace.asyncEnd.publish(context);
     }
   });
+  trace.end.publish(context);
+  return done;
 }
 
 export function isHeard<Context extends object>(trace: TracingChannel<unknown, Context>): boolean {

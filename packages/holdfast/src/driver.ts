@@ -98,7 +98,7 @@ export type Verified =
 /** What an engine tells without being asked. */
 export interface DriverListener {
   /** A grant of this driver was ended by force. */
-  lost(token: string, reason: LossReason): void;
+  lost(token: string, reason: LossReason, cause?: unknown): void;
   /** The engine could not reach us for a while: what is held has to be verified. */
   mayHaveMissed(): void;
 }

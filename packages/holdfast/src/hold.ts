@@ -23,7 +23,10 @@ export interface Keeper {
 }
 
 /** How a hold is kept; of an acquire's options those that outlive the grant. */
-export type HoldOptions = Pick<ResolvedAcquire, "ttlMs" | "renew" | "maxHoldMs" | "ifLost" | "words">;
+export type HoldOptions = Pick<ResolvedAcquire, "ttlMs" | "renew" | "maxHoldMs" | "ifLost" | "words"> & {
+  /** Others of this process may have a lease on the same grant: by a repeated attempt, or adopted twice. */
+  readonly mayBeShared?: boolean;
+};
 
 /**
  * The inner side of a lease: what is true of it, and the ways in which it ends. Each hold has a fencing token of its own;
@@ -58,6 +61,7 @@ export class Hold implements Renewable {
     this.#trace = isHeard(traces.hold) ? { key: this.key, fencingToken } : undefined;
     if (this.#trace) {
       traces.hold.start.publish(this.#trace);
+      traces.hold.end.publish(this.#trace);
     }
     this.#watch = keeper.watchdog.watch(this);
   }
@@ -194,6 +198,17 @@ export class Hold implements Renewable {
     return this.#releasing;
   }
 
+  /** Released by `close()` and not by who holds it: who still works is told. */
+  releaseAtClose(): Promise<boolean> {
+    const wasHeld = this.#isLive;
+    const released = this.release();
+    if (wasHeld && this.#state === "released") {
+      this.#loss = new LeaseLostError(this.key, "released", this.#keeper.clock.wall());
+      this.#abort(this.#loss);
+    }
+    return released;
+  }
+
   orphan(): void {
     if (this.#state === "held") {
       this.#state = "orphaned";
@@ -232,9 +247,7 @@ export class Hold implements Renewable {
     }
     this.#loss = new LeaseLostError(this.key, reason, this.#keeper.clock.wall(), { cause });
     this.#end("lost", reason);
-    if (this.#options.ifLost === "abort") {
-      this.#controller?.deref()?.abort(this.#loss);
-    }
+    this.#abort(this.#loss);
     tell("lost", () => ({ key: this.key, reason, fencingToken: this.fencingToken }));
     this.#keeper.ended(this);
   }
@@ -250,6 +263,12 @@ export class Hold implements Renewable {
         code: "HOLDFAST_LEAKED_LEASE",
       },
     );
+  }
+
+  #abort(loss: LeaseLostError): void {
+    if (this.#options.ifLost === "abort") {
+      this.#controller?.deref()?.abort(loss);
+    }
   }
 
   get #isLive(): boolean {
@@ -276,6 +295,9 @@ export class Hold implements Renewable {
     }
     const released = this.#keeper.giveBack(this);
     this.#end("released", "released");
+    if (this.#options.mayBeShared === true) {
+      this.#keeper.lose(this.grant.token, "released");
+    }
     return released;
   }
 
@@ -302,6 +324,7 @@ export class Hold implements Renewable {
     if (this.#trace) {
       this.#trace.reason = reason;
       this.#trace.overrunMs = Math.max(0, -leftOf(this.validity, this.#keeper.clock));
+      traces.hold.asyncStart.publish(this.#trace);
       traces.hold.asyncEnd.publish(this.#trace);
     }
   }

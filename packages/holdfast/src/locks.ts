@@ -10,8 +10,10 @@ import {
   checkFencingToken,
   checkKey,
   checkNames,
+  checkSignal,
   checkText,
   refusal,
+  refuseAttempt,
   resolveAcquire,
   resolveAdopt,
   resolveList,
@@ -30,16 +32,16 @@ import { leftOf } from "./validity.ts";
 /** The answer of a `tryWithLock`: the value of the work, or that it did not run as another held the lock. */
 export type Ran<T> = { readonly ran: true; readonly value: T } | { readonly ran: false };
 
-type Work<T> = (lease: Lease) => T | Promise<T>;
+type Work<T, L extends Lease = Lease> = (lease: L) => T | Promise<T>;
 
 /** What every kind of lock offers. See {@link Locks} for what the calls guarantee. */
-export interface Lockable {
-  tryAcquire(options?: TryOptions): Promise<Lease | null>;
-  acquire(options?: AcquireOptions): Promise<Lease>;
-  withLock<T>(work: Work<T>): Promise<T>;
-  withLock<T>(options: AcquireOptions, work: Work<T>): Promise<T>;
-  tryWithLock<T>(work: Work<T>): Promise<Ran<T>>;
-  tryWithLock<T>(options: TryOptions, work: Work<T>): Promise<Ran<T>>;
+export interface Lockable<O = AcquireOptions, L extends Lease = Lease> {
+  tryAcquire(options?: Omit<O, "waitMs">): Promise<L | null>;
+  acquire(options?: O): Promise<L>;
+  withLock<T>(work: Work<T, L>): Promise<T>;
+  withLock<T>(options: O, work: Work<T, L>): Promise<T>;
+  tryWithLock<T>(work: Work<T, L>): Promise<Ran<T>>;
+  tryWithLock<T>(options: Omit<O, "waitMs">, work: Work<T, L>): Promise<Ran<T>>;
 }
 
 /**
@@ -101,6 +103,7 @@ const users = new WeakMap<Driver, number>();
  * @throws {LockError} `closed`, when the driver was closed with the last `Locks` that used it
  */
 export function createLocks(driver: Driver, options?: LocksOptions): Locks {
+  checkDriver(driver);
   const resolved = resolveLocks(options, driver.capabilities.maxTtlMs);
   if (users.get(driver) === 0) {
     throw closedError();
@@ -108,6 +111,14 @@ export function createLocks(driver: Driver, options?: LocksOptions): Locks {
   users.set(driver, (users.get(driver) ?? 0) + 1);
   driver.introduce(resolved.owner);
   return new DriverLocks(driver, new Contention(driver, resolved));
+}
+
+function checkDriver(driver: Driver): void {
+  const capabilities: unknown =
+    typeof driver === "object" && driver !== null ? driver.capabilities : undefined;
+  if (typeof capabilities !== "object" || capabilities === null) {
+    throw new TypeError("Expected `driver` to be a driver, such as redis(client) or memory() gives");
+  }
 }
 
 class DriverLocks implements Locks {
@@ -121,8 +132,8 @@ class DriverLocks implements Locks {
     this.#driver = driver;
     this.#contention = contention;
     this.#forgetDriver = driver.listen({
-      lost: (token, reason) => {
-        contention.lose(token, reason);
+      lost: (token, reason, cause) => {
+        contention.lose(token, reason, cause);
       },
       mayHaveMissed: () => {
         contention.verify();
@@ -148,6 +159,7 @@ class DriverLocks implements Locks {
 
   mutex(key: string, defaults?: AcquireOptions): Lockable {
     this.#key(key);
+    refuseAttempt(defaults);
     const own = this.#resolve(defaults, this.#contention.options.defaults);
     return {
       tryAcquire: (options) => this.#try(key, this.#resolveTry(options, own)),
@@ -159,7 +171,7 @@ class DriverLocks implements Locks {
 
   inspect(key: string): Promise<LockState> {
     this.#key(key);
-    return this.#ask(() => this.#driver.inspect(key));
+    return this.#ask(async () => this.#contention.correct(await this.#driver.inspect(key)));
   }
 
   list(options?: ListOptions): Promise<{ locks: LockState[]; cursor: string | null }> {
@@ -174,18 +186,23 @@ class DriverLocks implements Locks {
     if (typeof target === "string") {
       this.#key(target);
     } else if (typeof target?.prefix !== "string") {
-      throw refusal("target", "a string, or an object with a `prefix`", target);
+      throw refusal("target", "a key, or an object with a `prefix`", target);
+    } else {
+      checkNames(target, ["prefix"]);
     }
     checkNames(options, ["signal"]);
+    const { signal } = options;
+    const ends = [this.#contention.closing, ...(signal === undefined ? [] : [checkSignal("signal", signal)])];
     this.#checkOpen();
-    const ends = [this.#contention.closing, ...(options.signal ? [options.signal] : [])];
     return this.#driver.watch(target, AbortSignal.any(ends));
   }
 
   checkFence(key: string, fencingToken: bigint): Promise<"current" | "stale" | "unknown"> {
     this.#key(key);
     checkFencingToken(fencingToken);
-    return this.#ask(() => this.#driver.checkFence(key, fencingToken));
+    return this.#ask(async () =>
+      this.#contention.handedOnFrom(key, fencingToken) ? "stale" : this.#driver.checkFence(key, fencingToken),
+    );
   }
 
   nodes(): Promise<NodeState[]> {
@@ -198,7 +215,8 @@ class DriverLocks implements Locks {
     const fencingToken = checkFencingToken(options.fencingToken);
     const reason = checkText("reason", options.reason, 1024);
     return this.#ask(async () => {
-      const isBroken = await this.#driver.breakGrant(key, fencingToken, reason);
+      const isStale = this.#contention.handedOnFrom(key, fencingToken);
+      const isBroken = !isStale && (await this.#driver.breakGrant(key, fencingToken, reason));
       if (isBroken) {
         tell("broken", () => ({ key, fencingToken, reason }));
       }
@@ -209,7 +227,7 @@ class DriverLocks implements Locks {
   adopt(serialized: SerializedLease, options?: AdoptOptions): Promise<Lease> {
     const { key, token, fencingToken, words, ttlMs } = parseSerialized(serialized);
     const resolved = resolveAdopt(options, ttlMs, this.#driver.capabilities.maxTtlMs);
-    return this.#adopt(key, token, fencingToken, { ...resolved, words, ifLost: "abort" });
+    return this.#adopt(key, token, fencingToken, { ...resolved, words, ifLost: "abort", mayBeShared: true });
   }
 
   close(): Promise<void> {

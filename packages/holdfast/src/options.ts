@@ -152,6 +152,7 @@ export function resolveAcquire(
 export function resolveLocks(options: LocksOptions | undefined, maxTtlMs: number): ResolvedLocks {
   const given = options === undefined ? {} : options;
   checkObject("options", given);
+  refuseAttempt(given.defaults);
   checkNames(given, ["handover", "owner", "maxWaiters", "closeTimeoutMs", "defaults"]);
   const { owner, maxWaiters, closeTimeoutMs } = given;
   return {
@@ -168,6 +169,13 @@ export function resolveLocks(options: LocksOptions | undefined, maxTtlMs: number
   };
 }
 
+/** An attempt is one acquire: as a default it would make all callers share one grant. */
+export function refuseAttempt(defaults: AcquireOptions | undefined): void {
+  if (defaults?.attemptId !== undefined) {
+    throw new TypeError("Expected `attemptId` to be given with an acquire, not among the defaults");
+  }
+}
+
 export function resolveAdopt(
   options: AdoptOptions | undefined,
   ttlMs: number,
@@ -178,7 +186,7 @@ export function resolveAdopt(
   checkNames(given, ["renew", "ttlMs", "maxHoldMs"]);
   return {
     renew: given.renew === undefined ? true : checkBoolean("renew", given.renew),
-    ttlMs: checkTtl("ttlMs", given.ttlMs ?? ttlMs, maxTtlMs),
+    ttlMs: checkTtl("ttlMs", given.ttlMs === undefined ? ttlMs : given.ttlMs, maxTtlMs),
     maxHoldMs: given.maxHoldMs === undefined ? dayMs : checkDuration("maxHoldMs", given.maxHoldMs, 1),
   };
 }
@@ -194,7 +202,7 @@ export function resolveList(options: ListOptions | undefined): {
   const { prefix, cursor, limit } = given;
   return {
     prefix: prefix === undefined || prefix === "" ? "" : checkText("prefix", prefix, 512),
-    cursor: cursor === undefined ? null : checkText("cursor", cursor, 64),
+    cursor: cursor === undefined ? null : checkText("cursor", cursor, 512),
     limit: limit === undefined ? 100 : checkInteger("limit", limit, 1, 1000),
   };
 }
@@ -301,7 +309,7 @@ function checkDuration(name: string, value: unknown, least: number): number {
   return value;
 }
 
-function checkSignal(name: string, value: unknown): AbortSignal {
+export function checkSignal(name: string, value: unknown): AbortSignal {
   if (!(value instanceof AbortSignal)) {
     throw refusal(name, "an AbortSignal", value);
   }
@@ -340,7 +348,9 @@ function resolveWords(options: AcquireOptions, defaults: Words | undefined): Wor
 function checkLabels(labels: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   checkObject("labels", labels);
   const entries = Object.entries(labels);
-  checkInteger("number of labels", entries.length, 0, 32);
+  if (entries.length > 32) {
+    throw new RangeError(`Expected \`labels\` to have at most 32 entries, got ${entries.length}`);
+  }
   return Object.fromEntries(
     entries.map(([name, value]) => [
       checkText("label name", name, 64),

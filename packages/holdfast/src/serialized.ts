@@ -4,7 +4,6 @@ import {
   checkInteger,
   checkKey,
   checkNames,
-  checkObject,
   checkText,
   checkWords,
   refusal,
@@ -19,7 +18,12 @@ export function parseSerialized(serialized: SerializedLease): {
   words: Words;
   ttlMs: number;
 } {
-  checkObject("serialized", serialized);
+  if (typeof serialized !== "object" || serialized === null || Array.isArray(serialized)) {
+    const given = Array.isArray(serialized) ? "an array" : serialized === null ? "null" : typeof serialized; // never what it says
+    throw new TypeError(
+      `Expected \`serialized\` to be what transfer() gave (parse its JSON first), got ${given}`,
+    );
+  }
   checkNames(serialized, ["version", "key", "token", "fencingToken", "owner", "reason", "labels", "ttlMs"]);
   const { version, key, token, fencingToken, owner, reason, labels, ttlMs } = serialized;
   if (version !== 1) {

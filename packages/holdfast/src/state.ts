@@ -37,7 +37,7 @@ export interface LockState {
   toJSON(): unknown;
 }
 
-/** A change that {@link LockState} shows. The first event of a watch is a snapshot. */
+/** A change that {@link LockState} shows. The first event of a watch is a snapshot; `gone`: it is free now. */
 export interface LockEvent {
   readonly type: "snapshot" | "changed" | "gone";
   readonly key: string;

@@ -117,9 +117,17 @@ test.each(badOptions)("%s: %o is refused with its name and value", (name, value,
     () => locks.withLock("k", options, () => 1),
     () => lock.acquire(options),
     () => lock.withLock(options, () => 1),
-    () => locks.mutex("k", options),
-    () => createLocks(memory(), { defaults: options }),
   ];
+  if (name === "attemptId") {
+    // One attempt is one acquire: it is no default.
+    refuses(() => locks.mutex("k", options), TypeError, "`attemptId`");
+    refuses(() => createLocks(memory(), { defaults: options }), TypeError, "`attemptId`");
+  } else {
+    calls.push(
+      () => locks.mutex("k", options),
+      () => createLocks(memory(), { defaults: options }),
+    );
+  }
   if (name !== "waitMs") {
     calls.push(() => locks.tryAcquire("k", options));
   }
@@ -141,7 +149,7 @@ test("extend throws for a bad TTL at once", async () => {
 
 test("labels are few and short", () => {
   const many = Object.fromEntries(Array.from({ length: 33 }, (_, index) => [`l${index}`, "x"]));
-  refuses(() => locks.acquire("k", { labels: many }), RangeError, "number of labels", "33 (number)");
+  refuses(() => locks.acquire("k", { labels: many }), RangeError, "`labels`", "33 (number)");
   refuses(() => locks.acquire("k", { labels: { a: 5 as never } }), TypeError, "`labels.a`", "5 (number)");
   refuses(() => locks.acquire("k", { labels: { ["x".repeat(65)]: "v" } }), RangeError, "`label name`");
 });
@@ -236,7 +244,7 @@ test("what is no client of one server is refused", () => {
   for (const [bad, shown] of [
     [undefined, "undefined"],
     [null, "null"],
-    ["redis://localhost", '"redis://localhost" (string)'],
+    ["redis://user:secret@localhost", "got a string"], // a URL may hold a password
     [{}, "(object)"],
     [{ get: () => 1, set: () => 1 }, "(object)"],
   ] as const) {

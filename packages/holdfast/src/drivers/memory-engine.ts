@@ -1,4 +1,5 @@
 import { momentOf, type Clock } from "../clock.ts";
+import { tell } from "../diagnostics.ts";
 import type { Acquired, AcquireRequest, Grant, Pending } from "../driver.ts";
 import { closedError } from "../errors.ts";
 import type { Random } from "../random.ts";
@@ -148,6 +149,7 @@ export class MemoryEngine {
     if (!waiter.isSettled) {
       // A try that gave up a grant in the same step, and is not first, is over at once.
       this.#deadlines.schedule(waiter, request.deadline ?? this.#clock.now());
+      tell("queued", () => ({ key: lock.key, position: lock.placeOf(waiter) }));
     }
     return {
       result: waiter.result,

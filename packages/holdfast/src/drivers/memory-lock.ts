@@ -18,12 +18,12 @@ export class MemoryLock {
   }
 
   join(waiter: MemoryWaiter): void {
-    this.#queue.splice(this.#placeOf(waiter), 0, waiter);
+    this.#queue.splice(this.placeOf(waiter), 0, waiter);
   }
 
   /** @returns its position, from 0; -1: it does not wait here any more */
   leave(waiter: MemoryWaiter): number {
-    const place = this.#placeOf(waiter);
+    const place = this.placeOf(waiter);
     if (this.#queue[place] !== waiter) {
       return -1;
     }
@@ -65,7 +65,7 @@ export class MemoryLock {
   }
 
   /** Where it stands in the queue, or would stand; usually at one of the ends. */
-  #placeOf(waiter: MemoryWaiter): number {
+  placeOf(waiter: MemoryWaiter): number {
     let low = 0;
     for (let high = this.#queue.length; low < high;) {
       const middle = (low + high) >> 1;

@@ -166,7 +166,7 @@ class MemoryDriver implements Driver {
     return this.#watchers.watch(target, signal);
   }
 
-  async breakGrant(key: string, fencingToken: bigint, _reason: string): Promise<boolean> {
+  async breakGrant(key: string, fencingToken: bigint, reason: string): Promise<boolean> {
     this.#assertOpen(key);
     const holding = this.#engine.at(key)?.holding;
     if (holding === undefined || fencingToken < holding.fence.first || fencingToken > holding.fence.last) {
@@ -176,7 +176,7 @@ class MemoryDriver implements Driver {
     this.#engine.serve(holding.lock);
     // Nobody sees the next grant before this turn ends: the old holder hears of its loss first.
     for (const listener of this.#listeners) {
-      listener.lost(holding.token, "broken");
+      listener.lost(holding.token, "broken", new Error(reason));
     }
     return true;
   }

@@ -9,8 +9,11 @@ export type RedisClient = IoredisClient | NodeRedisClient | Connection;
 
 /** Fits a client to what we need. Nothing is sent, and the client is never closed by us. */
 export function connectionOf(client: RedisClient): Connection {
-  if (typeof client !== "object" || client === null) {
+  if (client === null) {
     throw refusal("client", "an ioredis or node-redis client", client);
+  }
+  if (typeof client !== "object") {
+    throw new TypeError(`Expected \`client\` to be an ioredis or node-redis client, got a ${typeof client}`); // a URL has a password
   }
   if (isConnection(client)) {
     return client;

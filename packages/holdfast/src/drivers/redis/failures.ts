@@ -4,6 +4,10 @@ import { EngineError, isLockError, LockError, type Outcome } from "../../errors.
 const permanent =
   /\b(NOAUTH|NOPERM|WRONGPASS|DENIED|ERR (unknown command|AUTH|invalid password|The user executing the script))\b/;
 
+/** The server answered with an error: nothing was carried out. */
+const refusedByServer =
+  /^(ERR|NO[A-Z]+|WRONG[A-Z]+|OOM|LOADING|READONLY|BUSY|MISCONF|MASTERDOWN|CLUSTERDOWN|DENIED)\b/;
+
 /** Whether another try may succeed by itself. */
 export function isTransient(error: unknown): boolean {
   return isLockError(error) ? error.retryable : !permanent.test(messageOf(error));
@@ -12,7 +16,7 @@ export function isTransient(error: unknown): boolean {
 /** A failure of the server or of the way to it, in the words of the contract. */
 export function engineError(error: unknown, key: string | undefined, outcome: Outcome): LockError {
   if (isLockError(error)) {
-    return error;
+    return error instanceof EngineError && key !== undefined ? about(error, key, outcome) : error;
   }
   const message = messageOf(error);
   if (/\bWRONGTYPE\b/.test(message)) {
@@ -24,10 +28,17 @@ export function engineError(error: unknown, key: string | undefined, outcome: Ou
   }
   return new EngineError(`Redis: ${message}`, {
     key,
-    outcome,
+    outcome: refusedByServer.test(message) ? "none" : outcome,
     retryable: isTransient(error),
     cause: withoutCommand(error),
   });
+}
+
+/** The same error, told of one key. */
+function about(error: EngineError, key: string, outcome: Outcome): EngineError {
+  const { message, retryable, cause } = error;
+  const told = error.outcome === "none" ? "none" : outcome;
+  return new EngineError(message, { key, outcome: told, retryable, cause });
 }
 
 /** The script ran and answered with an error for one operation: nothing of it is unknown. */
@@ -35,8 +46,19 @@ export function refusalBy(message: string): Error {
   return new Error(message);
 }
 
+export function queueFullError(key: string): LockError {
+  return new LockError(`The queue of "${key}" is full`, { code: "too-many-waiters", key, retryable: true });
+}
+
+export function expiredError(): EngineError {
+  return new EngineError("The grant had expired before it arrived", { outcome: "none", retryable: true });
+}
+
 export function timeoutError(ms: number): EngineError {
-  return new EngineError(`Redis did not answer within ${ms} ms`, { outcome: "unknown", retryable: true });
+  return new EngineError(`Redis did not answer within ${Math.round(ms)} ms`, {
+    outcome: "unknown",
+    retryable: true,
+  });
 }
 
 /** Clients put the command that failed into their errors, and with it the token: it must not get into a log. */

@@ -30,7 +30,7 @@ export interface PushedGrant {
 /** Who is to hear what the server pushes. */
 interface NodeListener {
   granted(grant: PushedGrant): void;
-  ended(token: string, reason: LossReason): void;
+  ended(token: string, reason: LossReason, cause: unknown): void;
   /** Whether messages reach us changed: waiting requests have to ask again. */
   hearingChanged(hearing: Hearing): void;
 }
@@ -223,7 +223,11 @@ export class Node {
     this.brackets.discard();
     this.#batcher.interrupted();
     this.time.doubt();
-    tell("node", () => ({ node: this.connection.name, event }));
+    tell("node", () => ({ node: this.connection.name, event, clockOffsetMs: this.#clockOffsetMs() }));
+  }
+
+  #clockOffsetMs(): number | undefined {
+    return this.isKnown ? this.time.micros() / 1000 - this.#options.clock.wall() : undefined;
   }
 
   #hear(text: string): void {
@@ -240,8 +244,8 @@ export class Node {
         lock: lock.join(" "),
       });
     } else if (kind === "broken") {
-      const [token] = JSON.parse(text.slice("broken ".length)) as [string];
-      this.#options.listener.ended(token, "broken");
+      const [token, , reason] = JSON.parse(text.slice("broken ".length)) as [string, string, string];
+      this.#options.listener.ended(token, "broken", new Error(reason));
     }
   }
 }

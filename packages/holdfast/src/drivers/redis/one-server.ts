@@ -293,9 +293,9 @@ class RedisDriver implements Driver, RequestHost {
     }
   }
 
-  ended(token: string, reason: LossReason): void {
+  ended(token: string, reason: LossReason, cause: unknown): void {
     for (const listener of this.#listeners) {
-      listener.lost(token, reason);
+      listener.lost(token, reason, cause);
     }
   }
 

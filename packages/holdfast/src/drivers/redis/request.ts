@@ -1,13 +1,21 @@
-import type { Clock, Timer } from "../../clock.ts";
+import type { Clock } from "../../clock.ts";
 import { tell } from "../../diagnostics.ts";
 import type { Acquired, AcquireRequest, Grant, Requeued } from "../../driver.ts";
-import { closedError, EngineError, LockError } from "../../errors.ts";
+import { closedError } from "../../errors.ts";
 import type { Random } from "../../random.ts";
 import type { Holder } from "../../state.ts";
 import type { Timed, TimerQueue } from "../../timer-queue.ts";
 import { leftOf, validFrom, type Validity } from "../../validity.ts";
+import { within } from "../../wait.ts";
 import type { Operation, Reply } from "./batch.ts";
-import { engineError, isTransient, refusalBy, timeoutError } from "./failures.ts";
+import {
+  engineError,
+  expiredError,
+  isTransient,
+  queueFullError,
+  refusalBy,
+  timeoutError,
+} from "./failures.ts";
 import { GivingUp } from "./giving-up.ts";
 import type { LockKeys } from "./keys.ts";
 import type { Node, PushedGrant } from "./node.ts";
@@ -50,6 +58,7 @@ export class Request implements Requeued, Operation, Timed {
   readonly released: Promise<boolean>;
   readonly #host: RequestHost;
   readonly #request: AcquireRequest;
+  readonly #since: number;
   readonly #deadline: number;
   readonly #given: Grant | undefined;
   #terms = "";
@@ -75,7 +84,8 @@ export class Request implements Requeued, Operation, Timed {
     this.#request = request;
     this.keys = keys;
     this.#given = given;
-    this.#deadline = request.deadline ?? host.clock.now() + host.commandTimeoutMs;
+    this.#since = host.clock.now();
+    this.#deadline = request.deadline ?? this.#since + host.commandTimeoutMs;
     this.result = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
@@ -167,7 +177,7 @@ export class Request implements Requeued, Operation, Timed {
         this.#take(answer, validFrom(reply.sent, this.#request.ttlMs), { isClaim: false, byMessage: false });
         return;
       case 2:
-        this.#fail(queueIsFull(this.#request.key));
+        this.#fail(queueFullError(this.#request.key));
         return;
       default:
         this.attempt(); // dead waiters are left before us
@@ -298,7 +308,7 @@ export class Request implements Requeued, Operation, Timed {
     const { key } = this.#request;
     const outcome = this.#isUncertain ? "unknown" : "none";
     const failure =
-      this.#lastError ?? (this.#wasAnswered ? undefined : timeoutError(this.#host.commandTimeoutMs));
+      this.#lastError ?? (this.#wasAnswered ? undefined : timeoutError(this.#deadline - this.#since));
     this.#abandon();
     if (failure !== undefined) {
       this.#reject(engineError(failure, key, outcome));
@@ -309,16 +319,8 @@ export class Request implements Requeued, Operation, Timed {
 
   /** Asks who holds it behind our leaving of the queue: once that is answered, nothing of ours is left there. */
   async #resolveHeld(): Promise<void> {
-    const { clock } = this.#host;
-    let timer: Timer;
-    const tooLate = new Promise<undefined>((resolve) => {
-      timer = clock.setTimer(resolve as () => void, longestFarewellMs, true);
-    });
-    const holder = await Promise.race([
-      this.#host.holderOf(this.#request.key).catch(() => undefined),
-      tooLate,
-    ]);
-    clock.clearTimer(timer);
+    const asked = this.#host.holderOf(this.#request.key).catch(() => undefined);
+    const holder = await within(this.#host.clock, longestFarewellMs, asked);
     this.#resolve({ outcome: "held", holder, position: this.#position });
   }
 
@@ -329,9 +331,7 @@ export class Request implements Requeued, Operation, Timed {
     { isClaim, byMessage }: { isClaim: boolean; byMessage: boolean },
   ): void {
     if (leftOf(validity, this.#host.clock) <= 0) {
-      this.#failedToReach(
-        new EngineError("The grant had expired before it arrived", { outcome: "none", retryable: true }),
-      );
+      this.#failedToReach(expiredError());
       return;
     }
     const [, first, last] = answer;
@@ -395,10 +395,6 @@ export class Request implements Requeued, Operation, Timed {
       this.#givingUp?.alone();
     }
   }
-}
-
-function queueIsFull(key: string): LockError {
-  return new LockError(`The queue of "${key}" is full`, { code: "too-many-waiters", key, retryable: true });
 }
 
 const alreadyReleased = Promise.resolve(true);

@@ -59,7 +59,8 @@ function* changes(
     if (!known) {
       yield { type: "snapshot", key, state };
     } else if (!before || fingerprintOf(before) !== fingerprintOf(state)) {
-      yield { type: "changed", key, state };
+      const isGone = before !== undefined && before.holders.length > 0 && state.holders.length === 0;
+      yield { type: isGone ? "gone" : "changed", key, state };
     }
   }
   for (const [key, state] of known ?? []) {

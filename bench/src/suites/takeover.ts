@@ -1,0 +1,106 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Redis } from "ioredis";
+import { leaseEnd } from "../lease-end.ts";
+import type { Entrant } from "../roster.ts";
+import type { Figures, Metric, Site, Suite } from "../suite.ts";
+import { latenessOf, spreadMoments, takeoverAt, type Moments, type Takeover } from "../takeovers.ts";
+import { WorkerProcess } from "../worker-process.ts";
+
+const metrics: readonly Metric[] = [
+  { id: "late", label: "late by p50 ms", digits: 0 },
+  { id: "lateMax", label: "late by max ms", digits: 0 },
+  // Lateness itself has no ratio: it is negative, or next to nothing.
+  { id: "afterKill", label: "kill to grant p50 ms", digits: 0, best: "least" },
+  { id: "afterLease", label: "lease end to grant p50 ms", digits: 1, best: "least" },
+  { id: "afterLeaseMax", label: "lease end to grant max ms", digits: 1 },
+];
+
+export interface TakeoverSize {
+  readonly ttlMs: number;
+  readonly repetitions: number;
+}
+
+interface Repetition {
+  readonly settings: string;
+  readonly takeover: Takeover;
+}
+
+/** How long a lock stays with the dead: its holder's process is killed, and another process waits. */
+export function takeover(entrants: readonly Entrant[], { ttlMs, repetitions }: TakeoverSize): Suite {
+  // With the earliest kill 0.9 of the TTL: by then everybody has renewed, the last among the peers at 0.8.
+  const headStartMs = ttlMs * 0.75;
+  const [fromMs, toMs] = [ttlMs * 0.15, ttlMs * 0.75];
+  const label = `TTL ${ttlMs / 1000} s, with renewal`;
+
+  async function* measure(entrant: Entrant, site: Site): AsyncGenerator<Figures, void, void> {
+    // All at once, each with a lock and two processes of its own: they sleep nearly all the time.
+    const settled = await Promise.allSettled(
+      spreadMoments(repetitions, [fromMs, toMs], Math.random).map((killAfterMs, index) =>
+        repeat(entrant, site, `takeover:${index}`, killAfterMs),
+      ),
+    );
+    yield figuresOf(settled.map(fulfilled));
+  }
+
+  async function repeat(
+    entrant: Entrant,
+    { port, admin }: Site,
+    key: string,
+    killAfterMs: number,
+  ): Promise<Repetition> {
+    await using holder = await WorkerProcess.open(entrant, port, null);
+    await holder.start({ kind: "hold", keys: [key], ttlMs });
+    const headStart = sleep(headStartMs);
+    await using waiter = await WorkerProcess.open(entrant, port, null);
+    await headStart;
+    await waiter.start({ kind: "wait", key, ttlMs });
+    const killing = sleep(killAfterMs).then(() => kill(holder, admin, key));
+    const [grantedAt, killed] = await Promise.all([endOfWait(waiter), killing]);
+    const { firstFailure } = await waiter.end();
+    return { settings: waiter.settings, takeover: takeoverOf({ ...killed, grantedAt }, firstFailure) };
+  }
+
+  function figuresOf(done: readonly Repetition[]): Figures {
+    const takeovers = done.map((repetition) => repetition.takeover);
+    const reasons = takeovers.flatMap((one) => (one.outcome === "taken" ? [] : [one.reason]));
+    return {
+      case: label,
+      settings: done[0]?.settings ?? "",
+      values: latenessOf(takeovers, ttlMs),
+      failures: reasons.length,
+      firstFailure: reasons[0] ?? null,
+    };
+  }
+
+  return {
+    name: "takeover",
+    title: "Takeover from a killed holder",
+    method: `${repetitions} holders a round, each in a process that is killed ${fromMs / 1000} to ${toMs / 1000} s after the waiter's call.`,
+    entrants,
+    cases: [label],
+    metrics,
+    measure,
+  };
+}
+
+/** In the parent's time, as the kill is: the message from the waiter adds a fraction of a millisecond. */
+async function endOfWait(waiter: WorkerProcess): Promise<number> {
+  await waiter.stop();
+  return performance.now();
+}
+
+async function kill(holder: WorkerProcess, admin: Redis, key: string): Promise<Omit<Moments, "grantedAt">> {
+  const killedAt = performance.now();
+  // To dispose of a worker is to send it SIGKILL. Only then is it certain that it renews no more.
+  await holder[Symbol.asyncDispose]();
+  return { killedAt, leaseEndsAt: await leaseEnd(admin, key) };
+}
+
+function takeoverOf(moments: Moments, failure: string | null): Takeover {
+  return failure === null ? takeoverAt(moments) : { outcome: "failed", reason: failure };
+}
+
+function fulfilled<T>(settled: PromiseSettledResult<T>): T {
+  if (settled.status === "rejected") throw settled.reason;
+  return settled.value;
+}

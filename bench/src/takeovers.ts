@@ -1,0 +1,48 @@
+import { median } from "./statistics.ts";
+
+/** How one wait for a killed holder's lock ended. */
+export type Takeover =
+  | { readonly outcome: "taken"; readonly afterKillMs: number; readonly afterLeaseMs: number }
+  | { readonly outcome: "early" | "failed"; readonly reason: string };
+
+/** Of one repetition, on one clock. */
+export interface Moments {
+  readonly killedAt: number;
+  readonly leaseEndsAt: number;
+  readonly grantedAt: number;
+}
+
+/** A grant before the kill is no takeover: two had the lock at once. */
+export function takeoverAt({ killedAt, leaseEndsAt, grantedAt }: Moments): Takeover {
+  const afterKillMs = grantedAt - killedAt;
+  if (afterKillMs >= 0) return { outcome: "taken", afterKillMs, afterLeaseMs: grantedAt - leaseEndsAt };
+  return { outcome: "early", reason: `granted ${Math.ceil(-afterKillMs)} ms before the holder was killed` };
+}
+
+/** Not numbers where nobody took over. */
+export function latenessOf(takeovers: readonly Takeover[], ttlMs: number): Record<string, number> {
+  const taken = takeovers.filter((one) => one.outcome === "taken");
+  const afterKill = taken.map(({ afterKillMs }) => afterKillMs);
+  const afterLease = taken.map(({ afterLeaseMs }) => afterLeaseMs);
+  return {
+    late: median(afterKill) - ttlMs,
+    lateMax: longest(afterKill) - ttlMs,
+    afterKill: median(afterKill),
+    afterLease: median(afterLease),
+    afterLeaseMax: longest(afterLease),
+  };
+}
+
+/** One random moment in each of as many equal parts of the range: no contestant is lucky with all of its moments. */
+export function spreadMoments(
+  count: number,
+  [fromMs, toMs]: readonly [fromMs: number, toMs: number],
+  random: () => number,
+): readonly number[] {
+  const partMs = (toMs - fromMs) / count;
+  return Array.from({ length: count }, (_, part) => fromMs + (part + random()) * partMs);
+}
+
+function longest(values: readonly number[]): number {
+  return values.length > 0 ? Math.max(...values) : Number.NaN;
+}

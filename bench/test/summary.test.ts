@@ -1,0 +1,72 @@
+import { expect, test } from "vitest";
+
+import type { Entrant } from "../src/roster.ts";
+import type { Metric, Sample, Suite } from "../src/suite.ts";
+import { summarize, type Cell } from "../src/summary.ts";
+
+const rate: Metric = { id: "rate", label: "rate", digits: 0, best: "most" };
+const cost: Metric = { id: "cost", label: "cost", digits: 0, best: "least" };
+const size: Metric = { id: "size", label: "size", digits: 0 };
+
+const suite: Suite = {
+  name: "hot",
+  title: "",
+  method: "",
+  entrants: ["raw", "redlock", "redis-semaphore", "holdfast"],
+  cases: ["a", "b"],
+  metrics: [rate, cost, size],
+  async *measure() {},
+};
+
+function sample(entrant: Entrant, round: number, values: Sample["values"], label = "a"): Sample {
+  const nothingFailed = { failures: 0, firstFailure: null };
+  return { suite: "hot", entrant, round, case: label, settings: "", values, ...nothingFailed };
+}
+
+function cell(samples: readonly Sample[], entrant: Entrant, metric: Metric): Cell | undefined {
+  const row = summarize(suite, "a", samples).find((one) => one.entrant === entrant);
+  return row?.cells.find((one) => one.metric === metric);
+}
+
+test("a figure is the median over the rounds of its case", () => {
+  const samples = [1, 9, 2].map((value, index) => sample("raw", index + 1, { size: value }));
+  const elsewhere = sample("raw", 1, { size: 100 }, "b");
+  expect(cell([...samples, elsewhere], "raw", size)).toEqual({ metric: size, value: 2, ratios: null });
+});
+
+test("rows stand in the order of the suite, without those that have no figures", () => {
+  const samples = [sample("holdfast", 1, {}), sample("raw", 1, {}), sample("redlock", 1, {}, "b")];
+  expect(summarize(suite, "a", samples).map(({ entrant }) => entrant)).toEqual(["raw", "holdfast"]);
+});
+
+test("a ratio is the median of the ratios within each round", () => {
+  const samples = [
+    ...[10, 100, 1_000].map((value, index) => sample("raw", index + 1, { rate: value })),
+    ...[20, 200, 1_000].map((value, index) => sample("holdfast", index + 1, { rate: value })),
+  ];
+  expect(cell(samples, "holdfast", rate)?.ratios?.toRaw).toBe(2);
+});
+
+test("a round in which the reference is missing has no ratio", () => {
+  const samples = [
+    sample("raw", 2, { rate: 10 }),
+    sample("holdfast", 1, { rate: 1_000 }),
+    sample("holdfast", 2, { rate: 30 }),
+  ];
+  expect(cell(samples, "holdfast", rate)?.ratios?.toRaw).toBe(3);
+});
+
+test("the best peer is chosen for each column on its own, and is neither raw nor Holdfast", () => {
+  const samples = [
+    sample("raw", 1, { rate: 1_000, cost: 1 }),
+    sample("redlock", 1, { rate: 40, cost: 10 }),
+    sample("redis-semaphore", 1, { rate: 50, cost: 20 }),
+    sample("holdfast", 1, { rate: 100, cost: 5 }),
+  ];
+  expect(cell(samples, "holdfast", rate)?.ratios?.toBestPeer).toBe(2);
+  expect(cell(samples, "holdfast", cost)?.ratios?.toBestPeer).toBe(0.5);
+});
+
+test("without a peer there is no ratio to the best", () => {
+  expect(cell([sample("holdfast", 1, { rate: 1 })], "holdfast", rate)?.ratios?.toBestPeer).toBeNaN();
+});

@@ -1,0 +1,17 @@
+import type { Clock, Timer } from "./clock.ts";
+
+/**
+ * What `work` resolves with, or undefined when `limitMs` has passed first; the work goes on then. Rejects as the work does.
+ * Somebody waits for it, so its timer keeps the process alive.
+ */
+export async function within<T>(clock: Clock, limitMs: number, work: Promise<T>): Promise<T | undefined> {
+  let timer: Timer;
+  const limit = new Promise<undefined>((resolve) => {
+    timer = clock.setTimer(resolve as () => void, limitMs, true);
+  });
+  try {
+    return await Promise.race([work, limit]);
+  } finally {
+    clock.clearTimer(timer);
+  }
+}

@@ -1,6 +1,19 @@
 export type { Clock } from "./clock.ts";
 export type { AcquireTrace, Diagnostics, HoldTrace, ReleaseTrace, RenewTrace } from "./diagnostics.ts";
-export type { Driver } from "./driver.ts";
+export type {
+  Acquired,
+  AcquireRequest,
+  Capabilities,
+  Driver,
+  DriverListener,
+  Extension,
+  ExtendRequest,
+  Grant,
+  Pending,
+  Requeued,
+  Verified,
+  Words,
+} from "./driver.ts";
 export {
   EngineError,
   isLockError,
@@ -16,3 +29,4 @@ export { createLocks, type Lockable, type Locks, type Ran } from "./locks.ts";
 export type { AcquireOptions, AdoptOptions, ListOptions, LocksOptions, TryOptions } from "./options.ts";
 export type { Random } from "./random.ts";
 export type { Holder, LockEvent, LockState, NodeState, Waiter } from "./state.ts";
+export type { Validity } from "./validity.ts";

@@ -149,7 +149,7 @@ test("extend throws for a bad TTL at once", async () => {
 
 test("labels are few and short", () => {
   const many = Object.fromEntries(Array.from({ length: 33 }, (_, index) => [`l${index}`, "x"]));
-  refuses(() => locks.acquire("k", { labels: many }), RangeError, "`labels`", "33 (number)");
+  refuses(() => locks.acquire("k", { labels: many }), RangeError, "`labels`", "at most 32", "33");
   refuses(() => locks.acquire("k", { labels: { a: 5 as never } }), TypeError, "`labels.a`", "5 (number)");
   refuses(() => locks.acquire("k", { labels: { ["x".repeat(65)]: "v" } }), RangeError, "`label name`");
 });

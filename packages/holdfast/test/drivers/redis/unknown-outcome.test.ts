@@ -30,7 +30,7 @@ onRedis("after a try that was carried out and not answered", () => {
       () => expect.unreachable(),
       (reason: unknown) => reason as EngineError,
     );
-    const token = await vi.waitUntil(async () => await server.client().get(`lock:${key}`), { interval: 5 });
+    const token = await vi.waitUntil(() => server.client().get(`lock:${key}`), { interval: 5 });
     expect(await tried).toMatchObject({ code: "engine-unavailable", outcome: "unknown" });
     return { locks, controls, token };
   }

@@ -70,12 +70,14 @@ function requestFor(
     deadline,
     ticket,
     attemptId: options.attemptId,
-    want: runs && handover ? handover.max + 1 : 1,
+    want: runs && handover ? Math.min(handover.max, longestRun) + 1 : 1,
     words: options.words,
   };
 }
 
 const longMs = 86_400_000;
+/** Blocks of more numbers could run ahead of the engine's clock, which is their floor when it has forgotten them. */
+const longestRun = 64;
 
 /** A caller that waits: first in the local line, then at the engine. */
 export class Acquisition implements Caller<Hold>, Timed {
@@ -213,8 +215,7 @@ export class Acquisition implements Caller<Hold>, Timed {
     if (acquired.outcome === "held") {
       this.#fail(new WaitTimeoutError(this.#key, waitMs, acquired.holder, acquired.position));
     } else if (this.#cancelled) {
-      const { key, token, validity } = acquired.grant;
-      this.#contention.driver.release(key, token, validity.until).catch(() => false);
+      this.#contention.giveUp(acquired.grant);
       this.#fail(this.#cancelled.reason);
     } else {
       const kept = Hold.keep(this.#contention, acquired.grant, keptBy(this.#options));

@@ -1,13 +1,14 @@
 import type { Acquisition } from "./acquire.ts";
 import { whenAborted } from "./cancellation.ts";
 import type { Clock } from "./clock.ts";
-import type { Acquired, Driver, Pending } from "./driver.ts";
+import type { Acquired, Driver, Grant, Pending } from "./driver.ts";
 import { closedError, type LossReason } from "./errors.ts";
 import type { Hold, Keeper } from "./hold.ts";
 import { Line } from "./line.ts";
 import type { ResolvedLocks } from "./options.ts";
 import { lockState, type LockState } from "./state.ts";
 import { TimerQueue } from "./timer-queue.ts";
+import { engineEnd } from "./validity.ts";
 import { within } from "./wait.ts";
 import { Watchdog } from "./watchdog.ts";
 
@@ -22,6 +23,7 @@ export class Contention implements Keeper {
   readonly waits: TimerQueue<Acquisition>;
   readonly usesLines: boolean;
   readonly #closing = new AbortController();
+  readonly #givenUp = new Set<Promise<boolean>>();
   readonly #lines = new Map<string, Line<Hold>>();
 
   constructor(driver: Driver, options: ResolvedLocks) {
@@ -103,7 +105,14 @@ export class Contention implements Keeper {
       }
       this.forgetIfIdle(hold.key, line);
     }
-    return this.driver.release(hold.key, hold.grant.token, hold.validity.until);
+    return this.driver.release(hold.key, hold.grant.token, engineEnd(hold.validity));
+  }
+
+  /** A grant that came when nobody wanted it any more. */
+  giveUp({ key, token, validity }: Grant): void {
+    const released = this.driver.release(key, token, engineEnd(validity)).catch(() => false);
+    this.#givenUp.add(released);
+    void released.then(() => this.#givenUp.delete(released));
   }
 
   ended(hold: Hold): void {
@@ -120,9 +129,8 @@ export class Contention implements Keeper {
     try {
       const acquired = await pending.result;
       if (acquired.outcome === "granted" && (this.isClosed || signal?.aborted === true)) {
-        const { key, token, validity } = acquired.grant;
-        this.driver.release(key, token, validity.until).catch(() => false);
-        throw this.isClosed ? closedError(key) : signal?.reason;
+        this.giveUp(acquired.grant);
+        throw this.isClosed ? closedError(acquired.grant.key) : signal?.reason;
       }
       return acquired;
     } finally {
@@ -151,8 +159,11 @@ export class Contention implements Keeper {
     for (const acquisition of Array.from(this.acquisitions)) {
       acquisition.cancel(closedError());
     }
-    const holds = this.watchdog.targets() as Hold[];
-    const releases = Promise.allSettled(holds.map((hold) => hold.releaseAtClose()));
+    const holds = (this.watchdog.targets() as Hold[]).filter((hold) => !hold.isOrphaned);
+    const releases = Promise.all([
+      ...holds.map((hold) => hold.releaseAtClose().catch(() => false)),
+      ...this.#givenUp,
+    ]);
     await within(this.clock, this.options.closeTimeoutMs, releases);
     for (const hold of holds) {
       hold.orphan();

@@ -5,7 +5,7 @@ import { LeaseLostError, LockError, type LossReason } from "./errors.ts";
 import { HeldLease, type SerializedLease } from "./lease.ts";
 import type { ResolvedAcquire } from "./options.ts";
 import type { Holder } from "./state.ts";
-import { endsEarly, leftOf, prolong, type Validity } from "./validity.ts";
+import { endsEarly, engineEnd, leftOf, prolong, type Validity } from "./validity.ts";
 import type { Renewable, Watch, Watchdog } from "./watchdog.ts";
 
 /** What a hold needs of the house it lives in. */
@@ -103,6 +103,10 @@ export class Hold implements Renewable {
   /** Whether somebody holds it, as far as we know: also while it is only left to expire. */
   get isHeld(): boolean {
     return this.#isLive && leftOf(this.validity, this.#keeper.clock) > 0;
+  }
+
+  get isOrphaned(): boolean {
+    return this.#state === "orphaned";
   }
 
   get wasTransferred(): boolean {
@@ -290,7 +294,7 @@ export class Hold implements Renewable {
     }
     if (this.lossNow()) {
       // Ours no more as far as we may know; where the engine still has it, the next need not wait for the TTL.
-      this.#keeper.driver.release(this.key, this.grant.token, this.validity.until).catch(() => false);
+      this.#keeper.driver.release(this.key, this.grant.token, engineEnd(this.validity)).catch(() => false);
       return notOurs;
     }
     const released = this.#keeper.giveBack(this);
@@ -306,6 +310,8 @@ export class Hold implements Renewable {
     const { key, fencingToken, grant } = this;
     const { words } = this.#options;
     const hasNews = words !== undefined || fencingToken !== grant.fencingToken;
+    const { validity } = grant;
+    validity.engineUntil = Math.max(validity.engineUntil ?? 0, this.#keeper.clock.now() + ttlMs);
     const extension = await this.#keeper.driver.extend({
       key,
       token: grant.token,

@@ -28,6 +28,7 @@ import {
 import { parseSerialized } from "./serialized.ts";
 import type { LockEvent, LockState, NodeState } from "./state.ts";
 import { leftOf } from "./validity.ts";
+import { within } from "./wait.ts";
 
 /** The answer of a `tryWithLock`: the value of the work, or that it did not run as another held the lock. */
 export type Ran<T> = { readonly ran: true; readonly value: T } | { readonly ran: false };
@@ -374,7 +375,7 @@ class DriverLocks implements Locks {
     const left = (users.get(this.#driver) ?? 1) - 1;
     users.set(this.#driver, left);
     if (left === 0) {
-      await this.#driver.close();
+      await within(this.#driver.clock, this.#contention.options.closeTimeoutMs, this.#driver.close());
     }
   }
 

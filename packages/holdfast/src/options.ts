@@ -51,7 +51,7 @@ export type TryOptions = Omit<AcquireOptions, "waitMs">;
 export interface LocksOptions {
   /**
    * How far the callers of one process may pass a lease on in memory before other processes get their turn.
-   * `false`: every caller has its own place on the server, strict order of arrival.
+   * At most 64 in a row, whatever `max` is. `false`: every caller has its own place on the server, strict order of arrival.
    * @defaultValue `{ max: 16, maxMs: 100 }`
    */
   handover?: { max?: number | undefined; maxMs?: number | undefined } | false | undefined;

@@ -8,6 +8,8 @@ export interface Validity {
   /** On the scale of `performance.now()`. */
   until: number;
   untilWall: number;
+  /** Until when the engine may keep it by an extension that was asked for and not confirmed, on the scale of `until`. */
+  engineUntil?: number;
 }
 
 /** What two machines' clocks may disagree by over a TTL: 1 % of it and 2 ms. */
@@ -43,4 +45,9 @@ const clockGrainMs = 20;
 /** Whether the wall clock ends it before the monotonic one does: the machine slept. */
 export function endsEarly(validity: Validity, clock: Clock): boolean {
   return validity.until - clock.now() > clockGrainMs;
+}
+
+/** When the engine has forgotten the grant for certain. */
+export function engineEnd({ until, engineUntil = 0 }: Validity): number {
+  return Math.max(until, engineUntil);
 }

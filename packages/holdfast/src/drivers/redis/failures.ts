@@ -2,7 +2,7 @@ import { EngineError, isLockError, LockError, type Outcome } from "../../errors.
 
 /** What passes only if somebody changes something. Everything else is worth another try. */
 const permanent =
-  /\b(NOAUTH|NOPERM|WRONGPASS|DENIED|ERR (unknown command|AUTH|invalid password|The user executing the script))\b/;
+  /\b(NOAUTH|NOPERM|WRONGPASS|WRONGTYPE|DENIED|ERR (unknown command|AUTH|invalid password|The user executing the script))\b/;
 
 /** The server answered with an error: nothing was carried out. */
 const refusedByServer =

@@ -20,23 +20,21 @@ export class GivingUp {
 
   constructor({ clock, releaser, leftover, patienceMs }: GivingUpOptions) {
     this.released = new Promise((resolve, reject) => {
-      let isSettled = false;
-      const once = (action: () => void): void => {
-        if (!isSettled) {
-          isSettled = true;
-          clock.clearTimer(timer);
-          action();
-        }
-      };
+      let isDone = false;
       this.answered = (released) => {
-        once(() => {
-          resolve(released);
-        });
+        isDone = true;
+        clock.clearTimer(timer);
+        resolve(released); // also after `alone`: it tells more than the release behind it
       };
       this.alone = () => {
-        once(() => {
-          releaser.release(leftover).then(resolve, reject);
-        });
+        if (!isDone) {
+          isDone = true;
+          clock.clearTimer(timer);
+          // Not held: the passing on whose answer is missing has released it. It was sent while the grant was ours.
+          releaser.release(leftover).then(() => {
+            resolve(true);
+          }, reject);
+        }
       };
       const timer = clock.setTimer(this.alone, patienceMs);
     });

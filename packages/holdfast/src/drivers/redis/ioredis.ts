@@ -66,6 +66,7 @@ export class IoredisConnection implements Connection {
       autoResubscribe: false,
       enableOfflineQueue: true,
       maxRetriesPerRequest: null,
+      retryStrategy: (times: number) => Math.min(times * 50, 2_000),
     });
     const subscribe = (): void => {
       (subscriber as { stream?: { unref?: () => void } }).stream?.unref?.();

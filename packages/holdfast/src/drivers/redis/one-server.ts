@@ -26,7 +26,8 @@ import { describe, judgeFence, readFacts, type Facts } from "./inspection.ts";
 import { KeySpace, type LockKeys } from "./keys.ts";
 import { Node, type PushedGrant } from "./node.ts";
 import { Releaser } from "./releaser.ts";
-import { Request, type RequestHost } from "./request.ts";
+import type { RequestHost } from "./request-host.ts";
+import { Request } from "./request.ts";
 import type { Hearing } from "./subscriber.ts";
 import { scan } from "./scripts.generated.ts";
 import { watchByAsking } from "./watch.ts";
@@ -228,7 +229,11 @@ class RedisDriver implements Driver, RequestHost {
       this.node.channelKind,
       reason,
     ]);
-    return Number((reply.value as unknown[])[0]) === 1;
+    const [isBroken, more] = reply.value as unknown[];
+    if (Number(more) === 1) {
+      this.#serveWaiters(key);
+    }
+    return Number(isBroken) === 1;
   }
 
   async checkFence(key: string, fencingToken: bigint): Promise<"current" | "stale" | "unknown"> {
@@ -243,10 +248,10 @@ class RedisDriver implements Driver, RequestHost {
     for (const request of [...this.#open.values(), ...this.#unsent]) {
       request.close();
     }
-    this.releaser.close();
     this.agenda.clear();
+    await this.releaser.idle(); // bounded by the command budget
+    this.releaser.close();
     this.node.close();
-    await Promise.resolve();
   }
 
   // What requests need.
@@ -286,6 +291,7 @@ class RedisDriver implements Driver, RequestHost {
     const key = this.#keySpace.keyOf(grant.lock);
     if (request) {
       request.granted(grant);
+      this.#tellRepeats(request);
     } else if (!this.#taken.has(grant.token) && key !== undefined) {
       // Nobody waits for it here any more.
       const until = this.clock.now() + grant.ttlMs;
@@ -310,6 +316,23 @@ class RedisDriver implements Driver, RequestHost {
         request.attempt();
       }
     }
+  }
+
+  /** Others here may wait for the same attempt: it is granted to them as well. */
+  #tellRepeats(granted: Request): void {
+    if (granted.attemptId !== undefined) {
+      for (const request of Array.from(this.#open.values())) {
+        if (request.attemptId === granted.attemptId && request.keys[0] === granted.keys[0]) {
+          request.attempt();
+        }
+      }
+    }
+  }
+
+  /** Dead waiters are left before the living: a release of what nobody holds passes over them, as often as it takes. */
+  #serveWaiters(key: string): void {
+    const until = this.clock.now() + this.commandTimeoutMs;
+    this.releaser.takeBack({ key, keys: this.#keySpace.keysOf(key), token: "-", terms: "", until });
   }
 
   #begin(request: Request): Request {

@@ -30,6 +30,7 @@ export class Releaser {
   readonly #budgetMs: number;
   readonly #agenda: TimerQueue<Release>;
   #isClosed = false;
+  readonly #underWay = new Set<Promise<unknown>>();
 
   constructor(node: Node, clock: Clock, random: Random, budgetMs: number) {
     this.#node = node;
@@ -50,13 +51,20 @@ export class Releaser {
 
   /** The same for something that nobody waits for. */
   takeBack(leftover: Leftover): void {
-    this.release(leftover).catch((error: unknown) => {
+    const done = this.release(leftover).catch((error: unknown) => {
       tell("node", () => ({
         node: this.#node.connection.name,
         event: "release-delayed",
         detail: String(error),
       }));
     });
+    this.#underWay.add(done);
+    void done.then(() => this.#underWay.delete(done));
+  }
+
+  /** What nobody waits for is answered, or was tried for its budget. */
+  async idle(): Promise<void> {
+    await Promise.all(this.#underWay);
   }
 
   close(): void {

@@ -1,11 +1,8 @@
-import type { Clock } from "../../clock.ts";
 import { tell } from "../../diagnostics.ts";
 import type { Acquired, AcquireRequest, Grant, Requeued } from "../../driver.ts";
 import { closedError } from "../../errors.ts";
-import type { Random } from "../../random.ts";
-import type { Holder } from "../../state.ts";
-import type { Timed, TimerQueue } from "../../timer-queue.ts";
-import { leftOf, validFrom, type Validity } from "../../validity.ts";
+import type { Timed } from "../../timer-queue.ts";
+import { engineEnd, leftOf, validFrom, type Validity } from "../../validity.ts";
 import { within } from "../../wait.ts";
 import type { Operation, Reply } from "./batch.ts";
 import {
@@ -18,30 +15,13 @@ import {
 } from "./failures.ts";
 import { GivingUp } from "./giving-up.ts";
 import type { LockKeys } from "./keys.ts";
-import type { Node, PushedGrant } from "./node.ts";
+import type { PushedGrant } from "./node.ts";
 import { backoffDelay, impatientDelay, pollDelay } from "./pacing.ts";
-import type { Releaser } from "./releaser.ts";
+import type { RequestHost } from "./request-host.ts";
 import { encodeWords } from "./words.ts";
 
 /** How much longer than its deadline a waiter takes to say who holds the lock. */
 const longestFarewellMs = 250;
-
-/** What a request needs of its driver. */
-export interface RequestHost {
-  readonly node: Node;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly commandTimeoutMs: number;
-  readonly claimMs: number;
-  readonly agenda: TimerQueue<Request>;
-  readonly releaser: Releaser;
-  /** Makes the token of a request, which is heard of under it from then on. */
-  register(request: Request, wanted: AcquireRequest): string;
-  /** The request is settled. With a token: that grant is in use, and a late message of it means nothing. */
-  settled(request: Request, takenToken?: string): void;
-  isTaken(token: string): boolean;
-  holderOf(key: string): Promise<Holder | undefined>;
-}
 
 /**
  * One request for a lock on one server: sent again until it is granted, cancelled, or its time is over.
@@ -69,6 +49,8 @@ export class Request implements Requeued, Operation, Timed {
   #lastError: unknown;
   /** An attempt was sent that no answer came to: what the server did with it is unknown. */
   #isUncertain = false;
+  /** Abandoned with a caller's own attempt and an unknown outcome: for good, whatever answer comes late. */
+  #isClaimable = false;
   #wasAnswered = false;
   #askedForPlace = false;
   #isQueued = false;
@@ -95,10 +77,15 @@ export class Request implements Requeued, Operation, Timed {
       new GivingUp({
         clock: host.clock,
         releaser: host.releaser,
-        leftover: { key: given.key, keys, token: given.token, terms: "", until: given.validity.until },
+        leftover: { key: given.key, keys, token: given.token, terms: "", until: engineEnd(given.validity) },
         patienceMs: host.commandTimeoutMs,
       });
     this.released = this.#givingUp?.released ?? alreadyReleased;
+  }
+
+  /** The caller's own name for its attempt. */
+  get attemptId(): string | undefined {
+    return this.#request.attemptId;
   }
 
   /** Whether it wants a place in the queue. */
@@ -107,9 +94,7 @@ export class Request implements Requeued, Operation, Timed {
   }
 
   begin(): void {
-    if (this.#deadline - this.#host.clock.now() < this.#host.commandTimeoutMs) {
-      this.#host.agenda.schedule(this, this.#deadline);
-    }
+    this.#host.agenda.schedule(this, this.#deadline);
     this.attempt();
   }
 
@@ -152,12 +137,7 @@ export class Request implements Requeued, Operation, Timed {
   }
 
   answered(reply: Reply): void {
-    let answer = reply.value as unknown[];
-    if (this.#given && answer[0] !== "error") {
-      // A repeat finds that the lost attempt before it has released.
-      this.#givingUp?.answered(Number(answer[0]) === 1 || this.#failures > 0);
-      answer = answer[1] as unknown[];
-    }
+    const answer = this.#unwrap(reply.value as unknown[]);
     this.#lastError = undefined;
     this.#failures = 0;
     this.#isUncertain = false;
@@ -174,7 +154,7 @@ export class Request implements Requeued, Operation, Timed {
         this.#held(answer, reply);
         return;
       case 1:
-        this.#take(answer, validFrom(reply.sent, this.#request.ttlMs), { isClaim: false, byMessage: false });
+        this.#grantedByReply(answer, reply);
         return;
       case 2:
         this.#fail(queueFullError(this.#request.key));
@@ -199,7 +179,7 @@ export class Request implements Requeued, Operation, Timed {
     const { clock } = this.#host;
     const validity = validFrom({ now: clock.now(), wall: clock.wall() }, grant.ttlMs, ageMs);
     const isClaim = grant.ttlMs < this.#request.ttlMs;
-    this.#take([1, grant.first, grant.last, this.token], validity, { isClaim, byMessage: true });
+    this.#take([1, grant.first, grant.last, this.token], validity, { isClaim, mayBeToldAgain: true });
   }
 
   /** Ends it without a word to the server: the driver is closed. */
@@ -244,6 +224,23 @@ export class Request implements Requeued, Operation, Timed {
     const leftMs = this.#deadline - clock.now();
     const deadline = leftMs === Infinity ? 0 : Math.ceil(node.time.micros() / 1000 + leftMs);
     return `${Math.min(ttlMs, claimMs)} ${want} ${deadline} ${node.channelKind}`;
+  }
+
+  /** Of a passing on: tells whether the old grant was still ours, and goes on with the answer of the acquire. */
+  #unwrap(answer: unknown[]): unknown[] {
+    if (!this.#given || answer[0] === "error") {
+      return answer;
+    }
+    // A repeat finds that the lost attempt before it has released.
+    this.#givingUp?.answered(Number(answer[0]) === 1 || this.#failures > 0);
+    return answer[1] as unknown[];
+  }
+
+  #grantedByReply(answer: unknown[], reply: Reply): void {
+    // Not steady: the client may have sent the request again, and the first sending may have queued us.
+    const mayBeToldAgain =
+      !reply.isSteady || this.#attempts > 1 || this.#given !== undefined || answer[3] !== this.token;
+    this.#take(answer, validFrom(reply.sent, this.#request.ttlMs), { isClaim: false, mayBeToldAgain });
   }
 
   #held(answer: unknown[], reply: Reply): void {
@@ -328,14 +325,13 @@ export class Request implements Requeued, Operation, Timed {
   #take(
     answer: readonly unknown[],
     validity: Validity,
-    { isClaim, byMessage }: { isClaim: boolean; byMessage: boolean },
+    { isClaim, mayBeToldAgain }: { isClaim: boolean; mayBeToldAgain: boolean },
   ): void {
     if (leftOf(validity, this.#host.clock) <= 0) {
       this.#failedToReach(expiredError());
       return;
     }
     const [, first, last] = answer;
-    const mayBeToldAgain = byMessage || this.#attempts > 1 || this.#given !== undefined;
     this.#grantedToken = String(answer[3]);
     this.#finish("granted", mayBeToldAgain ? this.#grantedToken : undefined);
     this.#resolve({
@@ -358,13 +354,13 @@ export class Request implements Requeued, Operation, Timed {
 
   /** Gives up: what the server may have of us is taken back. With a caller's own attempt a repeat is to find it. */
   #abandon(): void {
-    this.#finish("abandoned");
+    this.#isClaimable = this.#request.attemptId !== undefined && this.#isUncertain && this.token !== "";
+    this.#finish("abandoned", this.#isClaimable ? this.token : undefined);
     this.#takeBack();
   }
 
   #takeBack(): void {
-    const isClaimable = this.#request.attemptId !== undefined && this.#isUncertain;
-    if (this.token !== "" && !isClaimable) {
+    if (this.token !== "" && !this.#isClaimable) {
       const { ttlMs, key } = this.#request;
       const until = this.#host.clock.now() + ttlMs;
       const forgottenAt = this.#deadline === Infinity ? until : Math.max(until, this.#deadline);

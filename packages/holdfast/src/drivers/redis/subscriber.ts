@@ -36,6 +36,8 @@ export class Subscriber {
   #subscription: Subscription | undefined;
   #hearing: Hearing = "unproved";
   #isUp = false;
+  /** Counts the subscriptions: one that is closed may tell of it long after its successor is up. */
+  #generation = 0;
   #tries = 0;
   #proof: { readonly text: string; readonly heard: () => void } | undefined;
   #retry: Timer;
@@ -74,13 +76,22 @@ export class Subscriber {
   #open(): void {
     const { connection, channel } = this.#options;
     this.#subscription?.close();
+    if (this.#isUp) {
+      this.#isUp = false;
+      this.#options.lost();
+    }
+    const generation = ++this.#generation;
     this.#subscription = connection.subscribe(channel, this.#kind, {
       up: () => {
-        this.#isUp = true;
-        void this.#prove();
+        if (generation === this.#generation) {
+          this.#isUp = true;
+          void this.#prove();
+        }
       },
       down: () => {
-        this.#down();
+        if (generation === this.#generation) {
+          this.#down();
+        }
       },
       message: (text) => {
         if (text === this.#proof?.text) {
@@ -102,6 +113,7 @@ export class Subscriber {
     this.#proof = undefined;
     if (wasUp) {
       this.#options.lost();
+      this.#retryIn(this.#options.timeoutMs); // its client may not try again
     } else {
       this.#failed(new Error("the subscription failed"));
     }
@@ -167,6 +179,8 @@ export class Subscriber {
       }));
       this.#options.changed("unavailable");
       this.#open(); // a fresh connection may fare better
+    } else if (!this.#isUp && this.#tries % triesBeforeUnavailable === 0) {
+      this.#open();
     }
     this.#retryIn(jittered(random, Math.min(longestRetryMs, shortestRetryMs * 2 ** this.#tries), 0.5));
   }

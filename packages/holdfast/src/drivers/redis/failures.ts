@@ -28,10 +28,15 @@ export function engineError(error: unknown, key: string | undefined, outcome: Ou
   }
   return new EngineError(`Redis: ${message}`, {
     key,
-    outcome: refusedByServer.test(message) ? "none" : outcome,
+    outcome,
     retryable: isTransient(error),
     cause: withoutCommand(error),
   });
+}
+
+/** What a request may have left behind that failed so: nothing where the server itself refused it. */
+export function outcomeOf(error: unknown): Outcome {
+  return refusedByServer.test(messageOf(error)) ? "none" : "unknown";
 }
 
 /** The same error, told of one key. */

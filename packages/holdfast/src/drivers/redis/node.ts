@@ -6,7 +6,7 @@ import type { NodeState } from "../../state.ts";
 import { Batcher, type Operation } from "./batch.ts";
 import { Brackets } from "./brackets.ts";
 import type { Connection } from "./connection.ts";
-import { engineError, timeoutError } from "./failures.ts";
+import { engineError, outcomeOf, timeoutError } from "./failures.ts";
 import { channelOf, clientKey } from "./keys.ts";
 import type { Script } from "./script.ts";
 import { hello } from "./scripts.generated.ts";
@@ -143,7 +143,7 @@ export class Node {
     try {
       return await Promise.race([this.connection.run(script, keys, args), tooLate]);
     } catch (error) {
-      throw engineError(error, undefined, "unknown");
+      throw engineError(error, undefined, outcomeOf(error));
     } finally {
       clock.clearTimer(timer);
     }

@@ -21,7 +21,7 @@ import { TimerQueue } from "../../timer-queue.ts";
 import { validFrom } from "../../validity.ts";
 import type { Reply } from "./batch.ts";
 import { connectionOf, type RedisClient } from "./client.ts";
-import { engineError, refusalBy } from "./failures.ts";
+import { engineError, outcomeOf, refusalBy } from "./failures.ts";
 import { describe, judgeFence, readFacts, type Facts } from "./inspection.ts";
 import { KeySpace, type LockKeys } from "./keys.ts";
 import { Node, type PushedGrant } from "./node.ts";
@@ -366,7 +366,7 @@ class RedisDriver implements Driver, RequestHost {
           }
         },
         failed: (error) => {
-          refused(engineError(error, key, "unknown"));
+          refused(engineError(error, key, outcomeOf(error)));
         },
       });
     });

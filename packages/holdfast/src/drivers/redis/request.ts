@@ -4,6 +4,7 @@ import { closedError } from "../../errors.ts";
 import type { Timed } from "../../timer-queue.ts";
 import { engineEnd, leftOf, validFrom, type Validity } from "../../validity.ts";
 import { within } from "../../wait.ts";
+import { Attempts } from "./attempts.ts";
 import type { Operation, Reply } from "./batch.ts";
 import {
   engineError,
@@ -43,15 +44,9 @@ export class Request implements Requeued, Operation, Timed {
   readonly #given: Grant | undefined;
   #terms = "";
   #state: "open" | "granted" | "abandoned" = "open";
-  #attempts = 0;
-  /** Attempts that failed since the last answer, and how. */
-  #failures = 0;
-  #lastError: unknown;
-  /** An attempt was sent that no answer came to: what the server did with it is unknown. */
-  #isUncertain = false;
+  readonly #attempts = new Attempts();
   /** Abandoned with a caller's own attempt and an unknown outcome: for good, whatever answer comes late. */
   #isClaimable = false;
-  #wasAnswered = false;
   #askedForPlace = false;
   #isQueued = false;
   #position: number | undefined;
@@ -103,7 +98,7 @@ export class Request implements Requeued, Operation, Timed {
     if (this.#state !== "open") {
       return;
     }
-    this.#attempts += 1;
+    this.#attempts.count += 1;
     const { node } = this.#host;
     if (node.isKnown) {
       this.#send();
@@ -138,10 +133,7 @@ export class Request implements Requeued, Operation, Timed {
 
   answered(reply: Reply): void {
     const answer = this.#unwrap(reply.value as unknown[]);
-    this.#lastError = undefined;
-    this.#failures = 0;
-    this.#isUncertain = false;
-    this.#wasAnswered = true;
+    this.#attempts.answered();
     if (this.#state !== "open") {
       this.#answeredTooLate(answer);
       return;
@@ -165,6 +157,7 @@ export class Request implements Requeued, Operation, Timed {
   }
 
   failed(error: unknown): void {
+    this.#attempts.failed(error);
     this.#failedToReach(error);
   }
 
@@ -201,7 +194,7 @@ export class Request implements Requeued, Operation, Timed {
     const ttl = String(ttlMs);
     const numbers = String(want);
     const told = encodeWords(words);
-    this.#isUncertain = true;
+    this.#attempts.sent();
     this.#askedForPlace = this.#given !== undefined || (this.waits && node.hearing === "proved");
     this.args = this.#given
       ? ["passOn", this.#given.token, token, this.#terms, ttl, numbers, told]
@@ -232,14 +225,14 @@ export class Request implements Requeued, Operation, Timed {
       return answer;
     }
     // A repeat finds that the lost attempt before it has released.
-    this.#givingUp?.answered(Number(answer[0]) === 1 || this.#failures > 0);
+    this.#givingUp?.answered(Number(answer[0]) === 1 || this.#attempts.failures > 0);
     return answer[1] as unknown[];
   }
 
   #grantedByReply(answer: unknown[], reply: Reply): void {
     // Not steady: the client may have sent the request again, and the first sending may have queued us.
     const mayBeToldAgain =
-      !reply.isSteady || this.#attempts > 1 || this.#given !== undefined || answer[3] !== this.token;
+      !reply.isSteady || this.#attempts.count > 1 || this.#given !== undefined || answer[3] !== this.token;
     this.#take(answer, validFrom(reply.sent, this.#request.ttlMs), { isClaim: false, mayBeToldAgain });
   }
 
@@ -255,7 +248,7 @@ export class Request implements Requeued, Operation, Timed {
     }
     this.#isQueued = Number(position) >= 0;
     this.#position = this.#isQueued ? Number(position) : undefined;
-    if (this.#attempts === 1) {
+    if (this.#attempts.count === 1) {
       tell("queued", () => ({ key: this.#request.key, position: this.#position }));
     }
     this.#askAgainIn(this.#pollDelay(Number(remainingMs)));
@@ -267,7 +260,7 @@ export class Request implements Requeued, Operation, Timed {
       if (node.hearing === "proved" && !this.#askedForPlace) {
         return 0; // proved since we asked: now we may queue
       }
-      return impatientDelay(random, this.#attempts, remainingMs);
+      return impatientDelay(random, this.#attempts.count, remainingMs);
     }
     return pollDelay(random, this.#position ?? 0, remainingMs);
   }
@@ -277,13 +270,13 @@ export class Request implements Requeued, Operation, Timed {
     if (this.#state !== "open") {
       return;
     }
-    this.#lastError = error;
+    this.#attempts.lastError = error;
     if (!isTransient(error)) {
-      this.#fail(engineError(error, this.#request.key, this.#isUncertain ? "unknown" : "none"));
+      this.#fail(engineError(error, this.#request.key, this.#attempts.outcome));
       return;
     }
-    this.#failures += 1;
-    this.#askAgainIn(backoffDelay(this.#host.random, this.#failures));
+    this.#attempts.failures += 1;
+    this.#askAgainIn(backoffDelay(this.#host.random, this.#attempts.failures));
   }
 
   /** The script ran and refused. */
@@ -303,9 +296,10 @@ export class Request implements Requeued, Operation, Timed {
 
   #timeOut(): void {
     const { key } = this.#request;
-    const outcome = this.#isUncertain ? "unknown" : "none";
+    const outcome = this.#attempts.outcome;
     const failure =
-      this.#lastError ?? (this.#wasAnswered ? undefined : timeoutError(this.#deadline - this.#since));
+      this.#attempts.lastError ??
+      (this.#attempts.wasAnswered ? undefined : timeoutError(this.#deadline - this.#since));
     this.#abandon();
     if (failure !== undefined) {
       this.#reject(engineError(failure, key, outcome));
@@ -354,7 +348,8 @@ export class Request implements Requeued, Operation, Timed {
 
   /** Gives up: what the server may have of us is taken back. With a caller's own attempt a repeat is to find it. */
   #abandon(): void {
-    this.#isClaimable = this.#request.attemptId !== undefined && this.#isUncertain && this.token !== "";
+    this.#isClaimable =
+      this.#request.attemptId !== undefined && this.#attempts.outcome === "unknown" && this.token !== "";
     this.#finish("abandoned", this.#isClaimable ? this.token : undefined);
     this.#takeBack();
   }

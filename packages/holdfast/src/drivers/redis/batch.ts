@@ -140,7 +140,11 @@ class Call {
 
   answer(values: readonly unknown[], serverMicros: number, isSteady: boolean): void {
     this.operations.forEach((operation, index) => {
-      operation.answered({ value: values[index], sent: this.sent, serverMicros, isSteady });
+      try {
+        operation.answered({ value: values[index], sent: this.sent, serverMicros, isSteady });
+      } catch (error) {
+        operation.failed(error); // no answer of ours: something stands between us and Redis
+      }
     });
   }
 

@@ -66,8 +66,9 @@ export function redis(client: RedisClient, options?: RedisOptions): Driver {
     "clock",
     "random",
   ]);
-  if (given.prefix !== undefined && typeof given.prefix !== "string") {
-    throw refusal("prefix", "a string", given.prefix);
+  const { prefix } = given;
+  if (prefix !== undefined && (typeof prefix !== "string" || /\p{Surrogate}/u.test(prefix))) {
+    throw refusal("prefix", "a string of well-formed UTF-8", prefix);
   }
   const connection = connectionOf(client);
   return new RedisDriver(connection.keyPrefix, {

@@ -3,6 +3,8 @@ import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 
 /** Which way bytes go: `requests` to the server, `replies` (and messages) from it. */
 export type Direction = "requests" | "replies";
+/** What can be kept back: a direction, or of the replies only what goes to connections that subscribed. */
+export type Flow = Direction | "messages";
 
 /** A TCP proxy before a server, whose connections can be disturbed. Everything holds for all connections, present and future. */
 export interface Proxy {
@@ -10,8 +12,8 @@ export interface Proxy {
   /** How many connections are open. */
   readonly size: number;
   /** Keeps what goes this way back, in order, until `resume`. */
-  pause(direction: Direction): void;
-  resume(direction: Direction): void;
+  pause(flow: Flow): void;
+  resume(flow: Flow): void;
   /** A connection that sends something that matches is kept back from that on, until `letGo`. Undefined: none is any more. */
   holdBack(pattern: RegExp | undefined): void;
   /** How many connections are kept back. */
@@ -27,8 +29,10 @@ export interface Proxy {
   keepReplies(): void;
   /** Both directions are late by so much. */
   delay(ms: number): void;
-  /** Ends every open connection. */
-  cut(): void;
+  /** Ends every open connection, or those that never subscribed. */
+  cut(which?: "commands"): void;
+  /** Connections that subscribed are half-open from now on: nothing passes, not even that one side ended it. */
+  deadenSubscriptions(): void;
   /** New connections are ended at once. */
   refuse(refuses: boolean): void;
   stop(): Promise<void>;
@@ -43,10 +47,10 @@ export async function startProxy(targetPort: number): Promise<Proxy> {
 class TcpProxy implements Proxy {
   readonly #targetPort: number;
   readonly #links = new Set<Link>();
-  readonly #server = createServer((socket) => {
+  readonly #server = createServer({ allowHalfOpen: true }, (socket) => {
     this.#accept(socket);
   });
-  readonly paused = new Set<Direction>();
+  readonly paused = new Set<Flow>();
   pattern: RegExp | undefined;
   swallowed: RegExp | undefined;
   delayMs = 0;
@@ -75,12 +79,12 @@ class TcpProxy implements Proxy {
     await once(this.#server, "listening");
   }
 
-  pause(direction: Direction): void {
-    this.paused.add(direction);
+  pause(flow: Flow): void {
+    this.paused.add(flow);
   }
 
-  resume(direction: Direction): void {
-    this.paused.delete(direction);
+  resume(flow: Flow): void {
+    this.paused.delete(flow);
     this.#flush();
   }
 
@@ -118,9 +122,17 @@ class TcpProxy implements Proxy {
     this.delayMs = ms;
   }
 
-  cut(): void {
+  cut(which?: "commands"): void {
     for (const link of Array.from(this.#links)) {
-      link.cut();
+      if (which === undefined || !link.isSubscribed) {
+        link.cut();
+      }
+    }
+  }
+
+  deadenSubscriptions(): void {
+    for (const link of this.#links) {
+      link.isDead ||= link.isSubscribed;
     }
   }
 
@@ -155,6 +167,8 @@ class TcpProxy implements Proxy {
 /** One connection through the proxy. */
 class Link {
   isHeldBack = false;
+  isSubscribed = false;
+  isDead = false;
   #losesReply = false;
   readonly #proxy: TcpProxy;
   readonly #client: Socket;
@@ -168,11 +182,21 @@ class Link {
     for (const socket of [client, server]) {
       socket.setNoDelay(true);
       socket.on("error", () => undefined);
-      socket.on("close", () => {
-        this.cut();
-        ended();
-      });
     }
+    client.on("end", () => {
+      if (!this.isDead) {
+        client.end();
+      }
+    });
+    server.on("close", () => {
+      if (!this.isDead) {
+        this.cut();
+      }
+    });
+    client.on("close", () => {
+      this.cut();
+      ended();
+    });
     client.on("data", (bytes: Buffer) => {
       this.#requested(bytes);
     });
@@ -198,6 +222,7 @@ class Link {
 
   #requested(bytes: Buffer): void {
     const text = bytes.toString("latin1");
+    this.isSubscribed ||= /subscribe\r\n/i.test(text);
     this.isHeldBack ||= this.#proxy.pattern?.test(text) === true;
     if (this.#proxy.loss?.pattern.test(text) === true) {
       this.#losesReply = true;
@@ -223,6 +248,9 @@ class Link {
   }
 
   #pass(direction: Direction, bytes: Buffer): void {
+    if (this.isDead) {
+      return;
+    }
     if (this.#isKept(direction)) {
       this.#kept[direction].push(bytes);
     } else if (this.#proxy.delayMs > 0) {
@@ -233,7 +261,9 @@ class Link {
   }
 
   #isKept(direction: Direction): boolean {
-    return this.isHeldBack || this.#proxy.paused.has(direction);
+    const { paused } = this.#proxy;
+    const isMessage = direction === "replies" && this.isSubscribed;
+    return this.isHeldBack || paused.has(direction) || (isMessage && paused.has("messages"));
   }
 
   #target(direction: Direction): Socket {

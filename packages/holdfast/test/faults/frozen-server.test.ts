@@ -1,0 +1,30 @@
+import { expect, test } from "vitest";
+
+import { atEnd, newKey, onSharedRedis, open, ownServer, warmUp } from "../support/fault-stage.ts";
+import { rejection } from "../support/until.ts";
+
+const waiters = 4_000;
+const waitMs = 2_200;
+/** Beyond the wait: the farewell of 250 ms, and what a machine under load is late by for so many. */
+const latenessMs = 1_300;
+
+onSharedRedis("under a frozen server", () => {
+  test(`${waiters} callers at once wait for no longer than waitMs`, async () => {
+    const server = await ownServer();
+    const locks = open(server.client());
+    await warmUp(locks);
+    server.freeze();
+    atEnd(() => {
+      server.thaw();
+    });
+    const refusals = await Promise.all(
+      Array.from({ length: waiters }, () => rejection(locks.acquire(newKey(), { waitMs }))),
+    );
+    for (const { error } of refusals) {
+      expect(error).toMatchObject({ code: "engine-unavailable" });
+    }
+    const waitedMs = refusals.map(({ afterMs }) => afterMs);
+    expect(Math.min(...waitedMs)).toBeGreaterThan(waitMs - 20);
+    expect(Math.max(...waitedMs)).toBeLessThan(waitMs + latenessMs);
+  });
+});

@@ -1,0 +1,129 @@
+import { isLockError, type Lease, type Locks } from "holdfast";
+import { expect, test } from "vitest";
+
+import type { Driver } from "../src/driver.ts";
+import { clock, endMs, engine, onManualClock, open, settled, ttlMs } from "./support/hold-stage.ts";
+
+onManualClock();
+
+test("waitMs 0 asks once and says who holds", async () => {
+  const locks = open({}, { owner: "me" });
+  await locks.acquire("k", { ttlMs });
+  const refused = await settled(open().acquire("k", { waitMs: 0 }));
+  expect(refused).toMatchObject({ code: "wait-timeout", holder: { owner: "me" } });
+});
+
+test("more callers than may wait are refused at once, and those who wait are not disturbed", async () => {
+  const locks = open({}, { maxWaiters: 2 });
+  const lease = await locks.acquire("k", { ttlMs });
+  const waiting = [locks.acquire("k"), locks.acquire("k")];
+  const refused = await settled(locks.acquire("k"));
+  expect(isLockError(refused, "too-many-waiters") && refused.retryable).toBe(true);
+  const other = await locks.acquire("another key");
+  expect(other.key).toBe("another key");
+  await lease.release();
+  const second = (await settled(waiting[0] as Promise<Lease>)) as Lease;
+  const waits = locks.acquire("k");
+  await second.release();
+  expect(await settled(waiting[1] as Promise<Lease>)).toMatchObject({ key: "k" });
+  expect(await settled(waits)).toBe("pending");
+  waits.catch(() => undefined); // ended by close
+});
+
+test("a caller that aborts while its grant is under way leaves the lock free", async () => {
+  let grant: (() => void) | undefined;
+  const acquire: Driver["acquire"] = (request) => {
+    const pending = engine.acquire(request);
+    const result = new Promise<void>((resolve) => (grant = resolve)).then(() => pending.result);
+    return { result, cancel: () => undefined }; // too late to take back
+  };
+  const locks = open({ acquire });
+  const caller = new AbortController();
+  for (const call of [
+    () => locks.acquire("k", { signal: caller.signal }),
+    () => locks.tryAcquire("k", { signal: caller.signal }),
+  ]) {
+    const aborted = call();
+    await clock.advance(0);
+    caller.abort("changed my mind");
+    grant?.();
+    expect(await settled(aborted)).toBe("changed my mind");
+    expect((await engine.inspect("k")).holders).toEqual([]);
+  }
+});
+
+test("an abort in the line takes effect at once, and the turn goes on", async () => {
+  const locks = open();
+  const lease = await locks.acquire("k", { ttlMs });
+  const caller = new AbortController();
+  const aborted = locks.acquire("k", { signal: caller.signal });
+  const next = locks.acquire("k");
+  caller.abort();
+  expect(await settled(aborted)).toBe(caller.signal.reason);
+  await lease.release();
+  expect(await settled(next)).toMatchObject({ key: "k" });
+});
+
+test("the head of the line that aborts at the engine hands its turn on", async () => {
+  const theirs = await open().acquire("k", { ttlMs });
+  const locks = open();
+  const caller = new AbortController();
+  const head = locks.acquire("k", { signal: caller.signal });
+  const next = locks.acquire("k");
+  await clock.advance(0);
+  caller.abort();
+  expect(await settled(head)).toBe(caller.signal.reason);
+  expect((await engine.inspect("k")).waiterCount).toBe(1);
+  await theirs.release();
+  expect(await settled(next)).toMatchObject({ key: "k" });
+});
+
+test("a run of hand-overs ends after handover.max and passes on to another process", async () => {
+  const [ours, theirs] = [open({}, { handover: { max: 2, maxMs: 60_000 } }), open()];
+  const served: string[] = [];
+  const use = async (locks: Locks, name: string): Promise<void> => {
+    const lease = await locks.acquire("k", { ttlMs });
+    served.push(name);
+    await clock.advance(0);
+    await lease.release();
+  };
+  const held = await ours.acquire("k", { ttlMs });
+  const all = [use(theirs, "theirs"), ...["1", "2", "3", "4"].map((name) => use(ours, name))];
+  await held.release();
+  await Promise.all(all);
+  expect(served).toEqual(["1", "2", "theirs", "3", "4"]);
+});
+
+test("a run of hand-overs ends after handover.maxMs", async () => {
+  const [ours, theirs] = [open({}, { handover: { max: 100, maxMs: 50 } }), open()];
+  const held = await ours.acquire("k", { ttlMs });
+  const others = theirs.acquire("k", { ttlMs });
+  const [first, second] = [ours.acquire("k", { ttlMs }), ours.acquire("k", { ttlMs })];
+  await clock.advance(49);
+  await held.release();
+  const handed = (await settled(first)) as Lease;
+  await clock.advance(1);
+  await handed.release();
+  expect(await settled(second)).toBe("pending");
+  await (await others).release();
+  expect(await settled(second)).toMatchObject({ key: "k" });
+});
+
+test("a lease with less than a third of its TTL left is not handed over but passed on", async () => {
+  const locks = open();
+  const held = await locks.acquire("k", { ttlMs, renew: false });
+  const next = locks.acquire("k", { ttlMs });
+  await clock.advance(endMs - 999);
+  await held.release();
+  const granted = (await settled(next)) as Lease;
+  expect(granted.remainingMs()).toBe(endMs);
+});
+
+test("a caller that does not renew is not handed a lease of unknown age", async () => {
+  const locks = open();
+  const held = await locks.acquire("k", { ttlMs });
+  const next = locks.acquire("k", { ttlMs, renew: false });
+  await clock.advance(500);
+  await held.release();
+  expect(((await settled(next)) as Lease).remainingMs()).toBe(endMs);
+});

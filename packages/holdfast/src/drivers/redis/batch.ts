@@ -25,10 +25,13 @@ export interface Operation {
 }
 
 const largestBatch = 128;
+/** A turn's operations go in two calls: the server works on the second while we read the answers of the first. */
+const parts = 2;
+const smallestPart = 4;
 /** More calls under way than this gain nothing: what comes meanwhile is gathered into the next. */
 const mostCalls = 8;
 
-/** Operations of one turn of the event loop to one node travel as one script call, each apart from the errors of the others. */
+/** Operations of one turn of the event loop to one node travel together, in as few script calls as pay, each apart from the errors of the others. */
 export class Batcher {
   readonly #connection: Connection;
   readonly #clock: Clock;
@@ -72,13 +75,10 @@ export class Batcher {
 
   readonly #flush = (): void => {
     this.#isScheduled = false;
+    const ways = Math.min(parts, mostCalls - this.#calls);
+    const share = Math.max(smallestPart, Math.ceil(this.#waiting.length / ways));
     while (this.#waiting.length > 0 && this.#calls < mostCalls) {
-      const operations =
-        this.#waiting.length > largestBatch ? this.#waiting.splice(0, largestBatch) : this.#waiting;
-      if (operations === this.#waiting) {
-        this.#waiting = [];
-      }
-      this.#call(operations);
+      this.#call(this.#waiting.splice(0, Math.min(share, largestBatch)));
     }
   };
 

@@ -12,6 +12,11 @@ export interface Diagnostics {
   "late-renewal": { key: string; lateMs: number; marginMs: number };
   handover: { key: string; fencingToken: bigint };
   broken: { key: string; fencingToken: bigint; reason: string };
+  /**
+   * A quorum granted the lock. `rounds`: how many it took until a majority of the nodes gave the same fencing number; `granted`:
+   * how many nodes had said yes by then.
+   */
+  vote: { key: string; fencingToken: bigint; rounds: number; granted: number; nodes: number };
   /** `clockOffsetMs`: the server's clock less ours, as far as it is known. */
   node: { node: string; event: string; clockOffsetMs?: number | undefined; detail?: unknown };
   leaked: { key: string; fencingToken: bigint };
@@ -48,6 +53,7 @@ const plain = {
   "late-renewal": channel("holdfast:late-renewal"),
   handover: channel("holdfast:handover"),
   broken: channel("holdfast:broken"),
+  vote: channel("holdfast:vote"),
   node: channel("holdfast:node"),
   leaked: channel("holdfast:leaked"),
 } satisfies Record<keyof Diagnostics, Channel>;

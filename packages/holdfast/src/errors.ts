@@ -4,6 +4,7 @@ import type { Holder } from "./state.ts";
 export type LockErrorCode =
   | "wait-timeout"
   | "lease-lost"
+  | "quorum-not-reached"
   | "engine-unavailable"
   | "self-deadlock"
   | "kind-mismatch"
@@ -127,6 +128,63 @@ export class EngineError extends LockError {
   override toJSON(): Record<string, unknown> {
     const { outcome, retryAfterMs } = this;
     return { ...super.toJSON(), outcome, retryAfterMs };
+  }
+}
+
+/** What one node of a quorum said, or why it said nothing that counts. */
+export interface NodeVote {
+  readonly node: string;
+  /**
+   * `granted`: ours; `held`: another's; `timeout`, `error`: no answer, or none of use; `quarantined`: it may have forgotten, its
+   * clock is off, or it is no master of its own.
+   */
+  readonly vote: "granted" | "held" | "timeout" | "error" | "quarantined";
+  /** From the question to the answer, ms; null: there was none. */
+  readonly latencyMs: number | null;
+  readonly reason: string | null;
+}
+
+/** Too few nodes said yes, and not because another has the lock. Never to be read as "the lock is free". */
+export class QuorumError extends LockError {
+  override readonly name = "QuorumError";
+  /** One for each node, in the order in which they were given. */
+  readonly votes: readonly NodeVote[];
+  readonly outcome: Outcome;
+  /** After this time enough nodes may vote again, as far as we know. */
+  readonly retryAfterMs: number | undefined;
+
+  constructor(details: {
+    key?: string | undefined;
+    votes: readonly NodeVote[];
+    outcome: Outcome;
+    retryable: boolean;
+    retryAfterMs?: number | undefined;
+    cause?: unknown;
+  }) {
+    const { key, votes } = details;
+    const needed = Math.floor(votes.length / 2) + 1;
+    const told = votes
+      .map(({ node, vote, reason }) => `${node} ${vote}${reason === null ? "" : ` (${reason})`}`)
+      .join(", ");
+    const about = key === undefined ? "" : ` for "${key}"`;
+    super(`No ${needed} of ${votes.length} nodes agreed${about}: ${told}`, {
+      ...details,
+      code: "quorum-not-reached",
+    });
+    this.votes = votes;
+    this.outcome = details.outcome;
+    this.retryAfterMs = details.retryAfterMs;
+  }
+
+  /** The same, told of one key. */
+  about(key: string | undefined): QuorumError {
+    const { votes, outcome, retryable, retryAfterMs, cause } = this;
+    return new QuorumError({ key, votes, outcome, retryable, retryAfterMs, cause });
+  }
+
+  override toJSON(): Record<string, unknown> {
+    const { votes, outcome, retryAfterMs } = this;
+    return { ...super.toJSON(), votes, outcome, retryAfterMs };
   }
 }
 

@@ -19,14 +19,16 @@ export {
   isLockError,
   LeaseLostError,
   LockError,
+  QuorumError,
   WaitTimeoutError,
   type LockErrorCode,
   type LossReason,
+  type NodeVote,
   type Outcome,
 } from "./errors.ts";
 export type { Lease, SerializedLease } from "./lease.ts";
 export { createLocks, type Lockable, type Locks, type Ran } from "./locks.ts";
 export type { AcquireOptions, AdoptOptions, ListOptions, LocksOptions, TryOptions } from "./options.ts";
 export type { Random } from "./random.ts";
-export type { Holder, LockEvent, LockState, NodeState, Waiter } from "./state.ts";
+export type { Holder, LockEvent, LockState, NodeState, NodeView, Waiter } from "./state.ts";
 export type { Validity } from "./validity.ts";

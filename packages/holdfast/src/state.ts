@@ -16,6 +16,21 @@ export interface Waiter {
   readonly position: number;
 }
 
+/** What one server says of one lock. */
+export interface NodeView {
+  readonly node: string;
+  /** null: it did not say. */
+  readonly held: boolean | null;
+  /** Of a node of a quorum: who has its vote. */
+  readonly owner?: string;
+  /** The number that it gave; the lease has the one that a majority gave. */
+  readonly fencingToken?: bigint;
+  readonly remainingMs?: number;
+  readonly waiterCount?: number;
+  /** Why it did not say, or does not count. */
+  readonly error?: string;
+}
+
 /** What the engine says of one lock. */
 export interface LockState {
   readonly key: string;
@@ -31,8 +46,8 @@ export interface LockState {
   readonly remainingMs: number | null;
   /** First number of the newest grant; null: none is remembered. */
   readonly fencingToken: bigint | null;
-  /** What each server says, by its name. */
-  readonly nodes: readonly { readonly node: string; readonly held: boolean }[];
+  /** What each server says. */
+  readonly nodes: readonly NodeView[];
   /** Safe to log: fencing tokens as decimal strings. */
   toJSON(): unknown;
 }
@@ -58,7 +73,13 @@ export interface NodeState {
   readonly clockOffsetMs: number | null;
   /** Whether grants by message were proved to reach us. */
   readonly notifications: "proved" | "unproved" | "unavailable";
+  /** Why a node of a quorum does not vote, and for how long, ms, where that is known; null: it votes. */
+  readonly quarantine: { readonly reason: string; readonly remainingMs: number | null } | null;
   readonly error: string | null;
+}
+
+function withText<T extends { readonly fencingToken?: bigint }>(told: T): object {
+  return { ...told, fencingToken: told.fencingToken?.toString() };
 }
 
 export type LockFacts = Omit<LockState, "toJSON">;
@@ -70,7 +91,8 @@ export function lockState(facts: LockFacts): LockState {
     toJSON: () => ({
       ...facts,
       fencingToken: facts.fencingToken?.toString() ?? null,
-      holders: facts.holders.map((holder) => ({ ...holder, fencingToken: holder.fencingToken?.toString() })),
+      holders: facts.holders.map(withText),
+      nodes: facts.nodes.map(withText),
     }),
   };
 }

@@ -12,17 +12,17 @@ export interface Validity {
   engineUntil?: number;
 }
 
-/** What two machines' clocks may disagree by over a TTL: 1 % of it and 2 ms. */
-export function driftMs(ttlMs: number): number {
-  return ttlMs * 0.01 + 2;
+/** What two machines' clocks may disagree by over a TTL: 1 % of it, unless set, and 2 ms. */
+export function driftMs(ttlMs: number, driftFactor = 0.01): number {
+  return ttlMs * driftFactor + 2;
 }
 
 /**
  * Validity of a grant of `ttlMs` that the engine gave after `sent`: it counts from the sending, never from the reply.
  * @param ageMs how much of the TTL is known to have passed before `sent`; negative: the TTL began later
  */
-export function validFrom(sent: Moment, ttlMs: number, ageMs = 0): Validity {
-  const left = ttlMs - ageMs - driftMs(ttlMs);
+export function validFrom(sent: Moment, ttlMs: number, ageMs = 0, driftFactor?: number): Validity {
+  const left = ttlMs - ageMs - driftMs(ttlMs, driftFactor);
   return { until: sent.now + left, untilWall: sent.wall + left };
 }
 

@@ -222,6 +222,7 @@ test("a prefix that a client adds cannot lead into our own name space either", (
     keyPrefix: "hold",
     name: "a connection of one's own",
     run: () => Promise.reject(new Error("nobody is there")),
+    command: () => Promise.reject(new Error("nobody is there")),
     subscribe: () => ({ close: () => undefined }),
     onDown: () => () => undefined,
   };

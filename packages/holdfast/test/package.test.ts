@@ -22,7 +22,15 @@ interface Manifest {
 /** The public names: values, then types. Who changes them changes what users rely on. */
 const publicNames: Readonly<Record<string, { values: readonly string[]; types: readonly string[] }>> = {
   holdfast: {
-    values: ["EngineError", "LeaseLostError", "LockError", "WaitTimeoutError", "createLocks", "isLockError"],
+    values: [
+      "EngineError",
+      "LeaseLostError",
+      "LockError",
+      "QuorumError",
+      "WaitTimeoutError",
+      "createLocks",
+      "isLockError",
+    ],
     types: [
       "AcquireOptions",
       "AcquireTrace",
@@ -54,6 +62,8 @@ const publicNames: Readonly<Record<string, { values: readonly string[]; types: r
       "LocksOptions",
       "LossReason",
       "NodeState",
+      "NodeView",
+      "NodeVote",
       "Outcome",
       "Ran",
       "Random",
@@ -66,13 +76,21 @@ const publicNames: Readonly<Record<string, { values: readonly string[]; types: r
   },
   "holdfast/memory": { values: ["memory"], types: ["MemoryOptions"] },
   "holdfast/redis": {
-    values: ["redis"],
-    types: ["Connection", "RedisClient", "RedisOptions", "Subscription", "SubscriptionListener"],
+    values: ["redis", "redlock"],
+    types: [
+      "Connection",
+      "RedisClient",
+      "RedisOptions",
+      "RedlockOptions",
+      "Subscription",
+      "SubscriptionListener",
+    ],
   },
   "holdfast/testing": {
     values: ["driverConformance", "faulty", "faultyClient", "manualClock", "manualRandom", "twin"],
     types: [
       "Call",
+      "Choice",
       "Conformance",
       "Faults",
       "FaultyOptions",

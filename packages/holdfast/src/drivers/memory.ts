@@ -203,6 +203,7 @@ class MemoryDriver implements Driver {
         uptimeMs: this.clock.now() - this.#startedAt,
         clockOffsetMs: 0,
         notifications: "proved",
+        quarantine: null,
         error: null,
       },
     ];

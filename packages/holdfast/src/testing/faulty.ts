@@ -2,7 +2,7 @@ import { systemClock, type Clock } from "../clock.ts";
 import { connectionOf, type RedisClient } from "../drivers/redis/client.ts";
 import type { Connection } from "../drivers/redis/connection.ts";
 import { FaultyConnection } from "./faulty/connection.ts";
-import type { Call } from "./faulty/plan.ts";
+import type { Choice } from "./faulty/plan.ts";
 
 export interface FaultyOptions {
   /** Delays are by this clock. @defaultValue the system's */
@@ -11,14 +11,26 @@ export interface FaultyOptions {
 
 /** What shall go wrong. Each call stands until the next one of its name. */
 export interface Faults {
-  /** Requests reach the server, replies and messages come back, so many ms later; in order. */
-  delay(by: { readonly requestMs?: number | undefined; readonly replyMs?: number | undefined }): void;
+  /**
+   * Requests reach the server, replies and messages come back, so many ms later; each of the three in order.
+   * Messages as late as replies, unless `messageMs` says otherwise: one may overtake the other.
+   */
+  delay(by: {
+    readonly requestMs?: number | undefined;
+    readonly replyMs?: number | undefined;
+    readonly messageMs?: number | undefined;
+  }): void;
   /**
    * The server does what it is asked, and the reply is lost.
    * @param which the next so many, or those of which the predicate says so; 0: none any more
    * @param mode `silence`: no reply ever comes; `reset`: the request rejects, and `onDown` tells of a lost connection
    */
-  dropReply(which: number | ((call: Call) => boolean), mode?: "silence" | "reset"): void;
+  dropReply(which: Choice, mode?: "silence" | "reset"): void;
+  /**
+   * The server does what it is asked, and once more `afterMs` later: what the second time answers is ignored.
+   * @param which the next so many, or those of which the predicate says so; 0: none any more
+   */
+  duplicate(which: Choice, afterMs: number): void;
   /** Requests reject with `error` and never reach the server; null: no more. @param times how many. @defaultValue all */
   refuse(error: Error | null, times?: number): void;
   /** Nothing passes, either way, and nobody is told. */
@@ -39,11 +51,14 @@ export function faulty(
   const between = new FaultyConnection(connection, options.clock ?? systemClock);
   const { plan } = between;
   const controls: Faults = {
-    delay: ({ requestMs = 0, replyMs = 0 }) => {
-      Object.assign(plan, { requestMs, replyMs });
+    delay: ({ requestMs = 0, replyMs = 0, messageMs = replyMs }) => {
+      Object.assign(plan, { requestMs, replyMs, messageMs });
     },
     dropReply: (which, mode = "silence") => {
       Object.assign(plan, { lostReplies: which, lossMode: mode });
+    },
+    duplicate: (which, afterMs) => {
+      Object.assign(plan, { duplicates: which, duplicatesAfterMs: afterMs });
     },
     refuse: (error, times = Infinity) => {
       Object.assign(plan, { refusal: error, refusals: times });

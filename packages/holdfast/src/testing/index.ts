@@ -5,7 +5,7 @@ export type { ManualClock } from "./manual-clock.ts";
 export { manualRandom } from "./manual-random.ts";
 export { faulty, faultyClient } from "./faulty.ts";
 export type { Faults, FaultyOptions } from "./faulty.ts";
-export type { Call } from "./faulty/plan.ts";
+export type { Call, Choice } from "./faulty/plan.ts";
 export { twin } from "./twin.ts";
 export type { Twin, TwinOptions } from "./twin.ts";
 export type { MessagePredicate } from "./twin/pub-sub.ts";

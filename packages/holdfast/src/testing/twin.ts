@@ -3,13 +3,15 @@ import type { Connection } from "../drivers/redis/connection.ts";
 import type { Script } from "../drivers/redis/script.ts";
 import { systemRandom, type Random } from "../random.ts";
 import { clients } from "./twin/clients.ts";
+import { command } from "./twin/command.ts";
 import { TwinConnection, type Host } from "./twin/connection.ts";
 import { hello } from "./twin/hello.ts";
 import { operate } from "./twin/operate.ts";
 import { PubSub, type MessagePredicate } from "./twin/pub-sub.ts";
 import { scan } from "./twin/scan.ts";
 import { ServerClock } from "./twin/server-clock.ts";
-import type { Answer, Server } from "./twin/state.ts";
+import { standing } from "./twin/standing.ts";
+import type { Answer, Server, Standing } from "./twin/state.ts";
 import { Store, type Stored } from "./twin/store.ts";
 
 export interface TwinOptions {
@@ -19,11 +21,25 @@ export interface TwinOptions {
   readonly version?: string | undefined;
   /** For the run id. */
   readonly random?: Random | undefined;
+  /** The readable name of its connections. @defaultValue "twin" */
+  readonly name?: string | undefined;
+  /** Whether it says that each write is on disk before it is answered: `appendonly yes`, `appendfsync always`. @defaultValue false */
+  readonly durable?: boolean | undefined;
+  /** A `slave` refuses what a script wants to write. @defaultValue "master" */
+  readonly role?: Standing["role"] | undefined;
+  /** How long it says that it has been up when it is made. @defaultValue 0 */
+  readonly upForMs?: number | undefined;
+  /** What it says; it never evicts a key. @defaultValue "noeviction" */
+  readonly maxmemoryPolicy?: string | undefined;
+  /** What it says, in bytes; 0: no limit. @defaultValue 0 */
+  readonly maxmemory?: number | undefined;
+  /** Whether its user may not run CONFIG. @defaultValue false */
+  readonly refuseConfig?: boolean | undefined;
 }
 
 /**
  * A server in this process that answers Holdfast's scripts as Redis does: the same replies and errors, the same messages, the
- * same data. A property test holds it against a real server. It knows these scripts and no command, and a script takes no time.
+ * same data. A property test holds it against a real server. It knows these scripts and no command but CONFIG GET, and a script takes no time.
  */
 export interface Twin {
   /** Changes with every restart. */
@@ -41,8 +57,14 @@ export interface Twin {
   /** All that a key holds, with what is left of its TTL; undefined: there is no such key. */
   dump(key: string): Stored | undefined;
 
-  /** A new run of the server: all connections are lost and made again, what is under way is not answered. */
+  /** A new run of the server: all connections are lost and made again, what is under way is not answered. It is up since now. */
   restart(options: { readonly keepData: boolean }): void;
+  /** It is promoted, or made a replica: another replication id, the same run. Connections stay, as they do there. */
+  setRole(role: Standing["role"]): void;
+  /** Whether it says that each write is on disk before it is answered. What `restart` keeps does not depend on it. */
+  setDurable(isDurable: boolean): void;
+  /** Whether CONFIG is refused from now on, as to a user who may not run it. */
+  refuseConfig(refuses: boolean): void;
   /** Whether publishing is refused from now on, as where the user may not use our channels. */
   failPublish(fails: boolean): void;
   /** Messages for which the predicate says so are counted as received and never arrive. Replaces the one before; null: none is lost. */
@@ -55,7 +77,7 @@ export function twin(options: TwinOptions): Twin {
 
 const scripts: Readonly<
   Record<string, (server: Server, keys: readonly string[], args: readonly string[]) => Answer>
-> = { operate, hello, clients, scan };
+> = { operate, hello, clients, scan, standing };
 
 class TwinServer implements Twin, Server, Host {
   readonly version: string;
@@ -65,19 +87,35 @@ class TwinServer implements Twin, Server, Host {
   readonly #clock: ServerClock;
   readonly #random: Random;
   readonly #connections = new Set<TwinConnection>();
+  readonly #name: string;
+  #standing: Standing;
+  #mayConfigure: boolean;
   #startedAt: number;
 
-  constructor({ clock, version = "7.0.15", random = systemRandom }: TwinOptions) {
-    this.version = version;
-    this.#clock = new ServerClock(clock);
-    this.#random = random;
+  constructor(options: TwinOptions) {
+    this.version = options.version ?? "7.0.15";
+    this.#name = options.name ?? "twin";
+    this.#clock = new ServerClock(options.clock);
+    this.#random = options.random ?? systemRandom;
+    this.#mayConfigure = options.refuseConfig !== true;
     this.store = new Store(() => this.micros());
-    this.runId = this.#newRunId();
-    this.#startedAt = this.micros();
+    this.runId = this.#newId();
+    this.#startedAt = this.micros() - (options.upForMs ?? 0) * 1000;
+    this.#standing = {
+      role: options.role ?? "master",
+      replicationId: this.#newId(),
+      isDurable: options.durable ?? false,
+      maxmemoryPolicy: options.maxmemoryPolicy ?? "noeviction",
+      maxmemory: options.maxmemory ?? 0,
+    };
+  }
+
+  get standing(): Standing {
+    return this.#standing;
   }
 
   connect({ keyPrefix = "" }: { readonly keyPrefix?: string | undefined } = {}): Connection {
-    const connection = new TwinConnection(this, "twin", keyPrefix);
+    const connection = new TwinConnection(this, this.#name, keyPrefix);
     this.#connections.add(connection);
     return connection;
   }
@@ -87,7 +125,16 @@ class TwinServer implements Twin, Server, Host {
     if (!run) {
       throw new TypeError(`Expected a script that the twin knows, got ${script.name}`);
     }
-    return run(this, keys, args);
+    this.store.isReadOnly = this.#standing.role === "slave";
+    try {
+      return run(this, keys, args);
+    } finally {
+      this.store.isReadOnly = false;
+    }
+  }
+
+  command(name: string, args: readonly string[]): unknown {
+    return command(this, this.#mayConfigure, name, args);
   }
 
   micros(): number {
@@ -123,14 +170,30 @@ class TwinServer implements Twin, Server, Host {
   }
 
   restart({ keepData }: { readonly keepData: boolean }): void {
-    this.runId = this.#newRunId();
+    this.runId = this.#newId();
+    this.#standing = { ...this.#standing, replicationId: this.#newId() };
     this.#startedAt = this.micros();
     if (!keepData) {
       this.store.flushAll();
     }
+    this.store.flushes = 0;
     for (const connection of this.#connections) {
       connection.drop();
     }
+  }
+
+  setRole(role: Standing["role"]): void {
+    if (role !== this.#standing.role) {
+      this.#standing = { ...this.#standing, role, replicationId: this.#newId() };
+    }
+  }
+
+  setDurable(isDurable: boolean): void {
+    this.#standing = { ...this.#standing, isDurable };
+  }
+
+  refuseConfig(refuses: boolean): void {
+    this.#mayConfigure = !refuses;
   }
 
   failPublish(fails: boolean): void {
@@ -142,7 +205,7 @@ class TwinServer implements Twin, Server, Host {
   }
 
   /** 40 hex digits, as Redis has them. */
-  #newRunId(): string {
+  #newId(): string {
     return (this.#random.id() + this.#random.id()).slice(0, 40);
   }
 }

@@ -61,6 +61,111 @@ describe("delays", () => {
     await clock.advance(40);
     expect(log).toEqual(["a: 0", "b: 0"]);
   });
+
+  test("a message may overtake the reply to what came before it", async () => {
+    listen();
+    await settle();
+    faults.delay({ replyMs: 50, messageMs: 10 });
+    ask("a");
+    await clock.advance(10);
+    expect(log).toEqual(["up", "heard a"]);
+    await clock.advance(40);
+    expect(log).toEqual(["up", "heard a", "a: 1"]);
+  });
+});
+
+describe("doubled requests", () => {
+  test("the server does them twice, the second time later, and one reply comes", async () => {
+    listen();
+    await settle();
+    faults.duplicate(2, 50);
+    ask("a");
+    ask("b");
+    ask("c");
+    await clock.advance(49);
+    expect(heard()).toEqual(["a", "b", "c"]);
+    await clock.advance(1);
+    expect(heard()).toEqual(["a", "b", "c", "a", "b"]);
+    expect(log.filter((line) => line.endsWith(": 1"))).toEqual(["a: 1", "b: 1", "c: 1"]);
+  });
+
+  test("may be chosen by what is asked", async () => {
+    listen();
+    await settle();
+    faults.duplicate(({ args }) => args.includes("b"), 0);
+    ask("a");
+    ask("b");
+    await settle();
+    expect(heard()).toEqual(["a", "b", "b"]);
+    faults.duplicate(0, 0);
+    ask("b");
+    await settle();
+    expect(heard()).toEqual(["a", "b", "b", "b"]);
+  });
+
+  test("are counted from when the first one reaches the server, and do not pass while frozen", async () => {
+    listen();
+    await settle();
+    faults.delay({ requestMs: 20 });
+    faults.duplicate(1, 50);
+    ask("a");
+    await clock.advance(30);
+    faults.freeze();
+    await clock.advance(100);
+    ask("b");
+    expect(heard()).toEqual(["a"]);
+    faults.thaw();
+    await clock.advance(20);
+    expect(heard()).toEqual(["a", "a", "b"]);
+  });
+
+  test("what fails the second time is told nobody", async () => {
+    faults.duplicate(1, 50);
+    ask("a");
+    await settle();
+    server.set("client:a", "spoilt");
+    await clock.advance(50);
+    expect(log).toEqual(["a: 0"]);
+  });
+
+  function heard(): string[] {
+    return log.filter((line) => line.startsWith("heard ")).map((line) => line.slice("heard ".length));
+  }
+});
+
+describe("a plain command", () => {
+  const asked = ["GET", "appendfsync"];
+
+  test("passes as a script does", async () => {
+    expect(await connection.command("CONFIG", asked)).toEqual(["appendfsync", "everysec"]);
+    await expect(connection.command("nosuch", [])).rejects.toThrow(/^ERR unknown command/);
+  });
+
+  test("has the same faults", async () => {
+    const get = (): void => {
+      connection.command("CONFIG", asked).then(
+        () => log.push("answered"),
+        (error: unknown) => log.push((error as Error).message),
+      );
+    };
+    faults.refuse(new Error("LOADING"), 1);
+    get();
+    faults.dropReply(({ script, args }) => script === "CONFIG" && args.includes("appendfsync"), "reset");
+    get();
+    await settle();
+    expect(log).toEqual(["LOADING", "Connection is closed."]);
+    faults.dropReply(0);
+    faults.delay({ requestMs: 20, replyMs: 20 });
+    get();
+    await clock.advance(39);
+    expect(log).toHaveLength(2);
+    faults.freeze();
+    await clock.advance(100);
+    expect(log).toHaveLength(2);
+    faults.thaw();
+    await settle();
+    expect(log).toEqual(["LOADING", "Connection is closed.", "answered"]);
+  });
 });
 
 describe("lost replies", () => {

@@ -1,6 +1,6 @@
 import { momentOf, type Clock, type Moment, type Timer } from "../../clock.ts";
 import type { Connection } from "./connection.ts";
-import { timeoutError } from "./failures.ts";
+import { silentError, timeoutError } from "./failures.ts";
 import type { LockKeys } from "./keys.ts";
 import { operate } from "./scripts.generated.ts";
 
@@ -11,6 +11,25 @@ export interface Reply {
   readonly serverMicros: number;
   /** Whether no connection was lost between the request and now. */
   readonly isSteady: boolean;
+  /** Of a quorum's node: which run of the server answered; else "". */
+  readonly runId: string;
+}
+
+/** What stands before the answers of a call. */
+export interface Header {
+  readonly serverMicros: number;
+  /** Of a quorum's node; else "" and 0. */
+  readonly runId: string;
+  readonly uptimeMs: number;
+}
+
+interface BatcherSettings {
+  readonly retentionMs: number;
+  readonly queueBound: number;
+  /** How long a call may take before its operations are told that no answer came. */
+  readonly timeoutMs: number;
+  /** A node of a quorum: each operation has a candidate, and who let a call time out is not waited for again. */
+  readonly isVoter: boolean;
 }
 
 /** One operation of the script `operate`. */
@@ -18,6 +37,8 @@ export interface Operation {
   readonly keys: LockKeys;
   /** Its name and its arguments. */
   readonly args: readonly string[];
+  /** For a quorum's node: the fencing number that all nodes shall give to whom this operation grants the lock. */
+  readonly candidate?: string | undefined;
   /** The answer. It may still come after a timeout was told. */
   answered(reply: Reply): void;
   /** No answer: whether it was carried out is unknown. */
@@ -30,30 +51,49 @@ const parts = 2;
 const smallestPart = 4;
 /** More calls under way than this gain nothing: what comes meanwhile is gathered into the next. */
 const mostCalls = 8;
+/** A timer that runs later than this tells of our own event loop, which may not have read answers either. */
+const lateMs = 5;
+const graceMs = 1;
+
+/** Who is told of the node, beside the operations. */
+interface BatchListener {
+  replied(header: Header, sent: Moment, received: number, isSteady: boolean): void;
+  /** Operations were not sent, as the node is silent. */
+  refused(): void;
+}
 
 /** Operations of one turn of the event loop to one node travel together, in as few script calls as pay, each apart from the errors of the others. */
 export class Batcher {
   readonly #connection: Connection;
   readonly #clock: Clock;
-  readonly #settings: readonly [retentionMs: string, queueBound: string];
+  readonly #settings: readonly [retentionMs: string, queueBound: string, isVoter: string];
   readonly #timeoutMs: number;
-  readonly #onReply: (serverMicros: number, sent: Moment, received: number) => void;
+  readonly #isVoter: boolean;
+  readonly #listener: BatchListener;
   #waiting: Operation[] = [];
   #isScheduled = false;
   #calls = 0;
   #epoch = 0;
+  #isSilent = false;
 
-  constructor(
-    connection: Connection,
-    clock: Clock,
-    settings: { readonly retentionMs: number; readonly queueBound: number; readonly timeoutMs: number },
-    onReply: (serverMicros: number, sent: Moment, received: number) => void,
-  ) {
+  constructor(connection: Connection, clock: Clock, settings: BatcherSettings, listener: BatchListener) {
     this.#connection = connection;
     this.#clock = clock;
-    this.#settings = [String(settings.retentionMs), String(settings.queueBound)];
-    this.#timeoutMs = settings.timeoutMs;
-    this.#onReply = onReply;
+    const { retentionMs, queueBound, timeoutMs, isVoter } = settings;
+    this.#settings = [String(retentionMs), String(queueBound), isVoter ? "1" : "0"];
+    this.#timeoutMs = timeoutMs;
+    this.#isVoter = isVoter;
+    this.#listener = listener;
+  }
+
+  /** Let a call time out and has not answered since: operations fail at once, and nothing is sent. */
+  get isSilent(): boolean {
+    return this.#isSilent;
+  }
+
+  /** It was heard of, past the batches. */
+  answeredElsewhere(): void {
+    this.#isSilent = false;
   }
 
   perform(operation: Operation): void {
@@ -75,6 +115,10 @@ export class Batcher {
 
   readonly #flush = (): void => {
     this.#isScheduled = false;
+    if (this.#isSilent) {
+      this.#refuse(this.#waiting.splice(0));
+      return;
+    }
     const ways = Math.min(parts, mostCalls - this.#calls);
     const share = Math.max(smallestPart, Math.ceil(this.#waiting.length / ways));
     while (this.#waiting.length > 0 && this.#calls < mostCalls) {
@@ -89,33 +133,64 @@ export class Batcher {
       for (const key of operation.keys) {
         keys.push(key);
       }
+      if (this.#isVoter) {
+        args.push(operation.candidate ?? "0");
+      }
       for (const argument of operation.args) {
         args.push(argument);
       }
     }
     const call = new Call(operations, momentOf(this.#clock), this.#epoch);
     this.#calls += 1;
-    const timer: Timer = this.#clock.setTimer(() => {
-      this.#done(call);
-      call.fail(timeoutError(this.#timeoutMs));
-    }, this.#timeoutMs);
+    this.#watch(call, this.#timeoutMs);
     this.#connection.run(operate, keys, args).then(
       (answers) => {
-        this.#clock.clearTimer(timer);
         this.#done(call);
-        const [serverMicros, ...values] = answers as [unknown, ...unknown[]];
-        this.#onReply(Number(serverMicros), call.sent, this.#clock.now());
-        call.answer(values, Number(serverMicros), call.epoch === this.#epoch);
+        this.#isSilent = false;
+        const [told, ...values] = answers as [unknown, ...unknown[]];
+        const header = this.#readHeader(told);
+        const isSteady = call.epoch === this.#epoch;
+        this.#listener.replied(header, call.sent, this.#clock.now(), isSteady);
+        call.answer(values, header, isSteady);
       },
       (error: unknown) => {
-        this.#clock.clearTimer(timer);
         this.#done(call);
         call.fail(error);
       },
     );
   }
 
+  #watch(call: Call, timeoutMs: number): void {
+    const dueAt = this.#clock.now() + timeoutMs;
+    call.timer = this.#clock.setTimer(() => {
+      if (this.#isVoter && this.#clock.now() - dueAt > lateMs) {
+        this.#watch(call, graceMs); // it was us who were late: the answer may be there already
+        return;
+      }
+      this.#done(call);
+      this.#isSilent ||= this.#isVoter;
+      call.fail(timeoutError(this.#timeoutMs));
+    }, timeoutMs);
+  }
+
+  /** Nothing is sent: many requests would pile up before a server that does not answer. */
+  #refuse(operations: readonly Operation[]): void {
+    this.#listener.refused();
+    for (const operation of operations) {
+      operation.failed(silentError());
+    }
+  }
+
+  #readHeader(told: unknown): Header {
+    if (!this.#isVoter) {
+      return { serverMicros: Number(told), runId: "", uptimeMs: 0 };
+    }
+    const [serverMicros, runId, uptime] = told as unknown[];
+    return { serverMicros: Number(serverMicros), runId: String(runId), uptimeMs: Number(uptime) * 1000 };
+  }
+
   #done(call: Call): void {
+    this.#clock.clearTimer(call.timer);
     if (call.isUnderWay) {
       call.isUnderWay = false;
       this.#calls -= 1;
@@ -131,6 +206,7 @@ class Call {
   readonly sent: Moment;
   readonly epoch: number;
   isUnderWay = true;
+  timer: Timer;
 
   constructor(operations: readonly Operation[], sent: Moment, epoch: number) {
     this.operations = operations;
@@ -138,10 +214,10 @@ class Call {
     this.epoch = epoch;
   }
 
-  answer(values: readonly unknown[], serverMicros: number, isSteady: boolean): void {
+  answer(values: readonly unknown[], { serverMicros, runId }: Header, isSteady: boolean): void {
     this.operations.forEach((operation, index) => {
       try {
-        operation.answered({ value: values[index], sent: this.sent, serverMicros, isSteady });
+        operation.answered({ value: values[index], sent: this.sent, serverMicros, isSteady, runId });
       } catch (error) {
         operation.failed(error); // no answer of ours: something stands between us and Redis
       }

@@ -26,6 +26,8 @@ export interface Connection {
   readonly name: string;
   /** Runs a script on keys as they stand on the server. */
   run(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown>;
+  /** Sends a plain command that no script may run. */
+  command(name: string, args: readonly string[]): Promise<unknown>;
   /** Subscribes on a connection of its own, again after every reconnect. */
   subscribe(channel: string, kind: ChannelKind, listener: SubscriptionListener): Subscription;
   /** Calls the listener whenever the connection for commands was lost. Returns its removal. */

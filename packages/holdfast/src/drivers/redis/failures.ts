@@ -36,6 +36,9 @@ export function engineError(error: unknown, key: string | undefined, outcome: Ou
 
 /** What a request may have left behind that failed so: nothing where the server itself refused it. */
 export function outcomeOf(error: unknown): Outcome {
+  if (error instanceof EngineError) {
+    return error.outcome;
+  }
   return refusedByServer.test(messageOf(error)) ? "none" : "unknown";
 }
 
@@ -64,6 +67,10 @@ export function timeoutError(ms: number): EngineError {
     outcome: "unknown",
     retryable: true,
   });
+}
+
+export function silentError(): EngineError {
+  return new EngineError("Redis does not answer", { outcome: "none", retryable: true });
 }
 
 /** Clients put the command that failed into their errors, and with it the token: it must not get into a log. */

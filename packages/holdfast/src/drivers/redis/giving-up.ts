@@ -1,10 +1,9 @@
 import type { Clock } from "../../clock.ts";
-import type { Leftover, Releaser } from "./releaser.ts";
 
 interface GivingUpOptions {
   readonly clock: Clock;
-  readonly releaser: Releaser;
-  readonly leftover: Leftover;
+  /** Releases the grant by itself. */
+  readonly release: () => Promise<boolean>;
   /** How long the passing on may take, ms. */
   readonly patienceMs: number;
 }
@@ -18,7 +17,7 @@ export class GivingUp {
   /** The passing on was abandoned. No effect once it is settled otherwise. */
   alone!: () => void;
 
-  constructor({ clock, releaser, leftover, patienceMs }: GivingUpOptions) {
+  constructor({ clock, release, patienceMs }: GivingUpOptions) {
     this.released = new Promise((resolve, reject) => {
       let isDone = false;
       this.answered = (released) => {
@@ -31,7 +30,7 @@ export class GivingUp {
           isDone = true;
           clock.clearTimer(timer);
           // Not held: the passing on whose answer is missing has released it. It was sent while the grant was ours.
-          releaser.release(leftover).then(() => {
+          release().then(() => {
             resolve(true);
           }, reject);
         }

@@ -1,3 +1,5 @@
-export { redis, type RedisOptions } from "./one-server.ts";
+export { redis } from "./one-server.ts";
+export { redlock } from "./redlock.ts";
+export type { RedisOptions, RedlockOptions } from "./options.ts";
 export type { RedisClient } from "./client.ts";
 export type { Connection, Subscription, SubscriptionListener } from "./connection.ts";

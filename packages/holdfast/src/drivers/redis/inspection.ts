@@ -32,17 +32,14 @@ export function readFacts(value: unknown): Facts {
 
 /** Makes of the facts what is told: owners by their clients' descriptions, and no token. */
 export async function describe(node: Node, key: string, facts: Facts): Promise<LockState> {
-  const owners = await ownersOf(node, [
-    facts.holder,
-    ...facts.members.map((member) => member.split(" ")[0] ?? ""),
-  ]);
+  const owners = await ownersOf(node, [facts.holder, ...facts.members.map(tokenOf)]);
   const isHeld = facts.holder !== "";
-  const remainingMs = isHeld && facts.remainingMs >= 0 ? facts.remainingMs : null;
+  const remainingMs = remainingOf(facts);
   return lockState({
     key,
     kind: "mutex",
     limit: 1,
-    holders: isHeld ? [holderOf(facts, owners[0] ?? "unknown", remainingMs)] : [],
+    holders: isHeld ? [holderOf(facts, owners[0] ?? "unknown", newestOf(facts))] : [],
     waiters: facts.members.map((_member, position) => ({
       owner: owners[position + 1] ?? "unknown",
       position,
@@ -56,28 +53,41 @@ export async function describe(node: Node, key: string, facts: Facts): Promise<L
 
 /** A newer grant makes a number stale; within a block handed over in memory, the number that the holder told last. */
 export function judgeFence(facts: Facts, fencingToken: bigint): "current" | "stale" | "unknown" {
-  if (facts.first === null || facts.last === null || fencingToken > facts.last) {
+  const newest = newestOf(facts);
+  if (newest === null || facts.last === null || fencingToken > facts.last) {
     return "unknown";
   }
-  const told = facts.words.get("number");
-  const newest = told === undefined ? facts.first : BigInt(told);
   return fencingToken < newest ? "stale" : "current";
 }
 
-function holderOf(facts: Facts, clientOwner: string, remainingMs: number | null): Holder {
+/** The number that the holder told last, as it may have handed the lease on in memory; else the first of its block. */
+export function newestOf(facts: Facts): bigint | null {
   const told = facts.words.get("number");
-  const fencingToken = told === undefined ? facts.first : BigInt(told);
-  const isOurs = ourToken.test(facts.holder);
+  return told === undefined ? facts.first : BigInt(told);
+}
+
+/** What is left of the holder's TTL, ms; null: nobody holds it, or without expiry. */
+export function remainingOf(facts: Facts): number | null {
+  return facts.holder !== "" && facts.remainingMs >= 0 ? facts.remainingMs : null;
+}
+
+export function holderOf(facts: Facts, clientOwner: string, fencingToken: bigint | null): Holder {
+  const remainingMs = remainingOf(facts);
   return {
     owner: clientOwner,
     ...readWords(facts.words),
-    ...(isOurs && fencingToken !== null ? { fencingToken } : {}),
+    ...(ourToken.test(facts.holder) && fencingToken !== null ? { fencingToken } : {}),
     ...(remainingMs === null ? {} : { remainingMs }),
   };
 }
 
+/** Of a queue member. */
+export function tokenOf(member: string): string {
+  return member.split(" ")[0] ?? "";
+}
+
 /** The owners of tokens, asked for at once; "unknown" for what is not ours or whose client is gone. */
-async function ownersOf(node: Node, tokens: readonly string[]): Promise<string[]> {
+export async function ownersOf(node: Node, tokens: readonly string[]): Promise<string[]> {
   const ids = tokens.map((token) => ourToken.exec(token)?.[1]);
   const known = [...new Set(ids.filter((id) => id !== undefined))];
   const owners = new Map<string, string>();

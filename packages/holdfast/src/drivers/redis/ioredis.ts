@@ -51,6 +51,10 @@ export class IoredisConnection implements Connection {
     return evaluate(this.#send, script, keys, args);
   }
 
+  command(name: string, args: readonly string[]): Promise<unknown> {
+    return this.#send(name, [...args]);
+  }
+
   onDown(listener: () => void): () => void {
     this.#client.on("close", listener);
     return () => {

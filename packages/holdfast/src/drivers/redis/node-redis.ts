@@ -49,6 +49,10 @@ export class NodeRedisConnection implements Connection {
     return evaluate((name, rest) => this.#client.sendCommand([name, ...rest]), script, keys, args);
   }
 
+  command(name: string, args: readonly string[]): Promise<unknown> {
+    return this.#client.sendCommand([name, ...args]);
+  }
+
   onDown(listener: () => void): () => void {
     const events = ["reconnecting", "end", "error"];
     for (const event of events) {

@@ -9,13 +9,14 @@ import type { Connection } from "./connection.ts";
 import { engineError, outcomeOf, timeoutError } from "./failures.ts";
 import { channelOf, clientKey } from "./keys.ts";
 import type { Script } from "./script.ts";
-import { hello } from "./scripts.generated.ts";
+import { hello, standing } from "./scripts.generated.ts";
 import { ServerTime } from "./server-time.ts";
 import { Subscriber, type Hearing } from "./subscriber.ts";
 
 const clientTtlMs = 180_000;
 const clientRenewalMs = 60_000;
 const slowGreetingMs = 2;
+const probeMs = 100;
 
 /** A grant that a message brought. */
 export interface PushedGrant {
@@ -29,11 +30,15 @@ export interface PushedGrant {
 }
 
 /** Who is to hear what the server pushes. */
-interface NodeListener {
+export interface NodeListener {
   granted(grant: PushedGrant): void;
   ended(token: string, reason: LossReason, cause: unknown): void;
   /** Whether messages reach us changed: waiting requests have to ask again. */
   hearingChanged(hearing: Hearing): void;
+  /** A rival that came earlier asks for the vote with this number back. Told of a quorum's node only. */
+  inquired?(token: string, number: number): void;
+  /** Which run of the server answered, and how long it has been up. Told of a quorum's node only, before the answers are. */
+  identified?(runId: string, uptimeMs: number): void;
 }
 
 export interface NodeOptions {
@@ -42,6 +47,8 @@ export interface NodeOptions {
   readonly random: Random;
   readonly clientId: string;
   readonly commandTimeoutMs: number;
+  /** Of a quorum's node: how long one call may take. */
+  readonly nodeTimeoutMs?: number | undefined;
   readonly retentionMs: number;
   readonly queueBound: number;
   readonly listener: NodeListener;
@@ -61,6 +68,7 @@ export class Node {
   #keepKnown: Timer;
   #isSharded = true;
   #isClosed = false;
+  #isProbing = false;
 
   constructor(options: NodeOptions) {
     const { connection, clock, random, clientId, commandTimeoutMs, retentionMs, queueBound } = options;
@@ -68,9 +76,22 @@ export class Node {
     this.connection = connection;
     this.brackets = new Brackets(clock);
     this.time = new ServerTime(clock);
-    const settings = { retentionMs, queueBound, timeoutMs: commandTimeoutMs };
-    this.#batcher = new Batcher(connection, clock, settings, (serverMicros, sent, received) => {
-      this.time.observe(serverMicros, sent.now, received);
+    const { nodeTimeoutMs } = options;
+    const isVoter = nodeTimeoutMs !== undefined;
+    const settings = { retentionMs, queueBound, timeoutMs: nodeTimeoutMs ?? commandTimeoutMs, isVoter };
+    this.#batcher = new Batcher(connection, clock, settings, {
+      replied: ({ serverMicros, runId, uptimeMs }, sent, received, isSteady) => {
+        this.time.observe(serverMicros, sent.now, received);
+        if (isVoter) {
+          if (isSteady) {
+            this.brackets.observe(runId, serverMicros, sent);
+          }
+          options.listener.identified?.(runId, uptimeMs);
+        }
+      },
+      refused: () => {
+        this.#probe();
+      },
     });
     this.#subscriber = new Subscriber({
       connection,
@@ -95,6 +116,11 @@ export class Node {
         this.#subscriber.doubt();
       }
     });
+  }
+
+  /** A quorum's node that let a call time out and has not answered since. */
+  get isSilent(): boolean {
+    return this.#batcher.isSilent;
   }
 
   get hearing(): Hearing {
@@ -132,8 +158,21 @@ export class Node {
     this.#batcher.perform(operation);
   }
 
+  /** Asks what decides whether a quorum may count it. Rejects with an `EngineError`. */
+  async standing(): Promise<Standing> {
+    const [told, policy] = await Promise.all([
+      this.ask(standing, [], []),
+      this.#within(() => this.connection.command("CONFIG", ["GET", "appendfsync"])).catch(() => undefined), // refused: not durable
+    ]);
+    return readStanding(told as unknown[], policy);
+  }
+
   /** Runs one of the scripts that are not batched. Rejects with an `EngineError`, at the latest after the command budget. */
-  async ask(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
+  ask(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
+    return this.#within(() => this.connection.run(script, keys, args));
+  }
+
+  async #within(send: () => Promise<unknown>): Promise<unknown> {
     const { clock, commandTimeoutMs } = this.#options;
     let timer: Timer;
     const tooLate = new Promise<never>((_resolve, reject) => {
@@ -142,7 +181,7 @@ export class Node {
       }, commandTimeoutMs);
     });
     try {
-      return await Promise.race([this.connection.run(script, keys, args), tooLate]);
+      return await Promise.race([send(), tooLate]);
     } catch (error) {
       throw engineError(error, undefined, outcomeOf(error));
     } finally {
@@ -170,6 +209,7 @@ export class Node {
         uptimeMs,
         clockOffsetMs,
         notifications,
+        quarantine: null,
         error: null,
       };
     } catch (error) {
@@ -181,7 +221,7 @@ export class Node {
         uptimeMs: null,
         clockOffsetMs: null,
       };
-      return { node, reachable: false, ...unknown, notifications, error: String(error) };
+      return { node, reachable: false, ...unknown, notifications, quarantine: null, error: String(error) };
     }
   }
 
@@ -206,6 +246,31 @@ export class Node {
     }
   }
 
+  /** Whether a silent node answers again: one question at a time, and only while somebody asks for it. */
+  #probe(): void {
+    const { clock } = this.#options;
+    if (this.#isProbing || this.#isClosed) {
+      return;
+    }
+    this.#isProbing = true;
+    const asked = clock.now();
+    void this.#greet(null)
+      .then(
+        () => {
+          this.#batcher.answeredElsewhere();
+        },
+        () => undefined,
+      )
+      .then(() => {
+        clock.setTimer(
+          () => {
+            this.#isProbing = false;
+          },
+          Math.max(0, asked + probeMs - clock.now()),
+        );
+      });
+  }
+
   #keepIntroduced(): void {
     this.#keepKnown = this.#options.clock.setTimer(() => {
       this.#greet(null).catch(() => undefined);
@@ -222,6 +287,7 @@ export class Node {
     const answer = (await this.ask(hello, [clientKey(clientId)], args)) as unknown[];
     const greeting = readGreeting(answer);
     this.time.observe(greeting.serverMicros, sent.now, clock.now());
+    this.#options.listener.identified?.(greeting.runId, greeting.uptimeMs);
     return greeting;
   }
 
@@ -249,6 +315,9 @@ export class Node {
         runId,
         lock: lock.join(" "),
       });
+    } else if (kind === "inquiry") {
+      const [token = "", number] = words;
+      this.#options.listener.inquired?.(token, Number(number));
     } else if (kind === "broken") {
       const [token, , reason] = JSON.parse(text.slice("broken ".length)) as [string, string, string];
       this.#options.listener.ended(token, "broken", new Error(reason));
@@ -274,5 +343,36 @@ function readGreeting(answer: readonly unknown[]): Greeting {
     version: String(version),
     role: String(role),
     uptimeMs: Number(uptime) * 1000,
+  };
+}
+
+/** What a server says of itself that decides whether a quorum may count it. */
+export interface Standing {
+  readonly runId: string;
+  readonly uptimeMs: number;
+  readonly role: string;
+  /** Changes where a replica was promoted. */
+  readonly replicationId: string;
+  /** It has every write on its disk before it answers. */
+  readonly isDurable: boolean;
+  /** It drops keys when its memory is full. */
+  readonly evicts: boolean;
+  /** How often keys were flushed in this run. */
+  readonly flushes: number;
+}
+
+function readStanding(told: readonly unknown[], policy: unknown): Standing {
+  const [runId, uptime, role, replicationId, appendOnly, eviction, maxMemory, flushes] = told;
+  const appendFsync = Array.isArray(policy)
+    ? policy[1]
+    : (policy as { appendfsync?: unknown } | undefined)?.appendfsync;
+  return {
+    runId: String(runId),
+    uptimeMs: Number(uptime) * 1000,
+    role: String(role),
+    replicationId: String(replicationId),
+    isDurable: Number(appendOnly) === 1 && String(appendFsync) === "always",
+    evicts: Number(maxMemory) > 0 && String(eviction) !== "noeviction",
+    flushes: Number(flushes),
   };
 }

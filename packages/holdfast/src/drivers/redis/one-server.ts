@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 
-import { systemClock, type Clock } from "../../clock.ts";
+import type { Clock } from "../../clock.ts";
 import type {
   AcquireRequest,
   Capabilities,
@@ -14,84 +14,37 @@ import type {
   Verified,
 } from "../../driver.ts";
 import type { LossReason } from "../../errors.ts";
-import { checkNames, checkObject, integerOr, refusal } from "../../options.ts";
-import { fingerprint, systemRandom, type Random } from "../../random.ts";
+import { fingerprint, type Random } from "../../random.ts";
 import type { Holder, LockEvent, LockState, NodeState } from "../../state.ts";
 import { TimerQueue } from "../../timer-queue.ts";
 import { validFrom } from "../../validity.ts";
 import type { Reply } from "./batch.ts";
 import { connectionOf, type RedisClient } from "./client.ts";
+import type { Connection } from "./connection.ts";
 import { engineError, outcomeOf, refusalBy } from "./failures.ts";
 import { describe, judgeFence, readFacts, type Facts } from "./inspection.ts";
 import { KeySpace, type LockKeys } from "./keys.ts";
 import { Node, type PushedGrant } from "./node.ts";
+import { resolveRedis, type RedisOptions, type RedisSettings } from "./options.ts";
 import { Releaser } from "./releaser.ts";
 import type { RequestHost } from "./request-host.ts";
 import { Request } from "./request.ts";
 import type { Hearing } from "./subscriber.ts";
 import { scan } from "./scripts.generated.ts";
 import { watchByAsking } from "./watch.ts";
-import { encodeWords } from "./words.ts";
-
-export interface RedisOptions {
-  /** Stands before every key. @defaultValue "lock:" */
-  prefix?: string | undefined;
-  /** How long one command may take before it counts as unanswered, ms. @defaultValue 2 000 */
-  commandTimeoutMs?: number | undefined;
-  /** How long a grant by message is valid before its first extension, ms. @defaultValue 3 000 */
-  claimMs?: number | undefined;
-  /** How long a lock's fencing counter outlives it, ms. @defaultValue 3 600 000 */
-  fenceRetentionMs?: number | undefined;
-  /** How many may wait for one key on the server; then `too-many-waiters`. @defaultValue 100 000 */
-  maxQueue?: number | undefined;
-  /** For tests. */
-  clock?: Clock | undefined;
-  /** For tests. */
-  random?: Random | undefined;
-}
+import { encodeWords, reasonOf } from "./words.ts";
 
 /**
  * Locks on one Redis (6.2 or newer) or Valkey server. The client stays the caller's: it is never closed, and one more
  * connection is opened beside it for messages.
  */
 export function redis(client: RedisClient, options?: RedisOptions): Driver {
-  const given = options === undefined ? {} : options;
-  checkObject("options", given);
-  checkNames(given, [
-    "prefix",
-    "commandTimeoutMs",
-    "claimMs",
-    "fenceRetentionMs",
-    "maxQueue",
-    "clock",
-    "random",
-  ]);
-  const { prefix } = given;
-  if (prefix !== undefined && (typeof prefix !== "string" || /\p{Surrogate}/u.test(prefix))) {
-    throw refusal("prefix", "a string of well-formed UTF-8", prefix);
-  }
-  const connection = connectionOf(client);
-  return new RedisDriver(connection.keyPrefix, {
-    connection,
-    prefix: given.prefix ?? "lock:",
-    clock: given.clock ?? systemClock,
-    random: given.random ?? systemRandom,
-    commandTimeoutMs: integerOr(2_000, "commandTimeoutMs", given.commandTimeoutMs, [10, 600_000]),
-    claimMs: integerOr(3_000, "claimMs", given.claimMs, [100, 86_400_000]),
-    retentionMs: integerOr(3_600_000, "fenceRetentionMs", given.fenceRetentionMs, [0, 31_536_000_000]),
-    queueBound: integerOr(100_000, "maxQueue", given.maxQueue, [1, 10_000_000]),
-  });
+  const settings = resolveRedis(options);
+  return new RedisDriver({ ...settings, connection: connectionOf(client) });
 }
 
-interface Settings {
-  readonly connection: Node["connection"];
-  readonly prefix: string;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly commandTimeoutMs: number;
-  readonly claimMs: number;
-  readonly retentionMs: number;
-  readonly queueBound: number;
+interface Settings extends RedisSettings {
+  readonly connection: Connection;
 }
 
 /** Late messages of this many grants are told from those of a request that is over. */
@@ -113,13 +66,13 @@ class RedisDriver implements Driver, RequestHost {
   readonly #taken = new Set<string>();
   readonly #listeners = new Set<DriverListener>();
 
-  constructor(clientPrefix: string, settings: Settings) {
-    const { clock, random, commandTimeoutMs, claimMs, prefix } = settings;
+  constructor(settings: Settings) {
+    const { clock, random, commandTimeoutMs, claimMs, prefix, connection } = settings;
     this.clock = clock;
     this.random = random;
     this.commandTimeoutMs = commandTimeoutMs;
     this.claimMs = claimMs;
-    this.#keySpace = new KeySpace(clientPrefix, prefix);
+    this.#keySpace = new KeySpace(connection.keyPrefix, prefix);
     this.#clientId = random.id();
     this.capabilities = {
       kinds: ["mutex"],
@@ -371,17 +324,5 @@ class RedisDriver implements Driver, RequestHost {
         },
       });
     });
-  }
-}
-
-/** Why a token is not the holder's any more, by what the scripts answer. */
-function reasonOf(status: unknown): LossReason {
-  switch (Number(status)) {
-    case 0:
-      return "expired";
-    case 3:
-      return "broken";
-    default:
-      return "stolen";
   }
 }

@@ -18,6 +18,8 @@ export interface Leftover {
   readonly token: string;
   /** What our queue member says after the token; "" where we have no place there. */
   readonly terms: string;
+  /** Of a quorum's node: the fencing number of who is granted the lock by this. */
+  readonly candidate?: string | undefined;
   /** When the server will have forgotten it by itself, on the scale of `clock.now()`. */
   readonly until: number;
 }
@@ -136,6 +138,10 @@ class Release implements Operation, Timed {
 
   get keys(): LockKeys {
     return this.leftover.keys;
+  }
+
+  get candidate(): string | undefined {
+    return this.leftover.candidate;
   }
 
   answered({ value }: Reply): void {

@@ -71,8 +71,14 @@ export class Request implements Requeued, Operation, Timed {
       given &&
       new GivingUp({
         clock: host.clock,
-        releaser: host.releaser,
-        leftover: { key: given.key, keys, token: given.token, terms: "", until: engineEnd(given.validity) },
+        release: () =>
+          host.releaser.release({
+            key: given.key,
+            keys,
+            token: given.token,
+            terms: "",
+            until: engineEnd(given.validity),
+          }),
         patienceMs: host.commandTimeoutMs,
       });
     this.released = this.#givingUp?.released ?? alreadyReleased;

@@ -2,6 +2,9 @@ import type { Clock } from "../../clock.ts";
 
 /** How much better a new estimate seems with each millisecond that the old one ages: clocks drift. */
 const agingPerMs = 0.0001;
+/** How far two clocks may drift apart, and be off by their grain, before one of them must have been set. */
+const driftRate = 0.01;
+const grainMs = 1;
 
 /**
  * An estimate of a server's clock, from the times in its replies: each was read between the sending and the receipt.
@@ -24,11 +27,25 @@ export class ServerTime {
 
   observe(serverMicros: number, sentAt: number, receivedAt: number): void {
     const errorMs = (receivedAt - sentAt) / 2;
-    if (errorMs <= this.#errorMs + (receivedAt - this.#at) * agingPerMs) {
-      this.#offsetMicros = serverMicros - (sentAt + errorMs) * 1000;
+    const offsetMicros = serverMicros - (sentAt + errorMs) * 1000;
+    if (
+      errorMs <= this.#errorMs + (receivedAt - this.#at) * agingPerMs ||
+      this.#isContradictedBy(offsetMicros, errorMs, receivedAt)
+    ) {
+      this.#offsetMicros = offsetMicros;
       this.#errorMs = errorMs;
       this.#at = receivedAt;
     }
+  }
+
+  /** The server's clock less `clock.now()`, in microseconds; undefined: not known yet. */
+  get offsetMicros(): number | undefined {
+    return this.#offsetMicros;
+  }
+
+  /** By how much the estimate may be wrong at the most, ms. */
+  get errorMs(): number {
+    return this.#errorMs;
   }
 
   /** After a reconnect the server may be another one. */
@@ -39,6 +56,12 @@ export class ServerTime {
   /** Microseconds since the epoch. */
   micros(): number {
     return Math.floor(this.#clock.now() * 1000 + (this.#offsetMicros ?? 0));
+  }
+
+  /** One of the clocks was set since: a worse estimate of now is better than a good one of then. */
+  #isContradictedBy(offsetMicros: number, errorMs: number, receivedAt: number): boolean {
+    const apartMs = Math.abs(offsetMicros - (this.#offsetMicros ?? offsetMicros)) / 1000;
+    return apartMs > errorMs + this.#errorMs + (receivedAt - this.#at) * driftRate + grainMs;
   }
 
   /** A place in the queue for who arrives now: strictly increasing in this process, in order of arrival between processes. */

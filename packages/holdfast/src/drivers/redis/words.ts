@@ -1,4 +1,5 @@
 import type { Words } from "../../driver.ts";
+import type { LossReason } from "../../errors.ts";
 import type { Holder } from "../../state.ts";
 
 /** An owner's own words as a script takes them: JSON of [field, value, ...], "" for none. */
@@ -43,4 +44,16 @@ export function readWords(
     ...(reason === undefined ? {} : { reason }),
     ...(labels === undefined ? {} : { labels: JSON.parse(labels) as Record<string, string> }),
   };
+}
+
+/** Why a token is not the holder's any more, by what the scripts answer. */
+export function reasonOf(status: unknown): LossReason {
+  switch (Number(status)) {
+    case 0:
+      return "expired";
+    case 3:
+      return "broken";
+    default:
+      return "stolen";
+  }
 }

@@ -7,7 +7,7 @@ import type {
 } from "../../drivers/redis/connection.ts";
 import type { Script } from "../../drivers/redis/script.ts";
 import { Lane } from "./lane.ts";
-import type { Call, Plan } from "./plan.ts";
+import type { Call, Choice, Plan } from "./plan.ts";
 import { FaultySubscription } from "./subscription.ts";
 
 /** A connection between which and its user something may go wrong. */
@@ -15,10 +15,13 @@ export class FaultyConnection implements Connection {
   readonly plan: Plan = {
     requestMs: 0,
     replyMs: 0,
+    messageMs: 0,
     lostReplies: 0,
     lossMode: "silence",
     refusal: null,
     refusals: 0,
+    duplicates: 0,
+    duplicatesAfterMs: 0,
     isMessageDropped: () => false,
   };
   readonly #inner: Connection;
@@ -45,26 +48,11 @@ export class FaultyConnection implements Connection {
   }
 
   run(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
-    const refusal = this.#refusal();
-    if (refusal) {
-      return Promise.reject(refusal);
-    }
-    return new Promise((resolve, reject) => {
-      this.#requests.enter(() => {
-        this.#inner.run(script, keys, args).then(
-          (answer) => {
-            this.#reply({ script: script.name, keys, args }, reject, () => {
-              resolve(answer);
-            });
-          },
-          (error: unknown) => {
-            this.#reply({ script: script.name, keys, args }, reject, () => {
-              reject(error as Error);
-            });
-          },
-        );
-      }, this.plan.requestMs);
-    });
+    return this.#ask({ script: script.name, keys, args }, () => this.#inner.run(script, keys, args));
+  }
+
+  command(name: string, args: readonly string[]): Promise<unknown> {
+    return this.#ask({ script: name, keys: [], args }, () => this.#inner.command(name, args));
   }
 
   subscribe(channel: string, kind: ChannelKind, listener: SubscriptionListener): Subscription {
@@ -116,6 +104,42 @@ export class FaultyConnection implements Connection {
     }
   }
 
+  #ask(call: Call, send: () => Promise<unknown>): Promise<unknown> {
+    const refusal = this.#refusal();
+    if (refusal) {
+      return Promise.reject(refusal);
+    }
+    const isDoubled = this.#isChosen("duplicates", call);
+    return new Promise((resolve, reject) => {
+      this.#requests.enter(() => {
+        if (isDoubled) {
+          this.#sendAgain(send);
+        }
+        send().then(
+          (answer) => {
+            this.#reply(call, reject, () => {
+              resolve(answer);
+            });
+          },
+          (error: unknown) => {
+            this.#reply(call, reject, () => {
+              reject(error as Error);
+            });
+          },
+        );
+      }, this.plan.requestMs);
+    });
+  }
+
+  /** The server does it once more, and nobody hears what it answers. */
+  #sendAgain(send: () => Promise<unknown>): void {
+    this.#clock.setTimer(() => {
+      this.#requests.enter(() => {
+        send().catch(() => undefined);
+      }, 0);
+    }, this.plan.duplicatesAfterMs);
+  }
+
   #refusal(): Error | null {
     const { plan } = this;
     if (plan.refusal === null || plan.refusals <= 0) {
@@ -126,7 +150,7 @@ export class FaultyConnection implements Connection {
   }
 
   #reply(call: Call, reject: (error: Error) => void, pass: () => void): void {
-    if (!this.#isLost(call)) {
+    if (!this.#isChosen("lostReplies", call)) {
       this.#replies.enter(pass, this.plan.replyMs);
     } else if (this.plan.lossMode === "reset") {
       this.#replies.enter(() => {
@@ -138,12 +162,12 @@ export class FaultyConnection implements Connection {
     }
   }
 
-  #isLost(call: Call): boolean {
-    const { lostReplies } = this.plan;
-    if (typeof lostReplies === "function") {
-      return lostReplies(call);
+  #isChosen(fault: "lostReplies" | "duplicates", call: Call): boolean {
+    const choice: Choice = this.plan[fault];
+    if (typeof choice === "function") {
+      return choice(call);
     }
-    this.plan.lostReplies = Math.max(0, lostReplies - 1);
-    return lostReplies > 0;
+    this.plan[fault] = Math.max(0, choice - 1);
+    return choice > 0;
   }
 }

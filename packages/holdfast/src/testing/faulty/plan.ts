@@ -1,19 +1,24 @@
-/** One call of a script, as a predicate sees it. */
+/** One call of a script or of a plain command, as a predicate sees it. */
 export interface Call {
-  /** The script's name: `operate`, `hello`, `clients` or `scan`. */
+  /** The script's name: `operate`, `hello`, `clients`, `scan` or `standing`; or that of the command, as it was sent. */
   readonly script: string;
   readonly keys: readonly string[];
   readonly args: readonly string[];
 }
 
+/** The next so many calls, or those of which the predicate says so. */
+export type Choice = number | ((call: Call) => boolean);
+
 /** What goes wrong now. */
 export interface Plan {
   requestMs: number;
   replyMs: number;
-  /** Says which replies are lost; a number: the next so many. */
-  lostReplies: number | ((call: Call) => boolean);
+  messageMs: number;
+  lostReplies: Choice;
   lossMode: "silence" | "reset";
   refusal: Error | null;
   refusals: number;
+  duplicates: Choice;
+  duplicatesAfterMs: number;
   isMessageDropped: (text: string, channel: string) => boolean;
 }

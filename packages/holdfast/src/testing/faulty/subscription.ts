@@ -41,7 +41,7 @@ export class FaultySubscription implements SubscriptionListener {
     if (!this.#isCut && !this.#plan.isMessageDropped(text, this.#channel)) {
       this.#pass(() => {
         this.#listener.message(text);
-      }, this.#plan.replyMs);
+      }, this.#plan.messageMs);
     }
   }
 

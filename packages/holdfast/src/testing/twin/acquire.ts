@@ -1,8 +1,8 @@
-import { enqueue, grantNext, numbers, raiseTtl } from "./queue.ts";
-import { granted, put, writeInfo, type Answer, type Scope } from "./state.ts";
+import { clientOf, enqueue, firstOf, grantNext, numbers, raiseTtl, tell } from "./queue.ts";
+import { digits, granted, put, writeInfo, type Answer, type Scope } from "./state.ts";
 
-/** What `acquire` and `passOn` are asked for. */
-interface Wanted {
+/** What `acquire`, `passOn` and `yield` are asked for. */
+export interface Wanted {
   readonly token: string;
   readonly member: string;
   readonly ttl: string;
@@ -10,6 +10,7 @@ interface Wanted {
   readonly words: string;
 }
 
+/** With the colon behind it. */
 const attemptLength = 33;
 
 export function acquire(scope: Scope, args: readonly string[]): Answer {
@@ -23,7 +24,7 @@ export function acquire(scope: Scope, args: readonly string[]): Answer {
   } else if (wait === "0") {
     return held(scope, holder, wait);
   }
-  const isNew = enqueue(scope, token, wanted.member);
+  const isNew = standInLine(scope, token, terms);
   const answer = held(scope, holder, wait, wanted.member);
   if (isNew && answer[2] >= queueBound) {
     store.zrem(queue, wanted.member);
@@ -42,12 +43,12 @@ export function passOn(scope: Scope, args: readonly string[]): Answer {
   } else if (isOurs(holder, token)) {
     return [0, grantedAgain(scope, holder, wanted)];
   }
-  enqueue(scope, token, wanted.member);
+  standInLine(scope, token, terms);
   return [0, held(scope, holder, "1", wanted.member)];
 }
 
 /** K is absent, or its holder gives it up in this very operation. */
-function takeTurn(scope: Scope, { token, member, ttl, want, words }: Wanted, wait: string): Answer {
+export function takeTurn(scope: Scope, { token, member, ttl, want, words }: Wanted, wait: string): Answer {
   if (wait !== "0") {
     enqueue(scope, token, member);
   }
@@ -74,12 +75,48 @@ function grantedAgain(scope: Scope, holder: string, { member, ttl, words }: Want
   return [1, first, last, holder];
 }
 
-type Held = readonly [status: 0, left: number, position: number, holder: string, runId: string];
+type Held = readonly [
+  status: 0,
+  left: number,
+  position: number,
+  holder: string,
+  runId: string,
+  ...first: number[],
+];
 
 /** Only the first three places need to know when the holder's TTL ends: they poll then. */
-function held({ store, server, K, queue }: Scope, holder: string, wait: string, member?: string): Held {
+function held(scope: Scope, holder: string, wait: string, member?: string): Held {
+  const { store, server, K, queue } = scope;
   const position = member === undefined ? -1 : (store.zrank(queue, member) ?? -1);
-  return [0, position < 3 ? store.pttl(K) : -3, position, holder, wait === "1" ? server.runId : ""];
+  const left = position < 3 ? store.pttl(K) : -3;
+  return [0, left, position, holder, wait === "1" ? server.runId : "", ...firstOf(scope)];
+}
+
+/** K is another's: a place in the queue. Returns whether it is new. */
+function standInLine(scope: Scope, token: string, terms: string): boolean {
+  if (scope.isQuorum) {
+    inquire(scope, token, terms);
+  }
+  return enqueue(scope, token, `${token} ${terms}`);
+}
+
+/** A rival that came later has the vote of this quorum's node: it is asked to give it back, unless it has won already. */
+function inquire(scope: Scope, token: string, terms: string): void {
+  const holder = scope.holder ?? "";
+  const client = clientOf(holder);
+  const { first } = numbers(scope);
+  if (client !== undefined && first !== undefined && precedes(token, holder)) {
+    const kind = terms.endsWith("s") ? "s" : "p";
+    tell(scope.server, kind, client, `inquiry ${holder} ${digits(first)}`);
+  }
+}
+
+/** Of two waiters the one whose member stands first in the queue. */
+function precedes(token: string, other: string): boolean {
+  const [ticket, others] = [token, other].map((text) => Number(/\d+$/.exec(text)?.[0])) as [number, number];
+  return ticket === others
+    ? token.slice(0, attemptLength - 1) < other.slice(0, attemptLength - 1)
+    : ticket < others;
 }
 
 function isOurs(holder: string, token: string): boolean {

@@ -13,6 +13,7 @@ export interface Host {
   readonly pubSub: PubSub;
   readonly version: string;
   execute(script: Script, keys: readonly string[], args: readonly string[]): Answer;
+  command(name: string, args: readonly string[]): unknown;
 }
 
 /** One client of a twin. Requests, replies and messages each take a turn of the microtask queue, in order. */
@@ -31,30 +32,11 @@ export class TwinConnection implements Connection {
   }
 
   run(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
-    const epoch = this.#epoch;
-    return new Promise((resolve, reject) => {
-      const reply = (answer: () => void): void => {
-        queueMicrotask(() => {
-          if (epoch === this.#epoch) {
-            answer();
-          } else {
-            reject(new Error("Connection is closed."));
-          }
-        });
-      };
-      reply(() => {
-        try {
-          const answer = this.#host.execute(script, keys, args);
-          reply(() => {
-            resolve(answer);
-          });
-        } catch (error) {
-          reply(() => {
-            reject(error as Error);
-          });
-        }
-      });
-    });
+    return this.#ask(() => this.#host.execute(script, keys, args));
+  }
+
+  command(name: string, args: readonly string[]): Promise<unknown> {
+    return this.#ask(() => this.#host.command(name, args));
   }
 
   subscribe(channel: string, kind: ChannelKind, listener: SubscriptionListener): Subscription {
@@ -88,6 +70,33 @@ export class TwinConnection implements Connection {
     for (const subscription of this.#subscriptions) {
       subscription.drop();
     }
+  }
+
+  #ask(perform: () => unknown): Promise<unknown> {
+    const epoch = this.#epoch;
+    return new Promise((resolve, reject) => {
+      const reply = (answer: () => void): void => {
+        queueMicrotask(() => {
+          if (epoch === this.#epoch) {
+            answer();
+          } else {
+            reject(new Error("Connection is closed."));
+          }
+        });
+      };
+      reply(() => {
+        try {
+          const answer = perform();
+          reply(() => {
+            resolve(answer);
+          });
+        } catch (error) {
+          reply(() => {
+            reject(error as Error);
+          });
+        }
+      });
+    });
   }
 }
 

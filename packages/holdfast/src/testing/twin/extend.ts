@@ -1,4 +1,4 @@
-import { raiseTtl, serveNext } from "./queue.ts";
+import { firstOf, raiseTtl, serveNext } from "./queue.ts";
 import { writeInfo, type Answer, type Scope } from "./state.ts";
 
 /** Raises the TTL of a grant that is ours; never shortens it and never creates it again. */
@@ -8,11 +8,11 @@ export function extend(scope: Scope, args: readonly string[]): Answer {
   if (holder !== token) {
     const reason = whyNot(scope, token);
     serveNext(scope);
-    return reason;
+    return scope.isQuorum ? [reason] : reason;
   }
   raiseTtl(scope, ttl);
   writeInfo(scope, token, ttl, words);
-  return 1;
+  return scope.isQuorum ? [1, ...firstOf(scope)] : 1;
 }
 
 /** Asks whether a grant is still ours, and changes nothing. */
@@ -21,7 +21,7 @@ export function verify(scope: Scope, args: readonly string[]): Answer {
   if (scope.holder !== token) {
     return [whyNot(scope, token)];
   }
-  return [1, scope.store.pttl(scope.K)];
+  return [1, scope.store.pttl(scope.K), ...firstOf(scope)];
 }
 
 /** A break leaves word beside the key for a holder that the message did not reach. */

@@ -9,5 +9,5 @@ export function hello(server: Server, keys: readonly string[], args: readonly st
   server.store.hset(key, ...about);
   server.store.pexpire(key, Number(ttl));
   const heard = kind === "n" ? 0 : publishTo(server, kind, channel, text);
-  return [server.micros(), heard, server.runId, server.version, "master", server.uptimeSeconds()];
+  return [server.micros(), heard, server.runId, server.version, server.standing.role, server.uptimeSeconds()];
 }

@@ -1,10 +1,13 @@
 import { acquire, passOn } from "./acquire.ts";
 import { extend, verify } from "./extend.ts";
 import { inspect } from "./inspect.ts";
+import { agree, yieldVote } from "./quorum.ts";
 import { breakGrant, release } from "./release.ts";
 import { ServerError } from "./server-error.ts";
-import type { Answer, Scope, Server } from "./state.ts";
+import { toNumber, type Answer, type Scope, type Server } from "./state.ts";
 import { usual } from "./usual.ts";
+
+const candidateMicros = 1_000_000;
 
 type Operation = readonly [perform: (scope: Scope, args: readonly string[]) => Answer, argumentCount: number];
 
@@ -16,33 +19,47 @@ const operations: Readonly<Record<string, Operation>> = {
   verify: [verify, 1],
   breakGrant: [breakGrant, 3],
   inspect: [inspect, 0],
+  yield: [yieldVote, 6],
+  agree: [agree, 3],
 };
 
 /** Runs a batch of operations, each isolated from the errors of the others. */
 export function operate(server: Server, keys: readonly string[], args: readonly string[]): Answer {
   const now = server.micros();
-  const answers: unknown[] = [now];
+  const isQuorum = args[2] === "1";
+  const answers: unknown[] = [isQuorum ? [now, server.runId, server.uptimeSeconds()] : now];
   const settings = {
     server,
     store: server.store,
     now,
+    isQuorum,
     retentionMs: Number(args[0]),
     queueBound: Number(args[1]),
   };
-  let at = 2;
+  let at = 3;
   for (let i = 0; i < keys.length; i += 4) {
     const [K, queue, fence, info] = keys.slice(i, i + 4) as [string, string, string, string];
+    const floor = isQuorum ? near(now, args[at++]) : now;
     const name = args[at] as string;
     const [perform, argumentCount] = operationOf(name);
     const own = args.slice(at + 1, at + 1 + argumentCount);
     const answer = isolated(() => {
-      const scope = { ...settings, K, queue, fence, info, holder: server.store.get(K) };
+      const scope = { ...settings, floor, K, queue, fence, info, holder: server.store.get(K) };
       return usual(scope, name, own) ?? perform(scope, own);
     });
     answers.push(answer);
     at += 1 + argumentCount;
   }
   return answers;
+}
+
+/** A candidate for a number, kept within a second of the server's time. */
+function near(now: number, candidate: string | undefined): number {
+  const number = toNumber(candidate);
+  if (number === undefined) {
+    throw new TypeError(`Expected a candidate for a number, got ${candidate}`);
+  }
+  return Math.max(now - candidateMicros, Math.min(now + candidateMicros, number));
 }
 
 function isolated(perform: () => Answer): Answer {

@@ -4,6 +4,7 @@ import { digits, put, toNumber, type Scope, type Server } from "./state.ts";
 
 const deadWaitersAtOnce = 16;
 const queueTtlMs = 60_000;
+const tokenForm = /^[\da-f]+:([\da-f]+):\d+$/i;
 const memberForm = /^([\da-f]+:([\da-f]+):\d+) (\d+) (\d+) (\d+) ([a-z])$/i;
 
 interface Waiter {
@@ -83,6 +84,12 @@ export function numbers({ store, fence }: Scope): { first: number | undefined; l
   return { first: toNumber(store.hget(fence, "first")), last: toNumber(store.hget(fence, "last")) };
 }
 
+/** What a quorum's node says beside its other answers: the first number of the present grant, if it is known. */
+export function firstOf(scope: Scope): readonly number[] {
+  const first = scope.isQuorum ? numbers(scope).first : undefined;
+  return first === undefined ? [] : [first];
+}
+
 /** Raises a TTL, never shortens it. */
 export function raiseTtl({ store, K, fence, retentionMs }: Scope, ttl: string): void {
   const left = store.pttl(K);
@@ -100,7 +107,23 @@ export function enqueue({ store, queue }: Scope, token: string, member: string):
   return isNew;
 }
 
-export function publish(server: Server, kind: Kind, client: string, message: string): number {
+/** Where it may not be told, nothing fails. */
+export function tell(server: Server, kind: Kind, client: string, message: string): void {
+  try {
+    publish(server, kind, client, message);
+  } catch (error) {
+    if (!(error instanceof ServerError)) {
+      throw error;
+    }
+  }
+}
+
+/** Undefined where the value of K is not of our form. */
+export function clientOf(token: string | null): string | undefined {
+  return tokenForm.exec(token ?? "")?.[1];
+}
+
+function publish(server: Server, kind: Kind, client: string, message: string): number {
   return publishTo(server, kind, `holdfast:grants:${client}`, message);
 }
 

@@ -1,11 +1,9 @@
-import { letGo, numbers, publish, serveNext } from "./queue.ts";
 import type { Kind } from "./pub-sub.ts";
-import { ServerError } from "./server-error.ts";
+import { clientOf, letGo, numbers, serveNext, tell } from "./queue.ts";
 import { writeInfo, type Answer, type Scope } from "./state.ts";
 
 /** How long a holder can learn at the least that its grant was broken. */
 const shortestWordMs = 1_000;
-const tokenForm = /^[\da-f]+:([\da-f]+):\d+$/i;
 
 /** Gives the grant back, or leaves the queue. */
 export function release(scope: Scope, args: readonly string[]): Answer {
@@ -27,20 +25,14 @@ export function breakGrant(scope: Scope, args: readonly string[]): Answer {
   const { server, store, K } = scope;
   const holder = scope.holder ?? "";
   const { first, last } = numbers(scope);
-  const client = tokenForm.exec(holder)?.[1];
+  const client = clientOf(holder);
   const isPresent =
     first !== undefined && last !== undefined && Number(number) >= first && Number(number) <= last;
   if (client === undefined || !isPresent) {
     return [0, 0];
   }
   const left = store.pttl(K);
-  try {
-    publish(server, kind, client, `broken ${encode([holder, K, reason])}`);
-  } catch (error) {
-    if (!(error instanceof ServerError)) {
-      throw error;
-    }
-  }
+  tell(server, kind, client, `broken ${encode([holder, K, reason])}`);
   const more = letGo(scope);
   writeInfo(scope, holder, String(Math.max(left, shortestWordMs)), JSON.stringify(["broken", reason]));
   return [1, more ? 1 : 0];

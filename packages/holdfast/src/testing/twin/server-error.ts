@@ -7,5 +7,6 @@ export const wrongType = "WRONGTYPE Operation against a key holding the wrong ki
 export const wrongArguments = "ERR Wrong number of args calling Redis command from script";
 export const unknownCommand = "ERR Unknown Redis command called from script";
 export const wrongExpiry = "ERR invalid expire time in 'set' command";
+export const readOnly = "READONLY You can't write against a read only replica.";
 export const noChannelPermission =
   "ERR The user executing the script can't publish to the channel mentioned in the command";

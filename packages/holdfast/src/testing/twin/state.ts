@@ -10,8 +10,20 @@ export interface Server {
   readonly pubSub: PubSub;
   readonly version: string;
   readonly runId: string;
+  readonly standing: Standing;
   micros(): number;
   uptimeSeconds(): number;
+}
+
+/** What decides whether a node of a quorum may vote, beside its run and its time. */
+export interface Standing {
+  readonly role: "master" | "slave";
+  readonly replicationId: string;
+  /** `appendonly yes` and `appendfsync always`. */
+  readonly isDurable: boolean;
+  readonly maxmemoryPolicy: string;
+  /** Bytes; 0: no limit. */
+  readonly maxmemory: number;
 }
 
 /** What every operation sees, as `_state.lua` has it: the time, the keys of the lock in turn, and who holds it as the operation begins. */
@@ -19,6 +31,9 @@ export interface Scope {
   readonly server: Server;
   readonly store: Store;
   readonly now: number;
+  readonly isQuorum: boolean;
+  /** The least number of a new grant. */
+  readonly floor: number;
   readonly retentionMs: number;
   readonly queueBound: number;
   readonly K: string;
@@ -39,11 +54,11 @@ export function toNumber(text: string | undefined): number | undefined {
   return Number.isNaN(number) ? undefined : number;
 }
 
-/** Writes a grant of `want` numbers. The server's time is their floor. */
+/** Writes a grant of `want` numbers. */
 export function put(scope: Scope, token: string, ttl: string, want: string): [first: number, last: number] {
-  const { store, now, retentionMs, K, fence } = scope;
+  const { store, floor, retentionMs, K, fence } = scope;
   const newest = toNumber(store.hget(fence, "last")) ?? 0;
-  const first = Math.max(newest + 1, now);
+  const first = Math.max(newest + 1, floor);
   const last = first + Number(want) - 1;
   store.hset(fence, "first", digits(first), "last", digits(last));
   store.pexpire(fence, Number(ttl) + retentionMs);

@@ -1,5 +1,5 @@
 import { globMatcher } from "./glob.ts";
-import { ServerError, wrongArguments, wrongExpiry, wrongType } from "./server-error.ts";
+import { readOnly, ServerError, wrongArguments, wrongExpiry, wrongType } from "./server-error.ts";
 import { SortedSet } from "./sorted-set.ts";
 
 /** What a key holds, as a test looks at it. */
@@ -26,6 +26,10 @@ interface Entry {
 
 /** The data of one server: strings, sorted sets and hashes that expire. Its methods do what Redis' commands of these names do. */
 export class Store {
+  /** How often {@link flushAll} was called in this run of the server. */
+  flushes = 0;
+  /** Whether what runs now may only read, as a script on a replica. */
+  isReadOnly = false;
   readonly #micros: () => number;
   readonly #entries = new Map<string, Entry>();
   #serial = 0;
@@ -44,6 +48,7 @@ export class Store {
   }
 
   set(key: string, value: string, ttlMs?: number): void {
+    this.#requireWrites();
     if (ttlMs !== undefined && !(ttlMs > 0)) {
       throw new ServerError(wrongExpiry);
     }
@@ -53,6 +58,7 @@ export class Store {
 
   /** @returns how many there were */
   del(...keys: readonly string[]): number {
+    this.#requireWrites();
     return keys.filter((key) => this.#live(key) && this.#entries.delete(key)).length;
   }
 
@@ -70,6 +76,7 @@ export class Store {
   }
 
   pexpire(key: string, ttlMs: number): void {
+    this.#requireWrites();
     const entry = this.#live(key);
     if (entry && ttlMs <= 0) {
       this.#entries.delete(key);
@@ -79,6 +86,7 @@ export class Store {
   }
 
   persist(key: string): void {
+    this.#requireWrites();
     const entry = this.#live(key);
     if (entry) {
       entry.expiresAt = undefined;
@@ -87,6 +95,7 @@ export class Store {
 
   /** @param pairs field, value, ... */
   hset(key: string, ...pairs: readonly string[]): void {
+    this.#requireWrites();
     if (pairs.length === 0 || pairs.length % 2 !== 0) {
       throw new ServerError(
         pairs.length < 2 ? wrongArguments : "ERR wrong number of arguments for 'hset' command",
@@ -109,10 +118,12 @@ export class Store {
 
   /** ZADD with NX: a member that is there keeps its score. */
   zadd(key: string, score: number, member: string): void {
+    this.#requireWrites();
     (this.#sortedSet(key) ?? this.#make(key, new SortedSet())).add(score, member);
   }
 
   zrem(key: string, member: string): void {
+    this.#requireWrites();
     const set = this.#sortedSet(key);
     if (set?.remove(member) === true && set.size === 0) {
       this.#entries.delete(key);
@@ -120,6 +131,7 @@ export class Store {
   }
 
   zpopmin(key: string): [member: string, score: number] | undefined {
+    this.#requireWrites();
     const set = this.#sortedSet(key);
     const first = set?.first();
     if (first) {
@@ -145,7 +157,9 @@ export class Store {
   }
 
   flushAll(): void {
+    this.#requireWrites();
     this.#entries.clear();
+    this.flushes += 1;
   }
 
   /** SCAN … MATCH … COUNT … TYPE string: what was there all the while is found, once. */
@@ -175,6 +189,12 @@ export class Store {
       return { type: "zset", value: value.entries(), ttlMs };
     }
     return { type: "hash", value: [...value], ttlMs };
+  }
+
+  #requireWrites(): void {
+    if (this.isReadOnly) {
+      throw new ServerError(readOnly);
+    }
   }
 
   #now(): number {

@@ -29,7 +29,7 @@ beforeEach(() => {
   const connection = {
     run: (_script: unknown, keys: readonly string[], args: readonly string[]) =>
       new Promise((resolve, reject) => {
-        const operations = args.slice(2);
+        const operations = args.slice(3);
         const all = (): unknown[] => operations.map((name) => `done ${name}`);
         calls.push({
           keys,
@@ -42,9 +42,12 @@ beforeEach(() => {
         });
       }),
   } as unknown as Connection;
-  const settings = { retentionMs: 3_600_000, queueBound: 100, timeoutMs: 2_000 };
-  batcher = new Batcher(connection, clock, settings, (micros, sent, received) => {
-    heard.push([micros, sent.now, received]);
+  const settings = { retentionMs: 3_600_000, queueBound: 100, timeoutMs: 2_000, isVoter: false };
+  batcher = new Batcher(connection, clock, settings, {
+    replied: ({ serverMicros: micros }, sent, received) => {
+      heard.push([micros, sent.now, received]);
+    },
+    refused: () => undefined,
   });
 });
 
@@ -94,7 +97,7 @@ test("operations of one turn travel as one call, each with its four keys, and ar
   const [c] = ask("c");
   await turn();
   expect(calls).toHaveLength(1);
-  expect(calls[0]?.args).toEqual(["3600000", "100", "a", "b", "c"]);
+  expect(calls[0]?.args).toEqual(["3600000", "100", "0", "a", "b", "c"]);
   expect(calls[0]?.keys).toHaveLength(12);
   calls[0]?.answer();
   await turn();

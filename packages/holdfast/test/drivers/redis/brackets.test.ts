@@ -120,6 +120,10 @@ class HoldingServer implements Connection {
     return operation === "release" ? [1, 0, ""] : 1;
   }
 
+  command(): Promise<unknown> {
+    return Promise.resolve([]);
+  }
+
   async run(script: Script, _keys: readonly string[], args: readonly string[]): Promise<unknown> {
     if (script.name === "hello") {
       const [, kind, text = ""] = args;
@@ -129,7 +133,7 @@ class HoldingServer implements Connection {
       return [this.micros(), 1, this.runId, "7.0.0", "master", 100];
     }
     const answers: unknown[] = [this.micros()];
-    for (const rest = args.slice(2); rest.length > 0;) {
+    for (const rest = args.slice(3); rest.length > 0;) {
       const operation = rest.splice(0, 1 + (argumentCounts[rest[0] ?? ""] ?? 0));
       this.asked.push(operation);
       answers.push(this.#answer(operation[0]));

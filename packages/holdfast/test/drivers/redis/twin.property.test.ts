@@ -13,10 +13,17 @@ onRedis("the twin", () => {
   });
   afterAll(() => pair.close());
 
-  test("answers every operation as a real server does, sends the same messages and keeps the same data", async () => {
+  for (const isQuorum of [false, true]) {
+    const where = isQuorum ? "as a node of a quorum" : "alone";
+    test(`answers every operation as a real server does ${where}, sends the same messages and keeps the same data`, async () => {
+      await compare(isQuorum);
+    }, 120_000);
+  }
+
+  async function compare(isQuorum: boolean): Promise<void> {
     const seen = new Map<string, number>();
     await fc.assert(
-      fc.asyncProperty(steps, async (sequence) => {
+      fc.asyncProperty(steps(isQuorum), async (sequence) => {
         await pair.reset();
         for (const step of sequence) {
           const outcome = await pair.play(step);
@@ -24,28 +31,29 @@ onRedis("the twin", () => {
           count(seen, step, outcome);
         }
       }),
-      { numRuns: 600, examples: [[breakOfAStayingLock]] },
+      { numRuns: 600, examples: [[breakOfAStayingLock(isQuorum)]] },
     );
     // That the sequences reach what they are to compare.
     const reached = [...seen.keys()].toSorted();
-    expect(reached).toEqual(expect.arrayContaining(everyCase));
-  }, 120_000);
+    expect(reached).toEqual(expect.arrayContaining(isQuorum ? [...cases, ...casesOfQuorum] : cases));
+  }
 });
 
 /** Rare by chance. */
-const breakOfAStayingLock: Step[] = [
-  operation("acquire", [asker(0).token, asker(0).terms, "20000", "1", "0", ""]),
-  { type: "limit", lock: 0, part: 0, ttlMs: null },
-  operation("breakGrant", ["0", "s", "r"]),
-  operation("verify", [asker(0).token]),
-];
-
-function operation(name: string, args: readonly string[]): Step {
-  return { type: "operate", operations: [{ lock: 0, name, args }], bound: 100_000 };
+function breakOfAStayingLock(isQuorum: boolean): Step[] {
+  const operation = (name: string, args: readonly string[]): Step => {
+    return { type: "operate", operations: [{ lock: 0, name, args, candidate: 0 }], bound: 100_000, isQuorum };
+  };
+  return [
+    operation("acquire", [asker(0).token, asker(0).terms, "20000", "1", "0", ""]),
+    { type: "limit", lock: 0, part: 0, ttlMs: null },
+    operation("breakGrant", ["0", "s", "r"]),
+    operation("verify", [asker(0).token]),
+  ];
 }
 
 /** Operations with their answers' first words, and messages with theirs. */
-const everyCase = Object.entries({
+const cases = named({
   acquire: [0, 1, 2, 3, "error"],
   breakGrant: [0, 1, "error"],
   extend: [0, 1, 2, 3, "error"],
@@ -54,7 +62,16 @@ const everyCase = Object.entries({
   passOn: [0, 1, "error"],
   release: [0, 1, "error"],
   verify: [0, 1, 2, 3, "error"],
-}).flatMap(([name, answers]) => answers.map((answer) => `${name} ${answer}`));
+});
+const casesOfQuorum = named({
+  agree: [0, 1, "error"],
+  message: ["inquiry"],
+  yield: [0, 1, 2, 3, "error"],
+});
+
+function named(answers: Readonly<Record<string, readonly (number | string)[]>>): string[] {
+  return Object.entries(answers).flatMap(([name, firsts]) => firsts.map((first) => `${name} ${first}`));
+}
 
 function count(seen: Map<string, number>, step: Step, { real }: Outcome): void {
   const note = (name: string): void => {

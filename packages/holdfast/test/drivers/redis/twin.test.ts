@@ -44,7 +44,7 @@ describe("a lost reply", () => {
       const asked = record(faults, mode, 1);
       const lease = await world.settled(locks.acquire("k", { waitMs: 10_000 }));
       expect(asked).toHaveLength(2);
-      expect(asked[1]?.args[3]).toBe(asked[0]?.args[3]); // one token
+      expect(asked[1]?.args[4]).toBe(asked[0]?.args[4]); // one token
       expect(world.first("k")).toBe(String(lease.fencingToken));
       expect(lease.fencingToken).toBe(BigInt(asked[0]?.first ?? 0));
       expect(await world.settled(lease.release())).toBe(true);
@@ -64,7 +64,7 @@ describe("a lost reply", () => {
   function record(faults: Faults, mode: "silence" | "reset", losses: number): (Call & { first: string })[] {
     const asked: (Call & { first: string })[] = [];
     faults.dropReply((call) => {
-      if (call.args[2] !== "acquire") {
+      if (call.args[3] !== "acquire") {
         return false;
       }
       asked.push({ ...call, args: call.args.slice(), first: World.current?.first("k") ?? "" });
@@ -279,8 +279,9 @@ function gated(inner: Connection): { connection: Connection; close(): void; open
     name: inner.name,
     subscribe: (...args) => inner.subscribe(...args),
     onDown: (listener) => inner.onDown(listener),
+    command: (name, args) => inner.command(name, args),
     run: (script, keys, args) =>
-      isClosed && args[2] === "acquire"
+      isClosed && args[3] === "acquire"
         ? new Promise((resolve, reject) => {
             held.push(() => {
               inner.run(script, keys, args).then(resolve, reject);

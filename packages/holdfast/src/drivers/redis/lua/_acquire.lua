@@ -7,7 +7,7 @@
 --   words   our own owner, reason, labels as JSON of [field, value, ...]; empty: none
 -- Answers { 1, first, last, token } granted
 --         { 0, remaining TTL in ms (-1 none, -3 not asked), our position from 0 (-1 not queued), holder's token,
---           run id or "" }
+--           run id or "", of a quorum's node the first number of the present grant }
 --         { 2 } the queue is full
 --         { 3 } dead waiters are left: repeat
 
@@ -29,7 +29,39 @@ end
 local function held(by, member, wait)
   local position = member and redis.call('ZRANK', queue, member) or -1
   local left = position < 3 and redis.call('PTTL', K) or -3
-  return { 0, left, position, by, wait == '1' and run_id() or '' }
+  return { 0, left, position, by, wait == '1' and run_id() or '', is_quorum and numbers() or nil }
+end
+
+-- Of two waiters the one whose member stands first in the queue. Not by Lua's own comparison, which follows the locale.
+local function precedes(token, other)
+  local ticket, others = tonumber(string.match(token, '%d+$')), tonumber(string.match(other, '%d+$'))
+  if ticket ~= others then
+    return ticket < others
+  end
+  for i = 1, 32 do
+    local byte, others_byte = string.byte(token, i), string.byte(other, i)
+    if byte ~= others_byte then
+      return byte < others_byte
+    end
+  end
+  return false
+end
+
+-- A rival that came later has the vote of this quorum's node: it is asked to give it back, unless it has won already.
+local function inquire(token, terms)
+  local client = string.match(holder, '^%x+:(%x+):%d+$')
+  local first = numbers()
+  if client and first and precedes(token, holder) then
+    publish(string.sub(terms, -1), client, table.concat({ 'inquiry', holder, digits(first) }, ' '))
+  end
+end
+
+-- K is another's: a place in the queue.
+local function stand_in_line(token, terms)
+  if is_quorum then
+    inquire(token, terms)
+  end
+  return enqueue(token, token .. ' ' .. terms) == 1
 end
 
 -- K is absent, or its holder gives it up in this very operation.
@@ -59,7 +91,7 @@ local function acquire(token, terms, ttl, want, wait, words)
   elseif wait == '0' then
     return held(holder, nil, wait)
   end
-  local is_new = enqueue(token, member) == 1
+  local is_new = stand_in_line(token, terms)
   local answer = held(holder, member, wait)
   if is_new and answer[3] >= queue_bound then
     redis.call('ZREM', queue, member)
@@ -79,6 +111,6 @@ local function pass_on(old, token, terms, ttl, want, words)
   elseif is_ours(token) then
     return { 0, granted_again(holder, member, ttl, words) }
   end
-  enqueue(token, member)
+  stand_in_line(token, terms)
   return { 0, held(holder, member, '1') }
 end

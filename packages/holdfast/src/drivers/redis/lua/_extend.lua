@@ -2,6 +2,7 @@
 --   Raises the TTL of a grant that is ours; never shortens it and never creates it again.
 --   words: what changed hands inside the holder's process (its number, owner, reason); empty: nothing
 -- Answers 1 renewed, or why not: 0 K is absent, 2 K is another's, 3 an operator broke it
+--         of a quorum's node { 1, first number of the grant }, or { why not }
 
 -- A break leaves word beside the key for a holder that the message did not reach.
 local function why_not(token)
@@ -16,19 +17,19 @@ local function extend(token, ttl, words)
   if holder ~= token then
     local reason = why_not(token)
     serve_next()
-    return reason
+    return is_quorum and { reason } or reason
   end
   raise_ttl(ttl)
   write_info(token, ttl, words)
-  return 1
+  return is_quorum and { 1, (numbers()) } or 1
 end
 
 -- verify token
 --   Asks whether a grant is still ours, and changes nothing.
--- Answers { 1, remaining TTL in ms }, or { why not }, as extend says it
+-- Answers { 1, remaining TTL in ms, of a quorum's node the first number of the grant }, or { why not }, as extend says it
 local function verify(token)
   if holder ~= token then
     return { why_not(token) }
   end
-  return { 1, redis.call('PTTL', K) }
+  return { 1, redis.call('PTTL', K), is_quorum and numbers() or nil }
 end

@@ -3,7 +3,6 @@
 local queue_bound = tonumber(ARGV[2])
 
 -- The server's identity, asked for only where an answer or a message needs it.
-local known_run_id
 local function run_id()
   if not known_run_id then
     known_run_id = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')

@@ -6,15 +6,20 @@ local now = time[1] * 1000000 + time[2]
 local K, queue, fence, info
 local holder
 
+-- The least number of a new grant. Alone it is the server's time, so numbers rise even where the counter was lost.
+-- A quorum's client sends a candidate to all nodes; each keeps it within a second of its own time.
+local is_quorum = ARGV[3] == '1'
+local floor = now
+local known_run_id
+
 local function digits(number)
   return string.format('%.0f', number)
 end
 
--- Writes a grant of `want` numbers (ttl and want are digits). The server's time is the floor, so numbers rise even where
--- the counter was lost.
+-- Writes a grant of `want` numbers (ttl and want are digits).
 local function put(token, ttl, want)
   local newest = redis.call('HGET', fence, 'last')
-  local first = math.max((tonumber(newest) or 0) + 1, now)
+  local first = math.max((tonumber(newest) or 0) + 1, floor)
   local last = first + want - 1
   redis.call('HSET', fence, 'first', digits(first), 'last', digits(last))
   redis.call('PEXPIRE', fence, ttl + retention_ms)

@@ -3,8 +3,12 @@
 -- KEYS      four for each operation: K, its queue, its fence, its info
 -- ARGV[1]   how long a fence outlives its lock, ms
 -- ARGV[2]   bound on the length of a queue
--- ARGV[3+]  for each operation its name and its arguments; the files below say which
+-- ARGV[3]   1: this is a node of a quorum; 0: it decides alone
+-- ARGV[4+]  for each operation its name and its arguments; the files below say which. Of a quorum's node the name follows
+--           the candidate: the fencing number that the client would like all nodes to give
 -- Answers   { server time in microseconds, answer, answer, ... }
+--           of a quorum's node { { server time, run id, uptime in s }, answer, answer, ... }: a client library may send
+--           unanswered commands again to a server that has forgotten, so each answer says whose it is
 --           an answer is what the operation's file says, or { "error", message }
 --
 -- Time is read once and only here, from the server. A number that may pass 10^14 is written by %.0f:
@@ -22,6 +26,7 @@ local function define_rest()
   --- @include "_release.lua"
   --- @include "_extend.lua"
   --- @include "_inspect.lua"
+  --- @include "_quorum.lua"
   return {
     acquire = acquire,
     passOn = pass_on,
@@ -30,6 +35,8 @@ local function define_rest()
     verify = verify,
     breakGrant = break_grant,
     inspect = inspect,
+    yield = yield,
+    agree = agree,
   }
 end
 
@@ -46,7 +53,7 @@ end
 
 -- How many arguments an operation has.
 local function count_of(name)
-  if name == 'acquire' or name == 'passOn' then
+  if name == 'acquire' or name == 'passOn' or name == 'yield' then
     return 6
   elseif name == 'release' then
     return 2
@@ -56,9 +63,18 @@ local function count_of(name)
   return name == 'verify' and 1 or 3
 end
 
-local answers, at = { now }, 3
+local answers, at = { now }, 4
+if is_quorum then
+  local server = redis.call('INFO', 'server')
+  known_run_id = string.match(server, 'run_id:(%x+)')
+  answers[1] = { now, known_run_id, tonumber(string.match(server, 'uptime_in_seconds:(%d+)')) }
+end
 for i = 1, #KEYS, 4 do
   K, queue, fence, info = KEYS[i], KEYS[i + 1], KEYS[i + 2], KEYS[i + 3]
+  if is_quorum then
+    floor = math.max(now - 1000000, math.min(now + 1000000, tonumber(ARGV[at])))
+    at = at + 1
+  end
   local last = at + count_of(ARGV[at])
   local ok, answer = pcall(perform, unpack(ARGV, at, last))
   if not ok then

@@ -37,7 +37,7 @@ export function asker(attempt: number, options: AskerOptions = {}): Asker {
   return { token, terms, member: `${token} ${terms}` };
 }
 
-interface AcquireOptions {
+export interface AcquireOptions {
   readonly ttlMs?: number;
   readonly want?: number;
   readonly wait?: boolean;
@@ -98,7 +98,7 @@ export class ScriptStage {
     { bound = 100_000, connection = this.connection }: { bound?: number; connection?: Connection } = {},
   ): Promise<Answer[]> {
     const keys = operations.flatMap(([own]) => own);
-    const args = [String(retentionMs), String(bound), ...operations.flatMap(([, own]) => own)];
+    const args = [String(retentionMs), String(bound), "0", ...operations.flatMap(([, own]) => own)];
     const [, ...answers] = (await connection.run(operate, keys, args)) as [number, ...Answer[]];
     return answers;
   }

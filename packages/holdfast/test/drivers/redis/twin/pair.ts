@@ -15,6 +15,8 @@ import { clientCount, lockCount, type Operation, type Step } from "./steps.ts";
 
 /** What one server made of a step, as far as the two have to agree. */
 export interface Seen {
+  /** What stands before the answers; for how long the server is up is each one's own. */
+  readonly header: unknown;
   readonly answers: readonly unknown[];
   /** Per client. */
   readonly messages: readonly (readonly string[])[];
@@ -27,6 +29,12 @@ export interface Outcome {
   readonly twin: Seen;
 }
 
+type Operating = Extract<Step, { type: "operate" }>;
+type Said = Pick<Seen, "header" | "answers">;
+
+const nothing: Said = { header: null, answers: [] };
+/** Which argument is a number that belongs to a grant. */
+const numberAt: Readonly<Record<string, number>> = { breakGrant: 0, yield: 2, agree: 1 };
 const listening = ["s", "p"] as const;
 /** What the two clocks may be apart, as the real server goes on while a script runs. */
 const toleranceMs = 60;
@@ -81,44 +89,48 @@ export class Pair {
   }
 
   async play(step: Step): Promise<Outcome> {
-    const [realAnswers, twinAnswers] =
-      step.type === "operate" ? await this.#operate(step.operations, step.bound) : await this.#change(step);
+    const [real, own] = step.type === "operate" ? await this.#operate(step) : await this.#change(step);
     const realMessages = await Promise.all(
       Array.from({ length: clientCount }, (_, client) => this.#stage.heard(client)),
     );
     const twinMessages = this.#twinMessages.map((messages) => messages.splice(0));
     const [realData, twinData] = await this.#data();
     return agree(
-      { answers: realAnswers, messages: realMessages, data: realData },
-      { answers: twinAnswers, messages: twinMessages, data: twinData },
+      { ...real, messages: realMessages, data: realData },
+      { ...own, messages: twinMessages, data: twinData },
     );
   }
 
-  async #operate(operations: readonly Operation[], bound: number): Promise<[unknown[], unknown[]]> {
-    const prepared = await Promise.all(operations.map((operation) => this.#prepare(operation)));
+  async #operate({ operations, bound, isQuorum }: Operating): Promise<[Said, Said]> {
+    const prepared = await Promise.all(operations.map((operation) => this.#prepare(operation, isQuorum)));
     const keys = operations.flatMap(({ lock }) => this.#locks[lock] as LockKeys);
-    const args = [String(retentionMs), String(bound), ...prepared.flat()];
-    const [micros, ...real] = (await this.#connection.run(operate, keys, args)) as [number, ...unknown[]];
-    this.#micros = micros;
-    const [, ...answers] = (await this.#twinConnection.run(operate, keys, args)) as unknown[];
-    return [real, answers].map((list) =>
-      list.map((answer, i) => (operations[i]?.name === "inspect" ? withWordsInOrder(answer) : answer)),
-    ) as [unknown[], unknown[]];
+    const args = [String(retentionMs), String(bound), isQuorum ? "1" : "0", ...prepared.flat()];
+    const [header, ...real] = (await this.#connection.run(operate, keys, args)) as unknown[];
+    this.#micros = Number(Array.isArray(header) ? header[0] : header);
+    const [ownHeader, ...own] = (await this.#twinConnection.run(operate, keys, args)) as unknown[];
+    const inOneOrder = (answers: unknown[]): unknown[] =>
+      answers.map((answer, i) => (operations[i]?.name === "inspect" ? withWordsInOrder(answer) : answer));
+    return [
+      { header: withoutUptime(header), answers: inOneOrder(real) },
+      { header: withoutUptime(ownHeader), answers: inOneOrder(own) },
+    ];
   }
 
-  async #prepare({ lock, name, args }: Operation): Promise<readonly string[]> {
-    if (name !== "breakGrant") {
-      return [name, ...args];
+  async #prepare({ lock, name, args, candidate }: Operation, isQuorum: boolean): Promise<readonly string[]> {
+    const before = isQuorum ? [String(this.#micros + candidate), name] : [name];
+    const at = numberAt[name];
+    if (at === undefined) {
+      return [...before, ...args];
     }
     const [, , fence] = this.#locks[lock] as LockKeys;
     const first = (await this.#redis.type(fence)) === "hash" ? await this.#redis.hget(fence, "first") : "0";
-    return [name, String(Number(first) + Number(args[0])), ...args.slice(1)];
+    return [...before, ...args.with(at, String(Number(first) + Number(args[at])))];
   }
 
-  async #change(step: Exclude<Step, { type: "operate" }>): Promise<[unknown[], unknown[]]> {
+  async #change(step: Exclude<Step, Operating>): Promise<[Said, Said]> {
     if (step.type === "mute") {
       await this.#mute(step.fails);
-      return [[], []];
+      return [nothing, nothing];
     }
     const keys = "lock" in step ? (this.#locks[step.lock] as LockKeys) : undefined;
     const { commands, change } = changes(step, keys, (n) => asker(1_000 + n, { client: 2 }).member);
@@ -128,7 +140,7 @@ export class Pair {
     if (step.type === "expire") {
       await pause(3); // what had 1 ms to live is gone on both
     }
-    return [[], []];
+    return [nothing, nothing];
   }
 
   async #mute(fails: boolean): Promise<void> {
@@ -166,6 +178,10 @@ export class Pair {
 
 function clientOf(server: RedisServer): Redis {
   return server.client({ username: "app", password: "any" });
+}
+
+function withoutUptime(header: unknown): unknown {
+  return Array.isArray(header) ? [...header.slice(0, 2), typeof header[2]] : header;
 }
 
 function inOrder(dumped: unknown): unknown {

@@ -9,13 +9,20 @@ export const lockCount = 2;
 export interface Operation {
   readonly lock: number;
   readonly name: string;
-  /** Its arguments; of `breakGrant` the first is counted from the first number of the present grant. */
+  /** Its arguments; the number among those of `breakGrant`, `yield` and `agree` is counted from the first of the present grant. */
   readonly args: readonly string[];
+  /** Of a quorum's node: the candidate, counted in microseconds from the server's time. */
+  readonly candidate: number;
 }
 
 /** What happens to both servers. `part` is one of a lock's four keys. */
 export type Step =
-  | { readonly type: "operate"; readonly operations: readonly Operation[]; readonly bound: number }
+  | {
+      readonly type: "operate";
+      readonly operations: readonly Operation[];
+      readonly bound: number;
+      readonly isQuorum: boolean;
+    }
   | { readonly type: "expire" | "delete" | "spoil"; readonly lock: number; readonly part: number }
   | { readonly type: "limit"; readonly lock: number; readonly part: number; readonly ttlMs: number | null }
   | { readonly type: "seize"; readonly lock: number; readonly ttlMs: number | null }
@@ -23,6 +30,11 @@ export type Step =
   | { readonly type: "crowd"; readonly lock: number; readonly dead: number; readonly junk: boolean }
   | { readonly type: "mute"; readonly fails: boolean }
   | { readonly type: "flush" };
+
+interface Weighted<T> {
+  readonly weight: number;
+  readonly arbitrary: fc.Arbitrary<T>;
+}
 
 const locks = fc.nat(lockCount - 1);
 const parts = fc.nat(3);
@@ -45,15 +57,20 @@ const askers: fc.Arbitrary<Asker> = fc.tuple(fc.nat(5), fc.nat(1)).map(([attempt
   }),
 );
 
+/** Also beyond the second that a candidate may be from the server's time, both ways. */
+const candidates = fc.constantFrom(0, 0, 700, 300_000, -300_000, 1_100_000, -1_100_000, -1e15, 1e15);
+
 function operation(name: string, args: fc.Arbitrary<readonly string[]>): fc.Arbitrary<Operation> {
-  return fc.tuple(locks, args).map(([lock, own]) => ({ lock, name, args: own }));
+  return fc
+    .tuple(locks, args, candidates)
+    .map(([lock, own, candidate]) => ({ lock, name, args: own, candidate }));
 }
 
 const wants = fc.constantFrom("1", "16");
 const waits = fc.constantFrom("0", "1", "1", "2");
 const reasons = fc.constantFrom("r", 'a/b "c"\\ ü \u007f\u0001\n\t', "");
 
-const operations: fc.Arbitrary<Operation> = fc.oneof(
+const operations: Weighted<Operation>[] = [
   {
     weight: 6,
     arbitrary: operation(
@@ -103,17 +120,47 @@ const operations: fc.Arbitrary<Operation> = fc.oneof(
         .map(([offset, kind, reason]) => [String(offset), kind, reason]),
     ),
   },
-);
+];
 
-const step: fc.Arbitrary<Step> = fc.oneof(
+const operationsOfQuorum: Weighted<Operation>[] = [
   {
-    weight: 24,
-    arbitrary: fc.record({
-      type: fc.constant("operate" as const),
-      operations: fc.array(operations, { minLength: 1, maxLength: 4 }),
-      bound: fc.constantFrom(100_000, 100_000, 100_000, 1, 0),
-    }),
+    weight: 4,
+    arbitrary: operation(
+      "yield",
+      fc
+        .tuple(askers, fc.constantFrom(0, 0, 0, 1, -1), ttls, wants, words)
+        .map(([who, offset, ttl, want, said]) => [
+          who.token,
+          who.terms,
+          String(offset),
+          String(ttl),
+          want,
+          said,
+        ]),
+    ),
   },
+  {
+    weight: 4,
+    arbitrary: operation(
+      "agree",
+      fc
+        .tuple(askers, fc.constantFrom(0, 1, -1, 50), wants)
+        .map(([{ token }, offset, want]) => [token, String(offset), want]),
+    ),
+  },
+];
+
+function operating(isQuorum: boolean): fc.Arbitrary<Step> {
+  const offered = isQuorum ? [...operations, ...operationsOfQuorum] : operations;
+  return fc.record({
+    type: fc.constant("operate" as const),
+    operations: fc.array(fc.oneof(...offered), { minLength: 1, maxLength: 4 }),
+    bound: fc.constantFrom(100_000, 100_000, 100_000, 1, 0),
+    isQuorum: fc.constant(isQuorum),
+  });
+}
+
+const incidents: Weighted<Step>[] = [
   { weight: 2, arbitrary: fc.record({ type: fc.constant("expire" as const), lock: locks, part: parts }) },
   { weight: 1, arbitrary: fc.record({ type: fc.constant("delete" as const), lock: locks, part: parts }) },
   { weight: 1, arbitrary: fc.record({ type: fc.constant("spoil" as const), lock: locks, part: parts }) },
@@ -123,12 +170,16 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       type: fc.constant("limit" as const),
       lock: locks,
       part: parts,
-      ttlMs: fc.option(ttls),
+      ttlMs: fc.option(ttls, { nil: null }),
     }),
   },
   {
     weight: 1,
-    arbitrary: fc.record({ type: fc.constant("seize" as const), lock: locks, ttlMs: fc.option(ttls) }),
+    arbitrary: fc.record({
+      type: fc.constant("seize" as const),
+      lock: locks,
+      ttlMs: fc.option(ttls, { nil: null }),
+    }),
   },
   {
     weight: 1,
@@ -149,6 +200,10 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
   { weight: 2, arbitrary: fc.record({ type: fc.constant("mute" as const), fails: fc.boolean() }) },
   { weight: 1, arbitrary: fc.constant({ type: "flush" as const }) },
-);
+];
 
-export const steps: fc.Arbitrary<Step[]> = fc.array(step, { minLength: 1, maxLength: 40, size: "max" });
+/** @param isQuorum whether the server is a node of a quorum all the while */
+export function steps(isQuorum: boolean): fc.Arbitrary<Step[]> {
+  const step = fc.oneof({ weight: 24, arbitrary: operating(isQuorum) }, ...incidents);
+  return fc.array(step, { minLength: 1, maxLength: 40, size: "max" });
+}

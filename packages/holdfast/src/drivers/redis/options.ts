@@ -1,0 +1,117 @@
+import { systemClock, type Clock } from "../../clock.ts";
+import { checkNames, checkObject, integerOr, refusal } from "../../options.ts";
+import { systemRandom, type Random } from "../../random.ts";
+
+export interface RedisOptions {
+  /** Stands before every key. @defaultValue "lock:" */
+  prefix?: string | undefined;
+  /** How long one command may take before it counts as unanswered, ms. @defaultValue 2 000 */
+  commandTimeoutMs?: number | undefined;
+  /** How long a grant by message is valid before its first extension, ms. @defaultValue 3 000 */
+  claimMs?: number | undefined;
+  /** How long a lock's fencing counter outlives it, ms. @defaultValue 3 600 000 */
+  fenceRetentionMs?: number | undefined;
+  /** How many may wait for one key on the server; then `too-many-waiters`. @defaultValue 100 000 */
+  maxQueue?: number | undefined;
+  /** For tests. */
+  clock?: Clock | undefined;
+  /** For tests. */
+  random?: Random | undefined;
+}
+
+export interface RedlockOptions extends RedisOptions {
+  /** How long one node may take to answer before it is not waited for, ms. @defaultValue 50 */
+  nodeTimeoutMs?: number | undefined;
+  /** What clocks may drift apart over a TTL, as a fraction of it. @defaultValue 0.01 */
+  driftFactor?: number | undefined;
+  /**
+   * The largest TTL that anybody uses on these nodes, ms: so long a node does not vote after a restart, as it may have forgotten
+   * grants that are still valid. The same for all who use the nodes. @defaultValue 60 000
+   */
+  maxTtlMs?: number | undefined;
+  /** `"off"`: restarted nodes vote at once, which gives two holders. For tests. @defaultValue "auto" */
+  restartGuard?: "auto" | "off" | undefined;
+}
+
+/** What both drivers are set to. */
+export interface RedisSettings {
+  readonly prefix: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly commandTimeoutMs: number;
+  readonly claimMs: number;
+  readonly retentionMs: number;
+  readonly queueBound: number;
+}
+
+export interface RedlockSettings extends RedisSettings {
+  readonly nodeTimeoutMs: number;
+  readonly driftFactor: number;
+  readonly maxTtlMs: number;
+  readonly isGuardOff: boolean;
+}
+
+const redisNames = [
+  "prefix",
+  "commandTimeoutMs",
+  "claimMs",
+  "fenceRetentionMs",
+  "maxQueue",
+  "clock",
+  "random",
+];
+const dayMs = 86_400_000;
+
+/** @throws {TypeError | RangeError} that names the option, what was expected, and what came */
+export function resolveRedis(options: RedisOptions | undefined): RedisSettings {
+  const given = objectOf(options, redisNames);
+  return settingsOf(given);
+}
+
+/** @throws {TypeError | RangeError} that names the option, what was expected, and what came */
+export function resolveRedlock(options: RedlockOptions | undefined): RedlockSettings {
+  const given = objectOf(options, [
+    ...redisNames,
+    "nodeTimeoutMs",
+    "driftFactor",
+    "maxTtlMs",
+    "restartGuard",
+  ]);
+  const { driftFactor = 0.01, restartGuard = "auto" } = given;
+  if (typeof driftFactor !== "number" || !(driftFactor >= 0 && driftFactor <= 0.5)) {
+    throw refusal("driftFactor", "a fraction from 0 to 0.5", driftFactor);
+  }
+  if (restartGuard !== "auto" && restartGuard !== "off") {
+    throw refusal("restartGuard", '"auto" or "off"', restartGuard);
+  }
+  return {
+    ...settingsOf(given),
+    nodeTimeoutMs: integerOr(50, "nodeTimeoutMs", given.nodeTimeoutMs, [5, 60_000]),
+    maxTtlMs: integerOr(60_000, "maxTtlMs", given.maxTtlMs, [100, dayMs]),
+    driftFactor,
+    isGuardOff: restartGuard === "off",
+  };
+}
+
+function objectOf<Options extends object>(options: Options | undefined, names: readonly string[]): Options {
+  const given = options === undefined ? ({} as Options) : options;
+  checkObject("options", given);
+  checkNames(given, names);
+  return given;
+}
+
+function settingsOf(given: RedisOptions): RedisSettings {
+  const { prefix } = given;
+  if (prefix !== undefined && (typeof prefix !== "string" || /\p{Surrogate}/u.test(prefix))) {
+    throw refusal("prefix", "a string of well-formed UTF-8", prefix);
+  }
+  return {
+    prefix: prefix ?? "lock:",
+    clock: given.clock ?? systemClock,
+    random: given.random ?? systemRandom,
+    commandTimeoutMs: integerOr(2_000, "commandTimeoutMs", given.commandTimeoutMs, [10, 600_000]),
+    claimMs: integerOr(3_000, "claimMs", given.claimMs, [100, dayMs]),
+    retentionMs: integerOr(3_600_000, "fenceRetentionMs", given.fenceRetentionMs, [0, 31_536_000_000]),
+    queueBound: integerOr(100_000, "maxQueue", given.maxQueue, [1, 10_000_000]),
+  };
+}

@@ -1,0 +1,450 @@
+import type { Clock, Timer } from "../../../clock.ts";
+import { EngineError, type NodeVote, type Outcome } from "../../../errors.ts";
+import type { Random } from "../../../random.ts";
+import { leftOf, validFrom, type Validity } from "../../../validity.ts";
+import { Attempts } from "../attempts.ts";
+import type { Operation, Reply } from "../batch.ts";
+import type { Electorate } from "./electorate.ts";
+import { isTransient, outcomeOf, refusalBy, silentError } from "../failures.ts";
+import type { LockKeys } from "../keys.ts";
+import type { PushedGrant } from "../node.ts";
+import { backoffDelay, impatientDelay, pollDelay } from "../pacing.ts";
+import type { Report } from "./agreement.ts";
+import type { Voter } from "./voter.ts";
+
+/** The grant of one node. */
+export interface Vote extends Report {
+  readonly token: string;
+  readonly validity: Validity;
+  /** Of a message: for less than the TTL, until it is extended. */
+  readonly isClaim: boolean;
+  /** Which run of the node gave it. */
+  readonly runId: string;
+  /** When we heard of it, on the scale of `clock.now()`. */
+  readonly heardAt: number;
+}
+
+/** What a ballot needs of the bid that it belongs to. */
+export interface Bidder {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly electorate: Electorate;
+  readonly keys: LockKeys;
+  readonly token: string;
+  readonly ttlMs: number;
+  readonly driftFactor: number;
+  readonly nodeTimeoutMs: number;
+  readonly waits: boolean;
+  readonly round: number;
+  /** Whether answers still matter. */
+  readonly isOpen: boolean;
+  /** It has a majority: nobody gets a vote back. */
+  readonly isElected: boolean;
+  /** The request for this node's vote: the arguments of the operation. */
+  termsFor(ballot: Ballot): readonly string[];
+  yieldTerms(ballot: Ballot, number: number): readonly string[];
+  /** Of a passing on: whether the old grant was still ours. */
+  gaveUp(ballot: Ballot, released: boolean): void;
+  /** A vote came or went, or an answer that was waited for. */
+  heard(ballot: Ballot): void;
+  /** An answer for a bid that is over shows that the node has something of it. */
+  heardTooLate(ballot: Ballot, vote: Vote | undefined): void;
+  /** A question of a bid that is over got no answer. */
+  failedTooLate(ballot: Ballot): void;
+}
+
+type Answer = NodeVote["vote"] | "asked" | "full";
+
+/** What one node says to one bid. Knows that node's answers, messages and inquiries, and not what they come to. */
+export class Ballot {
+  readonly voter: Voter;
+  readonly attempts: Attempts = new Attempts();
+  vote: Vote | undefined;
+  answer: Answer = "asked";
+  reason: string | null = null;
+  latencyMs: number | null = null;
+  error: unknown;
+  /** Who has the node's vote instead of us, as it last said, and for how long. */
+  holder = "";
+  position: number | undefined;
+  /** When to ask again if nothing is heard before, on the scale of `clock.now()`. */
+  dueAt: number = Infinity;
+  isAgreeing = false;
+  /** Of a bid that gives up an older grant: the node has done that. */
+  hasPassedOn = false;
+  readonly #bid: Bidder;
+  /** From the moment that we gave a vote back, one counts only with a greater number, however it arrives. */
+  #yielded = 0;
+  /** No answer says yet that it was given back: until then every question is that. */
+  #isYielding = false;
+  /** The number of an inquiry that came before the vote that it asks back. */
+  #inquired = 0;
+  #askedForPlace = false;
+  /** Questions that may have left something on the node. */
+  #sent = 0;
+
+  constructor(bid: Bidder, voter: Voter) {
+    this.#bid = bid;
+    this.voter = voter;
+  }
+
+  /** Whether anything of us may be there. */
+  get mayHaveLeft(): boolean {
+    return this.#sent > 0;
+  }
+
+  /** Whether the last question got no answer. */
+  get isUnanswered(): boolean {
+    return this.attempts.failures > 0;
+  }
+
+  /** An answer is still to come. */
+  get isPending(): boolean {
+    return this.answer === "asked";
+  }
+
+  /** What it may have left on the node. */
+  get outcome(): Outcome {
+    return this.attempts.outcome;
+  }
+
+  get hasValidVote(): boolean {
+    return this.vote !== undefined && leftOf(this.vote.validity, this.#bid.clock) > 0;
+  }
+
+  /** Whether its vote counts now: the node has not restarted since, and its clock is right. */
+  get isOurs(): boolean {
+    return (
+      this.hasValidVote &&
+      this.vote?.runId === this.voter.guard.runId &&
+      !this.#bid.electorate.quarantineOf(this.voter)
+    );
+  }
+
+  /** Asks for the vote, or asks again: the place in the queue stays, and so does a vote. */
+  ask(candidate: string = this.#bid.electorate.candidate()): void {
+    this.dueAt = Infinity;
+    this.attempts.count += 1;
+    const { voter } = this;
+    if (voter.isReady) {
+      this.#send(candidate);
+      return;
+    }
+    this.#askWhenMet(candidate);
+  }
+
+  /** Whether a place in this node's queue may be asked for: its messages reach us. */
+  get mayQueue(): boolean {
+    return this.voter.node.hearing === "proved";
+  }
+
+  /** The nodes gave different numbers: asks this one to raise ours. */
+  agree(number: number, want: number): void {
+    this.isAgreeing = true;
+    const { token } = this.#bid;
+    this.#perform(["agree", token, String(number), String(want)], String(number), (reply) => {
+      this.#agreed(reply);
+    });
+  }
+
+  /** A message says that the node's vote is ours. */
+  granted(grant: PushedGrant): void {
+    const { clock, ttlMs, electorate } = this.#bid;
+    const { node, guard } = this.voter;
+    const ageMs = node.brackets.ageOf(grant.runId, grant.serverMicros);
+    if (ageMs === undefined || grant.runId !== guard.runId || electorate.quarantineOf(this.voter)) {
+      this.ask(); // the reply dates it, and says whose it is
+      return;
+    }
+    const validity = validFrom(
+      { now: clock.now(), wall: clock.wall() },
+      grant.ttlMs,
+      ageMs,
+      this.#bid.driftFactor,
+    );
+    const { token, first, last, runId } = grant;
+    const { round } = this.#bid;
+    const isClaim = grant.ttlMs < ttlMs;
+    this.#count({ token, first, last, round, validity, isClaim, runId, heardAt: clock.now() });
+    this.#bid.heard(this);
+  }
+
+  /** A rival that came earlier asks the vote with this number back. */
+  inquired(number: number): void {
+    if (number > this.#yielded) {
+      this.#inquired = Math.max(this.#inquired, number);
+      this.yieldIfAsked();
+    }
+  }
+
+  /** Gives the vote back that was asked for, unless we have won already. One that is not here yet is remembered. */
+  yieldIfAsked(): void {
+    if (
+      this.vote === undefined ||
+      this.#inquired < this.vote.first ||
+      !this.#bid.isOpen ||
+      this.#bid.isElected
+    ) {
+      return;
+    }
+    this.#yielded = this.#inquired;
+    this.#isYielding = true;
+    this.vote = undefined;
+    this.answer = "asked";
+    this.ask();
+  }
+
+  /** An operator ended the grant. */
+  broken(): void {
+    this.vote = undefined;
+    this.ask();
+  }
+
+  failed(error: unknown): void {
+    this.attempts.failed(error);
+    this.attempts.failures += 1;
+    this.isAgreeing = false;
+    if (this.#sent > 0 && outcomeOf(error) === "none") {
+      this.#sent -= 1;
+    }
+    if (this.#bid.isOpen) {
+      this.#unheard(error);
+    } else {
+      this.#bid.failedTooLate(this);
+    }
+  }
+
+  /** Of a node that cannot be asked with success until somebody changes something. */
+  get isHopeless(): boolean {
+    return this.error !== undefined && this.answer === "error" && !isTransient(this.error);
+  }
+
+  describe(): NodeVote {
+    const node = this.voter.name;
+    const { latencyMs, reason, answer } = this;
+    if (answer === "asked") {
+      return { node, vote: "timeout", latencyMs, reason: reason ?? "not answered yet" };
+    }
+    return answer === "full"
+      ? { node, vote: "held", latencyMs, reason: "its queue is full" }
+      : { node, vote: answer, latencyMs, reason };
+  }
+
+  #unheard(error: unknown): void {
+    this.error = error;
+    if (!this.hasValidVote) {
+      this.answer = error instanceof EngineError ? "timeout" : "error";
+      this.reason = error instanceof Error ? error.message : String(error);
+    }
+    this.#askAgainIn(backoffDelay(this.#bid.random, this.attempts.failures));
+    this.#bid.heard(this);
+  }
+
+  /** Nobody waits for a node that was never reached, longer than for another. */
+  #askWhenMet(candidate: string): void {
+    const { clock, nodeTimeoutMs } = this.#bid;
+    const notMet = (error: unknown): void => {
+      clock.clearTimer(timer);
+      if (this.#bid.isOpen && this.isPending) {
+        this.#unheard(error);
+      }
+    };
+    const timer: Timer = clock.setTimer(() => {
+      notMet(silentError());
+    }, nodeTimeoutMs);
+    this.voter.meet().then(() => {
+      clock.clearTimer(timer);
+      if (this.#bid.isOpen) {
+        this.#send(candidate);
+      }
+    }, notMet);
+  }
+
+  #send(candidate: string): void {
+    this.#askedForPlace = this.#bid.waits && this.mayQueue;
+    this.attempts.sent();
+    const yielded = this.#isYielding ? this.#yielded : 0;
+    const args = yielded > 0 ? this.#bid.yieldTerms(this, yielded) : this.#bid.termsFor(this);
+    this.#perform(args, candidate, (reply) => {
+      this.#isYielding &&= yielded !== this.#yielded;
+      this.#answered(reply);
+    });
+  }
+
+  #perform(args: readonly string[], candidate: string, answered: (reply: Reply) => void): void {
+    this.#sent += 1;
+    this.voter.node.perform(new Question(this, this.#bid.keys, args, candidate, answered));
+  }
+
+  #answered(reply: Reply): void {
+    this.attempts.answered();
+    const answer = this.#unwrap(reply.value as unknown[]);
+    if (!this.#bid.isOpen) {
+      this.#answeredTooLate(answer, reply);
+      return;
+    }
+    this.latencyMs = this.#bid.clock.now() - reply.sent.now;
+    this.error = undefined;
+    switch (answer[0] === "error" ? "error" : Number(answer[0])) {
+      case "error":
+        this.failed(refusalBy(String(answer[1])));
+        return;
+      case 0:
+        this.#held(answer, reply);
+        break;
+      case 1:
+        this.#grantedByReply(answer, reply);
+        break;
+      case 2:
+        this.answer = "full";
+        this.#askAgainIn(pollDelay(this.#bid.random, 3, -1));
+        break;
+      default:
+        this.ask(); // dead waiters are left before us
+        return;
+    }
+    this.#bid.heard(this);
+  }
+
+  #unwrap(answer: unknown[]): unknown[] {
+    if (!Array.isArray(answer[1])) {
+      return answer;
+    }
+    // A repeat finds that the lost attempt before it has released.
+    this.#bid.gaveUp(this, Number(answer[0]) === 1 || this.attempts.failures > 0);
+    this.hasPassedOn = true;
+    return answer[1] as unknown[];
+  }
+
+  #grantedByReply(answer: readonly unknown[], reply: Reply): void {
+    const { electorate, round, random } = this.#bid;
+    const quarantine = electorate.quarantineOf(this.voter);
+    if (quarantine) {
+      this.vote = undefined;
+      this.answer = "quarantined";
+      this.reason = quarantine.reason;
+      this.#askAgainIn(backoffDelay(random, 6));
+      return;
+    }
+    this.#count(this.#voteOf(answer, reply, round));
+  }
+
+  #voteOf([, first, last, token]: readonly unknown[], { sent, runId }: Reply, round: number): Vote {
+    const { ttlMs, driftFactor, clock } = this.#bid;
+    return {
+      token: String(token),
+      first: Number(first),
+      last: Number(last),
+      round,
+      validity: validFrom(sent, ttlMs, 0, driftFactor),
+      isClaim: false,
+      runId,
+      heardAt: clock.now(),
+    };
+  }
+
+  #count(vote: Vote): void {
+    if (vote.first <= this.#yielded || vote.first < (this.vote?.first ?? 0)) {
+      return; // given back, or told before what we know
+    }
+    this.#bid.electorate.follow(vote.first);
+    this.vote = vote;
+    this.answer = "granted";
+    this.reason = null;
+    this.dueAt = Infinity;
+  }
+
+  #held(answer: readonly unknown[], reply: Reply): void {
+    const [, remainingMs, position, holder, , first] = answer;
+    const { electorate, random } = this.#bid;
+    const quarantine = electorate.quarantineOf(this.voter);
+    if (!quarantine && first !== null && first !== undefined) {
+      electorate.follow(Number(first));
+    }
+    if (this.vote && this.vote.heardAt > reply.sent.now) {
+      return; // messages and answers come by different connections: it was asked before we had the vote
+    }
+    this.vote = undefined;
+    this.answer = quarantine ? "quarantined" : "held";
+    this.reason = quarantine ? quarantine.reason : null;
+    this.holder = String(holder);
+    this.position = Number(position) >= 0 ? Number(position) : undefined;
+    if (this.#bid.waits) {
+      this.#askAgainIn(this.#pollDelay(random, Number(remainingMs)));
+    } else if (reply.isSteady && this.attempts.outcome === "none") {
+      this.#sent = 0; // nothing of us is there
+    }
+  }
+
+  #pollDelay(random: Random, remainingMs: number): number {
+    if (this.position !== undefined) {
+      return pollDelay(random, this.position, remainingMs);
+    }
+    return this.mayQueue && !this.#askedForPlace
+      ? 0 // proved since we asked: now we may queue
+      : impatientDelay(random, this.attempts.count, remainingMs);
+  }
+
+  #agreed(reply: Reply): void {
+    const answer = reply.value as unknown[];
+    this.isAgreeing = false;
+    if (!this.#bid.isOpen || this.vote === undefined) {
+      return;
+    }
+    if (Number(answer[0]) === 1) {
+      const { electorate, round } = this.#bid;
+      if (!electorate.quarantineOf(this.voter)) {
+        this.#count({ ...this.vote, first: Number(answer[1]), last: Number(answer[2]), round });
+      }
+    } else {
+      this.vote = undefined;
+      this.ask();
+    }
+    this.#bid.heard(this);
+  }
+
+  /** Order holds only within one connection and one script: a late answer may have queued us or voted for us once more. */
+  #answeredTooLate(answer: readonly unknown[], reply: Reply): void {
+    const status = Number(answer[0]);
+    if (status === 1) {
+      this.#bid.heardTooLate(this, this.#voteOf(answer, reply, 0));
+    } else if (status === 0 && Number(answer[2]) >= 0) {
+      this.#bid.heardTooLate(this, undefined);
+    }
+  }
+
+  #askAgainIn(delayMs: number): void {
+    this.dueAt = this.#bid.clock.now() + delayMs;
+  }
+}
+
+/** One operation of a ballot. */
+class Question implements Operation {
+  readonly keys: LockKeys;
+  readonly args: readonly string[];
+  readonly candidate: string;
+  readonly #ballot: Ballot;
+  readonly #answered: (reply: Reply) => void;
+
+  constructor(
+    ballot: Ballot,
+    keys: LockKeys,
+    args: readonly string[],
+    candidate: string,
+    answered: (reply: Reply) => void,
+  ) {
+    this.#ballot = ballot;
+    this.keys = keys;
+    this.args = args;
+    this.candidate = candidate;
+    this.#answered = answered;
+  }
+
+  answered(reply: Reply): void {
+    this.#answered(reply);
+  }
+
+  failed(error: unknown): void {
+    this.#ballot.failed(error);
+  }
+}

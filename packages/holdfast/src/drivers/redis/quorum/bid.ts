@@ -1,0 +1,254 @@
+import type { Clock } from "../../../clock.ts";
+import type { NodeVote, Outcome } from "../../../errors.ts";
+import type { Random } from "../../../random.ts";
+import type { Validity } from "../../../validity.ts";
+import { Ballot, type Bidder, type Vote } from "./ballot.ts";
+import type { Electorate } from "./electorate.ts";
+import type { LockKeys } from "../keys.ts";
+import { agreedOn, validityOf, type Block } from "./agreement.ts";
+
+/** After so many rounds without one number it is given up and tried with a fresh token. */
+const mostRounds = 3;
+
+/** What a bid is for. */
+export interface BidOptions {
+  readonly electorate: Electorate;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly driftFactor: number;
+  readonly nodeTimeoutMs: number;
+  readonly keys: LockKeys;
+  readonly token: string;
+  readonly ttlMs: number;
+  readonly want: number;
+  /** An owner's own words, as a script takes them. */
+  readonly words: string;
+  /** What a queue member says between its token and the kind of its channel. */
+  readonly member: string;
+  /** The token of an older grant that is given up in the same step. */
+  readonly gives: string | undefined;
+  readonly listener: BidListener;
+}
+
+export interface BidListener {
+  /** Elected, with one fencing number. */
+  won(election: Election): void;
+  /** The nodes could not be brought to one number. */
+  undecided(): void;
+  /** Something was heard, and it is not decided. */
+  heard(): void;
+  /** Of a bid that gives up an older grant: one more node has told whether that was still ours. */
+  gaveUp(ballot: Ballot, released: boolean): void;
+  /** A node did not answer a bid that is over. */
+  failedTooLate(ballot: Ballot): void;
+  /** A node has something of a bid that is over: a vote, or (undefined) a place in its queue. */
+  heardTooLate(bid: Bid, ballot: Ballot, vote: Vote | undefined): void;
+}
+
+/** A majority of the nodes is ours, and has one number for it. */
+export interface Election extends Block {
+  readonly token: string;
+  readonly validity: Validity;
+  readonly isClaim: boolean;
+  readonly rounds: number;
+  /** Whose votes they are. */
+  readonly ballots: readonly (Ballot & { readonly vote: Vote })[];
+}
+
+/**
+ * One token's bid for a majority: a ballot for each node, all asked at once. Elected once a majority is valid and agrees on a
+ * fencing number. Until then an earlier rival gets a vote back when it asks (quorum mutual exclusion, after Maekawa).
+ */
+export class Bid implements Bidder {
+  readonly ballots: readonly Ballot[];
+  /** How many rounds the fencing number has taken so far. */
+  round = 1;
+  /** Whether places in the queues are wanted. */
+  waits: boolean;
+  isOpen = true;
+  readonly #options: BidOptions;
+  /** The number that the nodes are asked to agree on in this round. */
+  #proposed = 0;
+
+  constructor(options: BidOptions, waits: boolean) {
+    this.#options = options;
+    this.waits = waits;
+    this.ballots = options.electorate.voters.map((voter) => new Ballot(this, voter));
+  }
+
+  get clock(): Clock {
+    return this.#options.clock;
+  }
+  get random(): Random {
+    return this.#options.random;
+  }
+  get electorate(): Electorate {
+    return this.#options.electorate;
+  }
+  get keys(): LockKeys {
+    return this.#options.keys;
+  }
+  get token(): string {
+    return this.#options.token;
+  }
+  get ttlMs(): number {
+    return this.#options.ttlMs;
+  }
+  get driftFactor(): number {
+    return this.#options.driftFactor;
+  }
+
+  get nodeTimeoutMs(): number {
+    return this.#options.nodeTimeoutMs;
+  }
+
+  get isElected(): boolean {
+    return this.#elected().length >= this.electorate.majority;
+  }
+
+  /** Some nodes, perhaps not enough, are ours. */
+  get hasVotes(): boolean {
+    return this.ballots.some(({ vote }) => vote !== undefined);
+  }
+
+  /** What it may have left on the nodes. */
+  get outcome(): Outcome {
+    return this.ballots.some(({ outcome }) => outcome === "unknown") ? "unknown" : "none";
+  }
+
+  /** When some node is to be asked again. */
+  get dueAt(): number {
+    return Math.min(...this.ballots.map(({ dueAt }) => dueAt));
+  }
+
+  askAll(): void {
+    const candidate = this.electorate.candidate();
+    for (const ballot of this.ballots) {
+      ballot.ask(candidate);
+    }
+  }
+
+  askDue(): void {
+    const now = this.clock.now();
+    const candidate = this.electorate.candidate();
+    for (const ballot of this.ballots) {
+      if (ballot.dueAt <= now) {
+        ballot.ask(candidate);
+      }
+    }
+  }
+
+  /**
+   * The token of an earlier attempt of the same name, which has votes while we split the others with it: both go on with the
+   * earlier of the two, or neither would have a majority.
+   */
+  earlierAttempt(): string | undefined {
+    if (this.ballots.some(({ isPending }) => isPending)) {
+      return undefined;
+    }
+    const others = this.ballots.flatMap(({ vote }) => (vote ? [vote.token] : []));
+    return others.find((token) => placeOf(token) < placeOf(this.token));
+  }
+
+  /** Answers do not matter any more. */
+  close(): void {
+    this.isOpen = false;
+  }
+
+  describe(): NodeVote[] {
+    return this.ballots.map((ballot) => ballot.describe());
+  }
+
+  /** What its queue member says on this node after the token. */
+  memberOn(ballot: Ballot): string {
+    return `${this.#options.member} ${ballot.voter.node.channelKind}`;
+  }
+
+  termsFor(ballot: Ballot): readonly string[] {
+    const { token, gives, ttlMs, want, words } = this.#options;
+    const asked = [token, this.memberOn(ballot), String(ttlMs), String(want)];
+    if (gives !== undefined && !ballot.hasPassedOn) {
+      return ["passOn", gives, ...asked, words];
+    }
+    return ["acquire", ...asked, this.waits && ballot.mayQueue ? "2" : "0", words];
+  }
+
+  yieldTerms(ballot: Ballot, number: number): readonly string[] {
+    const { token, ttlMs, want, words } = this.#options;
+    return ["yield", token, this.memberOn(ballot), String(number), String(ttlMs), String(want), words];
+  }
+
+  gaveUp(ballot: Ballot, released: boolean): void {
+    this.#options.listener.gaveUp(ballot, released);
+  }
+
+  heardTooLate(ballot: Ballot, vote: Vote | undefined): void {
+    this.#options.listener.heardTooLate(this, ballot, vote);
+  }
+
+  failedTooLate(ballot: Ballot): void {
+    this.#options.listener.failedTooLate(ballot);
+  }
+
+  heard(ballot: Ballot): void {
+    if (!this.isOpen) {
+      return;
+    }
+    const elected = this.#elected();
+    if (elected.length < this.electorate.majority) {
+      for (const each of this.ballots) {
+        each.yieldIfAsked();
+      }
+      this.#options.listener.heard();
+    } else {
+      this.#settle(elected, ballot);
+    }
+  }
+
+  /** A majority is ours: on one number, else another round makes it one. */
+  #settle(elected: readonly (Ballot & { readonly vote: Vote })[], heard: Ballot): void {
+    const { electorate, listener, want } = this.#options;
+    const { majority } = electorate;
+    const votes = elected.map(({ vote }) => vote);
+    const block = agreedOn(votes, majority);
+    if (block) {
+      this.isOpen = false;
+      const { token } = votes[0] as Vote;
+      const validity = validityOf(
+        votes.map((vote) => vote.validity),
+        majority,
+      );
+      const isClaim = votes.some((vote) => vote.isClaim);
+      listener.won({ ...block, token, validity, isClaim, rounds: this.round, ballots: elected });
+      return;
+    }
+    if (elected.some(({ isAgreeing }) => isAgreeing)) {
+      if (heard.vote !== undefined && !heard.isAgreeing && heard.vote.first !== this.#proposed) {
+        heard.agree(this.#proposed, want); // a vote that came late into this round
+      }
+    } else if (this.round < mostRounds) {
+      this.round += 1;
+      this.#proposed = Math.max(...votes.map(({ first }) => first));
+      for (const ballot of elected) {
+        ballot.agree(this.#proposed, want);
+      }
+    } else {
+      listener.undecided();
+    }
+  }
+
+  /** The valid votes for one token: repeats of one attempt may have different ones. */
+  #elected(): (Ballot & { readonly vote: Vote })[] {
+    const valid = this.ballots.filter((ballot): ballot is Ballot & { readonly vote: Vote } => ballot.isOurs);
+    const tokens = new Set(valid.map(({ vote }) => vote.token));
+    if (tokens.size <= 1) {
+      return valid;
+    }
+    const groups = [...tokens].map((token) => valid.filter(({ vote }) => vote.token === token));
+    return groups.reduce((one, other) => (other.length > one.length ? other : one));
+  }
+}
+
+function placeOf(token: string): number {
+  return Number(token.slice(token.lastIndexOf(":") + 1));
+}

@@ -1,0 +1,194 @@
+import type { Clock } from "../../../clock.ts";
+import { tell } from "../../../diagnostics.ts";
+import { LockError, QuorumError, type NodeVote } from "../../../errors.ts";
+import { outcomeOf, isTransient } from "../failures.ts";
+import { majorityOf, medianOf } from "./agreement.ts";
+import type { Quarantine } from "./restart-guard.ts";
+import type { Voter } from "./voter.ts";
+
+/** A node whose clock differs by more from the median does not vote. */
+const mostApartMs = 1_000;
+
+/** The nodes of a quorum: the time that they have in common, and which of them may vote. */
+export class Electorate {
+  readonly voters: readonly Voter[];
+  readonly majority: number;
+  readonly #clock: Clock;
+  #lastTicket = 0;
+  #lastCandidate = 0;
+  /** What our candidates are ahead of `clock.now()`, in microseconds. */
+  #lead = -Infinity;
+  #twins: readonly [Voter, Voter] | undefined;
+  #isReady = false;
+  #readying: Promise<void> | undefined;
+
+  constructor(clock: Clock, voters: readonly Voter[]) {
+    this.#clock = clock;
+    this.voters = voters;
+    this.majority = majorityOf(voters.length);
+  }
+
+  /** The time of a majority is known. */
+  get isReady(): boolean {
+    return this.#isReady;
+  }
+
+  /**
+   * Meets a majority of the nodes; the others are met meanwhile. Rejects with a `QuorumError` where too few answer, with
+   * `unsupported` where two of them are the same server; the next call asks again.
+   */
+  ready(): Promise<void> {
+    this.#readying ??= this.#meet().catch((error: unknown) => {
+      this.#readying = undefined;
+      throw error;
+    });
+    return this.#readying;
+  }
+
+  /** A place in the queues for who arrives now: the nodes' median time in microseconds, strictly increasing here. */
+  ticket(): number {
+    const now = this.#clock.now() * 1000 + (this.#medianOffset() ?? 0);
+    this.#lastTicket = Math.max(this.#lastTicket + 1, Math.floor(now));
+    return this.#lastTicket;
+  }
+
+  now(): number {
+    return this.#clock.now();
+  }
+
+  /** The nodes' median time, in microseconds. */
+  micros(): number {
+    return Math.floor(this.#clock.now() * 1000 + (this.#medianOffset() ?? 0));
+  }
+
+  /**
+   * The fencing number that all nodes are asked to give. It follows the largest number that any of them told, as a clock that
+   * stayed behind would be answered by as many numbers as there are nodes.
+   */
+  candidate(): string {
+    const now = this.#clock.now() * 1000;
+    if (this.#lead === -Infinity) {
+      this.#lead = this.#medianOffset() ?? 0;
+    }
+    this.#lastCandidate = Math.max(this.#lastCandidate + 1, Math.floor(now + this.#lead));
+    return String(this.#lastCandidate);
+  }
+
+  follow(number: number): void {
+    this.#lead = Math.max(this.#lead, number - this.#clock.now() * 1000);
+  }
+
+  /** Why a node does not vote now; undefined: it does. */
+  quarantineOf(voter: Voter): Quarantine | undefined {
+    return this.#twins?.includes(voter) === true
+      ? { reason: "two of the nodes are the same server", remainingMs: null }
+      : voter.guard.quarantine;
+  }
+
+  /** When enough nodes may vote again, as far as it is known; undefined: they may, or it is not. */
+  votesAgainInMs(): number | undefined {
+    const waits = this.voters.map((voter) => {
+      const quarantine = this.quarantineOf(voter);
+      return quarantine === undefined ? 0 : (quarantine.remainingMs ?? Infinity);
+    });
+    const wait = waits.sort((a, b) => a - b)[this.majority - 1] ?? 0;
+    return wait > 0 && wait < Infinity ? Math.ceil(wait) : undefined;
+  }
+
+  /** After each answer of a node. */
+  answered(voter: Voter, isNewRun: boolean): void {
+    if (isNewRun) {
+      this.#twins = this.#findTwins();
+    }
+    const { offsetMicros, errorMs } = voter.node.time;
+    const median = this.#medianOffset();
+    if (offsetMicros === undefined || median === undefined) {
+      return;
+    }
+    const apartMs = Math.abs(offsetMicros - median) / 1000 - errorMs;
+    if (apartMs > mostApartMs) {
+      if (voter.guard.clockIsOff()) {
+        const clockOffsetMs = (offsetMicros - median) / 1000;
+        tell("node", () => ({ node: voter.name, event: "clock-off", clockOffsetMs }));
+      }
+    }
+  }
+
+  /** Two endpoints that lead to one server would let it vote twice. */
+  refuseTwins(): void {
+    if (this.#twins) {
+      const [one, other] = this.#twins;
+      throw new LockError(`The nodes ${one.name} and ${other.name} are the same server`, {
+        code: "unsupported",
+      });
+    }
+  }
+
+  async #meet(): Promise<void> {
+    const failures = new Map<Voter, unknown>();
+    await new Promise<void>((resolve, reject) => {
+      let met = 0;
+      for (const voter of this.voters) {
+        voter.meet().then(
+          () => {
+            met += 1;
+            if (met >= this.majority) {
+              resolve();
+            }
+          },
+          (error: unknown) => {
+            failures.set(voter, error);
+            if (failures.size > this.voters.length - this.majority) {
+              reject(this.#unmet(failures));
+            }
+          },
+        );
+      }
+    });
+    this.refuseTwins();
+    this.#isReady = true;
+  }
+
+  #unmet(failures: ReadonlyMap<Voter, unknown>): QuorumError {
+    const votes = this.voters.map((voter): NodeVote => {
+      const error = failures.get(voter);
+      const reason = error === undefined ? "not asked" : messageOf(error);
+      return { node: voter.name, vote: "error", latencyMs: null, reason };
+    });
+    const causes = [...failures.values()];
+    return new QuorumError({
+      votes,
+      outcome: causes.every((error) => outcomeOf(error) === "none") ? "none" : "unknown",
+      retryable: causes.some(isTransient),
+      cause: causes[0],
+    });
+  }
+
+  /** Undefined while the time of too few is known to judge. */
+  #medianOffset(): number | undefined {
+    const offsets: number[] = [];
+    for (const { node } of this.voters) {
+      if (node.time.offsetMicros !== undefined) {
+        offsets.push(node.time.offsetMicros);
+      }
+    }
+    return offsets.length < this.majority ? undefined : medianOf(offsets);
+  }
+
+  #findTwins(): readonly [Voter, Voter] | undefined {
+    for (const one of this.voters) {
+      const other = this.voters.find(
+        ({ index, guard }) =>
+          index > one.index && guard.runId !== undefined && guard.runId === one.guard.runId,
+      );
+      if (other) {
+        return [one, other];
+      }
+    }
+    return undefined;
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,86 @@
+import { QuorumError } from "../../../errors.ts";
+import type { LockState } from "../../../state.ts";
+import type { Electorate } from "./electorate.ts";
+import type { KeySpace } from "../keys.ts";
+import type { QuorumView } from "./view.ts";
+import { scan } from "../scripts.generated.ts";
+import type { Voter } from "./voter.ts";
+
+interface Query {
+  readonly prefix: string;
+  /** "<how many nodes are done>:<node>:<the node's own cursor>"; null: from the start. */
+  readonly cursor: string | null;
+  readonly limit: number;
+}
+
+/**
+ * The locks that a majority holds. What a majority has is on at least one of any N − majority + 1 nodes: so many are gone through,
+ * one after another, and each lock is told by the first of them that has it.
+ */
+export async function listByMajority(
+  electorate: Electorate,
+  keySpace: KeySpace,
+  { prefix, cursor, limit }: Query,
+  viewOf: (key: string) => Promise<QuorumView>,
+): Promise<{ locks: LockState[]; cursor: string | null }> {
+  const { voters, majority } = electorate;
+  const needed = voters.length - majority + 1;
+  let [done, index, at] = cursor === null ? [0, 0, "0"] : readCursor(cursor);
+  const locks: LockState[] = [];
+  for (;;) {
+    const voter = voters[index];
+    if (!voter) {
+      throw tooFew(electorate);
+    }
+    const page = await pageOf(voter, keySpace.patternOf(prefix), at, limit).catch(() => undefined);
+    if (!page) {
+      [index, at] = [index + 1, "0"]; // what it has is told by the next that has it too
+      continue;
+    }
+    const keys = page.found.map((lock) => keySpace.keyOf(lock)).filter((key) => key !== undefined);
+    const views = await Promise.all(keys.map(viewOf));
+    const firstHere = views.filter(({ holding }) => holding[0]?.voter.index === index);
+    locks.push(...(await Promise.all(firstHere.map((view) => view.describe()))));
+    at = page.next;
+    if (at === "0") {
+      [done, index] = [done + 1, index + 1];
+    }
+    if (done === needed) {
+      return { locks, cursor: null };
+    }
+    if (locks.length >= limit) {
+      return { locks, cursor: `${done}:${index}:${at}` };
+    }
+  }
+}
+
+function readCursor(cursor: string): [done: number, index: number, at: string] {
+  const [done = "0", index = "0", at = "0"] = cursor.split(":");
+  return [Number(done), Number(index), at];
+}
+
+async function pageOf(
+  voter: Voter,
+  pattern: string,
+  at: string,
+  limit: number,
+): Promise<{ next: string; found: string[] }> {
+  const [next, found] = (await voter.node.ask(scan, [], [at, pattern, String(limit)])) as [
+    unknown,
+    unknown[],
+  ];
+  return { next: String(next), found: found.map(String) };
+}
+
+function tooFew({ voters }: Electorate): QuorumError {
+  return new QuorumError({
+    votes: voters.map(({ name }) => ({
+      node: name,
+      vote: "error",
+      latencyMs: null,
+      reason: "it could not be listed",
+    })),
+    outcome: "none",
+    retryable: true,
+  });
+}

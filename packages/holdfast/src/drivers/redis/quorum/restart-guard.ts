@@ -1,0 +1,103 @@
+import type { Clock } from "../../../clock.ts";
+import type { Standing } from "../node.ts";
+
+/** Added to the largest TTL: uptimes are whole seconds, and clocks drift. */
+const marginMs = 3_000;
+
+/** Why a node of a quorum does not vote, and for how long, as far as that is known. */
+export interface Quarantine {
+  readonly reason: string;
+  readonly remainingMs: number | null;
+}
+
+/**
+ * Keeps a node from voting that may have forgotten grants which are still valid: until its uptime exceeds the largest TTL, unless
+ * it had every write on its disk. A restart that we saw is waited for on our own clock. Also a node whose clock was off, as keys
+ * may have expired early, and one that is no master.
+ */
+export class RestartGuard {
+  readonly #clock: Clock;
+  readonly #memoryMs: number;
+  readonly #isOff: boolean;
+  #runId: string | undefined;
+  #isFirstRun = true;
+  #wasDurable = true;
+  #standing: Standing | undefined;
+  #forgetsUntil = -Infinity;
+  #clockOffUntil = -Infinity;
+
+  /** @param maxTtlMs the largest TTL of anybody who uses these nodes */
+  constructor(clock: Clock, maxTtlMs: number, isOff: boolean) {
+    this.#clock = clock;
+    this.#memoryMs = maxTtlMs + marginMs;
+    this.#isOff = isOff;
+  }
+
+  get runId(): string | undefined {
+    return this.#runId;
+  }
+
+  /** It was found to have every write on its disk before it answers. */
+  get isDurable(): boolean {
+    return this.#standing?.isDurable === true && this.#wasDurable;
+  }
+
+  /** An answer came from this run of the server. True: its standing has to be asked for. */
+  observe(runId: string, uptimeMs: number): boolean {
+    if (runId === this.#runId) {
+      return false;
+    }
+    this.#isFirstRun = this.#runId === undefined;
+    this.#wasDurable = this.#isFirstRun || this.isDurable;
+    this.#runId = runId;
+    this.#standing = undefined;
+    this.#mayForget(this.#isFirstRun ? this.#memoryMs - uptimeMs : this.#memoryMs);
+    return true;
+  }
+
+  /** What the server says of itself. Returns what it shows to have been forgotten without a restart. */
+  examine(standing: Standing): string | undefined {
+    this.observe(standing.runId, standing.uptimeMs);
+    const before = this.#standing;
+    this.#standing = standing;
+    if (this.isDurable) {
+      this.#forgetsUntil = before === undefined ? -Infinity : this.#forgetsUntil;
+    }
+    if (before && before.replicationId !== standing.replicationId) {
+      this.#mayForget(this.#memoryMs);
+      return "another history: it was a replica, or became one";
+    }
+    return before && before.flushes !== standing.flushes ? "keys were flushed" : undefined;
+  }
+
+  /** Its clock differs too much from that of the others: what it let expire was perhaps still valid. True: that is news. */
+  clockIsOff(): boolean {
+    const now = this.#clock.now();
+    const isNews = this.#clockOffUntil <= now;
+    this.#clockOffUntil = now + this.#memoryMs;
+    return isNews;
+  }
+
+  /** Undefined: it may vote. */
+  get quarantine(): Quarantine | undefined {
+    const standing = this.#standing;
+    const now = this.#clock.now();
+    if (standing && standing.role !== "master") {
+      return { reason: `it is a ${standing.role}, not a master`, remainingMs: null };
+    }
+    if (this.#clockOffUntil > now) {
+      return { reason: "its clock was off", remainingMs: this.#clockOffUntil - now };
+    }
+    if (this.#isOff) {
+      return undefined;
+    }
+    if (this.#forgetsUntil > now) {
+      return { reason: "it may have forgotten since it restarted", remainingMs: this.#forgetsUntil - now };
+    }
+    return standing ? undefined : { reason: "it was not examined yet", remainingMs: 0 };
+  }
+
+  #mayForget(forMs: number): void {
+    this.#forgetsUntil = Math.max(this.#forgetsUntil, this.#clock.now() + forMs);
+  }
+}

@@ -1,0 +1,211 @@
+import { QuorumError } from "../../../errors.ts";
+import { lockState, type LockState, type NodeView } from "../../../state.ts";
+import type { Electorate } from "./electorate.ts";
+import { engineError, outcomeOf, refusalBy } from "../failures.ts";
+import { holderOf, newestOf, ownersOf, readFacts, remainingOf, tokenOf, type Facts } from "../inspection.ts";
+import type { LockKeys } from "../keys.ts";
+import { reachedByMajority } from "./agreement.ts";
+import type { Voter } from "./voter.ts";
+
+/** What one node answered to `inspect`, or why it did not. */
+interface Testimony {
+  readonly voter: Voter;
+  readonly facts: Facts | undefined;
+  /** Whether the node may vote. */
+  readonly counts: boolean;
+  readonly error: unknown;
+}
+
+/** What the nodes say of one lock, and what the majority says. */
+export class QuorumView {
+  readonly key: string;
+  readonly testimonies: readonly Testimony[];
+  /** The token that has a majority; "" nobody's. */
+  readonly holder: string;
+  readonly #electorate: Electorate;
+
+  private constructor(electorate: Electorate, key: string, testimonies: readonly Testimony[]) {
+    this.#electorate = electorate;
+    this.key = key;
+    this.testimonies = testimonies;
+    const holders = this.#counted.map(({ facts }) => facts.holder);
+    this.holder = this.#mostTold(holders.filter((holder) => holder !== "")) ?? "";
+  }
+
+  /** Asks all nodes. Rejects with a `QuorumError` where less than a majority answers. */
+  static async of(electorate: Electorate, key: string, keys: LockKeys): Promise<QuorumView> {
+    const testimonies = await Promise.all(electorate.voters.map((voter) => testify(electorate, voter, keys)));
+    if (testimonies.filter(({ facts }) => facts !== undefined).length < electorate.majority) {
+      throw noQuorum(key, testimonies);
+    }
+    return new QuorumView(electorate, key, testimonies);
+  }
+
+  /** The nodes that have the majority's holder. */
+  get holding(): readonly (Testimony & { readonly facts: Facts })[] {
+    return this.holder === "" ? [] : this.#answered.filter(({ facts }) => facts.holder === this.holder);
+  }
+
+  /** The number of the present lease, as a majority has it; of a free lock that of the last one. */
+  get newest(): bigint | null {
+    const told = this.holder === "" ? this.#counted : this.holding;
+    const numbers = told.map(({ facts }) => newestOf(facts)).filter((number) => number !== null);
+    return this.#mostTold(numbers) ?? null;
+  }
+
+  judgeFence(fencingToken: bigint): "current" | "stale" | "unknown" {
+    const { newest } = this;
+    const lasts = this.#counted.map(({ facts }) => Number(facts.last ?? 0));
+    const reached = reachedByMajority(lasts, this.#electorate.majority) ?? 0;
+    if (newest === null) {
+      return reached > fencingToken ? "stale" : "unknown";
+    }
+    const blockEnds = this.#answered
+      .filter(({ facts }) => newestOf(facts) === newest)
+      .map(({ facts }) => facts.last ?? newest);
+    const last = blockEnds[0] ?? newest;
+    if (fencingToken > last) {
+      return "unknown";
+    }
+    return fencingToken < newest ? "stale" : "current";
+  }
+
+  async describe(): Promise<LockState> {
+    const { majority } = this.#electorate;
+    const waiting = this.#waiting();
+    const shown = waiting.slice(0, 100);
+    const tokens = [...this.#answered.map(({ facts }) => facts.holder), this.holder, ...shown];
+    const owners = await this.#ownersOf(tokens);
+    const [one] = this.holding;
+    const remaining = this.holding.map(({ facts }) => remainingOf(facts) ?? Infinity);
+    const remainingMs = reachedByMajority(remaining, majority);
+    const { newest } = this;
+    const counts = this.#counted.map(({ facts }) => facts.waiterCount);
+    const ownerOf = (token: string): string => owners.get(token) ?? "unknown";
+    const facts = one && { ...one.facts, remainingMs: remainingMs === Infinity ? -1 : (remainingMs ?? -1) };
+    return lockState({
+      key: this.key,
+      kind: "mutex",
+      limit: 1,
+      holders: facts ? [holderOf(facts, ownerOf(this.holder), newest)] : [],
+      waiters: shown.map((token, position) => ({ owner: ownerOf(token), position })),
+      waiterCount: Math.max(shown.length, reachedByMajority(counts, majority) ?? 0),
+      remainingMs: remainingMs === undefined || remainingMs === Infinity ? null : remainingMs,
+      fencingToken: newest,
+      nodes: this.testimonies.map((testimony) => this.#nodeView(testimony, ownerOf)),
+    });
+  }
+
+  #nodeView({ voter, facts, error }: Testimony, ownerOf: (token: string) => string): NodeView {
+    const quarantine = this.#electorate.quarantineOf(voter);
+    const node = voter.name;
+    if (!facts) {
+      return { node, held: null, error: error instanceof Error ? error.message : String(error) };
+    }
+    const { holder, first, waiterCount } = facts;
+    const remainingMs = remainingOf(facts);
+    return {
+      node,
+      held: holder !== "",
+      ...(holder === "" ? {} : { owner: ownerOf(holder) }),
+      ...(first === null || holder === "" ? {} : { fencingToken: first }),
+      ...(remainingMs === null ? {} : { remainingMs }),
+      waiterCount,
+      ...(quarantine ? { error: quarantine.reason } : {}),
+    };
+  }
+
+  /** Who waits, in order: in the queues of a majority, or with the votes of some nodes instead. */
+  #waiting(): string[] {
+    const seen = new Map<string, number>();
+    for (const { facts } of this.#answered) {
+      for (const token of new Set([facts.holder, ...facts.members.map(tokenOf)])) {
+        seen.set(token, (seen.get(token) ?? 0) + 1);
+      }
+    }
+    seen.delete("");
+    seen.delete(this.holder);
+    const { majority } = this.#electorate;
+    const placeOf = (token: string): number => Number(token.slice(token.lastIndexOf(":") + 1));
+    return [...seen.keys()]
+      .filter((token) => (seen.get(token) ?? 0) >= majority)
+      .sort((a, b) => placeOf(a) - placeOf(b) || (a < b ? -1 : 1));
+  }
+
+  /** A client is known by each node that it has greeted: one of those that answered will know it. */
+  async #ownersOf(tokens: readonly string[]): Promise<Map<string, string>> {
+    const owners = new Map<string, string>();
+    for (const { voter } of this.#answered) {
+      const missing = [...new Set(tokens)].filter(
+        (token) => token !== "" && (owners.get(token) ?? "unknown") === "unknown",
+      );
+      if (missing.length === 0) {
+        break;
+      }
+      const told = await ownersOf(voter.node, missing).catch(() => []);
+      told.forEach((owner, index) => owners.set(missing[index] ?? "", owner));
+    }
+    return owners;
+  }
+
+  get #answered(): (Testimony & { readonly facts: Facts })[] {
+    return this.testimonies.filter(
+      (one): one is Testimony & { readonly facts: Facts } => one.facts !== undefined,
+    );
+  }
+
+  get #counted(): (Testimony & { readonly facts: Facts })[] {
+    return this.#answered.filter(({ counts }) => counts);
+  }
+
+  /** What a majority says; undefined: they do not agree. */
+  #mostTold<T>(told: readonly T[]): T | undefined {
+    return told.find((one) => told.filter((other) => other === one).length >= this.#electorate.majority);
+  }
+}
+
+function testify(electorate: Electorate, voter: Voter, keys: LockKeys): Promise<Testimony> {
+  return new Promise((resolve) => {
+    const failed = (error: unknown): void => {
+      resolve({ voter, facts: undefined, counts: false, error });
+    };
+    voter.node.perform({
+      keys,
+      args: ["inspect"],
+      answered: ({ value }) => {
+        const answer = value as unknown[];
+        if (answer[0] === "error") {
+          failed(refusalBy(String(answer[1])));
+        } else {
+          resolve({
+            voter,
+            facts: readFacts(answer),
+            counts: !electorate.quarantineOf(voter),
+            error: undefined,
+          });
+        }
+      },
+      failed,
+    });
+  });
+}
+
+function noQuorum(key: string, testimonies: readonly Testimony[]): unknown {
+  const [cause] = testimonies.map(({ error }) => error).filter((error) => error !== undefined);
+  const kind = engineError(cause, key, "none");
+  if (kind.code === "kind-mismatch") {
+    return kind;
+  }
+  return new QuorumError({
+    key,
+    votes: testimonies.map(({ voter, facts, error }) => ({
+      node: voter.name,
+      vote: facts ? "held" : outcomeOf(error) === "unknown" ? "timeout" : "error",
+      latencyMs: null,
+      reason: facts ? null : error instanceof Error ? error.message : String(error),
+    })),
+    outcome: "none",
+    retryable: true,
+    cause,
+  });
+}

@@ -1,0 +1,116 @@
+import type { Timer } from "../../../clock.ts";
+import { tell } from "../../../diagnostics.ts";
+import { Node, type NodeListener, type NodeOptions } from "../node.ts";
+import { Releaser } from "../releaser.ts";
+import { RestartGuard } from "./restart-guard.ts";
+
+const examinationMs = 60_000;
+
+export interface VoterOptions extends Omit<NodeOptions, "listener"> {
+  readonly index: number;
+  readonly maxTtlMs: number;
+  readonly isGuardOff: boolean;
+  readonly listener: NodeListener;
+  /** An answer came, which told the node's time; `isNewRun`: also that it was started (again). */
+  readonly answered: (voter: Voter, isNewRun: boolean) => void;
+}
+
+/** One node of a quorum, and whether what it says counts. */
+export class Voter {
+  readonly index: number;
+  readonly node: Node;
+  readonly guard: RestartGuard;
+  readonly releaser: Releaser;
+  readonly #options: VoterOptions;
+  #isReady = false;
+  #meeting: Promise<void> | undefined;
+  #examining: Promise<void> | undefined;
+  #nextExamination: Timer;
+  #isClosed = false;
+
+  constructor(options: VoterOptions) {
+    const { index, clock, random, commandTimeoutMs, maxTtlMs, isGuardOff, listener, answered } = options;
+    this.index = index;
+    this.#options = options;
+    this.guard = new RestartGuard(clock, maxTtlMs, isGuardOff);
+    this.node = new Node({
+      ...options,
+      listener: {
+        ...listener,
+        identified: (runId, uptimeMs) => {
+          const isNewRun = this.guard.observe(runId, uptimeMs);
+          if (isNewRun && this.#isReady) {
+            tell("node", () => ({ node: this.name, event: "restarted" }));
+            this.#examine().catch(() => undefined);
+          }
+          answered(this, isNewRun);
+        },
+      },
+    });
+    this.releaser = new Releaser(this.node, clock, random, commandTimeoutMs);
+  }
+
+  get name(): string {
+    return this.node.connection.name;
+  }
+
+  /** Its time and its standing are known. */
+  get isReady(): boolean {
+    return this.#isReady;
+  }
+
+  /** Asks the server who it is, once. Rejects where it does not answer; the next call asks again. */
+  meet(): Promise<void> {
+    this.#meeting ??= this.#meet().catch((error: unknown) => {
+      this.#meeting = undefined;
+      throw error;
+    });
+    return this.#meeting;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#options.clock.clearTimer(this.#nextExamination);
+    this.releaser.close();
+    this.node.close();
+  }
+
+  async #meet(): Promise<void> {
+    await this.node.meet();
+    await this.#examine();
+    this.#isReady = true;
+    this.#keepExamining();
+  }
+
+  #examine(): Promise<void> {
+    this.#examining ??= this.#examineOnce().finally(() => {
+      this.#examining = undefined;
+    });
+    return this.#examining;
+  }
+
+  async #examineOnce(): Promise<void> {
+    const standing = await this.node.standing();
+    const forgotten = this.guard.examine(standing);
+    if (forgotten !== undefined) {
+      tell("node", () => ({ node: this.name, event: "may-have-forgotten", detail: forgotten }));
+    }
+    if (standing.evicts) {
+      tell("node", () => ({
+        node: this.name,
+        event: "evicts",
+        detail: "its maxmemory-policy is not noeviction",
+      }));
+    }
+  }
+
+  #keepExamining(): void {
+    if (!this.#isClosed) {
+      const { clock } = this.#options;
+      this.#nextExamination = clock.setTimer(() => {
+        this.#examine().catch(() => undefined);
+        this.#keepExamining();
+      }, examinationMs);
+    }
+  }
+}

@@ -1,0 +1,451 @@
+import { hostname } from "node:os";
+
+import type { Clock } from "../../clock.ts";
+import type {
+  AcquireRequest,
+  Capabilities,
+  Driver,
+  DriverListener,
+  ExtendRequest,
+  Extension,
+  Grant,
+  Pending,
+  Requeued,
+  Verified,
+} from "../../driver.ts";
+import { QuorumError, type LossReason } from "../../errors.ts";
+import { refusal } from "../../options.ts";
+import { fingerprint, type Random } from "../../random.ts";
+import type { Holder, LockEvent, LockState, NodeState } from "../../state.ts";
+import { TimerQueue } from "../../timer-queue.ts";
+import { engineEnd } from "../../validity.ts";
+import type { Ballot, Vote } from "./quorum/ballot.ts";
+import type { Bid, Election } from "./quorum/bid.ts";
+import { connectionOf, type RedisClient } from "./client.ts";
+import type { Connection } from "./connection.ts";
+import { Electorate } from "./quorum/electorate.ts";
+import { KeySpace, type LockKeys } from "./keys.ts";
+import type { PushedGrant } from "./node.ts";
+import { resolveRedlock, type RedlockOptions, type RedlockSettings } from "./options.ts";
+import { breakByMajority } from "./quorum/break.ts";
+import { QuorumHold } from "./quorum/hold.ts";
+import { listByMajority } from "./quorum/list.ts";
+import { releaseByMajority } from "./quorum/release.ts";
+import { QuorumRequest, type QuorumHost } from "./quorum/request.ts";
+import { QuorumView } from "./quorum/view.ts";
+import type { Hearing } from "./subscriber.ts";
+import { Voter } from "./quorum/voter.ts";
+import { watchByAsking } from "./watch.ts";
+import { encodeWords } from "./words.ts";
+
+/**
+ * Locks on a majority of independent Redis servers: Redlock, with a queue on every node. Survives any minority of nodes; grants in
+ * order of arrival, hands over by message, and gives fencing tokens. Give one client for each node, to masters that share nothing;
+ * three or five are usual. The clients stay the caller's.
+ */
+export function redlock(clients: readonly RedisClient[], options?: RedlockOptions): Driver {
+  if (!Array.isArray(clients) || clients.length === 0 || clients.length > mostNodes) {
+    throw refusal("clients", `an array of 1 to ${mostNodes} clients, one for each node`, clients);
+  }
+  if (new Set(clients).size < clients.length) {
+    throw new TypeError("Expected `clients` to be different clients: the same one twice would vote twice");
+  }
+  const settings = resolveRedlock(options);
+  if (settings.isGuardOff) {
+    process.emitWarning("restartGuard is off: a restarted node can give two holders. It is for tests", {
+      code: "HOLDFAST_RESTART_GUARD_OFF",
+    });
+  }
+  return new RedlockDriver(settings, clients);
+}
+
+const mostNodes = 15;
+/** So many attempts of which a repeat may claim what they left are remembered. */
+const mostClaimable = 10_000;
+
+class RedlockDriver implements Driver, QuorumHost {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly capabilities: Capabilities;
+  readonly electorate: Electorate;
+  readonly agenda: TimerQueue<QuorumRequest>;
+  readonly commandTimeoutMs: number;
+  readonly nodeTimeoutMs: number;
+  readonly claimMs: number;
+  readonly driftFactor: number;
+  readonly #keySpace: KeySpace;
+  readonly #clientId: string;
+  readonly #requests = new Set<QuorumRequest>();
+  /** Bids that wait for votes, by token. */
+  readonly #bids = new Map<string, Bid>();
+  /** Grants in use, by token; forgotten when the nodes have forgotten them. */
+  readonly #holds = new Map<string, QuorumHold>();
+  readonly #ends: TimerQueue<QuorumHold>;
+  readonly #claimable = new Set<string>();
+  readonly #listeners = new Set<DriverListener>();
+
+  constructor(settings: RedlockSettings, clients: readonly RedisClient[]) {
+    const { clock, random, claimMs, prefix, maxTtlMs } = settings;
+    this.clock = clock;
+    this.random = random;
+    this.commandTimeoutMs = settings.commandTimeoutMs;
+    this.nodeTimeoutMs = settings.nodeTimeoutMs;
+    this.claimMs = claimMs;
+    this.driftFactor = settings.driftFactor;
+    this.capabilities = {
+      kinds: ["mutex"],
+      guarantee: "quorum",
+      waiting: "notify",
+      requeue: true,
+      fencingBlocks: true,
+      maxTtlMs,
+      claimMs,
+    };
+    this.#clientId = random.id();
+    const connections = clients.map(connectionOf);
+    this.#keySpace = new KeySpace(commonPrefix(connections), prefix);
+    const voters = connections.map(
+      (connection, index) =>
+        new Voter({
+          ...settings,
+          connection,
+          clientId: this.#clientId,
+          index,
+          listener: {
+            granted: (grant) => {
+              this.#granted(index, grant);
+            },
+            inquired: (token, number) => {
+              this.#bids.get(token)?.ballots[index]?.inquired(number);
+            },
+            ended: (token, reason, cause) => {
+              this.#ended(index, token, reason, cause);
+            },
+            hearingChanged: (hearing) => {
+              this.#hearingChanged(index, hearing);
+            },
+          },
+          answered: (voter, isNewRun) => {
+            this.electorate.answered(voter, isNewRun);
+          },
+        }),
+    );
+    this.electorate = new Electorate(clock, voters);
+    this.agenda = new TimerQueue(
+      clock,
+      (request) => {
+        request.wake();
+      },
+      true,
+    );
+    this.#ends = new TimerQueue(clock, (hold) => {
+      this.#forget(hold);
+    });
+  }
+
+  introduce(owner: string): void {
+    const since = String(Math.round(this.clock.wall()));
+    for (const { node } of this.electorate.voters) {
+      node.introduce(["owner", owner, "host", hostname(), "pid", String(process.pid), "since", since]);
+    }
+  }
+
+  checkKey(key: string): void {
+    this.#keySpace.keysOf(key);
+  }
+
+  ticket(): number | undefined {
+    return this.electorate.isReady ? this.electorate.ticket() : undefined;
+  }
+
+  acquire(request: AcquireRequest): Pending {
+    return this.#begin(new QuorumRequest(this, request, this.#keysOf(request.key)));
+  }
+
+  requeue(given: Grant, request: AcquireRequest): Requeued {
+    const hold = this.#holdOf(given.key, given.token);
+    this.#forget(hold);
+    return this.#begin(new QuorumRequest(this, request, this.#keysOf(request.key), { grant: given, hold }));
+  }
+
+  async extend({ key, token, ttlMs, words }: ExtendRequest): Promise<Extension> {
+    const hold = this.#holdOf(key, token);
+    if (hold.dueAt < this.clock.now() + ttlMs) {
+      this.#ends.schedule(hold, this.clock.now() + ttlMs);
+    }
+    return hold.extend(ttlMs, encodeWords(words ?? hold.ownNumber()));
+  }
+
+  verify(key: string, token: string): Promise<Verified> {
+    return this.#ready(key, () => this.#holdOf(key, token).verify());
+  }
+
+  release(key: string, token: string, until: number): Promise<boolean> {
+    const hold = this.#holdOf(key, token);
+    this.#forget(hold);
+    const { keys, terms, voters } = hold;
+    return releaseByMajority(this.electorate, { key, keys, token, terms, voters, until });
+  }
+
+  listen(listener: DriverListener): () => void {
+    this.#listeners.add(listener);
+    return () => {
+      this.#listeners.delete(listener);
+    };
+  }
+
+  async inspect(key: string): Promise<LockState> {
+    return (await this.#view(key)).describe();
+  }
+
+  list(query: { prefix: string; cursor: string | null; limit: number }): Promise<{
+    locks: LockState[];
+    cursor: string | null;
+  }> {
+    return this.#ready(undefined, () =>
+      listByMajority(this.electorate, this.#keySpace, query, (key) => this.#view(key)),
+    );
+  }
+
+  watch(target: string | { readonly prefix: string }, signal: AbortSignal): AsyncIterable<LockEvent> {
+    return watchByAsking(this, target, signal);
+  }
+
+  async breakGrant(key: string, fencingToken: bigint, reason: string): Promise<boolean> {
+    return breakByMajority(this.electorate, await this.#view(key), this.#keysOf(key), fencingToken, reason);
+  }
+
+  async checkFence(key: string, fencingToken: bigint): Promise<"current" | "stale" | "unknown"> {
+    return (await this.#view(key)).judgeFence(fencingToken);
+  }
+
+  nodes(): Promise<NodeState[]> {
+    return Promise.all(
+      this.electorate.voters.map(async (voter) => {
+        await voter.meet().catch(() => undefined);
+        const state = await voter.node.state();
+        return { ...state, quarantine: this.electorate.quarantineOf(voter) ?? null };
+      }),
+    );
+  }
+
+  async close(): Promise<void> {
+    for (const request of Array.from(this.#requests)) {
+      request.close();
+    }
+    this.agenda.clear();
+    this.#ends.clear();
+    await Promise.all(this.electorate.voters.map(({ releaser }) => releaser.idle())); // bounded by the command budget
+    for (const voter of this.electorate.voters) {
+      voter.close();
+    }
+  }
+
+  // What requests need.
+
+  tokenFor({ key, attemptId }: AcquireRequest, ticket: number): string {
+    const attempt = attemptId === undefined ? this.random.id() : fingerprint(key, attemptId);
+    return `${attempt}:${this.#clientId}:${ticket}`;
+  }
+
+  opened(bid: Bid): void {
+    if (!this.#bids.has(bid.token)) {
+      this.#bids.set(bid.token, bid);
+    }
+  }
+
+  elected(bid: Bid, request: QuorumRequest, election: Election): void {
+    this.#close(bid);
+    const { token, ballots, first, validity } = election;
+    const hold = this.#holdOf(request.key, token, bid);
+    hold.fencingNumber = first;
+    for (const { voter, vote } of ballots) {
+      hold.add(voter, vote.first, vote.runId);
+    }
+    for (const { voter, mayHaveLeft } of bid.ballots) {
+      if (mayHaveLeft) {
+        hold.voters.add(voter);
+      }
+    }
+    this.#ends.schedule(hold, Math.max(hold.dueAt, engineEnd(validity) + request.ttlMs));
+    if (token !== bid.token) {
+      this.#takeBack(bid, request); // a repeat: what it has is the earlier attempt's
+    }
+    this.#tellRepeats(request);
+  }
+
+  abandoned(bid: Bid, request: QuorumRequest, isClaimable: boolean): void {
+    this.#close(bid);
+    if (!isClaimable) {
+      this.#takeBack(bid, request);
+      return;
+    }
+    this.#claimable.add(bid.token);
+    if (this.#claimable.size > mostClaimable) {
+      this.#claimable.delete(this.#claimable.values().next().value as string);
+    }
+  }
+
+  settled(request: QuorumRequest): void {
+    this.#requests.delete(request);
+  }
+
+  leftBehind(bid: Bid, request: QuorumRequest, ballot: Ballot, vote: Vote | undefined): void {
+    const hold = this.#holds.get(vote?.token ?? bid.token);
+    if (hold) {
+      if (vote && !this.electorate.quarantineOf(ballot.voter)) {
+        hold.add(ballot.voter, vote.first, vote.runId);
+      }
+    } else if (!this.#claimable.has(bid.token)) {
+      this.#takeBackFrom(ballot, bid, request, this.electorate.candidate());
+    }
+  }
+
+  async holderOf(key: string): Promise<Holder | undefined> {
+    return (await this.inspect(key)).holders[0];
+  }
+
+  // What the nodes push.
+
+  #granted(index: number, grant: PushedGrant): void {
+    const bid = this.#bids.get(grant.token);
+    const hold = this.#holds.get(grant.token);
+    const voter = this.electorate.voters[index] as Voter;
+    if (bid?.isOpen === true) {
+      bid.ballots[index]?.granted(grant);
+    } else if (hold) {
+      if (grant.runId === voter.guard.runId && !this.electorate.quarantineOf(voter)) {
+        hold.add(voter, grant.first, grant.runId);
+      }
+    } else if (!this.#claimable.has(grant.token)) {
+      const key = this.#keySpace.keyOf(grant.lock);
+      if (key !== undefined) {
+        // Nobody waits for it here any more.
+        const until = this.clock.now() + grant.ttlMs;
+        const candidate = this.electorate.candidate();
+        const keys = this.#keysOf(key);
+        voter.releaser.takeBack({ key, keys, token: grant.token, terms: "", until, candidate });
+      }
+    }
+  }
+
+  #ended(index: number, token: string, reason: LossReason, cause: unknown): void {
+    const voter = this.electorate.voters[index] as Voter;
+    this.#bids.get(token)?.ballots[index]?.broken();
+    const hold = this.#holds.get(token);
+    if (hold?.end(voter, reason) === true) {
+      for (const listener of this.#listeners) {
+        listener.lost(token, reason, cause);
+      }
+    }
+  }
+
+  #hearingChanged(index: number, hearing: Hearing): void {
+    if (hearing === "proved") {
+      for (const listener of this.#listeners) {
+        listener.mayHaveMissed();
+      }
+    }
+    for (const request of Array.from(this.#requests)) {
+      request.askNode(index);
+    }
+  }
+
+  /** Others here may wait for the same attempt: it is granted to them as well. */
+  #tellRepeats(granted: QuorumRequest): void {
+    if (granted.attemptId !== undefined) {
+      for (const request of Array.from(this.#requests)) {
+        if (request.attemptId === granted.attemptId && request.key === granted.key) {
+          request.askAll();
+        }
+      }
+    }
+  }
+
+  #begin(request: QuorumRequest): QuorumRequest {
+    this.#requests.add(request);
+    request.begin();
+    return request;
+  }
+
+  #close(bid: Bid): void {
+    if (this.#bids.get(bid.token) === bid) {
+      this.#bids.delete(bid.token);
+    }
+  }
+
+  #takeBack(bid: Bid, request: QuorumRequest): void {
+    const candidate = this.electorate.candidate();
+    for (const ballot of bid.ballots) {
+      if (ballot.mayHaveLeft) {
+        this.#takeBackFrom(ballot, bid, request, candidate);
+      }
+    }
+  }
+
+  #takeBackFrom(ballot: Ballot, bid: Bid, request: QuorumRequest, candidate: string): void {
+    const { voter } = ballot;
+    const { key, keys, ttlMs, deadline } = request;
+    const forgottenAt = this.clock.now() + ttlMs;
+    voter.releaser.takeBack({
+      key,
+      keys,
+      token: bid.token,
+      terms: bid.memberOn(ballot),
+      until: deadline === Infinity ? forgottenAt : Math.max(forgottenAt, deadline),
+      candidate,
+    });
+  }
+
+  #holdOf(key: string, token: string, bid?: Bid): QuorumHold {
+    let hold = this.#holds.get(token);
+    if (!hold) {
+      const keys = this.#keysOf(key);
+      hold = new QuorumHold(this, {
+        key,
+        keys,
+        token,
+        terms: bid?.ballots.map((ballot) => bid.memberOn(ballot)),
+      });
+      this.#holds.set(token, hold);
+      this.#ends.schedule(hold, this.clock.now() + this.capabilities.maxTtlMs);
+    }
+    return hold;
+  }
+
+  #forget(hold: QuorumHold | undefined): void {
+    if (hold) {
+      hold.isOver = true;
+      this.#holds.delete(hold.token);
+      this.#ends.cancel(hold);
+    }
+  }
+
+  #keysOf(key: string): LockKeys {
+    return this.#keySpace.keysOf(key);
+  }
+
+  #view(key: string): Promise<QuorumView> {
+    return this.#ready(key, () => QuorumView.of(this.electorate, key, this.#keysOf(key)));
+  }
+
+  async #ready<T>(key: string | undefined, action: () => Promise<T>): Promise<T> {
+    if (!this.electorate.isReady) {
+      try {
+        await this.electorate.ready();
+      } catch (error) {
+        throw error instanceof QuorumError ? error.about(key) : error;
+      }
+    }
+    return action();
+  }
+}
+
+/** Else the nodes would lock different keys. */
+function commonPrefix(connections: readonly Connection[]): string {
+  const [first = "", ...others] = connections.map(({ keyPrefix }) => keyPrefix);
+  if (others.some((other) => other !== first)) {
+    throw new TypeError("Expected `clients` to have the same keyPrefix: each node has to lock the same key");
+  }
+  return first;
+}

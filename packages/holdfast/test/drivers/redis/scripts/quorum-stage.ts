@@ -1,0 +1,188 @@
+import { afterAll, beforeAll, describe } from "vitest";
+
+import { systemClock } from "../../../../src/clock.ts";
+import { connectionOf } from "../../../../src/drivers/redis/client.ts";
+import type { Connection } from "../../../../src/drivers/redis/connection.ts";
+import { channelOf, KeySpace, type LockKeys } from "../../../../src/drivers/redis/keys.ts";
+import { hello, operate } from "../../../../src/drivers/redis/scripts.generated.ts";
+import { twin, type Twin } from "../../../../src/testing/twin.ts";
+import { onRedis, startRedis, type RedisServer } from "../../../support/redis-server.ts";
+import { until } from "../../../support/until.ts";
+import { acquireOf, id, retentionMs, type AcquireOptions, type Answer, type Asker } from "./stage.ts";
+
+/** Where a candidate may be from the server's time, in microseconds. */
+export const candidateMicros = 1_000_000;
+
+type Operation = readonly [keys: LockKeys, args: readonly string[], candidate: number];
+
+interface Ear {
+  readonly kind: "s" | "p";
+  readonly messages: string[];
+}
+
+/** What tests do to the data of a node behind the scripts' back, and how they look at it. */
+interface Data {
+  get(key: string): Promise<string | null>;
+  set(key: string, value: string): Promise<unknown>;
+  del(key: string): Promise<unknown>;
+  pttl(key: string): Promise<number>;
+  pexpire(key: string, ttlMs: number): Promise<unknown>;
+  hgetall(key: string): Promise<Record<string, string>>;
+  zadd(key: string, score: number, member: string): Promise<unknown>;
+  zrange(key: string): Promise<string[]>;
+}
+
+/** The same tests on a real server and on the twin, each a node of a quorum. */
+export function onNodes(what: string, tests: (stage: QuorumStage) => void): void {
+  for (const kind of ["a real server", "the twin"] as const) {
+    const on = kind === "the twin" ? describe : onRedis;
+    on(`${what}, on ${kind}`, () => {
+      const stage = new QuorumStage();
+      beforeAll(() => (kind === "the twin" ? stage.openTwin() : stage.openServer()));
+      afterAll(() => stage.close());
+      tests(stage);
+    });
+  }
+}
+
+/** A node of a quorum for the tests of one group, and who listens to its messages. */
+export class QuorumStage {
+  data!: Data;
+  connection!: Connection;
+  readonly #ears = new Map<number, Ear>();
+  readonly #keySpace = new KeySpace("", "lock:");
+  #server: RedisServer | undefined;
+  #made = 0;
+
+  openTwin(): void {
+    const server = twin({ clock: systemClock });
+    this.connection = server.connect();
+    this.data = dataOf(server);
+  }
+
+  async openServer(): Promise<void> {
+    this.#server = await startRedis();
+    const redis = this.#server.client();
+    this.connection = connectionOf(redis);
+    this.data = {
+      get: (key) => redis.get(key),
+      set: (key, value) => redis.set(key, value),
+      del: (key) => redis.del(key),
+      pttl: (key) => redis.pttl(key),
+      pexpire: (key, ttlMs) => redis.pexpire(key, ttlMs),
+      hgetall: (key) => redis.hgetall(key),
+      zadd: (key, score, member) => redis.zadd(key, score, member),
+      zrange: (key) => redis.zrange(key, "0", "-1"),
+    };
+  }
+
+  async close(): Promise<void> {
+    await this.#server?.stop();
+  }
+
+  /** The keys of a lock that no other test uses. */
+  lock(): LockKeys {
+    this.#made += 1;
+    return this.#keySpace.keysOf(`k${this.#made}`);
+  }
+
+  /** What stands before the answers, and the answers. */
+  async call(
+    operations: readonly Operation[],
+    isQuorum = true,
+  ): Promise<{ header: unknown; answers: Answer[] }> {
+    const keys = operations.flatMap(([own]) => own);
+    const args = operations.flatMap(([, own, candidate]) => (isQuorum ? [String(candidate), ...own] : own));
+    const settings = [String(retentionMs), "100000", isQuorum ? "1" : "0"];
+    const [header, ...answers] = (await this.connection.run(operate, keys, [...settings, ...args])) as [
+      unknown,
+      ...Answer[],
+    ];
+    return { header, answers };
+  }
+
+  /** One operation's answer. @param candidate without one it is as low as the server lets it be */
+  async ask(keys: LockKeys, args: readonly string[], candidate = 0): Promise<Answer> {
+    return (await this.call([[keys, args, candidate]])).answers[0] as Answer;
+  }
+
+  /** Asks without waiting for a place, and expects the grant. */
+  async grant(
+    keys: LockKeys,
+    who: Asker,
+    options?: AcquireOptions,
+  ): Promise<{ first: number; last: number }> {
+    const [status, first, last] = await this.ask(keys, acquireOf(who, options), await this.micros());
+    if (status !== 1) {
+      throw new Error(`Expected a grant, got ${String(status)}`);
+    }
+    return { first: Number(first), last: Number(last) };
+  }
+
+  /** Asks for a place in the queue. */
+  queue(keys: LockKeys, who: Asker): Promise<Answer> {
+    return this.ask(keys, acquireOf(who, { wait: true }));
+  }
+
+  /** The server's time. */
+  async micros(): Promise<number> {
+    return Number((await this.#greet("none", "n", ""))[0]);
+  }
+
+  /** Somebody receives what is sent to the client from now on. */
+  async listen(client: number, kind: "s" | "p" = "s"): Promise<void> {
+    if (this.#ears.has(client)) {
+      await this.heard(client);
+      return;
+    }
+    const messages: string[] = [];
+    this.#ears.set(client, { kind, messages });
+    await new Promise<void>((resolve) => {
+      this.connection.subscribe(channelOf(id(client)), kind === "s" ? "sharded" : "plain", {
+        up: resolve,
+        down: () => undefined,
+        message: (text) => messages.push(text),
+      });
+    });
+  }
+
+  /** Takes what the client has received so far. */
+  async heard(client: number): Promise<string[]> {
+    const ear = this.#ears.get(client);
+    if (!ear) {
+      throw new Error(`nobody listens to client ${client}`);
+    }
+    this.#made += 1;
+    const last = `last ${this.#made}`;
+    await this.#greet(channelOf(id(client)), ear.kind, last);
+    await until(() => ear.messages.includes(last), "our own message");
+    return ear.messages.splice(0).filter((text) => text !== last);
+  }
+
+  async #greet(channel: string, kind: "s" | "p" | "n", text: string): Promise<unknown[]> {
+    const args = [channel, kind, text, "60000", "owner", "a test"];
+    return (await this.connection.run(hello, ["holdfast:client:test"], args)) as unknown[];
+  }
+}
+
+function dataOf({ store }: Twin): Data {
+  return {
+    get: async (key) => store.get(key),
+    set: async (key, value) => {
+      store.set(key, value);
+    },
+    del: async (key) => store.del(key),
+    pttl: async (key) => store.pttl(key),
+    pexpire: async (key, ttlMs) => {
+      store.pexpire(key, ttlMs);
+    },
+    hgetall: async (key) => {
+      const found = store.dump(key);
+      return found?.type === "hash" ? Object.fromEntries(found.value) : {};
+    },
+    zadd: async (key, score, member) => {
+      store.zadd(key, score, member);
+    },
+    zrange: async (key) => store.zrange(key, 0, Infinity),
+  };
+}

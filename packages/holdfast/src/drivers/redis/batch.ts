@@ -46,7 +46,10 @@ export interface Operation {
 }
 
 const largestBatch = 128;
-/** A turn's operations go in two calls: the server works on the second while we read the answers of the first. */
+/**
+ * A turn's operations go in two calls: the server works on the second while we read the answers of the first. Not those of a
+ * quorum's node: we have the others' answers to read meanwhile.
+ */
 const parts = 2;
 const smallestPart = 4;
 /** More calls under way than this gain nothing: what comes meanwhile is gathered into the next. */
@@ -119,7 +122,7 @@ export class Batcher {
       this.#refuse(this.#waiting.splice(0));
       return;
     }
-    const ways = Math.min(parts, mostCalls - this.#calls);
+    const ways = Math.min(this.#isVoter ? 1 : parts, mostCalls - this.#calls);
     const share = Math.max(smallestPart, Math.ceil(this.#waiting.length / ways));
     while (this.#waiting.length > 0 && this.#calls < mostCalls) {
       this.#call(this.#waiting.splice(0, Math.min(share, largestBatch)));

@@ -80,6 +80,6 @@ function withoutCommand(error: unknown): unknown {
     : error;
 }
 
-function messageOf(error: unknown): string {
+export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

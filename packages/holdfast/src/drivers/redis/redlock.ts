@@ -183,8 +183,7 @@ class RedlockDriver implements Driver, QuorumHost {
   release(key: string, token: string, until: number): Promise<boolean> {
     const hold = this.#holdOf(key, token);
     this.#forget(hold);
-    const { keys, terms, voters } = hold;
-    return releaseByMajority(this.electorate, { key, keys, token, terms, voters, until });
+    return releaseByMajority(this.electorate, hold, until);
   }
 
   listen(listener: DriverListener): () => void {
@@ -261,11 +260,6 @@ class RedlockDriver implements Driver, QuorumHost {
     hold.fencingNumber = first;
     for (const { voter, vote } of ballots) {
       hold.add(voter, vote.first, vote.runId);
-    }
-    for (const { voter, mayHaveLeft } of bid.ballots) {
-      if (mayHaveLeft) {
-        hold.voters.add(voter);
-      }
     }
     this.#ends.schedule(hold, Math.max(hold.dueAt, engineEnd(validity) + request.ttlMs));
     if (token !== bid.token) {
@@ -400,13 +394,7 @@ class RedlockDriver implements Driver, QuorumHost {
   #holdOf(key: string, token: string, bid?: Bid): QuorumHold {
     let hold = this.#holds.get(token);
     if (!hold) {
-      const keys = this.#keysOf(key);
-      hold = new QuorumHold(this, {
-        key,
-        keys,
-        token,
-        terms: bid?.ballots.map((ballot) => bid.memberOn(ballot)),
-      });
+      hold = new QuorumHold(this, key, this.#keysOf(key), token, bid);
       this.#holds.set(token, hold);
       this.#ends.schedule(hold, this.clock.now() + this.capabilities.maxTtlMs);
     }
@@ -426,7 +414,9 @@ class RedlockDriver implements Driver, QuorumHost {
   }
 
   #view(key: string): Promise<QuorumView> {
-    return this.#ready(key, () => QuorumView.of(this.electorate, key, this.#keysOf(key)));
+    return this.#ready(key, () =>
+      QuorumView.of(this.electorate, key, this.#keysOf(key), this.commandTimeoutMs),
+    );
   }
 
   async #ready<T>(key: string | undefined, action: () => Promise<T>): Promise<T> {

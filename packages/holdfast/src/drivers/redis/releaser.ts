@@ -47,8 +47,13 @@ export class Releaser {
   /** @returns whether it was still ours; rejects with an `EngineError` after the budget and goes on in the background */
   release(leftover: Leftover): Promise<boolean> {
     return new Promise((resolve, reject) => {
-      this.send(new Release(this, leftover, this.#clock.now() + this.#budgetMs, resolve, reject));
+      this.begin(leftover, resolve, reject);
     });
+  }
+
+  /** The same, where a promise for each node would be many. `reject` may be called after `resolve`, and then means nothing. */
+  begin(leftover: Leftover, resolve: (released: boolean) => void, reject: (error: unknown) => void): void {
+    this.send(new Release(this, leftover, this.#clock.now() + this.#budgetMs, resolve, reject));
   }
 
   /** The same for something that nobody waits for. */

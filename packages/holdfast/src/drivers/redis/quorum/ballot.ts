@@ -93,6 +93,11 @@ export class Ballot {
     return this.#sent > 0;
   }
 
+  /** Something of us was put there, past this ballot. */
+  left(): void {
+    this.#sent += 1;
+  }
+
   /** Whether the last question got no answer. */
   get isUnanswered(): boolean {
     return this.attempts.failures > 0;

@@ -52,7 +52,7 @@ export interface Election extends Block {
   readonly isClaim: boolean;
   readonly rounds: number;
   /** Whose votes they are. */
-  readonly ballots: readonly (Ballot & { readonly vote: Vote })[];
+  readonly ballots: readonly Elected[];
 }
 
 /**
@@ -69,6 +69,8 @@ export class Bid implements Bidder {
   readonly #options: BidOptions;
   /** The number that the nodes are asked to agree on in this round. */
   #proposed = 0;
+  #acquire: readonly string[] = [];
+  #member = "";
 
   constructor(options: BidOptions, waits: boolean) {
     this.#options = options;
@@ -161,16 +163,25 @@ export class Bid implements Bidder {
 
   /** What its queue member says on this node after the token. */
   memberOn(ballot: Ballot): string {
-    return `${this.#options.member} ${ballot.voter.node.channelKind}`;
+    const kind = ballot.voter.node.channelKind;
+    if (!this.#member.endsWith(kind)) {
+      this.#member = `${this.#options.member} ${kind}`;
+    }
+    return this.#member;
   }
 
   termsFor(ballot: Ballot): readonly string[] {
     const { token, gives, ttlMs, want, words } = this.#options;
-    const asked = [token, this.memberOn(ballot), String(ttlMs), String(want)];
+    const member = this.memberOn(ballot);
     if (gives !== undefined && !ballot.hasPassedOn) {
-      return ["passOn", gives, ...asked, words];
+      return ["passOn", gives, token, member, String(ttlMs), String(want), words];
     }
-    return ["acquire", ...asked, this.waits && ballot.mayQueue ? "2" : "0", words];
+    const wait = this.waits && ballot.mayQueue ? "2" : "0";
+    const [, , askedMember, , , askedWait] = this.#acquire; // most nodes are asked in the same words
+    if (askedMember !== member || askedWait !== wait) {
+      this.#acquire = ["acquire", token, member, String(ttlMs), String(want), wait, words];
+    }
+    return this.#acquire;
   }
 
   yieldTerms(ballot: Ballot, number: number): readonly string[] {
@@ -206,7 +217,7 @@ export class Bid implements Bidder {
   }
 
   /** A majority is ours: on one number, else another round makes it one. */
-  #settle(elected: readonly (Ballot & { readonly vote: Vote })[], heard: Ballot): void {
+  #settle(elected: readonly Elected[], heard: Ballot): void {
     const { electorate, listener, want } = this.#options;
     const { majority } = electorate;
     const votes = elected.map(({ vote }) => vote);
@@ -238,16 +249,19 @@ export class Bid implements Bidder {
   }
 
   /** The valid votes for one token: repeats of one attempt may have different ones. */
-  #elected(): (Ballot & { readonly vote: Vote })[] {
-    const valid = this.ballots.filter((ballot): ballot is Ballot & { readonly vote: Vote } => ballot.isOurs);
-    const tokens = new Set(valid.map(({ vote }) => vote.token));
-    if (tokens.size <= 1) {
+  #elected(): Elected[] {
+    const valid = this.ballots.filter((ballot): ballot is Elected => ballot.isOurs);
+    const [first] = valid;
+    if (valid.every(({ vote }) => vote.token === first?.vote.token)) {
       return valid;
     }
-    const groups = [...tokens].map((token) => valid.filter(({ vote }) => vote.token === token));
+    const groups = valid.map((one) => valid.filter(({ vote }) => vote.token === one.vote.token));
     return groups.reduce((one, other) => (other.length > one.length ? other : one));
   }
 }
+
+/** A ballot whose vote is ours. */
+type Elected = Ballot & { readonly vote: Vote };
 
 function placeOf(token: string): number {
   return Number(token.slice(token.lastIndexOf(":") + 1));

@@ -1,10 +1,15 @@
-import type { Electorate } from "./electorate.ts";
+import { QuorumError, type NodeVote } from "../../../errors.ts";
+import { messageOf, refusalBy } from "../failures.ts";
 import type { LockKeys } from "../keys.ts";
+import type { Electorate } from "./electorate.ts";
 import type { QuorumView } from "./view.ts";
+
+/** How long dead waiters are passed over for, ms: after that somebody's poll does it. */
+const patienceMs = 2_000;
 
 /**
  * An operator's force: ends the lease with this number on every node that has it, whatever number that node gave.
- * @returns whether a majority ended it
+ * @returns whether it was the present one; rejects with a `QuorumError` where it could not be ended on a majority
  */
 export async function breakByMajority(
   electorate: Electorate,
@@ -16,33 +21,47 @@ export async function breakByMajority(
   if (view.holder === "" || view.judgeFence(fencingToken) !== "current") {
     return false;
   }
+  const { key, holding } = view;
   const candidate = electorate.candidate();
-  const broken = await Promise.all(
-    view.holding.map(
+  const votes = await Promise.all(
+    holding.map(
       ({ voter, facts }) =>
-        new Promise<boolean>((resolve) => {
-          const { node } = voter;
+        new Promise<NodeVote>((resolve) => {
+          const { node, name } = voter;
+          const failed = (error: unknown): void => {
+            resolve({ node: name, vote: "error", latencyMs: null, reason: messageOf(error) });
+          };
           node.perform({
             keys,
             candidate,
             args: ["breakGrant", String(facts.first ?? 0), node.channelKind, reason],
             answered: ({ value }) => {
               const [isBroken, more] = value as unknown[];
+              if (isBroken === "error") {
+                failed(refusalBy(String(more)));
+                return;
+              }
               if (Number(more) === 1) {
                 // Dead waiters are left before the living: a release of what nobody holds passes over them.
                 const until = electorate.now() + patienceMs;
-                voter.releaser.takeBack({ key: view.key, keys, token: "-", terms: "", until, candidate });
+                voter.releaser.takeBack({ key, keys, token: "-", terms: "", until, candidate });
               }
-              resolve(Number(isBroken) === 1);
+              resolve({
+                node: name,
+                vote: Number(isBroken) === 1 ? "granted" : "held",
+                latencyMs: null,
+                reason: null,
+              });
             },
-            failed: () => {
-              resolve(false);
-            },
+            failed,
           });
         }),
     ),
   );
-  return broken.filter((isBroken) => isBroken).length >= electorate.majority;
+  const broken = votes.filter(({ vote }) => vote === "granted").length;
+  const unknown = votes.filter(({ vote }) => vote === "error").length;
+  if (broken < electorate.majority && broken + unknown >= electorate.majority) {
+    throw new QuorumError({ key, votes, outcome: "unknown", retryable: true });
+  }
+  return broken >= electorate.majority;
 }
-
-const patienceMs = 2_000;

@@ -1,7 +1,7 @@
 import type { Clock } from "../../../clock.ts";
 import { tell } from "../../../diagnostics.ts";
 import { LockError, QuorumError, type NodeVote } from "../../../errors.ts";
-import { outcomeOf, isTransient } from "../failures.ts";
+import { isTransient, messageOf, outcomeOf } from "../failures.ts";
 import { majorityOf, medianOf } from "./agreement.ts";
 import type { Quarantine } from "./restart-guard.ts";
 import type { Voter } from "./voter.ts";
@@ -54,6 +54,12 @@ export class Electorate {
 
   now(): number {
     return this.#clock.now();
+  }
+
+  pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#clock.setTimer(resolve, ms, true);
+    });
   }
 
   /** The nodes' median time, in microseconds. */
@@ -187,8 +193,4 @@ export class Electorate {
     }
     return undefined;
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

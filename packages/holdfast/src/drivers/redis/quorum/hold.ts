@@ -4,6 +4,7 @@ import { QuorumError, type LossReason, type NodeVote } from "../../../errors.ts"
 import type { Timed } from "../../../timer-queue.ts";
 import { validFrom, type Validity } from "../../../validity.ts";
 import type { Operation, Reply } from "../batch.ts";
+import type { Bid } from "./bid.ts";
 import type { Electorate } from "./electorate.ts";
 import { outcomeOf, refusalBy } from "../failures.ts";
 import type { LockKeys } from "../keys.ts";
@@ -33,11 +34,8 @@ export class QuorumHold implements Timed {
   readonly key: string;
   readonly keys: LockKeys;
   readonly token: string;
-  /** What its queue members say after the token, by node: those that were late with their vote may still have one. */
-  readonly terms: readonly string[];
-  /** The nodes that may have something of it. */
-  readonly voters: Set<Voter>;
   readonly #host: HoldHost;
+  readonly #bid: Bid | undefined;
   readonly #members = new Map<Voter, Member>();
   /** Nodes that do not have it, and why. */
   readonly #without = new Map<Voter, LossReason>();
@@ -45,27 +43,24 @@ export class QuorumHold implements Timed {
   /** The lease's own fencing number; undefined: it was acquired elsewhere. */
   fencingNumber: number | undefined;
 
-  /** @param terms undefined: it was acquired elsewhere */
-  constructor(
-    host: HoldHost,
-    {
-      key,
-      keys,
-      token,
-      terms,
-    }: {
-      readonly key: string;
-      readonly keys: LockKeys;
-      readonly token: string;
-      readonly terms: readonly string[] | undefined;
-    },
-  ) {
+  /** @param bid undefined: it was acquired elsewhere */
+  constructor(host: HoldHost, key: string, keys: LockKeys, token: string, bid: Bid | undefined) {
     this.#host = host;
     this.key = key;
     this.keys = keys;
     this.token = token;
-    this.terms = terms ?? [];
-    this.voters = new Set(terms ? [] : host.electorate.voters);
+    this.#bid = bid;
+  }
+
+  /** What its queue member says after the token: a node that was late with its vote may still have one. */
+  termsOn(voter: Voter): string {
+    const ballot = this.#bid?.ballots[voter.index];
+    return ballot && this.#bid ? this.#bid.memberOn(ballot) : "";
+  }
+
+  /** Whether a node may have something of it. */
+  mayBeOn(voter: Voter): boolean {
+    return this.#bid?.ballots[voter.index]?.mayHaveLeft ?? true;
   }
 
   /** What the nodes are told of its number where they have others: a refilled node gave a new one. */
@@ -82,7 +77,6 @@ export class QuorumHold implements Timed {
   /** A node's vote counts for this grant, since now. */
   add(voter: Voter, first: number, runId: string, since: number = this.#host.clock.now()): void {
     this.#members.set(voter, { first, runId, since });
-    this.voters.add(voter);
     this.#without.delete(voter);
   }
 
@@ -234,8 +228,8 @@ export class QuorumHold implements Timed {
   /** The node has forgotten it: only behind a majority that has not. */
   #refill(voter: Voter, ttlMs: number): void {
     const { electorate } = this.#host;
-    const terms = this.terms[voter.index] ?? "";
-    this.voters.add(voter);
+    const terms = this.termsOn(voter);
+    this.#bid?.ballots[voter.index]?.left();
     voter.node.perform({
       keys: this.keys,
       candidate: electorate.candidate(),

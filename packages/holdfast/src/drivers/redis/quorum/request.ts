@@ -107,17 +107,7 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
       given &&
       new GivingUp({
         clock: host.clock,
-        release: () => {
-          const { key, keys, token, terms, voters } = given.hold;
-          return releaseByMajority(host.electorate, {
-            key,
-            keys,
-            token,
-            terms,
-            voters,
-            until: engineEnd(given.grant.validity),
-          });
-        },
+        release: () => releaseByMajority(host.electorate, given.hold, engineEnd(given.grant.validity)),
         patienceMs: host.commandTimeoutMs,
       });
     this.released = this.#givingUp?.released ?? alreadyReleased;
@@ -486,11 +476,12 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
 
   /** A node that did not answer the passing on still has what was given up. */
   #releaseGivenOn({ voter, hasPassedOn }: Ballot): void {
-    if (this.#given && !hasPassedOn && this.#given.hold.voters.has(voter)) {
-      const { key, keys, token, terms } = this.#given.hold;
+    if (this.#given && !hasPassedOn && this.#given.hold.mayBeOn(voter)) {
+      const { key, keys, token } = this.#given.hold;
+      const terms = this.#given.hold.termsOn(voter);
       const until = engineEnd(this.#given.grant.validity);
       const candidate = this.#host.electorate.candidate();
-      voter.releaser.takeBack({ key, keys, token, terms: terms[voter.index] ?? "", until, candidate });
+      voter.releaser.takeBack({ key, keys, token, terms, until, candidate });
     }
   }
 

@@ -1,11 +1,13 @@
 import { QuorumError } from "../../../errors.ts";
 import { lockState, type LockState, type NodeView } from "../../../state.ts";
 import type { Electorate } from "./electorate.ts";
-import { engineError, outcomeOf, refusalBy } from "../failures.ts";
+import { engineError, isTransient, messageOf, outcomeOf, refusalBy } from "../failures.ts";
 import { holderOf, newestOf, ownersOf, readFacts, remainingOf, tokenOf, type Facts } from "../inspection.ts";
 import type { LockKeys } from "../keys.ts";
 import { reachedByMajority } from "./agreement.ts";
 import type { Voter } from "./voter.ts";
+
+const pauseMs = 50;
 
 /** What one node answered to `inspect`, or why it did not. */
 interface Testimony {
@@ -32,8 +34,27 @@ export class QuorumView {
     this.holder = this.#mostTold(holders.filter((holder) => holder !== "")) ?? "";
   }
 
-  /** Asks all nodes. Rejects with a `QuorumError` where less than a majority answers. */
-  static async of(electorate: Electorate, key: string, keys: LockKeys): Promise<QuorumView> {
+  /** Asks all nodes. Rejects with a `QuorumError` where less than a majority answers until `budgetMs` has passed. */
+  static async of(
+    electorate: Electorate,
+    key: string,
+    keys: LockKeys,
+    budgetMs: number,
+  ): Promise<QuorumView> {
+    const endsAt = electorate.now() + budgetMs;
+    for (;;) {
+      try {
+        return await QuorumView.#ask(electorate, key, keys);
+      } catch (error) {
+        if (!isTransient(error) || electorate.now() + pauseMs > endsAt) {
+          throw error;
+        }
+        await electorate.pause(pauseMs); // nodes that are late answer the next question at once, or not at all
+      }
+    }
+  }
+
+  static async #ask(electorate: Electorate, key: string, keys: LockKeys): Promise<QuorumView> {
     const testimonies = await Promise.all(electorate.voters.map((voter) => testify(electorate, voter, keys)));
     if (testimonies.filter(({ facts }) => facts !== undefined).length < electorate.majority) {
       throw noQuorum(key, testimonies);
@@ -100,7 +121,7 @@ export class QuorumView {
     const quarantine = this.#electorate.quarantineOf(voter);
     const node = voter.name;
     if (!facts) {
-      return { node, held: null, error: error instanceof Error ? error.message : String(error) };
+      return { node, held: null, error: messageOf(error) };
     }
     const { holder, first, waiterCount } = facts;
     const remainingMs = remainingOf(facts);
@@ -202,7 +223,7 @@ function noQuorum(key: string, testimonies: readonly Testimony[]): unknown {
       node: voter.name,
       vote: facts ? "held" : outcomeOf(error) === "unknown" ? "timeout" : "error",
       latencyMs: null,
-      reason: facts ? null : error instanceof Error ? error.message : String(error),
+      reason: facts ? null : messageOf(error),
     })),
     outcome: "none",
     retryable: true,

@@ -57,12 +57,16 @@ const mostCalls = 8;
 /** A timer that runs later than this tells of our own event loop, which may not have read answers either. */
 const lateMs = 5;
 const graceMs = 1;
+/** A node that answers others is waited for this many times as long: calls stand behind each other. */
+const longestBacklog = 10;
 
 /** Who is told of the node, beside the operations. */
 interface BatchListener {
   replied(header: Header, sent: Moment, received: number, isSteady: boolean): void;
-  /** Operations were not sent, as the node is silent. */
+  /** Operations were not sent, as the node is silent or too slow. */
   refused(): void;
+  /** It answers again. */
+  revived(): void;
 }
 
 /** Operations of one turn of the event loop to one node travel together, in as few script calls as pay, each apart from the errors of the others. */
@@ -78,6 +82,9 @@ export class Batcher {
   #calls = 0;
   #epoch = 0;
   #isSilent = false;
+  #heardAt = -Infinity;
+  /** Since when operations wait for a call to end; Infinity: none does. */
+  #blockedSince = Infinity;
 
   constructor(connection: Connection, clock: Clock, settings: BatcherSettings, listener: BatchListener) {
     this.#connection = connection;
@@ -96,17 +103,31 @@ export class Batcher {
 
   /** It was heard of, past the batches. */
   answeredElsewhere(): void {
-    this.#isSilent = false;
+    this.#heard();
   }
 
   perform(operation: Operation): void {
     this.#waiting.push(operation);
     this.#schedule();
+    if (this.#isVoter && !this.#isScheduled) {
+      this.#wait();
+    }
   }
 
   /** A connection was lost: replies to what was sent before are not steady. */
   interrupted(): void {
     this.#epoch += 1;
+  }
+
+  /** Operations wait for a call to end. Those of a node that is too slow for what it is asked are refused. */
+  #wait(): void {
+    const now = this.#clock.now();
+    this.#blockedSince = Math.min(this.#blockedSince, now);
+    if (now - this.#blockedSince > this.#timeoutMs) {
+      process.nextTick(() => {
+        this.#refuse();
+      });
+    }
   }
 
   #schedule(): void {
@@ -119,9 +140,10 @@ export class Batcher {
   readonly #flush = (): void => {
     this.#isScheduled = false;
     if (this.#isSilent) {
-      this.#refuse(this.#waiting.splice(0));
+      this.#refuse();
       return;
     }
+    this.#blockedSince = Infinity;
     const ways = Math.min(this.#isVoter ? 1 : parts, mostCalls - this.#calls);
     const share = Math.max(smallestPart, Math.ceil(this.#waiting.length / ways));
     while (this.#waiting.length > 0 && this.#calls < mostCalls) {
@@ -149,7 +171,7 @@ export class Batcher {
     this.#connection.run(operate, keys, args).then(
       (answers) => {
         this.#done(call);
-        this.#isSilent = false;
+        this.#heard();
         const [told, ...values] = answers as [unknown, ...unknown[]];
         const header = this.#readHeader(told);
         const isSteady = call.epoch === this.#epoch;
@@ -166,8 +188,9 @@ export class Batcher {
   #watch(call: Call, timeoutMs: number): void {
     const dueAt = this.#clock.now() + timeoutMs;
     call.timer = this.#clock.setTimer(() => {
-      if (this.#isVoter && this.#clock.now() - dueAt > lateMs) {
-        this.#watch(call, graceMs); // it was us who were late: the answer may be there already
+      const leftMs = this.#isVoter ? this.#patienceMs(call, dueAt) : 0;
+      if (leftMs > 0) {
+        this.#watch(call, leftMs);
         return;
       }
       this.#done(call);
@@ -176,11 +199,32 @@ export class Batcher {
     }, timeoutMs);
   }
 
+  /** How much longer a call is waited for: where it was us who were late, or where the node works off what came before. */
+  #patienceMs(call: Call, dueAt: number): number {
+    const now = this.#clock.now();
+    if (now - dueAt > lateMs) {
+      return graceMs; // the answer may be there already
+    }
+    const isPatient = now - call.sent.now < this.#timeoutMs * longestBacklog;
+    return isPatient ? this.#heardAt + this.#timeoutMs - now : 0;
+  }
+
+  #heard(): void {
+    this.#heardAt = this.#clock.now();
+    if (this.#isSilent) {
+      this.#isSilent = false;
+      this.#listener.revived();
+    }
+  }
+
   /** Nothing is sent: many requests would pile up before a server that does not answer. */
-  #refuse(operations: readonly Operation[]): void {
+  #refuse(): void {
+    const refused = this.#waiting.splice(0);
+    this.#blockedSince = Infinity;
+    const error = silentError();
     this.#listener.refused();
-    for (const operation of operations) {
-      operation.failed(silentError());
+    for (const operation of refused) {
+      operation.failed(error);
     }
   }
 

@@ -37,6 +37,8 @@ export interface NodeListener {
   hearingChanged(hearing: Hearing): void;
   /** A rival that came earlier asks for the vote with this number back. Told of a quorum's node only. */
   inquired?(token: string, number: number): void;
+  /** It was silent and answers again. Told of a quorum's node only. */
+  revived?(): void;
   /** Which run of the server answered, and how long it has been up. Told of a quorum's node only, before the answers are. */
   identified?(runId: string, uptimeMs: number): void;
 }
@@ -91,6 +93,9 @@ export class Node {
       },
       refused: () => {
         this.#probe();
+      },
+      revived: () => {
+        options.listener.revived?.();
       },
     });
     this.#subscriber = new Subscriber({

@@ -25,12 +25,12 @@ import { connectionOf, type RedisClient } from "./client.ts";
 import type { Connection } from "./connection.ts";
 import { Electorate } from "./quorum/electorate.ts";
 import { KeySpace, type LockKeys } from "./keys.ts";
-import type { PushedGrant } from "./node.ts";
+import type { NodeListener, PushedGrant } from "./node.ts";
 import { resolveRedlock, type RedlockOptions, type RedlockSettings } from "./options.ts";
 import { breakByMajority } from "./quorum/break.ts";
 import { QuorumHold } from "./quorum/hold.ts";
 import { listByMajority } from "./quorum/list.ts";
-import { releaseByMajority } from "./quorum/release.ts";
+import { QuorumRelease } from "./quorum/release.ts";
 import { QuorumRequest, type QuorumHost } from "./quorum/request.ts";
 import { QuorumView } from "./quorum/view.ts";
 import type { Hearing } from "./subscriber.ts";
@@ -81,6 +81,7 @@ class RedlockDriver implements Driver, QuorumHost {
   /** Grants in use, by token; forgotten when the nodes have forgotten them. */
   readonly #holds = new Map<string, QuorumHold>();
   readonly #ends: TimerQueue<QuorumHold>;
+  readonly #releases = new Map<string, QuorumRelease>();
   readonly #claimable = new Set<string>();
   readonly #listeners = new Set<DriverListener>();
 
@@ -111,20 +112,7 @@ class RedlockDriver implements Driver, QuorumHost {
           connection,
           clientId: this.#clientId,
           index,
-          listener: {
-            granted: (grant) => {
-              this.#granted(index, grant);
-            },
-            inquired: (token, number) => {
-              this.#bids.get(token)?.ballots[index]?.inquired(number);
-            },
-            ended: (token, reason, cause) => {
-              this.#ended(index, token, reason, cause);
-            },
-            hearingChanged: (hearing) => {
-              this.#hearingChanged(index, hearing);
-            },
-          },
+          listener: this.#listenerOf(index),
           answered: (voter, isNewRun) => {
             this.electorate.answered(voter, isNewRun);
           },
@@ -183,7 +171,12 @@ class RedlockDriver implements Driver, QuorumHost {
   release(key: string, token: string, until: number): Promise<boolean> {
     const hold = this.#holdOf(key, token);
     this.#forget(hold);
-    return releaseByMajority(this.electorate, hold, until);
+    const release = new QuorumRelease(this.electorate, hold);
+    this.#releases.set(token, release);
+    release.begin(until, () => {
+      this.#releases.delete(token);
+    });
+    return release.result;
   }
 
   listen(listener: DriverListener): () => void {
@@ -291,7 +284,15 @@ class RedlockDriver implements Driver, QuorumHost {
         hold.add(ballot.voter, vote.first, vote.runId);
       }
     } else if (!this.#claimable.has(bid.token)) {
-      this.#takeBackFrom(ballot, bid, request, this.electorate.candidate());
+      const takeBack = (): void => {
+        this.#takeBackFrom(ballot, bid, request, this.electorate.candidate());
+      };
+      const release = vote && this.#releases.get(vote.token);
+      if (release) {
+        release.heardLate(ballot.voter, takeBack);
+      } else {
+        takeBack();
+      }
     }
   }
 
@@ -300,6 +301,26 @@ class RedlockDriver implements Driver, QuorumHost {
   }
 
   // What the nodes push.
+
+  #listenerOf(index: number): NodeListener {
+    return {
+      granted: (grant) => {
+        this.#granted(index, grant);
+      },
+      inquired: (token, number) => {
+        this.#bids.get(token)?.ballots[index]?.inquired(number);
+      },
+      ended: (token, reason, cause) => {
+        this.#ended(index, token, reason, cause);
+      },
+      revived: () => {
+        this.#askAgain(index);
+      },
+      hearingChanged: (hearing) => {
+        this.#hearingChanged(index, hearing);
+      },
+    };
+  }
 
   #granted(index: number, grant: PushedGrant): void {
     const bid = this.#bids.get(grant.token);
@@ -340,6 +361,10 @@ class RedlockDriver implements Driver, QuorumHost {
         listener.mayHaveMissed();
       }
     }
+    this.#askAgain(index);
+  }
+
+  #askAgain(index: number): void {
     for (const request of Array.from(this.#requests)) {
       request.askNode(index);
     }

@@ -51,8 +51,12 @@ export class Releaser {
     });
   }
 
-  /** The same, where a promise for each node would be many. `reject` may be called after `resolve`, and then means nothing. */
-  begin(leftover: Leftover, resolve: (released: boolean) => void, reject: (error: unknown) => void): void {
+  /** The same, where a promise for each node would be many. `resolve` may be called after `reject`, and tells whether the server itself said that it released. */
+  begin(
+    leftover: Leftover,
+    resolve: (released: boolean, isPlain: boolean) => void,
+    reject: (error: unknown) => void,
+  ): void {
     this.send(new Release(this, leftover, this.#clock.now() + this.#budgetMs, resolve, reject));
   }
 
@@ -120,7 +124,7 @@ class Release implements Operation, Timed {
   /** From when on a failure is told to who waits. */
   readonly impatientAt: number;
   readonly args: readonly string[];
-  readonly resolve: (released: boolean) => void;
+  readonly resolve: (released: boolean, isPlain: boolean) => void;
   readonly reject: (error: unknown) => void;
   readonly #releaser: Releaser;
   #wasReleased = false;
@@ -130,7 +134,7 @@ class Release implements Operation, Timed {
     releaser: Releaser,
     leftover: Leftover,
     impatientAt: number,
-    resolve: (released: boolean) => void,
+    resolve: (released: boolean, isPlain: boolean) => void,
     reject: (error: unknown) => void,
   ) {
     this.#releaser = releaser;
@@ -162,7 +166,7 @@ class Release implements Operation, Timed {
     }
     this.#isDone = true;
     // A repeat finds that the attempt whose answer was lost has released: it was sent while the grant was ours.
-    this.resolve(this.#wasReleased || this.failures > 0);
+    this.resolve(this.#wasReleased || this.failures > 0, this.#wasReleased);
   }
 
   failed(error: unknown): void {

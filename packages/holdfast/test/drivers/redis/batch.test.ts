@@ -48,6 +48,7 @@ beforeEach(() => {
       heard.push([micros, sent.now, received]);
     },
     refused: () => undefined,
+    revived: () => undefined,
   });
 });
 

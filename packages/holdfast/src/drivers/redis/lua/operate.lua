@@ -66,8 +66,10 @@ end
 local answers, at = { now }, 4
 if is_quorum then
   local server = redis.call('INFO', 'server')
-  known_run_id = string.match(server, 'run_id:(%x+)')
-  answers[1] = { now, known_run_id, tonumber(string.match(server, 'uptime_in_seconds:(%d+)')) }
+  local run = string.find(server, 'run_id:', 1, true) + 7
+  local uptime = string.find(server, 'uptime_in_seconds:', run, true) + 18
+  known_run_id = string.sub(server, run, run + 39)
+  answers[1] = { now, known_run_id, tonumber(string.match(server, '^%d+', uptime)) }
 end
 for i = 1, #KEYS, 4 do
   K, queue, fence, info = KEYS[i], KEYS[i + 1], KEYS[i + 2], KEYS[i + 3]

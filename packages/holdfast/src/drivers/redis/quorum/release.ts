@@ -5,66 +5,79 @@ import type { Electorate } from "./electorate.ts";
 import type { QuorumHold } from "./hold.ts";
 import type { Voter } from "./voter.ts";
 
-/**
- * Releases on all nodes that may have something of a grant, and goes on behind the decision until each has answered or forgotten.
- * @param until when the nodes will have forgotten it by themselves, on the scale of `clock.now()`
- * @returns whether a majority still had it; rejects with a `QuorumError` after the budget where too few answer
- */
-export function releaseByMajority(electorate: Electorate, hold: QuorumHold, until: number): Promise<boolean> {
-  return new Promise((resolve, reject) => {
-    new QuorumRelease(electorate, hold, resolve, reject).begin(until);
-  });
-}
-
-class QuorumRelease {
+/** The release of a grant on all nodes that may have something of it; goes on behind its result until each has answered or forgotten. */
+export class QuorumRelease {
+  /** Whether a majority still had it. Rejects with a `QuorumError` after the budget where too few answer. */
+  readonly result: Promise<boolean>;
   readonly #electorate: Electorate;
   readonly #hold: QuorumHold;
-  readonly #resolve: (released: boolean) => void;
-  readonly #reject: (error: unknown) => void;
-  #pending = 0;
+  #resolve!: (released: boolean) => void;
+  #reject!: (error: unknown) => void;
+  /** Nodes that have not answered yet. */
+  readonly #open: Set<Voter>;
+  readonly #failures = new Map<Voter, unknown>();
+  readonly #late = new Map<Voter, () => void>();
   #had = 0;
   #hadNot = 0;
-  readonly #failures = new Map<Voter, unknown>();
 
-  constructor(
-    electorate: Electorate,
-    hold: QuorumHold,
-    resolve: (released: boolean) => void,
-    reject: (error: unknown) => void,
-  ) {
+  constructor(electorate: Electorate, hold: QuorumHold) {
     this.#electorate = electorate;
     this.#hold = hold;
-    this.#resolve = resolve;
-    this.#reject = reject;
+    this.#open = new Set(electorate.voters.filter((voter) => hold.mayBeOn(voter)));
+    this.#hadNot = electorate.voters.length - this.#open.size;
+    this.result = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
   }
 
-  begin(until: number): void {
-    const { voters } = this.#electorate;
+  /** Every node has answered, or was tried for its budget. */
+  get isDone(): boolean {
+    return this.#open.size === 0;
+  }
+
+  /** @param until when the nodes will have forgotten it by themselves, on the scale of `clock.now()` */
+  begin(until: number, onDone?: () => void): void {
     const { key, keys, token } = this.#hold;
     const candidate = this.#electorate.candidate();
-    const having = voters.filter((voter) => this.#hold.mayBeOn(voter));
-    this.#pending = having.length;
-    this.#hadNot = voters.length - having.length;
+    const ended = (voter: Voter): void => {
+      this.#open.delete(voter);
+      this.#decide();
+      if (this.isDone) {
+        onDone?.();
+      }
+    };
     this.#decide();
-    for (const voter of having) {
+    for (const voter of this.#open) {
       const leftover: Leftover = { key, keys, token, terms: this.#hold.termsOn(voter), until, candidate };
       voter.releaser.begin(
         leftover,
-        (released) => {
-          this.#failures.delete(voter);
-          this.#pending -= 1;
+        (released, isPlain) => {
           this.#had += released ? 1 : 0;
           this.#hadNot += released ? 0 : 1;
-          this.#decide();
-        },
-        (error) => {
-          if (!this.#failures.has(voter)) {
-            this.#failures.set(voter, error);
-            this.#pending -= 1;
-            this.#decide();
+          this.#failures.delete(voter);
+          ended(voter);
+          if (!isPlain) {
+            this.#late.get(voter)?.();
           }
         },
+        (error) => {
+          this.#failures.set(voter, error);
+          ended(voter);
+        },
       );
+    }
+  }
+
+  /**
+   * A vote for the grant came after it was given up. Where the release to that node is on its way behind it, that will have taken
+   * it back; else it has to be taken back once more.
+   */
+  heardLate(voter: Voter, takeBack: () => void): void {
+    if (this.#open.has(voter)) {
+      this.#late.set(voter, takeBack);
+    } else {
+      takeBack();
     }
   }
 
@@ -74,7 +87,7 @@ class QuorumRelease {
       this.#resolve(true);
     } else if (this.#hadNot > voters.length - majority) {
       this.#resolve(false);
-    } else if (this.#pending === 0) {
+    } else if (this.isDone) {
       this.#reject(this.#error());
     }
   }
@@ -82,13 +95,9 @@ class QuorumRelease {
   #error(): QuorumError {
     const votes = this.#electorate.voters.map((voter) => {
       const error = this.#failures.get(voter);
-      const vote = error === undefined ? "granted" : outcomeOf(error) === "unknown" ? "timeout" : "error";
-      return {
-        node: voter.name,
-        vote,
-        latencyMs: null,
-        reason: error === undefined ? null : messageOf(error),
-      } as const;
+      const reason = error === undefined ? null : messageOf(error);
+      const vote = reason === null ? "granted" : outcomeOf(error) === "unknown" ? "timeout" : "error";
+      return { node: voter.name, vote, latencyMs: null, reason } as const;
     });
     return new QuorumError({ key: this.#hold.key, votes, outcome: "unknown", retryable: true });
   }

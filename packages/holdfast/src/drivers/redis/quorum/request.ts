@@ -15,7 +15,7 @@ import { GivingUp } from "../giving-up.ts";
 import type { LockKeys } from "../keys.ts";
 import { backoffDelay } from "../pacing.ts";
 import type { QuorumHold } from "./hold.ts";
-import { releaseByMajority } from "./release.ts";
+import { QuorumRelease } from "./release.ts";
 import { encodeWords } from "../words.ts";
 
 /** How much longer than its deadline a waiter takes to say who holds the lock. */
@@ -107,7 +107,11 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
       given &&
       new GivingUp({
         clock: host.clock,
-        release: () => releaseByMajority(host.electorate, given.hold, engineEnd(given.grant.validity)),
+        release: () => {
+          const release = new QuorumRelease(host.electorate, given.hold);
+          release.begin(engineEnd(given.grant.validity));
+          return release.result;
+        },
         patienceMs: host.commandTimeoutMs,
       });
     this.released = this.#givingUp?.released ?? alreadyReleased;

@@ -1,17 +1,20 @@
 /**
- * A library under test, at one Redis. Each contestant runs in processes of its own, so that neither its garbage nor
- * its compiled code touches another's figures.
+ * A library under test, at one Redis or at the nodes of a quorum. Each contestant runs in processes of its own, so that
+ * neither its garbage nor its compiled code touches another's figures.
  */
 export interface Contestant {
   /** What it was given beyond its defaults, for the report. */
   readonly settings: string;
-  open(port: number): Promise<Session>;
+  open(ports: Ports): Promise<Session>;
 }
+
+/** One, or those of the nodes of a quorum. */
+export type Ports = readonly [first: number, ...others: number[]];
 
 export interface Session {
   /** Waits without end: a peer that gives up under contention would be measured on its patience. */
   acquire(key: string, ttlMs: number): Promise<Release>;
-  /** Acquires, and lets the library itself keep the lease alive; `null`: it has no renewal. */
+  /** Acquires, and lets the library itself keep the lease alive; `null`: it has no renewal, or nobody asks for it. */
   readonly hold: ((key: string, ttlMs: number) => Promise<Held>) | null;
 }
 

@@ -1,6 +1,6 @@
 import type { Load, Measurement } from "./protocol.ts";
 import type { Entrant } from "./roster.ts";
-import type { Site } from "./suite.ts";
+import { portsOf, type Site } from "./suite.ts";
 import { WorkerProcess } from "./worker-process.ts";
 
 /** Workers of one contestant, told the same and ended together. */
@@ -13,9 +13,9 @@ export class Crew implements AsyncDisposable {
     this.settings = workers[0]?.settings ?? "";
   }
 
-  static async open(entrant: Entrant, { port, placement }: Site, size: number): Promise<Crew> {
-    const cpus = size === 1 ? placement.loneWorkerCpus : null;
-    const opening = Array.from({ length: size }, () => WorkerProcess.open(entrant, port, cpus));
+  static async open(entrant: Entrant, site: Site, size: number): Promise<Crew> {
+    const cpus = size === 1 ? site.placement.loneWorkerCpus : null;
+    const opening = Array.from({ length: size }, () => WorkerProcess.open(entrant, portsOf(site), cpus));
     const settled = await Promise.allSettled(opening);
     const crew = new Crew(settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : [])));
     const failed = settled.find((one) => one.status === "rejected");

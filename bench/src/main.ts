@@ -1,15 +1,14 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { Redis } from "ioredis";
 import { describeEnvironment } from "./environment.ts";
 import { parseOptions, usage, type ResolvedOptions } from "./options.ts";
+import { Grounds } from "./grounds.ts";
 import { choosePlacement } from "./placement.ts";
 import { plan } from "./plan.ts";
 import { reasonOf } from "./reason.ts";
 import { toJson, toMarkdown, type Report } from "./report.ts";
 import { run } from "./run.ts";
-import { RedisServer } from "./server.ts";
 
 const recordedIn = fileURLToPath(new URL("../results", import.meta.url));
 
@@ -27,18 +26,12 @@ async function main(args: readonly string[]): Promise<void> {
 
 async function measure(options: ResolvedOptions): Promise<Report> {
   const placement = choosePlacement();
-  await using server = await RedisServer.start(placement.serverCpus);
-  const admin = new Redis(server.port, "127.0.0.1");
-  try {
-    const environment = await describeEnvironment(admin, placement);
-    const date = new Date();
-    const suites = plan(options);
-    const { rounds } = options;
-    const outcome = await run(suites, rounds, { port: server.port, admin, placement }, say);
-    return { date, rounds, environment, suites, outcome };
-  } finally {
-    admin.disconnect();
-  }
+  const suites = plan(options);
+  await using grounds = await Grounds.open(suites, placement, say);
+  const environment = await describeEnvironment(grounds.admin, placement);
+  const date = new Date();
+  const outcome = await run(suites, (suite) => grounds.siteOf(suite), say);
+  return { date, environment, suites, outcome };
 }
 
 /** Named by date and minute, so that a second run of a day does not replace the first. */

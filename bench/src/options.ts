@@ -6,7 +6,8 @@ export interface ResolvedOptions {
   readonly help: boolean;
   readonly quick: boolean;
   readonly suites: readonly SuiteName[];
-  readonly rounds: number;
+  /** `null`: each suite's own default. */
+  readonly rounds: number | null;
   /** How long a rate is measured; `null`: each suite's own default. */
   readonly measureMs: number | null;
   readonly peers: readonly Peer[];
@@ -16,14 +17,16 @@ export interface ResolvedOptions {
 
 export const usage: string = `Usage: npm run bench -- [options]
 
-  --suite NAME     ${suiteNames.join(", ")} or all (default: all)
-  --rounds N       how often every contestant has its turn (default: 3; quick: 1)
-  --seconds S      how long a rate is measured (default: 1, on the hot key 2; quick: 0.25)
+  --suite A,B      which of ${suiteNames.slice(0, 4).join(", ")},
+                   ${suiteNames.slice(4).join(", ")}; or all (default: all)
+  --rounds N       how often every contestant has its turn (default: 3, on a quorum 5; quick: 1)
+  --seconds S      how long a rate is measured (default: 1, on the hot key 2,
+                   on a quorum's hot key 10; quick: 0.25, there 1)
   --peers A,B      which peers to measure besides raw ioredis and holdfast; none for none
                    (default: ${peers.slice(0, 3).join(", ")},
                    ${peers.slice(3).join(", ")})
   --out FOLDER     where to record the results (default: bench/results; quick: nowhere)
-  --quick          a smoke test of about a minute: its figures say little
+  --quick          a smoke test of less than two minutes: its figures say little
   --help           this text
 `;
 
@@ -46,7 +49,7 @@ export function parseOptions(args: readonly string[], recordedIn: string): Resol
     help,
     quick,
     suites: suitesFrom(values.suite),
-    rounds: roundsFrom(values.rounds ?? (quick ? "1" : "3")),
+    rounds: roundsFrom(values.rounds),
     measureMs: measureMsFrom(values.seconds),
     peers: peersFrom(values.peers),
     out: values.out ?? (quick ? null : recordedIn),
@@ -55,9 +58,12 @@ export function parseOptions(args: readonly string[], recordedIn: string): Resol
 
 function suitesFrom(text: string): readonly SuiteName[] {
   if (text === "all") return suiteNames;
-  const found = suiteNames.find((name) => name === text);
-  if (!found) throw refusal("suite", `one of ${suiteNames.join(", ")}, all`, text);
-  return [found];
+  const names = text.split(",").map((part) => part.trim());
+  const stranger = names.find((name) => !(suiteNames as readonly string[]).includes(name));
+  if (stranger !== undefined) {
+    throw refusal("suite", `some of ${suiteNames.join(", ")}, separated by commas, or all`, stranger);
+  }
+  return suiteNames.filter((name) => names.includes(name));
 }
 
 function peersFrom(text: string): readonly Peer[] {
@@ -70,7 +76,8 @@ function peersFrom(text: string): readonly Peer[] {
   return peers.filter((peer) => names.includes(peer));
 }
 
-function roundsFrom(text: string): number {
+function roundsFrom(text: string | undefined): number | null {
+  if (text === undefined) return null;
   const rounds = Number(text);
   const known = Number.isInteger(rounds) && rounds >= 1 && rounds <= 100;
   if (!known) throw refusal("rounds", "an integer from 1 to 100", text);

@@ -18,9 +18,9 @@ export function choosePlacement(): Placement {
   const [first, ...others] = allowedCpus();
   const rest = others.join(",");
   if (first === undefined || others.length === 0 || !canPinTo(rest)) {
-    return { text: "server and workers on any CPU", serverCpus: null, loneWorkerCpus: null };
+    return { text: "servers and workers on any CPU", serverCpus: null, loneWorkerCpus: null };
   }
-  const text = `server on CPU ${first}, a lone worker on CPU ${rest}, crowds on any`;
+  const text = `servers on CPU ${first}, a lone worker on CPU ${rest}, crowds on any`;
   return { text, serverCpus: String(first), loneWorkerCpus: rest };
 }
 

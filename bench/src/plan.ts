@@ -1,47 +1,68 @@
 import type { ResolvedOptions } from "./options.ts";
-import type { Entrant } from "./roster.ts";
+import { hasQuorum, withVariants, type Entrant } from "./roster.ts";
 import type { Suite } from "./suite.ts";
 import { hot } from "./suites/hot.ts";
+import { redlockHot, type RedlockHotSize } from "./suites/redlock-hot.ts";
+import { redlockUncontended } from "./suites/redlock-uncontended.ts";
 import { renewals, type RenewalSize } from "./suites/renewals.ts";
 import { takeover, type TakeoverSize } from "./suites/takeover.ts";
 import { uncontended } from "./suites/uncontended.ts";
 import type { Timing } from "./window.ts";
 
 interface Sizes {
+  readonly rounds: number;
   readonly uncontended: Timing;
   /** Longer: the slowest pollers of the peers ask four times a second. */
   readonly hot: Timing;
   readonly renewals: RenewalSize;
   readonly takeover: TakeoverSize;
+  readonly redlockRounds: number;
+  readonly redlockUncontended: Timing;
+  readonly redlockHot: RedlockHotSize;
 }
 
-/** Three rounds of all suites take about nine minutes. */
+/** All suites take about twenty-five minutes, those on one server nine of them. */
 const thorough: Sizes = {
+  rounds: 3,
   uncontended: { warmUpMs: 250, measureMs: 1_000 },
   hot: { warmUpMs: 800, measureMs: 2_000 },
   renewals: { leases: 10_000, ttlMs: 4_000 },
   takeover: { ttlMs: 2_000, repetitions: 5 },
+  redlockRounds: 5,
+  redlockUncontended: { warmUpMs: 250, measureMs: 1_000 },
+  // Longest: for a hundred grants to each of the tasks, and for waits of several seconds to be seen.
+  redlockHot: { nodeCounts: [5, 3], timing: { warmUpMs: 1_500, measureMs: 10_000 } },
 };
 
-/** One round of all suites takes about a minute. */
+/** One round of all suites takes less than two minutes. */
 const quickly: Sizes = {
+  rounds: 1,
   uncontended: { warmUpMs: 100, measureMs: 250 },
   hot: { warmUpMs: 250, measureMs: 250 },
   renewals: { leases: 1_000, ttlMs: 1_500 },
   takeover: { ttlMs: 1_000, repetitions: 3 },
+  redlockRounds: 1,
+  redlockUncontended: { warmUpMs: 100, measureMs: 250 },
+  redlockHot: { nodeCounts: [5], timing: { warmUpMs: 500, measureMs: 1_000 } },
 };
 
 /** The suites that were asked for. */
-export function plan({ suites, peers, quick, measureMs }: ResolvedOptions): readonly Suite[] {
+export function plan({ suites, peers, quick, measureMs, ...asked }: ResolvedOptions): readonly Suite[] {
   const sizes = quick ? quickly : thorough;
   const timed = (timing: Timing): Timing => ({ ...timing, measureMs: measureMs ?? timing.measureMs });
+  const rounds = asked.rounds ?? sizes.rounds;
+  const redlockRounds = asked.rounds ?? sizes.redlockRounds;
+  const { nodeCounts, timing } = sizes.redlockHot;
   const entrants: readonly Entrant[] = ["raw", ...peers, "holdfast"];
+  const voting = entrants.filter(hasQuorum);
   const all: readonly Suite[] = [
-    uncontended(entrants, timed(sizes.uncontended)),
-    hot([...entrants, "holdfast-strict"], timed(sizes.hot)),
-    renewals(entrants, sizes.renewals),
+    uncontended(entrants, timed(sizes.uncontended), rounds),
+    hot([...entrants, "holdfast-strict"], timed(sizes.hot), rounds),
+    renewals(entrants, sizes.renewals, rounds),
     // Without raw, whose wait is nothing but its poll.
-    takeover([...peers, "holdfast", "holdfast-strict"], sizes.takeover),
+    takeover([...peers, "holdfast", "holdfast-strict"], sizes.takeover, rounds),
+    redlockUncontended(voting, timed(sizes.redlockUncontended), redlockRounds),
+    redlockHot(withVariants(voting), { nodeCounts, timing: timed(timing) }, redlockRounds),
   ];
   return all.filter(({ name }) => suites.includes(name));
 }

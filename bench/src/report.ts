@@ -1,13 +1,12 @@
 import type { Environment } from "./environment.ts";
 import type { Outcome } from "./run.ts";
-import type { Entrant } from "./roster.ts";
+import { packageOf, type Entrant } from "./roster.ts";
 import type { Metric, Note, Sample, Suite } from "./suite.ts";
 import { summarize, type Cell, type Row } from "./summary.ts";
 import { table } from "./table.ts";
 
 export interface Report {
   readonly date: Date;
-  readonly rounds: number;
   readonly environment: Environment;
   readonly suites: readonly Suite[];
   readonly outcome: Outcome;
@@ -28,17 +27,16 @@ export function toMarkdown(report: Report): string {
 
 /** Every sample of every round, for those who trust no median. */
 export function toJson({ suites, outcome, date, ...rest }: Report): string {
-  const asked = suites.map(({ name, method, metrics }) => ({ suite: name, method, metrics }));
+  const asked = suites.map(({ name, method, rounds, metrics }) => ({ suite: name, method, rounds, metrics }));
   const content = { date: date.toISOString(), ...rest, suites: asked, ...outcome };
   return `${JSON.stringify(content, null, 2)}\n`;
 }
 
-function conditions({ environment, rounds }: Report): string {
+function conditions({ environment }: Report): string {
   const { node, redis, cpu, cpus, memoryGiB, system, placement, loadAverage } = environment;
   const lines = [
     `- Node ${node}, Redis ${redis} on the same machine: ${placement}`,
     `- ${system}, ${cpus} × ${cpu}, ${memoryGiB} GiB, load average ${loadAverage} before the run`,
-    `- ${rounds === 1 ? "One round" : `Medians of ${rounds} rounds`}`,
     "- What the columns mean: bench/README.md",
   ];
   return lines.join("\n");
@@ -50,31 +48,35 @@ function section(suite: Suite, { samples, notes }: Outcome): string {
     return `### ${label}\n\n${rows.length > 0 ? caseTable(suite, rows) : "Nobody took part."}`;
   });
   const remarks = remarksOf(notes.filter((note) => note.suite === suite.name));
-  return [`## ${suite.title}`, suite.method, ...tables, ...remarks].join("\n\n");
+  const { title, method, rounds } = suite;
+  const medians = rounds === 1 ? "One round." : `Medians of ${rounds} rounds.`;
+  return [`## ${title}`, `${method} ${medians}`, ...tables, ...remarks].join("\n\n");
 }
 
-function caseTable({ metrics, entrants }: Suite, rows: readonly Row[]): string {
-  const hasRaw = entrants.includes("raw");
-  const head = ["contestant", ...metrics.flatMap((metric) => columns(metric, hasRaw))];
+function caseTable(suite: Suite, rows: readonly Row[]): string {
+  const head = ["contestant", ...suite.metrics.flatMap((metric) => columns(metric, suite))];
   return table(
     head,
-    rows.map(({ entrant, cells }) => [entrant, ...cells.flatMap((cell) => texts(cell, hasRaw))]),
+    rows.map(({ entrant, cells }) => [entrant, ...cells.flatMap(texts)]),
   );
 }
 
-function columns({ label, best }: Metric, hasRaw: boolean): string[] {
-  if (!best) return [label];
-  return hasRaw ? [label, "× raw", "× best peer"] : [label, "× best peer"];
+function columns({ label, best, against }: Metric, { reference, metrics }: Suite): string[] {
+  const other = metrics.find(({ id }) => id === against);
+  return [
+    label,
+    ...(best && reference !== null ? [`× ${reference}`] : []),
+    ...(best ? ["× best peer"] : []),
+    ...(other ? [`× best peer's ${other.label}`] : []),
+  ];
 }
 
-function texts({ metric, value, ratios }: Cell, hasRaw: boolean): string[] {
-  const text = number(value, metric.digits);
-  if (!ratios) return [text];
-  const toBestPeer = number(ratios.toBestPeer, 2);
-  return hasRaw ? [text, number(ratios.toRaw, 2), toBestPeer] : [text, toBestPeer];
+function texts({ metric, value, ratios }: Cell): string[] {
+  return [number(value, metric.digits), ...ratios.map((ratio) => number(ratio, 2))];
 }
 
 function number(value: number, digits: number): string {
+  if (value === Infinity) return "∞";
   if (!Number.isFinite(value)) return "–";
   return value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
@@ -85,14 +87,11 @@ function remarksOf(notes: readonly Note[]): string[] {
 }
 
 function settings(samples: readonly Sample[], { versions }: Environment): string {
-  const byEntrant = new Map(samples.map((sample) => [sample.entrant, sample.settings]));
-  return [...byEntrant].map(([entrant, text]) => `- ${named(entrant, versions)}: ${text}`).join("\n");
+  const lines = samples.map(({ entrant, settings: text }) => `- ${named(entrant, versions)}: ${text}`);
+  return [...new Set(lines)].join("\n");
 }
 
 function named(entrant: Entrant, versions: Environment["versions"]): string {
-  const [name, version] =
-    entrant === "raw"
-      ? ["raw", `ioredis ${versions["ioredis"]}`]
-      : [entrant, versions[entrant] ?? versions["holdfast"]];
-  return `${name} (${version})`;
+  const version = versions[packageOf(entrant)];
+  return `${entrant} (${entrant === "raw" ? `ioredis ${version}` : version})`;
 }

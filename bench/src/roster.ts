@@ -10,10 +10,24 @@ export const peers = [
 ] as const;
 
 export type Peer = (typeof peers)[number];
-export type Entrant = "raw" | Peer | "holdfast" | "holdfast-strict";
+
+/** Peers once more, set up otherwise. */
+type Variant = "redlock-tries" | "@sesamecare-oss/redlock-tries";
+
+const variants: Readonly<Record<Variant, Peer>> = {
+  "redlock-tries": "redlock",
+  "@sesamecare-oss/redlock-tries": "@sesamecare-oss/redlock",
+};
+
+export type Entrant = "raw" | Peer | Variant | "holdfast" | "holdfast-strict";
+
+/** On one server, or on the nodes of a quorum. */
+export type Ground = "server" | "quorum";
+
+type Loaders = Readonly<Partial<Record<Entrant, () => Promise<Contestant>>>>;
 
 /** Imported only in the process that runs it. */
-const loaders: Readonly<Record<Entrant, () => Promise<Contestant>>> = {
+const onServer: Loaders = {
   raw: async () => (await import("./contestants/raw.ts")).raw,
   redlock: async () => (await import("./contestants/redlock.ts")).redlock,
   "redis-semaphore": async () => (await import("./contestants/redis-semaphore.ts")).redisSemaphore,
@@ -24,10 +38,44 @@ const loaders: Readonly<Record<Entrant, () => Promise<Contestant>>> = {
   "holdfast-strict": async () => (await import("./contestants/holdfast.ts")).holdfastStrict,
 };
 
-export async function loadContestant(name: string): Promise<Contestant> {
+const onQuorum: Loaders = {
+  redlock: async () => (await import("./contestants/quorum/redlock.ts")).redlock,
+  "redlock-tries": async () => (await import("./contestants/quorum/redlock.ts")).redlockTries,
+  "redis-semaphore": async () => (await import("./contestants/quorum/redis-semaphore.ts")).redisSemaphore,
+  "redlock-universal": async () =>
+    (await import("./contestants/quorum/redlock-universal.ts")).redlockUniversal,
+  "@sesamecare-oss/redlock": async () =>
+    (await import("./contestants/quorum/sesamecare-redlock.ts")).sesamecare,
+  "@sesamecare-oss/redlock-tries": async () =>
+    (await import("./contestants/quorum/sesamecare-redlock.ts")).sesamecareTries,
+  holdfast: async () => (await import("./contestants/quorum/holdfast.ts")).holdfast,
+};
+
+const loadersOn: Readonly<Record<Ground, Loaders>> = { server: onServer, quorum: onQuorum };
+
+export async function loadContestant(name: string, ground: Ground): Promise<Contestant> {
+  const loaders = loadersOn[ground];
   const load = Object.hasOwn(loaders, name) ? loaders[name as Entrant] : undefined;
   if (!load) throw new RangeError(`Expected a contestant of ${Object.keys(loaders).join(", ")}, got ${name}`);
   return load();
+}
+
+/** Whether it can take a lock on a majority of several servers. */
+export function hasQuorum(entrant: Entrant): boolean {
+  return Object.hasOwn(onQuorum, entrant);
+}
+
+/** The package that an entrant runs. */
+export function packageOf(entrant: Entrant): Peer | "ioredis" | "holdfast" {
+  if (entrant === "raw") return "ioredis";
+  if (entrant === "holdfast-strict") return "holdfast";
+  return Object.hasOwn(variants, entrant) ? variants[entrant as Variant] : (entrant as Peer | "holdfast");
+}
+
+/** With the other set-ups of each, after it. */
+export function withVariants(entrants: readonly Entrant[]): readonly Entrant[] {
+  const others = Object.keys(variants) as Variant[];
+  return entrants.flatMap((entrant) => [entrant, ...others.filter((one) => variants[one] === entrant)]);
 }
 
 export function isPeer(name: string): name is Peer {

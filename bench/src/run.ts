@@ -16,16 +16,16 @@ interface Turn {
 /** Every suite, turn by turn. Who fails a turn is left out of the rest of the suite, and a note says why. */
 export async function run(
   suites: readonly Suite[],
-  rounds: number,
-  site: Site,
+  siteOf: (suite: Suite) => Promise<Site>,
   say: (line: string) => void,
 ): Promise<Outcome> {
   const samples: Sample[] = [];
   const notes: Note[] = [];
-  for (const turn of suites.flatMap((suite) => turnsOf(suite, rounds))) {
+  for (const turn of suites.flatMap(turnsOf)) {
     const { suite, entrant, round } = turn;
     if (notes.some((note) => note.suite === suite.name && note.entrant === entrant)) continue;
-    const where = `${suite.name}, round ${round} of ${rounds}, ${entrant}`;
+    const where = `${suite.name}, round ${round} of ${suite.rounds}, ${entrant}`;
+    const site = await siteOf(suite);
     try {
       for await (const figures of suite.measure(entrant, site)) {
         samples.push({ suite: suite.name, entrant, round, ...figures });
@@ -36,7 +36,7 @@ export async function run(
       notes.push({ suite: suite.name, entrant, text });
       say(`${where}: left out: ${text}`);
     }
-    await site.admin.flushall();
+    await Promise.all(site.servers.map(({ admin }) => admin.flushall()));
   }
   return { samples, notes: [...notes, ...failuresIn(samples)] };
 }
@@ -45,8 +45,8 @@ export async function run(
  * Within a round every entrant has one turn, so that the machine's drift hits all alike; each round begins with
  * another, so that nobody is always first.
  */
-function turnsOf(suite: Suite, rounds: number): Turn[] {
-  return Array.from({ length: rounds }, (_, index) =>
+function turnsOf(suite: Suite): Turn[] {
+  return Array.from({ length: suite.rounds }, (_, index) =>
     rotated(suite.entrants, index).map((entrant) => ({ suite, entrant, round: index + 1 })),
   ).flat();
 }

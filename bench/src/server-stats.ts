@@ -12,6 +12,12 @@ export async function readStats(admin: Redis): Promise<ServerStats> {
   return { commands: commandsOf(info), cpuMs: cpuMsOf(info) };
 }
 
+/** In ms, though the server counts whole seconds. */
+export async function uptimeOf(admin: Redis): Promise<number> {
+  const info = await admin.info("server");
+  return Number(/^uptime_in_seconds:(\d+)/m.exec(info)?.[1]) * 1000;
+}
+
 function commandsOf(info: string): number {
   let calls = 0;
   for (const [, command, count] of info.matchAll(/^cmdstat_(\S+?):calls=(\d+)/gm)) {

@@ -33,6 +33,11 @@ export function shares(measurements: readonly Measurement[]): { smallest: number
   return { smallest: Math.min(...grants) * percent, largest: Math.max(...grants) * percent };
 }
 
+/** How many grants the task with the fewest got: shares of few grants are mostly chance. */
+export function fewestGrants(measurements: readonly Measurement[]): number {
+  return Math.min(...tasksIn(measurements).map(grantsOf));
+}
+
 export function tasksIn(measurements: readonly Measurement[]): TaskMeasurement[] {
   return measurements.flatMap(({ tasks }) => tasks);
 }

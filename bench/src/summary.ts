@@ -1,4 +1,4 @@
-import { isPeer, type Entrant } from "./roster.ts";
+import { isPeer, packageOf, type Entrant } from "./roster.ts";
 import { median } from "./statistics.ts";
 import type { Metric, Sample, Suite } from "./suite.ts";
 
@@ -11,25 +11,32 @@ export interface Row {
 export interface Cell {
   readonly metric: Metric;
   readonly value: number;
-  readonly ratios: { readonly toRaw: number; readonly toBestPeer: number } | null;
+  /** To the suite's reference and to the best peer, as far as the metric asks for them, in the order of the columns. */
+  readonly ratios: readonly number[];
 }
 
 /** The contestants of one case that have figures, in the order of the suite. */
 export function summarize(suite: Suite, label: string, samples: readonly Sample[]): readonly Row[] {
   const ours = samples.filter((sample) => sample.suite === suite.name && sample.case === label);
   const entrants = suite.entrants.filter((entrant) => ours.some((sample) => sample.entrant === entrant));
-  const best = new Map(suite.metrics.map((metric) => [metric.id, bestPeer(metric, entrants, ours)]));
+  const best = new Map(suite.metrics.map((metric) => [metric, bestPeer(metric, entrants, ours)]));
+  const toBest = (entrant: Entrant, metric: Metric, other: Metric): number =>
+    ratio(ours, [entrant, metric], [best.get(other), other]);
+  const ratiosOf = (entrant: Entrant, metric: Metric): readonly number[] => {
+    const other = suite.metrics.find(({ id }) => id === metric.against);
+    const { reference } = suite;
+    return [
+      ...(metric.best && reference !== null ? [ratio(ours, [entrant, metric], [reference, metric])] : []),
+      ...(metric.best ? [toBest(entrant, metric, metric)] : []),
+      ...(other ? [toBest(entrant, metric, other)] : []),
+    ];
+  };
   return entrants.map((entrant) => ({
     entrant,
     cells: suite.metrics.map((metric) => ({
       metric,
       value: medianOf(ours, entrant, metric),
-      ratios: metric.best
-        ? {
-            toRaw: ratio(ours, metric, entrant, "raw"),
-            toBestPeer: ratio(ours, metric, entrant, best.get(metric.id)),
-          }
-        : null,
+      ratios: ratiosOf(entrant, metric),
     })),
   }));
 }
@@ -41,22 +48,21 @@ function bestPeer(
 ): Entrant | undefined {
   const sign = metric.best === "most" ? -1 : 1;
   return entrants
-    .filter(isPeer)
+    .filter((entrant) => isPeer(packageOf(entrant)))
     .toSorted((a, b) => sign * (medianOf(samples, a, metric) - medianOf(samples, b, metric)))[0];
 }
 
 /** The median of the ratios of each round, which drift between rounds leaves alone. */
 function ratio(
   samples: readonly Sample[],
-  metric: Metric,
-  entrant: Entrant,
-  reference: Entrant | undefined,
+  [entrant, metric]: readonly [Entrant, Metric],
+  [reference, referenceMetric]: readonly [Entrant | undefined, Metric],
 ): number {
   const ratios = samples
     .filter((sample) => sample.entrant === entrant)
     .flatMap(({ round, values }) => {
       const other = samples.find((sample) => sample.entrant === reference && sample.round === round);
-      return other ? [valueOf(values, metric) / valueOf(other.values, metric)] : [];
+      return other ? [valueOf(values, metric) / valueOf(other.values, referenceMetric)] : [];
     });
   return median(ratios);
 }

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Redis } from "ioredis";
 import type { Crew } from "./crew.ts";
 import type { Measurement } from "./protocol.ts";
-import { readStats } from "./server-stats.ts";
+import { readStats, type ServerStats } from "./server-stats.ts";
+import { sum } from "./statistics.ts";
+import type { Site } from "./suite.ts";
 
 export interface Timing {
   /** Runs, but is not counted. */
@@ -14,7 +15,7 @@ export function timingText({ warmUpMs, measureMs }: Timing): string {
   return `Every figure over ${measureMs / 1000} s after ${warmUpMs / 1000} s of warm-up`;
 }
 
-/** What a crew and the server did in the same stretch of time. */
+/** What a crew and the servers did in the same stretch of time. */
 export interface Window {
   readonly elapsedMs: number;
   readonly serverCommands: number;
@@ -23,17 +24,26 @@ export interface Window {
 }
 
 /** Lets a running crew warm up, then watches it. Nothing is started or stopped meanwhile. */
-export async function watch(crew: Crew, admin: Redis, { warmUpMs, measureMs }: Timing): Promise<Window> {
+export async function watch(crew: Crew, site: Site, { warmUpMs, measureMs }: Timing): Promise<Window> {
   await sleep(warmUpMs);
-  const [before] = await Promise.all([readStats(admin), crew.begin()]);
+  const [before] = await Promise.all([statsOf(site), crew.begin()]);
   const startedAt = performance.now();
   await sleep(measureMs);
   const elapsedMs = performance.now() - startedAt;
-  const [after, measurements] = await Promise.all([readStats(admin), crew.end()]);
+  const [after, measurements] = await Promise.all([statsOf(site), crew.end()]);
   return {
     elapsedMs,
     serverCommands: after.commands - before.commands,
     serverCpuMs: after.cpuMs - before.cpuMs,
     measurements,
+  };
+}
+
+/** Of all its servers together. */
+async function statsOf({ servers }: Site): Promise<ServerStats> {
+  const stats = await Promise.all(servers.map(({ admin }) => readStats(admin)));
+  return {
+    commands: sum(stats.map(({ commands }) => commands)),
+    cpuMs: sum(stats.map(({ cpuMs }) => cpuMs)),
   };
 }

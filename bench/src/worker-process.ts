@@ -2,6 +2,7 @@ import { fork, type ChildProcess, type ForkOptions } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import type { Ports } from "./contestant.ts";
 import { pinnedTo } from "./placement.ts";
 import type { Load, Measurement, Reply, Request } from "./protocol.ts";
 import type { Entrant } from "./roster.ts";
@@ -19,8 +20,8 @@ export class WorkerProcess implements AsyncDisposable {
     this.settings = settings;
   }
 
-  static async open(entrant: Entrant, port: number, cpus: string | null): Promise<WorkerProcess> {
-    const child = fork(program, [entrant, String(port)], {
+  static async open(entrant: Entrant, ports: Ports, cpus: string | null): Promise<WorkerProcess> {
+    const child = fork(program, [entrant, ports.join(",")], {
       serialization: "advanced",
       ...launcher(cpus),
     });

@@ -7,17 +7,18 @@ import type { Load, Reply, Request } from "./protocol.ts";
 import { reasonOf } from "./reason.ts";
 import { loadContestant } from "./roster.ts";
 
-// The process in which one contestant runs: `worker.js <contestant> <port>`. It ends when its parent lets go of it.
+// The process in which one contestant runs: `worker.js <contestant> <port>[,<port>...]`. It ends when its parent lets go of it.
 
-const [name = "", port = ""] = process.argv.slice(2);
+const [name = "", ports = ""] = process.argv.slice(2);
 process.on("disconnect", () => process.exit());
 
 let session: Session | undefined;
 let load: RunningLoad | undefined;
 
 async function open(): Promise<Reply> {
-  const contestant = await loadContestant(name);
-  session = await contestant.open(Number(port));
+  const [first = Number.NaN, ...others] = ports.split(",").map(Number);
+  const contestant = await loadContestant(name, others.length === 0 ? "server" : "quorum");
+  session = await contestant.open([first, ...others]);
   return { outcome: "ready", settings: contestant.settings };
 }
 

@@ -6,20 +6,20 @@ import { suiteNames } from "../src/suite.ts";
 
 const parse = (...args: string[]): ReturnType<typeof parseOptions> => parseOptions(args, "results");
 
-test("without options every suite and every peer has three rounds, which are recorded", () => {
+test("without options every suite and every peer has as many rounds as the suite likes, which are recorded", () => {
   expect(parse()).toEqual({
     help: false,
     quick: false,
     suites: suiteNames,
-    rounds: 3,
+    rounds: null,
     measureMs: null,
     peers,
     out: "results",
   });
 });
 
-test("a quick run has one round and is not recorded", () => {
-  expect(parse("--quick")).toMatchObject({ quick: true, rounds: 1, out: null });
+test("a quick run is not recorded", () => {
+  expect(parse("--quick")).toMatchObject({ quick: true, rounds: null, out: null });
 });
 
 test("a quick run keeps what was asked for beside it", () => {
@@ -28,6 +28,10 @@ test("a quick run keeps what was asked for beside it", () => {
 
 test("one suite can be asked for by its name", () => {
   expect(parse("--suite", "takeover").suites).toEqual(["takeover"]);
+});
+
+test("several suites keep the order in which they run, however they were given", () => {
+  expect(parse("--suite", "redlock-hot, hot").suites).toEqual(["hot", "redlock-hot"]);
 });
 
 test("peers keep the order of the roster, however they were given", () => {
@@ -43,7 +47,8 @@ test("seconds become milliseconds", () => {
 });
 
 test.each([
-  ["--suite", "cold", "Expected --suite to be one of uncontended, hot, renewals, takeover, all"],
+  ["--suite", "cold", "Expected --suite to be some of uncontended, hot, renewals, takeover, redlock-"],
+  ["--suite", "hot,cold", 'separated by commas, or all, got "cold"'],
   ["--peers", "redlock,raw", "Expected --peers to be none, or some of redlock, "],
   ["--rounds", "0", "Expected --rounds to be an integer from 1 to 100"],
   ["--rounds", "1.5", "Expected --rounds to be an integer from 1 to 100"],

@@ -13,6 +13,9 @@ const suite: Suite = {
   title: "",
   method: "",
   entrants: ["raw", "redlock", "redis-semaphore", "holdfast"],
+  reference: "raw",
+  ground: "server",
+  rounds: 3,
   cases: ["a", "b"],
   metrics: [rate, cost, size],
   async *measure() {},
@@ -31,7 +34,7 @@ function cell(samples: readonly Sample[], entrant: Entrant, metric: Metric): Cel
 test("a figure is the median over the rounds of its case", () => {
   const samples = [1, 9, 2].map((value, index) => sample("raw", index + 1, { size: value }));
   const elsewhere = sample("raw", 1, { size: 100 }, "b");
-  expect(cell([...samples, elsewhere], "raw", size)).toEqual({ metric: size, value: 2, ratios: null });
+  expect(cell([...samples, elsewhere], "raw", size)).toEqual({ metric: size, value: 2, ratios: [] });
 });
 
 test("rows stand in the order of the suite, without those that have no figures", () => {
@@ -44,7 +47,7 @@ test("a ratio is the median of the ratios within each round", () => {
     ...[10, 100, 1_000].map((value, index) => sample("raw", index + 1, { rate: value })),
     ...[20, 200, 1_000].map((value, index) => sample("holdfast", index + 1, { rate: value })),
   ];
-  expect(cell(samples, "holdfast", rate)?.ratios?.toRaw).toBe(2);
+  expect(cell(samples, "holdfast", rate)?.ratios[0]).toBe(2);
 });
 
 test("a round in which the reference is missing has no ratio", () => {
@@ -53,7 +56,7 @@ test("a round in which the reference is missing has no ratio", () => {
     sample("holdfast", 1, { rate: 1_000 }),
     sample("holdfast", 2, { rate: 30 }),
   ];
-  expect(cell(samples, "holdfast", rate)?.ratios?.toRaw).toBe(3);
+  expect(cell(samples, "holdfast", rate)?.ratios[0]).toBe(3);
 });
 
 test("the best peer is chosen for each column on its own, and is neither raw nor Holdfast", () => {
@@ -63,10 +66,30 @@ test("the best peer is chosen for each column on its own, and is neither raw nor
     sample("redis-semaphore", 1, { rate: 50, cost: 20 }),
     sample("holdfast", 1, { rate: 100, cost: 5 }),
   ];
-  expect(cell(samples, "holdfast", rate)?.ratios?.toBestPeer).toBe(2);
-  expect(cell(samples, "holdfast", cost)?.ratios?.toBestPeer).toBe(0.5);
+  expect(cell(samples, "holdfast", rate)?.ratios[1]).toBe(2);
+  expect(cell(samples, "holdfast", cost)?.ratios[1]).toBe(0.5);
+});
+
+test("a peer that is set up otherwise is a peer as well", () => {
+  const entrants: readonly Entrant[] = ["redlock", "redlock-tries", "holdfast"];
+  const values = { redlock: 10, "redlock-tries": 50, holdfast: 100 };
+  const samples = Object.entries(values).map(([entrant, rate]) => sample(entrant as Entrant, 1, { rate }));
+  const [, , row] = summarize({ ...suite, entrants, reference: "redlock" }, "a", samples);
+  expect(row?.cells[0]?.ratios).toEqual([10, 2]);
+});
+
+test("a metric can be told as a multiple of another's best peer", () => {
+  const longest: Metric = { id: "longest", label: "longest", digits: 0, against: "cost" };
+  const samples = [
+    sample("redlock", 1, { cost: 10, longest: 20 }),
+    sample("redis-semaphore", 1, { cost: 40, longest: 5 }),
+    sample("holdfast", 1, { cost: 1, longest: 2 }),
+  ];
+  const metrics = [cost, longest];
+  const [, , row] = summarize({ ...suite, metrics, reference: null }, "a", samples);
+  expect(row?.cells.map(({ ratios }) => ratios)).toEqual([[0.1], [0.2]]);
 });
 
 test("without a peer there is no ratio to the best", () => {
-  expect(cell([sample("holdfast", 1, { rate: 1 })], "holdfast", rate)?.ratios?.toBestPeer).toBeNaN();
+  expect(cell([sample("holdfast", 1, { rate: 1 })], "holdfast", rate)?.ratios[1]).toBeNaN();
 });

@@ -12,7 +12,7 @@ export const holdfastStrict: Contestant = contestant("handover: false, waitMs In
 function contestant(settings: string, options?: { handover: false }): Contestant {
   return {
     settings,
-    open: async (port) => {
+    open: async ([port]) => {
       const locks = createLocks(redis(connect(port)), options);
       return {
         acquire: async (key, ttlMs) => {

@@ -22,7 +22,7 @@ interface Commands {
 /** What people write by hand: no more than the commands, and a retry after a random delay. */
 export const raw: Contestant = {
   settings: `SET NX PX, compare-and-delete script; retries after 0 to ${retryWithinMs} ms; renews by script at a third of the TTL`,
-  open: async (port) => {
+  open: async ([port]) => {
     const client: Redis & Commands = connect(port);
     client.defineCommand("compareAndDelete", { numberOfKeys: 1, lua: releaseScript });
     client.defineCommand("compareAndExpire", { numberOfKeys: 1, lua: extendScript });

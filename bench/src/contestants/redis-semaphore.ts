@@ -6,7 +6,7 @@ import type { Contestant } from "../contestant.ts";
 export const redisSemaphore: Contestant = {
   settings:
     "defaults (retryInterval 10, renewal at 0.8 of the TTL), but acquireTimeout Infinity, so that it waits",
-  open: async (port) => {
+  open: async ([port]) => {
     const client = connect(port);
     return {
       // A mutex object a grant, as in its examples: the object is the state of one holder.

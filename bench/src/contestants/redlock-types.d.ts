@@ -13,6 +13,8 @@ declare module "redlock" {
     release(): Promise<unknown>;
   }
 
+  export class ExecutionError extends Error {}
+
   export default class Redlock {
     constructor(clients: Iterable<Redis>, settings?: Settings);
     acquire(resources: string[], duration: number, settings?: Settings): Promise<Lock>;

@@ -6,7 +6,7 @@ import { holdInside } from "./using.ts";
 /** Retries every 100 ms; `using` extends at 0.8 of the TTL. */
 export const redlockUniversal: Contestant = {
   settings: "defaults, but retryAttempts without end, so that it waits; held leases by using()",
-  open: async (port) => {
+  open: async ([port]) => {
     const adapter = new IoredisAdapter(connect(port));
     const create = (key: string, ttl: number): Lock =>
       createLock({ adapter, key, ttl, retryAttempts: Number.MAX_SAFE_INTEGER });

@@ -6,7 +6,7 @@ import { holdInside } from "./using.ts";
 /** Retries 200 ± 100 ms apart; `using` extends 500 ms before the end. Its own single-node set-up: one client. */
 export const redlock: Contestant = {
   settings: "defaults, but acquire with retryCount -1, so that it waits; held leases by using()",
-  open: async (port) => {
+  open: async ([port]) => {
     const locks = new Redlock([connect(port)]);
     return {
       // Only for acquire: with -1 for release, the release of an expired lock would never settle.

@@ -6,7 +6,7 @@ import { holdInside } from "./using.ts";
 /** A fork of redlock 5, with its defaults: retries 200 ± 100 ms apart, extension 500 ms before the end. */
 export const sesamecare: Contestant = {
   settings: "defaults, but acquire with retryCount -1, so that it waits; held leases by using()",
-  open: async (port) => {
+  open: async ([port]) => {
     const locks = new Redlock([connect(port)]);
     return {
       acquire: async (key, ttlMs) => {

@@ -6,7 +6,7 @@ import type { Contestant } from "../contestant.ts";
 /** Retries every 250 ms without end; a lock object a grant, as in its examples. */
 export const verrou: Contestant = {
   settings: "defaults (retry every 250 ms, without end); has no renewal",
-  open: async (port) => {
+  open: async ([port]) => {
     const driver = redisStore({ connection: connect(port) });
     const locks = new Verrou({ default: "redis", stores: { redis: { driver } } });
     return {

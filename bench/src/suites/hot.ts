@@ -1,10 +1,9 @@
+import { contentionOf, evenShare } from "../contention.ts";
 import { Crew } from "../crew.ts";
 import { figures } from "../figures.ts";
 import type { Entrant } from "../roster.ts";
-import { grantsIn, grantsPerSecond, shares } from "../statistics.ts";
 import type { Figures, Metric, Site, Suite } from "../suite.ts";
-import { waitsOf } from "../waits.ts";
-import { timingText, watch, type Timing, type Window } from "../window.ts";
+import { timingText, watch, type Timing } from "../window.ts";
 
 const processes = 4;
 const tasksPerProcess = 8;
@@ -22,7 +21,7 @@ const metrics: readonly Metric[] = [
 ];
 
 /** What a lock is worth when everybody wants it: one key, and tasks in several processes that never pause. */
-export function hot(entrants: readonly Entrant[], timing: Timing): Suite {
+export function hot(entrants: readonly Entrant[], timing: Timing, rounds: number): Suite {
   async function* measure(entrant: Entrant, site: Site): AsyncGenerator<Figures, void, void> {
     for (const holdMs of holdsMs) {
       // New processes and a new key for each case: the waiters of the one before are gone.
@@ -34,33 +33,23 @@ export function hot(entrants: readonly Entrant[], timing: Timing): Suite {
         ttlMs: 10_000,
         holdMs,
       });
-      const window = await watch(crew, site.admin, timing);
-      yield figures(label(holdMs), crew, window, valuesOf(window));
+      const window = await watch(crew, site, timing);
+      yield figures(label(holdMs), crew, window, contentionOf(window));
     }
   }
 
   return {
     name: "hot",
     title: "One hot key",
-    method: `${processes} processes × ${tasksPerProcess} tasks; an even share is ${evenShare()} %. ${timingText(timing)}.`,
+    method: `${processes} processes × ${tasksPerProcess} tasks; an even share is ${evenShare(processes * tasksPerProcess)}. ${timingText(timing)}.`,
     entrants,
+    reference: "raw",
+    ground: "server",
+    rounds,
     cases: holdsMs.map(label),
     metrics,
     measure,
   };
-}
-
-function valuesOf({ measurements, serverCommands }: Window): Record<string, number> {
-  return {
-    rate: grantsPerSecond(measurements),
-    ...waitsOf(measurements),
-    ...shares(measurements),
-    commands: serverCommands / grantsIn(measurements),
-  };
-}
-
-function evenShare(): string {
-  return (100 / (processes * tasksPerProcess)).toFixed(2);
 }
 
 function label(holdMs: number): string {

@@ -19,7 +19,11 @@ export interface RenewalSize {
 }
 
 /** What it costs to keep many leases alive in one process, each library at its own rhythm. */
-export function renewals(entrants: readonly Entrant[], { leases, ttlMs }: RenewalSize): Suite {
+export function renewals(
+  entrants: readonly Entrant[],
+  { leases, ttlMs }: RenewalSize,
+  rounds: number,
+): Suite {
   const keys = Array.from({ length: leases }, (_, index) => `lease:${index}`);
   const label = `${leases.toLocaleString("en-US")} leases, TTL ${ttlMs / 1000} s`;
 
@@ -27,7 +31,7 @@ export function renewals(entrants: readonly Entrant[], { leases, ttlMs }: Renewa
     await using crew = await Crew.open(entrant, site, 1);
     await crew.start({ kind: "hold", keys, ttlMs });
     // No warm-up: filling has lasted one TTL, so the first leases have been renewed. One TTL is at least one round of all.
-    const window = await watch(crew, site.admin, { warmUpMs: 0, measureMs: ttlMs });
+    const window = await watch(crew, site, { warmUpMs: 0, measureMs: ttlMs });
     yield figures(label, crew, window, valuesOf(window));
   }
 
@@ -36,6 +40,9 @@ export function renewals(entrants: readonly Entrant[], { leases, ttlMs }: Renewa
     title: "Held leases being renewed",
     method: "One process. Leases are acquired evenly over one TTL, then watched for one TTL.",
     entrants,
+    reference: "raw",
+    ground: "server",
+    rounds,
     cases: [label],
     metrics,
     measure,

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { leaseEnd } from "../lease-end.ts";
 import type { Entrant } from "../roster.ts";
-import type { Figures, Metric, Site, Suite } from "../suite.ts";
+import { portsOf, type Figures, type Metric, type Site, type Suite } from "../suite.ts";
 import { latenessOf, spreadMoments, takeoverAt, type Moments, type Takeover } from "../takeovers.ts";
 import { WorkerProcess } from "../worker-process.ts";
 
@@ -26,7 +26,11 @@ interface Repetition {
 }
 
 /** How long a lock stays with the dead: its holder's process is killed, and another process waits. */
-export function takeover(entrants: readonly Entrant[], { ttlMs, repetitions }: TakeoverSize): Suite {
+export function takeover(
+  entrants: readonly Entrant[],
+  { ttlMs, repetitions }: TakeoverSize,
+  rounds: number,
+): Suite {
   // With the earliest kill 0.9 of the TTL: by then everybody has renewed, the last among the peers at 0.8.
   const headStartMs = ttlMs * 0.75;
   const [fromMs, toMs] = [ttlMs * 0.15, ttlMs * 0.75];
@@ -42,16 +46,13 @@ export function takeover(entrants: readonly Entrant[], { ttlMs, repetitions }: T
     yield figuresOf(settled.map(fulfilled));
   }
 
-  async function repeat(
-    entrant: Entrant,
-    { port, admin }: Site,
-    key: string,
-    killAfterMs: number,
-  ): Promise<Repetition> {
-    await using holder = await WorkerProcess.open(entrant, port, null);
+  async function repeat(entrant: Entrant, site: Site, key: string, killAfterMs: number): Promise<Repetition> {
+    const [{ admin }] = site.servers;
+    const ports = portsOf(site);
+    await using holder = await WorkerProcess.open(entrant, ports, null);
     await holder.start({ kind: "hold", keys: [key], ttlMs });
     const headStart = sleep(headStartMs);
-    await using waiter = await WorkerProcess.open(entrant, port, null);
+    await using waiter = await WorkerProcess.open(entrant, ports, null);
     await headStart;
     await waiter.start({ kind: "wait", key, ttlMs });
     const killing = sleep(killAfterMs).then(() => kill(holder, admin, key));
@@ -77,6 +78,9 @@ export function takeover(entrants: readonly Entrant[], { ttlMs, repetitions }: T
     title: "Takeover from a killed holder",
     method: `${repetitions} holders a round, each in a process that is killed ${fromMs / 1000} to ${toMs / 1000} s after the waiter's call.`,
     entrants,
+    reference: null,
+    ground: "server",
+    rounds,
     cases: [label],
     metrics,
     measure,

@@ -172,8 +172,14 @@ export class Batcher {
       (answers) => {
         this.#done(call);
         this.#heard();
-        const [told, ...values] = answers as [unknown, ...unknown[]];
-        const header = this.#readHeader(told);
+        let header: Header;
+        let values: readonly unknown[];
+        try {
+          [header, values] = this.#read(answers);
+        } catch (error) {
+          call.fail(error); // no answer of ours: something stands between us and Redis
+          return;
+        }
         const isSteady = call.epoch === this.#epoch;
         this.#listener.replied(header, call.sent, this.#clock.now(), isSteady);
         call.answer(values, header, isSteady);
@@ -228,12 +234,15 @@ export class Batcher {
     }
   }
 
-  #readHeader(told: unknown): Header {
-    if (!this.#isVoter) {
-      return { serverMicros: Number(told), runId: "", uptimeMs: 0 };
+  /** Throws where it is no answer of the script. */
+  #read(answers: unknown): [Header, readonly unknown[]] {
+    const [told, ...values] = answers as [unknown, ...unknown[]];
+    const [micros, runId = "", uptime = 0] = this.#isVoter ? (told as unknown[]) : [told];
+    const serverMicros = Number(micros);
+    if (!Number.isFinite(serverMicros)) {
+      throw new Error("An answer that is not the script's");
     }
-    const [serverMicros, runId, uptime] = told as unknown[];
-    return { serverMicros: Number(serverMicros), runId: String(runId), uptimeMs: Number(uptime) * 1000 };
+    return [{ serverMicros, runId: String(runId), uptimeMs: Number(uptime) * 1000 }, values];
   }
 
   #done(call: Call): void {

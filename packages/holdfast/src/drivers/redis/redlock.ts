@@ -113,6 +113,11 @@ class RedlockDriver implements Driver, QuorumHost {
           clientId: this.#clientId,
           index,
           listener: this.#listenerOf(index),
+          examined: () => {
+            for (const request of Array.from(this.#requests)) {
+              request.reconsider();
+            }
+          },
           answered: (voter, isNewRun) => {
             this.electorate.answered(voter, isNewRun);
           },
@@ -216,7 +221,11 @@ class RedlockDriver implements Driver, QuorumHost {
       this.electorate.voters.map(async (voter) => {
         await voter.meet().catch(() => undefined);
         const state = await voter.node.state();
-        return { ...state, quarantine: this.electorate.quarantineOf(voter) ?? null };
+        const quarantine = this.electorate.quarantineOf(voter);
+        return {
+          ...state,
+          quarantine: quarantine ? { reason: quarantine.reason, remainingMs: quarantine.remainingMs } : null,
+        };
       }),
     );
   }
@@ -294,6 +303,10 @@ class RedlockDriver implements Driver, QuorumHost {
         takeBack();
       }
     }
+  }
+
+  givenBack(bid: Bid, request: QuorumRequest, ballot: Ballot): void {
+    this.#takeBackFrom(ballot, bid, request, this.electorate.candidate());
   }
 
   async holderOf(key: string): Promise<Holder | undefined> {

@@ -3,8 +3,9 @@ import type { Clock } from "../../clock.ts";
 /** How much better a new estimate seems with each millisecond that the old one ages: clocks drift. */
 const agingPerMs = 0.0001;
 /** How far two clocks may drift apart, and be off by their grain, before one of them must have been set. */
-const driftRate = 0.01;
+const driftRate = 0.001;
 const grainMs = 1;
+const suspendedMs = 50;
 
 /**
  * An estimate of a server's clock, from the times in its replies: each was read between the sending and the receipt.
@@ -15,6 +16,8 @@ export class ServerTime {
   #offsetMicros: number | undefined;
   #errorMs = Infinity;
   #at = 0;
+  /** The wall clock less the monotonic one then: they part where the machine slept, and then the estimate is of no use. */
+  #wallLead = 0;
   #lastTicket = 0;
 
   constructor(clock: Clock) {
@@ -30,11 +33,13 @@ export class ServerTime {
     const offsetMicros = serverMicros - (sentAt + errorMs) * 1000;
     if (
       errorMs <= this.#errorMs + (receivedAt - this.#at) * agingPerMs ||
-      this.#isContradictedBy(offsetMicros, errorMs, receivedAt)
+      this.#isContradictedBy(offsetMicros, errorMs, receivedAt) ||
+      this.#isStale(this.#clock.now())
     ) {
       this.#offsetMicros = offsetMicros;
       this.#errorMs = errorMs;
       this.#at = receivedAt;
+      this.#wallLead = this.#clock.wall() - this.#clock.now();
     }
   }
 
@@ -43,9 +48,10 @@ export class ServerTime {
     return this.#offsetMicros;
   }
 
-  /** By how much the estimate may be wrong at the most, ms. */
+  /** By how much the estimate may be wrong at the most, ms; infinite where nothing is known of the present. */
   get errorMs(): number {
-    return this.#errorMs;
+    const now = this.#clock.now();
+    return this.#isStale(now) ? Infinity : this.#errorMs + (now - this.#at) * driftRate;
   }
 
   /** After a reconnect the server may be another one. */
@@ -56,6 +62,10 @@ export class ServerTime {
   /** Microseconds since the epoch. */
   micros(): number {
     return Math.floor(this.#clock.now() * 1000 + (this.#offsetMicros ?? 0));
+  }
+
+  #isStale(now: number): boolean {
+    return Math.abs(this.#clock.wall() - now - this.#wallLead) > suspendedMs;
   }
 
   /** One of the clocks was set since: a worse estimate of now is better than a good one of then. */

@@ -6,8 +6,10 @@ import type { Answer, Server } from "./state.ts";
 export function hello(server: Server, keys: readonly string[], args: readonly string[]): Answer {
   const [key] = keys as [string];
   const [channel, kind, text, ttl, ...about] = args as [string, Kind | "n", string, string, ...string[]];
-  server.store.hset(key, ...about);
-  server.store.pexpire(key, Number(ttl));
+  if (server.standing.role === "master") {
+    server.store.hset(key, ...about);
+    server.store.pexpire(key, Number(ttl));
+  }
   const heard = kind === "n" ? 0 : publishTo(server, kind, channel, text);
   return [server.micros(), heard, server.runId, server.version, server.standing.role, server.uptimeSeconds()];
 }

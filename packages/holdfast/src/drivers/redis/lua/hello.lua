@@ -8,8 +8,11 @@
 -- ARGV[5+] field, value, ... of the hash
 -- Answers  { server time in microseconds, receivers, run id, server version, role, uptime in s }
 
-redis.call('HSET', KEYS[1], unpack(ARGV, 5))
-redis.call('PEXPIRE', KEYS[1], ARGV[4])
+local role = string.match(redis.call('INFO', 'replication'), 'role:(%a+)')
+if role == 'master' then -- a replica may be read-only, and has to be able to say that it is one
+  redis.call('HSET', KEYS[1], unpack(ARGV, 5))
+  redis.call('PEXPIRE', KEYS[1], ARGV[4])
+end
 local heard = 0
 if ARGV[2] ~= 'n' then
   heard = redis.call(ARGV[2] == 's' and 'SPUBLISH' or 'PUBLISH', ARGV[1], ARGV[3])
@@ -21,6 +24,6 @@ return {
   heard,
   string.match(server, 'run_id:(%x+)'),
   string.match(server, 'redis_version:([%d.]+)'),
-  string.match(redis.call('INFO', 'replication'), 'role:(%a+)'),
+  role,
   tonumber(string.match(server, 'uptime_in_seconds:(%d+)')),
 }

@@ -5,12 +5,17 @@ import { leftOf, validFrom, type Validity } from "../../../validity.ts";
 import { Attempts } from "../attempts.ts";
 import type { Operation, Reply } from "../batch.ts";
 import type { Electorate } from "./electorate.ts";
-import { isTransient, outcomeOf, refusalBy, silentError } from "../failures.ts";
+import { isTransient, messageOf, outcomeOf, refusalBy, silentError } from "../failures.ts";
 import type { LockKeys } from "../keys.ts";
 import type { PushedGrant } from "../node.ts";
 import { backoffDelay, impatientDelay, pollDelay } from "../pacing.ts";
 import type { Report } from "./agreement.ts";
+import { quarantineWords, type Quarantine } from "./restart-guard.ts";
 import type { Voter } from "./voter.ts";
+
+/** When a node that does not vote is thought of again. */
+const shortestExclusionMs = 50;
+const longestExclusionMs = 5_000;
 
 /** The grant of one node. */
 export interface Vote extends Report {
@@ -44,11 +49,13 @@ export interface Bidder {
   termsFor(ballot: Ballot): readonly string[];
   yieldTerms(ballot: Ballot, number: number): readonly string[];
   /** Of a passing on: whether the old grant was still ours. */
-  gaveUp(ballot: Ballot, released: boolean): void;
+  gaveUp(ballot: Ballot, released: boolean, isPlain: boolean): void;
   /** A vote came or went, or an answer that was waited for. */
   heard(ballot: Ballot): void;
   /** An answer for a bid that is over shows that the node has something of it. */
   heardTooLate(ballot: Ballot, vote: Vote | undefined): void;
+  /** The node does not vote: what it has of us is given back. */
+  giveBack(ballot: Ballot): void;
   /** A question of a bid that is over got no answer. */
   failedTooLate(ballot: Ballot): void;
 }
@@ -131,6 +138,14 @@ export class Ballot {
     this.dueAt = Infinity;
     this.attempts.count += 1;
     const { voter } = this;
+    const quarantine = this.#exclusion();
+    if (voter.isReady && quarantine) {
+      this.#exclude(quarantine);
+      queueMicrotask(() => {
+        this.#bid.heard(this);
+      });
+      return;
+    }
     if (voter.isReady) {
       this.#send(candidate);
       return;
@@ -156,6 +171,10 @@ export class Ballot {
   granted(grant: PushedGrant): void {
     const { clock, ttlMs, electorate } = this.#bid;
     const { node, guard } = this.voter;
+    if (this.#exclusion()) {
+      this.#bid.giveBack(this);
+      return;
+    }
     const ageMs = node.brackets.ageOf(grant.runId, grant.serverMicros);
     if (ageMs === undefined || grant.runId !== guard.runId || electorate.quarantineOf(this.voter)) {
       this.ask(); // the reply dates it, and says whose it is
@@ -227,6 +246,10 @@ export class Ballot {
   describe(): NodeVote {
     const node = this.voter.name;
     const { latencyMs, reason, answer } = this;
+    const quarantine = answer === "granted" ? this.#exclusion() : undefined;
+    if (quarantine) {
+      return { node, vote: "quarantined", latencyMs, reason: quarantineWords(quarantine) };
+    }
     if (answer === "asked") {
       return { node, vote: "timeout", latencyMs, reason: reason ?? "not answered yet" };
     }
@@ -239,7 +262,12 @@ export class Ballot {
     this.error = error;
     if (!this.hasValidVote) {
       this.answer = error instanceof EngineError ? "timeout" : "error";
-      this.reason = error instanceof Error ? error.message : String(error);
+      this.reason = messageOf(error);
+      const quarantine = this.answer === "error" ? this.#exclusion() : undefined;
+      if (quarantine) {
+        this.answer = "quarantined"; // a read-only replica refuses what it may not do anyway
+        this.reason = quarantineWords(quarantine);
+      }
     }
     this.#askAgainIn(backoffDelay(this.#bid.random, this.attempts.failures));
     this.#bid.heard(this);
@@ -304,8 +332,11 @@ export class Ballot {
         this.answer = "full";
         this.#askAgainIn(pollDelay(this.#bid.random, 3, -1));
         break;
-      default:
+      case 3:
         this.ask(); // dead waiters are left before us
+        return;
+      default:
+        this.failed(refusalBy("an answer that is none of ours"));
         return;
     }
     this.#bid.heard(this);
@@ -316,22 +347,36 @@ export class Ballot {
       return answer;
     }
     // A repeat finds that the lost attempt before it has released.
-    this.#bid.gaveUp(this, Number(answer[0]) === 1 || this.attempts.failures > 0);
+    const isPlain = Number(answer[0]) === 1;
+    this.#bid.gaveUp(this, isPlain || this.attempts.failures > 0, isPlain);
     this.hasPassedOn = true;
     return answer[1] as unknown[];
   }
 
   #grantedByReply(answer: readonly unknown[], reply: Reply): void {
-    const { electorate, round, random } = this.#bid;
-    const quarantine = electorate.quarantineOf(this.voter);
+    const quarantine = this.#exclusion();
     if (quarantine) {
-      this.vote = undefined;
-      this.answer = "quarantined";
-      this.reason = quarantine.reason;
-      this.#askAgainIn(backoffDelay(random, 6));
+      this.#bid.giveBack(this); // it must not keep out those for whom it may count
+      this.#exclude(quarantine);
       return;
     }
-    this.#count(this.#voteOf(answer, reply, round));
+    this.#count(this.#voteOf(answer, reply, this.#bid.round));
+  }
+
+  /** Why the node does not vote, and will not soon. */
+  #exclusion(): Quarantine | undefined {
+    const quarantine = this.#bid.electorate.quarantineOf(this.voter);
+    return quarantine?.isMomentary === true ? undefined : quarantine;
+  }
+
+  /** It is not asked before it may vote again. */
+  #exclude(quarantine: Quarantine): void {
+    this.vote = undefined;
+    this.answer = "quarantined";
+    this.reason = quarantineWords(quarantine);
+    this.#askAgainIn(
+      Math.min(longestExclusionMs, Math.max(shortestExclusionMs, quarantine.remainingMs ?? Infinity)),
+    );
   }
 
   #voteOf([, first, last, token]: readonly unknown[], { sent, runId }: Reply, round: number): Vote {
@@ -352,7 +397,9 @@ export class Ballot {
     if (vote.first <= this.#yielded || vote.first < (this.vote?.first ?? 0)) {
       return; // given back, or told before what we know
     }
-    this.#bid.electorate.follow(vote.first);
+    if (!this.#bid.electorate.quarantineOf(this.voter)) {
+      this.#bid.electorate.follow(vote.first);
+    }
     this.vote = vote;
     this.answer = "granted";
     this.reason = null;
@@ -362,16 +409,15 @@ export class Ballot {
   #held(answer: readonly unknown[], reply: Reply): void {
     const [, remainingMs, position, holder, , first] = answer;
     const { electorate, random } = this.#bid;
-    const quarantine = electorate.quarantineOf(this.voter);
-    if (!quarantine && first !== null && first !== undefined) {
+    if (first !== null && first !== undefined && !electorate.quarantineOf(this.voter)) {
       electorate.follow(Number(first));
     }
     if (this.vote && this.vote.heardAt > reply.sent.now) {
       return; // messages and answers come by different connections: it was asked before we had the vote
     }
     this.vote = undefined;
-    this.answer = quarantine ? "quarantined" : "held";
-    this.reason = quarantine ? quarantine.reason : null;
+    this.answer = "held";
+    this.reason = null;
     this.holder = String(holder);
     this.position = Number(position) >= 0 ? Number(position) : undefined;
     if (this.#bid.waits) {
@@ -397,10 +443,8 @@ export class Ballot {
       return;
     }
     if (Number(answer[0]) === 1) {
-      const { electorate, round } = this.#bid;
-      if (!electorate.quarantineOf(this.voter)) {
-        this.#count({ ...this.vote, first: Number(answer[1]), last: Number(answer[2]), round });
-      }
+      const { round } = this.#bid;
+      this.#count({ ...this.vote, first: Number(answer[1]), last: Number(answer[2]), round });
     } else {
       this.vote = undefined;
       this.ask();

@@ -38,7 +38,9 @@ export interface BidListener {
   /** Something was heard, and it is not decided. */
   heard(): void;
   /** Of a bid that gives up an older grant: one more node has told whether that was still ours. */
-  gaveUp(ballot: Ballot, released: boolean): void;
+  gaveUp(ballot: Ballot, released: boolean, isPlain: boolean): void;
+  /** A node does not vote: what it has of the bid is given back. */
+  giveBack(bid: Bid, ballot: Ballot): void;
   /** A node did not answer a bid that is over. */
   failedTooLate(ballot: Ballot): void;
   /** A node has something of a bid that is over: a vote, or (undefined) a place in its queue. */
@@ -69,6 +71,8 @@ export class Bid implements Bidder {
   readonly #options: BidOptions;
   /** The number that the nodes are asked to agree on in this round. */
   #proposed = 0;
+  /** Who was asked in this round: who failed, or has a greater number, is not asked again before the next. */
+  #askedToAgree: Set<Ballot> | undefined;
   #acquire: readonly string[] = [];
   #member = "";
 
@@ -189,8 +193,19 @@ export class Bid implements Bidder {
     return ["yield", token, this.memberOn(ballot), String(number), String(ttlMs), String(want), words];
   }
 
-  gaveUp(ballot: Ballot, released: boolean): void {
-    this.#options.listener.gaveUp(ballot, released);
+  gaveUp(ballot: Ballot, released: boolean, isPlain: boolean): void {
+    this.#options.listener.gaveUp(ballot, released, isPlain);
+  }
+
+  giveBack(ballot: Ballot): void {
+    this.#options.listener.giveBack(this, ballot);
+  }
+
+  /** What kept some votes from counting may be over. */
+  reconsider(): void {
+    for (const ballot of this.ballots) {
+      this.heard(ballot);
+    }
   }
 
   heardTooLate(ballot: Ballot, vote: Vote | undefined): void {
@@ -218,7 +233,7 @@ export class Bid implements Bidder {
 
   /** A majority is ours: on one number, else another round makes it one. */
   #settle(elected: readonly Elected[], heard: Ballot): void {
-    const { electorate, listener, want } = this.#options;
+    const { electorate, listener } = this.#options;
     const { majority } = electorate;
     const votes = elected.map(({ vote }) => vote);
     const block = agreedOn(votes, majority);
@@ -234,17 +249,25 @@ export class Bid implements Bidder {
       return;
     }
     if (elected.some(({ isAgreeing }) => isAgreeing)) {
-      if (heard.vote !== undefined && !heard.isAgreeing && heard.vote.first !== this.#proposed) {
-        heard.agree(this.#proposed, want); // a vote that came late into this round
+      if (heard.vote !== undefined && heard.vote.first !== this.#proposed) {
+        this.#askToAgree(heard); // a vote that came late into this round
       }
     } else if (this.round < mostRounds) {
       this.round += 1;
       this.#proposed = Math.max(...votes.map(({ first }) => first));
+      this.#askedToAgree = new Set();
       for (const ballot of elected) {
-        ballot.agree(this.#proposed, want);
+        this.#askToAgree(ballot);
       }
     } else {
       listener.undecided();
+    }
+  }
+
+  #askToAgree(ballot: Ballot): void {
+    if (this.#askedToAgree?.has(ballot) === false) {
+      this.#askedToAgree.add(ballot);
+      ballot.agree(this.#proposed, this.#options.want);
     }
   }
 

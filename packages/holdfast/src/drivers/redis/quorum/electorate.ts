@@ -6,8 +6,10 @@ import { majorityOf, medianOf } from "./agreement.ts";
 import type { Quarantine } from "./restart-guard.ts";
 import type { Voter } from "./voter.ts";
 
-/** A node whose clock differs by more from the median does not vote. */
+/** A node whose clock differs by more does not vote. */
 const mostApartMs = 1_000;
+/** An estimate that may be wrong by more says nothing of who agrees with it. */
+const vagueMs = 500;
 
 /** The nodes of a quorum: the time that they have in common, and which of them may vote. */
 export class Electorate {
@@ -18,6 +20,7 @@ export class Electorate {
   #lastCandidate = 0;
   /** What our candidates are ahead of `clock.now()`, in microseconds. */
   #lead = -Infinity;
+  readonly #isInTime: boolean[] = [];
   #twins: readonly [Voter, Voter] | undefined;
   #isReady = false;
   #readying: Promise<void> | undefined;
@@ -86,15 +89,24 @@ export class Electorate {
 
   /** Why a node does not vote now; undefined: it does. */
   quarantineOf(voter: Voter): Quarantine | undefined {
-    return this.#twins?.includes(voter) === true
-      ? { reason: "two of the nodes are the same server", remainingMs: null }
-      : voter.guard.quarantine;
+    if (this.#twins?.includes(voter) === true) {
+      return { reason: "two of the nodes are the same server", remainingMs: null, isMomentary: false };
+    }
+    return (
+      voter.guard.quarantine ??
+      (this.#isInTime[voter.index] === true
+        ? undefined
+        : { reason: "too few nodes are known to have its time", remainingMs: null, isMomentary: true })
+    );
   }
 
   /** When enough nodes may vote again, as far as it is known; undefined: they may, or it is not. */
   votesAgainInMs(): number | undefined {
     const waits = this.voters.map((voter) => {
       const quarantine = this.quarantineOf(voter);
+      if (!voter.isReady || voter.node.isSilent) {
+        return Infinity; // nobody knows when it answers
+      }
       return quarantine === undefined ? 0 : (quarantine.remainingMs ?? Infinity);
     });
     const wait = waits.sort((a, b) => a - b)[this.majority - 1] ?? 0;
@@ -106,16 +118,34 @@ export class Electorate {
     if (isNewRun) {
       this.#twins = this.#findTwins();
     }
-    const { offsetMicros, errorMs } = voter.node.time;
-    const median = this.#medianOffset();
-    if (offsetMicros === undefined || median === undefined) {
-      return;
-    }
-    const apartMs = Math.abs(offsetMicros - median) / 1000 - errorMs;
-    if (apartMs > mostApartMs) {
-      if (voter.guard.clockIsOff()) {
-        const clockOffsetMs = (offsetMicros - median) / 1000;
-        tell("node", () => ({ node: voter.name, event: "clock-off", clockOffsetMs }));
+    this.#compareClocks();
+  }
+
+  /**
+   * A node votes while a majority, with itself, may have the same time within a second. One that is certainly apart from a
+   * majority is kept out for as long as what it let expire early may be valid elsewhere.
+   */
+  #compareClocks(): void {
+    const clocks = this.voters.map(({ node }) => ({
+      atMs: (node.time.offsetMicros ?? 0) / 1000,
+      errorMs: node.time.errorMs,
+    }));
+    for (const voter of this.voters) {
+      const own = clocks[voter.index] as (typeof clocks)[number];
+      let near = 0;
+      let apart = 0;
+      for (const { atMs, errorMs } of clocks) {
+        const isApart = Math.abs(atMs - own.atMs) - errorMs - own.errorMs > mostApartMs;
+        apart += isApart ? 1 : 0;
+        near += !isApart && errorMs < vagueMs && own.errorMs < vagueMs ? 1 : 0;
+      }
+      this.#isInTime[voter.index] = near >= this.majority;
+      if (apart >= this.majority && voter.guard.clockIsOff()) {
+        tell("node", () => ({
+          node: voter.name,
+          event: "clock-off",
+          clockOffsetMs: own.atMs - (this.#medianOffset() ?? 0) / 1000,
+        }));
       }
     }
   }

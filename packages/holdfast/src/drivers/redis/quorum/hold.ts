@@ -9,6 +9,7 @@ import type { Electorate } from "./electorate.ts";
 import { outcomeOf, refusalBy } from "../failures.ts";
 import type { LockKeys } from "../keys.ts";
 import { validityOf } from "./agreement.ts";
+import { quarantineWords } from "./restart-guard.ts";
 import type { Voter } from "./voter.ts";
 import { reasonOf } from "../words.ts";
 
@@ -70,13 +71,22 @@ export class QuorumHold implements Timed {
     return fencingNumber === undefined || !isUneven ? undefined : { fencingToken: BigInt(fencingNumber) };
   }
 
+  /** Why a node's answers do not count. */
+  whyNot(voter: Voter): string | null {
+    const quarantine = this.#host.electorate.quarantineOf(voter);
+    return quarantine ? quarantineWords(quarantine) : null;
+  }
+
   now(): number {
     return this.#host.clock.now();
   }
 
   /** A node's vote counts for this grant, since now. */
   add(voter: Voter, first: number, runId: string, since: number = this.#host.clock.now()): void {
-    this.#members.set(voter, { first, runId, since });
+    const known = this.#members.get(voter);
+    if (known?.first !== first || known.runId !== runId) {
+      this.#members.set(voter, { first, runId, since }); // else it is told once more of what it has counted for since then
+    }
     this.#without.delete(voter);
   }
 
@@ -319,7 +329,8 @@ class Round<Result> {
             if (value[0] === "error") {
               failed(refusalBy(String(value[1])));
             } else {
-              heard(answered(voter, reply), reply, null);
+              const vote = answered(voter, reply);
+              heard(vote, reply, vote === "quarantined" ? this.#hold.whyNot(voter) : null);
             }
           },
           failed,

@@ -1,4 +1,4 @@
-import { QuorumError } from "../../../errors.ts";
+import { QuorumError, type NodeVote } from "../../../errors.ts";
 import { messageOf, outcomeOf } from "../failures.ts";
 import type { Leftover } from "../releaser.ts";
 import type { Electorate } from "./electorate.ts";
@@ -17,12 +17,15 @@ export class QuorumRelease {
   readonly #open: Set<Voter>;
   readonly #failures = new Map<Voter, unknown>();
   readonly #late = new Map<Voter, () => void>();
+  readonly #answers = new Map<Voter, { readonly released: boolean; readonly latencyMs: number }>();
+  readonly #begun: number;
   #had = 0;
   #hadNot = 0;
 
   constructor(electorate: Electorate, hold: QuorumHold) {
     this.#electorate = electorate;
     this.#hold = hold;
+    this.#begun = electorate.now();
     this.#open = new Set(electorate.voters.filter((voter) => hold.mayBeOn(voter)));
     this.#hadNot = electorate.voters.length - this.#open.size;
     this.result = new Promise((resolve, reject) => {
@@ -55,6 +58,7 @@ export class QuorumRelease {
         (released, isPlain) => {
           this.#had += released ? 1 : 0;
           this.#hadNot += released ? 0 : 1;
+          this.#answers.set(voter, { released, latencyMs: this.#electorate.now() - this.#begun });
           this.#failures.delete(voter);
           ended(voter);
           if (!isPlain) {
@@ -93,11 +97,17 @@ export class QuorumRelease {
   }
 
   #error(): QuorumError {
-    const votes = this.#electorate.voters.map((voter) => {
+    const votes = this.#electorate.voters.map((voter): NodeVote => {
+      const node = voter.name;
       const error = this.#failures.get(voter);
-      const reason = error === undefined ? null : messageOf(error);
-      const vote = reason === null ? "granted" : outcomeOf(error) === "unknown" ? "timeout" : "error";
-      return { node: voter.name, vote, latencyMs: null, reason } as const;
+      if (error !== undefined) {
+        const vote = outcomeOf(error) === "unknown" ? "timeout" : "error";
+        return { node, vote, latencyMs: null, reason: messageOf(error) };
+      }
+      const { released = false, latencyMs = null } = this.#answers.get(voter) ?? {};
+      return released
+        ? { node, vote: "granted", latencyMs, reason: null }
+        : { node, vote: "held", latencyMs, reason: "it was not ours there" };
     });
     return new QuorumError({ key: this.#hold.key, votes, outcome: "unknown", retryable: true });
   }

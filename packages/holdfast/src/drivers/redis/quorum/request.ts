@@ -42,6 +42,8 @@ export interface QuorumHost {
   /** The bid won: the votes are one grant from now on. */
   elected(bid: Bid, request: QuorumRequest, election: Election): void;
   settled(request: QuorumRequest): void;
+  /** A node has something of a bid that it cannot vote for. */
+  givenBack(bid: Bid, request: QuorumRequest, ballot: Ballot): void;
   /** A node has something of a bid that is over. */
   leftBehind(bid: Bid, request: QuorumRequest, ballot: Ballot, vote: Vote | undefined): void;
   holderOf(key: string): Promise<Holder | undefined>;
@@ -154,6 +156,11 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
     }
   }
 
+  /** A node may vote that might not. */
+  reconsider(): void {
+    this.#bid?.reconsider();
+  }
+
   askAll(): void {
     if (!this.#isSettled) {
       this.#bid?.askAll();
@@ -202,7 +209,10 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
     }
   }
 
-  gaveUp(ballot: Ballot, released: boolean): void {
+  gaveUp(ballot: Ballot, released: boolean, isPlain: boolean): void {
+    if (!isPlain) {
+      this.#releaseGivenOn(ballot); // it was not ours there, or had a place in the queue at the most
+    }
     const { index } = ballot.voter;
     this.#gaveUp.set(index, released || this.#gaveUp.get(index) === true);
     const { majority, voters } = this.#host.electorate;
@@ -213,6 +223,10 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
     } else if (answers.length - wasOurs > voters.length - majority) {
       this.#givingUp?.answered(false);
     }
+  }
+
+  giveBack(bid: Bid, ballot: Ballot): void {
+    this.#host.givenBack(bid, this, ballot);
   }
 
   failedTooLate(ballot: Ballot): void {

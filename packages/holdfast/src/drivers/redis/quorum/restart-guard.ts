@@ -8,6 +8,13 @@ const marginMs = 3_000;
 export interface Quarantine {
   readonly reason: string;
   readonly remainingMs: number | null;
+  /** It may be over with the next answer: what the node says is kept, and counts from then on. */
+  readonly isMomentary: boolean;
+}
+
+/** As a vote tells it: with the seconds that are left, where they are known. */
+export function quarantineWords({ reason, remainingMs }: Quarantine): string {
+  return remainingMs === null ? reason : `${reason}, for ${Math.ceil(remainingMs / 1000)} s more`;
 }
 
 /**
@@ -35,6 +42,11 @@ export class RestartGuard {
 
   get runId(): string | undefined {
     return this.#runId;
+  }
+
+  /** What this run of the server says of itself is known. */
+  get isExamined(): boolean {
+    return this.#standing !== undefined;
   }
 
   /** It was found to have every write on its disk before it answers. */
@@ -83,18 +95,19 @@ export class RestartGuard {
     const standing = this.#standing;
     const now = this.#clock.now();
     if (standing && standing.role !== "master") {
-      return { reason: `it is a ${standing.role}, not a master`, remainingMs: null };
+      return { reason: `it is a ${standing.role}, not a master`, remainingMs: null, isMomentary: false };
     }
     if (this.#clockOffUntil > now) {
-      return { reason: "its clock was off", remainingMs: this.#clockOffUntil - now };
+      return { reason: "its clock was off", remainingMs: this.#clockOffUntil - now, isMomentary: false };
     }
     if (this.#isOff) {
       return undefined;
     }
     if (this.#forgetsUntil > now) {
-      return { reason: "it may have forgotten since it restarted", remainingMs: this.#forgetsUntil - now };
+      const reason = "it may have forgotten since it restarted";
+      return { reason, remainingMs: this.#forgetsUntil - now, isMomentary: !standing };
     }
-    return standing ? undefined : { reason: "it was not examined yet", remainingMs: 0 };
+    return standing ? undefined : { reason: "it was not examined yet", remainingMs: null, isMomentary: true };
   }
 
   #mayForget(forMs: number): void {

@@ -13,6 +13,8 @@ export interface VoterOptions extends Omit<NodeOptions, "listener"> {
   readonly listener: NodeListener;
   /** An answer came, which told the node's time; `isNewRun`: also that it was started (again). */
   readonly answered: (voter: Voter, isNewRun: boolean) => void;
+  /** Its standing is known (again): what it said may count now. */
+  readonly examined: (voter: Voter) => void;
 }
 
 /** One node of a quorum, and whether what it says counts. */
@@ -41,7 +43,9 @@ export class Voter {
           const isNewRun = this.guard.observe(runId, uptimeMs);
           if (isNewRun && this.#isReady) {
             tell("node", () => ({ node: this.name, event: "restarted" }));
-            this.#examine().catch(() => undefined);
+          }
+          if (this.#isReady && !this.guard.isExamined) {
+            this.#examine().catch(() => undefined); // the next answer brings another try
           }
           answered(this, isNewRun);
         },
@@ -95,6 +99,7 @@ export class Voter {
     if (forgotten !== undefined) {
       tell("node", () => ({ node: this.name, event: "may-have-forgotten", detail: forgotten }));
     }
+    this.#options.examined(this);
     if (standing.evicts) {
       tell("node", () => ({
         node: this.name,

@@ -58,18 +58,17 @@ onRedis("standing", () => {
         ],
         { connection },
       );
-      seen.push([(await standingOf(connection))[2], answers.map(withoutPlace), await refusalOf(connection)]);
+      seen.push([(await standingOf(connection))[2], answers.map(withoutPlace), await roleIn(connection)]);
     }
     expect(seen[1]).toEqual(seen[0]);
     const readOnly = ["error", "READONLY You can't write against a read only replica."];
     const held = [0, expect.any(Number), -1, us.token, ""];
-    expect(seen[0]?.slice(0, 2)).toEqual(["slave", [readOnly, readOnly, held, readOnly]]);
+    expect(seen[0]).toEqual(["slave", [readOnly, readOnly, held, readOnly], "slave"]);
     await stage.redis.call("REPLICAOF", "NO", "ONE");
   });
 
-  async function refusalOf(connection: Connection): Promise<string> {
-    const error: unknown = await connection.run(hello, ...greeting).catch((reason: unknown) => reason);
-    return (error as Error).message.split(" script:")[0] as string;
+  async function roleIn(connection: Connection): Promise<unknown> {
+    return ((await connection.run(hello, ...greeting)) as unknown[])[4];
   }
 });
 
@@ -155,7 +154,7 @@ describe("standing, on the twin", () => {
     expect(connection.name).toBe("node 3");
     expect(await connection.run(hello, ...greeting)).toContain("master");
     server.setRole("slave");
-    await expect(connection.run(hello, ...greeting)).rejects.toThrow("READONLY");
+    expect(await connection.run(hello, ...greeting)).toContain("slave");
   });
 });
 

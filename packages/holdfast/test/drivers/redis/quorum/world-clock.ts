@@ -1,0 +1,172 @@
+import type { Clock, Timer } from "../../../../src/clock.ts";
+
+interface Event {
+  readonly moment: number;
+  action: (() => void) | undefined;
+}
+
+/** True time, ms, which nobody in the world can read. What is due at one moment happens in the order in which it was planned. */
+export class WorldClock {
+  /** The next one last. */
+  readonly #events: Event[] = [];
+  readonly #afterEach: () => void;
+  #now = 0;
+
+  /** @param afterEach called whenever what happened has come to rest */
+  constructor(afterEach: () => void = () => undefined) {
+    this.#afterEach = afterEach;
+  }
+
+  get now(): number {
+    return this.#now;
+  }
+
+  /** @returns what cancels it */
+  at(moment: number, action: () => void): () => void {
+    const event: Event = { moment: Math.max(this.#now, moment), action };
+    this.#events.splice(this.#placeOf(event.moment), 0, event);
+    return () => {
+      event.action = undefined;
+    };
+  }
+
+  /** Lets time pass. */
+  async advance(ms: number): Promise<void> {
+    const end = this.#now + ms;
+    await rest();
+    for (
+      let next = this.#events.at(-1);
+      next !== undefined && next.moment <= end;
+      next = this.#events.at(-1)
+    ) {
+      this.#events.pop();
+      if (next.action !== undefined) {
+        this.#now = next.moment;
+        next.action();
+        await rest();
+        this.#afterEach();
+      }
+    }
+    this.#now = end;
+  }
+
+  #placeOf(moment: number): number {
+    let [low, high] = [0, this.#events.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.#events[middle] as Event).moment > moment) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return low;
+  }
+}
+
+/** All promises and ticks that are ready, and those that follow from them. */
+function rest(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+}
+
+/** A timer is never early, whatever the rounding. */
+const grainMs = 1e-6;
+
+interface ViewTimer {
+  readonly action: () => void;
+  readonly dueAt: number;
+  cancel: () => void;
+}
+
+/** What one machine of the world takes for the time, and the timers of a process on it. */
+export class ClockView implements Clock {
+  readonly #world: WorldClock;
+  readonly #rate: number;
+  readonly #timers = new Set<ViewTimer>();
+  #wallAheadMs: number;
+  #sleptMs = 0;
+  #sleepsSince: number | undefined;
+  #isFrozen = false;
+  #isDead = false;
+
+  /** @param rate how fast it goes; 1.01: one percent too fast */
+  constructor(world: WorldClock, { rate = 1, wall = 0 }: { rate?: number; wall?: number } = {}) {
+    this.#world = world;
+    this.#rate = rate;
+    this.#wallAheadMs = wall;
+  }
+
+  now(): number {
+    const until = this.#sleepsSince ?? this.#world.now;
+    return (until - this.#sleptMs) * this.#rate;
+  }
+
+  wall(): number {
+    return this.#wallAheadMs + this.#world.now * this.#rate;
+  }
+
+  setTimer(action: () => void, delayMs: number): Timer {
+    const timer: ViewTimer = { action, dueAt: this.now() + Math.max(0, delayMs), cancel: () => undefined };
+    if (!this.#isDead) {
+      this.#timers.add(timer);
+      this.#arm(timer);
+    }
+    return timer;
+  }
+
+  clearTimer(timer: Timer): void {
+    if (timer !== undefined && this.#timers.delete(timer as ViewTimer)) {
+      (timer as ViewTimer).cancel();
+    }
+  }
+
+  /** How many timers are pending. */
+  get timers(): number {
+    return this.#timers.size;
+  }
+
+  /** Somebody sets the wall clock. */
+  step(ms: number): void {
+    this.#wallAheadMs += ms;
+  }
+
+  /** No timer runs. @param sleeps the machine does: its monotonic clock stands still */
+  freeze(sleeps: boolean): void {
+    this.#isFrozen = true;
+    this.#sleepsSince = sleeps ? this.#world.now : undefined;
+  }
+
+  /** What was due meanwhile runs now, late, in order. */
+  thaw(): void {
+    if (this.#sleepsSince !== undefined) {
+      this.#sleptMs += this.#world.now - this.#sleepsSince;
+      this.#sleepsSince = undefined;
+    }
+    this.#isFrozen = false;
+    for (const timer of [...this.#timers].sort((one, other) => one.dueAt - other.dueAt)) {
+      timer.cancel();
+      this.#arm(timer);
+    }
+  }
+
+  /** No timer ever runs again. */
+  die(): void {
+    this.#isDead = true;
+    for (const timer of this.#timers) {
+      timer.cancel();
+    }
+    this.#timers.clear();
+  }
+
+  #arm(timer: ViewTimer): void {
+    const moment = timer.dueAt / this.#rate + this.#sleptMs + grainMs;
+    timer.cancel = this.#world.at(moment, () => {
+      if (!this.#isFrozen) {
+        this.#timers.delete(timer);
+        timer.action();
+      }
+    });
+  }
+}

@@ -1,0 +1,125 @@
+// A process with drivers of a quorum, told by its parent over IPC what to do. See quorum-workers.ts.
+//
+//   node quorum-worker.mjs <{ name, drivers: [[port, ...], ...], redlock, locks } as JSON>
+//
+// It uses the built library, as users have it, and ends with its parent.
+
+import { openSync, writeSync } from "node:fs";
+import { setTimeout as pause } from "node:timers/promises";
+
+import { Redis } from "ioredis";
+
+import { redlock } from "../../dist/drivers/redis/index.js";
+import { createLocks } from "../../dist/index.js";
+
+const { name, drivers, redlock: driverOptions, locks: locksOptions } = JSON.parse(process.argv[2]);
+const members = drivers.map((ports) =>
+  createLocks(redlock(ports.map(connect), driverOptions), { owner: name, ...locksOptions }),
+);
+const leases = new Map();
+const say = (event, more = {}) => process.connected && process.send({ event, ...more });
+
+process.on("disconnect", () => process.exit());
+process.on("unhandledRejection", (error) => say("failed", { message: `unhandled: ${error?.stack}` }));
+
+function connect(port) {
+  const client = new Redis({ host: "127.0.0.1", port, retryStrategy: () => 50 });
+  client.on("error", () => undefined);
+  return client;
+}
+
+const orders = {
+  /** Messages of so many nodes are heard, and the scripts are known there. */
+  async warmUp({ count }) {
+    for (const [index, locks] of members.entries()) {
+      for (;;) {
+        const states = await locks.nodes();
+        if (states.filter(({ notifications }) => notifications === "proved").length >= count) {
+          break;
+        }
+        await pause(10);
+      }
+      await locks.withLock(`warm-up:${name}:${index}`, () => undefined);
+    }
+    say("warm");
+  },
+
+  /** So many callers of each driver acquire `key` at the moment `at`, record it, hold it for `holdMs` and release it, once. */
+  async takeTurns({ key, record, callers, acquire, holdMs, at }) {
+    const file = openSync(record, "a");
+    await moment(at);
+    const turns = await each(callers, async (locks, who) => {
+      const since = performance.now();
+      const lease = await locks.acquire(key, acquire);
+      const waitedMs = performance.now() - since;
+      writeSync(file, `begin ${who} ${lease.fencingToken}\n`);
+      await pause(holdMs);
+      const isLost = lease.remainingMs() === 0;
+      writeSync(file, `end ${who} ${lease.fencingToken}\n`);
+      await lease.release();
+      return { waitedMs, isLost };
+    });
+    say("done", {
+      waitedMs: turns.map(({ waitedMs }) => waitedMs),
+      lost: turns.filter(({ isLost }) => isLost).length,
+    });
+  },
+
+  /** So many callers of each driver try to get `key` at the moment `at`. Who wins holds it until told to release. */
+  async tryAll({ key, callers, acquire, at }) {
+    await moment(at);
+    const won = await each(callers, async (locks, who) => {
+      const lease = await locks.tryAcquire(key, acquire);
+      if (!lease) {
+        return null;
+      }
+      leases.set(key, lease);
+      return who;
+    });
+    say("tried", { won: won.filter((who) => who !== null) });
+  },
+
+  async acquire({ key, options }) {
+    const lease = await members[0].acquire(key, options);
+    leases.set(key, lease);
+    const validUntil = now() + lease.remainingMs();
+    say("granted", { key, fencingToken: String(lease.fencingToken), at: now(), validUntil });
+  },
+
+  async release({ key }) {
+    const lease = leases.get(key);
+    say("released", { key, released: lease ? await lease.release() : false });
+  },
+
+  async close() {
+    await Promise.all(members.map((locks) => locks.close()));
+    process.exit();
+  },
+};
+
+function each(callers, call) {
+  return Promise.all(
+    members.flatMap((locks, index) =>
+      Array.from({ length: callers }, (_, caller) => call(locks, `${name}.${index}.${caller}`)),
+    ),
+  );
+}
+
+/** Milliseconds of a clock that all processes of the machine share. */
+function now() {
+  return Number(process.hrtime.bigint()) / 1e6;
+}
+
+async function moment(at) {
+  await pause(Math.max(0, at - now() - 5));
+  while (now() < at) {
+    // busy: timers are not exact enough
+  }
+}
+
+process.on("message", ({ order, ...rest }) => {
+  Promise.resolve(orders[order](rest)).catch((error) =>
+    say("failed", { message: error?.stack ?? String(error) }),
+  );
+});
+say("ready");

@@ -1,0 +1,144 @@
+import { fork, type ChildProcess } from "node:child_process";
+import { EventEmitter, once } from "node:events";
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+import type { AcquireOptions, LocksOptions } from "holdfast";
+import type { RedlockOptions } from "holdfast/redis";
+
+import { atEnd, type Endpoint } from "./quorum-stage.ts";
+
+type Orders = {
+  warmUp: { count: number };
+  takeTurns: {
+    key: string;
+    record: string;
+    callers: number;
+    acquire: AcquireOptions;
+    holdMs: number;
+    at: number;
+  };
+  tryAll: { key: string; callers: number; acquire: AcquireOptions; at: number };
+  acquire: { key: string; options: AcquireOptions };
+  release: { key: string };
+  close: object;
+};
+
+/** What a worker says. Moments are those of `sharedNow`. */
+interface Events {
+  ready: object;
+  warm: object;
+  done: { waitedMs: number[]; lost: number };
+  tried: { won: string[] };
+  granted: { key: string; fencingToken: string; at: number; validUntil: number };
+  released: { key: string; released: boolean };
+}
+
+export interface QuorumWorkerOptions {
+  readonly name: string;
+  /** The nodes of each of its drivers. */
+  readonly drivers: readonly (readonly Endpoint[])[];
+  readonly redlock?: RedlockOptions;
+  readonly locks?: LocksOptions;
+}
+
+const program = fileURLToPath(new URL("quorum-worker.mjs", import.meta.url));
+const built = fileURLToPath(new URL("../../dist/index.js", import.meta.url));
+const patienceMs = 25_000;
+
+/** Milliseconds of a clock that all processes of the machine share. */
+export function sharedNow(): number {
+  return Number(process.hrtime.bigint()) / 1e6;
+}
+
+/** A process of its own, with drivers of a quorum. It is gone after the test. */
+export class QuorumWorker {
+  readonly #name: string;
+  readonly #child: ChildProcess;
+  readonly #emitter = new EventEmitter();
+
+  private constructor(name: string, child: ChildProcess) {
+    this.#name = name;
+    this.#child = child;
+    child.on("message", ({ event, ...rest }: { event: string; message?: string }) => {
+      if (event === "failed") {
+        this.#emitter.emit("error", new Error(`worker ${name}: ${rest.message}`));
+      } else {
+        this.#emitter.emit(event, rest);
+      }
+    });
+    child.on("exit", (code, signal) => {
+      this.#emitter.emit("error", new Error(`worker ${name} ended: ${code ?? signal}`));
+    });
+    this.#emitter.on("error", () => undefined); // told to whoever awaits an event
+  }
+
+  static async start({ name, drivers, ...options }: QuorumWorkerOptions): Promise<QuorumWorker> {
+    if (!existsSync(built)) {
+      throw new Error("The library is not built: run `npm run build`");
+    }
+    const ports = drivers.map((endpoints) => endpoints.map(({ port }) => port));
+    const child = fork(program, [JSON.stringify({ name, drivers: ports, ...options })]);
+    const worker = new QuorumWorker(name, child);
+    atEnd(() => worker.#end());
+    await worker.event("ready");
+    return worker;
+  }
+
+  /** The next event of that name. Rejects when the worker fails or ends before. */
+  async event<Event extends keyof Events>(event: Event): Promise<Events[Event]> {
+    try {
+      const [details] = (await once(this.#emitter, event, {
+        signal: AbortSignal.timeout(patienceMs),
+      })) as [Events[Event]];
+      return details;
+    } catch (error) {
+      throw new Error(`worker ${this.#name} did not say "${event}"`, { cause: error });
+    }
+  }
+
+  order<Order extends keyof Orders>(order: Order, details: Orders[Order]): void {
+    this.#child.send({ order, ...details });
+  }
+
+  /** Gives an order, and waits for what it leads to. */
+  async ask<Order extends keyof Orders, Event extends keyof Events>(
+    order: Order,
+    details: Orders[Order],
+    event: Event,
+  ): Promise<Events[Event]> {
+    const answer = this.event(event);
+    this.order(order, details);
+    return answer;
+  }
+
+  /** SIGSTOP: it keeps its connections and does nothing. */
+  freeze(): void {
+    this.#child.kill("SIGSTOP");
+  }
+
+  thaw(): void {
+    this.#child.kill("SIGCONT");
+  }
+
+  /** Resolves when it is gone. */
+  async kill(): Promise<void> {
+    const gone = once(this.#child, "exit");
+    this.#child.kill("SIGKILL");
+    await gone;
+  }
+
+  async #end(): Promise<void> {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) {
+      return;
+    }
+    const gone = once(this.#child, "exit");
+    const tooLong = setTimeout(() => this.#child.kill("SIGKILL"), 5_000);
+    this.thaw();
+    if (this.#child.connected) {
+      this.order("close", {});
+    }
+    await gone;
+    clearTimeout(tooLong);
+  }
+}

@@ -64,6 +64,8 @@ export type Acquired =
 /** A request under way. */
 export interface Pending {
   /**
+   * Wherever an `EngineError` is told of, a quorum rejects with a `QuorumError`.
+   *
    * Settles with a grant; with `held` when the deadline has passed or the try failed; rejects with an `EngineError` at the
    * deadline (of a try: at the end of its command budget) where the engine failed, at once where that cannot pass by itself.
    */

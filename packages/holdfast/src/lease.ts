@@ -28,13 +28,13 @@ export interface Lease extends AsyncDisposable {
   /**
    * Prolongs the lease to at least `ttlMs` from now (milliseconds, 100 to 86 400 000; by default its own TTL). Never shortens it.
    * @throws {LeaseLostError} when it is lost
-   * @throws {EngineError} when the engine does not answer
+   * @throws {EngineError | QuorumError} when the engine does not answer
    */
   extend(ttlMs?: number): Promise<void>;
   /**
    * Gives the lock back. A second call answers the same.
    * @returns whether it was still ours; false: it had been lost
-   * @throws {EngineError} when the engine cannot be reached; the release then goes on in the background until the TTL has passed
+   * @throws {EngineError | QuorumError} when the engine cannot be reached; the release then goes on in the background until the TTL has passed
    */
   release(): Promise<boolean>;
   /** Stops renewing and lets it expire. */

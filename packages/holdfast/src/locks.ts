@@ -54,12 +54,14 @@ export interface Locks extends AsyncDisposable {
    * Asks once.
    * @returns null where another holds the lock; everything else is an error
    * @throws {EngineError} when the engine does not answer within its command budget
+   * @throws {QuorumError} when too few nodes of a quorum do
    */
   tryAcquire(key: string, options?: TryOptions): Promise<Lease | null>;
   /**
    * Waits for the lock, through transient failures of the engine.
    * @throws {WaitTimeoutError} when `waitMs` passes and the key is still held
    * @throws {EngineError} when the engine cannot be reached until `waitMs` has passed; at once where that cannot pass by itself
+   * @throws {QuorumError} the same of a quorum
    */
   acquire(key: string, options?: AcquireOptions): Promise<Lease>;
   /**

@@ -1,6 +1,6 @@
 import type { Clock } from "../../../clock.ts";
 import { tell } from "../../../diagnostics.ts";
-import { LockError, QuorumError, type NodeVote } from "../../../errors.ts";
+import { EngineError, LockError, QuorumError, type NodeVote } from "../../../errors.ts";
 import { isTransient, messageOf, outcomeOf } from "../failures.ts";
 import { majorityOf, medianOf } from "./agreement.ts";
 import type { Quarantine } from "./restart-guard.ts";
@@ -188,8 +188,9 @@ export class Electorate {
   #unmet(failures: ReadonlyMap<Voter, unknown>): QuorumError {
     const votes = this.voters.map((voter): NodeVote => {
       const error = failures.get(voter);
-      const reason = error === undefined ? "not asked" : messageOf(error);
-      return { node: voter.name, vote: "error", latencyMs: null, reason };
+      const reason = error === undefined ? "it was not asked, as too few others can be" : messageOf(error);
+      const vote = error instanceof EngineError ? "timeout" : "error";
+      return { node: voter.name, vote, latencyMs: null, reason };
     });
     const causes = [...failures.values()];
     return new QuorumError({

@@ -142,6 +142,7 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
     if (now >= this.#deadline) {
       this.#timeOut();
     } else if (!this.#bid) {
+      this.#host.agenda.schedule(this, this.#deadline);
       this.#start();
     } else {
       this.#askAgain(this.#bid, now);

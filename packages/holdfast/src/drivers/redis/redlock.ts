@@ -270,10 +270,10 @@ class RedlockDriver implements Driver, QuorumHost {
     this.#tellRepeats(request);
   }
 
-  abandoned(bid: Bid, request: QuorumRequest, isClaimable: boolean): void {
+  abandoned(bid: Bid, request: QuorumRequest, isClaimable: boolean, name?: "release" | "recant"): void {
     this.#close(bid);
     if (!isClaimable) {
-      this.#takeBack(bid, request);
+      this.#takeBack(bid, request, name);
       return;
     }
     this.#claimable.add(bid.token);
@@ -406,27 +406,28 @@ class RedlockDriver implements Driver, QuorumHost {
     }
   }
 
-  #takeBack(bid: Bid, request: QuorumRequest): void {
+  #takeBack(bid: Bid, request: QuorumRequest, name?: "release" | "recant"): void {
     const candidate = this.electorate.candidate();
     for (const ballot of bid.ballots) {
       if (ballot.mayHaveLeft) {
-        this.#takeBackFrom(ballot, bid, request, candidate);
+        this.#takeBackFrom(ballot, bid, request, candidate, name);
       }
     }
   }
 
-  #takeBackFrom(ballot: Ballot, bid: Bid, request: QuorumRequest, candidate: string): void {
+  #takeBackFrom(
+    ballot: Ballot,
+    bid: Bid,
+    request: QuorumRequest,
+    candidate: string,
+    name?: "release" | "recant",
+  ): void {
     const { voter } = ballot;
     const { key, keys, ttlMs, deadline } = request;
     const forgottenAt = this.clock.now() + ttlMs;
-    voter.releaser.takeBack({
-      key,
-      keys,
-      token: bid.token,
-      terms: bid.memberOn(ballot),
-      until: deadline === Infinity ? forgottenAt : Math.max(forgottenAt, deadline),
-      candidate,
-    });
+    const until = deadline === Infinity ? forgottenAt : Math.max(forgottenAt, deadline);
+    const terms = bid.memberOn(ballot);
+    voter.releaser.takeBack({ key, keys, token: bid.token, terms, until, candidate }, name);
   }
 
   #holdOf(key: string, token: string, bid?: Bid): QuorumHold {

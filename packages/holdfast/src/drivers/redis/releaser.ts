@@ -56,13 +56,16 @@ export class Releaser {
     leftover: Leftover,
     resolve: (released: boolean, isPlain: boolean) => void,
     reject: (error: unknown) => void,
+    name: "release" | "recant" = "release",
   ): void {
-    this.send(new Release(this, leftover, this.#clock.now() + this.#budgetMs, resolve, reject));
+    this.send(new Release(this, name, leftover, this.#clock.now() + this.#budgetMs, resolve, reject));
   }
 
   /** The same for something that nobody waits for. */
-  takeBack(leftover: Leftover): void {
-    const done = this.release(leftover).catch((error: unknown) => {
+  takeBack(leftover: Leftover, name: "release" | "recant" = "recant"): void {
+    const done = new Promise<boolean>((resolve, reject) => {
+      this.begin(leftover, resolve, reject, name); // a repeat of the same attempt may have claimed it
+    }).catch((error: unknown) => {
       tell("node", () => ({
         node: this.#node.connection.name,
         event: "release-delayed",
@@ -132,6 +135,7 @@ class Release implements Operation, Timed {
 
   constructor(
     releaser: Releaser,
+    name: "release" | "recant",
     leftover: Leftover,
     impatientAt: number,
     resolve: (released: boolean, isPlain: boolean) => void,
@@ -140,7 +144,7 @@ class Release implements Operation, Timed {
     this.#releaser = releaser;
     this.leftover = leftover;
     this.impatientAt = impatientAt;
-    this.args = ["release", leftover.token, leftover.terms];
+    this.args = [name, leftover.token, leftover.terms];
     this.resolve = resolve;
     this.reject = reject;
   }

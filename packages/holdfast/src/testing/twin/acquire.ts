@@ -20,6 +20,9 @@ export function acquire(scope: Scope, args: readonly string[]): Answer {
   if (holder === null) {
     return takeTurn(scope, wanted, wait);
   } else if (isOurs(holder, token)) {
+    if (token !== holder) {
+      store.hset(scope.fence, "claimed", holder);
+    }
     return grantedAgain(scope, holder, wanted);
   } else if (wait === "0") {
     return held(scope, holder, wait);

@@ -2,7 +2,7 @@ import { acquire, passOn } from "./acquire.ts";
 import { extend, verify } from "./extend.ts";
 import { inspect } from "./inspect.ts";
 import { agree, yieldVote } from "./quorum.ts";
-import { breakGrant, release } from "./release.ts";
+import { breakGrant, recant, release } from "./release.ts";
 import { ServerError } from "./server-error.ts";
 import { toNumber, type Answer, type Scope, type Server } from "./state.ts";
 import { usual } from "./usual.ts";
@@ -15,6 +15,7 @@ const operations: Readonly<Record<string, Operation>> = {
   acquire: [acquire, 6],
   passOn: [passOn, 6],
   release: [release, 2],
+  recant: [recant, 2],
   extend: [extend, 3],
   verify: [verify, 1],
   breakGrant: [breakGrant, 3],

@@ -19,6 +19,17 @@ export function release(scope: Scope, args: readonly string[]): Answer {
   return [0, serveNext(scope) ? 1 : 0, holder ?? ""];
 }
 
+/** The same for what was left behind: what a repeat of the same attempt has claimed stays. */
+export function recant(scope: Scope, args: readonly string[]): Answer {
+  const [token, terms] = args as [string, string];
+  const { store, queue, fence, holder } = scope;
+  if (holder === token && store.hget(fence, "claimed") === token) {
+    store.zrem(queue, `${token} ${terms}`);
+    return [0, 0, holder];
+  }
+  return release(scope, args);
+}
+
 /** An operator's force: ends the grant that the number belongs to, and tells its holder. */
 export function breakGrant(scope: Scope, args: readonly string[]): Answer {
   const [number, kind, reason] = args as [string, Kind, string];

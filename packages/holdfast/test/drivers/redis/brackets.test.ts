@@ -94,7 +94,13 @@ describe("a bracket", () => {
   });
 });
 
-const argumentCounts: Readonly<Record<string, number>> = { acquire: 6, release: 2, extend: 3, inspect: 0 };
+const argumentCounts: Readonly<Record<string, number>> = {
+  acquire: 6,
+  release: 2,
+  recant: 2,
+  extend: 3,
+  inspect: 0,
+};
 
 /** A server that only holds, and whose clock and messages the test makes. */
 class HoldingServer implements Connection {
@@ -117,7 +123,7 @@ class HoldingServer implements Connection {
     if (operation === "inspect") {
       return ["", -2, "", "", [], 0, []];
     }
-    return operation === "release" ? [1, 0, ""] : 1;
+    return operation === "release" || operation === "recant" ? [1, 0, ""] : 1;
   }
 
   command(): Promise<unknown> {

@@ -87,6 +87,9 @@ local function acquire(token, terms, ttl, want, wait, words)
   if not holder then
     return take_turn(token, member, ttl, want, wait, words)
   elseif is_ours(token) then
+    if token ~= holder then
+      redis.call('HSET', fence, 'claimed', holder) -- by a repeat: who had asked before must not take it back any more
+    end
     return granted_again(holder, member, ttl, words)
   elseif wait == '0' then
     return held(holder, nil, wait)

@@ -12,6 +12,17 @@ local function release(token, terms)
   return { 0, serve_next() and 1 or 0, holder or '' }
 end
 
+-- recant token terms
+--   The same for what was left behind and nobody waits for; a grant that a repeat of the same attempt has claimed stays.
+-- Answers as release
+local function recant(token, terms)
+  if holder == token and redis.call('HGET', fence, 'claimed') == token then
+    redis.call('ZREM', queue, token .. ' ' .. terms)
+    return { 0, 0, holder }
+  end
+  return release(token, terms)
+end
+
 -- breakGrant number kind reason
 --   An operator's force: ends the grant that the number belongs to, and tells its holder.
 -- Answers { 1 broken or 0 that grant is not the present one, 1 if dead waiters are left }

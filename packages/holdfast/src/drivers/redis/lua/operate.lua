@@ -31,6 +31,7 @@ local function define_rest()
     acquire = acquire,
     passOn = pass_on,
     release = release,
+    recant = recant,
     extend = extend,
     verify = verify,
     breakGrant = break_grant,
@@ -55,7 +56,7 @@ end
 local function count_of(name)
   if name == 'acquire' or name == 'passOn' or name == 'yield' then
     return 6
-  elseif name == 'release' then
+  elseif name == 'release' or name == 'recant' then
     return 2
   elseif name == 'inspect' then
     return 0

@@ -310,8 +310,8 @@ export class Ballot {
   }
 
   #answered(reply: Reply): void {
+    const answer = this.#unwrap(reply.value as unknown[]); // before the failures are forgotten
     this.attempts.answered();
-    const answer = this.#unwrap(reply.value as unknown[]);
     if (!this.#bid.isOpen) {
       this.#answeredTooLate(answer, reply);
       return;
@@ -422,8 +422,8 @@ export class Ballot {
     this.position = Number(position) >= 0 ? Number(position) : undefined;
     if (this.#bid.waits) {
       this.#askAgainIn(this.#pollDelay(random, Number(remainingMs)));
-    } else if (reply.isSteady && this.attempts.outcome === "none") {
-      this.#sent = 0; // nothing of us is there
+    } else if (reply.isSteady && this.attempts.outcome === "none" && this.#yielded === 0) {
+      this.#sent = 0; // nothing of us is there; who yields is queued, also of a try
     }
   }
 
@@ -439,6 +439,10 @@ export class Ballot {
   #agreed(reply: Reply): void {
     const answer = reply.value as unknown[];
     this.isAgreeing = false;
+    if (this.vote !== undefined && !this.#bid.isOpen && Number(answer[0]) === 1) {
+      // The election was decided before: the node's grant has this number from now on.
+      this.#bid.heardTooLate(this, { ...this.vote, first: Number(answer[1]), last: Number(answer[2]) });
+    }
     if (!this.#bid.isOpen || this.vote === undefined) {
       return;
     }

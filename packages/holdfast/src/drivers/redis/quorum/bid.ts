@@ -117,6 +117,11 @@ export class Bid implements Bidder {
     return this.ballots.some(({ vote }) => vote !== undefined);
   }
 
+  /** It has votes of nodes whose messages do not reach us: nobody can ask those back. */
+  get hasDeafVotes(): boolean {
+    return this.ballots.some(({ vote, mayQueue }) => vote !== undefined && !mayQueue);
+  }
+
   /** What it may have left on the nodes. */
   get outcome(): Outcome {
     return this.ballots.some(({ outcome }) => outcome === "unknown") ? "unknown" : "none";

@@ -1,15 +1,15 @@
 import type { Clock } from "../../../clock.ts";
 import type { Extension, Verified } from "../../../driver.ts";
-import { QuorumError, type LossReason, type NodeVote } from "../../../errors.ts";
+import type { LossReason } from "../../../errors.ts";
 import type { Timed } from "../../../timer-queue.ts";
-import { validFrom, type Validity } from "../../../validity.ts";
-import type { Operation, Reply } from "../batch.ts";
+import { leftOf, validFrom, type Validity } from "../../../validity.ts";
+import type { Reply } from "../batch.ts";
 import type { Bid } from "./bid.ts";
 import type { Electorate } from "./electorate.ts";
-import { outcomeOf, refusalBy } from "../failures.ts";
 import type { LockKeys } from "../keys.ts";
 import { validityOf } from "./agreement.ts";
 import { quarantineWords } from "./restart-guard.ts";
+import { Round } from "./round.ts";
 import type { Voter } from "./voter.ts";
 import { reasonOf } from "../words.ts";
 
@@ -40,6 +40,10 @@ export class QuorumHold implements Timed {
   readonly #members = new Map<Voter, Member>();
   /** Nodes that do not have it, and why. */
   readonly #without = new Map<Voter, LossReason>();
+  /** What a majority confirmed after its question had been given up: the next one tells it. */
+  #confirmedLate: Validity | undefined;
+  /** Of one that was acquired elsewhere: a majority has told that it has it. */
+  #wasVerified = false;
   isOver = false;
   /** The lease's own fencing number; undefined: it was acquired elsewhere. */
   fencingNumber: number | undefined;
@@ -103,25 +107,15 @@ export class QuorumHold implements Timed {
    */
   extend(ttlMs: number, words: string): Promise<Extension> {
     const { electorate, clock, driftFactor } = this.#host;
-    const { majority, voters } = electorate;
     const begun = clock.now();
-    const candidate = electorate.candidate();
-    const renewed: Validity[] = [];
-    const joining: (() => void)[] = [];
-    let isConfirmed = false;
-    const afterwards = (action: () => void): void => {
-      if (isConfirmed) {
-        action();
-      } else {
-        joining.push(action);
-      }
-    };
-    const round = new Round<Extension>(this, voters, candidate, ["extend", this.token, String(ttlMs), words]);
+    const renewal = new Renewal();
+    const args = ["extend", this.token, String(ttlMs), words];
+    const round = new Round<Extension>(this, electorate.voters, electorate.candidate(), args);
     return round.run(
       (voter, reply) => {
         const [status, first] = reply.value as unknown[];
         if (Number(status) === 0) {
-          afterwards(() => {
+          renewal.behind(() => {
             this.#refill(voter, ttlMs);
           });
         }
@@ -130,28 +124,41 @@ export class QuorumHold implements Timed {
         } else if (Number(status) !== 1) {
           this.#isMissing(voter, reasonOf(status), reply);
         } else if (this.#isUnbroken(voter, Number(first), reply, begun)) {
-          renewed.push(validFrom(reply.sent, ttlMs, 0, driftFactor));
+          renewal.validities.push(validFrom(reply.sent, ttlMs, 0, driftFactor));
         } else {
-          afterwards(() => {
+          renewal.behind(() => {
             this.#join(voter, Number(first), reply);
           });
         }
         return Number(status) === 1 ? "granted" : "held";
       },
-      (isComplete) => {
-        if (renewed.length >= majority) {
-          isConfirmed = true;
-          for (const action of joining.splice(0)) {
-            action();
-          }
-          return { outcome: "renewed", validity: validityOf(renewed, majority) };
-        }
-        if (this.#isLost) {
-          return { outcome: "lost", reason: this.#reason() };
-        }
-        return isComplete ? { outcome: "unknown", error: round.error(this.key) } : undefined;
-      },
+      (isComplete) => this.#decide(renewal, isComplete, round),
     );
+  }
+
+  #decide(renewal: Renewal, isComplete: boolean, round: Round<Extension>): Extension | undefined {
+    const { majority } = this.#host.electorate;
+    if (renewal.validities.length >= majority) {
+      renewal.confirm();
+      const validity = validityOf(renewal.validities, majority);
+      if (renewal.isGivenUp) {
+        this.#confirmedLate = validity;
+      }
+      return { outcome: "renewed", validity };
+    }
+    if (this.#isLost) {
+      return { outcome: "lost", reason: this.#reason() };
+    }
+    if (!isComplete || renewal.isGivenUp) {
+      return undefined;
+    }
+    const late = this.#confirmedLate;
+    if (late && leftOf(late, this.#host.clock) > 0) {
+      this.#confirmedLate = undefined;
+      return { outcome: "renewed", validity: late };
+    }
+    renewal.isGivenUp = true;
+    return { outcome: "unknown", error: round.error(this.key) };
   }
 
   /** Asks whether a majority has it. Whose grant is not known yet is learned by that. */
@@ -159,7 +166,7 @@ export class QuorumHold implements Timed {
     const { electorate, clock, driftFactor } = this.#host;
     const { majority, voters } = electorate;
     const begun = clock.now();
-    const isNew = this.#members.size === 0;
+    const isNew = this.#bid === undefined && !this.#wasVerified; // until a majority has answered once
     const held: Validity[] = [];
     const round = new Round<Verified>(this, voters, undefined, ["verify", this.token]);
     return round.run(
@@ -182,6 +189,7 @@ export class QuorumHold implements Timed {
       },
       (isComplete) => {
         if (held.length >= majority) {
+          this.#wasVerified = true;
           return { outcome: "held", validity: validityOf(held, majority) };
         }
         if (this.#isLost) {
@@ -262,93 +270,27 @@ export class QuorumHold implements Timed {
   }
 }
 
-/** One question to all nodes about one grant, decided as soon as the answers allow it. */
-class Round<Result> {
-  readonly #hold: QuorumHold;
-  readonly #voters: readonly Voter[];
-  readonly #candidate: string | undefined;
-  readonly #args: readonly string[];
-  readonly #votes: NodeVote[];
-  readonly #errors: unknown[] = [];
-  #answers = 0;
+/** One round of prolonging. */
+class Renewal {
+  readonly validities: Validity[] = [];
+  /** Its outcome was told to be unknown. */
+  isGivenUp = false;
+  #isConfirmed = false;
+  readonly #behind: (() => void)[] = [];
 
-  constructor(
-    hold: QuorumHold,
-    voters: readonly Voter[],
-    candidate: string | undefined,
-    args: readonly string[],
-  ) {
-    this.#hold = hold;
-    this.#voters = voters;
-    this.#candidate = candidate;
-    this.#args = args;
-    this.#votes = voters.map(({ name }) => ({
-      node: name,
-      vote: "timeout",
-      latencyMs: null,
-      reason: "not answered yet",
-    }));
+  /** To be done once a majority has confirmed. */
+  behind(action: () => void): void {
+    if (this.#isConfirmed) {
+      action();
+    } else {
+      this.#behind.push(action);
+    }
   }
 
-  /**
-   * @param answered what a node's answer comes to; called also for answers that come after the decision
-   * @param decide called after each answer; has to decide when all have come
-   */
-  run(
-    answered: (voter: Voter, reply: Reply) => NodeVote["vote"],
-    decide: (isComplete: boolean) => Result | undefined,
-  ): Promise<Result> {
-    return new Promise((resolve, reject) => {
-      for (const voter of this.#voters) {
-        let isCounted = false;
-        const heard = (vote: NodeVote["vote"], reply: Reply | undefined, reason: string | null): void => {
-          const latencyMs = reply ? this.#hold.now() - reply.sent.now : null;
-          this.#votes[voter.index] = { node: voter.name, vote, latencyMs, reason };
-          this.#answers += isCounted ? 0 : 1;
-          isCounted = true;
-          try {
-            const result = decide(this.#answers === this.#voters.length);
-            if (result !== undefined) {
-              resolve(result);
-            }
-          } catch (error) {
-            reject(error as Error);
-          }
-        };
-        const failed = (error: unknown): void => {
-          this.#errors.push(error);
-          const reason = error instanceof Error ? error.message : String(error);
-          heard(outcomeOf(error) === "unknown" ? "timeout" : "error", undefined, reason);
-        };
-        const question: Operation = {
-          keys: this.#hold.keys,
-          args: this.#args,
-          candidate: this.#candidate,
-          answered: (reply) => {
-            const value = reply.value as unknown[];
-            if (value[0] === "error") {
-              failed(refusalBy(String(value[1])));
-            } else {
-              const vote = answered(voter, reply);
-              heard(vote, reply, vote === "quarantined" ? this.#hold.whyNot(voter) : null);
-            }
-          },
-          failed,
-        };
-        voter.node.perform(question);
-      }
-    });
-  }
-
-  error(key: string): QuorumError {
-    const cause = this.#errors[0];
-    const isKnown = this.#errors.every((error) => outcomeOf(error) === "none");
-    return new QuorumError({
-      key,
-      votes: this.#votes,
-      outcome: isKnown ? "none" : "unknown",
-      retryable: true,
-      cause,
-    });
+  confirm(): void {
+    this.#isConfirmed = true;
+    for (const action of this.#behind.splice(0)) {
+      action();
+    }
   }
 }

@@ -8,7 +8,7 @@ import type { Voter } from "./voter.ts";
 
 interface Query {
   readonly prefix: string;
-  /** "<how many nodes are done>:<node>:<the node's own cursor>"; null: from the start. */
+  /** "<the nodes that are done, separated by commas>:<node>:<the node's own cursor>"; null: from the start. */
   readonly cursor: string | null;
   readonly limit: number;
 }
@@ -25,7 +25,7 @@ export async function listByMajority(
 ): Promise<{ locks: LockState[]; cursor: string | null }> {
   const { voters, majority } = electorate;
   const needed = voters.length - majority + 1;
-  let [done, index, at] = cursor === null ? [0, 0, "0"] : readCursor(cursor);
+  let [done, index, at] = cursor === null ? [new Set<number>(), 0, "0"] : readCursor(cursor);
   const locks: LockState[] = [];
   for (;;) {
     const voter = voters[index];
@@ -39,24 +39,28 @@ export async function listByMajority(
     }
     const keys = page.found.map((lock) => keySpace.keyOf(lock)).filter((key) => key !== undefined);
     const views = await Promise.all(keys.map(viewOf));
-    const firstHere = views.filter(({ holding }) => holding[0]?.voter.index === index);
+    const firstHere = views.filter(
+      ({ holding }) =>
+        holding.find(({ voter }) => done.has(voter.index) || voter.index === index)?.voter.index === index,
+    );
     locks.push(...(await Promise.all(firstHere.map((view) => view.describe()))));
     at = page.next;
     if (at === "0") {
-      [done, index] = [done + 1, index + 1];
+      done.add(index);
+      index += 1;
     }
-    if (done === needed) {
+    if (done.size === needed) {
       return { locks, cursor: null };
     }
     if (locks.length >= limit) {
-      return { locks, cursor: `${done}:${index}:${at}` };
+      return { locks, cursor: `${[...done].join(",")}:${index}:${at}` };
     }
   }
 }
 
-function readCursor(cursor: string): [done: number, index: number, at: string] {
-  const [done = "0", index = "0", at = "0"] = cursor.split(":");
-  return [Number(done), Number(index), at];
+function readCursor(cursor: string): [done: Set<number>, index: number, at: string] {
+  const [done = "", index = "0", at = "0"] = cursor.split(":");
+  return [new Set(done === "" ? [] : done.split(",").map(Number)), Number(index), at];
 }
 
 async function pageOf(

@@ -38,7 +38,7 @@ export interface QuorumHost {
   tokenFor(request: AcquireRequest, ticket: number): string;
   opened(bid: Bid, request: QuorumRequest): void;
   /** The bid is over without a grant: what the nodes may have of it is taken back, or is left for a repeat to claim. */
-  abandoned(bid: Bid, request: QuorumRequest, isClaimable: boolean): void;
+  abandoned(bid: Bid, request: QuorumRequest, isClaimable: boolean, name?: "release" | "recant"): void;
   /** The bid won: the votes are one grant from now on. */
   elected(bid: Bid, request: QuorumRequest, election: Election): void;
   settled(request: QuorumRequest): void;
@@ -310,6 +310,12 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
     if (now >= this.#splitAt) {
       this.#splitAt = Infinity;
       this.#splits += 1;
+      if (this.#splits % 2 === 0 && bid.hasDeafVotes) {
+        // Who cannot be asked gives its votes back by itself, and settles with its rivals by chance.
+        this.#drop();
+        this.#schedule(now + backoffDelay(this.#host.random, Math.min(this.#splits, 3)));
+        return;
+      }
       bid.askAll();
     } else {
       bid.askDue();
@@ -340,7 +346,7 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
     }
     const earlier = bid.earlierAttempt();
     if (earlier !== undefined) {
-      this.#drop();
+      this.#drop("release"); // whoever claimed it goes on with the earlier one, too
       this.#open(earlier);
       return;
     }
@@ -478,17 +484,22 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
   /** Gives up. With a caller's own attempt and an unknown outcome a repeat is to find what it left. */
   #abandon(): void {
     this.#settle();
+    for (const ballot of this.#bid?.ballots ?? []) {
+      if (ballot.isUnanswered) {
+        this.#releaseGivenOn(ballot);
+      }
+    }
     this.#drop();
     this.#givingUp?.alone();
   }
 
-  #drop(): void {
+  #drop(name?: "release"): void {
     const bid = this.#bid;
     if (bid) {
       bid.close();
       const isClaimable =
         this.#hasJoined || (this.#isSettled && this.attemptId !== undefined && bid.outcome === "unknown");
-      this.#host.abandoned(bid, this, isClaimable);
+      this.#host.abandoned(bid, this, isClaimable, name);
       this.#bid = undefined;
     }
   }

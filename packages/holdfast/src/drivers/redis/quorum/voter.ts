@@ -44,8 +44,9 @@ export class Voter {
           if (isNewRun && this.#isReady) {
             tell("node", () => ({ node: this.name, event: "restarted" }));
           }
-          if (this.#isReady && !this.guard.isExamined) {
-            this.#examine().catch(() => undefined); // the next answer brings another try
+          if (!this.guard.isExamined && !this.#isClosed) {
+            // The next answer brings another try; whoever asked, a node that was down at first is met by its first answer.
+            (this.#isReady ? this.#examine() : this.meet()).catch(() => undefined);
           }
           answered(this, isNewRun);
         },

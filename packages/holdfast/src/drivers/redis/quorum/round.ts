@@ -1,0 +1,96 @@
+import { QuorumError, type NodeVote } from "../../../errors.ts";
+import type { Operation, Reply } from "../batch.ts";
+import { messageOf, outcomeOf, refusalBy } from "../failures.ts";
+import type { QuorumHold } from "./hold.ts";
+import type { Voter } from "./voter.ts";
+
+/** One question to all nodes about one grant, decided as soon as the answers allow it. */
+export class Round<Result> {
+  readonly #hold: QuorumHold;
+  readonly #voters: readonly Voter[];
+  readonly #candidate: string | undefined;
+  readonly #args: readonly string[];
+  readonly #votes: NodeVote[];
+  readonly #errors: unknown[] = [];
+  #answers = 0;
+
+  constructor(
+    hold: QuorumHold,
+    voters: readonly Voter[],
+    candidate: string | undefined,
+    args: readonly string[],
+  ) {
+    this.#hold = hold;
+    this.#voters = voters;
+    this.#candidate = candidate;
+    this.#args = args;
+    this.#votes = voters.map(({ name }) => ({
+      node: name,
+      vote: "timeout",
+      latencyMs: null,
+      reason: "not answered yet",
+    }));
+  }
+
+  /**
+   * @param answered what a node's answer comes to; called also for answers that come after the decision
+   * @param decide called after each answer; has to decide when all have come
+   */
+  run(
+    answered: (voter: Voter, reply: Reply) => NodeVote["vote"],
+    decide: (isComplete: boolean) => Result | undefined,
+  ): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      for (const voter of this.#voters) {
+        let isCounted = false;
+        const heard = (vote: NodeVote["vote"], reply: Reply | undefined, reason: string | null): void => {
+          const latencyMs = reply ? this.#hold.now() - reply.sent.now : null;
+          this.#votes[voter.index] = { node: voter.name, vote, latencyMs, reason };
+          this.#answers += isCounted ? 0 : 1;
+          isCounted = true;
+          try {
+            const result = decide(this.#answers === this.#voters.length);
+            if (result !== undefined) {
+              resolve(result);
+            }
+          } catch (error) {
+            reject(error as Error);
+          }
+        };
+        const failed = (error: unknown): void => {
+          this.#errors.push(error);
+          const reason = messageOf(error);
+          heard(outcomeOf(error) === "unknown" ? "timeout" : "error", undefined, reason);
+        };
+        const question: Operation = {
+          keys: this.#hold.keys,
+          args: this.#args,
+          candidate: this.#candidate,
+          answered: (reply) => {
+            const value = reply.value as unknown[];
+            if (value[0] === "error") {
+              failed(refusalBy(String(value[1])));
+            } else {
+              const vote = answered(voter, reply);
+              heard(vote, reply, vote === "quarantined" ? this.#hold.whyNot(voter) : null);
+            }
+          },
+          failed,
+        };
+        voter.node.perform(question);
+      }
+    });
+  }
+
+  error(key: string): QuorumError {
+    const cause = this.#errors[0];
+    const isKnown = this.#errors.every((error) => outcomeOf(error) === "none");
+    return new QuorumError({
+      key,
+      votes: this.#votes,
+      outcome: isKnown ? "none" : "unknown",
+      retryable: true,
+      cause,
+    });
+  }
+}

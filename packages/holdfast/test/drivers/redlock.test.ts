@@ -21,7 +21,7 @@ const setups: readonly Setup[] = [
 const durable = ["--appendonly", "yes", "--appendfsync", "always"];
 
 /** Nodes are not given up here where the machine is busy with other tests. */
-const patient = { nodeTimeoutMs: 1_000 };
+const patient = { nodeTimeoutMs: 20_000 };
 
 for (const { nodes, client, keyPrefix } of setups) {
   onRedis(`Redlock on ${nodes} nodes by ${client}`, () => {

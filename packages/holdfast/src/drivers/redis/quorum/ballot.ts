@@ -56,6 +56,8 @@ export interface Bidder {
   heardTooLate(ballot: Ballot, vote: Vote | undefined): void;
   /** The node does not vote: what it has of us is given back. */
   giveBack(ballot: Ballot): void;
+  /** The node is not asked: what this bid gives up has to be released there by itself. */
+  passedOver(ballot: Ballot): void;
   /** A question of a bid that is over got no answer. */
   failedTooLate(ballot: Ballot): void;
 }
@@ -140,6 +142,7 @@ export class Ballot {
     const { voter } = this;
     const quarantine = this.#exclusion();
     if (voter.isReady && quarantine) {
+      this.#bid.passedOver(this);
       this.#exclude(quarantine);
       queueMicrotask(() => {
         this.#bid.heard(this);

@@ -41,6 +41,8 @@ export interface BidListener {
   gaveUp(ballot: Ballot, released: boolean, isPlain: boolean): void;
   /** A node does not vote: what it has of the bid is given back. */
   giveBack(bid: Bid, ballot: Ballot): void;
+  /** A node does not vote, and is not asked. */
+  passedOver(ballot: Ballot): void;
   /** A node did not answer a bid that is over. */
   failedTooLate(ballot: Ballot): void;
   /** A node has something of a bid that is over: a vote, or (undefined) a place in its queue. */
@@ -206,6 +208,10 @@ export class Bid implements Bidder {
     this.#options.listener.giveBack(this, ballot);
   }
 
+  passedOver(ballot: Ballot): void {
+    this.#options.listener.passedOver(ballot);
+  }
+
   /** What kept some votes from counting may be over. */
   reconsider(): void {
     for (const ballot of this.ballots) {
@@ -242,7 +248,8 @@ export class Bid implements Bidder {
     const { majority } = electorate;
     const votes = elected.map(({ vote }) => vote);
     const block = agreedOn(votes, majority);
-    if (block) {
+    // What was proposed is on its way: a smaller number is not that of these nodes any more.
+    if (block && block.first >= this.#proposed) {
       this.isOpen = false;
       const { token } = votes[0] as Vote;
       const validity = validityOf(

@@ -7,7 +7,7 @@ import type { Quarantine } from "./restart-guard.ts";
 import type { Voter } from "./voter.ts";
 
 /** A node whose clock differs by more does not vote. */
-const mostApartMs = 1_000;
+export const mostApartMs = 1_000;
 /** An estimate that may be wrong by more says nothing of who agrees with it. */
 const vagueMs = 500;
 

@@ -9,7 +9,7 @@ import { engineEnd } from "../../../validity.ts";
 import { within } from "../../../wait.ts";
 import type { Ballot, Vote } from "./ballot.ts";
 import { Bid, type BidListener, type Election } from "./bid.ts";
-import type { Electorate } from "./electorate.ts";
+import { mostApartMs, type Electorate } from "./electorate.ts";
 import { engineError, queueFullError } from "../failures.ts";
 import { GivingUp } from "../giving-up.ts";
 import type { LockKeys } from "../keys.ts";
@@ -230,6 +230,11 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
     this.#host.givenBack(bid, this, ballot);
   }
 
+  passedOver(ballot: Ballot): void {
+    this.#releaseGivenOn(ballot);
+    ballot.hasPassedOn = true;
+  }
+
   failedTooLate(ballot: Ballot): void {
     this.#releaseGivenOn(ballot);
   }
@@ -268,7 +273,8 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
     }
     const { ttlMs, want, words } = this.#request;
     const leftMs = this.#deadline - clock.now();
-    const deadline = leftMs === Infinity ? 0 : Math.ceil(electorate.micros() / 1000 + leftMs);
+    // A node's clock may be ahead of the median: it must not pass over who still waits.
+    const deadline = leftMs === Infinity ? 0 : Math.ceil(electorate.micros() / 1000 + leftMs + mostApartMs);
     const bid = new Bid(
       {
         electorate,
@@ -373,11 +379,12 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
       this.#splits = 0;
       this.#splitAt = Infinity;
     } else if (this.#splitAt === Infinity) {
-      const { clock, random } = this.#host;
+      const { clock, random, claimMs } = this.#host;
+      const hasClaim = bid.ballots.some(({ vote }) => vote?.isClaim);
       const delayMs = Math.min(
         longestSplitMs,
         shortestSplitMs * 2 ** Math.min(this.#splits, 3),
-        this.ttlMs / 3,
+        (hasClaim ? Math.min(this.ttlMs, claimMs) : this.ttlMs) / 3, // before the first of them is over
       );
       this.#splitAt = clock.now() + jittered(random, delayMs, 0.5);
     }

@@ -3,8 +3,8 @@ import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 
 /** Which way bytes go: `requests` to the server, `replies` (and messages) from it. */
 export type Direction = "requests" | "replies";
-/** What can be kept back: a direction, or of the replies only what goes to connections that subscribed. */
-export type Flow = Direction | "messages";
+/** What can be kept back: a direction, or of the replies only what goes to connections that subscribed, or to those that did not. */
+export type Flow = Direction | "messages" | "answers";
 
 /** A TCP proxy before a server, whose connections can be disturbed. Everything holds for all connections, present and future. */
 export interface Proxy {
@@ -22,6 +22,8 @@ export interface Proxy {
   letGo(): void;
   /** The server's next bytes that follow a request that matches are thrown away, then that connection is cut. Resolves when it happened. */
   loseNextReply(pattern?: RegExp): Promise<void>;
+  /** Resolves when the server has sent something that matches, whatever becomes of it. */
+  sends(pattern: RegExp): Promise<void>;
   /** Throws away what the server sends that matches, as long as there is a pattern. */
   swallow(pattern: RegExp | undefined): void;
   /** Lets that many more bytes of replies through, then throws all away, until `keepReplies`. */
@@ -56,6 +58,7 @@ class TcpProxy implements Proxy {
   delayMs = 0;
   repliesLeft = Infinity;
   loss: { readonly pattern: RegExp; readonly done: () => void } | undefined;
+  readonly expected = new Map<RegExp, () => void>();
   #refuses = false;
 
   constructor(targetPort: number) {
@@ -103,6 +106,12 @@ class TcpProxy implements Proxy {
   loseNextReply(pattern: RegExp = /./): Promise<void> {
     return new Promise((done) => {
       this.loss = { pattern, done };
+    });
+  }
+
+  sends(pattern: RegExp): Promise<void> {
+    return new Promise((resolve) => {
+      this.expected.set(pattern, resolve);
     });
   }
 
@@ -237,7 +246,14 @@ class Link {
       this.cut();
       return;
     }
-    if (this.#proxy.swallowed?.test(bytes.toString("latin1")) === true) {
+    const text = bytes.toString("latin1");
+    for (const [pattern, resolve] of this.#proxy.expected) {
+      if (pattern.test(text)) {
+        this.#proxy.expected.delete(pattern);
+        resolve();
+      }
+    }
+    if (this.#proxy.swallowed?.test(text) === true) {
       return;
     }
     const allowed = bytes.subarray(0, Math.min(bytes.length, this.#proxy.repliesLeft));
@@ -262,8 +278,8 @@ class Link {
 
   #isKept(direction: Direction): boolean {
     const { paused } = this.#proxy;
-    const isMessage = direction === "replies" && this.isSubscribed;
-    return this.isHeldBack || paused.has(direction) || (isMessage && paused.has("messages"));
+    const kind = this.isSubscribed ? "messages" : "answers";
+    return this.isHeldBack || paused.has(direction) || (direction === "replies" && paused.has(kind));
   }
 
   #target(direction: Direction): Socket {

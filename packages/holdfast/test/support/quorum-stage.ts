@@ -108,7 +108,7 @@ export class QuorumNode implements Endpoint {
 export interface NodesOptions {
   /** Arguments of the servers. @defaultValue durable */
   readonly args?: readonly string[];
-  /** Starts one instead; it has to be on a free port, with these arguments. */
+  /** Starts one instead, on a free port, with these arguments. */
   readonly start?: (args: string[], index: number) => Promise<RedisServer>;
 }
 
@@ -145,6 +145,12 @@ export async function nothingLeft(nodes: readonly QuorumNode[], withinMs = 8_000
       },
     );
   }
+}
+
+/** What these drivers asked for is answered, and nothing is left of it: else it may stay where they are cut off. */
+export async function quiet(drivers: readonly Locks[], nodes: readonly QuorumNode[]): Promise<void> {
+  await Promise.all(drivers.map((locks) => locks.nodes())); // comes behind all else
+  await nothingLeft(nodes);
 }
 
 /** One proxy before each node: one client's way there. */
@@ -190,7 +196,7 @@ export function open(
   locksOptions?: LocksOptions,
   clients: readonly RedisClient[] = endpoints.map((endpoint) => connect(endpoint)),
 ): Locks {
-  const locks = createLocks(redlock(clients, options), { closeTimeoutMs: 2_000, ...locksOptions });
+  const locks = createLocks(redlock(clients, options), { closeTimeoutMs: 1_000, ...locksOptions });
   atEnd(() => locks.close());
   return locks;
 }

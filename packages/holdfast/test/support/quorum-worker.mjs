@@ -82,8 +82,7 @@ const orders = {
   async acquire({ key, options }) {
     const lease = await members[0].acquire(key, options);
     leases.set(key, lease);
-    const validUntil = now() + lease.remainingMs();
-    say("granted", { key, fencingToken: String(lease.fencingToken), at: now(), validUntil });
+    sayGranted(lease);
   },
 
   async release({ key }) {
@@ -91,11 +90,34 @@ const orders = {
     say("released", { key, released: lease ? await lease.release() : false });
   },
 
+  /** What it knows of its lease: until when it may use it. */
+  async judge({ key }) {
+    const lease = leases.get(key);
+    const validUntil = now() + (lease.validUntil - performance.now());
+    say("judged", { key, validUntil, isLost: lease.remainingMs() === 0 });
+  },
+
+  async transfer({ key }) {
+    say("transferred", { serialized: leases.get(key).transfer() });
+  },
+
+  async adopt({ serialized }) {
+    const lease = await members[0].adopt(serialized);
+    leases.set(lease.key, lease);
+    sayGranted(lease);
+  },
+
   async close() {
     await Promise.all(members.map((locks) => locks.close()));
     process.exit();
   },
 };
+
+function sayGranted(lease) {
+  const { key, fencingToken } = lease;
+  const at = now();
+  say("granted", { key, fencingToken: String(fencingToken), at, validUntil: at + lease.remainingMs() });
+}
 
 function each(callers, call) {
   return Promise.all(

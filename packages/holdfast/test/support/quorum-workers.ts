@@ -3,7 +3,7 @@ import { EventEmitter, once } from "node:events";
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
-import type { AcquireOptions, LocksOptions } from "holdfast";
+import type { AcquireOptions, LocksOptions, SerializedLease } from "holdfast";
 import type { RedlockOptions } from "holdfast/redis";
 
 import { atEnd, type Endpoint } from "./quorum-stage.ts";
@@ -21,6 +21,9 @@ type Orders = {
   tryAll: { key: string; callers: number; acquire: AcquireOptions; at: number };
   acquire: { key: string; options: AcquireOptions };
   release: { key: string };
+  judge: { key: string };
+  transfer: { key: string };
+  adopt: { serialized: SerializedLease };
   close: object;
 };
 
@@ -32,6 +35,8 @@ interface Events {
   tried: { won: string[] };
   granted: { key: string; fencingToken: string; at: number; validUntil: number };
   released: { key: string; released: boolean };
+  judged: { key: string; validUntil: number; isLost: boolean };
+  transferred: { serialized: SerializedLease };
 }
 
 export interface QuorumWorkerOptions {

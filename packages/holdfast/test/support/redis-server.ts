@@ -47,13 +47,20 @@ for (const signal of ["SIGTERM", "SIGINT"] as const) {
   });
 }
 
+export interface ServerOptions {
+  readonly args?: readonly string[];
+  readonly port?: number;
+  /** Beside our own environment. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
 /** Starts a server on a free port of 127.0.0.1 (or on `port`), with its files in a folder of its own, and nothing saved. */
-export async function startRedis(options: { args?: string[]; port?: number } = {}): Promise<RedisServer> {
+export async function startRedis(options: ServerOptions = {}): Promise<RedisServer> {
   const folder = await mkdtemp(join(tmpdir(), "holdfast-redis-"));
   try {
     for (let attempt = 1; ; attempt++) {
       const port = options.port ?? (await freePort());
-      const child = spawnServer(port, folder, options.args ?? []);
+      const child = spawnServer(port, folder, options);
       try {
         await answers(child, port);
         return server(child, port, folder);
@@ -97,7 +104,7 @@ function refuseOrWarn(): boolean {
   return isMissing;
 }
 
-function spawnServer(port: number, folder: string, args: readonly string[]): ChildProcess {
+function spawnServer(port: number, folder: string, { args = [], env }: ServerOptions): ChildProcess {
   const own = [
     "--port",
     String(port),
@@ -110,7 +117,10 @@ function spawnServer(port: number, folder: string, args: readonly string[]): Chi
     "--appendonly",
     "no",
   ];
-  const child = spawn(program, [...own, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(program, [...own, ...args], {
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, ...env },
+  });
   running.add(child);
   child.once("exit", () => running.delete(child));
   return child;

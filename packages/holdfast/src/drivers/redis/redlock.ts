@@ -236,7 +236,9 @@ class RedlockDriver implements Driver, QuorumHost {
     }
     this.agenda.clear();
     this.#ends.clear();
-    await Promise.all(this.electorate.voters.map(({ releaser }) => releaser.idle())); // bounded by the command budget
+    const releases = Array.from(this.#releases.values(), ({ done }) => done);
+    const leftovers = this.electorate.voters.map(({ releaser }) => releaser.idle());
+    await Promise.all([...releases, ...leftovers]); // bounded by the command budget
     for (const voter of this.electorate.voters) {
       voter.close();
     }

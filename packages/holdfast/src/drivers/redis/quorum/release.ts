@@ -9,10 +9,13 @@ import type { Voter } from "./voter.ts";
 export class QuorumRelease {
   /** Whether a majority still had it. Rejects with a `QuorumError` after the budget where too few answer. */
   readonly result: Promise<boolean>;
+  /** Every node has answered, or was tried for its budget. */
+  readonly done: Promise<void>;
   readonly #electorate: Electorate;
   readonly #hold: QuorumHold;
   #resolve!: (released: boolean) => void;
   #reject!: (error: unknown) => void;
+  #finish!: () => void;
   /** Nodes that have not answered yet. */
   readonly #open: Set<Voter>;
   readonly #failures = new Map<Voter, unknown>();
@@ -32,6 +35,9 @@ export class QuorumRelease {
       this.#resolve = resolve;
       this.#reject = reject;
     });
+    this.done = new Promise((resolve) => {
+      this.#finish = resolve;
+    });
   }
 
   /** Every node has answered, or was tried for its budget. */
@@ -43,14 +49,19 @@ export class QuorumRelease {
   begin(until: number, onDone?: () => void): void {
     const { key, keys, token } = this.#hold;
     const candidate = this.#electorate.candidate();
-    const ended = (voter: Voter): void => {
-      this.#open.delete(voter);
-      this.#decide();
+    const finishIfDone = (): void => {
       if (this.isDone) {
+        this.#finish();
         onDone?.();
       }
     };
+    const ended = (voter: Voter): void => {
+      this.#open.delete(voter);
+      this.#decide();
+      finishIfDone();
+    };
     this.#decide();
+    finishIfDone();
     for (const voter of this.#open) {
       const leftover: Leftover = { key, keys, token, terms: this.#hold.termsOn(voter), until, candidate };
       voter.releaser.begin(

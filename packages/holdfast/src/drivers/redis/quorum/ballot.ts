@@ -117,6 +117,15 @@ export class Ballot {
     return this.answer === "asked";
   }
 
+  /** What the node said of the lock counts: ours, or another's. */
+  get hasAnswered(): boolean {
+    return (
+      this.answer === "held" ||
+      this.answer === "full" ||
+      (this.answer === "granted" && !this.#bid.electorate.quarantineOf(this.voter))
+    );
+  }
+
   /** What it may have left on the node. */
   get outcome(): Outcome {
     return this.attempts.outcome;

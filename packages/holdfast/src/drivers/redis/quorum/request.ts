@@ -434,9 +434,7 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
       return;
     }
     const ballots = this.#bid?.ballots ?? [];
-    const answered = ballots.filter(
-      ({ answer }) => answer === "held" || answer === "granted" || answer === "full",
-    );
+    const answered = ballots.filter(({ hasAnswered }) => hasAnswered);
     if (answered.length < this.#host.electorate.majority || this.#isTry) {
       this.#fail(this.#failure());
       return;

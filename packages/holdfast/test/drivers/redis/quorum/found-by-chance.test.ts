@@ -1,5 +1,5 @@
 import { createLocks, type Lease, type Locks } from "holdfast";
-import { redlock } from "holdfast/redis";
+import { redlock, type Connection, type RedlockOptions } from "holdfast/redis";
 import {
   faulty,
   manualClock,
@@ -11,6 +11,7 @@ import {
 } from "holdfast/testing";
 import { beforeEach, expect, test } from "vitest";
 
+import type { Clock } from "../../../../src/clock.ts";
 import type { Random } from "../../../../src/random.ts";
 
 // What the simulation found, each by its shortest way there.
@@ -111,11 +112,104 @@ test("a waiter does not keep the votes that it does not count", async () => {
   expect(lease.fencingToken).toBeGreaterThan(0n);
 });
 
-function open(): void {
+test("what is passed on is given back also on a node that does not vote", async () => {
+  open();
+  await warmUp();
+  servers[0]?.setDurable(false);
+  const [held] = await Promise.all([locks.acquire("k"), clock.advance(100)]);
+  servers[0]?.restart({ keepData: true });
+  await Promise.all([held.extend(), clock.advance(100)]); // it is noticed
+  const next = locks.acquire("k", { renew: false }); // not by hand-over
+  await Promise.all([held.release(), next, clock.advance(100)]);
+  expect(servers[0]?.get("lock:k")).toBeNull();
+});
+
+test("a vote that came by message is kept for as long as the others are waited for", async () => {
+  const [one, other, third] = servers.map((server) => server.connect());
+  const most = createLocks(redlock([one, other] as Connection[], { clock, random: manualRandom(10) }));
+  const rest = createLocks(redlock([third] as Connection[], { clock, random: manualRandom(11) }));
+  open({ claimMs: 100 });
+  await warmUp();
+  const [, held] = await Promise.all([most.acquire("k"), rest.acquire("k"), clock.advance(100)]);
+  void locks.acquire("k", { waitMs: 60_000 }).catch(() => undefined);
+  await clock.advance(50);
+  await Promise.all([held.release(), clock.advance(120)]);
+  await Promise.all([expect(rest.tryAcquire("k")).resolves.toBeNull(), clock.advance(100)]);
+});
+
+test("a try that gave a vote back leaves no place in the queue", async () => {
+  const [one, other, third] = servers.map((server) => server.connect());
+  const most = createLocks(redlock([one, other] as Connection[], { clock, random: manualRandom(10) }));
+  const { connection, controls } = faulty(third as Connection, { clock });
+  const rival = createLocks(redlock([connection], { clock, random: manualRandom(11) }));
+  open();
+  await warmUp();
+  await Promise.all([rival.acquire("warm"), clock.advance(100)]);
+  await Promise.all([most.acquire("k"), clock.advance(100)]);
+  controls.delay({ requestMs: 10 });
+  faults[0]?.delay({ replyMs: 30 });
+  faults[1]?.delay({ replyMs: 30 });
+  void rival.acquire("k").catch(() => undefined); // it comes first, and is late
+  await clock.advance(1);
+  await Promise.all([expect(tried()).resolves.toBeNull(), clock.advance(100)]);
+  expect(servers[2]?.dump("holdfast:queue:{lock:k}")).toBeUndefined();
+});
+
+test("a number that is being raised on the nodes is not the lease's any more", async () => {
+  for (const index of [3, 4]) {
+    servers.push(twin({ clock, random: manualRandom(index), name: `n${index}`, durable: true }));
+  }
+  open();
+  await warmUp();
+  servers[0]?.store.hset("holdfast:fence:{lock:k}", "last", String((clock.wall() + 500) * 1000));
+  faults[0]?.delay({ replyMs: 15 });
+  faults[3]?.delay({ requestMs: 11, replyMs: 11 });
+  faults[4]?.freeze();
+  const acquired = locks.acquire("k");
+  await clock.advance(1);
+  for (const each of faults.slice(1, 3)) {
+    each.delay({ requestMs: 5, replyMs: 5 });
+    each.dropSubscription(); // it is asked once more, and answers while its number is being raised
+  }
+  await clock.advance(100);
+  const extended = acquired.then((lease) => lease.extend());
+  await Promise.all([expect(extended).resolves.toBeUndefined(), clock.advance(3_000)]);
+});
+
+test("a node whose clock is ahead does not pass over who still waits", async () => {
+  const ahead: Clock = {
+    now: () => clock.now(),
+    wall: () => clock.wall() + 300,
+    setTimer: (action, delayMs) => clock.setTimer(action, delayMs),
+    clearTimer: (timer) => {
+      clock.clearTimer(timer);
+    },
+  };
+  servers = [clock, clock, ahead, ahead].map((own, index) =>
+    twin({ clock: own, random: manualRandom(index), name: `n${index}`, upForMs: 3_600_000 }),
+  );
+  open();
+  await warmUp();
+  const connections = servers.map((server) => server.connect());
+  const others = createLocks(redlock(connections, { clock, random: manualRandom(10) }));
+  const [held] = await Promise.all([others.acquire("k"), clock.advance(100)]);
+  let isGranted = false;
+  void locks.acquire("k", { waitMs: 200 }).then(
+    () => (isGranted = true),
+    () => undefined,
+  );
+  await clock.advance(10);
+  void others.acquire("k").catch(() => undefined);
+  await clock.advance(100);
+  await Promise.all([held.release(), clock.advance(50)]);
+  expect(isGranted).toBe(true);
+});
+
+function open(options: RedlockOptions = {}): void {
   const links = servers.map((server) => faulty(server.connect(), { clock }));
   faults = links.map(({ controls }) => controls);
   const connections = links.map(({ connection }) => connection);
-  locks = createLocks(redlock(connections, { clock, random: bounded(manualRandom(9)) }));
+  locks = createLocks(redlock(connections, { clock, random: bounded(manualRandom(9)), ...options }));
 }
 
 /** Everybody knows everybody, and messages arrive. */

@@ -60,6 +60,7 @@ const cases = named({
   inspect: ["facts", "error"],
   message: ["broken", "grant"],
   passOn: [0, 1, "error"],
+  recant: [0, 1, "error"],
   release: [0, 1, "error"],
   verify: [0, 1, 2, 3, "error"],
 });

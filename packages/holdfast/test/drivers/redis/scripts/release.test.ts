@@ -81,6 +81,65 @@ onRedis("release", () => {
     expect(await stage.heard(2)).toHaveLength(1);
   });
 
+  test("what was left behind and nobody claimed is taken back as by a release", async () => {
+    const keys = stage.lock();
+    await stage.grant(keys, asker(1), { words: '["owner","a"]' });
+    expect(await stage.ask(keys, recantOf(asker(1)))).toEqual([1, 0, ""]);
+    expect(await stage.redis.exists(keys[0], keys[1], keys[3])).toBe(0);
+    expect(await stage.ask(keys, recantOf(asker(1)))).toEqual([0, 0, ""]);
+  });
+
+  test("what is taken back is granted to the next waiter in the same step", async () => {
+    const keys = stage.lock();
+    await stage.grant(keys, asker(1));
+    await stage.queue(keys, asker(2));
+    expect(await stage.ask(keys, recantOf(asker(1)))).toEqual([1, 0, ""]);
+    expect(await stage.redis.get(keys[0])).toBe(asker(2).token);
+    expect(await stage.heard(2)).toHaveLength(1);
+  });
+
+  test("a place in the queue that was left behind is taken back", async () => {
+    const keys = stage.lock();
+    await stage.grant(keys, asker(1));
+    await stage.queue(keys, asker(2));
+    await stage.queue(keys, asker(3));
+    expect(await stage.ask(keys, recantOf(asker(2)))).toEqual([0, 0, asker(1).token]);
+    expect(await stage.redis.zrange(keys[1], "0", "-1")).toEqual([asker(3).member]);
+  });
+
+  test("what a repeat of the attempt has claimed is not taken back, and is released by whoever holds it", async () => {
+    const keys = stage.lock();
+    const [first, repeat] = [asker(1), asker(1, { client: 9, ticket: 5 })];
+    const { first: number, last } = await stage.grant(keys, first, { ttlMs: 30_000 });
+    await stage.queue(keys, asker(2));
+    expect(await stage.ask(keys, acquireOf(repeat))).toEqual([1, number, last, first.token]);
+    expect(await stage.ask(keys, recantOf(first))).toEqual([0, 0, first.token]);
+    expect(await stage.ask(keys, recantOf(repeat))).toEqual([0, 0, first.token]);
+    expect(await stage.redis.get(keys[0])).toBe(first.token);
+    expect(await stage.redis.zrange(keys[1], "0", "-1")).toEqual([asker(2).member]);
+    expect(await stage.heard(2)).toEqual([]);
+    expect(await stage.ask(keys, releaseOf(first))).toEqual([1, 0, ""]);
+    expect(await stage.redis.get(keys[0])).toBe(asker(2).token);
+  });
+
+  test("a question that its own asker repeats claims nothing", async () => {
+    const keys = stage.lock();
+    await stage.grant(keys, asker(1));
+    await stage.grant(keys, asker(1));
+    expect(await stage.ask(keys, recantOf(asker(1)))).toEqual([1, 0, ""]);
+    expect(await stage.redis.exists(keys[0])).toBe(0);
+  });
+
+  test("a claim of an earlier grant does not keep a later one from being taken back", async () => {
+    const keys = stage.lock();
+    await stage.grant(keys, asker(1));
+    await stage.grant(keys, asker(1, { client: 9, ticket: 5 }));
+    await stage.ask(keys, releaseOf(asker(1)));
+    await stage.grant(keys, asker(2));
+    expect(await stage.ask(keys, recantOf(asker(2)))).toEqual([1, 0, ""]);
+    expect(await stage.redis.exists(keys[0])).toBe(0);
+  });
+
   test("a key of another type is not deleted", async () => {
     const keys = stage.lock();
     await stage.redis.lpush(keys[0], "a");
@@ -91,4 +150,8 @@ onRedis("release", () => {
 
 function releaseOf({ token, terms }: Asker): string[] {
   return ["release", token, terms];
+}
+
+function recantOf({ token, terms }: Asker): string[] {
+  return ["recant", token, terms];
 }

@@ -97,6 +97,13 @@ const operations: Weighted<Operation>[] = [
     ),
   },
   {
+    weight: 4,
+    arbitrary: operation(
+      "recant",
+      askers.map(({ token, terms }) => [token, terms]),
+    ),
+  },
+  {
     weight: 3,
     arbitrary: operation(
       "extend",

@@ -1,0 +1,54 @@
+import { expect, test } from "vitest";
+
+import { follow, Lab } from "./lab.ts";
+
+test("what a repeat of a named attempt has claimed is not taken back by who asked first", async () => {
+  const lab = new Lab(3);
+  const holder = await lab.warm();
+  const first = await lab.warm();
+  const second = await lab.warm();
+  const other = await lab.warm();
+  const held = await lab.within(20, holder.locks.acquire("k", { ttlMs: 30_000 }));
+  const given = follow(first.locks.acquire("k", { ttlMs: 10_000, waitMs: 500, attemptId: "a" }));
+  await lab.clock.advance(100);
+  for (const each of first.faults) {
+    each.freeze(); // it is granted the lock, does not hear of it, and gives up
+  }
+  expect(await lab.within(700, held.release())).toBe(true);
+  expect(given.isSettled).toBe(true);
+  expect(given.value).toBeUndefined();
+
+  const repeated = second.locks.acquire("k", { ttlMs: 10_000, waitMs: 5_000, attemptId: "a" });
+  const waited = follow(other.locks.acquire("k", { ttlMs: 10_000, waitMs: 8_000 }));
+  const lease = await lab.within(500, repeated);
+  for (const each of first.faults) {
+    each.thaw(); // what it wanted to take back comes now
+  }
+  await lab.clock.advance(100);
+  expect(lease.remainingMs()).toBeGreaterThan(0);
+  expect(waited.isSettled).toBe(false);
+  await expect(lab.within(20, lease.extend())).resolves.toBeUndefined();
+
+  expect(await lab.within(100, lease.release())).toBe(true);
+  expect(waited.value?.fencingToken).toBeGreaterThan(lease.fencingToken);
+});
+
+test("what a named attempt left and nobody claimed is taken back", async () => {
+  const lab = new Lab(3);
+  const holder = await lab.warm();
+  const first = await lab.warm();
+  const other = await lab.warm();
+  const held = await lab.within(20, holder.locks.acquire("k", { ttlMs: 30_000 }));
+  const given = follow(first.locks.acquire("k", { ttlMs: 10_000, waitMs: 500, attemptId: "a" }));
+  await lab.clock.advance(100);
+  for (const each of first.faults) {
+    each.freeze();
+  }
+  expect(await lab.within(700, held.release())).toBe(true);
+  expect(given.error).toBeDefined();
+  for (const each of first.faults) {
+    each.thaw();
+  }
+  const lease = await lab.within(2_000, other.locks.acquire("k", { ttlMs: 10_000, waitMs: 20_000 }));
+  expect(lease.remainingMs()).toBeGreaterThan(0);
+});

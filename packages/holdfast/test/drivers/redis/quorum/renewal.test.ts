@@ -1,0 +1,61 @@
+import type { Lease } from "holdfast";
+import { expect, test } from "vitest";
+
+import { Lab, refusal } from "./lab.ts";
+
+test("a node that was down at the first use counts for a lease that is only renewed", async () => {
+  const lab = new Lab(3);
+  const { locks, faults } = lab.process();
+  faults[2]?.refuse(refusal());
+  const lease = await lab.within(5_000, locks.acquire("k", { ttlMs: 10_000 }));
+  faults[2]?.refuse(null);
+  await lab.clock.advance(60_000);
+  faults[1]?.refuse(refusal());
+  await lab.clock.advance(12_000);
+  expectHeld(lease);
+});
+
+test("a lease is renewed where every answer comes later than nodeTimeoutMs", async () => {
+  const lab = new Lab(3);
+  const { locks } = lab.process({ distancesMs: [35, 35, 35], redlock: { nodeTimeoutMs: 50 } });
+  const lease = await lab.within(2_000, locks.acquire("k", { ttlMs: 6_000, waitMs: 10_000 }));
+  await lab.clock.advance(8_000);
+  expectHeld(lease);
+});
+
+test("a node that agreed on the number after the others had decided counts for the lease", async () => {
+  const lab = new Lab(3);
+  const { locks, faults } = await lab.warm({ distancesMs: [1, 1, 1.2] });
+  const base = Math.round(lab.clock.wall()) * 1000 + 500_000;
+  for (const [index, ahead] of [0, 1_000, 500].entries()) {
+    const last = String(base + ahead); // of earlier grants, that did not reach all nodes
+    lab.nodes[index]?.store.hset("holdfast:fence:{lock:k}", "first", last, "last", last);
+  }
+  const lease = await lab.within(50, locks.acquire("k", { ttlMs: 10_000 }));
+  faults[0]?.refuse(refusal());
+  await lab.clock.advance(12_000);
+  expectHeld(lease);
+});
+
+test("adopting may be tried again where too few nodes answered at first", async () => {
+  const lab = new Lab(3);
+  const { locks } = await lab.warm();
+  const adopter = await lab.warm();
+  const lease = await lab.within(100, locks.acquire("k", { ttlMs: 60_000 }));
+  const transfer = lease.transfer();
+  for (const each of adopter.faults.slice(1)) {
+    each.refuse(new Error("read ECONNRESET"), 1);
+  }
+  await expect(lab.within(3_000, adopter.locks.adopt(transfer))).rejects.toMatchObject({
+    code: "quorum-not-reached",
+    retryable: true,
+  });
+  const adopted = await lab.within(3_000, adopter.locks.adopt(transfer));
+  await expect(lab.within(100, adopted.extend())).resolves.toBeUndefined();
+  expectHeld(adopted);
+});
+
+function expectHeld(lease: Lease): void {
+  expect(lease.signal.aborted).toBe(false);
+  expect(lease.remainingMs()).toBeGreaterThan(0);
+}

@@ -11,6 +11,7 @@ export default defineConfig({
       "packages/*/test/**/*.test.ts",
       "examples/*/test/**/*.test.ts",
       "bench/test/**/*.test.ts",
+      "verify/test/**/*.test.ts",
       "scripts/test/**/*.test.ts",
     ],
     testTimeout: 30_000,

@@ -2,9 +2,10 @@ import { createLocks, type Driver, type Locks } from "holdfast";
 import { redlock } from "holdfast/redis";
 import { driverConformance } from "holdfast/testing";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { startRedis, type RedisServer } from "@holdfast/lab";
 
 import { clientLibraries, type OpenClient } from "../support/clients.ts";
-import { onRedis, startRedis, type RedisServer } from "../support/redis-server.ts";
+import { onRedis } from "../support/servers.ts";
 
 interface Setup {
   readonly nodes: number;

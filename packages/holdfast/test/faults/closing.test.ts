@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { rejection, until } from "@holdfast/lab";
 
 import {
   connect,
@@ -10,7 +11,6 @@ import {
   shared,
   warmUp,
 } from "../support/fault-stage.ts";
-import { rejection, until } from "../support/until.ts";
 
 onSharedRedis("close", () => {
   test("leaves nothing of a request that was under way", async () => {

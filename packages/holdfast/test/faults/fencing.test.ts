@@ -4,9 +4,9 @@ import { createLocks, type Lease, type Locks, type LocksOptions } from "holdfast
 import { redis, type RedisOptions } from "holdfast/redis";
 import type { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { startRedis, type RedisServer, until } from "@holdfast/lab";
 
-import { onRedis, startRedis, type RedisServer } from "../support/redis-server.ts";
-import { until } from "../support/until.ts";
+import { onRedis } from "../support/servers.ts";
 
 let server: RedisServer;
 let direct: Redis;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
+import { rejection } from "@holdfast/lab";
 
 import { atEnd, newKey, onSharedRedis, open, ownServer, warmUp } from "../support/fault-stage.ts";
-import { rejection } from "../support/until.ts";
 
 const waiters = 4_000;
 const waitMs = 2_200;

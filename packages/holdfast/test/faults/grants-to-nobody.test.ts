@@ -1,5 +1,6 @@
 import type { Lease } from "holdfast";
 import { expect, test } from "vitest";
+import { rejection, until } from "@holdfast/lab";
 
 import {
   connect,
@@ -12,7 +13,6 @@ import {
   start,
   warmUp,
 } from "../support/fault-stage.ts";
-import { rejection, until } from "../support/until.ts";
 
 onSharedRedis("a lease on a real server", () => {
   // Grants that go to nobody.

@@ -2,9 +2,9 @@ import { setTimeout as pause } from "node:timers/promises";
 import { inspect } from "node:util";
 
 import { expect, test } from "vitest";
+import { rejection } from "@holdfast/lab";
 
 import { connect, newKey, onSharedRedis, open, ownServer, warmUp } from "../support/fault-stage.ts";
-import { rejection } from "../support/until.ts";
 
 onSharedRedis("a lease on a real server", () => {
   test("a wrong password is told at once, and not after the wait", async () => {

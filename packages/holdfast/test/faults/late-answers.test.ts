@@ -1,5 +1,6 @@
 import { faultyClient } from "holdfast/testing";
 import { expect, test } from "vitest";
+import { rejection, until } from "@holdfast/lab";
 
 import {
   connect,
@@ -11,7 +12,6 @@ import {
   shared,
   warmUp,
 } from "../support/fault-stage.ts";
-import { rejection, until } from "../support/until.ts";
 
 /** A waiter that nobody tells asks again after 5 s. */
 const soonMs = 2_500;

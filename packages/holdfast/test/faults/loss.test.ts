@@ -3,6 +3,7 @@ import { setTimeout as pause } from "node:timers/promises";
 
 import { isLockError } from "holdfast";
 import { expect, test } from "vitest";
+import { abortOf, block, until } from "@holdfast/lab";
 
 import {
   atEnd,
@@ -19,7 +20,6 @@ import {
   slackMs,
   warmUp,
 } from "../support/fault-stage.ts";
-import { abortOf, block, until } from "../support/until.ts";
 
 onSharedRedis("a lease on a real server", () => {
   // The key.

@@ -3,6 +3,7 @@ import { setTimeout as pause } from "node:timers/promises";
 
 import { EngineError, type Lease, type Locks } from "holdfast";
 import { expect, test } from "vitest";
+import { rejection, until } from "@holdfast/lab";
 
 import {
   connect,
@@ -16,7 +17,6 @@ import {
   slackMs,
   warmUp,
 } from "../support/fault-stage.ts";
-import { rejection, until } from "../support/until.ts";
 
 onSharedRedis("a lease on a real server", () => {
   test("with the server down a try rejects within its budget, never with null, and recovers by itself", async () => {

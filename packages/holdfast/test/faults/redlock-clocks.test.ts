@@ -1,8 +1,9 @@
 import type { Locks } from "holdfast";
 import { expect, test } from "vitest";
+import { type ServerClock, type Proxy, startRedis, rejection, until } from "@holdfast/lab";
 
-import { describeWithClocks, makeClocks, type ServerClock } from "../support/clock-shim.ts";
-import type { Proxy } from "../support/proxy.ts";
+import { makeClocks } from "../support/clocks.ts";
+import { describeWithClocks } from "../support/servers.ts";
 import {
   cutOff,
   durable,
@@ -19,8 +20,6 @@ import {
   warmUp,
   type QuorumNode,
 } from "../support/quorum-stage.ts";
-import { startRedis } from "../support/redis-server.ts";
-import { rejection, until } from "../support/until.ts";
 
 const waitMs = 25_000;
 /** So long a node does not vote after its clock was off; the largest TTL here. */

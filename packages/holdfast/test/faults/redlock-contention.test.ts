@@ -1,8 +1,8 @@
 import type { Lease } from "holdfast";
 import type { RedlockOptions } from "holdfast/redis";
 import { expect, test } from "vitest";
+import { type Proxy, until } from "@holdfast/lab";
 
-import type { Proxy } from "../support/proxy.ts";
 import {
   holders,
   Ledger,
@@ -15,7 +15,6 @@ import {
   type QuorumNode,
 } from "../support/quorum-stage.ts";
 import { QuorumWorker, sharedNow } from "../support/quorum-workers.ts";
-import { until } from "../support/until.ts";
 import { Recording } from "../support/workers.ts";
 
 const ttlMs = 60_000;

@@ -2,6 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 
 import type { Lease, LeaseLostError, Locks, LockState } from "holdfast";
 import { expect, test } from "vitest";
+import { abortOf, rejection, until } from "@holdfast/lab";
 
 import {
   durable,
@@ -19,7 +20,6 @@ import {
   type QuorumNode,
 } from "../support/quorum-stage.ts";
 import { QuorumWorker } from "../support/quorum-workers.ts";
-import { abortOf, rejection, until } from "../support/until.ts";
 
 const ttlMs = 60_000;
 const waitMs = 25_000;

@@ -2,8 +2,8 @@ import { setTimeout as pause } from "node:timers/promises";
 
 import type { Lease, Locks } from "holdfast";
 import { expect, test } from "vitest";
+import { type Proxy, rejection, until } from "@holdfast/lab";
 
-import type { Proxy } from "../support/proxy.ts";
 import {
   apartMs,
   connect,
@@ -21,7 +21,6 @@ import {
   type QuorumNode,
 } from "../support/quorum-stage.ts";
 import { QuorumWorker, sharedNow } from "../support/quorum-workers.ts";
-import { rejection, until } from "../support/until.ts";
 
 /** Far longer than the tests take: nobody waits for it. */
 const ttlMs = 60_000;

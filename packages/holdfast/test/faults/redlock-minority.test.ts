@@ -2,8 +2,8 @@ import { setTimeout as pause } from "node:timers/promises";
 
 import type { Locks } from "holdfast";
 import { expect, test } from "vitest";
+import { type Proxy, rejection, until } from "@holdfast/lab";
 
-import type { Proxy } from "../support/proxy.ts";
 import {
   connect,
   durable,
@@ -22,7 +22,6 @@ import {
   warmUp,
   type QuorumNode,
 } from "../support/quorum-stage.ts";
-import { rejection, until } from "../support/until.ts";
 
 const ttlMs = 60_000;
 /** So long that whoever waits for a dead node is seen. */

@@ -1,8 +1,8 @@
 import { isLockError, type Lease, type Locks, type QuorumError } from "holdfast";
 import { expect, test } from "vitest";
+import { type Proxy, rejection, until } from "@holdfast/lab";
 
 import { operate } from "../../src/drivers/redis/scripts.generated.ts";
-import type { Proxy } from "../support/proxy.ts";
 import {
   cutOff,
   durable,
@@ -19,7 +19,6 @@ import {
   warmUp,
   type QuorumNode,
 } from "../support/quorum-stage.ts";
-import { rejection, until } from "../support/until.ts";
 
 const ttlMs = 20_000;
 /** Of a node with this `maxTtlMs`: so long it does not vote after a restart. */

@@ -2,9 +2,9 @@ import { setTimeout as pause } from "node:timers/promises";
 
 import { faultyClient } from "holdfast/testing";
 import { expect, test } from "vitest";
+import { rejection, until } from "@holdfast/lab";
 
 import { connect, direct, newKey, onSharedRedis, open, shared, warmUp } from "../support/fault-stage.ts";
-import { rejection, until } from "../support/until.ts";
 
 onSharedRedis("a release that the engine does not answer", () => {
   test("goes on until the TTL is over that an unanswered extension may have raised", async () => {

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import type { Locks } from "holdfast";
 import type { Redis } from "ioredis";
 import { expect, test } from "vitest";
+import { until } from "@holdfast/lab";
 
 import {
   atEnd,
@@ -16,7 +17,6 @@ import {
   shared,
   warmUp,
 } from "../support/fault-stage.ts";
-import { until } from "../support/until.ts";
 
 onSharedRedis("a subscription", () => {
   test("that is closed late does not switch off its successor", async () => {

@@ -7,11 +7,10 @@ import { createLocks, LeaseLostError, type Locks, type LocksOptions } from "hold
 import { redis, type RedisClient, type RedisOptions } from "holdfast/redis";
 import { Redis, type RedisOptions as ClientOptions } from "ioredis";
 import { afterAll, afterEach, beforeAll, expect } from "vitest";
+import { startProxy, type Proxy, startRedis, type RedisServer, until } from "@holdfast/lab";
 
 import type { RenewTrace } from "../../src/diagnostics.ts";
-import { startProxy, type Proxy } from "./proxy.ts";
-import { onRedis, startRedis, type RedisServer } from "./redis-server.ts";
-import { until } from "./until.ts";
+import { onRedis } from "./servers.ts";
 
 /** What a machine under load may be late by, where only a much larger lateness would be a fault. */
 export const slackMs = 800;

@@ -6,10 +6,9 @@ import { createLocks, QuorumError, type Lease, type Locks, type LocksOptions, ty
 import { redlock, type RedisClient, type RedlockOptions } from "holdfast/redis";
 import { Redis, type RedisOptions as ClientOptions } from "ioredis";
 import { afterEach, expect } from "vitest";
+import { startProxy, type Proxy, freePort, startRedis, type RedisServer, until } from "@holdfast/lab";
 
-import { startProxy, type Proxy } from "./proxy.ts";
-import { freePort, onRedis, startRedis, type RedisServer } from "./redis-server.ts";
-import { until } from "./until.ts";
+import { onRedis } from "./servers.ts";
 
 /** Such a node has every write on its disk, so it votes from its start, and again after a restart. */
 export const durable = ["--appendonly", "yes", "--appendfsync", "always"];

@@ -4,8 +4,9 @@ import { createLocks, type Locks, type LocksOptions } from "holdfast";
 import { redis, type RedisClient, type RedisOptions } from "holdfast/redis";
 import type { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, vi, type TestContext } from "vitest";
+import { startRedis, type RedisServer } from "@holdfast/lab";
 
-import { onRedis, startRedis, type RedisServer } from "./redis-server.ts";
+import { onRedis } from "./servers.ts";
 
 /** No waiter polls sooner than that for a lock that is held for long. */
 export const pollMs = 5_000;

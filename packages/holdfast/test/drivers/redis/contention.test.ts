@@ -3,8 +3,9 @@ import { createLocks } from "holdfast";
 import { redis } from "holdfast/redis";
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { startRedis, type RedisServer } from "@holdfast/lab";
 
-import { onRedis, startRedis, type RedisServer } from "../../support/redis-server.ts";
+import { onRedis } from "../../support/servers.ts";
 import { Recording, startWorkers, type Entry, type Worker } from "../../support/workers.ts";
 
 const processes = 4;

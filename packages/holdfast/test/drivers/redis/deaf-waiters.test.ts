@@ -3,9 +3,8 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { RedisClient } from "holdfast/redis";
 import { Redis } from "ioredis";
 import { describe, expect, test, vi, type TestContext } from "vitest";
+import { startProxy, type Proxy, startRedis } from "@holdfast/lab";
 
-import { startProxy, type Proxy } from "../../support/proxy.ts";
-import { startRedis } from "../../support/redis-server.ts";
 import {
   later,
   onWaiters,

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { startRedis, type RedisServer } from "@holdfast/lab";
 
 import * as scripts from "../../../src/drivers/redis/scripts.generated.ts";
-import { onRedis, startRedis, type RedisServer } from "../../support/redis-server.ts";
+import { onRedis } from "../../support/servers.ts";
 
 onRedis("the generated scripts", () => {
   let server: RedisServer;

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
-import { onRedis } from "../../support/redis-server.ts";
+import { onRedis } from "../../support/servers.ts";
 import { asker } from "./scripts/stage.ts";
 import { Pair, type Outcome } from "./twin/pair.ts";
 import { steps, type Step } from "./twin/steps.ts";

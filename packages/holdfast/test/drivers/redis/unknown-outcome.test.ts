@@ -4,8 +4,9 @@ import { createLocks, type EngineError, type Locks } from "holdfast";
 import { redis } from "holdfast/redis";
 import { faultyClient, type Faults } from "holdfast/testing";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { startRedis, type RedisServer } from "@holdfast/lab";
 
-import { onRedis, startRedis, type RedisServer } from "../../support/redis-server.ts";
+import { onRedis } from "../../support/servers.ts";
 
 onRedis("after a try that was carried out and not answered", () => {
   let server: RedisServer;

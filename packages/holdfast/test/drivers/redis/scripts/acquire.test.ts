@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 
-import { onRedis } from "../../../support/redis-server.ts";
+import { onRedis } from "../../../support/servers.ts";
 import { acquireOf, asker, retentionMs, ScriptStage } from "./stage.ts";
 
 onRedis("acquire", () => {

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 import { connectionOf } from "../../../../src/drivers/redis/client.ts";
-import { onRedis } from "../../../support/redis-server.ts";
+import { onRedis } from "../../../support/servers.ts";
 import { acquireOf, asker, ScriptStage, type Asker } from "./stage.ts";
 
 /** Nobody listens to the clients from here on: their processes are gone. */

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 
 import { channelOf, clientKey } from "../../../../src/drivers/redis/keys.ts";
 import { clients, hello } from "../../../../src/drivers/redis/scripts.generated.ts";
-import { onRedis } from "../../../support/redis-server.ts";
+import { onRedis } from "../../../support/servers.ts";
 import { id, ScriptStage } from "./stage.ts";
 
 onRedis("hello and clients", () => {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 import { readFields } from "../../../../src/drivers/redis/words.ts";
-import { onRedis } from "../../../support/redis-server.ts";
+import { onRedis } from "../../../support/servers.ts";
 import { asker, ScriptStage } from "./stage.ts";
 
 onRedis("inspect", () => {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe } from "vitest";
+import { startRedis, type RedisServer, until } from "@holdfast/lab";
 
 import { systemClock } from "../../../../src/clock.ts";
 import { connectionOf } from "../../../../src/drivers/redis/client.ts";
@@ -6,8 +7,7 @@ import type { Connection } from "../../../../src/drivers/redis/connection.ts";
 import { channelOf, KeySpace, type LockKeys } from "../../../../src/drivers/redis/keys.ts";
 import { hello, operate } from "../../../../src/drivers/redis/scripts.generated.ts";
 import { twin, type Twin } from "../../../../src/testing/twin.ts";
-import { onRedis, startRedis, type RedisServer } from "../../../support/redis-server.ts";
-import { until } from "../../../support/until.ts";
+import { onRedis } from "../../../support/servers.ts";
 import { acquireOf, id, retentionMs, type AcquireOptions, type Answer, type Asker } from "./stage.ts";
 
 /** Where a candidate may be from the server's time, in microseconds. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 
-import { onRedis } from "../../../support/redis-server.ts";
+import { onRedis } from "../../../support/servers.ts";
 import { acquireOf, asker, ScriptStage, type Asker } from "./stage.ts";
 
 onRedis("release", () => {

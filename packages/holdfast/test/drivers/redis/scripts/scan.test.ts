@@ -5,7 +5,7 @@ import { systemClock } from "../../../../src/clock.ts";
 import { KeySpace } from "../../../../src/drivers/redis/keys.ts";
 import { scan } from "../../../../src/drivers/redis/scripts.generated.ts";
 import type { Connection } from "../../../../src/drivers/redis/connection.ts";
-import { onRedis } from "../../../support/redis-server.ts";
+import { onRedis } from "../../../support/servers.ts";
 import { ScriptStage } from "./stage.ts";
 
 onRedis("scan", () => {

@@ -1,10 +1,10 @@
 import type { Redis } from "ioredis";
+import { startRedis, type RedisServer } from "@holdfast/lab";
 
 import { connectionOf } from "../../../../src/drivers/redis/client.ts";
 import type { Connection } from "../../../../src/drivers/redis/connection.ts";
 import { channelOf, KeySpace, type LockKeys } from "../../../../src/drivers/redis/keys.ts";
 import { operate } from "../../../../src/drivers/redis/scripts.generated.ts";
-import { startRedis, type RedisServer } from "../../../support/redis-server.ts";
 
 export const retentionMs = 3_600_000;
 const keySpace = new KeySpace("", "lock:");

@@ -5,7 +5,7 @@ import { connectionOf } from "../../../../src/drivers/redis/client.ts";
 import type { Connection } from "../../../../src/drivers/redis/connection.ts";
 import { hello, standing } from "../../../../src/drivers/redis/scripts.generated.ts";
 import { twin } from "../../../../src/testing/twin.ts";
-import { onRedis } from "../../../support/redis-server.ts";
+import { onRedis } from "../../../support/servers.ts";
 import { acquireOf, asker, ScriptStage, type Answer } from "./stage.ts";
 
 const runId = /^[\da-f]{40}$/;

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 
 import type { Redis } from "ioredis";
+import type { RedisServer } from "@holdfast/lab";
 
 import type { Clock } from "../../../../src/clock.ts";
 import { connectionOf } from "../../../../src/drivers/redis/client.ts";
@@ -8,7 +9,6 @@ import type { Connection } from "../../../../src/drivers/redis/connection.ts";
 import { channelOf, KeySpace, type LockKeys } from "../../../../src/drivers/redis/keys.ts";
 import { operate } from "../../../../src/drivers/redis/scripts.generated.ts";
 import { twin, type Twin } from "../../../../src/testing/twin.ts";
-import type { RedisServer } from "../../../support/redis-server.ts";
 import { asker, id, retentionMs, ScriptStage } from "../scripts/stage.ts";
 import { changes } from "./changes.ts";
 import { clientCount, lockCount, type Operation, type Step } from "./steps.ts";

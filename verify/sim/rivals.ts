@@ -1,11 +1,9 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 
-import { createLocks, type Lease, type Locks } from "holdfast";
-import { redlock } from "holdfast/redis";
+import { createLocks, type Lease, type Locks, type Random } from "holdfast";
+import { redlock, type Connection } from "holdfast/redis";
 import { faulty, manualRandom, twin, type Twin } from "holdfast/testing";
 
-import type { Connection } from "../../../../src/drivers/redis/connection.ts";
-import type { Random } from "../../../../src/random.ts";
 import { ClockView, WorldClock } from "./world-clock.ts";
 
 const [nodeCount, rivalCount] = [5, 20];

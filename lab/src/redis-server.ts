@@ -1,4 +1,4 @@
-import { spawn, spawnSync, type ChildProcess } from "node:child_process";
+import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { createServer, type AddressInfo } from "node:net";
@@ -7,9 +7,8 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 
 import { Redis, type RedisOptions } from "ioredis";
-import { describe } from "vitest";
 
-/** A real server for one test file alone. */
+/** A real server that is ours alone. */
 export interface RedisServer {
   readonly port: number;
   readonly pid: number;
@@ -29,13 +28,6 @@ const program = "redis-server";
 const startWithinMs = 20_000;
 const stopWithinMs = 3_000;
 const portAttempts = 5;
-const isMissing = spawnSync(program, ["--version"]).error !== undefined;
-
-/**
- * `describe` for tests that need a server: where there is none they are skipped, and loudly.
- * In CI a missing server is an error.
- */
-export const onRedis: ReturnType<typeof describe.skipIf> = describe.skipIf(refuseOrWarn());
 
 /** The servers that must not outlive this process, however it ends. */
 const running = new Set<ChildProcess>();
@@ -92,16 +84,6 @@ function killAll(): void {
   for (const child of running) {
     child.kill("SIGKILL");
   }
-}
-
-function refuseOrWarn(): boolean {
-  if (isMissing && process.env["CI"]) {
-    throw new Error(`${program} is not installed; in CI these tests may not be skipped`);
-  }
-  if (isMissing) {
-    console.warn(`\n!!! ${program} is not installed: the tests on a real Redis are SKIPPED !!!\n`);
-  }
-  return isMissing;
 }
 
 function spawnServer(port: number, folder: string, { args = [], env }: ServerOptions): ChildProcess {

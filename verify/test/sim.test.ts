@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 
-import { scheduleOf } from "./planner.ts";
-import { play } from "./quorum-world.ts";
-import type { Schedule } from "./schedule.ts";
+import { scheduleOf } from "../sim/planner.ts";
+import { play } from "../sim/world.ts";
+import type { Schedule } from "../sim/schedule.ts";
 
 const batchSize = 50;
 /** HOLDFAST_SCHEDULES: how many schedules are played; HOLDFAST_SEED: the seed of the first, to play another part or one again. */

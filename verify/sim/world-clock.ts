@@ -1,4 +1,6 @@
-import type { Clock, Timer } from "../../../../src/clock.ts";
+import type { Clock } from "holdfast";
+
+type Timer = ReturnType<Clock["setTimer"]>;
 
 interface Event {
   readonly moment: number;

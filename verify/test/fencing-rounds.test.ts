@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { contend, shareOfOneRound, type Contest } from "./rivals.ts";
+import { contend, shareOfOneRound, type Contest } from "../sim/rivals.ts";
 
 const contests: readonly (readonly [string, Contest])[] = [
   ["that wait", { how: "acquire", callers: 1, handover: false, turns: 40 }],

@@ -1,0 +1,10 @@
+export {
+  startRedis,
+  freePort,
+  type RedisServer,
+  type ServerClientOptions,
+  type ServerOptions,
+} from "./redis-server.ts";
+export { startProxy, type Direction, type Flow, type Proxy } from "./proxy.ts";
+export { ServerClock, ServerClocks } from "./server-clock.ts";
+export { abortOf, block, rejection, until } from "./until.ts";

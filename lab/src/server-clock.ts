@@ -1,0 +1,75 @@
+import { spawnSync } from "node:child_process";
+import { closeSync, openSync, writeSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const compiler = "cc";
+const source = fileURLToPath(new URL("../clock-shim.c", import.meta.url));
+
+/** The wall clock of one server, in a file that the server reads. */
+export class ServerClock {
+  /** For the server to be started with. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly #file: number;
+
+  constructor(library: string, path: string) {
+    this.env = { LD_PRELOAD: library, HOLDFAST_CLOCK_FILE: path };
+    this.#file = openSync(path, "w+");
+    this.set({});
+  }
+
+  close(): void {
+    closeSync(this.#file);
+  }
+
+  /** From now on it is ahead by so much, and runs so much faster. */
+  set({ aheadMs = 0, rate = 1 }: { aheadMs?: number; rate?: number }): void {
+    const setting = Buffer.alloc(24);
+    setting.writeBigInt64LE(BigInt(aheadMs) * 1_000n, 0);
+    setting.writeDoubleLE(rate, 8);
+    setting.writeBigInt64LE(BigInt(Date.now()) * 1_000n, 16);
+    writeSync(this.#file, setting, 0, setting.length, 0);
+  }
+}
+
+/** Clocks for servers, of one folder. They need Linux and a C compiler. */
+export class ServerClocks implements AsyncDisposable {
+  readonly clocks: readonly ServerClock[];
+  readonly #folder: string;
+
+  private constructor(folder: string, clocks: readonly ServerClock[]) {
+    this.#folder = folder;
+    this.clocks = clocks;
+  }
+
+  /** Compiles the shim, and makes so many clocks. */
+  static async make(count: number): Promise<ServerClocks> {
+    const folder = await mkdtemp(join(tmpdir(), "holdfast-clock-"));
+    try {
+      const library = join(folder, "clock-shim.so");
+      const compiled = spawnSync(compiler, ["-shared", "-fPIC", "-O2", "-o", library, source], {
+        encoding: "utf8",
+      });
+      if (compiled.status !== 0) {
+        throw new Error(
+          `${compiler} did not compile ${source}: ${compiled.error?.message ?? compiled.stderr}`,
+        );
+      }
+      const path = (index: number): string => join(folder, `clock-${index}`);
+      const clocks = Array.from({ length: count }, (_, index) => new ServerClock(library, path(index)));
+      return new ServerClocks(folder, clocks);
+    } catch (error) {
+      await rm(folder, { recursive: true, force: true });
+      throw error;
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const clock of this.clocks) {
+      clock.close();
+    }
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+}

@@ -1,6 +1,7 @@
 export {
   startRedis,
   freePort,
+  steadyPort,
   type RedisServer,
   type ServerClientOptions,
   type ServerOptions,

@@ -22,6 +22,8 @@ export interface Proxy {
   letGo(): void;
   /** The server's next bytes that follow a request that matches are thrown away, then that connection is cut. Resolves when it happened. */
   loseNextReply(pattern?: RegExp): Promise<void>;
+  /** No reply is to be lost any more. */
+  forgetLoss(): void;
   /** Resolves when the server has sent something that matches, whatever becomes of it. */
   sends(pattern: RegExp): Promise<void>;
   /** Throws away what the server sends that matches, as long as there is a pattern. */
@@ -29,7 +31,7 @@ export interface Proxy {
   /** Lets that many more bytes of replies through, then throws all away, until `keepReplies`. */
   dropReplies(afterBytes?: number): void;
   keepReplies(): void;
-  /** Both directions are late by so much. */
+  /** Both directions are late by so much, in order: what comes after a change overtakes nothing. */
   delay(ms: number): void;
   /** Ends every open connection, or those that never subscribed. */
   cut(which?: "commands"): void;
@@ -109,6 +111,10 @@ class TcpProxy implements Proxy {
     });
   }
 
+  forgetLoss(): void {
+    this.loss = undefined;
+  }
+
   sends(pattern: RegExp): Promise<void> {
     return new Promise((resolve) => {
       this.expected.set(pattern, resolve);
@@ -182,12 +188,16 @@ class Link {
   readonly #proxy: TcpProxy;
   readonly #client: Socket;
   readonly #server: Socket;
-  readonly #kept: Record<Direction, Buffer[]> = { requests: [], replies: [] };
+  readonly #lanes: Record<Direction, Lane>;
 
   constructor(proxy: TcpProxy, client: Socket, server: Socket, ended: () => void) {
     this.#proxy = proxy;
     this.#client = client;
     this.#server = server;
+    this.#lanes = {
+      requests: new Lane(server, () => this.#isKept("requests")),
+      replies: new Lane(client, () => this.#isKept("replies")),
+    };
     for (const socket of [client, server]) {
       socket.setNoDelay(true);
       socket.on("error", () => undefined);
@@ -220,13 +230,8 @@ class Link {
   }
 
   flush(): void {
-    for (const direction of ["requests", "replies"] as const) {
-      if (!this.#isKept(direction)) {
-        for (const bytes of this.#kept[direction].splice(0)) {
-          this.#target(direction).write(bytes);
-        }
-      }
-    }
+    this.#lanes.requests.flush();
+    this.#lanes.replies.flush();
   }
 
   #requested(bytes: Buffer): void {
@@ -241,6 +246,7 @@ class Link {
 
   #replied(bytes: Buffer): void {
     if (this.#losesReply) {
+      this.#losesReply = false;
       this.#proxy.loss?.done();
       this.#proxy.loss = undefined;
       this.cut();
@@ -264,15 +270,8 @@ class Link {
   }
 
   #pass(direction: Direction, bytes: Buffer): void {
-    if (this.isDead) {
-      return;
-    }
-    if (this.#isKept(direction)) {
-      this.#kept[direction].push(bytes);
-    } else if (this.#proxy.delayMs > 0) {
-      setTimeout(() => this.#target(direction).write(bytes), this.#proxy.delayMs);
-    } else {
-      this.#target(direction).write(bytes);
+    if (!this.isDead) {
+      this.#lanes[direction].add(bytes, this.#proxy.delayMs);
     }
   }
 
@@ -281,8 +280,42 @@ class Link {
     const kind = this.isSubscribed ? "messages" : "answers";
     return this.isHeldBack || paused.has(direction) || (direction === "replies" && paused.has(kind));
   }
+}
 
-  #target(direction: Direction): Socket {
-    return direction === "requests" ? this.#server : this.#client;
+/** One direction of a connection: bytes leave in the order in which they came, whatever they are late by. */
+class Lane {
+  readonly #target: Socket;
+  readonly #isKept: () => boolean;
+  readonly #waiting: { readonly bytes: Buffer; readonly dueAt: number }[] = [];
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(target: Socket, isKept: () => boolean) {
+    this.#target = target;
+    this.#isKept = isKept;
+  }
+
+  add(bytes: Buffer, delayMs: number): void {
+    this.#waiting.push({ bytes, dueAt: delayMs > 0 ? performance.now() + delayMs : 0 });
+    this.flush();
+  }
+
+  /** Sends what is due, unless it is kept back. */
+  flush(): void {
+    clearTimeout(this.#timer);
+    while (!this.#isKept()) {
+      const [first] = this.#waiting;
+      const leftMs = first === undefined ? 0 : first.dueAt - performance.now();
+      if (first === undefined || this.#target.destroyed) {
+        return;
+      }
+      if (leftMs > 0) {
+        this.#timer = setTimeout(() => {
+          this.flush();
+        }, Math.ceil(leftMs));
+        return;
+      }
+      this.#waiting.shift();
+      this.#target.write(first.bytes);
+    }
   }
 }

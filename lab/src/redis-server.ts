@@ -1,5 +1,6 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
+import { rmSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -29,8 +30,8 @@ const startWithinMs = 20_000;
 const stopWithinMs = 3_000;
 const portAttempts = 5;
 
-/** The servers that must not outlive this process, however it ends. */
-const running = new Set<ChildProcess>();
+/** The servers that must not outlive this process, however it ends, and their folders. */
+const running = new Map<ChildProcess, string>();
 process.once("exit", killAll);
 for (const signal of ["SIGTERM", "SIGINT"] as const) {
   process.once(signal, () => {
@@ -71,8 +72,29 @@ export async function startRedis(options: ServerOptions = {}): Promise<RedisServ
 }
 
 /** A port that was free a moment ago. */
-export async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, "127.0.0.1");
+export function freePort(): Promise<number> {
+  return listenOnce(0);
+}
+
+const steadyPorts: { readonly from: number; readonly count: number } = { from: 18_000, count: 14_000 };
+
+/**
+ * A free port below those that the system gives to outgoing connections: nobody takes it while its server is down, and who
+ * connects to it meanwhile is refused, and not by chance connected with itself.
+ */
+export async function steadyPort(): Promise<number> {
+  for (let attempt = 0; attempt < 200; attempt += 1) {
+    const wanted = steadyPorts.from + Math.floor(Math.random() * steadyPorts.count);
+    const port = await listenOnce(wanted).catch(() => undefined);
+    if (port !== undefined) {
+      return port;
+    }
+  }
+  throw new Error(`no port was free from ${steadyPorts.from} on`);
+}
+
+async function listenOnce(wanted: number): Promise<number> {
+  const probe = createServer().listen(wanted, "127.0.0.1");
   await once(probe, "listening");
   const { port } = probe.address() as AddressInfo;
   probe.close();
@@ -81,8 +103,9 @@ export async function freePort(): Promise<number> {
 }
 
 function killAll(): void {
-  for (const child of running) {
+  for (const [child, folder] of running) {
     child.kill("SIGKILL");
+    rmSync(folder, { recursive: true, force: true });
   }
 }
 
@@ -103,7 +126,7 @@ function spawnServer(port: number, folder: string, { args = [], env }: ServerOpt
     stdio: ["ignore", "pipe", "pipe"],
     env: { ...process.env, ...env },
   });
-  running.add(child);
+  running.set(child, folder);
   child.once("exit", () => running.delete(child));
   return child;
 }

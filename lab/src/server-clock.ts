@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { closeSync, openSync, writeSync } from "node:fs";
+import { closeSync, openSync, rmSync, writeSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -38,10 +38,14 @@ export class ServerClock {
 export class ServerClocks implements AsyncDisposable {
   readonly clocks: readonly ServerClock[];
   readonly #folder: string;
+  readonly #endWithUs = (): void => {
+    rmSync(this.#folder, { recursive: true, force: true });
+  };
 
   private constructor(folder: string, clocks: readonly ServerClock[]) {
     this.#folder = folder;
     this.clocks = clocks;
+    process.once("exit", this.#endWithUs);
   }
 
   /** Compiles the shim, and makes so many clocks. */
@@ -67,6 +71,7 @@ export class ServerClocks implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    process.off("exit", this.#endWithUs);
     for (const clock of this.clocks) {
       clock.close();
     }

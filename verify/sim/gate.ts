@@ -7,6 +7,10 @@ export class Gate {
   readonly #world: WorldClock;
   #held: (() => void)[] = [];
   readonly #subscriptions: Subscription[] = [];
+  /** How many scripts and commands the process has sent. */
+  sent = 0;
+  /** Listeners and subscriptions that it has not ended. */
+  listeners = 0;
   #isClosed = false;
   #isGone = false;
 
@@ -51,14 +55,31 @@ export class Gate {
 
   opened(subscription: Subscription): Subscription {
     this.#subscriptions.push(subscription);
-    return subscription;
+    const ended = this.listening();
+    return {
+      close: () => {
+        ended();
+        subscription.close();
+      },
+    };
+  }
+
+  /** @returns to be called when it ends */
+  listening(): () => void {
+    let isOver = false;
+    this.listeners += 1;
+    return () => {
+      this.listeners -= isOver ? 0 : 1;
+      isOver = true;
+    };
   }
 }
 
 /** The connection of a process: what it hears passes its gate. */
 export function gated(connection: Connection, gate: Gate): Connection {
-  const behind = <T>(answer: Promise<T>): Promise<T> =>
-    new Promise((resolve, reject) => {
+  const behind = <T>(answer: Promise<T>): Promise<T> => {
+    gate.sent += 1;
+    return new Promise((resolve, reject) => {
       answer.then(
         (value) => {
           gate.pass(() => {
@@ -72,6 +93,7 @@ export function gated(connection: Connection, gate: Gate): Connection {
         },
       );
     });
+  };
   return {
     keyPrefix: connection.keyPrefix,
     name: connection.name,
@@ -97,9 +119,15 @@ export function gated(connection: Connection, gate: Gate): Connection {
           },
         }),
       ),
-    onDown: (listener) =>
-      connection.onDown(() => {
+    onDown: (listener) => {
+      const stop = connection.onDown(() => {
         gate.pass(listener);
-      }),
+      });
+      const ended = gate.listening();
+      return () => {
+        ended();
+        stop();
+      };
+    },
   };
 }

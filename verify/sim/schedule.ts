@@ -1,93 +1,25 @@
+import type { Fault } from "./faults.ts";
+
 /**
- * `storm`: everything goes wrong. `calm`: nothing does. `deaf`: no inquiry arrives. `duel`: nothing goes wrong, and several try at
- * the same moment.
+ * What the locks stand on. `quorum`: some servers, of which a majority decides. `server`: one. `memory`: none; all clients are in one
+ * process, on one driver.
  */
-export type Weather = "storm" | "calm" | "deaf" | "duel";
+export type Engine = "quorum" | "server" | "memory";
+export const engines: readonly Engine[] = ["quorum", "server", "memory"];
 
-export interface NodeSetup {
-  /** How far its clock is from the true time at first, ms, and how fast it goes. */
-  readonly offsetMs: number;
-  readonly rate: number;
-  readonly durable: boolean;
-}
+/**
+ * `storm`: everything goes wrong. `calm`: nothing does. `deaf`: no inquiry arrives, by which an earlier rival asks for a vote.
+ * `unheard`: no message that wakes a waiter does. `duel`: nothing goes wrong, and several try at the same moment.
+ */
+export type Weather = "storm" | "calm" | "deaf" | "unheard" | "duel";
+export const weathers: readonly Weather[] = ["storm", "calm", "deaf", "unheard", "duel"];
 
-export interface ClientSetup {
-  readonly offsetMs: number;
-  readonly rate: number;
-  readonly handover: boolean;
-  /** One way, ms, by node. */
-  readonly delaysMs: readonly number[];
-  readonly messageDelaysMs: readonly number[];
-}
-
-/** What a caller asks for, and what it does with it. */
-export interface Use {
-  readonly kind: "acquire" | "try";
-  readonly client: number;
-  readonly key: string;
-  readonly ttlMs: number;
-  readonly waitMs: number;
-  readonly renew: boolean;
-  readonly holdMs: number;
-  /** When it extends the lease, after the grant; and to which TTL. */
-  readonly extendAtMs?: number;
-  /** When it loses its patience. */
-  readonly abortMs?: number;
-}
-
-export type Fault =
-  | {
-      readonly kind: "freeze client";
-      readonly client: number;
-      readonly forMs: number;
-      readonly sleeps: boolean;
-    }
-  /** @param silent its connections stay, as where a machine lost its power */
-  | { readonly kind: "kill client"; readonly client: number; readonly silent: boolean }
-  | { readonly kind: "freeze node"; readonly node: number; readonly forMs: number }
-  | {
-      readonly kind: "restart node";
-      readonly node: number;
-      readonly keepData: boolean;
-      readonly downMs: number;
-    }
-  | { readonly kind: "step node"; readonly node: number; readonly ms: number }
-  | { readonly kind: "cut"; readonly client: number; readonly node: number; readonly forMs: number }
-  | {
-      readonly kind: "slow";
-      readonly client: number;
-      readonly node: number;
-      readonly forMs: number;
-      readonly delaysMs: readonly [request: number, reply: number, message: number];
-    }
-  | {
-      readonly kind: "lose replies";
-      readonly client: number;
-      readonly node: number;
-      readonly count: number;
-      readonly mode: "silence" | "reset";
-    }
-  | {
-      readonly kind: "lose messages";
-      readonly client: number;
-      readonly node: number;
-      readonly forMs: number;
-      readonly word: string;
-    }
-  | {
-      readonly kind: "duplicate";
-      readonly client: number;
-      readonly node: number;
-      readonly count: number;
-      readonly afterMs: number;
-    }
-  | { readonly kind: "drop subscription"; readonly client: number; readonly node: number };
-
-export type Step = (Use | Fault) & { readonly at: number };
-
+/** Plain JSON: what is printed of it can be played again. Times are ms. */
 export interface Schedule {
   readonly seed: number;
+  readonly engine: Engine;
   readonly weather: Weather;
+  /** None where the locks are in memory, one where they are on one server. */
   readonly nodes: readonly NodeSetup[];
   readonly clients: readonly ClientSetup[];
   readonly maxTtlMs: number;
@@ -96,4 +28,83 @@ export interface Schedule {
   /** When the faults end. */
   readonly peaceAt: number;
   readonly steps: readonly Step[];
+}
+
+export interface NodeSetup {
+  /** How far its clock is from the true time at first, and how fast it goes. */
+  readonly offsetMs: number;
+  readonly rate: number;
+  readonly durable: boolean;
+}
+
+export interface ClientSetup {
+  /** The client in whose process it is: its own number, or an earlier one, whose clock and driver it shares. */
+  readonly process: number;
+  readonly offsetMs: number;
+  readonly rate: number;
+  readonly handover: boolean;
+  /** One way, by node. */
+  readonly delaysMs: readonly number[];
+  readonly messageDelaysMs: readonly number[];
+}
+
+export type Step = Action & { readonly at: number };
+export type Action = Use | Break | Fault;
+
+/** What a caller asks for, and what it does with it. */
+export interface Use {
+  /** `with`: by `withLock`, or by `tryWithLock` where it does not wait. */
+  readonly kind: "acquire" | "try" | "with";
+  readonly client: number;
+  readonly key: string;
+  readonly ttlMs: number;
+  /** null: for ever. */
+  readonly waitMs: number | null;
+  readonly renew: boolean;
+  readonly holdMs: number;
+  /** When it extends the lease, after the grant. */
+  readonly extendAtMs?: number;
+  /** When it loses its patience. */
+  readonly abortMs?: number;
+  readonly maxHoldMs?: number;
+  /** The name of its attempt: it is repeated where the engine was in trouble. */
+  readonly attemptId?: string;
+  /** How it ends, if not by a release: left to expire, the work throws, or given to the client of that number. */
+  readonly ending?: "orphan" | "throw" | { readonly passTo: number };
+}
+
+/** An operator ends whatever grant of the key is in force. */
+export interface Break {
+  readonly kind: "break";
+  readonly client: number;
+  readonly key: string;
+}
+
+export function isUse(action: Action): action is Use {
+  return action.kind === "acquire" || action.kind === "try" || action.kind === "with";
+}
+
+export function isFault(action: Action): action is Fault {
+  return !isUse(action) && action.kind !== "break";
+}
+
+/** Nothing goes wrong in it: what a caller must never be told then is a failure. */
+export function isFlawless({ weather }: Schedule): boolean {
+  return weather === "calm" || weather === "duel";
+}
+
+/** Whoever has time left by his own clocks has the lease: no server forgets it, and nobody ends it by force. */
+export function keepsLeases({ steps }: Schedule): boolean {
+  return !steps.some(
+    (step) =>
+      step.kind === "step node" || step.kind === "break" || (step.kind === "restart node" && !step.keepData),
+  );
+}
+
+/** One server has nobody who remembers what it forgot, and nobody who notices that its clock was set. */
+export function mayForget({ engine, steps }: Schedule): boolean {
+  return (
+    engine === "server" &&
+    steps.some((step) => step.kind === "step node" || (step.kind === "restart node" && !step.keepData))
+  );
 }

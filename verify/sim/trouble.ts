@@ -1,19 +1,17 @@
 import type { Faults } from "holdfast/testing";
 
 import type { History } from "./history.ts";
-import type { ClientMachine, ServerMachine } from "./machines.ts";
-import type { Fault } from "./schedule.ts";
+import type { Client } from "./client.ts";
+import type { Fault, LinkFault } from "./faults.ts";
+import type { ProcessMachine } from "./process-machine.ts";
+import type { ServerMachine } from "./server-machine.ts";
 import type { WorldClock } from "./world-clock.ts";
-
-/** Of the messages between a client and a node. */
-type Disturbance = Extract<Fault, { kind: (typeof disturbances)[number] }>;
-const disturbances = ["slow", "lose replies", "lose messages", "duplicate", "drop subscription"] as const;
 
 interface World {
   readonly clock: WorldClock;
   readonly history: History;
   readonly machines: readonly ServerMachine[];
-  readonly clients: readonly ClientMachine[];
+  readonly clients: readonly Client[];
   /** When all faults end. */
   readonly peaceAt: number;
 }
@@ -21,33 +19,32 @@ interface World {
 /** What goes wrong in a world. */
 export class Trouble {
   readonly #world: World;
-  /** So many hold a frozen thing frozen. */
-  readonly #freezes = new Map<string, number>();
+  /** So many hold a frozen link frozen. */
+  readonly #freezes = new Map<Faults, number>();
 
   constructor(world: World) {
     this.#world = world;
   }
 
   begin(fault: Fault): void {
-    if (isDisturbance(fault)) {
-      this.#disturb(fault, this.#client(fault.client));
+    if (isLinkFault(fault)) {
+      this.#disturb(fault, this.#process(fault.client));
       return;
     }
     switch (fault.kind) {
       case "freeze client":
-        this.#freezeClient(this.#client(fault.client), fault.forMs, fault.sleeps);
+        this.#freezeProcess(this.#process(fault.client), fault.forMs, fault.sleeps);
         return;
       case "kill client":
-        this.#client(fault.client).die(fault.silent);
-        this.#world.history.gone(fault.client);
+        this.#kill(this.#process(fault.client), fault.silent);
+        return;
+      case "step client":
+        this.#process(fault.client).step(fault.ms);
         return;
       case "freeze node":
-        for (const client of this.#world.clients) {
-          this.#cut(client, fault.node, fault.forMs);
+        for (const { process } of this.#world.clients) {
+          this.#cut(process, fault.node, fault.forMs);
         }
-        return;
-      case "cut":
-        this.#cut(this.#client(fault.client), fault.node, fault.forMs);
         return;
       case "restart node":
         this.#restart(fault.node, fault.keepData, fault.downMs);
@@ -58,15 +55,18 @@ export class Trouble {
     }
   }
 
-  #disturb(fault: Disturbance, client: ClientMachine): void {
+  #disturb(fault: LinkFault, process: ProcessMachine): void {
     const { node } = fault;
-    const faults = client.faults[node] as Faults;
+    const faults = process.faults[node] as Faults;
     switch (fault.kind) {
+      case "cut":
+        this.#cut(process, node, fault.forMs);
+        return;
       case "slow": {
         const [requestMs, replyMs, messageMs] = fault.delaysMs;
         faults.delay({ requestMs, replyMs, messageMs });
         this.#later(fault.forMs, () => {
-          client.restoreDelay(node);
+          process.restoreDelay(node);
         });
         return;
       }
@@ -88,25 +88,33 @@ export class Trouble {
     }
   }
 
-  #freezeClient(client: ClientMachine, forMs: number, sleeps: boolean): void {
-    if (!client.isDead && client.gate.isOpen) {
-      client.freeze(sleeps);
+  #freezeProcess(process: ProcessMachine, forMs: number, sleeps: boolean): void {
+    if (process.isRunning) {
+      process.freeze(sleeps);
       this.#later(forMs, () => {
-        client.thaw();
+        process.thaw();
       });
     }
   }
 
+  #kill(process: ProcessMachine, silent: boolean): void {
+    process.die(silent);
+    for (const client of this.#world.clients) {
+      if (client.process === process) {
+        this.#world.history.gone(client.index);
+      }
+    }
+  }
+
   /** Nothing passes between a client and a node. */
-  #cut(client: ClientMachine, node: number, forMs: number): void {
-    const link = `${client.index} ${node}`;
-    const faults = client.faults[node] as Faults;
-    this.#freezes.set(link, (this.#freezes.get(link) ?? 0) + 1);
+  #cut(process: ProcessMachine, node: number, forMs: number): void {
+    const faults = process.faults[node] as Faults;
+    this.#freezes.set(faults, (this.#freezes.get(faults) ?? 0) + 1);
     faults.freeze();
     this.#machine(node).wasAway = true;
     this.#later(forMs, () => {
-      const left = (this.#freezes.get(link) ?? 0) - 1;
-      this.#freezes.set(link, left);
+      const left = (this.#freezes.get(faults) ?? 0) - 1;
+      this.#freezes.set(faults, left);
       if (left === 0) {
         faults.thaw();
       }
@@ -119,8 +127,8 @@ export class Trouble {
     machine.wasAway ||= downMs > 0;
     if (downMs > 0) {
       const refuse = (error: Error | null): void => {
-        for (const { faults } of this.#world.clients) {
-          faults[node]?.refuse(error);
+        for (const { process } of this.#world.clients) {
+          process.faults[node]?.refuse(error);
         }
       };
       refuse(new Error("connect ECONNREFUSED"));
@@ -135,8 +143,8 @@ export class Trouble {
     this.#world.clock.at(Math.min(this.#world.clock.now + ms, this.#world.peaceAt), action);
   }
 
-  #client(index: number): ClientMachine {
-    return this.#world.clients[index] as ClientMachine;
+  #process(client: number): ProcessMachine {
+    return (this.#world.clients[client] as Client).process;
   }
 
   #machine(index: number): ServerMachine {
@@ -144,6 +152,6 @@ export class Trouble {
   }
 }
 
-function isDisturbance(fault: Fault): fault is Disturbance {
-  return disturbances.some((kind) => kind === fault.kind);
+function isLinkFault(fault: Fault): fault is LinkFault {
+  return "client" in fault && "node" in fault;
 }

@@ -1,0 +1,116 @@
+import type { Client } from "./client.ts";
+import { commandTimeoutMs } from "./engines.ts";
+import type { History } from "./history.ts";
+import { isFlawless, isUse, type Schedule, type Step } from "./schedule.ts";
+import type { ServerMachine } from "./server-machine.ts";
+import type { WorldClock } from "./world-clock.ts";
+
+const settlingMs = 3_000;
+/** Redis keeps a queue for so long after its last change. */
+const queueTtlMs = 60_000;
+
+/** What is left when everybody is done. */
+export class Aftermath {
+  readonly #schedule: Schedule;
+  readonly #clock: WorldClock;
+  readonly #history: History;
+
+  constructor(schedule: Schedule, clock: WorldClock, history: History) {
+    this.#schedule = schedule;
+    this.#clock = clock;
+    this.#history = history;
+  }
+
+  async look(clients: readonly Client[], machines: readonly ServerMachine[]): Promise<void> {
+    const alive = clients.filter(({ isDead }) => !isDead);
+    await this.#clock.advance(settlingMs + this.#history.leftForMs);
+    this.#lookAtMessages(clients);
+    const { steps, engine } = this.#schedule;
+    if (!steps.some((step) => mayLeaveSomething(step))) {
+      // A node whose clock was set back keeps for longer what nobody came to take back while it was silent.
+      const kept = steps.map((step) => (step.kind === "step node" && step.ms < 0 ? step.node : -1));
+      this.#lookAtServers(
+        machines.filter((_, index) => !kept.includes(index)),
+        (text) => alive.some(({ process }) => text.includes(process.id)),
+      );
+    }
+    if (engine === "memory") {
+      await this.#lookInMemory(clients[0] as Client);
+    }
+    const closing = Promise.all(alive.map(({ locks }) => locks.close()));
+    await this.#clock.advance(commandTimeoutMs * 2);
+    await closing;
+    for (const { process, index } of alive) {
+      if (process.clock.timers > 0 || process.gate.listeners > 0) {
+        this.#history.fail(
+          "leftovers",
+          `client ${index} left ${process.clock.timers} timers and ${process.gate.listeners} listeners`,
+        );
+      }
+    }
+    await this.#clock.advance(this.#schedule.maxTtlMs * 2 + queueTtlMs + 25_000);
+    this.#lookAtServers(machines, () => true);
+  }
+
+  /** In peace there is nothing that would need more of them. */
+  #lookAtMessages(clients: readonly Client[]): void {
+    if (!isFlawless(this.#schedule) || this.#schedule.nodes.length === 0) {
+      return;
+    }
+    const processes = new Set(clients.map(({ process }) => process));
+    const sent = [...processes].reduce((sum, { gate }) => sum + gate.sent, 0) / this.#schedule.nodes.length;
+    const most =
+      processes.size * acquaintanceMost + this.#history.operations * operationMost[this.#schedule.engine];
+    if (sent > most) {
+      this.#history.fail(
+        "messages",
+        `${this.#history.operations} operations took ${sent.toFixed(0)} messages to each node, more than ${most}`,
+      );
+    }
+  }
+
+  #lookAtServers(machines: readonly ServerMachine[], isOurs: (text: string) => boolean): void {
+    for (const { server, clock, wasAway } of machines) {
+      for (const key of server.keys()) {
+        const value = JSON.stringify(server.dump(key));
+        // Who waits until a moment is not asked to leave the queue of a node that was away until then.
+        const isDead = wasAway && key.startsWith("holdfast:queue:") && !mayWait(value, clock.wall());
+        if (!/^holdfast:(fence|client):/.test(key) && isOurs(value) && !isDead) {
+          this.#history.fail("leftovers", `left on ${server.connect().name}: ${key} ${value}`);
+        }
+      }
+    }
+  }
+
+  async #lookInMemory({ locks }: Client): Promise<void> {
+    for (const key of new Set(this.#schedule.steps.flatMap((step) => (isUse(step) ? [step.key] : [])))) {
+      const { holders, waiterCount } = await locks.inspect(key);
+      if (holders.length > 0 || waiterCount > 0) {
+        this.#history.fail(
+          "leftovers",
+          `left in memory: ${key} with ${holders.length} holders and ${waiterCount} waiting`,
+        );
+      }
+    }
+  }
+}
+
+/** For a while: everything has an end by itself. */
+function mayLeaveSomething(step: Step): boolean {
+  if (!isUse(step)) {
+    return step.kind === "duplicate"; // a request that comes again after its release
+  }
+  // An attempt with an unknown outcome stays for a repeat; who adopts a lease does not know in which queues it still stands.
+  return step.attemptId !== undefined || typeof step.ending === "object";
+}
+
+/** Until a process is known to a node, and its messages reach it. */
+const acquaintanceMost = 10;
+/** Of each node, for one call of a caller: seen are 2.3 and 1 at the most. */
+const operationMost = { quorum: 4, server: 2, memory: 0 };
+
+/** Whether somebody in a queue is still served there: members end with their deadline, 0 for none, and the kind of their channel. */
+function mayWait(queue: string, wall: number): boolean {
+  const deadlines = Array.from(queue.matchAll(/ (\d+) [sp]"/g), ([, deadline]) => Number(deadline));
+  return deadlines.some((deadline) => deadline === 0 || deadline >= wall);
+}

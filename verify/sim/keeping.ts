@@ -1,0 +1,139 @@
+import { LeaseLostError, type Lease, type SerializedLease } from "holdfast";
+
+import type { Client } from "./client.ts";
+import type { History } from "./history.ts";
+import { workFailure, type Judge } from "./judge.ts";
+import { Releasing } from "./releasing.ts";
+import type { Use } from "./schedule.ts";
+
+const done = "the work is done";
+
+/** What callers do with the leases that they have. */
+export class Keeping {
+  readonly #history: History;
+  readonly #judge: Judge;
+  readonly #clients: readonly Client[];
+  readonly #trace: (line: string) => void;
+  readonly #releasing: Releasing;
+
+  constructor(history: History, judge: Judge, clients: readonly Client[], trace: (line: string) => void) {
+    this.#history = history;
+    this.#judge = judge;
+    this.#clients = clients;
+    this.#trace = trace;
+    this.#releasing = new Releasing(history, judge, trace);
+  }
+
+  async keep(client: Client, use: Use, lease: Lease): Promise<void> {
+    await this.#hold(client, use, lease);
+    const { ending } = use;
+    if (ending === "orphan") {
+      lease.orphan();
+      this.#history.taken(lease.key, use.ttlMs * slowly);
+      this.#trace(`client ${client.index} leaves ${lease.fencingToken} to expire`);
+    } else if (typeof ending === "object" && lease.remainingMs() > 0) {
+      await this.#pass(client, use, lease, this.#clients[ending.passTo]);
+    } else {
+      await this.#releasing.release(client, lease, use.attemptId !== undefined);
+    }
+  }
+
+  /** What a `withLock` does. */
+  async work(client: Client, use: Use, lease: Lease): Promise<string> {
+    await this.#hold(client, use, lease);
+    this.#trace(`client ${client.index} ends its work under ${lease.fencingToken}`);
+    this.#history.operations += 1;
+    if (lease.remainingMs() === 0) {
+      this.#history.complain("release", `client ${client.index} lost ${lease.fencingToken} at work`);
+    }
+    this.#history.released(lease);
+    if (use.ending === "throw") {
+      throw workFailure;
+    }
+    return done;
+  }
+
+  /** A `withLock` answered. */
+  didWork({ ending, waitMs }: Use, value: unknown): void {
+    const { ran, value: result } = (waitMs === 0 ? value : { ran: true, value }) as {
+      ran: boolean;
+      value?: unknown;
+    };
+    if (ending === "throw" ? ran : ran && result !== done) {
+      this.#history.fail("release", `the work under a lock came to ${String(result)}`);
+    }
+  }
+
+  /** @returns whether a `withLock` may have ended so: the work is done, and its lease was lost */
+  didLose({ ending }: Use, error: LeaseLostError): boolean {
+    if (ending !== "throw" && error.result === done) {
+      this.#history.complain("release", String(error));
+      return true;
+    }
+    return false;
+  }
+
+  async #hold(client: Client, use: Use, lease: Lease): Promise<void> {
+    const { holdMs, extendAtMs, attemptId } = use;
+    if (extendAtMs !== undefined) {
+      await client.pause(extendAtMs);
+      await this.#extend(lease, use.ttlMs, attemptId === undefined ? [] : ["lease-lost"]);
+    }
+    await client.pause(holdMs - (extendAtMs ?? 0));
+  }
+
+  /** @param usual what may be told: of a named attempt others may have a lease on the same grant, and end it */
+  async #extend(lease: Lease, ttlMs: number, usual: readonly string[]): Promise<void> {
+    this.#history.operations += 1;
+    try {
+      await lease.extend(ttlMs);
+    } catch (error) {
+      if (error instanceof LeaseLostError && lease.remainingMs() > 0) {
+        this.#history.fail("loss", `${lease.fencingToken} is told to be lost and has time left`);
+      }
+      this.#judge.told(error, usual);
+    }
+  }
+
+  async #pass(client: Client, use: Use, lease: Lease, heir: Client | undefined): Promise<void> {
+    const { fencingToken, key } = lease;
+    const leftMs = lease.remainingMs();
+    this.#trace(`client ${client.index} gives ${fencingToken} to ${heir?.index}`);
+    this.#history.transferred(lease, leftMs * slowly);
+    const serialized = JSON.stringify(lease.transfer());
+    this.#releasing.isOver(lease);
+    if (await lease.release()) {
+      this.#history.fail("release", `${fencingToken} was given away, and its release says it was not`);
+    }
+    if (heir && !heir.isDead) {
+      heir.process.gate.pass(() => {
+        void this.#adopt(heir, use, JSON.parse(serialized) as SerializedLease);
+      });
+    } else {
+      this.#trace(`nobody adopts ${key} ${fencingToken}`);
+    }
+  }
+
+  async #adopt(heir: Client, use: Use, serialized: SerializedLease): Promise<void> {
+    const given = BigInt(serialized.fencingToken);
+    const rest: Use = { ...use, client: heir.index, holdMs: use.holdMs / 2 };
+    heir.uses.add(rest);
+    this.#history.operations += 1;
+    try {
+      const lease = await heir.locks.adopt(serialized, { renew: use.renew });
+      void lease.signal; // made when somebody asks for it
+      this.#history.adopted(heir.index, lease, given);
+      await heir.pause(rest.holdMs);
+      // What a majority of those who answered first has left may be short, and nothing prolongs it.
+      await this.#releasing.release(heir, lease, !use.renew);
+    } catch (error) {
+      // Whose first request it is may not know enough nodes yet.
+      this.#judge.told(error, this.#history.isAcquainted(heir.index) ? [] : ["quorum-not-reached"]);
+    } finally {
+      heir.uses.delete(rest);
+    }
+  }
+}
+
+/** The slowest clock that there is. */
+const slowly = 1.03;

@@ -1,0 +1,130 @@
+import { readFile } from "node:fs/promises";
+
+import { campaign, type Result } from "./campaign.ts";
+import { openCrew } from "./crew.ts";
+import { toldOf, type Finding } from "./findings.ts";
+import { parseOptions, usage, type ResolvedOptions } from "./options.ts";
+import { scheduleOf } from "./planner.ts";
+import { Progress } from "./progress.ts";
+import { replay } from "./replay.ts";
+import { shrunkReport } from "./report.ts";
+import type { Schedule } from "./schedule.ts";
+import { shrink } from "./shrink.ts";
+import { summaryOf, summaryText } from "./summary.ts";
+import { play } from "./world.ts";
+
+/** So many failing schedules are made smaller; of the others only the seed is told. */
+const mostShrunk = 3;
+
+/** @returns whether nothing went wrong */
+async function main(options: ResolvedOptions): Promise<boolean> {
+  const { schedule, trace, seed } = options;
+  if (schedule !== null) {
+    return trace ? replay(await read(schedule), print) : playOne(await read(schedule));
+  } else if (trace) {
+    return replay(scheduleOf(seed), print);
+  }
+  return playMany(options);
+}
+
+async function read(file: string): Promise<Schedule> {
+  return JSON.parse(await readFile(file, "utf8")) as Schedule;
+}
+
+async function playOne(schedule: Schedule): Promise<boolean> {
+  const { findings, grants } = await play(schedule);
+  findings.map(toldOf).forEach(print);
+  print(`${schedule.engine}, ${schedule.weather}: ${grants} grants, ${findings.length} findings`);
+  return findings.length === 0;
+}
+
+async function playMany(options: ResolvedOptions): Promise<boolean> {
+  const { seed, runs, stopAtFirst, json } = options;
+  await using crew = openCrew(options.workers);
+  const progress = new Progress(runs, say);
+  const result = await campaign(crew, { ...options, stop: endOfPatience() }, (so) => {
+    progress.see(so);
+  });
+  const summary = summaryOf(result.tally, result.failed, seed, progress.ms);
+  if (stopAtFirst && result.failed[0]) {
+    print(failureLine(result.failed[0].seed, result.failed[0].findings));
+  } else if (json) {
+    print(JSON.stringify({ ...summary, failed: result.failed }, null, 2));
+  } else {
+    await tellFailures(result, options.shrinkMs);
+    print(summaryText(summary));
+  }
+  return result.failed.length === 0;
+}
+
+/** Asked to end it tells what was played until then; asked again, not in the same breath, it ends at once. */
+function endOfPatience(): AbortSignal {
+  const controller = new AbortController();
+  let askedAt = Infinity;
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    process.on(signal, () => {
+      controller.abort();
+      askedAt = Math.min(askedAt, performance.now());
+      if (performance.now() - askedAt > 1_000) {
+        process.exit(130);
+      }
+    });
+  }
+  return controller.signal;
+}
+
+async function tellFailures({ failed }: Result, shrinkMs: number): Promise<void> {
+  for (const [index, { seed, findings }] of failed.entries()) {
+    print(failureLine(seed, findings));
+    if (index < mostShrunk && shrinkMs > 0) {
+      await tellShrunk(scheduleOf(seed), shrinkMs);
+    }
+  }
+}
+
+async function tellShrunk(schedule: Schedule, forMs: number): Promise<void> {
+  const end = performance.now() + forMs;
+  let toldAt = performance.now();
+  const shrunk = await shrink(schedule, {
+    play: async (smaller) => (await play(smaller)).findings,
+    mayGoOn: () => performance.now() < end,
+    progress: ({ steps }, plays) => {
+      if (performance.now() - toldAt > 1_000) {
+        toldAt = performance.now();
+        say(`shrinking seed ${schedule.seed}: ${steps.length} steps left after ${plays} plays`);
+      }
+    },
+  });
+  print(
+    shrunk ? shrunkReport(shrunk) : "  played again, it does not fail: what fails is not decided by the seed",
+  );
+}
+
+function failureLine(seed: number, [first]: readonly Finding[]): string {
+  return `FAILED seed ${seed}: ${toldOf(first as Finding)}`;
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+function say(line: string): void {
+  process.stderr.write(`${line}\n`);
+}
+
+async function run(args: readonly string[]): Promise<number> {
+  let options: ResolvedOptions;
+  try {
+    options = parseOptions(args);
+  } catch (error) {
+    say(`verify:sim: ${(error as Error).message}`);
+    return 2;
+  }
+  if (options.help) {
+    process.stdout.write(usage);
+    return 0;
+  }
+  return (await main(options)) ? 0 : 1;
+}
+
+process.exitCode = await run(process.argv.slice(2));

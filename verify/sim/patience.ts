@@ -1,0 +1,46 @@
+import type { Client } from "./client.ts";
+import type { Schedule } from "./schedule.ts";
+
+/** Where nothing goes wrong a free lock is granted this soon, ms: before anybody asks again by himself. */
+export const calmPatienceMs = 100;
+/** All who wait get it in turn. */
+export const everybodyMs = 1_000;
+/** Waiters whose messages were lost ask again within 5 s. */
+const pollMs = 5_000;
+const splitMs = 2_000;
+/** What a node adds to the largest TTL before it votes again, and until that is noticed. */
+const guardMs = 4_000;
+
+/** How long a lock may be free in peace while somebody waits for it, ms. @param takenForMs left to expire */
+export function peaceBoundMs(schedule: Schedule, clients: readonly Client[], takenForMs: number): number {
+  const { weather, maxTtlMs, engine, nodeTimeoutMs } = schedule;
+  switch (weather) {
+    case "calm":
+    case "duel":
+      return calmPatienceMs + nodeTimeoutMs;
+    case "deaf":
+      return maxTtlMs / 2 + 300; // who has some votes asks again after a third of the TTL, and half of that at random
+    case "unheard":
+      // Who is not told asks by himself; on a quorum the votes may be split then, and are asked for again.
+      return pollMs + 300 + (engine === "quorum" ? splitMs : 0);
+    case "storm":
+      return pollMs + 1_000 + takenForMs + ofTheDeadMs(clients) + afterFaultsMs(schedule);
+  }
+}
+
+/** Each of the dead may have had the lock, one after the other. */
+function ofTheDeadMs(clients: readonly Client[]): number {
+  const uses = clients.flatMap(({ isDead, uses: left }) => (isDead ? [...left] : []));
+  return uses.reduce((sum, { ttlMs }) => sum + ttlMs + pollMs, 0);
+}
+
+function afterFaultsMs({ engine, steps, maxTtlMs }: Schedule): number {
+  const twiceMs = steps.some(({ kind }) => kind === "duplicate") ? maxTtlMs : 0;
+  if (engine === "quorum") {
+    const mayNotVote = steps.some(({ kind }) => kind === "restart node" || kind === "step node");
+    return twiceMs + (mayNotVote ? maxTtlMs + guardMs : 0);
+  }
+  // One server keeps what it has for longer where its clock was set back.
+  const backMs = steps.map((step) => (step.kind === "step node" ? Math.max(0, -step.ms) : 0));
+  return backMs.reduce((sum, ms) => sum + ms, twiceMs);
+}

@@ -1,0 +1,20 @@
+import { manualRandom, twin, type Twin } from "holdfast/testing";
+
+import type { NodeSetup } from "./schedule.ts";
+import { ClockView, type WorldClock } from "./world-clock.ts";
+
+export const wallStart = 1_700_000_000_000;
+
+/** A machine with a server on it. */
+export class ServerMachine {
+  readonly clock: ClockView;
+  readonly server: Twin;
+  /** For a while some client could not reach it. */
+  wasAway = false;
+
+  constructor(world: WorldClock, index: number, { offsetMs, rate, durable }: NodeSetup, seed: number) {
+    this.clock = new ClockView(world, { rate, wall: wallStart + offsetMs });
+    const random = manualRandom(seed);
+    this.server = twin({ clock: this.clock, random, name: `n${index}`, durable, upForMs: 3_600_000 });
+  }
+}

@@ -1,0 +1,113 @@
+import type { Findings } from "./findings.ts";
+
+/** One caller that asks for a key. */
+export interface Asking {
+  readonly client: number;
+  readonly since: number;
+  /** Of two that ask at the same moment the smaller one was first. */
+  readonly serial: number;
+  /** It stands in its client's own line, where nobody overtakes. */
+  readonly standsInLine: boolean;
+  /** It has a place of its own in the queue by now: it waits, has no name, and its client is known to the servers. */
+  readonly hasPlace: boolean;
+  /** Until when it wants to wait: then it leaves the queue, and asks who has the lock before it answers. */
+  readonly until: number;
+  isOver: boolean;
+}
+
+interface Suspicion {
+  readonly asking: Asking;
+  readonly earlier: Asking;
+  readonly how: string;
+  readonly at: number;
+}
+
+/** By how much a later arrival may go before an earlier one at the servers, ms: see {@link Turns}. */
+export const toleranceMs = 30;
+/** How often in a row a lease may be handed over inside a process while others wait. */
+const longestRun = 16;
+
+/**
+ * Of one key: whether those who wait are served in turn.
+ *
+ * Inside one client's line nobody is overtaken, whatever happens. Between clients the place in the queue is the time of arrival by
+ * the servers' clocks, which each client knows within half a round trip, and who is still on the way to a free lock has no place yet;
+ * both are below 5 ms each way here, at each of the two. So where nothing goes wrong nobody who came `toleranceMs` later is granted
+ * first, but by a hand-over inside a process, and that `longestRun` times in a row at the most.
+ */
+export class Turns {
+  readonly #findings: Findings;
+  readonly #key: string;
+  readonly #isFlawless: boolean;
+  readonly #asking = new Set<Asking>();
+  readonly #suspicions: Suspicion[] = [];
+  #run = 0;
+
+  constructor(findings: Findings, key: string, isFlawless: boolean) {
+    this.#findings = findings;
+    this.#key = key;
+    this.#isFlawless = isFlawless;
+  }
+
+  begin(asking: Asking): void {
+    this.#asking.add(asking);
+  }
+
+  end(asking: Asking): void {
+    asking.isOver = true;
+    this.#asking.delete(asking);
+  }
+
+  gone(client: number): void {
+    for (const asking of this.#asking) {
+      if (asking.client === client) {
+        this.end(asking);
+      }
+    }
+  }
+
+  get isWaitedFor(): boolean {
+    return this.#asking.size > 0;
+  }
+
+  granted(asking: Asking, isHandedOver: boolean): void {
+    this.#run = isHandedOver ? this.#run + 1 : 0;
+    for (const earlier of this.#asking) {
+      const how = this.#overtakes(asking, earlier);
+      if (how !== undefined && earlier !== asking) {
+        this.#suspicions.push({ asking, earlier, how, at: this.#findings.now });
+      }
+    }
+  }
+
+  /** Who is overtaken is so only if he still waits when that moment has passed: who was frozen times out late, behind others. */
+  look(): void {
+    const { now } = this.#findings;
+    if (this.#suspicions.length === 0 || (this.#suspicions[0] as Suspicion).at === now) {
+      return;
+    }
+    for (const { asking, earlier, how } of this.#suspicions.splice(0)) {
+      if (!earlier.isOver) {
+        this.#findings.add(
+          "order",
+          `client ${asking.client}, who asks for ${this.#key} since ${asking.since.toFixed(3)}, is granted ${how} client ${earlier.client}, who waits since ${earlier.since.toFixed(3)}`,
+        );
+      }
+    }
+  }
+
+  #overtakes(asking: Asking, earlier: Asking): string | undefined {
+    if (this.#findings.now >= earlier.until) {
+      return undefined;
+    }
+    if (asking.client === earlier.client && asking.standsInLine && earlier.standsInLine) {
+      return earlier.serial < asking.serial ? "in the same line before" : undefined;
+    }
+    const mayPass = !this.#isFlawless || (this.#run > 0 && this.#run <= longestRun);
+    const isEarlier =
+      asking.client === earlier.client
+        ? earlier.serial < asking.serial
+        : earlier.since + toleranceMs < asking.since;
+    return !mayPass && earlier.hasPlace && isEarlier ? "before" : undefined;
+  }
+}

@@ -1,0 +1,360 @@
+import { beforeEach, expect, test } from "vitest";
+
+import { History } from "../sim/history.ts";
+import type { WatchedLease } from "../sim/holdings.ts";
+import type { Schedule, Step, Use } from "../sim/schedule.ts";
+import { toleranceMs, type Asking } from "../sim/turns.ts";
+
+let now: number;
+let isRunning: boolean;
+let wasDisturbed: boolean;
+
+beforeEach(() => {
+  [now, isRunning, wasDisturbed] = [0, true, false];
+});
+
+function history(weather: Schedule["weather"] = "calm", steps: readonly Step[] = []): History {
+  const schedule = { weather, steps, engine: "server" } as unknown as Schedule;
+  return new History(
+    () => now,
+    schedule,
+    () => ({ isRunning, wasDisturbed }),
+  );
+}
+
+const use: Use = {
+  kind: "acquire",
+  client: 0,
+  key: "k",
+  ttlMs: 1_000,
+  waitMs: null,
+  renew: false,
+  holdMs: 0,
+};
+
+/** A lease on "k" that ends when it is told to. */
+class PlantedLease implements WatchedLease {
+  readonly key = "k";
+  readonly fencingToken: bigint;
+  leftMs = 1_000;
+  readonly #controller = new AbortController();
+
+  constructor(fencingToken: number) {
+    this.fencingToken = BigInt(fencingToken);
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  remainingMs(): number {
+    return this.leftMs;
+  }
+
+  end({ isTold }: { isTold: boolean }): void {
+    this.leftMs = 0;
+    if (isTold) {
+      this.#controller.abort();
+    }
+  }
+}
+
+function checksOf({ findings }: History): string[] {
+  return findings.all.map(({ check }) => check);
+}
+
+/** Asks, and has it at once. */
+function grant(to: History, client: number, lease: WatchedLease, attemptId?: string): void {
+  const asking = to.asks({ ...use, client, ...(attemptId === undefined ? {} : { attemptId }) }, false);
+  to.granted(asking, lease, attemptId);
+  to.answered("k", asking);
+}
+
+test("two valid leases at once are found", () => {
+  const watched = history();
+  grant(watched, 0, new PlantedLease(1));
+  expect(checksOf(watched)).toEqual([]);
+  grant(watched, 1, new PlantedLease(2));
+  expect(checksOf(watched)).toEqual(["exclusion"]);
+});
+
+test("of two leases one is over, given back, broken, or on the same grant", () => {
+  for (const ends of [
+    (first: PlantedLease) => {
+      first.end({ isTold: true });
+    },
+    (first: PlantedLease, watched: History) => {
+      watched.released(first);
+    },
+    (_: PlantedLease, watched: History) => {
+      watched.breaks("k", 1n);
+    },
+  ]) {
+    const watched = history();
+    const first = new PlantedLease(1);
+    grant(watched, 0, first);
+    ends(first, watched);
+    grant(watched, 1, new PlantedLease(3));
+    expect(checksOf(watched)).toEqual([]);
+  }
+  const named = history();
+  grant(named, 0, new PlantedLease(1), "name");
+  grant(named, 1, new PlantedLease(1), "name");
+  expect(checksOf(named)).toEqual([]);
+});
+
+test("who hears of a grant when an operator has ended it does not hold it", () => {
+  const watched = history();
+  watched.breaks("k", 1n);
+  grant(watched, 0, new PlantedLease(30));
+  grant(watched, 1, new PlantedLease(2));
+  expect(checksOf(watched)).toEqual([]);
+});
+
+test("what another repeat of the attempt has ended does not count when its late answer comes", () => {
+  const watched = history();
+  const first = new PlantedLease(1);
+  grant(watched, 0, first, "name");
+  first.end({ isTold: true });
+  watched.look();
+  watched.released(first);
+  grant(watched, 1, new PlantedLease(2));
+  grant(watched, 2, new PlantedLease(1), "name");
+  expect(checksOf(watched)).toEqual([]);
+  grant(watched, 2, new PlantedLease(1), "another name");
+  expect(checksOf(watched)).toContain("fencing");
+});
+
+test("one server that forgets is not asked for exclusion", () => {
+  const watched = history("storm", [{ at: 1, kind: "restart node", node: 0, keepData: false, downMs: 0 }]);
+  grant(watched, 0, new PlantedLease(1));
+  grant(watched, 1, new PlantedLease(2));
+  expect(checksOf(watched)).toEqual([]);
+});
+
+test.each([1, 2])("a number that does not rise is found: %i after 2", (number) => {
+  const watched = history();
+  const first = new PlantedLease(2);
+  grant(watched, 0, first);
+  watched.released(first);
+  grant(watched, 1, new PlantedLease(number));
+  expect(checksOf(watched)).toEqual(["fencing"]);
+});
+
+test("an adopted lease with another number is found", () => {
+  const watched = history();
+  const given = new PlantedLease(1);
+  grant(watched, 0, given);
+  watched.transferred(given, 100);
+  watched.adopted(1, new PlantedLease(1), 1n);
+  expect(checksOf(watched)).toEqual([]);
+  watched.adopted(1, new PlantedLease(2), 1n);
+  expect(checksOf(watched)).toContain("fencing");
+});
+
+/** Somebody known for long asks, and `laterMs` after it somebody else, who is granted. */
+function overtake(
+  watched: History,
+  laterMs: number,
+  clients: readonly [number, number],
+  inLine: boolean,
+): Asking {
+  for (const client of clients) {
+    watched.answered("other", watched.asks({ ...use, client, key: "other" }, false));
+  }
+  now += 1_000;
+  const earlier = watched.asks({ ...use, client: clients[0] }, inLine);
+  now += laterMs;
+  watched.granted(watched.asks({ ...use, client: clients[1] }, inLine), new PlantedLease(7));
+  return earlier;
+}
+
+test.each(["calm", "storm"] as const)("in the same line nobody is overtaken, in a %s", (weather) => {
+  const watched = history(weather);
+  overtake(watched, 0, [0, 0], true);
+  now += 1;
+  watched.look();
+  expect(checksOf(watched)).toEqual(["order"]);
+});
+
+test("who waits for longer than the tolerance is not overtaken by another process where nothing is wrong", () => {
+  const calm = history();
+  overtake(calm, toleranceMs + 1, [0, 1], false);
+  now += 1;
+  calm.look();
+  expect(checksOf(calm)).toEqual(["order"]);
+
+  const close = history();
+  overtake(close, toleranceMs - 1, [0, 1], false);
+  const storm = history("storm");
+  overtake(storm, 500, [0, 1], false);
+  now += 1;
+  close.look();
+  storm.look();
+  expect([...checksOf(close), ...checksOf(storm)]).toEqual([]);
+});
+
+test("who leaves at the same moment is not overtaken", () => {
+  const watched = history();
+  const earlier = overtake(watched, 500, [0, 1], false);
+  watched.answered("k", earlier);
+  now += 1;
+  watched.look();
+  expect(checksOf(watched)).toEqual([]);
+});
+
+test("who has waited for as long as it wanted is not overtaken", () => {
+  const watched = history();
+  watched.answered("k", watched.asks(use, false));
+  now = 1_000;
+  watched.asks({ ...use, waitMs: 50 }, false);
+  now += 50;
+  watched.granted(watched.asks({ ...use, client: 1 }, false), new PlantedLease(1));
+  now += 1;
+  watched.look();
+  expect(checksOf(watched)).toEqual([]);
+});
+
+test("a process may hand a lease on sixteen times while others wait, and not more often", () => {
+  const watched = history();
+  watched.answered("k", watched.asks({ ...use, client: 1 }, false));
+  now = 1_000;
+  watched.asks({ ...use, client: 1 }, false);
+  for (let number = 1; number <= 18; number += 1) {
+    now += 100;
+    const lease = new PlantedLease(number);
+    const asking = {
+      client: 0,
+      since: number === 1 ? 0 : now,
+      serial: 0,
+      standsInLine: true,
+      hasPlace: true,
+      until: Infinity,
+      isOver: false,
+    };
+    watched.granted(asking, lease);
+    watched.released(lease);
+    expect(checksOf(watched)).toEqual([]);
+  }
+  now += 1;
+  watched.look();
+  expect(checksOf(watched)).toEqual(["order"]);
+});
+
+test("a free lock with somebody waiting is found after the patience, and only then", () => {
+  const watched = history();
+  watched.expect(100);
+  const lease = new PlantedLease(1);
+  grant(watched, 0, lease);
+  watched.asks({ ...use, client: 1 }, false);
+  now = 500;
+  watched.look();
+  watched.released(lease);
+  watched.look();
+  now = 600;
+  watched.look();
+  expect(checksOf(watched)).toEqual([]);
+  now = 601;
+  watched.look();
+  expect(checksOf(watched)).toEqual(["progress"]);
+});
+
+test("a free lock may be left to expire, and nobody has to want it", () => {
+  const watched = history();
+  watched.expect(100);
+  watched.asks(use, false);
+  watched.taken("k", 400);
+  now = 400;
+  watched.look();
+  now = 501;
+  watched.look();
+  expect(checksOf(watched)).toEqual(["progress"]);
+  const unwanted = history();
+  unwanted.expect(100);
+  grant(unwanted, 0, new PlantedLease(1));
+  now = 5_000;
+  unwanted.look();
+  expect(checksOf(unwanted)).toEqual([]);
+});
+
+test("who is not answered when its time is over is found", () => {
+  const watched = history("storm");
+  watched.asks({ ...use, waitMs: 50 }, false);
+  now = 350;
+  watched.look();
+  expect(checksOf(watched)).toEqual([]);
+  now = 351;
+  watched.look();
+  expect(checksOf(watched)).toEqual(["progress"]);
+});
+
+test("a loss that is not told in time is found; to who is frozen it is told later", () => {
+  const watched = history("storm");
+  const lease = new PlantedLease(1);
+  grant(watched, 0, lease);
+  lease.end({ isTold: false });
+  isRunning = false;
+  watched.look();
+  now = 5_000;
+  watched.look();
+  isRunning = true;
+  watched.look();
+  now = 5_001;
+  watched.look();
+  expect(checksOf(watched)).toEqual([]);
+  now = 5_002;
+  watched.look();
+  expect(checksOf(watched)).toEqual(["loss"]);
+});
+
+test("a lease that seemed to be over for a moment is told to be lost in time when it is", () => {
+  const watched = history("storm");
+  const lease = new PlantedLease(1);
+  grant(watched, 0, lease);
+  for (const [moment, leftMs] of [
+    [0, 0],
+    [1, 50],
+    [50, 0],
+    [51, 0],
+  ] as const) {
+    now = moment;
+    lease.leftMs = leftMs;
+    watched.look();
+  }
+  expect(checksOf(watched)).toEqual([]);
+  now = 52;
+  watched.look();
+  expect(checksOf(watched)).toEqual(["loss"]);
+});
+
+test("whose clocks were disturbed is told within the pulse", () => {
+  const watched = history("storm");
+  const lease = new PlantedLease(1);
+  wasDisturbed = true;
+  grant(watched, 0, lease);
+  lease.end({ isTold: false });
+  for (const moment of [0, 1_050]) {
+    now = moment;
+    watched.look();
+  }
+  expect(checksOf(watched)).toEqual([]);
+  now = 1_051;
+  watched.look();
+  expect(checksOf(watched)).toEqual(["loss"]);
+});
+
+test("a release that says no is a failure where nothing takes a lease away, and a complaint only where nothing goes wrong", () => {
+  const watched = history("storm");
+  watched.complain("refusal", "trouble");
+  expect(checksOf(watched)).toEqual([]);
+  watched.refusesRelease("lost");
+  expect(checksOf(watched)).toEqual(["release"]);
+
+  const broken = history("storm", [{ at: 1, kind: "break", client: 0, key: "k" }]);
+  broken.refusesRelease("lost");
+  expect(checksOf(broken)).toEqual([]);
+
+  const calm = history();
+  calm.complain("refusal", "trouble");
+  expect(checksOf(calm)).toEqual(["refusal"]);
+});

@@ -1,0 +1,61 @@
+import { expect, test } from "vitest";
+
+import type { Check } from "../sim/findings.ts";
+import { scheduleOf } from "../sim/planner.ts";
+import { isFlawless } from "../sim/schedule.ts";
+import { seedsFrom } from "../sim/seeds.ts";
+import { shrink } from "../sim/shrink.ts";
+import { play } from "../sim/world.ts";
+import { defects } from "./sim-defects.ts";
+
+test.each(Object.keys(defects) as Check[])(
+  "a driver with a defect is found by the check of %s",
+  async (check) => {
+    const found: string[] = [];
+    // Where nothing goes wrong no lease is lost.
+    for (const seed of seedsFrom(1, check === "loss" ? "storm" : "calm")) {
+      const { findings } = await play(scheduleOf(seed), { alter: defects[check]() });
+      found.push(...findings.map((finding) => finding.check));
+      if (found.includes(check) || seed > 400) {
+        break;
+      }
+    }
+    expect(found).toContain(check);
+  },
+);
+
+test("a schedule that fails is shrunk to the few steps that matter, and still fails", async () => {
+  const seed = 4;
+  const playDefective = async (schedule: ReturnType<typeof scheduleOf>) =>
+    (await play(schedule, { alter: defects.exclusion() })).findings;
+  const schedule = scheduleOf(seed);
+  const sizes: number[] = [];
+  const shrunk = await shrink(schedule, {
+    play: playDefective,
+    mayGoOn: () => true,
+    progress: ({ steps }) => sizes.push(steps.length),
+  });
+  expect(shrunk?.isDone).toBe(true);
+  expect(shrunk?.finding.check).toBe("exclusion");
+  expect(schedule.steps.length).toBeGreaterThan(10);
+  expect(shrunk?.schedule.steps.length).toBeLessThanOrEqual(2);
+  expect(shrunk?.schedule.clients.length).toBeLessThanOrEqual(2);
+  expect(sizes.at(-1)).toBe(shrunk?.schedule.steps.length);
+});
+
+test("a schedule that does not fail is not shrunk, and no more is played than there is time for", async () => {
+  const schedule = scheduleOf(1);
+  expect(isFlawless(schedule)).toBe(false);
+  const options = { mayGoOn: () => false, progress: () => undefined };
+  expect(await shrink(schedule, { ...options, play: async () => [] })).toBeUndefined();
+  let plays = 0;
+  const shrunk = await shrink(schedule, {
+    ...options,
+    play: async () => {
+      plays += 1;
+      return [{ check: "order", at: 0, text: "planted" }];
+    },
+  });
+  expect(plays).toBe(1);
+  expect(shrunk).toMatchObject({ schedule, isDone: false, plays: 1 });
+});

@@ -1,0 +1,240 @@
+import type { Limits } from "./explorer/explore.ts";
+import type { Model } from "./explorer/model.ts";
+import { Extension } from "./extension/extension.ts";
+import { plainExtension, type ExtensionSettings } from "./extension/settings.ts";
+import { Fencing } from "./fencing/fencing.ts";
+import { plainFencing, type FencingSettings } from "./fencing/settings.ts";
+import { calmTurns, type TurnsSettings } from "./turns/settings.ts";
+import { Turns } from "./turns/turns.ts";
+
+/** One exploration: a model and its bounds. */
+export interface Configuration {
+  readonly name: string;
+  readonly nodes: number;
+  readonly attempts: number;
+  /** What may go wrong in it, in a few words. */
+  readonly covers: string;
+  /** Takes minutes: only with --long. */
+  readonly isLong: boolean;
+  readonly limits: Limits;
+  model(): Model;
+  /** Within the same bounds with no rule broken; the same where none is. */
+  intact(): Model;
+}
+
+/** Bounds that nothing reaches: the exploration ends because everything was seen. */
+const unbounded: Limits = { states: 60_000_000, depth: 10_000 };
+
+type Sizes = { readonly isLong?: boolean; readonly limits?: Limits };
+
+export function turns(
+  name: string,
+  covers: string,
+  settings: Partial<TurnsSettings>,
+  { isLong = false, limits = unbounded }: Sizes = {},
+): Configuration {
+  const resolved = { ...calmTurns, ...settings };
+  const { attempts, numbers } = resolved;
+  const nodes = resolved.nodes + resolved.silentNodes;
+  const model = (): Model => new Turns(resolved, numbers !== "agreed");
+  const intact = (): Model => new Turns({ ...resolved, mutant: undefined }, numbers !== "agreed");
+  return { name, nodes, attempts, covers, isLong, limits, model, intact };
+}
+
+export function fencing(
+  name: string,
+  covers: string,
+  settings: Partial<FencingSettings>,
+  { isLong = false, limits = unbounded }: Sizes = {},
+): Configuration {
+  const resolved = { ...plainFencing, ...settings };
+  const { nodes, attempts } = resolved;
+  const model = (): Model => new Fencing(resolved);
+  const intact = (): Model => new Fencing({ ...resolved, mutant: undefined });
+  return { name, nodes, attempts, covers, isLong, limits, model, intact };
+}
+
+export function extension(
+  name: string,
+  covers: string,
+  settings: Partial<ExtensionSettings>,
+  { isLong = false, limits = unbounded }: Sizes = {},
+): Configuration {
+  const resolved = { ...plainExtension, ...settings };
+  const { nodes, attempts } = resolved;
+  const model = (): Model => new Extension(resolved);
+  const intact = (): Model => new Extension({ ...resolved, mutant: undefined });
+  return { name, nodes, attempts, covers, isLong, limits, model, intact };
+}
+
+const long = { isLong: true };
+/** In order of depth: all states that fewer steps reach are among them. */
+const longUpTo3Million = { isLong: true, limits: { states: 3_000_000, depth: 10_000 } };
+
+export const configurations: readonly Configuration[] = [
+  turns("turns", "late messages in any order", {}),
+  turns("turns-lost", "2 losses, 1 repeat", { losses: 2, resends: 1 }),
+  turns("turns-doubled", "1 double, 1 repeat, 1 loss, 1 cancel", {
+    duplicates: 1,
+    resends: 1,
+    losses: 1,
+    cancels: 1,
+  }),
+  turns("turns-rounds", "numbers settled in later rounds; 1 loss, 1 expiry, 1 cancel", {
+    numbers: "later",
+    losses: 1,
+    expiries: 1,
+    cancels: 1,
+  }),
+  turns("turns-faults", "1 dead or frozen client, 1 restart, 1 expiry, 1 cancel", {
+    clientFaults: 1,
+    restarts: 1,
+    expiries: 1,
+    cancels: 1,
+  }),
+  turns("turns-minority-down", "1 node silent; 2 losses, 1 dead or frozen client, 1 expiry, 2 repeats", {
+    nodes: 2,
+    silentNodes: 1,
+    losses: 2,
+    clientFaults: 1,
+    expiries: 1,
+    resends: 2,
+  }),
+  turns("turns-equal-tickets", "equal tickets; 1 loss, 1 repeat", {
+    equalTickets: true,
+    losses: 1,
+    resends: 1,
+  }),
+  turns("turns-agreed", "with fencing numbers in up to 3 rounds, candidates 1 and 2; 1 cancel", {
+    numbers: "agreed",
+    candidates: 2,
+    cancels: 1,
+  }),
+  turns("turns-3-clients", "late messages in any order", { attempts: 3 }),
+  turns("turns-3-clients-minority-down", "1 node silent; 1 loss, 1 cancel", {
+    nodes: 2,
+    silentNodes: 1,
+    attempts: 3,
+    losses: 1,
+    cancels: 1,
+  }),
+  turns("turns-4-nodes", "1 loss, 1 expiry", { nodes: 4, losses: 1, expiries: 1 }),
+  turns("turns-5-nodes", "late messages in any order", { nodes: 5 }),
+  fencing("fencing-untimed", "no assumption about time; candidates 1 and 2", {}),
+  fencing("fencing-timed", "Redlock's assumption; candidates 1 and 2, 1 extra effect", {
+    isTimed: true,
+    extraEffects: 1,
+  }),
+  fencing("fencing-restart", "Redlock's assumption; 1 restart, candidates follow", {
+    isTimed: true,
+    restarts: 1,
+    candidates: "following",
+  }),
+  extension("extension", "no assumption about time; rounds without bound", {}),
+
+  turns(
+    "turns-all-faults",
+    "1 each: loss, dead or frozen client, restart, expiry, cancel",
+    {
+      losses: 1,
+      clientFaults: 1,
+      restarts: 1,
+      expiries: 1,
+      cancels: 1,
+    },
+    long,
+  ),
+  turns("turns-many-losses", "2 losses, 2 repeats, 1 double", { losses: 2, resends: 2, duplicates: 1 }, long),
+  turns(
+    "turns-agreed-expiry",
+    "with fencing numbers, candidates 1 and 2; 1 expiry",
+    { numbers: "agreed", candidates: 2, expiries: 1 },
+    long,
+  ),
+  turns(
+    "turns-agreed-faults",
+    "with fencing numbers, candidate 1; 1 loss, 1 double",
+    { numbers: "agreed", losses: 1, duplicates: 1 },
+    long,
+  ),
+  turns(
+    "turns-3-clients-faults",
+    "1 loss, 1 expiry",
+    { attempts: 3, losses: 1, expiries: 1 },
+    longUpTo3Million,
+  ),
+  turns(
+    "turns-3-clients-agreed",
+    "with fencing numbers",
+    {
+      attempts: 3,
+      numbers: "agreed",
+    },
+    longUpTo3Million,
+  ),
+  turns("turns-4-nodes-3-clients", "late messages in any order", { nodes: 4, attempts: 3 }, longUpTo3Million),
+  turns(
+    "turns-5-nodes-faults",
+    "1 loss, 1 restart, 1 cancel",
+    {
+      nodes: 5,
+      losses: 1,
+      restarts: 1,
+      cancels: 1,
+    },
+    longUpTo3Million,
+  ),
+  turns("turns-5-nodes-3-clients", "late messages in any order", { nodes: 5, attempts: 3 }, longUpTo3Million),
+  fencing(
+    "fencing-restart-repeated",
+    "Redlock's assumption; 1 restart, 1 extra effect, candidates follow",
+    { isTimed: true, restarts: 1, extraEffects: 1, candidates: "following" },
+    long,
+  ),
+  fencing(
+    "fencing-untimed-late",
+    "no assumption about time; late replies, candidate 1",
+    {
+      lateReplies: true,
+      candidates: 1,
+    },
+    long,
+  ),
+  fencing(
+    "fencing-timed-late",
+    "Redlock's assumption; late replies, candidates 1 and 2, 1 extra effect",
+    {
+      isTimed: true,
+      lateReplies: true,
+      extraEffects: 1,
+    },
+    long,
+  ),
+  fencing(
+    "fencing-3-clients",
+    "Redlock's assumption; candidate 1",
+    {
+      attempts: 3,
+      isTimed: true,
+      candidates: 1,
+    },
+    longUpTo3Million,
+  ),
+  fencing(
+    "fencing-5-nodes",
+    "no assumption about time; candidate 1",
+    {
+      nodes: 5,
+      candidates: 1,
+    },
+    longUpTo3Million,
+  ),
+  extension(
+    "extension-late",
+    "no assumption about time; late replies",
+    { lateReplies: true },
+    longUpTo3Million,
+  ),
+  extension("extension-3-clients", "no assumption about time", { attempts: 3 }, longUpTo3Million),
+  extension("extension-5-nodes", "no assumption about time", { nodes: 5 }, longUpTo3Million),
+];

@@ -1,0 +1,149 @@
+import type { Model } from "./model.ts";
+import type { StateStore } from "./state-store.ts";
+
+/** Where faults are over and somebody waits who is never served. */
+export interface Stuck {
+  readonly index: number;
+  readonly promise: string;
+  /** How it goes on for ever, or to an end where nothing happens any more. */
+  readonly goesOn: readonly number[];
+}
+
+/**
+ * The steps that happen also without faults. Whoever waits has to be served whatever order they come in: by every way that is
+ * left, not only by a lucky one.
+ */
+export class CalmSteps {
+  readonly #from: Numbers = new Numbers();
+  readonly #to: Numbers = new Numbers();
+
+  get memory(): number {
+    return this.#from.memory + this.#to.memory;
+  }
+
+  add(from: number, to: number): void {
+    this.#from.add(from);
+    this.#to.add(to);
+  }
+
+  /**
+   * A state is settled if nobody waits there, or if something can happen and all that can leads to settled states. What is left
+   * in the end waits in vain: nothing can happen there, or it can go round for ever.
+   * @param expanded how many states were looked behind; the others are taken for settled
+   */
+  firstStuck(model: Model, store: StateStore, expanded: number): Stuck | undefined {
+    const ways = this.#waysFrom(expanded);
+    const isSettled = this.#settle(model, store, expanded, ways);
+    let index = 0;
+    while (index < expanded && isSettled[index] === 1) {
+      index += 1;
+    }
+    return index === expanded ? undefined : this.#follow(index, isSettled);
+  }
+
+  #settle(model: Model, store: StateStore, expanded: number, ways: Uint32Array): Uint8Array {
+    const { first, sources } = this.#reversed(store.count);
+    const isSettled = new Uint8Array(store.count);
+    const newly: number[] = [];
+    const state = new Uint8Array(model.size);
+    for (let index = 0; index < store.count; index += 1) {
+      store.copyTo(state, index);
+      if (index >= expanded || model.isWaiting?.(state) !== true) {
+        isSettled[index] = 1;
+        newly.push(index);
+      }
+    }
+    for (let index = newly.pop(); index !== undefined; index = newly.pop()) {
+      for (let at = first[index] as number; at < (first[index + 1] as number); at += 1) {
+        const source = sources[at] as number;
+        ways[source] = (ways[source] as number) - 1;
+        if (ways[source] === 0 && isSettled[source] === 0) {
+          isSettled[source] = 1;
+          newly.push(source);
+        }
+      }
+    }
+    return isSettled;
+  }
+
+  #waysFrom(expanded: number): Uint32Array {
+    const ways = new Uint32Array(expanded);
+    for (let edge = 0; edge < this.#from.length; edge += 1) {
+      const from = this.#from.at(edge);
+      ways[from] = (ways[from] as number) + 1;
+    }
+    return ways;
+  }
+
+  /** By target: where the sources of each begin. */
+  #reversed(count: number): { first: Uint32Array; sources: Uint32Array } {
+    const first = new Uint32Array(count + 1);
+    for (let edge = 0; edge < this.#to.length; edge += 1) {
+      const to = this.#to.at(edge) + 1;
+      first[to] = (first[to] as number) + 1;
+    }
+    for (let index = 0; index < count; index += 1) {
+      first[index + 1] = (first[index + 1] as number) + (first[index] as number);
+    }
+    const next = first.slice();
+    const sources = new Uint32Array(this.#to.length);
+    for (let edge = 0; edge < this.#to.length; edge += 1) {
+      const to = this.#to.at(edge);
+      sources[next[to] as number] = this.#from.at(edge);
+      next[to] = (next[to] as number) + 1;
+    }
+    return { first, sources };
+  }
+
+  /** From a state that is stuck always to one that is. */
+  #follow(index: number, isSettled: Uint8Array): Stuck {
+    const goesOn: number[] = [];
+    const seen = new Set([index]);
+    for (let at = index; ;) {
+      const next = this.#stuckAfter(at, isSettled);
+      if (next === undefined) {
+        const promise = "progress: somebody waits, and nothing can happen any more";
+        return { index, goesOn, promise };
+      }
+      goesOn.push(next);
+      if (seen.has(next)) {
+        const promise = "progress: somebody waits, and it goes round for ever";
+        return { index, goesOn, promise };
+      }
+      seen.add(next);
+      at = next;
+    }
+  }
+
+  #stuckAfter(index: number, isSettled: Uint8Array): number | undefined {
+    for (let edge = 0; edge < this.#from.length; edge += 1) {
+      if (this.#from.at(edge) === index && isSettled[this.#to.at(edge)] === 0) {
+        return this.#to.at(edge);
+      }
+    }
+    return undefined;
+  }
+}
+
+/** A list of numbers that grows without being copied. */
+class Numbers {
+  length = 0;
+  readonly #chunks: Uint32Array[] = [];
+
+  get memory(): number {
+    return this.#chunks.length * (4 << 16);
+  }
+
+  add(number: number): void {
+    const place = this.length & 0xffff;
+    if (place === 0) {
+      this.#chunks.push(new Uint32Array(1 << 16));
+    }
+    (this.#chunks[this.length >>> 16] as Uint32Array)[place] = number;
+    this.length += 1;
+  }
+
+  at(index: number): number {
+    return (this.#chunks[index >>> 16] as Uint32Array)[index & 0xffff] as number;
+  }
+}

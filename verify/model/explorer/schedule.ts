@@ -1,0 +1,75 @@
+import type { Model, Step } from "./model.ts";
+import type { StateStore } from "./state-store.ts";
+import { Symmetry } from "./symmetry.ts";
+
+interface ScheduledStep {
+  /** What happened, in the words of the design. */
+  readonly words: string;
+  /** What it came to. */
+  readonly state: string;
+}
+
+export interface Schedule {
+  readonly steps: readonly ScheduledStep[];
+  /** What follows when faults are over, where that is the trouble. */
+  readonly goesOn: readonly ScheduledStep[];
+}
+
+/**
+ * The steps from the first state to this one, told anew: the store keeps only states in which the nodes are sorted, so each step is
+ * looked for among those that are possible, with the nodes in the places that they had.
+ */
+export function scheduleTo(
+  model: Model,
+  store: StateStore,
+  index: number,
+  goesOn: readonly number[] = [],
+): Schedule {
+  const path: number[] = [];
+  for (let at: number | undefined = index; at !== undefined; at = store.parentOf(at)) {
+    path.unshift(at);
+  }
+  const replay = new Replay(model, store);
+  return {
+    steps: path.slice(1).map((at) => replay.goTo(at, false)),
+    goesOn: goesOn.map((at) => replay.goTo(at, true)),
+  };
+}
+
+class Replay {
+  readonly #model: Model;
+  readonly #store: StateStore;
+  readonly #symmetry: Symmetry;
+  #state: Uint8Array;
+
+  constructor(model: Model, store: StateStore) {
+    this.#model = model;
+    this.#store = store;
+    this.#symmetry = new Symmetry(model.columns);
+    this.#state = model.initial();
+  }
+
+  goTo(index: number, calmly: boolean): ScheduledStep {
+    const wanted = new Uint8Array(this.#model.size);
+    this.#store.copyTo(wanted, index);
+    let found: { step: Step; next: Uint8Array } | undefined;
+    this.#model.expand(this.#state, (next, rule, attempt, node, detail, isCalm) => {
+      if (!found && (isCalm || !calmly) && this.#isSame(next, wanted)) {
+        found = { step: { rule, attempt, node, detail }, next: next.slice() };
+      }
+    });
+    if (!found) {
+      throw new Error(
+        "A state that was seen cannot be reached again: the model treats its nodes differently",
+      );
+    }
+    this.#state = found.next;
+    return { words: this.#model.tell(found.step), state: this.#model.describe(found.next) };
+  }
+
+  #isSame(next: Uint8Array, wanted: Uint8Array): boolean {
+    const sorted = next.slice();
+    this.#symmetry.merge(sorted);
+    return sorted.every((byte, at) => byte === wanted[at]);
+  }
+}

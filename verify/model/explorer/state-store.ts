@@ -1,0 +1,114 @@
+const chunkBits = 16;
+const chunkStates = 1 << chunkBits;
+const noParent = 0xffffffff;
+
+/**
+ * All states that were seen, byte for byte (no hash stands for a state), in the order in which they were found, each with the
+ * state from which it was found first.
+ */
+export class StateStore {
+  readonly #words: number;
+  readonly #chunks: Uint32Array[] = [];
+  readonly #parents: Uint32Array[] = [];
+  /** Open addressing: index + 1 of a state, 0 where there is none. */
+  #table: Uint32Array = new Uint32Array(1 << 16);
+  #count = 0;
+  readonly #scratch: Uint32Array;
+  readonly #scratchBytes: Uint8Array;
+
+  /** @param size bytes of a state */
+  constructor(size: number) {
+    this.#words = Math.ceil(size / 4);
+    this.#scratch = new Uint32Array(this.#words);
+    this.#scratchBytes = new Uint8Array(this.#scratch.buffer, 0, size);
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  /** How much memory the states take, in bytes. */
+  get memory(): number {
+    return this.#chunks.length * chunkStates * (this.#words + 1) * 4 + this.#table.length * 4;
+  }
+
+  /** The index of a state. It is new if `count` has grown. */
+  add(state: Uint8Array, parent: number = noParent): number {
+    this.#scratchBytes.set(state);
+    if (this.#count * 2 >= this.#table.length) {
+      this.#grow();
+    }
+    const mask = this.#table.length - 1;
+    let slot = hashOf(this.#scratch) & mask;
+    for (let entry = this.#table[slot] as number; entry !== 0; entry = this.#table[slot] as number) {
+      if (this.#isAt(entry - 1)) {
+        return entry - 1;
+      }
+      slot = (slot + 1) & mask;
+    }
+    return this.#append(slot, parent);
+  }
+
+  copyTo(target: Uint8Array, index: number): void {
+    const chunk = this.#chunks[index >>> chunkBits] as Uint32Array;
+    const from = (index & (chunkStates - 1)) * this.#words * 4;
+    target.set(new Uint8Array(chunk.buffer, from, target.length));
+  }
+
+  /** From which state it was found; undefined: it is the first. */
+  parentOf(index: number): number | undefined {
+    const parent = this.#parents[index >>> chunkBits]?.[index & (chunkStates - 1)] ?? noParent;
+    return parent === noParent ? undefined : parent;
+  }
+
+  #append(slot: number, parent: number): number {
+    const index = this.#count;
+    const place = index & (chunkStates - 1);
+    if (place === 0) {
+      this.#chunks.push(new Uint32Array(chunkStates * this.#words));
+      this.#parents.push(new Uint32Array(chunkStates));
+    }
+    (this.#chunks[index >>> chunkBits] as Uint32Array).set(this.#scratch, place * this.#words);
+    (this.#parents[index >>> chunkBits] as Uint32Array)[place] = parent;
+    this.#table[slot] = index + 1;
+    this.#count += 1;
+    return index;
+  }
+
+  #isAt(index: number): boolean {
+    const chunk = this.#chunks[index >>> chunkBits] as Uint32Array;
+    const from = (index & (chunkStates - 1)) * this.#words;
+    for (let word = 0; word < this.#words; word += 1) {
+      if (chunk[from + word] !== this.#scratch[word]) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  #grow(): void {
+    const table = new Uint32Array(this.#table.length * 2);
+    const mask = table.length - 1;
+    const words = this.#words;
+    for (let index = 0; index < this.#count; index += 1) {
+      const from = (index & (chunkStates - 1)) * words;
+      const state = (this.#chunks[index >>> chunkBits] as Uint32Array).subarray(from, from + words);
+      let slot = hashOf(state) & mask;
+      while (table[slot] !== 0) {
+        slot = (slot + 1) & mask;
+      }
+      table[slot] = index + 1;
+    }
+    this.#table = table;
+  }
+}
+
+function hashOf(words: Uint32Array): number {
+  let hash = 0x9e3779b1;
+  for (let index = 0; index < words.length; index += 1) {
+    hash ^= words[index] as number;
+    hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+    hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  }
+  return (hash ^ (hash >>> 16)) >>> 0;
+}

@@ -1,0 +1,61 @@
+import type { Columns } from "./model.ts";
+
+/**
+ * Nodes are interchangeable: no rule knows a node's name. So of all states that differ only in which node is which, the one whose
+ * nodes stand in ascending order stands for all.
+ */
+export class Symmetry {
+  readonly #columns: Columns;
+  readonly #order: number[];
+  readonly #scratch: Uint8Array;
+
+  constructor(columns: Columns) {
+    this.#columns = columns;
+    this.#order = Array.from({ length: columns.count }, (_, column) => column);
+    this.#scratch = new Uint8Array(columns.width * columns.count);
+  }
+
+  /** Puts the columns of `state` into their order. */
+  merge(state: Uint8Array): void {
+    if (this.#sort(state)) {
+      const { from, width, count } = this.#columns;
+      this.#scratch.set(state.subarray(from, from + width * count));
+      for (let place = 0; place < count; place += 1) {
+        const at = (this.#order[place] as number) * width;
+        const to = from + place * width;
+        for (let byte = 0; byte < width; byte += 1) {
+          state[to + byte] = this.#scratch[at + byte] as number;
+        }
+      }
+    }
+  }
+
+  /** By insertion: there are few. Returns whether any has to move. */
+  #sort(state: Uint8Array): boolean {
+    const order = this.#order;
+    let moves = false;
+    for (let place = 0; place < order.length; place += 1) {
+      let hole = place;
+      while (hole > 0 && this.#compare(state, order[hole - 1] as number, place) > 0) {
+        order[hole] = order[hole - 1] as number;
+        hole -= 1;
+        moves = true;
+      }
+      order[hole] = place;
+    }
+    return moves;
+  }
+
+  #compare(state: Uint8Array, one: number, other: number): number {
+    const { from, width } = this.#columns;
+    const a = from + one * width;
+    const b = from + other * width;
+    for (let byte = 0; byte < width; byte += 1) {
+      const difference = (state[a + byte] as number) - (state[b + byte] as number);
+      if (difference !== 0) {
+        return difference;
+      }
+    }
+    return 0;
+  }
+}

@@ -1,0 +1,51 @@
+import type { Step } from "../explorer/model.ts";
+import { absent, flags, others, phases, type Board } from "./board.ts";
+
+type Telling = (attempt: string, node: string, answer: string) => string;
+
+const tellings: Readonly<Record<string, Telling>> = {
+  start: (attempt) => `${attempt} asks all nodes for the lock`,
+  prolong: (attempt) => `${attempt} begins a round of prolonging: extend to all nodes`,
+  "give back": (attempt) => `${attempt} gives its lease up`,
+  acquire: (attempt, node, answer) => `${node} executes acquire of ${attempt}: ${answer}`,
+  refill: (attempt, node, answer) => `${node} executes acquire of ${attempt}, to be filled again: ${answer}`,
+  extend: (attempt, node, answer) => `${node} executes extend of ${attempt}: ${answer}`,
+  hear: (attempt, node, answer) => `${attempt} hears of ${node}: ${answer}`,
+  drop: (attempt, node) => `${node} lets go of the grant of ${attempt}`,
+};
+
+export function tell({ rule, attempt, node, detail }: Step): string {
+  return tellings[rule]?.(nameOf(attempt), `node ${node + 1}`, answerOf(detail)) ?? rule;
+}
+
+function nameOf(attempt: number): string {
+  return String.fromCharCode(65 + attempt);
+}
+
+function answerOf(detail: number): string {
+  if (detail === absent) {
+    return "nobody has it";
+  }
+  return detail === others || detail === 0 ? "another has it" : `granted, number ${detail}`;
+}
+
+const phaseNames: readonly string[] = Object.keys(phases);
+
+export function describe(board: Board): string {
+  const nodes = Array.from({ length: board.nodes }, (_, n) => {
+    const holder = board.holder(n);
+    return `${n + 1}: ${holder > 0 ? `${nameOf(holder - 1)}'s #${board.number(n)}` : "free"}`;
+  });
+  const attempts = Array.from({ length: board.attempts }, (_, a) => {
+    const members = Array.from({ length: board.nodes }, (__, n) => {
+      const member = board.member(a, n);
+      const counts = board.has(a, n, flags.counts) ? "+" : "";
+      if (member === others) {
+        return "yes";
+      }
+      return member > 0 ? `#${member}${counts}` : "-";
+    });
+    return `${nameOf(a)} ${phaseNames[board.phase(a)]}, members ${members.join(" ")}`;
+  });
+  return [...nodes, ...attempts].join("; ");
+}

@@ -1,0 +1,65 @@
+import { configurations, type Configuration } from "./configurations.ts";
+import { explore, type Exploration } from "./explorer/explore.ts";
+import { mutants, type Mutant } from "./mutants.ts";
+import { parseOptions, usage, type ResolvedOptions } from "./options.ts";
+import { describeExploration, describeMutant, describeProgress, describeSchedule } from "./report.ts";
+import { runSpin } from "./spin.ts";
+
+process.exitCode = main(process.argv.slice(2));
+
+function main(args: readonly string[]): number {
+  let options: ResolvedOptions;
+  try {
+    options = parseOptions(args);
+  } catch (error) {
+    console.error((error as Error).message);
+    console.error(`\n${usage}`);
+    return 2;
+  }
+  if (options.help) {
+    console.log(usage);
+    return 0;
+  }
+  if (options.spin) {
+    return runSpin();
+  }
+  return options.mutants ? exploreMutants(options) : exploreAll(options);
+}
+
+function exploreAll({ long, only }: ResolvedOptions): number {
+  const wanted = configurations.filter(({ name, isLong }) => only?.has(name) ?? (long || !isLong));
+  const broken = wanted.filter((configuration) => {
+    const exploration = run(configuration);
+    console.log(describeExploration(configuration, exploration));
+    return exploration.violation !== undefined;
+  });
+  const failures = `in ${broken.length} of ${wanted.length} explorations a promise is broken`;
+  console.log(
+    broken.length > 0 ? `\n${failures}` : `\nNo promise is broken in ${wanted.length} explorations.`,
+  );
+  return broken.length > 0 ? 1 : 0;
+}
+
+function exploreMutants({ only, schedules }: ResolvedOptions): number {
+  const wanted = mutants.filter(({ name }) => only?.has(name) ?? true);
+  const survivors = wanted.filter((mutant) => !isCaught(mutant, schedules));
+  console.log(`\n${wanted.length - survivors.length} of ${wanted.length} mutants are caught.`);
+  return survivors.length > 0 ? 1 : 0;
+}
+
+function isCaught(mutant: Mutant, schedules: boolean): boolean {
+  const exploration = run(mutant.configuration);
+  const { violation } = exploration;
+  const caught = violation?.promise.startsWith(mutant.falls) === true;
+  console.log(describeMutant(mutant, exploration, caught));
+  if (schedules && violation) {
+    console.log(describeSchedule(violation));
+  }
+  return caught;
+}
+
+function run({ name, limits, model }: Configuration): Exploration {
+  return explore(model(), limits, (progress) => {
+    console.error(describeProgress(name, progress));
+  });
+}

@@ -1,0 +1,58 @@
+import type { Configuration } from "./configurations.ts";
+import type { Exploration, Progress, Violation } from "./explorer/explore.ts";
+import type { Mutant } from "./mutants.ts";
+
+/** One exploration in two lines: what, and what came of it. */
+export function describeExploration(configuration: Configuration, exploration: Exploration): string {
+  const { name, nodes, attempts, covers } = configuration;
+  const { violation, isExhaustive } = exploration;
+  const verdict = violation
+    ? `BROKEN: ${violation.promise}`
+    : isExhaustive
+      ? "holds, exhaustive"
+      : "holds, bounded";
+  return [
+    `${name}: ${nodes} nodes, ${attempts} clients; ${covers}`,
+    `  ${verdict}: ${figures(exploration)}`,
+    ...(violation ? [describeSchedule(violation)] : []),
+  ].join("\n");
+}
+
+export function describeMutant(
+  { name, breaks }: Mutant,
+  exploration: Exploration,
+  isCaught: boolean,
+): string {
+  const { violation, states, seconds } = exploration;
+  const { steps = [], goesOn = [] } = violation?.schedule ?? {};
+  const length = `${steps.length} steps${goesOn.length > 0 ? ` and ${goesOn.length} for ever` : ""}`;
+  const what = violation ? `${violation.promise} (${length})` : "nothing falls";
+  const found = `${thousands(states)} states, ${seconds.toFixed(1)} s`;
+  return `${isCaught ? "caught  " : "SURVIVED"} ${name}: ${breaks}\n           ${what}; ${found}`;
+}
+
+/** The shortest way to what is broken, a step a line, each with what it came to. */
+export function describeSchedule({ schedule }: Violation): string {
+  const { steps, goesOn } = schedule;
+  const lines = steps.map(
+    ({ words, state }, index) => `  ${String(index + 1).padStart(4)}. ${words}\n        ${state}`,
+  );
+  if (goesOn.length > 0) {
+    lines.push("        From here no fault is left, and so it goes on:");
+    lines.push(...goesOn.map(({ words, state }) => `     -  ${words}\n        ${state}`));
+  }
+  return lines.join("\n");
+}
+
+export function describeProgress(name: string, { states, depth, seconds }: Progress): string {
+  return `${name}: ${thousands(states)} states, depth ${depth}, ${seconds.toFixed(0)} s`;
+}
+
+function figures({ states, transitions, depth, seconds, memory }: Exploration): string {
+  const size = `${thousands(states)} states, ${thousands(transitions)} transitions, depth ${depth}`;
+  return `${size}, ${seconds.toFixed(1)} s, ${Math.ceil(memory / 1e6)} MB`;
+}
+
+function thousands(count: number): string {
+  return String(count).replace(/\B(?=(\d{3})+$)/g, " ");
+}

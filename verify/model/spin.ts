@@ -1,0 +1,86 @@
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+interface Check {
+  readonly name: string;
+  readonly defines: readonly string[];
+  /** "safety": exclusion, and nobody left waiting at an end. "progress": nobody asks again for ever. */
+  readonly looksFor: "safety" | "progress";
+  readonly isMutant: boolean;
+}
+
+function check(
+  name: string,
+  looksFor: Check["looksFor"],
+  defines: readonly string[],
+  isMutant = false,
+): Check {
+  return { name, looksFor, defines, isMutant };
+}
+
+const minorityDown = ["-DNODES=2", "-DLOSSES=2"];
+
+const checks: readonly Check[] = [
+  check("3 nodes, 2 clients, 1 loss, 1 double", "safety", []),
+  check("3 nodes, 2 clients, 1 loss", "progress", ["-DDOUBLES=0"]),
+  check("1 node silent, 2 losses, 1 double", "safety", minorityDown),
+  check("1 node silent, 2 losses, 1 double", "progress", minorityDown),
+  check("mutant: inquiries are ignored", "progress", [...minorityDown, "-DNO_YIELD"], true),
+  check("mutant: a vote that was given back counts", "safety", ["-DLATE_VOTES"], true),
+];
+
+const source = fileURLToPath(new URL("../../model/spin/turns.pml", import.meta.url));
+
+/** Checks the core's Promela model by Spin. Returns the exit code: 1 where it finds otherwise than expected, or is not there. */
+export function runSpin(): number {
+  if (spawnSync("spin", ["-V"]).error || spawnSync("cc", ["--version"]).error) {
+    console.error("Expected `spin` and `cc` to be installed, for --spin: on Debian, apt install spin gcc");
+    return 1;
+  }
+  const folder = mkdtempSync(join(tmpdir(), "holdfast-spin-"));
+  try {
+    const failures = checks.filter((one) => !isAsExpected(one, folder));
+    console.log(`\nSpin agrees in ${checks.length - failures.length} of ${checks.length} checks.`);
+    return failures.length > 0 ? 1 : 0;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function isAsExpected({ name, defines, looksFor, isMutant }: Check, folder: string): boolean {
+  const begun = performance.now();
+  run("spin", ["-a", ...defines, source], folder);
+  run("cc", ["-O2", "-w", looksFor === "safety" ? "-DSAFETY" : "-DNP", "-o", "pan", "pan.c"], folder);
+  const told = run(join(folder, "pan"), ["-m1000000", ...(looksFor === "progress" ? ["-l"] : [])], folder);
+  const verdict = verdictOf(told);
+  const isRight = verdict === (isMutant ? "an error" : "no error");
+  const states = /(\S+) states, stored/.exec(told)?.[1] ?? "?";
+  const seconds = ((performance.now() - begun) / 1000).toFixed(1);
+  const judged = isRight ? "as expected" : "UNEXPECTED ";
+  console.log(`${judged} ${name}, ${looksFor}: ${verdict}, ${states} states, ${seconds} s`);
+  return isRight;
+}
+
+function verdictOf(told: string): string {
+  const errors = Number(/errors: (\d+)/.exec(told)?.[1] ?? Number.NaN);
+  if (errors > 0) {
+    return "an error";
+  }
+  const isCutOff = /max search depth too small|out of memory|search not completed/i.test(told);
+  return errors === 0 && !isCutOff ? "no error" : "not completed";
+}
+
+function run(command: string, args: readonly string[], folder: string): string {
+  const { status, stdout, stderr, error } = spawnSync(command, [...args], {
+    cwd: folder,
+    encoding: "utf8",
+    maxBuffer: 1 << 26,
+  });
+  if (error || status !== 0) {
+    throw new Error(`${command} failed: ${error?.message ?? stderr}${stdout.slice(-2000)}`);
+  }
+  return stdout;
+}

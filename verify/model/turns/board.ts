@@ -1,0 +1,277 @@
+import type { Columns } from "../explorer/model.ts";
+import type { TurnsSettings } from "./settings.ts";
+
+export const phases = {
+  idle: 0,
+  waiting: 1,
+  /** Has a majority, and brings its nodes to one number. */
+  settling: 2,
+  holding: 3,
+  /** Released, cancelled, or lost. */
+  ended: 4,
+  /** Its connections are gone: a message to it has no receiver. */
+  dead: 5,
+  /** Does nothing any more; its connections stay. */
+  frozen: 6,
+} as const;
+
+/** Bytes before the attempts. */
+export const budgets = {
+  losses: 1,
+  duplicates: 2,
+  expiries: 3,
+  clientFaults: 4,
+  restarts: 5,
+  resends: 6,
+  cancels: 7,
+  extensions: 8,
+} as const;
+const headBytes = 9;
+
+/** Bytes of an attempt. The last four are used where numbers are agreed on. */
+const attemptBytes = 5;
+const [phaseByte, roundByte, proposedByte, tokenByte, floorByte] = [0, 1, 2, 3, 4];
+
+/** Bytes of a node: who has its vote (attempt + 1), the number of that grant, who waits (one bit each), whether it may have forgotten. */
+const nodeBytes = 4;
+const [holderByte, numberByte, queueByte, quarantineByte] = [0, 1, 2, 3];
+
+/** Bytes of what is between an attempt and a node. */
+const linkBytes = 8;
+const [
+  flagsByte,
+  grantsByte,
+  inquiriesByte,
+  voteByte,
+  yieldedByte,
+  inquiredByte,
+  reportRoundByte,
+  answerByte,
+] = [0, 1, 2, 3, 4, 5, 6, 7];
+
+/** On their way to the node, in any order, or known to the attempt. */
+export const flags = {
+  acquire: 1,
+  yield: 2,
+  release: 4,
+  agree: 8,
+  extend: 64,
+  /** The answer to `agree` is still to come. */
+  isAgreeing: 16,
+  /** Was asked to agree in this round. */
+  wasAsked: 32,
+} as const;
+
+/** The answer to `agree` that the grant is not ours. */
+export const notOurs = 255;
+
+/** Numbers that messages can carry: one bit each. */
+const greatestNumber = 8;
+
+/** A state of the model, with names for its bytes. The queue needs no order: tickets are the order of the attempts. */
+export class Board {
+  readonly bytes: Uint8Array;
+  readonly nodes: number;
+  readonly attempts: number;
+  readonly columns: Columns;
+
+  constructor({ nodes, attempts }: TurnsSettings) {
+    const width = nodeBytes + attempts * linkBytes;
+    this.nodes = nodes;
+    this.attempts = attempts;
+    this.columns = { from: headBytes + attempts * attemptBytes, width, count: nodes };
+    this.bytes = new Uint8Array(this.columns.from + width * nodes);
+  }
+
+  get(offset: number): number {
+    return this.bytes[offset] as number;
+  }
+  set(offset: number, value: number): void {
+    this.bytes[offset] = value;
+  }
+
+  /** Uses one of a budget up. Returns whether any was left. */
+  spend(budget: number): boolean {
+    const left = this.get(budget);
+    if (left > 0) {
+      this.set(budget, left - 1);
+    }
+    return left > 0;
+  }
+
+  get broken(): number {
+    return this.get(0);
+  }
+  set broken(promise: number) {
+    this.set(0, promise);
+  }
+
+  phase(a: number): number {
+    return this.get(headBytes + a * attemptBytes + phaseByte);
+  }
+  setPhase(a: number, phase: number): void {
+    this.set(headBytes + a * attemptBytes + phaseByte, phase);
+  }
+  round(a: number): number {
+    return this.get(headBytes + a * attemptBytes + roundByte);
+  }
+  setRound(a: number, round: number): void {
+    this.set(headBytes + a * attemptBytes + roundByte, round);
+  }
+  proposed(a: number): number {
+    return this.get(headBytes + a * attemptBytes + proposedByte);
+  }
+  setProposed(a: number, number: number): void {
+    this.set(headBytes + a * attemptBytes + proposedByte, number);
+  }
+  token(a: number): number {
+    return this.get(headBytes + a * attemptBytes + tokenByte);
+  }
+  setToken(a: number, number: number): void {
+    this.set(headBytes + a * attemptBytes + tokenByte, number);
+  }
+  /** The largest token that was told before it started. */
+  floor(a: number): number {
+    return this.get(headBytes + a * attemptBytes + floorByte);
+  }
+  setFloor(a: number, number: number): void {
+    this.set(headBytes + a * attemptBytes + floorByte, number);
+  }
+
+  /** Attempt + 1; 0: nobody. */
+  holder(n: number): number {
+    return this.get(this.#node(n) + holderByte);
+  }
+  setHolder(n: number, holder: number): void {
+    this.set(this.#node(n) + holderByte, holder);
+  }
+  number(n: number): number {
+    return this.get(this.#node(n) + numberByte);
+  }
+  setNumber(n: number, number: number): void {
+    if (number > greatestNumber) {
+      throw new RangeError(`Numbers of this configuration pass ${greatestNumber}: its bounds are too large`);
+    }
+    this.set(this.#node(n) + numberByte, number);
+  }
+  queue(n: number): number {
+    return this.get(this.#node(n) + queueByte);
+  }
+  enqueue(n: number, a: number): void {
+    this.set(this.#node(n) + queueByte, this.queue(n) | (1 << a));
+  }
+  dequeue(n: number, a: number): void {
+    this.set(this.#node(n) + queueByte, this.queue(n) & ~(1 << a));
+  }
+  isQuarantined(n: number): boolean {
+    return this.get(this.#node(n) + quarantineByte) === 1;
+  }
+  setQuarantined(n: number, isQuarantined: boolean): void {
+    this.set(this.#node(n) + quarantineByte, isQuarantined ? 1 : 0);
+  }
+
+  has(a: number, n: number, flag: number): boolean {
+    return (this.get(this.#link(a, n) + flagsByte) & flag) !== 0;
+  }
+  raise(a: number, n: number, flag: number): void {
+    const at = this.#link(a, n) + flagsByte;
+    this.set(at, this.get(at) | flag);
+  }
+  clear(a: number, n: number, flag: number): void {
+    const at = this.#link(a, n) + flagsByte;
+    this.set(at, this.get(at) & ~flag);
+  }
+  /** Tellings of a grant on their way to the attempt, by reply or message: bit k for the number k + 1. */
+  grants(a: number, n: number): number {
+    return this.get(this.#link(a, n) + grantsByte);
+  }
+  setGrants(a: number, n: number, mask: number): void {
+    this.set(this.#link(a, n) + grantsByte, mask);
+  }
+  inquiries(a: number, n: number): number {
+    return this.get(this.#link(a, n) + inquiriesByte);
+  }
+  setInquiries(a: number, n: number, mask: number): void {
+    this.set(this.#link(a, n) + inquiriesByte, mask);
+  }
+  /** The number of the vote that the attempt has of the node, as far as it knows; 0: none. */
+  vote(a: number, n: number): number {
+    return this.get(this.#link(a, n) + voteByte);
+  }
+  setVote(a: number, n: number, number: number): void {
+    this.set(this.#link(a, n) + voteByte, number);
+  }
+  yielded(a: number, n: number): number {
+    return this.get(this.#link(a, n) + yieldedByte);
+  }
+  setYielded(a: number, n: number, number: number): void {
+    this.set(this.#link(a, n) + yieldedByte, number);
+  }
+  inquired(a: number, n: number): number {
+    return this.get(this.#link(a, n) + inquiredByte);
+  }
+  setInquired(a: number, n: number, number: number): void {
+    this.set(this.#link(a, n) + inquiredByte, number);
+  }
+  /** In which round the vote's number was heard. */
+  reportRound(a: number, n: number): number {
+    return this.get(this.#link(a, n) + reportRoundByte);
+  }
+  setReportRound(a: number, n: number, round: number): void {
+    this.set(this.#link(a, n) + reportRoundByte, round);
+  }
+  /** The answer to `agree` on its way; 0: none. */
+  answer(a: number, n: number): number {
+    return this.get(this.#link(a, n) + answerByte);
+  }
+  setAnswer(a: number, n: number, answer: number): void {
+    this.set(this.#link(a, n) + answerByte, answer);
+  }
+
+  /** Waiting or holding: what it knows counts. */
+  isActive(a: number): boolean {
+    const phase = this.phase(a);
+    return phase === phases.waiting || phase === phases.settling || phase === phases.holding;
+  }
+  isSeeking(a: number): boolean {
+    const phase = this.phase(a);
+    return phase === phases.waiting || phase === phases.settling;
+  }
+  votes(a: number): number {
+    let votes = 0;
+    for (let n = 0; n < this.nodes; n += 1) {
+      votes += this.vote(a, n) > 0 ? 1 : 0;
+    }
+    return votes;
+  }
+  isAnythingUnderWay(a: number, n: number): boolean {
+    const requests = flags.acquire | flags.yield | flags.release | flags.agree | flags.extend;
+    return (
+      this.has(a, n, requests) ||
+      this.grants(a, n) !== 0 ||
+      this.inquiries(a, n) !== 0 ||
+      this.answer(a, n) !== 0
+    );
+  }
+  /** What the attempt knows and what is on its way to it; requests that it sent stay under way. */
+  forgetLink(a: number, n: number): void {
+    const at = this.#link(a, n);
+    for (let byte = grantsByte; byte < linkBytes; byte += 1) {
+      if (byte !== yieldedByte || !this.has(a, n, flags.yield)) {
+        this.set(at + byte, 0); // a yield that is under way says its number
+      }
+    }
+    this.clear(a, n, flags.isAgreeing | flags.wasAsked);
+  }
+
+  #node(n: number): number {
+    return this.columns.from + n * this.columns.width;
+  }
+  #link(a: number, n: number): number {
+    return this.columns.from + n * this.columns.width + nodeBytes + a * linkBytes;
+  }
+}
+
+export function bitOf(number: number): number {
+  return 1 << (number - 1);
+}

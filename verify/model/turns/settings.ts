@@ -1,0 +1,71 @@
+/** A rule of the protocol that is left out, or wrong. */
+type TurnsMutant =
+  | "no-yield"
+  | "yield-after-election"
+  | "yield-without-number"
+  | "yielded-vote-counts"
+  | "yield-not-repeated"
+  | "no-tie-break"
+  | "majority-of-answers"
+  | "validity-from-reply"
+  | "no-restart-guard"
+  | "release-without-comparing"
+  | "late-grant-kept"
+  | "waiter-without-resend"
+  | "one-round-without-agreement"
+  | "no-release-of-losers"
+  | "extend-re-creates";
+
+/** What may happen, and how often. What has no bound here may happen at any time and as often as it can. */
+export interface TurnsSettings {
+  /** Nodes that answer. */
+  readonly nodes: number;
+  /** Nodes that never do: a majority is one of all. */
+  readonly silentNodes: number;
+  /** Requests for the lock, in the order of their tickets. They start in any order, at any time, each for itself. */
+  readonly attempts: number;
+  /** All tickets are the same: only the tie-break tells who is first. */
+  readonly equalTickets: boolean;
+  /** Questions asked again although nothing is known to be lost. When all is quiet everybody asks again, without bound. */
+  readonly resends: number;
+  /** Requests, replies and messages that are lost. */
+  readonly losses: number;
+  /** Requests that a node executes once more. */
+  readonly duplicates: number;
+  /** Grants that end by their TTL although their client lives. */
+  readonly expiries: number;
+  /** Clients that die (their connections with them) or freeze (their connections stay). */
+  readonly clientFaults: number;
+  /** Nodes that restart and have forgotten everything. */
+  readonly restarts: number;
+  /** Waiters that give up. */
+  readonly cancels: number;
+  /** How often holders ask to prolong. It changes nothing where all is well, but may come late. */
+  readonly extensions: number;
+  /**
+   * "agreed": the fencing numbers with their rounds, as the code has them. "later": who has a majority may need another round, at
+   * the model's choice. "at once": a majority is enough.
+   */
+  readonly numbers: "agreed" | "later" | "at once";
+  /** With "agreed": the candidates that clients may send are 1 up to this. */
+  readonly candidates: number;
+  readonly mutant: TurnsMutant | undefined;
+}
+
+export const calmTurns: TurnsSettings = {
+  nodes: 3,
+  silentNodes: 0,
+  attempts: 2,
+  equalTickets: false,
+  resends: 0,
+  losses: 0,
+  duplicates: 0,
+  expiries: 0,
+  clientFaults: 0,
+  restarts: 0,
+  cancels: 0,
+  extensions: 0,
+  numbers: "at once",
+  candidates: 1,
+  mutant: undefined,
+};

@@ -1,0 +1,90 @@
+import type { Step } from "../explorer/model.ts";
+import { flags, notOurs, phases, type Board } from "./board.ts";
+
+const requestNames: ReadonlyMap<number, string> = new Map([
+  [flags.acquire, "acquire"],
+  [flags.yield, "yield"],
+  [flags.agree, "agree"],
+]);
+
+type Telling = (client: string, node: string, detail: number) => string;
+
+const tellings: Readonly<Record<string, Telling>> = {
+  start: (client) => `${client} asks all nodes for the lock`,
+  "give back": (client) => `${client} releases: on all nodes`,
+  settled: (client) => `the nodes of ${client} agree on its number: it holds the lock`,
+  cancel: (client) => `${client} gives up: release to all nodes`,
+  die: (client) => `${client} dies`,
+  freeze: (client) => `${client} freezes`,
+  "ask again": (client, node) => `${client} asks ${node} again`,
+  acquire: (client, node) => `${node} executes acquire of ${client}`,
+  yield: (client, node, y) => `${node} executes yield of ${client} of number ${y}`,
+  release: (client, node) => `${node} executes release of ${client}`,
+  prolong: (client) => `${client} prolongs its lease: extend to all nodes`,
+  extend: (client, node) => `${node} executes extend of ${client}`,
+  agree: (client, node, t) => `${node} executes agree of ${client} on ${t}`,
+  "acquire twice": (client, node) => `${node} executes acquire of ${client}; once more later`,
+  "yield twice": (client, node, y) => `${node} executes yield of ${client} of number ${y}; once more later`,
+  "extend twice": (client, node) => `${node} executes extend of ${client}; once more later`,
+  "agree twice": (client, node, t) => `${node} executes agree of ${client} on ${t}; once more later`,
+  grant: (client, node, number) => `${client} hears of its grant by ${node}, number ${number}`,
+  "grant, another round": (client, node, number) =>
+    `${client} hears of its grant by ${node}, number ${number}; its nodes have to agree on a number`,
+  inquiry: (client, node, number) => `${client} hears an inquiry of ${node} for number ${number}`,
+  agreement: (client, node, answer) =>
+    answer === notOurs
+      ? `${client} hears that ${node} cannot agree: the grant is not its`
+      : `${client} hears that its number at ${node} is ${answer}`,
+  lose: (client, node, request) => `${requestNames.get(request)} of ${client} to ${node} is lost`,
+  "lose a grant": (client, node, number) => `the grant of ${node} to ${client}, number ${number}, is lost`,
+  "lose an inquiry": (client, node, number) => `the inquiry of ${node} to ${client} for ${number} is lost`,
+  expire: (client, node) => `the TTL of ${client} at ${node} ends`,
+  restart: (_, node) => `${node} restarts and has forgotten everything`,
+  "vote expires": (client, node) => `what ${node} promised ${client} before its restart is over`,
+  "quarantine ends": (_, node) => `${node} is up for longer than any TTL: it votes again`,
+  poll: () => "nothing is under way: everybody who waits asks again",
+};
+
+export function tell({ rule, attempt, node, detail }: Step): string {
+  return tellings[rule]?.(clientName(attempt), `node ${node + 1}`, detail) ?? rule;
+}
+
+/** A is the earliest by ticket. */
+function clientName(attempt: number): string {
+  return String.fromCharCode(65 + attempt);
+}
+
+export function describe(board: Board): string {
+  const nodes = Array.from({ length: board.nodes }, (_, n) => describeNode(board, n));
+  const clients = Array.from({ length: board.attempts }, (_, a) => describeClient(board, a));
+  return [...nodes, ...clients].join("; ");
+}
+
+function describeNode(board: Board, n: number): string {
+  const holder = board.holder(n);
+  const waiters = Array.from({ length: board.attempts }, (_, a) => a).filter(
+    (a) => (board.queue(n) & (1 << a)) !== 0,
+  );
+  const words = [
+    holder > 0 ? `${n + 1}: ${clientName(holder - 1)}'s #${board.number(n)}` : `${n + 1}: free`,
+    ...(waiters.length > 0 ? [`queue ${waiters.map(clientName).join("")}`] : []),
+    ...(board.isQuarantined(n) ? ["quarantined"] : []),
+  ];
+  return words.join(", ");
+}
+
+const phaseNames: ReadonlyMap<number, string> = new Map(
+  Object.entries(phases).map(([name, phase]) => [phase, name]),
+);
+
+function describeClient(board: Board, a: number): string {
+  const known = Array.from({ length: board.nodes }, (_, n) => {
+    const vote = board.vote(a, n);
+    const yielded = board.yielded(a, n);
+    return `${vote > 0 ? `#${vote}` : "-"}${yielded > 0 ? `>${yielded}` : ""}`;
+  });
+  const phase = phaseNames.get(board.phase(a)) ?? "";
+  return board.isActive(a)
+    ? `${clientName(a)} ${phase}, votes ${known.join(" ")}`
+    : `${clientName(a)} ${phase}`;
+}

@@ -1,0 +1,31 @@
+import { isFailureName } from "./failures.ts";
+import { failed, wordsOf, type Outcome } from "./outcome.ts";
+import { isLibraryName, loadLibrary } from "./roster.ts";
+import { scenarios } from "./scenarios.ts";
+
+// The process of one scenario with one library: `cell.js <failure> <library>`. It says its outcome to its parent and ends.
+
+const [failure = "", name = ""] = process.argv.slice(2);
+process.on("disconnect", () => process.exit());
+// Node would end the process, and with it all that the user's program does besides.
+process.on("unhandledRejection", (error) => {
+  tell(failed(`an unhandled rejection, which ends the process: ${wordsOf(error)}`));
+});
+process.on("uncaughtException", (error) => {
+  tell(failed(`an uncaught error, which ends the process: ${wordsOf(error)}`));
+});
+
+run().then(tell, (error: unknown) => {
+  tell({ verdict: "not run", how: error instanceof Error ? (error.stack ?? error.message) : String(error) });
+});
+
+async function run(): Promise<Outcome> {
+  if (!isFailureName(failure) || !isLibraryName(name)) {
+    throw new TypeError(`Expected a failure and a library, got ${JSON.stringify([failure, name])}`);
+  }
+  return scenarios[failure].run(await loadLibrary(name));
+}
+
+function tell(outcome: Outcome): void {
+  process.send?.(outcome, undefined, undefined, () => process.exit());
+}

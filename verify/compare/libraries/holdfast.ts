@@ -1,0 +1,38 @@
+import { createLocks, type Driver, type Lease as HoldfastLease } from "holdfast";
+import { redis, redlock } from "holdfast/redis";
+
+import type { Lease, Library, Locks } from "../library.ts";
+
+export const holdfast: Library = {
+  settings: "defaults",
+  onServer: (client) => locksOf(redis(client)),
+  onQuorum: (clients) => locksOf(redlock(clients)),
+};
+
+function locksOf(driver: Driver): Locks {
+  const locks = createLocks(driver);
+  return {
+    nameOnServer: (key) => `lock:${key}`,
+    acquire: async (key, options) => leaseOf(await locks.acquire(key, options)),
+    keep: async (key, ttlMs) => leaseOf(await locks.acquire(key, { ttlMs })),
+    run: (key, ttlMs, work) => locks.withLock(key, { ttlMs }, work),
+    isHeld: async (key) => (await locks.inspect(key)).holders.length > 0,
+    acquireUntilAborted: async (key, ttlMs, signal) =>
+      leaseOf(await locks.acquire(key, { ttlMs, signal, waitMs: 60_000 })),
+    permit: "not yet",
+  };
+}
+
+function leaseOf(lease: HoldfastLease): Lease {
+  return {
+    isMine: () => {
+      try {
+        lease.throwIfLost();
+        return true;
+      } catch {
+        return false;
+      }
+    },
+    release: () => lease.release(),
+  };
+}

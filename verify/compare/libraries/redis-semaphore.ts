@@ -1,0 +1,62 @@
+import { Mutex, RedlockMutex, Semaphore, type LockOptions } from "redis-semaphore";
+
+import type { Client } from "../clients.ts";
+import type { AcquireOptions, Lease, Library, Locks } from "../library.ts";
+
+/** It renews by default, at 0.8 of the TTL, and by default throws a loss inside its timer: a holder takes its callback instead. */
+export const redisSemaphore: Library = {
+  settings:
+    "defaults (10 ms between tries, renewal at 0.8 of the TTL), acquireTimeout for the wait, onLockLost",
+  onServer: (client) => ({
+    ...locksOf((key, options) => new Mutex(client, key, options)),
+    permit: async (key, { limit, ...options }) => {
+      const told = { isLost: false };
+      const semaphore = new Semaphore(client, key, limit, optionsOf(options, told));
+      await semaphore.acquire();
+      return leaseOf(semaphore, told);
+    },
+  }),
+  onQuorum: (clients: readonly Client[]) =>
+    locksOf((key, options) => new RedlockMutex([...clients], key, options)),
+};
+
+interface Mutexlike {
+  readonly isAcquired: boolean;
+  acquire(signal?: AbortSignal): Promise<void>;
+  release(): Promise<void>;
+}
+
+interface Told {
+  isLost: boolean;
+}
+
+function locksOf(create: (key: string, options: LockOptions) => Mutexlike): Locks {
+  // A mutex object a grant, as in its examples: the object is the state of one holder.
+  async function acquire(key: string, options: AcquireOptions, signal?: AbortSignal): Promise<Lease> {
+    const told = { isLost: false };
+    const mutex = create(key, optionsOf(options, told));
+    await mutex.acquire(signal);
+    return leaseOf(mutex, told);
+  }
+
+  return {
+    nameOnServer: (key) => `mutex:${key}`,
+    acquire: (key, options) => acquire(key, options),
+    keep: (key, ttlMs) => acquire(key, { ttlMs, waitMs: 10_000 }),
+    run: null,
+    isHeld: null,
+    acquireUntilAborted: (key, ttlMs, signal) => acquire(key, { ttlMs, waitMs: 60_000 }, signal),
+    permit: null,
+  };
+}
+
+function optionsOf({ ttlMs, waitMs }: AcquireOptions, told: Told): LockOptions {
+  const onLockLost = (): void => {
+    told.isLost = true;
+  };
+  return { lockTimeout: ttlMs, acquireTimeout: waitMs, onLockLost };
+}
+
+function leaseOf(mutex: Mutexlike, told: Told): Lease {
+  return { isMine: () => mutex.isAcquired && !told.isLost, release: () => mutex.release() };
+}

@@ -1,0 +1,33 @@
+import Redlock from "redlock";
+
+import type { Client } from "../clients.ts";
+import type { Library, Locks } from "../library.ts";
+import { keepInside } from "./keep-inside.ts";
+import { retriesWithin } from "./retries.ts";
+
+/** Its own set-up for one server is one client. */
+export const redlock: Library = {
+  settings: "defaults (200 ± 100 ms between tries), retryCount for the wait; renewal by using()",
+  onServer: (client) => locksOf([client]),
+  onQuorum: (clients) => locksOf(clients),
+};
+
+function locksOf(clients: readonly Client[]): Locks {
+  const locks = new Redlock(clients);
+  return {
+    nameOnServer: (key) => key,
+    acquire: async (key, { ttlMs, waitMs }) => {
+      const lock = await locks.acquire([key], ttlMs, { retryCount: retriesWithin(waitMs, 200) });
+      return { isMine: () => lock.expiration > Date.now(), release: () => lock.release() };
+    },
+    // Inside `using` there is only the signal: the lock itself is not given to the work.
+    keep: (key, ttlMs) =>
+      keepInside((inside) =>
+        locks.using([key], ttlMs, (signal) => inside({ isMine: () => !signal.aborted })),
+      ),
+    run: (key, ttlMs, work) => locks.using([key], ttlMs, work),
+    isHeld: null,
+    acquireUntilAborted: null,
+    permit: null,
+  };
+}

@@ -1,0 +1,61 @@
+import { parseArgs } from "node:util";
+
+import { failureNames, isFailureName, type FailureName } from "./failures.ts";
+import { isLibraryName, libraryNames, type LibraryName } from "./roster.ts";
+
+export interface ResolvedOptions {
+  readonly help: boolean;
+  readonly json: boolean;
+  readonly failures: readonly FailureName[];
+  readonly libraries: readonly LibraryName[];
+}
+
+export const usage: string = `Usage: npm run compare -- [options]
+
+Runs each failure that users of lock libraries have met against each library, on real servers, and prints who passes.
+
+  --only A,B       which failures (default: all):
+${failureNames.map((name) => `                   ${name}`).join("\n")}
+  --library A,B    which libraries (default: all):
+${libraryNames.map((name) => `                   ${name}`).join("\n")}
+  --json           the results as JSON on stdout
+  --help           this text
+
+Exits with 1 if holdfast fails anything that applies to it, or if something could not be run.
+`;
+
+/** Throws a `TypeError` that names the option. */
+export function parseOptions(args: readonly string[]): ResolvedOptions {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      only: { type: "string", default: failureNames.join(",") },
+      library: { type: "string", default: libraryNames.join(",") },
+      json: { type: "boolean", default: false },
+      help: { type: "boolean", default: false },
+    },
+  });
+  return {
+    help: values.help,
+    json: values.json,
+    failures: some("only", values.only, failureNames, isFailureName),
+    libraries: some("library", values.library, libraryNames, isLibraryName),
+  };
+}
+
+/** In the order of the list, whatever the order on the command line. */
+function some<Name extends string>(
+  option: string,
+  text: string,
+  known: readonly Name[],
+  isKnown: (name: string) => name is Name,
+): readonly Name[] {
+  const names = text.split(",").map((part) => part.trim());
+  const stranger = names.find((name) => !isKnown(name));
+  if (stranger !== undefined) {
+    throw new TypeError(
+      `Expected --${option} to be some of ${known.join(", ")}, separated by commas, got ${JSON.stringify(stranger)}`,
+    );
+  }
+  return known.filter((name) => names.includes(name));
+}

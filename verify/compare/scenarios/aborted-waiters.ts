@@ -1,0 +1,59 @@
+import { setMaxListeners } from "node:events";
+import { setTimeout as pause } from "node:timers/promises";
+
+import { startRedis } from "@holdfast/lab";
+
+import { connect } from "../clients.ts";
+import { failed, judged, notOffered, time, type Outcome } from "../outcome.ts";
+import type { Scenario } from "../scenario.ts";
+import { direct, warmUp } from "../stage.ts";
+import { within } from "../within.ts";
+
+const key = "aborted-waiters";
+const waiters = 2_000;
+const ttlMs = 10_000;
+const mostMs = 2_000;
+const patienceMs = 10_000;
+
+/** One process waits two thousand times for a lock of another program, and calls all of it off at once. */
+export const abortedWaiters: Scenario = {
+  withinMs: 40_000,
+  isHeavy: true,
+  run: async (library): Promise<Outcome> => {
+    const server = await startRedis();
+    const admin = direct(server);
+    const locks = library.onServer(connect(server.port));
+    const { acquireUntilAborted } = locks;
+    if (acquireUntilAborted === null) {
+      return notOffered("waiting cannot be called off");
+    }
+    await warmUp(locks);
+    const name = locks.nameOnServer(key);
+    await admin.set(name, "another's", "PX", 120_000);
+    const controller = new AbortController();
+    setMaxListeners(0, controller.signal);
+    const waiting = Array.from({ length: waiters }, () => acquireUntilAborted(key, ttlMs, controller.signal));
+    const settling = Promise.allSettled(waiting);
+    await pause(2_000);
+    controller.abort(new Error("called off"));
+    const settled = await within(patienceMs, settling);
+    if (settled.state !== "fulfilled") {
+      return failed(`some of ${waiters} waiters had not ended ${time(settled.afterMs)} after the abort`);
+    }
+    await admin.del(name);
+    const acquired = await within(patienceMs, locks.acquire(key, { ttlMs, waitMs: 5_000 }));
+    if (acquired.state !== "fulfilled") {
+      return failed("the lock could not be had afterwards");
+    }
+    await acquired.value.release();
+    const left = (await admin.exists(name)) === 1;
+    return judged(
+      [
+        ...(settled.afterMs > mostMs ? [`${waiters} waiters took ${time(settled.afterMs)} to end`] : []),
+        ...(acquired.afterMs > 1_000 ? [`the freed lock was had after ${time(acquired.afterMs)}`] : []),
+        ...(left ? ["the lock was left taken"] : []),
+      ],
+      `all ended within ${time(settled.afterMs)}`,
+    );
+  },
+};

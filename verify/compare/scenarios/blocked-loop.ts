@@ -1,0 +1,22 @@
+import { block, startRedis } from "@holdfast/lab";
+
+import { connect } from "../clients.ts";
+import { failed, passed, time, type Outcome } from "../outcome.ts";
+import type { Scenario } from "../scenario.ts";
+import { keepOrAcquire, warmUp } from "../stage.ts";
+
+const ttlMs = 2_000;
+const blockMs = 2_600;
+
+/** Nothing of the process runs for longer than the TTL, so that nothing can have been renewed: another may hold the lock. */
+export const blockedLoop: Scenario = {
+  withinMs: 15_000,
+  run: async (library): Promise<Outcome> => {
+    const server = await startRedis();
+    const locks = library.onServer(connect(server.port));
+    await warmUp(locks);
+    const lease = await keepOrAcquire(locks, "blocked-loop", ttlMs);
+    block(blockMs);
+    return lease.isMine() ? failed(`said "yours" ${time(blockMs - ttlMs)} after the lease's end`) : passed();
+  },
+};

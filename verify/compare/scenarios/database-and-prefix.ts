@@ -1,0 +1,49 @@
+import { startRedis, type RedisServer } from "@holdfast/lab";
+
+import { connect } from "../clients.ts";
+import { judged, wordsOf, type Outcome } from "../outcome.ts";
+import type { Scenario } from "../scenario.ts";
+import { warmUp } from "../stage.ts";
+import { within } from "../within.ts";
+
+const db = 3;
+const keyPrefix = "app:";
+const key = "database";
+const ttlMs = 30_000;
+
+/** A client of database 3, whose prefix is "app:", and one of database 0 without a prefix, want a lock of one name. */
+export const databaseAndPrefix: Scenario = {
+  withinMs: 20_000,
+  run: async (library): Promise<Outcome> => {
+    const server = await startRedis();
+    const own = library.onServer(connect(server.port, { db, keyPrefix }));
+    const elsewhere = library.onServer(connect(server.port));
+    await warmUp(own);
+    await server.client().flushall();
+    const lease = await own.acquire(key, { ttlMs, waitMs: 1_000 });
+    const complaints: string[] = [];
+    for (let database = 0; database < 16; database += 1) {
+      const keys = await keysOf(server, database);
+      const isRight = (name: string): boolean => database === db && name.includes(keyPrefix);
+      complaints.push(
+        ...keys.filter((name) => !isRight(name)).map((name) => `the key ${name} is in database ${database}`),
+      );
+    }
+    const other = await within(3_000, elsewhere.acquire(key, { ttlMs, waitMs: 1_000 }));
+    if (other.state !== "fulfilled") {
+      complaints.push("a client of database 0 does not get its own lock of that name");
+    }
+    await within(3_000, lease.release());
+    const again = await within(3_000, own.acquire(key, { ttlMs, waitMs: 1_000 }));
+    if (again.state !== "fulfilled") {
+      complaints.push(
+        `not free after its release${again.state === "rejected" ? `: ${wordsOf(again.error)}` : ""}`,
+      );
+    }
+    return judged(complaints);
+  },
+};
+
+async function keysOf(server: RedisServer, db: number): Promise<string[]> {
+  return server.client({ db }).keys("*");
+}

@@ -1,0 +1,48 @@
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { setTimeout as pause } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+
+import { startRedis } from "@holdfast/lab";
+
+import { connect } from "../clients.ts";
+import { failed, passed, time, type Outcome } from "../outcome.ts";
+import type { Scenario } from "../scenario.ts";
+import { warmUp } from "../stage.ts";
+import { within } from "../within.ts";
+
+const key = "dead-waiter";
+const ttlMs = 20_000;
+const mostMs = 1_000;
+const program = fileURLToPath(new URL("../waiter.js", import.meta.url));
+
+/** A process waits first, another behind it; the first is killed, and the holder releases. */
+export const deadWaiter: Scenario = {
+  withinMs: 40_000,
+  run: async (library): Promise<Outcome> => {
+    const server = await startRedis();
+    const [holding, waiting] = [
+      library.onServer(connect(server.port)),
+      library.onServer(connect(server.port)),
+    ];
+    await Promise.all([warmUp(holding), warmUp(waiting)]);
+    const held = await holding.acquire(key, { ttlMs, waitMs: 1_000 });
+    const first = fork(program, [process.argv[3] ?? "", String(server.port), key]);
+    await once(first, "message");
+    await pause(700); // it says that it is about to ask: by then it has
+    const next = within(15_000, waiting.acquire(key, { ttlMs, waitMs: 15_000 }));
+    await pause(300);
+    first.kill("SIGKILL");
+    await once(first, "exit");
+    const releasedAt = performance.now();
+    await held.release();
+    const acquired = await next;
+    const waited = performance.now() - releasedAt;
+    if (acquired.state !== "fulfilled") {
+      return failed(`the next in line did not get the released lock in ${time(waited)}`);
+    }
+    return waited <= mostMs
+      ? passed(`after ${time(waited)}`)
+      : failed(`the next in line waited ${time(waited)} for the released lock`);
+  },
+};

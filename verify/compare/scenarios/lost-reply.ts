@@ -1,0 +1,36 @@
+import { startProxy, startRedis } from "@holdfast/lab";
+
+import { connect } from "../clients.ts";
+import { failed, passed, time, wordsOf, type Outcome } from "../outcome.ts";
+import type { Scenario } from "../scenario.ts";
+import { warmUp } from "../stage.ts";
+import { within } from "../within.ts";
+
+const key = "lost-reply";
+const ttlMs = 5_000;
+const waitMs = 2 * ttlMs;
+
+/** A proxy throws the first reply about this lock away and ends the connection; the client connects and asks again. */
+export const lostReply: Scenario = {
+  withinMs: 25_000,
+  run: async (library): Promise<Outcome> => {
+    const server = await startRedis();
+    const proxy = await startProxy(server.port);
+    const locks = library.onServer(connect(proxy.port));
+    await warmUp(locks);
+    const lost = proxy.loseNextReply(new RegExp(key));
+    const acquired = await within(waitMs + 5_000, locks.acquire(key, { ttlMs, waitMs }));
+    await lost;
+    const took = time(acquired.afterMs);
+    switch (acquired.state) {
+      case "fulfilled":
+        return acquired.afterMs <= 1_000
+          ? passed(`after ${took}`)
+          : failed(`waited ${took} for a free lock, until its own grant had expired`);
+      case "rejected":
+        return failed(`gave up a free lock after ${took}: ${wordsOf(acquired.error)}`);
+      case "pending":
+        return failed(`no answer in ${took}`);
+    }
+  },
+};

@@ -1,0 +1,59 @@
+import { startProxy, type RedisServer } from "@holdfast/lab";
+
+import { connect } from "../clients.ts";
+import type { Locks } from "../library.ts";
+import { failed, notOffered, passed, type Outcome } from "../outcome.ts";
+import type { Scenario } from "../scenario.ts";
+import { startNodes, warmUp } from "../stage.ts";
+import { within } from "../within.ts";
+
+const ttlMs = 10_000;
+const waitMs = 2_000;
+const farMs = 3; // each way
+const rounds = 8;
+const contenders = 3;
+
+/** Three contenders ask three nodes at the same moment, each first at a node of its own; who has the lock releases at once. */
+export const nearNodes: Scenario = {
+  withinMs: 60_000,
+  run: async (library): Promise<Outcome> => {
+    const { onQuorum } = library;
+    if (onQuorum === null) {
+      return notOffered("no quorum");
+    }
+    const nodes = await startNodes(3);
+    const everybody = await Promise.all(
+      Array.from({ length: contenders }, async (_, near) => onQuorum(await waysNear(nodes, near))),
+    );
+    await Promise.all(everybody.map(warmUp));
+    const granted: number[] = [];
+    for (let round = 0; round < rounds; round += 1) {
+      const turns = await Promise.all(everybody.map((locks) => turn(locks, `near-nodes:${round}`)));
+      granted.push(turns.filter((isGranted) => isGranted).length);
+    }
+    const nobody = granted.filter((count) => count === 0).length;
+    const all = `${granted.reduce((sum, count) => sum + count, 0)} of ${rounds * contenders} calls got it`;
+    return nobody === 0
+      ? passed(all)
+      : failed(`in ${nobody} of ${rounds} rounds nobody got the free lock; ${all}`);
+  },
+};
+
+/** Clients whose way to one node is shorter than to the others. */
+function waysNear(nodes: readonly RedisServer[], near: number): Promise<unknown[]> {
+  return Promise.all(
+    nodes.map(async ({ port }, index) => {
+      const proxy = await startProxy(port);
+      proxy.delay(index === near ? 0 : farMs);
+      return connect(proxy.port);
+    }),
+  );
+}
+
+async function turn(locks: Locks, key: string): Promise<boolean> {
+  const acquired = await within(waitMs + 2_000, locks.acquire(key, { ttlMs, waitMs }));
+  if (acquired.state === "fulfilled") {
+    await within(waitMs, acquired.value.release());
+  }
+  return acquired.state === "fulfilled";
+}

@@ -1,0 +1,53 @@
+import { setTimeout as pause } from "node:timers/promises";
+
+import { startRedis } from "@holdfast/lab";
+
+import { connect } from "../clients.ts";
+import type { Locks, PermitOptions } from "../library.ts";
+import { judged, notOffered, type Outcome } from "../outcome.ts";
+import type { Scenario } from "../scenario.ts";
+import { within } from "../within.ts";
+
+const longTtlMs = 10_000;
+const shortTtlMs = 1_000;
+const aheadMs = 11_000;
+const limit = 1;
+const waitMs = 500;
+
+type Permit = (key: string, options: PermitOptions) => ReturnType<Locks["acquire"]>;
+
+/** One permit, and a second client that has a shorter TTL, or a clock that is ahead, asks for it while it is held. */
+export const semaphoreClocks: Scenario = {
+  withinMs: 20_000,
+  run: async (library): Promise<Outcome> => {
+    const server = await startRedis();
+    const [first, second] = [0, 1].map(() => library.onServer(connect(server.port)).permit);
+    if (!first || !second) {
+      return notOffered("no semaphore");
+    }
+    if (first === "not yet" || second === "not yet") {
+      return { verdict: "not yet", how: "its semaphore is announced" };
+    }
+    return judged([...(await withShorterTtl(first, second)), ...(await withClockAhead(first, second))]);
+  },
+};
+
+async function withShorterTtl(first: Permit, second: Permit): Promise<string[]> {
+  const holder = await first("ttl", { limit, ttlMs: longTtlMs, waitMs });
+  await pause(shortTtlMs + 200);
+  const other = await within(3_000, second("ttl", { limit, ttlMs: shortTtlMs, waitMs }));
+  return other.state === "fulfilled" && holder.isMine()
+    ? ["two holders of one permit, as the second asked with a TTL of 1 s while the first had 10 s"]
+    : [];
+}
+
+async function withClockAhead(first: Permit, second: Permit): Promise<string[]> {
+  const holder = await first("clock", { limit, ttlMs: longTtlMs, waitMs });
+  const trueNow = Date.now;
+  Date.now = () => trueNow() + aheadMs;
+  const other = await within(3_000, second("clock", { limit, ttlMs: longTtlMs, waitMs }));
+  Date.now = trueNow;
+  return other.state === "fulfilled" && holder.isMine()
+    ? ["two holders of one permit, as the clock of the second was 11 s ahead"]
+    : [];
+}

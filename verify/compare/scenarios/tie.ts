@@ -1,0 +1,42 @@
+import { connect } from "../clients.ts";
+import { failed, judged, notOffered, time, type Outcome } from "../outcome.ts";
+import type { Scenario } from "../scenario.ts";
+import { direct, startNodes, warmUp } from "../stage.ts";
+import { within } from "../within.ts";
+
+const ttlMs = 20_000;
+const waitMs = 1_500;
+const graceMs = 3_000;
+
+/** Four nodes, of which two have the lock as another's; then four, of which two forget a lock that is to be released. */
+export const tie: Scenario = {
+  withinMs: 25_000,
+  run: async (library): Promise<Outcome> => {
+    if (library.onQuorum === null) {
+      return notOffered("no quorum");
+    }
+    const nodes = await startNodes(4);
+    const forgetful = nodes.slice(2).map(direct);
+    const locks = library.onQuorum(nodes.map(({ port }) => connect(port)));
+    await warmUp(locks);
+    const complaints: string[] = [];
+
+    const taken = locks.nameOnServer("taken");
+    await Promise.all(forgetful.map((node) => node.set(taken, "another's", "PX", 60_000)));
+    const acquired = await within(waitMs + graceMs, locks.acquire("taken", { ttlMs, waitMs }));
+    if (acquired.state === "fulfilled") {
+      return failed("got a lock that half of the nodes gave to another");
+    }
+    if (acquired.state === "pending") {
+      complaints.push(`acquire, to wait ${time(waitMs)}, did not end in ${time(acquired.afterMs)}`);
+    }
+
+    const lease = await locks.acquire("forgotten", { ttlMs, waitMs });
+    await Promise.all(forgetful.map((node) => node.del(locks.nameOnServer("forgotten"))));
+    const released = await within(graceMs, lease.release());
+    if (released.state === "pending") {
+      complaints.push(`release did not end in ${time(released.afterMs)}`);
+    }
+    return judged(complaints);
+  },
+};

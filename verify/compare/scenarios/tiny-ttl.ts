@@ -1,0 +1,44 @@
+import { setTimeout as pause } from "node:timers/promises";
+
+import { startRedis } from "@holdfast/lab";
+
+import { connect, type Client } from "../clients.ts";
+import { grouped, judged, notOffered, type Outcome } from "../outcome.ts";
+import type { Scenario } from "../scenario.ts";
+import { direct, warmUp } from "../stage.ts";
+
+const ttlMs = 1_000;
+const watchedMs = 1_000;
+const mostCommands = 100;
+
+/** A lease of one second is held and kept, and the server counts what that costs. */
+export const tinyTtl: Scenario = {
+  withinMs: 15_000,
+  run: async (library): Promise<Outcome> => {
+    const server = await startRedis();
+    const observer = direct(server);
+    const locks = library.onServer(connect(server.port));
+    if (locks.keep === null) {
+      return notOffered("no renewal");
+    }
+    await warmUp(locks);
+    const lease = await locks.keep("tiny-ttl", ttlMs);
+    const before = await commands(observer);
+    await pause(watchedMs);
+    const count = (await commands(observer)) - before - 1;
+    const isKept = lease.isMine() && (await observer.exists(locks.nameOnServer("tiny-ttl"))) === 1;
+    return judged(
+      [
+        ...(count > mostCommands ? [`${grouped(count)} commands in 1 s for one lease`] : []),
+        ...(isKept ? [] : ["the lease was lost"]),
+      ],
+      `${count} commands in 1 s`,
+    );
+  },
+};
+
+async function commands(observer: Client): Promise<number> {
+  const stats: string = await observer.info("commandstats");
+  const calls = Array.from(stats.matchAll(/^cmdstat_[^:]+:calls=(\d+)/gm));
+  return calls.reduce((sum, [, count]) => sum + Number(count), 0);
+}

@@ -1,0 +1,48 @@
+import { setTimeout as pause } from "node:timers/promises";
+
+import { startRedis, until } from "@holdfast/lab";
+
+import { connect, type Client } from "../clients.ts";
+import { failed, notOffered, passed, time, type Outcome } from "../outcome.ts";
+import type { Scenario } from "../scenario.ts";
+import { direct, warmUp } from "../stage.ts";
+
+const ttlMs = 3_000;
+
+/** The server refuses to write, until it has refused a renewal once. Nothing else is wrong. */
+export const transientError: Scenario = {
+  withinMs: 25_000,
+  run: async (library): Promise<Outcome> => {
+    const server = await startRedis();
+    const admin = direct(server);
+    const locks = library.onServer(connect(server.port));
+    if (locks.keep === null) {
+      return notOffered("no renewal");
+    }
+    await warmUp(locks);
+    const lease = await locks.keep("transient-error", ttlMs);
+    const end = performance.now() + ttlMs;
+    await admin.config("SET", "min-replicas-to-write", 1);
+    await until(async () => (await refusals(admin)) > 0, "a renewal is refused", ttlMs);
+    await admin.config("SET", "min-replicas-to-write", 0);
+    const leftMs = end - performance.now();
+    while (performance.now() < end + ttlMs) {
+      if (!lease.isMine()) {
+        const lostMs = end - performance.now();
+        return failed(
+          lostMs > 0
+            ? `gave the lease up at the error, ${time(lostMs)} before its end`
+            : `lost the lease ${time(-lostMs)} after its end, though ${time(leftMs)} were left after the error`,
+        );
+      }
+      await pause(10);
+    }
+    return (await admin.exists(locks.nameOnServer("transient-error"))) === 1
+      ? passed()
+      : failed(`the lock expired on the server, and its holder was not told`);
+  },
+};
+
+async function refusals(admin: Client): Promise<number> {
+  return Number(/errorstat_NOREPLICAS:count=(\d+)/.exec(await admin.info("errorstats"))?.[1] ?? 0);
+}

@@ -1,0 +1,317 @@
+import { byRules, byServer, bySim, edit, lua, redis, twin, type Mutant } from "../mutant.ts";
+
+/** Fencing numbers: section 5, and the counter of section 1. */
+export const fencing: readonly Mutant[] = [
+  {
+    name: "extension-leaves-the-counter-to-expire",
+    breaks: "fenceRetentionMs beyond K's TTL, set again by grant and extension (1)",
+    isMarked: true,
+    edits: [
+      lua("_queue", "  redis.call('PEXPIRE', fence, math.max(left, ttl) + retention_ms)\n", ""),
+      twin(
+        "queue",
+        "  store.pexpire(fence, Math.max(left, Number(ttl)) + retentionMs);\n",
+        "  void [fence, retentionMs];\n",
+      ),
+    ],
+    killers: [byServer("drivers/redis/scripts/extend", "prolongs the counter")],
+  },
+  {
+    name: "grant-leaves-the-counter-to-expire",
+    breaks: "fenceRetentionMs beyond K's TTL, set again by grant and extension (1)",
+    isMarked: true,
+    edits: [
+      lua(
+        "_state",
+        "  redis.call('PEXPIRE', fence, ttl + retention_ms)\n  redis.call('SET'",
+        "  if not newest then\n    redis.call('PEXPIRE', fence, ttl + retention_ms)\n  end\n  redis.call('SET'",
+      ),
+      twin(
+        "state",
+        "  store.pexpire(fence, Number(ttl) + retentionMs);\n",
+        "  if (newest === 0) {\n    store.pexpire(fence, Number(ttl) + retentionMs);\n  }\n",
+      ),
+    ],
+    killers: [byServer("drivers/redis/scripts/grant", "each grant sets the counter's expiry anew")],
+  },
+  {
+    name: "counter-through-tostring",
+    breaks: "never tostring a number: it rounds at 14 digits (5)",
+    edits: [lua("_state", "return string.format('%.0f', number)", "return tostring(number)")],
+    killers: [byServer("drivers/redis/scripts/acquire", "numbers are kept to their last digit")],
+  },
+  {
+    name: "counter-without-plus-one",
+    breaks: "n = max(last + 1, server time in µs) (5)",
+    edits: [
+      lua(
+        "_state",
+        "math.max((tonumber(newest) or 0) + 1, floor)",
+        "math.max((tonumber(newest) or 0), floor)",
+      ),
+      twin("state", "Math.max(newest + 1, floor)", "Math.max(newest, floor)"),
+    ],
+    killers: [
+      bySim(1, 60),
+      byServer("drivers/redis/scripts/candidates", "one that is not above the last number does not count"),
+    ],
+  },
+  {
+    name: "counter-without-time",
+    breaks:
+      "time as the floor keeps numbers rising after the counter expired, after a flush, and after a failover (5)",
+    edits: [
+      lua("_state", "math.max((tonumber(newest) or 0) + 1, floor)", "(tonumber(newest) or 0) + 1"),
+      twin("state", "Math.max(newest + 1, floor)", "newest + 1 + 0 * floor"),
+    ],
+    killers: [
+      bySim(1, 60),
+      byServer("drivers/redis/scripts/acquire", "numbers rise over the loss of everything"),
+    ],
+  },
+  {
+    name: "next-grant-begins-inside-the-block",
+    breaks: "a block of k numbers is written as a whole: last = first + k − 1 (5)",
+    edits: [
+      lua("_state", "local last = first + want - 1", "local last = first"),
+      twin("state", "const last = first + Number(want) - 1;", "const last = first + 0 * Number(want);"),
+    ],
+    killers: [byServer("drivers/redis/scripts/acquire", "a block of numbers is granted as a whole")],
+  },
+  {
+    name: "candidate-is-not-clamped",
+    breaks: "the node clamps the candidate to its own time ± 1 s (5)",
+    edits: [
+      lua(
+        "operate",
+        "floor = math.max(now - 1000000, math.min(now + 1000000, tonumber(ARGV[at])))",
+        "floor = tonumber(ARGV[at])",
+      ),
+      twin(
+        "operate",
+        "return Math.max(now - candidateMicros, Math.min(now + candidateMicros, number));",
+        "return number + 0 * now * candidateMicros;",
+      ),
+    ],
+    killers: [
+      byServer("drivers/redis/scripts/candidates", "one that is further off counts as a second ahead"),
+    ],
+  },
+  {
+    name: "fencing-without-the-second-round",
+    breaks:
+      "if a majority reported no such number, write the largest on all nodes; their replies are the next round (5)",
+    edits: [
+      redis(
+        "quorum/agreement",
+        "return reports.find((one) => reports.filter((other) => isSame(one, other)).length >= majority);",
+        "return reports.length >= majority && reports.some((one) => isSame(one, one)) ? [...reports].sort((one, other) => other.first - one.first)[0] : undefined;",
+      ),
+    ],
+    killers: [bySim(1, 60), byRules("drivers/redis/quorum/quorum-rules", "only an equal number is a yes")],
+  },
+  {
+    name: "a-larger-number-is-a-yes",
+    breaks:
+      "only equal values count: an acknowledgement from a node whose number is already above t is not a yes (5)",
+    isMarked: true,
+    edits: [
+      redis(
+        "quorum/agreement",
+        "return one.first === other.first && one.last === other.last",
+        "return one.first <= other.first",
+      ),
+    ],
+    killers: [
+      bySim(1, 60),
+      byRules("drivers/redis/quorum/agreement", "a number that is larger is no agreement"),
+      byRules("drivers/redis/quorum/quorum-rules", "only an equal number is a yes"),
+    ],
+  },
+  {
+    name: "acknowledgement-without-its-value",
+    breaks: "only equal values count: an acknowledgement is its number, not a yes (5)",
+    isMarked: true,
+    edits: [
+      redis(
+        "quorum/ballot",
+        "this.#count({ ...this.vote, first: Number(answer[1]), last: Number(answer[2]), round });",
+        "this.#count({ ...this.vote, ...this.#asked, round });",
+      ),
+      redis(
+        "quorum/ballot",
+        "    this.isAgreeing = true;\n",
+        "    this.isAgreeing = true;\n    this.#asked = { first: number, last: number + want - 1 };\n",
+      ),
+      redis(
+        "quorum/ballot",
+        "  #askedForPlace = false;\n",
+        "  #askedForPlace = false;\n  #asked = { first: 0, last: 0 };\n",
+      ),
+    ],
+    killers: [byRules("drivers/redis/quorum/quorum-rules", "only an equal number is a yes")],
+  },
+  {
+    name: "reports-of-different-rounds-add-up",
+    breaks: "the token is a first that a majority of nodes reported in the same round (5)",
+    edits: [redis("quorum/agreement", " && one.round === other.round;", ";")],
+    killers: [byRules("drivers/redis/quorum/agreement", "reports of different rounds do not add up")],
+  },
+  {
+    name: "blocks-are-compared-by-their-first",
+    breaks: "a block of k numbers is written and compared as a whole (5)",
+    isMarked: true,
+    edits: [
+      redis(
+        "quorum/agreement",
+        "one.first === other.first && one.last === other.last && ",
+        "one.first === other.first && ",
+      ),
+    ],
+    killers: [byRules("drivers/redis/quorum/agreement", "blocks are compared as a whole")],
+  },
+  {
+    name: "reports-the-last-of-a-block",
+    breaks: "reports are always the first (5)",
+    isMarked: true,
+    edits: [
+      lua(
+        "_extend",
+        "return is_quorum and { 1, (numbers()) } or 1",
+        "return is_quorum and { 1, (select(2, numbers())) } or 1",
+      ),
+      twin(
+        "extend",
+        "return scope.isQuorum ? [1, ...firstOf(scope)] : 1;",
+        'return scope.isQuorum ? [1, Number(scope.store.hget(scope.fence, "last"))] : 1;',
+      ),
+    ],
+    killers: [
+      bySim(1, 60),
+      byServer(
+        "drivers/redis/scripts/quorum-answers",
+        "who extends or asks whether it still holds is told its number",
+      ),
+    ],
+  },
+  {
+    name: "agreeing-lowers-a-number",
+    breaks: "write t on all nodes: first = max(first, t) (5)",
+    edits: [
+      lua("_quorum", "if not first or first < number then", "if not first or first ~= number then"),
+      twin(
+        "quorum",
+        "if (first !== undefined && first >= Number(number)) {",
+        "if (first !== undefined && first === Number(number)) {",
+      ),
+    ],
+    killers: [byServer("drivers/redis/scripts/agree", "never lowers it, and answers what it is")],
+  },
+  {
+    name: "agreeing-on-another-s-grant",
+    breaks: "on all nodes where the lock is still held by our token (5)",
+    edits: [
+      lua("_quorum", "  if holder ~= token then\n    return { 0 }", "  if not holder then\n    return { 0 }"),
+      twin(
+        "quorum",
+        "  if (holder !== token) {\n    return [0];",
+        '  if (holder === null || token === "") {\n    return [0];',
+      ),
+    ],
+    killers: [byServer("drivers/redis/scripts/agree", "is refused where the grant is not ours")],
+  },
+  {
+    name: "agreed-number-is-a-single-one",
+    breaks: "a block of k numbers: written as a whole (5)",
+    isMarked: true,
+    edits: [
+      lua("_quorum", "first, last = number, number + want - 1", "first, last = number, number"),
+      twin(
+        "quorum",
+        "const block = [Number(number), Number(number) + Number(want) - 1] as const;",
+        "const block = [Number(number), Number(number) + 0 * Number(want)] as const;",
+      ),
+    ],
+    killers: [byServer("drivers/redis/scripts/agree", "raises the number of our grant, as a block")],
+  },
+  {
+    name: "a-number-that-is-being-raised-is-taken",
+    breaks:
+      "write the largest; their replies are the next round (5): a smaller number is not these nodes' any more",
+    edits: [
+      redis("quorum/bid", "if (block && block.first >= this.#proposed) {", "if (block) {"),
+      redis(
+        "quorum/ballot",
+        "if (this.vote !== undefined && !this.#bid.isOpen && Number(answer[0]) === 1) {",
+        "if (this.vote !== undefined && !this.#bid.isOpen && Number(answer[0]) === 7) {",
+      ),
+    ],
+    killers: [
+      byRules(
+        "drivers/redis/quorum/found-by-chance",
+        "a number that is being raised on the nodes is not the lease's any more",
+      ),
+    ],
+  },
+  {
+    name: "who-agrees-after-the-decision-is-not-counted",
+    breaks:
+      "write t on all nodes where the lock is still held by our token (5): its grant has this number from now on",
+    edits: [
+      redis(
+        "quorum/ballot",
+        "if (this.vote !== undefined && !this.#bid.isOpen && Number(answer[0]) === 1) {",
+        "if (this.vote !== undefined && !this.#bid.isOpen && Number(answer[0]) === 7) {",
+      ),
+    ],
+    killers: [
+      byRules(
+        "drivers/redis/quorum/renewal",
+        "a node that agreed on the number after the others had decided counts for the lease",
+      ),
+    ],
+  },
+  {
+    name: "proposes-the-smallest-number",
+    breaks: "if there is none, write the largest (5)",
+    edits: [
+      redis(
+        "quorum/bid",
+        "this.#proposed = Math.max(...votes.map(({ first }) => first));",
+        "this.#proposed = Math.min(...votes.map(({ first }) => first));",
+      ),
+    ],
+    killers: [bySim(1, 60), byRules("drivers/redis/quorum/candidates")],
+  },
+  {
+    name: "candidate-does-not-follow",
+    breaks: "offset := max(offset, number − now) on every reply (5)",
+    edits: [
+      redis(
+        "quorum/electorate",
+        "this.#lead = Math.max(this.#lead, number - this.#clock.now() * 1000);",
+        "this.#lead = Math.max(this.#lead, this.#lead + 0 * number);",
+      ),
+    ],
+    killers: [byRules("drivers/redis/quorum/candidates")],
+  },
+  {
+    name: "number-of-the-run-is-used-twice",
+    breaks: "a number is never used for two leases (6)",
+    isMarked: true,
+    edits: [
+      edit("acquire.ts", "this.#options, from.fencingToken + 1n);", "this.#options, from.fencingToken);"),
+    ],
+    killers: [bySim(1, 60), byRules("hold-runs", "what is handed over has the next number")],
+  },
+  {
+    name: "run-goes-on-beyond-its-numbers",
+    breaks: "handed over each with its own number from the grant's block (6)",
+    isMarked: true,
+    edits: [edit("acquire.ts", "used < hold.grant.fencingCount && ", "used > 0 && ")],
+    killers: [
+      bySim(1, 60),
+      byRules("hold-runs", "however long a run is, its numbers are smaller than the next one's"),
+    ],
+  },
+];

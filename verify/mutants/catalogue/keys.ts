@@ -1,0 +1,109 @@
+import { byRules, redis, type Mutant } from "../mutant.ts";
+
+/** Names on the server: section 1. */
+export const keys: readonly Mutant[] = [
+  {
+    name: "prefix-may-lead-into-our-own-keys",
+    breaks: "derived keys have their own name space, which no prefix may begin with (1)",
+    isMarked: true,
+    edits: [
+      redis(
+        "keys",
+        "    if (this.#before.startsWith(ownSpace)) {",
+        "    if (this.#before === ownSpace.repeat(2)) {",
+      ),
+      redis("keys", "    if (lock.startsWith(ownSpace)) {", "    if (lock === ownSpace.repeat(2)) {"),
+    ],
+    killers: [byRules("drivers/redis/keys", "no prefix leads into our own name space")],
+  },
+  {
+    name: "two-locks-share-a-queue",
+    breaks: "no key of a user can be the derived key of another (1)",
+    isMarked: true,
+    edits: [redis("keys", "? `${lock}:` : `{${lock}}`;", "? lock : `{${lock}}`;")],
+    killers: [byRules("drivers/redis/keys", "no two locks share a derived key")],
+  },
+  {
+    name: "derived-keys-have-a-slot-of-their-own",
+    breaks: "T(K) = K if K holds a hash tag, else {K}: derived keys share K's slot (1)",
+    edits: [redis("keys", "? `${lock}:` : `{${lock}}`;", "? `${lock}:` : lock;")],
+    killers: [byRules("drivers/redis/keys", "all keys of a lock share its slot")],
+  },
+  {
+    name: "one-token-for-several-attempts",
+    breaks: "token: fresh for every attempt (1)",
+    isMarked: true,
+    edits: [
+      redis(
+        "one-server",
+        "attemptId === undefined ? this.random.id() : fingerprint(key, attemptId)",
+        "fingerprint(key, attemptId ?? this.#clientId)",
+      ),
+    ],
+    killers: [
+      byRules("drivers/redis/late-requests", "what was passed on and then granted again is another attempt"),
+    ],
+  },
+  {
+    name: "one-token-for-several-attempts-at-a-quorum",
+    breaks: "token: fresh for every attempt (1)",
+    isMarked: true,
+    edits: [
+      redis(
+        "redlock",
+        "attemptId === undefined ? this.random.id() : fingerprint(key, attemptId)",
+        "fingerprint(key, attemptId ?? this.#clientId)",
+      ),
+    ],
+    killers: [
+      byRules(
+        "drivers/redis/quorum/late-requests",
+        "what was passed on and then granted again is another attempt",
+      ),
+    ],
+  },
+  {
+    name: "what-is-passed-on-keeps-its-token",
+    breaks: "passOn with a fresh token: a token is never used for two runs (6)",
+    isMarked: true,
+    edits: [
+      redis(
+        "request-host",
+        "wanted: AcquireRequest): string;",
+        "wanted: AcquireRequest, given?: string): string;",
+      ),
+      redis(
+        "one-server",
+        "{ key, attemptId, ticket }: AcquireRequest): string {",
+        "{ key, attemptId, ticket }: AcquireRequest, given?: string): string {",
+      ),
+      redis("one-server", "const token = `${attempt}:", "const token = given ?? `${attempt}:"),
+      redis(
+        "request",
+        "this.#host.register(this, this.#request);",
+        "this.#host.register(this, this.#request, this.#given?.token);",
+      ),
+    ],
+    killers: [
+      byRules("drivers/redis/late-requests", "what was passed on and then granted again is another attempt"),
+    ],
+  },
+  {
+    name: "what-a-quorum-passed-on-keeps-its-token",
+    breaks: "passOn with a fresh token: a token is never used for two runs (6)",
+    isMarked: true,
+    edits: [
+      redis(
+        "quorum/request",
+        "token: token ?? this.#host.tokenFor(",
+        "token: token ?? this.#given?.grant.token ?? this.#host.tokenFor(",
+      ),
+    ],
+    killers: [
+      byRules(
+        "drivers/redis/quorum/late-requests",
+        "what was passed on and then granted again is another attempt",
+      ),
+    ],
+  },
+];

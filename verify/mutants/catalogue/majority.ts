@@ -1,0 +1,407 @@
+import { byRules, byServer, bySim, lua, redis, twin, type Mutant } from "../mutant.ts";
+
+/** N nodes: section 4. */
+export const majority: readonly Mutant[] = [
+  {
+    name: "half-of-the-nodes-is-a-majority",
+    breaks: "majority = ⌊N/2⌋ + 1 of all N (4.3)",
+    edits: [
+      redis("quorum/agreement", "return Math.floor(nodeCount / 2) + 1;", "return Math.ceil(nodeCount / 2);"),
+    ],
+    killers: [
+      bySim(1, 60),
+      byRules("drivers/redis/quorum/meeting", "one node and two are quorums as well"),
+      byRules("drivers/redis/quorum/agreement"),
+    ],
+  },
+  {
+    name: "equal-tickets-are-not-told-apart",
+    breaks: "ties are broken by the member's bytes, as the sorted set does (4.1)",
+    isMarked: true,
+    edits: [
+      lua("_acquire", "      return byte < others_byte\n", "      return false\n"),
+      twin(
+        "acquire",
+        "? token.slice(0, attemptLength - 1) < other.slice(0, attemptLength - 1)",
+        "? token.length + other.length < attemptLength",
+      ),
+    ],
+    killers: [
+      bySim(1, 60),
+      byServer(
+        "drivers/redis/scripts/inquiry",
+        "of two with the same ticket the first by its bytes is earlier",
+      ),
+    ],
+  },
+  {
+    name: "equal-tickets-are-both-earlier",
+    breaks: "ties are broken by the member's bytes, as the sorted set does (4.1)",
+    isMarked: true,
+    edits: [
+      lua("_acquire", "      return byte < others_byte\n", "      return true\n"),
+      twin(
+        "acquire",
+        "? token.slice(0, attemptLength - 1) < other.slice(0, attemptLength - 1)",
+        "? token.length + other.length > attemptLength",
+      ),
+    ],
+    killers: [
+      byServer(
+        "drivers/redis/scripts/inquiry",
+        "of two with the same ticket the first by its bytes is earlier",
+      ),
+    ],
+  },
+  {
+    name: "tickets-of-a-driver-are-not-increasing",
+    breaks: "a request's ticket is strictly increasing within a driver instance (4.1)",
+    edits: [
+      redis(
+        "server-time",
+        "Math.max(this.#lastTicket + 1, this.micros())",
+        "Math.max(this.#lastTicket, this.micros())",
+      ),
+    ],
+    killers: [byRules("drivers/redis/server-time", "tickets rise strictly")],
+  },
+  {
+    name: "tickets-for-a-quorum-are-not-increasing",
+    breaks: "a request's ticket is strictly increasing within a driver instance (4.1)",
+    edits: [
+      redis(
+        "quorum/electorate",
+        "Math.max(this.#lastTicket + 1, Math.floor(now))",
+        "Math.max(this.#lastTicket, Math.floor(now))",
+      ),
+    ],
+    killers: [byRules("drivers/redis/quorum/lost-answers", "places that are asked for at one moment differ")],
+  },
+  {
+    name: "ticket-by-the-client-s-own-clock",
+    breaks: "a ticket is an estimate of the nodes' median time (4.1)",
+    edits: [
+      redis(
+        "quorum/electorate",
+        "const now = this.#clock.now() * 1000 + (this.#medianOffset() ?? 0);",
+        "const now = this.#clock.wall() * 1000;",
+      ),
+    ],
+    killers: [byRules("drivers/redis/quorum/quorum-rules", "waiters stand in the order in which they came")],
+  },
+  {
+    name: "nobody-is-asked-for-a-vote",
+    breaks:
+      "a node whose vote is with a later ticket and gets an earlier one sends that holder an inquiry (4.5)",
+    edits: [
+      lua(
+        "_acquire",
+        "if client and first and precedes(token, holder) then",
+        "if client and first and precedes(token, holder) and holder == '' then",
+      ),
+      twin(
+        "acquire",
+        "if (client !== undefined && first !== undefined && precedes(token, holder)) {",
+        'if (client === "" && first !== undefined && precedes(token, holder)) {',
+      ),
+    ],
+    killers: [
+      bySim(1, 60),
+      byServer("drivers/redis/scripts/inquiry", "goes to a holder with a later ticket"),
+    ],
+  },
+  {
+    name: "a-later-one-asks-for-a-vote",
+    breaks: "whose vote is with a later ticket (4.5)",
+    edits: [
+      lua("_acquire", "    return ticket < others\n", "    return true\n"),
+      twin("acquire", "    : ticket < others;", "    : ticket < others || ticket > others;"),
+    ],
+    killers: [byServer("drivers/redis/scripts/inquiry", "does not go to a holder with an earlier ticket")],
+  },
+  {
+    name: "no-yield",
+    breaks: "any other yields (4.5)",
+    edits: [
+      redis("quorum/ballot", "      this.#inquired < this.vote.first ||\n", "      this.#inquired >= 0 ||\n"),
+    ],
+    killers: [bySim(1, 60), byRules("drivers/redis/quorum/quorum-inquiry")],
+  },
+  {
+    name: "yields-what-it-has-won",
+    breaks:
+      "a client that has acquired, or has a valid majority and is settling its number, ignores it (4.5)",
+    edits: [
+      redis(
+        "quorum/ballot",
+        "      !this.#bid.isOpen ||\n      this.#bid.isElected\n",
+        "      !this.#bid.isOpen\n",
+      ),
+    ],
+    killers: [
+      byRules(
+        "drivers/redis/quorum/late-requests",
+        "who has a majority and settles its number keeps its votes",
+      ),
+    ],
+  },
+  {
+    name: "a-yielded-vote-still-counts",
+    breaks:
+      "from the moment it sends yield(token, y), a vote of that node counts only with a number > y, however it arrives (4.5)",
+    isMarked: true,
+    edits: [
+      redis(
+        "quorum/ballot",
+        "if (vote.first <= this.#yielded || vote.first < (this.vote?.first ?? 0)) {",
+        "if (vote.first < (this.vote?.first ?? 0)) {",
+      ),
+    ],
+    killers: [byRules("drivers/redis/quorum/quorum-inquiry", "a vote that was given back does not count")],
+  },
+  {
+    name: "yield-gives-back-any-number",
+    breaks: "yield(token, y): only if K is ours with the number y (2)",
+    isMarked: true,
+    edits: [
+      lua("_quorum", "if holder == token and numbers() == tonumber(number) then", "if holder == token then"),
+      twin(
+        "quorum",
+        "if (scope.holder === token && numbers(scope).first === toNumber(number)) {",
+        "if (scope.holder === token && toNumber(number) !== undefined) {",
+      ),
+    ],
+    killers: [byServer("drivers/redis/scripts/yield", "the vote with another number stays")],
+  },
+  {
+    name: "who-yields-loses-its-place",
+    breaks: "yield: queue us again at our ticket, then grant to the next (2)",
+    edits: [
+      lua(
+        "_quorum",
+        "return take_turn(token, token .. ' ' .. terms, ttl, want, '2', words)",
+        "return take_turn(token, token .. ' ' .. terms, ttl, want, '0', words)",
+      ),
+      twin("quorum", 'ttl, want, words }, "2");', 'ttl, want, words }, "0");'),
+    ],
+    killers: [byServer("drivers/redis/scripts/yield", "the vote with this number goes to who stands first")],
+  },
+  {
+    name: "old-inquiry-is-obeyed",
+    breaks: "inquiries for numbers ≤ y or older than the vote held are dropped (4.5)",
+    edits: [
+      redis(
+        "quorum/ballot",
+        "      this.#inquired < this.vote.first ||\n",
+        "      this.#inquired === 0 ||\n",
+      ),
+      redis(
+        "quorum/ballot",
+        "    this.#yielded = this.#inquired;\n",
+        "    this.#yielded = Math.max(this.#inquired, this.vote.first);\n    this.#inquired = 0;\n",
+      ),
+    ],
+    killers: [
+      byRules(
+        "drivers/redis/quorum/late-requests",
+        "an inquiry for a number before that of the vote is dropped",
+      ),
+    ],
+  },
+  {
+    name: "inquiry-that-overtakes-the-vote-is-forgotten",
+    breaks: "one that overtakes the vote's reply is remembered (4.5)",
+    edits: [
+      redis(
+        "quorum/ballot",
+        "    if (number > this.#yielded) {\n      this.#inquired",
+        "    if (number > this.#yielded && this.vote !== undefined) {\n      this.#inquired",
+      ),
+    ],
+    killers: [
+      byRules(
+        "drivers/redis/quorum/quorum-inquiry",
+        "an inquiry that comes before the vote that it asks back is remembered",
+      ),
+    ],
+  },
+  {
+    name: "split-votes-are-not-asked-for-again",
+    breaks: "while split acquire is sent again after 250 ms, doubling to 2 s (4.6)",
+    edits: [
+      redis(
+        "quorum/request",
+        "      this.#splitAt = clock.now() + jittered(random, delayMs, 0.5);\n",
+        "      void [clock, random, delayMs, jittered];\n",
+      ),
+    ],
+    killers: [
+      bySim(1, 60),
+      byRules(
+        "drivers/redis/quorum/quorum-inquiry",
+        "an inquiry that got lost is repeated while the votes are split",
+      ),
+    ],
+  },
+  {
+    name: "only-voters-are-released",
+    breaks: "release and cancel go to all nodes, votes or not (4.7)",
+    edits: [
+      redis(
+        "quorum/hold",
+        "return this.#bid?.ballots[voter.index]?.mayHaveLeft ?? true;",
+        "return this.#members.has(voter);",
+      ),
+    ],
+    killers: [
+      bySim(1, 60),
+      byRules("drivers/redis/quorum/quorum-rules", "what a late node has is released with the rest"),
+    ],
+  },
+  {
+    name: "a-late-vote-is-left-there",
+    breaks: "a grant whose reply was lost is cleaned up too (4.7)",
+    edits: [
+      redis(
+        "redlock",
+        "      if (release) {\n        release.heardLate(ballot.voter, takeBack);\n      } else {\n        takeBack();\n      }",
+        '      if (release && bid.token === "") {\n        release.heardLate(ballot.voter, takeBack);\n      }',
+      ),
+    ],
+    killers: [
+      byRules(
+        "drivers/redis/quorum/late-requests",
+        "what is granted behind its own giving back is given back again",
+      ),
+    ],
+  },
+  {
+    name: "tries-that-share-the-nodes-all-lose",
+    breaks: "the try queues for one node timeout and settles by rule 5: somebody wins (4.4)",
+    edits: [
+      redis(
+        "quorum/request",
+        "        this.#settleTry();\n      } else",
+        "        this.#finishTry();\n      } else",
+      ),
+    ],
+    killers: [byRules("drivers/redis/quorum/quorum-rules", "of two tries that share the nodes one wins")],
+  },
+  {
+    name: "a-majority-of-those-that-answer",
+    breaks: "extension needs ⌊N/2⌋ + 1 of all N nodes (4.8)",
+    isMarked: true,
+    edits: [
+      redis(
+        "quorum/hold",
+        "    if (renewal.validities.length >= majority) {\n      renewal.confirm();\n      const validity = validityOf(renewal.validities, majority);",
+        "    const answered = renewal.validities.length + this.#without.size;\n    if (renewal.validities.length >= majority || (isComplete && renewal.validities.length * 2 > answered)) {\n      renewal.confirm();\n      const validity = validityOf(renewal.validities, majority);",
+      ),
+    ],
+    killers: [
+      byRules(
+        "drivers/redis/quorum/quorum-extension",
+        "it takes a majority of all nodes, not of those that answer",
+      ),
+    ],
+  },
+  {
+    name: "another-grant-of-the-token-counts-as-unbroken",
+    breaks: "counting only those that have held it without a break since the last confirmed majority (4.8)",
+    edits: [
+      redis("quorum/hold", "if (member.first === first && isSameRun) {", "if (first > 0 && isSameRun) {"),
+    ],
+    killers: [
+      byRules(
+        "drivers/redis/quorum/quorum-extension",
+        "a node where the grant has another number has lost it meanwhile",
+      ),
+    ],
+  },
+  {
+    name: "a-filled-node-counts-in-the-same-round",
+    breaks: "and count from the next round on (4.8)",
+    edits: [
+      redis(
+        "quorum/hold",
+        "        } else {\n          renewal.behind(() => {",
+        "        } else {\n          renewal.validities.push(validFrom(reply.sent, ttlMs, 0, driftFactor));\n          renewal.behind(() => {",
+      ),
+    ],
+    killers: [
+      byRules(
+        "drivers/redis/quorum/quorum-extension",
+        "a node that has it since later does not count before a majority has confirmed it",
+      ),
+    ],
+  },
+  {
+    name: "a-restarted-node-counts-as-unbroken",
+    breaks: "without a break (4.8): not a node that restarted with what it had on its disk",
+    edits: [
+      redis(
+        "quorum/hold",
+        "const isSameRun = member.runId === reply.runId || voter.guard.isDurable;",
+        'const isSameRun = member.runId !== "" || voter.guard.isDurable;',
+      ),
+    ],
+    killers: [byRules("drivers/redis/quorum/members", "a node that restarted with what it had on its disk")],
+  },
+  {
+    name: "nodes-are-filled-without-a-majority",
+    breaks:
+      "nodes that miss the key may be filled again only after a majority confirmed the unbroken hold in this round (4.8)",
+    edits: [
+      redis(
+        "quorum/hold",
+        "    if (this.#isConfirmed) {\n      action();",
+        "    if (this.#isConfirmed || this.#behind.length === 0) {\n      action();",
+      ),
+    ],
+    killers: [byRules("drivers/redis/quorum/quorum-extension", "and nothing is put back where none is")],
+  },
+  {
+    name: "unknown-is-lost",
+    breaks: "unknown is neither held past validUntil nor lost before it (4.8)",
+    edits: [
+      redis(
+        "quorum/hold",
+        'return { outcome: "unknown", error: round.error(this.key) };',
+        'return { outcome: "lost", reason: this.#reason() };',
+      ),
+    ],
+    killers: [byServer("faults/redlock-extension", "goes on if it answers before the validity is over")],
+  },
+  {
+    name: "one-node-s-loss-is-the-grant-s",
+    breaks: "a lease is lost where those without it leave less than a majority (4.8)",
+    edits: [
+      redis(
+        "quorum/hold",
+        "return voters.length - this.#without.size < majority;",
+        "return this.#without.size > 0 && voters.length >= majority;",
+      ),
+    ],
+    killers: [
+      bySim(1, 60),
+      byRules("drivers/redis/quorum/members", "a node that has lost it, and says so before the others"),
+    ],
+  },
+  {
+    name: "who-was-filled-too-late-keeps-it",
+    breaks: "release goes to all nodes (4.7): also to one that was filled again when the lease was over",
+    edits: [
+      redis(
+        "quorum/hold",
+        "        if (this.isOver) {\n",
+        '        if (this.isOver && this.token === "") {\n',
+      ),
+    ],
+    killers: [
+      byRules(
+        "drivers/redis/quorum/late-requests",
+        "a node that is filled again behind the release is given back",
+      ),
+    ],
+  },
+];

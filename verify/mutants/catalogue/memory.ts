@@ -1,0 +1,79 @@
+import { byRules, bySim, edit, type Mutant } from "../mutant.ts";
+
+/** The engine inside a process, which keeps the same promises. */
+export const memory: readonly Mutant[] = [
+  {
+    name: "memory-expiry-needs-a-timer",
+    breaks: "K has an expiry (1): a holder whose TTL has passed is gone, whether a timer ran or not",
+    edits: [
+      edit(
+        "drivers/memory-engine.ts",
+        "if (lock?.holding !== undefined && lock.holding.dueAt <= this.#clock.now()) {",
+        "if (lock?.holding?.slot === -1 && lock.holding.dueAt <= this.#clock.now()) {",
+      ),
+    ],
+    killers: [byRules("drivers/memory-expiry", "a holder whose TTL has passed is gone, though no timer ran")],
+  },
+  {
+    name: "memory-counter-without-plus-one",
+    breaks: "n = max(last + 1, time in µs) (5)",
+    edits: [
+      edit("drivers/memory-engine.ts", "now > newest ? now : newest + 1n;", "now > newest ? now : newest;"),
+    ],
+    killers: [
+      bySim(1, 60),
+      byRules("drivers/memory-fencing", "numbers are the wall clock in microseconds, or the next ones"),
+    ],
+  },
+  {
+    name: "memory-release-without-comparing",
+    breaks: "release: K is not ours: answer not-held (2)",
+    edits: [
+      edit(
+        "drivers/memory-engine.ts",
+        "return holding?.token === token ? holding : undefined;",
+        'return holding?.token === token || token !== "" ? holding : undefined;',
+      ),
+    ],
+    killers: [
+      bySim(1, 60),
+      byRules("drivers/memory-queue", "requeue of a grant that was lost takes nobody's lock away"),
+    ],
+  },
+  {
+    name: "memory-waiter-past-its-deadline-is-granted",
+    breaks: "pop the first waiter not past its deadline (2)",
+    edits: [
+      edit(
+        "drivers/memory-engine.ts",
+        "if (first.dueAt <= this.#clock.now()) {",
+        "if (first.dueAt < 0 * this.#clock.now()) {",
+      ),
+    ],
+    killers: [byRules("drivers/memory-expiry", "a waiter past its deadline is passed over")],
+  },
+  {
+    name: "memory-extend-shortens",
+    breaks: "raise the TTL, never shorten it (2)",
+    edits: [
+      edit(
+        "drivers/memory-engine.ts",
+        "if (sent.now + ttlMs > holding.dueAt) {",
+        "if (sent.now + ttlMs > 0) {",
+      ),
+    ],
+    killers: [byRules("drivers/memory-expiry", "extend raises the TTL, never shortens it")],
+  },
+  {
+    name: "memory-serves-by-arrival",
+    breaks: "score = ticket (1): waiters are served by ticket, whenever their requests came",
+    edits: [
+      edit(
+        "drivers/memory-lock.ts",
+        "return one.ticket < other.ticket || (one.ticket === other.ticket && one.serial < other.serial);",
+        "return one.serial < other.serial;",
+      ),
+    ],
+    killers: [byRules("drivers/memory-queue", "waiters are served by ticket")],
+  },
+];

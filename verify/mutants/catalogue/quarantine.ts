@@ -1,0 +1,231 @@
+import { byRules, byServer, bySim, redis, type Mutant } from "../mutant.ts";
+
+/** Nodes that do not vote: section 8. */
+export const quarantine: readonly Mutant[] = [
+  {
+    name: "restarted-node-votes",
+    breaks: "a node that may have forgotten is quarantined: uptime < maxTtlMs + 3 s (8)",
+    edits: [
+      redis(
+        "quorum/restart-guard",
+        "if (this.#forgetsUntil > now) {",
+        "if (this.#forgetsUntil > now + 86_400_000) {",
+      ),
+    ],
+    killers: [byRules("drivers/redis/quorum/quorum-rules", "a node that forgot does not vote")],
+  },
+  {
+    name: "only-a-restart-that-was-seen-is-waited-for",
+    breaks: "uptime < maxTtlMs + 3 s (8): also where this client never knew the run before",
+    edits: [
+      redis(
+        "quorum/restart-guard",
+        "this.#isFirstRun ? this.#memoryMs - uptimeMs : this.#memoryMs",
+        "this.#isFirstRun ? 0 * uptimeMs : this.#memoryMs",
+      ),
+    ],
+    killers: [
+      byRules("drivers/redis/quorum/restart-guard", "a node that was started lately may have forgotten"),
+    ],
+  },
+  {
+    name: "told-uptime-ends-the-wait-for-a-restart",
+    breaks: "a client that saw the run_id change also waits on its own monotonic clock (8)",
+    edits: [
+      redis(
+        "quorum/restart-guard",
+        "this.#isFirstRun ? this.#memoryMs - uptimeMs : this.#memoryMs",
+        "this.#memoryMs - uptimeMs",
+      ),
+    ],
+    killers: [
+      byRules("drivers/redis/quorum/restart-guard", "a restart that was seen is waited for on our own clock"),
+    ],
+  },
+  {
+    name: "identity-is-asked-at-connection-only",
+    breaks: "every script call to a quorum node answers with run_id and uptime inside the script (8)",
+    isMarked: true,
+    edits: [
+      redis(
+        "node",
+        "          options.listener.identified?.(runId, uptimeMs);\n",
+        "          void uptimeMs;\n",
+      ),
+      redis(
+        "quorum/ballot",
+        "#voteOf([, first, last, token]: readonly unknown[], { sent, runId }: Reply, round: number): Vote {\n",
+        '#voteOf([, first, last, token]: readonly unknown[], { sent }: Reply, round: number): Vote {\n    const runId = this.voter.guard.runId ?? "";\n',
+      ),
+    ],
+    killers: [
+      bySim(1, 60),
+      byServer("faults/redlock-restart", "tells a command that the client library sends once more"),
+    ],
+  },
+  {
+    name: "vote-of-an-earlier-run-counts",
+    breaks: "its reports do not count while it may have forgotten (8): the vote of a run that is over",
+    edits: [redis("quorum/ballot", "      this.vote?.runId === this.voter.guard.runId &&\n", "")],
+    killers: [
+      byRules("drivers/redis/quorum/members", "the vote of a node from before its restart does not count"),
+    ],
+  },
+  {
+    name: "message-of-an-earlier-run-counts",
+    breaks: "a message counts only under the run_id admitted when its subscription was made (8)",
+    edits: [
+      redis(
+        "quorum/ballot",
+        "if (ageMs === undefined || grant.runId !== guard.runId || electorate",
+        "if (ageMs === undefined || electorate",
+      ),
+      redis(
+        "brackets",
+        "    if (bracket?.runId !== runId) {\n      return undefined;",
+        '    if (bracket === undefined || runId === "") {\n      return undefined;',
+      ),
+      redis(
+        "quorum/ballot",
+        "    const { token, first, last, runId } = grant;\n",
+        '    const { token, first, last } = grant;\n    const runId = guard.runId ?? "";\n',
+      ),
+    ],
+    killers: [
+      byRules("drivers/redis/quorum/quorum-pushed", "one of another run of the node is asked for first"),
+    ],
+  },
+  {
+    name: "durable-unless-we-know-better",
+    breaks:
+      "unless it is durable at every write: appendfsync = always; if the question is refused, not durable (8)",
+    edits: [
+      redis(
+        "node",
+        'isDurable: Number(appendOnly) === 1 && String(appendFsync) === "always",',
+        'isDurable: Number(appendOnly) === 1 && (appendFsync === undefined || String(appendFsync) === "always"),',
+      ),
+    ],
+    killers: [
+      byRules(
+        "drivers/redis/quorum/durability",
+        "a node that does not say when it writes to its disk may have forgotten",
+      ),
+    ],
+  },
+  {
+    name: "once-a-second-is-durable",
+    breaks: "durable at every write: appendonly yes and appendfsync = always (8)",
+    edits: [
+      redis(
+        "node",
+        'isDurable: Number(appendOnly) === 1 && String(appendFsync) === "always",',
+        'isDurable: Number(appendOnly) === 1 && String(appendFsync) !== "no",',
+      ),
+    ],
+    killers: [
+      byRules(
+        "drivers/redis/quorum/durability",
+        "a node that writes to its disk once a second may have forgotten",
+      ),
+    ],
+  },
+  {
+    name: "durable-now-is-durable-before",
+    breaks: "it may have forgotten unless it is durable at every write (8): also in the run before",
+    edits: [
+      redis(
+        "quorum/restart-guard",
+        "return this.#standing?.isDurable === true && this.#wasDurable;",
+        "return this.#standing?.isDurable === true;",
+      ),
+    ],
+    killers: [
+      byRules("drivers/redis/quorum/restart-guard", "durable now does not help where the run before was not"),
+    ],
+  },
+  {
+    name: "node-votes-before-it-was-examined",
+    breaks: "until then it is quarantined (8): a run of which nothing is known",
+    edits: [
+      redis(
+        "quorum/restart-guard",
+        "return standing ? undefined : { reason:",
+        "return standing || now > -Infinity ? undefined : { reason:",
+      ),
+    ],
+    killers: [byRules("drivers/redis/quorum/restart-guard", "a node does not vote before it was examined")],
+  },
+  {
+    name: "node-with-a-wrong-clock-votes",
+    breaks: "its clock is off: TIME differs from the nodes' median by more than 1 s (8)",
+    edits: [
+      redis(
+        "quorum/restart-guard",
+        "if (this.#clockOffUntil > now) {",
+        "if (this.#clockOffUntil > now + 86_400_000) {",
+      ),
+      redis(
+        "quorum/electorate",
+        "this.#isInTime[voter.index] = near >= this.majority;",
+        "this.#isInTime[voter.index] = near >= 1;",
+      ),
+    ],
+    killers: [byRules("drivers/redis/quorum/quorum-rules", "a node whose clock was off does not vote")],
+  },
+  {
+    name: "node-votes-as-soon-as-its-clock-is-right",
+    breaks: "its clock is off (8): what it let expire early may still be valid elsewhere",
+    edits: [
+      redis(
+        "quorum/restart-guard",
+        "this.#clockOffUntil = now + this.#memoryMs;",
+        "this.#clockOffUntil = now + 0 * this.#memoryMs;",
+      ),
+    ],
+    killers: [
+      byRules("drivers/redis/quorum/restart-guard", "a node whose clock was off does not vote for as long"),
+    ],
+  },
+  {
+    name: "replica-votes",
+    breaks: "it is not a master of its own: a replica (8)",
+    edits: [
+      redis(
+        "quorum/restart-guard",
+        'if (standing && standing.role !== "master") {',
+        'if (standing && standing.role === "") {',
+      ),
+    ],
+    killers: [byRules("drivers/redis/quorum/restart-guard", "a replica does not vote")],
+  },
+  {
+    name: "promoted-replica-votes-at-once",
+    breaks: "a promoted replica behind an endpoint is detected where INFO shows it (8)",
+    edits: [
+      redis(
+        "quorum/restart-guard",
+        "if (before && before.replicationId !== standing.replicationId) {",
+        'if (before && standing.replicationId === "") {',
+      ),
+    ],
+    killers: [
+      byRules(
+        "drivers/redis/quorum/restart-guard",
+        "a replica does not vote, and not at once when it is promoted",
+      ),
+    ],
+  },
+  {
+    name: "one-server-votes-twice",
+    breaks: "the same run_id as another endpoint: refused at start (8)",
+    edits: [
+      redis(
+        "quorum/electorate",
+        "index > one.index && guard.runId !== undefined && guard.runId === one.guard.runId,",
+        'index > one.index && guard.runId === "" && guard.runId === one.guard.runId,',
+      ),
+    ],
+    killers: [byServer("faults/redlock-restart", "are refused")],
+  },
+];

@@ -1,0 +1,138 @@
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join, relative } from "node:path";
+
+import { runNode, type Ended } from "./child.ts";
+import { mutatedFiles } from "./edits.ts";
+import type { Mutant } from "./mutant.ts";
+
+const generated = "packages/holdfast/src/drivers/redis/scripts.generated.ts";
+const compileMs = 120_000;
+/** The copies that must not outlive this process. */
+const open = new Set<string>();
+
+/** A copy of the repository, to be changed. What it takes of other people's packages is the original's. */
+export class Copy implements Disposable {
+  readonly #home: string;
+  readonly #folder: string;
+  readonly #temporary: string;
+
+  constructor(root: string) {
+    this.#home = realpathSync(mkdtempSync(join(tmpdir(), "holdfast-mutants-")));
+    open.add(this.#home);
+    this.#folder = join(this.#home, "copy");
+    this.#temporary = join(this.#home, "tmp");
+    mkdirSync(this.#temporary);
+    copySources(root, this.#folder);
+    linkPackages(root, this.#folder);
+  }
+
+  /** Runs a program of Node in it. */
+  run(args: readonly string[], timeoutMs: number): Promise<Ended> {
+    return runNode(args, { folder: this.#folder, temporary: this.#temporary, timeoutMs });
+  }
+
+  /** Where a run may leave its result; nothing is there yet. */
+  freshFile(): string {
+    const file = join(this.#temporary, "result.json");
+    rmSync(file, { force: true });
+    return file;
+  }
+
+  /** Makes it that mutant, builds it, does something with it, and makes it as it was. */
+  async as<T>(mutant: Mutant, action: () => Promise<T>): Promise<T> {
+    const changed = mutatedFiles(this.#folder, mutant);
+    const originals = [...changed.keys(), generated].map((path) => [path, this.#read(path)] as const);
+    try {
+      this.#write(changed);
+      if ([...changed.keys()].some((path) => path.endsWith(".lua"))) {
+        await this.#succeed(["scripts/build-lua.mjs"], `The mutant ${mutant.name}`);
+      }
+      await this.build(`The mutant ${mutant.name}`);
+      return await action();
+    } finally {
+      this.#write(originals);
+    }
+  }
+
+  /** @throws {Error} where it does not compile: `what` is no library at all */
+  async build(what: string): Promise<void> {
+    await this.#succeed(["node_modules/typescript/bin/tsc", "-b", "packages/holdfast"], what);
+  }
+
+  [Symbol.dispose](): void {
+    remove(this.#home);
+  }
+
+  async #succeed(args: readonly string[], what: string): Promise<void> {
+    const { code, output } = await this.run(args, compileMs);
+    if (code !== 0) {
+      throw new Error(`${what} does not compile:\n${output.slice(0, 2_000)}`);
+    }
+  }
+
+  #read(path: string): string {
+    return readFileSync(join(this.#folder, path), "utf8");
+  }
+
+  #write(files: Iterable<readonly [path: string, text: string]>): void {
+    for (const [path, text] of files) {
+      writeFileSync(join(this.#folder, path), text);
+    }
+  }
+}
+
+/** For an end of this process before that of its copies. */
+export function removeCopies(): void {
+  for (const home of open) {
+    remove(home);
+  }
+}
+
+function remove(home: string): void {
+  rmSync(home, { recursive: true, force: true, maxRetries: 5 });
+  open.delete(home);
+}
+
+function copySources(root: string, folder: string): void {
+  const left = new Set([".git", "node_modules", "results", "docs"]);
+  cpSync(root, folder, { recursive: true, filter: (path) => !left.has(basename(path)) });
+}
+
+/** The same packages, but for ours: those are the copy's. */
+function linkPackages(root: string, folder: string): void {
+  linkEach(root, folder, "node_modules");
+  for (const own of ["bench", "lab", "verify", "packages/holdfast"]) {
+    const packages = join(own, "node_modules");
+    if (existsSync(join(root, packages))) {
+      symlinkSync(join(root, packages), join(folder, packages));
+    }
+  }
+}
+
+function linkEach(root: string, folder: string, under: string): void {
+  mkdirSync(join(folder, under));
+  for (const { name } of readdirSync(join(root, under), { withFileTypes: true })) {
+    const path = join(under, name);
+    const target = realpathSync(join(root, path));
+    const place = relative(root, target);
+    if (name.startsWith("@")) {
+      linkEach(root, folder, path);
+    } else if (!place.startsWith("..") && !place.includes("node_modules")) {
+      symlinkSync(join(folder, place), join(folder, path)); // one of ours
+    } else if (!name.startsWith(".") || name === ".bin") {
+      symlinkSync(target, join(folder, path));
+    }
+  }
+}

@@ -1,0 +1,33 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+import type { Edit, Mutant } from "./mutant.ts";
+
+/** Where all edits are, below the root. */
+const sources = "packages/holdfast/src";
+
+/**
+ * The files of a mutant with its edits done, by their paths below the root.
+ * @throws {Error} where the source has changed since the mutant was written: an edit does not fit exactly one place
+ */
+export function mutatedFiles(root: string, { name, edits }: Mutant): Map<string, string> {
+  const files = new Map<string, string>();
+  for (const edit of edits) {
+    const path = `${sources}/${edit.file}`;
+    const text = files.get(path) ?? readFileSync(join(root, path), "utf8");
+    files.set(path, edited(name, text, edit));
+  }
+  return files;
+}
+
+function edited(mutant: string, text: string, { file, search, replace }: Edit): string {
+  const parts = text.split(search);
+  if (parts.length !== 2) {
+    const found = parts.length === 1 ? "does not occur" : `occurs ${parts.length - 1} times`;
+    throw new Error(`The mutant ${mutant} is out of date: ${found} in ${file}: ${JSON.stringify(search)}`);
+  }
+  if (search === replace) {
+    throw new Error(`The mutant ${mutant} changes nothing in ${file}: ${JSON.stringify(search)}`);
+  }
+  return parts.join(replace);
+}

@@ -1,0 +1,72 @@
+import { parseArgs } from "node:util";
+
+import type { Mutant } from "./mutant.ts";
+
+export interface ResolvedOptions {
+  readonly help: boolean;
+  readonly list: boolean;
+  readonly json: boolean;
+  readonly allLevels: boolean;
+  readonly workers: number;
+  readonly mutants: readonly Mutant[];
+}
+
+export const usage: string = `Usage: npm run verify:mutants -- [options]
+
+Breaks the library on purpose, in a copy, once for each mutant, and looks which level notices:
+the simulation, the tests of rules inside the process, the tests on real servers.
+Exit code 1: a mutant survives, or could not be judged.
+
+  --only NAME      only mutants with this in their names; several separated by commas
+  --workers N      how many are tried at the same time, each in a copy of its own (default: 2)
+  --all-levels     tries each mutant on every level as a whole, and prints who kills it where;
+                   takes minutes for each
+  --list           prints the mutants, and tries none
+  --json           the verdicts as JSON
+  --help           this text
+`;
+
+/** Throws a `TypeError` that names the option. */
+export function parseOptions(args: readonly string[], catalogue: readonly Mutant[]): ResolvedOptions {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      only: { type: "string" },
+      workers: { type: "string", default: "2" },
+      "all-levels": { type: "boolean", default: false },
+      list: { type: "boolean", default: false },
+      json: { type: "boolean", default: false },
+      help: { type: "boolean", default: false },
+    },
+  });
+  const { help, list, json, only } = values;
+  return {
+    help,
+    list,
+    json,
+    allLevels: values["all-levels"],
+    workers: workersFrom(values.workers),
+    mutants: only === undefined ? catalogue : chosen(only, catalogue),
+  };
+}
+
+function chosen(only: string, catalogue: readonly Mutant[]): readonly Mutant[] {
+  const parts = only.split(",").map((part) => part.trim());
+  const stranger = parts.find((part) => !catalogue.some(({ name }) => name.includes(part)));
+  if (stranger !== undefined) {
+    throw refusal("only", "parts of names that --list prints", stranger);
+  }
+  return catalogue.filter(({ name }) => parts.some((part) => name.includes(part)));
+}
+
+function workersFrom(text: string): number {
+  const workers = Number(text);
+  if (text.trim() === "" || !Number.isInteger(workers) || workers < 1 || workers > 64) {
+    throw refusal("workers", "an integer from 1 to 64", text);
+  }
+  return workers;
+}
+
+function refusal(option: string, expected: string, given: string): TypeError {
+  return new TypeError(`Expected --${option} to be ${expected}, got ${JSON.stringify(given)}`);
+}

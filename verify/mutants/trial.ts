@@ -1,0 +1,108 @@
+import { attempt, type Attempt } from "./attempt.ts";
+import type { Copy } from "./copy.ts";
+import { levels, type Killer, type Level, type Mutant } from "./mutant.ts";
+import { wholeLevels } from "./whole-levels.ts";
+
+/** What a level made of a mutant. */
+export interface Finding {
+  readonly level: Level;
+  /** Undefined: it survived there. */
+  readonly by: string | undefined;
+  readonly seconds: number;
+  /** Whether the catalogue expected it to be killed by this. */
+  readonly wasExpected: boolean;
+}
+
+export interface Verdict {
+  readonly mutant: Mutant;
+  readonly findings: readonly Finding[];
+  /** Why it could not be judged: it does not compile, or what was to kill it does not run. */
+  readonly problem?: string;
+}
+
+/** The finding that killed it, if one did. */
+export function deathOf({ findings }: Verdict): Finding | undefined {
+  return findings.find(({ by }) => by !== undefined);
+}
+
+/** How a mutant is tried. */
+export type Form =
+  /** By what the catalogue expects, and by nothing else. */
+  | "expected"
+  /** By what the catalogue expects; where that fails, level by level until one kills it. */
+  | "first"
+  /** On every level as a whole. */
+  | "all";
+
+/** Makes a copy that mutant, and looks who kills it. */
+export async function judge(copy: Copy, mutant: Mutant, form: Form): Promise<Verdict> {
+  const findings: Finding[] = [];
+  try {
+    await copy.as(mutant, async () => {
+      if (form !== "all") {
+        for (const killer of mutant.killers) {
+          const finding = await find(copy, [killer], true);
+          findings.push(finding);
+          if (finding.by !== undefined) {
+            return;
+          }
+        }
+      }
+      for (const level of form === "expected" ? [] : levels) {
+        const finding = await find(copy, wholeLevels[level], false);
+        findings.push(finding);
+        if (form === "first" && finding.by !== undefined) {
+          return;
+        }
+      }
+    });
+    return { mutant, findings };
+  } catch (error) {
+    return { mutant, findings, problem: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+async function find(
+  copy: Copy,
+  killers: readonly [Killer, ...Killer[]],
+  wasExpected: boolean,
+): Promise<Finding> {
+  const { level } = killers[0];
+  const found: Attempt = await attempt(copy, killers, wasExpected ? "some" : "whole");
+  const by = found.outcome === "failed" ? found.by : undefined;
+  return { level, by, seconds: found.seconds, wasExpected };
+}
+
+/**
+ * What must pass on the library as it is: else a mutant could be killed by what has nothing to do with it.
+ * @returns what failed
+ */
+export async function judgeUnmutated(copy: Copy, mutants: readonly Mutant[], form: Form): Promise<string[]> {
+  await copy.build("The library");
+  const failures: string[] = [];
+  for (const killers of form === "all" ? Object.values(wholeLevels) : together(mutants)) {
+    const found = await attempt(copy, killers, "whole");
+    if (found.outcome === "failed") {
+      failures.push(`${killers[0].level}: ${found.by}`);
+    }
+  }
+  return failures;
+}
+
+/** All killers of some mutants, in as few runs as they take. */
+function together(mutants: readonly Mutant[]): (readonly [Killer, ...Killer[]])[] {
+  const groups = new Map<string, [Killer, ...Killer[]]>();
+  for (const killer of mutants.flatMap(({ killers }) => killers)) {
+    const group =
+      killer.level === "sim"
+        ? JSON.stringify(killer)
+        : `${killer.level} ${killer.test === undefined ? "files" : "tests"}`;
+    const found = groups.get(group);
+    if (found) {
+      found.push(killer);
+    } else {
+      groups.set(group, [killer]);
+    }
+  }
+  return [...groups.values()];
+}

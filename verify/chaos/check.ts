@@ -1,0 +1,40 @@
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+
+import { judge } from "./judge.ts";
+
+// Judges what a run left behind: `node verify/dist/chaos/check.js <folder>`, of one engine or of the whole run.
+
+const [folder] = process.argv.slice(2);
+
+if (folder === undefined || folder === "--help") {
+  process.stderr.write("Usage: node verify/dist/chaos/check.js <folder of a run>\n");
+  process.exitCode = folder === undefined ? 2 : 0;
+} else {
+  await check(folder);
+}
+
+async function check(given: string): Promise<void> {
+  const folders = [given, ...subfolders(given)].filter((each) => existsSync(join(each, "plan.json")));
+  if (folders.length === 0) {
+    process.stderr.write(`Expected the folder of a run, with a plan.json in it or below, got "${given}"\n`);
+    process.exitCode = 2;
+    return;
+  }
+  for (const each of folders) {
+    const { violations, summary } = await judge(each);
+    process.stdout.write(`${summary}\n`);
+    if (violations.length > 0) {
+      process.exitCode = 1;
+    }
+  }
+}
+
+function subfolders(given: string): string[] {
+  if (!existsSync(given)) {
+    return [];
+  }
+  return readdirSync(given, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => join(given, name));
+}

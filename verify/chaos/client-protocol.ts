@@ -1,0 +1,44 @@
+import type { SerializedLease } from "holdfast";
+
+import type { EngineName, Keys, Omission } from "./plan.ts";
+
+/** What a client process is started with. */
+export interface ClientTask {
+  readonly name: string;
+  /** Which of the plan's clients; its own key is that of this index. */
+  readonly index: number;
+  readonly historyFile: string;
+  readonly epoch: string;
+  readonly engine: EngineName;
+  readonly without: Omission | null;
+  /** Of its proxies, one before each server. */
+  readonly ports: readonly number[];
+  readonly resourcePort: number;
+  readonly handover: boolean;
+  readonly callers: number;
+  readonly keys: Keys;
+  readonly probeWaitMs: number;
+  readonly seed: number;
+}
+
+/** What one process hands to another: a lease, or a named attempt to repeat. */
+export type Handed =
+  | { readonly kind: "lease"; readonly serialized: SerializedLease }
+  | { readonly kind: "attempt"; readonly key: string; readonly attemptId: string };
+
+export type ToClient =
+  | { readonly order: "storm" }
+  | { readonly order: "peace"; readonly round: number }
+  | { readonly order: "block"; readonly forMs: number }
+  /** Get the hot lock, and be frozen between reading and writing. */
+  | { readonly order: "ambush"; readonly withinMs: number }
+  | { readonly order: "break" }
+  | { readonly order: "take"; readonly handed: Handed }
+  | { readonly order: "stop" };
+
+export type FromClient =
+  | { readonly said: "ready" }
+  /** It waits to be frozen. */
+  | { readonly said: "ambushed" }
+  | { readonly said: "quiet"; readonly round: number }
+  | { readonly said: "hand"; readonly handed: Handed };

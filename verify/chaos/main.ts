@@ -1,0 +1,83 @@
+import { existsSync } from "node:fs";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { conduct } from "./conductor.ts";
+import { engines } from "./engine.ts";
+import { judge } from "./judge.ts";
+import { parseOptions, usage, type ResolvedOptions } from "./options.ts";
+import type { EngineName } from "./plan.ts";
+import { planOf } from "./planner.ts";
+
+// npm run verify:chaos: lets things go wrong on real servers, and then has the history judged.
+
+const runs = fileURLToPath(new URL("../../chaos/runs", import.meta.url));
+
+async function main(args: readonly string[]): Promise<void> {
+  const options = optionsFrom(args);
+  if (options === undefined) return;
+  if (options.help) {
+    process.stdout.write(usage);
+    return;
+  }
+  const named = new Date().toISOString().slice(0, 19).replace("T", "-").replaceAll(":", "");
+  const folder = resolve(options.folder ?? join(runs, named));
+  const taken = options.engines.find((name) => existsSync(join(folder, name)));
+  if (taken !== undefined) {
+    refuse(`Expected --folder to have no run of ${taken} in it, got ${JSON.stringify(folder)}`);
+    return;
+  }
+  let violations = 0;
+  for (const name of options.engines) {
+    const own = join(folder, name);
+    await run(name, options, own);
+    const verdict = await judge(own);
+    process.stdout.write(`${verdict.summary}\n`);
+    violations += verdict.violations.length;
+  }
+  say(`Recorded in ${folder}`);
+  process.exitCode = violations === 0 ? 0 : 1;
+}
+
+async function run(name: EngineName, options: ResolvedOptions, folder: string): Promise<void> {
+  const engine = engines[name];
+  const { seed, without } = options;
+  const plan = planOf(engine, {
+    seed,
+    without,
+    minutes: options.minutes / options.engines.length,
+    nodeCount: engine.nodeCounts.includes(options.nodeCount)
+      ? options.nodeCount
+      : (engine.nodeCounts[0] as number),
+  });
+  await mkdir(folder, { recursive: true });
+  await writeFile(join(folder, "plan.json"), `${JSON.stringify(plan, undefined, 2)}\n`);
+  await conduct(plan, join(folder, "history"), say);
+}
+
+function optionsFrom(args: readonly string[]): ResolvedOptions | undefined {
+  try {
+    return parseOptions(args);
+  } catch (error) {
+    refuse((error as Error).message);
+    return undefined;
+  }
+}
+
+function refuse(what: string): void {
+  say(`verify:chaos: ${what}`);
+  process.exitCode = 2;
+}
+
+function say(line: string): void {
+  process.stderr.write(`${line}\n`);
+}
+
+// Servers, clients and folders end with us: on `exit`, and because their channels close.
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
+
+main(process.argv.slice(2)).catch((error: unknown) => {
+  say(`verify:chaos: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+  process.exit(1);
+});

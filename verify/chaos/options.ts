@@ -1,0 +1,97 @@
+import { parseArgs } from "node:util";
+
+import { engines } from "./engine.ts";
+import { engineNames, omissions, type EngineName, type Omission } from "./plan.ts";
+
+export interface ResolvedOptions {
+  readonly help: boolean;
+  readonly minutes: number;
+  readonly engines: readonly EngineName[];
+  readonly nodeCount: number;
+  readonly seed: number;
+  /** Where the run is recorded; null: in a folder of its own, named by the date. */
+  readonly folder: string | null;
+  readonly without: Omission | null;
+}
+
+export const usage: string = `Usage: npm run verify:chaos -- [options]
+
+  --minutes N      how long, over all engines (default: 2)
+  --engine NAME    ${engineNames.join(", ")} or both (default: both)
+  --nodes N        servers of redlock: 5 or 3 (default: 5)
+  --seed S         which plan (default: 1)
+  --folder F       where plan, history, report and timelines go
+                   (default: verify/chaos/runs/<date>)
+  --without RULE   leaves out a rule and does what shows it, so that the check
+                   has something to find:
+                   guard (of redlock: restarted nodes vote at once), or
+                   durability (of redis: the server forgets when it is restarted)
+  --help           this text
+`;
+
+/** Throws a `TypeError` that names the option. */
+export function parseOptions(args: readonly string[]): ResolvedOptions {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      minutes: { type: "string", default: "2" },
+      engine: { type: "string", default: "both" },
+      nodes: { type: "string", default: "5" },
+      seed: { type: "string", default: "1" },
+      folder: { type: "string" },
+      without: { type: "string" },
+      help: { type: "boolean", default: false },
+    },
+  });
+  const named = enginesFrom(values.engine);
+  const without = values.without === undefined ? null : omissionFrom(values.without, named);
+  return {
+    help: values.help,
+    minutes: minutesFrom(values.minutes),
+    engines: without === null ? named : named.filter((name) => without in engines[name].omissions),
+    nodeCount: nodeCountFrom(values.nodes),
+    seed: seedFrom(values.seed),
+    folder: values.folder ?? null,
+    without,
+  };
+}
+
+function enginesFrom(text: string): readonly EngineName[] {
+  if (text === "both") return engineNames;
+  const known = engineNames.find((name) => name === text);
+  if (known === undefined) throw refusal("engine", `${engineNames.join(", ")} or both`, text);
+  return [known];
+}
+
+function omissionFrom(text: string, named: readonly EngineName[]): Omission {
+  const known = omissions.find((name) => name === text);
+  if (known === undefined || !named.some((name) => known in engines[name].omissions)) {
+    const possible = named.flatMap((name) => Object.keys(engines[name].omissions));
+    throw refusal("without", `${possible.join(" or ")}, as the engine is ${named.join(" or ")}`, text);
+  }
+  return known;
+}
+
+function minutesFrom(text: string): number {
+  const minutes = Number(text);
+  if (!(minutes >= 0.2 && minutes <= 1_440)) throw refusal("minutes", "a number from 0.2 to 1440", text);
+  return minutes;
+}
+
+function nodeCountFrom(text: string): number {
+  const count = Number(text);
+  const known = engines.redlock.nodeCounts;
+  if (!known.includes(count)) throw refusal("nodes", known.join(" or "), text);
+  return count;
+}
+
+function seedFrom(text: string): number {
+  const seed = Number(text);
+  const isKnown = Number.isInteger(seed) && seed >= 0 && seed < 2 ** 31;
+  if (!isKnown) throw refusal("seed", `an integer from 0 to ${2 ** 31 - 1}`, text);
+  return seed;
+}
+
+function refusal(option: string, expected: string, given: string): TypeError {
+  return new TypeError(`Expected --${option} to be ${expected}, got ${JSON.stringify(given)}`);
+}

@@ -1,0 +1,56 @@
+import { Chance } from "./chance.ts";
+import type { Engine } from "./engine.ts";
+import type { Bounds, ClientSetup, Omission, Plan } from "./plan.ts";
+import { StormPlanner } from "./storm-planner.ts";
+
+export interface PlanOptions {
+  readonly seed: number;
+  readonly minutes: number;
+  readonly nodeCount: number;
+  readonly without: Omission | null;
+}
+
+const calmMs = 6_000;
+const stormMs = 20_000;
+const peaceMs = 8_000;
+const bounds: Bounds = {
+  settleMs: 5_000,
+  peaceMs: 20_000,
+  leftMs: 25_000,
+  memoryFactor: 1.25,
+  memoryBytes: 8 * 1024 * 1024,
+};
+
+const clients: readonly ClientSetup[] = [
+  { handover: true, callers: 5, mortal: false },
+  { handover: false, callers: 4, mortal: false },
+  { handover: true, callers: 5, mortal: true },
+  { handover: false, callers: 3, mortal: true },
+  { handover: true, callers: 3, mortal: true },
+];
+
+/** Decides by the seed what happens, and when. */
+export function planOf(engine: Engine, options: PlanOptions): Plan {
+  const { seed, minutes, nodeCount, without } = options;
+  const chance = new Chance(seed);
+  const nodes = chance.shuffled(engine.nodes(nodeCount, without));
+  const cycles = Math.max(1, Math.round((minutes * 60_000 - calmMs) / (stormMs + peaceMs)));
+  const forMs = Math.max(3_000, Math.round((minutes * 60_000 - calmMs) / cycles - peaceMs));
+  const kinds = (without && engine.omissions[without]) ?? engine.faults;
+  const planner = new StormPlanner({ ...engine, faults: kinds }, chance, nodes, clients);
+  return {
+    seed,
+    engine: engine.name,
+    without,
+    minutes,
+    nodes,
+    clients,
+    keys: {
+      hot: "hot",
+      lukewarm: ["lukewarm-1", "lukewarm-2", "lukewarm-3"],
+      own: clients.map((_, index) => `own-${index}`),
+    },
+    bounds,
+    storms: Array.from({ length: cycles }, () => planner.storm(forMs)),
+  };
+}

@@ -1,0 +1,47 @@
+import { handledBy } from "./handlers.ts";
+import type { ConductorRecord } from "./history.ts";
+import type { RunStory } from "./stories.ts";
+
+/** @returns what reads the conductor's records, after those of the clients */
+export function readConductor(run: RunStory): (record: ConductorRecord) => void {
+  return handledBy<ConductorRecord>({
+    phase: ({ at, phase, round }) => {
+      const last = run.phases.at(-1);
+      if (last) {
+        last.to = at;
+      }
+      run.phases.push({ phase, round, from: at, to: run.endedAt });
+    },
+    fault: ({ at, number, kind, target }) => {
+      run.faults.push({ number, kind, target, from: at, to: run.endedAt });
+    },
+    over: ({ at, number }) => {
+      const fault = run.faults.findLast((other) => other.number === number);
+      if (fault) {
+        fault.to = at;
+      }
+    },
+    killed: ({ at, process: name }) => {
+      const killed = run.processes.get(name);
+      if (killed) {
+        killed.killedAt = at;
+      }
+    },
+    crashed: ({ at, process: name, how }) => {
+      const crashed = run.processes.get(name);
+      if (crashed) {
+        crashed.crashed = { at, how };
+      }
+    },
+    left: (record) => {
+      run.left.push(record);
+    },
+    restless: (record) => {
+      run.restless.push(record);
+    },
+    scripts: ({ at, count }) => {
+      run.scripts.push({ at, count });
+    },
+    clean: () => undefined,
+  });
+}

@@ -1,0 +1,126 @@
+import type { Lease, LeaseLostError } from "holdfast";
+
+import type { Recorder } from "./recorder.ts";
+
+/** So long after the end of validity a holder must have been told. A process that could not run is told before this timer, too. */
+const witnessAfterMs = 50;
+
+/** A lease in the hand of a caller; whatever becomes of it is written down when it happens. */
+export class RecordedLease {
+  readonly lease: Lease;
+  readonly ask: number;
+  readonly #recorder: Recorder;
+  #until: number;
+  #isOver = false;
+  #witness: NodeJS.Timeout | undefined;
+  readonly #onLoss = (): void => {
+    this.#end();
+    const { reason } = this.lease.signal.reason as LeaseLostError;
+    this.#recorder.write({ e: "lost", at: this.#recorder.clock.now(), ask: this.ask, reason });
+  };
+
+  constructor(recorder: Recorder, ask: number, lease: Lease) {
+    this.lease = lease;
+    this.ask = ask;
+    this.#recorder = recorder;
+    this.#until = lease.validUntil;
+    const at = recorder.clock.now();
+    const until = recorder.clock.at(this.#until);
+    recorder.write({ e: "granted", at, ask, token: String(lease.fencingToken), until });
+    recorder.leases.add(this);
+    lease.signal.addEventListener("abort", this.#onLoss);
+    if (lease.signal.aborted) {
+      this.#onLoss();
+    } else {
+      this.#watch();
+    }
+  }
+
+  /** Writes down where its validity ends, if that has moved. */
+  review(): void {
+    const { validUntil } = this.lease;
+    if (!this.#isOver && validUntil !== this.#until) {
+      this.#until = validUntil;
+      const { clock } = this.#recorder;
+      this.#recorder.write({ e: "valid", at: clock.now(), ask: this.ask, until: clock.at(validUntil) });
+    }
+  }
+
+  async extend(ttlMs: number): Promise<void> {
+    await this.lease.extend(ttlMs);
+    this.review();
+  }
+
+  async release(): Promise<void> {
+    this.releasing();
+    await this.released(this.lease.release());
+  }
+
+  /** To be called before the lease is released by another. */
+  releasing(): void {
+    const { clock } = this.#recorder;
+    const until = clock.at(this.lease.validUntil);
+    this.#recorder.write({ e: "releasing", at: clock.now(), ask: this.ask, until });
+    this.#end();
+  }
+
+  async released(answer: Promise<unknown>): Promise<void> {
+    const told = await answer.then(String, (error: unknown) => this.#recorder.codeOf(error));
+    this.#recorder.write({ e: "released", at: this.#recorder.clock.now(), ask: this.ask, answer: told });
+  }
+
+  /** From here on it is another's. */
+  transfer(): ReturnType<Lease["transfer"]> {
+    this.#recorder.write({ e: "transferred", at: this.#recorder.clock.now(), ask: this.ask });
+    const serialized = this.lease.transfer();
+    this.#end();
+    return serialized;
+  }
+
+  /** Resolves when it is known to be lost. */
+  lost(): Promise<void> {
+    const { signal } = this.lease;
+    return signal.aborted
+      ? Promise.resolve()
+      : new Promise((resolve) => {
+          signal.addEventListener("abort", () => {
+            resolve();
+          });
+        });
+  }
+
+  #watch(): void {
+    const leftMs = this.lease.validUntil + witnessAfterMs - performance.now();
+    this.#witness = setTimeout(
+      () => {
+        this.#look();
+      },
+      Math.max(1, Math.ceil(leftMs)),
+    );
+  }
+
+  #look(): void {
+    if (this.#isOver) {
+      return;
+    }
+    this.review();
+    if (this.lease.validUntil + witnessAfterMs > performance.now()) {
+      this.#watch();
+      return;
+    }
+    const { clock } = this.#recorder;
+    this.#recorder.write({
+      e: "untold",
+      at: clock.now(),
+      ask: this.ask,
+      until: clock.at(this.lease.validUntil),
+    });
+  }
+
+  #end(): void {
+    this.#isOver = true;
+    clearTimeout(this.#witness);
+    this.#recorder.leases.delete(this);
+    this.lease.signal.removeEventListener("abort", this.#onLoss);
+  }
+}

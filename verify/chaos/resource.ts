@@ -1,0 +1,87 @@
+import { createServer, type AddressInfo, type Socket } from "node:net";
+import { createInterface } from "node:readline";
+
+import { HistoryFile, SharedClock, type ResourceRecord } from "./history.ts";
+
+// What the locks protect, in a process of its own, so that it is never frozen with a client:
+//
+//   resource.js <history file> <epoch>
+//
+// Of each key it has the largest fencing token that it has seen, and two counters. One checks tokens, the other believes everybody.
+// It ends with its parent.
+
+/** One request, on a line of its own. */
+export interface Visit {
+  readonly visit: number;
+  readonly key: string;
+  readonly token: string;
+  readonly from: string;
+  /** Absent: it reads. */
+  readonly write?: { readonly checked: number; readonly unchecked: number };
+}
+
+export interface VisitAnswer {
+  readonly visit: number;
+  readonly accepted: boolean;
+  readonly checked: number;
+  readonly unchecked: number;
+}
+
+interface Protected {
+  newest: bigint;
+  checked: number;
+  unchecked: number;
+}
+
+const [path = "", epoch = "0"] = process.argv.slice(2);
+const history = new HistoryFile<ResourceRecord>(path);
+const clock = new SharedClock(BigInt(epoch));
+const resources = new Map<string, Protected>();
+
+const server = createServer((socket) => {
+  serve(socket);
+});
+server.listen(0, "127.0.0.1", () => process.send?.((server.address() as AddressInfo).port));
+process.on("disconnect", () => process.exit());
+// Ctrl-C reaches the whole process group; the parent decides what it means for us.
+process.on("SIGINT", () => undefined);
+
+function serve(socket: Socket): void {
+  socket.setNoDelay(true);
+  socket.on("error", () => undefined); // a client was killed
+  const lines = createInterface({ input: socket });
+  lines.on("error", () => undefined);
+  lines.on("line", (line) => {
+    const answer = admit(JSON.parse(line) as Visit);
+    socket.write(`${JSON.stringify(answer)}\n`);
+  });
+}
+
+/** A token that is smaller than one that was here is refused; the unchecked counter does not look at it. */
+function admit({ visit, key, token, from, write }: Visit): VisitAnswer {
+  const resource = resources.get(key) ?? { newest: 0n, checked: 0, unchecked: 0 };
+  resources.set(key, resource);
+  const number = BigInt(token);
+  const accepted = number >= resource.newest;
+  if (accepted) {
+    resource.newest = number;
+  }
+  const { checked, unchecked } = resource;
+  if (write) {
+    resource.unchecked = write.unchecked;
+    resource.checked = accepted ? write.checked : checked;
+    history.write({
+      e: "write",
+      at: clock.now(),
+      key,
+      token,
+      from,
+      accepted,
+      checked: [checked, write.checked],
+      unchecked: [unchecked, write.unchecked],
+    });
+  } else {
+    history.write({ e: "read", at: clock.now(), key, token, from, accepted });
+  }
+  return { visit, accepted, checked: resource.checked, unchecked: resource.unchecked };
+}

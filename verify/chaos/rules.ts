@@ -1,0 +1,84 @@
+import type { Moment } from "./history.ts";
+import { excludes } from "./rules/exclusion.ts";
+import { everyoneInPeace } from "./rules/peace.ts";
+import { nothingLeft, resourceKeptItsWord } from "./rules/leftovers.ts";
+import { memoryStays, nothingUnheard, onlyKnownErrors } from "./rules/process.ts";
+import { lossIsTold } from "./rules/told.ts";
+import { repeatsShareTheGrant, tokensRise } from "./rules/tokens.ts";
+import { everyAskIsSettled } from "./rules/waits.ts";
+import type { RunStory } from "./stories.ts";
+
+/** What must not be, and when it was. */
+export interface Violation {
+  readonly rule: RuleName;
+  readonly at: Moment;
+  readonly key: string | null;
+  readonly text: string;
+}
+
+export type RuleName =
+  | "exclusion"
+  | "tokens"
+  | "attempts"
+  | "resource"
+  | "waits"
+  | "told"
+  | "peace"
+  | "left"
+  | "memory"
+  | "unheard";
+
+export interface Rule {
+  readonly name: RuleName;
+  readonly says: string;
+  readonly check: (run: RunStory) => Violation[];
+}
+
+export const rules: readonly Rule[] = [
+  {
+    name: "exclusion",
+    says: "While a lease is valid by its holder's clock, nobody else has one for that key.",
+    check: excludes,
+  },
+  {
+    name: "tokens",
+    says: "Fencing tokens are unique, and rise in the order of the grants.",
+    check: tokensRise,
+  },
+  {
+    name: "attempts",
+    says: "A repeated attempt gets the grant that it still has, with the same token (in another process at a quorum: not a smaller one).",
+    check: repeatsShareTheGrant,
+  },
+  {
+    name: "resource",
+    says: "The resource accepts no token after a larger one, and its counter that checks them loses nothing.",
+    check: resourceKeptItsWord,
+  },
+  {
+    name: "waits",
+    says: "Every ask and every release is settled in time, or its process was killed.",
+    check: everyAskIsSettled,
+  },
+  {
+    name: "told",
+    says: "Every holder is told of a loss when its validity ends, or as the first thing when its process runs again.",
+    check: lossIsTold,
+  },
+  {
+    name: "peace",
+    says: "After the last fault of a storm every process gets every lock within the bound.",
+    check: everyoneInPeace,
+  },
+  {
+    name: "left",
+    says: "When all came to rest nothing is left on the servers but fencing counters and clients, with a TTL.",
+    check: nothingLeft,
+  },
+  { name: "memory", says: "The memory of a process does not grow.", check: memoryStays },
+  {
+    name: "unheard",
+    says: "No rejection is unhandled, no process ends by itself, no error is unknown.",
+    check: (run) => [...nothingUnheard(run), ...onlyKnownErrors(run)],
+  },
+];

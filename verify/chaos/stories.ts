@@ -1,0 +1,107 @@
+import type { AskKind, ConductorRecord, Moment, Phase } from "./history.ts";
+import type { Plan } from "./plan.ts";
+
+/** One ask and what became of it: the history, told by lease instead of by moment. */
+export interface Story {
+  readonly process: string;
+  readonly ask: number;
+  readonly key: string;
+  readonly kind: AskKind;
+  readonly waitMs: number;
+  readonly attempt: string | undefined;
+  readonly askedAt: Moment;
+  grantedAt: Moment | undefined;
+  token: bigint;
+  /** The latest end of validity that its holder knew. */
+  until: Moment;
+  refusedAt: Moment | undefined;
+  refusal: string | undefined;
+  lostAt: Moment | undefined;
+  lossReason: string | undefined;
+  untoldAt: Moment | undefined;
+  releasingAt: Moment | undefined;
+  releasedAt: Moment | undefined;
+  releaseAnswer: string | undefined;
+  transferredAt: Moment | undefined;
+}
+
+/** A story with a lease. */
+export type Held = Story & { grantedAt: Moment };
+
+export interface ProcessStory {
+  readonly name: string;
+  openedAt: Moment;
+  handover: boolean;
+  killedAt: Moment | undefined;
+  crashed: { readonly at: Moment; readonly how: string } | undefined;
+  closedAt: Moment | undefined;
+  readonly stalls: { readonly from: Moment; readonly to: Moment }[];
+  readonly memory: { readonly at: Moment; readonly bytes: number }[];
+  readonly unheard: { readonly at: Moment; readonly error: string }[];
+}
+
+export interface FaultStory {
+  readonly number: number;
+  readonly kind: string;
+  readonly target: string;
+  readonly from: Moment;
+  to: Moment;
+}
+
+interface PhaseStory {
+  readonly phase: Phase;
+  readonly round: number;
+  readonly from: Moment;
+  to: Moment;
+}
+
+/** What the resource saw of one key. */
+export interface ResourceStory {
+  readonly key: string;
+  visits: number;
+  refused: number;
+  /** Accepted writes of the counter that checks tokens, and what it was in the end. */
+  checkedWrites: number;
+  checked: number;
+  uncheckedWrites: number;
+  unchecked: number;
+  /** Accepted although a larger token had been there, or a write that did not add one. */
+  readonly faults: { readonly at: Moment; readonly text: string }[];
+}
+
+export interface RunStory {
+  readonly plan: Plan;
+  readonly stories: Story[];
+  readonly processes: Map<string, ProcessStory>;
+  /** By number of rounds: when a quorum granted. */
+  readonly votes: Map<number, Moment[]>;
+  readonly breaks: { readonly at: Moment; readonly key: string; readonly token: bigint }[];
+  readonly faults: FaultStory[];
+  readonly phases: PhaseStory[];
+  readonly resources: Map<string, ResourceStory>;
+  readonly left: Extract<ConductorRecord, { e: "left" }>[];
+  readonly restless: Extract<ConductorRecord, { e: "restless" }>[];
+  readonly scripts: { readonly at: Moment; readonly count: number }[];
+  endedAt: Moment;
+}
+
+export function isHeld(story: Story): story is Held {
+  return story.grantedAt !== undefined;
+}
+
+/** Until when its holder might use it, as far as it knew. */
+export function endOf({ until, releasingAt, lostAt, transferredAt }: Held): Moment {
+  return Math.min(until, releasingAt ?? Infinity, lostAt ?? Infinity, transferredAt ?? Infinity);
+}
+
+export function heldByKey(run: RunStory): Map<string, Held[]> {
+  const byKey = new Map<string, Held[]>();
+  for (const story of run.stories) {
+    if (isHeld(story)) {
+      const held = byKey.get(story.key) ?? [];
+      held.push(story);
+      byKey.set(story.key, held);
+    }
+  }
+  return byKey;
+}

@@ -1,0 +1,134 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+
+import { engines } from "../chaos/engine.ts";
+import { parseOptions } from "../chaos/options.ts";
+import { engineNames, type EngineName, type Plan } from "../chaos/plan.ts";
+import { planOf } from "../chaos/planner.ts";
+import type { Verdict } from "../chaos/judge.ts";
+
+// `npm run verify:chaos` for two minutes, as a user runs it.
+
+const program = fileURLToPath(new URL("../dist/chaos/main.js", import.meta.url));
+const minutes = 2;
+/** Far less than is seen on an idle machine. */
+const fewestGrants = 200;
+
+let folder: string;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "holdfast-chaos-test-"));
+});
+
+afterAll(async () => {
+  await rm(folder, { recursive: true, force: true });
+});
+
+describe("a plan", () => {
+  test.each(engineNames)(
+    "has every kind of fault of %s in the first minute, and repeats by its seed",
+    (name) => {
+      for (let seed = 0; seed < 20; seed += 1) {
+        const plan = planned(name, seed);
+        const kinds = new Set(plan.storms.flatMap(({ faults }) => faults.map(({ kind }) => kind)));
+        expect([...kinds].sort()).toEqual([...engines[name].faults].sort());
+        expect(planned(name, seed)).toEqual(plan);
+      }
+    },
+  );
+
+  test("lets only a minority of a quorum forget, or have a wrong clock, in one storm", () => {
+    for (let seed = 0; seed < 50; seed += 1) {
+      for (const { faults } of planned("redlock", seed).storms) {
+        const unreliable = faults.filter(({ kind }) => /empty|step a clock/.test(kind));
+        expect(new Set(unreliable.flatMap(({ nodes }) => nodes)).size).toBeLessThanOrEqual(2);
+      }
+    }
+  });
+});
+
+describe("options", () => {
+  test.each([
+    [["--minutes", "0"], "Expected --minutes to be a number from 0.2 to 1440"],
+    [["--engine", "etcd"], 'Expected --engine to be redis, redlock or both, got "etcd"'],
+    [["--nodes", "4"], "Expected --nodes to be 5 or 3"],
+    [["--seed", "x"], "Expected --seed to be an integer"],
+    [
+      ["--engine", "redis", "--without", "guard"],
+      "Expected --without to be durability, as the engine is redis",
+    ],
+  ])("%j are refused", (args, message) => {
+    expect(() => parseOptions(args)).toThrow(message);
+  });
+
+  test("without a rule only the engine that has it runs", () => {
+    expect(parseOptions(["--without", "guard"]).engines).toEqual(["redlock"]);
+  });
+});
+
+test("chaos on one server and on Redlock of five violates nothing", async () => {
+  const { code, output } = await run(["--minutes", String(minutes), "--folder", folder]);
+  for (const name of engineNames) {
+    const { violations, figures } = await verdictOf(name, output);
+    expect(violations, output).toEqual([]);
+    expect(figures.grants).toBeGreaterThan(fewestGrants);
+    expect(figures.losses).toBeGreaterThan(5);
+    expect(Object.keys(figures.faultsByKind).sort()).toEqual([...engines[name].faults].sort());
+    expect(figures.lostWithTokens).toBe(0);
+    expect(existsSync(join(folder, name, "report.md"))).toBe(true);
+    expect(existsSync(join(folder, name, "timeline-hot.svg"))).toBe(true);
+  }
+  expect(code, output).toBe(0);
+}, 420_000);
+
+test("a server that forgets when it is restarted is found out", async () => {
+  const own = join(folder, "without");
+  const { code, output } = await run(["--minutes", "0.5", "--without", "durability", "--folder", own]);
+  const { violations } = JSON.parse(await readFile(join(own, "redis", "verdict.json"), "utf8")) as Verdict;
+  expect(
+    violations.map(({ rule }) => rule),
+    output,
+  ).toContain("exclusion");
+  expect(code).toBe(1);
+}, 120_000);
+
+function planned(name: EngineName, seed: number): Plan {
+  const engine = engines[name];
+  return planOf(engine, {
+    seed,
+    minutes: minutes / engineNames.length,
+    nodeCount: engine.nodeCounts[0] as number,
+    without: null,
+  });
+}
+
+async function verdictOf(name: EngineName, output: string): Promise<Verdict> {
+  const path = join(folder, name, "verdict.json");
+  expect(existsSync(path), output).toBe(true);
+  return JSON.parse(await readFile(path, "utf8")) as Verdict;
+}
+
+async function run(args: readonly string[]): Promise<{ code: number | null; output: string }> {
+  if (!existsSync(program)) {
+    throw new Error("verify is not built: run `npm run build`");
+  }
+  const child = spawn(process.execPath, [program, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8").on("data", (text: string) => {
+      output += text;
+    });
+  }
+  const endWithUs = (): void => void child.kill("SIGTERM");
+  process.once("exit", endWithUs);
+  const [code] = (await once(child, "close")) as [number | null];
+  process.off("exit", endWithUs);
+  return { code, output };
+}

@@ -1,10 +1,10 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 
 import { LockError } from "./errors.ts";
-import type { HeldLease } from "./lease.ts";
+import type { OwnedLease } from "./lease.ts";
 
 interface Frame {
-  readonly lease: HeldLease;
+  readonly lease: OwnedLease;
   readonly outer: Frame | undefined;
 }
 
@@ -12,17 +12,25 @@ interface Frame {
 export class Frames {
   readonly #storage = new AsyncLocalStorage<Frame>();
 
-  run<T>(lease: HeldLease, work: () => T): T {
+  run<T>(lease: OwnedLease, work: () => T): T {
     return this.#storage.run({ lease, outer: this.#storage.getStore() }, work);
+  }
+
+  /** The lease of the innermost `withLock` around this call that is such a one. */
+  find(isOne: (lease: OwnedLease) => boolean): OwnedLease | undefined {
+    for (let frame = this.#storage.getStore(); frame; frame = frame.outer) {
+      if (isOne(frame.lease)) {
+        return frame.lease;
+      }
+    }
+    return undefined;
   }
 
   /** @throws {LockError} `self-deadlock` inside a `withLock` that still holds the key */
   refuseWithin(key: string): void {
-    for (let frame = this.#storage.getStore(); frame; frame = frame.outer) {
-      if (frame.lease.key === key && frame.lease.remainingMs() > 0) {
-        const message = `"${key}" is held by the \`withLock\` around this call, which would wait for itself`;
-        throw new LockError(message, { code: "self-deadlock", key });
-      }
+    if (this.find((lease) => lease.keys.includes(key) && lease.remainingMs() > 0)) {
+      const message = `"${key}" is held by the \`withLock\` around this call, which would wait for itself`;
+      throw new LockError(message, { code: "self-deadlock", key });
     }
   }
 }

@@ -45,6 +45,7 @@ export class Hold implements Renewable {
   readonly #watch: Watch;
   readonly #trace: HoldTrace | undefined;
   #state: "held" | "orphaned" | "leaked" | "transferred" | "released" | "lost" = "held";
+  #renews: boolean;
   #loss: LeaseLostError | undefined;
   #controller: WeakRef<AbortController> | undefined;
   #releasing: Promise<boolean> | undefined;
@@ -58,6 +59,7 @@ export class Hold implements Renewable {
     this.isClaim = grant.isClaim;
     this.#keeper = keeper;
     this.#options = options;
+    this.#renews = options.renew;
     this.#trace = isHeard(traces.hold) ? { key: this.key, fencingToken } : undefined;
     if (this.#trace) {
       traces.hold.start.publish(this.#trace);
@@ -92,7 +94,7 @@ export class Hold implements Renewable {
   }
 
   get wantsRenewal(): boolean {
-    return this.#state === "held" && (this.#options.renew || this.isClaim);
+    return this.#state === "held" && (this.#renews || this.isClaim);
   }
 
   /** Whether it may be handed to another caller in memory: it is ours, and nobody else knows its token. */
@@ -195,6 +197,11 @@ export class Hold implements Renewable {
 
   renewed(): void {
     this.isClaim = false;
+  }
+
+  stopRenewing(): void {
+    this.#renews = false;
+    this.#keeper.watchdog.review(this.#watch);
   }
 
   release(): Promise<boolean> {

@@ -26,8 +26,11 @@ export {
   type NodeVote,
   type Outcome,
 } from "./errors.ts";
+export type { Election } from "./kinds/election.ts";
+export type { ReentrantOptions } from "./kinds/reentrant.ts";
 export type { Lease, SerializedLease } from "./lease.ts";
-export { createLocks, type Lockable, type Locks, type Ran } from "./locks.ts";
+export type { Lockable, Ran } from "./lockable.ts";
+export { createLocks, type Locks } from "./locks.ts";
 export type { AcquireOptions, AdoptOptions, ListOptions, LocksOptions, TryOptions } from "./options.ts";
 export type { Random } from "./random.ts";
 export type { Holder, LockEvent, LockState, NodeState, NodeView, Waiter } from "./state.ts";

@@ -66,10 +66,24 @@ export interface SerializedLease {
   readonly ttlMs: number;
 }
 
+/** A lease as the library itself sees it. */
+export interface OwnedLease extends Lease {
+  readonly wasTransferred: boolean;
+  /** How it was lost, undefined while it is not; looks at the clocks. */
+  lossNow(): LossReason | undefined;
+}
+
 const keepsAlive = Symbol("holdfast.lease");
 
+/** A signal that keeps its lease alive as long as somebody has it. */
+export function controllerOf(lease: Lease): AbortController {
+  const controller = new AbortController();
+  Object.defineProperty(controller.signal, keepsAlive, { value: lease });
+  return controller;
+}
+
 /** What the caller sees of a {@link Hold}. Nothing of ours holds it strongly: once it is garbage, it is no longer renewed. */
-export class HeldLease implements Lease {
+export class HeldLease implements OwnedLease {
   readonly #hold: Hold;
   #controller: AbortController | undefined;
 
@@ -104,8 +118,7 @@ export class HeldLease implements Lease {
   /** Made when somebody asks: most leases end without. It keeps the lease alive; the hold keeps neither. */
   get signal(): AbortSignal {
     if (!this.#controller) {
-      this.#controller = new AbortController();
-      Object.defineProperty(this.#controller.signal, keepsAlive, { value: this });
+      this.#controller = controllerOf(this);
       this.#hold.abortAtLoss(this.#controller);
     }
     return this.#controller.signal;
@@ -156,7 +169,12 @@ export class HeldLease implements Lease {
     return this.#hold.wasTransferred;
   }
 
-  /** How the hold was lost, undefined while it is not; looks at the clocks. */
+  /** Prolongs it once more, and leaves it to its TTL then. */
+  async keepFor(ttlMs: number): Promise<void> {
+    await this.#hold.extend(ttlMs);
+    this.#hold.stopRenewing();
+  }
+
   lossNow(): LossReason | undefined {
     return this.#hold.lossNow()?.reason;
   }

@@ -2,7 +2,7 @@ import { isLockError } from "holdfast";
 import { beforeEach, expect, test } from "vitest";
 
 import { Frames } from "../src/frames.ts";
-import type { HeldLease } from "../src/lease.ts";
+import type { OwnedLease } from "../src/lease.ts";
 
 let frames: Frames;
 
@@ -10,14 +10,15 @@ beforeEach(() => {
   frames = new Frames();
 });
 
-function lease(key: string): HeldLease & { left: number } {
+function lease(key: string): OwnedLease & { left: number } {
   return {
     key,
+    keys: [key],
     left: 1_000,
     remainingMs() {
       return this.left;
     },
-  } as HeldLease & { left: number };
+  } as OwnedLease & { left: number };
 }
 
 function isRefused(key: string): boolean {

@@ -1,11 +1,14 @@
 import type { Driver } from "../driver.ts";
 import { attempts } from "./conformance/attempts.ts";
 import { closing } from "./conformance/closing.ts";
+import { election } from "./conformance/election.ts";
 import { exclusion } from "./conformance/exclusion.ts";
 import { fencing } from "./conformance/fencing.ts";
 import { force } from "./conformance/force.ts";
 import { keeping } from "./conformance/keeping.ts";
 import { order } from "./conformance/order.ts";
+import { reentrant } from "./conformance/reentrant.ts";
+import { severalKeys } from "./conformance/several-keys.ts";
 import { Stage, type Scenes } from "./conformance/stage.ts";
 import { views } from "./conformance/views.ts";
 import { waiting } from "./conformance/waiting.ts";
@@ -36,6 +39,9 @@ const topics: readonly Scenes[] = [
   force,
   views,
   work,
+  reentrant,
+  severalKeys,
+  election,
   closing,
 ];
 

@@ -46,6 +46,13 @@ export class Contention implements Keeper {
     return this.#closing.signal.aborted;
   }
 
+  /** @throws {LockError} `closed` */
+  refuseClosed(key?: string): void {
+    if (this.isClosed) {
+      throw closedError(key);
+    }
+  }
+
   /** Aborted by {@link close}. */
   get closing(): AbortSignal {
     return this.#closing.signal;

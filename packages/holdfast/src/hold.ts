@@ -44,7 +44,9 @@ export class Hold implements Renewable {
   #lease: HeldLease | WeakRef<HeldLease> | undefined;
   readonly #watch: Watch;
   readonly #trace: HoldTrace | undefined;
-  #state: "held" | "orphaned" | "leaked" | "transferred" | "released" | "lost" = "held";
+  #state: "held" | "orphaned" | "leaked" | "transferred" | "downgraded" | "released" | "lost" = "held";
+  /** The reader that this writer became. */
+  #reader: HeldLease | undefined;
   #renews: boolean;
   #loss: LeaseLostError | undefined;
   #controller: WeakRef<AbortController> | undefined;
@@ -152,7 +154,7 @@ export class Hold implements Renewable {
     if (loss) {
       throw loss;
     }
-    if (this.#state === "released" || this.#state === "transferred") {
+    if (this.#state === "released" || this.#state === "transferred" || this.#state === "downgraded") {
       throw new LeaseLostError(this.key, "released", this.#keeper.clock.wall());
     }
   }
@@ -229,13 +231,7 @@ export class Hold implements Renewable {
   }
 
   transfer(): SerializedLease {
-    this.throwIfLost();
-    if (this.#state !== "held") {
-      throw new LockError(`The lease of "${this.key}" is ${this.#state}; it cannot be transferred`, {
-        code: "unsupported",
-        key: this.key,
-      });
-    }
+    this.#requireHeld("transferred");
     this.#end("transferred", "transferred");
     this.#keeper.ended(this);
     const { key, owner, ttlMs, grant, fencingToken } = this;
@@ -250,6 +246,24 @@ export class Hold implements Renewable {
       ...(labels === undefined ? {} : { labels }),
       ttlMs,
     };
+  }
+
+  /**
+   * Of a writer: ends it and begins a reader on the same grant, at once, as who may write may read. The engine is told, until it
+   * knows.
+   */
+  async downgrade(): Promise<HeldLease> {
+    this.#requireHeld("downgraded");
+    this.#end("downgraded", "transferred");
+    const { driver } = this.#keeper;
+    const { hold, lease } = Hold.keep(this.#keeper, this.grant, this.#options, this.fencingToken);
+    this.#reader = lease;
+    const told = driver.downgrade(this.key, this.grant.token, engineEnd(this.validity));
+    if (!(await told.catch(() => true))) {
+      this.#keeper.lose(this.grant.token, "expired");
+    }
+    hold.throwIfLost();
+    return lease;
   }
 
   lose(reason: LossReason, cause?: unknown): void {
@@ -276,6 +290,16 @@ export class Hold implements Renewable {
     );
   }
 
+  #requireHeld(toBe: string): void {
+    this.throwIfLost();
+    if (this.#state !== "held") {
+      throw new LockError(`The lease of "${this.key}" is ${this.#state}; it cannot be ${toBe}`, {
+        code: "unsupported",
+        key: this.key,
+      });
+    }
+  }
+
   #abort(loss: LeaseLostError): void {
     if (this.#options.ifLost === "abort") {
       this.#controller?.deref()?.abort(loss);
@@ -298,6 +322,8 @@ export class Hold implements Renewable {
   #release(): Promise<boolean> {
     if (this.#state === "transferred") {
       return notOurs;
+    } else if (this.#reader) {
+      return this.#reader.release();
     }
     if (this.lossNow()) {
       // Ours no more as far as we may know; where the engine still has it, the next need not wait for the TTL.
@@ -331,7 +357,7 @@ export class Hold implements Renewable {
     return extension;
   }
 
-  #end(state: "lost" | "released" | "transferred", reason: LossReason | "transferred"): void {
+  #end(state: "lost" | "released" | "transferred" | "downgraded", reason: LossReason | "transferred"): void {
     this.#state = state;
     this.#keeper.watchdog.forget(this.#watch);
     if (this.#trace) {

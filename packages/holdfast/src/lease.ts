@@ -66,6 +66,16 @@ export interface SerializedLease {
   readonly ttlMs: number;
 }
 
+/** The lease of a writer. */
+export interface WriteLease extends Lease {
+  /**
+   * Lets readers in, and goes on as a reader on the same grant, with the same fencing token. This lease ends by that without being
+   * lost; its `release()`, so also the end of its `withLock`, releases the reader.
+   * @throws {LeaseLostError} when it is lost
+   */
+  downgrade(): Promise<Lease>;
+}
+
 /** A lease as the library itself sees it. */
 export interface OwnedLease extends Lease {
   readonly wasTransferred: boolean;
@@ -83,7 +93,7 @@ export function controllerOf(lease: Lease): AbortController {
 }
 
 /** What the caller sees of a {@link Hold}. Nothing of ours holds it strongly: once it is garbage, it is no longer renewed. */
-export class HeldLease implements OwnedLease {
+export class HeldLease implements OwnedLease, WriteLease {
   readonly #hold: Hold;
   #controller: AbortController | undefined;
 
@@ -167,6 +177,11 @@ export class HeldLease implements OwnedLease {
 
   get wasTransferred(): boolean {
     return this.#hold.wasTransferred;
+  }
+
+  /** See {@link WriteLease.downgrade}. */
+  downgrade(): Promise<HeldLease> {
+    return this.#hold.downgrade();
   }
 
   /** Prolongs it once more, and leaves it to its TTL then. */

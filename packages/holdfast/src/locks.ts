@@ -1,19 +1,22 @@
 import { Contention } from "./contention.ts";
 import { tell } from "./diagnostics.ts";
 import type { Driver } from "./driver.ts";
-import { closedError, LeaseLostError } from "./errors.ts";
+import { closedError, LeaseLostError, LockError } from "./errors.ts";
 import { Frames } from "./frames.ts";
 import { Hold, type HoldOptions } from "./hold.ts";
 import { Alls, distinctKeys } from "./kinds/all.ts";
 import { MutexElection, type Election } from "./kinds/election.ts";
 import { Mutexes } from "./kinds/mutex.ts";
+import { readWrite, type ReadWrite } from "./kinds/read-write.ts";
 import { Reentrants, type ReentrantOptions } from "./kinds/reentrant.ts";
+import { checkLimit, semaphore, type Semaphore, type SemaphoreOptions } from "./kinds/semaphore.ts";
 import type { Lease, SerializedLease } from "./lease.ts";
 import { lockable, Runner, type Lockable, type Ran, type Work } from "./lockable.ts";
 import {
   checkFencingToken,
   checkKey,
   checkNames,
+  checkObject,
   checkSignal,
   checkText,
   refusal,
@@ -29,7 +32,7 @@ import {
   type TryOptions,
 } from "./options.ts";
 import { parseSerialized } from "./serialized.ts";
-import type { LockEvent, LockState, NodeState } from "./state.ts";
+import type { LockEvent, LockKind, LockState, NodeState } from "./state.ts";
 import { leftOf } from "./validity.ts";
 import { within } from "./wait.ts";
 
@@ -67,6 +70,16 @@ export interface Locks extends AsyncDisposable {
    * told by the `withLock` around the call, or by `session`.
    */
   reentrant(key: string, defaults?: ReentrantOptions): Lockable<ReentrantOptions>;
+  /**
+   * Many readers or one writer.
+   * @throws {LockError} `unsupported` where the engine has none
+   */
+  readWrite(key: string, defaults?: AcquireOptions): ReadWrite;
+  /**
+   * At most `limit` permits at once.
+   * @throws {LockError} `unsupported` where the engine has none, as a quorum: three permits on each of five nodes satisfy five holders
+   */
+  semaphore(key: string, options: SemaphoreOptions): Semaphore;
   /** Every key or none, at most 64, under one lease; the order in which they are named does not matter. */
   all(keys: readonly string[], defaults?: AcquireOptions): Lockable;
   /** Who of many candidates leads. Terms have no end unless `maxHoldMs` says so. */
@@ -177,6 +190,20 @@ class DriverLocks implements Locks {
     return lockable(this.#reentrants.way(key, own), this.#runner);
   }
 
+  readWrite(key: string, defaults?: AcquireOptions): ReadWrite {
+    this.#requireKind("read-write", key);
+    return readWrite(this.#key(key), this.#ownDefaults(defaults), this.#mutexes, this.#runner);
+  }
+
+  semaphore(key: string, options: SemaphoreOptions): Semaphore {
+    checkObject("options", options);
+    const { limit, ...rest } = options;
+    const own = { limit: checkLimit(limit), defaults: this.#ownDefaults(rest) };
+    this.#requireKind("semaphore", key);
+    const house = { mutexes: this.#mutexes, runner: this.#runner, contention: this.#contention };
+    return semaphore(this.#key(key), own, house);
+  }
+
   all(keys: readonly string[], defaults?: AcquireOptions): Lockable {
     const distinct = distinctKeys(keys, (key) => this.#key(key));
     return lockable(this.#alls.way(distinct, this.#ownDefaults(defaults)), this.#runner);
@@ -213,7 +240,7 @@ class DriverLocks implements Locks {
     checkNames(options, ["signal"]);
     const { signal } = options;
     const ends = [this.#contention.closing, ...(signal === undefined ? [] : [checkSignal("signal", signal)])];
-    this.#checkOpen();
+    this.#contention.refuseClosed();
     return this.#driver.watch(target, AbortSignal.any(ends));
   }
 
@@ -268,6 +295,14 @@ class DriverLocks implements Locks {
     return lockable(this.#mutexes.way(this.#key(key), defaults), this.#runner);
   }
 
+  #requireKind(kind: LockKind, key: string): void {
+    const { kinds, guarantee } = this.#driver.capabilities;
+    if (!kinds.includes(kind)) {
+      const message = `This engine (guarantee "${guarantee}") has no ${kind} locks`;
+      throw new LockError(message, { code: "unsupported", key });
+    }
+  }
+
   get #defaults(): ResolvedAcquire {
     return this.#contention.options.defaults;
   }
@@ -278,7 +313,7 @@ class DriverLocks implements Locks {
   }
 
   async #adopt(key: string, token: string, fencingToken: bigint, options: HoldOptions): Promise<Lease> {
-    this.#checkOpen(key);
+    this.#contention.refuseClosed(key);
     const verified = await this.#driver.verify(key, token);
     if (verified.outcome === "lost" || leftOf(verified.validity, this.#driver.clock) <= 0) {
       const reason = verified.outcome === "lost" ? verified.reason : "expired";
@@ -304,13 +339,7 @@ class DriverLocks implements Locks {
   }
 
   async #ask<T>(question: () => Promise<T>): Promise<T> {
-    this.#checkOpen();
+    this.#contention.refuseClosed();
     return question();
-  }
-
-  #checkOpen(key?: string): void {
-    if (this.#contention.isClosed) {
-      throw closedError(key);
-    }
   }
 }

@@ -1,7 +1,7 @@
 import { acquireLease, tryLease } from "../acquire.ts";
 import type { Contention } from "../contention.ts";
 import { isHeard, traced, traces, type AcquireTrace } from "../diagnostics.ts";
-import { closedError, WaitTimeoutError } from "../errors.ts";
+import { WaitTimeoutError } from "../errors.ts";
 import type { Frames } from "../frames.ts";
 import type { HeldLease } from "../lease.ts";
 import type { Way } from "../lockable.ts";
@@ -91,11 +91,11 @@ export class Mutexes {
 
   /** Refuses what must not reach the engine. */
   #admit(key: string, options: ResolvedAcquire): void {
-    if (this.#contention.isClosed) {
-      throw closedError(key);
-    }
+    this.#contention.refuseClosed(key);
     options.signal?.throwIfAborted();
-    this.#frames.refuseWithin(key);
+    if (options.share?.kind !== "semaphore") {
+      this.#frames.refuseWithin(key); // of a semaphore there may be permits left
+    }
   }
 
   get #maxTtlMs(): number {

@@ -1,6 +1,6 @@
 import { whenAborted } from "../cancellation.ts";
 import type { Contention } from "../contention.ts";
-import { closedError, LeaseLostError, LockError, WaitTimeoutError, type LossReason } from "../errors.ts";
+import { LeaseLostError, LockError, WaitTimeoutError, type LossReason } from "../errors.ts";
 import type { Frames } from "../frames.ts";
 import { controllerOf, type HeldLease, type OwnedLease, type SerializedLease } from "../lease.ts";
 import type { Way } from "../lockable.ts";
@@ -66,9 +66,7 @@ export class Reentrants {
     isForWork: boolean,
     isTry = false,
   ): Promise<ReentrantLease | null> {
-    if (this.#contention.isClosed) {
-      throw closedError(key);
-    }
+    this.#contention.refuseClosed(key);
     options.signal?.throwIfAborted();
     const around = this.#frames.find(
       (lease) => lease instanceof ReentrantLease && lease.key === key && !lease.isOver,

@@ -7,9 +7,11 @@ import { fencing } from "./conformance/fencing.ts";
 import { force } from "./conformance/force.ts";
 import { keeping } from "./conformance/keeping.ts";
 import { order } from "./conformance/order.ts";
+import { readWrite } from "./conformance/read-write.ts";
 import { reentrant } from "./conformance/reentrant.ts";
+import { semaphore } from "./conformance/semaphore.ts";
 import { severalKeys } from "./conformance/several-keys.ts";
-import { Stage, type Scenes } from "./conformance/stage.ts";
+import { ofKind, Stage, type Scenes } from "./conformance/stage.ts";
 import { views } from "./conformance/views.ts";
 import { waiting } from "./conformance/waiting.ts";
 import { work } from "./conformance/work.ts";
@@ -42,6 +44,8 @@ const topics: readonly Scenes[] = [
   reentrant,
   severalKeys,
   election,
+  ofKind("read-write", (locks, key) => locks.readWrite(key), readWrite),
+  ofKind("semaphore", (locks, key) => locks.semaphore(key, { limit: 2 }), semaphore),
   closing,
 ];
 

@@ -13,9 +13,9 @@ import type {
   Requeued,
   Verified,
 } from "../../driver.ts";
-import { QuorumError, type LossReason } from "../../errors.ts";
+import { LockError, QuorumError, type LossReason } from "../../errors.ts";
 import { refusal } from "../../options.ts";
-import { fingerprint, type Random } from "../../random.ts";
+import type { Random } from "../../random.ts";
 import type { Holder, LockEvent, LockState, NodeState } from "../../state.ts";
 import { TimerQueue } from "../../timer-queue.ts";
 import { engineEnd } from "../../validity.ts";
@@ -35,6 +35,7 @@ import { QuorumRequest, type QuorumHost } from "./quorum/request.ts";
 import { QuorumView } from "./quorum/view.ts";
 import type { Hearing } from "./subscriber.ts";
 import { Voter } from "./quorum/voter.ts";
+import { makeToken } from "./tokens.ts";
 import { watchByAsking } from "./watch.ts";
 import { encodeWords } from "./words.ts";
 
@@ -184,6 +185,14 @@ class RedlockDriver implements Driver, QuorumHost {
     return release.result;
   }
 
+  async downgrade(key: string): Promise<boolean> {
+    throw noShares(key);
+  }
+
+  async setLimit(key: string): Promise<void> {
+    throw noShares(key);
+  }
+
   listen(listener: DriverListener): () => void {
     this.#listeners.add(listener);
     return () => {
@@ -246,9 +255,8 @@ class RedlockDriver implements Driver, QuorumHost {
 
   // What requests need.
 
-  tokenFor({ key, attemptId }: AcquireRequest, ticket: number): string {
-    const attempt = attemptId === undefined ? this.random.id() : fingerprint(key, attemptId);
-    return `${attempt}:${this.#clientId}:${ticket}`;
+  tokenFor({ key, attemptId, share }: AcquireRequest, ticket: number): string {
+    return makeToken({ key, attemptId, clientId: this.#clientId, share, ticket }, this.random);
   }
 
   opened(bid: Bid): void {
@@ -479,4 +487,8 @@ function commonPrefix(connections: readonly Connection[]): string {
     throw new TypeError("Expected `clients` to have the same keyPrefix: each node has to lock the same key");
   }
   return first;
+}
+
+function noShares(key: string): LockError {
+  return new LockError("A quorum has no locks that several may hold", { code: "unsupported", key });
 }

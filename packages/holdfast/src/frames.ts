@@ -4,22 +4,25 @@ import { LockError } from "./errors.ts";
 import type { OwnedLease } from "./lease.ts";
 
 interface Frame {
+  /** Whose it is. */
+  readonly of: Frames;
   readonly lease: OwnedLease;
   readonly outer: Frame | undefined;
 }
 
+/** One for all: Node 20 asks each storage that was ever used at every promise, for as long as the process lives. */
+const storage = new AsyncLocalStorage<Frame>();
+
 /** Knows inside which `withLock` a call is made, so that a wait for oneself is refused at once. */
 export class Frames {
-  readonly #storage = new AsyncLocalStorage<Frame>();
-
   run<T>(lease: OwnedLease, work: () => T): T {
-    return this.#storage.run({ lease, outer: this.#storage.getStore() }, work);
+    return storage.run({ of: this, lease, outer: storage.getStore() }, work);
   }
 
   /** The lease of the innermost `withLock` around this call that is such a one. */
   find(isOne: (lease: OwnedLease) => boolean): OwnedLease | undefined {
-    for (let frame = this.#storage.getStore(); frame; frame = frame.outer) {
-      if (isOne(frame.lease)) {
+    for (let frame = storage.getStore(); frame; frame = frame.outer) {
+      if (frame.of === this && isOne(frame.lease)) {
         return frame.lease;
       }
     }

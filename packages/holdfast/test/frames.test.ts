@@ -11,14 +11,8 @@ beforeEach(() => {
 });
 
 function lease(key: string): OwnedLease & { left: number } {
-  return {
-    key,
-    keys: [key],
-    left: 1_000,
-    remainingMs() {
-      return this.left;
-    },
-  } as OwnedLease & { left: number };
+  const fake = { key, keys: [key], left: 1_000, remainingMs: () => fake.left };
+  return fake as unknown as OwnedLease & { left: number };
 }
 
 function isRefused(key: string): boolean {
@@ -78,5 +72,18 @@ test("a lease that is not held any more is not waited for", () => {
   frames.run(released, () => {
     released.left = 0;
     expect(isRefused("a")).toBe(false);
+  });
+});
+
+test("a frame is that of one instance", () => {
+  const others = new Frames();
+  frames.run(lease("a"), () => {
+    expect(() => {
+      others.refuseWithin("a");
+    }).not.toThrow();
+    others.run(lease("b"), () => {
+      expect(isRefused("a")).toBe(true);
+      expect(isRefused("b")).toBe(false);
+    });
   });
 });

@@ -91,7 +91,10 @@ export const semaphore: Scenes = {
     const [one, other] = [await own.acquire({ permits: 2 }), await own.acquire({ permits: 3 })];
     const state = await here.inspect(key);
     assert.deepEqual([state.kind, state.limit], ["semaphore", 5]);
-    assert.deepEqual(state.holders.map(({ permits }) => permits).sort(), [2, 3]);
+    assert.deepEqual(
+      state.holders.map(({ permits = 0 }) => permits).sort((a, b) => a - b),
+      [2, 3],
+    );
     await Promise.all([one.release(), other.release()]);
     assert.deepEqual((await here.inspect(key)).holders, []);
   },

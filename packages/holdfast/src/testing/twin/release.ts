@@ -50,6 +50,6 @@ export function breakGrant(scope: Scope, args: readonly string[]): Answer {
 }
 
 /** As `cjson.encode` writes texts: it escapes two characters more than `JSON.stringify`. */
-function encode(texts: readonly string[]): string {
+export function encode(texts: readonly string[]): string {
   return JSON.stringify(texts).replaceAll("/", "\\/").replaceAll("\u007f", "\\u007f");
 }

@@ -55,13 +55,40 @@ local function remove(token)
   end
 end
 
+-- What was said of the holders is gone, as where keys are evicted, and they are not: their tokens say it again, but for the numbers.
+local function restore()
+  local _, newest = numbers()
+  local tokens = redis.call('ZRANGE', K, 0, -1)
+  used = 0
+  for _, token in ipairs(tokens) do
+    if not share_of(token) then
+      error('KINDMISMATCH sorted set of others', 0)
+    end
+  end
+  redis.call('DEL', info)
+  for _, token in ipairs(tokens) do
+    local own_kind, weight, own_limit = share_of(token)
+    kind, limit = own_kind, limit or own_limit
+    used = used + weight
+    write_holder(token, newest or floor, weight)
+  end
+  redis.call('PEXPIRE', info, math.max(redis.call('PTTL', K), slack_ms))
+end
+
 -- The lock as it is now: holders whose time is over are gone.
 local function look()
   local kept = redis.call('HMGET', fence, 'kind', 'limit')
-  kind, limit = kept[1], tonumber(kept[2])
-  used = redis.call('ZCARD', K) > 0 and tonumber(redis.call('HGET', info, 'used')) or 0
-  if used == 0 then
-    redis.call('DEL', K, info)
+  kind, limit, used = kept[1], tonumber(kept[2]), tonumber(redis.call('HGET', info, 'used'))
+  if redis.call('ZCARD', K) == 0 then
+    redis.call('DEL', info)
+    used = 0
+    local first = redis.call('ZRANGE', queue, 0, 0)[1]
+    if first and not limit then
+      local own_kind, _, own_limit = share_of(first)
+      kind, limit = own_kind, own_limit
+    end
+  elseif not used or not limit then
+    restore()
   end
   for _, token in ipairs(redis.call('ZRANGEBYSCORE', K, '-inf', now_ms, 'LIMIT', 0, 64)) do
     remove(token)
@@ -120,7 +147,7 @@ local function serve(own, own_ttl)
     if member then
       waits_for, weight = share_of(member)
     end
-    if waits_for ~= kind then
+    if not waits_for or waits_for ~= kind then
       return own_number, false
     end
     local token, client, ttl, _, deadline, channel = parse(member)
@@ -129,9 +156,10 @@ local function serve(own, own_ttl)
       return own_number, false
     end
     redis.call('ZREM', queue, member)
-    if member == own then
+    local is_repeat = holding_of(token) -- of an attempt that has it; who waits for it here asks again
+    if not is_repeat and member == own then
       own_number = admit(token, own_ttl)
-    elseif is_alive then
+    elseif not is_repeat and is_alive then
       local number = admit(token, ttl)
       local text = digits(number)
       local message = table.concat({ 'grant', token, text, text, digits(now), ttl, run_id(), K }, ' ')
@@ -168,7 +196,7 @@ local function held_by_others(member, wait)
   local left = first[1] and position < 3 and first[2] - now_ms or -3
   local number = nil
   if is_quorum and first[1] then
-    _, number = holding_of(first[1])
+    number = select(2, holding_of(first[1]))
   end
   return { 0, left, position, first[1] or '', wait == '1' and run_id() or '', number }
 end
@@ -187,9 +215,12 @@ end
 -- Whoever stands in the queue is served in turn, and us with them.
 local function take_place(token, member, ttl, wait, words)
   local number, is_more = serve(member, ttl)
+  local known, its_number = holding_of(token)
   if number then
     note(token, words)
     return { 1, number, number, token }
+  elseif known then
+    return admitted_again(known, its_number, member, ttl, words)
   end
   return is_more and { 3 } or held_by_others(member, wait)
 end
@@ -380,5 +411,8 @@ end
 
 function share.perform(name, ...)
   look()
+  if not share[name] then
+    error('KINDMISMATCH ' .. (kind or 'mutex'), 0)
+  end
   return share[name](...)
 end

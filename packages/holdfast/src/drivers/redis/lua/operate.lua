@@ -76,6 +76,9 @@ local function perform(name, ...)
     return answer
   end
   rest = rest or define_rest()
+  if not rest[name] then
+    error('KINDMISMATCH mutex', 0)
+  end
   return rest[name](...)
 end
 

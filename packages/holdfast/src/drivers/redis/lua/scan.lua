@@ -9,7 +9,8 @@ local next_cursor, found = unpack(redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 
 local locks = {}
 for _, key in ipairs(found) do
   local kind = redis.call('TYPE', key).ok
-  if kind == 'string' or kind == 'zset' and string.sub(key, 1, 9) ~= 'holdfast:' then
+  local holder = kind == 'zset' and redis.call('ZRANGE', key, 0, 0)[1]
+  if kind == 'string' or holder and string.find(holder, '^%x+:%x+:%a[%d/]*:%d+$') then
     locks[#locks + 1] = key
   end
 end

@@ -10,7 +10,7 @@ export const election: Scenes = {
     assert.equal(await one.resign(), false);
     const term = await one.campaign();
     assert.equal((await other.leader())?.fencingToken, term.fencingToken);
-    await refused(other.campaign({ waitMs: 50 }), "wait-timeout");
+    await refused(other.campaign({ waitMs: 500 }), "wait-timeout");
     const next = later(other.campaign());
     assert.equal(await one.resign(), true);
     assert.ok((await next).fencingToken > term.fencingToken);
@@ -34,6 +34,7 @@ export const election: Scenes = {
     await there.breakLock(key, { fencingToken: term.fencingToken, reason: "test" });
     await told;
     assert.equal(await here.election(key).leader(), null);
+    assert.equal(await term.release(), false);
   },
 
   "election: who leads is refused a second term at the same time": async ({ here, key }) => {

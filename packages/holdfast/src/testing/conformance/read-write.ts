@@ -13,7 +13,7 @@ export const readWrite: Scenes = {
     assert.equal(await other.release(), true);
     const writer = granted(await there.readWrite(key).write.tryAcquire());
     assert.equal(await here.readWrite(key).read.tryAcquire(), null);
-    await refused(here.readWrite(key).write.acquire({ waitMs: 50 }), "wait-timeout");
+    await refused(here.readWrite(key).write.acquire({ waitMs: 500 }), "wait-timeout");
     assert.equal(await writer.release(), true);
   },
 

@@ -22,7 +22,7 @@ export const reentrant: Scenes = {
   "reentrant: outside of a withLock every acquire is by itself": async ({ here, key }) => {
     const lease = await here.reentrant(key).acquire();
     assert.equal(await here.reentrant(key).tryAcquire(), null);
-    await refused(here.reentrant(key).acquire({ waitMs: 50 }), "wait-timeout");
+    await refused(here.reentrant(key).acquire({ waitMs: 500 }), "wait-timeout");
     await lease.release();
   },
 
@@ -114,7 +114,7 @@ export const reentrant: Scenes = {
       let end: () => void = () => undefined;
       const first = lock.withLock(() => new Promise<void>((resolve) => (end = resolve)));
       await refused(
-        lock.withLock({ waitMs: 20 }, () => undefined),
+        lock.withLock({ waitMs: 200 }, () => undefined),
         "wait-timeout",
       );
       const controller = new AbortController();

@@ -10,7 +10,7 @@ export const semaphore: Scenes = {
     const second = granted(await other.tryAcquire());
     assert.ok(second.fencingToken > first.fencingToken);
     assert.equal(await one.tryAcquire(), null);
-    await refused(one.acquire({ waitMs: 50 }), "wait-timeout");
+    await refused(one.acquire({ waitMs: 500 }), "wait-timeout");
     assert.equal(await first.release(), true);
     assert.equal(await first.release(), true);
     await granted(await other.tryAcquire({ permits: 2 })).release();

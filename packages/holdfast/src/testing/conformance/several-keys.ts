@@ -8,7 +8,7 @@ export const severalKeys: Scenes = {
     const [a, b, c] = [`${key}:a`, `${key}:b`, `${key}:c`];
     const held = granted(await there.tryAcquire(b));
     assert.equal(await here.all([a, b, c]).tryAcquire(), null);
-    await refused(here.all([a, b, c]).acquire({ waitMs: 50 }), "wait-timeout");
+    await refused(here.all([a, b, c]).acquire({ waitMs: 500 }), "wait-timeout");
     for (const free of [a, c]) {
       await granted(await there.tryAcquire(free)).release();
     }

@@ -204,6 +204,11 @@ class MemoryDriver implements Driver {
   async checkFence(key: string, fencingToken: bigint): Promise<"current" | "stale" | "unknown"> {
     this.#assertOpen(key);
     const fence = this.#engine.fenceOf(key);
+    if (
+      Array.from(this.#engine.at(key)?.holdings ?? []).some((held) => held.fence.current === fencingToken)
+    ) {
+      return "current"; // others may have been granted beside it
+    }
     if (fence === undefined || fencingToken > fence.last) {
       return "unknown";
     }

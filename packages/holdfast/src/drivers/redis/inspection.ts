@@ -18,13 +18,13 @@ export interface Facts {
   readonly shared: SharedFacts | undefined;
 }
 
-interface SharedFacts {
+export interface SharedFacts {
   readonly kind: Exclude<LockKind, "mutex">;
   readonly limit: number;
   readonly holders: readonly SharedHolder[];
 }
 
-interface SharedHolder {
+export interface SharedHolder {
   readonly token: string;
   readonly remainingMs: number;
   readonly fencingToken: bigint;
@@ -83,13 +83,7 @@ async function describeShared(
     key,
     kind,
     limit,
-    holders: holders.map(({ words, fencingToken, remainingMs, weight }, index) => ({
-      owner: owners[index] ?? "unknown",
-      ...readWords(words),
-      fencingToken,
-      ...(kind === "semaphore" ? { permits: weight } : { mode: weight === 1 ? "read" : "write" }),
-      remainingMs,
-    })),
+    holders: holders.map((holder, index) => sharedHolderOf(kind, holder, owners[index] ?? "unknown")),
     waiters: members.map((_member, position) => ({
       owner: owners[holders.length + position] ?? "unknown",
       position,
@@ -99,6 +93,20 @@ async function describeShared(
     fencingToken: first,
     nodes: [{ node: node.connection.name, held: isHeld }],
   });
+}
+
+export function sharedHolderOf(
+  kind: SharedFacts["kind"],
+  { words, fencingToken, remainingMs, weight }: SharedHolder,
+  clientOwner: string,
+): Holder {
+  return {
+    owner: clientOwner,
+    ...readWords(words),
+    fencingToken,
+    ...(kind === "semaphore" ? { permits: weight } : { mode: weight === 1 ? "read" : "write" }),
+    remainingMs,
+  };
 }
 
 async function describeMutex(node: Node, key: string, facts: Facts): Promise<LockState> {
@@ -124,6 +132,9 @@ async function describeMutex(node: Node, key: string, facts: Facts): Promise<Loc
 /** A newer grant makes a number stale; within a block handed over in memory, the number that the holder told last. */
 export function judgeFence(facts: Facts, fencingToken: bigint): "current" | "stale" | "unknown" {
   const newest = newestOf(facts);
+  if (facts.shared?.holders.some((holder) => holder.fencingToken === fencingToken) === true) {
+    return "current"; // others may have been granted beside it
+  }
   if (newest === null || facts.last === null || fencingToken > facts.last) {
     return "unknown";
   }

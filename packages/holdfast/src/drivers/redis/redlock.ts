@@ -95,7 +95,7 @@ class RedlockDriver implements Driver, QuorumHost {
     this.claimMs = claimMs;
     this.driftFactor = settings.driftFactor;
     this.capabilities = {
-      kinds: ["mutex"],
+      kinds: ["mutex", "read-write"],
       guarantee: "quorum",
       waiting: "notify",
       requeue: true,
@@ -185,12 +185,16 @@ class RedlockDriver implements Driver, QuorumHost {
     return release.result;
   }
 
-  async downgrade(key: string): Promise<boolean> {
-    throw noShares(key);
+  downgrade(key: string, token: string, until: number): Promise<boolean> {
+    const hold = this.#holdOf(key, token);
+    hold.isDowngraded = true;
+    const release = new QuorumRelease(this.electorate, hold);
+    release.begin(until, undefined, "downgrade");
+    return release.result;
   }
 
   async setLimit(key: string): Promise<void> {
-    throw noShares(key);
+    throw new LockError("A quorum has no semaphores", { code: "unsupported", key });
   }
 
   listen(listener: DriverListener): () => void {
@@ -487,8 +491,4 @@ function commonPrefix(connections: readonly Connection[]): string {
     throw new TypeError("Expected `clients` to have the same keyPrefix: each node has to lock the same key");
   }
   return first;
-}
-
-function noShares(key: string): LockError {
-  return new LockError("A quorum has no locks that several may hold", { code: "unsupported", key });
 }

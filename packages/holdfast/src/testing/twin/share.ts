@@ -141,7 +141,9 @@ export class Share {
 
   breakGrant([number, kind, reason]: Args): Answer {
     const { server, store, K, fence } = this.#scope;
-    const found = this.#holdings().find((holding) => digits(holding.number) === number);
+    const found = this.#holdings().find(
+      (holding) => digits(holding.number) === number || holding.token === number,
+    );
     if (!found) {
       return [0, 0];
     }

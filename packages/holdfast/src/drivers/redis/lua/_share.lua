@@ -320,9 +320,11 @@ local function holders()
   return found
 end
 
+-- breakGrant number kind reason
+--   As of a mutex; a token may stand for the number, where a quorum's nodes gave different ones.
 function share.breakGrant(number, channel, reason)
   for _, holder_found in ipairs(holders()) do
-    if holder_found[3] == number then
+    if holder_found[3] == number or holder_found[1] == number then
       local token = holder_found[1]
       local client = string.match(token, '^%x+:(%x+):')
       publish(channel, client, 'broken ' .. cjson.encode({ token, K, reason }))

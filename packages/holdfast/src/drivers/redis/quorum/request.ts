@@ -407,7 +407,9 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
       if (ours + held >= majority) {
         this.#settleTry();
       } else {
-        this.#fail(this.#failure());
+        const hopeless = ballots.filter(({ isHopeless }) => isHopeless);
+        const isInVain = hopeless.length > ballots.length - majority;
+        this.#fail(isInVain ? engineErrorOf(hopeless, this.#quorumError(false)) : this.#failure());
       }
     }
   }

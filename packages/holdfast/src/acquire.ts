@@ -43,6 +43,9 @@ export async function tryLease(
   if (acquired.outcome === "held") {
     return { held: acquired };
   }
+  if (contention.hasEnded(acquired.grant.token)) {
+    return tryLease(contention, key, options); // a repeat released it while the answer was on its way
+  }
   const { hold, lease } = Hold.keep(contention, acquired.grant, keptBy(options));
   if (standsInLine(contention, options)) {
     contention.lineOf(key).begin(hold, contention.clock.now());
@@ -225,6 +228,8 @@ export class Acquisition implements Caller<Hold>, Timed {
     } else if (this.#cancelled) {
       this.#contention.giveUp(acquired.grant);
       this.#fail(this.#cancelled.reason);
+    } else if (this.#contention.hasEnded(acquired.grant.token)) {
+      void this.contend(); // a repeat released it while the answer was on its way
     } else {
       const kept = Hold.keep(this.#contention, acquired.grant, keptBy(this.#options));
       if (this.#standsInLine) {

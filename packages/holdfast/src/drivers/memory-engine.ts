@@ -208,8 +208,8 @@ export class MemoryEngine {
       cancel: (reason) => {
         if (lock.leave(waiter) >= 0) {
           this.#deadlines.cancel(waiter);
-          this.#changed(lock.key);
           waiter.reject(reason);
+          this.serve(lock); // for whoever stood behind it there may be room
         }
       },
     };
@@ -219,8 +219,8 @@ export class MemoryEngine {
     const lock = this.at(waiter.request.key);
     const position = lock?.leave(waiter) ?? -1;
     if (lock !== undefined && position >= 0) {
-      this.#changed(lock.key);
       waiter.settle(held(lock, this.#clock.now(), position));
+      this.serve(lock);
     }
   }
 

@@ -132,11 +132,11 @@ export class Store {
     return this.#sortedSet(key)?.score(member);
   }
 
-  /** ZRANGEBYSCORE from -inf to `most`, with a LIMIT. */
-  zrangebyscore(key: string, most: number, count: number): string[] {
+  /** ZRANGEBYSCORE from `least` to `most`, with a LIMIT. */
+  zrangebyscore(key: string, most: number, count: number, least: number = -Infinity): string[] {
     const entries = this.#sortedSet(key)?.entries() ?? [];
     return entries
-      .filter(([, score]) => score <= most)
+      .filter(([, score]) => score >= least && score <= most)
       .slice(0, count)
       .map(([member]) => member);
   }

@@ -65,6 +65,11 @@ export class QuorumHold implements Timed {
     return ballot && this.#bid ? this.#bid.memberOn(ballot) : "";
   }
 
+  /** Whether a node may still have a place in its queue for it, which no TTL of the grant ends. */
+  mayBeQueuedOn(voter: Voter): boolean {
+    return this.#bid?.ballots[voter.index]?.mayBeQueued ?? false;
+  }
+
   /** Whether a node may have something of it. */
   mayBeOn(voter: Voter): boolean {
     return this.#bid?.ballots[voter.index]?.mayHaveLeft ?? true;

@@ -269,11 +269,11 @@ class RedlockDriver implements Driver, QuorumHost {
     }
   }
 
-  elected(bid: Bid, request: QuorumRequest, election: Election): void {
+  elected(bid: Bid, request: QuorumRequest, election: Election): number {
     this.#close(bid);
     const { token, ballots, first, validity } = election;
     const hold = this.#holdOf(request.key, token, bid);
-    hold.fencingNumber = first;
+    hold.fencingNumber ??= first; // a repeat has the number that the grant was told with, whatever the nodes have by now
     for (const { voter, vote } of ballots) {
       hold.add(voter, vote.first, vote.runId);
     }
@@ -282,6 +282,7 @@ class RedlockDriver implements Driver, QuorumHost {
       this.#takeBack(bid, request); // a repeat: what it has is the earlier attempt's
     }
     this.#tellRepeats(request);
+    return hold.fencingNumber;
   }
 
   abandoned(bid: Bid, request: QuorumRequest, isClaimable: boolean, name?: "release" | "recant"): void {

@@ -39,8 +39,8 @@ export interface QuorumHost {
   opened(bid: Bid, request: QuorumRequest): void;
   /** The bid is over without a grant: what the nodes may have of it is taken back, or is left for a repeat to claim. */
   abandoned(bid: Bid, request: QuorumRequest, isClaimable: boolean, name?: "release" | "recant"): void;
-  /** The bid won: the votes are one grant from now on. */
-  elected(bid: Bid, request: QuorumRequest, election: Election): void;
+  /** The bid won: the votes are one grant from now on. @returns the grant's fencing number */
+  elected(bid: Bid, request: QuorumRequest, election: Election): number;
   settled(request: QuorumRequest): void;
   /** A node has something of a bid that it cannot vote for. */
   givenBack(bid: Bid, request: QuorumRequest, ballot: Ballot): void;
@@ -183,14 +183,14 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
     const bid = this.#bid as Bid;
     const { token, first, last, validity, isClaim, rounds, ballots } = election;
     this.#settle();
-    this.#host.elected(bid, this, election);
+    const number = this.#host.elected(bid, this, election);
     for (const ballot of bid.ballots) {
       if (ballot.isUnanswered) {
         this.#releaseGivenOn(ballot);
       }
     }
     const { key } = this;
-    const fencingToken = BigInt(first);
+    const fencingToken = BigInt(number);
     tell("vote", () => ({ key, fencingToken, rounds, granted: ballots.length, nodes: bid.ballots.length }));
     const grant = { key, token, fencingToken, fencingCount: last - first + 1, validity, isClaim };
     this.#resolve({ outcome: "granted", grant });

@@ -46,7 +46,9 @@ export class MutexElection implements Election {
   async resign(): Promise<boolean> {
     const term = this.#term;
     this.#term = undefined;
-    return term === undefined ? false : term.release();
+    const leads = term !== undefined && term.remainingMs() > 0;
+    const wasOurs = await term?.release();
+    return leads && wasOurs === true;
   }
 
   async leader(): Promise<Holder | null> {

@@ -10,6 +10,9 @@ import { agreedOn, validityOf, type Block } from "./agreement.ts";
 /** After so many rounds without one number it is given up and tried with a fresh token. */
 const mostRounds = 3;
 
+/** A node lets a key go this long after its end at the latest. */
+const expiryMs = 20;
+
 /** What a bid is for. */
 export interface BidOptions {
   readonly electorate: Electorate;
@@ -143,7 +146,9 @@ export class Bid implements Bidder {
   askAll(): void {
     const candidate = this.electorate.candidate();
     for (const ballot of this.ballots) {
-      ballot.ask(candidate);
+      if (!this.#isLeftToExpire(ballot)) {
+        ballot.ask(candidate);
+      }
     }
   }
 
@@ -167,6 +172,15 @@ export class Bid implements Bidder {
     }
     const others = this.ballots.flatMap(({ vote }) => (vote ? [vote.token] : []));
     return others.find((token) => placeOf(token) < placeOf(this.token));
+  }
+
+  /**
+   * A node has voted for a later attempt of the same name. Whoever made that goes on with ours; if nobody does any more it ends by
+   * itself, unless we prolong it by asking.
+   */
+  #isLeftToExpire({ vote }: Ballot): boolean {
+    const isLater = vote !== undefined && placeOf(vote.token) > placeOf(this.token);
+    return isLater && this.clock.now() < vote.heardAt + this.ttlMs * (1 + this.driftFactor) + expiryMs;
   }
 
   /** Answers do not matter any more. */

@@ -35,7 +35,7 @@ export async function tryLease(
 ): Promise<{ lease: HeldLease } | { held: Extract<Acquired, { outcome: "held" }> }> {
   const { driver } = contention;
   const local = contention.holderOf(key);
-  if (local && options.attemptId === undefined) {
+  if (local && options.attemptId === undefined && options.share === undefined) {
     return { held: { outcome: "held", holder: local.describe() } };
   }
   const pending = driver.acquire(requestFor(contention, key, options, null));
@@ -43,8 +43,11 @@ export async function tryLease(
   if (acquired.outcome === "held") {
     return { held: acquired };
   }
+  if (contention.hasEnded(acquired.grant.token)) {
+    return tryLease(contention, key, options); // a repeat released it while the answer was on its way
+  }
   const { hold, lease } = Hold.keep(contention, acquired.grant, keptBy(options));
-  if (options.attemptId === undefined && contention.usesLines) {
+  if (standsInLine(contention, options)) {
     contention.lineOf(key).begin(hold, contention.clock.now());
   }
   return { lease };
@@ -63,9 +66,10 @@ function requestFor(
   ticket?: number,
 ): AcquireRequest {
   const { handover } = contention.options;
-  const runs = contention.usesLines && options.renew && options.attemptId === undefined;
+  const runs = standsInLine(contention, options) && options.renew;
   return {
     key,
+    share: options.share,
     ttlMs: options.ttlMs,
     deadline,
     ticket,
@@ -73,6 +77,14 @@ function requestFor(
     want: runs && handover ? Math.min(handover.max, longestRun) + 1 : 1,
     words: options.words,
   };
+}
+
+/**
+ * Who wants the key for itself alone stands in the local line. Repeats of one attempt share a token: such a grant is nobody
+ * else's to take over.
+ */
+function standsInLine(contention: Contention, { attemptId, share }: ResolvedAcquire): boolean {
+  return contention.usesLines && attemptId === undefined && share === undefined;
 }
 
 const longMs = 86_400_000;
@@ -89,7 +101,6 @@ export class Acquisition implements Caller<Hold>, Timed {
   readonly #options: ResolvedAcquire;
   readonly #deadline: number;
   readonly #ticket: number | undefined;
-  /** Repeats of one attempt share a token: such a grant is nobody else's to take over. */
   readonly #standsInLine: boolean;
   #pending: Pending | undefined;
   #cancelled: { readonly reason: unknown } | undefined;
@@ -105,7 +116,7 @@ export class Acquisition implements Caller<Hold>, Timed {
     this.#options = options;
     this.#deadline = contention.clock.now() + options.waitMs;
     this.#ticket = contention.driver.ticket();
-    this.#standsInLine = contention.usesLines && options.attemptId === undefined;
+    this.#standsInLine = standsInLine(contention, options);
   }
 
   begin(): Promise<HeldLease> {
@@ -217,6 +228,8 @@ export class Acquisition implements Caller<Hold>, Timed {
     } else if (this.#cancelled) {
       this.#contention.giveUp(acquired.grant);
       this.#fail(this.#cancelled.reason);
+    } else if (this.#contention.hasEnded(acquired.grant.token)) {
+      void this.contend(); // a repeat released it while the answer was on its way
     } else {
       const kept = Hold.keep(this.#contention, acquired.grant, keptBy(this.#options));
       if (this.#standsInLine) {

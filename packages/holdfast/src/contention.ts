@@ -12,6 +12,8 @@ import { engineEnd } from "./validity.ts";
 import { within } from "./wait.ts";
 import { Watchdog } from "./watchdog.ts";
 
+const mostEnded = 1_000;
+
 /** What the callers of one `Locks` share: the lines before its keys, who waits, and who is held. */
 export class Contention implements Keeper {
   readonly driver: Driver;
@@ -25,6 +27,7 @@ export class Contention implements Keeper {
   readonly #closing = new AbortController();
   readonly #givenUp = new Set<Promise<boolean>>();
   readonly #lines = new Map<string, Line<Hold>>();
+  readonly #ended = new Set<string>();
 
   constructor(driver: Driver, options: ResolvedLocks) {
     this.driver = driver;
@@ -44,6 +47,13 @@ export class Contention implements Keeper {
 
   get isClosed(): boolean {
     return this.#closing.signal.aborted;
+  }
+
+  /** @throws {LockError} `closed` */
+  refuseClosed(key?: string): void {
+    if (this.isClosed) {
+      throw closedError(key);
+    }
   }
 
   /** Aborted by {@link close}. */
@@ -106,6 +116,18 @@ export class Contention implements Keeper {
       this.forgetIfIdle(hold.key, line);
     }
     return this.driver.release(hold.key, hold.grant.token, engineEnd(hold.validity));
+  }
+
+  /** A grant that repeats of one attempt share was given back: an answer that is on its way may still say that it is ours. */
+  endShared(token: string): void {
+    this.#ended.add(token);
+    if (this.#ended.size > mostEnded) {
+      this.#ended.delete(this.#ended.values().next().value as string);
+    }
+  }
+
+  hasEnded(token: string): boolean {
+    return this.#ended.has(token);
   }
 
   /** A grant that came when nobody wanted it any more. */

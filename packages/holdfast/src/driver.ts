@@ -1,12 +1,17 @@
 import type { Clock } from "./clock.ts";
 import type { LossReason } from "./errors.ts";
 import type { Random } from "./random.ts";
-import type { Holder, LockEvent, LockState, NodeState } from "./state.ts";
+import type { Holder, LockEvent, LockKind, LockState, NodeState } from "./state.ts";
 import type { Validity } from "./validity.ts";
+
+/** How a request shares its key with others; none: as a mutex it wants the key for itself. */
+export type Share =
+  | { readonly kind: "read-write"; readonly mode: "read" | "write" }
+  | { readonly kind: "semaphore"; readonly permits: number; readonly limit: number };
 
 /** What an engine can do; the core never probes. */
 export interface Capabilities {
-  readonly kinds: readonly "mutex"[];
+  readonly kinds: readonly LockKind[];
   /** How far exclusion reaches. */
   readonly guarantee: "process" | "server" | "quorum" | "consensus" | "database";
   /** How waiters learn of their turn. */
@@ -29,6 +34,8 @@ export interface Words {
 
 export interface AcquireRequest {
   readonly key: string;
+  /** A key of another kind, or with another limit, is refused: `kind-mismatch`, `limit-mismatch`. */
+  readonly share: Share | undefined;
   readonly ttlMs: number;
   /** When to stop waiting, on the scale of `clock.now()`; `Infinity`: never; null: only try. */
   readonly deadline: number | null;
@@ -133,6 +140,13 @@ export interface Driver {
    * `until` has passed: then it has expired.
    */
   release(key: string, token: string, until: number): Promise<boolean>;
+  /**
+   * A writer is a reader from now on. Settles when the engine knows; until then it goes on in the background.
+   * @returns whether it was still ours
+   */
+  downgrade(key: string, token: string, until: number): Promise<boolean>;
+  /** The limit of a semaphore from now on; who holds keeps what he has. */
+  setLimit(key: string, limit: number): Promise<void>;
   /** Adds a listener; returns its removal. */
   listen(listener: DriverListener): () => void;
 

@@ -8,6 +8,7 @@ export type LockErrorCode =
   | "engine-unavailable"
   | "self-deadlock"
   | "kind-mismatch"
+  | "limit-mismatch"
   | "too-many-waiters"
   | "unsupported"
   | "closed";
@@ -75,6 +76,17 @@ export class WaitTimeoutError extends LockError {
     const fencingToken = holder?.fencingToken?.toString();
     return { ...super.toJSON(), holder: holder && { ...holder, fencingToken }, position };
   }
+}
+
+/** The key is another kind of lock. */
+export function kindMismatch(key: string, present: string, cause?: unknown): LockError {
+  return new LockError(`"${key}" is another kind of lock: ${present}`, { code: "kind-mismatch", key, cause });
+}
+
+/** The semaphore has another limit. */
+export function limitMismatch(key: string, present: number): LockError {
+  const message = `The semaphore "${key}" has the limit ${present}; setLimit() changes it`;
+  return new LockError(message, { code: "limit-mismatch", key });
 }
 
 /** Ownership ended without a release, or (reason `released`) the lease was used after it. */

@@ -18,6 +18,8 @@ export interface Keeper {
   giveBack(hold: Hold): Promise<boolean>;
   /** The engine says that a grant is not ours any more: every hold that stands on it is lost. */
   lose(token: string, reason: LossReason): void;
+  /** A grant that others of this process may share was given back. */
+  endShared(token: string): void;
   /** The hold ended without a release: nobody can be handed it. */
   ended(hold: Hold): void;
 }
@@ -44,7 +46,10 @@ export class Hold implements Renewable {
   #lease: HeldLease | WeakRef<HeldLease> | undefined;
   readonly #watch: Watch;
   readonly #trace: HoldTrace | undefined;
-  #state: "held" | "orphaned" | "leaked" | "transferred" | "released" | "lost" = "held";
+  #state: "held" | "orphaned" | "leaked" | "transferred" | "downgraded" | "released" | "lost" = "held";
+  /** The reader that this writer became. */
+  #reader: HeldLease | undefined;
+  #renews: boolean;
   #loss: LeaseLostError | undefined;
   #controller: WeakRef<AbortController> | undefined;
   #releasing: Promise<boolean> | undefined;
@@ -58,6 +63,7 @@ export class Hold implements Renewable {
     this.isClaim = grant.isClaim;
     this.#keeper = keeper;
     this.#options = options;
+    this.#renews = options.renew;
     this.#trace = isHeard(traces.hold) ? { key: this.key, fencingToken } : undefined;
     if (this.#trace) {
       traces.hold.start.publish(this.#trace);
@@ -92,7 +98,7 @@ export class Hold implements Renewable {
   }
 
   get wantsRenewal(): boolean {
-    return this.#state === "held" && (this.#options.renew || this.isClaim);
+    return this.#state === "held" && (this.#renews || this.isClaim);
   }
 
   /** Whether it may be handed to another caller in memory: it is ours, and nobody else knows its token. */
@@ -150,7 +156,7 @@ export class Hold implements Renewable {
     if (loss) {
       throw loss;
     }
-    if (this.#state === "released" || this.#state === "transferred") {
+    if (this.#state === "released" || this.#state === "transferred" || this.#state === "downgraded") {
       throw new LeaseLostError(this.key, "released", this.#keeper.clock.wall());
     }
   }
@@ -197,6 +203,11 @@ export class Hold implements Renewable {
     this.isClaim = false;
   }
 
+  stopRenewing(): void {
+    this.#renews = false;
+    this.#keeper.watchdog.review(this.#watch);
+  }
+
   release(): Promise<boolean> {
     this.#releasing ??= isHeard(traces.release) ? this.#releaseTraced() : this.#release();
     return this.#releasing;
@@ -222,13 +233,7 @@ export class Hold implements Renewable {
   }
 
   transfer(): SerializedLease {
-    this.throwIfLost();
-    if (this.#state !== "held") {
-      throw new LockError(`The lease of "${this.key}" is ${this.#state}; it cannot be transferred`, {
-        code: "unsupported",
-        key: this.key,
-      });
-    }
+    this.#requireHeld("transferred");
     this.#end("transferred", "transferred");
     this.#keeper.ended(this);
     const { key, owner, ttlMs, grant, fencingToken } = this;
@@ -243,6 +248,24 @@ export class Hold implements Renewable {
       ...(labels === undefined ? {} : { labels }),
       ttlMs,
     };
+  }
+
+  /**
+   * Of a writer: ends it and begins a reader on the same grant, at once, as who may write may read. The engine is told, until it
+   * knows.
+   */
+  async downgrade(): Promise<HeldLease> {
+    this.#requireHeld("downgraded");
+    this.#end("downgraded", "transferred");
+    const { driver } = this.#keeper;
+    const { hold, lease } = Hold.keep(this.#keeper, this.grant, this.#options, this.fencingToken);
+    this.#reader = lease;
+    const told = driver.downgrade(this.key, this.grant.token, engineEnd(this.validity));
+    if (!(await told.catch(() => true))) {
+      this.#keeper.lose(this.grant.token, "expired");
+    }
+    hold.throwIfLost();
+    return lease;
   }
 
   lose(reason: LossReason, cause?: unknown): void {
@@ -269,6 +292,16 @@ export class Hold implements Renewable {
     );
   }
 
+  #requireHeld(toBe: string): void {
+    this.throwIfLost();
+    if (this.#state !== "held") {
+      throw new LockError(`The lease of "${this.key}" is ${this.#state}; it cannot be ${toBe}`, {
+        code: "unsupported",
+        key: this.key,
+      });
+    }
+  }
+
   #abort(loss: LeaseLostError): void {
     if (this.#options.ifLost === "abort") {
       this.#controller?.deref()?.abort(loss);
@@ -291,6 +324,8 @@ export class Hold implements Renewable {
   #release(): Promise<boolean> {
     if (this.#state === "transferred") {
       return notOurs;
+    } else if (this.#reader) {
+      return this.#reader.release();
     }
     if (this.lossNow()) {
       // Ours no more as far as we may know; where the engine still has it, the next need not wait for the TTL.
@@ -300,6 +335,7 @@ export class Hold implements Renewable {
     const released = this.#keeper.giveBack(this);
     this.#end("released", "released");
     if (this.#options.mayBeShared === true) {
+      this.#keeper.endShared(this.grant.token);
       this.#keeper.lose(this.grant.token, "released");
     }
     return released;
@@ -324,7 +360,7 @@ export class Hold implements Renewable {
     return extension;
   }
 
-  #end(state: "lost" | "released" | "transferred", reason: LossReason | "transferred"): void {
+  #end(state: "lost" | "released" | "transferred" | "downgraded", reason: LossReason | "transferred"): void {
     this.#state = state;
     this.#keeper.watchdog.forget(this.#watch);
     if (this.#trace) {

@@ -11,6 +11,7 @@ export type {
   Grant,
   Pending,
   Requeued,
+  Share,
   Verified,
   Words,
 } from "./driver.ts";
@@ -26,9 +27,14 @@ export {
   type NodeVote,
   type Outcome,
 } from "./errors.ts";
-export type { Lease, SerializedLease } from "./lease.ts";
-export { createLocks, type Lockable, type Locks, type Ran } from "./locks.ts";
+export type { Election } from "./kinds/election.ts";
+export type { ReadWrite } from "./kinds/read-write.ts";
+export type { PermitOptions, Semaphore, SemaphoreOptions } from "./kinds/semaphore.ts";
+export type { ReentrantOptions } from "./kinds/reentrant.ts";
+export type { Lease, SerializedLease, WriteLease } from "./lease.ts";
+export type { Lockable, Ran } from "./lockable.ts";
+export { createLocks, type Locks } from "./locks.ts";
 export type { AcquireOptions, AdoptOptions, ListOptions, LocksOptions, TryOptions } from "./options.ts";
 export type { Random } from "./random.ts";
-export type { Holder, LockEvent, LockState, NodeState, NodeView, Waiter } from "./state.ts";
+export type { Holder, LockEvent, LockKind, LockState, NodeState, NodeView, Waiter } from "./state.ts";
 export type { Validity } from "./validity.ts";

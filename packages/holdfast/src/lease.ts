@@ -66,10 +66,34 @@ export interface SerializedLease {
   readonly ttlMs: number;
 }
 
+/** The lease of a writer. */
+export interface WriteLease extends Lease {
+  /**
+   * Lets readers in, and goes on as a reader on the same grant, with the same fencing token. This lease ends by that without being
+   * lost; its `release()`, so also the end of its `withLock`, releases the reader.
+   * @throws {LeaseLostError} when it is lost
+   */
+  downgrade(): Promise<Lease>;
+}
+
+/** A lease as the library itself sees it. */
+export interface OwnedLease extends Lease {
+  readonly wasTransferred: boolean;
+  /** How it was lost, undefined while it is not; looks at the clocks. */
+  lossNow(): LossReason | undefined;
+}
+
 const keepsAlive = Symbol("holdfast.lease");
 
+/** A signal that keeps its lease alive as long as somebody has it. */
+export function controllerOf(lease: Lease): AbortController {
+  const controller = new AbortController();
+  Object.defineProperty(controller.signal, keepsAlive, { value: lease });
+  return controller;
+}
+
 /** What the caller sees of a {@link Hold}. Nothing of ours holds it strongly: once it is garbage, it is no longer renewed. */
-export class HeldLease implements Lease {
+export class HeldLease implements OwnedLease, WriteLease {
   readonly #hold: Hold;
   #controller: AbortController | undefined;
 
@@ -104,8 +128,7 @@ export class HeldLease implements Lease {
   /** Made when somebody asks: most leases end without. It keeps the lease alive; the hold keeps neither. */
   get signal(): AbortSignal {
     if (!this.#controller) {
-      this.#controller = new AbortController();
-      Object.defineProperty(this.#controller.signal, keepsAlive, { value: this });
+      this.#controller = controllerOf(this);
       this.#hold.abortAtLoss(this.#controller);
     }
     return this.#controller.signal;
@@ -156,7 +179,17 @@ export class HeldLease implements Lease {
     return this.#hold.wasTransferred;
   }
 
-  /** How the hold was lost, undefined while it is not; looks at the clocks. */
+  /** See {@link WriteLease.downgrade}. */
+  downgrade(): Promise<HeldLease> {
+    return this.#hold.downgrade();
+  }
+
+  /** Prolongs it once more, and leaves it to its TTL then. */
+  async keepFor(ttlMs: number): Promise<void> {
+    await this.#hold.extend(ttlMs);
+    this.#hold.stopRenewing();
+  }
+
   lossNow(): LossReason | undefined {
     return this.#hold.lossNow()?.reason;
   }

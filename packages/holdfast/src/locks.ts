@@ -1,20 +1,26 @@
-import { acquireLease, tryLease } from "./acquire.ts";
 import { Contention } from "./contention.ts";
-import { isHeard, tell, traced, traces, type AcquireTrace } from "./diagnostics.ts";
+import { tell } from "./diagnostics.ts";
 import type { Driver } from "./driver.ts";
-import { closedError, LeaseLostError, WaitTimeoutError } from "./errors.ts";
+import { closedError, LeaseLostError, LockError } from "./errors.ts";
 import { Frames } from "./frames.ts";
 import { Hold, type HoldOptions } from "./hold.ts";
-import type { HeldLease, Lease, SerializedLease } from "./lease.ts";
+import { Alls, distinctKeys } from "./kinds/all.ts";
+import { MutexElection, type Election } from "./kinds/election.ts";
+import { Mutexes } from "./kinds/mutex.ts";
+import { readWrite, type ReadWrite } from "./kinds/read-write.ts";
+import { Reentrants, type ReentrantOptions } from "./kinds/reentrant.ts";
+import { checkLimit, semaphore, type Semaphore, type SemaphoreOptions } from "./kinds/semaphore.ts";
+import type { Lease, SerializedLease } from "./lease.ts";
+import { lockable, Runner, type Lockable, type Ran, type Work } from "./lockable.ts";
 import {
   checkFencingToken,
   checkKey,
   checkNames,
+  checkObject,
   checkSignal,
   checkText,
   refusal,
   refuseAttempt,
-  resolveAcquire,
   resolveAdopt,
   resolveList,
   resolveLocks,
@@ -26,24 +32,9 @@ import {
   type TryOptions,
 } from "./options.ts";
 import { parseSerialized } from "./serialized.ts";
-import type { LockEvent, LockState, NodeState } from "./state.ts";
+import type { LockEvent, LockKind, LockState, NodeState } from "./state.ts";
 import { leftOf } from "./validity.ts";
 import { within } from "./wait.ts";
-
-/** The answer of a `tryWithLock`: the value of the work, or that it did not run as another held the lock. */
-export type Ran<T> = { readonly ran: true; readonly value: T } | { readonly ran: false };
-
-type Work<T, L extends Lease = Lease> = (lease: L) => T | Promise<T>;
-
-/** What every kind of lock offers. See {@link Locks} for what the calls guarantee. */
-export interface Lockable<O = AcquireOptions, L extends Lease = Lease> {
-  tryAcquire(options?: Omit<O, "waitMs">): Promise<L | null>;
-  acquire(options?: O): Promise<L>;
-  withLock<T>(work: Work<T, L>): Promise<T>;
-  withLock<T>(options: O, work: Work<T, L>): Promise<T>;
-  tryWithLock<T>(work: Work<T, L>): Promise<Ran<T>>;
-  tryWithLock<T>(options: Omit<O, "waitMs">, work: Work<T, L>): Promise<Ran<T>>;
-}
 
 /**
  * Locks on one engine. Grants at most one lease per key at a time, in order of arrival.
@@ -74,6 +65,25 @@ export interface Locks extends AsyncDisposable {
   tryWithLock<T>(key: string, options: TryOptions, work: Work<T>): Promise<Ran<T>>;
   /** The calls above with the key, and defaults of their own, in front. */
   mutex(key: string, defaults?: AcquireOptions): Lockable;
+  /**
+   * A mutex that its holder may acquire again: nested acquires are counted, and the lock is free at the last release. Who asks is
+   * told by the `withLock` around the call, or by `session`.
+   */
+  reentrant(key: string, defaults?: ReentrantOptions): Lockable<ReentrantOptions>;
+  /**
+   * Many readers or one writer.
+   * @throws {LockError} `unsupported` where the engine has none
+   */
+  readWrite(key: string, defaults?: AcquireOptions): ReadWrite;
+  /**
+   * At most `limit` permits at once.
+   * @throws {LockError} `unsupported` where the engine has none, as a quorum: three permits on each of five nodes satisfy five holders
+   */
+  semaphore(key: string, options: SemaphoreOptions): Semaphore;
+  /** Every key or none, at most 64, under one lease; the order in which they are named does not matter. */
+  all(keys: readonly string[], defaults?: AcquireOptions): Lockable;
+  /** Who of many candidates leads. Terms have no end unless `maxHoldMs` says so. */
+  election(key: string, options?: AcquireOptions): Election;
 
   inspect(key: string): Promise<LockState>;
   /** Locks that are held now. Pages of about `limit` (default 100); `cursor` null: that was the last. */
@@ -127,13 +137,21 @@ function checkDriver(driver: Driver): void {
 class DriverLocks implements Locks {
   readonly #driver: Driver;
   readonly #contention: Contention;
-  readonly #frames = new Frames();
+  readonly #mutexes: Mutexes;
+  readonly #reentrants: Reentrants;
+  readonly #alls: Alls;
+  readonly #runner: Runner;
   readonly #forgetDriver: () => void;
   #closing: Promise<void> | undefined;
 
   constructor(driver: Driver, contention: Contention) {
     this.#driver = driver;
     this.#contention = contention;
+    const frames = new Frames();
+    this.#mutexes = new Mutexes(contention, frames);
+    this.#reentrants = new Reentrants(contention, frames, this.#mutexes);
+    this.#alls = new Alls(contention, this.#mutexes);
+    this.#runner = new Runner(frames, driver.clock);
     this.#forgetDriver = driver.listen({
       lost: (token, reason, cause) => {
         contention.lose(token, reason, cause);
@@ -145,31 +163,57 @@ class DriverLocks implements Locks {
   }
 
   tryAcquire(key: string, options?: TryOptions): Promise<Lease | null> {
-    return this.#try(this.#key(key), this.#resolveTry(options, this.#contention.options.defaults));
+    return this.#mutexes.try(this.#key(key), this.#mutexes.resolveTry(options, this.#defaults));
   }
 
   acquire(key: string, options?: AcquireOptions): Promise<Lease> {
-    return this.#acquire(this.#key(key), this.#resolve(options, this.#contention.options.defaults));
+    return this.#mutexes.acquire(this.#key(key), this.#mutexes.resolve(options, this.#defaults));
   }
 
   withLock<T>(key: string, ...rest: [Work<T>] | [AcquireOptions, Work<T>]): Promise<T> {
-    return this.#withLock(this.#key(key), this.#contention.options.defaults, rest);
+    return this.#mutex(key, this.#defaults).withLock(...(rest as [AcquireOptions, Work<T>]));
   }
 
   tryWithLock<T>(key: string, ...rest: [Work<T>] | [TryOptions, Work<T>]): Promise<Ran<T>> {
-    return this.#tryWithLock(this.#key(key), this.#contention.options.defaults, rest);
+    return this.#mutex(key, this.#defaults).tryWithLock(...(rest as [TryOptions, Work<T>]));
   }
 
   mutex(key: string, defaults?: AcquireOptions): Lockable {
     this.#key(key);
+    return this.#mutex(key, this.#ownDefaults(defaults));
+  }
+
+  reentrant(key: string, defaults?: ReentrantOptions): Lockable<ReentrantOptions> {
+    this.#key(key);
     refuseAttempt(defaults);
-    const own = this.#resolve(defaults, this.#contention.options.defaults);
-    return {
-      tryAcquire: (options) => this.#try(key, this.#resolveTry(options, own)),
-      acquire: (options) => this.#acquire(key, this.#resolve(options, own)),
-      withLock: <T>(...rest: [Work<T>] | [AcquireOptions, Work<T>]) => this.#withLock(key, own, rest),
-      tryWithLock: <T>(...rest: [Work<T>] | [TryOptions, Work<T>]) => this.#tryWithLock(key, own, rest),
-    };
+    const own = this.#reentrants.resolve(defaults, this.#defaults);
+    return lockable(this.#reentrants.way(key, own), this.#runner);
+  }
+
+  readWrite(key: string, defaults?: AcquireOptions): ReadWrite {
+    this.#requireKind("read-write", key);
+    return readWrite(this.#key(key), this.#ownDefaults(defaults), this.#mutexes, this.#runner);
+  }
+
+  semaphore(key: string, options: SemaphoreOptions): Semaphore {
+    checkObject("options", options);
+    const { limit, ...rest } = options;
+    const own = { limit: checkLimit(limit), defaults: this.#ownDefaults(rest) };
+    this.#requireKind("semaphore", key);
+    const house = { mutexes: this.#mutexes, runner: this.#runner, contention: this.#contention };
+    return semaphore(this.#key(key), own, house);
+  }
+
+  all(keys: readonly string[], defaults?: AcquireOptions): Lockable {
+    const distinct = distinctKeys(keys, (key) => this.#key(key));
+    return lockable(this.#alls.way(distinct, this.#ownDefaults(defaults)), this.#runner);
+  }
+
+  election(key: string, options?: AcquireOptions): Election {
+    this.#key(key);
+    refuseAttempt(options);
+    const endless = { ...this.#defaults, waitMs: Infinity, maxHoldMs: Infinity };
+    return new MutexElection(key, this.#mutexes.resolve(options, endless), this.#mutexes, this);
   }
 
   inspect(key: string): Promise<LockState> {
@@ -196,7 +240,7 @@ class DriverLocks implements Locks {
     checkNames(options, ["signal"]);
     const { signal } = options;
     const ends = [this.#contention.closing, ...(signal === undefined ? [] : [checkSignal("signal", signal)])];
-    this.#checkOpen();
+    this.#contention.refuseClosed();
     return this.#driver.watch(target, AbortSignal.any(ends));
   }
 
@@ -247,116 +291,29 @@ class DriverLocks implements Locks {
     return key;
   }
 
-  #resolve(options: AcquireOptions | undefined, defaults: ResolvedAcquire): ResolvedAcquire {
-    return resolveAcquire(options, defaults, { maxTtlMs: this.#driver.capabilities.maxTtlMs });
+  #mutex(key: string, defaults: ResolvedAcquire): Lockable {
+    return lockable(this.#mutexes.way(this.#key(key), defaults), this.#runner);
   }
 
-  #resolveTry(options: TryOptions | undefined, defaults: ResolvedAcquire): ResolvedAcquire {
-    return resolveAcquire(options, defaults, { maxTtlMs: this.#driver.capabilities.maxTtlMs, tryOnly: true });
-  }
-
-  #acquire(key: string, options: ResolvedAcquire): Promise<HeldLease> {
-    return isHeard(traces.acquire) ? this.#acquireTraced(key, options) : this.#acquireOnce(key, options);
-  }
-
-  #acquireOnce(key: string, options: ResolvedAcquire): Promise<HeldLease> {
-    try {
-      this.#admit(key, options);
-    } catch (error) {
-      return Promise.reject(error as Error);
+  #requireKind(kind: LockKind, key: string): void {
+    const { kinds, guarantee } = this.#driver.capabilities;
+    if (!kinds.includes(kind)) {
+      const message = `This engine (guarantee "${guarantee}") has no ${kind} locks`;
+      throw new LockError(message, { code: "unsupported", key });
     }
-    return options.waitMs > 0 ? acquireLease(this.#contention, key, options) : this.#acquireNow(key, options);
   }
 
-  /** Without waiting; where it is held, by whom. */
-  async #acquireNow(key: string, options: ResolvedAcquire): Promise<HeldLease> {
-    const tried = await tryLease(this.#contention, key, options);
-    if ("held" in tried) {
-      const holder = tried.held.holder ?? (await this.#driver.inspect(key).catch(() => null))?.holders[0];
-      throw new WaitTimeoutError(key, 0, holder, tried.held.position);
-    }
-    return tried.lease;
+  get #defaults(): ResolvedAcquire {
+    return this.#contention.options.defaults;
   }
 
-  #acquireTraced(key: string, options: ResolvedAcquire): Promise<HeldLease> {
-    return traced(
-      traces.acquire,
-      (): AcquireTrace => ({ key, waitMs: options.waitMs }),
-      () => this.#acquireOnce(key, options),
-      (context, lease) => {
-        context.outcome = "granted";
-        context.fencingToken = lease.fencingToken;
-      },
-    );
-  }
-
-  #try(key: string, options: ResolvedAcquire): Promise<HeldLease | null> {
-    return traced(
-      traces.acquire,
-      (): AcquireTrace => ({ key, waitMs: 0 }),
-      async () => {
-        this.#admit(key, options);
-        const tried = await tryLease(this.#contention, key, options);
-        return "held" in tried ? null : tried.lease;
-      },
-      (context, lease) => {
-        context.outcome = lease ? "granted" : "held";
-        if (lease) {
-          context.fencingToken = lease.fencingToken;
-        }
-      },
-    );
-  }
-
-  /** Refuses what must not reach the engine. */
-  #admit(key: string, options: ResolvedAcquire): void {
-    this.#checkOpen(key);
-    options.signal?.throwIfAborted();
-    this.#frames.refuseWithin(key);
-  }
-
-  #withLock<T>(
-    key: string,
-    defaults: ResolvedAcquire,
-    rest: readonly [Work<T>] | readonly [AcquireOptions, Work<T>],
-  ): Promise<T> {
-    const [options, work] = splitWork(rest);
-    const resolved = this.#resolve(options, defaults);
-    return this.#acquire(key, resolved).then((lease) => this.#run(lease, resolved, work));
-  }
-
-  #tryWithLock<T>(
-    key: string,
-    defaults: ResolvedAcquire,
-    rest: readonly [Work<T>] | readonly [TryOptions, Work<T>],
-  ): Promise<Ran<T>> {
-    const [options, work] = splitWork(rest);
-    const resolved = this.#resolveTry(options, defaults);
-    return this.#try(key, resolved).then(async (lease): Promise<Ran<T>> =>
-      lease ? { ran: true, value: await this.#run(lease, resolved, work) } : { ran: false },
-    );
-  }
-
-  /** The work's error wins. Work that ended well is told of a loss, and never fails for a release that takes longer. */
-  async #run<T>(lease: HeldLease, options: ResolvedAcquire, work: Work<T>): Promise<T> {
-    let value: T;
-    try {
-      value = await this.#frames.run(lease, () => work(lease));
-    } catch (error) {
-      await lease.release().catch(() => false);
-      throw error;
-    }
-    const lossBefore = lease.lossNow();
-    const wasOurs = await lease.release().catch(() => true);
-    const loss = lossBefore ?? (wasOurs || lease.wasTransferred ? undefined : "stolen");
-    if (loss && options.ifLost === "abort") {
-      throw new LeaseLostError(lease.key, loss, this.#driver.clock.wall(), { result: value });
-    }
-    return value;
+  #ownDefaults(defaults: AcquireOptions | undefined): ResolvedAcquire {
+    refuseAttempt(defaults);
+    return this.#mutexes.resolve(defaults, this.#defaults);
   }
 
   async #adopt(key: string, token: string, fencingToken: bigint, options: HoldOptions): Promise<Lease> {
-    this.#checkOpen(key);
+    this.#contention.refuseClosed(key);
     const verified = await this.#driver.verify(key, token);
     if (verified.outcome === "lost" || leftOf(verified.validity, this.#driver.clock) <= 0) {
       const reason = verified.outcome === "lost" ? verified.reason : "expired";
@@ -382,21 +339,7 @@ class DriverLocks implements Locks {
   }
 
   async #ask<T>(question: () => Promise<T>): Promise<T> {
-    this.#checkOpen();
+    this.#contention.refuseClosed();
     return question();
   }
-
-  #checkOpen(key?: string): void {
-    if (this.#contention.isClosed) {
-      throw closedError(key);
-    }
-  }
-}
-
-function splitWork<O, T>(rest: readonly [Work<T>] | readonly [O, Work<T>]): [O | undefined, Work<T>] {
-  const [options, work] = rest.length === 1 ? [undefined, rest[0]] : rest;
-  if (typeof work !== "function") {
-    throw refusal("work", "a function", work);
-  }
-  return [options, work];
 }

@@ -2,7 +2,7 @@ import { hostname } from "node:os";
 import { basename } from "node:path";
 import { inspect } from "node:util";
 
-import type { Words } from "./driver.ts";
+import type { Share, Words } from "./driver.ts";
 
 /** How a lease is asked for and kept. All times are milliseconds. */
 export interface AcquireOptions {
@@ -101,6 +101,8 @@ export interface ResolvedAcquire {
   readonly ifLost: "abort" | "continue";
   readonly words: Words | undefined;
   readonly attemptId: string | undefined;
+  /** Undefined: a mutex. */
+  readonly share?: Share | undefined;
 }
 
 export interface ResolvedLocks {
@@ -146,6 +148,7 @@ export function resolveAcquire(
     ifLost: ifLost === undefined ? defaults.ifLost : checkIfLost(ifLost),
     attemptId: attemptId === undefined ? defaults.attemptId : checkText("attemptId", attemptId, 512),
     words: resolveWords(options, defaults.words),
+    share: defaults.share,
   };
 }
 

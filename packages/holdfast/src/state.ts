@@ -1,3 +1,6 @@
+/** What a key on the engine is. Reentrant locks, locks of several keys and elections are mutexes there. */
+export type LockKind = "mutex" | "read-write" | "semaphore";
+
 /** Who holds or waits, as far as the engine can tell. */
 export interface Holder {
   /** Readable: program, host, pid, or what the caller said. `unknown` for a holder that is not Holdfast's. */
@@ -5,6 +8,10 @@ export interface Holder {
   readonly reason?: string;
   readonly labels?: Readonly<Record<string, string>>;
   readonly fencingToken?: bigint;
+  /** Of a read-write lock. */
+  readonly mode?: "read" | "write";
+  /** Of a semaphore. */
+  readonly permits?: number;
   /** What is left of the TTL, ms; absent: it has none or it is not known. */
   readonly remainingMs?: number;
 }
@@ -34,10 +41,10 @@ export interface NodeView {
 /** What the engine says of one lock. */
 export interface LockState {
   readonly key: string;
-  readonly kind: "mutex";
-  /** How many may hold it at once. */
+  readonly kind: LockKind;
+  /** How many may hold it at once; Infinity of a read-write lock, for its readers. */
   readonly limit: number;
-  /** Empty: it is free. */
+  /** Empty: it is free. Else in the order of their ends. */
   readonly holders: readonly Holder[];
   /** The first 100, in order. */
   readonly waiters: readonly Waiter[];

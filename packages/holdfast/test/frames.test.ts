@@ -2,7 +2,7 @@ import { isLockError } from "holdfast";
 import { beforeEach, expect, test } from "vitest";
 
 import { Frames } from "../src/frames.ts";
-import type { HeldLease } from "../src/lease.ts";
+import type { OwnedLease } from "../src/lease.ts";
 
 let frames: Frames;
 
@@ -10,14 +10,9 @@ beforeEach(() => {
   frames = new Frames();
 });
 
-function lease(key: string): HeldLease & { left: number } {
-  return {
-    key,
-    left: 1_000,
-    remainingMs() {
-      return this.left;
-    },
-  } as HeldLease & { left: number };
+function lease(key: string): OwnedLease & { left: number } {
+  const fake = { key, keys: [key], left: 1_000, remainingMs: () => fake.left };
+  return fake as unknown as OwnedLease & { left: number };
 }
 
 function isRefused(key: string): boolean {
@@ -77,5 +72,18 @@ test("a lease that is not held any more is not waited for", () => {
   frames.run(released, () => {
     released.left = 0;
     expect(isRefused("a")).toBe(false);
+  });
+});
+
+test("a frame is that of one instance", () => {
+  const others = new Frames();
+  frames.run(lease("a"), () => {
+    expect(() => {
+      others.refuseWithin("a");
+    }).not.toThrow();
+    others.run(lease("b"), () => {
+      expect(isRefused("a")).toBe(true);
+      expect(isRefused("b")).toBe(false);
+    });
   });
 });

@@ -1,12 +1,21 @@
 import { momentOf, type Clock } from "../clock.ts";
 import { tell } from "../diagnostics.ts";
 import type { Acquired, AcquireRequest, Grant, Pending } from "../driver.ts";
-import { closedError } from "../errors.ts";
+import { closedError, kindMismatch, limitMismatch, type LockError } from "../errors.ts";
 import type { Random } from "../random.ts";
 import type { LockState } from "../state.ts";
 import { TimerQueue } from "../timer-queue.ts";
 import { validFrom, type Validity } from "../validity.ts";
-import { holderOf, IdleFences, MemoryLock, MemoryWaiter, type Fence, type Holding } from "./memory-lock.ts";
+import {
+  demandOf,
+  IdleFences,
+  isSameAttempt,
+  MemoryLock,
+  MemoryWaiter,
+  type Demand,
+  type Fence,
+  type Holding,
+} from "./memory-lock.ts";
 
 /**
  * Who holds and who waits, key by key: everything that a server would do by itself, expiry included.
@@ -47,12 +56,18 @@ export class MemoryEngine {
 
   /** @param instance who asks, unless the request has an owner of its own */
   ask(request: AcquireRequest, instance: string): Pending {
-    const lock = this.at(request.key) ?? this.#open(request.key);
-    const { holding } = lock;
-    if (holding?.attemptId !== undefined && holding.attemptId === request.attemptId) {
-      return answered(this.#claim(holding, request));
+    const demand = demandOf(request.share);
+    const present = this.at(request.key);
+    const repeated = present && attemptOf(present, request);
+    if (repeated) {
+      return answered(this.#claim(repeated, request));
     }
-    if (holding !== undefined && request.deadline === null) {
+    const refusal = this.#refusal(request.key, demand, present);
+    if (refusal) {
+      return { result: Promise.reject(refusal), cancel: () => undefined };
+    }
+    const lock = present ?? this.#open(request.key, demand);
+    if (request.deadline === null && lock.isHeld && (lock.hasWaiters || !lock.fits(demand))) {
       return answered(held(lock, this.#clock.now()));
     }
     return this.#join(lock, request, instance);
@@ -61,8 +76,11 @@ export class MemoryEngine {
   /** The lock as it is now: a holder whose TTL has passed is gone, whether its timer ran or not. Undefined: free. */
   at(key: string): MemoryLock | undefined {
     const lock = this.#locks.get(key);
-    if (lock?.holding !== undefined && lock.holding.dueAt <= this.#clock.now()) {
-      this.end(lock.holding);
+    const due = lock && Array.from(lock.holdings).filter(({ dueAt }) => dueAt <= this.#clock.now());
+    if (lock && due && due.length > 0) {
+      due.forEach((holding) => {
+        this.end(holding);
+      });
       this.serve(lock);
     }
     return this.#locks.get(key);
@@ -70,33 +88,57 @@ export class MemoryEngine {
 
   /** The grant in force, if it is that token's. */
   holdingOf(key: string, token: string): Holding | undefined {
-    const holding = this.at(key)?.holding;
-    return holding?.token === token ? holding : undefined;
+    return this.at(key)?.holdingOf(token);
   }
 
-  /** Takes the lock from its holder. {@link serve} or {@link ask} has to follow in the same turn. */
+  /** Takes the lock from a holder. {@link serve} or {@link ask} has to follow in the same turn. */
   end(holding: Holding): void {
     this.#expiries.cancel(holding);
-    holding.lock.holding = undefined;
+    holding.lock.remove(holding);
   }
 
-  /** Gives a free lock to the first in its queue whose deadline is still to come, or forgets it. */
+  /** Gives the lock to the first in its queue whose deadline is still to come, while there is room for him; or forgets it. */
   serve(lock: MemoryLock): void {
-    while (lock.holding === undefined) {
-      const first = lock.takeFirst();
-      if (first === undefined) {
-        this.#locks.delete(lock.key);
-        this.#idle.keep(lock.key, lock.fence);
+    for (let { first } = lock; first !== undefined; { first } = lock) {
+      const isAlive = first.dueAt > this.#clock.now();
+      if (isAlive && first.demand.weight > lock.limit) {
+        lock.takeFirst();
+        this.#deadlines.cancel(first);
+        first.reject(limitMismatch(lock.key, lock.limit)); // it was lowered
+        continue;
+      } else if (isAlive && !lock.fits(first.demand)) {
         break;
       }
+      lock.takeFirst();
       this.#deadlines.cancel(first);
-      if (first.dueAt <= this.#clock.now()) {
-        first.settle(held(lock, this.#clock.now(), 0));
-      } else {
+      if (isAlive) {
         this.#grant(lock, first);
+      } else {
+        first.settle(held(lock, this.#clock.now(), 0));
       }
     }
+    if (lock.isIdle) {
+      this.#locks.delete(lock.key);
+      this.#idle.keep(lock.key, lock.fence);
+    }
     this.#changed(lock.key);
+  }
+
+  setLimit(key: string, limit: number): LockError | undefined {
+    const lock = this.at(key);
+    if (lock && lock.kind !== "semaphore") {
+      return kindMismatch(key, lock.kind);
+    }
+    const fence = this.fenceOf(key) ?? { first: 0n, current: 0n, last: 0n };
+    const changed: Fence = { ...fence, kind: "semaphore", limit };
+    if (lock) {
+      lock.limit = limit;
+      lock.fence = changed;
+      this.serve(lock);
+    } else {
+      this.#idle.keep(key, changed);
+    }
+    return undefined;
   }
 
   /** Raises the expiry to `ttlMs` from now; never brings it forward. */
@@ -113,7 +155,8 @@ export class MemoryEngine {
   }
 
   state(key: string): LockState {
-    const lock = this.at(key) ?? new MemoryLock(key, this.#idle.get(key));
+    const idle = this.#idle.get(key);
+    const lock = this.at(key) ?? new MemoryLock(key, idle ?? demandOf(undefined), idle);
     return lock.state(this.#clock.now());
   }
 
@@ -134,8 +177,17 @@ export class MemoryEngine {
     }
   }
 
-  #open(key: string): MemoryLock {
-    const lock = new MemoryLock(key, this.#idle.take(key));
+  /** Another kind is refused while somebody holds or waits, another limit as long as the last one is remembered. */
+  #refusal(key: string, { kind, limit }: Demand, present: MemoryLock | undefined): LockError | undefined {
+    const kept = present ?? this.#idle.get(key);
+    if (present && present.kind !== kind) {
+      return kindMismatch(key, present.kind);
+    }
+    return kept?.kind === kind && kept.limit !== limit ? limitMismatch(key, kept.limit) : undefined;
+  }
+
+  #open(key: string, demand: Demand): MemoryLock {
+    const lock = new MemoryLock(key, demand, this.#idle.take(key));
     this.#locks.set(key, lock);
     return lock;
   }
@@ -156,8 +208,8 @@ export class MemoryEngine {
       cancel: (reason) => {
         if (lock.leave(waiter) >= 0) {
           this.#deadlines.cancel(waiter);
-          this.#changed(lock.key);
           waiter.reject(reason);
+          this.serve(lock); // for whoever stood behind it there may be room
         }
       },
     };
@@ -167,25 +219,38 @@ export class MemoryEngine {
     const lock = this.at(waiter.request.key);
     const position = lock?.leave(waiter) ?? -1;
     if (lock !== undefined && position >= 0) {
-      this.#changed(lock.key);
       waiter.settle(held(lock, this.#clock.now(), position));
+      this.serve(lock);
     }
   }
 
   #grant(lock: MemoryLock, waiter: MemoryWaiter): void {
-    const { attemptId, want, words } = waiter.request;
+    const { attemptId, share, want, words } = waiter.request;
+    const { kind, limit } = lock;
+    const { weight } = waiter.demand;
     const newest = lock.fence?.last ?? this.#idle.floor;
     const now = BigInt(this.#wallMicros());
     const first = now > newest ? now : newest + 1n;
-    const fence = { first, current: first, last: first + BigInt(want - 1) };
+    const fence = { first, current: first, last: first + BigInt(want - 1), kind, limit };
     const token = this.#random.id();
     const owner = waiter.instance;
-    const holding = { lock, token, fence, attemptId, owner, words, dueAt: -Infinity, slot: -1 };
-    lock.holding = holding;
+    const holding = {
+      lock,
+      token,
+      fence,
+      weight,
+      share,
+      attemptId,
+      owner,
+      words,
+      dueAt: -Infinity,
+      slot: -1,
+    };
+    lock.admit(holding);
     lock.fence = fence;
     waiter.settle(this.#claim(holding, waiter.request));
     if (attemptId !== undefined) {
-      for (const repeat of lock.takeAttempt(attemptId)) {
+      for (const repeat of lock.takeAttempt(waiter.request)) {
         this.#deadlines.cancel(repeat);
         repeat.settle(this.#claim(holding, repeat.request));
       }
@@ -211,8 +276,13 @@ export class MemoryEngine {
   }
 }
 
-function held({ holding }: MemoryLock, now: number, position?: number): Acquired {
-  return { outcome: "held", holder: holding && holderOf(holding, now), position };
+function held(lock: MemoryLock, now: number, position?: number): Acquired {
+  return { outcome: "held", holder: lock.state(now).holders[0], position };
+}
+
+/** What an earlier request of the same attempt was granted. */
+function attemptOf({ holdings }: MemoryLock, request: AcquireRequest): Holding | undefined {
+  return Array.from(holdings).find((holding) => isSameAttempt(holding, request));
 }
 
 function answered(acquired: Acquired): Pending {

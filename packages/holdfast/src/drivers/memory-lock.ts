@@ -1,20 +1,89 @@
-import type { Acquired, AcquireRequest, Words } from "../driver.ts";
-import { lockState, type Holder, type LockState } from "../state.ts";
+import type { Acquired, AcquireRequest, Share, Words } from "../driver.ts";
+import { lockState, type Holder, type LockKind, type LockState } from "../state.ts";
 import type { Timed } from "../timer-queue.ts";
 
 const listedWaiters = 100;
 
-/** One lock that is held: its holder, its queue, the numbers of its newest grant. */
+/** How much of a lock a request wants: holders share it while their weights stay within the limit. */
+export interface Demand {
+  readonly kind: LockKind;
+  readonly weight: number;
+  readonly limit: number;
+}
+
+/** A mutex has one permit; a writer takes all that there are. */
+export function demandOf(share: Share | undefined): Demand {
+  if (share === undefined) {
+    return { kind: "mutex", weight: 1, limit: 1 };
+  } else if (share.kind === "semaphore") {
+    return { kind: share.kind, weight: share.permits, limit: share.limit };
+  }
+  return { kind: share.kind, weight: share.mode === "read" ? 1 : everybody, limit: everybody };
+}
+
+const everybody = 2 ** 31;
+
+/** One lock that is held: its holders, its queue, the numbers of its newest grant. */
 export class MemoryLock {
   readonly key: string;
-  holding: Holding | undefined;
+  kind: LockKind;
+  limit: number;
+  readonly #holdings = new Map<string, Holding>();
+  #used = 0;
   /** Undefined until the first grant, unless an earlier one is remembered. */
   fence: Fence | undefined;
   readonly #queue: MemoryWaiter[] = [];
 
-  constructor(key: string, fence: Fence | undefined) {
+  constructor(key: string, { kind, limit }: Pick<Demand, "kind" | "limit">, fence: Fence | undefined) {
     this.key = key;
+    this.kind = kind;
+    this.limit = limit;
     this.fence = fence;
+  }
+
+  /** In the order of the grants. */
+  get holdings(): Iterable<Holding> {
+    return this.#holdings.values();
+  }
+
+  get isHeld(): boolean {
+    return this.#holdings.size > 0;
+  }
+
+  get isIdle(): boolean {
+    return this.#holdings.size === 0 && this.#queue.length === 0;
+  }
+
+  get hasWaiters(): boolean {
+    return this.#queue.length > 0;
+  }
+
+  holdingOf(token: string): Holding | undefined {
+    return this.#holdings.get(token);
+  }
+
+  fits({ weight }: Pick<Demand, "weight">): boolean {
+    return this.#used + weight <= this.limit;
+  }
+
+  admit(holding: Holding): void {
+    this.#holdings.set(holding.token, holding);
+    this.#used += holding.weight;
+  }
+
+  remove(holding: Holding): void {
+    if (this.#holdings.delete(holding.token)) {
+      this.#used -= holding.weight;
+    }
+  }
+
+  downgrade(holding: Holding): void {
+    this.#used += 1 - holding.weight;
+    holding.weight = 1;
+  }
+
+  get first(): MemoryWaiter | undefined {
+    return this.#queue[0];
   }
 
   join(waiter: MemoryWaiter): void {
@@ -31,13 +100,13 @@ export class MemoryLock {
     return place;
   }
 
-  takeFirst(): MemoryWaiter | undefined {
-    return this.#queue.shift();
+  takeFirst(): void {
+    this.#queue.shift();
   }
 
   /** Those who wait with the idempotency key of a grant: it is theirs as well. */
-  takeAttempt(attemptId: string): MemoryWaiter[] {
-    const found = this.#queue.filter((waiter) => waiter.request.attemptId === attemptId);
+  takeAttempt(wanted: AcquireRequest): MemoryWaiter[] {
+    const found = this.#queue.filter(({ request }) => isSameAttempt(request, wanted));
     for (const waiter of found) {
       this.leave(waiter);
     }
@@ -49,18 +118,20 @@ export class MemoryLock {
   }
 
   state(now: number): LockState {
-    const { key, holding, fence } = this;
-    const holder = holding && holderOf(holding, now);
+    const { key, kind, limit, fence } = this;
+    const holders = Array.from(this.#holdings.values(), (holding) => holderOf(holding, now)).sort(
+      (one, other) => (one.remainingMs ?? 0) - (other.remainingMs ?? 0),
+    );
     return lockState({
       key,
-      kind: "mutex",
-      limit: 1,
-      holders: holder === undefined ? [] : [holder],
+      kind,
+      limit: kind === "read-write" ? Infinity : limit,
+      holders,
       waiters: this.#queue.slice(0, listedWaiters).map(({ owner }, position) => ({ owner, position })),
       waiterCount: this.#queue.length,
-      remainingMs: holder?.remainingMs ?? null,
-      fencingToken: fence?.first ?? null,
-      nodes: [{ node: "memory", held: holder !== undefined }],
+      remainingMs: holders.at(-1)?.remainingMs ?? null,
+      fencingToken: fence && fence.first > 0n ? fence.first : null,
+      nodes: [{ node: "memory", held: holders.length > 0 }],
     });
   }
 
@@ -83,15 +154,18 @@ export class MemoryLock {
 export interface Holding extends Timed {
   readonly lock: MemoryLock;
   readonly token: string;
+  /** Its own numbers. */
   readonly fence: Fence;
+  weight: number;
+  readonly share: Share | undefined;
   readonly attemptId: string | undefined;
   /** The description of its instance; an owner in its words goes before it. */
   readonly owner: string;
   words: Words | undefined;
 }
 
-/** The numbers of the newest grant of a key. */
-export interface Fence {
+/** The numbers of the newest grant of a key, and what it was granted as. */
+export interface Fence extends Pick<Demand, "kind" | "limit"> {
   readonly first: bigint;
   readonly last: bigint;
   /** The number in use, as far as we were told: inside the holder's process they change hands without us. */
@@ -107,6 +181,7 @@ export class MemoryWaiter implements Timed {
   readonly ticket: number;
   /** Decides between equal tickets. */
   readonly serial: number;
+  readonly demand: Demand;
   /** The description of its instance. */
   readonly instance: string;
   readonly result: Promise<Acquired>;
@@ -115,6 +190,7 @@ export class MemoryWaiter implements Timed {
 
   constructor(request: AcquireRequest, place: { ticket: number; serial: number }, instance: string) {
     this.request = request;
+    this.demand = demandOf(request.share);
     this.ticket = place.ticket;
     this.serial = place.serial;
     this.instance = instance;
@@ -185,8 +261,31 @@ export function holderOf(holding: Holding, now: number): Holder {
     ...(reason === undefined ? {} : { reason }),
     ...(labels === undefined ? {} : { labels }),
     fencingToken: holding.fence.current,
+    ...shareOf(holding),
     remainingMs: Math.max(0, holding.dueAt - now),
   };
+}
+
+/** Whether one repeats what its caller named for the other. */
+export function isSameAttempt(one: Attempt, other: Attempt): boolean {
+  return (
+    one.attemptId !== undefined &&
+    one.attemptId === other.attemptId &&
+    JSON.stringify(one.share) === JSON.stringify(other.share)
+  );
+}
+
+type Attempt = Pick<AcquireRequest, "attemptId" | "share">;
+
+function shareOf({ lock, weight }: Holding): Pick<Holder, "mode" | "permits"> {
+  switch (lock.kind) {
+    case "mutex":
+      return {};
+    case "read-write":
+      return { mode: weight === 1 ? "read" : "write" };
+    case "semaphore":
+      return { permits: weight };
+  }
 }
 
 function isBefore(one: MemoryWaiter, other: MemoryWaiter): boolean {

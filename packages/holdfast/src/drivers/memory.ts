@@ -31,7 +31,7 @@ export interface MemoryOptions {
 const dayMs = 86_400_000;
 
 const capabilities: Capabilities = {
-  kinds: ["mutex"],
+  kinds: ["mutex", "read-write", "semaphore"],
   guarantee: "process",
   waiting: "notify",
   requeue: true,
@@ -134,6 +134,24 @@ class MemoryDriver implements Driver {
     return true;
   }
 
+  async downgrade(key: string, token: string): Promise<boolean> {
+    const holding = this.#engine.holdingOf(key, token);
+    if (holding === undefined) {
+      return false;
+    }
+    holding.lock.downgrade(holding);
+    this.#engine.serve(holding.lock);
+    return true;
+  }
+
+  async setLimit(key: string, limit: number): Promise<void> {
+    this.#assertOpen(key);
+    const refusal = this.#engine.setLimit(key, limit);
+    if (refusal) {
+      throw refusal;
+    }
+  }
+
   listen(listener: DriverListener): () => void {
     this.#listeners.add(listener);
     return () => {
@@ -168,8 +186,10 @@ class MemoryDriver implements Driver {
 
   async breakGrant(key: string, fencingToken: bigint, reason: string): Promise<boolean> {
     this.#assertOpen(key);
-    const holding = this.#engine.at(key)?.holding;
-    if (holding === undefined || fencingToken < holding.fence.first || fencingToken > holding.fence.last) {
+    const holding = Array.from(this.#engine.at(key)?.holdings ?? []).find(
+      ({ fence }) => fencingToken >= fence.first && fencingToken <= fence.last,
+    );
+    if (holding === undefined) {
       return false;
     }
     this.#engine.end(holding);
@@ -184,6 +204,11 @@ class MemoryDriver implements Driver {
   async checkFence(key: string, fencingToken: bigint): Promise<"current" | "stale" | "unknown"> {
     this.#assertOpen(key);
     const fence = this.#engine.fenceOf(key);
+    if (
+      Array.from(this.#engine.at(key)?.holdings ?? []).some((held) => held.fence.current === fencingToken)
+    ) {
+      return "current"; // others may have been granted beside it
+    }
     if (fence === undefined || fencingToken > fence.last) {
       return "unknown";
     }
@@ -225,9 +250,9 @@ class MemoryDriver implements Driver {
     }
   }
 
-  /** Why a token does not hold that did. */
+  /** Why a token does not hold that did: of those who share nobody takes it. */
   #lossReason(key: string): LossReason {
-    return this.#engine.at(key) === undefined ? "expired" : "stolen";
+    return this.#engine.at(key)?.kind === "mutex" ? "stolen" : "expired";
   }
 
   #assertOpen(key?: string): void {

@@ -1,12 +1,17 @@
 import type { Driver } from "../driver.ts";
 import { attempts } from "./conformance/attempts.ts";
 import { closing } from "./conformance/closing.ts";
+import { election } from "./conformance/election.ts";
 import { exclusion } from "./conformance/exclusion.ts";
 import { fencing } from "./conformance/fencing.ts";
 import { force } from "./conformance/force.ts";
 import { keeping } from "./conformance/keeping.ts";
 import { order } from "./conformance/order.ts";
-import { Stage, type Scenes } from "./conformance/stage.ts";
+import { readWrite } from "./conformance/read-write.ts";
+import { reentrant } from "./conformance/reentrant.ts";
+import { semaphore } from "./conformance/semaphore.ts";
+import { severalKeys } from "./conformance/several-keys.ts";
+import { ofKind, Stage, type Scenes } from "./conformance/stage.ts";
 import { views } from "./conformance/views.ts";
 import { waiting } from "./conformance/waiting.ts";
 import { work } from "./conformance/work.ts";
@@ -36,6 +41,11 @@ const topics: readonly Scenes[] = [
   force,
   views,
   work,
+  reentrant,
+  severalKeys,
+  election,
+  ofKind("read-write", (locks, key) => locks.readWrite(key), readWrite),
+  ofKind("semaphore", (locks, key) => locks.semaphore(key, { limit: 2 }), semaphore),
   closing,
 ];
 

@@ -11,6 +11,7 @@ export function request(driver: Driver, key: string, more: Partial<AcquireReques
     attemptId: undefined,
     want: 1,
     words: undefined,
+    share: undefined,
     ...more,
   };
 }

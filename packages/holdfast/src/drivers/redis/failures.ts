@@ -1,12 +1,19 @@
-import { EngineError, isLockError, LockError, type Outcome } from "../../errors.ts";
+import {
+  EngineError,
+  isLockError,
+  kindMismatch,
+  limitMismatch,
+  LockError,
+  type Outcome,
+} from "../../errors.ts";
 
 /** What passes only if somebody changes something. Everything else is worth another try. */
 const permanent =
-  /\b(NOAUTH|NOPERM|WRONGPASS|WRONGTYPE|DENIED|ERR (unknown command|AUTH|invalid password|The user executing the script))\b/;
+  /\b(NOAUTH|NOPERM|WRONGPASS|WRONGTYPE|KINDMISMATCH|LIMITMISMATCH|DENIED|ERR (unknown command|AUTH|invalid password|The user executing the script))\b/;
 
 /** The server answered with an error: nothing was carried out. */
 const refusedByServer =
-  /^(ERR|NO[A-Z]+|WRONG[A-Z]+|OOM|LOADING|READONLY|BUSY|MISCONF|MASTERDOWN|CLUSTERDOWN|DENIED)\b/;
+  /^(ERR|NO[A-Z]+|WRONG[A-Z]+|OOM|LOADING|READONLY|BUSY|MISCONF|MASTERDOWN|CLUSTERDOWN|DENIED|KINDMISMATCH|LIMITMISMATCH)\b/;
 
 /** Whether another try may succeed by itself. */
 export function isTransient(error: unknown): boolean {
@@ -20,11 +27,11 @@ export function engineError(error: unknown, key: string | undefined, outcome: Ou
   }
   const message = messageOf(error);
   if (/\bWRONGTYPE\b/.test(message)) {
-    return new LockError(`"${key ?? ""}" is not a mutex: its key on the server has another type`, {
-      code: "kind-mismatch",
-      key,
-      cause: withoutCommand(error),
-    });
+    return kindMismatch(key ?? "", "its key on the server has another type", withoutCommand(error));
+  }
+  const [, what, present = ""] = /^(KIND|LIMIT)MISMATCH (.+)$/.exec(message) ?? [];
+  if (what !== undefined) {
+    return what === "KIND" ? kindMismatch(key ?? "", present) : limitMismatch(key ?? "", Number(present));
   }
   return new EngineError(`Redis: ${message}`, {
     key,

@@ -1,10 +1,9 @@
-import { lockState, type Holder, type LockState } from "../../state.ts";
+import { lockState, type Holder, type LockKind, type LockState } from "../../state.ts";
 import { clientKey } from "./keys.ts";
 import type { Node } from "./node.ts";
 import { clients } from "./scripts.generated.ts";
+import { clientOf } from "./tokens.ts";
 import { readFields, readWords } from "./words.ts";
-
-const ourToken = /^[\da-f]{32}:([\da-f]{32}):\d+$/;
 
 /** What the script `inspect` answered for one lock. */
 export interface Facts {
@@ -15,10 +14,26 @@ export interface Facts {
   readonly words: ReadonlyMap<string, string>;
   readonly waiterCount: number;
   readonly members: readonly string[];
+  /** Of a lock that several may hold. */
+  readonly shared: SharedFacts | undefined;
+}
+
+export interface SharedFacts {
+  readonly kind: Exclude<LockKind, "mutex">;
+  readonly limit: number;
+  readonly holders: readonly SharedHolder[];
+}
+
+export interface SharedHolder {
+  readonly token: string;
+  readonly remainingMs: number;
+  readonly fencingToken: bigint;
+  readonly weight: number;
+  readonly words: ReadonlyMap<string, string>;
 }
 
 export function readFacts(value: unknown): Facts {
-  const [holder, remainingMs, first, last, words, waiterCount, members] = value as unknown[];
+  const [holder, remainingMs, first, last, words, waiterCount, members, ...shared] = value as unknown[];
   return {
     holder: String(holder),
     remainingMs: Number(remainingMs),
@@ -27,11 +42,74 @@ export function readFacts(value: unknown): Facts {
     words: readFields(words),
     waiterCount: Number(waiterCount),
     members: (members as unknown[]).map(String),
+    shared: readShared(shared),
+  };
+}
+
+function readShared([kind, limit, holders]: readonly unknown[]): SharedFacts | undefined {
+  if (kind === undefined) {
+    return undefined;
+  }
+  const isReadWrite = kind === "read-write";
+  return {
+    kind: isReadWrite ? kind : "semaphore",
+    limit: isReadWrite ? Infinity : Number(limit),
+    holders: (holders as unknown[][]).map(([token, remainingMs, number, weight, words]) => ({
+      token: String(token),
+      remainingMs: Number(remainingMs),
+      fencingToken: BigInt(String(number)),
+      weight: Number(weight),
+      words: readFields(words === "" ? [] : JSON.parse(String(words))),
+    })),
   };
 }
 
 /** Makes of the facts what is told: owners by their clients' descriptions, and no token. */
 export async function describe(node: Node, key: string, facts: Facts): Promise<LockState> {
+  const { shared } = facts;
+  return shared ? describeShared(node, key, facts, shared) : describeMutex(node, key, facts);
+}
+
+async function describeShared(
+  node: Node,
+  key: string,
+  { members, waiterCount, first }: Facts,
+  { kind, limit, holders }: SharedFacts,
+): Promise<LockState> {
+  const tokens = holders.map(({ token }) => token);
+  const owners = await ownersOf(node, [...tokens, ...members.map(tokenOf)]);
+  const isHeld = holders.length > 0;
+  return lockState({
+    key,
+    kind,
+    limit,
+    holders: holders.map((holder, index) => sharedHolderOf(kind, holder, owners[index] ?? "unknown")),
+    waiters: members.map((_member, position) => ({
+      owner: owners[holders.length + position] ?? "unknown",
+      position,
+    })),
+    waiterCount,
+    remainingMs: holders.at(-1)?.remainingMs ?? null,
+    fencingToken: first,
+    nodes: [{ node: node.connection.name, held: isHeld }],
+  });
+}
+
+export function sharedHolderOf(
+  kind: SharedFacts["kind"],
+  { words, fencingToken, remainingMs, weight }: SharedHolder,
+  clientOwner: string,
+): Holder {
+  return {
+    owner: clientOwner,
+    ...readWords(words),
+    fencingToken,
+    ...(kind === "semaphore" ? { permits: weight } : { mode: weight === 1 ? "read" : "write" }),
+    remainingMs,
+  };
+}
+
+async function describeMutex(node: Node, key: string, facts: Facts): Promise<LockState> {
   const owners = await ownersOf(node, [facts.holder, ...facts.members.map(tokenOf)]);
   const isHeld = facts.holder !== "";
   const remainingMs = remainingOf(facts);
@@ -54,6 +132,9 @@ export async function describe(node: Node, key: string, facts: Facts): Promise<L
 /** A newer grant makes a number stale; within a block handed over in memory, the number that the holder told last. */
 export function judgeFence(facts: Facts, fencingToken: bigint): "current" | "stale" | "unknown" {
   const newest = newestOf(facts);
+  if (facts.shared?.holders.some((holder) => holder.fencingToken === fencingToken) === true) {
+    return "current"; // others may have been granted beside it
+  }
   if (newest === null || facts.last === null || fencingToken > facts.last) {
     return "unknown";
   }
@@ -76,7 +157,7 @@ export function holderOf(facts: Facts, clientOwner: string, fencingToken: bigint
   return {
     owner: clientOwner,
     ...readWords(facts.words),
-    ...(ourToken.test(facts.holder) && fencingToken !== null ? { fencingToken } : {}),
+    ...(clientOf(facts.holder) !== undefined && fencingToken !== null ? { fencingToken } : {}),
     ...(remainingMs === null ? {} : { remainingMs }),
   };
 }
@@ -88,7 +169,7 @@ export function tokenOf(member: string): string {
 
 /** The owners of tokens, asked for at once; "unknown" for what is not ours or whose client is gone. */
 export async function ownersOf(node: Node, tokens: readonly string[]): Promise<string[]> {
-  const ids = tokens.map((token) => ourToken.exec(token)?.[1]);
+  const ids = tokens.map((token) => clientOf(token));
   const known = [...new Set(ids.filter((id) => id !== undefined))];
   const owners = new Map<string, string>();
   if (known.length > 0) {

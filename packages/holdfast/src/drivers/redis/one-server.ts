@@ -14,7 +14,7 @@ import type {
   Verified,
 } from "../../driver.ts";
 import type { LossReason } from "../../errors.ts";
-import { fingerprint, type Random } from "../../random.ts";
+import type { Random } from "../../random.ts";
 import type { Holder, LockEvent, LockState, NodeState } from "../../state.ts";
 import { TimerQueue } from "../../timer-queue.ts";
 import { validFrom } from "../../validity.ts";
@@ -31,6 +31,7 @@ import type { RequestHost } from "./request-host.ts";
 import { Request } from "./request.ts";
 import type { Hearing } from "./subscriber.ts";
 import { scan } from "./scripts.generated.ts";
+import { makeToken } from "./tokens.ts";
 import { watchByAsking } from "./watch.ts";
 import { encodeWords, reasonOf } from "./words.ts";
 
@@ -75,7 +76,7 @@ class RedisDriver implements Driver, RequestHost {
     this.#keySpace = new KeySpace(connection.keyPrefix, prefix);
     this.#clientId = random.id();
     this.capabilities = {
-      kinds: ["mutex"],
+      kinds: ["mutex", "read-write", "semaphore"],
       guarantee: "server",
       waiting: "notify",
       requeue: true,
@@ -139,6 +140,20 @@ class RedisDriver implements Driver, RequestHost {
   release(key: string, token: string, until: number): Promise<boolean> {
     this.#taken.delete(token);
     return this.releaser.release({ key, keys: this.#keySpace.keysOf(key), token, terms: "", until });
+  }
+
+  downgrade(key: string, token: string, until: number): Promise<boolean> {
+    return new Promise((resolve, reject) => {
+      const grant = { key, keys: this.#keySpace.keysOf(key), token, terms: "", until };
+      this.releaser.begin(grant, resolve, reject, "downgrade");
+    });
+  }
+
+  async setLimit(key: string, limit: number): Promise<void> {
+    const { value } = await this.#ask(key, ["setLimit", String(limit)]);
+    if (Number((value as unknown[])[1]) === 1) {
+      this.#serveWaiters(key);
+    }
   }
 
   listen(listener: DriverListener): () => void {
@@ -210,9 +225,11 @@ class RedisDriver implements Driver, RequestHost {
 
   // What requests need.
 
-  register(request: Request, { key, attemptId, ticket }: AcquireRequest): string {
-    const attempt = attemptId === undefined ? this.random.id() : fingerprint(key, attemptId);
-    const token = `${attempt}:${this.#clientId}:${ticket ?? this.node.time.ticket()}`;
+  register(
+    request: Request,
+    { key, attemptId, share, ticket = this.node.time.ticket() }: AcquireRequest,
+  ): string {
+    const token = makeToken({ key, attemptId, clientId: this.#clientId, share, ticket }, this.random);
     this.#unsent.delete(request);
     this.#open.set(token, request);
     return token;

@@ -13,9 +13,9 @@ import type {
   Requeued,
   Verified,
 } from "../../driver.ts";
-import { QuorumError, type LossReason } from "../../errors.ts";
+import { LockError, QuorumError, type LossReason } from "../../errors.ts";
 import { refusal } from "../../options.ts";
-import { fingerprint, type Random } from "../../random.ts";
+import type { Random } from "../../random.ts";
 import type { Holder, LockEvent, LockState, NodeState } from "../../state.ts";
 import { TimerQueue } from "../../timer-queue.ts";
 import { engineEnd } from "../../validity.ts";
@@ -35,6 +35,7 @@ import { QuorumRequest, type QuorumHost } from "./quorum/request.ts";
 import { QuorumView } from "./quorum/view.ts";
 import type { Hearing } from "./subscriber.ts";
 import { Voter } from "./quorum/voter.ts";
+import { makeToken } from "./tokens.ts";
 import { watchByAsking } from "./watch.ts";
 import { encodeWords } from "./words.ts";
 
@@ -94,7 +95,7 @@ class RedlockDriver implements Driver, QuorumHost {
     this.claimMs = claimMs;
     this.driftFactor = settings.driftFactor;
     this.capabilities = {
-      kinds: ["mutex"],
+      kinds: ["mutex", "read-write"],
       guarantee: "quorum",
       waiting: "notify",
       requeue: true,
@@ -184,6 +185,18 @@ class RedlockDriver implements Driver, QuorumHost {
     return release.result;
   }
 
+  downgrade(key: string, token: string, until: number): Promise<boolean> {
+    const hold = this.#holdOf(key, token);
+    hold.isDowngraded = true;
+    const release = new QuorumRelease(this.electorate, hold);
+    release.begin(until, undefined, "downgrade");
+    return release.result;
+  }
+
+  async setLimit(key: string): Promise<void> {
+    throw new LockError("A quorum has no semaphores", { code: "unsupported", key });
+  }
+
   listen(listener: DriverListener): () => void {
     this.#listeners.add(listener);
     return () => {
@@ -246,9 +259,8 @@ class RedlockDriver implements Driver, QuorumHost {
 
   // What requests need.
 
-  tokenFor({ key, attemptId }: AcquireRequest, ticket: number): string {
-    const attempt = attemptId === undefined ? this.random.id() : fingerprint(key, attemptId);
-    return `${attempt}:${this.#clientId}:${ticket}`;
+  tokenFor({ key, attemptId, share }: AcquireRequest, ticket: number): string {
+    return makeToken({ key, attemptId, clientId: this.#clientId, share, ticket }, this.random);
   }
 
   opened(bid: Bid): void {
@@ -257,11 +269,11 @@ class RedlockDriver implements Driver, QuorumHost {
     }
   }
 
-  elected(bid: Bid, request: QuorumRequest, election: Election): void {
+  elected(bid: Bid, request: QuorumRequest, election: Election): number {
     this.#close(bid);
     const { token, ballots, first, validity } = election;
     const hold = this.#holdOf(request.key, token, bid);
-    hold.fencingNumber = first;
+    hold.fencingNumber ??= first; // a repeat has the number that the grant was told with, whatever the nodes have by now
     for (const { voter, vote } of ballots) {
       hold.add(voter, vote.first, vote.runId);
     }
@@ -270,6 +282,7 @@ class RedlockDriver implements Driver, QuorumHost {
       this.#takeBack(bid, request); // a repeat: what it has is the earlier attempt's
     }
     this.#tellRepeats(request);
+    return hold.fencingNumber;
   }
 
   abandoned(bid: Bid, request: QuorumRequest, isClaimable: boolean, name?: "release" | "recant"): void {

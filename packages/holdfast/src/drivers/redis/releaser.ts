@@ -24,6 +24,12 @@ export interface Leftover {
   readonly until: number;
 }
 
+/**
+ * `recant`: of what nobody waits for, as a repeat of the same attempt may have claimed it. `downgrade`: what of a writer a reader
+ * does not need.
+ */
+type Giving = "release" | "recant" | "downgrade";
+
 /** Releases, and goes on until the server has answered or has forgotten by itself. */
 export class Releaser {
   readonly #node: Node;
@@ -56,13 +62,13 @@ export class Releaser {
     leftover: Leftover,
     resolve: (released: boolean, isPlain: boolean) => void,
     reject: (error: unknown) => void,
-    name: "release" | "recant" = "release",
+    name: Giving = "release",
   ): void {
     this.send(new Release(this, name, leftover, this.#clock.now() + this.#budgetMs, resolve, reject));
   }
 
   /** The same for something that nobody waits for. */
-  takeBack(leftover: Leftover, name: "release" | "recant" = "recant"): void {
+  takeBack(leftover: Leftover, name: Exclude<Giving, "downgrade"> = "recant"): void {
     const done = new Promise<boolean>((resolve, reject) => {
       this.begin(leftover, resolve, reject, name); // a repeat of the same attempt may have claimed it
     }).catch((error: unknown) => {
@@ -135,7 +141,7 @@ class Release implements Operation, Timed {
 
   constructor(
     releaser: Releaser,
-    name: "release" | "recant",
+    name: Giving,
     leftover: Leftover,
     impatientAt: number,
     resolve: (released: boolean, isPlain: boolean) => void,

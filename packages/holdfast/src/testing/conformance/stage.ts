@@ -4,7 +4,7 @@ import type { Driver } from "../../driver.ts";
 import { isLockError, type LockError, type LockErrorCode } from "../../errors.ts";
 import { createLocks, type Locks } from "../../locks.ts";
 import type { LocksOptions } from "../../options.ts";
-import type { LockState } from "../../state.ts";
+import type { LockKind, LockState } from "../../state.ts";
 
 /** Tests. The name of each says what is true of every driver. */
 export type Scenes = Readonly<Record<string, Scene>>;
@@ -31,6 +31,10 @@ export class Stage {
     this.key = `conformance:${driver.random.id()}`;
     this.here = this.open("here");
     this.there = this.open("there");
+  }
+
+  get kinds(): readonly LockKind[] {
+    return this.#driver.capabilities.kinds;
   }
 
   /** Plays a scene to its end, which may not be waited for longer than a test may take; leaves nothing open. */
@@ -89,6 +93,21 @@ export class Stage {
   async #close(): Promise<void> {
     await Promise.all(this.#opened.map((locks) => locks.close()));
   }
+}
+
+/** Scenes of a kind of lock that an engine may lack; then it has to refuse it. */
+export function ofKind(kind: LockKind, use: (locks: Locks, key: string) => unknown, scenes: Scenes): Scenes {
+  const onDriver = ([name, scene]: [string, Scene]): [string, Scene] => [
+    name,
+    async (stage) => {
+      if (stage.kinds.includes(kind)) {
+        await scene(stage);
+      } else {
+        assert.throws(() => use(stage.here, stage.key), { code: "unsupported" });
+      }
+    },
+  ];
+  return Object.fromEntries(Object.entries(scenes).map(onDriver));
 }
 
 /** A promise that is looked at later, or never if the test fails before. */

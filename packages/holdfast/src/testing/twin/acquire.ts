@@ -1,4 +1,4 @@
-import { clientOf, enqueue, firstOf, grantNext, numbers, raiseTtl, tell } from "./queue.ts";
+import { clientOf, enqueue, firstOf, grantNext, numbers, precedes, raiseTtl, tell } from "./queue.ts";
 import { digits, granted, put, writeInfo, type Answer, type Scope } from "./state.ts";
 
 /** What `acquire`, `passOn` and `yield` are asked for. */
@@ -112,14 +112,6 @@ function inquire(scope: Scope, token: string, terms: string): void {
     const kind = terms.endsWith("s") ? "s" : "p";
     tell(scope.server, kind, client, `inquiry ${holder} ${digits(first)}`);
   }
-}
-
-/** Of two waiters the one whose member stands first in the queue. */
-function precedes(token: string, other: string): boolean {
-  const [ticket, others] = [token, other].map((text) => Number(/\d+$/.exec(text)?.[0])) as [number, number];
-  return ticket === others
-    ? token.slice(0, attemptLength - 1) < other.slice(0, attemptLength - 1)
-    : ticket < others;
 }
 
 function isOurs(holder: string, token: string): boolean {

@@ -4,12 +4,18 @@ import { inspect } from "./inspect.ts";
 import { agree, yieldVote } from "./quorum.ts";
 import { breakGrant, recant, release } from "./release.ts";
 import { ServerError } from "./server-error.ts";
+import { isShared, Share } from "./share.ts";
 import { toNumber, type Answer, type Scope, type Server } from "./state.ts";
 import { usual } from "./usual.ts";
 
 const candidateMicros = 1_000_000;
 
 type Operation = readonly [perform: (scope: Scope, args: readonly string[]) => Answer, argumentCount: number];
+
+/** What only locks have that several may hold. */
+function ofShares(): Answer {
+  throw new ServerError("KINDMISMATCH mutex");
+}
 
 const operations: Readonly<Record<string, Operation>> = {
   acquire: [acquire, 6],
@@ -22,6 +28,8 @@ const operations: Readonly<Record<string, Operation>> = {
   inspect: [inspect, 0],
   yield: [yieldVote, 6],
   agree: [agree, 3],
+  downgrade: [ofShares, 2],
+  setLimit: [ofShares, 1],
 };
 
 /** Runs a batch of operations, each isolated from the errors of the others. */
@@ -45,7 +53,11 @@ export function operate(server: Server, keys: readonly string[], args: readonly 
     const [perform, argumentCount] = operationOf(name);
     const own = args.slice(at + 1, at + 1 + argumentCount);
     const answer = isolated(() => {
-      const scope = { ...settings, floor, K, queue, fence, info, holder: server.store.get(K) };
+      const shared = { ...settings, floor, K, queue, fence, info, holder: null };
+      if (isShared(shared, name, own)) {
+        return new Share(shared).perform(name, own);
+      }
+      const scope = { ...shared, holder: server.store.get(K) };
       return usual(scope, name, own) ?? perform(scope, own);
     });
     answers.push(answer);

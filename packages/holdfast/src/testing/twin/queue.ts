@@ -3,11 +3,12 @@ import { ServerError, unknownCommand } from "./server-error.ts";
 import { digits, put, toNumber, type Scope, type Server } from "./state.ts";
 
 const deadWaitersAtOnce = 16;
-const queueTtlMs = 60_000;
+export const queueTtlMs = 60_000;
 const tokenForm = /^[\da-f]+:([\da-f]+):\d+$/i;
-const memberForm = /^([\da-f]+:([\da-f]+):\d+) (\d+) (\d+) (\d+) ([a-z])$/i;
+const memberForm = /^([\da-f]+:([\da-f]+):[^ ]+) (\d+) (\d+) (\d+) ([a-z])$/i;
+const shareForm = /^[\da-f]+:[\da-f]+:[a-z]/i;
 
-interface Waiter {
+export interface Waiter {
   readonly token: string;
   readonly client: string;
   readonly ttl: string;
@@ -30,6 +31,11 @@ export function grantNext(scope: Scope, own?: string): string | null | false {
     }
     if (member === own) {
       return own;
+    }
+    if (isShare(member)) {
+      store.zadd(queue, score, member);
+      store.del(K);
+      throw new ServerError("KINDMISMATCH another kind");
     }
     const waiter = parse(member);
     const deadline = Number(waiter?.deadline);
@@ -118,12 +124,23 @@ export function tell(server: Server, kind: Kind, client: string, message: string
   }
 }
 
+/** Of two waiters the one whose member stands first in the queue. */
+export function precedes(token: string, other: string): boolean {
+  const [ticket, others] = [token, other].map((text) => Number(/\d+$/.exec(text)?.[0])) as [number, number];
+  return ticket === others ? token.slice(0, 32) < other.slice(0, 32) : ticket < others;
+}
+
 /** Undefined where the value of K is not of our form. */
 export function clientOf(token: string | null): string | undefined {
   return tokenForm.exec(token ?? "")?.[1];
 }
 
-function publish(server: Server, kind: Kind, client: string, message: string): number {
+/** Of a token or a queue member: whether it shares K, which a mutex does not. */
+export function isShare(text: string): boolean {
+  return shareForm.test(text);
+}
+
+export function publish(server: Server, kind: Kind, client: string, message: string): number {
   return publishTo(server, kind, `holdfast:grants:${client}`, message);
 }
 
@@ -134,7 +151,7 @@ export function publishTo(server: Server, kind: Kind, channel: string, message: 
   return server.pubSub.publish(kind, channel, message);
 }
 
-function parse(member: string): Waiter | undefined {
+export function parse(member: string): Waiter | undefined {
   const found = memberForm.exec(member);
   if (!found) {
     return undefined;

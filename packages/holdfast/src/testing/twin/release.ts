@@ -8,15 +8,29 @@ const shortestWordMs = 1_000;
 /** Gives the grant back, or leaves the queue. */
 export function release(scope: Scope, args: readonly string[]): Answer {
   const [token, terms] = args as [string, string];
-  const { store, queue, info, holder } = scope;
+  const { store, info, holder } = scope;
   if (holder === token) {
     return [1, letGo(scope) ? 1 : 0, ""];
   }
-  store.zrem(queue, `${token} ${terms}`);
+  leave(scope, token, terms);
   if (store.hget(info, "token") === token) {
     store.del(info);
   }
   return [0, serveNext(scope) ? 1 : 0, holder ?? ""];
+}
+
+/** Leaves the queue; without terms by the ticket. */
+function leave({ store, queue, isQuorum }: Scope, token: string, terms: string): void {
+  const ticket = terms === "" && isQuorum ? /\d+$/.exec(token)?.[0] : undefined;
+  if (ticket === undefined) {
+    store.zrem(queue, `${token} ${terms}`);
+    return;
+  }
+  for (const member of store.zrangebyscore(queue, Number(ticket), 16, Number(ticket))) {
+    if (member.startsWith(`${token} `)) {
+      store.zrem(queue, member);
+    }
+  }
 }
 
 /** The same for what was left behind: what a repeat of the same attempt has claimed stays. */
@@ -50,6 +64,6 @@ export function breakGrant(scope: Scope, args: readonly string[]): Answer {
 }
 
 /** As `cjson.encode` writes texts: it escapes two characters more than `JSON.stringify`. */
-function encode(texts: readonly string[]): string {
+export function encode(texts: readonly string[]): string {
   return JSON.stringify(texts).replaceAll("/", "\\/").replaceAll("\u007f", "\\u007f");
 }

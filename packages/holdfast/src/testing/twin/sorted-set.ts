@@ -21,6 +21,16 @@ export class SortedSet {
     }
   }
 
+  /** Adds a member, or gives it another score. */
+  put(score: number, name: string): void {
+    this.remove(name);
+    this.add(score, name);
+  }
+
+  score(name: string): number | undefined {
+    return this.#scores.get(name);
+  }
+
   remove(name: string): boolean {
     const rank = this.rank(name);
     if (rank === undefined) {

@@ -122,6 +122,40 @@ export class Store {
     (this.#sortedSet(key) ?? this.#make(key, new SortedSet())).add(score, member);
   }
 
+  /** ZADD: a member that is there gets the new score. */
+  zput(key: string, score: number, member: string): void {
+    this.#requireWrites();
+    (this.#sortedSet(key) ?? this.#make(key, new SortedSet())).put(score, member);
+  }
+
+  zscore(key: string, member: string): number | undefined {
+    return this.#sortedSet(key)?.score(member);
+  }
+
+  /** ZRANGEBYSCORE from `least` to `most`, with a LIMIT. */
+  zrangebyscore(key: string, most: number, count: number, least: number = -Infinity): string[] {
+    const entries = this.#sortedSet(key)?.entries() ?? [];
+    return entries
+      .filter(([, score]) => score >= least && score <= most)
+      .slice(0, count)
+      .map(([member]) => member);
+  }
+
+  type(key: string): Stored["type"] | "none" {
+    return this.dump(key)?.type ?? "none";
+  }
+
+  hdel(key: string, ...fields: readonly string[]): void {
+    this.#requireWrites();
+    const hash = this.#hash(key);
+    for (const field of fields) {
+      hash?.delete(field);
+    }
+    if (hash?.size === 0) {
+      this.#entries.delete(key);
+    }
+  }
+
   zrem(key: string, member: string): void {
     this.#requireWrites();
     const set = this.#sortedSet(key);
@@ -162,7 +196,7 @@ export class Store {
     this.flushes += 1;
   }
 
-  /** SCAN … MATCH … COUNT … TYPE string: what was there all the while is found, once. */
+  /** SCAN … MATCH … COUNT of what may be locks: what was there all the while is found, once. */
   scan(cursor: string, pattern: string, count: number): [cursor: string, keys: string[]] {
     const matches = globMatcher(pattern);
     const rest = this.keys()
@@ -171,10 +205,7 @@ export class Store {
       .sort((one, other) => one.entry.serial - other.entry.serial);
     const page = rest.slice(0, count);
     const next = rest.length > count ? String(page.at(-1)?.entry.serial) : "0";
-    return [
-      next,
-      page.filter(({ key, entry }) => typeof entry.value === "string" && matches(key)).map(({ key }) => key),
-    ];
+    return [next, page.filter(({ key, entry }) => isLock(entry) && matches(key)).map(({ key }) => key)];
   }
 
   /** All that a key holds; undefined: there is no such key. */
@@ -236,4 +267,12 @@ export class Store {
     const known = this.#live(key)?.serial;
     return known ?? (this.#serial += 1);
   }
+}
+
+/** A string, or a sorted set whose members are tokens. */
+function isLock({ value }: Entry): boolean {
+  return (
+    typeof value === "string" ||
+    (value instanceof SortedSet && /^[\da-f]+:[\da-f]+:[a-z][\d/]*:\d+$/i.test(value.first()?.[0] ?? ""))
+  );
 }

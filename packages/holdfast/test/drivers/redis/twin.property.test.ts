@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { onRedis } from "../../support/servers.ts";
 import { asker } from "./scripts/stage.ts";
 import { Pair, type Outcome } from "./twin/pair.ts";
-import { steps, type Step } from "./twin/steps.ts";
+import { steps, type Family, type Step } from "./twin/steps.ts";
 
 onRedis("the twin", () => {
   let pair: Pair;
@@ -14,16 +14,18 @@ onRedis("the twin", () => {
   afterAll(() => pair.close());
 
   for (const isQuorum of [false, true]) {
-    const where = isQuorum ? "as a node of a quorum" : "alone";
-    test(`answers every operation as a real server does ${where}, sends the same messages and keeps the same data`, async () => {
-      await compare(isQuorum);
-    }, 120_000);
+    for (const family of ["mutex", "read-write", "semaphore"] as const) {
+      const where = isQuorum ? "as a node of a quorum" : "alone";
+      test(`answers every operation on a ${family} as a real server does ${where}, sends the same messages and keeps the same data`, async () => {
+        await compare(isQuorum, family);
+      }, 120_000);
+    }
   }
 
-  async function compare(isQuorum: boolean): Promise<void> {
+  async function compare(isQuorum: boolean, family: Family): Promise<void> {
     const seen = new Map<string, number>();
     await fc.assert(
-      fc.asyncProperty(steps(isQuorum), async (sequence) => {
+      fc.asyncProperty(steps(isQuorum, family), async (sequence) => {
         await pair.reset();
         for (const step of sequence) {
           const outcome = await pair.play(step);
@@ -31,24 +33,36 @@ onRedis("the twin", () => {
           count(seen, step, outcome);
         }
       }),
-      { numRuns: 600, examples: [[breakOfAStayingLock(isQuorum)]] },
+      { numRuns: family === "mutex" ? 600 : 300, examples: [[rare(isQuorum, family)]] },
     );
     // That the sequences reach what they are to compare.
     const reached = [...seen.keys()].toSorted();
-    expect(reached).toEqual(expect.arrayContaining(isQuorum ? [...cases, ...casesOfQuorum] : cases));
+    const expected = family === "mutex" ? cases : casesOf(family);
+    const ofQuorum = isQuorum
+      ? casesOfQuorum(family === "mutex" ? [0, 1, 2, 3, "error"] : [0, 1, "error"])
+      : [];
+    expect(reached).toEqual(expect.arrayContaining([...expected, ...ofQuorum]));
   }
 });
 
-/** Rare by chance. */
-function breakOfAStayingLock(isQuorum: boolean): Step[] {
-  const operation = (name: string, args: readonly string[]): Step => {
-    return { type: "operate", operations: [{ lock: 0, name, args, candidate: 0 }], bound: 100_000, isQuorum };
+/** Rare by chance: a lock that stays is broken, and who held it asks; a limit is set where it is none. */
+function rare(isQuorum: boolean, family: Family): Step[] {
+  const operation = (lock: number, name: string, args: readonly string[]): Step => {
+    return { type: "operate", operations: [{ lock, name, args, candidate: 0 }], bound: 100_000, isQuorum };
   };
+  const share = { mutex: undefined, "read-write": "r", semaphore: "s1/3" }[family];
+  const who = asker(0, share === undefined ? {} : { share });
+  const other = asker(1);
   return [
-    operation("acquire", [asker(0).token, asker(0).terms, "20000", "1", "0", ""]),
+    operation(0, "acquire", [who.token, who.terms, "20000", "1", "0", ""]),
     { type: "limit", lock: 0, part: 0, ttlMs: null },
-    operation("breakGrant", ["0", "s", "r"]),
-    operation("verify", [asker(0).token]),
+    operation(0, "inspect", []),
+    operation(0, "breakGrant", ["0", "s", "r"]),
+    operation(0, "verify", [who.token]),
+    operation(0, "extend", [who.token, "20000", ""]),
+    operation(1, "acquire", [other.token, other.terms, "20000", "1", "0", ""]),
+    operation(1, "setLimit", ["3"]),
+    operation(1, "acquire", [who.token, who.terms, "20000", "1", "0", ""]),
   ];
 }
 
@@ -64,11 +78,26 @@ const cases = named({
   release: [0, 1, "error"],
   verify: [0, 1, 2, 3, "error"],
 });
-const casesOfQuorum = named({
-  agree: [0, 1, "error"],
-  message: ["inquiry"],
-  yield: [0, 1, 2, 3, "error"],
-});
+function casesOf(family: Exclude<Family, "mutex">): string[] {
+  const shared = named({
+    acquire: [0, 1, 2, "error"],
+    breakGrant: [0, 1, "error"],
+    extend: [0, 1, 3, "error"],
+    inspect: ["facts", "error"],
+    message: ["broken", "grant"],
+    recant: [0, 1, "error"],
+    release: [0, 1, "error"],
+    verify: [0, 1, 3, "error"],
+  });
+  return [
+    ...shared,
+    ...(family === "semaphore" ? named({ setLimit: [1, "error"] }) : named({ downgrade: [0, 1] })),
+  ];
+}
+
+function casesOfQuorum(yields: readonly (number | string)[]): string[] {
+  return named({ agree: [0, 1, "error"], message: ["inquiry"], yield: yields });
+}
 
 function named(answers: Readonly<Record<string, readonly (number | string)[]>>): string[] {
   return Object.entries(answers).flatMap(([name, firsts]) => firsts.map((first) => `${name} ${first}`));

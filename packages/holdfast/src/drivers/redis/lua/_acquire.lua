@@ -32,21 +32,6 @@ local function held(by, member, wait)
   return { 0, left, position, by, wait == '1' and run_id() or '', is_quorum and numbers() or nil }
 end
 
--- Of two waiters the one whose member stands first in the queue. Not by Lua's own comparison, which follows the locale.
-local function precedes(token, other)
-  local ticket, others = tonumber(string.match(token, '%d+$')), tonumber(string.match(other, '%d+$'))
-  if ticket ~= others then
-    return ticket < others
-  end
-  for i = 1, 32 do
-    local byte, others_byte = string.byte(token, i), string.byte(other, i)
-    if byte ~= others_byte then
-      return byte < others_byte
-    end
-  end
-  return false
-end
-
 -- A rival that came later has the vote of this quorum's node: it is asked to give it back, unless it has won already.
 local function inquire(token, terms)
   local client = string.match(holder, '^%x+:(%x+):%d+$')

@@ -27,7 +27,22 @@ end
 
 -- A queue member is "<attempt>:<client>:<ticket> <ttl> <want> <deadline> <channel kind>", deadline in server ms, 0 = none.
 local function parse(member)
-  return string.match(member, '^(%x+:(%x+):%d+) (%d+) (%d+) (%d+) (%a)$')
+  return string.match(member, '^(%x+:(%x+):[^ ]+) (%d+) (%d+) (%d+) (%a)$')
+end
+
+-- Of two waiters the one whose member stands first in the queue. Not by Lua's own comparison, which follows the locale.
+local function precedes(token, other)
+  local ticket, others = tonumber(string.match(token, '%d+$')), tonumber(string.match(other, '%d+$'))
+  if ticket ~= others then
+    return ticket < others
+  end
+  for i = 1, 32 do
+    local byte, others_byte = string.byte(token, i), string.byte(other, i)
+    if byte ~= others_byte then
+      return byte < others_byte
+    end
+  end
+  return false
 end
 
 -- A resend keeps its place. Returns 1 for a new member, 0 for one that stood there.
@@ -56,6 +71,11 @@ local function offer(token, client, ttl, want, kind)
   return heard > 0
 end
 
+-- Of a token or a queue member: whether it shares K, which a mutex does not.
+local function is_share(text)
+  return string.find(text, '^%x+:%x+:%a') ~= nil
+end
+
 -- Hands K, which nobody holds or its holder gives up, to the first waiter that is alive. An error of the publish, or of any
 -- other step, puts the member back: what one process may not do must not eat another's place.
 -- Returns the new holder's token; `own`, taken from the queue and not yet granted, if that member is first; nil if nobody
@@ -67,6 +87,11 @@ local function grant_next(own)
     local member = first[1]
     if not member or member == own then
       return member
+    end
+    if is_share(member) then
+      redis.call('ZADD', queue, first[2], member)
+      redis.call('DEL', K)
+      error('KINDMISMATCH another kind', 0)
     end
     local token, client, ttl, want, deadline, kind = parse(member)
     deadline = tonumber(deadline)

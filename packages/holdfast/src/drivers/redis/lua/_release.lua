@@ -1,3 +1,18 @@
+-- Leaves the queue. Who adopted a grant of a quorum does not know what its place says beside the token, where the node gave its
+-- vote to another: it is found by its ticket.
+local function leave(token, terms)
+  local ticket = terms == '' and is_quorum and string.match(token, '%d+$')
+  if not ticket then
+    redis.call('ZREM', queue, token .. ' ' .. terms)
+    return
+  end
+  for _, member in ipairs(redis.call('ZRANGEBYSCORE', queue, ticket, ticket, 'LIMIT', 0, 16)) do
+    if string.sub(member, 1, #token + 1) == token .. ' ' then
+      redis.call('ZREM', queue, member)
+    end
+  end
+end
+
 -- release token terms
 --   Gives the grant back, or leaves the queue; so it is cancel as well.
 -- Answers { 1 released or 0 it was not ours, 1 if dead waiters are left: repeat, the present holder's token or "" }
@@ -5,7 +20,7 @@ local function release(token, terms)
   if holder == token then
     return { 1, let_go() and 1 or 0, '' }
   end
-  redis.call('ZREM', queue, token .. ' ' .. terms)
+  leave(token, terms)
   if redis.call('HGET', info, 'token') == token then
     redis.call('DEL', info)
   end

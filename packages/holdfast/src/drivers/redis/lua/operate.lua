@@ -41,14 +41,44 @@ local function define_rest()
   }
 end
 
-local rest
+local function define_share()
+  --- @include "_queue.lua"
+  --- @include "_share.lua"
+  return share
+end
+
+-- A token says of itself whether it shares the lock. Where there is none, what is there now tells.
+local function shares(name, token)
+  local mark = token and string.byte(token, 67)
+  if mark then
+    return mark > 57
+  end
+  local found = redis.call('TYPE', K).ok
+  if found ~= 'none' then
+    return found == 'zset'
+  end
+  local first = redis.call('ZRANGE', queue, 0, 0)[1]
+  if first then
+    return string.find(first, '^%x+:%x+:%a') ~= nil
+  end
+  return name == 'setLimit' or redis.call('HEXISTS', fence, 'kind') == 1
+end
+
+local rest, share
 local function perform(name, ...)
+  if shares(name, ...) then
+    share = share or define_share()
+    return share.perform(name, ...)
+  end
   holder = redis.call('GET', K)
   local answer = usual(name, ...)
   if answer then
     return answer
   end
   rest = rest or define_rest()
+  if not rest[name] then
+    error('KINDMISMATCH mutex', 0)
+  end
   return rest[name](...)
 end
 
@@ -56,12 +86,12 @@ end
 local function count_of(name)
   if name == 'acquire' or name == 'passOn' or name == 'yield' then
     return 6
-  elseif name == 'release' or name == 'recant' then
+  elseif name == 'release' or name == 'recant' or name == 'downgrade' then
     return 2
   elseif name == 'inspect' then
     return 0
   end
-  return name == 'verify' and 1 or 3
+  return (name == 'verify' or name == 'setLimit') and 1 or 3
 end
 
 local answers, at = { now }, 4

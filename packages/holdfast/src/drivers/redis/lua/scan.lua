@@ -5,4 +5,13 @@
 -- ARGV[3]  how many keys to look at
 -- Answers  { next cursor, "0" at the end, [key, ...] }
 
-return redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3], 'TYPE', 'string')
+local next_cursor, found = unpack(redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3]))
+local locks = {}
+for _, key in ipairs(found) do
+  local kind = redis.call('TYPE', key).ok
+  local holder = kind == 'zset' and redis.call('ZRANGE', key, 0, 0)[1]
+  if kind == 'string' or holder and string.find(holder, '^%x+:%x+:%a[%d/]*:%d+$') then
+    locks[#locks + 1] = key
+  end
+end
+return { next_cursor, locks }

@@ -40,6 +40,8 @@ export interface Bidder {
   readonly driftFactor: number;
   readonly nodeTimeoutMs: number;
   readonly waits: boolean;
+  /** Messages about its token come to us. */
+  readonly isHeard: boolean;
   readonly round: number;
   /** Whether answers still matter. */
   readonly isOpen: boolean;
@@ -107,6 +109,11 @@ export class Ballot {
     this.#sent += 1;
   }
 
+  /** Whether the node may have kept us a place in its queue. */
+  get mayBeQueued(): boolean {
+    return this.position !== undefined || this.isUnanswered || this.isPending;
+  }
+
   /** Whether the last question got no answer. */
   get isUnanswered(): boolean {
     return this.attempts.failures > 0;
@@ -165,9 +172,9 @@ export class Ballot {
     this.#askWhenMet(candidate);
   }
 
-  /** Whether a place in this node's queue may be asked for: its messages reach us. */
+  /** Whether a place in this node's queue may be asked for: its messages about this bid reach us. */
   get mayQueue(): boolean {
-    return this.voter.node.hearing === "proved";
+    return this.#bid.isHeard && this.voter.node.hearing === "proved";
   }
 
   /** The nodes gave different numbers: asks this one to raise ours. */

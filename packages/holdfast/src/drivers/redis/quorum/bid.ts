@@ -10,6 +10,9 @@ import { agreedOn, validityOf, type Block } from "./agreement.ts";
 /** After so many rounds without one number it is given up and tried with a fresh token. */
 const mostRounds = 3;
 
+/** A node lets a key go this long after its end at the latest. */
+const expiryMs = 20;
+
 /** What a bid is for. */
 export interface BidOptions {
   readonly electorate: Electorate;
@@ -27,6 +30,8 @@ export interface BidOptions {
   readonly member: string;
   /** The token of an older grant that is given up in the same step. */
   readonly gives: string | undefined;
+  /** The token is an earlier attempt's of the same name: messages about it go to whoever made it. */
+  readonly isRepeat: boolean;
   readonly listener: BidListener;
 }
 
@@ -110,6 +115,10 @@ export class Bid implements Bidder {
     return this.#options.nodeTimeoutMs;
   }
 
+  get isHeard(): boolean {
+    return !this.#options.isRepeat;
+  }
+
   get isElected(): boolean {
     return this.#elected().length >= this.electorate.majority;
   }
@@ -137,7 +146,9 @@ export class Bid implements Bidder {
   askAll(): void {
     const candidate = this.electorate.candidate();
     for (const ballot of this.ballots) {
-      ballot.ask(candidate);
+      if (!this.#isLeftToExpire(ballot)) {
+        ballot.ask(candidate);
+      }
     }
   }
 
@@ -161,6 +172,15 @@ export class Bid implements Bidder {
     }
     const others = this.ballots.flatMap(({ vote }) => (vote ? [vote.token] : []));
     return others.find((token) => placeOf(token) < placeOf(this.token));
+  }
+
+  /**
+   * A node has voted for a later attempt of the same name. Whoever made that goes on with ours; if nobody does any more it ends by
+   * itself, unless we prolong it by asking.
+   */
+  #isLeftToExpire({ vote }: Ballot): boolean {
+    const isLater = vote !== undefined && placeOf(vote.token) > placeOf(this.token);
+    return isLater && this.clock.now() < vote.heardAt + this.ttlMs * (1 + this.driftFactor) + expiryMs;
   }
 
   /** Answers do not matter any more. */
@@ -247,17 +267,14 @@ export class Bid implements Bidder {
     const { electorate, listener } = this.#options;
     const { majority } = electorate;
     const votes = elected.map(({ vote }) => vote);
+    if (votes[0]?.token !== this.token || this.#options.isRepeat) {
+      this.#settleRepeat(elected, votes);
+      return;
+    }
     const block = agreedOn(votes, majority);
     // What was proposed is on its way: a smaller number is not that of these nodes any more.
     if (block && block.first >= this.#proposed) {
-      this.isOpen = false;
-      const { token } = votes[0] as Vote;
-      const validity = validityOf(
-        votes.map((vote) => vote.validity),
-        majority,
-      );
-      const isClaim = votes.some((vote) => vote.isClaim);
-      listener.won({ ...block, token, validity, isClaim, rounds: this.round, ballots: elected });
+      this.#win(elected, votes, block);
       return;
     }
     if (elected.some(({ isAgreeing }) => isAgreeing)) {
@@ -274,6 +291,42 @@ export class Bid implements Bidder {
     } else {
       listener.undecided();
     }
+  }
+
+  /**
+   * The grant of an earlier attempt has its number already, and its holder uses it: nodes that were filled again or voted late have
+   * others, so what most nodes say is the grant's. None is raised.
+   */
+  #settleRepeat(elected: readonly Elected[], votes: readonly Vote[]): void {
+    const { majority } = this.electorate;
+    const told = votes.map(({ first, last }) => ({ first, last, round: 0 }));
+    const block = agreedOn(told, majority);
+    if (block) {
+      this.#win(elected, votes, block);
+    } else if (!this.ballots.some(({ isPending }) => isPending)) {
+      const timesTold = ({ first }: Block): number => told.filter((other) => other.first === first).length;
+      const most = told.reduce((one, other) => (timesTold(other) > timesTold(one) ? other : one));
+      this.#win(elected, votes, most);
+    }
+  }
+
+  #win(elected: readonly Elected[], votes: readonly Vote[], { first, last }: Block): void {
+    this.isOpen = false;
+    const { token } = votes[0] as Vote;
+    const validity = validityOf(
+      votes.map((vote) => vote.validity),
+      this.electorate.majority,
+    );
+    const isClaim = votes.some((vote) => vote.isClaim);
+    this.#options.listener.won({
+      first,
+      last,
+      token,
+      validity,
+      isClaim,
+      rounds: this.round,
+      ballots: elected,
+    });
   }
 
   #askToAgree(ballot: Ballot): void {

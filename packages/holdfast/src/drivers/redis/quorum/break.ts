@@ -18,14 +18,15 @@ export async function breakByMajority(
   fencingToken: bigint,
   reason: string,
 ): Promise<boolean> {
-  if (view.holder === "" || view.judgeFence(fencingToken) !== "current") {
+  const grants = view.grantsOf(fencingToken);
+  if (!grants) {
     return false;
   }
-  const { key, holding } = view;
+  const { key } = view;
   const candidate = electorate.candidate();
   const votes = await Promise.all(
-    holding.map(
-      ({ voter, facts }) =>
+    grants.map(
+      ({ voter, name: grant }) =>
         new Promise<NodeVote>((resolve) => {
           const { node, name } = voter;
           const failed = (error: unknown): void => {
@@ -34,7 +35,7 @@ export async function breakByMajority(
           node.perform({
             keys,
             candidate,
-            args: ["breakGrant", String(facts.first ?? 0), node.channelKind, reason],
+            args: ["breakGrant", grant, node.channelKind, reason],
             answered: ({ value }) => {
               const [isBroken, more] = value as unknown[];
               if (isBroken === "error") {

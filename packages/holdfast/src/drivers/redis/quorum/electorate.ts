@@ -8,6 +8,11 @@ import type { Voter } from "./voter.ts";
 
 /** A node whose clock differs by more does not vote. */
 export const mostApartMs = 1_000;
+/**
+ * So far ahead of the nodes' time a candidate may be. A node keeps it within a second of its own: each would give another number to
+ * one that is further ahead, as after a node's clock was wrong.
+ */
+const mostLeadMicros = 500_000;
 /** An estimate that may be wrong by more says nothing of who agrees with it. */
 const vagueMs = 500;
 
@@ -79,7 +84,8 @@ export class Electorate {
     if (this.#lead === -Infinity) {
       this.#lead = this.#medianOffset() ?? 0;
     }
-    this.#lastCandidate = Math.max(this.#lastCandidate + 1, Math.floor(now + this.#lead));
+    const lead = Math.min(this.#lead, (this.#medianOffset() ?? this.#lead) + mostLeadMicros);
+    this.#lastCandidate = Math.max(this.#lastCandidate + 1, Math.floor(now + lead));
     return String(this.#lastCandidate);
   }
 

@@ -45,6 +45,8 @@ export class QuorumHold implements Timed {
   /** Of one that was acquired elsewhere: a majority has told that it has it. */
   #wasVerified = false;
   isOver = false;
+  /** Its token would be given a writer's vote again. */
+  isDowngraded = false;
   /** The lease's own fencing number; undefined: it was acquired elsewhere. */
   fencingNumber: number | undefined;
 
@@ -61,6 +63,11 @@ export class QuorumHold implements Timed {
   termsOn(voter: Voter): string {
     const ballot = this.#bid?.ballots[voter.index];
     return ballot && this.#bid ? this.#bid.memberOn(ballot) : "";
+  }
+
+  /** Whether a node may still have a place in its queue for it, which no TTL of the grant ends. */
+  mayBeQueuedOn(voter: Voter): boolean {
+    return this.#bid?.ballots[voter.index]?.mayBeQueued ?? false;
   }
 
   /** Whether a node may have something of it. */
@@ -114,7 +121,7 @@ export class QuorumHold implements Timed {
     return round.run(
       (voter, reply) => {
         const [status, first] = reply.value as unknown[];
-        if (Number(status) === 0) {
+        if (Number(status) === 0 && !this.isDowngraded) {
           renewal.behind(() => {
             this.#refill(voter, ttlMs);
           });

@@ -5,7 +5,13 @@ import type { Electorate } from "./electorate.ts";
 import type { QuorumHold } from "./hold.ts";
 import type { Voter } from "./voter.ts";
 
-/** The release of a grant on all nodes that may have something of it; goes on behind its result until each has answered or forgotten. */
+/** A node keeps a queue for so long after its last change. */
+const queueMs = 60_000;
+
+/**
+ * The release of a grant, or of what a reader does not need of a writer's, on all nodes that may have something of it; goes on
+ * behind its result until each has answered or forgotten.
+ */
 export class QuorumRelease {
   /** Whether a majority still had it. Rejects with a `QuorumError` after the budget where too few answer. */
   readonly result: Promise<boolean>;
@@ -46,7 +52,7 @@ export class QuorumRelease {
   }
 
   /** @param until when the nodes will have forgotten it by themselves, on the scale of `clock.now()` */
-  begin(until: number, onDone?: () => void): void {
+  begin(until: number, onDone?: () => void, name?: "downgrade"): void {
     const { key, keys, token } = this.#hold;
     const candidate = this.#electorate.candidate();
     const finishIfDone = (): void => {
@@ -63,7 +69,9 @@ export class QuorumRelease {
     this.#decide();
     finishIfDone();
     for (const voter of this.#open) {
-      const leftover: Leftover = { key, keys, token, terms: this.#hold.termsOn(voter), until, candidate };
+      const forgottenAt = this.#hold.mayBeQueuedOn(voter) ? Math.max(until, this.#begun + queueMs) : until;
+      const terms = this.#hold.termsOn(voter);
+      const leftover: Leftover = { key, keys, token, terms, until: forgottenAt, candidate };
       voter.releaser.begin(
         leftover,
         (released, isPlain) => {
@@ -80,6 +88,7 @@ export class QuorumRelease {
           this.#failures.set(voter, error);
           ended(voter);
         },
+        name,
       );
     }
   }

@@ -39,8 +39,8 @@ export interface QuorumHost {
   opened(bid: Bid, request: QuorumRequest): void;
   /** The bid is over without a grant: what the nodes may have of it is taken back, or is left for a repeat to claim. */
   abandoned(bid: Bid, request: QuorumRequest, isClaimable: boolean, name?: "release" | "recant"): void;
-  /** The bid won: the votes are one grant from now on. */
-  elected(bid: Bid, request: QuorumRequest, election: Election): void;
+  /** The bid won: the votes are one grant from now on. @returns the grant's fencing number */
+  elected(bid: Bid, request: QuorumRequest, election: Election): number;
   settled(request: QuorumRequest): void;
   /** A node has something of a bid that it cannot vote for. */
   givenBack(bid: Bid, request: QuorumRequest, ballot: Ballot): void;
@@ -183,14 +183,14 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
     const bid = this.#bid as Bid;
     const { token, first, last, validity, isClaim, rounds, ballots } = election;
     this.#settle();
-    this.#host.elected(bid, this, election);
+    const number = this.#host.elected(bid, this, election);
     for (const ballot of bid.ballots) {
       if (ballot.isUnanswered) {
         this.#releaseGivenOn(ballot);
       }
     }
     const { key } = this;
-    const fencingToken = BigInt(first);
+    const fencingToken = BigInt(number);
     tell("vote", () => ({ key, fencingToken, rounds, granted: ballots.length, nodes: bid.ballots.length }));
     const grant = { key, token, fencingToken, fencingCount: last - first + 1, validity, isClaim };
     this.#resolve({ outcome: "granted", grant });
@@ -289,6 +289,7 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
         words: encodeWords(words),
         member: `${Math.min(ttlMs, claimMs)} ${want} ${deadline}`,
         gives: this.#given?.hold.token,
+        isRepeat: token !== undefined,
         listener: this,
       },
       !this.#isTry,
@@ -380,11 +381,10 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
       this.#splitAt = Infinity;
     } else if (this.#splitAt === Infinity) {
       const { clock, random, claimMs } = this.#host;
-      const hasClaim = bid.ballots.some(({ vote }) => vote?.isClaim);
       const delayMs = Math.min(
         longestSplitMs,
         shortestSplitMs * 2 ** Math.min(this.#splits, 3),
-        (hasClaim ? Math.min(this.ttlMs, claimMs) : this.ttlMs) / 3, // before the first of them is over
+        Math.min(this.ttlMs, claimMs) / 3, // before the first of them is over, also of those that we were not told of
       );
       this.#splitAt = clock.now() + jittered(random, delayMs, 0.5);
     }
@@ -407,7 +407,9 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
       if (ours + held >= majority) {
         this.#settleTry();
       } else {
-        this.#fail(this.#failure());
+        const hopeless = ballots.filter(({ isHopeless }) => isHopeless);
+        const isInVain = hopeless.length > ballots.length - majority;
+        this.#fail(isInVain ? engineErrorOf(hopeless, this.#quorumError(false)) : this.#failure());
       }
     }
   }
@@ -424,7 +426,7 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
   }
 
   #finishTry(): void {
-    this.#abandon();
+    this.#abandon("settled");
     this.#resolve({ outcome: "held" });
   }
 
@@ -486,24 +488,27 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
     this.#reject(error);
   }
 
-  /** Gives up. With a caller's own attempt and an unknown outcome a repeat is to find what it left. */
-  #abandon(): void {
+  /**
+   * Gives up. With a caller's own attempt and an unknown outcome a repeat is to find what it left, unless the caller is told for
+   * certain that he has nothing.
+   */
+  #abandon(outcome: "settled" | "open" = "open"): void {
     this.#settle();
     for (const ballot of this.#bid?.ballots ?? []) {
       if (ballot.isUnanswered) {
         this.#releaseGivenOn(ballot);
       }
     }
-    this.#drop();
+    this.#drop(undefined, outcome === "settled");
     this.#givingUp?.alone();
   }
 
-  #drop(name?: "release"): void {
+  #drop(name?: "release", isCertain = false): void {
     const bid = this.#bid;
     if (bid) {
       bid.close();
-      const isClaimable =
-        this.#hasJoined || (this.#isSettled && this.attemptId !== undefined && bid.outcome === "unknown");
+      const isUnknown = this.#isSettled && this.attemptId !== undefined && bid.outcome === "unknown";
+      const isClaimable = this.#hasJoined || (isUnknown && !isCertain);
       this.#host.abandoned(bid, this, isClaimable, name);
       this.#bid = undefined;
     }

@@ -5,6 +5,7 @@ import { engineError, isTransient, messageOf, outcomeOf, refusalBy } from "../fa
 import { holderOf, newestOf, ownersOf, readFacts, remainingOf, tokenOf, type Facts } from "../inspection.ts";
 import type { LockKeys } from "../keys.ts";
 import { reachedByMajority } from "./agreement.ts";
+import { SharedView } from "./shared-view.ts";
 import type { Voter } from "./voter.ts";
 
 const pauseMs = 50;
@@ -24,6 +25,8 @@ export class QuorumView {
   readonly testimonies: readonly Testimony[];
   /** The token that has a majority; "" nobody's. */
   readonly holder: string;
+  /** Of a lock that several may hold. */
+  readonly shared: SharedView | undefined;
   readonly #electorate: Electorate;
 
   private constructor(electorate: Electorate, key: string, testimonies: readonly Testimony[]) {
@@ -32,6 +35,10 @@ export class QuorumView {
     this.testimonies = testimonies;
     const holders = this.#counted.map(({ facts }) => facts.holder);
     this.holder = this.#mostTold(holders.filter((holder) => holder !== "")) ?? "";
+    this.shared = SharedView.of(
+      this.#counted.map(({ facts }) => facts),
+      electorate.majority,
+    );
   }
 
   /** Asks all nodes. Rejects with a `QuorumError` where less than a majority answers until `budgetMs` has passed. */
@@ -62,20 +69,38 @@ export class QuorumView {
     return new QuorumView(electorate, key, testimonies);
   }
 
-  /** The nodes that have the majority's holder. */
+  /** The nodes that have the majority's holder; where there are several, the first of them. */
   get holding(): readonly (Testimony & { readonly facts: Facts })[] {
-    return this.holder === "" ? [] : this.#answered.filter(({ facts }) => facts.holder === this.holder);
+    const holder = this.holder === "" ? this.shared?.holders[0]?.token : this.holder;
+    return holder === undefined ? [] : this.#answered.filter(({ facts }) => has(facts, holder));
+  }
+
+  /** The nodes that have the lease with this number, and how each names it; undefined: it is not a present one. */
+  grantsOf(fencingToken: bigint): readonly { readonly voter: Voter; readonly name: string }[] | undefined {
+    const sharing = this.shared?.holders.find((holder) => holder.fencingToken === fencingToken);
+    if (sharing) {
+      const { token } = sharing;
+      return this.#answered
+        .filter(({ facts }) => has(facts, token))
+        .map(({ voter }) => ({ voter, name: token }));
+    }
+    return this.holder === "" || this.judgeFence(fencingToken) !== "current"
+      ? undefined
+      : this.holding.map(({ voter, facts }) => ({ voter, name: String(facts.first ?? 0) }));
   }
 
   /** The number of the present lease, as a majority has it; of a free lock that of the last one. */
   get newest(): bigint | null {
-    const told = this.holder === "" ? this.#counted : this.holding;
+    const told = this.holder === "" ? this.#counted : this.holding; // of those who share, that of the last grant
     const numbers = told.map(({ facts }) => newestOf(facts)).filter((number) => number !== null);
     return this.#mostTold(numbers) ?? null;
   }
 
   judgeFence(fencingToken: bigint): "current" | "stale" | "unknown" {
     const { newest } = this;
+    if (this.shared?.holders.some((holder) => holder.fencingToken === fencingToken) === true) {
+      return "current"; // others may have been granted beside it
+    }
     const lasts = this.#counted.map(({ facts }) => Number(facts.last ?? 0));
     const reached = reachedByMajority(lasts, this.#electorate.majority) ?? 0;
     if (newest === null) {
@@ -92,44 +117,54 @@ export class QuorumView {
   }
 
   async describe(): Promise<LockState> {
-    const { majority } = this.#electorate;
     const waiting = this.#waiting();
     const shown = waiting.slice(0, 100);
-    const tokens = [...this.#answered.map(({ facts }) => facts.holder), this.holder, ...shown];
-    const owners = await this.#ownersOf(tokens);
-    const [one] = this.holding;
-    const remaining = this.holding.map(({ facts }) => remainingOf(facts) ?? Infinity);
-    const remainingMs = reachedByMajority(remaining, majority);
-    const { newest } = this;
-    const counts = this.#counted.map(({ facts }) => facts.waiterCount);
+    const sharing = this.shared?.holders.map(({ token }) => token) ?? [];
+    const held = this.#answered.map(({ facts }) => facts.holder);
+    const owners = await this.#ownersOf([...held, this.holder, ...sharing, ...shown]);
     const ownerOf = (token: string): string => owners.get(token) ?? "unknown";
-    const facts = one && { ...one.facts, remainingMs: remainingMs === Infinity ? -1 : (remainingMs ?? -1) };
+    const counts = this.#counted.map(({ facts }) => facts.waiterCount);
+    const { majority } = this.#electorate;
     return lockState({
       key: this.key,
-      kind: "mutex",
-      limit: 1,
-      holders: facts ? [holderOf(facts, ownerOf(this.holder), newest)] : [],
+      ...(this.shared?.describe(ownerOf) ?? this.#describeMutex(ownerOf)),
       waiters: shown.map((token, position) => ({ owner: ownerOf(token), position })),
       waiterCount: Math.max(shown.length, reachedByMajority(counts, majority) ?? 0),
-      remainingMs: remainingMs === undefined || remainingMs === Infinity ? null : remainingMs,
-      fencingToken: newest,
+      fencingToken: this.newest,
       nodes: this.testimonies.map((testimony) => this.#nodeView(testimony, ownerOf)),
     });
   }
 
+  #describeMutex(
+    ownerOf: (token: string) => string,
+  ): Pick<LockState, "kind" | "limit" | "holders" | "remainingMs"> {
+    const [one] = this.holder === "" ? [] : this.holding;
+    const remaining = this.holding.map(({ facts }) => remainingOf(facts) ?? Infinity);
+    const remainingMs = reachedByMajority(remaining, this.#electorate.majority) ?? Infinity;
+    const facts = one && { ...one.facts, remainingMs: remainingMs === Infinity ? -1 : remainingMs };
+    return {
+      kind: "mutex",
+      limit: 1,
+      holders: facts ? [holderOf(facts, ownerOf(this.holder), this.newest)] : [],
+      remainingMs: remainingMs === Infinity ? null : remainingMs,
+    };
+  }
+
   #nodeView({ voter, facts, error }: Testimony, ownerOf: (token: string) => string): NodeView {
-    const quarantine = this.#electorate.quarantineOf(voter);
     const node = voter.name;
     if (!facts) {
       return { node, held: null, error: messageOf(error) };
     }
-    const { holder, first, waiterCount } = facts;
-    const remainingMs = remainingOf(facts);
+    const quarantine = this.#electorate.quarantineOf(voter);
+    const { first, waiterCount, shared } = facts;
+    const holder = shared?.holders[0]?.token ?? facts.holder;
+    const remainingMs = shared?.holders.at(-1)?.remainingMs ?? remainingOf(facts);
     return {
       node,
       held: holder !== "",
-      ...(holder === "" ? {} : { owner: ownerOf(holder) }),
-      ...(first === null || holder === "" ? {} : { fencingToken: first }),
+      ...(holder === ""
+        ? {}
+        : { owner: ownerOf(holder), ...(first === null ? {} : { fencingToken: first }) }),
       ...(remainingMs === null ? {} : { remainingMs }),
       waiterCount,
       ...(quarantine ? { error: quarantine.reason } : {}),
@@ -140,12 +175,16 @@ export class QuorumView {
   #waiting(): string[] {
     const seen = new Map<string, number>();
     for (const { facts } of this.#answered) {
-      for (const token of new Set([facts.holder, ...facts.members.map(tokenOf)])) {
+      const holding = facts.shared?.holders.map(({ token }) => token) ?? [facts.holder];
+      for (const token of new Set([...holding, ...facts.members.map(tokenOf)])) {
         seen.set(token, (seen.get(token) ?? 0) + 1);
       }
     }
     seen.delete("");
     seen.delete(this.holder);
+    for (const { token } of this.shared?.holders ?? []) {
+      seen.delete(token);
+    }
     const { majority } = this.#electorate;
     const placeOf = (token: string): number => Number(token.slice(token.lastIndexOf(":") + 1));
     return [...seen.keys()]
@@ -183,6 +222,10 @@ export class QuorumView {
   #mostTold<T>(told: readonly T[]): T | undefined {
     return told.find((one) => told.filter((other) => other === one).length >= this.#electorate.majority);
   }
+}
+
+function has({ holder, shared }: Facts, token: string): boolean {
+  return holder === token || shared?.holders.some((one) => one.token === token) === true;
 }
 
 function testify(electorate: Electorate, voter: Voter, keys: LockKeys): Promise<Testimony> {

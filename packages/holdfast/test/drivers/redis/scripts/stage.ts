@@ -24,6 +24,8 @@ export interface Asker {
 interface AskerOptions {
   readonly client?: number;
   readonly ticket?: number;
+  /** Of a lock that several may hold. */
+  readonly share?: string;
   readonly ttlMs?: number;
   readonly want?: number;
   readonly deadline?: number;
@@ -32,7 +34,8 @@ interface AskerOptions {
 
 export function asker(attempt: number, options: AskerOptions = {}): Asker {
   const { client = attempt, ticket = attempt, ttlMs = 3_000, want = 1, deadline = 0, kind = "s" } = options;
-  const token = `${id(attempt)}:${id(client)}:${ticket}`;
+  const share = options.share === undefined ? "" : `${options.share}:`;
+  const token = `${id(attempt)}:${id(client)}:${share}${ticket}`;
   const terms = `${ttlMs} ${want} ${deadline} ${kind}`;
   return { token, terms, member: `${token} ${terms}` };
 }

@@ -76,6 +76,9 @@ export class Pair {
   async reset(): Promise<void> {
     await this.#mute(false);
     await this.#redis.flushall();
+    for (const client of listening.keys()) {
+      await this.#stage.heard(client); // of a sequence that failed in the middle
+    }
     this.#twin = twin({ clock: this.#clock });
     this.#twinConnection = this.#twin.connect();
     this.#twinMessages = Array.from({ length: clientCount }, () => []);

@@ -45,17 +45,41 @@ const words = fc.constantFrom(
   JSON.stringify(["owner", 'ü "/', "reason", "r", "number", "17"]),
 );
 
+/** What kind of lock both keys are; now and then somebody asks for another one. */
+export type Family = "mutex" | "read-write" | "semaphore";
+
+const shares: Readonly<Record<Family, readonly (string | undefined)[]>> = {
+  mutex: [undefined],
+  "read-write": ["r", "w", "r", "r", "w", "r"],
+  semaphore: ["s1/3", "s2/3", "s1/3", "s3/3", "s1/3", "s2/3"],
+};
+
 /** Few attempts, each with terms of its own, by two clients or tickets: so that they meet again. */
-const askers: fc.Arbitrary<Asker> = fc.tuple(fc.nat(5), fc.nat(1)).map(([attempt, variant]) =>
-  asker(attempt, {
-    client: (attempt + variant * 2) % clientCount,
-    ticket: [7, 3, 5, 3, 9_007_199_254_740_991, 1_700_000_000_123_456][attempt] as number,
-    ttlMs: attempt % 2 === 0 ? 30_000 : 60_000,
-    want: attempt % 3 === 0 ? 16 : 1,
-    deadline: [0, 0, 9_999_999_999_999, 0, 0, 1_000_000_000_000][attempt] as number,
-    kind: (attempt + variant * 2) % clientCount === 1 ? "p" : "s",
-  }),
-);
+function askersOf(family: Family): fc.Arbitrary<Asker> {
+  const oddOnes = family === "mutex" ? ["r"] : [undefined, "s1/2", "w"];
+  return fc
+    .tuple(
+      fc.nat(5),
+      fc.nat(1),
+      fc.oneof(
+        { weight: 11, arbitrary: fc.constant(null) },
+        { weight: 1, arbitrary: fc.constantFrom(...oddOnes) },
+      ),
+    )
+    .map(([attempt, variant, odd]) => {
+      const own = shares[family][attempt % shares[family].length];
+      const share = odd === null ? own : odd;
+      return asker(attempt, {
+        client: (attempt + variant * 2) % clientCount,
+        ticket: [7, 3, 5, 3, 9_007_199_254_740_991, 1_700_000_000_123_456][attempt] as number,
+        ...(share === undefined ? {} : { share }),
+        ttlMs: attempt % 2 === 0 ? 30_000 : 60_000,
+        want: attempt % 3 === 0 ? 16 : 1,
+        deadline: [0, 0, 9_999_999_999_999, 0, 0, 1_000_000_000_000][attempt] as number,
+        kind: (attempt + variant * 2) % clientCount === 1 ? "p" : "s",
+      });
+    });
+}
 
 /** Also beyond the second that a candidate may be from the server's time, both ways. */
 const candidates = fc.constantFrom(0, 0, 700, 300_000, -300_000, 1_100_000, -1_100_000, -1e15, 1e15);
@@ -70,95 +94,117 @@ const wants = fc.constantFrom("1", "16");
 const waits = fc.constantFrom("0", "1", "1", "2");
 const reasons = fc.constantFrom("r", 'a/b "c"\\ ü \u007f\u0001\n\t', "");
 
-const operations: Weighted<Operation>[] = [
-  {
-    weight: 6,
-    arbitrary: operation(
-      "acquire",
-      fc
-        .tuple(askers, ttls, wants, waits, words)
-        .map(([who, ttl, want, wait, said]) => [who.token, who.terms, String(ttl), want, wait, said]),
-    ),
-  },
-  {
-    weight: 2,
-    arbitrary: operation(
-      "passOn",
-      fc
-        .tuple(askers, askers, ttls, wants, words)
-        .map(([old, who, ttl, want, said]) => [old.token, who.token, who.terms, String(ttl), want, said]),
-    ),
-  },
-  {
-    weight: 4,
-    arbitrary: operation(
-      "release",
-      askers.map(({ token, terms }) => [token, terms]),
-    ),
-  },
-  {
-    weight: 4,
-    arbitrary: operation(
-      "recant",
-      askers.map(({ token, terms }) => [token, terms]),
-    ),
-  },
-  {
-    weight: 3,
-    arbitrary: operation(
-      "extend",
-      fc.tuple(askers, ttls, words).map(([{ token }, ttl, said]) => [token, String(ttl), said]),
-    ),
-  },
-  {
-    weight: 2,
-    arbitrary: operation(
-      "verify",
-      askers.map(({ token }) => [token]),
-    ),
-  },
-  { weight: 2, arbitrary: operation("inspect", fc.constant([])) },
-  {
-    weight: 2,
-    arbitrary: operation(
-      "breakGrant",
-      fc
-        .tuple(fc.constantFrom(0, 0, 0, 15, 16, -1), fc.constantFrom("s", "p"), reasons)
-        .map(([offset, kind, reason]) => [String(offset), kind, reason]),
-    ),
-  },
-];
+function operationsOf(askers: fc.Arbitrary<Asker>): Weighted<Operation>[] {
+  return [
+    {
+      weight: 6,
+      arbitrary: operation(
+        "acquire",
+        fc
+          .tuple(askers, ttls, wants, waits, words)
+          .map(([who, ttl, want, wait, said]) => [who.token, who.terms, String(ttl), want, wait, said]),
+      ),
+    },
+    {
+      weight: 2,
+      arbitrary: operation(
+        "passOn",
+        fc
+          .tuple(askers, askers, ttls, wants, words)
+          .map(([old, who, ttl, want, said]) => [old.token, who.token, who.terms, String(ttl), want, said]),
+      ),
+    },
+    {
+      weight: 4,
+      arbitrary: operation(
+        "release",
+        askers.map(({ token, terms }) => [token, terms]),
+      ),
+    },
+    {
+      weight: 4,
+      arbitrary: operation(
+        "recant",
+        askers.map(({ token, terms }) => [token, terms]),
+      ),
+    },
+    {
+      weight: 3,
+      arbitrary: operation(
+        "extend",
+        fc.tuple(askers, ttls, words).map(([{ token }, ttl, said]) => [token, String(ttl), said]),
+      ),
+    },
+    {
+      weight: 2,
+      arbitrary: operation(
+        "verify",
+        askers.map(({ token }) => [token]),
+      ),
+    },
+    { weight: 2, arbitrary: operation("inspect", fc.constant([])) },
+    {
+      weight: 2,
+      arbitrary: operation(
+        "breakGrant",
+        fc
+          .tuple(fc.constantFrom(0, 0, 0, 15, 16, -1), fc.constantFrom("s", "p"), reasons)
+          .map(([offset, kind, reason]) => [String(offset), kind, reason]),
+      ),
+    },
+  ];
+}
 
-const operationsOfQuorum: Weighted<Operation>[] = [
-  {
-    weight: 4,
-    arbitrary: operation(
-      "yield",
-      fc
-        .tuple(askers, fc.constantFrom(0, 0, 0, 1, -1), ttls, wants, words)
-        .map(([who, offset, ttl, want, said]) => [
-          who.token,
-          who.terms,
-          String(offset),
-          String(ttl),
-          want,
-          said,
-        ]),
-    ),
-  },
-  {
-    weight: 4,
-    arbitrary: operation(
-      "agree",
-      fc
-        .tuple(askers, fc.constantFrom(0, 1, -1, 50), wants)
-        .map(([{ token }, offset, want]) => [token, String(offset), want]),
-    ),
-  },
-];
+function operationsOfShares(askers: fc.Arbitrary<Asker>): Weighted<Operation>[] {
+  return [
+    {
+      weight: 3,
+      arbitrary: operation(
+        "downgrade",
+        askers.map(({ token, terms }) => [token, terms]),
+      ),
+    },
+    { weight: 2, arbitrary: operation("setLimit", fc.constantFrom(["3"], ["3"], ["2"], ["1"], ["5"])) },
+  ];
+}
 
-function operating(isQuorum: boolean): fc.Arbitrary<Step> {
-  const offered = isQuorum ? [...operations, ...operationsOfQuorum] : operations;
+function operationsOfQuorum(askers: fc.Arbitrary<Asker>): Weighted<Operation>[] {
+  return [
+    {
+      weight: 4,
+      arbitrary: operation(
+        "yield",
+        fc
+          .tuple(askers, fc.constantFrom(0, 0, 0, 1, -1), ttls, wants, words)
+          .map(([who, offset, ttl, want, said]) => [
+            who.token,
+            who.terms,
+            String(offset),
+            String(ttl),
+            want,
+            said,
+          ]),
+      ),
+    },
+    {
+      weight: 4,
+      arbitrary: operation(
+        "agree",
+        fc
+          .tuple(askers, fc.constantFrom(0, 1, -1, 50), wants)
+          .map(([{ token }, offset, want]) => [token, String(offset), want]),
+      ),
+    },
+  ];
+}
+
+function operating(isQuorum: boolean, family: Family): fc.Arbitrary<Step> {
+  const askers = askersOf(family);
+  const offered = [
+    ...operationsOf(askers),
+    ...(isQuorum ? operationsOfQuorum(askers) : []),
+    ...(family === "mutex" ? [] : operationsOfShares(askers)),
+  ];
   return fc.record({
     type: fc.constant("operate" as const),
     operations: fc.array(fc.oneof(...offered), { minLength: 1, maxLength: 4 }),
@@ -210,7 +256,7 @@ const incidents: Weighted<Step>[] = [
 ];
 
 /** @param isQuorum whether the server is a node of a quorum all the while */
-export function steps(isQuorum: boolean): fc.Arbitrary<Step[]> {
-  const step = fc.oneof({ weight: 24, arbitrary: operating(isQuorum) }, ...incidents);
+export function steps(isQuorum: boolean, family: Family): fc.Arbitrary<Step[]> {
+  const step = fc.oneof({ weight: 24, arbitrary: operating(isQuorum, family) }, ...incidents);
   return fc.array(step, { minLength: 1, maxLength: 40, size: "max" });
 }

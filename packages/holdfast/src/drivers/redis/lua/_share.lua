@@ -1,0 +1,420 @@
+-- Locks that several may hold: read-write locks and semaphores. Each holder has a weight, and all together a limit.
+--
+-- Their tokens say so: "<attempt>:<client>:<share>:<ticket>", with the share r (reads), w (writes), s<permits>/<limit>.
+-- K      sorted set: the holders' tokens by the expiry of each, in server ms
+-- info   hash: used (the sum of weights), and for each holder h<attempt> ("<number> <weight> <token>"), w<attempt> (its words),
+--        c<attempt> (claimed by a repeat)
+-- fence  as a mutex's, with the kind and the limit that were granted last, and the token that an operator broke last
+--
+-- The operations are called and answer as those of a mutex; a block of numbers is one number.
+
+local now_ms = math.floor(now / 1000)
+local all = 2147483648
+local slack_ms = 1000
+local kind, limit, used
+
+-- Kind, weight, limit. Nothing of what is no share.
+local function share_of(token)
+  local mark, weight, of = string.match(token, '^%x+:%x+:(%a)(%d*)/?(%d*):%d+')
+  if mark == 'r' then
+    return 'read-write', 1, all
+  elseif mark == 'w' then
+    return 'read-write', all, all
+  elseif mark == 's' then
+    return 'semaphore', tonumber(weight), tonumber(of)
+  end
+end
+
+local function attempt_of(token)
+  return string.sub(token, 1, 32)
+end
+
+-- The token by which an attempt holds K, its number and its weight; nothing where it does not.
+local function holding_of(token)
+  local known = redis.call('HGET', info, 'h' .. attempt_of(token))
+  if known then
+    local number, weight, held_by = string.match(known, '^(%d+) (%d+) (.+)$')
+    return held_by, tonumber(number), tonumber(weight)
+  end
+end
+
+local function write_holder(token, number, weight)
+  redis.call('HSET', info, 'used', used, 'h' .. attempt_of(token), digits(number) .. ' ' .. weight .. ' ' .. token)
+end
+
+local function remove(token)
+  local _, _, weight = holding_of(token)
+  local attempt = attempt_of(token)
+  redis.call('ZREM', K, token)
+  used = used - weight
+  if used == 0 then
+    redis.call('DEL', info)
+  else
+    redis.call('HDEL', info, 'h' .. attempt, 'w' .. attempt, 'c' .. attempt)
+    redis.call('HSET', info, 'used', used)
+  end
+end
+
+-- What was said of the holders is gone, as where keys are evicted, and they are not: their tokens say it again, but for the numbers.
+local function restore()
+  local _, newest = numbers()
+  local tokens = redis.call('ZRANGE', K, 0, -1)
+  used = 0
+  for _, token in ipairs(tokens) do
+    if not share_of(token) then
+      error('KINDMISMATCH sorted set of others', 0)
+    end
+  end
+  redis.call('DEL', info)
+  for _, token in ipairs(tokens) do
+    local own_kind, weight, own_limit = share_of(token)
+    kind, limit = own_kind, limit or own_limit
+    used = used + weight
+    write_holder(token, newest or floor, weight)
+  end
+  redis.call('PEXPIRE', info, math.max(redis.call('PTTL', K), slack_ms))
+end
+
+-- The lock as it is now: holders whose time is over are gone.
+local function look()
+  local kept = redis.call('HMGET', fence, 'kind', 'limit')
+  kind, limit, used = kept[1], tonumber(kept[2]), tonumber(redis.call('HGET', info, 'used'))
+  if redis.call('ZCARD', K) == 0 then
+    redis.call('DEL', info)
+    used = 0
+    local first = redis.call('ZRANGE', queue, 0, 0)[1]
+    if first and not limit then
+      local own_kind, _, own_limit = share_of(first)
+      kind, limit = own_kind, own_limit
+    end
+  elseif not used or not limit then
+    restore()
+  end
+  for _, token in ipairs(redis.call('ZRANGEBYSCORE', K, '-inf', now_ms, 'LIMIT', 0, 64)) do
+    remove(token)
+  end
+end
+
+-- Refuses who asks for something else than who holds or waits; and for another limit than the one that is remembered.
+local function check(token)
+  local own_kind, _, own_limit = share_of(token)
+  local first = redis.call('ZRANGE', queue, 0, 0)[1]
+  local present = first and (share_of(first) or 'mutex') or used > 0 and kind
+  if present and present ~= own_kind then
+    error('KINDMISMATCH ' .. present, 0)
+  elseif kind == own_kind and limit ~= own_limit then
+    error('LIMITMISMATCH ' .. limit, 0)
+  end
+  kind, limit = own_kind, own_limit
+end
+
+local function outlive(ttl)
+  local longest = math.max(redis.call('PTTL', K), ttl + slack_ms)
+  redis.call('PEXPIRE', K, longest)
+  redis.call('PEXPIRE', info, longest)
+  redis.call('PEXPIRE', fence, longest + retention_ms)
+end
+
+-- Writes a grant and answers its number.
+local function admit(token, ttl)
+  local _, weight = share_of(token)
+  local newest = redis.call('HGET', fence, 'last')
+  local number = math.max((tonumber(newest) or 0) + 1, floor)
+  local text = digits(number)
+  used = used + weight
+  redis.call('HSET', fence, 'first', text, 'last', text, 'kind', kind, 'limit', limit)
+  redis.call('ZADD', K, now_ms + ttl, token)
+  write_holder(token, number, weight)
+  outlive(ttl)
+  return number
+end
+
+local function note(token, words)
+  if words ~= '' then
+    redis.call('HSET', info, 'w' .. attempt_of(token), words)
+  end
+end
+
+-- Grants to who stands first, as long as there is room for him: readers at the head go together, and who needs much room is not
+-- passed over. As `grant_next` of a mutex: an error of the publish puts the member back.
+-- Returns the number of `own`, a member, if its turn has come; and whether more may be left to serve.
+local function serve(own, own_ttl)
+  local own_number
+  for _ = 1, 64 do
+    local first = redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES')
+    local member = first[1]
+    local waits_for, weight = nil, nil
+    if member then
+      waits_for, weight = share_of(member)
+    end
+    if not waits_for or waits_for ~= kind then
+      return own_number, false
+    end
+    local token, client, ttl, _, deadline, channel = parse(member)
+    local is_alive = (tonumber(deadline) == 0 or tonumber(deadline) >= now_ms) and weight <= limit
+    if is_alive and used + weight > limit then
+      return own_number, false
+    end
+    redis.call('ZREM', queue, member)
+    local is_repeat = holding_of(token) -- of an attempt that has it; who waits for it here asks again
+    if not is_repeat and member == own then
+      own_number = admit(token, own_ttl)
+    elseif not is_repeat and is_alive then
+      local number = admit(token, ttl)
+      local text = digits(number)
+      local message = table.concat({ 'grant', token, text, text, digits(now), ttl, run_id(), K }, ' ')
+      local heard = publish(channel, client, message)
+      if heard == 0 then
+        remove(token)
+      elseif type(heard) == 'table' then
+        remove(token)
+        redis.call('ZADD', queue, first[2], member)
+        redis.call('PEXPIRE', queue, 60000)
+        error(heard.err, 0)
+      end
+    end
+  end
+  return own_number, true
+end
+
+-- Rivals that came later and are in our way are asked to give back the vote of this quorum's node, unless they have won.
+local function inquire_all(token, terms)
+  local _, weight = share_of(token)
+  for _, other in ipairs(redis.call('ZRANGE', K, 0, 63)) do
+    local _, number, others_weight = holding_of(other)
+    if weight + others_weight > limit and precedes(token, other) then
+      local client = string.match(other, '^%x+:(%x+):')
+      publish(string.sub(terms, -1), client, table.concat({ 'inquiry', other, digits(number) }, ' '))
+    end
+  end
+end
+
+-- By whom: who will be over first.
+local function held_by_others(member, wait)
+  local position = member and redis.call('ZRANK', queue, member) or -1
+  local first = redis.call('ZRANGE', K, 0, 0, 'WITHSCORES')
+  local left = first[1] and position < 3 and first[2] - now_ms or -3
+  local number = nil
+  if is_quorum and first[1] then
+    number = select(2, holding_of(first[1]))
+  end
+  return { 0, left, position, first[1] or '', wait == '1' and run_id() or '', number }
+end
+
+local function admitted_again(token, number, member, ttl, words)
+  local expiry = tonumber(redis.call('ZSCORE', K, token))
+  if expiry < now_ms + ttl then
+    redis.call('ZADD', K, now_ms + ttl, token)
+  end
+  outlive(tonumber(ttl))
+  redis.call('ZREM', queue, member)
+  note(token, words)
+  return { 1, number, number, token }
+end
+
+-- Whoever stands in the queue is served in turn, and us with them.
+local function take_place(token, member, ttl, wait, words)
+  local number, is_more = serve(member, ttl)
+  local known, its_number = holding_of(token)
+  if number then
+    note(token, words)
+    return { 1, number, number, token }
+  elseif known then
+    return admitted_again(known, its_number, member, ttl, words)
+  end
+  return is_more and { 3 } or held_by_others(member, wait)
+end
+
+local function only_try(token, ttl, words)
+  local _, is_more = serve()
+  local _, weight = share_of(token)
+  if is_more then
+    return { 3 }
+  elseif redis.call('EXISTS', queue) == 1 or used + weight > limit then
+    return held_by_others(nil, '0')
+  end
+  local number = admit(token, ttl)
+  note(token, words)
+  return { 1, number, number, token }
+end
+
+local share = {}
+
+function share.acquire(token, terms, ttl, _, wait, words)
+  local member = token .. ' ' .. terms
+  local known, number = holding_of(token)
+  local waits = redis.call('ZSCORE', queue, member)
+  if not known and not waits then
+    check(token)
+  end
+  if known then
+    if known ~= token then
+      redis.call('HSET', info, 'c' .. attempt_of(token), 1)
+    end
+    return admitted_again(known, number, member, ttl, words)
+  elseif wait == '0' then
+    return only_try(token, ttl, words)
+  end
+  enqueue(token, member)
+  if is_quorum then
+    inquire_all(token, terms)
+  end
+  local answer = take_place(token, member, ttl, wait, words)
+  if answer[1] == 0 and not waits and answer[3] >= queue_bound then
+    redis.call('ZREM', queue, member)
+    return { 2 }
+  end
+  return answer
+end
+
+function share.release(token, terms)
+  local is_ours = holding_of(token) == token
+  if is_ours then
+    remove(token)
+  end
+  redis.call('ZREM', queue, token .. ' ' .. terms)
+  local _, is_more = serve()
+  return { is_ours and 1 or 0, is_more and 1 or 0, redis.call('ZRANGE', K, 0, 0)[1] or '' }
+end
+
+function share.recant(token, terms)
+  if holding_of(token) == token and redis.call('HEXISTS', info, 'c' .. attempt_of(token)) == 1 then
+    redis.call('ZREM', queue, token .. ' ' .. terms)
+    return { 0, 0, token }
+  end
+  return share.release(token, terms)
+end
+
+local function why_not_any_more(token)
+  return redis.call('HGET', fence, 'broken') == token and 3 or 0
+end
+
+function share.extend(token, ttl, words)
+  local known, number = holding_of(token)
+  if known ~= token then
+    local reason = why_not_any_more(token)
+    serve()
+    return is_quorum and { reason } or reason
+  end
+  admitted_again(token, number, '', ttl, words)
+  return is_quorum and { 1, number } or 1
+end
+
+function share.verify(token)
+  local known, number = holding_of(token)
+  if known ~= token then
+    return { why_not_any_more(token) }
+  end
+  return { 1, redis.call('ZSCORE', K, token) - now_ms, is_quorum and number or nil }
+end
+
+-- Every holder, as { token, left in ms, number, weight, words }.
+local function holders()
+  local found = {}
+  local held = redis.call('ZRANGE', K, 0, -1, 'WITHSCORES')
+  for i = 1, #held, 2 do
+    local _, number, weight = holding_of(held[i])
+    local words = redis.call('HGET', info, 'w' .. attempt_of(held[i]))
+    found[#found + 1] = { held[i], held[i + 1] - now_ms, digits(number), weight, words or '' }
+  end
+  return found
+end
+
+-- breakGrant number kind reason
+--   As of a mutex; a token may stand for the number, where a quorum's nodes gave different ones.
+function share.breakGrant(number, channel, reason)
+  for _, holder_found in ipairs(holders()) do
+    if holder_found[3] == number or holder_found[1] == number then
+      local token = holder_found[1]
+      local client = string.match(token, '^%x+:(%x+):')
+      publish(channel, client, 'broken ' .. cjson.encode({ token, K, reason }))
+      remove(token)
+      redis.call('HSET', fence, 'broken', token)
+      local _, is_more = serve()
+      return { 1, is_more and 1 or 0 }
+    end
+  end
+  return { 0, 0 }
+end
+
+-- inspect of such a lock answers more: { "", -2, first, last, [], waiters, members, kind, limit, holders }
+function share.inspect()
+  local first, last = numbers()
+  return {
+    '',
+    -2,
+    first and digits(first) or '',
+    last and digits(last) or '',
+    {},
+    redis.call('ZCARD', queue),
+    redis.call('ZRANGE', queue, 0, 99),
+    kind,
+    limit,
+    holders(),
+  }
+end
+
+function share.yield(token, terms, number, ttl, _, words)
+  local known, own_number = holding_of(token)
+  if known ~= token or own_number ~= tonumber(number) then
+    return share.acquire(token, terms, ttl, '1', '2', words)
+  end
+  remove(token)
+  enqueue(token, token .. ' ' .. terms)
+  return take_place(token, token .. ' ' .. terms, ttl, '2', words)
+end
+
+function share.agree(token, number)
+  local known, own_number, weight = holding_of(token)
+  if known ~= token then
+    return { 0 }
+  end
+  number = tonumber(number)
+  if own_number < number then
+    own_number = number
+    write_holder(token, number, weight)
+    local _, last = numbers()
+    if last < number then
+      redis.call('HSET', fence, 'first', digits(number), 'last', digits(number))
+    end
+  end
+  return { 1, own_number, own_number }
+end
+
+-- downgrade token terms
+--   A writer is a reader from now on, with the same token.
+-- Answers { 1, 1 if more may be left to serve }, or { why not }
+function share.downgrade(token)
+  local known, number = holding_of(token)
+  if known ~= token then
+    return { why_not_any_more(token) }
+  end
+  used = 1
+  write_holder(token, number, 1)
+  local _, is_more = serve()
+  return { 1, is_more and 1 or 0 }
+end
+
+-- setLimit limit
+--   From now on a semaphore has this limit; who holds keeps what he has.
+-- Answers { 1, 1 if more may be left to serve }
+function share.setLimit(wanted)
+  local first = redis.call('ZRANGE', queue, 0, 0)[1]
+  local present = first and (share_of(first) or 'mutex') or used > 0 and kind
+  if present and present ~= 'semaphore' then
+    error('KINDMISMATCH ' .. present, 0)
+  end
+  kind, limit = 'semaphore', tonumber(wanted)
+  redis.call('HSET', fence, 'kind', kind, 'limit', wanted)
+  redis.call('PEXPIRE', fence, math.max(redis.call('PTTL', K), 0) + retention_ms)
+  local _, is_more = serve()
+  return { 1, is_more and 1 or 0 }
+end
+
+function share.perform(name, ...)
+  look()
+  if not share[name] then
+    error('KINDMISMATCH ' .. (kind or 'mutex'), 0)
+  end
+  return share[name](...)
+end

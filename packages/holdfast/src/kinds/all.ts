@@ -1,0 +1,268 @@
+import { whenAborted } from "../cancellation.ts";
+import type { Contention } from "../contention.ts";
+import { LockError, WaitTimeoutError, type LossReason } from "../errors.ts";
+import { controllerOf, type HeldLease, type Lease, type OwnedLease, type SerializedLease } from "../lease.ts";
+import type { Way } from "../lockable.ts";
+import { refusal, type AcquireOptions, type ResolvedAcquire } from "../options.ts";
+import type { Mutexes } from "./mutex.ts";
+
+const mostKeys = 64;
+
+/**
+ * Several keys under one lease: every key or none. Who waits takes the keys one after another in sorted order and keeps what he
+ * has, so that no two wait for each other, in whatever order their callers named them.
+ */
+export class Alls {
+  readonly #contention: Contention;
+  readonly #mutexes: Mutexes;
+
+  constructor(contention: Contention, mutexes: Mutexes) {
+    this.#contention = contention;
+    this.#mutexes = mutexes;
+  }
+
+  /** @param keys from {@link distinctKeys} */
+  way(keys: readonly string[], defaults: ResolvedAcquire): Way<AcquireOptions, ResolvedAcquire, LeaseOfAll> {
+    return {
+      resolve: (options) => this.#mutexes.resolve(options, defaults),
+      resolveTry: (options) => this.#mutexes.resolveTry(options, defaults),
+      acquire: (options) => this.#acquire(keys, options),
+      try: (options) => this.#try(keys, options),
+    };
+  }
+
+  async #acquire(keys: readonly string[], options: ResolvedAcquire): Promise<LeaseOfAll> {
+    const { clock } = this.#contention;
+    const deadline = clock.now() + options.waitMs;
+    for (;;) {
+      const leases = await this.#gather(keys, options, deadline);
+      const lease = await this.#settle(leases, options);
+      if (lease) {
+        return lease;
+      }
+    }
+  }
+
+  /** What we have is renewed while we wait for the rest. */
+  async #gather(
+    keys: readonly string[],
+    options: ResolvedAcquire,
+    deadline: number,
+  ): Promise<readonly HeldLease[]> {
+    const { clock } = this.#contention;
+    const leases: HeldLease[] = [];
+    try {
+      for (const key of keys) {
+        const waitMs = Math.max(0, deadline - clock.now());
+        leases.push(await this.#mutexes.acquire(key, { ...options, waitMs, renew: true, ifLost: "abort" }));
+      }
+      return leases;
+    } catch (error) {
+      await giveBack(leases);
+      throw error instanceof WaitTimeoutError && error.key !== undefined
+        ? new WaitTimeoutError(error.key, options.waitMs, error.holder, error.position)
+        : error;
+    }
+  }
+
+  /** Null: one was lost while we waited for the others. */
+  async #settle(leases: readonly HeldLease[], options: ResolvedAcquire): Promise<LeaseOfAll | null> {
+    try {
+      if (!options.renew) {
+        await Promise.all(leases.map((lease) => lease.keepFor(options.ttlMs)));
+      }
+      const isWhole = leases.every((lease) => lease.lossNow() === undefined);
+      if (isWhole) {
+        return new LeaseOfAll(leases, options);
+      }
+    } catch (error) {
+      await giveBack(leases);
+      if (leases.every((lease) => lease.lossNow() === undefined)) {
+        throw error;
+      }
+      return null;
+    }
+    await giveBack(leases);
+    return null;
+  }
+
+  async #try(keys: readonly string[], options: ResolvedAcquire): Promise<LeaseOfAll | null> {
+    const tries = await Promise.allSettled(
+      keys.map((key) => this.#mutexes.try(key, { ...options, ifLost: "abort" })),
+    );
+    const leases = tries.flatMap((tried) =>
+      tried.status === "fulfilled" && tried.value ? [tried.value] : [],
+    );
+    const isWhole = leases.length === keys.length && leases.every((lease) => lease.lossNow() === undefined);
+    if (isWhole) {
+      return new LeaseOfAll(leases, options);
+    }
+    await giveBack(leases);
+    const failed = tries.find((tried) => tried.status === "rejected");
+    if (failed) {
+      throw failed.reason;
+    }
+    return null;
+  }
+}
+
+/** In sorted order, each once. @throws {TypeError | RangeError} where it is no list of 1 to 64 keys */
+export function distinctKeys(keys: readonly string[], check: (key: string) => string): readonly string[] {
+  if (!Array.isArray(keys)) {
+    throw refusal("keys", "an array of keys", keys);
+  }
+  const distinct = Array.from(new Set(keys.map(check))).sort();
+  if (distinct.length === 0 || distinct.length > mostKeys) {
+    throw new RangeError(`Expected \`keys\` to have 1 to ${mostKeys} different keys, got ${distinct.length}`);
+  }
+  return distinct;
+}
+
+/** One lease on several keys, lost if any of them is lost. Then the others are left to expire, unless it is released. */
+export class LeaseOfAll implements OwnedLease {
+  readonly #leases: readonly HeldLease[];
+  readonly #ifLost: ResolvedAcquire["ifLost"];
+  #controller: AbortController | undefined;
+  #loss: { readonly reason: unknown } | undefined;
+  #releasing: Promise<boolean> | undefined;
+
+  constructor(leases: readonly HeldLease[], { ifLost }: ResolvedAcquire) {
+    this.#leases = leases;
+    this.#ifLost = ifLost;
+    for (const lease of leases) {
+      whenAborted(lease.signal, (reason) => {
+        this.#lost(reason);
+      });
+    }
+  }
+
+  get key(): string {
+    return this.#first.key;
+  }
+
+  get keys(): readonly string[] {
+    return this.#leases.map(({ key }) => key);
+  }
+
+  get owner(): string {
+    return this.#first.owner;
+  }
+
+  get fencingToken(): bigint {
+    return this.#first.fencingToken;
+  }
+
+  get fencingTokens(): ReadonlyMap<string, bigint> {
+    return new Map(this.#leases.map(({ key, fencingToken }) => [key, fencingToken]));
+  }
+
+  get validUntil(): number {
+    return Math.min(...this.#leases.map(({ validUntil }) => validUntil));
+  }
+
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = controllerOf(this);
+      this.lossNow();
+      this.#abort();
+    }
+    return this.#controller.signal;
+  }
+
+  get wasTransferred(): boolean {
+    return false;
+  }
+
+  lossNow(): LossReason | undefined {
+    for (const lease of this.#leases) {
+      const reason = lease.lossNow();
+      if (reason !== undefined) {
+        return reason;
+      }
+    }
+    return undefined;
+  }
+
+  remainingMs(): number {
+    return Math.min(...this.#leases.map((lease) => lease.remainingMs()));
+  }
+
+  throwIfLost(): void {
+    for (const lease of this.#leases) {
+      lease.throwIfLost();
+    }
+  }
+
+  async extend(ttlMs?: number): Promise<void> {
+    this.throwIfLost();
+    const extensions = await Promise.allSettled(this.#leases.map((lease) => lease.extend(ttlMs)));
+    this.throwIfLost();
+    for (const extension of extensions) {
+      if (extension.status === "rejected") {
+        throw extension.reason;
+      }
+    }
+  }
+
+  release(): Promise<boolean> {
+    this.#releasing ??= this.#release();
+    return this.#releasing;
+  }
+
+  orphan(): void {
+    for (const lease of this.#leases) {
+      lease.orphan();
+    }
+  }
+
+  transfer(): SerializedLease {
+    throw new LockError("A lease of several keys cannot be transferred", {
+      code: "unsupported",
+      key: this.key,
+    });
+  }
+
+  toJSON(): ReturnType<Lease["toJSON"]> {
+    const { key, keys, owner } = this;
+    return { key, keys, owner, fencingToken: this.fencingToken.toString(), remainingMs: this.remainingMs() };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release().catch(() => false);
+  }
+
+  get #first(): HeldLease {
+    return this.#leases[0] as HeldLease;
+  }
+
+  async #release(): Promise<boolean> {
+    const releases = await Promise.allSettled(this.#leases.map((lease) => lease.release()));
+    for (const release of releases) {
+      if (release.status === "rejected") {
+        throw release.reason;
+      }
+    }
+    return releases.every((release) => release.status === "fulfilled" && release.value);
+  }
+
+  #lost(reason: unknown): void {
+    if (this.#loss || this.#releasing) {
+      return;
+    }
+    this.#loss = { reason };
+    for (const lease of this.#leases) {
+      lease.orphan(); // of one that is lost already, nothing
+    }
+    this.#abort();
+  }
+
+  #abort(): void {
+    if (this.#loss && this.#ifLost === "abort") {
+      this.#controller?.abort(this.#loss.reason);
+    }
+  }
+}
+
+async function giveBack(leases: readonly HeldLease[]): Promise<void> {
+  await Promise.allSettled(leases.map((lease) => lease.release()));
+}

@@ -1,0 +1,84 @@
+import { whenAborted } from "../cancellation.ts";
+import type { Contention } from "../contention.ts";
+import type { ResolvedAcquire } from "../options.ts";
+
+type Patience = Pick<ResolvedAcquire, "waitMs" | "signal">;
+
+/** Turns inside this process: one at a time, in order of arrival. */
+export class Turns {
+  readonly #contention: Contention;
+  readonly #waiting = new Set<() => void>();
+  #isTaken = false;
+
+  constructor(contention: Contention) {
+    this.#contention = contention;
+  }
+
+  /** Nobody has the turn or waits for it. */
+  get isIdle(): boolean {
+    return !this.#isTaken && this.#waiting.size === 0;
+  }
+
+  /** Whether the turn is ours now. */
+  tryTake(): boolean {
+    const isFree = !this.#isTaken;
+    this.#isTaken = true;
+    return isFree;
+  }
+
+  /** Resolves with whether it became ours within `waitMs`; rejects with the signal's reason, and `closed`. */
+  async take({ waitMs, signal }: Patience): Promise<boolean> {
+    if (this.tryTake()) {
+      return true;
+    }
+    if (waitMs === 0) {
+      return false;
+    }
+    const { clock, closing } = this.#contention;
+    return new Promise<boolean>((resolve, reject) => {
+      const end = (settle: () => void): void => {
+        this.#waiting.delete(begin);
+        clock.clearTimer(timer);
+        stopListening.forEach((stop) => {
+          stop();
+        });
+        settle();
+      };
+      const begin = (): void => {
+        end(() => {
+          resolve(true);
+        });
+      };
+      const refuse = (reason: unknown): void => {
+        end(() => {
+          reject(reason as Error);
+        });
+      };
+      const stopListening = [closing, ...(signal ? [signal] : [])].map((source) =>
+        whenAborted(source, refuse),
+      );
+      const timer = clock.setTimer(
+        () => {
+          end(() => {
+            resolve(false);
+          });
+        },
+        Math.min(waitMs, longMs),
+        true, // somebody waits for it
+      );
+      this.#waiting.add(begin);
+    });
+  }
+
+  /** The next one's turn. */
+  give(): void {
+    for (const begin of this.#waiting) {
+      begin();
+      return;
+    }
+    this.#isTaken = false;
+  }
+}
+
+/** A timer of Node's is for 24 days at most. Nobody waits so long for his own process. */
+const longMs = 86_400_000 * 24;

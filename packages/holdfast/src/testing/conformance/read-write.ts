@@ -1,0 +1,155 @@
+import assert from "node:assert/strict";
+
+import { aborted, granted, later, refused, type Scenes } from "./stage.ts";
+
+export const readWrite: Scenes = {
+  "read-write: many read, or one writes": async ({ here, there, key }) => {
+    const one = granted(await here.readWrite(key).read.tryAcquire());
+    const other = granted(await there.readWrite(key).read.tryAcquire());
+    assert.ok(other.fencingToken > one.fencingToken);
+    assert.equal(await there.readWrite(key).write.tryAcquire(), null);
+    assert.equal(await one.release(), true);
+    assert.equal(await there.readWrite(key).write.tryAcquire(), null);
+    assert.equal(await other.release(), true);
+    const writer = granted(await there.readWrite(key).write.tryAcquire());
+    assert.equal(await here.readWrite(key).read.tryAcquire(), null);
+    await refused(here.readWrite(key).write.acquire({ waitMs: 500 }), "wait-timeout");
+    assert.equal(await writer.release(), true);
+  },
+
+  "read-write: a writer that waits is not passed over, and readers at the head go together": async (
+    stage,
+  ) => {
+    const { here, there, key } = stage;
+    const first = await here.readWrite(key).read.acquire();
+    const writing = later(there.readWrite(key).write.acquire());
+    await stage.queued(1);
+    const reading = [here, there].map((locks) => later(locks.readWrite(key).read.acquire()));
+    await stage.queued(3);
+    assert.equal(await here.readWrite(key).read.tryAcquire(), null);
+    await first.release();
+    const writer = await writing;
+    await stage.queued(2);
+    await writer.release();
+    const readers = await Promise.all(reading);
+    assert.ok(readers.every(({ fencingToken }) => fencingToken > writer.fencingToken));
+    await Promise.all(readers.map((reader) => reader.release()));
+  },
+
+  "read-write: a reader's share expires by itself and alone": async (stage) => {
+    const { here, there, key } = stage;
+    const gone = await here.readWrite(key).read.acquire({ ttlMs: 200, renew: false });
+    const stays = await there.readWrite(key).read.acquire();
+    await aborted(gone.signal);
+    await stage.state(({ holders }) => holders.length === 1);
+    assert.equal(await here.readWrite(key).write.tryAcquire(), null);
+    stays.throwIfLost();
+    assert.equal(await gone.release(), false);
+    await stays.release();
+    await granted(await here.readWrite(key).write.tryAcquire()).release();
+  },
+
+  "read-write: a downgrade lets readers in and no writer": async (stage) => {
+    const { here, there, key } = stage;
+    const writer = await here.readWrite(key).write.acquire();
+    const reading = later(there.readWrite(key).read.acquire());
+    await stage.queued(1);
+    const reader = await writer.downgrade();
+    assert.equal(reader.fencingToken, writer.fencingToken);
+    assert.equal(writer.remainingMs(), 0);
+    assert.equal(writer.signal.aborted, false);
+    const other = await reading;
+    assert.equal(await there.readWrite(key).write.tryAcquire(), null);
+    assert.equal(await other.release(), true);
+    assert.equal(await there.readWrite(key).write.tryAcquire(), null);
+    assert.equal(await writer.release(), true);
+    assert.equal(reader.remainingMs(), 0);
+    await granted(await there.readWrite(key).write.tryAcquire()).release();
+  },
+
+  "read-write: an upgrade, which would wait for itself, is refused": async ({ here, key }) => {
+    const { read, write } = here.readWrite(key);
+    await read.withLock(() => refused(write.acquire(), "self-deadlock"));
+    await write.withLock(async (lease) => {
+      await refused(read.acquire(), "self-deadlock");
+      await lease.downgrade();
+    });
+    await write.withLock(() => undefined);
+  },
+
+  "read-write: inspect tells who reads and who writes": async (stage) => {
+    const { here, there, key } = stage;
+    const reader = await here.readWrite(key).read.acquire({ reason: "report" });
+    const writing = later(there.readWrite(key).write.acquire());
+    await stage.queued(1);
+    const state = await here.inspect(key);
+    assert.deepEqual([state.kind, state.limit, state.waiterCount], ["read-write", Infinity, 1]);
+    assert.deepEqual(
+      state.holders.map(({ mode, reason, fencingToken }) => [mode, reason, fencingToken]),
+      [["read", "report", reader.fencingToken]],
+    );
+    const { locks } = await here.list({ prefix: key });
+    assert.deepEqual(
+      locks.map((lock) => [lock.key, lock.kind]),
+      [[key, "read-write"]],
+    );
+    await reader.release();
+    const writer = await writing;
+    assert.equal((await here.inspect(key)).holders[0]?.mode, "write");
+    await writer.release();
+  },
+
+  "read-write: a break ends one reader": async ({ here, there, key }) => {
+    const one = await here.readWrite(key).read.acquire();
+    const other = await here.readWrite(key).read.acquire();
+    const told = aborted(one.signal);
+    assert.equal(await there.breakLock(key, { fencingToken: one.fencingToken, reason: "test" }), true);
+    await told;
+    other.throwIfLost();
+    assert.equal(await other.release(), true);
+    await granted(await there.readWrite(key).write.tryAcquire()).release();
+  },
+
+  "read-write: a repeat of a named attempt has the same grant": async ({ here, there, key }) => {
+    const attemptId = `attempt of ${key}`;
+    const one = await here.readWrite(key).read.acquire({ attemptId });
+    const other = await there.readWrite(key).read.acquire({ attemptId });
+    assert.equal(other.fencingToken, one.fencingToken);
+    assert.equal((await here.inspect(key)).holders.length, 1);
+    await other.release();
+    await granted(await there.readWrite(key).write.tryAcquire()).release();
+  },
+
+  "read-write: as a mutex it is another kind, and the other way round": async ({ here, there, key }) => {
+    const reader = await here.readWrite(key).read.acquire();
+    await refused(there.tryAcquire(key), "kind-mismatch");
+    await refused(there.acquire(key), "kind-mismatch");
+    reader.throwIfLost();
+    await reader.release();
+    const holder = await here.acquire(key);
+    await refused(there.readWrite(key).write.tryAcquire(), "kind-mismatch");
+    await refused(there.readWrite(key).read.acquire(), "kind-mismatch");
+    assert.equal(await holder.release(), true);
+  },
+
+  "read-write: readers and writers of two processes, each in turn": async (stage) => {
+    const { here, there, key } = stage;
+    let readers = 0;
+    let writers = 0;
+    const work = (mode: "read" | "write") => async (): Promise<void> => {
+      readers += mode === "read" ? 1 : 0;
+      writers += mode === "write" ? 1 : 0;
+      assert.ok(writers === 0 || (writers === 1 && readers === 0), `${writers} writers, ${readers} readers`);
+      await stage.pause(1);
+      readers -= mode === "read" ? 1 : 0;
+      writers -= mode === "write" ? 1 : 0;
+    };
+    const uses = Array.from({ length: 60 }, (_, index) => {
+      const mode = index % 4 === 0 ? "write" : "read";
+      const { read, write } = (index % 2 === 0 ? here : there).readWrite(key);
+      return mode === "write" ? write.withLock(work(mode)) : read.withLock(work(mode));
+    });
+    await Promise.all(uses);
+    await stage.state(({ holders, waiterCount }) => holders.length === 0 && waiterCount === 0);
+  },
+};

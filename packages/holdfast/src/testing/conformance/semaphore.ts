@@ -1,0 +1,142 @@
+import assert from "node:assert/strict";
+
+import { aborted, granted, later, refused, type Scenes } from "./stage.ts";
+
+export const semaphore: Scenes = {
+  "semaphore: never more than its limit": async ({ here, there, key }) => {
+    const [one, other] = [here.semaphore(key, { limit: 3 }), there.semaphore(key, { limit: 3 })];
+    const first = granted(await one.tryAcquire({ permits: 2 }));
+    assert.equal(await other.tryAcquire({ permits: 2 }), null);
+    const second = granted(await other.tryAcquire());
+    assert.ok(second.fencingToken > first.fencingToken);
+    assert.equal(await one.tryAcquire(), null);
+    await refused(one.acquire({ waitMs: 500 }), "wait-timeout");
+    assert.equal(await first.release(), true);
+    assert.equal(await first.release(), true);
+    await granted(await other.tryAcquire({ permits: 2 })).release();
+    await second.release();
+  },
+
+  "semaphore: who wants many is not passed over by who wants few": async (stage) => {
+    const { here, there, key } = stage;
+    const [one, other] = [here.semaphore(key, { limit: 3 }), there.semaphore(key, { limit: 3 })];
+    const holders = [await one.acquire(), await one.acquire()];
+    const heavy = later(other.acquire({ permits: 3 }));
+    await stage.queued(1);
+    assert.equal(await one.tryAcquire(), null);
+    const light = later(one.acquire());
+    await stage.queued(2);
+    await holders[0]?.release();
+    await stage.pause(50);
+    assert.equal((await here.inspect(key)).waiterCount, 2);
+    await holders[1]?.release();
+    const lease = await heavy;
+    await stage.queued(1);
+    await lease.release();
+    await (await light).release();
+  },
+
+  "semaphore: each lease has its own expiry": async (stage) => {
+    const { here, there, key } = stage;
+    const own = here.semaphore(key, { limit: 2 });
+    const gone = await own.acquire({ ttlMs: 200, renew: false });
+    const stays = await own.acquire({ ttlMs: 20_000 });
+    const next = await there.semaphore(key, { limit: 2 }).acquire({ ttlMs: 1_000, waitMs: 8_000 });
+    assert.equal(gone.remainingMs(), 0);
+    stays.throwIfLost();
+    assert.equal(await own.tryAcquire(), null);
+    assert.equal(await gone.release(), false);
+    assert.equal(await own.tryAcquire(), null);
+    await Promise.all([stays.release(), next.release()]);
+  },
+
+  "semaphore: another limit is refused, until it is changed for all": async (stage) => {
+    const { here, there, key } = stage;
+    const two = here.semaphore(key, { limit: 2 });
+    const three = there.semaphore(key, { limit: 3 });
+    const first = await two.acquire();
+    await refused(three.tryAcquire(), "limit-mismatch");
+    await refused(three.acquire(), "limit-mismatch");
+    const second = await two.acquire();
+    const waiting = later(two.acquire());
+    await stage.queued(1);
+    await three.setLimit(3);
+    const third = await waiting;
+    await refused(two.tryAcquire(), "limit-mismatch");
+    assert.equal(await three.tryAcquire(), null);
+    await three.setLimit(1);
+    await Promise.all([first.release(), second.release()]);
+    assert.equal(await three.tryAcquire(), null);
+    await third.release();
+    await granted(await three.tryAcquire()).release();
+  },
+
+  "semaphore: who asked for more than a lowered limit is told, and keeps nobody waiting": async (stage) => {
+    const { here, there, key } = stage;
+    const own = here.semaphore(key, { limit: 3 });
+    const holder = await own.acquire({ permits: 3 });
+    const heavy = later(there.semaphore(key, { limit: 3 }).acquire({ permits: 3, waitMs: 15_000 }));
+    await stage.queued(1);
+    await own.setLimit(2);
+    const light = later(own.acquire());
+    await stage.queued(1);
+    await holder.release();
+    const lease = await light;
+    await refused(heavy, "limit-mismatch");
+    await lease.release();
+  },
+
+  "semaphore: inspect tells permits and limit": async ({ here, key }) => {
+    const own = here.semaphore(key, { limit: 5 });
+    const [one, other] = [await own.acquire({ permits: 2 }), await own.acquire({ permits: 3 })];
+    const state = await here.inspect(key);
+    assert.deepEqual([state.kind, state.limit], ["semaphore", 5]);
+    assert.deepEqual(
+      state.holders.map(({ permits = 0 }) => permits).sort((a, b) => a - b),
+      [2, 3],
+    );
+    await Promise.all([one.release(), other.release()]);
+    assert.deepEqual((await here.inspect(key)).holders, []);
+  },
+
+  "semaphore: a break ends one lease and serves who waits": async (stage) => {
+    const { here, there, key } = stage;
+    const own = here.semaphore(key, { limit: 2 });
+    const [one, other] = [await own.acquire(), await own.acquire()];
+    const waiting = later(there.semaphore(key, { limit: 2 }).acquire());
+    await stage.queued(1);
+    const told = aborted(one.signal);
+    assert.equal(await there.breakLock(key, { fencingToken: one.fencingToken, reason: "test" }), true);
+    await told;
+    await (await waiting).release();
+    assert.equal(await other.release(), true);
+  },
+
+  "semaphore: permits are 1 to the limit": async ({ here, key }) => {
+    const own = here.semaphore(key, { limit: 2 });
+    for (const permits of [0, 3, 1.5]) {
+      assert.throws(() => own.tryAcquire({ permits }), RangeError);
+    }
+    for (const limit of [0, 1.5, 2_000_000]) {
+      assert.throws(() => here.semaphore(key, { limit }), RangeError);
+      assert.throws(() => own.acquire({ limit } as object), TypeError);
+    }
+  },
+
+  "semaphore: many of two processes, and at most the limit inside": async (stage) => {
+    const { here, there, key } = stage;
+    let inside = 0;
+    const uses = Array.from({ length: 60 }, async (_, index) => {
+      const permits = (index % 3) + 1;
+      const own = (index % 2 === 0 ? here : there).semaphore(key, { limit: 4 });
+      await own.withLock({ permits }, async () => {
+        inside += permits;
+        assert.ok(inside <= 4, `${inside} permits`);
+        await stage.pause(1);
+        inside -= permits;
+      });
+    });
+    await Promise.all(uses);
+    await stage.state(({ holders, waiterCount }) => holders.length === 0 && waiterCount === 0);
+  },
+};

@@ -1,0 +1,109 @@
+import assert from "node:assert/strict";
+
+import { LeaseLostError } from "../../errors.ts";
+import { aborted, granted, later, refused, type Scenes } from "./stage.ts";
+
+export const severalKeys: Scenes = {
+  "all: every key or none": async ({ here, there, key }) => {
+    const [a, b, c] = [`${key}:a`, `${key}:b`, `${key}:c`];
+    const held = granted(await there.tryAcquire(b));
+    assert.equal(await here.all([a, b, c]).tryAcquire(), null);
+    await refused(here.all([a, b, c]).acquire({ waitMs: 500 }), "wait-timeout");
+    for (const free of [a, c]) {
+      await granted(await there.tryAcquire(free)).release();
+    }
+    await held.release();
+    const lease = granted(await here.all([c, a, b, a]).tryAcquire());
+    assert.deepEqual([lease.key, lease.keys], [a, [a, b, c]]);
+    for (const taken of [a, b, c]) {
+      assert.equal(await there.tryAcquire(taken), null);
+    }
+    assert.equal(await lease.release(), true);
+    await granted(await there.tryAcquire(c)).release();
+  },
+
+  "all: a fencing token for each key, which rises for each": async ({ here, there, key }) => {
+    const keys = [`${key}:a`, `${key}:b`];
+    const single = await there.acquire(`${key}:b`);
+    await single.release();
+    const lease = await here.all(keys).acquire();
+    assert.equal(lease.fencingToken, lease.fencingTokens.get(`${key}:a`));
+    assert.ok((lease.fencingTokens.get(`${key}:b`) ?? 0n) > single.fencingToken);
+    await lease.release();
+    const next = await there.all(keys).acquire();
+    for (const [one, token] of lease.fencingTokens) {
+      assert.ok((next.fencingTokens.get(one) ?? 0n) > token);
+    }
+  },
+
+  "all: callers that name keys in different orders do not wait for each other": async (stage) => {
+    const { here, there, key } = stage;
+    const keys = Array.from({ length: 4 }, (_, index) => `${key}:${index}`);
+    const inside = new Map<string, number>();
+    const turns = Array.from({ length: 16 }, async (_, turn) => {
+      const locks = turn % 2 === 0 ? here : there;
+      const shuffled = turn % 3 === 0 ? keys : turn % 3 === 1 ? keys.toReversed() : [keys[2], keys[0]];
+      await locks.all(shuffled as string[]).withLock(async (lease) => {
+        for (const one of lease.keys) {
+          assert.equal(inside.get(one) ?? 0, 0);
+          inside.set(one, 1);
+        }
+        await stage.pause(1);
+        for (const one of lease.keys) {
+          inside.set(one, 0);
+        }
+      });
+    });
+    await Promise.all(turns);
+  },
+
+  "all: lost if any key is lost": async ({ here, there, key }) => {
+    const lease = await here.all([`${key}:a`, `${key}:b`]).acquire();
+    const told = aborted(lease.signal);
+    const fencingToken = lease.fencingTokens.get(`${key}:b`) ?? 0n;
+    await there.breakLock(`${key}:b`, { fencingToken, reason: "test" });
+    const reason = await told;
+    assert.ok(reason instanceof LeaseLostError && reason.reason === "broken" && reason.key === `${key}:b`);
+    assert.equal(lease.remainingMs(), 0);
+    assert.throws(() => lease.throwIfLost(), { code: "lease-lost" });
+    assert.equal(await lease.release(), false);
+    granted(await there.tryAcquire(`${key}:a`));
+  },
+
+  "all: what is held while waiting for the rest is kept, with renew: false too": async (stage) => {
+    const { here, there, key } = stage;
+    const blocker = await there.acquire(`${key}:b`);
+    const waiting = later(here.all([`${key}:a`, `${key}:b`]).acquire({ ttlMs: 300, renew: false }));
+    await stage.queued(1, `${key}:b`);
+    await stage.pause(500);
+    assert.equal(await there.tryAcquire(`${key}:a`), null);
+    await blocker.release();
+    const lease = await waiting;
+    assert.ok(lease.remainingMs() > 200, `${lease.remainingMs()} ms left`);
+    await aborted(lease.signal);
+  },
+
+  "all: an aborted wait leaves nothing": async (stage) => {
+    const { here, there, key } = stage;
+    const blocker = await there.acquire(`${key}:b`);
+    const controller = new AbortController();
+    const waiting = later(
+      here.all([`${key}:a`, `${key}:b`]).acquire({ signal: controller.signal, waitMs: Infinity }),
+    );
+    await stage.queued(1, `${key}:b`);
+    controller.abort(new Error("enough"));
+    await assert.rejects(waiting, { message: "enough" });
+    await stage.queued(0, `${key}:b`);
+    await granted(await there.tryAcquire(`${key}:a`)).release();
+    await blocker.release();
+  },
+
+  "all: inside its own withLock each of its keys is refused": async ({ here, key }) => {
+    await here.all([`${key}:a`, `${key}:b`]).withLock(async () => {
+      await refused(here.acquire(`${key}:b`), "self-deadlock");
+      await refused(here.all([`${key}:b`, `${key}:c`]).acquire(), "self-deadlock");
+    });
+    const lease = await here.all([`${key}:c`]).acquire();
+    await lease.release();
+  },
+};

@@ -1,0 +1,507 @@
+import { enqueue, isShare, numbers, parse, precedes, publish, queueTtlMs, tell } from "./queue.ts";
+import type { Kind } from "./pub-sub.ts";
+import { encode } from "./release.ts";
+import { ServerError } from "./server-error.ts";
+import { digits, toNumber, type Answer, type Scope } from "./state.ts";
+
+const everybody = 2 ** 31;
+const slackMs = 1_000;
+const servedAtOnce = 64;
+const expiredAtOnce = 64;
+const mostMembers = 100;
+
+interface Demand {
+  readonly kind: string;
+  readonly weight: number;
+  readonly limit: number;
+}
+
+interface Holding {
+  readonly token: string;
+  readonly number: number;
+  readonly weight: number;
+}
+
+type Args = readonly string[];
+type Operation = (share: Share, args: Args) => Answer;
+
+/** A lock that several may hold, as `lua/_share.lua` has it. */
+export class Share {
+  readonly #scope: Scope;
+  readonly #nowMs: number;
+  #kind: string | undefined;
+  #limit: number | undefined;
+  #used: number;
+
+  /** Looks at the lock as it is now: holders whose time is over are gone. */
+  constructor(scope: Scope) {
+    const { store, K, queue, fence, info, now } = scope;
+    this.#scope = scope;
+    this.#nowMs = Math.floor(now / 1000);
+    this.#kind = store.hget(fence, "kind");
+    this.#limit = toNumber(store.hget(fence, "limit"));
+    const used = toNumber(store.hget(info, "used"));
+    this.#used = used ?? 0;
+    if (store.zcard(K) === 0) {
+      store.del(info);
+      this.#used = 0;
+      const [first] = store.zrange(queue, 0, 0);
+      const demand = first === undefined ? undefined : demandOf(first);
+      if (first !== undefined && this.#limit === undefined) {
+        this.#kind = demand?.kind;
+        this.#limit = demand?.limit;
+      }
+    } else if (used === undefined || this.#limit === undefined) {
+      this.#restore();
+    }
+    for (const token of store.zrangebyscore(K, this.#nowMs, expiredAtOnce)) {
+      this.#remove(token);
+    }
+  }
+
+  perform(name: string, args: Args): Answer {
+    const operation = operations[name as keyof typeof operations] as Operation | undefined;
+    if (!operation) {
+      throw new ServerError(`KINDMISMATCH ${this.#kind ?? "mutex"}`);
+    }
+    return operation(this, args);
+  }
+
+  acquire([token, terms, ttl, , wait, words]: Args): Answer {
+    const { store, queue, info, isQuorum, queueBound } = this.#scope;
+    const [own, lastsMs, told] = [token as string, Number(ttl), words as string];
+    const member = `${own} ${terms}`;
+    const known = this.#holdingOf(own);
+    const waited = store.zrank(queue, member) !== undefined;
+    if (!known && !waited) {
+      this.#check(own);
+    }
+    if (known) {
+      if (known.token !== own) {
+        store.hset(info, `c${attemptOf(own)}`, "1");
+      }
+      return this.#admittedAgain(known, member, lastsMs, told);
+    } else if (wait === "0") {
+      return this.#onlyTry(own, lastsMs, told);
+    }
+    enqueue(this.#scope, own, member);
+    if (isQuorum) {
+      this.#inquireAll(own, terms as string);
+    }
+    const answer = this.#takePlace(own, member, lastsMs, wait as string, told) as readonly unknown[];
+    if (answer[0] === 0 && !waited && Number(answer[2]) >= queueBound) {
+      store.zrem(queue, member);
+      return [2];
+    }
+    return answer;
+  }
+
+  release([token, terms]: Args): Answer {
+    const { store, K, queue } = this.#scope;
+    const isOurs = this.#heldBy(token as string) !== undefined;
+    if (isOurs) {
+      this.#remove(token as string);
+    }
+    store.zrem(queue, `${token} ${terms}`);
+    const { isMore } = this.#serve();
+    return [isOurs ? 1 : 0, isMore ? 1 : 0, store.zrange(K, 0, 0)[0] ?? ""];
+  }
+
+  recant(args: Args): Answer {
+    const { store, queue, info } = this.#scope;
+    const [token, terms] = args as [string, string];
+    if (this.#heldBy(token) && store.hget(info, `c${attemptOf(token)}`) !== undefined) {
+      store.zrem(queue, `${token} ${terms}`);
+      return [0, 0, token];
+    }
+    return this.release(args);
+  }
+
+  extend([token, ttl, words]: Args): Answer {
+    const { isQuorum } = this.#scope;
+    const known = this.#heldBy(token as string);
+    if (!known) {
+      const reason = this.#whyNot(token as string);
+      this.#serve();
+      return isQuorum ? [reason] : reason;
+    }
+    this.#admittedAgain(known, "", Number(ttl), words as string);
+    return isQuorum ? [1, known.number] : 1;
+  }
+
+  verify([token]: Args): Answer {
+    const { store, K, isQuorum } = this.#scope;
+    const known = this.#heldBy(token as string);
+    if (!known) {
+      return [this.#whyNot(token as string)];
+    }
+    const left = (store.zscore(K, known.token) ?? 0) - this.#nowMs;
+    return isQuorum ? [1, left, known.number] : [1, left];
+  }
+
+  breakGrant([number, kind, reason]: Args): Answer {
+    const { server, store, K, fence } = this.#scope;
+    const found = this.#holdings().find(
+      (holding) => digits(holding.number) === number || holding.token === number,
+    );
+    if (!found) {
+      return [0, 0];
+    }
+    tell(server, kind as Kind, clientOf(found.token), `broken ${encode([found.token, K, reason as string])}`);
+    this.#remove(found.token);
+    store.hset(fence, "broken", found.token);
+    const { isMore } = this.#serve();
+    return [1, isMore ? 1 : 0];
+  }
+
+  inspect(): Answer {
+    const { store, K, queue, info } = this.#scope;
+    const { first, last } = numbers(this.#scope);
+    const holders = this.#holdings().map(({ token, number, weight }) => [
+      token,
+      (store.zscore(K, token) ?? 0) - this.#nowMs,
+      digits(number),
+      weight,
+      store.hget(info, `w${attemptOf(token)}`) ?? "",
+    ]);
+    return [
+      "",
+      -2,
+      first === undefined ? "" : digits(first),
+      last === undefined ? "" : digits(last),
+      [],
+      store.zcard(queue),
+      store.zrange(queue, 0, mostMembers - 1),
+      this.#kind,
+      this.#limit,
+      holders,
+    ];
+  }
+
+  yield([token, terms, number, ttl, want, words]: Args): Answer {
+    const own = token as string;
+    const member = `${own} ${terms}`;
+    const known = this.#heldBy(own);
+    if (known?.number !== Number(number)) {
+      return this.acquire([own, terms as string, ttl as string, want as string, "2", words as string]);
+    }
+    this.#remove(own);
+    enqueue(this.#scope, own, member);
+    return this.#takePlace(own, member, Number(ttl), "2", words as string);
+  }
+
+  agree([token, wanted]: Args): Answer {
+    const { store, fence } = this.#scope;
+    const known = this.#heldBy(token as string);
+    if (!known) {
+      return [0];
+    }
+    const number = Number(wanted);
+    if (known.number >= number) {
+      return [1, known.number, known.number];
+    }
+    this.#writeHolder(known.token, number, known.weight);
+    if ((numbers(this.#scope).last ?? 0) < number) {
+      store.hset(fence, "first", digits(number), "last", digits(number));
+    }
+    return [1, number, number];
+  }
+
+  downgrade([token]: Args): Answer {
+    const known = this.#heldBy(token as string);
+    if (!known) {
+      return [this.#whyNot(token as string)];
+    }
+    this.#used = 1;
+    this.#writeHolder(known.token, known.number, 1);
+    return [1, this.#serve().isMore ? 1 : 0];
+  }
+
+  setLimit([limit]: Args): Answer {
+    const { store, K, fence, retentionMs } = this.#scope;
+    const present = this.#present();
+    if (present !== undefined && present !== "semaphore") {
+      throw new ServerError(`KINDMISMATCH ${present}`);
+    }
+    this.#kind = "semaphore";
+    this.#limit = Number(limit);
+    store.hset(fence, "kind", this.#kind, "limit", limit as string);
+    store.pexpire(fence, Math.max(store.pttl(K), 0) + retentionMs);
+    return [1, this.#serve().isMore ? 1 : 0];
+  }
+
+  /** What was said of the holders is gone, and they are not: their tokens say it again, but for the numbers. */
+  #restore(): void {
+    const { store, K, info, floor } = this.#scope;
+    const newest = numbers(this.#scope).last ?? floor;
+    const tokens = store.zrange(K, 0, Infinity);
+    if (!tokens.every(demandOf)) {
+      throw new ServerError("KINDMISMATCH sorted set of others");
+    }
+    this.#used = 0;
+    store.del(info);
+    for (const token of tokens) {
+      const { kind, weight, limit } = demandOf(token) as Demand;
+      this.#kind = kind;
+      this.#limit ??= limit;
+      this.#used += weight;
+      this.#writeHolder(token, newest, weight);
+    }
+    store.pexpire(info, Math.max(store.pttl(K), slackMs));
+  }
+
+  /** What who holds or waits asked for. */
+  #present(): string | undefined {
+    const [first] = this.#scope.store.zrange(this.#scope.queue, 0, 0);
+    if (first !== undefined) {
+      return isShare(first) ? (demandOf(first)?.kind ?? "mutex") : "mutex";
+    }
+    return this.#used > 0 ? this.#kind : undefined;
+  }
+
+  #check(token: string): void {
+    const { kind, limit } = demandOf(token) as Demand;
+    const present = this.#present();
+    if (present !== undefined && present !== kind) {
+      throw new ServerError(`KINDMISMATCH ${present}`);
+    } else if (this.#kind === kind && this.#limit !== limit) {
+      throw new ServerError(`LIMITMISMATCH ${this.#limit}`);
+    }
+    this.#kind = kind;
+    this.#limit = limit;
+  }
+
+  #heldBy(token: string): Holding | undefined {
+    const known = this.#holdingOf(token);
+    return known?.token === token ? known : undefined;
+  }
+
+  #holdingOf(token: string): Holding | undefined {
+    const { store, info } = this.#scope;
+    const [, number, weight, by] =
+      /^(\d+) (\d+) (.+)$/.exec(store.hget(info, `h${attemptOf(token)}`) ?? "") ?? [];
+    return by === undefined ? undefined : { token: by, number: Number(number), weight: Number(weight) };
+  }
+
+  #holdings(): Holding[] {
+    const { store, K } = this.#scope;
+    return store.zrange(K, 0, Infinity).map((token) => this.#holdingOf(token) as Holding);
+  }
+
+  #writeHolder(token: string, number: number, weight: number): void {
+    const { store, info } = this.#scope;
+    const told = `${digits(number)} ${weight} ${token}`;
+    store.hset(info, "used", String(this.#used), `h${attemptOf(token)}`, told);
+  }
+
+  #remove(token: string): void {
+    const { store, K, info } = this.#scope;
+    const attempt = attemptOf(token);
+    const { weight } = this.#holdingOf(token) as Holding;
+    store.zrem(K, token);
+    this.#used -= weight;
+    if (this.#used === 0) {
+      store.del(info);
+    } else {
+      store.hdel(info, `h${attempt}`, `w${attempt}`, `c${attempt}`);
+      store.hset(info, "used", String(this.#used));
+    }
+  }
+
+  #outlive(ttlMs: number): void {
+    const { store, K, info, fence, retentionMs } = this.#scope;
+    const longest = Math.max(store.pttl(K), ttlMs + slackMs);
+    store.pexpire(K, longest);
+    store.pexpire(info, longest);
+    store.pexpire(fence, longest + retentionMs);
+  }
+
+  #admit(token: string, ttlMs: number): number {
+    const { store, K, fence, floor } = this.#scope;
+    const { weight } = demandOf(token) as Demand;
+    const number = Math.max((toNumber(store.hget(fence, "last")) ?? 0) + 1, floor);
+    const text = digits(number);
+    this.#used += weight;
+    store.hset(fence, "first", text, "last", text, "kind", String(this.#kind), "limit", String(this.#limit));
+    store.zput(K, this.#nowMs + ttlMs, token);
+    this.#writeHolder(token, number, weight);
+    this.#outlive(ttlMs);
+    return number;
+  }
+
+  #note(token: string, words: string): void {
+    if (words !== "") {
+      this.#scope.store.hset(this.#scope.info, `w${attemptOf(token)}`, words);
+    }
+  }
+
+  /** Grants to who stands first, as long as there is room for him. */
+  #serve(own?: string, ownTtlMs = 0): { readonly number: number | undefined; readonly isMore: boolean } {
+    const { store, queue } = this.#scope;
+    let number: number | undefined;
+    for (let tries = 0; tries < servedAtOnce; tries += 1) {
+      const [member] = store.zrange(queue, 0, 0);
+      const chance = member === undefined ? "none" : this.#chanceOf(member);
+      if (member === undefined || chance === "none") {
+        return { number, isMore: false };
+      }
+      const score = store.zscore(queue, member) as number;
+      store.zrem(queue, member);
+      if (this.#holdingOf(member)) {
+        continue; // a repeat of the attempt has it; who waits for it here asks again
+      } else if (member === own) {
+        number = this.#admit(member.split(" ")[0] as string, ownTtlMs);
+      } else if (chance === "now") {
+        this.#offer(member, score);
+      }
+    }
+    return { number, isMore: true };
+  }
+
+  /** Whether a waiter can be granted now; `never`: its time is over, or it wants more than there is. */
+  #chanceOf(member: string): "now" | "never" | "none" {
+    const demand = demandOf(member);
+    if (demand === undefined || demand.kind !== this.#kind) {
+      return "none";
+    }
+    const limit = this.#limit as number;
+    const deadline = Number(parse(member)?.deadline);
+    if ((deadline !== 0 && deadline < this.#nowMs) || demand.weight > limit) {
+      return "never";
+    }
+    return this.#used + demand.weight <= limit ? "now" : "none";
+  }
+
+  #offer(member: string, score: number): void {
+    const { server, store, queue, now, K } = this.#scope;
+    const { token, client, ttl, kind } = parse(member) as NonNullable<ReturnType<typeof parse>>;
+    const text = digits(this.#admit(token, Number(ttl)));
+    const message = ["grant", token, text, text, digits(now), ttl, server.runId, K].join(" ");
+    try {
+      if (publish(server, kind, client, message) === 0) {
+        this.#remove(token);
+      }
+    } catch (error) {
+      this.#remove(token);
+      store.zadd(queue, score, member);
+      store.pexpire(queue, queueTtlMs);
+      throw error;
+    }
+  }
+
+  #inquireAll(token: string, terms: string): void {
+    const { server } = this.#scope;
+    const { weight } = demandOf(token) as Demand;
+    const kind = terms.endsWith("s") ? "s" : "p";
+    for (const other of this.#holdings().slice(0, servedAtOnce)) {
+      if (weight + other.weight > (this.#limit as number) && precedes(token, other.token)) {
+        tell(server, kind, clientOf(other.token), `inquiry ${other.token} ${digits(other.number)}`);
+      }
+    }
+  }
+
+  #heldByOthers(wait: string, member?: string): Answer {
+    const { server, store, K, queue, isQuorum } = this.#scope;
+    const position = member === undefined ? -1 : (store.zrank(queue, member) ?? -1);
+    const [first] = store.zrange(K, 0, 0);
+    const left = first !== undefined && position < 3 ? (store.zscore(K, first) as number) - this.#nowMs : -3;
+    const answer = [0, left, position, first ?? "", wait === "1" ? server.runId : ""];
+    return isQuorum && first !== undefined ? [...answer, this.#holdingOf(first)?.number] : answer;
+  }
+
+  #admittedAgain({ token, number }: Holding, member: string, ttlMs: number, words: string): Answer {
+    const { store, K, queue } = this.#scope;
+    if ((store.zscore(K, token) as number) < this.#nowMs + ttlMs) {
+      store.zput(K, this.#nowMs + ttlMs, token);
+    }
+    this.#outlive(ttlMs);
+    store.zrem(queue, member);
+    this.#note(token, words);
+    return [1, number, number, token];
+  }
+
+  #takePlace(token: string, member: string, ttlMs: number, wait: string, words: string): Answer {
+    const { number, isMore } = this.#serve(member, ttlMs);
+    if (number !== undefined) {
+      this.#note(token, words);
+      return [1, number, number, token];
+    }
+    const known = this.#holdingOf(token);
+    if (known) {
+      return this.#admittedAgain(known, member, ttlMs, words);
+    }
+    return isMore ? [3] : this.#heldByOthers(wait, member);
+  }
+
+  #onlyTry(token: string, ttlMs: number, words: string): Answer {
+    const { store, queue } = this.#scope;
+    const { isMore } = this.#serve();
+    const { weight } = demandOf(token) as Demand;
+    if (isMore) {
+      return [3];
+    } else if (store.exists(queue) || this.#used + weight > (this.#limit as number)) {
+      return this.#heldByOthers("0");
+    }
+    const number = this.#admit(token, ttlMs);
+    this.#note(token, words);
+    return [1, number, number, token];
+  }
+
+  #whyNot(token: string): number {
+    return this.#scope.store.hget(this.#scope.fence, "broken") === token ? 3 : 0;
+  }
+}
+
+const operations = {
+  acquire: (share: Share, args: Args): Answer => share.acquire(args),
+  release: (share: Share, args: Args): Answer => share.release(args),
+  recant: (share: Share, args: Args): Answer => share.recant(args),
+  extend: (share: Share, args: Args): Answer => share.extend(args),
+  verify: (share: Share, args: Args): Answer => share.verify(args),
+  breakGrant: (share: Share, args: Args): Answer => share.breakGrant(args),
+  inspect: (share: Share): Answer => share.inspect(),
+  yield: (share: Share, args: Args): Answer => share.yield(args),
+  agree: (share: Share, args: Args): Answer => share.agree(args),
+  downgrade: (share: Share, args: Args): Answer => share.downgrade(args),
+  setLimit: (share: Share, args: Args): Answer => share.setLimit(args),
+};
+
+/** Whether the lock is one that several may hold: a token says so of itself, else what is there now. */
+export function isShared({ store, K, queue, fence }: Scope, name: string, [token = ""]: Args): boolean {
+  const mark = token.charCodeAt(66);
+  if (!Number.isNaN(mark)) {
+    return mark > 57;
+  }
+  const type = store.type(K);
+  if (type !== "none") {
+    return type === "zset";
+  }
+  const [first] = store.zrange(queue, 0, 0);
+  if (first !== undefined) {
+    return isShare(first);
+  }
+  return name === "setLimit" || store.hget(fence, "kind") !== undefined;
+}
+
+function attemptOf(token: string): string {
+  return token.slice(0, 32);
+}
+
+function clientOf(token: string): string {
+  return token.split(":")[1] as string;
+}
+
+function demandOf(token: string): Demand | undefined {
+  const [, mark, weight, limit] = /^[\da-f]+:[\da-f]+:([a-z])(\d*)\/?(\d*):\d+/i.exec(token) ?? [];
+  switch (mark) {
+    case "r":
+      return { kind: "read-write", weight: 1, limit: everybody };
+    case "w":
+      return { kind: "read-write", weight: everybody, limit: everybody };
+    case "s":
+      return { kind: "semaphore", weight: Number(weight), limit: Number(limit) };
+    case undefined:
+    default:
+      return undefined;
+  }
+}

@@ -382,8 +382,8 @@ export const grants: readonly Mutant[] = [
     edits: [
       redis(
         "quorum/request",
-        '(this.#isSettled && this.attemptId !== undefined && bid.outcome === "unknown")',
-        '(this.#isSettled && this.attemptId === "" && bid.outcome === "unknown")',
+        'this.#isSettled && this.attemptId !== undefined && bid.outcome === "unknown";',
+        'this.#isSettled && this.attemptId === "" && bid.outcome === "unknown";',
       ),
     ],
     killers: [
@@ -440,8 +440,8 @@ export const grants: readonly Mutant[] = [
     edits: [
       redis(
         "quorum/ballot",
-        'return this.voter.node.hearing === "proved";',
-        "return this.voter.node.hearing !== undefined;",
+        'return this.#bid.isHeard && this.voter.node.hearing === "proved";',
+        "return this.#bid.isHeard && this.voter.node.hearing !== undefined;",
       ),
     ],
     killers: [

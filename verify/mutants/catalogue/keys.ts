@@ -35,27 +35,13 @@ export const keys: readonly Mutant[] = [
     isMarked: true,
     edits: [
       redis(
-        "one-server",
-        "attemptId === undefined ? this.random.id() : fingerprint(key, attemptId)",
-        "fingerprint(key, attemptId ?? this.#clientId)",
+        "tokens",
+        "attemptId === undefined ? random.id() : fingerprint(key, attemptId,",
+        "random.id === undefined ? random.id() : fingerprint(key, attemptId ?? clientId,",
       ),
     ],
     killers: [
       byRules("drivers/redis/late-requests", "what was passed on and then granted again is another attempt"),
-    ],
-  },
-  {
-    name: "one-token-for-several-attempts-at-a-quorum",
-    breaks: "token: fresh for every attempt (1)",
-    isMarked: true,
-    edits: [
-      redis(
-        "redlock",
-        "attemptId === undefined ? this.random.id() : fingerprint(key, attemptId)",
-        "fingerprint(key, attemptId ?? this.#clientId)",
-      ),
-    ],
-    killers: [
       byRules(
         "drivers/redis/quorum/late-requests",
         "what was passed on and then granted again is another attempt",
@@ -72,12 +58,12 @@ export const keys: readonly Mutant[] = [
         "wanted: AcquireRequest): string;",
         "wanted: AcquireRequest, given?: string): string;",
       ),
+      redis("one-server", "    const token = makeToken({", "    const token = given ?? makeToken({"),
       redis(
         "one-server",
-        "{ key, attemptId, ticket }: AcquireRequest): string {",
-        "{ key, attemptId, ticket }: AcquireRequest, given?: string): string {",
+        "ticket = this.node.time.ticket() }: AcquireRequest,",
+        "ticket = this.node.time.ticket() }: AcquireRequest, given?: string,",
       ),
-      redis("one-server", "const token = `${attempt}:", "const token = given ?? `${attempt}:"),
       redis(
         "request",
         "this.#host.register(this, this.#request);",

@@ -19,12 +19,8 @@ export const majority: readonly Mutant[] = [
     breaks: "ties are broken by the member's bytes, as the sorted set does (4.1)",
     isMarked: true,
     edits: [
-      lua("_acquire", "      return byte < others_byte\n", "      return false\n"),
-      twin(
-        "acquire",
-        "? token.slice(0, attemptLength - 1) < other.slice(0, attemptLength - 1)",
-        "? token.length + other.length < attemptLength",
-      ),
+      lua("_queue", "      return byte < others_byte\n", "      return false\n"),
+      twin("queue", "token.slice(0, 32) < other.slice(0, 32)", "token.length + other.length < 32"),
     ],
     killers: [
       bySim(1, 60),
@@ -39,12 +35,8 @@ export const majority: readonly Mutant[] = [
     breaks: "ties are broken by the member's bytes, as the sorted set does (4.1)",
     isMarked: true,
     edits: [
-      lua("_acquire", "      return byte < others_byte\n", "      return true\n"),
-      twin(
-        "acquire",
-        "? token.slice(0, attemptLength - 1) < other.slice(0, attemptLength - 1)",
-        "? token.length + other.length > attemptLength",
-      ),
+      lua("_queue", "      return byte < others_byte\n", "      return true\n"),
+      twin("queue", "token.slice(0, 32) < other.slice(0, 32)", "token.length + other.length > 32"),
     ],
     killers: [
       byServer(
@@ -114,8 +106,8 @@ export const majority: readonly Mutant[] = [
     name: "a-later-one-asks-for-a-vote",
     breaks: "whose vote is with a later ticket (4.5)",
     edits: [
-      lua("_acquire", "    return ticket < others\n", "    return true\n"),
-      twin("acquire", "    : ticket < others;", "    : ticket < others || ticket > others;"),
+      lua("_queue", "    return ticket < others\n", "    return true\n"),
+      twin("queue", " : ticket < others;", " : ticket < others || ticket > others;"),
     ],
     killers: [byServer("drivers/redis/scripts/inquiry", "does not go to a holder with an earlier ticket")],
   },

@@ -8,8 +8,8 @@ export const memory: readonly Mutant[] = [
     edits: [
       edit(
         "drivers/memory-engine.ts",
-        "if (lock?.holding !== undefined && lock.holding.dueAt <= this.#clock.now()) {",
-        "if (lock?.holding?.slot === -1 && lock.holding.dueAt <= this.#clock.now()) {",
+        "({ dueAt }) => dueAt <= this.#clock.now()",
+        "({ dueAt, slot }) => slot === -1 && dueAt <= this.#clock.now()",
       ),
     ],
     killers: [byRules("drivers/memory-expiry", "a holder whose TTL has passed is gone, though no timer ran")],
@@ -30,9 +30,9 @@ export const memory: readonly Mutant[] = [
     breaks: "release: K is not ours: answer not-held (2)",
     edits: [
       edit(
-        "drivers/memory-engine.ts",
-        "return holding?.token === token ? holding : undefined;",
-        'return holding?.token === token || token !== "" ? holding : undefined;',
+        "drivers/memory-lock.ts",
+        "return this.#holdings.get(token);",
+        "return this.#holdings.get(token) ?? Array.from(this.#holdings.values())[0];",
       ),
     ],
     killers: [
@@ -46,8 +46,8 @@ export const memory: readonly Mutant[] = [
     edits: [
       edit(
         "drivers/memory-engine.ts",
-        "if (first.dueAt <= this.#clock.now()) {",
-        "if (first.dueAt < 0 * this.#clock.now()) {",
+        "const isAlive = first.dueAt > this.#clock.now();",
+        "const isAlive = first.dueAt > 0 * this.#clock.now();",
       ),
     ],
     killers: [byRules("drivers/memory-expiry", "a waiter past its deadline is passed over")],

@@ -239,13 +239,13 @@ export const oneNode: readonly Mutant[] = [
     edits: [
       lua(
         "_release",
-        "  redis.call('ZREM', queue, token .. ' ' .. terms)\n  if redis.call('HGET', info, 'token') == token then",
+        "  leave(token, terms)\n  if redis.call('HGET', info, 'token') == token then",
         "  if redis.call('HGET', info, 'token') == token then",
       ),
       twin(
         "release",
-        '  store.zrem(queue, `${token} ${terms}`);\n  if (store.hget(info, "token") === token) {',
-        '  if (store.hget(info, "token") === token && terms !== queue) {',
+        '  leave(scope, token, terms);\n  if (store.hget(info, "token") === token) {',
+        '  leave(scope, `${token}-`, `${terms}-`);\n  if (store.hget(info, "token") === token) {',
       ),
     ],
     killers: [

@@ -31,7 +31,7 @@ export class Frames {
 
   /** @throws {LockError} `self-deadlock` inside a `withLock` that still holds the key */
   refuseWithin(key: string): void {
-    if (this.find((lease) => lease.keys.includes(key) && lease.remainingMs() > 0)) {
+    if (this.find((lease) => lease.keys.includes(key) && lease.isInForce)) {
       const message = `"${key}" is held by the \`withLock\` around this call, which would wait for itself`;
       throw new LockError(message, { code: "self-deadlock", key });
     }

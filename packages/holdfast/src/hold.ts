@@ -39,7 +39,7 @@ export class Hold implements Renewable {
   readonly grant: Grant;
   readonly fencingToken: bigint;
   readonly ttlMs: number;
-  readonly endsAt: number;
+  endsAt: number;
   isClaim: boolean;
   readonly #keeper: Keeper;
   readonly #options: HoldOptions;
@@ -47,7 +47,6 @@ export class Hold implements Renewable {
   readonly #watch: Watch;
   readonly #trace: HoldTrace | undefined;
   #state: "held" | "orphaned" | "leaked" | "transferred" | "downgraded" | "released" | "lost" = "held";
-  /** The reader that this writer became. */
   #reader: HeldLease | undefined;
   #renews: boolean;
   #loss: LeaseLostError | undefined;
@@ -59,7 +58,7 @@ export class Hold implements Renewable {
     this.grant = grant;
     this.fencingToken = fencingToken;
     this.ttlMs = options.ttlMs;
-    this.endsAt = options.maxHoldMs === Infinity ? Infinity : keeper.clock.now() + options.maxHoldMs;
+    this.endsAt = keeper.clock.now() + options.maxHoldMs;
     this.isClaim = grant.isClaim;
     this.#keeper = keeper;
     this.#options = options;
@@ -117,6 +116,11 @@ export class Hold implements Renewable {
 
   get wasTransferred(): boolean {
     return this.#state === "transferred";
+  }
+
+  /** The reader that this writer became. */
+  get reader(): HeldLease | undefined {
+    return this.#reader;
   }
 
   describe(): Holder {
@@ -203,6 +207,12 @@ export class Hold implements Renewable {
     this.isClaim = false;
   }
 
+  /** It ends so long from now, whatever was said before. */
+  endIn(ms: number): void {
+    this.endsAt = this.#keeper.clock.now() + ms;
+    this.#keeper.watchdog.review(this.#watch);
+  }
+
   stopRenewing(): void {
     this.#renews = false;
     this.#keeper.watchdog.review(this.#watch);
@@ -252,13 +262,19 @@ export class Hold implements Renewable {
 
   /**
    * Of a writer: ends it and begins a reader on the same grant, at once, as who may write may read. The engine is told, until it
-   * knows.
+   * knows. Not where others may write by the same grant: they would not hear of it.
    */
   async downgrade(): Promise<HeldLease> {
     this.#requireHeld("downgraded");
+    if (this.#options.mayBeShared === true) {
+      const message = `A repeat of the same attempt may have the lease of "${this.key}"; it cannot be downgraded`;
+      throw new LockError(message, { code: "unsupported", key: this.key });
+    }
     this.#end("downgraded", "transferred");
     const { driver } = this.#keeper;
-    const { hold, lease } = Hold.keep(this.#keeper, this.grant, this.#options, this.fencingToken);
+    const grant = { ...this.grant, isClaim: this.isClaim };
+    const options = { ...this.#options, maxHoldMs: this.endsAt - this.#keeper.clock.now() };
+    const { hold, lease } = Hold.keep(this.#keeper, grant, options, this.fencingToken);
     this.#reader = lease;
     const told = driver.downgrade(this.key, this.grant.token, engineEnd(this.validity));
     if (!(await told.catch(() => true))) {

@@ -79,6 +79,8 @@ export interface WriteLease extends Lease {
 /** A lease as the library itself sees it. */
 export interface OwnedLease extends Lease {
   readonly wasTransferred: boolean;
+  /** Whether it holds its keys: itself, or what it became by a downgrade. */
+  readonly isInForce: boolean;
   /** How it was lost, undefined while it is not; looks at the clocks. */
   lossNow(): LossReason | undefined;
 }
@@ -190,7 +192,17 @@ export class HeldLease implements OwnedLease, WriteLease {
     this.#hold.stopRenewing();
   }
 
+  get isInForce(): boolean {
+    return (this.#hold.reader ?? this).remainingMs() > 0;
+  }
+
+  /** Its `maxHoldMs` begins now. */
+  endIn(ms: number): void {
+    this.#hold.endIn(ms);
+  }
+
   lossNow(): LossReason | undefined {
-    return this.#hold.lossNow()?.reason;
+    const { reader } = this.#hold;
+    return reader ? reader.lossNow() : this.#hold.lossNow()?.reason;
   }
 }

@@ -51,10 +51,11 @@ export class Alls {
   ): Promise<readonly HeldLease[]> {
     const { clock } = this.#contention;
     const leases: HeldLease[] = [];
+    const kept = { ...options, renew: true, maxHoldMs: Infinity, ifLost: "abort" } as const;
     try {
       for (const key of keys) {
         const waitMs = Math.max(0, deadline - clock.now());
-        leases.push(await this.#mutexes.acquire(key, { ...options, waitMs, renew: true, ifLost: "abort" }));
+        leases.push(await this.#mutexes.acquire(key, { ...kept, waitMs }));
       }
       return leases;
     } catch (error) {
@@ -73,6 +74,9 @@ export class Alls {
       }
       const isWhole = leases.every((lease) => lease.lossNow() === undefined);
       if (isWhole) {
+        for (const lease of leases) {
+          lease.endIn(options.maxHoldMs);
+        }
         return new LeaseOfAll(leases, options);
       }
     } catch (error) {
@@ -171,6 +175,10 @@ export class LeaseOfAll implements OwnedLease {
 
   get wasTransferred(): boolean {
     return false;
+  }
+
+  get isInForce(): boolean {
+    return this.remainingMs() > 0;
   }
 
   lossNow(): LossReason | undefined {

@@ -29,6 +29,7 @@ export class Reentrants {
   readonly #frames: Frames;
   readonly #mutexes: Mutexes;
   readonly #sessions = new Map<string, Session>();
+  #sweepAt = fewSessions;
 
   constructor(contention: Contention, frames: Frames, mutexes: Mutexes) {
     this.#contention = contention;
@@ -94,6 +95,7 @@ export class Reentrants {
     isTry: boolean,
   ): Promise<ReentrantLease | null> {
     const id = JSON.stringify([key, name]);
+    this.#sweep();
     const session = this.#sessions.get(id) ?? { turns: new Turns(this.#contention), nest: undefined };
     this.#sessions.set(id, session);
     const { clock } = this.#contention;
@@ -122,6 +124,16 @@ export class Reentrants {
     }
   }
 
+  /** Nobody tells of sessions whose leases were orphaned, transferred or forgotten. */
+  #sweep(): void {
+    if (this.#sessions.size >= this.#sweepAt) {
+      for (const [id, session] of this.#sessions) {
+        this.#forgetIfIdle(id, session);
+      }
+      this.#sweepAt = Math.max(fewSessions, 2 * this.#sessions.size);
+    }
+  }
+
   #forgetIfIdle(id: string, session: Session): void {
     const isHeld = session.nest?.deref()?.isOver === false;
     if (!isHeld && session.turns.isIdle && this.#sessions.get(id) === session) {
@@ -129,6 +141,9 @@ export class Reentrants {
     }
   }
 }
+
+/** So many may be left that are over. */
+const fewSessions = 64;
 
 interface Session {
   /** Whose it is to ask the engine. */
@@ -274,6 +289,10 @@ export class ReentrantLease implements OwnedLease {
 
   get wasTransferred(): boolean {
     return this.#base.wasTransferred;
+  }
+
+  get isInForce(): boolean {
+    return this.remainingMs() > 0;
   }
 
   lossNow(): LossReason | undefined {

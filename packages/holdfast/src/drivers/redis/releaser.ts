@@ -136,6 +136,7 @@ class Release implements Operation, Timed {
   readonly resolve: (released: boolean, isPlain: boolean) => void;
   readonly reject: (error: unknown) => void;
   readonly #releaser: Releaser;
+  readonly #givesBack: boolean;
   #wasReleased = false;
   #isDone = false;
 
@@ -150,6 +151,7 @@ class Release implements Operation, Timed {
     this.#releaser = releaser;
     this.leftover = leftover;
     this.impatientAt = impatientAt;
+    this.#givesBack = name !== "downgrade";
     this.args = [name, leftover.token, leftover.terms];
     this.resolve = resolve;
     this.reject = reject;
@@ -163,7 +165,7 @@ class Release implements Operation, Timed {
     return this.leftover.candidate;
   }
 
-  answered({ value }: Reply): void {
+  answered({ value, isSteady }: Reply): void {
     const [released, more] = value as unknown[];
     if (released === "error") {
       this.failed(refusalBy(String(more)));
@@ -175,8 +177,10 @@ class Release implements Operation, Timed {
       return;
     }
     this.#isDone = true;
-    // A repeat finds that the attempt whose answer was lost has released: it was sent while the grant was ours.
-    this.resolve(this.#wasReleased || this.failures > 0, this.#wasReleased);
+    // A repeat, of ours or by the client library, finds that the attempt whose answer was lost has released: it was sent while the
+    // grant was ours.
+    const isRepeat = this.failures > 0 || !isSteady;
+    this.resolve(this.#wasReleased || (this.#givesBack && isRepeat), this.#wasReleased);
   }
 
   failed(error: unknown): void {

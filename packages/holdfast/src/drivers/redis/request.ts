@@ -138,7 +138,7 @@ export class Request implements Requeued, Operation, Timed {
   }
 
   answered(reply: Reply): void {
-    const answer = this.#unwrap(reply.value as unknown[]);
+    const answer = this.#unwrap(reply);
     this.#attempts.answered();
     if (this.#state !== "open") {
       this.#answeredTooLate(answer);
@@ -226,12 +226,13 @@ export class Request implements Requeued, Operation, Timed {
   }
 
   /** Of a passing on: tells whether the old grant was still ours, and goes on with the answer of the acquire. */
-  #unwrap(answer: unknown[]): unknown[] {
+  #unwrap({ value, isSteady }: Reply): unknown[] {
+    const answer = value as unknown[];
     if (!this.#given || answer[0] === "error") {
       return answer;
     }
-    // A repeat finds that the lost attempt before it has released.
-    this.#givingUp?.answered(Number(answer[0]) === 1 || this.#attempts.failures > 0);
+    // A repeat, of ours or by the client library, finds that the lost attempt before it has released.
+    this.#givingUp?.answered(Number(answer[0]) === 1 || this.#attempts.failures > 0 || !isSteady);
     return answer[1] as unknown[];
   }
 

@@ -32,6 +32,8 @@ export class Share {
   #kind: string | undefined;
   #limit: number | undefined;
   #used: number;
+  /** There are more than are dropped at once. */
+  readonly #hasExpiredOnes: boolean;
 
   /** Looks at the lock as it is now: holders whose time is over are gone. */
   constructor(scope: Scope) {
@@ -54,9 +56,11 @@ export class Share {
     } else if (used === undefined || this.#limit === undefined) {
       this.#restore();
     }
-    for (const token of store.zrangebyscore(K, this.#nowMs, expiredAtOnce)) {
+    const expired = store.zrangebyscore(K, this.#nowMs, expiredAtOnce);
+    for (const token of expired) {
       this.#remove(token);
     }
+    this.#hasExpiredOnes = expired.length === expiredAtOnce;
   }
 
   perform(name: string, args: Args): Answer {
@@ -73,7 +77,8 @@ export class Share {
     const member = `${own} ${terms}`;
     const known = this.#holdingOf(own);
     const waited = store.zrank(queue, member) !== undefined;
-    if (!known && !waited) {
+    const limit = this.#limit ?? everybody;
+    if (!known && (!waited || (demandOf(own) as Demand).weight > limit)) {
       this.#check(own);
     }
     if (known) {
@@ -212,7 +217,7 @@ export class Share {
     if (!known) {
       return [this.#whyNot(token as string)];
     }
-    this.#used = 1;
+    this.#used += 1 - known.weight;
     this.#writeHolder(known.token, known.number, 1);
     return [1, this.#serve().isMore ? 1 : 0];
   }
@@ -341,7 +346,7 @@ export class Share {
     let number: number | undefined;
     for (let tries = 0; tries < servedAtOnce; tries += 1) {
       const [member] = store.zrange(queue, 0, 0);
-      const chance = member === undefined ? "none" : this.#chanceOf(member);
+      const chance = member === undefined ? "none" : this.#chanceOf(member, member === own);
       if (member === undefined || chance === "none") {
         return { number, isMore: false };
       }
@@ -349,7 +354,7 @@ export class Share {
       store.zrem(queue, member);
       if (this.#holdingOf(member)) {
         continue; // a repeat of the attempt has it; who waits for it here asks again
-      } else if (member === own) {
+      } else if (member === own && chance === "now") {
         number = this.#admit(member.split(" ")[0] as string, ownTtlMs);
       } else if (chance === "now") {
         this.#offer(member, score);
@@ -359,14 +364,15 @@ export class Share {
   }
 
   /** Whether a waiter can be granted now; `never`: its time is over, or it wants more than there is. */
-  #chanceOf(member: string): "now" | "never" | "none" {
+  #chanceOf(member: string, isOwn: boolean): "now" | "never" | "none" {
     const demand = demandOf(member);
     if (demand === undefined || demand.kind !== this.#kind) {
       return "none";
     }
     const limit = this.#limit as number;
     const deadline = Number(parse(member)?.deadline);
-    if ((deadline !== 0 && deadline < this.#nowMs) || demand.weight > limit) {
+    const isOver = deadline !== 0 && deadline < this.#nowMs && !isOwn;
+    if (isOver || demand.weight > limit) {
       return "never";
     }
     return this.#used + demand.weight <= limit ? "now" : "none";
@@ -430,7 +436,7 @@ export class Share {
     if (known) {
       return this.#admittedAgain(known, member, ttlMs, words);
     }
-    return isMore ? [3] : this.#heldByOthers(wait, member);
+    return isMore || this.#hasExpiredOnes ? [3] : this.#heldByOthers(wait, member);
   }
 
   #onlyTry(token: string, ttlMs: number, words: string): Answer {
@@ -440,7 +446,7 @@ export class Share {
     if (isMore) {
       return [3];
     } else if (store.exists(queue) || this.#used + weight > (this.#limit as number)) {
-      return this.#heldByOthers("0");
+      return this.#hasExpiredOnes ? [3] : this.#heldByOthers("0");
     }
     const number = this.#admit(token, ttlMs);
     this.#note(token, words);

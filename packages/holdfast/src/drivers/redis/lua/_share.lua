@@ -12,6 +12,7 @@ local now_ms = math.floor(now / 1000)
 local all = 2147483648
 local slack_ms = 1000
 local kind, limit, used
+local has_expired_ones -- more than are dropped in one call
 
 -- Kind, weight, limit. Nothing of what is no share.
 local function share_of(token)
@@ -90,9 +91,11 @@ local function look()
   elseif not used or not limit then
     restore()
   end
-  for _, token in ipairs(redis.call('ZRANGEBYSCORE', K, '-inf', now_ms, 'LIMIT', 0, 64)) do
+  local expired = redis.call('ZRANGEBYSCORE', K, '-inf', now_ms, 'LIMIT', 0, 64)
+  for _, token in ipairs(expired) do
     remove(token)
   end
+  has_expired_ones = #expired == 64
 end
 
 -- Refuses who asks for something else than who holds or waits; and for another limit than the one that is remembered.
@@ -151,13 +154,14 @@ local function serve(own, own_ttl)
       return own_number, false
     end
     local token, client, ttl, _, deadline, channel = parse(member)
-    local is_alive = (tonumber(deadline) == 0 or tonumber(deadline) >= now_ms) and weight <= limit
+    local is_alive = tonumber(deadline) == 0 or tonumber(deadline) >= now_ms or member == own
+    is_alive = is_alive and weight <= limit
     if is_alive and used + weight > limit then
       return own_number, false
     end
     redis.call('ZREM', queue, member)
     local is_repeat = holding_of(token) -- of an attempt that has it; who waits for it here asks again
-    if not is_repeat and member == own then
+    if not is_repeat and is_alive and member == own then
       own_number = admit(token, own_ttl)
     elseif not is_repeat and is_alive then
       local number = admit(token, ttl)
@@ -222,7 +226,7 @@ local function take_place(token, member, ttl, wait, words)
   elseif known then
     return admitted_again(known, its_number, member, ttl, words)
   end
-  return is_more and { 3 } or held_by_others(member, wait)
+  return (is_more or has_expired_ones) and { 3 } or held_by_others(member, wait)
 end
 
 local function only_try(token, ttl, words)
@@ -231,7 +235,7 @@ local function only_try(token, ttl, words)
   if is_more then
     return { 3 }
   elseif redis.call('EXISTS', queue) == 1 or used + weight > limit then
-    return held_by_others(nil, '0')
+    return has_expired_ones and { 3 } or held_by_others(nil, '0')
   end
   local number = admit(token, ttl)
   note(token, words)
@@ -244,8 +248,9 @@ function share.acquire(token, terms, ttl, _, wait, words)
   local member = token .. ' ' .. terms
   local known, number = holding_of(token)
   local waits = redis.call('ZSCORE', queue, member)
-  if not known and not waits then
-    check(token)
+  local _, weight = share_of(token)
+  if not known and (not waits or limit and weight > limit) then
+    check(token) -- also of who waits already, where the limit was lowered
   end
   if known then
     if known ~= token then
@@ -385,11 +390,11 @@ end
 --   A writer is a reader from now on, with the same token.
 -- Answers { 1, 1 if more may be left to serve }, or { why not }
 function share.downgrade(token)
-  local known, number = holding_of(token)
+  local known, number, weight = holding_of(token)
   if known ~= token then
     return { why_not_any_more(token) }
   end
-  used = 1
+  used = used - weight + 1 -- a repeat finds a reader, among others
   write_holder(token, number, 1)
   local _, is_more = serve()
   return { 1, is_more and 1 or 0 }

@@ -1,0 +1,250 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+import { connectionOf } from "../../../../src/drivers/redis/client.ts";
+import { onRedis } from "../../../support/servers.ts";
+import { acquireOf, asker, id, ScriptStage } from "./stage.ts";
+
+const one = { share: "s1/3" };
+const heavy = { share: "s3/3" };
+const reader = { share: "r" };
+const writer = { share: "w" };
+
+onRedis("what changes a lock that several may hold", () => {
+  let stage: ScriptStage;
+  beforeAll(async () => {
+    stage = await ScriptStage.open();
+    await Promise.all([stage.listen(1), stage.listen(2), stage.listen(3), stage.listen(4)]);
+  });
+  afterAll(() => stage.close());
+
+  test("another kind is refused while somebody holds or waits, and nothing is touched", async () => {
+    const keys = stage.lock();
+    await stage.grant(keys, asker(1, writer));
+    await stage.queue(keys, asker(2, writer));
+    expect(await stage.ask(keys, acquireOf(asker(5, one), { wait: true }))).toEqual([
+      "error",
+      "KINDMISMATCH read-write",
+    ]);
+    expect((await stage.ask(keys, acquireOf(asker(5), { wait: true })))[0]).toBe("error");
+    expect(await stage.ask(keys, ["setLimit", "5"])).toEqual(["error", "KINDMISMATCH read-write"]);
+    expect(await stage.redis.zrange(keys[1], "0", "-1")).toEqual([asker(2, writer).member]);
+    expect(await stage.redis.zrange(keys[0], "0", "-1")).toEqual([asker(1, writer).token]);
+  });
+
+  test("a mutex is another kind, held or waited for", async () => {
+    const keys = stage.lock();
+    await stage.grant(keys, asker(1));
+    expect((await stage.ask(keys, acquireOf(asker(2, reader))))[0]).toBe("error");
+    expect((await stage.ask(keys, ["setLimit", "5"]))[0]).toBe("error");
+    await stage.redis.del(keys[0]);
+    await stage.redis.zadd(keys[1], 2, asker(2).member);
+    expect(await stage.ask(keys, acquireOf(asker(3, reader)))).toEqual(["error", "KINDMISMATCH mutex"]);
+    expect(await stage.redis.zrange(keys[1], "0", "-1")).toEqual([asker(2).member]);
+  });
+
+  test("another limit is refused as long as the last one is remembered, and changed by setLimit alone", async () => {
+    const keys = stage.lock();
+    await stage.grant(keys, asker(1, one));
+    expect(await stage.ask(keys, acquireOf(asker(2, { share: "s1/4" })))).toEqual([
+      "error",
+      "LIMITMISMATCH 3",
+    ]);
+    await stage.ask(keys, ["release", asker(1, one).token, ""]);
+    expect(await stage.ask(keys, acquireOf(asker(2, { share: "s1/4" })))).toEqual([
+      "error",
+      "LIMITMISMATCH 3",
+    ]);
+    expect(await stage.ask(keys, ["setLimit", "4"])).toEqual([1, 0]);
+    expect(await stage.ask(keys, acquireOf(asker(2, one)))).toEqual(["error", "LIMITMISMATCH 4"]);
+    await stage.grant(keys, asker(2, { share: "s1/4" }));
+  });
+
+  test("a higher limit serves who waits, also who asked under the lower one", async () => {
+    const keys = stage.lock();
+    await stage.grant(keys, asker(1, heavy));
+    await stage.queue(keys, asker(2, { share: "s2/3" }));
+    await stage.queue(keys, asker(3, one));
+    expect(await stage.ask(keys, ["setLimit", "5"])).toEqual([1, 0]);
+    expect(await stage.redis.zrange(keys[1], "0", "-1")).toEqual([asker(3, one).member]);
+    expect(await stage.redis.hget(keys[3], "used")).toBe("5");
+    expect([await stage.heard(2), await stage.heard(3)].map(({ length }) => length)).toEqual([1, 0]);
+  });
+
+  test("who waits for more than a lowered limit is not granted when it asks again, and is told", async () => {
+    const keys = stage.lock();
+    await stage.grant(keys, asker(1, { share: "s2/3" }));
+    const gone = asker(9, { share: "s2/3" });
+    await stage.queue(keys, gone); // keeps the next from being first, until it is found dead
+    await stage.queue(keys, asker(10, heavy));
+    await stage.ask(keys, ["setLimit", "2"]);
+    await stage.redis.zrem(keys[1], gone.member);
+    expect(await stage.queue(keys, asker(10, heavy))).toEqual(["error", "LIMITMISMATCH 2"]);
+    expect(await stage.redis.zrange(keys[0], "0", "-1")).toEqual([asker(1, { share: "s2/3" }).token]);
+    expect(await stage.redis.hget(keys[3], "used")).toBe("2");
+  });
+
+  test("a downgrade keeps the number, lets in the readers at the head, and no writer", async () => {
+    const keys = stage.lock();
+    const { first } = await stage.grant(keys, asker(1, writer));
+    for (const who of [asker(2, reader), asker(3, writer), asker(4, reader)]) {
+      await stage.queue(keys, who);
+    }
+    expect(await stage.ask(keys, ["downgrade", asker(1, writer).token, ""])).toEqual([1, 0]);
+    expect(await stage.redis.hget(keys[3], `h${id(1)}`)).toBe(`${first} 1 ${asker(1, writer).token}`);
+    expect(await stage.redis.hget(keys[3], "used")).toBe("2");
+    expect(await stage.redis.zrange(keys[1], "0", "-1")).toEqual([
+      asker(3, writer).member,
+      asker(4, reader).member,
+    ]);
+    expect(await stage.heard(2)).toHaveLength(1);
+  });
+
+  test("a downgrade that is sent twice counts once, with readers beside it", async () => {
+    const keys = stage.lock();
+    await stage.grant(keys, asker(1, writer));
+    const downgrade = ["downgrade", asker(1, writer).token, ""];
+    await stage.ask(keys, downgrade);
+    await stage.grant(keys, asker(2, reader));
+    await stage.grant(keys, asker(3, reader));
+    expect(await stage.ask(keys, downgrade)).toEqual([1, 0]);
+    expect(await stage.redis.hget(keys[3], "used")).toBe("3");
+    await stage.queue(keys, asker(4, writer));
+    await stage.ask(keys, ["release", asker(2, reader).token, ""]);
+    await stage.ask(keys, ["release", asker(3, reader).token, ""]);
+    expect(await stage.redis.zrange(keys[0], "0", "-1")).toEqual([asker(1, writer).token]);
+    expect(await stage.heard(4)).toEqual([]);
+    await stage.ask(keys, ["release", asker(1, writer).token, ""]);
+    expect(await stage.heard(4)).toHaveLength(1);
+  });
+
+  test("a downgrade of what is gone, or was broken, says so and changes nothing", async () => {
+    const keys = stage.lock();
+    const { first } = await stage.grant(keys, asker(1, writer));
+    expect(await stage.ask(keys, ["downgrade", asker(5, writer).token, ""])).toEqual([0]);
+    await stage.ask(keys, ["breakGrant", String(first), "s", "why"]);
+    expect(await stage.ask(keys, ["downgrade", asker(1, writer).token, ""])).toEqual([3]);
+    expect(await stage.redis.exists(keys[0], keys[3])).toBe(0);
+  });
+
+  test("a break ends one holder of many, tells it, and serves who waits", async () => {
+    const keys = stage.lock();
+    await stage.grant(keys, asker(1, { share: "s2/3" }));
+    const { first } = await stage.grant(keys, asker(2, one));
+    await stage.queue(keys, asker(3, one));
+    expect(await stage.ask(keys, ["breakGrant", String(first), "s", "too long"])).toEqual([1, 0]);
+    expect(await stage.ask(keys, ["breakGrant", String(first), "s", "too long"])).toEqual([0, 0]);
+    const [message] = await stage.heard(2);
+    expect(JSON.parse(String(message).replace("broken ", ""))).toEqual([
+      asker(2, one).token,
+      keys[0],
+      "too long",
+    ]);
+    expect(await stage.heard(3)).toHaveLength(1);
+    expect(await stage.ask(keys, ["verify", asker(2, one).token])).toEqual([3]);
+    expect(await stage.ask(keys, ["verify", asker(1, { share: "s2/3" }).token])).toMatchObject({ 0: 1 });
+    expect(await stage.ask(keys, ["extend", asker(2, one).token, "1000", ""])).toBe(3);
+  });
+
+  test("what was said of the holders and is gone is restored from their tokens", async () => {
+    const keys = stage.lock();
+    const { first } = await stage.grant(keys, asker(1, { share: "s2/3" }), { words: '["owner","a"]' });
+    await stage.redis.del(keys[3]);
+    expect(await stage.ask(keys, acquireOf(asker(2, { share: "s2/3" })))).toMatchObject({ 0: 0 });
+    expect(await stage.redis.hgetall(keys[3])).toEqual({
+      used: "2",
+      [`h${id(1)}`]: `${first} 2 ${asker(1, { share: "s2/3" }).token}`,
+    });
+    await stage.redis.del(keys[3], keys[2]);
+    await stage.grant(keys, asker(3, one));
+    expect(await stage.redis.hget(keys[3], "used")).toBe("3");
+    expect(await stage.redis.hget(keys[2], "limit")).toBe("3");
+    expect(await stage.ask(keys, ["release", asker(1, { share: "s2/3" }).token, ""])).toMatchObject({ 0: 1 });
+    expect(await stage.ask(keys, ["release", asker(3, one).token, ""])).toMatchObject({ 0: 1 });
+    expect(await stage.redis.exists(keys[0], keys[3])).toBe(0);
+  });
+
+  test("a sorted set that is not ours is another kind, and stays as it is", async () => {
+    const keys = stage.lock();
+    await stage.redis.zadd(keys[0], 5, "somebody", 7, asker(1, one).token);
+    for (const args of [
+      acquireOf(asker(2, one)),
+      acquireOf(asker(2, one), { wait: true }),
+      ["release", asker(1, one).token, ""],
+      ["setLimit", "4"],
+    ]) {
+      expect(await stage.ask(keys, args)).toEqual(["error", "KINDMISMATCH sorted set of others"]);
+    }
+    expect(await stage.redis.zrange(keys[0], "0", "-1", "WITHSCORES")).toEqual([
+      "somebody",
+      "5",
+      asker(1, one).token,
+      "7",
+    ]);
+    expect(await stage.redis.exists(keys[3])).toBe(0);
+  });
+
+  test("a key of another type is not touched", async () => {
+    const keys = stage.lock();
+    await stage.redis.lpush(keys[0], "a");
+    expect((await stage.ask(keys, acquireOf(asker(1, reader))))[0]).toBe("error");
+    expect(await stage.redis.lrange(keys[0], 0, -1)).toEqual(["a"]);
+  });
+
+  test("inspect tells of each holder who is left, its number, weight and words, and of the queue", async () => {
+    const keys = stage.lock();
+    const { first } = await stage.grant(keys, asker(1, one), { ttlMs: 60_000, words: '["owner","a"]' });
+    const { first: second } = await stage.grant(keys, asker(2, { share: "s2/3" }), { ttlMs: 20_000 });
+    await stage.queue(keys, asker(3, heavy));
+    const [, , newest, , , waiterCount, members, kind, limit, holders] = await stage.ask(keys, ["inspect"]);
+    expect([newest, waiterCount, members, kind, limit]).toEqual([
+      String(second),
+      1,
+      [asker(3, heavy).member],
+      "semaphore",
+      3,
+    ]);
+    expect(holders).toEqual([
+      [asker(2, { share: "s2/3" }).token, expect.any(Number), String(second), 2, ""],
+      [asker(1, one).token, expect.any(Number), String(first), 1, '["owner","a"]'],
+    ]);
+  });
+
+  test("the last one out leaves nothing but the counter", async () => {
+    const keys = stage.lock();
+    await stage.grant(keys, asker(1, reader), { words: '["owner","a"]' });
+    await stage.grant(keys, asker(2, reader));
+    await stage.ask(keys, ["release", asker(1, reader).token, ""]);
+    expect((await stage.redis.hkeys(keys[3])).toSorted()).toEqual([`h${id(2)}`, "used"]);
+    await stage.ask(keys, ["release", asker(2, reader).token, ""]);
+    expect(await stage.redis.exists(keys[0], keys[1], keys[3])).toBe(0);
+    expect(await stage.redis.exists(keys[2])).toBe(1);
+  });
+});
+
+onRedis("a user who may not publish", () => {
+  test("puts the waiter back and fails: nobody's place is eaten, and nobody holds by it", async () => {
+    const stage = await ScriptStage.open();
+    try {
+      await stage.redis.call("ACL", "SETUSER", "mute", "on", ">x", "~*", "+@all", "resetchannels");
+      const mute = connectionOf(stage.server.client({ username: "mute", password: "x" }));
+      const keys = stage.lock();
+      await stage.listen(2);
+      await stage.grant(keys, asker(1, writer));
+      await stage.queue(keys, asker(2, reader));
+      const [answer] = await stage.batch([[keys, ["release", asker(1, writer).token, ""]]], {
+        connection: mute,
+      });
+      expect(answer).toEqual(["error", expect.stringMatching(/can't publish/)]);
+      expect(await stage.redis.zrange(keys[1], "0", "-1", "WITHSCORES")).toEqual([
+        asker(2, reader).member,
+        "2",
+      ]);
+      expect(await stage.redis.exists(keys[0])).toBe(0);
+      expect(await stage.ask(keys, ["release", asker(1, writer).token, ""])).toMatchObject({ 0: 0, 1: 0 });
+      expect(await stage.redis.zrange(keys[0], "0", "-1")).toEqual([asker(2, reader).token]);
+      expect(await stage.heard(2)).toHaveLength(1);
+    } finally {
+      await stage.close();
+    }
+  });
+});

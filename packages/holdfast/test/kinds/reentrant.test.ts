@@ -1,0 +1,362 @@
+import { isLockError, type Lease } from "holdfast";
+import { describe, expect, test, vi } from "vitest";
+
+import {
+  clock,
+  engine,
+  lost,
+  onManualClock,
+  open,
+  settled,
+  ttlMs,
+  unreachable,
+} from "../support/hold-stage.ts";
+
+onManualClock();
+
+const sessions = 10_000;
+
+const isFree = async (): Promise<boolean> => {
+  const state = await engine.inspect("k");
+  return state.holders.length === 0;
+};
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    clock.setTimer(resolve, ms);
+  });
+}
+
+describe("leases of one nest", () => {
+  test("are released in any order; the last one frees the lock", async () => {
+    const own = open().reentrant("k", { session: "s" });
+    const [first, second, third] = [await own.acquire(), await own.acquire(), await own.acquire()];
+    expect(await first.release()).toBe(true);
+    expect(await third.release()).toBe(true);
+    second.throwIfLost();
+    expect(await isFree()).toBe(false);
+    expect(await second.release()).toBe(true);
+    expect(await isFree()).toBe(true);
+  });
+
+  test("a release too many answers as the first one did, and takes nothing from the others", async () => {
+    const own = open().reentrant("k", { session: "s" });
+    const [first, second] = [await own.acquire(), await own.acquire()];
+    expect([await first.release(), await first.release(), await first.release()]).toEqual([true, true, true]);
+    expect([first.remainingMs(), second.remainingMs() > 0]).toEqual([0, true]);
+    expect(() => {
+      first.throwIfLost();
+    }).toThrow(lost("released"));
+    expect(await isFree()).toBe(false);
+    await second.release();
+    expect(await isFree()).toBe(true);
+    expect(await first.release()).toBe(true);
+  });
+
+  test("the release of the last one tells of an engine that is away, and of no other", async () => {
+    const own = open({ release: () => Promise.reject(unreachable) }).reentrant("k", { session: "s" });
+    const [first, second] = [await own.acquire(), await own.acquire()];
+    expect(await first.release()).toBe(true);
+    await expect(second.release()).rejects.toBe(unreachable);
+    await clock.advance(31_000);
+  });
+
+  test("a loss is told to each of them, and to works around and inside", async () => {
+    const locks = open();
+    const own = locks.reentrant("k", { ttlMs });
+    const signals: AbortSignal[] = [];
+    const inner: unknown[] = [];
+    const outer = own.withLock(async (around) => {
+      signals.push(around.signal);
+      const loose = await own.acquire();
+      signals.push(loose.signal);
+      inner.push(
+        await own
+          .withLock(async (inside) => {
+            signals.push(inside.signal);
+            await open().breakLock("k", { fencingToken: inside.fencingToken, reason: "test" });
+            return "inside";
+          })
+          .catch((error: unknown) => error),
+      );
+      await expect(own.acquire()).rejects.toEqual(lost("broken"));
+      expect(await loose.release()).toBe(false);
+      return "around";
+    });
+    await expect(outer).rejects.toMatchObject({ code: "lease-lost", reason: "broken", result: "around" });
+    expect(inner).toMatchObject([{ code: "lease-lost", reason: "broken", result: "inside" }]);
+    expect(signals.map(({ aborted }) => aborted)).toEqual([true, true, true]);
+  });
+
+  test("one that was released before the loss is not told", async () => {
+    const own = open().reentrant("k", { session: "s", ttlMs });
+    const [first, second] = [await own.acquire(), await own.acquire()];
+    const signals = [first.signal, second.signal];
+    await first.release();
+    await open().breakLock("k", { fencingToken: second.fencingToken, reason: "test" });
+    expect(signals.map(({ aborted }) => aborted)).toEqual([false, true]);
+  });
+
+  test("after a loss the session begins anew, behind whoever holds the lock now", async () => {
+    const locks = open();
+    const own = locks.reentrant("k", { session: "s", ttlMs });
+    const gone = await own.acquire();
+    await open().breakLock("k", { fencingToken: gone.fencingToken, reason: "test" });
+    const other = await open().acquire("k", { ttlMs });
+    const again = own.acquire();
+    expect(await settled(again)).toBe("pending");
+    await other.release();
+    const lease = (await settled(again)) as Lease;
+    expect(lease.fencingToken).toBeGreaterThan(other.fencingToken);
+    expect(await gone.release()).toBe(false);
+    lease.throwIfLost();
+    expect(await lease.release()).toBe(true);
+  });
+
+  test("only the last of a nest can be transferred", async () => {
+    const own = open().reentrant("k", { session: "s", ttlMs });
+    const [first, second] = [await own.acquire(), await own.acquire()];
+    expect(() => second.transfer()).toThrow(
+      '"k" is held 2 times here; only the last of its leases can be transferred',
+    );
+    await first.release();
+    expect(() => first.transfer()).toThrow(lost("released"));
+    const adopted = await open().adopt(second.transfer());
+    expect([second.remainingMs(), await second.release()]).toEqual([0, false]);
+    expect(await settled(own.tryAcquire())).toBeNull();
+    expect(await adopted.release()).toBe(true);
+    expect(await (await own.tryAcquire())?.release()).toBe(true);
+  });
+});
+
+describe("branches of one work", () => {
+  test("enter one after another, in order, and do not wait for the work around them", async () => {
+    const own = open().reentrant("k", { ttlMs });
+    const seen: string[] = [];
+    const done = own.withLock(async () => {
+      await Promise.all(
+        ["a", "b", "c"].map((name) =>
+          own.withLock(async () => {
+            seen.push(`${name} begins`);
+            await pause(10);
+            seen.push(`${name} ends`);
+          }),
+        ),
+      );
+    });
+    await clock.advance(30);
+    await done;
+    expect(seen).toEqual(["a begins", "a ends", "b begins", "b ends", "c begins", "c ends"]);
+  });
+
+  test("one that may not wait is refused while another works, and one that waits too long is told who holds", async () => {
+    const own = open().reentrant("k", { ttlMs });
+    const done = own.withLock(async () => {
+      const first = own.withLock({ reason: "first" }, () => pause(100));
+      expect(await own.tryAcquire()).toBeNull();
+      expect(await own.tryWithLock(() => 1)).toEqual({ ran: false });
+      const late = own.acquire({ waitMs: 50 }).catch((error: unknown) => error);
+      const now = own.acquire({ waitMs: 0 }).catch((error: unknown) => error);
+      await first;
+      return [await late, await now];
+    });
+    await clock.advance(100);
+    expect(await done).toMatchObject([
+      { code: "wait-timeout", key: "k" },
+      { code: "wait-timeout", key: "k" },
+    ]);
+  });
+
+  test("one that is aborted while it waits leaves its place to the next", async () => {
+    const own = open().reentrant("k", { ttlMs });
+    const controller = new AbortController();
+    const seen: string[] = [];
+    const done = own.withLock(async () => {
+      const first = own.withLock(() => pause(100));
+      const second = own.withLock({ signal: controller.signal }, () => seen.push("second"));
+      const third = own.withLock(() => seen.push("third"));
+      controller.abort("enough");
+      await expect(second).rejects.toBe("enough");
+      await Promise.all([first, third]);
+    });
+    await clock.advance(100);
+    await done;
+    expect(seen).toEqual(["third"]);
+    expect(await isFree()).toBe(true);
+  });
+
+  test("a branch that outlives the work keeps the lock until it ends", async () => {
+    const own = open().reentrant("k", { ttlMs });
+    let branch: Promise<void> = Promise.resolve();
+    await own.withLock(() => {
+      branch = own.withLock(() => pause(100));
+      return undefined;
+    });
+    expect(await isFree()).toBe(false);
+    await clock.advance(100);
+    await branch;
+    expect(await isFree()).toBe(true);
+  });
+
+  test("a branch whose turn comes after the work has ended is refused", async () => {
+    const own = open().reentrant("k", { ttlMs });
+    const branches: Promise<unknown>[] = [];
+    await own.withLock(() => {
+      branches.push(own.withLock(() => pause(100)));
+      branches.push(own.withLock(() => "too late").catch((error: unknown) => error));
+    });
+    await clock.advance(100);
+    expect(await Promise.all(branches)).toEqual([undefined, lost("released")]);
+    expect(await isFree()).toBe(true);
+  });
+
+  test("the error of a branch is its own, and the lock stays with the work", async () => {
+    const own = open().reentrant("k", { ttlMs });
+    const failure = new Error("of the branch");
+    await own.withLock(async (lease) => {
+      await expect(own.withLock(() => Promise.reject(failure))).rejects.toBe(failure);
+      lease.throwIfLost();
+      expect(await isFree()).toBe(false);
+      await own.withLock(() => undefined);
+    });
+    expect(await isFree()).toBe(true);
+  });
+});
+
+describe("who asks", () => {
+  test("is the innermost withLock of the same Locks: others wait", async () => {
+    const [here, there] = [open(), open()];
+    await here.reentrant("k", { ttlMs }).withLock(async () => {
+      expect(await there.reentrant("k").tryAcquire()).toBeNull();
+      expect(await settled(here.acquire("k"))).toMatchObject({ code: "self-deadlock" });
+      await here.reentrant("other").withLock(async () => {
+        expect(await here.reentrant("k").tryWithLock(() => "in")).toEqual({ ran: true, value: "in" });
+      });
+    });
+    await here.withLock("k", { ttlMs }, async () => {
+      expect(await settled(here.reentrant("k").acquire())).toMatchObject({ code: "self-deadlock" });
+    });
+  });
+
+  test("a session inside another's work would wait for itself, and is refused", async () => {
+    const locks = open();
+    await locks.reentrant("k", { ttlMs, session: "a" }).withLock(async () => {
+      const other = locks.reentrant("k", { session: "b" });
+      expect(await settled(other.acquire())).toMatchObject({ code: "self-deadlock" });
+      expect(await locks.reentrant("k", { session: "a" }).tryWithLock(() => 1)).toMatchObject({ ran: true });
+      expect(await locks.reentrant("k").tryWithLock(() => 1)).toMatchObject({ ran: true });
+    });
+  });
+
+  test("is not the owner: the same owner twice is two", async () => {
+    const own = open().reentrant("k", { ttlMs, owner: "me" });
+    const lease = await own.acquire();
+    expect(await own.tryAcquire()).toBeNull();
+    await lease.release();
+  });
+
+  test("two of one session that ask at once ask the engine once, and the second waits for no longer than it may", async () => {
+    const locks = open();
+    const other = await open().acquire("k", { ttlMs });
+    const own = locks.reentrant("k", { session: "s", ttlMs });
+    const waits = [own.acquire(), own.acquire()];
+    const short = own.acquire({ waitMs: 100 });
+    expect(await settled(own.tryAcquire())).toBeNull();
+    expect((await locks.inspect("k")).waiterCount).toBe(1);
+    await clock.advance(100);
+    expect(isLockError(await settled(short), "wait-timeout")).toBe(true);
+    await other.release();
+    const leases = (await Promise.all(waits)) as Lease[];
+    expect(leases[0]?.fencingToken).toBe(leases[1]?.fencingToken);
+    await Promise.all(leases.map((lease) => lease.release()));
+    expect(await isFree()).toBe(true);
+  });
+
+  test("the second of a session is asked for itself when the first gives up", async () => {
+    const locks = open();
+    const other = await open().acquire("k", { ttlMs });
+    const own = locks.reentrant("k", { session: "s", ttlMs });
+    const controller = new AbortController();
+    const [first, second] = [own.acquire({ signal: controller.signal }), own.acquire()];
+    expect(await settled(first)).toBe("pending");
+    controller.abort("enough");
+    await expect(first).rejects.toBe("enough");
+    await other.release();
+    expect(await settled(second)).toMatchObject({ key: "k" });
+  });
+});
+
+test("close() ends those who wait for their turn and those who hold", async () => {
+  const locks = open();
+  const own = locks.reentrant("k", { session: "s", ttlMs });
+  const lease = await own.acquire();
+  const { signal } = lease;
+  const busy = open();
+  const other = await busy.acquire("other", { ttlMs });
+  const blocked = locks.reentrant("other", { session: "s" });
+  const waits = [blocked.acquire(), blocked.acquire()];
+  expect(await settled(Promise.race(waits))).toBe("pending");
+  const closing = locks.close();
+  const outcomes = await Promise.all(waits.map((wait) => settled(wait)));
+  expect(outcomes).toMatchObject([{ code: "closed" }, { code: "closed" }]);
+  await closing;
+  expect(signal.reason).toEqual(lost("released"));
+  expect(await settled(own.acquire())).toMatchObject({ code: "closed" });
+  await other.release();
+});
+
+test("a session whose leases are forgotten is told of, expires, and may begin anew", async () => {
+  const emitWarning = vi.spyOn(process, "emitWarning").mockImplementation(() => undefined);
+  try {
+    const own = open().reentrant("k", { session: "s", ttlMs });
+    const forget = async (): Promise<void> => {
+      const [first] = [await own.acquire(), await own.acquire()];
+      await first?.release();
+    };
+    await forget();
+    for (let renewal = 0; renewal < 3; renewal += 1) {
+      for (let turn = 0; turn < 3; turn += 1) {
+        await new Promise((resolve) => setImmediate(resolve));
+        (globalThis.gc as () => void)();
+      }
+      await clock.advance(ttlMs / 3);
+    }
+    expect(emitWarning.mock.calls).toEqual([
+      [expect.stringContaining('"k"'), { code: "HOLDFAST_LEAKED_LEASE" }],
+    ]);
+    await clock.advance(ttlMs);
+    expect(await isFree()).toBe(true);
+    expect(await (await own.acquire()).release()).toBe(true);
+  } finally {
+    emitWarning.mockRestore();
+  }
+});
+
+test("sessions that ended without a release are not kept", async () => {
+  const [locks, other] = [open(), open()];
+  const useAndTransfer = async (from: number): Promise<number> => {
+    for (let session = from; session < from + sessions; session += 1) {
+      const lease = await locks.reentrant(`k${session % 50}`, { session: `s${session}`, ttlMs }).acquire();
+      lease.transfer();
+      const state = await engine.inspect(lease.key);
+      await other.breakLock(lease.key, { fencingToken: state.fencingToken as bigint, reason: "test" });
+    }
+    await clock.advance(ttlMs);
+    (globalThis.gc as () => void)();
+    return process.memoryUsage().heapUsed;
+  };
+  const before = await useAndTransfer(0);
+  expect((await useAndTransfer(sessions)) - before).toBeLessThan(200 * sessions);
+});
+
+test("options that are none are refused before anything is asked", () => {
+  const locks = open();
+  const expected = "Expected `session` to be a string of 1 to 512 bytes of well-formed UTF-8";
+  expect(() => locks.reentrant("k", { session: "" })).toThrow(new RangeError(`${expected}, got "" (string)`));
+  expect(() => locks.reentrant("k").acquire({ session: 7 as never })).toThrow(
+    new TypeError(`${expected}, got 7 (number)`),
+  );
+  expect(() => locks.reentrant("k", { attemptId: "x" })).toThrow(TypeError);
+  expect(() => locks.reentrant("k").tryAcquire({ waitMs: 1 } as never)).toThrow(/Unknown option `waitMs`/);
+  expect(() => locks.reentrant("")).toThrow(RangeError);
+});

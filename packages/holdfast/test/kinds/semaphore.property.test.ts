@@ -1,0 +1,47 @@
+import fc from "fast-check";
+import { test } from "vitest";
+
+import { SharePlay, stepsOf, type SharedKind } from "./share-play.ts";
+import { memoryWorld, redisWorld } from "./worlds.ts";
+
+const semaphore: SharedKind = {
+  limit: 3,
+  demands: [1, 1, 2, 3],
+  limits: [1, 2, 3, 4],
+  lockable: (locks, key, permits, limit) => {
+    const own = locks.semaphore(key, { limit });
+    return {
+      ...own,
+      tryAcquire: (options) => own.tryAcquire({ ...options, permits }),
+      acquire: (options) => own.acquire({ ...options, permits }),
+    };
+  },
+  setLimit: (locks, key, limit, wanted) => locks.semaphore(key, { limit }).setLimit(wanted),
+};
+
+test("in memory permits are given as the model says, at every moment", async () => {
+  await fc.assert(
+    fc.asyncProperty(stepsOf(semaphore, { setLimit: 1 }), async (steps) => {
+      await new SharePlay(memoryWorld(3), semaphore, true).run(steps);
+    }),
+    { numRuns: 120 },
+  );
+}, 120_000);
+
+test("on Redis there are never more than the limit, nobody is passed over, and nothing is left at the end", async () => {
+  await fc.assert(
+    fc.asyncProperty(stepsOf(semaphore, { setLimit: 1 }), async (steps) => {
+      await new SharePlay(await redisWorld(3), semaphore, true).run(steps);
+    }),
+    { numRuns: 60 },
+  );
+}, 120_000);
+
+test("whatever answers and messages are lost or come twice, there are never more than the limit, and all have their turn", async () => {
+  await fc.assert(
+    fc.asyncProperty(stepsOf(semaphore, { fault: 3 }), async (steps) => {
+      await new SharePlay(await redisWorld(3, 150), semaphore, false).run(steps);
+    }),
+    { numRuns: 80 },
+  );
+}, 120_000);

@@ -9,8 +9,12 @@ export type Attempt = Failed | Passed;
 
 interface Failed {
   readonly outcome: "failed";
-  /** The test, or the schedule, and what it saw. */
+  /** The test, or the schedule and what was seen in it. */
   readonly by: string;
+  /** Of a test: the first line of what it says. */
+  readonly seen: string;
+  /** What fails again, unless chance had a part in it. */
+  readonly again: Killer;
   readonly seconds: number;
 }
 
@@ -63,11 +67,10 @@ async function simulate(copy: Copy, { seed, runs }: SimKiller, timeoutMs: number
   }
   const told = /^FAILED seed (\d+): (.*)$/m.exec(output);
   if (code === 1 && told) {
-    return {
-      outcome: "failed",
-      by: `run ${Number(told[1]) - seed + 1}, seed ${told[1]}: ${told[2]}`,
-      seconds,
-    };
+    const [, failing = "", seen = ""] = told;
+    const run = Number(failing) - seed + 1;
+    const again = { level: "sim", seed: Number(failing), runs: 1 } as const;
+    return { outcome: "failed", by: `run ${run}, seed ${failing}: ${seen}`, seen, again, seconds };
   }
   throw noResult(ended, timeoutMs);
 }
@@ -83,43 +86,45 @@ async function runTests(copy: Copy, killers: readonly TestKiller[], timeoutMs: n
   if (ended.code === undefined || !existsSync(file)) {
     throw noResult(ended, timeoutMs);
   }
-  return judge(JSON.parse(readFileSync(file, "utf8")) as Results, ended);
+  return judge(killers, JSON.parse(readFileSync(file, "utf8")) as Results, ended);
 }
 
 /** What Vitest says, as far as we read it. */
 interface Results {
   readonly numPassedTests: number;
-  readonly numTotalTests: number;
   readonly testResults: readonly {
     readonly status: string;
     readonly message: string;
     readonly name: string;
-    readonly assertionResults: readonly { readonly status: string; readonly fullName: string }[];
+    readonly assertionResults: readonly {
+      readonly status: string;
+      readonly fullName: string;
+      readonly failureMessages: readonly string[];
+    }[];
   }[];
 }
 
-function judge({ numPassedTests, testResults }: Results, { code, output, seconds }: Ended): Attempt {
+function judge(
+  killers: readonly TestKiller[],
+  { numPassedTests, testResults }: Results,
+  { code, output, seconds }: Ended,
+): Attempt {
   if (code === 0) {
     if (numPassedTests === 0) {
       throw new Error(`No test was run: ${output.slice(-1_000)}`);
     }
     return { outcome: "passed", seconds };
   }
-  const tests = testResults.flatMap(({ assertionResults }) => assertionResults);
-  const failed = tests.find(({ status }) => status === "failed");
-  if (failed) {
-    return { outcome: "failed", by: failed.fullName.trim(), seconds };
-  }
+  const { level } = killers[0] as TestKiller;
   const file = testResults.find(({ status }) => status === "failed");
-  if (file && file.assertionResults.length > 0) {
-    return {
-      outcome: "failed",
-      by: `a hook of ${file.name.split("/").at(-1)} ${lineOf(file.message)}`,
-      seconds,
-    };
-  }
-  if (!file && /Unhandled (Rejection|Error)/.test(output)) {
-    return { outcome: "failed", by: "an error outside of every test", seconds };
+  const test = file?.assertionResults.find(({ status }) => status === "failed");
+  if (file && test) {
+    const by = test.fullName.trim();
+    const again = { level, file: file.name, test: by };
+    return { outcome: "failed", by, seen: lineOf(test.failureMessages[0] ?? ""), again, seconds };
+  } else if (file && file.assertionResults.length > 0) {
+    const by = `a hook of ${file.name.split("/").at(-1)}`;
+    return { outcome: "failed", by, seen: lineOf(file.message), again: { level, file: file.name }, seconds };
   }
   throw new Error(`No test could be run: ${file?.message ?? output.slice(-1_000)}`);
 }

@@ -1,21 +1,35 @@
+import { counter } from "./catalogue/counter.ts";
+import { extension } from "./catalogue/extension.ts";
 import { fencing } from "./catalogue/fencing.ts";
-import { grants } from "./catalogue/grants.ts";
-import { inProcess } from "./catalogue/in-process.ts";
+import { hearing } from "./catalogue/hearing.ts";
 import { keys } from "./catalogue/keys.ts";
+import { late } from "./catalogue/late.ts";
+import { leases } from "./catalogue/leases.ts";
+import { line } from "./catalogue/line.ts";
 import { majority } from "./catalogue/majority.ts";
 import { memory } from "./catalogue/memory.ts";
 import { oneNode } from "./catalogue/one-node.ts";
 import { quarantine } from "./catalogue/quarantine.ts";
+import { shares } from "./catalogue/shares.ts";
+import { validity } from "./catalogue/validity.ts";
+import { waiters } from "./catalogue/waiters.ts";
 import type { Mutant } from "./mutant.ts";
 
 /** All mutants. Those of one file of the catalogue break one part of the design. */
 export const catalogue: readonly Mutant[] = [
   ...keys,
   ...oneNode,
-  ...grants,
+  ...waiters,
+  ...validity,
+  ...hearing,
+  ...late,
   ...majority,
+  ...extension,
   ...fencing,
-  ...inProcess,
+  ...counter,
+  ...line,
+  ...leases,
   ...quarantine,
   ...memory,
+  ...shares,
 ];

@@ -12,8 +12,4 @@ export const notYet: readonly NotYet[] = [
     isMarked: true,
     waitsFor: "minReplicas",
   },
-  {
-    breaks: "a heavy request at the head is not starved: no reader is admitted past a waiting writer (11)",
-    waitsFor: "read-write locks",
-  },
 ];

@@ -1,6 +1,6 @@
 import { byRules, byServer, bySim, lua, twin, type Mutant } from "../mutant.ts";
 
-/** What one node does with a lock: sections 1 and 2. A script and its twin are broken alike. */
+/** What one node does for who holds a lock: sections 1 and 2. A script and its twin are broken alike. */
 export const oneNode: readonly Mutant[] = [
   {
     name: "raising-a-ttl-shortens-it",
@@ -11,119 +11,6 @@ export const oneNode: readonly Mutant[] = [
       twin("queue", "if (left >= 0 && left < Number(ttl)) {", "if (left >= 0) {"),
     ],
     killers: [byServer("drivers/redis/scripts/acquire", "a repeat with a shorter TTL never shortens it")],
-  },
-  {
-    name: "publish-error-eats-the-waiter",
-    breaks: "an error of the publish puts the member back and fails the operation (2, grant to the next)",
-    isMarked: true,
-    edits: [
-      lua(
-        "_queue",
-        "        redis.call('ZADD', queue, first[2], member)\n        redis.call('PEXPIRE', queue, 60000)\n",
-        "",
-      ),
-      twin(
-        "queue",
-        "    store.zadd(queue, score, member);\n    store.pexpire(queue, queueTtlMs);\n    store.del(K);\n    throw error;",
-        "    store.del(K);\n    throw error;",
-      ),
-    ],
-    killers: [byServer("drivers/redis/scripts/grant", "a publish that is refused eats no waiter")],
-  },
-  {
-    name: "publish-error-passes-a-waiter-over",
-    breaks:
-      "an error of the publish fails the operation: it is not the waiter who is gone (2, grant to the next)",
-    isMarked: true,
-    edits: [
-      lua("_queue", "    error(heard.err, 0)\n", "    heard = 0\n"),
-      twin(
-        "queue",
-        "    store.zadd(queue, score, member);\n    store.pexpire(queue, queueTtlMs);\n    store.del(K);\n    throw error;",
-        "    store.del(K);\n    return false;",
-      ),
-    ],
-    killers: [byServer("drivers/redis/scripts/grant", "a publish that is refused eats no waiter")],
-  },
-  {
-    name: "who-does-not-hear-is-granted",
-    breaks: "the count of receivers 0 means that process is gone: take the next one (2, grant to the next)",
-    edits: [
-      lua(
-        "_queue",
-        "  if heard == 0 then\n    redis.call('DEL', K)\n  end\n  return heard > 0",
-        "  return true",
-      ),
-      twin("queue", "  if (heard === 0) {\n    store.del(K);\n  }\n  return heard > 0;", "  return true;"),
-    ],
-    killers: [byServer("drivers/redis/scripts/grant", "a waiter whose process is gone is passed over")],
-  },
-  {
-    name: "waiter-past-its-deadline-is-granted",
-    breaks: "pop the first waiter not past its deadline (2, grant to the next)",
-    edits: [
-      lua("_queue", "if token and (deadline == 0 or deadline * 1000 >= now) then", "if token then"),
-      twin(
-        "queue",
-        "if (waiter && (deadline === 0 || deadline * 1000 >= now) && hasTaken(",
-        "if (waiter && deadline >= 0 && now > 0 && hasTaken(",
-      ),
-    ],
-    killers: [
-      byServer("drivers/redis/scripts/grant", "members past their deadline are dropped without being asked"),
-    ],
-  },
-  {
-    name: "dead-waiters-keep-the-lock",
-    breaks: "at a bound of dead waiters K is left absent and the answer is more (2, grant to the next)",
-    edits: [
-      lua("_queue", "  redis.call('DEL', K)\n  return false\nend", "  return false\nend"),
-      twin("queue", "  store.del(K);\n  return false;\n}", "  return false;\n}"),
-    ],
-    killers: [
-      byServer(
-        "drivers/redis/scripts/whose-turn",
-        "a holder's release that meets 16 waiters past their deadlines",
-      ),
-    ],
-  },
-  {
-    name: "try-overtakes-the-queue",
-    breaks: "last of all if we only try (2, acquire)",
-    edits: [
-      lua(
-        "_acquire",
-        "  local next_holder = grant_next(member)\n",
-        "  local next_holder\n  if wait ~= '0' then\n    next_holder = grant_next(member)\n  end\n",
-      ),
-      twin(
-        "acquire",
-        "const nextHolder = grantNext(scope, member);",
-        'const nextHolder = wait === "0" ? null : grantNext(scope, member);',
-      ),
-    ],
-    killers: [
-      byServer("drivers/redis/scripts/acquire", "a try on a free lock comes after everybody who waits"),
-    ],
-  },
-  {
-    name: "free-lock-is-taken-past-the-queue",
-    breaks: "K is absent: grant to the next, with us among the candidates (2, acquire)",
-    edits: [
-      lua(
-        "_usual",
-        "if name == 'acquire' and not holder and redis.call('EXISTS', queue) == 0 then",
-        "if name == 'acquire' and not holder then",
-      ),
-      twin(
-        "usual",
-        'if (name === "acquire" && holder === null && !store.exists(queue)) {',
-        'if (name === "acquire" && holder === null) {',
-      ),
-    ],
-    killers: [
-      byServer("drivers/redis/scripts/acquire", "a try on a free lock comes after everybody who waits"),
-    ],
   },
   {
     name: "release-without-comparing",
@@ -234,62 +121,6 @@ export const oneNode: readonly Mutant[] = [
     ],
   },
   {
-    name: "release-leaves-its-place-in-the-queue",
-    breaks: "K is not ours: leave the queue, so release is also cancel (2)",
-    edits: [
-      lua(
-        "_release",
-        "  leave(token, terms)\n  if redis.call('HGET', info, 'token') == token then",
-        "  if redis.call('HGET', info, 'token') == token then",
-      ),
-      twin(
-        "release",
-        '  leave(scope, token, terms);\n  if (store.hget(info, "token") === token) {',
-        '  leave(scope, `${token}-`, `${terms}-`);\n  if (store.hget(info, "token") === token) {',
-      ),
-    ],
-    killers: [
-      bySim(1, 60),
-      byServer("drivers/redis/scripts/release", "a waiter leaves the queue, and only it does"),
-    ],
-  },
-  {
-    name: "free-lock-is-passed-by",
-    breaks: "grant to the next is run by every operation that finds K absent and somebody waiting (2)",
-    edits: [
-      lua(
-        "_queue",
-        "return not holder and redis.call('EXISTS', queue) == 1 and grant_next() == false",
-        "return false",
-      ),
-      twin(
-        "queue",
-        "return holder === null && store.exists(queue) && grantNext(scope) === false;",
-        "return holder === null && store.exists(queue) && scope.now < 0;",
-      ),
-    ],
-    killers: [
-      byServer("drivers/redis/scripts/release", "a release that finds the lock expired hands it to the next"),
-    ],
-  },
-  {
-    name: "waiter-found-in-the-usual-case-is-dropped",
-    breaks: "ours: K absent, grant to the next (2, release); a waiter that is popped is granted or put back",
-    edits: [lua("_usual", "    popped = first\n", "")],
-    killers: [byServer("drivers/redis/scripts/release", "the next waiter holds the lock in the same step")],
-  },
-  {
-    name: "waiter-found-in-the-usual-case-is-granted-twice",
-    breaks: "pop the first waiter: once (2, grant to the next)",
-    edits: [lua("_queue", "    popped = nil\n", "")],
-    killers: [
-      byServer(
-        "drivers/redis/scripts/whose-turn",
-        "who is granted one lock of a call is not granted the next",
-      ),
-    ],
-  },
-  {
     name: "pass-on-without-comparing",
     breaks: "passOn: K is old: queue new, then grant to the next; else queue new (2)",
     edits: [
@@ -369,39 +200,6 @@ export const oneNode: readonly Mutant[] = [
       byServer(
         "drivers/redis/scripts/break",
         "the grant that a number belongs to is ended, and its holder told why",
-      ),
-    ],
-  },
-  {
-    name: "queue-without-bound",
-    breaks: "a bound on the length gives too-many-waiters (2, acquire)",
-    edits: [
-      lua("_acquire", "if is_new and answer[3] >= queue_bound then", "if is_new and queue_bound < 0 then"),
-      twin("acquire", "if (isNew && answer[2] >= queueBound) {", "if (isNew && queueBound < 0) {"),
-    ],
-    killers: [
-      byServer("drivers/redis/scripts/acquire", "a full queue refuses, and keeps nobody whom it refused"),
-    ],
-  },
-  {
-    name: "poll-does-not-keep-the-queue-alive",
-    breaks: "the queue's expiry is set by every ZADD and re-send: the poll keeps it alive (1)",
-    edits: [
-      lua(
-        "_queue",
-        "  redis.call('PEXPIRE', queue, 60000)\n  return added",
-        "  if added == 1 then\n    redis.call('PEXPIRE', queue, 60000)\n  end\n  return added",
-      ),
-      twin(
-        "queue",
-        "  store.pexpire(queue, queueTtlMs);\n  return isNew;",
-        "  if (isNew) {\n    store.pexpire(queue, queueTtlMs);\n  }\n  return isNew;",
-      ),
-    ],
-    killers: [
-      byServer(
-        "drivers/redis/scripts/acquire",
-        "each request for a place keeps the queue for another minute",
       ),
     ],
   },

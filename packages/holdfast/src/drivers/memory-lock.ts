@@ -254,7 +254,7 @@ export class IdleFences {
   }
 }
 
-export function holderOf(holding: Holding, now: number): Holder {
+function holderOf(holding: Holding, now: number): Holder {
   const { owner = holding.owner, reason, labels } = holding.words ?? {};
   return {
     owner,

@@ -1,0 +1,122 @@
+import { byRules, byServer, bySim, redis, type Mutant } from "../mutant.ts";
+
+/** How a majority keeps a grant: section 4.8. */
+export const extension: readonly Mutant[] = [
+  {
+    name: "a-majority-of-those-that-answer",
+    breaks: "extension needs ⌊N/2⌋ + 1 of all N nodes (4.8)",
+    isMarked: true,
+    edits: [
+      redis(
+        "quorum/hold",
+        "    if (renewal.validities.length >= majority) {\n      renewal.confirm();\n      const validity = validityOf(renewal.validities, majority);",
+        "    const answered = renewal.validities.length + this.#without.size;\n    if (renewal.validities.length >= majority || (isComplete && renewal.validities.length * 2 > answered)) {\n      renewal.confirm();\n      const validity = validityOf(renewal.validities, majority);",
+      ),
+    ],
+    killers: [
+      byRules(
+        "drivers/redis/quorum/quorum-extension",
+        "it takes a majority of all nodes, not of those that answer",
+      ),
+    ],
+  },
+  {
+    name: "another-grant-of-the-token-counts-as-unbroken",
+    breaks: "counting only those that have held it without a break since the last confirmed majority (4.8)",
+    edits: [
+      redis("quorum/hold", "if (member.first === first && isSameRun) {", "if (first > 0 && isSameRun) {"),
+    ],
+    killers: [
+      byRules(
+        "drivers/redis/quorum/quorum-extension",
+        "a node where the grant has another number has lost it meanwhile",
+      ),
+    ],
+  },
+  {
+    name: "a-filled-node-counts-in-the-same-round",
+    breaks: "and count from the next round on (4.8)",
+    edits: [
+      redis(
+        "quorum/hold",
+        "        } else {\n          renewal.behind(() => {",
+        "        } else {\n          renewal.validities.push(validFrom(reply.sent, ttlMs, 0, driftFactor));\n          renewal.behind(() => {",
+      ),
+    ],
+    killers: [
+      byRules(
+        "drivers/redis/quorum/quorum-extension",
+        "a node that has it since later does not count before a majority has confirmed it",
+      ),
+    ],
+  },
+  {
+    name: "a-restarted-node-counts-as-unbroken",
+    breaks: "without a break (4.8): not a node that restarted with what it had on its disk",
+    edits: [
+      redis(
+        "quorum/hold",
+        "const isSameRun = member.runId === reply.runId || voter.guard.isDurable;",
+        'const isSameRun = member.runId !== "" || voter.guard.isDurable;',
+      ),
+    ],
+    killers: [byRules("drivers/redis/quorum/members", "a node that restarted with what it had on its disk")],
+  },
+  {
+    name: "nodes-are-filled-without-a-majority",
+    breaks:
+      "nodes that miss the key may be filled again only after a majority confirmed the unbroken hold in this round (4.8)",
+    edits: [
+      redis(
+        "quorum/hold",
+        "    if (this.#isConfirmed) {\n      action();",
+        "    if (this.#isConfirmed || this.#behind.length === 0) {\n      action();",
+      ),
+    ],
+    killers: [byRules("drivers/redis/quorum/quorum-extension", "and nothing is put back where none is")],
+  },
+  {
+    name: "unknown-is-lost",
+    breaks: "unknown is neither held past validUntil nor lost before it (4.8)",
+    edits: [
+      redis(
+        "quorum/hold",
+        'return { outcome: "unknown", error: round.error(this.key) };',
+        'return { outcome: "lost", reason: this.#reason() };',
+      ),
+    ],
+    killers: [byServer("faults/redlock-extension", "goes on if it answers before the validity is over")],
+  },
+  {
+    name: "one-node-s-loss-is-the-grant-s",
+    breaks: "a lease is lost where those without it leave less than a majority (4.8)",
+    edits: [
+      redis(
+        "quorum/hold",
+        "return voters.length - this.#without.size < majority;",
+        "return this.#without.size > 0 && voters.length >= majority;",
+      ),
+    ],
+    killers: [
+      bySim(1, 60),
+      byRules("drivers/redis/quorum/members", "a node that has lost it, and says so before the others"),
+    ],
+  },
+  {
+    name: "who-was-filled-too-late-keeps-it",
+    breaks: "release goes to all nodes (4.7): also to one that was filled again when the lease was over",
+    edits: [
+      redis(
+        "quorum/hold",
+        "        if (this.isOver) {\n",
+        '        if (this.isOver && this.token === "") {\n',
+      ),
+    ],
+    killers: [
+      byRules(
+        "drivers/redis/quorum/late-requests",
+        "a node that is filled again behind the release is given back",
+      ),
+    ],
+  },
+];

@@ -1,0 +1,138 @@
+import { byRules, byServer, bySim, redis, type Mutant } from "../mutant.ts";
+
+/** Grants by message, and what waiters do where none arrives: section 3. */
+export const hearing: readonly Mutant[] = [
+  {
+    name: "claim-is-not-extended",
+    breaks: "the grantee of a message sends extend(ttl) at once, with renew: false too (3)",
+    edits: [
+      redis(
+        "request",
+        "const isClaim = grant.ttlMs < this.#request.ttlMs;",
+        "const isClaim = grant.ttlMs < 0;",
+      ),
+    ],
+    killers: [
+      bySim(1, 60),
+      byRules("drivers/redis/late-requests", "who is granted by message has its whole TTL soon"),
+    ],
+  },
+  {
+    name: "claim-of-a-quorum-is-not-extended",
+    breaks: "the grantee of a message sends extend(ttl) at once, with renew: false too (3)",
+    edits: [
+      redis(
+        "quorum/ballot",
+        "const isClaim = grant.ttlMs < ttlMs;",
+        "const isClaim = grant.ttlMs < 0 * ttlMs;",
+      ),
+    ],
+    killers: [
+      byRules("drivers/redis/quorum/late-requests", "who is granted by message has its whole TTL soon"),
+    ],
+  },
+  {
+    name: "waiter-without-its-poll",
+    breaks:
+      "the first three places poll when the holder's TTL is over; everybody at the latest after 5 s (3)",
+    edits: [
+      redis(
+        "pacing",
+        "  if (remainingMs < 0) {\n    return pollMs;\n  }\n",
+        "  if (remainingMs < 0 || pollMs > 0) {\n    return 86_400_000;\n  }\n",
+      ),
+    ],
+    killers: [
+      bySim(1, 60),
+      byRules("drivers/redis/twin", "a grant whose message was lost is found by the poll"),
+    ],
+  },
+  {
+    name: "first-places-poll-late",
+    breaks: "the first three places poll when the holder's remaining TTL is over (3)",
+    edits: [
+      redis(
+        "pacing",
+        "return Math.min(pollMs, Math.max(shortestPollMs, remainingMs + spread));",
+        "return Math.min(pollMs, Math.max(pollMs, remainingMs + spread));",
+      ),
+    ],
+    killers: [
+      byServer(
+        "drivers/redis/waiters",
+        "the next is served within a second of the TTL when the holder was killed",
+      ),
+    ],
+  },
+  {
+    name: "queues-before-its-subscription-is-proved",
+    breaks:
+      "a driver may queue only after a script has published to its channel, counted a receiver, and was heard (3)",
+    edits: [redis("request", '(this.waits && node.hearing === "proved")', "this.waits")],
+    killers: [byServer("drivers/redis/deaf-waiters", "does not queue before its subscription is proved")],
+  },
+  {
+    name: "queues-on-a-node-before-it-is-heard",
+    breaks:
+      "a driver may queue only after a script has published to its channel, counted a receiver, and was heard (3)",
+    edits: [
+      redis(
+        "quorum/ballot",
+        'return this.#bid.isHeard && this.voter.node.hearing === "proved";',
+        "return this.#bid.isHeard && this.voter.node.hearing !== undefined;",
+      ),
+    ],
+    killers: [
+      byRules("drivers/redis/quorum/lost-answers", "who was never heard to hear takes no place in a queue"),
+    ],
+  },
+  {
+    name: "subscription-is-proved-unheard",
+    breaks: "and was heard (3): a script that counted a receiver proves nothing of our connection",
+    edits: [
+      redis(
+        "subscriber",
+        "receivers === 0 || !(await Promise.race([heard, tooLate]))",
+        "receivers === 0 || !(await Promise.race([heard, tooLate, Promise.resolve(true)]))",
+      ),
+    ],
+    killers: [byServer("drivers/redis/deaf-waiters", "does not queue before a message was heard")],
+  },
+  {
+    name: "subscription-is-proved-once",
+    breaks: "again after each reconnect (3)",
+    edits: [
+      redis(
+        "subscriber",
+        '    this.#hearing = "unproved";\n    this.#proof = undefined;',
+        "    this.#proof = undefined;",
+      ),
+    ],
+    killers: [
+      byRules("drivers/redis/late-requests", "who does not hear any more takes no place in the queue"),
+    ],
+  },
+  {
+    name: "waiters-do-not-ask-again-when-messages-are-back",
+    breaks: "on every (re)subscription waiting requests send acquire again (3)",
+    edits: [
+      redis(
+        "one-server",
+        "      if (request.waits) {\n        request.attempt();",
+        '      if (request.waits && request.token === "") {\n        request.attempt();',
+      ),
+    ],
+    killers: [byRules("drivers/redis/twin", "a subscription that was down meanwhile")],
+  },
+  {
+    name: "nodes-are-not-asked-again-when-messages-are-back",
+    breaks: "on every (re)subscription waiting requests send acquire again (3)",
+    edits: [redis("redlock", "    this.#askAgain(index);\n  }\n\n  #askAgain", "  }\n\n  #askAgain")],
+    killers: [
+      byRules(
+        "drivers/redis/quorum/lost-answers",
+        "what was missed while messages were lost is found as soon as they are back",
+      ),
+    ],
+  },
+];

@@ -1,0 +1,217 @@
+import { byRules, byServer, bySim, edit, redis, type Mutant } from "../mutant.ts";
+
+/** What is late, lost or repeated, and what is given back: sections 1 and 3. */
+export const late: readonly Mutant[] = [
+  {
+    name: "late-message-is-not-answered",
+    breaks: "any grant by message for a token that no longer waits here is answered by release at once (3)",
+    isMarked: true,
+    edits: [
+      redis(
+        "one-server",
+        "} else if (!this.#taken.has(grant.token) && key !== undefined) {",
+        '} else if (!this.#taken.has(grant.token) && key === "") {',
+      ),
+    ],
+    killers: [
+      byRules(
+        "drivers/redis/late-requests",
+        "what a waiter that gave up is granted by message is given back at once",
+      ),
+    ],
+  },
+  {
+    name: "late-message-of-a-node-is-not-answered",
+    breaks: "any grant by message for a token that no longer waits here is answered by release at once (3)",
+    isMarked: true,
+    edits: [
+      redis(
+        "redlock",
+        "      if (key !== undefined) {\n        // Nobody waits for it here any more.",
+        '      if (key === "") {\n        // Nobody waits for it here any more.',
+      ),
+    ],
+    killers: [
+      byRules(
+        "drivers/redis/quorum/late-requests",
+        "what a waiter that gave up is granted by message is given back at once",
+      ),
+    ],
+  },
+  {
+    name: "late-reply-is-not-answered",
+    breaks: "any grant by reply for a token that no longer waits here is answered by release at once (3)",
+    isMarked: true,
+    edits: [
+      redis(
+        "request",
+        "    if (isThere && !isInUse) {\n      this.#takeBack();",
+        '    if (isThere && !isInUse && this.token === "") {\n      this.#takeBack();',
+      ),
+    ],
+    killers: [
+      byRules("drivers/redis/twin", "a grant that comes after the caller gave up is released at once"),
+    ],
+  },
+  {
+    name: "late-reply-of-a-node-is-not-answered",
+    breaks: "any grant by reply for a token that no longer waits here is answered by release at once (3)",
+    isMarked: true,
+    edits: [
+      redis(
+        "quorum/ballot",
+        "    if (status === 1) {\n      this.#bid.heardTooLate(",
+        "    if (status === 7) {\n      this.#bid.heardTooLate(",
+      ),
+    ],
+    killers: [
+      byRules(
+        "drivers/redis/quorum/late-requests",
+        "what is granted behind its own giving back is given back again",
+      ),
+    ],
+  },
+  {
+    name: "late-place-in-the-queue-stays",
+    breaks: "order holds only within one connection and one script: a late answer may have queued us (3)",
+    isMarked: true,
+    edits: [
+      redis(
+        "request",
+        "const isThere = status === 1 || (status === 0 && Number(answer[2]) >= 0);",
+        "const isThere = status === 1;",
+      ),
+    ],
+    killers: [
+      byRules("drivers/redis/late-requests", "a place in the queue that is asked for before the leaving"),
+    ],
+  },
+  {
+    name: "late-place-on-a-node-stays",
+    breaks: "order holds only within one connection and one script: a late answer may have queued us (3)",
+    isMarked: true,
+    edits: [
+      redis(
+        "quorum/ballot",
+        "} else if (status === 0 && Number(answer[2]) >= 0) {",
+        "} else if (status === 0 && Number(answer[2]) < -1) {",
+      ),
+    ],
+    killers: [
+      byRules(
+        "drivers/redis/quorum/late-requests",
+        "a place in the queue that is had behind the leaving is given back",
+      ),
+    ],
+  },
+  {
+    name: "release-is-sent-once",
+    breaks: "cancel is re-sent until the member's deadline, release until the TTL has passed (3)",
+    edits: [
+      redis(
+        "releaser",
+        "const goesOn = isTransient(error) && now < until && !this.#isClosed;",
+        "const goesOn = isTransient(error) && now < until && this.#isClosed;",
+      ),
+    ],
+    killers: [byServer("faults/release-goes-on")],
+  },
+  {
+    name: "release-gives-up-at-the-validity",
+    breaks: "release is re-sent until the TTL has passed (3): also that of an extension without an answer",
+    edits: [edit("validity.ts", "return Math.max(until, engineUntil);", "return until + 0 * engineUntil;")],
+    killers: [byServer("faults/release-goes-on")],
+  },
+  {
+    name: "repeated-release-says-not-held",
+    breaks: "a release whose reply was lost and whose repeat says not-held counts as released (3)",
+    edits: [
+      redis(
+        "releaser",
+        "const isRepeat = this.failures > 0 || !isSteady;",
+        "const isRepeat = this.failures < 0 || !isSteady;",
+      ),
+    ],
+    killers: [byRules("drivers/redis/twin", "of a release: the repeat counts as released")],
+  },
+  {
+    name: "release-that-the-client-sent-again-says-not-held",
+    breaks:
+      "a release whose reply was lost and whose repeat says not-held counts as released (3): by whomever it was repeated",
+    edits: [
+      redis(
+        "releaser",
+        "const isRepeat = this.failures > 0 || !isSteady;",
+        "const isRepeat = this.failures > 0 || (!isSteady && this.failures < 0);",
+      ),
+    ],
+    killers: [byServer("faults/resent-release")],
+  },
+  {
+    name: "nothing-is-released-after-a-failed-acquire",
+    breaks: "after an unknown outcome the token is released in the background (1)",
+    isMarked: true,
+    edits: [
+      redis(
+        "request",
+        '    if (this.token !== "" && !this.#isClaimable) {',
+        '    if (this.token === "-" && !this.#isClaimable) {',
+      ),
+    ],
+    killers: [
+      bySim(1, 60),
+      byServer("drivers/redis/unknown-outcome", "the grant is taken back in the background"),
+    ],
+  },
+  {
+    name: "nothing-is-released-after-a-failed-election",
+    breaks: "after an unknown outcome the token is released in the background (1)",
+    isMarked: true,
+    edits: [
+      redis(
+        "redlock",
+        "      if (ballot.mayHaveLeft) {\n        this.#takeBackFrom(",
+        '      if (ballot.mayHaveLeft && bid.token === "-") {\n        this.#takeBackFrom(',
+      ),
+    ],
+    killers: [
+      byRules(
+        "drivers/redis/quorum/lost-answers",
+        "what was granted without an answer is taken back when the caller gives up",
+      ),
+    ],
+  },
+  {
+    name: "named-attempt-is-taken-back",
+    breaks: "with a caller's attemptId nothing is released after an unknown outcome (1)",
+    isMarked: true,
+    edits: [
+      redis(
+        "request",
+        'this.#request.attemptId !== undefined && this.#attempts.outcome === "unknown" && this.token !== "";',
+        'this.#request.attemptId === "" && this.#attempts.outcome === "unknown" && this.token !== "";',
+      ),
+    ],
+    killers: [
+      byServer("drivers/redis/unknown-outcome", "that the caller named itself nothing is taken back"),
+    ],
+  },
+  {
+    name: "named-attempt-is-taken-back-from-the-nodes",
+    breaks: "with a caller's attemptId nothing is released after an unknown outcome (1)",
+    isMarked: true,
+    edits: [
+      redis(
+        "quorum/request",
+        'this.#isSettled && this.attemptId !== undefined && bid.outcome === "unknown";',
+        'this.#isSettled && this.attemptId === "" && bid.outcome === "unknown";',
+      ),
+    ],
+    killers: [
+      byRules(
+        "drivers/redis/quorum/lost-answers",
+        "where the caller has named its attempt it is left for the repeat",
+      ),
+    ],
+  },
+];

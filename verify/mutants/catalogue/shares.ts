@@ -1,0 +1,95 @@
+import { byRules, byServer, edit, lua, type Mutant } from "../mutant.ts";
+
+/** Locks that several may hold: section 11. */
+export const shares: readonly Mutant[] = [
+  {
+    name: "reader-passes-a-waiting-writer",
+    breaks: "a heavy request at the head is not starved: no reader is admitted past a waiting writer (11)",
+    edits: [lua("_share", "  elseif redis.call('EXISTS', queue) == 1 or used", "  elseif used")],
+    killers: [byServer("drivers/redis/scripts/share-grant", "a try is not granted past who waits")],
+  },
+  {
+    name: "one-permit-more-than-there-are",
+    breaks: "granted if the sum of weights + ours is within the limit (11)",
+    edits: [
+      lua(
+        "_share",
+        "    if is_alive and used + weight > limit then",
+        "    if is_alive and used + weight > limit + 1 then",
+      ),
+    ],
+    killers: [byServer("drivers/redis/scripts/share-grant")],
+  },
+  {
+    name: "expired-holders-stay",
+    breaks: "every operation first drops expired holders (11)",
+    edits: [lua("_share", "'ZRANGEBYSCORE', K, '-inf', now_ms,", "'ZRANGEBYSCORE', K, '-inf', 0,")],
+    killers: [byServer("drivers/redis/scripts/share-grant", "holders whose time is over make room")],
+  },
+  {
+    name: "who-is-offered-in-vain-keeps-the-lock",
+    breaks: "the count of receivers 0 means that process is gone: take the next one (2)",
+    edits: [lua("_share", "      if heard == 0 then\n        remove(token)\n", "      if heard == 0 then\n")],
+    killers: [byServer("drivers/redis/scripts/share-grant", "waiters whose processes are gone")],
+  },
+  {
+    name: "error-of-the-publish-eats-who-shares",
+    breaks: "an error of the publish puts the member back and fails the operation (2)",
+    edits: [lua("_share", "        redis.call('ZADD', queue, first[2], member)\n", "")],
+    killers: [byServer("drivers/redis/scripts/share-change", "puts the waiter back and fails")],
+  },
+  {
+    name: "repeat-waits-for-a-second-grant",
+    breaks: "a repeat through another service instance is the same acquire (1)",
+    edits: [lua("_share", "local is_repeat = holding_of(token) --", "local is_repeat = false --")],
+    killers: [
+      byServer("drivers/redis/scripts/share-grant", "who waits with an attempt that was granted elsewhere"),
+    ],
+  },
+  {
+    name: "downgrade-counts-each-time",
+    breaks: "each operation is safe to repeat (2)",
+    edits: [lua("_share", "  used = used - weight + 1 --", "  used = 1 --")],
+    killers: [byServer("drivers/redis/scripts/share-change", "a downgrade that is sent twice counts once")],
+  },
+  {
+    name: "reader-yields-by-any-number",
+    breaks: "yield(token, y): only if K is ours with the number y (2)",
+    edits: [
+      lua("_share", "  if known ~= token or own_number ~= tonumber(number) then", "  if known ~= token then"),
+    ],
+    killers: [byServer("drivers/redis/scripts/share-votes", "is not yielded with another number")],
+  },
+  {
+    name: "memory-has-one-permit-more",
+    breaks: "granted if the sum of weights + ours is within the limit (11)",
+    edits: [
+      edit(
+        "drivers/memory-lock.ts",
+        "return this.#used + weight <= this.limit;",
+        "return this.#used + weight <= this.limit + 1;",
+      ),
+    ],
+    killers: [byRules("kinds/semaphore")],
+  },
+  {
+    name: "branches-enter-together",
+    breaks: "a frame has at most one active child; the next waits for that child",
+    edits: [
+      edit("kinds/turns.ts", "const isFree = !this.#isTaken;", "const isFree = this.#waiting.size === 0;"),
+    ],
+    killers: [byRules("kinds/reentrant")],
+  },
+  {
+    name: "all-keeps-what-it-got-of-a-failed-try",
+    breaks: "a try that fails releases all",
+    edits: [
+      edit(
+        "kinds/all.ts",
+        "    await giveBack(leases);\n    const failed =",
+        "    await giveBack([]);\n    const failed =",
+      ),
+    ],
+    killers: [byRules("kinds/all")],
+  },
+];

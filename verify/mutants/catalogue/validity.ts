@@ -1,0 +1,185 @@
+import { byRules, edit, redis, type Mutant } from "../mutant.ts";
+
+/** Until when a grant is valid, by reply and by message: sections 3 and 4. */
+export const validity: readonly Mutant[] = [
+  {
+    name: "validity-counts-from-the-reply",
+    breaks: "a vote counts from the moment its request was sent (4.2)",
+    edits: [
+      redis(
+        "quorum/ballot",
+        "validity: validFrom(sent, ttlMs, 0, driftFactor),",
+        "validity: validFrom({ now: clock.now(), wall: clock.wall() }, ttlMs, 0, driftFactor),",
+      ),
+    ],
+    killers: [byRules("drivers/redis/quorum/quorum-rules", "a grant is valid from its request")],
+  },
+  {
+    name: "validity-on-one-server-counts-from-the-reply",
+    breaks: "a vote counts from the moment its request was sent (4.2)",
+    edits: [
+      redis(
+        "request",
+        "validFrom(reply.sent, this.#request.ttlMs)",
+        "validFrom({ now: this.#host.clock.now(), wall: this.#host.clock.wall() }, this.#request.ttlMs)",
+      ),
+    ],
+    killers: [byRules("drivers/redis/late-requests", "a lease is valid from when it was asked for")],
+  },
+  {
+    name: "renewal-counts-from-the-reply",
+    breaks: "a vote counts from the moment its request was sent (4.2): a renewed one too",
+    edits: [
+      redis(
+        "quorum/hold",
+        "renewal.validities.push(validFrom(reply.sent, ttlMs, 0, driftFactor));",
+        "renewal.validities.push(validFrom({ now: clock.now(), wall: clock.wall() }, ttlMs, 0, driftFactor));",
+      ),
+    ],
+    killers: [byRules("drivers/redis/quorum/quorum-rules", "a grant is valid from its request")],
+  },
+  {
+    name: "renewal-on-one-server-counts-from-the-reply",
+    breaks: "a vote counts from the moment its request was sent (4.2): a renewed one too",
+    edits: [
+      redis(
+        "one-server",
+        '{ outcome: "renewed", validity: validFrom(reply.sent, ttlMs) }',
+        '{ outcome: "renewed", validity: validFrom({ now: this.clock.now(), wall: this.clock.wall() }, ttlMs) }',
+      ),
+    ],
+    killers: [byRules("drivers/redis/late-requests", "a lease is valid from when it was asked for")],
+  },
+  {
+    name: "drift-0",
+    breaks: "with validity left after elapsed time and drift (4.3)",
+    edits: [edit("validity.ts", "return ttlMs * driftFactor + 2;", "return 0 * ttlMs * driftFactor;")],
+    killers: [byRules("validity", "clocks may disagree by one percent of the TTL and 2 ms")],
+  },
+  {
+    name: "wall-clock-is-not-looked-at",
+    breaks: "elapsed time is the larger of the monotonic and the wall clock's (3)",
+    edits: [
+      edit(
+        "validity.ts",
+        "return Math.min(validity.until - clock.now(), validity.untilWall - clock.wall());",
+        "return validity.until - clock.now();",
+      ),
+    ],
+    killers: [byRules("validity", "validity is over as soon as either clock says so")],
+  },
+  {
+    name: "late-confirmation-shortens-a-lease",
+    breaks:
+      "validUntil is the largest time until which a majority is valid (4.3): an earlier one never replaces it",
+    edits: [
+      edit(
+        "validity.ts",
+        "if (confirmed.until > validity.until) {",
+        "if (confirmed.until !== validity.until) {",
+      ),
+    ],
+    killers: [byRules("validity", "a confirmation prolongs")],
+  },
+  {
+    name: "pushed-grant-counts-from-its-receipt",
+    breaks: "the waiter does not know when its TTL began, but it knows a bracket (3)",
+    edits: [
+      redis(
+        "brackets",
+        "return ageMs >= 0 && ageMs <= oldestMs ? ageMs : undefined;",
+        "return ageMs >= 0 && ageMs <= oldestMs ? 0 : undefined;",
+      ),
+    ],
+    killers: [byRules("drivers/redis/brackets", "with a bracket is valid from then")],
+  },
+  {
+    name: "bracket-of-another-run-of-the-server",
+    breaks: "brackets count only for the same run_id (3)",
+    isMarked: true,
+    edits: [
+      redis(
+        "brackets",
+        "    if (bracket?.runId !== runId) {\n      return undefined;",
+        '    if (bracket === undefined || runId === "") {\n      return undefined;',
+      ),
+    ],
+    killers: [byRules("drivers/redis/brackets", "counts only for the same run of the server")],
+  },
+  {
+    name: "bracket-survives-a-reconnect",
+    breaks: "and while both connections have been up since; a reconnect of either discards them (3)",
+    isMarked: true,
+    edits: [redis("node", "    this.brackets.discard();\n", "")],
+    killers: [byRules("drivers/redis/brackets", "is confirmed after")],
+  },
+  {
+    name: "bracket-of-a-reply-that-was-under-way",
+    breaks: "brackets count only while both connections have been up since (3)",
+    isMarked: true,
+    edits: [
+      redis(
+        "batch",
+        "const isSteady = call.epoch === this.#epoch;",
+        "const isSteady = call.epoch <= this.#epoch;",
+      ),
+    ],
+    killers: [byRules("drivers/redis/brackets", "is not dated by a reply that was under way")],
+  },
+  {
+    name: "bracket-without-drift",
+    breaks: "server time Tg is at s + (Tg − T) or later, less the drift rate (3)",
+    edits: [
+      redis(
+        "brackets",
+        "const elapsedMs = elapsedSince(bracket.sent, this.#clock) * (1 + driftRate);",
+        "const elapsedMs = elapsedSince(bracket.sent, this.#clock);",
+      ),
+    ],
+    killers: [byRules("drivers/redis/brackets", "dates what happened on the server")],
+  },
+  {
+    name: "bracket-by-the-monotonic-clock-alone",
+    breaks: "elapsed time is the larger of the monotonic and the wall clock's (3)",
+    edits: [
+      edit(
+        "clock.ts",
+        "return Math.max(clock.now() - start.now, clock.wall() - start.wall);",
+        "return clock.now() - start.now;",
+      ),
+    ],
+    killers: [byRules("drivers/redis/brackets", "takes the larger of both clocks' elapsed time")],
+  },
+  {
+    name: "old-pushed-grant-is-believed",
+    breaks:
+      "more than 250 ms before the receipt: the grant is confirmed by acquire and counts from that request (3)",
+    edits: [redis("brackets", "ageMs >= 0 && ageMs <= oldestMs", "ageMs >= 0 && ageMs <= oldestMs * 1000")],
+    killers: [
+      byRules("drivers/redis/brackets", "is not believed when it dates a grant more than 250 ms back"),
+    ],
+  },
+  {
+    name: "pushed-grant-from-the-future-is-believed",
+    breaks: "if the moment so found lies after the receipt, the grant is confirmed (3)",
+    edits: [redis("brackets", "ageMs >= 0 && ageMs <= oldestMs", "ageMs <= oldestMs")],
+    killers: [byRules("drivers/redis/brackets", "is not believed when it dates a grant after its receipt")],
+  },
+  {
+    name: "expired-grant-is-handed-out",
+    breaks: "with validity left after elapsed time and drift (4.3): a grant that came too late is none",
+    edits: [
+      redis(
+        "request",
+        "if (leftOf(validity, this.#host.clock) <= 0) {",
+        "if (leftOf(validity, this.#host.clock) <= -86_400_000) {",
+      ),
+    ],
+    killers: [
+      byRules(
+        "drivers/redis/late-requests",
+        "a grant whose answer comes when its TTL is over is asked for again",
+      ),
+    ],
+  },
+];

@@ -11,7 +11,14 @@ beforeEach(() => {
 });
 
 function lease(key: string): OwnedLease & { left: number } {
-  const fake = { key, keys: [key], left: 1_000, remainingMs: () => fake.left };
+  const fake = {
+    key,
+    keys: [key],
+    left: 1_000,
+    get isInForce() {
+      return this.left > 0;
+    },
+  };
   return fake as unknown as OwnedLease & { left: number };
 }
 

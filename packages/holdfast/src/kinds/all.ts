@@ -7,6 +7,7 @@ import { refusal, type AcquireOptions, type ResolvedAcquire } from "../options.t
 import type { Mutexes } from "./mutex.ts";
 
 const mostKeys = 64;
+const shortestWaitMs = 50;
 
 /**
  * Several keys under one lease: every key or none. Who waits takes the keys one after another in sorted order and keeps what he
@@ -54,7 +55,9 @@ export class Alls {
     const kept = { ...options, renew: true, maxHoldMs: Infinity, ifLost: "abort" } as const;
     try {
       for (const key of keys) {
-        const waitMs = Math.max(0, deadline - clock.now());
+        const leftMs = deadline - clock.now();
+        // What the keys before have left may be too little for an answer: then it is tried once.
+        const waitMs = leases.length > 0 && leftMs < shortestWaitMs ? 0 : Math.max(0, leftMs);
         leases.push(await this.#mutexes.acquire(key, { ...kept, waitMs }));
       }
       return leases;

@@ -3,7 +3,7 @@ import { whenAborted } from "./cancellation.ts";
 import type { Contention } from "./contention.ts";
 import { tell } from "./diagnostics.ts";
 import type { Acquired, AcquireRequest, Pending } from "./driver.ts";
-import { LockError, WaitTimeoutError } from "./errors.ts";
+import { EngineError, LockError, WaitTimeoutError } from "./errors.ts";
 import { Hold, type HoldOptions, type Kept } from "./hold.ts";
 import type { HeldLease } from "./lease.ts";
 import type { Caller, Line } from "./line.ts";
@@ -87,6 +87,8 @@ function standsInLine(contention: Contention, { attemptId, share }: ResolvedAcqu
   return contention.usesLines && attemptId === undefined && share === undefined;
 }
 
+/** An engine that does not answer in less than this may be well. */
+const shortestAnswerMs = 50;
 const longMs = 86_400_000;
 /** Blocks of more numbers could run ahead of the engine's clock, which is their floor when it has forgotten them. */
 const longestRun = 64;
@@ -101,6 +103,7 @@ export class Acquisition implements Caller<Hold>, Timed {
   readonly #options: ResolvedAcquire;
   readonly #deadline: number;
   readonly #ticket: number | undefined;
+  #contendsSince = 0;
   readonly #standsInLine: boolean;
   #pending: Pending | undefined;
   #cancelled: { readonly reason: unknown } | undefined;
@@ -189,6 +192,7 @@ export class Acquisition implements Caller<Hold>, Timed {
     if (this.#deadline !== Infinity) {
       waits.cancel(this);
     }
+    this.#contendsSince = this.#contention.clock.now();
     const request = requestFor(this.#contention, this.#key, this.#options, this.#deadline, this.#ticket);
     if (!from) {
       this.#follow(driver.acquire(request));
@@ -213,9 +217,16 @@ export class Acquisition implements Caller<Hold>, Timed {
         this.#acquired(acquired);
       },
       (error: unknown) => {
-        this.#fail(error);
+        this.#fail(this.#cameTooLate(error) ? new WaitTimeoutError(this.#key, this.#options.waitMs) : error);
       },
     );
+  }
+
+  /** The local line took the time that an answer needs: that says nothing of the engine. */
+  #cameTooLate(error: unknown): boolean {
+    const leftMs = this.#deadline - this.#contendsSince;
+    const hadLittle = leftMs < this.#options.waitMs && leftMs < shortestAnswerMs;
+    return hadLittle && error instanceof EngineError && error.outcome === "unknown";
   }
 
   #acquired(acquired: Acquired): void {

@@ -56,8 +56,9 @@ export class Alls {
     try {
       for (const key of keys) {
         const leftMs = deadline - clock.now();
-        // What the keys before have left may be too little for an answer: then it is tried once.
-        const waitMs = leases.length > 0 && leftMs < shortestWaitMs ? 0 : Math.max(0, leftMs);
+        // What waiting for others has left may be too little for an answer: then it is tried once.
+        const isTooLittle = leftMs < options.waitMs && leftMs < shortestWaitMs;
+        const waitMs = isTooLittle ? 0 : Math.max(0, leftMs);
         leases.push(await this.#mutexes.acquire(key, { ...kept, waitMs }));
       }
       return leases;

@@ -1,0 +1,67 @@
+import { createLocks, type Driver } from "holdfast";
+import { memory } from "holdfast/memory";
+import { redis } from "holdfast/redis";
+import { Redis } from "ioredis";
+
+import { election } from "./election.ts";
+import type { Example } from "./example.ts";
+import { readWrite } from "./read-write.ts";
+import { reentrant } from "./reentrant.ts";
+import { semaphore } from "./semaphore.ts";
+import { severalKeys } from "./several-keys.ts";
+
+const examples: Readonly<Record<string, Example>> = {
+  reentrant,
+  readWrite,
+  semaphore,
+  severalKeys,
+  election,
+};
+
+const [, , url] = process.argv;
+if (url === "--help" || url === "-h") {
+  console.log(
+    "node main.js [redis://host:port]   one small program for each kind of lock; without a URL in memory",
+  );
+} else {
+  await run(url);
+}
+
+async function run(address: string | undefined): Promise<void> {
+  const engine = address === undefined ? inMemory() : onRedis(address);
+  const [here, there] = [createLocks(engine.here), createLocks(engine.there)];
+  try {
+    for (const [name, example] of Object.entries(examples)) {
+      console.log(`${name}:`);
+      await example(here, there, (line) => {
+        console.log(`  ${line}`);
+      });
+    }
+  } finally {
+    await Promise.all([here.close(), there.close()]);
+    engine.end();
+  }
+}
+
+interface Engine {
+  readonly here: Driver;
+  readonly there: Driver;
+  readonly end: () => void;
+}
+
+function inMemory(): Engine {
+  const driver = memory();
+  return { here: driver, there: driver, end: () => undefined };
+}
+
+function onRedis(address: string): Engine {
+  const [one, other] = [new Redis(address), new Redis(address)];
+  return {
+    here: redis(one),
+    there: redis(other),
+    end: () => {
+      one.disconnect();
+      other.disconnect();
+    },
+  };
+}

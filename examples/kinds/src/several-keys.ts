@@ -1,0 +1,22 @@
+import { pause, type Example } from "./example.ts";
+
+/** Money goes between accounts, each way at once: both are locked, in whatever order they are named. */
+export const severalKeys: Example = async (here, there, say) => {
+  const accounts = new Map([
+    ["account:1", 100],
+    ["account:2", 100],
+  ]);
+  const move = async (from: string, to: string, amount: number): Promise<void> => {
+    const [before, target] = [accounts.get(from) ?? 0, accounts.get(to) ?? 0];
+    await pause(1);
+    accounts.set(from, before - amount);
+    accounts.set(to, target + amount);
+  };
+  const transfers = Array.from({ length: 10 }, (_, turn) => {
+    const [from, to] = turn % 2 === 0 ? ["account:1", "account:2"] : ["account:2", "account:1"];
+    const locks = turn % 3 === 0 ? here : there;
+    return locks.all([from as string, to as string]).withLock(() => move(from as string, to as string, 10));
+  });
+  await Promise.all(transfers);
+  say(`together ${[...accounts.values()].reduce((sum, balance) => sum + balance, 0)}`);
+};

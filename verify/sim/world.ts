@@ -10,7 +10,6 @@ import { calmPatienceMs, everybodyMs, peaceBoundMs } from "./patience.ts";
 import { ProcessMachine } from "./process-machine.ts";
 import { isFault, isFlawless, isUse, type Schedule, type Step, type Use } from "./schedule.ts";
 import { ServerMachine } from "./server-machine.ts";
-import { endsStorages } from "./storages.ts";
 import { Trouble } from "./trouble.ts";
 import { WorldClock } from "./world-clock.ts";
 
@@ -38,16 +37,25 @@ export async function play(schedule: Schedule, options: PlayOptions = {}): Promi
     history.fail("rejection", String(reason));
   };
   process.on("unhandledRejection", unhandled);
-  const endStorages = endsStorages();
+  let timer: NodeJS.Timeout | undefined;
+  const stuck = new Promise<void>((resolve) => {
+    timer = setTimeout(() => {
+      history.fail("progress", "the world waits for what never comes");
+      resolve();
+    }, stuckMs);
+  });
   try {
-    await world.play();
+    await Promise.race([world.play(), stuck]);
   } finally {
-    endStorages();
+    clearTimeout(timer);
     process.off("unhandledRejection", unhandled);
   }
   const { grants, operations, findings } = history;
   return { findings: findings.all, grants, operations, commands: world.commands };
 }
+
+/** Of real time: a schedule takes far less, on slow machines too. */
+const stuckMs = 60_000;
 
 class World {
   readonly history: History;

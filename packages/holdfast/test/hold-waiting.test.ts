@@ -2,7 +2,7 @@ import { isLockError, type Lease, type Locks } from "holdfast";
 import { expect, test } from "vitest";
 
 import type { Driver } from "../src/driver.ts";
-import { clock, endMs, engine, onManualClock, open, settled, ttlMs } from "./support/hold-stage.ts";
+import { clock, engine, onManualClock, open, settled, ttlMs } from "./support/hold-stage.ts";
 
 onManualClock();
 
@@ -107,23 +107,4 @@ test("a run of hand-overs ends after handover.maxMs", async () => {
   expect(await settled(second)).toBe("pending");
   await (await others).release();
   expect(await settled(second)).toMatchObject({ key: "k" });
-});
-
-test("a lease with less than a third of its TTL left is not handed over but passed on", async () => {
-  const locks = open();
-  const held = await locks.acquire("k", { ttlMs, renew: false });
-  const next = locks.acquire("k", { ttlMs });
-  await clock.advance(endMs - 999);
-  await held.release();
-  const granted = (await settled(next)) as Lease;
-  expect(granted.remainingMs()).toBe(endMs);
-});
-
-test("a caller that does not renew is not handed a lease of unknown age", async () => {
-  const locks = open();
-  const held = await locks.acquire("k", { ttlMs });
-  const next = locks.acquire("k", { ttlMs, renew: false });
-  await clock.advance(500);
-  await held.release();
-  expect(((await settled(next)) as Lease).remainingMs()).toBe(endMs);
 });

@@ -2,8 +2,8 @@ import type { Timed } from "./timer-queue.ts";
 import { whenAborted } from "./cancellation.ts";
 import type { Contention } from "./contention.ts";
 import { tell } from "./diagnostics.ts";
-import type { Acquired, AcquireRequest, Pending } from "./driver.ts";
-import { EngineError, LockError, WaitTimeoutError } from "./errors.ts";
+import type { Acquired, AcquireRequest, Grant, Pending } from "./driver.ts";
+import { closedError, EngineError, LockError, WaitTimeoutError } from "./errors.ts";
 import { Hold, type HoldOptions, type Kept } from "./hold.ts";
 import type { HeldLease } from "./lease.ts";
 import type { Caller, Line } from "./line.ts";
@@ -44,13 +44,48 @@ export async function tryLease(
     return { held: acquired };
   }
   if (contention.hasEnded(acquired.grant.token)) {
-    return tryLease(contention, key, options); // a repeat released it while the answer was on its way
+    await contention.giveUp(acquired.grant); // a repeat released it while the answer was on its way
+    return tryLease(contention, key, options);
   }
   const { hold, lease } = Hold.keep(contention, acquired.grant, keptBy(options));
   if (standsInLine(contention, options)) {
     contention.lineOf(key).begin(hold, contention.clock.now());
   }
   return { lease };
+}
+
+/** Several keys in one step: a lease for each, null where one is held; undefined where the engine has no such step. */
+export async function tryTogether(
+  contention: Contention,
+  keys: readonly string[],
+  options: ResolvedAcquire,
+): Promise<readonly HeldLease[] | null | undefined> {
+  const { driver } = contention;
+  if (!driver.acquireTogether) {
+    return undefined;
+  } else if (options.attemptId === undefined && keys.some((key) => contention.holderOf(key))) {
+    return null;
+  }
+  const together = await driver.acquireTogether(
+    keys.map((key) => requestFor(contention, key, options, null)),
+  );
+  if (together.outcome === "held") {
+    return null;
+  }
+  const { grants } = together;
+  if (contention.isClosed || options.signal?.aborted === true) {
+    grants.forEach((grant) => {
+      void contention.giveUp(grant);
+    });
+    throw contention.isClosed ? closedError(keys[0]) : options.signal?.reason;
+  }
+  return grants.map((grant) => {
+    const { hold, lease } = Hold.keep(contention, grant, keptBy(options));
+    if (standsInLine(contention, options)) {
+      contention.lineOf(grant.key).begin(hold, contention.clock.now());
+    }
+    return lease;
+  });
 }
 
 /** A repeat of an attempt that its caller named has a lease on the same grant. */
@@ -102,7 +137,7 @@ export class Acquisition implements Caller<Hold>, Timed {
   readonly #key: string;
   readonly #options: ResolvedAcquire;
   readonly #deadline: number;
-  readonly #ticket: number | undefined;
+  #ticket: number | undefined;
   #contendsSince = 0;
   readonly #standsInLine: boolean;
   #pending: Pending | undefined;
@@ -237,16 +272,27 @@ export class Acquisition implements Caller<Hold>, Timed {
     if (acquired.outcome === "held") {
       this.#fail(new WaitTimeoutError(this.#key, waitMs, acquired.holder, acquired.position));
     } else if (this.#cancelled) {
-      this.#contention.giveUp(acquired.grant);
+      void this.#contention.giveUp(acquired.grant);
       this.#fail(this.#cancelled.reason);
     } else if (this.#contention.hasEnded(acquired.grant.token)) {
-      void this.contend(); // a repeat released it while the answer was on its way
+      void this.#askAgain(acquired.grant);
     } else {
       const kept = Hold.keep(this.#contention, acquired.grant, keptBy(this.#options));
       if (this.#standsInLine) {
         this.#line.granted(this, kept.hold, this.#contention.clock.now());
       }
       this.#succeed(kept);
+    }
+  }
+
+  /** A repeat released it while the answer was on its way, or our question came after that and kept it alive. */
+  async #askAgain(grant: Grant): Promise<void> {
+    await this.#contention.giveUp(grant);
+    this.#ticket = undefined; // a place of its own: with the same one it would be granted the same token
+    if (this.#cancelled) {
+      this.#fail(this.#cancelled.reason);
+    } else {
+      void this.contend();
     }
   }
 

@@ -131,10 +131,11 @@ export class Contention implements Keeper {
   }
 
   /** A grant that came when nobody wanted it any more. */
-  giveUp({ key, token, validity }: Grant): void {
+  giveUp({ key, token, validity }: Grant): Promise<boolean> {
     const released = this.driver.release(key, token, engineEnd(validity)).catch(() => false);
     this.#givenUp.add(released);
     void released.then(() => this.#givenUp.delete(released));
+    return released;
   }
 
   ended(hold: Hold): void {
@@ -151,7 +152,7 @@ export class Contention implements Keeper {
     try {
       const acquired = await pending.result;
       if (acquired.outcome === "granted" && (this.isClosed || signal?.aborted === true)) {
-        this.giveUp(acquired.grant);
+        void this.giveUp(acquired.grant);
         throw this.isClosed ? closedError(acquired.grant.key) : signal?.reason;
       }
       return acquired;

@@ -68,6 +68,11 @@ export type Acquired =
       readonly position?: number | undefined;
     };
 
+/** Of several keys: a grant for each, or one that is not free. */
+export type Together =
+  | { readonly outcome: "granted"; readonly grants: readonly Grant[] }
+  | { readonly outcome: "held"; readonly key: string };
+
 /** A request under way. */
 export interface Pending {
   /**
@@ -129,6 +134,11 @@ export interface Driver {
   ticket(): number | undefined;
 
   acquire(request: AcquireRequest): Pending;
+  /**
+   * Takes several free locks in one step, or none of them. Absent where the engine cannot: then each is asked for by itself.
+   * Rejects with an `EngineError` at the end of its command budget.
+   */
+  acquireTogether?(requests: readonly AcquireRequest[]): Promise<Together>;
   /** Gives up a grant and queues a new request in one step, so that other processes get their turn. Needs `requeue`. */
   requeue(given: Grant, request: AcquireRequest): Requeued;
   extend(request: ExtendRequest): Promise<Extension>;

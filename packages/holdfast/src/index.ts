@@ -12,6 +12,7 @@ export type {
   Pending,
   Requeued,
   Share,
+  Together,
   Verified,
   Words,
 } from "./driver.ts";

@@ -46,6 +46,7 @@ const publicNames: Readonly<Record<string, { values: readonly string[]; types: r
       "Semaphore",
       "SemaphoreOptions",
       "Share",
+      "Together",
       "WriteLease",
       "Acquired",
       "AcquireRequest",

@@ -58,7 +58,11 @@ export const keys: readonly Mutant[] = [
         "wanted: AcquireRequest): string;",
         "wanted: AcquireRequest, given?: string): string;",
       ),
-      redis("one-server", "    const token = makeToken({", "    const token = given ?? makeToken({"),
+      redis(
+        "one-server",
+        "ticket }, this.random);\n    this.#unsent.delete(request);",
+        "ticket }, this.random);\n    if (given !== undefined) {\n      this.#open.set(given, request);\n      return given;\n    }\n    this.#unsent.delete(request);",
+      ),
       redis(
         "one-server",
         "ticket = this.node.time.ticket() }: AcquireRequest,",

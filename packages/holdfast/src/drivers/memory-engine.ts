@@ -73,6 +73,12 @@ export class MemoryEngine {
     return this.#join(lock, request, instance);
   }
 
+  /** Whether a request for itself alone would be granted at once. */
+  isFor(request: AcquireRequest): boolean {
+    const present = this.at(request.key);
+    return present === undefined || attemptOf(present, request) !== undefined;
+  }
+
   /** The lock as it is now: a holder whose TTL has passed is gone, whether its timer ran or not. Undefined: free. */
   at(key: string): MemoryLock | undefined {
     const lock = this.#locks.get(key);

@@ -9,6 +9,7 @@ import type {
   Grant,
   Pending,
   Requeued,
+  Together,
   Verified,
   Words,
 } from "../driver.ts";
@@ -89,6 +90,20 @@ class MemoryDriver implements Driver {
       return { result: Promise.reject(closedError(request.key)), cancel: () => undefined };
     }
     return this.#engine.ask(request, this.#owner);
+  }
+
+  async acquireTogether(requests: readonly AcquireRequest[]): Promise<Together> {
+    this.#assertOpen(requests[0]?.key);
+    const taken = requests.find((request) => !this.#engine.isFor(request));
+    if (taken) {
+      await this.#engine.ask(taken, this.#owner).result; // refuses what is another kind of lock
+      return { outcome: "held", key: taken.key };
+    }
+    const answers = requests.map((request) => this.#engine.ask(request, this.#owner).result);
+    const granted = (await Promise.all(answers)).flatMap((answer) =>
+      answer.outcome === "granted" ? [answer.grant] : [],
+    );
+    return { outcome: "granted", grants: granted };
   }
 
   requeue(given: Grant, request: AcquireRequest): Requeued {

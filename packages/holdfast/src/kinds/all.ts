@@ -1,6 +1,6 @@
 import { whenAborted } from "../cancellation.ts";
 import type { Contention } from "../contention.ts";
-import { LockError, WaitTimeoutError, type LossReason } from "../errors.ts";
+import { isLockError, LockError, WaitTimeoutError, type LossReason } from "../errors.ts";
 import { controllerOf, type HeldLease, type Lease, type OwnedLease, type SerializedLease } from "../lease.ts";
 import type { Way } from "../lockable.ts";
 import { refusal, type AcquireOptions, type ResolvedAcquire } from "../options.ts";
@@ -35,6 +35,10 @@ export class Alls {
   async #acquire(keys: readonly string[], options: ResolvedAcquire): Promise<LeaseOfAll> {
     const { clock } = this.#contention;
     const deadline = clock.now() + options.waitMs;
+    const atOnce = await this.#atOnce(keys, options).catch(goOn);
+    if (atOnce) {
+      return atOnce;
+    }
     for (;;) {
       const leases = await this.#gather(keys, options, deadline);
       const lease = await this.#settle(leases, options);
@@ -94,7 +98,28 @@ export class Alls {
     return null;
   }
 
+  /** In one step, where all are free and the engine can: null where one is held, undefined where it cannot. */
+  async #atOnce(keys: readonly string[], options: ResolvedAcquire): Promise<LeaseOfAll | null | undefined> {
+    if (keys.length === 1) {
+      return undefined;
+    }
+    const leases = await this.#mutexes.tryTogether(keys, { ...options, ifLost: "abort" });
+    if (!leases) {
+      return leases;
+    }
+    const isWhole = leases.every((lease) => lease.lossNow() === undefined);
+    if (!isWhole) {
+      await giveBack(leases);
+      return null;
+    }
+    return new LeaseOfAll(leases, options);
+  }
+
   async #try(keys: readonly string[], options: ResolvedAcquire): Promise<LeaseOfAll | null> {
+    const atOnce = await this.#atOnce(keys, options);
+    if (atOnce !== undefined) {
+      return atOnce;
+    }
     const tries = await Promise.allSettled(
       keys.map((key) => this.#mutexes.try(key, { ...options, ifLost: "abort" })),
     );
@@ -273,6 +298,14 @@ export class LeaseOfAll implements OwnedLease {
       this.#controller?.abort(this.#loss.reason);
     }
   }
+}
+
+/** Who waits lives through an engine that fails for a while. */
+function goOn(error: unknown): undefined {
+  if (!isLockError(error, "engine-unavailable") || !error.retryable) {
+    throw error;
+  }
+  return undefined;
 }
 
 async function giveBack(leases: readonly HeldLease[]): Promise<void> {

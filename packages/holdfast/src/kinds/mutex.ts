@@ -1,4 +1,4 @@
-import { acquireLease, tryLease } from "../acquire.ts";
+import { acquireLease, tryLease, tryTogether } from "../acquire.ts";
 import type { Contention } from "../contention.ts";
 import { isHeard, traced, traces, type AcquireTrace } from "../diagnostics.ts";
 import { WaitTimeoutError } from "../errors.ts";
@@ -55,6 +55,17 @@ export class Mutexes {
         }
       },
     );
+  }
+
+  /** Several keys in one step; undefined where the engine has no such step. */
+  async tryTogether(
+    keys: readonly string[],
+    options: ResolvedAcquire,
+  ): Promise<readonly HeldLease[] | null | undefined> {
+    for (const key of keys) {
+      this.#admit(key, options);
+    }
+    return tryTogether(this.#contention, keys, options);
   }
 
   #acquireTraced(key: string, options: ResolvedAcquire): Promise<HeldLease> {

@@ -11,6 +11,7 @@ import { PubSub, type MessagePredicate } from "./twin/pub-sub.ts";
 import { scan } from "./twin/scan.ts";
 import { ServerClock } from "./twin/server-clock.ts";
 import { standing } from "./twin/standing.ts";
+import { together } from "./twin/together.ts";
 import type { Answer, Server, Standing } from "./twin/state.ts";
 import { Store, type Stored } from "./twin/store.ts";
 
@@ -77,7 +78,7 @@ export function twin(options: TwinOptions): Twin {
 
 const scripts: Readonly<
   Record<string, (server: Server, keys: readonly string[], args: readonly string[]) => Answer>
-> = { operate, hello, clients, scan, standing };
+> = { operate, hello, clients, scan, standing, together };
 
 class TwinServer implements Twin, Server, Host {
   readonly version: string;

@@ -11,6 +11,7 @@ import type {
   Grant,
   Pending,
   Requeued,
+  Together,
   Verified,
 } from "../../driver.ts";
 import type { LossReason } from "../../errors.ts";
@@ -31,6 +32,7 @@ import type { RequestHost } from "./request-host.ts";
 import { Request } from "./request.ts";
 import type { Hearing } from "./subscriber.ts";
 import { scan } from "./scripts.generated.ts";
+import { takeTogether } from "./together.ts";
 import { makeToken } from "./tokens.ts";
 import { watchByAsking } from "./watch.ts";
 import { encodeWords, reasonOf } from "./words.ts";
@@ -62,6 +64,7 @@ class RedisDriver implements Driver, RequestHost {
   readonly releaser: Releaser;
   readonly #keySpace: KeySpace;
   readonly #clientId: string;
+  readonly #retentionMs: number;
   readonly #open = new Map<string, Request>();
   readonly #unsent = new Set<Request>();
   readonly #taken = new Set<string>();
@@ -75,6 +78,7 @@ class RedisDriver implements Driver, RequestHost {
     this.claimMs = claimMs;
     this.#keySpace = new KeySpace(connection.keyPrefix, prefix);
     this.#clientId = random.id();
+    this.#retentionMs = settings.retentionMs;
     this.capabilities = {
       kinds: ["mutex", "read-write", "semaphore"],
       guarantee: "server",
@@ -110,6 +114,19 @@ class RedisDriver implements Driver, RequestHost {
 
   acquire(request: AcquireRequest): Pending {
     return this.#begin(new Request(this, request, this.#keySpace.keysOf(request.key)));
+  }
+
+  async acquireTogether(requests: readonly AcquireRequest[]): Promise<Together> {
+    if (!this.node.isKnown) {
+      await this.node.meet();
+    }
+    const parts = requests.map((request) => {
+      const { key, attemptId, share, ticket = this.node.time.ticket() } = request;
+      const token = makeToken({ key, attemptId, clientId: this.#clientId, share, ticket }, this.random);
+      return { request, keys: this.#keySpace.keysOf(key), token };
+    });
+    const { node, clock, releaser, commandTimeoutMs } = this;
+    return takeTogether(parts, { node, clock, releaser, commandTimeoutMs, retentionMs: this.#retentionMs });
   }
 
   requeue(given: Grant, request: AcquireRequest): Requeued {

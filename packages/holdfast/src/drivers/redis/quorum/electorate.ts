@@ -1,4 +1,4 @@
-import type { Clock } from "../../../clock.ts";
+import type { Clock, Timer } from "../../../clock.ts";
 import { tell } from "../../../diagnostics.ts";
 import { EngineError, LockError, QuorumError, type NodeVote } from "../../../errors.ts";
 import { isTransient, messageOf, outcomeOf } from "../failures.ts";
@@ -13,6 +13,9 @@ export const mostApartMs = 1_000;
  * one that is further ahead, as after a node's clock was wrong.
  */
 const mostLeadMicros = 500_000;
+/** How much longer than for a majority the others are waited for at the first meeting: as long again. */
+const shortestGraceMs = 5;
+const longestGraceMs = 50;
 /** An estimate that may be wrong by more says nothing of who agrees with it. */
 const vagueMs = 500;
 
@@ -168,24 +171,35 @@ export class Electorate {
 
   async #meet(): Promise<void> {
     const failures = new Map<Voter, unknown>();
+    const begun = this.#clock.now();
+    let timer: Timer;
     await new Promise<void>((resolve, reject) => {
       let met = 0;
+      const judge = (): void => {
+        if (failures.size > this.voters.length - this.majority) {
+          reject(this.#unmet(failures));
+        } else if (met + failures.size === this.voters.length) {
+          resolve();
+        } else if (met === this.majority && timer === undefined) {
+          // The median of few may be far from that of all, and with it our first places in the queues.
+          const graceMs = Math.min(longestGraceMs, this.#clock.now() - begun + shortestGraceMs);
+          timer = this.#clock.setTimer(resolve, graceMs, true);
+        }
+      };
       for (const voter of this.voters) {
         voter.meet().then(
           () => {
             met += 1;
-            if (met >= this.majority) {
-              resolve();
-            }
+            judge();
           },
           (error: unknown) => {
             failures.set(voter, error);
-            if (failures.size > this.voters.length - this.majority) {
-              reject(this.#unmet(failures));
-            }
+            judge();
           },
         );
       }
+    }).finally(() => {
+      this.#clock.clearTimer(timer);
     });
     this.refuseTwins();
     this.#isReady = true;

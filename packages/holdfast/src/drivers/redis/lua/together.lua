@@ -1,0 +1,45 @@
+-- Takes several free locks in one step, or none of them.
+--
+-- KEYS     four for each lock: K, its queue, its fence, its info
+-- ARGV[1]  how long a fence outlives its lock, ms
+-- ARGV[2]  not used, ARGV[3] is 0: a quorum's node is asked for each key by itself
+-- ARGV[4+] for each lock token ttl want words, as of acquire
+-- Answers  { server time in microseconds, 0, grant, grant, ... } with what acquire answers for each
+--          { server time, which of them is not free, from 1, its holder's token or "" where others wait }
+
+--- @include "_state.lua"
+
+local count = #KEYS / 4
+
+local function enter(i)
+  K, queue, fence, info = KEYS[4 * i - 3], KEYS[4 * i - 2], KEYS[4 * i - 1], KEYS[4 * i]
+  holder = redis.call('GET', K)
+  return ARGV[4 * i], ARGV[4 * i + 1], ARGV[4 * i + 2], ARGV[4 * i + 3]
+end
+
+local function is_ours(token)
+  return holder and string.sub(holder, 1, 33) == string.sub(token, 1, 33)
+end
+
+-- A repeat of what was granted: the same grant, the same numbers.
+local function known(ttl)
+  if redis.call('PTTL', K) < tonumber(ttl) then
+    redis.call('PEXPIRE', K, ttl)
+    redis.call('PEXPIRE', fence, ttl + retention_ms)
+  end
+  local numbers = redis.call('HMGET', fence, 'first', 'last')
+  return { 1, tonumber(numbers[1]) or 0, tonumber(numbers[2]) or 0, holder }
+end
+
+for i = 1, count do
+  local token = enter(i)
+  if not is_ours(token) and (holder or redis.call('EXISTS', queue) == 1) then
+    return { now, i, holder or '' }
+  end
+end
+local answers = { now, 0 }
+for i = 1, count do
+  local token, ttl, want, words = enter(i)
+  answers[#answers + 1] = is_ours(token) and known(ttl) or granted(token, ttl, want, words)
+end
+return answers

@@ -1,0 +1,90 @@
+import { momentOf, type Clock } from "../../clock.ts";
+import type { AcquireRequest, Grant, Together } from "../../driver.ts";
+import { validFrom } from "../../validity.ts";
+import { engineError, outcomeOf, timeoutError } from "./failures.ts";
+import type { LockKeys } from "./keys.ts";
+import type { Node } from "./node.ts";
+import type { Releaser } from "./releaser.ts";
+import { together } from "./scripts.generated.ts";
+import { within } from "../../wait.ts";
+import { encodeWords } from "./words.ts";
+
+/** One of the locks that are asked for together. */
+export interface Part {
+  readonly request: AcquireRequest;
+  readonly keys: LockKeys;
+  readonly token: string;
+}
+
+interface House {
+  readonly node: Node;
+  readonly clock: Clock;
+  readonly releaser: Releaser;
+  readonly commandTimeoutMs: number;
+  readonly retentionMs: number;
+}
+
+/**
+ * Takes several free locks in one step, or none. Without an answer nothing is kept: what the server may have done is taken back, also
+ * when its answer comes late; but with a caller's own attempt a repeat is to find it.
+ */
+export async function takeTogether(parts: readonly Part[], house: House): Promise<Together> {
+  const { node, clock, commandTimeoutMs } = house;
+  const args = parts.flatMap(({ token, request: { ttlMs, want, words } }) => [
+    token,
+    String(ttlMs),
+    String(want),
+    encodeWords(words),
+  ]);
+  const sent = momentOf(clock);
+  const answering = node.connection.run(
+    together,
+    parts.flatMap(({ keys }) => keys),
+    [String(house.retentionMs), "0", "0", ...args],
+  );
+  let answer: unknown;
+  try {
+    answer = await within(clock, commandTimeoutMs, answering);
+    if (answer === undefined) {
+      throw timeoutError(commandTimeoutMs);
+    }
+  } catch (error) {
+    takeBack(parts, house);
+    answering.then(
+      () => {
+        takeBack(parts, house);
+      },
+      () => undefined,
+    );
+    throw engineError(error, parts[0]?.request.key, outcomeOf(error));
+  }
+  const [, taken, ...grants] = answer as [unknown, unknown, ...unknown[][]];
+  if (Number(taken) > 0) {
+    return { outcome: "held", key: parts[Number(taken) - 1]?.request.key ?? "" };
+  }
+  return {
+    outcome: "granted",
+    grants: parts.map((part, index) => grantOf(part, grants[index] as unknown[], sent)),
+  };
+}
+
+function grantOf({ request }: Part, answer: unknown[], sent: ReturnType<typeof momentOf>): Grant {
+  const [, first, last, token] = answer;
+  return {
+    key: request.key,
+    token: String(token),
+    fencingToken: BigInt(String(first)),
+    fencingCount: Number(last) - Number(first) + 1,
+    validity: validFrom(sent, request.ttlMs),
+    isClaim: false,
+  };
+}
+
+function takeBack(parts: readonly Part[], { releaser, clock }: House): void {
+  for (const { request, keys, token } of parts) {
+    if (request.attemptId === undefined) {
+      const until = clock.now() + request.ttlMs;
+      releaser.takeBack({ key: request.key, keys, token, terms: "", until });
+    }
+  }
+}

@@ -1,0 +1,111 @@
+import { createLocks } from "holdfast";
+import { redis } from "holdfast/redis";
+import { faulty, manualClock, manualRandom, twin } from "holdfast/testing";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+
+import { connectionOf } from "../../../../src/drivers/redis/client.ts";
+import type { Connection } from "../../../../src/drivers/redis/connection.ts";
+import type { LockKeys } from "../../../../src/drivers/redis/keys.ts";
+import { operate, together } from "../../../../src/drivers/redis/scripts.generated.ts";
+import { onRedis } from "../../../support/servers.ts";
+import { acquireOf, asker, ScriptStage } from "./stage.ts";
+
+const words = '["owner","a"]';
+
+onRedis("several locks in one step, on a real server and on the twin", () => {
+  let stage: ScriptStage;
+  let real: Connection;
+  beforeAll(async () => {
+    stage = await ScriptStage.open();
+    real = connectionOf(stage.redis);
+  });
+  afterAll(() => stage.close());
+
+  /** Both are asked the same; what they answer, without what only time decides. */
+  async function take(own: Connection, parts: readonly (readonly [LockKeys, string])[]): Promise<unknown> {
+    const keys = parts.flatMap(([lock]) => lock);
+    const args = ["3600000", "0", "0", ...parts.flatMap(([, token]) => [token, "20000", "1", words])];
+    const [, ...answers] = (await real.run(together, keys, args)) as unknown[];
+    const [, ...twins] = (await own.run(together, keys, args)) as unknown[];
+    expect(twins.map(withoutNumbers)).toEqual(answers.map(withoutNumbers));
+    return answers.map(withoutNumbers);
+  }
+
+  function open(): { own: Connection; locks: readonly LockKeys[] } {
+    const server = twin({ clock: manualClock() });
+    return { own: server.connect(), locks: [stage.lock(), stage.lock(), stage.lock()] };
+  }
+
+  test("are all taken where all are free, and a repeat has the same grants", async () => {
+    const { own, locks } = open();
+    const parts = locks.map((lock, index) => [lock, asker(index).token] as const);
+    const granted = [0, ...locks.map((_, index) => [1, "number", "number", asker(index).token])];
+    expect(await take(own, parts)).toEqual(granted);
+    const numbers = await Promise.all(locks.map(([, , fence]) => stage.redis.hget(fence, "last")));
+    expect(await take(own, parts)).toEqual(granted);
+    expect(await Promise.all(locks.map(([, , fence]) => stage.redis.hget(fence, "last")))).toEqual(numbers);
+    for (const [index, [lock, , fence, info]] of locks.entries()) {
+      expect(await stage.redis.get(lock)).toBe(asker(index).token);
+      expect(await stage.redis.pttl(lock)).toBeGreaterThan(15_000);
+      expect(await stage.redis.pttl(fence)).toBeGreaterThan(3_600_000);
+      expect(await stage.redis.hget(info, "owner")).toBe("a");
+    }
+  });
+
+  test("are not touched where one is held, or waited for", async () => {
+    const { own, locks } = open();
+    const [free, held, awaited] = locks as [LockKeys, LockKeys, LockKeys];
+    for (const connection of [real, own]) {
+      await ask(connection, held, acquireOf(asker(7)));
+    }
+    expect(await take(own, [[free, asker(1).token] as const, [held, asker(2).token] as const])).toEqual([
+      2,
+      asker(7).token,
+    ]);
+    expect(await stage.redis.exists(...free)).toBe(0);
+    await stage.redis.zadd(awaited[1], 9, asker(9).member);
+    const args = ["3600000", "0", "0", asker(1).token, "20000", "1", "", asker(3).token, "20000", "1", ""];
+    const [, which, by] = (await real.run(together, [...free, ...awaited], args)) as unknown[];
+    expect([which, by]).toEqual([2, ""]);
+    expect(await stage.redis.exists(...free)).toBe(0);
+  });
+
+  test("are not touched where one is no lock", async () => {
+    const { locks } = open();
+    const [free, other] = locks as [LockKeys, LockKeys, LockKeys];
+    await stage.redis.hset(other[0], "a", "1");
+    const args = ["3600000", "0", "0", asker(1).token, "20000", "1", "", asker(3).token, "20000", "1", ""];
+    await expect(real.run(together, [...free, ...other], args)).rejects.toThrow("WRONGTYPE");
+    expect(await stage.redis.exists(...free)).toBe(0);
+  });
+});
+
+describe("several locks in one step", () => {
+  test("whose answer is lost are taken back", async () => {
+    const clock = manualClock();
+    const server = twin({ clock });
+    const { connection, controls } = faulty(server.connect(), { clock });
+    const locks = createLocks(redis(connection, { clock, random: manualRandom(1), commandTimeoutMs: 200 }));
+    const warm = locks.acquire("warm");
+    await clock.advance(10);
+    await (await warm).release();
+    controls.dropReply(1);
+    const trying = locks.all(["a", "b"]).tryAcquire({ ttlMs: 30_000 });
+    trying.catch(() => undefined);
+    await clock.advance(201);
+    await expect(trying).rejects.toMatchObject({ code: "engine-unavailable", outcome: "unknown" });
+    await clock.advance(500);
+    expect(server.keys().filter((key) => key.startsWith("lock:"))).toEqual([]);
+    await locks.close();
+  });
+});
+
+async function ask(connection: Connection, keys: LockKeys, args: readonly string[]): Promise<void> {
+  await connection.run(operate, [...keys], ["3600000", "100", "0", ...args]);
+}
+
+function withoutNumbers(answer: unknown): unknown {
+  return Array.isArray(answer)
+    ? answer.map((part) => (typeof part === "number" && part > 1 ? "number" : part))
+    : answer;
+}

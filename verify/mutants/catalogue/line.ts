@@ -121,7 +121,7 @@ export const line: readonly Mutant[] = [
     breaks: "any grant for a token that no longer waits here is answered by release at once (3)",
     isMarked: true,
     edits: [
-      edit("contention.ts", "        this.giveUp(acquired.grant);\n", ""),
+      edit("contention.ts", "        void this.giveUp(acquired.grant);\n", ""),
       edit("acquire.ts", "      this.#contention.giveUp(acquired.grant);\n", ""),
     ],
     killers: [

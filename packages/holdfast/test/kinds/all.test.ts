@@ -13,6 +13,9 @@ import {
   unreachable,
 } from "../support/hold-stage.ts";
 
+/** An engine that cannot take several keys in one step. */
+const oneByOne = { acquireTogether: undefined } as object;
+
 onManualClock();
 
 async function held(...keys: string[]): Promise<boolean[]> {
@@ -153,7 +156,7 @@ describe("one lease of several keys", () => {
   });
 
   test("that cannot be prolonged when it is whole is given back, and the reason is told", async () => {
-    const locks = open({ extend: async () => ({ outcome: "unknown", error: unreachable }) });
+    const locks = open({ ...oneByOne, extend: async () => ({ outcome: "unknown", error: unreachable }) });
     const error = await settled(locks.all(["a", "b"], { ttlMs, renew: false }).acquire());
     expect(error).toBe(unreachable);
     expect(await held("a", "b")).toEqual([false, false]);
@@ -203,6 +206,7 @@ describe("a try for several keys", () => {
 
   test("one of whose questions fails tells why, and gives back what it got", async () => {
     const locks = open({
+      ...oneByOne,
       acquire: (request) =>
         request.key === "b"
           ? { result: Promise.reject(unreachable), cancel: () => undefined }

@@ -4,9 +4,11 @@ import type { Driver } from "../../src/driver.ts";
 export function altered(driver: Driver, changes: Partial<Driver>): Driver {
   return new Proxy(driver, {
     get(target, name) {
-      const changed: unknown = Reflect.get(changes, name);
-      const value: unknown = changed ?? Reflect.get(target, name, target);
-      return changed === undefined && typeof value === "function" ? value.bind(target) : value;
+      if (Object.hasOwn(changes, name)) {
+        return Reflect.get(changes, name);
+      }
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === "function" ? value.bind(target) : value;
     },
   });
 }

@@ -122,7 +122,7 @@ export const line: readonly Mutant[] = [
     isMarked: true,
     edits: [
       edit("contention.ts", "        void this.giveUp(acquired.grant);\n", ""),
-      edit("acquire.ts", "      this.#contention.giveUp(acquired.grant);\n", ""),
+      edit("acquire.ts", "      void this.#contention.giveUp(acquired.grant);\n", ""),
     ],
     killers: [
       byRules("hold-waiting", "a caller that aborts while its grant is under way leaves the lock free"),

@@ -267,8 +267,7 @@ export class Bid implements Bidder {
     const { electorate, listener } = this.#options;
     const { majority } = electorate;
     const votes = elected.map(({ vote }) => vote);
-    if (votes[0]?.token !== this.token || this.#options.isRepeat) {
-      this.#settleRepeat(elected, votes);
+    if (this.#settlesRepeat(elected, votes)) {
       return;
     }
     const block = agreedOn(votes, majority);
@@ -294,20 +293,23 @@ export class Bid implements Bidder {
   }
 
   /**
-   * The grant of an earlier attempt has its number already, and its holder uses it: nodes that were filled again or voted late have
-   * others, so what most nodes say is the grant's. None is raised.
+   * The grant of an earlier attempt may have its number already, which its holder uses; nodes that were filled again or voted late
+   * have others. So all are heard before any is raised. Where no majority has one number, it is settled as for any other bid: only
+   * the largest is certainly larger than those of leases before.
+   * @returns whether it is settled, or more is to be heard
    */
-  #settleRepeat(elected: readonly Elected[], votes: readonly Vote[]): void {
-    const { majority } = this.electorate;
+  #settlesRepeat(elected: readonly Elected[], votes: readonly Vote[]): boolean {
+    const isRepeat = votes[0]?.token !== this.token || this.#options.isRepeat;
+    if (!isRepeat || this.round > 1) {
+      return false;
+    }
     const told = votes.map(({ first, last }) => ({ first, last, round: 0 }));
-    const block = agreedOn(told, majority);
+    const block = agreedOn(told, this.electorate.majority);
     if (block) {
       this.#win(elected, votes, block);
-    } else if (!this.ballots.some(({ isPending }) => isPending)) {
-      const timesTold = ({ first }: Block): number => told.filter((other) => other.first === first).length;
-      const most = told.reduce((one, other) => (timesTold(other) > timesTold(one) ? other : one));
-      this.#win(elected, votes, most);
+      return true;
     }
+    return this.ballots.some(({ isPending }) => isPending);
   }
 
   #win(elected: readonly Elected[], votes: readonly Vote[], { first, last }: Block): void {

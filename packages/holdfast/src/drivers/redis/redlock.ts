@@ -273,7 +273,9 @@ class RedlockDriver implements Driver, QuorumHost {
     this.#close(bid);
     const { token, ballots, first, validity } = election;
     const hold = this.#holdOf(request.key, token, bid);
-    hold.fencingNumber ??= first; // a repeat has the number that the grant was told with, whatever the nodes have by now
+    // A repeat has the number that the grant was told with, where a node still has it; else it is another grant of that token.
+    const isSameGrant = ballots.some(({ vote }) => vote.first === hold.fencingNumber);
+    hold.fencingNumber = isSameGrant ? hold.fencingNumber : first;
     for (const { voter, vote } of ballots) {
       hold.add(voter, vote.first, vote.runId);
     }
@@ -282,7 +284,7 @@ class RedlockDriver implements Driver, QuorumHost {
       this.#takeBack(bid, request); // a repeat: what it has is the earlier attempt's
     }
     this.#tellRepeats(request);
-    return hold.fencingNumber;
+    return hold.fencingNumber ?? first;
   }
 
   abandoned(bid: Bid, request: QuorumRequest, isClaimable: boolean, name?: "release" | "recant"): void {

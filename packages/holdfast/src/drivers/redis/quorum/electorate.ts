@@ -13,8 +13,8 @@ export const mostApartMs = 1_000;
  * one that is further ahead, as after a node's clock was wrong.
  */
 const mostLeadMicros = 500_000;
-/** How much longer than for a majority the others are waited for at the first meeting: as long again. */
-const shortestGraceMs = 5;
+/** How much longer than for a majority the others are waited for at the first meeting: a few times as long. */
+const graceTimes = 5;
 const longestGraceMs = 50;
 /** An estimate that may be wrong by more says nothing of who agrees with it. */
 const vagueMs = 500;
@@ -182,7 +182,7 @@ export class Electorate {
           resolve();
         } else if (met === this.majority && timer === undefined) {
           // The median of few may be far from that of all, and with it our first places in the queues.
-          const graceMs = Math.min(longestGraceMs, this.#clock.now() - begun + shortestGraceMs);
+          const graceMs = Math.min(longestGraceMs, (this.#clock.now() - begun) * graceTimes);
           timer = this.#clock.setTimer(resolve, graceMs, true);
         }
       };

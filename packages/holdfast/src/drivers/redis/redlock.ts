@@ -222,7 +222,8 @@ class RedlockDriver implements Driver, QuorumHost {
   }
 
   async breakGrant(key: string, fencingToken: bigint, reason: string): Promise<boolean> {
-    return breakByMajority(this.electorate, await this.#view(key), this.#keysOf(key), fencingToken, reason);
+    const view = await this.#view(key, (seen) => !seen.isUndecided(fencingToken));
+    return breakByMajority(this.electorate, view, this.#keysOf(key), fencingToken, reason);
   }
 
   async checkFence(key: string, fencingToken: bigint): Promise<"current" | "stale" | "unknown"> {
@@ -469,9 +470,9 @@ class RedlockDriver implements Driver, QuorumHost {
     return this.#keySpace.keysOf(key);
   }
 
-  #view(key: string): Promise<QuorumView> {
+  #view(key: string, isEnough?: (view: QuorumView) => boolean): Promise<QuorumView> {
     return this.#ready(key, () =>
-      QuorumView.of(this.electorate, key, this.#keysOf(key), this.commandTimeoutMs),
+      QuorumView.of(this.electorate, key, this.#keysOf(key), this.commandTimeoutMs, isEnough),
     );
   }
 

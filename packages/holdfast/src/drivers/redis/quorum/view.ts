@@ -14,10 +14,10 @@ const pauseMs = 50;
 interface Testimony {
   readonly voter: Voter;
   readonly facts: Facts | undefined;
-  /** Whether the node may vote. */
-  readonly counts: boolean;
   readonly error: unknown;
 }
+
+type Answered = Testimony & { readonly facts: Facts };
 
 /** What the nodes say of one lock, and what the majority says. */
 export class QuorumView {
@@ -28,11 +28,15 @@ export class QuorumView {
   /** Of a lock that several may hold. */
   readonly shared: SharedView | undefined;
   readonly #electorate: Electorate;
+  /** Of those who answered, who may vote. */
+  readonly #counted: readonly Answered[];
 
   private constructor(electorate: Electorate, key: string, testimonies: readonly Testimony[]) {
     this.#electorate = electorate;
     this.key = key;
     this.testimonies = testimonies;
+    // Only now: the last of the answers may have shown that the nodes have one time, as after the machine slept.
+    this.#counted = this.#answered.filter(({ voter }) => !electorate.quarantineOf(voter));
     const holders = this.#counted.map(({ facts }) => facts.holder);
     this.holder = this.#mostTold(holders.filter((holder) => holder !== "")) ?? "";
     this.shared = SharedView.of(
@@ -41,17 +45,25 @@ export class QuorumView {
     );
   }
 
-  /** Asks all nodes. Rejects with a `QuorumError` where less than a majority answers until `budgetMs` has passed. */
+  /**
+   * Asks all nodes, until what they say is enough. Rejects with a `QuorumError` where it is not until `budgetMs` has passed, as
+   * where less than a majority answers.
+   */
   static async of(
     electorate: Electorate,
     key: string,
     keys: LockKeys,
     budgetMs: number,
+    isEnough: (view: QuorumView) => boolean = () => true,
   ): Promise<QuorumView> {
     const endsAt = electorate.now() + budgetMs;
     for (;;) {
       try {
-        return await QuorumView.#ask(electorate, key, keys);
+        const view = await QuorumView.#ask(electorate, key, keys);
+        if (!isEnough(view)) {
+          throw noQuorum(key, view.testimonies);
+        }
+        return view;
       } catch (error) {
         if (!isTransient(error) || electorate.now() + pauseMs > endsAt) {
           throw error;
@@ -62,7 +74,7 @@ export class QuorumView {
   }
 
   static async #ask(electorate: Electorate, key: string, keys: LockKeys): Promise<QuorumView> {
-    const testimonies = await Promise.all(electorate.voters.map((voter) => testify(electorate, voter, keys)));
+    const testimonies = await Promise.all(electorate.voters.map((voter) => testify(voter, keys)));
     if (testimonies.filter(({ facts }) => facts !== undefined).length < electorate.majority) {
       throw noQuorum(key, testimonies);
     }
@@ -70,7 +82,7 @@ export class QuorumView {
   }
 
   /** The nodes that have the majority's holder; where there are several, the first of them. */
-  get holding(): readonly (Testimony & { readonly facts: Facts })[] {
+  get holding(): readonly Answered[] {
     const holder = this.holder === "" ? this.shared?.holders[0]?.token : this.holder;
     return holder === undefined ? [] : this.#answered.filter(({ facts }) => has(facts, holder));
   }
@@ -87,6 +99,14 @@ export class QuorumView {
     return this.holder === "" || this.judgeFence(fencingToken) !== "current"
       ? undefined
       : this.holding.map(({ voter, facts }) => ({ voter, name: String(facts.first ?? 0) }));
+  }
+
+  /** With the nodes that did not answer, or do not count, a majority may have a present lease with this number. */
+  isUndecided(fencingToken: bigint): boolean {
+    const { majority, voters } = this.#electorate;
+    const telling = this.#counted.filter(({ facts }) => gave(facts, fencingToken)).length;
+    const missing = voters.length - this.#counted.length;
+    return this.grantsOf(fencingToken) === undefined && telling + missing >= majority;
   }
 
   /** The number of the present lease, as a majority has it; of a free lock that of the last one. */
@@ -208,14 +228,8 @@ export class QuorumView {
     return owners;
   }
 
-  get #answered(): (Testimony & { readonly facts: Facts })[] {
-    return this.testimonies.filter(
-      (one): one is Testimony & { readonly facts: Facts } => one.facts !== undefined,
-    );
-  }
-
-  get #counted(): (Testimony & { readonly facts: Facts })[] {
-    return this.#answered.filter(({ counts }) => counts);
+  get #answered(): Answered[] {
+    return this.testimonies.filter((one): one is Answered => one.facts !== undefined);
   }
 
   /** What a majority says; undefined: they do not agree. */
@@ -228,10 +242,20 @@ function has({ holder, shared }: Facts, token: string): boolean {
   return holder === token || shared?.holders.some((one) => one.token === token) === true;
 }
 
-function testify(electorate: Electorate, voter: Voter, keys: LockKeys): Promise<Testimony> {
+/** Whether a node's present grant, or one of them, has this number there. */
+function gave(facts: Facts, fencingToken: bigint): boolean {
+  if (facts.shared?.holders.some((holder) => holder.fencingToken === fencingToken) === true) {
+    return true;
+  }
+  const newest = newestOf(facts);
+  const isInBlock = newest !== null && newest <= fencingToken && fencingToken <= (facts.last ?? newest);
+  return facts.holder !== "" && isInBlock;
+}
+
+function testify(voter: Voter, keys: LockKeys): Promise<Testimony> {
   return new Promise((resolve) => {
     const failed = (error: unknown): void => {
-      resolve({ voter, facts: undefined, counts: false, error });
+      resolve({ voter, facts: undefined, error });
     };
     voter.node.perform({
       keys,
@@ -241,12 +265,7 @@ function testify(electorate: Electorate, voter: Voter, keys: LockKeys): Promise<
         if (answer[0] === "error") {
           failed(refusalBy(String(answer[1])));
         } else {
-          resolve({
-            voter,
-            facts: readFacts(answer),
-            counts: !electorate.quarantineOf(voter),
-            error: undefined,
-          });
+          resolve({ voter, facts: readFacts(answer), error: undefined });
         }
       },
       failed,

@@ -1,0 +1,53 @@
+import { expect, test } from "vitest";
+
+import { Lab, refusal } from "./lab.ts";
+
+const ttlMs = 60_000;
+
+test("a client whose machine slept is told who holds a lock, and breaks it, where one of three nodes is down", async () => {
+  const lab = new Lab(3);
+  const [holder, operator] = [await lab.warm({ locks: { owner: "holder" } }), await lab.warm()];
+  const { fencingToken } = await lab.within(100, holder.locks.acquire("k", { ttlMs }));
+  operator.faults[2]?.refuse(refusal());
+  const afterSleep = <T>(question: () => Promise<T>): Promise<T> => {
+    lab.clock.sleep(100); // nothing that it knew of the nodes' clocks is of use
+    return lab.within(5_000, question());
+  };
+  const state = await afterSleep(() => operator.locks.inspect("k"));
+  expect(state.holders).toMatchObject([{ owner: "holder", fencingToken }]);
+  expect(await afterSleep(() => operator.locks.checkFence("k", fencingToken))).toBe("current");
+  expect(await afterSleep(() => operator.locks.breakLock("k", { fencingToken, reason: "test" }))).toBe(true);
+});
+
+test("a lease is broken though the node that would tell its number is late once", async () => {
+  const { lab, fencingToken, operator } = await told();
+  operator.faults[2]?.refuse(refusal(), 1);
+  const broken = operator.locks.breakLock("k", { fencingToken, reason: "test" });
+  expect(await lab.within(5_000, broken)).toBe(true);
+});
+
+test("who breaks a lease is told where too few nodes answer to know its number", async () => {
+  const { lab, fencingToken, operator } = await told();
+  operator.faults[2]?.refuse(refusal());
+  const broken = operator.locks.breakLock("k", { fencingToken, reason: "test" });
+  await expect(lab.within(5_000, broken)).rejects.toMatchObject({
+    code: "quorum-not-reached",
+    outcome: "none",
+    retryable: true,
+  });
+  const another = operator.locks.breakLock("k", { fencingToken: fencingToken - 7n, reason: "test" });
+  expect(await lab.within(5_000, another)).toBe(false); // none of those that have it gave that number
+});
+
+/** A lease on three nodes, of which one tells another number for it. */
+async function told(): Promise<{
+  lab: Lab;
+  fencingToken: bigint;
+  operator: Awaited<ReturnType<Lab["warm"]>>;
+}> {
+  const lab = new Lab(3);
+  const [holder, operator] = [await lab.warm(), await lab.warm()];
+  const { fencingToken } = await lab.within(100, holder.locks.acquire("k", { ttlMs }));
+  lab.nodes[1]?.store.hset("holdfast:fence:{lock:k}", "first", "7", "last", "7");
+  return { lab, fencingToken, operator };
+}

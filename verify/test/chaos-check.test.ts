@@ -222,6 +222,29 @@ test.each<EngineName>(["redis", "redlock"])(
   },
 );
 
+describe("a repeat in another process, of which the next holder knows nothing,", () => {
+  const repeated = (askedAt: number): Readonly<Record<string, readonly ClientRecord[]>> => ({
+    "client-0.1": [
+      ...granted(1, 100, 10, { kind: "attempt", attempt: "a" }),
+      { e: "releasing", at: 200, ask: 1, until: 1_000 },
+      { e: "released", at: 250, ask: 1, answer: "true" },
+    ],
+    "client-1.2": [
+      ...granted(1, 260, 11, { kind: "attempt", attempt: "a", askedAt }),
+      { e: "lost", at: 400, ask: 1, reason: "expired" },
+    ],
+    "client-2.3": [...granted(1, 300, 12), ...released(1, 310)],
+  });
+
+  test("may have been ended by the release that it overlapped", async () => {
+    expect(await violated({ engine: "redlock", clients: repeated(240) })).toEqual([]);
+  });
+
+  test("is a grant of its own where it was asked for behind the release", async () => {
+    expect(await violated({ engine: "redlock", clients: repeated(251) })).toEqual(["exclusion"]);
+  });
+});
+
 describe("the resource", () => {
   const visit = { key: "hot", from: "client-0.1", accepted: true } as const;
 

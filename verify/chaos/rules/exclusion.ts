@@ -60,7 +60,7 @@ function grantsOf(held: readonly Held[]): Held[][] {
   for (const lease of held.toSorted((one, other) => one.grantedAt - other.grantedAt)) {
     const { token, attempt } = lease;
     const earlier = attempt === undefined ? undefined : byAttempt.get(attempt);
-    const isGoingOn = earlier?.some((other) => lease.grantedAt < endOf(other)) === true;
+    const isGoingOn = earlier?.some((other) => mayShare(lease, other)) === true;
     const leases = byToken.get(token) ?? (isGoingOn ? earlier : undefined) ?? [];
     if (leases.length === 0) {
       grants.push(leases);
@@ -72,6 +72,15 @@ function grantsOf(held: readonly Held[]): Held[][] {
     }
   }
   return grants;
+}
+
+/**
+ * Of one attempt: granted while the other was held, or asked for before the other's release was answered. That release may have come
+ * to the servers behind the repeat, and then ended it too.
+ */
+function mayShare({ askedAt, grantedAt }: Held, other: Held): boolean {
+  const isReleased = other.releasingAt !== undefined;
+  return grantedAt < endOf(other) || (isReleased && askedAt < (other.releasedAt ?? Infinity));
 }
 
 /** Leases of one attempt are one grant: the first release ends it for all. After a transfer it goes on with who adopted it. */

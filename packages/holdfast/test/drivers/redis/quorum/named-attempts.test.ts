@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { follow, Lab } from "./lab.ts";
+import { follow, Lab, refusal } from "./lab.ts";
 
 test("what a repeat of a named attempt has claimed is not taken back by who asked first", async () => {
   const lab = new Lab(3);
@@ -51,4 +51,21 @@ test("what a named attempt left and nobody claimed is taken back", async () => {
   }
   const lease = await lab.within(2_000, other.locks.acquire("k", { ttlMs: 10_000, waitMs: 20_000 }));
   expect(lease.remainingMs()).toBeGreaterThan(0);
+});
+
+test("a repeat that goes on with what is left of its attempt gets a larger number than the lease between them", async () => {
+  const lab = new Lab(3);
+  const first = await lab.warm();
+  const between = await lab.warm();
+  const repeating = await lab.warm();
+  const options = { ttlMs: 30_000, waitMs: 5_000 };
+  const named = { ...options, attemptId: "a" };
+  const lease = await lab.within(20, first.locks.acquire("k", named));
+  first.faults[0]?.freeze(); // does not hear of the release
+  expect(await lab.within(500, lease.release())).toBe(true);
+  const other = await lab.within(500, between.locks.acquire("k", options));
+  await lab.within(500, other.release());
+  repeating.faults[2]?.refuse(refusal()); // so it has one vote and the leftover, and goes on with that
+  const repeated = await lab.within(2_000, repeating.locks.acquire("k", named));
+  expect(repeated.fencingToken).toBeGreaterThan(other.fencingToken);
 });

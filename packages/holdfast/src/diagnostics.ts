@@ -24,6 +24,8 @@ export interface Diagnostics {
 
 export interface AcquireTrace {
   key: string;
+  /** Of several keys that are taken in one step, in sorted order; `key` and `fencingToken` are those of the first. */
+  keys?: readonly string[];
   waitMs: number;
   outcome?: "granted" | "held";
   fencingToken?: bigint;

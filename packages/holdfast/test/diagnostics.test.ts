@@ -161,6 +161,22 @@ test("acquire is traced with its outcome and fencing token", async () => {
   ]);
 });
 
+test("several keys that are taken in one step are traced once", async () => {
+  const told = listen("tracing:holdfast:acquire:start", "tracing:holdfast:acquire:asyncEnd");
+  const lease = await locks.all(["b", "a"]).acquire({ ttlMs });
+  const keys = ["a", "b"];
+  const { fencingToken } = lease;
+  expect(told).toMatchObject([
+    ["tracing:holdfast:acquire:start", { key: "a", keys, waitMs: 0 }],
+    ["tracing:holdfast:acquire:asyncEnd", { key: "a", keys, outcome: "granted", fencingToken }],
+  ]);
+  expect(await other().all(["b", "c"]).tryAcquire()).toBeNull();
+  expect(told.slice(2)).toMatchObject([
+    ["tracing:holdfast:acquire:start", { key: "b", keys: ["b", "c"], waitMs: 0 }],
+    ["tracing:holdfast:acquire:asyncEnd", { key: "b", outcome: "held" }],
+  ]);
+});
+
 test("a failed acquire is traced with its error", async () => {
   const told = listen("tracing:holdfast:acquire:error");
   await locks.acquire("k");

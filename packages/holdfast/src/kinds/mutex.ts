@@ -65,7 +65,20 @@ export class Mutexes {
     for (const key of keys) {
       this.#admit(key, options);
     }
-    return tryTogether(this.#contention, keys, options);
+    if (!this.#contention.driver.acquireTogether) {
+      return undefined;
+    }
+    return traced(
+      traces.acquire,
+      (): AcquireTrace => ({ key: keys[0] as string, keys, waitMs: 0 }),
+      () => tryTogether(this.#contention, keys, options),
+      (context, leases) => {
+        context.outcome = leases ? "granted" : "held";
+        if (leases?.[0]) {
+          context.fencingToken = leases[0].fencingToken;
+        }
+      },
+    );
   }
 
   #acquireTraced(key: string, options: ResolvedAcquire): Promise<HeldLease> {

@@ -85,7 +85,8 @@ export class Share {
       if (known.token !== own) {
         store.hset(info, `c${attemptOf(own)}`, "1");
       }
-      return this.#admittedAgain(known, member, lastsMs, told);
+      store.zrem(queue, member);
+      return this.#takePlace(own, member, lastsMs, wait as string, told);
     } else if (wait === "0") {
       return this.#onlyTry(own, lastsMs, told);
     }
@@ -428,7 +429,9 @@ export class Share {
 
   #takePlace(token: string, member: string, ttlMs: number, wait: string, words: string): Answer {
     const { number, isMore } = this.#serve(member, ttlMs);
-    if (number !== undefined) {
+    if (isMore) {
+      return [3]; // who was granted as well: it is granted again
+    } else if (number !== undefined) {
       this.#note(token, words);
       return [1, number, number, token];
     }
@@ -436,7 +439,7 @@ export class Share {
     if (known) {
       return this.#admittedAgain(known, member, ttlMs, words);
     }
-    return isMore || this.#hasExpiredOnes ? [3] : this.#heldByOthers(wait, member);
+    return this.#hasExpiredOnes ? [3] : this.#heldByOthers(wait, member);
   }
 
   #onlyTry(token: string, ttlMs: number, words: string): Answer {

@@ -216,17 +216,21 @@ local function admitted_again(token, number, member, ttl, words)
   return { 1, number, number, token }
 end
 
--- Whoever stands in the queue is served in turn, and us with them.
+-- Whoever stands in the queue is served in turn, and us with them. Who is granted and has more to serve repeats as well, and is
+-- granted again: nobody else would come for them soon.
 local function take_place(token, member, ttl, wait, words)
   local number, is_more = serve(member, ttl)
-  local known, its_number = holding_of(token)
-  if number then
+  if is_more then
+    return { 3 }
+  elseif number then
     note(token, words)
     return { 1, number, number, token }
-  elseif known then
+  end
+  local known, its_number = holding_of(token)
+  if known then
     return admitted_again(known, its_number, member, ttl, words)
   end
-  return (is_more or has_expired_ones) and { 3 } or held_by_others(member, wait)
+  return has_expired_ones and { 3 } or held_by_others(member, wait)
 end
 
 local function only_try(token, ttl, words)
@@ -256,7 +260,8 @@ function share.acquire(token, terms, ttl, _, wait, words)
     if known ~= token then
       redis.call('HSET', info, 'c' .. attempt_of(token), 1)
     end
-    return admitted_again(known, number, member, ttl, words)
+    redis.call('ZREM', queue, member)
+    return take_place(token, member, ttl, wait, words)
   elseif wait == '0' then
     return only_try(token, ttl, words)
   end

@@ -146,6 +146,24 @@ onRedis("a grant of a lock that several may hold", () => {
     expect(await stage.ask(keys, acquireOf(asker(1, writer)))).toMatchObject({ 0: 1 });
   });
 
+  test("who is granted with many others goes on until all are served that there is room for", async () => {
+    const keys = stage.lock();
+    const many = { share: "s1/200" };
+    const own = asker(2, { ...many, ticket: 150 });
+    await stage.grant(keys, asker(1, { share: "s200/200" }));
+    for (let place = 100; place < 200; place += 1) {
+      const waiter = place === 150 ? own : asker(place === 199 ? 3 : place, { ...many, ticket: place });
+      await stage.redis.zadd(keys[1], place, waiter.member); // of nobody who lives, but for two
+    }
+    await expire(keys[0], asker(1, { share: "s200/200" }));
+    expect(await stage.ask(keys, acquireOf(own, { wait: true }))).toEqual([3]);
+    expect(await tokens(keys[0])).toEqual([own.token]);
+    expect(await stage.ask(keys, acquireOf(own, { wait: true }))).toMatchObject({ 0: 1, 3: own.token });
+    expect(await stage.redis.zcard(keys[0])).toBe(2);
+    expect(await stage.redis.exists(keys[1])).toBe(0);
+    expect([await stage.heard(2), await stage.heard(3)].map(({ length }) => length)).toEqual([0, 1]);
+  });
+
   test("at most 64 expired holders are dropped in one call", async () => {
     const keys = stage.lock();
     const many = { share: "s1/70" };

@@ -83,6 +83,10 @@ export class Stage {
     await this.state(({ waiterCount }) => waiterCount === count, key);
   }
 
+  now(): number {
+    return this.#driver.clock.now();
+  }
+
   pause(ms: number): Promise<void> {
     return new Promise((resolve) => {
       this.#driver.clock.setTimer(resolve, ms, true);

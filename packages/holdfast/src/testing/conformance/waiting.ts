@@ -18,7 +18,7 @@ export const waiting: Scenes = {
   "a wait that times out names the holder and leaves nothing behind": async (stage) => {
     const { here, there, key } = stage;
     const lease = await here.acquire(key, { owner: "the holder" });
-    const error = await refused(there.acquire(key, { waitMs: 100 }), "wait-timeout");
+    const error = await refused(there.acquire(key, { waitMs: 1_000 }), "wait-timeout");
     assert.ok(error instanceof WaitTimeoutError);
     assert.equal(error.holder?.owner, "the holder");
     assert.equal(error.key, key);
@@ -29,7 +29,7 @@ export const waiting: Scenes = {
   "a wait within the process of the holder times out in the same way": async (stage) => {
     const { here, key } = stage;
     const lease = await here.acquire(key, { owner: "the holder" });
-    const error = await refused(here.acquire(key, { waitMs: 100 }), "wait-timeout");
+    const error = await refused(here.acquire(key, { waitMs: 1_000 }), "wait-timeout");
     assert.ok(error instanceof WaitTimeoutError);
     assert.equal(error.holder?.owner, "the holder");
     await lease.release();

@@ -121,7 +121,8 @@ export class QuorumHold implements Timed {
     return round.run(
       (voter, reply) => {
         const [status, first] = reply.value as unknown[];
-        if (Number(status) === 0 && !this.isDowngraded) {
+        if (Number(status) === 0 && !this.isDowngraded && !renewal.fills.has(voter)) {
+          renewal.fills.add(voter);
           renewal.behind(() => {
             this.#refill(voter, ttlMs);
           });
@@ -280,6 +281,8 @@ export class QuorumHold implements Timed {
 /** One round of prolonging. */
 class Renewal {
   readonly validities: Validity[] = [];
+  /** Who is filled again. */
+  readonly fills = new Set<Voter>();
   /** Its outcome was told to be unknown. */
   isGivenUp = false;
   #isConfirmed = false;

@@ -12,6 +12,8 @@ export class Round<Result> {
   readonly #args: readonly string[];
   readonly #votes: NodeVote[];
   readonly #errors: unknown[] = [];
+  /** What the answers come to of nodes that did not count when they came: the next answer may show that they do. */
+  readonly #uncounted = new Map<Voter, () => void>();
   #answers = 0;
 
   constructor(
@@ -33,7 +35,8 @@ export class Round<Result> {
   }
 
   /**
-   * @param answered what a node's answer comes to; called also for answers that come after the decision
+   * @param answered what a node's answer comes to; called also for answers that come after the decision, and again while it is
+   *   "quarantined"
    * @param decide called after each answer; has to decide when all have come
    */
   run(
@@ -57,6 +60,15 @@ export class Round<Result> {
             reject(error as Error);
           }
         };
+        const count = (reply: Reply): void => {
+          const vote = answered(voter, reply);
+          if (vote === "quarantined") {
+            this.#uncounted.set(voter, () => {
+              count(reply);
+            });
+          }
+          heard(vote, reply, vote === "quarantined" ? this.#hold.whyNot(voter) : null);
+        };
         const failed = (error: unknown): void => {
           this.#errors.push(error);
           const reason = messageOf(error);
@@ -71,8 +83,8 @@ export class Round<Result> {
             if (value[0] === "error") {
               failed(refusalBy(String(value[1])));
             } else {
-              const vote = answered(voter, reply);
-              heard(vote, reply, vote === "quarantined" ? this.#hold.whyNot(voter) : null);
+              this.#countAgain();
+              count(reply);
             }
           },
           failed,
@@ -80,6 +92,14 @@ export class Round<Result> {
         voter.node.perform(question);
       }
     });
+  }
+
+  #countAgain(): void {
+    const counts = [...this.#uncounted.values()];
+    this.#uncounted.clear();
+    for (const count of counts) {
+      count();
+    }
   }
 
   error(key: string): QuorumError {

@@ -51,3 +51,15 @@ async function told(): Promise<{
   lab.nodes[1]?.store.hset("holdfast:fence:{lock:k}", "first", "7", "last", "7");
   return { lab, fencingToken, operator };
 }
+
+test("a lease is extended where one of three nodes is down, also right after the machine slept", async () => {
+  const lab = new Lab(3);
+  const { locks, faults } = await lab.warm();
+  const lease = await lab.within(100, locks.acquire("k", { ttlMs, renew: false }));
+  faults[2]?.refuse(refusal());
+  await lab.within(500, lease.extend());
+  lab.clock.sleep(100);
+  const before = lease.validUntil;
+  await lab.within(500, lease.extend());
+  expect(lease.validUntil).toBeGreaterThan(before);
+});

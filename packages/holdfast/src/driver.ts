@@ -91,6 +91,42 @@ export interface Requeued extends Pending {
   readonly released: Promise<boolean>;
 }
 
+/** One caller's view of a latch. The first who touches a latch makes it, with its own TTL. */
+export interface LatchView {
+  readonly key: string;
+  /** Another one than the latch began with is refused: `limit-mismatch`. */
+  readonly count: number;
+  readonly ttlMs: number;
+  /**
+   * Which latch of this key it is, in the engine's words. The engine writes it with its first answer; from then on no other latch is
+   * touched by this view, but refused: `latch-expired`.
+   */
+  id: string | undefined;
+}
+
+/** Somebody waits for a latch. */
+export interface LatchWait {
+  /**
+   * Settles with what is left of the count: 0 as soon as the latch is open; more when the deadline has passed, or the one look has
+   * been taken. Rejects as {@link Pending.result} does, and with `latch-expired`.
+   */
+  readonly result: Promise<number>;
+  /** Rejects with `reason`. No effect once settled. */
+  cancel(reason: unknown): void;
+}
+
+/** The latches of an engine. */
+export interface Latches {
+  /**
+   * Counts once for each attempt, whatever is sent again; not below 0. Settles with what is left. Rejects with an `EngineError` at the
+   * end of its command budget.
+   * @param attemptId the caller's idempotency key; undefined: this call is an attempt by itself
+   */
+  countDown(latch: LatchView, attemptId: string | undefined): Promise<number>;
+  /** @param deadline when to stop waiting, on the scale of `clock.now()`; `Infinity`: never; null: look once */
+  wait(latch: LatchView, deadline: number | null): LatchWait;
+}
+
 export interface ExtendRequest {
   readonly key: string;
   readonly token: string;
@@ -157,6 +193,8 @@ export interface Driver {
   downgrade(key: string, token: string, until: number): Promise<boolean>;
   /** The limit of a semaphore from now on; who holds keeps what he has. */
   setLimit(key: string, limit: number): Promise<void>;
+  /** Absent where the engine has none; then its kinds have none either. */
+  readonly latches?: Latches;
   /** Adds a listener; returns its removal. */
   listen(listener: DriverListener): () => void;
 

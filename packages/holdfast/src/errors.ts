@@ -10,6 +10,7 @@ export type LockErrorCode =
   | "kind-mismatch"
   | "limit-mismatch"
   | "too-many-waiters"
+  | "latch-expired"
   | "unsupported"
   | "closed";
 
@@ -52,7 +53,7 @@ export class LockError extends Error {
   }
 }
 
-/** `waitMs` passed and the lock is held. */
+/** `waitMs` passed, and the lock is held or the latch is not open. */
 export class WaitTimeoutError extends LockError {
   override readonly name = "WaitTimeoutError";
   /** Who held it when we were last told. */
@@ -60,9 +61,12 @@ export class WaitTimeoutError extends LockError {
   /** Our place in the queue then, from 0. */
   readonly position: number | undefined;
 
-  constructor(key: string, waitMs: number, holder?: Holder, position?: number) {
+  /** @param left of a latch: what is left of its count */
+  constructor(key: string, waitMs: number, holder?: Holder, position?: number, left?: number) {
     const by = holder === undefined ? "" : ` by ${holder.owner}`;
-    super(`The lock "${key}" is still held${by} after ${waitMs} ms`, {
+    const what =
+      left === undefined ? `The lock "${key}" is still held${by}` : `The latch "${key}" still lacks ${left}`;
+    super(`${what} after ${waitMs} ms`, {
       code: "wait-timeout",
       key,
       retryable: true,
@@ -87,6 +91,17 @@ export function kindMismatch(key: string, present: string, cause?: unknown): Loc
 export function limitMismatch(key: string, present: number): LockError {
   const message = `The semaphore "${key}" has the limit ${present}; setLimit() changes it`;
   return new LockError(message, { code: "limit-mismatch", key });
+}
+
+/** The latch began with another count. */
+export function countMismatch(key: string, present: number): LockError {
+  const message = `The latch "${key}" has the count ${present}`;
+  return new LockError(message, { code: "limit-mismatch", key });
+}
+
+/** The latch that the caller knew is over; there may be another one of its key. */
+export function latchExpired(key: string): LockError {
+  return new LockError(`The latch "${key}" is over: its TTL has passed`, { code: "latch-expired", key });
 }
 
 /** Ownership ended without a release, or (reason `released`) the lease was used after it. */

@@ -9,6 +9,9 @@ export type {
   Extension,
   ExtendRequest,
   Grant,
+  Latches,
+  LatchView,
+  LatchWait,
   Pending,
   Requeued,
   Share,
@@ -29,6 +32,7 @@ export {
   type Outcome,
 } from "./errors.ts";
 export type { Election } from "./kinds/election.ts";
+export type { CountDownOptions, Latch, LatchOptions, LatchWaitOptions } from "./kinds/latch.ts";
 export type { ReadWrite } from "./kinds/read-write.ts";
 export type { PermitOptions, Semaphore, SemaphoreOptions } from "./kinds/semaphore.ts";
 export type { ReentrantOptions } from "./kinds/reentrant.ts";

@@ -5,6 +5,7 @@ import { closedError, LeaseLostError, LockError } from "./errors.ts";
 import { Frames } from "./frames.ts";
 import { Hold, type HoldOptions } from "./hold.ts";
 import { Alls, distinctKeys } from "./kinds/all.ts";
+import { checkLatch, latch, type Latch, type LatchOptions } from "./kinds/latch.ts";
 import { MutexElection, type Election } from "./kinds/election.ts";
 import { Mutexes } from "./kinds/mutex.ts";
 import { readWrite, type ReadWrite } from "./kinds/read-write.ts";
@@ -80,13 +81,18 @@ export interface Locks extends AsyncDisposable {
    * @throws {LockError} `unsupported` where the engine has none, as a quorum: three permits on each of five nodes satisfy five holders
    */
   semaphore(key: string, options: SemaphoreOptions): Semaphore;
+  /**
+   * Opens when it was counted down to zero, and stays open until its TTL is over. The first use begins both.
+   * @throws {LockError} `unsupported` where the engine has none, as a quorum: its nodes would count different attempts
+   */
+  latch(key: string, options: LatchOptions): Latch;
   /** Every key or none, at most 64, under one lease; the order in which they are named does not matter. */
   all(keys: readonly string[], defaults?: AcquireOptions): Lockable;
   /** Who of many candidates leads. Terms have no end unless `maxHoldMs` says so. */
   election(key: string, options?: AcquireOptions): Election;
 
   inspect(key: string): Promise<LockState>;
-  /** Locks that are held now. Pages of about `limit` (default 100); `cursor` null: that was the last. */
+  /** Locks that are held now, and latches. Pages of about `limit` (default 100); `cursor` null: that was the last. */
   list(options?: ListOptions): Promise<{ locks: LockState[]; cursor: string | null }>;
   /** A snapshot, then changes, coalesced; ends with the signal. */
   watch(
@@ -107,6 +113,11 @@ export interface Locks extends AsyncDisposable {
   /** Waiters reject `closed`, leases are released, all within `closeTimeoutMs`. The last `Locks` of a driver closes it. */
   close(): Promise<void>;
 }
+
+const notOnQuorum: Partial<Record<LockKind, string>> = {
+  semaphore: ": three permits on each of five nodes would satisfy five holders",
+  latch: ": its nodes would count different attempts, and none of them all",
+};
 
 /** How many `Locks` use a driver: the last one closes it. */
 const users = new WeakMap<Driver, number>();
@@ -204,6 +215,13 @@ class DriverLocks implements Locks {
     return semaphore(this.#key(key), own, house);
   }
 
+  latch(key: string, options: LatchOptions): Latch {
+    const { maxTtlMs } = this.#driver.capabilities;
+    const { count, ttlMs } = checkLatch(options, maxTtlMs);
+    this.#requireKind("latch", key);
+    return latch({ key: this.#key(key), count, ttlMs, id: undefined }, this.#contention);
+  }
+
   all(keys: readonly string[], defaults?: AcquireOptions): Lockable {
     const distinct = distinctKeys(keys, (key) => this.#key(key));
     return lockable(this.#alls.way(distinct, this.#ownDefaults(defaults)), this.#runner);
@@ -298,7 +316,8 @@ class DriverLocks implements Locks {
   #requireKind(kind: LockKind, key: string): void {
     const { kinds, guarantee } = this.#driver.capabilities;
     if (!kinds.includes(kind)) {
-      const message = `This engine (guarantee "${guarantee}") has no ${kind} locks`;
+      const why = guarantee === "quorum" ? (notOnQuorum[kind] ?? "") : "";
+      const message = `This engine (guarantee "${guarantee}") has no locks of the kind ${kind}${why}`;
       throw new LockError(message, { code: "unsupported", key });
     }
   }

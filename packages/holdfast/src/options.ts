@@ -302,7 +302,7 @@ const tryNames: readonly string[] = [
 ];
 const acquireNames: readonly string[] = [...tryNames, "waitMs"];
 
-function checkDuration(name: string, value: unknown, least: number): number {
+export function checkDuration(name: string, value: unknown, least: number): number {
   if (value === Infinity) {
     return Infinity;
   }

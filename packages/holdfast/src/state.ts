@@ -1,5 +1,8 @@
 /** What a key on the engine is. Reentrant locks, locks of several keys and elections are mutexes there. */
-export type LockKind = "mutex" | "read-write" | "semaphore";
+export type LockKind = HeldKind | "latch";
+
+/** The kinds that somebody holds. */
+export type HeldKind = "mutex" | "read-write" | "semaphore";
 
 /** Who holds or waits, as far as the engine can tell. */
 export interface Holder {
@@ -26,7 +29,7 @@ export interface Waiter {
 /** What one server says of one lock. */
 export interface NodeView {
   readonly node: string;
-  /** null: it did not say. */
+  /** Of a latch: it is not open yet. null: it did not say. */
   readonly held: boolean | null;
   /** Of a node of a quorum: who has its vote. */
   readonly owner?: string;
@@ -42,14 +45,16 @@ export interface NodeView {
 export interface LockState {
   readonly key: string;
   readonly kind: LockKind;
-  /** How many may hold it at once; Infinity of a read-write lock, for its readers. */
+  /** How many may hold it at once; Infinity of a read-write lock, for its readers. Of a latch the count that it began with. */
   readonly limit: number;
-  /** Empty: it is free. Else in the order of their ends. */
+  /** Of a latch: how many counts are left; 0: it is open. */
+  readonly left?: number;
+  /** Empty: it is free, or a latch. Else in the order of their ends. */
   readonly holders: readonly Holder[];
   /** The first 100, in order. */
   readonly waiters: readonly Waiter[];
   readonly waiterCount: number;
-  /** What is left of the holder's TTL, ms; null: free, or without expiry. */
+  /** What is left of the holder's TTL, or of a latch's, ms; null: free, or without expiry. */
   readonly remainingMs: number | null;
   /** First number of the newest grant; null: none is remembered. */
   readonly fencingToken: bigint | null;
@@ -59,7 +64,7 @@ export interface LockState {
   toJSON(): unknown;
 }
 
-/** A change that {@link LockState} shows. The first event of a watch is a snapshot; `gone`: it is free now. */
+/** A change that {@link LockState} shows. The first event of a watch is a snapshot; `gone`: it is free now, or a latch has ended. */
 export interface LockEvent {
   readonly type: "snapshot" | "changed" | "gone";
   readonly key: string;
@@ -90,6 +95,11 @@ function withText<T extends { readonly fencingToken?: bigint }>(told: T): object
 }
 
 export type LockFacts = Omit<LockState, "toJSON">;
+
+/** Whether there is anything of it but who waits: somebody who holds it, or a latch. */
+export function isThere({ holders, left }: LockFacts): boolean {
+  return holders.length > 0 || left !== undefined;
+}
 
 /** Adds what makes a state safe to log. */
 export function lockState(facts: LockFacts): LockState {

@@ -6,6 +6,7 @@ import type { Random } from "../random.ts";
 import type { LockState } from "../state.ts";
 import { TimerQueue } from "../timer-queue.ts";
 import { validFrom, type Validity } from "../validity.ts";
+import { MemoryLatches } from "./memory-latch.ts";
 import {
   demandOf,
   IdleFences,
@@ -22,6 +23,7 @@ import {
  * Between any two calls every lock that it knows has a holder; what is free is forgotten but for its numbers.
  */
 export class MemoryEngine {
+  readonly latches: MemoryLatches;
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #changed: (key: string) => void;
@@ -37,6 +39,7 @@ export class MemoryEngine {
     this.#clock = clock;
     this.#random = random;
     this.#changed = changed;
+    this.latches = new MemoryLatches({ clock, changed, kindAt: (key) => this.at(key)?.kind });
     this.#expiries = new TimerQueue(clock, ({ lock }) => {
       this.at(lock.key);
     });
@@ -76,7 +79,8 @@ export class MemoryEngine {
   /** Whether a request for itself alone would be granted at once. */
   isFor(request: AcquireRequest): boolean {
     const present = this.at(request.key);
-    return present === undefined || attemptOf(present, request) !== undefined;
+    const isFree = present === undefined && this.latches.at(request.key) === undefined;
+    return isFree || (present !== undefined && attemptOf(present, request) !== undefined);
   }
 
   /** The lock as it is now: a holder whose TTL has passed is gone, whether its timer ran or not. Undefined: free. */
@@ -132,8 +136,9 @@ export class MemoryEngine {
 
   setLimit(key: string, limit: number): LockError | undefined {
     const lock = this.at(key);
-    if (lock && lock.kind !== "semaphore") {
-      return kindMismatch(key, lock.kind);
+    const kind = lock?.kind ?? this.latches.at(key)?.kind ?? "semaphore";
+    if (kind !== "semaphore") {
+      return kindMismatch(key, kind);
     }
     const fence = this.fenceOf(key) ?? { first: 0n, current: 0n, last: 0n };
     const changed: Fence = { ...fence, kind: "semaphore", limit };
@@ -160,18 +165,27 @@ export class MemoryEngine {
     return this.at(key)?.fence ?? this.#idle.get(key);
   }
 
-  state(key: string): LockState {
+  /** @param instance who waits for latches */
+  state(key: string, instance: string): LockState {
+    const latch = this.latches.at(key);
+    if (latch) {
+      return latch.state(this.#clock.now(), instance, this.fenceOf(key)?.first ?? null);
+    }
     const idle = this.#idle.get(key);
     const lock = this.at(key) ?? new MemoryLock(key, idle ?? demandOf(undefined), idle);
     return lock.state(this.#clock.now());
   }
 
   heldKeys(prefix: string): string[] {
-    return [...this.#locks.keys()].filter((key) => key.startsWith(prefix) && this.at(key) !== undefined);
+    const keys = [...this.#locks.keys(), ...this.latches.keys()];
+    return keys.filter(
+      (key) => key.startsWith(prefix) && (this.at(key) ?? this.latches.at(key)) !== undefined,
+    );
   }
 
   /** Forgets everything; who waits is rejected `closed`. */
   close(): void {
+    this.latches.close();
     const locks = [...this.#locks.values()];
     this.#locks.clear();
     this.#expiries.clear();
@@ -186,6 +200,10 @@ export class MemoryEngine {
   /** Another kind is refused while somebody holds or waits, another limit as long as the last one is remembered. */
   #refusal(key: string, { kind, limit }: Demand, present: MemoryLock | undefined): LockError | undefined {
     const kept = present ?? this.#idle.get(key);
+    const latch = this.latches.at(key);
+    if (latch) {
+      return kindMismatch(key, latch.kind);
+    }
     if (present && present.kind !== kind) {
       return kindMismatch(key, present.kind);
     }

@@ -1,12 +1,12 @@
 import type { Acquired, AcquireRequest, Share, Words } from "../driver.ts";
-import { lockState, type Holder, type LockKind, type LockState } from "../state.ts";
+import { lockState, type HeldKind, type Holder, type LockState } from "../state.ts";
 import type { Timed } from "../timer-queue.ts";
 
 const listedWaiters = 100;
 
 /** How much of a lock a request wants: holders share it while their weights stay within the limit. */
 export interface Demand {
-  readonly kind: LockKind;
+  readonly kind: HeldKind;
   readonly weight: number;
   readonly limit: number;
 }
@@ -26,7 +26,7 @@ const everybody = 2 ** 31;
 /** One lock that is held: its holders, its queue, the numbers of its newest grant. */
 export class MemoryLock {
   readonly key: string;
-  kind: LockKind;
+  kind: HeldKind;
   limit: number;
   readonly #holdings = new Map<string, Holding>();
   #used = 0;

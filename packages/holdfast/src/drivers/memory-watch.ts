@@ -1,4 +1,4 @@
-import type { LockEvent, LockState } from "../state.ts";
+import { isThere, type LockEvent, type LockState } from "../state.ts";
 
 export type WatchTarget = string | { readonly prefix: string };
 
@@ -88,7 +88,7 @@ class Teller {
 
   tell(key: string): LockEvent | undefined {
     const state = this.#watched.state(key);
-    const held = state.holders.length > 0;
+    const held = isThere(state);
     const wasHeld = this.#toldHeld.delete(key);
     if (held) {
       this.#toldHeld.add(key);

@@ -7,6 +7,7 @@ import type {
   ExtendRequest,
   Extension,
   Grant,
+  Latches,
   Pending,
   Requeued,
   Together,
@@ -32,7 +33,7 @@ export interface MemoryOptions {
 const dayMs = 86_400_000;
 
 const capabilities: Capabilities = {
-  kinds: ["mutex", "read-write", "semaphore"],
+  kinds: ["mutex", "read-write", "semaphore", "latch"],
   guarantee: "process",
   waiting: "notify",
   requeue: true,
@@ -70,7 +71,10 @@ class MemoryDriver implements Driver {
     this.#engine = new MemoryEngine(clock, random, (key) => {
       this.#watchers.changed(key);
     });
-    this.#watchers = new Watchers(this.#engine);
+    this.#watchers = new Watchers({
+      heldKeys: (prefix) => this.#engine.heldKeys(prefix),
+      state: (key) => this.#engine.state(key, this.#owner),
+    });
   }
 
   introduce(owner: string): void {
@@ -167,6 +171,10 @@ class MemoryDriver implements Driver {
     }
   }
 
+  get latches(): Latches {
+    return this.#engine.latches;
+  }
+
   listen(listener: DriverListener): () => void {
     this.#listeners.add(listener);
     return () => {
@@ -176,7 +184,7 @@ class MemoryDriver implements Driver {
 
   async inspect(key: string): Promise<LockState> {
     this.#assertOpen(key);
-    return this.#engine.state(key);
+    return this.#engine.state(key, this.#owner);
   }
 
   async list(query: {
@@ -190,7 +198,7 @@ class MemoryDriver implements Driver {
     const rest = cursor === null ? keys : keys.filter((key) => key > cursor);
     const page = rest.slice(0, limit);
     return {
-      locks: page.map((key) => this.#engine.state(key)),
+      locks: page.map((key) => this.#engine.state(key, this.#owner)),
       cursor: rest.length > limit ? (page.at(-1) ?? null) : null,
     };
   }

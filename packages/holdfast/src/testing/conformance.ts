@@ -6,6 +6,7 @@ import { exclusion } from "./conformance/exclusion.ts";
 import { fencing } from "./conformance/fencing.ts";
 import { force } from "./conformance/force.ts";
 import { keeping } from "./conformance/keeping.ts";
+import { latch } from "./conformance/latch.ts";
 import { order } from "./conformance/order.ts";
 import { readWrite } from "./conformance/read-write.ts";
 import { reentrant } from "./conformance/reentrant.ts";
@@ -46,6 +47,7 @@ const topics: readonly Scenes[] = [
   election,
   ofKind("read-write", (locks, key) => locks.readWrite(key), readWrite),
   ofKind("semaphore", (locks, key) => locks.semaphore(key, { limit: 2 }), semaphore),
+  ofKind("latch", (locks, key) => locks.latch(key, { count: 1, ttlMs: 1_000 }), latch),
   closing,
 ];
 

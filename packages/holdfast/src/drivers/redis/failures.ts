@@ -1,4 +1,5 @@
 import {
+  countMismatch,
   EngineError,
   isLockError,
   kindMismatch,
@@ -9,11 +10,11 @@ import {
 
 /** What passes only if somebody changes something. Everything else is worth another try. */
 const permanent =
-  /\b(NOAUTH|NOPERM|WRONGPASS|WRONGTYPE|KINDMISMATCH|LIMITMISMATCH|DENIED|ERR (unknown command|AUTH|invalid password|The user executing the script))\b/;
+  /\b(NOAUTH|NOPERM|WRONGPASS|WRONGTYPE|KINDMISMATCH|LIMITMISMATCH|COUNTMISMATCH|DENIED|ERR (unknown command|AUTH|invalid password|The user executing the script))\b/;
 
 /** The server answered with an error: nothing was carried out. */
 const refusedByServer =
-  /^(ERR|NO[A-Z]+|WRONG[A-Z]+|OOM|LOADING|READONLY|BUSY|MISCONF|MASTERDOWN|CLUSTERDOWN|DENIED|KINDMISMATCH|LIMITMISMATCH)\b/;
+  /^(ERR|NO[A-Z]+|WRONG[A-Z]+|OOM|LOADING|READONLY|BUSY|MISCONF|MASTERDOWN|CLUSTERDOWN|DENIED|KINDMISMATCH|LIMITMISMATCH|COUNTMISMATCH)\b/;
 
 /** Whether another try may succeed by itself. */
 export function isTransient(error: unknown): boolean {
@@ -25,20 +26,30 @@ export function engineError(error: unknown, key: string | undefined, outcome: Ou
   if (isLockError(error)) {
     return error instanceof EngineError && key !== undefined ? about(error, key, outcome) : error;
   }
+  return (
+    mismatch(error, key ?? "") ??
+    new EngineError(`Redis: ${messageOf(error)}`, {
+      key,
+      outcome,
+      retryable: isTransient(error),
+      cause: withoutCommand(error),
+    })
+  );
+}
+
+/** The key is something else than what was asked for; undefined: it is another failure. */
+function mismatch(error: unknown, key: string): LockError | undefined {
   const message = messageOf(error);
   if (/\bWRONGTYPE\b/.test(message)) {
-    return kindMismatch(key ?? "", "its key on the server has another type", withoutCommand(error));
+    return kindMismatch(key, "its key on the server has another type", withoutCommand(error));
   }
-  const [, what, present = ""] = /^(KIND|LIMIT)MISMATCH (.+)$/.exec(message) ?? [];
-  if (what !== undefined) {
-    return what === "KIND" ? kindMismatch(key ?? "", present) : limitMismatch(key ?? "", Number(present));
+  const [, what, present = ""] = /^(KIND|LIMIT|COUNT)MISMATCH (.+)$/.exec(message) ?? [];
+  if (what === "KIND") {
+    return kindMismatch(key, present);
+  } else if (what === "LIMIT") {
+    return limitMismatch(key, Number(present));
   }
-  return new EngineError(`Redis: ${message}`, {
-    key,
-    outcome,
-    retryable: isTransient(error),
-    cause: withoutCommand(error),
-  });
+  return what === "COUNT" ? countMismatch(key, Number(present)) : undefined;
 }
 
 /** What a request may have left behind that failed so: nothing where the server itself refused it. */

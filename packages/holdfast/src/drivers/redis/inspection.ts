@@ -1,4 +1,4 @@
-import { lockState, type Holder, type LockKind, type LockState } from "../../state.ts";
+import { lockState, type HeldKind, type Holder, type LockState } from "../../state.ts";
 import { clientKey } from "./keys.ts";
 import type { Node } from "./node.ts";
 import { clients } from "./scripts.generated.ts";
@@ -16,10 +16,16 @@ export interface Facts {
   readonly members: readonly string[];
   /** Of a lock that several may hold. */
   readonly shared: SharedFacts | undefined;
+  readonly latch: LatchFacts | undefined;
+}
+
+interface LatchFacts {
+  readonly count: number;
+  readonly left: number;
 }
 
 export interface SharedFacts {
-  readonly kind: Exclude<LockKind, "mutex">;
+  readonly kind: Exclude<HeldKind, "mutex">;
   readonly limit: number;
   readonly holders: readonly SharedHolder[];
 }
@@ -33,7 +39,7 @@ export interface SharedHolder {
 }
 
 export function readFacts(value: unknown): Facts {
-  const [holder, remainingMs, first, last, words, waiterCount, members, ...shared] = value as unknown[];
+  const [holder, remainingMs, first, last, words, waiterCount, members, ...more] = value as unknown[];
   return {
     holder: String(holder),
     remainingMs: Number(remainingMs),
@@ -42,7 +48,8 @@ export function readFacts(value: unknown): Facts {
     words: readFields(words),
     waiterCount: Number(waiterCount),
     members: (members as unknown[]).map(String),
-    shared: readShared(shared),
+    shared: more[0] === "latch" ? undefined : readShared(more),
+    latch: more[0] === "latch" ? { count: Number(more[1]), left: Number(more[2]) } : undefined,
   };
 }
 
@@ -66,7 +73,10 @@ function readShared([kind, limit, holders]: readonly unknown[]): SharedFacts | u
 
 /** Makes of the facts what is told: owners by their clients' descriptions, and no token. */
 export async function describe(node: Node, key: string, facts: Facts): Promise<LockState> {
-  const { shared } = facts;
+  const { shared, latch } = facts;
+  if (latch) {
+    return describeLatch(node, key, facts, latch);
+  }
   return shared ? describeShared(node, key, facts, shared) : describeMutex(node, key, facts);
 }
 
@@ -92,6 +102,27 @@ async function describeShared(
     remainingMs: holders.at(-1)?.remainingMs ?? null,
     fencingToken: first,
     nodes: [{ node: node.connection.name, held: isHeld }],
+  });
+}
+
+async function describeLatch(
+  node: Node,
+  key: string,
+  { members, waiterCount, remainingMs, first }: Facts,
+  { count, left }: LatchFacts,
+): Promise<LockState> {
+  const owners = await ownersOf(node, members.map(tokenOf));
+  return lockState({
+    key,
+    kind: "latch",
+    limit: count,
+    left,
+    holders: [],
+    waiters: owners.map((owner, position) => ({ owner, position })),
+    waiterCount,
+    remainingMs,
+    fencingToken: first,
+    nodes: [{ node: node.connection.name, held: left > 0 }],
   });
 }
 

@@ -33,6 +33,8 @@ export interface PushedGrant {
 export interface NodeListener {
   granted(grant: PushedGrant): void;
   ended(token: string, reason: LossReason, cause: unknown): void;
+  /** The latch of this K that was born then is open. A quorum has none. */
+  opened?(lock: string, born: string): void;
   /** Whether messages reach us changed: waiting requests have to ask again. */
   hearingChanged(hearing: Hearing): void;
   /** A rival that came earlier asks for the vote with this number back. Told of a quorum's node only. */
@@ -320,6 +322,9 @@ export class Node {
         runId,
         lock: lock.join(" "),
       });
+    } else if (kind === "open") {
+      const [born = "", ...lock] = words;
+      this.#options.listener.opened?.(lock.join(" "), born);
     } else if (kind === "inquiry") {
       const [token = "", number] = words;
       this.#options.listener.inquired?.(token, Number(number));

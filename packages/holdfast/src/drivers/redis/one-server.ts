@@ -16,7 +16,7 @@ import type {
 } from "../../driver.ts";
 import type { LossReason } from "../../errors.ts";
 import type { Random } from "../../random.ts";
-import type { Holder, LockEvent, LockState, NodeState } from "../../state.ts";
+import { isThere, type Holder, type LockEvent, type LockState, type NodeState } from "../../state.ts";
 import { TimerQueue } from "../../timer-queue.ts";
 import { validFrom } from "../../validity.ts";
 import type { Reply } from "./batch.ts";
@@ -25,6 +25,7 @@ import type { Connection } from "./connection.ts";
 import { engineError, outcomeOf, refusalBy } from "./failures.ts";
 import { describe, judgeFence, readFacts, type Facts } from "./inspection.ts";
 import { KeySpace, type LockKeys } from "./keys.ts";
+import { RedisLatches } from "./latch.ts";
 import { Node, type PushedGrant } from "./node.ts";
 import { resolveRedis, type RedisOptions, type RedisSettings } from "./options.ts";
 import { Releaser } from "./releaser.ts";
@@ -62,6 +63,7 @@ class RedisDriver implements Driver, RequestHost {
   readonly claimMs: number;
   readonly agenda: TimerQueue<Request>;
   readonly releaser: Releaser;
+  readonly latches: RedisLatches;
   readonly #keySpace: KeySpace;
   readonly #clientId: string;
   readonly #retentionMs: number;
@@ -80,7 +82,7 @@ class RedisDriver implements Driver, RequestHost {
     this.#clientId = random.id();
     this.#retentionMs = settings.retentionMs;
     this.capabilities = {
-      kinds: ["mutex", "read-write", "semaphore"],
+      kinds: ["mutex", "read-write", "semaphore", "latch"],
       guarantee: "server",
       waiting: "notify",
       requeue: true,
@@ -97,6 +99,15 @@ class RedisDriver implements Driver, RequestHost {
       },
       true,
     );
+    this.latches = new RedisLatches({
+      node: this.node,
+      clock,
+      random,
+      commandTimeoutMs,
+      keysOf: (key) => this.#keySpace.keysOf(key),
+      tokenOf: (key, attemptId) =>
+        makeToken({ key, attemptId, clientId: this.#clientId, share: undefined, ticket: 0 }, random),
+    });
   }
 
   introduce(owner: string): void {
@@ -195,7 +206,7 @@ class RedisDriver implements Driver, RequestHost {
       const [next, found] = (await this.node.ask(scan, [], args)) as [unknown, unknown[]];
       const keys = found.map((lock) => this.#keySpace.keyOf(String(lock))).filter((key) => key !== undefined);
       const states = await Promise.all(keys.map((key) => this.inspect(key)));
-      locks.push(...states.filter((state) => state.holders.length > 0));
+      locks.push(...states.filter(isThere));
       cursor = String(next);
     } while (cursor !== "0" && locks.length < query.limit);
     return { locks, cursor: cursor === "0" ? null : cursor };
@@ -235,6 +246,7 @@ class RedisDriver implements Driver, RequestHost {
       request.close();
     }
     this.agenda.clear();
+    this.latches.close();
     await this.releaser.idle(); // bounded by the command budget
     this.releaser.close();
     this.node.close();
@@ -287,6 +299,10 @@ class RedisDriver implements Driver, RequestHost {
     }
   }
 
+  opened(lock: string, born: string): void {
+    this.latches.opened(lock, born);
+  }
+
   ended(token: string, reason: LossReason, cause: unknown): void {
     for (const listener of this.#listeners) {
       listener.lost(token, reason, cause);
@@ -304,6 +320,7 @@ class RedisDriver implements Driver, RequestHost {
         request.attempt();
       }
     }
+    this.latches.hearingChanged();
   }
 
   /** Others here may wait for the same attempt: it is granted to them as well. */

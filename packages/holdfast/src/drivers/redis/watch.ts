@@ -1,6 +1,6 @@
 import type { Timer } from "../../clock.ts";
 import type { Driver } from "../../driver.ts";
-import { lockState, type LockEvent, type LockState } from "../../state.ts";
+import { isThere, lockState, type LockEvent, type LockState } from "../../state.ts";
 
 const intervalMs = 500;
 
@@ -59,27 +59,28 @@ function* changes(
     if (!known) {
       yield { type: "snapshot", key, state };
     } else if (!before || fingerprintOf(before) !== fingerprintOf(state)) {
-      const isGone = before !== undefined && before.holders.length > 0 && state.holders.length === 0;
+      const isGone = before !== undefined && isThere(before) && !isThere(state);
       yield { type: isGone ? "gone" : "changed", key, state };
     }
   }
   for (const [key, state] of known ?? []) {
     if (!present.has(key)) {
-      yield { type: "gone", key, state: lockState({ ...state, holders: [], remainingMs: null }) };
+      const { left: _, ...rest } = state;
+      yield { type: "gone", key, state: lockState({ ...rest, holders: [], remainingMs: null }) };
     }
   }
 }
 
 /** Two states are the same but for the time that is left. */
 function fingerprintOf(state: LockState): string {
-  const { holders, waiters, waiterCount, fencingToken } = state;
+  const { holders, left, waiters, waiterCount, fencingToken } = state;
   const owners = holders.map(({ owner, reason, labels, fencingToken: number }) => [
     owner,
     reason,
     labels,
     String(number),
   ]);
-  return JSON.stringify([owners, waiters, waiterCount, String(fencingToken)]);
+  return JSON.stringify([owners, left, waiters, waiterCount, String(fencingToken)]);
 }
 
 async function pause(driver: Driver, signal: AbortSignal): Promise<void> {

@@ -1,6 +1,7 @@
 import { acquire, passOn } from "./acquire.ts";
 import { extend, verify } from "./extend.ts";
 import { inspect } from "./inspect.ts";
+import { isLatch, Latch } from "./latch.ts";
 import { agree, yieldVote } from "./quorum.ts";
 import { breakGrant, recant, release } from "./release.ts";
 import { ServerError } from "./server-error.ts";
@@ -17,6 +18,16 @@ function ofShares(): Answer {
   throw new ServerError("KINDMISMATCH mutex");
 }
 
+/** A key that nobody holds may become a latch. */
+function ofLatches(name: string): Operation[0] {
+  return (scope, args) => {
+    if (scope.holder !== null) {
+      throw new ServerError("KINDMISMATCH mutex");
+    }
+    return new Latch(scope).perform(name, args);
+  };
+}
+
 const operations: Readonly<Record<string, Operation>> = {
   acquire: [acquire, 6],
   passOn: [passOn, 6],
@@ -30,6 +41,9 @@ const operations: Readonly<Record<string, Operation>> = {
   agree: [agree, 3],
   downgrade: [ofShares, 2],
   setLimit: [ofShares, 1],
+  countDown: [ofLatches("countDown"), 4],
+  awaitLatch: [ofLatches("awaitLatch"), 5],
+  leaveLatch: [ofLatches("leaveLatch"), 2],
 };
 
 /** Runs a batch of operations, each isolated from the errors of the others. */
@@ -52,9 +66,11 @@ export function operate(server: Server, keys: readonly string[], args: readonly 
     const name = args[at] as string;
     const [perform, argumentCount] = operationOf(name);
     const own = args.slice(at + 1, at + 1 + argumentCount);
+    const shared = { ...settings, floor, K, queue, fence, info, holder: null };
     const answer = isolated(() => {
-      const shared = { ...settings, floor, K, queue, fence, info, holder: null };
-      if (isShared(shared, name, own)) {
+      if (isLatch(shared)) {
+        return new Latch(shared).perform(name, own);
+      } else if (isShared(shared, name, own)) {
         return new Share(shared).perform(name, own);
       }
       const scope = { ...shared, holder: server.store.get(K) };

@@ -85,6 +85,11 @@ export class Store {
     }
   }
 
+  /** @param expiresAt the last millisecond of the key; if it has passed, the key goes at once */
+  pexpireat(key: string, expiresAt: number): void {
+    this.pexpire(key, expiresAt - this.#now());
+  }
+
   persist(key: string): void {
     this.#requireWrites();
     const entry = this.#live(key);
@@ -142,7 +147,11 @@ export class Store {
   }
 
   type(key: string): Stored["type"] | "none" {
-    return this.dump(key)?.type ?? "none";
+    const value = this.#live(key)?.value;
+    if (value === undefined || typeof value === "string") {
+      return value === undefined ? "none" : "string";
+    }
+    return value instanceof SortedSet ? "zset" : "hash";
   }
 
   hdel(key: string, ...fields: readonly string[]): void {
@@ -269,10 +278,11 @@ export class Store {
   }
 }
 
-/** A string, or a sorted set whose members are tokens. */
+/** A string, a sorted set whose members are tokens, or a latch. */
 function isLock({ value }: Entry): boolean {
   return (
     typeof value === "string" ||
+    (value instanceof Map && value.has("latch")) ||
     (value instanceof SortedSet && /^[\da-f]+:[\da-f]+:[a-z][\d/]*:\d+$/i.test(value.first()?.[0] ?? ""))
   );
 }

@@ -14,7 +14,10 @@ onRedis("the twin", () => {
   afterAll(() => pair.close());
 
   for (const isQuorum of [false, true]) {
-    for (const family of ["mutex", "read-write", "semaphore"] as const) {
+    for (const family of ["mutex", "read-write", "semaphore", "latch"] as const) {
+      if (isQuorum && family === "latch") {
+        continue; // a quorum has none
+      }
       const where = isQuorum ? "as a node of a quorum" : "alone";
       test(`answers every operation on a ${family} as a real server does ${where}, sends the same messages and keeps the same data`, async () => {
         await compare(isQuorum, family);
@@ -37,7 +40,7 @@ onRedis("the twin", () => {
     );
     // That the sequences reach what they are to compare.
     const reached = [...seen.keys()].toSorted();
-    const expected = family === "mutex" ? cases : casesOf(family);
+    const expected = { mutex: cases, latch: casesOfLatches }[family as string] ?? casesOf(family);
     const ofQuorum = isQuorum
       ? casesOfQuorum(family === "mutex" ? [0, 1, 2, 3, "error"] : [0, 1, "error"])
       : [];
@@ -50,7 +53,7 @@ function rare(isQuorum: boolean, family: Family): Step[] {
   const operation = (lock: number, name: string, args: readonly string[]): Step => {
     return { type: "operate", operations: [{ lock, name, args, candidate: 0 }], bound: 100_000, isQuorum };
   };
-  const share = { mutex: undefined, "read-write": "r", semaphore: "s1/3" }[family];
+  const share = { mutex: undefined, latch: undefined, "read-write": "r", semaphore: "s1/3" }[family];
   const who = asker(0, share === undefined ? {} : { share });
   const other = asker(1);
   return [
@@ -78,7 +81,20 @@ const cases = named({
   release: [0, 1, "error"],
   verify: [0, 1, 2, 3, "error"],
 });
-function casesOf(family: Exclude<Family, "mutex">): string[] {
+const casesOfLatches = named({
+  countDown: [0, 1, "error"],
+  awaitLatch: [0, 1, 2, "error"],
+  leaveLatch: [1, "error"],
+  acquire: [0, 1, "error"],
+  breakGrant: [0, "error"],
+  extend: [0, "error"],
+  inspect: ["facts", "error"],
+  message: ["open", "grant"],
+  release: [0, 1, "error"],
+  verify: [0, 1, "error"],
+});
+
+function casesOf(family: Family): string[] {
   const shared = named({
     acquire: [0, 1, 2, "error"],
     breakGrant: [0, 1, "error"],

@@ -47,6 +47,29 @@ local function define_share()
   return share
 end
 
+local function define_latch()
+  --- @include "_queue.lua"
+  --- @include "_latch.lua"
+  return latch
+end
+
+local function is_latch()
+  return redis.call('TYPE', K).ok == 'hash' and redis.call('HEXISTS', K, 'latch') == 1
+end
+
+local function is_of_latches(name)
+  return name == 'countDown' or name == 'awaitLatch' or name == 'leaveLatch'
+end
+
+local latch
+local function perform_on_latch(name, ...)
+  latch = latch or define_latch()
+  if not latch[name] then
+    error('KINDMISMATCH latch', 0)
+  end
+  return latch[name](...)
+end
+
 -- A token says of itself whether it shares the lock. Where there is none, what is there now tells.
 local function shares(name, token)
   local mark = token and string.byte(token, 67)
@@ -75,6 +98,9 @@ local function perform(name, ...)
   if answer then
     return answer
   end
+  if not holder and is_of_latches(name) then
+    return perform_on_latch(name, ...)
+  end
   rest = rest or define_rest()
   if not rest[name] then
     error('KINDMISMATCH mutex', 0)
@@ -86,8 +112,12 @@ end
 local function count_of(name)
   if name == 'acquire' or name == 'passOn' or name == 'yield' then
     return 6
-  elseif name == 'release' or name == 'recant' or name == 'downgrade' then
+  elseif name == 'release' or name == 'recant' or name == 'downgrade' or name == 'leaveLatch' then
     return 2
+  elseif name == 'countDown' then
+    return 4
+  elseif name == 'awaitLatch' then
+    return 5
   elseif name == 'inspect' then
     return 0
   end
@@ -110,6 +140,9 @@ for i = 1, #KEYS, 4 do
   end
   local last = at + count_of(ARGV[at])
   local ok, answer = pcall(perform, unpack(ARGV, at, last))
+  if not ok and is_latch() then -- which is neither a mutex nor shared: it was not touched
+    ok, answer = pcall(perform_on_latch, unpack(ARGV, at, last))
+  end
   if not ok then
     answer = { 'error', type(answer) == 'table' and answer.err or tostring(answer) }
   end

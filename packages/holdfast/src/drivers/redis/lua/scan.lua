@@ -10,7 +10,8 @@ local locks = {}
 for _, key in ipairs(found) do
   local kind = redis.call('TYPE', key).ok
   local holder = kind == 'zset' and redis.call('ZRANGE', key, 0, 0)[1]
-  if kind == 'string' or holder and string.find(holder, '^%x+:%x+:%a[%d/]*:%d+$') then
+  local is_shared = holder and string.find(holder, '^%x+:%x+:%a[%d/]*:%d+$')
+  if kind == 'string' or is_shared or kind == 'hash' and redis.call('HEXISTS', key, 'latch') == 1 then
     locks[#locks + 1] = key
   end
 end

@@ -121,6 +121,11 @@ export class Pair {
 
   async #prepare({ lock, name, args, candidate }: Operation, isQuorum: boolean): Promise<readonly string[]> {
     const before = isQuorum ? [String(this.#micros + candidate), name] : [name];
+    if (args.includes("present")) {
+      const [K] = this.#locks[lock] as LockKeys;
+      const born = (await this.#redis.type(K)) === "hash" ? await this.#redis.hget(K, "born") : null;
+      return [...before, ...args.map((arg) => (arg === "present" ? (born ?? "") : arg))];
+    }
     const at = numberAt[name];
     if (at === undefined) {
       return [...before, ...args];

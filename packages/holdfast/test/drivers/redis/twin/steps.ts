@@ -9,7 +9,10 @@ export const lockCount = 2;
 export interface Operation {
   readonly lock: number;
   readonly name: string;
-  /** Its arguments; the number among those of `breakGrant`, `yield` and `agree` is counted from the first of the present grant. */
+  /**
+   * Its arguments; the number among those of `breakGrant`, `yield` and `agree` is counted from the first of the present grant, and
+   * `present` among those of a latch is when the present one was born.
+   */
   readonly args: readonly string[];
   /** Of a quorum's node: the candidate, counted in microseconds from the server's time. */
   readonly candidate: number;
@@ -46,10 +49,11 @@ const words = fc.constantFrom(
 );
 
 /** What kind of lock both keys are; now and then somebody asks for another one. */
-export type Family = "mutex" | "read-write" | "semaphore";
+export type Family = "mutex" | "read-write" | "semaphore" | "latch";
 
 const shares: Readonly<Record<Family, readonly (string | undefined)[]>> = {
   mutex: [undefined],
+  latch: [undefined, undefined, undefined, "r"],
   "read-write": ["r", "w", "r", "r", "w", "r"],
   semaphore: ["s1/3", "s2/3", "s1/3", "s3/3", "s1/3", "s2/3"],
 };
@@ -168,6 +172,40 @@ function operationsOfShares(askers: fc.Arbitrary<Asker>): Weighted<Operation>[] 
   ];
 }
 
+/** What the caller knows of the latch: nothing, the present one, or one that is over. */
+const knownLatches = fc.constantFrom("", "", "", "present", "1");
+const counts = fc.constantFrom("3", "3", "3", "3", "3", "1");
+
+function operationsOfLatches(askers: fc.Arbitrary<Asker>): Weighted<Operation>[] {
+  return [
+    {
+      weight: 12,
+      arbitrary: operation(
+        "countDown",
+        fc
+          .tuple(askers, counts, ttls, knownLatches)
+          .map(([{ token }, count, ttl, known]) => [token, count, String(ttl), known]),
+      ),
+    },
+    {
+      weight: 12,
+      arbitrary: operation(
+        "awaitLatch",
+        fc
+          .tuple(askers, counts, ttls, knownLatches, fc.constantFrom("s", "p", "n"))
+          .map(([{ token }, count, ttl, known, kind]) => [token, count, String(ttl), known, kind]),
+      ),
+    },
+    {
+      weight: 3,
+      arbitrary: operation(
+        "leaveLatch",
+        fc.tuple(askers, fc.constantFrom("s", "p")).map(([{ token }, kind]) => [token, kind]),
+      ),
+    },
+  ];
+}
+
 function operationsOfQuorum(askers: fc.Arbitrary<Asker>): Weighted<Operation>[] {
   return [
     {
@@ -204,6 +242,7 @@ function operating(isQuorum: boolean, family: Family): fc.Arbitrary<Step> {
     ...operationsOf(askers),
     ...(isQuorum ? operationsOfQuorum(askers) : []),
     ...(family === "mutex" ? [] : operationsOfShares(askers)),
+    ...(family === "latch" ? operationsOfLatches(askers) : []),
   ];
   return fc.record({
     type: fc.constant("operate" as const),

@@ -1,0 +1,161 @@
+-- Latches: counted down to zero, once by each attempt, and open from then on until their TTL is over.
+--
+-- K      hash: latch (the count it began with), left, born (server time in microseconds, which tells one latch of a key from the
+--        next), ends (server ms); until it is open also a<attempt> for each attempt that has counted
+-- queue  sorted set of who waits: "<token> <channel kind>" by the server ms until which it is expected to ask again
+--
+-- Who first touches a latch makes it. Both expire together, whatever is done.
+
+local now_ms = math.floor(now / 1000)
+local expected_ms = 15000 -- three times the longest pause of who waits
+local told_at_once = 256
+local total, left, born, ends
+
+-- Answers whether there is a latch.
+local function look()
+  local found = redis.call('HMGET', K, 'latch', 'left', 'born', 'ends')
+  total, left, born, ends = tonumber(found[1]), tonumber(found[2]), found[3], tonumber(found[4])
+  if total and left and born and ends then
+    return true
+  elseif redis.call('EXISTS', K) == 1 then
+    error('KINDMISMATCH a hash of others', 0)
+  end
+end
+
+-- The state as a whole, in which attempts that have counted are not told any more.
+local function write()
+  local text = digits(ends)
+  redis.call('HSET', K, 'latch', total, 'left', left, 'born', born, 'ends', text)
+  redis.call('PEXPIREAT', K, text)
+end
+
+-- Answers whether the latch is the one that the caller knows, or the first that he hears of.
+local function touch(count, ttl, known)
+  count = tonumber(count)
+  if look() then
+    if known ~= '' and known ~= born then
+      return false
+    elseif total ~= count then
+      error('COUNTMISMATCH ' .. total, 0)
+    end
+    return true
+  elseif known ~= '' then
+    return false
+  end
+  local first = redis.call('ZRANGE', queue, 0, 0)[1]
+  if first then
+    error('KINDMISMATCH ' .. (is_share(first) and 'one that several may hold' or 'mutex'), 0)
+  end
+  total, left, born, ends = count, count, digits(now), now_ms + ttl
+  write()
+  return true
+end
+
+-- Tells who waits that it is open, which is written already: once for each process, and in parts where they are many.
+-- Who cannot be told asks again by himself. Answers 1 where more are left.
+local function tell()
+  local told = {}
+  for _ = 1, told_at_once do
+    local member = redis.call('ZPOPMIN', queue)[1]
+    if not member then
+      return 0
+    end
+    local client, kind = string.match(member, '^%x+:(%x+):%d+ (%a)$')
+    if client and not told[client .. kind] then
+      told[client .. kind] = true
+      publish(kind, client, 'open ' .. born .. ' ' .. K)
+    end
+  end
+  return redis.call('EXISTS', queue)
+end
+
+local function answer()
+  local more = left == 0 and tell() or 0
+  return { 1, left, born, math.max(0, ends - now_ms), more }
+end
+
+local latch = {}
+
+-- countDown token count ttl known
+--   `known`: when the latch was born that the caller knows; "": none yet.
+-- Answers { 1, what is left, when it was born, ms until it ends, 1 if more are left to be told }
+--         { 0 }: the latch that the caller knows is over
+function latch.countDown(token, count, ttl, known)
+  if not touch(count, ttl, known) then
+    return { 0 }
+  end
+  local attempt = 'a' .. string.sub(token, 1, 32)
+  if left > 1 and redis.call('HEXISTS', K, attempt) == 0 then
+    left = left - 1
+    redis.call('HSET', K, attempt, 1, 'left', left)
+  elseif left == 1 and redis.call('HEXISTS', K, attempt) == 0 then
+    left = 0
+    redis.call('UNLINK', K) -- who has counted is of no use any more
+    write()
+  end
+  return answer()
+end
+
+-- awaitLatch token count ttl known kind
+--   `kind` of our channel; n: we are not to be told, and only look.
+-- Answers as countDown; { 2 }: too many wait
+function latch.awaitLatch(token, count, ttl, known, kind)
+  if not touch(count, ttl, known) then
+    return { 0 }
+  elseif left > 0 and kind ~= 'n' then
+    local member = token .. ' ' .. kind
+    redis.call('ZREMRANGEBYSCORE', queue, '-inf', now_ms)
+    if redis.call('ZCARD', queue) >= queue_bound and not redis.call('ZSCORE', queue, member) then
+      return { 2 }
+    end
+    redis.call('ZADD', queue, now_ms + expected_ms, member)
+    redis.call('PEXPIREAT', queue, digits(ends))
+  end
+  return answer()
+end
+
+-- leaveLatch token kind
+-- Answers { 1 }
+function latch.leaveLatch(token, kind)
+  redis.call('ZREM', queue, token .. ' ' .. kind)
+  return { 1 }
+end
+
+-- inspect of a latch answers { "", ms until it ends, first, last, [], waiters, members, "latch", count, left }
+function latch.inspect()
+  look()
+  local first, last = numbers()
+  redis.call('ZREMRANGEBYSCORE', queue, '-inf', now_ms)
+  return {
+    '',
+    math.max(0, ends - now_ms),
+    first and digits(first) or '',
+    last and digits(last) or '',
+    {},
+    redis.call('ZCARD', queue),
+    redis.call('ZRANGE', queue, 0, 99),
+    'latch',
+    total,
+    left,
+  }
+end
+
+-- Whatever a token had here is over: a latch has taken its place.
+
+function latch.release()
+  return { 0, 0, '' }
+end
+latch.recant = latch.release
+
+function latch.verify()
+  return { 0 }
+end
+latch.downgrade = latch.verify
+
+function latch.extend()
+  return is_quorum and { 0 } or 0
+end
+
+function latch.breakGrant()
+  return { 0, 0 }
+end

@@ -1,0 +1,123 @@
+import { whenAborted } from "../cancellation.ts";
+import type { Contention } from "../contention.ts";
+import type { Latches, LatchView } from "../driver.ts";
+import { WaitTimeoutError } from "../errors.ts";
+import {
+  checkDuration,
+  checkInteger,
+  checkNames,
+  checkObject,
+  checkSignal,
+  checkText,
+  checkTtl,
+} from "../options.ts";
+
+export interface LatchOptions {
+  /** How many attempts open it, 1 to 10 000. All who use the key have to name the same. */
+  count: number;
+  /** How long there is this latch, open or not, from its first use on: 100 to 86 400 000 ms. The first who uses it decides. */
+  ttlMs: number;
+}
+
+export interface CountDownOptions {
+  /**
+   * The caller's own idempotency key: whoever counts down with it, here or in another process, it counts once.
+   * @defaultValue each call counts
+   */
+  attemptId?: string | undefined;
+}
+
+export interface LatchWaitOptions {
+  /**
+   * How long to wait, ms; 0: look once, then `wait-timeout`; `Infinity` is allowed.
+   * @defaultValue 10 000
+   */
+  waitMs?: number | undefined;
+  /** Ends the waiting: rejects with the signal's reason. */
+  signal?: AbortSignal | undefined;
+}
+
+/**
+ * Opens when `count` attempts have counted down, and stays open until its TTL is over. This object stays with the latch that it met at
+ * its first call: when that is over its calls reject `latch-expired`, and another object may begin the next one.
+ */
+export interface Latch {
+  /**
+   * @returns what is left: 0, it is open
+   * @throws {LockError} `latch-expired`; `limit-mismatch` where it has another count; `kind-mismatch`
+   * @throws {EngineError} when the engine does not answer within its command budget; with `outcome: "unknown"` it may have counted, and
+   * only a repeat with the same `attemptId` makes sure
+   */
+  countDown(options?: CountDownOptions): Promise<number>;
+  /**
+   * Resolves when it is open, through transient failures of the engine.
+   * @throws {WaitTimeoutError} when `waitMs` passes before
+   * @throws {LockError} `latch-expired`; `limit-mismatch`; `kind-mismatch`
+   * @throws {EngineError} when the engine cannot be reached until `waitMs` has passed; at once where that cannot pass by itself
+   */
+  wait(options?: LatchWaitOptions): Promise<void>;
+}
+
+const largestCount = 10_000;
+
+export function checkLatch(options: LatchOptions, maxTtlMs: number): LatchOptions {
+  checkObject("options", options);
+  checkNames(options, ["count", "ttlMs"]);
+  return {
+    count: checkInteger("count", options.count, 1, largestCount),
+    ttlMs: checkTtl("ttlMs", options.ttlMs, maxTtlMs),
+  };
+}
+
+export function latch(view: LatchView, contention: Contention): Latch {
+  const latches = contention.driver.latches as Latches; // its kinds say that it has them
+  return {
+    countDown(options = {}) {
+      checkNames(options, ["attemptId"]);
+      const { attemptId } = options;
+      const named = attemptId === undefined ? undefined : checkText("attemptId", attemptId, 512);
+      return countDown(view, named, { latches, contention });
+    },
+    wait(options = {}) {
+      checkNames(options, ["waitMs", "signal"]);
+      const { waitMs, signal } = options;
+      const patience = {
+        waitMs: waitMs === undefined ? 10_000 : checkDuration("waitMs", waitMs, 0),
+        signal: signal === undefined ? undefined : checkSignal("signal", signal),
+      };
+      return wait(view, patience, { latches, contention });
+    },
+  };
+}
+
+interface House {
+  readonly latches: Latches;
+  readonly contention: Contention;
+}
+
+async function countDown(view: LatchView, attemptId: string | undefined, house: House): Promise<number> {
+  house.contention.refuseClosed(view.key);
+  return house.latches.countDown(view, attemptId);
+}
+
+async function wait(
+  view: LatchView,
+  { waitMs, signal }: { readonly waitMs: number; readonly signal: AbortSignal | undefined },
+  { latches, contention }: House,
+): Promise<void> {
+  contention.refuseClosed(view.key);
+  signal?.throwIfAborted();
+  const waiting = latches.wait(view, waitMs === 0 ? null : contention.clock.now() + waitMs);
+  const ends = [contention.closing, ...(signal ? [signal] : [])];
+  const stopListening = ends.map((end) => whenAborted(end, waiting.cancel.bind(waiting)));
+  try {
+    const left = await waiting.result;
+    if (left > 0) {
+      throw new WaitTimeoutError(view.key, waitMs, undefined, undefined, left);
+    }
+  } finally {
+    stopListening.forEach((stop) => {
+      stop();
+    });
+  }
+}

@@ -1,0 +1,236 @@
+import assert from "node:assert/strict";
+
+import { WaitTimeoutError } from "../../errors.ts";
+import type { LockEvent } from "../../state.ts";
+import { granted, later, refused, type Scenes } from "./stage.ts";
+
+const ttlMs = 60_000;
+/** Long enough for the few calls before it is over, also on a slow machine. */
+const shortTtlMs = 3_000;
+
+export const latch: Scenes = {
+  "latch: the last count opens it for all who wait": async (stage) => {
+    const { here, there, key } = stage;
+    const [own, other] = [here, there].map((locks) => locks.latch(key, { count: 3, ttlMs })) as [Own, Own];
+    const waits = [own.wait({ waitMs: 20_000 }), other.wait({ waitMs: 20_000 })].map(later);
+    await stage.queued(2);
+    assert.equal(await own.countDown(), 2);
+    assert.equal(await other.countDown(), 1);
+    await stage.queued(2);
+    assert.equal(await own.countDown(), 0);
+    await Promise.all(waits);
+    await stage.queued(0);
+  },
+
+  "latch: an attempt counts once, whoever repeats it": async ({ here, there, key }) => {
+    const [own, other] = [here, there].map((locks) => locks.latch(key, { count: 3, ttlMs })) as [Own, Own];
+    assert.equal(await own.countDown({ attemptId: "one" }), 2);
+    assert.equal(await own.countDown({ attemptId: "one" }), 2);
+    assert.equal(await other.countDown({ attemptId: "one" }), 2);
+    assert.equal(await other.countDown({ attemptId: "other" }), 1);
+    assert.equal(await here.latch(key, { count: 3, ttlMs }).countDown({ attemptId: "other" }), 1);
+    await refused(own.wait({ waitMs: 0 }), "wait-timeout");
+    assert.equal(await own.countDown(), 0);
+  },
+
+  "latch: an open one stays open, and nothing counts below zero": async ({ here, there, key }) => {
+    const own = here.latch(key, { count: 1, ttlMs });
+    assert.equal(await own.countDown({ attemptId: "one" }), 0);
+    const other = there.latch(key, { count: 1, ttlMs });
+    assert.equal(await other.countDown(), 0);
+    assert.equal(await own.countDown({ attemptId: "one" }), 0);
+    await own.wait();
+    await other.wait({ waitMs: 0 });
+    assert.equal((await there.inspect(key)).left, 0);
+  },
+
+  "latch: a wait ends with its time, after one look, or with its signal": async (stage) => {
+    const { here, key } = stage;
+    const own = here.latch(key, { count: 2, ttlMs });
+    await refused(own.wait({ waitMs: 0 }), "wait-timeout"); // the first use may be a wait
+    const error = await refused(own.wait({ waitMs: 300 }), "wait-timeout");
+    assert.ok(error instanceof WaitTimeoutError);
+    const abort = new AbortController();
+    const reason = new Error("no more");
+    const waiting = later(own.wait({ waitMs: Infinity, signal: abort.signal }));
+    await stage.queued(1);
+    abort.abort(reason);
+    await assert.rejects(waiting, reason);
+    await stage.queued(0);
+    await assert.rejects(own.wait({ signal: abort.signal }), reason);
+    assert.equal(await own.countDown(), 1);
+  },
+
+  "latch: who knew it is told that its TTL has passed, and who did not begins the next one": async (
+    stage,
+  ) => {
+    const { here, there, key } = stage;
+    const opened = here.latch(key, { count: 1, ttlMs: shortTtlMs });
+    assert.equal(await opened.countDown(), 0);
+    await stage.state(({ kind }) => kind !== "latch");
+    await refused(opened.wait(), "latch-expired");
+    const next = there.latch(key, { count: 2, ttlMs });
+    assert.equal(await next.countDown(), 1);
+    await refused(opened.wait(), "latch-expired");
+    await refused(opened.countDown(), "latch-expired");
+    assert.equal((await here.inspect(key)).left, 1);
+    assert.equal(await here.latch(key, { count: 2, ttlMs }).countDown(), 0);
+  },
+
+  "latch: who waits when its TTL passes is told": async ({ here, there, key }) => {
+    const [own, other] = [here, there].map((locks) => locks.latch(key, { count: 2, ttlMs: 500 })) as [
+      Own,
+      Own,
+    ];
+    const waits = [own, other].map((each) => refused(each.wait({ waitMs: 20_000 }), "latch-expired"));
+    await Promise.all(waits);
+  },
+
+  "latch: the TTL is that of who used it first": async (stage) => {
+    const { here, there, key } = stage;
+    assert.equal(await here.latch(key, { count: 2, ttlMs: 800 }).countDown(), 1);
+    await later(there.latch(key, { count: 2, ttlMs }).wait({ waitMs: 0 })).catch(() => undefined);
+    await stage.state(({ kind }) => kind !== "latch");
+  },
+
+  "latch: another count is refused": async ({ here, there, key }) => {
+    assert.equal(await here.latch(key, { count: 3, ttlMs }).countDown(), 2);
+    const other = there.latch(key, { count: 2, ttlMs });
+    await refused(other.countDown(), "limit-mismatch");
+    await refused(other.wait(), "limit-mismatch");
+    assert.equal((await here.inspect(key)).left, 2);
+  },
+
+  "latch: a key is one kind at a time": async (stage) => {
+    const { here, there, key } = stage;
+    const own = here.latch(key, { count: 1, ttlMs: shortTtlMs });
+    const lease = await there.acquire(key, { ttlMs: 20_000 });
+    await refused(own.countDown(), "kind-mismatch");
+    await refused(own.wait(), "kind-mismatch");
+    assert.equal(await lease.release(), true);
+    if (stage.kinds.includes("semaphore")) {
+      const permit = await there.semaphore(key, { limit: 2 }).acquire();
+      await refused(own.countDown(), "kind-mismatch");
+      assert.equal(await permit.release(), true);
+    }
+    assert.equal(await own.countDown(), 0);
+    await refused(there.tryAcquire(key), "kind-mismatch");
+    await refused(there.acquire(key), "kind-mismatch");
+    await refused(there.all([key, `${key}:free`]).tryAcquire(), "kind-mismatch");
+    await refused(there.readWrite(key).read.tryAcquire(), "kind-mismatch");
+    assert.equal((await here.inspect(key)).left, 0);
+    await stage.state(({ kind }) => kind !== "latch");
+    await granted(await there.tryAcquire(key)).release();
+  },
+
+  "latch: a lease that it took the place of is lost, and releases nothing": async (stage) => {
+    const { here, there, key } = stage;
+    const lease = await here.acquire(key, { ttlMs: 300, renew: false });
+    await stage.state(({ holders }) => holders.length === 0);
+    assert.equal(await there.latch(key, { count: 2, ttlMs }).countDown(), 1);
+    assert.equal(await lease.release(), false);
+    assert.equal(await there.breakLock(key, { fencingToken: lease.fencingToken, reason: "test" }), false);
+    assert.equal(await there.checkFence(key, lease.fencingToken), "current");
+    assert.equal((await here.inspect(key)).left, 1);
+  },
+
+  "latch: inspect and list tell what is left of it, and who waits": async (stage) => {
+    const { here, there, key } = stage;
+    const waiting = later(there.latch(key, { count: 5, ttlMs }).wait({ waitMs: 20_000 }));
+    await stage.queued(1);
+    assert.equal(await here.latch(key, { count: 5, ttlMs }).countDown(), 4);
+    const { kind, limit, left, holders, waiters, remainingMs, fencingToken } = await here.inspect(key);
+    assert.deepEqual(
+      { kind, limit, left, holders, fencingToken },
+      { kind: "latch", limit: 5, left: 4, holders: [], fencingToken: null },
+    );
+    assert.deepEqual(
+      waiters.map(({ position }) => position),
+      [0],
+    );
+    assert.ok(remainingMs !== null && remainingMs > 0 && remainingMs <= ttlMs);
+    const { locks } = await there.list({ prefix: key });
+    assert.deepEqual(
+      locks.map((lock) => [lock.key, lock.left]),
+      [[key, 4]],
+    );
+    for (let count = 3; count >= 0; count -= 1) {
+      assert.equal(await here.latch(key, { count: 5, ttlMs }).countDown(), count);
+    }
+    await waiting;
+    assert.equal((await there.list({ prefix: key })).locks[0]?.left, 0);
+  },
+
+  "latch: a watch tells each count, and its end": async ({ here, there, key }) => {
+    const own = there.latch(key, { count: 2, ttlMs: shortTtlMs });
+    const abort = new AbortController();
+    const events = here.watch(key, { signal: abort.signal })[Symbol.asyncIterator]();
+    const first = await events.next();
+    assert.equal((first.value as LockEvent).type, "snapshot");
+    await own.countDown();
+    await own.countDown();
+    let event: LockEvent;
+    do {
+      event = (await events.next()).value as LockEvent;
+    } while (event.state.left !== 0);
+    assert.equal(event.type, "changed");
+    event = (await events.next()).value as LockEvent;
+    assert.deepEqual([event.type, event.state.left], ["gone", undefined]);
+    abort.abort();
+  },
+
+  "latch: its options are checked by name": async ({ here, key }) => {
+    for (const count of [0, 1.5, 10_001]) {
+      assert.throws(() => here.latch(key, { count, ttlMs }), {
+        name: "RangeError",
+        message: /`count`.*10000/,
+      });
+    }
+    for (const tooMuch of [99, 86_400_001]) {
+      assert.throws(() => here.latch(key, { count: 1, ttlMs: tooMuch }), {
+        name: "RangeError",
+        message: /`ttlMs`/,
+      });
+    }
+    assert.throws(() => here.latch(key, { count: 1 } as Parameters<typeof here.latch>[1]), TypeError);
+    assert.throws(() => here.latch("", { count: 1, ttlMs }), RangeError);
+    const own = here.latch(key, { count: 1, ttlMs });
+    assert.throws(() => own.countDown({ attemptId: "" }), RangeError);
+    assert.throws(() => own.wait({ waitMs: -1 }), RangeError);
+    assert.throws(() => own.wait({ ttlMs } as object), TypeError);
+    assert.equal((await here.inspect(key)).left, undefined); // nothing of it was begun
+  },
+
+  "latch: closing ends the waits, and calls after it": async (stage) => {
+    const { there, key } = stage;
+    const locks = stage.open("here");
+    const own = locks.latch(key, { count: 1, ttlMs });
+    const waiting = later(own.wait({ waitMs: Infinity }));
+    await stage.queued(1);
+    await locks.close();
+    await refused(waiting, "closed");
+    await refused(own.wait(), "closed");
+    await refused(own.countDown(), "closed");
+    assert.equal(await there.latch(key, { count: 1, ttlMs }).countDown(), 0);
+  },
+
+  "latch: many of two processes count, each once, and all who wait are let go": async (stage) => {
+    const { here, there, key } = stage;
+    const count = 200;
+    const latches = [here, there].map((locks) => locks.latch(key, { count, ttlMs })) as [Own, Own];
+    const waits = Array.from({ length: 100 }, (_, index) =>
+      later((latches[index % 2] as Own).wait({ waitMs: 20_000 })),
+    );
+    const left = await Promise.all(
+      Array.from({ length: 2 * count }, (_, index) =>
+        (latches[index % 2] as Own).countDown({ attemptId: `attempt ${index >> 1}` }),
+      ),
+    );
+    assert.ok(left.every((each) => each >= 0 && each < count));
+    await Promise.all(waits);
+    assert.equal((await here.inspect(key)).left, 0);
+    await stage.queued(0);
+  },
+};
+
+type Own = ReturnType<Parameters<Scenes[string]>[0]["here"]["latch"]>;

@@ -1,0 +1,33 @@
+import fc from "fast-check";
+import { test } from "vitest";
+
+import { FaultPlay, faultSteps } from "./latch-faults.ts";
+import { LatchPlay, latchSteps } from "./latch-play.ts";
+import { memoryWorld, redisWorld } from "./worlds.ts";
+
+test("in memory a latch is what the model says, at every moment", async () => {
+  await fc.assert(
+    fc.asyncProperty(latchSteps(), async (steps) => {
+      await new LatchPlay(memoryWorld(3)).run(steps);
+    }),
+    { numRuns: 300 },
+  );
+}, 120_000);
+
+test("on Redis every count and every wait ends as the model says, at once where it opens, and nothing is left", async () => {
+  await fc.assert(
+    fc.asyncProperty(latchSteps(), async (steps) => {
+      await new LatchPlay(await redisWorld(3)).run(steps);
+    }),
+    { numRuns: 120 },
+  );
+}, 120_000);
+
+test("whatever answers and messages are lost or come twice, each attempt counts once, and all who wait are let go", async () => {
+  await fc.assert(
+    fc.asyncProperty(faultSteps(), fc.boolean(), async (steps, isMutedAtTheEnd) => {
+      await new FaultPlay(await redisWorld(3)).run(steps, isMutedAtTheEnd);
+    }),
+    { numRuns: 120 },
+  );
+}, 120_000);

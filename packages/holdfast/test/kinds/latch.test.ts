@@ -1,0 +1,189 @@
+import { createLocks, isLockError, type Driver } from "holdfast";
+import { memory } from "holdfast/memory";
+import { redis, redlock } from "holdfast/redis";
+import { faulty, manualClock, manualRandom, twin } from "holdfast/testing";
+import { expect, test } from "vitest";
+
+import { closeWorld, redisWorld, type World } from "./worlds.ts";
+
+const ttlMs = 60_000;
+
+/** What became of a promise so far. */
+function watched(promise: Promise<unknown>): { state: string } {
+  const seen = { state: "pending" };
+  promise.then(
+    () => (seen.state = "done"),
+    (error: unknown) => (seen.state = isLockError(error) ? error.code : String(error)),
+  );
+  return seen;
+}
+
+/** Two processes with a latch of 1 between them, and one of them waits. */
+async function waitingWorld(): Promise<{
+  world: World;
+  waiting: { state: string };
+  open: () => Promise<void>;
+}> {
+  const world = await redisWorld(2);
+  const [one, other] = world.locks.map((locks) => locks.latch("k", { count: 1, ttlMs }));
+  const waiting = watched(other?.wait({ waitMs: Infinity }) ?? Promise.resolve());
+  await world.clock.advance(10);
+  const open = async (): Promise<void> => {
+    const counted = watched(one?.countDown() ?? Promise.resolve());
+    await world.clock.advance(2);
+    expect(counted.state).toBe("done");
+  };
+  return { world, waiting, open };
+}
+
+test("who waits is let go by a message", async () => {
+  const { world, waiting, open } = await waitingWorld();
+  await world.clock.advance(300);
+  await open();
+  await world.clock.advance(2);
+  expect(waiting.state).toBe("done");
+  await closeWorld(world);
+});
+
+test("a lost message costs no more than 5 s", async () => {
+  const { world, waiting, open } = await waitingWorld();
+  world.faults[1]?.dropMessages(() => true);
+  await open();
+  await world.clock.advance(4_000);
+  expect(waiting.state).toBe("pending");
+  await world.clock.advance(1_010);
+  expect(waiting.state).toBe("done");
+  await closeWorld(world);
+});
+
+test("what was missed while the subscription was lost is asked for as soon as it is back", async () => {
+  const { world, waiting, open } = await waitingWorld();
+  await world.clock.advance(200);
+  world.faults[1]?.dropMessages((text) => text.startsWith("open"));
+  await open();
+  world.faults[1]?.dropSubscription();
+  await world.clock.advance(20);
+  expect(waiting.state).toBe("done");
+  await closeWorld(world);
+});
+
+test("a message that overtakes the answer to the first question is not missed", async () => {
+  const world = await redisWorld(2);
+  const [one, other] = world.locks.map((locks) => locks.latch("k", { count: 1, ttlMs }));
+  world.faults[1]?.delay({ requestMs: 1, replyMs: 50, messageMs: 1 });
+  const waiting = watched(other?.wait() ?? Promise.resolve());
+  await world.clock.advance(2);
+  const counted = watched(one?.countDown() ?? Promise.resolve());
+  await world.clock.advance(120);
+  expect([counted.state, waiting.state]).toEqual(["done", "done"]);
+  await closeWorld(world);
+});
+
+test("a message of a latch that was before opens none that came after it", async () => {
+  const clock = manualClock();
+  const server = twin({ clock, random: manualRandom(1), upForMs: 3_600_000 });
+  const link = faulty(server.connect(), { clock });
+  link.controls.delay({ messageMs: 400 });
+  const [here, there] = [server.connect(), link.connection].map((connection, index) =>
+    createLocks(redis(connection, { clock, random: manualRandom(index + 2) })),
+  );
+  const early = there?.latch("k", { count: 1, ttlMs: 200 });
+  const first = watched(early?.wait({ waitMs: 100 }) ?? Promise.resolve());
+  await clock.advance(1_000); // its subscription is proved meanwhile
+  expect(first.state).toBe("wait-timeout");
+  const before = watched(there?.latch("k", { count: 1, ttlMs: 200 }).wait() ?? Promise.resolve());
+  await clock.advance(10);
+  await here?.latch("k", { count: 1, ttlMs: 200 }).countDown();
+  await clock.advance(250);
+  const after = watched(there?.latch("k", { count: 2, ttlMs }).wait() ?? Promise.resolve());
+  await clock.advance(1_000);
+  expect([before.state, after.state]).toEqual(["latch-expired", "pending"]); // the message came too late for the first
+  const closing = [here, there].map((locks) => locks?.close());
+  await clock.advance(100);
+  await Promise.all(closing);
+});
+
+test("who waits is counted while he asks: a process that died is forgotten in 15 s", async () => {
+  const { world } = await waitingWorld();
+  const [observer] = world.locks;
+  const waiters = async (): Promise<number> => {
+    const asked = observer?.inspect("k");
+    await world.clock.advance(10);
+    return (await asked)?.waiterCount ?? -1;
+  };
+  await world.clock.advance(20_000);
+  expect(await waiters()).toBe(1);
+  world.faults[1]?.freeze();
+  await world.clock.advance(16_000);
+  expect(await waiters()).toBe(0);
+  world.faults[1]?.thaw();
+  await world.clock.advance(6_000);
+  expect(await waiters()).toBe(1);
+  await closeWorld(world);
+});
+
+test("a wait lives through an engine that fails, and ends in time; a count says that it is unknown", async () => {
+  const world = await redisWorld(1);
+  const own = world.locks[0]?.latch("k", { count: 2, ttlMs });
+  world.faults[0]?.freeze();
+  const waits = [
+    watched(own?.wait({ waitMs: 700 }) ?? Promise.resolve()),
+    watched(own?.wait({ waitMs: 0 }) ?? Promise.resolve()),
+    watched(own?.wait({ waitMs: 5_000 }) ?? Promise.resolve()),
+  ];
+  const counting = own?.countDown({ attemptId: "one" }).catch((error: unknown) => error);
+  await world.clock.advance(310);
+  expect(waits.map(({ state }) => state)).toEqual(["pending", "engine-unavailable", "pending"]);
+  expect(await counting).toMatchObject({ code: "engine-unavailable", outcome: "unknown" });
+  await world.clock.advance(400);
+  expect(waits[0]?.state).toBe("engine-unavailable");
+  world.faults[0]?.thaw();
+  const repeated = own?.countDown({ attemptId: "one" });
+  await world.clock.advance(1_000);
+  expect(await repeated).toBe(1);
+  await world.clock.advance(4_000);
+  expect(waits[2]?.state).toBe("wait-timeout");
+  await closeWorld(world);
+});
+
+test("what the server forgot before its time is over for who knew it", async () => {
+  const clock = manualClock();
+  const server = twin({ clock, random: manualRandom(1) });
+  const locks = createLocks(redis(server.connect(), { clock, random: manualRandom(2) }));
+  const own = locks.latch("k", { count: 2, ttlMs });
+  await own.countDown();
+  const waiting = watched(own.wait());
+  await clock.advance(10);
+  server.flushAll();
+  await clock.advance(6_000);
+  expect(waiting.state).toBe("latch-expired");
+  const closing = locks.close();
+  await clock.advance(100);
+  await closing;
+});
+
+test("a quorum has none, and says why", async () => {
+  const clock = manualClock();
+  const servers = [1, 2, 3].map((seed) => twin({ clock, random: manualRandom(seed), upForMs: 3_600_000 }));
+  const driver: Driver = redlock(
+    servers.map((server) => server.connect()),
+    { clock, random: manualRandom(9) },
+  );
+  const locks = createLocks(driver);
+  expect(driver.latches).toBeUndefined();
+  expect(() => locks.latch("k", { count: 1, ttlMs: 1_000 })).toThrow(/quorum.*latch.*different attempts/);
+  await locks.close();
+});
+
+test("in memory, waits and ends leave no timer behind", async () => {
+  const clock = manualClock();
+  const locks = createLocks(memory({ clock, random: manualRandom(1) }));
+  const own = locks.latch("k", { count: 1, ttlMs: 500 });
+  const waits = [own.wait({ waitMs: 100 }), own.wait(), own.wait({ waitMs: Infinity })].map(watched);
+  await clock.advance(200);
+  expect(clock.timers(true)).toBe(1); // of who waits for 10 s
+  await clock.advance(300);
+  expect(waits.map(({ state }) => state)).toEqual(["wait-timeout", "latch-expired", "latch-expired"]);
+  expect(clock.timers()).toBe(0);
+  await locks.close();
+});

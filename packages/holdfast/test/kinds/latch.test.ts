@@ -1,4 +1,4 @@
-import { createLocks, isLockError, type Driver } from "holdfast";
+import { createLocks, isLockError, type Driver, type Latch, type Locks } from "holdfast";
 import { memory } from "holdfast/memory";
 import { redis, redlock } from "holdfast/redis";
 import { faulty, manualClock, manualRandom, twin } from "holdfast/testing";
@@ -18,6 +18,11 @@ function watched(promise: Promise<unknown>): { state: string } {
   return seen;
 }
 
+/** The latch as one process sees it. */
+function latchOf({ locks }: Pick<World, "locks">, by: number, count = 1, lastsMs: number = ttlMs): Latch {
+  return (locks[by] as Locks).latch("k", { count, ttlMs: lastsMs });
+}
+
 /** Two processes with a latch of 1 between them, and one of them waits. */
 async function waitingWorld(): Promise<{
   world: World;
@@ -25,11 +30,11 @@ async function waitingWorld(): Promise<{
   open: () => Promise<void>;
 }> {
   const world = await redisWorld(2);
-  const [one, other] = world.locks.map((locks) => locks.latch("k", { count: 1, ttlMs }));
-  const waiting = watched(other?.wait({ waitMs: Infinity }) ?? Promise.resolve());
+  const [one, other] = [latchOf(world, 0), latchOf(world, 1)];
+  const waiting = watched(other.wait({ waitMs: Infinity }));
   await world.clock.advance(10);
   const open = async (): Promise<void> => {
-    const counted = watched(one?.countDown() ?? Promise.resolve());
+    const counted = watched(one.countDown());
     await world.clock.advance(2);
     expect(counted.state).toBe("done");
   };
@@ -69,11 +74,11 @@ test("what was missed while the subscription was lost is asked for as soon as it
 
 test("a message that overtakes the answer to the first question is not missed", async () => {
   const world = await redisWorld(2);
-  const [one, other] = world.locks.map((locks) => locks.latch("k", { count: 1, ttlMs }));
+  const [one, other] = [latchOf(world, 0), latchOf(world, 1)];
   world.faults[1]?.delay({ requestMs: 1, replyMs: 50, messageMs: 1 });
-  const waiting = watched(other?.wait() ?? Promise.resolve());
+  const waiting = watched(other.wait());
   await world.clock.advance(2);
-  const counted = watched(one?.countDown() ?? Promise.resolve());
+  const counted = watched(one.countDown());
   await world.clock.advance(120);
   expect([counted.state, waiting.state]).toEqual(["done", "done"]);
   await closeWorld(world);
@@ -84,23 +89,22 @@ test("a message of a latch that was before opens none that came after it", async
   const server = twin({ clock, random: manualRandom(1), upForMs: 3_600_000 });
   const link = faulty(server.connect(), { clock });
   link.controls.delay({ messageMs: 400 });
-  const [here, there] = [server.connect(), link.connection].map((connection, index) =>
+  const locks = [server.connect(), link.connection].map((connection, index) =>
     createLocks(redis(connection, { clock, random: manualRandom(index + 2) })),
   );
-  const early = there?.latch("k", { count: 1, ttlMs: 200 });
-  const first = watched(early?.wait({ waitMs: 100 }) ?? Promise.resolve());
+  const first = watched(latchOf({ locks }, 1, 1, 200).wait({ waitMs: 100 }));
   await clock.advance(1_000); // its subscription is proved meanwhile
   expect(first.state).toBe("wait-timeout");
-  const before = watched(there?.latch("k", { count: 1, ttlMs: 200 }).wait() ?? Promise.resolve());
+  const before = watched(latchOf({ locks }, 1, 1, 200).wait());
   await clock.advance(10);
-  await here?.latch("k", { count: 1, ttlMs: 200 }).countDown();
+  await latchOf({ locks }, 0, 1, 200).countDown();
   await clock.advance(250);
-  const after = watched(there?.latch("k", { count: 2, ttlMs }).wait() ?? Promise.resolve());
+  const after = watched(latchOf({ locks }, 1, 2).wait());
   await clock.advance(1_000);
   expect([before.state, after.state]).toEqual(["latch-expired", "pending"]); // the message came too late for the first
-  const closing = [here, there].map((locks) => locks?.close());
+  const closing = Promise.all(locks.map((own) => own.close()));
   await clock.advance(100);
-  await Promise.all(closing);
+  await closing;
 });
 
 test("who waits is counted while he asks: a process that died is forgotten in 15 s", async () => {
@@ -124,21 +128,21 @@ test("who waits is counted while he asks: a process that died is forgotten in 15
 
 test("a wait lives through an engine that fails, and ends in time; a count says that it is unknown", async () => {
   const world = await redisWorld(1);
-  const own = world.locks[0]?.latch("k", { count: 2, ttlMs });
+  const own = latchOf(world, 0, 2);
   world.faults[0]?.freeze();
   const waits = [
-    watched(own?.wait({ waitMs: 700 }) ?? Promise.resolve()),
-    watched(own?.wait({ waitMs: 0 }) ?? Promise.resolve()),
-    watched(own?.wait({ waitMs: 5_000 }) ?? Promise.resolve()),
+    watched(own.wait({ waitMs: 700 })),
+    watched(own.wait({ waitMs: 0 })),
+    watched(own.wait({ waitMs: 5_000 })),
   ];
-  const counting = own?.countDown({ attemptId: "one" }).catch((error: unknown) => error);
+  const counting = own.countDown({ attemptId: "one" }).catch((error: unknown) => error);
   await world.clock.advance(310);
   expect(waits.map(({ state }) => state)).toEqual(["pending", "engine-unavailable", "pending"]);
   expect(await counting).toMatchObject({ code: "engine-unavailable", outcome: "unknown" });
   await world.clock.advance(400);
   expect(waits[0]?.state).toBe("engine-unavailable");
   world.faults[0]?.thaw();
-  const repeated = own?.countDown({ attemptId: "one" });
+  const repeated = own.countDown({ attemptId: "one" });
   await world.clock.advance(1_000);
   expect(await repeated).toBe(1);
   await world.clock.advance(4_000);

@@ -5,6 +5,7 @@ import { Redis } from "ioredis";
 
 import { election } from "./election.ts";
 import type { Example } from "./example.ts";
+import { latch } from "./latch.ts";
 import { readWrite } from "./read-write.ts";
 import { reentrant } from "./reentrant.ts";
 import { semaphore } from "./semaphore.ts";
@@ -16,6 +17,7 @@ const examples: Readonly<Record<string, Example>> = {
   semaphore,
   severalKeys,
   election,
+  latch,
 };
 
 const [, , url] = process.argv;

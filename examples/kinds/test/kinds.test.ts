@@ -24,6 +24,12 @@ const expected = [
   "  and the second sees it",
   "  the second leads",
   "  its number is larger",
+  "latch:",
+  "  shard one is warm, 2 are not",
+  "  shard two is warm, 1 are not",
+  "  shard two is warm, 1 are not",
+  "  shard three is warm, 0 are not",
+  "  the doors open",
 ];
 
 function run(...args: string[]): { lines: string[]; stderr: string; status: number | null } {

@@ -3,6 +3,7 @@ import { extension } from "./catalogue/extension.ts";
 import { fencing } from "./catalogue/fencing.ts";
 import { hearing } from "./catalogue/hearing.ts";
 import { keys } from "./catalogue/keys.ts";
+import { latch } from "./catalogue/latch.ts";
 import { late } from "./catalogue/late.ts";
 import { leases } from "./catalogue/leases.ts";
 import { line } from "./catalogue/line.ts";
@@ -32,4 +33,5 @@ export const catalogue: readonly Mutant[] = [
   ...quarantine,
   ...memory,
   ...shares,
+  ...latch,
 ];

@@ -150,6 +150,41 @@ test("a wait lives through an engine that fails, and ends in time; a count says 
   await closeWorld(world);
 });
 
+test("a count that reaches the server when its caller has given up does not count in the next latch of the key", async () => {
+  const world = await redisWorld(2);
+  const round = { locks: world.locks };
+  world.faults[1]?.freeze();
+  const counting = watched(latchOf(round, 1, 2, 500).countDown());
+  await world.clock.advance(1_000);
+  expect(counting.state).toBe("engine-unavailable");
+  const next = latchOf(round, 0, 2);
+  const counted = next.countDown();
+  await world.clock.advance(10);
+  expect(await counted).toBe(1);
+  world.faults[1]?.thaw();
+  await world.clock.advance(1_000);
+  const left = world.locks[0]?.inspect("k");
+  await world.clock.advance(10);
+  expect((await left)?.left).toBe(1);
+  await closeWorld(world);
+});
+
+test("where the server's clock is set, who counts is not late", async () => {
+  const clock = manualClock();
+  const serverClock = manualClock();
+  const server = twin({ clock: serverClock, random: manualRandom(1) });
+  const locks = createLocks(redis(server.connect(), { clock, random: manualRandom(2) }));
+  const own = locks.latch("k", { count: 3, ttlMs });
+  expect(await own.countDown()).toBe(2);
+  serverClock.jumpWall(30_000);
+  const counting = own.countDown();
+  await clock.advance(300);
+  expect(await counting).toBe(1);
+  const closing = locks.close();
+  await clock.advance(100);
+  await closing;
+});
+
 test("what the server forgot before its time is over for who knew it", async () => {
   const clock = manualClock();
   const server = twin({ clock, random: manualRandom(1) });

@@ -56,7 +56,7 @@ export class RedisLatches implements Latches {
   /** Whether messages reach us changed. */
   hearingChanged(): void {
     for (const call of Array.from(this.#calls.values(), (calls) => [...calls]).flat()) {
-      call.attempt();
+      call.hearingChanged();
     }
   }
 
@@ -135,7 +135,10 @@ class LatchCall implements Operation, LatchWait, Timed {
 
   get args(): readonly string[] {
     const { count, ttlMs, id = "" } = this.latch;
-    const told = [this.#token, String(count), String(ttlMs), id];
+    const { clock, node, commandTimeoutMs } = this.#latches.host;
+    const patienceMs = this.#isPatient ? commandTimeoutMs : this.#deadline - clock.now();
+    const latest = Math.ceil(node.time.micros() / 1000 + patienceMs);
+    const told = [this.#token, String(count), String(ttlMs), id, String(latest)];
     return this.#name === "countDown" ? [this.#name, ...told] : [this.#name, ...told, this.#channelKind];
   }
 
@@ -176,11 +179,17 @@ class LatchCall implements Operation, LatchWait, Timed {
   }
 
   opened(id: string): void {
-    if (this.#name === "awaitLatch" && this.latch.id === id) {
+    if (this.#isPatient && this.latch.id === id) {
       this.#finish();
       this.#resolve(0);
-    } else if (this.latch.id === undefined) {
+    } else if (this.#isPatient && this.latch.id === undefined) {
       this.attempt(); // the message overtook the answer
+    }
+  }
+
+  hearingChanged(): void {
+    if (this.#isPatient) {
+      this.attempt();
     }
   }
 
@@ -194,6 +203,10 @@ class LatchCall implements Operation, LatchWait, Timed {
 
   answered({ value }: Reply): void {
     const [status, left, id, remainingMs, more] = value as unknown[];
+    if (Number(status) === 3) {
+      this.failed(timeoutError(this.#deadline - this.#since)); // it came too late, or the server's clock was set, which we know now
+      return;
+    }
     this.#attempts.answered();
     if (Number(more) === 1) {
       this.#latches.host.node.perform(this); // others are left to be told, whether we are settled or not

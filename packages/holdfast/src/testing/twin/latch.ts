@@ -35,8 +35,11 @@ export class Latch {
     return operation(this, args, this.#scope);
   }
 
-  countDown([token, count, ttl, known]: Args): Answer {
+  countDown([token, count, ttl, known, latest]: Args): Answer {
     const { store, K } = this.#scope;
+    if (this.#nowMs > Number(latest)) {
+      return [3];
+    }
     const state = this.#touch(Number(count), Number(ttl), known as string);
     if (!state) {
       return [0];
@@ -55,8 +58,11 @@ export class Latch {
     return this.#answer(counted);
   }
 
-  awaitLatch([token, count, ttl, known, kind]: Args): Answer {
+  awaitLatch([token, count, ttl, known, latest, kind]: Args): Answer {
     const { store, queue, queueBound } = this.#scope;
+    if (this.#nowMs > Number(latest)) {
+      return [3];
+    }
     const state = this.#touch(Number(count), Number(ttl), known as string);
     if (!state) {
       return [0];

@@ -41,8 +41,8 @@ const operations: Readonly<Record<string, Operation>> = {
   agree: [agree, 3],
   downgrade: [ofShares, 2],
   setLimit: [ofShares, 1],
-  countDown: [ofLatches("countDown"), 4],
-  awaitLatch: [ofLatches("awaitLatch"), 5],
+  countDown: [ofLatches("countDown"), 5],
+  awaitLatch: [ofLatches("awaitLatch"), 6],
   leaveLatch: [ofLatches("leaveLatch"), 2],
 };
 

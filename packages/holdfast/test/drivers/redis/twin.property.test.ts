@@ -82,8 +82,8 @@ const cases = named({
   verify: [0, 1, 2, 3, "error"],
 });
 const casesOfLatches = named({
-  countDown: [0, 1, "error"],
-  awaitLatch: [0, 1, 2, "error"],
+  countDown: [0, 1, 3, "error"],
+  awaitLatch: [0, 1, 2, 3, "error"],
   leaveLatch: [1, "error"],
   acquire: [0, 1, "error"],
   breakGrant: [0, "error"],

@@ -76,12 +76,15 @@ end
 
 local latch = {}
 
--- countDown token count ttl known
+-- countDown token count ttl known latest
 --   `known`: when the latch was born that the caller knows; "": none yet.
+--   `latest`: until when it may be done, server ms. Who sent it has given up then, and the next latch of the key may be there.
 -- Answers { 1, what is left, when it was born, ms until it ends, 1 if more are left to be told }
---         { 0 }: the latch that the caller knows is over
-function latch.countDown(token, count, ttl, known)
-  if not touch(count, ttl, known) then
+--         { 0 }: the latch that the caller knows is over; { 3 }: it came too late
+function latch.countDown(token, count, ttl, known, latest)
+  if now_ms > tonumber(latest) then
+    return { 3 }
+  elseif not touch(count, ttl, known) then
     return { 0 }
   end
   local attempt = 'a' .. string.sub(token, 1, 32)
@@ -96,11 +99,13 @@ function latch.countDown(token, count, ttl, known)
   return answer()
 end
 
--- awaitLatch token count ttl known kind
+-- awaitLatch token count ttl known latest kind
 --   `kind` of our channel; n: we are not to be told, and only look.
 -- Answers as countDown; { 2 }: too many wait
-function latch.awaitLatch(token, count, ttl, known, kind)
-  if not touch(count, ttl, known) then
+function latch.awaitLatch(token, count, ttl, known, latest, kind)
+  if now_ms > tonumber(latest) then
+    return { 3 }
+  elseif not touch(count, ttl, known) then
     return { 0 }
   elseif left > 0 and kind ~= 'n' then
     local member = token .. ' ' .. kind

@@ -110,13 +110,11 @@ end
 
 -- How many arguments an operation has.
 local function count_of(name)
-  if name == 'acquire' or name == 'passOn' or name == 'yield' then
+  if name == 'acquire' or name == 'passOn' or name == 'yield' or name == 'awaitLatch' then
     return 6
   elseif name == 'release' or name == 'recant' or name == 'downgrade' or name == 'leaveLatch' then
     return 2
   elseif name == 'countDown' then
-    return 4
-  elseif name == 'awaitLatch' then
     return 5
   elseif name == 'inspect' then
     return 0

@@ -7,13 +7,15 @@ import { onRedis } from "../../../support/servers.ts";
 import { acquireOf, asker, id, ScriptStage, type Answer } from "./stage.ts";
 
 const ttlMs = "60000";
+/** Late enough for all that is not to come too late. */
+const latest = "9999999999999";
 
 function countDown(attempt: number, count: number, known = ""): string[] {
-  return ["countDown", asker(attempt).token, String(count), ttlMs, known];
+  return ["countDown", asker(attempt).token, String(count), ttlMs, known, latest];
 }
 
 function awaitLatch(waiter: number, count: number, kind = "s", client = waiter): string[] {
-  return ["awaitLatch", asker(waiter, { client }).token, String(count), ttlMs, "", kind];
+  return ["awaitLatch", asker(waiter, { client }).token, String(count), ttlMs, "", latest, kind];
 }
 
 /** When the two keys end, ms, as the server counts; nothing for one that is not there. */
@@ -70,10 +72,10 @@ onRedis("the script of latches", () => {
     await ask(keys, awaitLatch(1, 2));
     const first = Number((await stateOf(keys))["ends"]);
     await expectEnds([first, first]);
-    await ask(keys, ["awaitLatch", asker(2).token, "2", "900000", "", "s"]);
-    await ask(keys, ["countDown", asker(1).token, "2", "900000", ""]);
+    await ask(keys, ["awaitLatch", asker(2).token, "2", "900000", "", latest, "s"]);
+    await ask(keys, ["countDown", asker(1).token, "2", "900000", "", latest]);
     await expectEnds([first, first]);
-    await ask(keys, ["countDown", asker(2).token, "2", "900000", ""]);
+    await ask(keys, ["countDown", asker(2).token, "2", "900000", "", latest]);
     await expectEnds([first, null]);
     expect(await stage.redis.exists(...keys.slice(1))).toBe(0);
     await stage.heard(1);
@@ -142,6 +144,14 @@ onRedis("the script of latches", () => {
     await ask(keys, countDown(3, 2));
     expect(await ask(keys, countDown(2, 2, String(born)))).toEqual([0]);
     expect((await stateOf(keys))["left"]).toBe("1");
+  });
+
+  test("what comes too late touches nothing", async () => {
+    const keys = stage.lock();
+    for (const args of [countDown(1, 2), awaitLatch(1, 2)]) {
+      expect(await ask(keys, args.with(5, "1700000000000"))).toEqual([3]);
+    }
+    expect(await stage.redis.exists(...keys)).toBe(0);
   });
 
   test("another count is refused", async () => {

@@ -174,6 +174,7 @@ function operationsOfShares(askers: fc.Arbitrary<Asker>): Weighted<Operation>[] 
 
 /** What the caller knows of the latch: nothing, the present one, or one that is over. */
 const knownLatches = fc.constantFrom("", "", "", "present", "1");
+const latests = fc.constantFrom("9999999999999", "9999999999999", "9999999999999", "1000000000000");
 const counts = fc.constantFrom("3", "3", "3", "3", "3", "1");
 
 function operationsOfLatches(askers: fc.Arbitrary<Asker>): Weighted<Operation>[] {
@@ -183,8 +184,8 @@ function operationsOfLatches(askers: fc.Arbitrary<Asker>): Weighted<Operation>[]
       arbitrary: operation(
         "countDown",
         fc
-          .tuple(askers, counts, ttls, knownLatches)
-          .map(([{ token }, count, ttl, known]) => [token, count, String(ttl), known]),
+          .tuple(askers, counts, ttls, knownLatches, latests)
+          .map(([{ token }, count, ttl, known, latest]) => [token, count, String(ttl), known, latest]),
       ),
     },
     {
@@ -192,8 +193,15 @@ function operationsOfLatches(askers: fc.Arbitrary<Asker>): Weighted<Operation>[]
       arbitrary: operation(
         "awaitLatch",
         fc
-          .tuple(askers, counts, ttls, knownLatches, fc.constantFrom("s", "p", "n"))
-          .map(([{ token }, count, ttl, known, kind]) => [token, count, String(ttl), known, kind]),
+          .tuple(askers, counts, ttls, knownLatches, latests, fc.constantFrom("s", "p", "n"))
+          .map(([{ token }, count, ttl, known, latest, kind]) => [
+            token,
+            count,
+            String(ttl),
+            known,
+            latest,
+            kind,
+          ]),
       ),
     },
     {

@@ -1,0 +1,173 @@
+import { byRules, byServer, edit, lua, redis, twin, type Mutant } from "../mutant.ts";
+
+/** Latches: lua/_latch.lua says what they are. */
+export const latch: readonly Mutant[] = [
+  {
+    name: "latch-counts-an-attempt-twice",
+    breaks: "counted down to zero, once by each attempt",
+    edits: [
+      lua("_latch", "  if left > 1 and redis.call('HEXISTS', K, attempt) == 0 then", "  if left > 1 then"),
+      twin("latch", "store.hget(K, attempt) !== undefined", 'store.hget(K, attempt) === "no"'),
+    ],
+    killers: [
+      byRules("kinds/latch.property"),
+      byServer("drivers/redis/scripts/latch", "an attempt counts once"),
+    ],
+  },
+  {
+    name: "latch-resent-count-is-another-attempt",
+    breaks: "repeats are one attempt with one token: what was carried out and not answered counts once",
+    edits: [
+      redis(
+        "latch",
+        "const told = [this.#token, String(count)",
+        "const told = [this.#latches.host.tokenOf(this.latch.key, undefined), String(count)",
+      ),
+    ],
+    killers: [byRules("kinds/latch.property", "each attempt counts once")],
+  },
+  {
+    name: "latch-tells-nobody",
+    breaks: "tells who waits that it is open",
+    edits: [
+      lua("_latch", "      publish(kind, client, 'open ' .. born .. ' ' .. K)\n", ""),
+      twin(
+        "latch",
+        "        tell(server, kind as Kind, client, `open ${born} ${K}`);\n",
+        "        void [server, kind as Kind, tell, born, K];\n",
+      ),
+    ],
+    killers: [
+      byRules("kinds/latch", "let go by a message"),
+      byServer("drivers/redis/scripts/latch", "told once for each process"),
+    ],
+  },
+  {
+    name: "latch-wait-without-its-poll",
+    breaks: "who waits asks again whatever message is lost",
+    edits: [
+      redis(
+        "latch",
+        "      this.#askAgainIn(pollDelay(random, 0, remainingMs));",
+        "      void pollDelay(random, 0, remainingMs);",
+      ),
+    ],
+    killers: [byRules("kinds/latch", "a lost message costs no more than 5 s")],
+  },
+  {
+    name: "latch-deaf-waiter-does-not-ask",
+    breaks: "on every (re)subscription waiting requests ask again (3)",
+    edits: [redis("one-server", "    this.latches.hearingChanged();\n", "")],
+    killers: [byRules("kinds/latch", "as soon as it is back")],
+  },
+  {
+    name: "latch-overtaken-by-its-message",
+    breaks: "a message that overtakes the answer to the question is not missed",
+    edits: [redis("latch", "      this.attempt(); // the message overtook the answer\n", "")],
+    killers: [byRules("kinds/latch", "overtakes the answer")],
+  },
+  {
+    name: "latch-opened-by-an-older-one",
+    breaks: "its birth tells one latch of a key from the next",
+    edits: [
+      redis("latch", "if (this.#isPatient && this.latch.id === id) {", 'if (this.#isPatient && id !== "") {'),
+    ],
+    killers: [byRules("kinds/latch", "a message of a latch that was before")],
+  },
+  {
+    name: "latch-open-one-is-forgotten",
+    breaks: "open from then on until their TTL is over",
+    edits: [
+      lua("_latch", " -- who has counted is of no use any more\n    write()\n", "\n"),
+      twin("latch", "      this.#write(counted);\n", ""),
+    ],
+    killers: [
+      byRules("kinds/latch.property", "on Redis every count"),
+      byServer("drivers/redis/scripts/latch", "a repeat of who opened it"),
+    ],
+  },
+  {
+    name: "latch-begins-anew-for-who-knew-it",
+    breaks: "a view that has met a latch touches no other",
+    edits: [
+      lua("_latch", "  elseif known ~= '' then\n    return false\n  end\n", "  end\n"),
+      twin("latch", "known !== found?.born) {", "found && known !== found.born) {"),
+    ],
+    killers: [
+      byRules("kinds/latch", "what the server forgot"),
+      byServer("drivers/redis/scripts/latch", "who was born before is over"),
+    ],
+  },
+  {
+    name: "latch-counts-what-comes-too-late",
+    breaks: "who sent it has given up then, and the next latch of the key may be there",
+    edits: [
+      lua(
+        "_latch",
+        "function latch.countDown(token, count, ttl, known, latest)\n  if now_ms > tonumber(latest) then",
+        "function latch.countDown(token, count, ttl, known, latest)\n  if tonumber(latest) < 0 then",
+      ),
+      twin(
+        "latch",
+        "const { store, K } = this.#scope;\n    if (this.#nowMs > Number(latest)) {",
+        "const { store, K } = this.#scope;\n    if (Number(latest) < 0) {",
+      ),
+    ],
+    killers: [
+      byRules("kinds/latch", "reaches the server when its caller has given up"),
+      byServer("drivers/redis/scripts/latch", "what comes too late touches nothing"),
+    ],
+  },
+  {
+    name: "latch-written-in-two-steps",
+    breaks: "a count is refused as a whole where memory is full: nobody is told of what is not written",
+    edits: [
+      lua(
+        "_latch",
+        "    redis.call('HSET', K, attempt, 1, 'left', left)\n",
+        "    redis.pcall('HSET', K, attempt, 1, 'left', left)\n",
+      ),
+    ],
+    killers: [byServer("drivers/redis/scripts/latch", "where memory is full")],
+  },
+  {
+    name: "latch-dead-waiters-are-counted",
+    breaks: "a sorted set of who waits, by the time until which it is expected to ask again",
+    edits: [
+      lua("_latch", "numbers()\n  redis.call('ZREMRANGEBYSCORE', queue, '-inf', now_ms)\n", "numbers()\n"),
+      twin(
+        "latch",
+        "store.zrangebyscore(queue, this.#nowMs, Infinity)",
+        "store.zrangebyscore(queue, 0, Infinity)",
+      ),
+    ],
+    killers: [
+      byRules("kinds/latch", "a process that died is forgotten"),
+      byServer("drivers/redis/scripts/latch", "who has not asked for long is gone"),
+    ],
+  },
+  {
+    name: "latch-of-memory-counts-an-attempt-twice",
+    breaks: "counted down to zero, once by each attempt",
+    edits: [
+      edit(
+        "drivers/memory-latch.ts",
+        "(attemptId !== undefined && this.#attempts.has(attemptId))",
+        '(attemptId === "" && this.#attempts.has(attemptId))',
+      ),
+    ],
+    killers: [byRules("kinds/latch.property", "in memory")],
+  },
+  {
+    name: "latch-of-memory-lets-a-mutex-in",
+    breaks: "a key of another kind is kind-mismatch and is not touched (11)",
+    edits: [
+      edit(
+        "drivers/memory-engine.ts",
+        "    if (latch) {\n      return kindMismatch(key, latch.kind);\n    }\n",
+        "    void latch;\n",
+      ),
+    ],
+    killers: [byRules("drivers/memory", "latch: a key is one kind at a time")],
+  },
+];

@@ -1,5 +1,4 @@
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
 
 import { until } from "@holdfast/lab";
 import { expect, test } from "vitest";
@@ -18,49 +17,42 @@ import {
   start,
   warmUp,
 } from "../support/fault-stage.ts";
+import { readTurns, writersOutOfOrder, type Turns } from "../support/turns.ts";
 import { Recording } from "../support/workers.ts";
 
 const processes = 4;
 const tasks = 8;
 const rounds = 25;
 
-/** What the record says was inside at the most, and in which weights; and who had how many turns. */
-interface Seen {
-  readonly heaviest: number;
-  readonly turns: ReadonlyMap<string, number>;
-  readonly tokens: readonly { readonly weight: number; readonly token: bigint }[];
-}
-
 onSharedRedis("several processes that share locks on one server", () => {
   test("read-write, nine of ten read: no writer beside anybody, and everybody gets all his turns", async () => {
-    const { heaviest, turns, tokens } = await contend("read-write");
-    expect(heaviest).toBe(1000); // a writer counts as a thousand readers
-    expect(turns.size).toBe(processes * tasks);
-    expect(new Set(turns.values())).toEqual(new Set([rounds]));
-    // A writer begins when all before it have ended: its number is greater than all of theirs.
-    const wrong = tokens.filter(
-      ({ weight, token }, index) =>
-        weight > 1 && tokens.slice(0, index).some((before) => before.token >= token),
-    );
-    expect(wrong).toEqual([]);
+    const turns = await contend("read-write");
+    expect(turns.heaviest).toBe(1000); // a writer counts as a thousand readers
+    expectAll(turns);
+    expect(writersOutOfOrder(turns)).toEqual([]);
   }, 90_000);
 
   test("a semaphore of 4 under 32 tasks: never more inside, and everybody gets all his turns", async () => {
-    const { heaviest, turns, tokens } = await contend("semaphore");
-    expect(heaviest).toBeLessThanOrEqual(4);
-    expect(heaviest).toBeGreaterThan(1);
-    expect(turns.size).toBe(processes * tasks);
-    expect(new Set(turns.values())).toEqual(new Set([rounds]));
-    expect(new Set(tokens.map(({ token }) => token)).size).toBe(processes * tasks * rounds);
+    const turns = await contend("semaphore");
+    expect(turns.heaviest).toBeLessThanOrEqual(4);
+    expect(turns.heaviest).toBeGreaterThan(1);
+    expectAll(turns);
+    expect(new Set(turns.begun.map(({ token }) => token)).size).toBe(processes * tasks * rounds);
   }, 90_000);
 
-  async function contend(kind: "read-write" | "semaphore"): Promise<Seen> {
+  async function contend(kind: "read-write" | "semaphore"): Promise<Turns> {
     using recording = new Recording();
-    const order = JSON.stringify({ contend: kind, key: newKey(), tasks, rounds, record: recording.path });
+    const key = newKey();
+    const order = JSON.stringify({ kind, keys: [key], tasks, rounds, record: recording.path });
     const workers = ["a", "b", "c", "d"].map((name) => start("shares.mjs", shared.port, name, order));
     await Promise.all(workers.map(({ child }) => once(child, "close")));
     expect(workers.map(({ lines }) => lines)).toEqual(workers.map(() => ["done"]));
-    return read(recording.path);
+    return readTurns(recording.path).get(key) as Turns;
+  }
+
+  function expectAll({ counts }: Turns): void {
+    expect(counts.size).toBe(processes * tasks);
+    expect(new Set(counts.values())).toEqual(new Set([rounds]));
   }
 
   test("of a reader that is killed the share expires by itself, and alone", async () => {
@@ -198,19 +190,3 @@ onSharedRedis("shares, when the server or the way to it fails", () => {
     expect(await Promise.all(leases.map((lease) => lease.release()))).toEqual(leases.map(() => true));
   });
 });
-
-function read(path: string): Seen {
-  const turns = new Map<string, number>();
-  const tokens: { weight: number; token: bigint }[] = [];
-  let [inside, heaviest] = [0, 0];
-  for (const line of readFileSync(path, "latin1").trim().split("\n")) {
-    const [what, who, weight, token] = line.split(" ") as [string, string, string, string];
-    inside += what === "begin" ? Number(weight) : -Number(weight);
-    heaviest = Math.max(heaviest, inside);
-    if (what === "begin") {
-      turns.set(who, (turns.get(who) ?? 0) + 1);
-      tokens.push({ weight: Number(weight), token: BigInt(token) });
-    }
-  }
-  return { heaviest, turns, tokens };
-}

@@ -11,12 +11,14 @@ import { Redis } from "ioredis";
 
 import { redlock } from "../../dist/drivers/redis/index.js";
 import { createLocks } from "../../dist/index.js";
+import { contend } from "./contending.mjs";
 
 const { name, drivers, redlock: driverOptions, locks: locksOptions } = JSON.parse(process.argv[2]);
 const members = drivers.map((ports) =>
   createLocks(redlock(ports.map(connect), driverOptions), { owner: name, ...locksOptions }),
 );
 const leases = new Map();
+const elections = new Map();
 const say = (event, more = {}) => process.connected && process.send({ event, ...more });
 
 process.on("disconnect", () => process.exit());
@@ -79,10 +81,32 @@ const orders = {
     say("tried", { won: won.filter((who) => who !== null) });
   },
 
+  /** Contends for a kind of lock. See contending.mjs. */
+  async contend(contention) {
+    await contend(members[0], name, contention);
+    say("contended");
+  },
+
   async acquire({ key, options }) {
-    const lease = await members[0].acquire(key, options);
-    leases.set(key, lease);
-    sayGranted(lease);
+    keep(await members[0].acquire(key, options));
+  },
+
+  async read({ key, options }) {
+    keep(await members[0].readWrite(key).read.acquire(options));
+  },
+
+  async all({ keys, options }) {
+    keep(await members[0].all(keys).acquire(options));
+  },
+
+  async campaign({ key, options }) {
+    const election = elections.get(key) ?? members[0].election(key);
+    elections.set(key, election);
+    keep(await election.campaign(options));
+  },
+
+  async resign({ key }) {
+    say("resigned", { key, resigned: await elections.get(key).resign() });
   },
 
   async release({ key }) {
@@ -102,9 +126,7 @@ const orders = {
   },
 
   async adopt({ serialized }) {
-    const lease = await members[0].adopt(serialized);
-    leases.set(lease.key, lease);
-    sayGranted(lease);
+    keep(await members[0].adopt(serialized));
   },
 
   async close() {
@@ -113,8 +135,9 @@ const orders = {
   },
 };
 
-function sayGranted(lease) {
+function keep(lease) {
   const { key, fencingToken } = lease;
+  leases.set(key, lease);
   const at = now();
   say("granted", { key, fencingToken: String(fencingToken), at, validUntil: at + lease.remainingMs() });
 }

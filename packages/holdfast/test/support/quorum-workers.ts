@@ -19,7 +19,18 @@ type Orders = {
     at: number;
   };
   tryAll: { key: string; callers: number; acquire: AcquireOptions; at: number };
+  contend: {
+    kind: "read-write" | "all" | "reentrant";
+    keys: readonly string[];
+    tasks: number;
+    rounds: number;
+    record: string;
+  };
   acquire: { key: string; options: AcquireOptions };
+  read: { key: string; options: AcquireOptions };
+  all: { keys: readonly string[]; options: AcquireOptions };
+  campaign: { key: string; options: AcquireOptions };
+  resign: { key: string };
   release: { key: string };
   judge: { key: string };
   transfer: { key: string };
@@ -33,8 +44,10 @@ interface Events {
   warm: object;
   done: { waitedMs: number[]; lost: number };
   tried: { won: string[] };
+  contended: object;
   granted: { key: string; fencingToken: string; at: number; validUntil: number };
   released: { key: string; released: boolean };
+  resigned: { key: string; resigned: boolean };
   judged: { key: string; validUntil: number; isLost: boolean };
   transferred: { serialized: SerializedLease };
 }
@@ -58,12 +71,12 @@ export function sharedNow(): number {
 
 /** A process of its own, with drivers of a quorum. It is gone after the test. */
 export class QuorumWorker {
-  readonly #name: string;
+  readonly name: string;
   readonly #child: ChildProcess;
   readonly #emitter = new EventEmitter();
 
   private constructor(name: string, child: ChildProcess) {
-    this.#name = name;
+    this.name = name;
     this.#child = child;
     child.on("message", ({ event, ...rest }: { event: string; message?: string }) => {
       if (event === "failed") {
@@ -98,7 +111,7 @@ export class QuorumWorker {
       })) as [Events[Event]];
       return details;
     } catch (error) {
-      throw new Error(`worker ${this.#name} did not say "${event}"`, { cause: error });
+      throw new Error(`worker ${this.name} did not say "${event}"`, { cause: error });
     }
   }
 

@@ -1,0 +1,73 @@
+import { readFileSync } from "node:fs";
+
+/** What a record says of the turns at one key. See contending.mjs. */
+export interface Turns {
+  /** What was inside at once at the most. */
+  readonly heaviest: number;
+  /** Who had how many; of nested ones the outermost only. */
+  readonly counts: ReadonlyMap<string, number>;
+  /** In the order of their beginnings. */
+  readonly begun: readonly Turn[];
+  /** Who was beside somebody else, in words. */
+  readonly together: readonly string[];
+}
+
+export interface Turn {
+  readonly who: string;
+  readonly weight: number;
+  readonly token: bigint;
+}
+
+/** By key. */
+export function readTurns(path: string): ReadonlyMap<string, Turns> {
+  const keys = new Map<string, Reading>();
+  for (const line of readFileSync(path, "latin1").trim().split("\n")) {
+    const [what, who, weight, token, key] = line.split(" ") as [string, string, string, string, string];
+    const reading = keys.get(key) ?? new Reading();
+    keys.set(key, reading);
+    const turn = { who, weight: Number(weight), token: BigInt(token) };
+    if (what === "begin") {
+      reading.begin(turn);
+    } else {
+      reading.end(turn);
+    }
+  }
+  return keys;
+}
+
+class Reading implements Turns {
+  heaviest = 0;
+  readonly counts: Map<string, number> = new Map();
+  readonly begun: Turn[] = [];
+  readonly together: string[] = [];
+  readonly #inside: Turn[] = [];
+
+  begin(turn: Turn): void {
+    const others = this.#inside.filter(({ who }) => who !== turn.who);
+    this.together.push(...others.map(({ who }) => `${turn.who} beside ${who}`));
+    this.#inside.push(turn);
+    this.begun.push(turn);
+    this.heaviest = Math.max(
+      this.heaviest,
+      this.#inside.reduce((sum, { weight }) => sum + weight, 0),
+    );
+    this.counts.set(turn.who, (this.counts.get(turn.who) ?? 0) + Math.min(turn.weight, 1));
+  }
+
+  end(turn: Turn): void {
+    const index = this.#inside.findLastIndex(
+      ({ who, weight, token }) => who === turn.who && weight === turn.weight && token === turn.token,
+    );
+    this.#inside.splice(index, 1);
+  }
+}
+
+/** Who writes begins when all before it have ended: its number is greater than all of theirs. Those of which this is wrong. */
+export function writersOutOfOrder({ begun }: Turns): Turn[] {
+  let newest = -1n;
+  return begun.filter(({ weight, token }) => {
+    const isWrong = weight > 1 && token <= newest;
+    newest = token > newest ? token : newest;
+    return isWrong;
+  });
+}

@@ -1,4 +1,4 @@
-import { createLocks, type Locks } from "holdfast";
+import { createLocks, type Locks, type LocksOptions } from "holdfast";
 import { memory } from "holdfast/memory";
 import { redis } from "holdfast/redis";
 import { faulty, manualClock, manualRandom, twin, type Faults, type ManualClock } from "holdfast/testing";
@@ -17,10 +17,10 @@ export interface World {
   readonly leftovers: (() => string[]) | undefined;
 }
 
-export function memoryWorld(processes: number): World {
+export function memoryWorld(processes: number, options?: LocksOptions): World {
   const clock = manualClock();
   const driver = memory({ clock, random: manualRandom(1) });
-  const locks = Array.from({ length: processes }, () => createLocks(driver));
+  const locks = Array.from({ length: processes }, () => createLocks(driver, options));
   return { name: "memory", clock, locks, faults: [], latencyMs: 0, leftovers: undefined };
 }
 

@@ -23,8 +23,8 @@ export interface Locks {
   readonly isHeld: ((key: string) => Promise<boolean>) | null;
   /** An acquire that can be called off; waits for a minute. */
   readonly acquireUntilAborted: ((key: string, ttlMs: number, signal: AbortSignal) => Promise<Lease>) | null;
-  /** One permit of a semaphore; `not yet`: announced. */
-  readonly permit: ((key: string, options: PermitOptions) => Promise<Lease>) | "not yet" | null;
+  /** One permit of a semaphore. */
+  readonly permit: ((key: string, options: PermitOptions) => Promise<Lease>) | null;
 }
 
 export interface AcquireOptions {

@@ -6,11 +6,11 @@ export interface Outcome {
 }
 
 /**
- * `not offered`: the library has nothing that could fail so. `not yet`: neither has it, but it is announced.
+ * `not offered`: the library has nothing that could fail so.
  * `not run`: the scenario itself could not be set up, so nothing is known.
  */
 type Verdict = (typeof verdicts)[number];
-const verdicts = ["passed", "failed", "not offered", "not yet", "not run"] as const;
+const verdicts = ["passed", "failed", "not offered", "not run"] as const;
 
 export function passed(how = ""): Outcome {
   return { verdict: "passed", how };

@@ -19,7 +19,8 @@ function locksOf(driver: Driver): Locks {
     isHeld: async (key) => (await locks.inspect(key)).holders.length > 0,
     acquireUntilAborted: async (key, ttlMs, signal) =>
       leaseOf(await locks.acquire(key, { ttlMs, signal, waitMs: 60_000 })),
-    permit: "not yet",
+    permit: async (key, { limit, ...options }) =>
+      leaseOf(await locks.semaphore(key, { limit }).acquire(options)),
   };
 }
 

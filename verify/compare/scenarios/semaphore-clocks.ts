@@ -25,9 +25,6 @@ export const semaphoreClocks: Scenario = {
     if (!first || !second) {
       return notOffered("no semaphore");
     }
-    if (first === "not yet" || second === "not yet") {
-      return { verdict: "not yet", how: "its semaphore is announced" };
-    }
     return judged([...(await withShorterTtl(first, second)), ...(await withClockAhead(first, second))]);
   },
 };

@@ -12,8 +12,11 @@ export interface Contestant {
 export type Ports = readonly [first: number, ...others: number[]];
 
 export interface Session {
-  /** Waits without end: a peer that gives up under contention would be measured on its patience. */
-  acquire(key: string, ttlMs: number): Promise<Release>;
+  /**
+   * Waits without end: a peer that gives up under contention would be measured on its patience. Where readers may share the
+   * lock, those that do not write do; elsewhere everybody has it alone.
+   */
+  acquire(key: string, ttlMs: number, writes: boolean): Promise<Release>;
   /** Acquires, and lets the library itself keep the lease alive; `null`: it has no renewal, or nobody asks for it. */
   readonly hold: ((key: string, ttlMs: number) => Promise<Held>) | null;
 }

@@ -18,7 +18,8 @@ export interface ResolvedOptions {
 export const usage: string = `Usage: npm run bench -- [options]
 
   --suite A,B      which of ${suiteNames.slice(0, 4).join(", ")},
-                   ${suiteNames.slice(4).join(", ")}; or all (default: all)
+                   ${suiteNames.slice(4).join(", ")};
+                   or all (default: all)
   --rounds N       how often every contestant has its turn (default: 3, on a quorum 5; quick: 1)
   --seconds S      how long a rate is measured (default: 1, on the hot key 2,
                    on a quorum's hot key 10; quick: 0.25, there 1)

@@ -1,10 +1,11 @@
 import type { ResolvedOptions } from "./options.ts";
-import { hasQuorum, withVariants, type Entrant } from "./roster.ts";
+import { hasQuorum, semaphoresOf, withVariants, type Entrant } from "./roster.ts";
 import type { Suite } from "./suite.ts";
 import { hot } from "./suites/hot.ts";
 import { redlockHot, type RedlockHotSize } from "./suites/redlock-hot.ts";
 import { redlockUncontended } from "./suites/redlock-uncontended.ts";
 import { renewals, type RenewalSize } from "./suites/renewals.ts";
+import { readWrite, semaphore } from "./suites/shared.ts";
 import { takeover, type TakeoverSize } from "./suites/takeover.ts";
 import { uncontended } from "./suites/uncontended.ts";
 import type { Timing } from "./window.ts";
@@ -21,7 +22,7 @@ interface Sizes {
   readonly redlockHot: RedlockHotSize;
 }
 
-/** All suites take about twenty-five minutes, those on one server nine of them. */
+/** All suites take about thirty minutes, those on one server thirteen of them. */
 const thorough: Sizes = {
   rounds: 3,
   uncontended: { warmUpMs: 250, measureMs: 1_000 },
@@ -61,6 +62,8 @@ export function plan({ suites, peers, quick, measureMs, ...asked }: ResolvedOpti
     renewals(entrants, sizes.renewals, rounds),
     // Without raw, whose wait is nothing but its poll.
     takeover([...peers, "holdfast", "holdfast-strict"], sizes.takeover, rounds),
+    readWrite([...entrants, "holdfast-read-write"], timed(sizes.hot), rounds),
+    semaphore(semaphoresOf(entrants), timed(sizes.hot), rounds),
     redlockUncontended(voting, timed(sizes.redlockUncontended), redlockRounds),
     redlockHot(withVariants(voting), { nodeCounts, timing: timed(timing) }, redlockRounds),
   ];

@@ -10,6 +10,10 @@ export interface CycleLoad {
   readonly ttlMs: number;
   /** How long a task keeps what it was granted; 0 = releases at once. */
   readonly holdMs: number;
+  /** Of the turns of a task one in so many writes, and the others read. Absent: all write. */
+  readonly writesOneIn?: number;
+  /** Whether to tell who was inside when. */
+  readonly isWatched?: boolean;
 }
 
 /** Leases that are acquired evenly over one TTL, then kept. */
@@ -41,10 +45,18 @@ export interface Measurement {
   readonly elapsedMs: number;
   readonly cpuMs: number;
   readonly tasks: readonly TaskMeasurement[];
+  /** Who was inside when, where the load is watched. */
+  readonly stays: Stays;
   readonly leasesLost: number;
   readonly failures: number;
   readonly firstFailure: string | null;
 }
+
+/**
+ * Turn by turn, from after the grant to before the release: three numbers each, the moment of the entry and of the leaving, in ms of
+ * a clock that all processes of the machine share, and the weight, 1 or that of a writer.
+ */
+export type Stays = Float64Array;
 
 export interface TaskMeasurement {
   /** One entry per grant: from the call to the grant, even if the call came before `begin`. */

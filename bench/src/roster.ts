@@ -12,14 +12,18 @@ export const peers = [
 export type Peer = (typeof peers)[number];
 
 /** Peers once more, set up otherwise. */
-type Variant = "redlock-tries" | "@sesamecare-oss/redlock-tries";
+type Variant = "redlock-tries" | "@sesamecare-oss/redlock-tries" | "redis-semaphore-semaphore";
 
 const variants: Readonly<Record<Variant, Peer>> = {
   "redlock-tries": "redlock",
   "@sesamecare-oss/redlock-tries": "@sesamecare-oss/redlock",
+  "redis-semaphore-semaphore": "redis-semaphore",
 };
 
-export type Entrant = "raw" | Peer | Variant | "holdfast" | "holdfast-strict";
+/** Ours, and its other set-ups and kinds of lock. */
+type Own = "holdfast" | "holdfast-strict" | "holdfast-read-write" | "holdfast-semaphore";
+
+export type Entrant = "raw" | Peer | Variant | Own;
 
 /** On one server, or on the nodes of a quorum. */
 export type Ground = "server" | "quorum";
@@ -36,6 +40,10 @@ const onServer: Loaders = {
   "@sesamecare-oss/redlock": async () => (await import("./contestants/sesamecare-redlock.ts")).sesamecare,
   holdfast: async () => (await import("./contestants/holdfast.ts")).holdfast,
   "holdfast-strict": async () => (await import("./contestants/holdfast.ts")).holdfastStrict,
+  "holdfast-read-write": async () => (await import("./contestants/holdfast.ts")).holdfastReadWrite,
+  "redis-semaphore-semaphore": async () =>
+    (await import("./contestants/redis-semaphore.ts")).redisSemaphoreSemaphore,
+  "holdfast-semaphore": async () => (await import("./contestants/holdfast.ts")).holdfastSemaphore,
 };
 
 const onQuorum: Loaders = {
@@ -68,14 +76,22 @@ export function hasQuorum(entrant: Entrant): boolean {
 /** The package that an entrant runs. */
 export function packageOf(entrant: Entrant): Peer | "ioredis" | "holdfast" {
   if (entrant === "raw") return "ioredis";
-  if (entrant === "holdfast-strict") return "holdfast";
-  return Object.hasOwn(variants, entrant) ? variants[entrant as Variant] : (entrant as Peer | "holdfast");
+  if (entrant.startsWith("holdfast")) return "holdfast";
+  return Object.hasOwn(variants, entrant) ? variants[entrant as Variant] : (entrant as Peer);
 }
 
-/** With the other set-ups of each, after it. */
+/** With the other set-ups of each that can lock a majority, after it. */
 export function withVariants(entrants: readonly Entrant[]): readonly Entrant[] {
-  const others = Object.keys(variants) as Variant[];
+  const others = (Object.keys(variants) as Variant[]).filter(hasQuorum);
   return entrants.flatMap((entrant) => [entrant, ...others.filter((one) => variants[one] === entrant)]);
+}
+
+/** The semaphores of those that have one. */
+export function semaphoresOf(entrants: readonly Entrant[]): readonly Entrant[] {
+  return entrants.flatMap((entrant): Entrant[] => {
+    if (entrant === "redis-semaphore") return ["redis-semaphore-semaphore"];
+    return entrant === "holdfast" ? ["holdfast-semaphore"] : [];
+  });
 }
 
 export function isPeer(name: string): name is Peer {

@@ -27,6 +27,8 @@ export const suiteNames = [
   "hot",
   "renewals",
   "takeover",
+  "read-write",
+  "semaphore",
   "redlock-uncontended",
   "redlock-hot",
 ] as const;

@@ -47,7 +47,7 @@ test("seconds become milliseconds", () => {
 });
 
 test.each([
-  ["--suite", "cold", "Expected --suite to be some of uncontended, hot, renewals, takeover, redlock-"],
+  ["--suite", "cold", "Expected --suite to be some of uncontended, hot, renewals, takeover, read-write, "],
   ["--suite", "hot,cold", 'separated by commas, or all, got "cold"'],
   ["--peers", "redlock,raw", "Expected --peers to be none, or some of redlock, "],
   ["--rounds", "0", "Expected --rounds to be an integer from 1 to 100"],

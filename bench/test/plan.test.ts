@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 
 import { parseOptions } from "../src/options.ts";
 import { plan } from "../src/plan.ts";
+import { peers } from "../src/roster.ts";
 import type { Suite } from "../src/suite.ts";
 
 const planned = (...args: string[]): readonly Suite[] => plan(parseOptions(args, "results"));
@@ -14,6 +15,8 @@ test("suites on a quorum have five rounds, the others three", () => {
     ["hot", 3],
     ["renewals", 3],
     ["takeover", 3],
+    ["read-write", 3],
+    ["semaphore", 3],
     ["redlock-uncontended", 5],
     ["redlock-hot", 5],
   ]);
@@ -43,6 +46,13 @@ test("only who can lock a majority takes part on a quorum, on the hot key in eac
     "@sesamecare-oss/redlock-tries",
     "holdfast",
   ]);
+});
+
+test("readers and writers are held against everybody's mutex, and a semaphore against those that there are", () => {
+  const [readWrite, semaphore] = planned("--suite", "read-write,semaphore");
+  expect(readWrite?.entrants).toEqual(["raw", ...peers, "holdfast", "holdfast-read-write"]);
+  expect(semaphore?.entrants).toEqual(["redis-semaphore-semaphore", "holdfast-semaphore"]);
+  expect(planned("--suite", "semaphore", "--peers", "redlock")[0]?.entrants).toEqual(["holdfast-semaphore"]);
 });
 
 test("a quorum's hot key is measured on five and on three nodes, and quickly on five", () => {

@@ -8,7 +8,15 @@ function task(waitsMs: readonly number[], pendingMs: number | null = null): Task
 }
 
 function measured(...tasks: TaskMeasurement[]): Measurement {
-  return { elapsedMs: 1_000, cpuMs: 0, tasks, leasesLost: 0, failures: 0, firstFailure: null };
+  return {
+    elapsedMs: 1_000,
+    cpuMs: 0,
+    tasks,
+    stays: new Float64Array(),
+    leasesLost: 0,
+    failures: 0,
+    firstFailure: null,
+  };
 }
 
 test("percentiles are waits that were seen, over the tasks of all processes", () => {

@@ -1,11 +1,14 @@
-import { Mutex } from "redis-semaphore";
+import { Mutex, Semaphore } from "redis-semaphore";
 import { connect } from "../client.ts";
 import type { Contestant } from "../contestant.ts";
+import { permits } from "../semaphore-settings.ts";
+
+const settings =
+  "defaults (retryInterval 10, renewal at 0.8 of the TTL), but acquireTimeout Infinity, so that it waits";
 
 /** Retries every 10 ms; renews by default, at 0.8 of the TTL, so that every acquire pays for its timer. */
 export const redisSemaphore: Contestant = {
-  settings:
-    "defaults (retryInterval 10, renewal at 0.8 of the TTL), but acquireTimeout Infinity, so that it waits",
+  settings,
   open: async ([port]) => {
     const client = connect(port);
     return {
@@ -25,6 +28,23 @@ export const redisSemaphore: Contestant = {
         await mutex.acquire();
         return { isLost: () => lost || !mutex.isAcquired };
       },
+    };
+  },
+};
+
+/** Its semaphore; each takes one of its permits. */
+export const redisSemaphoreSemaphore: Contestant = {
+  settings: `Semaphore, limit ${permits}, ${settings}`,
+  open: async ([port]) => {
+    const client = connect(port);
+    return {
+      acquire: async (key, ttlMs) => {
+        const options = { lockTimeout: ttlMs, acquireTimeout: Infinity };
+        const semaphore = new Semaphore(client, key, permits, options);
+        await semaphore.acquire();
+        return () => semaphore.release();
+      },
+      hold: null,
     };
   },
 };

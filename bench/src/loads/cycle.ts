@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Session } from "../contestant.ts";
+import { writerWeight } from "../crowd.ts";
 import type { CycleLoad } from "../protocol.ts";
 import { Ledger } from "./ledger.ts";
 import type { RunningLoad } from "./running-load.ts";
@@ -11,12 +12,16 @@ export function startCycles(session: Session, load: CycleLoad): RunningLoad {
 
   async function cycle(task: number): Promise<void> {
     const key = load.key ?? `task:${process.pid}:${task}`;
-    while (running) {
+    for (let turn = 0; running; turn += 1) {
+      const writes = (task + turn) % (load.writesOneIn ?? 1) === 0;
       try {
         ledger.waits(task);
-        const release = await session.acquire(key, load.ttlMs);
+        const release = await session.acquire(key, load.ttlMs, writes);
         ledger.granted(task);
+        if (load.isWatched === true)
+          ledger.enters(task, writes && load.writesOneIn !== undefined ? writerWeight : 1);
         if (load.holdMs > 0) await sleep(load.holdMs);
+        ledger.leaves(task);
         await release();
       } catch (error) {
         ledger.failed(task, error);

@@ -10,7 +10,7 @@ export function startWaiting(session: Session, { key, ttlMs }: WaitLoad): Runnin
   async function wait(): Promise<void> {
     try {
       ledger.waits(0);
-      await session.acquire(key, ttlMs);
+      await session.acquire(key, ttlMs, true);
       ledger.granted(0);
     } catch (error) {
       ledger.failed(0, error);

@@ -1,5 +1,6 @@
 import type { SerializedLease } from "holdfast";
 
+import type { Lock } from "./lock.ts";
 import type { EngineName, Keys, Omission } from "./plan.ts";
 
 /** What a client process is started with. */
@@ -23,14 +24,14 @@ export interface ClientTask {
 
 /** What one process hands to another: a lease, or a named attempt to repeat. */
 export type Handed =
-  | { readonly kind: "lease"; readonly serialized: SerializedLease }
-  | { readonly kind: "attempt"; readonly key: string; readonly attemptId: string };
+  | { readonly kind: "lease"; readonly lock: Lock; readonly serialized: SerializedLease }
+  | { readonly kind: "attempt"; readonly lock: Lock; readonly attemptId: string };
 
 export type ToClient =
   | { readonly order: "storm" }
   | { readonly order: "peace"; readonly round: number }
   | { readonly order: "block"; readonly forMs: number }
-  /** Get the hot lock, and be frozen between reading and writing. */
+  /** Get a lock, most often the hot one, and be frozen between reading and writing. */
   | { readonly order: "ambush"; readonly withinMs: number }
   | { readonly order: "break" }
   | { readonly order: "take"; readonly handed: Handed }

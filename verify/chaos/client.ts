@@ -1,11 +1,13 @@
 import { block } from "@holdfast/lab";
 import { createLocks } from "holdfast";
 
-import { Caller, type Office } from "./caller.ts";
+import { Caller } from "./caller.ts";
 import { Chance } from "./chance.ts";
 import type { ClientTask, FromClient, ToClient } from "./client-protocol.ts";
 import { engines } from "./engine.ts";
-import { allKeys } from "./plan.ts";
+import { aboutOf, wholeLocks } from "./errand.ts";
+import { acquire, type Lock } from "./lock.ts";
+import type { Office } from "./office.ts";
 import { Recorder } from "./recorder.ts";
 import { ResourceVisitor } from "./resource-visitor.ts";
 
@@ -73,7 +75,7 @@ function obey(told: ToClient): void {
       doing(walkIntoAmbush(told.withinMs));
       return;
     case "break":
-      doing(breakTheHot());
+      doing(breakOne());
       return;
     case "take":
       doing((callers[0] as Caller).take(told.handed));
@@ -92,24 +94,34 @@ function doing(work: Promise<void>): void {
 async function rest(round: number): Promise<void> {
   const others = Array.from(busy);
   await Promise.all(others);
-  const keys = allKeys(task.keys);
-  for (const [index] of keys.entries()) {
-    const key = keys[(index + task.index) % keys.length] as string;
+  const all = wholeLocks(task.keys);
+  for (const [index] of all.entries()) {
+    const lock = all[(index + task.index) % all.length] as Lock;
     const waitMs = task.probeWaitMs;
-    const about = { key, kind: "probe", waitMs } as const;
-    const probe = await recorder.ask(about, () => locks.acquire(key, { ttlMs: engine.maxTtlMs, waitMs }));
+    const about = { ...aboutOf(lock), kind: "probe", waitMs } as const;
+    const probe = await recorder.ask(about, () => acquire(locks, lock, { ttlMs: engine.maxTtlMs, waitMs }));
     await probe?.release();
   }
   recorder.write({ e: "quiet", at: recorder.clock.now(), round });
   say({ said: "quiet", round });
 }
 
+/** Most often the hot lock. */
+function chosen(): Lock {
+  const { chance, keys } = office;
+  const hot = { as: "mutex", key: keys.hot } as const;
+  const others = wholeLocks(keys).filter(({ as }) => as !== "mutex");
+  return task.without === null && chance.happens(0.4) ? chance.pick(others) : hot;
+}
+
 /** As an operator would who sees who holds it. */
-async function breakTheHot(): Promise<void> {
-  const key = task.keys.hot;
+async function breakOne(): Promise<void> {
+  const { keys, key: first } = chosen();
+  const key = office.chance.pick(keys ?? [first]);
   try {
     const state = await locks.inspect(key);
-    const fencingToken = state.holders[0]?.fencingToken;
+    const holder = state.holders.length === 0 ? undefined : office.chance.pick(state.holders);
+    const fencingToken = holder?.fencingToken;
     if (fencingToken !== undefined) {
       recorder.write({ e: "breaking", at: recorder.clock.now(), key, token: String(fencingToken) });
       const isBroken = await locks.breakLock(key, { fencingToken, reason: "chaos" });
@@ -129,7 +141,7 @@ function walkIntoAmbush(withinMs: number): Promise<void> {
         resolve();
       });
     });
-  return (callers[0] as Caller).walkInto(ambush, withinMs);
+  return (callers[0] as Caller).walkInto(chosen(), ambush, withinMs);
 }
 
 /** Nobody else may do anything here meanwhile, and it must not freeze itself: who froze it thaws it, once. */

@@ -13,6 +13,7 @@ export interface Engine {
   readonly omissions: Readonly<Partial<Record<Omission, readonly FaultKind[]>>>;
   /** The largest TTL that is used, ms. */
   readonly maxTtlMs: number;
+  readonly hasSemaphores: boolean;
   readonly faultsPerSecond: number;
   readonly faults: readonly FaultKind[];
   /** How the servers keep their data, the most trusty first. */
@@ -58,6 +59,7 @@ const oneServer: Engine = {
   nodeCounts: [1],
   omissions: { durability: ["restart under a held lock"] },
   maxTtlMs: 3_000,
+  hasSemaphores: true,
   faultsPerSecond: 1.2,
   faults: [...everywhere, "restart under a held lock", "step the clock back"],
   nodes: (_count, without) => [{ durable: without !== "durability" }],
@@ -77,6 +79,7 @@ const quorum: Engine = {
   nodeCounts: [5, 3],
   omissions: { guard: ["restart a minority empty"] },
   maxTtlMs: 1_500,
+  hasSemaphores: false,
   faultsPerSecond: 1.8,
   faults: [
     ...everywhere,

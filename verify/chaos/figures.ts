@@ -1,3 +1,6 @@
+import { figuresByKind, sharing, type KindFigures } from "./kind-figures.ts";
+import type { LockName } from "./lock.ts";
+import { mayBeShared } from "./rules/tenures.ts";
 import { heldByKey, type RunStory, type Story } from "./stories.ts";
 
 /** What happened, in numbers. */
@@ -10,6 +13,9 @@ export interface Figures {
   readonly grants: number;
   readonly grantsByKind: Readonly<Record<string, number>>;
   readonly grantsByKey: Readonly<Record<string, number>>;
+  readonly byLock: Readonly<Partial<Record<LockName, KindFigures>>>;
+  /** By key. */
+  readonly mostAtOnce: Readonly<Record<string, string>>;
   readonly refusals: Readonly<Record<string, number>>;
   readonly losses: number;
   readonly lossesByReason: Readonly<Record<string, number>>;
@@ -38,12 +44,13 @@ export interface Slow {
   readonly key: string;
   readonly who: string;
   readonly kind: string;
+  readonly as: LockName;
 }
 
 const mostSlow = 10;
 
 export function figuresOf(run: RunStory): Figures {
-  const { stories } = run;
+  const stories = run.stories.filter(({ part }) => part === 0);
   const granted = stories.filter(({ grantedAt }) => grantedAt !== undefined);
   const lost = granted.filter(({ lostAt }) => lostAt !== undefined);
   const resources = Array.from(run.resources.values());
@@ -57,7 +64,11 @@ export function figuresOf(run: RunStory): Figures {
     asks: stories.length,
     grants: granted.length,
     grantsByKind: counted(granted.map(({ kind }) => kind)),
-    grantsByKey: counted(granted.map(({ key }) => key)),
+    grantsByKey: counted(
+      run.stories.filter(({ grantedAt }) => grantedAt !== undefined).map(({ key }) => key),
+    ),
+    byLock: figuresByKind(stories),
+    mostAtOnce: sharing(run),
     refusals: counted(stories.flatMap(({ refusal }) => (refusal === undefined ? [] : [refusal]))),
     losses: lost.length,
     lossesByReason: counted(lost.map(({ lossReason }) => lossReason ?? "?")),
@@ -88,12 +99,13 @@ function roundsOf(run: RunStory): Record<string, Record<string, number>> {
 
 function slowest(granted: readonly Story[]): Slow[] {
   return granted
-    .map(({ grantedAt = 0, askedAt, key, process, ask, kind }) => ({
+    .map(({ grantedAt = 0, askedAt, key, process, ask, kind, as }) => ({
       waitedMs: Math.round(grantedAt - askedAt),
       at: Math.round(askedAt),
       key,
       who: `${process}#${ask}`,
       kind,
+      as,
     }))
     .sort((one, other) => other.waitedMs - one.waitedMs)
     .slice(0, mostSlow);
@@ -101,7 +113,8 @@ function slowest(granted: readonly Story[]): Slow[] {
 
 function toldLate(run: RunStory): number {
   let count = 0;
-  for (const held of heldByKey(run).values()) {
+  const exclusive = Array.from(heldByKey(run)).filter(([key]) => !mayBeShared(run.plan, key));
+  for (const [, held] of exclusive) {
     const inOrder = held.toSorted((one, other) => one.grantedAt - other.grantedAt);
     for (const [index, { lostAt, token }] of inOrder.entries()) {
       const next = inOrder.slice(index + 1, index + 4).find((other) => other.token !== token);
@@ -115,7 +128,7 @@ function scriptsPerGrant(run: RunStory, wanted: "storm" | "peace"): number | nul
   let scripts = 0;
   let grants = 0;
   const granted = run.stories
-    .flatMap(({ grantedAt }) => (grantedAt === undefined ? [] : [grantedAt]))
+    .flatMap(({ part, grantedAt }) => (part > 0 || grantedAt === undefined ? [] : [grantedAt]))
     .sort((one, other) => one - other);
   for (const { phase, from, to } of run.phases) {
     const before = run.scripts.findLast(({ at }) => at <= from);

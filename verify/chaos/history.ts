@@ -1,35 +1,48 @@
 import { openSync, writeSync } from "node:fs";
 
 import type { FaultKind } from "./fault-kinds.ts";
+import type { LockName } from "./lock.ts";
 
 /** Milliseconds since the run's epoch on the monotonic clock that all processes of the machine share. */
 export type Moment = number;
 
 /**
  * How a lease was asked for. `attempt`: with an id of its own, and so also its repeats; `probe`: in peace, where it has to come;
- * `adopt`: it was another's, by a transfer.
+ * `adopt`: it was another's, by a transfer; `downgrade`: a reader's, that a writer of this process became; `nested`: by who holds
+ * it already.
  */
-export type AskKind = "acquire" | "try" | "work" | "attempt" | "adopt" | "probe";
+export type AskKind = "acquire" | "try" | "work" | "attempt" | "adopt" | "probe" | "downgrade" | "nested";
+
+/** What is asked for, and how. */
+export interface Asked {
+  /** Of several keys: any of them. */
+  readonly key: string;
+  readonly kind: AskKind;
+  readonly waitMs: number;
+  /** Of a named attempt. */
+  readonly attempt?: string;
+  /** Absent: as a mutex. */
+  readonly as?: LockName;
+  /** Of a semaphore. */
+  readonly permits?: number;
+  /** Of several keys. */
+  readonly keys?: readonly string[];
+  /** Of a reentrant lock: the leases of one owner have the same. */
+  readonly nest?: string;
+}
 
 /** What a client process tells of itself and its leases. A lease has the number of the ask that it came from. */
 export type ClientRecord =
   | { readonly e: "opened"; readonly at: Moment; readonly pid: number; readonly handover: boolean }
-  | {
-      readonly e: "asked";
-      readonly at: Moment;
-      readonly ask: number;
-      readonly key: string;
-      readonly kind: AskKind;
-      readonly waitMs: number;
-      /** Of a named attempt. */
-      readonly attempt?: string;
-    }
+  | (Asked & { readonly e: "asked"; readonly at: Moment; readonly ask: number })
   | {
       readonly e: "granted";
       readonly at: Moment;
       readonly ask: number;
       readonly token: string;
       readonly until: Moment;
+      /** Of several keys: that of each. */
+      readonly tokens?: Readonly<Record<string, string>>;
     }
   | { readonly e: "refused"; readonly at: Moment; readonly ask: number; readonly code: string }
   /** Its validity ends then, as the lease says; told where it moved. */
@@ -42,6 +55,8 @@ export type ClientRecord =
   | { readonly e: "releasing"; readonly at: Moment; readonly ask: number; readonly until: Moment }
   | { readonly e: "released"; readonly at: Moment; readonly ask: number; readonly answer: string }
   | { readonly e: "transferred"; readonly at: Moment; readonly ask: number }
+  /** A writer is about to become a reader, which is asked for next. */
+  | { readonly e: "downgraded"; readonly at: Moment; readonly ask: number }
   | { readonly e: "breaking"; readonly at: Moment; readonly key: string; readonly token: string }
   | { readonly e: "broke"; readonly at: Moment; readonly key: string; readonly answer: string }
   /** A quorum granted a lock: how many rounds it took until a majority gave one fencing number. */
@@ -94,6 +109,8 @@ export type ResourceRecord =
       readonly token: string;
       readonly from: string;
       readonly accepted: boolean;
+      /** By a reader, beside others. */
+      readonly shared?: boolean;
     }
   | {
       readonly e: "write";

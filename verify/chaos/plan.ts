@@ -16,6 +16,8 @@ export interface Plan {
   readonly nodes: readonly NodeSetup[];
   readonly clients: readonly ClientSetup[];
   readonly keys: Keys;
+  /** The largest TTL that is used, ms. */
+  readonly maxTtlMs: number;
   readonly bounds: Bounds;
   readonly storms: readonly Storm[];
 }
@@ -37,6 +39,13 @@ export interface Keys {
   readonly lukewarm: readonly string[];
   /** One for each client. */
   readonly own: readonly string[];
+  readonly readWrite: readonly string[];
+  /** None where the engine has none. */
+  readonly semaphores: readonly { readonly key: string; readonly limit: number }[];
+  /** Of which several are asked for at once, in any order, and now and then one alone. */
+  readonly sets: readonly string[];
+  readonly reentrant: readonly string[];
+  readonly elections: readonly string[];
 }
 
 /** What is promised of times, ms. Generous, as many processes share few cores; safety has no such bounds. */
@@ -69,8 +78,4 @@ export interface Fault {
   readonly nodes: readonly number[];
   /** Of those that have one: ms of a delay or a step. */
   readonly size: number;
-}
-
-export function allKeys({ hot, lukewarm, own }: Keys): readonly string[] {
-  return [hot, ...lukewarm, ...own];
 }

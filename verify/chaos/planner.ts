@@ -49,7 +49,18 @@ export function planOf(engine: Engine, options: PlanOptions): Plan {
       hot: "hot",
       lukewarm: ["lukewarm-1", "lukewarm-2", "lukewarm-3"],
       own: clients.map((_, index) => `own-${index}`),
+      readWrite: ["book-1", "book-2"],
+      semaphores: engine.hasSemaphores
+        ? [
+            { key: "permits-1", limit: 4 },
+            { key: "permits-2", limit: 7 },
+          ]
+        : [],
+      sets: ["set-1", "set-2", "set-3", "set-4"],
+      reentrant: ["nested-1"],
+      elections: ["leader-1"],
     },
+    maxTtlMs: engine.maxTtlMs,
     bounds,
     storms: Array.from({ length: cycles }, () => planner.storm(forMs)),
   };

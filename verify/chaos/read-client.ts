@@ -6,15 +6,14 @@ import type { ProcessStory, RunStory, Story } from "./stories.ts";
 export function readClient(run: RunStory, name: string): (record: ClientRecord) => void {
   const process = newProcess(name);
   run.processes.set(name, process);
-  const stories = new Map<number, Story>();
+  const stories = new Map<number, readonly Story[]>();
   const change = (ask: number, changes: Partial<Story>): void => {
-    const story = stories.get(ask);
-    if (story) {
+    for (const story of stories.get(ask) ?? []) {
       Object.assign(story, changes);
     }
   };
   const prolong = (ask: number, until: Moment): void => {
-    change(ask, { until: Math.max(stories.get(ask)?.until ?? 0, until) });
+    change(ask, { until: Math.max(stories.get(ask)?.[0]?.until ?? 0, until) });
   };
   return handledBy<ClientRecord>({
     opened: ({ at, handover }) => {
@@ -22,12 +21,17 @@ export function readClient(run: RunStory, name: string): (record: ClientRecord) 
       process.handover = handover;
     },
     asked: (record) => {
-      const story = newStory(name, record);
-      stories.set(record.ask, story);
-      run.stories.push(story);
+      const { key, keys = [key] } = record;
+      const parts = keys.map((each, part) => newStory(name, record, each, part));
+      stories.set(record.ask, parts);
+      run.stories.push(...parts);
     },
-    granted: ({ at, ask, token, until }) => {
-      change(ask, { grantedAt: at, token: BigInt(token), until });
+    granted: ({ at, ask, token, tokens, until }) => {
+      for (const story of stories.get(ask) ?? []) {
+        // 0: it has none for this key
+        const own = BigInt(tokens === undefined ? token : (tokens[story.key] ?? 0));
+        Object.assign(story, { grantedAt: at, token: own, until });
+      }
     },
     refused: ({ at, ask, code }) => {
       change(ask, { refusedAt: at, refusal: code });
@@ -54,10 +58,18 @@ export function readClient(run: RunStory, name: string): (record: ClientRecord) 
     transferred: ({ at, ask }) => {
       change(ask, { transferredAt: at });
     },
-    breaking: ({ at, key, token }) => {
-      run.breaks.push({ at, key, token: BigInt(token) });
+    downgraded: ({ at, ask }) => {
+      change(ask, { downgradedAt: at });
     },
-    broke: () => undefined,
+    breaking: ({ at, key, token }) => {
+      run.breaks.push({ at, process: name, key, token: BigInt(token), doneAt: undefined });
+    },
+    broke: ({ at, key, answer }) => {
+      const last = run.breaks.findLast((other) => other.process === name && other.key === key);
+      if (last && answer === "true") {
+        last.doneAt = at;
+      }
+    },
     vote: ({ at, rounds }) => {
       const moments = run.votes.get(rounds) ?? [];
       moments.push(at);
@@ -93,12 +105,21 @@ function newProcess(name: string): ProcessStory {
   };
 }
 
-function newStory(process: string, asked: Extract<ClientRecord, { e: "asked" }>): Story {
-  const { ask, key, kind, waitMs, attempt, at } = asked;
+function newStory(
+  process: string,
+  asked: Extract<ClientRecord, { e: "asked" }>,
+  key: string,
+  part: number,
+): Story {
+  const { ask, kind, waitMs, attempt, at, as = "mutex", permits = 1, nest } = asked;
   return {
     process,
     ask,
     key,
+    part,
+    as,
+    permits,
+    nest,
     kind,
     waitMs,
     attempt,
@@ -115,5 +136,6 @@ function newStory(process: string, asked: Extract<ClientRecord, { e: "asked" }>)
     releasedAt: undefined,
     releaseAnswer: undefined,
     transferredAt: undefined,
+    downgradedAt: undefined,
   };
 }

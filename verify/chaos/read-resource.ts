@@ -5,6 +5,7 @@ import type { ResourceStory } from "./stories.ts";
 export class ResourceReader {
   readonly #stories: Map<string, ResourceStory>;
   readonly #newest = new Map<string, bigint>();
+  readonly #newestOfWriters = new Map<string, bigint>();
 
   constructor(stories: Map<string, ResourceStory>) {
     this.#stories = stories;
@@ -14,14 +15,19 @@ export class ResourceReader {
     const { at, key, accepted, from } = record;
     const story = this.#storyOf(key);
     const token = BigInt(record.token);
-    const newest = this.#newest.get(key) ?? 0n;
+    const isShared = record.e === "read" && record.shared === true;
+    const newest = (isShared ? this.#newestOfWriters : this.#newest).get(key) ?? 0n;
     story.visits += 1;
     if (!accepted) {
       story.refused += 1;
     } else if (token < newest) {
-      story.faults.push({ at, text: `${token} of ${from} was accepted after ${newest}` });
+      const whose = isShared ? " of a writer" : "";
+      story.faults.push({ at, text: `${token} of ${from} was accepted after ${newest}${whose}` });
     } else {
-      this.#newest.set(key, token);
+      raise(this.#newest, key, token);
+      if (!isShared) {
+        raise(this.#newestOfWriters, key, token);
+      }
     }
     if (record.e === "write") {
       this.#write(story, record);
@@ -61,6 +67,11 @@ export class ResourceReader {
     }
     return story;
   }
+}
+
+function raise(newest: Map<string, bigint>, key: string, token: bigint): void {
+  const before = newest.get(key) ?? 0n;
+  newest.set(key, token > before ? token : before);
 }
 
 type Written = Extract<ResourceRecord, { e: "write" }>;

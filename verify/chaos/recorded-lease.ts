@@ -1,5 +1,6 @@
-import type { Lease, LeaseLostError } from "holdfast";
+import type { Lease, LeaseLostError, WriteLease } from "holdfast";
 
+import type { Asked } from "./history.ts";
 import type { Recorder } from "./recorder.ts";
 
 /** So long after the end of validity a holder must have been told. A process that could not run is told before this timer, too. */
@@ -9,6 +10,7 @@ const witnessAfterMs = 50;
 export class RecordedLease {
   readonly lease: Lease;
   readonly ask: number;
+  readonly about: Asked;
   readonly #recorder: Recorder;
   #until: number;
   #isOver = false;
@@ -19,14 +21,15 @@ export class RecordedLease {
     this.#recorder.write({ e: "lost", at: this.#recorder.clock.now(), ask: this.ask, reason });
   };
 
-  constructor(recorder: Recorder, ask: number, lease: Lease) {
+  constructor(recorder: Recorder, ask: number, about: Asked, lease: Lease) {
     this.lease = lease;
     this.ask = ask;
+    this.about = about;
     this.#recorder = recorder;
     this.#until = lease.validUntil;
     const at = recorder.clock.now();
     const until = recorder.clock.at(this.#until);
-    recorder.write({ e: "granted", at, ask, token: String(lease.fencingToken), until });
+    recorder.write({ e: "granted", at, ask, token: String(lease.fencingToken), until, ...tokensOf(lease) });
     recorder.leases.add(this);
     lease.signal.addEventListener("abort", this.#onLoss);
     if (lease.signal.aborted) {
@@ -77,6 +80,15 @@ export class RecordedLease {
     return serialized;
   }
 
+  /** Of a writer: lets readers in. @returns the reader that it became; undefined where it was lost */
+  async downgrade(): Promise<RecordedLease | undefined> {
+    this.#recorder.write({ e: "downgraded", at: this.#recorder.clock.now(), ask: this.ask });
+    this.#end();
+    const { key } = this.about;
+    const about: Asked = { key, kind: "downgrade", waitMs: 0, as: "read" };
+    return this.#recorder.ask(about, () => (this.lease as WriteLease).downgrade());
+  }
+
   /** Resolves when it is known to be lost. */
   lost(): Promise<void> {
     const { signal } = this.lease;
@@ -125,4 +137,11 @@ export class RecordedLease {
     this.#recorder.leases.delete(this);
     this.lease.signal.removeEventListener("abort", this.#onLoss);
   }
+}
+
+/** Of several keys: that of each. */
+function tokensOf({ keys, fencingTokens }: Lease): { tokens?: Record<string, string> } {
+  return keys.length > 1
+    ? { tokens: Object.fromEntries(Array.from(fencingTokens, ([key, token]) => [key, String(token)])) }
+    : {};
 }

@@ -2,7 +2,7 @@ import { subscribe } from "node:diagnostics_channel";
 
 import { isLockError, type Diagnostics, type Lease, type RenewTrace } from "holdfast";
 
-import { HistoryFile, SharedClock, type AskKind, type ClientRecord } from "./history.ts";
+import { HistoryFile, SharedClock, type Asked, type ClientRecord } from "./history.ts";
 import { RecordedLease } from "./recorded-lease.ts";
 
 const tickMs = 50;
@@ -40,20 +40,12 @@ export class Recorder {
    * Asks, and writes down how it ended.
    * @returns undefined where it was refused, or is held
    */
-  async ask(
-    about: {
-      readonly key: string;
-      readonly kind: AskKind;
-      readonly waitMs: number;
-      readonly attempt?: string;
-    },
-    ask: () => Promise<Lease | null>,
-  ): Promise<RecordedLease | undefined> {
+  async ask(about: Asked, ask: () => Promise<Lease | null>): Promise<RecordedLease | undefined> {
     const number = this.asked(about);
     try {
       const lease = await ask();
       if (lease) {
-        return new RecordedLease(this, number, lease);
+        return new RecordedLease(this, number, about, lease);
       }
       this.refused(number, "held");
     } catch (error) {
@@ -62,13 +54,30 @@ export class Recorder {
     return undefined;
   }
 
+  /** Works by a `withLock`, and writes down how it ended. */
+  async work(
+    about: Asked,
+    run: (work: (lease: Lease) => Promise<true>) => Promise<true>,
+    work: (recorded: RecordedLease) => Promise<RecordedLease | void>,
+  ): Promise<void> {
+    const ask = this.asked(about);
+    let recorded: RecordedLease | undefined;
+    const done = run(async (lease) => {
+      recorded = new RecordedLease(this, ask, about, lease);
+      recorded = (await work(recorded)) ?? recorded;
+      recorded.releasing();
+      return true;
+    });
+    await done.catch((error: unknown) => {
+      if (!recorded) {
+        this.refused(ask, this.codeOf(error));
+      }
+    });
+    await recorded?.released(done);
+  }
+
   /** @returns the number of the ask */
-  asked(about: {
-    readonly key: string;
-    readonly kind: AskKind;
-    readonly waitMs: number;
-    readonly attempt?: string;
-  }): number {
+  asked(about: Asked): number {
     this.#asks += 1;
     this.write({ e: "asked", at: this.clock.now(), ask: this.#asks, ...about });
     return this.#asks;
@@ -112,7 +121,7 @@ export class Recorder {
       const { key } = message as RenewTrace;
       setImmediate(() => {
         for (const recorded of this.leases) {
-          if (recorded.lease.key === key) {
+          if (recorded.lease.keys.includes(key)) {
             recorded.review();
           }
         }

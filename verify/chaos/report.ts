@@ -20,6 +20,7 @@ export function reportOf(
       : `**Violations: ${violations.length}**, told below${violations.length > mostTold ? `, the first ${mostTold} of them` : ""}.`,
     settings(run),
     happened(figures),
+    byKind(figures),
     counters(figures),
     found(violations),
     faults(figures),
@@ -79,6 +80,30 @@ function happened(figures: Figures): string {
   ].join("\n");
 }
 
+function byKind({ byLock, mostAtOnce }: Figures): string {
+  const rows = Object.entries(byLock).map(
+    ([name, { asks, grants, refusals, losses, nested, downgrades }]) => [
+      name,
+      String(asks),
+      [grants, ...told(nested, "nested"), ...told(downgrades, "were writers before")].join(", "),
+      String(refusals),
+      String(losses),
+    ],
+  );
+  const shared = Object.entries(mostAtOnce).map(([key, most]) => `${most} of \`${key}\``);
+  return [
+    "## Kinds of lock",
+    "",
+    table(["", "asks", "grants", "refused", "losses told"], rows),
+    "",
+    `Valid at once, at most: ${shared.length === 0 ? "one" : shared.join(", ")}.`,
+  ].join("\n");
+}
+
+function told(count: number, what: string): string[] {
+  return count === 0 ? [] : [`${count} ${what}`];
+}
+
 function counters(figures: Figures): string {
   return [
     "## The protected resource",
@@ -127,14 +152,15 @@ function faults({ faultsByKind }: Figures): string {
 }
 
 function slow(title: string, slowest: readonly Slow[]): string {
-  const rows = slowest.map(({ waitedMs, at, key, who, kind }) => [
+  const rows = slowest.map(({ waitedMs, at, key, who, kind, as }) => [
     `${waitedMs} ms`,
     `${at} ms`,
     key,
+    as,
     kind,
     who,
   ]);
-  return [`## ${title}`, "", table(["waited", "asked at", "key", "kind", "by"], rows)].join("\n");
+  return [`## ${title}`, "", table(["waited", "asked at", "key", "as", "kind", "by"], rows)].join("\n");
 }
 
 function memory({ processes }: RunStory): string {

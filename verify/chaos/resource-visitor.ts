@@ -32,6 +32,11 @@ export class ResourceVisitor {
     return this.#visit({ key, token: String(token) });
   }
 
+  /** Beside other readers. */
+  readShared(key: string, token: bigint): Promise<VisitAnswer> {
+    return this.#visit({ key, token: String(token), shared: true });
+  }
+
   write(key: string, token: bigint, write: { checked: number; unchecked: number }): Promise<VisitAnswer> {
     return this.#visit({ key, token: String(token), write });
   }

@@ -16,6 +16,8 @@ export interface Visit {
   readonly key: string;
   readonly token: string;
   readonly from: string;
+  /** A reader's, beside others: only writers' tokens are compared with its. */
+  readonly shared?: boolean;
   /** Absent: it reads. */
   readonly write?: { readonly checked: number; readonly unchecked: number };
 }
@@ -29,6 +31,7 @@ export interface VisitAnswer {
 
 interface Protected {
   newest: bigint;
+  newestOfWriters: bigint;
   checked: number;
   unchecked: number;
 }
@@ -57,15 +60,14 @@ function serve(socket: Socket): void {
   });
 }
 
-/** A token that is smaller than one that was here is refused; the unchecked counter does not look at it. */
-function admit({ visit, key, token, from, write }: Visit): VisitAnswer {
-  const resource = resources.get(key) ?? { newest: 0n, checked: 0, unchecked: 0 };
+/**
+ * A token that is smaller than one that was here is refused; of a reader's, than one of a writer. The unchecked counter does not
+ * look at it.
+ */
+function admit({ visit, key, token, from, shared = false, write }: Visit): VisitAnswer {
+  const resource = resources.get(key) ?? { newest: 0n, newestOfWriters: 0n, checked: 0, unchecked: 0 };
   resources.set(key, resource);
-  const number = BigInt(token);
-  const accepted = number >= resource.newest;
-  if (accepted) {
-    resource.newest = number;
-  }
+  const accepted = isCurrent(resource, BigInt(token), shared);
   const { checked, unchecked } = resource;
   if (write) {
     resource.unchecked = write.unchecked;
@@ -81,7 +83,20 @@ function admit({ visit, key, token, from, write }: Visit): VisitAnswer {
       unchecked: [unchecked, write.unchecked],
     });
   } else {
-    history.write({ e: "read", at: clock.now(), key, token, from, accepted });
+    const how = shared ? { shared } : {};
+    history.write({ e: "read", at: clock.now(), key, token, from, accepted, ...how });
   }
   return { visit, accepted, checked: resource.checked, unchecked: resource.unchecked };
+}
+
+/** Remembers it, if it is. */
+function isCurrent(resource: Protected, token: bigint, shared: boolean): boolean {
+  if (token < (shared ? resource.newestOfWriters : resource.newest)) {
+    return false;
+  }
+  resource.newest = token > resource.newest ? token : resource.newest;
+  if (!shared) {
+    resource.newestOfWriters = token;
+  }
+  return true;
 }

@@ -1,11 +1,13 @@
 import type { Moment } from "./history.ts";
 import { excludes } from "./rules/exclusion.ts";
+import { holderEntersAgain } from "./rules/nested.ts";
 import { everyoneInPeace } from "./rules/peace.ts";
 import { nothingLeft, resourceKeptItsWord } from "./rules/leftovers.ts";
 import { memoryStays, nothingUnheard, onlyKnownErrors } from "./rules/process.ts";
 import { lossIsTold } from "./rules/told.ts";
 import { repeatsShareTheGrant, tokensRise } from "./rules/tokens.ts";
 import { everyAskIsSettled } from "./rules/waits.ts";
+import { allOrNone } from "./rules/whole.ts";
 import type { RunStory } from "./stories.ts";
 
 /** What must not be, and when it was. */
@@ -18,6 +20,8 @@ export interface Violation {
 
 export type RuleName =
   | "exclusion"
+  | "whole"
+  | "nested"
   | "tokens"
   | "attempts"
   | "resource"
@@ -37,12 +41,22 @@ export interface Rule {
 export const rules: readonly Rule[] = [
   {
     name: "exclusion",
-    says: "While a lease is valid by its holder's clock, nobody else has one for that key.",
+    says: "While a lease is valid by its holder's clock, nobody else has one for that key; of a read-write lock readers have none beside a writer, and of a semaphore all have no more permits than its limit.",
     check: excludes,
   },
   {
+    name: "whole",
+    says: "A lease of several keys has them all; when one of them is broken it lasts no longer than a TTL.",
+    check: allOrNone,
+  },
+  {
+    name: "nested",
+    says: "Who holds a reentrant lock is let in again, with the same token.",
+    check: holderEntersAgain,
+  },
+  {
     name: "tokens",
-    says: "Fencing tokens are unique, and rise in the order of the grants.",
+    says: "Fencing tokens are unique, and rise in the order of the grants; those that may be beside each other have rising ones where one was granted before the other was asked for, and readers that overlap on a quorum may have the same.",
     check: tokensRise,
   },
   {
@@ -52,7 +66,7 @@ export const rules: readonly Rule[] = [
   },
   {
     name: "resource",
-    says: "The resource accepts no token after a larger one, and its counter that checks them loses nothing.",
+    says: "The resource accepts no token after a larger one (of a reader: of a writer), and its counter that checks them loses nothing.",
     check: resourceKeptItsWord,
   },
   {

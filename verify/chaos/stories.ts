@@ -1,11 +1,18 @@
+import type { LockName } from "./lock.ts";
 import type { AskKind, ConductorRecord, Moment, Phase } from "./history.ts";
 import type { Plan } from "./plan.ts";
 
-/** One ask and what became of it: the history, told by lease instead of by moment. */
+/** One ask and what became of it: the history, told by lease instead of by moment. Of several keys: one story for each. */
 export interface Story {
   readonly process: string;
   readonly ask: number;
   readonly key: string;
+  /** Of several keys: which of them `key` is, in the order in which they were named. */
+  readonly part: number;
+  readonly as: LockName;
+  /** Of a semaphore; else 1. */
+  readonly permits: number;
+  readonly nest: string | undefined;
   readonly kind: AskKind;
   readonly waitMs: number;
   readonly attempt: string | undefined;
@@ -23,6 +30,7 @@ export interface Story {
   releasedAt: Moment | undefined;
   releaseAnswer: string | undefined;
   transferredAt: Moment | undefined;
+  downgradedAt: Moment | undefined;
 }
 
 /** A story with a lease. */
@@ -46,6 +54,16 @@ export interface FaultStory {
   readonly target: string;
   readonly from: Moment;
   to: Moment;
+}
+
+/** An operator's, from when it was begun. */
+export interface Break {
+  readonly at: Moment;
+  readonly process: string;
+  readonly key: string;
+  readonly token: bigint;
+  /** When it was told that it was the present grant, and had been ended; never, where it was not told that. */
+  doneAt: Moment | undefined;
 }
 
 interface PhaseStory {
@@ -75,7 +93,7 @@ export interface RunStory {
   readonly processes: Map<string, ProcessStory>;
   /** By number of rounds: when a quorum granted. */
   readonly votes: Map<number, Moment[]>;
-  readonly breaks: { readonly at: Moment; readonly key: string; readonly token: bigint }[];
+  readonly breaks: Break[];
   readonly faults: FaultStory[];
   readonly phases: PhaseStory[];
   readonly resources: Map<string, ResourceStory>;
@@ -90,8 +108,14 @@ export function isHeld(story: Story): story is Held {
 }
 
 /** Until when its holder might use it, as far as it knew. */
-export function endOf({ until, releasingAt, lostAt, transferredAt }: Held): Moment {
-  return Math.min(until, releasingAt ?? Infinity, lostAt ?? Infinity, transferredAt ?? Infinity);
+export function endOf({ until, releasingAt, lostAt, transferredAt, downgradedAt }: Held): Moment {
+  return Math.min(
+    until,
+    releasingAt ?? Infinity,
+    lostAt ?? Infinity,
+    transferredAt ?? Infinity,
+    downgradedAt ?? Infinity,
+  );
 }
 
 export function heldByKey(run: RunStory): Map<string, Held[]> {

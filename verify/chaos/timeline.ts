@@ -1,6 +1,6 @@
 import type { Moment } from "./history.ts";
 import type { Violation } from "./rules.ts";
-import type { Tenure } from "./rules/exclusion.ts";
+import type { Tenure } from "./rules/tenures.ts";
 import type { FaultStory, Held, RunStory } from "./stories.ts";
 import { escaped, line, rect, svg, text } from "./svg.ts";
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Moment } from "./history.ts";
 import { drawTimeline, type Window } from "./timeline.ts";
 import type { Violation } from "./rules.ts";
-import { tenuresByKey } from "./rules/exclusion.ts";
+import { tenuresByKey } from "./rules/tenures.ts";
 import type { RunStory } from "./stories.ts";
 
 const longestWindowMs = 30_000;

@@ -1,92 +1,17 @@
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 
-import { engines } from "../chaos/engine.ts";
-import type { ClientRecord, ConductorRecord, ResourceRecord } from "../chaos/history.ts";
+import type { ClientRecord, ConductorRecord } from "../chaos/history.ts";
 import { judge, violationsOf } from "../chaos/judge.ts";
 import type { EngineName } from "../chaos/plan.ts";
-import { planOf } from "../chaos/planner.ts";
 import { readHistory } from "../chaos/read-history.ts";
-import type { RuleName } from "../chaos/rules.ts";
+import { endOfRun, granted, opened, planting, released } from "./chaos-planted.ts";
 
 // Histories with something wrong in them, one for each rule: the checker has to find it, and nothing else.
 
-let folder: string;
-
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), "holdfast-planted-"));
-});
-
-afterEach(async () => {
-  await rm(folder, { recursive: true, force: true });
-});
-
-interface Planted {
-  readonly engine?: EngineName;
-  readonly clients?: Readonly<Record<string, readonly ClientRecord[]>>;
-  readonly resource?: readonly ResourceRecord[];
-  readonly conductor?: readonly ConductorRecord[];
-}
-
-const endOfRun: ConductorRecord = { e: "phase", at: 100_000, phase: "end", round: 1 };
-const opened: ClientRecord = { e: "opened", at: 0, pid: 1, handover: true };
-const closed: ClientRecord = { e: "closed", at: 99_000 };
-
-/** An ask that is granted at once. */
-function granted(ask: number, at: number, token: number, more: Lease = {}): ClientRecord[] {
-  const { key = "hot", until = at + 1_000, waitMs = 1_000, kind = "acquire", attempt } = more;
-  const asked = { e: "asked", at: more.askedAt ?? at - 1, ask, key, kind, waitMs } as const;
-  return [
-    attempt === undefined ? asked : { ...asked, attempt },
-    { e: "granted", at, ask, token: String(token), until },
-  ];
-}
-
-interface Lease {
-  readonly key?: string;
-  readonly until?: number;
-  readonly waitMs?: number;
-  readonly askedAt?: number;
-  readonly kind?: "acquire" | "attempt" | "adopt" | "probe";
-  readonly attempt?: string;
-}
-
-function released(ask: number, at: number, until = at + 500): ClientRecord[] {
-  return [
-    { e: "releasing", at, ask, until },
-    { e: "released", at: at + 1, ask, answer: "true" },
-  ];
-}
-
-async function plant({
-  engine = "redis",
-  clients = {},
-  resource = [],
-  conductor = [endOfRun],
-}: Planted): Promise<void> {
-  const options = { seed: 1, minutes: 1, nodeCount: engines[engine].nodeCounts[0] as number, without: null };
-  const history = join(folder, "history");
-  await mkdir(history);
-  await writeFile(join(folder, "plan.json"), JSON.stringify(planOf(engines[engine], options)));
-  await write(join(history, "resource.ndjson"), resource);
-  await write(join(history, "conductor.ndjson"), conductor);
-  for (const [name, records] of Object.entries(clients)) {
-    await write(join(history, `${name}.ndjson`), [opened, ...records, closed]);
-  }
-}
-
-async function write(path: string, records: readonly object[]): Promise<void> {
-  await writeFile(path, records.map((record) => `${JSON.stringify(record)}\n`).join(""));
-}
-
-/** The rules that a planted history violates. */
-async function violated(planted: Planted): Promise<RuleName[]> {
-  await plant(planted);
-  return violationsOf(await readHistory(folder)).map(({ rule }) => rule);
-}
+const { folder, plant, violated } = planting();
 
 test("finds nothing where one lease follows another", async () => {
   const found = await violated({
@@ -388,11 +313,11 @@ describe("a process", () => {
 
 test("a line that a kill cut off is passed over, and one in the middle is not", async () => {
   await plant({ clients: { "client-0.1": [] } });
-  const path = join(folder, "history", "client-1.2.ndjson");
+  const path = join(folder(), "history", "client-1.2.ndjson");
   await writeFile(path, `${JSON.stringify(opened)}\n{"e":"ask`);
-  expect(violationsOf(await readHistory(folder))).toEqual([]);
+  expect(violationsOf(await readHistory(folder()))).toEqual([]);
   await writeFile(path, `{"e":"ask\n${JSON.stringify(opened)}\n`);
-  await expect(readHistory(folder)).rejects.toThrow("client-1.2.ndjson");
+  await expect(readHistory(folder())).rejects.toThrow("client-1.2.ndjson");
 });
 
 test("a report and a timeline tell of a violation", async () => {
@@ -402,11 +327,11 @@ test("a report and a timeline tell of a violation", async () => {
       "client-1.2": [...granted(1, 150, 11), ...released(1, 300)],
     },
   });
-  const { summary, violations, figures } = await judge(folder);
+  const { summary, violations, figures } = await judge(folder());
   expect(violations).toHaveLength(1);
   expect(figures).toMatchObject({ grants: 2, losses: 0 });
   expect(summary).toContain("client-1.2#1 (11) while client-0.1#1 (10) was valid for 50.000 ms more");
-  expect(await readFile(join(folder, "report.md"), "utf8")).toContain("**violated: 1**");
-  const timeline = await readFile(join(folder, "timeline-hot.svg"), "utf8");
+  expect(await readFile(join(folder(), "report.md"), "utf8")).toContain("**violated: 1**");
+  const timeline = await readFile(join(folder(), "timeline-hot.svg"), "utf8");
   expect(timeline).toContain("exclusion: client-1.2#1 (11)");
 });

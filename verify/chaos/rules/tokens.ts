@@ -1,43 +1,113 @@
 import type { Violation } from "../rules.ts";
 import { endOf, heldByKey, type Held, type RunStory } from "../stories.ts";
-import { tenuresByKey } from "./exclusion.ts";
+import { isExclusive, mayBeShared, tenuresByKey, type Tenure } from "./tenures.ts";
 
-/** By the order in which the grants came, of those that were valid then; and of all: larger than what was complete before the ask. */
+/**
+ * By the order in which the grants came, of those that were valid then, each but those that were beside it; and of all: larger than
+ * what was complete before the ask.
+ */
 export function tokensRise(run: RunStory): Violation[] {
   const found: Violation[] = [];
   for (const [key, tenures] of tenuresByKey(run)) {
-    let newest = 0n;
-    for (const { token, from, to, leases } of tenures) {
-      found.push(...strangers(key, leases));
-      if (to <= from) {
-        continue;
-      }
-      if (token < newest) {
-        found.push({ rule: "tokens", at: from, key, text: `${token} was granted after ${newest}` });
-      }
-      newest = token > newest ? token : newest;
-    }
+    found.push(...fallen(key, tenures), ...tenures.flatMap(({ leases }) => strangers(key, leases)));
   }
   for (const [key, held] of heldByKey(run)) {
-    found.push(...smallerThanBefore(key, held));
+    const isShared = mayBeShared(run.plan, key);
+    found.push(...smallerThanBefore(key, isShared ? firstOnes(run, held) : held, isShared));
+    if (isShared) {
+      found.push(...alike(run, key, held));
+    }
   }
   return found;
 }
 
-/** One token for two leases that are neither of one attempt nor of one transfer. */
+/** A holder that excludes others has a larger token than all before it, and one that does not than all of these before it. */
+function fallen(key: string, tenures: readonly Tenure[]): Violation[] {
+  const found: Violation[] = [];
+  let newest = 0n;
+  let newestExclusive = 0n;
+  for (const { token, from, to, leases } of tenures) {
+    if (to <= from) {
+      continue;
+    }
+    const excludes = isExclusive(leases[0] as Held);
+    const bound = excludes ? newest : newestExclusive;
+    if (token < bound) {
+      found.push({ rule: "tokens", at: from, key, text: `${token} was granted after ${bound}` });
+    }
+    newest = token > newest ? token : newest;
+    newestExclusive = excludes && token > newestExclusive ? token : newestExclusive;
+  }
+  return found;
+}
+
+/** One token for two leases that are neither of one attempt, nor of one transfer, nor of one owner that entered again. */
 function strangers(key: string, leases: readonly Held[]): Violation[] {
   const [first, ...others] = leases.filter(({ kind }) => kind !== "adopt");
   return others
-    .filter(({ attempt }) => attempt === undefined || attempt !== first?.attempt)
-    .map(({ process, ask, token, grantedAt }) => ({
-      rule: "tokens",
-      at: grantedAt,
-      key,
-      text: `${process}#${ask} has the same token ${token} as ${first?.process}#${first?.ask}`,
-    }));
+    .filter(
+      ({ attempt, nest }) =>
+        (attempt ?? nest) === undefined || (attempt ?? nest) !== (first?.attempt ?? first?.nest),
+    )
+    .map((other) => sameToken(key, other, first as Held));
 }
 
-function smallerThanBefore(key: string, held: readonly Held[]): Violation[] {
+/** The same of a lock that several may hold, whose tenures need not have different tokens. */
+function alike(run: RunStory, key: string, held: readonly Held[]): Violation[] {
+  const isQuorum = run.plan.nodes.length > 1;
+  const found: Violation[] = [];
+  const byToken = new Map<bigint, Held>();
+  for (const lease of held.toSorted((one, other) => one.grantedAt - other.grantedAt)) {
+    const other = byToken.get(lease.token);
+    byToken.set(lease.token, lease);
+    if (lease.kind === "downgrade") {
+      if (other?.downgradedAt === undefined || other.process !== lease.process) {
+        const text = `${lease.process}#${lease.ask} was no writer with its token ${lease.token}`;
+        found.push({ rule: "tokens", at: lease.grantedAt, key, text });
+      }
+    } else if (other && lease.as === "read" && !isOneGrant(lease, other)) {
+      const mayBeAlike = isQuorum && other.as === "read" && lease.askedAt < endOf(other);
+      if (!mayBeAlike) {
+        found.push(sameToken(key, lease, other));
+      }
+    }
+  }
+  return found;
+}
+
+function isOneGrant(lease: Held, { attempt }: Held): boolean {
+  return lease.kind === "adopt" || (attempt !== undefined && attempt === lease.attempt);
+}
+
+function sameToken(key: string, { process, ask, token, grantedAt }: Held, other: Held): Violation {
+  const text = `${process}#${ask} has the same token ${token} as ${other.process}#${other.ask}`;
+  return { rule: "tokens", at: grantedAt, key, text };
+}
+
+/**
+ * Grants by themselves: without those that go on with another, beside which others may have been granted meanwhile. An attempt may
+ * have been granted as soon as it was first asked for.
+ */
+function firstOnes(run: RunStory, held: readonly Held[]): Held[] {
+  const askedAt = new Map<string, number>();
+  for (const { attempt, askedAt: at } of run.stories) {
+    if (attempt !== undefined) {
+      askedAt.set(attempt, Math.min(at, askedAt.get(attempt) ?? Infinity));
+    }
+  }
+  const attempts = new Set<string>();
+  return held
+    .toSorted((one, other) => one.grantedAt - other.grantedAt)
+    .filter(({ kind, attempt }) => {
+      const isFirst = attempt === undefined || !attempts.has(attempt);
+      attempts.add(attempt ?? "");
+      return isFirst && kind !== "adopt" && kind !== "downgrade";
+    })
+    .map((lease) => ({ ...lease, askedAt: askedAt.get(lease.attempt ?? "") ?? lease.askedAt }));
+}
+
+/** @param isShared not equal either: who is beside others may not be told apart by its tenure */
+function smallerThanBefore(key: string, held: readonly Held[], isShared: boolean): Violation[] {
   const found: Violation[] = [];
   const byGrant = held.toSorted((one, other) => one.grantedAt - other.grantedAt);
   const byAsk = held.toSorted((one, other) => one.askedAt - other.askedAt);
@@ -48,7 +118,7 @@ function smallerThanBefore(key: string, held: readonly Held[]): Violation[] {
       newest = next.token > newest ? next.token : newest;
       complete += 1;
     }
-    if (token < newest) {
+    if (token < newest || (isShared && token === newest)) {
       const text = `${process}#${ask} asked after ${newest} was granted, and got ${token}`;
       found.push({ rule: "tokens", at: askedAt, key, text });
     }

@@ -18,7 +18,7 @@ export function lossIsTold(run: RunStory): Violation[] {
       found.push({ rule: "told", at: story.untoldAt, key, text });
       continue;
     }
-    const hasEnd = story.lostAt ?? story.releasingAt ?? story.transferredAt;
+    const hasEnd = story.lostAt ?? story.releasingAt ?? story.transferredAt ?? story.downgradedAt;
     const { closedAt } = run.processes.get(process) as ProcessStory;
     if (hasEnd === undefined && closedAt !== undefined && until < closedAt) {
       const text = `${process}#${ask} ended without a word of a loss, a release or a transfer`;

@@ -272,10 +272,10 @@ class RedlockDriver implements Driver, QuorumHost {
 
   elected(bid: Bid, request: QuorumRequest, election: Election): number {
     this.#close(bid);
-    const { token, ballots, first, validity } = election;
+    const { token, ballots, first, told, validity } = election;
     const hold = this.#holdOf(request.key, token, bid);
-    // A repeat has the number that the grant was told with, where a node still has it; else it is another grant of that token.
-    const isSameGrant = ballots.some(({ vote }) => vote.first === hold.fencingNumber);
+    // A repeat has the number that the grant was told with, while it is that grant; else it is another one of that token.
+    const isSameGrant = hold.fencingNumber !== undefined && hold.hasMajorityOf(told);
     hold.fencingNumber = isSameGrant ? hold.fencingNumber : first;
     for (const { voter, vote } of ballots) {
       hold.add(voter, vote.first, vote.runId);

@@ -4,6 +4,7 @@ import type { Random } from "../../../random.ts";
 import type { Validity } from "../../../validity.ts";
 import { Ballot, type Bidder, type Vote } from "./ballot.ts";
 import type { Electorate } from "./electorate.ts";
+import type { Voter } from "./voter.ts";
 import type { LockKeys } from "../keys.ts";
 import { agreedOn, validityOf, type Block } from "./agreement.ts";
 
@@ -62,6 +63,14 @@ export interface Election extends Block {
   readonly rounds: number;
   /** Whose votes they are. */
   readonly ballots: readonly Elected[];
+  /** What they told before they were asked to agree on one number. */
+  readonly told: readonly Told[];
+}
+
+/** Which number a node has for a grant. */
+export interface Told {
+  readonly voter: Voter;
+  readonly first: number;
 }
 
 /**
@@ -80,6 +89,7 @@ export class Bid implements Bidder {
   #proposed = 0;
   /** Who was asked in this round: who failed, or has a greater number, is not asked again before the next. */
   #askedToAgree: Set<Ballot> | undefined;
+  #toldBefore: readonly Told[] | undefined;
   #acquire: readonly string[] = [];
   #member = "";
 
@@ -282,6 +292,7 @@ export class Bid implements Bidder {
       }
     } else if (this.round < mostRounds) {
       this.round += 1;
+      this.#toldBefore ??= numbersOf(elected);
       this.#proposed = Math.max(...votes.map(({ first }) => first));
       this.#askedToAgree = new Set();
       for (const ballot of elected) {
@@ -328,6 +339,7 @@ export class Bid implements Bidder {
       isClaim,
       rounds: this.round,
       ballots: elected,
+      told: this.#toldBefore ?? numbersOf(elected),
     });
   }
 
@@ -352,6 +364,10 @@ export class Bid implements Bidder {
 
 /** A ballot whose vote is ours. */
 type Elected = Ballot & { readonly vote: Vote };
+
+function numbersOf(elected: readonly Elected[]): Told[] {
+  return elected.map(({ voter, vote: { first } }) => ({ voter, first }));
+}
 
 function placeOf(token: string): number {
   return Number(token.slice(token.lastIndexOf(":") + 1));

@@ -4,7 +4,7 @@ import type { LossReason } from "../../../errors.ts";
 import type { Timed } from "../../../timer-queue.ts";
 import { leftOf, validFrom, type Validity } from "../../../validity.ts";
 import type { Reply } from "../batch.ts";
-import type { Bid } from "./bid.ts";
+import type { Bid, Told } from "./bid.ts";
 import type { Electorate } from "./electorate.ts";
 import type { LockKeys } from "../keys.ts";
 import { validityOf } from "./agreement.ts";
@@ -99,6 +99,12 @@ export class QuorumHold implements Timed {
       this.#members.set(voter, { first, runId, since }); // else it is told once more of what it has counted for since then
     }
     this.#without.delete(voter);
+  }
+
+  /** Whether these are of this grant: a majority has had it without a break. One that has may be a leftover. */
+  hasMajorityOf(told: readonly Told[]): boolean {
+    const same = told.filter(({ voter, first }) => this.#members.get(voter)?.first === first);
+    return same.length >= this.#host.electorate.majority;
   }
 
   /** A node ended the grant. Returns whether the rest is no majority. */

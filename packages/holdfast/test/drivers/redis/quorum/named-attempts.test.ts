@@ -53,6 +53,21 @@ test("what a named attempt left and nobody claimed is taken back", async () => {
   expect(lease.remainingMs()).toBeGreaterThan(0);
 });
 
+test("a repeat in the same process has the number of the lease, also where it had to bring the nodes to another", async () => {
+  const lab = new Lab(3);
+  const { locks, faults } = await lab.warm();
+  const named = { ttlMs: 30_000, waitMs: 5_000, attemptId: "a" };
+  faults[2]?.refuse(refusal());
+  const lease = await lab.within(200, locks.acquire("k", named));
+  faults[2]?.refuse(null);
+  await lab.clock.advance(1_000);
+  await lab.within(200, lease.extend()); // fills the third again, which has another number
+  faults[0]?.refuse(refusal()); // so that no majority tells one number
+  const repeated = await lab.within(2_000, locks.acquire("k", named));
+  expect(repeated.fencingToken).toBe(lease.fencingToken);
+  await expect(lab.within(200, lease.extend())).resolves.toBeUndefined();
+});
+
 test("a repeat that goes on with what is left of its attempt gets a larger number than the lease between them", async () => {
   const lab = new Lab(3);
   const first = await lab.warm();
@@ -67,5 +82,30 @@ test("a repeat that goes on with what is left of its attempt gets a larger numbe
   await lab.within(500, other.release());
   repeating.faults[2]?.refuse(refusal()); // so it has one vote and the leftover, and goes on with that
   const repeated = await lab.within(2_000, repeating.locks.acquire("k", named));
+  expect(repeated.fencingToken).toBeGreaterThan(other.fencingToken);
+});
+
+test("a repeat has no number of a lease that was lost, also where one node still has it", async () => {
+  const lab = new Lab(5);
+  const { locks, faults } = await lab.warm();
+  const between = await lab.warm();
+  const options = { ttlMs: 2_000, waitMs: 10_000 };
+  const named = { ...options, renew: false, attemptId: "a" };
+  const refuse = (nodes: readonly number[], error: Error | null, times?: number): void => {
+    for (const node of nodes) {
+      faults[node]?.refuse(error, times);
+    }
+  };
+  const lease = await lab.within(20, locks.acquire("k", named));
+  refuse([1, 2, 3, 4], refusal());
+  await lab.clock.advance(1_500);
+  await expect(lab.within(500, lease.extend())).rejects.toThrow("agreed"); // one node has it for longer now
+  refuse([1, 2, 3, 4], null);
+  await lab.clock.advance(500);
+  expect(lease.remainingMs()).toBe(0);
+  const other = await lab.within(200, between.locks.acquire("k", options));
+  await lab.within(200, other.release());
+  refuse([2, 3, 4], refusal(), 1); // so it goes on with what is left, and all that are new have one number
+  const repeated = await lab.within(2_000, locks.acquire("k", named));
   expect(repeated.fencingToken).toBeGreaterThan(other.fencingToken);
 });

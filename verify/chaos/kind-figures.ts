@@ -3,7 +3,7 @@ import { capacityOf } from "./rules/tenures.ts";
 import { mostAtOnce } from "./rules/exclusion.ts";
 import type { RunStory, Story } from "./stories.ts";
 
-/** What happened to the locks of one kind. */
+/** What happened to the locks of one kind, without what was asked for in peace. */
 export interface KindFigures {
   readonly asks: number;
   readonly grants: number;
@@ -17,7 +17,7 @@ export interface KindFigures {
 export function figuresByKind(stories: readonly Story[]): Partial<Record<LockName, KindFigures>> {
   const figures: Partial<Record<LockName, KindFigures>> = {};
   for (const name of lockNames) {
-    const own = stories.filter(({ as }) => as === name);
+    const own = stories.filter(({ as, kind }) => as === name && kind !== "probe");
     const granted = own.filter(({ grantedAt }) => grantedAt !== undefined);
     if (own.length > 0) {
       figures[name] = {

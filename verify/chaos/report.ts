@@ -92,7 +92,7 @@ function byKind({ byLock, mostAtOnce }: Figures): string {
   );
   const shared = Object.entries(mostAtOnce).map(([key, most]) => `${most} of \`${key}\``);
   return [
-    "## Kinds of lock",
+    "## Kinds of lock, in storms",
     "",
     table(["", "asks", "grants", "refused", "losses told"], rows),
     "",

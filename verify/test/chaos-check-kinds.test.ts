@@ -266,6 +266,11 @@ describe("a semaphore", () => {
     expect(found).toEqual(["exclusion"]);
   });
 
+  test("must not give out more to one", async () => {
+    const clients = { "client-0.1": [...granted(1, 100, 10, permits(5)), ...released(1, 200)] };
+    expect(await violated({ clients })).toEqual(["exclusion"]);
+  });
+
   test("counts permits whose process was killed until their validity ends", async () => {
     const found = await violated({
       clients: {

@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
 import { engines } from "../chaos/engine.ts";
+import { lockNames, type LockName } from "../chaos/lock.ts";
 import { parseOptions } from "../chaos/options.ts";
 import { engineNames, type EngineName, type Plan } from "../chaos/plan.ts";
 import { planOf } from "../chaos/planner.ts";
@@ -82,6 +83,12 @@ test("chaos on one server and on Redlock of five violates nothing", async () => 
     expect(figures.losses).toBeGreaterThan(5);
     expect(Object.keys(figures.faultsByKind).sort()).toEqual([...engines[name].faults].sort());
     expect(figures.lostWithTokens).toBe(0);
+    expect(Object.keys(figures.byLock)).toEqual(lockNamesOf(name));
+    for (const [lock, { grants }] of Object.entries(figures.byLock)) {
+      expect(grants, lock).toBeGreaterThan(0);
+    }
+    expect(figures.byLock.read?.downgrades).toBeGreaterThan(0);
+    expect(figures.byLock.reentrant?.nested).toBeGreaterThan(0);
     expect(existsSync(join(folder, name, "report.md"))).toBe(true);
     expect(existsSync(join(folder, name, "timeline-hot.svg"))).toBe(true);
   }
@@ -98,6 +105,10 @@ test("a server that forgets when it is restarted is found out", async () => {
   ).toContain("exclusion");
   expect(code).toBe(1);
 }, 120_000);
+
+function lockNamesOf(name: EngineName): LockName[] {
+  return lockNames.filter((lock) => lock !== "semaphore" || engines[name].hasSemaphores);
+}
 
 function planned(name: EngineName, seed: number): Plan {
   const engine = engines[name];

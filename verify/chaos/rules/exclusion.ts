@@ -51,10 +51,13 @@ function weightOf(tenures: readonly Tenure[]): number {
 }
 
 function conflict(tenure: Tenure, rivals: readonly Tenure[], capacity: number): string {
+  const limit = tenure.leases[0]?.as === "semaphore" ? `, of ${capacity} permits` : "";
+  if (rivals.length === 0) {
+    return `${told(tenure)} by itself${limit}`;
+  }
   const longest = Math.max(...rivals.map(({ to }) => to)) - tenure.from;
   const others = rivals.map(told).join(", ");
   const were = rivals.length === 1 ? "was" : "were";
-  const limit = tenure.leases[0]?.as === "semaphore" ? `, of ${capacity} permits` : "";
   return `${told(tenure)} while ${others} ${were} valid for ${longest.toFixed(3)} ms more${limit}`;
 }
 

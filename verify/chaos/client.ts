@@ -106,7 +106,7 @@ async function rest(round: number): Promise<void> {
   say({ said: "quiet", round });
 }
 
-/** Most often the hot lock. */
+/** Most often the hot one, and always where a rule is left out that has to show with it. */
 function chosen(): Lock {
   const { chance, keys } = office;
   const hot = { as: "mutex", key: keys.hot } as const;

@@ -36,11 +36,11 @@ export const whyWithin: Readonly<Record<FaultKind, string>> = {
   "restart with its data":
     "SIGKILL of a server with `appendonly yes` and `appendfsync always`: it has on its disk what it said, and votes at once.",
   "restart under a held lock":
-    "SIGKILL of the one server, which has on its disk what it said, while a client is frozen with the hot lock in hand: nobody else may get it before its time is over.",
+    "SIGKILL of the one server, which has on its disk what it said, while a client is frozen with a lock in hand, most often the hot one: nobody else may get it before its time is over.",
   "restart empty":
     "SIGKILL of a server without a disk. Of a quorum only: it does not vote for the largest TTL and 3 s. A minority at a time, so that a majority can vote; exclusion would hold with more.",
   "restart a minority empty":
-    "SIGKILL of a minority of servers without a disk at once, while a client that does not reach another server is frozen with the hot lock in hand: those that remember its lease are no majority any more. The restarted ones do not vote until it is over.",
+    "SIGKILL of a minority of servers without a disk at once, while a client that does not reach another server is frozen with a lock in hand, most often the hot one: those that remember its lease are no majority any more. The restarted ones do not vote until it is over.",
   "freeze a server":
     "SIGSTOP, and SIGCONT. Keys expire by the wall clock, which goes on; requests that waited are late.",
   "freeze a majority":
@@ -56,7 +56,7 @@ export const whyWithin: Readonly<Record<FaultKind, string>> = {
   "end subscriptions": "CLIENT KILL TYPE pubsub: grants by message may be lost.",
   "freeze a client": "SIGSTOP, and SIGCONT, shorter than a TTL.",
   "freeze a client past the TTL":
-    "With the hot lock in hand, between reading and writing. Its lease ends meanwhile by its own clock. What it does at the resource right after it thaws is late: only the token stops it, so the counter without tokens may lose.",
+    "With a lock in hand, most often the hot one, between reading and writing. Its lease ends meanwhile by its own clock. What it does at the resource right after it thaws is late: only the token stops it, so the counter without tokens may lose.",
   "kill a client": "SIGKILL: its leases end by their TTL, its places in queues are passed over.",
   "block an event loop": "As frozen, but its connections are alive and no timer runs.",
   "refuse one way": "Connections of one client to one server end, and no new one is made.",

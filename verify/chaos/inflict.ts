@@ -13,7 +13,7 @@ const anyScript = /evalsha|eval/i;
 /** A message on a channel of the library, or the answer that tells of the subscription. */
 const anyMessage = /holdfast:grants/;
 
-/** A client that is to be frozen gets the hot lock within this, most often. */
+/** A client that is to be frozen gets a lock within this, most often. */
 const ambushWithinMs = 2_500;
 
 /** Lets it happen, for its time, and heals what it did. */
@@ -160,7 +160,7 @@ async function replace(fault: Fault, stage: Stage): Promise<void> {
 }
 
 /**
- * A client is frozen with the hot lock in hand, and servers are restarted. Of a quorum it does not reach some others: those that
+ * A client is frozen with a lock in hand, and servers are restarted. Of a quorum it does not reach some others: those that
  * remember its lease are no majority any more.
  */
 async function restartTogether(fault: Fault, stage: Stage): Promise<void> {

@@ -8,7 +8,7 @@ import { Reservations } from "./reservations.ts";
 const placingAttempts = 300;
 /** In the first storms every kind has its turn; of the later ones some are weaker, so that more work is done in between. */
 const fullStorms = 2;
-/** What a fault takes besides its own time: one of a moment; a restart, or a client that is waited for until it has the hot lock; others. */
+/** What a fault takes besides its own time: one of a moment; a restart, or a client that is waited for until it has a lock; others. */
 const extraMs = { momentary: 200, slow: 3_000, usual: 500 } as const;
 /** The servers' clocks are wrong for so much longer than the largest TTL that nothing outlives it. */
 const stepMarginMs = 400;

@@ -455,12 +455,12 @@ describe("a reentrant lock", () => {
     expect(found).toContain("nested");
   });
 
-  test("must not refuse its holder", async () => {
-    const refused = (code: string, at: number): ClientRecord[] => [
+  test.each(["lease-lost", "wait-timeout"])("must not refuse its holder: %s", async (code) => {
+    const refused: ClientRecord[] = [
       { e: "asked", at: 110, ask: 2, kind: "nested", waitMs: 50, ...nest },
-      { e: "refused", at, ask: 2, code },
+      { e: "refused", at: 160, ask: 2, code },
     ];
-    const clients = { "client-0.1": [...outer, ...refused("lease-lost", 111), ...released(1, 300)] };
+    const clients = { "client-0.1": [...outer, ...refused, ...released(1, 300)] };
     expect(await violated({ clients })).toEqual(["nested"]);
   });
 
@@ -470,8 +470,10 @@ describe("a reentrant lock", () => {
       clients: {
         "client-0.1": [
           ...outer,
+          ...granted(4, 109, 10, { ...nest, kind: "nested" }),
           asked,
           { e: "refused", at: 160, ask: 2, code: "wait-timeout" },
+          ...released(4, 161),
           { e: "lost", at: 200, ask: 1, reason: "expired" },
           { ...asked, at: 201, ask: 3 },
           { e: "refused", at: 202, ask: 3, code: "lease-lost" },

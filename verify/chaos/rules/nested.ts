@@ -17,7 +17,7 @@ export function holderEntersAgain(run: RunStory): Violation[] {
   return found;
 }
 
-/** Of branches of one work only one is inside at a time, so the others may wait as long as they are patient. */
+/** Of branches of one work only one is inside at a time, so the others may have to wait for that one until they lose patience. */
 function wrong(story: Story, stories: readonly Story[]): string | undefined {
   const settledAt = story.grantedAt ?? story.refusedAt;
   const around = stories.find((other) => isAround(other, story, settledAt ?? Infinity));
@@ -28,10 +28,15 @@ function wrong(story: Story, stories: readonly Story[]): string | undefined {
   if (isHeld(story)) {
     return story.token === around.token ? undefined : `has ${story.token} inside ${held}`;
   }
-  const wasImpatient = story.refusedAt !== undefined && story.refusedAt - story.askedAt >= story.waitMs;
-  return story.refusal === undefined || wasImpatient
+  return story.refusal === undefined || hadToWait(story, stories)
     ? undefined
     : `was refused (${story.refusal}) inside ${held}`;
+}
+
+function hadToWait({ ask, refusal, refusedAt = 0 }: Story, stories: readonly Story[]): boolean {
+  const branches = stories.filter((other) => other.kind === "nested" && other.ask !== ask).filter(isHeld);
+  const isTaken = branches.some((branch) => branch.grantedAt <= refusedAt && endOf(branch) >= refusedAt);
+  return refusal === "wait-timeout" && isTaken;
 }
 
 function isAround(other: Story, { ask, askedAt }: Story, settledAt: number): other is Held {

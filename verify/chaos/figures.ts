@@ -1,7 +1,7 @@
 import { figuresByKind, sharing, type KindFigures } from "./kind-figures.ts";
 import type { LockName } from "./lock.ts";
 import { mayBeShared } from "./rules/tenures.ts";
-import { heldByKey, type RunStory, type Story } from "./stories.ts";
+import { asksOf, heldByKey, type RunStory, type Story } from "./stories.ts";
 
 /** What happened, in numbers. */
 export interface Figures {
@@ -50,7 +50,7 @@ export interface Slow {
 const mostSlow = 10;
 
 export function figuresOf(run: RunStory): Figures {
-  const stories = run.stories.filter(({ part }) => part === 0);
+  const stories = asksOf(run);
   const granted = stories.filter(({ grantedAt }) => grantedAt !== undefined);
   const lost = granted.filter(({ lostAt }) => lostAt !== undefined);
   const resources = Array.from(run.resources.values());
@@ -127,8 +127,8 @@ function toldLate(run: RunStory): number {
 function scriptsPerGrant(run: RunStory, wanted: "storm" | "peace"): number | null {
   let scripts = 0;
   let grants = 0;
-  const granted = run.stories
-    .flatMap(({ part, grantedAt }) => (part > 0 || grantedAt === undefined ? [] : [grantedAt]))
+  const granted = asksOf(run)
+    .flatMap(({ grantedAt }) => (grantedAt === undefined ? [] : [grantedAt]))
     .sort((one, other) => one - other);
   for (const { phase, from, to } of run.phases) {
     const before = run.scripts.findLast(({ at }) => at <= from);

@@ -103,6 +103,11 @@ export interface RunStory {
   endedAt: Moment;
 }
 
+/** Each once, also where it is of several keys. */
+export function asksOf({ stories }: RunStory): Story[] {
+  return stories.filter(({ part }) => part === 0);
+}
+
 export function isHeld(story: Story): story is Held {
   return story.grantedAt !== undefined;
 }

@@ -411,6 +411,13 @@ describe("several keys", () => {
     });
   });
 
+  test("are lost together, and so told of once", async () => {
+    const untold: ClientRecord = { e: "untold", at: 1_150, ask: 1, until: 1_100 };
+    expect(await violated({ clients: { "client-0.1": [...granted(1, 100, 10, both), untold] } })).toEqual([
+      "told",
+    ]);
+  });
+
   test("are one ask and one grant in the figures", async () => {
     await plant({ clients: { "client-0.1": [...granted(1, 100, 10, both), ...released(1, 200)] } });
     const { figures } = await judge(folder());

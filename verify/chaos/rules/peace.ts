@@ -1,10 +1,10 @@
 import type { Violation } from "../rules.ts";
-import type { ProcessStory, RunStory } from "../stories.ts";
+import { asksOf, type ProcessStory, type RunStory } from "../stories.ts";
 
 /** Each process asks for each key in each peace; that all came to rest shows that they were asked for. */
 export function everyoneInPeace(run: RunStory): Violation[] {
   const found: Violation[] = [];
-  for (const { process, ask, key, kind, askedAt, grantedAt, refusal } of run.stories) {
+  for (const { process, ask, key, kind, askedAt, grantedAt, refusal } of asksOf(run)) {
     if (kind !== "probe") {
       continue;
     }

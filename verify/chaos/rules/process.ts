@@ -1,5 +1,5 @@
 import type { Violation } from "../rules.ts";
-import type { RunStory } from "../stories.ts";
+import { asksOf, type RunStory } from "../stories.ts";
 
 export const fewestSamples = 6;
 
@@ -30,7 +30,7 @@ export function nothingUnheard(run: RunStory): Violation[] {
 
 export function onlyKnownErrors(run: RunStory): Violation[] {
   const found: Violation[] = [];
-  for (const { process, ask, key, refusal, releaseAnswer, askedAt } of run.stories) {
+  for (const { process, ask, key, refusal, releaseAnswer, askedAt } of asksOf(run)) {
     if (refusal !== undefined && !known.has(refusal)) {
       found.push({ rule: "unheard", at: askedAt, key, text: `${process}#${ask} was refused: ${refusal}` });
     }

@@ -1,5 +1,5 @@
 import type { Violation } from "../rules.ts";
-import { isHeld, type ProcessStory, type RunStory } from "../stories.ts";
+import { asksOf, isHeld, type ProcessStory, type RunStory } from "../stories.ts";
 
 /**
  * A timer of the holder's process, 50 ms after the end of validity, must find that the loss was told. It runs in the process of the
@@ -7,7 +7,7 @@ import { isHeld, type ProcessStory, type RunStory } from "../stories.ts";
  */
 export function lossIsTold(run: RunStory): Violation[] {
   const found: Violation[] = [];
-  for (const story of run.stories) {
+  for (const story of asksOf(run)) {
     if (!isHeld(story)) {
       continue;
     }

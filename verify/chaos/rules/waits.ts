@@ -1,11 +1,11 @@
 import type { Violation } from "../rules.ts";
 import type { Moment } from "../history.ts";
-import type { ProcessStory, RunStory, Story } from "../stories.ts";
+import { asksOf, type ProcessStory, type RunStory, type Story } from "../stories.ts";
 
 /** An ask has its `waitMs`, a release the command budget; both so much more as the bound says, and the times of stalls. */
 export function everyAskIsSettled(run: RunStory): Violation[] {
   const found: Violation[] = [];
-  for (const story of run.stories) {
+  for (const story of asksOf(run)) {
     const process = run.processes.get(story.process) as ProcessStory;
     const settledAt = story.grantedAt ?? story.refusedAt;
     found.push(...late(run, process, story, "ask", story.askedAt, story.waitMs, settledAt));

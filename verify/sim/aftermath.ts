@@ -1,6 +1,7 @@
 import type { Client } from "./client.ts";
 import { commandTimeoutMs } from "./engines.ts";
 import type { History } from "./history.ts";
+import { keysIn } from "./peace.ts";
 import { isFlawless, isUse, type Schedule, type Step } from "./schedule.ts";
 import type { ServerMachine } from "./server-machine.ts";
 import type { WorldClock } from "./world-clock.ts";
@@ -83,7 +84,7 @@ export class Aftermath {
   }
 
   async #lookInMemory({ locks }: Client): Promise<void> {
-    for (const key of new Set(this.#schedule.steps.flatMap((step) => (isUse(step) ? [step.key] : [])))) {
+    for (const key of keysIn(this.#schedule.steps)) {
       const { holders, waiterCount } = await locks.inspect(key);
       if (holders.length > 0 || waiterCount > 0) {
         this.#history.fail(

@@ -2,12 +2,15 @@ import { getEventListeners } from "node:events";
 
 import { isLockError, LeaseLostError, type Lease } from "holdfast";
 
+import { keysOf } from "./as.ts";
 import type { Client } from "./client.ts";
 import type { History } from "./history.ts";
+import type { Sharing } from "./holdings.ts";
 import { Judge } from "./judge.ts";
 import { Keeping } from "./keeping.ts";
-import type { Break, Use } from "./schedule.ts";
+import type { Break, SetLimit, Use } from "./schedule.ts";
 import type { Asking } from "./turns.ts";
+import { Wants, within, type Want } from "./wants.ts";
 
 /** How often a named attempt is repeated where its outcome is unknown. */
 const mostRepeats = 3;
@@ -19,16 +22,19 @@ export class Callers {
   readonly #trace: (line: string) => void;
   readonly #judge: Judge;
   readonly #keeping: Keeping;
+  readonly #wants = new Wants();
+  #frames = 0;
 
   /** @param clients whom a lease may be given to */
   constructor(history: History, clients: readonly Client[], trace: (line: string) => void) {
     this.#history = history;
     this.#trace = trace;
     this.#judge = new Judge(history);
-    this.#keeping = new Keeping(history, this.#judge, clients, trace);
+    this.#keeping = new Keeping(history, this.#judge, this.#wants, clients, trace);
   }
 
-  async use(client: Client, use: Use): Promise<void> {
+  async use(client: Client, planned: Use): Promise<void> {
+    const use = within(planned, this.#limitOf(planned));
     client.uses.add(use);
     try {
       await (use.kind === "with" ? this.#with(client, use) : this.#acquire(client, use));
@@ -52,6 +58,30 @@ export class Callers {
     }
   }
 
+  async setLimit({ locks, index }: Client, { key, limit }: SetLimit): Promise<boolean> {
+    this.#history.operations += 1;
+    this.#history.asksForLimit(key, limit);
+    try {
+      const set = locks.semaphore(key, { limit }).setLimit(limit);
+      this.#history.setLimit(key, limit);
+      await set;
+      this.#trace(`client ${index} has set the limit of ${key} to ${limit}`);
+      return true;
+    } catch (error) {
+      this.#judge.told(error, []);
+      return false;
+    }
+  }
+
+  #limitOf({ key }: Use): number {
+    return this.#history.of(key).limits.wanted;
+  }
+
+  #want(client: Client, use: Use): Want {
+    const named = use.as?.kind === "permits" ? use.as.permits : 1;
+    return this.#wants.of(client, use, Math.max(named, this.#limitOf(use))); // he knows of no less than he asks for
+  }
+
   async #acquire(client: Client, use: Use): Promise<void> {
     const { attemptId } = use;
     let granted: Lease | null | undefined;
@@ -59,7 +89,7 @@ export class Callers {
       granted = await this.#ask(client, use, async (asking, signal) => {
         const lease = await this.#request(client, use, signal);
         if (lease) {
-          this.#granted(client, lease, asking, attemptId);
+          this.#granted(client, use, lease, asking, this.#sharing(client, use));
         }
         return lease;
       });
@@ -71,35 +101,38 @@ export class Callers {
       }
     }
     if (attemptId !== undefined && !granted) {
-      this.#history.taken(use.key, use.ttlMs); // what it may have left stays for a repeat until the TTL ends it
+      this.#history.taken(use, use.ttlMs); // what it may have left stays for a repeat until the TTL ends it
     }
     if (granted) {
       await this.#keeping.keep(client, use, granted);
     }
   }
 
-  #request({ locks }: Client, use: Use, signal: AbortSignal): Promise<Lease | null> {
-    const { kind, key, ttlMs, renew, attemptId, maxHoldMs } = use;
-    const options = { ttlMs, renew, attemptId, maxHoldMs, signal };
+  #request(client: Client, use: Use, signal: AbortSignal): Promise<Lease | null> {
+    const { kind, ttlMs, renew, attemptId, maxHoldMs } = use;
+    const { lockable, options: own } = this.#want(client, use);
+    const options = { ttlMs, renew, attemptId, maxHoldMs, signal, ...own };
     return kind === "try"
-      ? locks.tryAcquire(key, options)
-      : locks.acquire(key, { ...options, waitMs: use.waitMs ?? Infinity });
+      ? lockable.tryAcquire(options)
+      : lockable.acquire({ ...options, waitMs: use.waitMs ?? Infinity });
   }
 
   async #with(client: Client, use: Use): Promise<void> {
-    const { key, ttlMs, waitMs, renew, maxHoldMs } = use;
+    const { ttlMs, waitMs, renew, maxHoldMs } = use;
     await this.#ask(client, use, async (asking, signal) => {
-      const options = { ttlMs, renew, maxHoldMs, signal };
+      const { lockable, options: own } = this.#want(client, use);
+      const options = { ttlMs, renew, maxHoldMs, signal, ...own };
       const work = async (lease: Lease): Promise<string> => {
-        this.#granted(client, lease, asking);
-        this.#history.answered(key, asking);
-        return this.#keeping.work(client, use, lease);
+        const sharing = this.#sharing(client, use);
+        this.#granted(client, use, lease, asking, sharing);
+        this.#history.answered(asking);
+        return this.#keeping.work(client, use, lease, sharing?.name);
       };
       try {
         const value =
           waitMs === 0
-            ? await client.locks.tryWithLock(key, options, work)
-            : await client.locks.withLock(key, { ...options, waitMs: waitMs ?? Infinity }, work);
+            ? await lockable.tryWithLock(options, work)
+            : await lockable.withLock({ ...options, waitMs: waitMs ?? Infinity }, work);
         this.#keeping.didWork(use, value);
       } catch (error) {
         if (!(error instanceof LeaseLostError) || !this.#keeping.didLose(use, error)) {
@@ -135,10 +168,10 @@ export class Callers {
       if (error === impatience) {
         return null;
       }
-      this.#judge.refused(error, use);
+      this.#judge.refused(error, use, asking);
       return isLockError(error, "wait-timeout") || isLockError(error, "closed") ? null : undefined;
     } finally {
-      this.#history.answered(key, asking);
+      this.#history.answered(asking);
       clock.clearTimer(patience);
       if (getEventListeners(signal, "abort").length > 0) {
         this.#history.fail("leftovers", `client ${client.index} left a listener on a caller's signal`);
@@ -146,10 +179,28 @@ export class Callers {
     }
   }
 
-  #granted({ index }: Client, lease: Lease, asking: Asking, attemptId?: string): void {
-    this.#trace(`client ${index} granted ${lease.key} ${lease.fencingToken}`);
+  #granted({ index }: Client, use: Use, lease: Lease, asking: Asking, sharing: Sharing | undefined): void {
+    this.#trace(`client ${index} granted ${lease.keys.join(" ")} ${lease.fencingToken}`);
     void lease.signal; // made when somebody asks for it
-    this.#history.granted(asking, lease, attemptId);
+    if (
+      lease.keys.join() !== keysOf(use).join() ||
+      !lease.keys.every((key) => lease.fencingTokens.has(key))
+    ) {
+      this.#history.fail(
+        "several",
+        `client ${index} asked for ${keysOf(use).join()} and has ${lease.keys.join()}`,
+      );
+    }
+    this.#history.granted(asking, lease, sharing, use.as?.kind === "nested" && use.as.session !== undefined);
+  }
+
+  /** With whom it may have one grant. */
+  #sharing({ index }: Client, { as, attemptId }: Use): Sharing | undefined {
+    if (as?.kind === "nested") {
+      const name = as.session ?? `frame ${(this.#frames += 1)}`;
+      return { by: "nest", name: `client ${index}, ${name}` };
+    }
+    return attemptId === undefined ? undefined : { by: "attempt", name: attemptId };
   }
 }
 

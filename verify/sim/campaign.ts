@@ -6,7 +6,7 @@ export interface Campaign {
   /** The first. */
   readonly seed: number;
   readonly runs: number;
-  /** The engine or the weather that is played; null: all. */
+  /** The engine, kind or weather that is played; null: all. */
   readonly only: string | null;
   readonly stopAtFirst: boolean;
   /** Ends it early: what is under way is played to its end. */

@@ -1,8 +1,13 @@
 /** What is checked. */
 export type Check =
-  /** Nobody has a valid lease while another has. */
+  /** Nobody has a valid lease while another has, but those who share the key; and of them never more than there is room for. */
   | "exclusion"
-  /** Fencing numbers are unique, and rise in the order in which grants are complete. */
+  /** The same on the server, by what it keeps: nobody is let in where there is no room, whoever knows of it. */
+  | "room"
+  /**
+   * Fencing numbers are unique, and rise in the order in which grants are complete. Of those who share a key: who asked when another
+   * had been told has a larger number; on a quorum readers who asked at the same time may have the same.
+   */
   | "fencing"
   /** Who waits is served in turn. */
   | "order"
@@ -14,6 +19,10 @@ export type Check =
   | "release"
   /** Nobody is told of trouble where there is none, nor of an error that is none of ours. */
   | "refusal"
+  /** A lease of several keys has each of them. */
+  | "several"
+  /** Who enters a reentrant lock again is in the same hold, and of the branches of one frame one at a time is. */
+  | "nesting"
   /** Nothing stays behind: on servers, of timers, of listeners. */
   | "leftovers"
   /** No promise rejects unheard. */

@@ -1,8 +1,11 @@
+import { isShared, keysOf, weightOf } from "./as.ts";
 import { Findings, type Check } from "./findings.ts";
-import { Holdings, type WatchedLease } from "./holdings.ts";
+import type { Held, Sharing, WatchedLease } from "./holdings.ts";
+import { KeyHistory } from "./key-history.ts";
 import { Losses, type Standing } from "./losses.ts";
-import { isFlawless, keepsLeases, mayForget, type Schedule, type Use } from "./schedule.ts";
-import { Turns, type Asking } from "./turns.ts";
+import { partsOf, type WatchedWhole } from "./parts.ts";
+import { isFlawless, keepsLeases, type Schedule, type Use } from "./schedule.ts";
+import type { Asking } from "./turns.ts";
 
 /** Until a client is known to the servers and their messages reach it, it has no place in a queue, ms. */
 const acquaintanceMs = 500;
@@ -10,27 +13,8 @@ const acquaintanceMs = 500;
 const farewellMs = 300;
 /** How long a try may take, ms: its command budget. */
 const tryMs = 500;
-
-interface Waiting {
-  readonly asking: Asking;
-  /** When it is to be answered at the latest; Infinity: it waits for ever. */
-  dueBy: number;
-}
-
-/** One key. */
-class KeyHistory {
-  readonly holdings: Holdings;
-  readonly turns: Turns;
-  readonly waiting: Set<Waiting> = new Set();
-  freeSince: number | undefined;
-  /** Nobody may have it before: somebody left it to expire, or to be adopted. */
-  takenUntil = 0;
-
-  constructor(holdings: Holdings, turns: Turns) {
-    this.holdings = holdings;
-    this.turns = turns;
-  }
-}
+/** Who asks for several keys gives back what it has before it answers, ms: the budget of a command, once more. */
+const givingBackMs = 1_500;
 
 /** Watches the leases of one world, as somebody who knows the true time, and finds what must never happen. */
 export class History {
@@ -41,10 +25,11 @@ export class History {
   operations = 0;
   #patienceMs = Infinity;
   readonly #keys = new Map<string, KeyHistory>();
+  readonly #allKeys: Pick<KeyHistory, "freeSince"> = { freeSince: undefined };
   readonly #losses: Losses;
   readonly #standingOf: (client: number) => Standing;
+  readonly #schedule: Schedule;
   readonly #isFlawless: boolean;
-  readonly #judgesExclusion: boolean;
   readonly #keepsLeases: boolean;
   readonly #firstSeen = new Map<number, number>();
   #serial = 0;
@@ -53,35 +38,50 @@ export class History {
     this.findings = new Findings(now);
     this.#losses = new Losses(this.findings, standingOf);
     this.#standingOf = standingOf;
+    this.#schedule = schedule;
     this.#isFlawless = isFlawless(schedule);
-    this.#judgesExclusion = !mayForget(schedule);
     this.#keepsLeases = keepsLeases(schedule);
   }
 
   /** A caller asks from now on. */
   asks(use: Use, standsInLine: boolean): Asking {
-    const { client, kind, waitMs, attemptId, key } = use;
     const { now } = this.findings;
-    const waits = kind !== "try" && waitMs !== 0;
-    this.#firstSeen.set(client, this.#firstSeen.get(client) ?? now);
+    this.#firstSeen.set(use.client, this.#firstSeen.get(use.client) ?? now);
     this.#serial += 1;
-    const isPlain = waits && attemptId === undefined;
-    const asking = {
+    const waits = use.kind !== "try" && use.waitMs !== 0;
+    const asking = this.#askingFor(use, waits, standsInLine);
+    const mostMs = waits ? asking.until - now + farewellMs : tryMs;
+    const dueBy = now + mostMs + (asking.keys.length > 1 ? givingBackMs : 0);
+    for (const key of asking.keys) {
+      const { turns, waiting } = this.of(key);
+      if (waits) {
+        turns.begin(asking);
+      }
+      waiting.add({ asking, dueBy });
+    }
+    return asking;
+  }
+
+  #askingFor(use: Use, waits: boolean, standsInLine: boolean): Asking {
+    const { client, waitMs, attemptId, ttlMs, as } = use;
+    const { now } = this.findings;
+    const keys = keysOf(use);
+    // Who wants several stands in no queue but that of the first it has not got; who is in a session, behind the others of it.
+    const isDirect = keys.length === 1 && !(as?.kind === "nested" && as.session !== undefined);
+    const isPlain = waits && attemptId === undefined && isDirect;
+    return {
       client,
+      keys,
+      weight: weightOf(as),
+      isShared: isShared(as),
+      ttlMs,
       since: now,
       serial: this.#serial,
-      standsInLine: standsInLine && isPlain,
+      standsInLine: standsInLine && isPlain && !isShared(as),
       hasPlace: isPlain && this.isAcquainted(client),
       until: now + (waitMs ?? Infinity),
       isOver: false,
     };
-    const history = this.#of(key);
-    if (waits) {
-      history.turns.begin(asking);
-    }
-    const mostMs = waits ? (waitMs ?? Infinity) + farewellMs : tryMs;
-    history.waiting.add({ asking, dueBy: now + mostMs });
-    return asking;
   }
 
   /** Whether the servers have known a client for a while. */
@@ -90,58 +90,95 @@ export class History {
   }
 
   /** It has its answer. */
-  answered(key: string, asking: Asking): void {
-    const { turns, waiting } = this.#of(key);
-    turns.end(asking);
-    for (const one of waiting) {
-      if (one.asking === asking) {
-        waiting.delete(one);
+  answered(asking: Asking): void {
+    for (const { turns, waiting } of asking.keys.map((key) => this.of(key))) {
+      turns.end(asking);
+      for (const one of waiting) {
+        if (one.asking === asking) {
+          waiting.delete(one);
+        }
       }
     }
   }
 
-  granted(asking: Asking, lease: WatchedLease, attemptId?: string): void {
-    const history = this.#of(lease.key);
+  /** @param isAgain it is let into what it holds already: nobody is overtaken by that */
+  granted(asking: Asking, lease: WatchedWhole, sharing?: Sharing, isAgain = false): void {
     this.grants += 1;
-    const isHandedOver = history.holdings.granted(asking.client, lease, attemptId);
-    if (attemptId === undefined) {
-      history.turns.granted(asking, isHandedOver);
+    for (const part of partsOf(lease)) {
+      const history = this.of(part.key);
+      const isHandedOver = history.holdings.granted(asking, part, sharing);
+      if (sharing?.by !== "attempt" && !isAgain) {
+        history.turns.granted(asking, isHandedOver);
+      }
+      history.freeSince = undefined;
     }
-    history.freeSince = undefined;
+    this.#allKeys.freeSince = undefined;
     this.look();
   }
 
   /** Its caller gives it back now. */
-  released(lease: WatchedLease): void {
-    this.#of(lease.key).holdings.released(lease);
+  released(lease: WatchedWhole): void {
+    for (const part of partsOf(lease)) {
+      this.of(part.key).holdings.released(part);
+    }
   }
 
   /** Its caller gives it to another, who has `withinMs` to adopt it. */
-  transferred(lease: WatchedLease, withinMs: number): void {
+  transferred(lease: WatchedWhole, withinMs: number): void {
     this.released(lease);
-    this.taken(lease.key, withinMs);
+    this.taken(lease, withinMs);
   }
 
-  adopted(client: number, lease: WatchedLease, given: bigint): void {
+  adopted(client: number, lease: WatchedLease, given: bigint, terms: Pick<Held, "weight" | "ttlMs">): void {
     this.grants += 1;
-    this.#of(lease.key).holdings.adopted(client, lease, given);
+    this.of(lease.key).holdings.adopted(client, lease, given, terms);
+    this.look();
+  }
+
+  downgraded(client: number, lease: WatchedLease, writer: WatchedLease): void {
+    this.of(lease.key).holdings.downgraded(client, lease, writer);
     this.look();
   }
 
   /** An operator ends the grant with that number. */
   breaks(key: string, fencingToken: bigint): void {
-    this.#of(key).holdings.breaks(fencingToken);
+    const { kind } = this.#schedule;
+    this.of(key).holdings.breaks(fencingToken, kind === "read-write" || kind === "semaphore");
+  }
+
+  /** An operator asks for another limit; clients name that one from now on. */
+  asksForLimit(key: string, limit: number): void {
+    this.of(key).limits.asked(limit);
+  }
+
+  /** An engine is told to set it: in memory that is at once. One server is looked at instead: see `ServerRoom`. */
+  setLimit(key: string, limit: number): void {
+    if (this.#schedule.engine === "memory") {
+      this.hasLimit(key, limit);
+    }
+  }
+
+  /** A semaphore has this limit now. */
+  hasLimit(key: string, limit: number): void {
+    const { limits, turns } = this.of(key);
+    if (limit !== limits.now && !limits.changed(this.findings.now, limit)) {
+      this.fail("room", `${key} has the limit ${limit}, which nobody asked for`);
+    }
+    turns.narrowed(limit);
   }
 
   /** Whether an operator has ended it. */
-  isBroken(lease: WatchedLease): boolean {
-    return [...this.#of(lease.key).holdings.held].some((one) => one.lease === lease && one.run.isBroken);
+  isBroken(lease: WatchedWhole): boolean {
+    return partsOf(lease).some((part) =>
+      [...this.of(part.key).holdings.held].some((one) => one.lease === part && one.run.isBroken),
+    );
   }
 
   /** Nobody has to get it for so long, behind what else is left of it. */
-  taken(key: string, forMs: number): void {
-    const history = this.#of(key);
-    history.takenUntil = Math.max(history.takenUntil, this.findings.now) + forMs;
+  taken(what: { readonly key: string; readonly keys?: readonly string[] }, forMs: number): void {
+    for (const history of (what.keys ?? [what.key]).map((key) => this.of(key))) {
+      history.takenUntil = Math.max(history.takenUntil, this.findings.now) + forMs;
+    }
   }
 
   /** How long some key is left to expire, or to be adopted, ms. */
@@ -156,14 +193,19 @@ export class History {
     return Math.max(this.leftForMs, ...held.map(({ lease }) => lease.remainingMs()));
   }
 
-  /** A client never does anything again: it waits for nothing, and what it holds ends by itself. */
+  /** A client never does anything again: it waits for nothing, and what it holds ends by itself, as does what it is granted yet. */
   gone(client: number): void {
-    for (const { waiting, turns } of this.#keys.values()) {
+    for (const [key, { waiting, turns, holdings }] of this.#keys) {
       turns.gone(client);
-      for (const one of waiting) {
-        if (one.asking.client === client) {
-          waiting.delete(one);
-        }
+      const held = [...holdings.held].filter((one) => one.client === client && one.lease.remainingMs() > 0);
+      const longestMs = Math.max(0, ...held.map(({ ttlMs }) => ttlMs));
+      const left = [...waiting].filter(({ asking }) => asking.client === client);
+      left.forEach((one) => waiting.delete(one));
+      if (this.#isFlawless) {
+        this.taken(
+          { key },
+          left.reduce((sum, { asking }) => sum + asking.ttlMs, longestMs),
+        );
       }
     }
   }
@@ -185,7 +227,7 @@ export class History {
   /** From now on nobody may wait longer for a free lock. */
   expect(patienceMs: number): void {
     this.#patienceMs = patienceMs;
-    for (const history of this.#keys.values()) {
+    for (const history of [...this.#keys.values(), this.#allKeys]) {
       history.freeSince = undefined;
     }
   }
@@ -206,7 +248,12 @@ export class History {
         }
       }
       this.#lookForDelays(key, history);
-      this.#lookForFree(key, history);
+      if (this.#schedule.kind !== "all") {
+        this.#lookForFree(key, history);
+      }
+    }
+    if (this.#schedule.kind === "all") {
+      this.#lookForAllFree();
     }
   }
 
@@ -224,24 +271,34 @@ export class History {
   }
 
   #lookForFree(key: string, history: KeyHistory): void {
+    const isFree = history.hasRoomForTheFirst && this.findings.now >= history.takenUntil;
+    this.#expectGrant(key, history, isFree);
+  }
+
+  /** Who waits for several has some of them, unseen: but when nobody has all that he wants, somebody can have it. */
+  #lookForAllFree(): void {
+    const histories = [...this.#keys.values()];
+    const isHeld = histories.some(
+      ({ holdings, takenUntil }) => holdings.isHeld || this.findings.now < takenUntil,
+    );
+    const isFree = !isHeld && histories.some(({ turns }) => turns.waiting.size > 0);
+    this.#expectGrant("every key", this.#allKeys, isFree);
+  }
+
+  #expectGrant(what: string, since: { freeSince: number | undefined }, isFree: boolean): void {
     const { now } = this.findings;
-    if (history.holdings.isHeld || history.turns.isWaitedFor === false || now < history.takenUntil) {
-      history.freeSince = undefined;
-      return;
-    }
-    history.freeSince ??= now;
-    const freeForMs = now - history.freeSince;
+    since.freeSince = isFree ? (since.freeSince ?? now) : undefined;
+    const freeForMs = now - (since.freeSince ?? now);
     if (freeForMs > this.#patienceMs) {
-      this.fail("progress", `${key} has been free for ${freeForMs.toFixed(0)} ms with somebody waiting`);
-      history.freeSince = undefined;
+      this.fail("progress", `${what} has been free for ${freeForMs.toFixed(0)} ms with somebody waiting`);
+      since.freeSince = undefined;
     }
   }
 
-  #of(key: string): KeyHistory {
+  of(key: string): KeyHistory {
     let history = this.#keys.get(key);
     if (!history) {
-      const holdings = new Holdings(this.findings, this.#judgesExclusion);
-      history = new KeyHistory(holdings, new Turns(this.findings, key, this.#isFlawless));
+      history = new KeyHistory(this.findings, key, this.#schedule);
       this.#keys.set(key, history);
     }
     return history;

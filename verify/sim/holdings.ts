@@ -1,159 +1,215 @@
 import type { Lease } from "holdfast";
 
 import type { Findings } from "./findings.ts";
+import type { Limits } from "./limits.ts";
+import { Numbers } from "./numbers.ts";
+import { Runs, type Run } from "./runs.ts";
+import type { Asking } from "./turns.ts";
 
 /** What is watched of a lease. */
 export type WatchedLease = Pick<Lease, "key" | "fencingToken" | "remainingMs" | "signal">;
 
-/** A grant that is handed on inside its process, each time with the next number. */
-interface Run {
-  readonly client: number;
-  readonly first: bigint;
-  last: bigint;
-  /** An operator ends it: that it is over may be told late. */
-  isBroken: boolean;
-}
+/** Who may have a lease on the same grant as another. */
+export type Sharing =
+  /** Repeats of a named attempt: the first release ends it for all. */
+  | { readonly by: "attempt"; readonly name: string }
+  /** Those who enter a reentrant lock again: the last release ends it. */
+  | { readonly by: "nest"; readonly name: string };
 
 /** One lease, from its grant until its caller gives it back. It counts while its client's own clocks say so. */
 export interface Held {
   readonly client: number;
   readonly lease: WatchedLease;
   readonly since: number;
-  /** The name of its attempt: all leases of one attempt with one number are one grant. */
-  readonly attemptId: string | undefined;
+  readonly weight: number;
+  readonly ttlMs: number;
+  readonly sharing: Sharing | undefined;
   readonly run: Run;
+  /** So much room there was at the most when it was granted: those before it and it have no more. */
+  readonly room: number;
 }
-
-/** How many numbers a grant has for those it is handed on to. */
-const mostNumbers = 17n;
 
 /** Of one key: who holds it, as somebody sees it who knows the true time. */
 export class Holdings {
   readonly held: Set<Held> = new Set();
   readonly #findings: Findings;
+  readonly #limits: Limits;
   readonly #judgesExclusion: boolean;
+  readonly #isQuorum: boolean;
   /** All leases that there were. */
   readonly #known = new WeakMap<WatchedLease, Held>();
-  #newest: Run = { client: -1, first: 0n, last: 0n, isBroken: false };
-  /** The grants of named attempts, and those of them that were given back. */
+  readonly #runs = new Runs();
+  readonly #numbers = new Numbers();
+  /** The grants that several have a lease on, and those of them that were given back. */
   readonly #named = new Set<string>();
-  readonly #over = new Set<string>();
-  /** The numbers that operators have named. */
-  readonly #broken: bigint[] = [];
+  readonly #over = new Map<string, number>();
 
-  constructor(findings: Findings, judgesExclusion: boolean) {
+  constructor(findings: Findings, limits: Limits, judges: { exclusion: boolean; isQuorum: boolean }) {
     this.#findings = findings;
-    this.#judgesExclusion = judgesExclusion;
+    this.#limits = limits;
+    this.#judgesExclusion = judges.exclusion;
+    this.#isQuorum = judges.isQuorum;
   }
 
   /** @returns whether it was handed over inside its process */
-  granted(client: number, lease: WatchedLease, attemptId?: string): boolean {
+  granted(asking: Asking, lease: WatchedLease, sharing?: Sharing): boolean {
+    const { client, isShared, weight } = asking;
     const { fencingToken } = lease;
-    const { last } = this.#newest;
-    const isHandedOver = client === this.#newest.client && fencingToken === last + 1n;
-    const grant = `${attemptId} ${fencingToken}`;
+    const isHandedOver = !isShared && this.#runs.isNext(client, fencingToken);
     // Who hears of a grant when an operator has ended it already learns that behind it.
-    const isBroken = this.#broken.some((number) => isOfGrant(fencingToken, number));
-    if (fencingToken <= last && !this.#named.has(grant) && !isBroken) {
-      this.#findings.add(
-        "fencing",
-        `client ${client} was granted ${lease.key} with the number ${fencingToken} after ${last}`,
-      );
+    const isBroken = this.#runs.isBroken(fencingToken, isShared);
+    if (!isBroken) {
+      this.#checkNumber(asking, lease, sharing);
     }
-    if (attemptId !== undefined) {
-      this.#named.add(grant);
-    }
-    if (isHandedOver) {
-      this.#newest.last = fencingToken;
-    } else if (fencingToken > last) {
-      this.#newest = { client, first: fencingToken, last: fencingToken, isBroken };
-    }
-    if (!this.#over.has(grant)) {
-      this.#keep(client, lease, attemptId, isBroken); // else another repeat has ended it for all: this one was under way
+    this.#numbers.told(fencingToken, weight, this.#findings.now);
+    const run = this.#runs.granted(client, fencingToken, { isHandedOver, isShared, isBroken });
+    if (this.#isInForce(asking, lease, sharing)) {
+      const { now } = this.#findings;
+      const room = this.#mostRoom(asking.since);
+      this.#keep({ client, lease, since: now, weight, ttlMs: asking.ttlMs, sharing, run, room });
     }
     return isHandedOver;
   }
 
+  #checkNumber(asking: Asking, lease: WatchedLease, sharing: Sharing | undefined): void {
+    const { client, isShared, weight } = asking;
+    const { fencingToken } = lease;
+    const wrong = isShared
+      ? this.#numbers.wrong(fencingToken, asking, this.#mostRoom(0), this.#isQuorum && weight === 1)
+      : this.#runs.wrong(fencingToken);
+    if (wrong !== undefined && !this.#named.has(grantOf(sharing, lease))) {
+      this.#findings.add(
+        "fencing",
+        `client ${client} was granted ${lease.key} with the number ${fencingToken} ${wrong}`,
+      );
+    }
+  }
+
+  /** Of an attempt another repeat may have ended it for all: this one was under way. A nest that was left is never entered again. */
+  #isInForce(asking: Asking, lease: WatchedLease, sharing: Sharing | undefined): boolean {
+    const grant = grantOf(sharing, lease);
+    const overSince = sharing && this.#over.get(grant);
+    if (sharing) {
+      this.#named.add(grant);
+    }
+    if (sharing?.by === "nest" && overSince !== undefined && overSince < asking.since) {
+      this.#findings.add(
+        "nesting",
+        `client ${asking.client} is let into ${lease.fencingToken} again, which it gave back`,
+      );
+    }
+    return sharing?.by !== "attempt" || overSince === undefined;
+  }
+
   /** Taken over from another client: the same grant. */
-  adopted(client: number, lease: WatchedLease, given: bigint): void {
+  adopted(client: number, lease: WatchedLease, given: bigint, terms: Pick<Held, "weight" | "ttlMs">): void {
     if (lease.fencingToken !== given) {
       this.#findings.add("fencing", `client ${client} adopted ${given} and has ${lease.fencingToken}`);
     }
-    this.#keep(client, lease);
+    this.#keep({ ...this.#onSameGrant(client, lease), ...terms });
   }
 
-  /** Its caller gives it back now, and with it all leases on the same grant. */
+  /** A writer is a reader from now on, on the same grant. */
+  downgraded(client: number, lease: WatchedLease, writer: WatchedLease): void {
+    if (lease.fencingToken !== writer.fencingToken) {
+      this.#findings.add("fencing", `${writer.fencingToken} became the reader ${lease.fencingToken}`);
+    }
+    const ttlMs = this.#known.get(writer)?.ttlMs ?? 0;
+    this.#keep({ ...this.#onSameGrant(client, lease), weight: 1, ttlMs });
+  }
+
+  /** Its caller gives it back now, and with it all leases on the same grant, unless each of them holds it. */
   released(lease: WatchedLease): void {
     const own = this.#known.get(lease);
-    if (own?.attemptId !== undefined) {
-      this.#over.add(`${own.attemptId} ${lease.fencingToken}`);
+    if (!own) {
+      return;
     }
-    for (const one of own ? this.held : []) {
-      if (one === own || isSameGrant(one, own as Held)) {
-        this.held.delete(one);
-      }
+    this.held.delete(own);
+    const others = own.sharing ? [...this.held].filter((one) => isSameGrant(one, own)) : [];
+    if (own.sharing?.by === "attempt") {
+      others.forEach((one) => this.held.delete(one));
+    }
+    if (own.sharing && (own.sharing.by === "attempt" || others.length === 0)) {
+      this.#over.set(grantOf(own.sharing, lease), this.#findings.now);
     }
   }
 
   /** An operator ends the grant with that number. */
-  breaks(fencingToken: bigint): void {
-    this.#broken.push(fencingToken);
-    for (const run of [this.#newest, ...Array.from(this.held, ({ run: own }) => own)]) {
-      run.isBroken ||= isOfGrant(fencingToken, run.first);
-    }
+  breaks(fencingToken: bigint, isShared: boolean): void {
+    this.#runs.breaks(
+      fencingToken,
+      Array.from(this.held, ({ run }) => run),
+      isShared,
+    );
   }
 
   /** Whether somebody thinks that he holds it. */
   get isHeld(): boolean {
-    for (const { lease } of this.held) {
-      if (lease.remainingMs() > 0) {
-        return true;
-      }
-    }
-    return false;
+    return this.used > 0;
+  }
+
+  /** How much room those take who think that they hold it. */
+  get used(): number {
+    return this.#valid(() => true).reduce((sum, { weight }) => sum + weight, 0);
   }
 
   look(): void {
     if (this.held.size < 2 || !this.#judgesExclusion) {
       return;
     }
-    const valid: Held[] = [];
-    for (const one of this.held) {
-      if (
-        !one.run.isBroken &&
-        one.lease.remainingMs() > 0 &&
-        !valid.some((other) => isSameGrant(one, other))
-      ) {
-        valid.push(one);
+    const valid = this.#valid(({ run }) => !run.isBroken).sort((one, other) =>
+      one.lease.fencingToken < other.lease.fencingToken ? -1 : 1,
+    );
+    let used = 0;
+    for (const [index, one] of valid.entries()) {
+      used += one.weight;
+      if (used > one.room) {
+        const holders = valid.slice(0, index + 1).map(toldOf);
+        this.#findings.add("exclusion", `${one.lease.key} is held by ${holders.join(" and ")}`);
+        return;
       }
-    }
-    if (valid.length > 1) {
-      const holders = valid.map(
-        ({ client, lease, since }) => `client ${client} since ${since.toFixed(3)} (${lease.fencingToken})`,
-      );
-      this.#findings.add("exclusion", `${valid[0]?.lease.key} is held by ${holders.join(" and ")}`);
     }
   }
 
-  #keep(client: number, lease: WatchedLease, attemptId?: string, isBroken = false): void {
-    const { fencingToken } = lease;
-    const isOfNewest = this.#newest.first <= fencingToken;
-    const own = { client, first: fencingToken, last: fencingToken, isBroken };
-    const run = isOfNewest ? this.#newest : own;
-    const held = { client, lease, attemptId, since: this.#findings.now, run };
-    this.#known.set(lease, held);
+  #valid(counts: (one: Held) => boolean): Held[] {
+    const valid: Held[] = [];
+    for (const one of this.held) {
+      if (counts(one) && one.lease.remainingMs() > 0 && !valid.some((other) => isSameGrant(one, other))) {
+        valid.push(one);
+      }
+    }
+    return valid;
+  }
+
+  #mostRoom(since: number): number {
+    return Math.max(...this.#limits.since(since));
+  }
+
+  #onSameGrant(client: number, lease: WatchedLease): Omit<Held, "weight" | "ttlMs"> {
+    const run = this.#runs.of(client, lease.fencingToken);
+    const room = this.#mostRoom(0);
+    return { client, lease, since: this.#findings.now, sharing: undefined, run, room };
+  }
+
+  #keep(held: Held): void {
+    this.#known.set(held.lease, held);
     this.held.add(held);
   }
 }
 
-function isOfGrant(number: bigint, first: bigint): boolean {
-  return number >= first && number < first + mostNumbers;
+function toldOf({ client, lease, since, weight }: Held): string {
+  const share = weight < 2 ** 31 ? `, ${weight}` : "";
+  return `client ${client} since ${since.toFixed(3)} (${lease.fencingToken}${share})`;
+}
+
+function grantOf(sharing: Sharing | undefined, { fencingToken }: WatchedLease): string {
+  return `${sharing?.name} ${fencingToken}`;
 }
 
 function isSameGrant(one: Held, other: Held): boolean {
   return (
-    one.attemptId !== undefined &&
-    one.attemptId === other.attemptId &&
+    one.sharing !== undefined &&
+    one.sharing.name === other.sharing?.name &&
     one.lease.fencingToken === other.lease.fencingToken
   );
 }

@@ -2,6 +2,7 @@ import { isLockError } from "holdfast";
 
 import type { History } from "./history.ts";
 import type { Use } from "./schedule.ts";
+import type { Asking } from "./turns.ts";
 
 /** What the work of a `withLock` throws. */
 export const workFailure: Error = new Error("the work failed");
@@ -15,9 +16,16 @@ export class Judge {
   }
 
   /** An acquire was refused. */
-  refused(error: unknown, { kind, waitMs, ending }: Use): void {
+  refused(error: unknown, { kind, key, waitMs, ending }: Use, { since, weight }: Asking): void {
     if (ending === "throw" && error === workFailure) {
       return;
+    }
+    if (isLockError(error, "limit-mismatch")) {
+      const { limits } = this.#history.of(key);
+      // What it named is not known here: where there was one limit all the time everybody named that.
+      if (limits.everChanged || limits.since(since).some((limit) => limit < weight)) {
+        return;
+      }
     }
     const isHasty = kind !== "try" && waitMs !== null && waitMs < hastyMs;
     this.told(

@@ -1,10 +1,14 @@
-import { LeaseLostError, type Lease, type SerializedLease } from "holdfast";
+import { LeaseLostError, type Lease, type SerializedLease, type WriteLease } from "holdfast";
 
+import { weightOf } from "./as.ts";
 import type { Client } from "./client.ts";
 import type { History } from "./history.ts";
 import { workFailure, type Judge } from "./judge.ts";
+import { Nesting } from "./nesting.ts";
+import { slowly } from "./patience.ts";
 import { Releasing } from "./releasing.ts";
 import type { Use } from "./schedule.ts";
+import type { Wants } from "./wants.ts";
 
 const done = "the work is done";
 
@@ -15,21 +19,34 @@ export class Keeping {
   readonly #clients: readonly Client[];
   readonly #trace: (line: string) => void;
   readonly #releasing: Releasing;
+  readonly #nesting: Nesting;
 
-  constructor(history: History, judge: Judge, clients: readonly Client[], trace: (line: string) => void) {
+  constructor(
+    history: History,
+    judge: Judge,
+    wants: Wants,
+    clients: readonly Client[],
+    trace: (line: string) => void,
+  ) {
     this.#history = history;
     this.#judge = judge;
     this.#clients = clients;
     this.#trace = trace;
-    this.#releasing = new Releasing(history, judge, trace);
+    this.#releasing = new Releasing(history, judge, wants, trace);
+    this.#nesting = new Nesting(history, judge);
   }
 
-  async keep(client: Client, use: Use, lease: Lease): Promise<void> {
+  async keep(client: Client, use: Use, granted: Lease): Promise<void> {
+    const { ending, as } = use;
+    const isLetIn = as?.kind === "writer" && as.downgradeAtMs !== undefined;
+    const lease = isLetIn ? await this.#downgrade(client, use, granted as WriteLease) : granted;
+    if (!lease) {
+      return;
+    }
     await this.#hold(client, use, lease);
-    const { ending } = use;
     if (ending === "orphan") {
       lease.orphan();
-      this.#history.taken(lease.key, use.ttlMs * slowly);
+      this.#history.taken(lease, use.ttlMs * slowly);
       this.#trace(`client ${client.index} leaves ${lease.fencingToken} to expire`);
     } else if (typeof ending === "object" && lease.remainingMs() > 0) {
       await this.#pass(client, use, lease, this.#clients[ending.passTo]);
@@ -39,7 +56,10 @@ export class Keeping {
   }
 
   /** What a `withLock` does. */
-  async work(client: Client, use: Use, lease: Lease): Promise<string> {
+  async work(client: Client, use: Use, lease: Lease, nest = ""): Promise<string> {
+    if (use.as?.kind === "nested") {
+      await this.#nesting.within(client, use, lease, nest, use.as.depth);
+    }
     await this.#hold(client, use, lease);
     this.#trace(`client ${client.index} ends its work under ${lease.fencingToken}`);
     this.#history.operations += 1;
@@ -71,6 +91,30 @@ export class Keeping {
       return true;
     }
     return false;
+  }
+
+  /** Lets readers in. @returns undefined: it was lost */
+  async #downgrade(client: Client, use: Use, writer: WriteLease): Promise<Lease | undefined> {
+    await client.pause((use.as as { downgradeAtMs: number }).downgradeAtMs);
+    this.#history.operations += 1;
+    const leftMs = writer.remainingMs();
+    this.#trace(`client ${client.index} lets readers in beside ${writer.fencingToken}`);
+    this.#history.released(writer);
+    try {
+      const lease = await writer.downgrade();
+      void lease.signal; // made when somebody asks for it
+      this.#history.downgraded(client.index, lease, writer);
+      return lease;
+    } catch (error) {
+      if (leftMs > 0) {
+        this.#history.complain(
+          "release",
+          `client ${client.index} lost ${writer.fencingToken} in its downgrade`,
+        );
+      }
+      this.#judge.told(error, ["lease-lost"]);
+      return undefined;
+    }
   }
 
   async #hold(client: Client, use: Use, lease: Lease): Promise<void> {
@@ -122,7 +166,8 @@ export class Keeping {
     try {
       const lease = await heir.locks.adopt(serialized, { renew: use.renew });
       void lease.signal; // made when somebody asks for it
-      this.#history.adopted(heir.index, lease, given);
+      const terms = { weight: weightOf(use.as), ttlMs: use.ttlMs };
+      this.#history.adopted(heir.index, lease, given, terms);
       await heir.pause(rest.holdMs);
       // What a majority of those who answered first has left may be short, and nothing prolongs it.
       await this.#releasing.release(heir, lease, !use.renew);
@@ -134,6 +179,3 @@ export class Keeping {
     }
   }
 }
-
-/** The slowest clock that there is. */
-const slowly = 1.03;

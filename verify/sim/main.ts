@@ -34,7 +34,9 @@ async function read(file: string): Promise<Schedule> {
 async function playOne(schedule: Schedule): Promise<boolean> {
   const { findings, grants } = await play(schedule);
   findings.map(toldOf).forEach(print);
-  print(`${schedule.engine}, ${schedule.weather}: ${grants} grants, ${findings.length} findings`);
+  print(
+    `${schedule.engine}, ${schedule.kind}, ${schedule.weather}: ${grants} grants, ${findings.length} findings`,
+  );
   return findings.length === 0;
 }
 

@@ -1,7 +1,7 @@
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 
-import { engines, weathers } from "./schedule.ts";
+import { engines, kinds, weathers } from "./schedule.ts";
 
 export interface ResolvedOptions {
   readonly help: boolean;
@@ -10,7 +10,7 @@ export interface ResolvedOptions {
   readonly runs: number;
   readonly workers: number;
   readonly json: boolean;
-  /** The engine or the weather that is played; null: all. */
+  /** The engine, kind or weather that is played; null: all. */
   readonly only: string | null;
   readonly trace: boolean;
   /** A file with one schedule to be played instead; null: none. */
@@ -31,8 +31,10 @@ Exit code 1: one of them went wrong.
   --runs M         how many are played, one seed after the other (default: 1000)
   --long           ${longRuns} of them
   --workers W      over how many processes they are split (default: one for each core)
-  --only NAME      only those of an engine (${engines.join(", ")})
-                   or a weather (${weathers.join(", ")})
+  --only NAME      only those of an engine (${engines.join(", ")}),
+                   a kind (${kinds.join(", ")})
+                   or a weather (${weathers.join(", ")});
+                   several separated by commas: only those of all of them
   --stop-at-first  ends at the first that goes wrong, and prints it in one line, not shrunk
   --shrink-seconds S
                    how long a failing schedule is made smaller (default: 60; 0: not at all)
@@ -81,9 +83,9 @@ export function parseOptions(args: readonly string[]): ResolvedOptions {
 }
 
 function kindFrom(text: string | undefined): string | null {
-  const kinds: readonly string[] = [...engines, ...weathers];
-  if (text !== undefined && !kinds.includes(text)) {
-    throw refusal("only", `one of ${kinds.join(", ")}`, text);
+  const names: readonly string[] = [...engines, ...kinds, ...weathers];
+  if (text !== undefined && !text.split(",").every((name) => names.includes(name))) {
+    throw refusal("only", `one of ${names.join(", ")}`, text);
   }
   return text ?? null;
 }

@@ -1,8 +1,10 @@
 import type { Client } from "./client.ts";
-import type { Schedule } from "./schedule.ts";
+import { isUse, type Schedule } from "./schedule.ts";
 
 /** Where nothing goes wrong a free lock is granted this soon, ms: before anybody asks again by himself. */
-export const calmPatienceMs = 100;
+const calmPatienceMs = 100;
+/** When the lease of who died is over somebody else has it within this, ms. */
+const afterDeathMs = 1_000;
 /** All who wait get it in turn. */
 export const everybodyMs = 1_000;
 /** Waiters whose messages were lost ask again within 5 s. */
@@ -11,13 +13,20 @@ const splitMs = 2_000;
 /** What a node adds to the largest TTL before it votes again, and until that is noticed. */
 const guardMs = 4_000;
 
+/** How long a lock may be free where nothing goes wrong, while somebody waits for it, ms. */
+export function flawlessPatienceMs({ weather, nodeTimeoutMs }: Schedule): number {
+  return (weather === "death" ? afterDeathMs : calmPatienceMs) + nodeTimeoutMs;
+}
+
 /** How long a lock may be free in peace while somebody waits for it, ms. @param takenForMs left to expire */
 export function peaceBoundMs(schedule: Schedule, clients: readonly Client[], takenForMs: number): number {
-  const { weather, maxTtlMs, engine, nodeTimeoutMs } = schedule;
+  const { weather, maxTtlMs, engine } = schedule;
   switch (weather) {
     case "calm":
     case "duel":
-      return calmPatienceMs + nodeTimeoutMs;
+      return flawlessPatienceMs(schedule);
+    case "death":
+      return flawlessPatienceMs(schedule) + ofTheDeadMs(clients) + givenToTheDeadMs(schedule);
     case "deaf":
       return maxTtlMs / 2 + 300; // who has some votes asks again after a third of the TTL, and half of that at random
     case "unheard":
@@ -33,6 +42,14 @@ function ofTheDeadMs(clients: readonly Client[]): number {
   const uses = clients.flatMap(({ isDead, uses: left }) => (isDead ? [...left] : []));
   return uses.reduce((sum, { ttlMs }) => sum + ttlMs + pollMs, 0);
 }
+
+/** Nobody may be left to adopt what is given. */
+function givenToTheDeadMs({ steps, maxTtlMs }: Schedule): number {
+  return steps.filter((step) => isUse(step) && typeof step.ending === "object").length * maxTtlMs * slowly;
+}
+
+/** The slowest clock that there is. */
+export const slowly = 1.03;
 
 function afterFaultsMs({ engine, steps, maxTtlMs }: Schedule): number {
   const twiceMs = steps.some(({ kind }) => kind === "duplicate") ? maxTtlMs : 0;

@@ -1,17 +1,21 @@
 import { Dice } from "./dice.ts";
 import { faultsOf } from "./plan-faults.ts";
+import { kindDice, kindOf, ofKind } from "./plan-kinds.ts";
 import { workOf } from "./plan-work.ts";
 import type { ClientSetup, Engine, NodeSetup, Schedule, Step, Weather } from "./schedule.ts";
 
 /** What happens, all of it decided by the seed. */
 export function scheduleOf(seed: number): Schedule {
   const dice = new Dice(seed);
-  const frame = frameOf(seed, dice);
-  const steps: Step[] = workOf(frame, dice);
-  if (frame.weather === "storm") {
-    steps.push(...faultsOf(frame, dice));
+  const plain = frameOf(seed, dice);
+  const steps: Step[] = workOf(plain, dice);
+  if (plain.weather === "storm") {
+    steps.push(...faultsOf(plain, dice));
   }
-  return { ...frame, steps: steps.sort((one, other) => one.at - other.at) };
+  const ownDice = kindDice(seed);
+  const frame = { ...plain, ...kindOf(plain.engine, plain.weather, ownDice) };
+  const ofItsKind = ofKind(steps, frame, ownDice);
+  return { ...frame, steps: ofItsKind.sort((one, other) => one.at - other.at) };
 }
 
 /** All of a schedule but its steps. */
@@ -33,6 +37,7 @@ function frameOf(seed: number, dice: Dice): Frame {
   return {
     seed,
     engine,
+    kind: "mutex",
     weather,
     nodes,
     clients: clientsOf(engine, nodes.length, clientDrift, dice),

@@ -3,16 +3,19 @@ import { LeaseLostError, type Lease } from "holdfast";
 import type { Client } from "./client.ts";
 import type { History } from "./history.ts";
 import type { Judge } from "./judge.ts";
+import type { Wants } from "./wants.ts";
 
 /** How callers give their leases back, and what they must be told then. */
 export class Releasing {
   readonly #history: History;
   readonly #judge: Judge;
+  readonly #wants: Wants;
   readonly #trace: (line: string) => void;
 
-  constructor(history: History, judge: Judge, trace: (line: string) => void) {
+  constructor(history: History, judge: Judge, wants: Wants, trace: (line: string) => void) {
     this.#history = history;
     this.#judge = judge;
+    this.#wants = wants;
     this.#trace = trace;
   }
 
@@ -20,6 +23,7 @@ export class Releasing {
   async release({ index, process }: Client, lease: Lease, mayEnd: boolean): Promise<void> {
     const { fencingToken, validUntil } = lease;
     const leftMs = lease.remainingMs();
+    const wallEnd = process.clock.wall() + leftMs; // the other clock stands still while the machine sleeps
     const isExpectedToLast = !mayEnd && !this.#history.isBroken(lease);
     this.#trace(`client ${index} releases ${fencingToken} with ${leftMs.toFixed(1)} ms left`);
     if (leftMs === 0 && isExpectedToLast) {
@@ -29,7 +33,8 @@ export class Releasing {
     this.#history.operations += 1;
     try {
       const wasOurs = await this.#releaseTwice(lease);
-      const wasInTime = process.clock.now() < validUntil; // else it had expired when the engine came to it
+      const { clock } = process;
+      const wasInTime = clock.now() < validUntil && clock.wall() < wallEnd; // else it had expired when the engine came to it
       if (wasOurs && leftMs === 0) {
         this.#history.fail("release", `${fencingToken} was lost, and its release says it was not`);
       } else if (!wasOurs && leftMs > 0 && wasInTime && isExpectedToLast) {
@@ -56,7 +61,7 @@ export class Releasing {
   }
 
   async #releaseTwice(lease: Lease): Promise<boolean> {
-    const wasOurs = await lease.release();
+    const wasOurs = await this.#wants.giveBack(lease);
     if ((await lease.release()) !== wasOurs) {
       this.#history.fail("release", `a second release of ${lease.fencingToken} answers otherwise`);
     }

@@ -4,10 +4,10 @@ import type { Shrunk } from "./shrink.ts";
 
 /** A failing schedule that was made smaller, to be read, and to be played again. */
 export function shrunkReport({ schedule, finding, plays, isDone }: Shrunk): string {
-  const { engine, weather, nodes, clients, steps } = schedule;
+  const { engine, kind, weather, nodes, clients, steps } = schedule;
   return [
     `  shrunk in ${plays} plays${isDone ? "" : ", and not to the end"}: ${toldOf(finding)}`,
-    `  ${engine}, ${weather}, ${nodes.length} nodes, ${clients.length} clients, peace at ${schedule.peaceAt} ms`,
+    `  ${engine}, ${kind}, ${weather}, ${nodes.length} nodes, ${clients.length} clients, peace at ${schedule.peaceAt} ms`,
     ...steps.map((step) => `    ${stepReport(step)}`),
     "  to be played again by --schedule, from a file with",
     `  ${JSON.stringify(schedule)}`,

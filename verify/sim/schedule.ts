@@ -1,3 +1,4 @@
+import type { As } from "./as.ts";
 import type { Fault } from "./faults.ts";
 
 /**
@@ -7,17 +8,25 @@ import type { Fault } from "./faults.ts";
 export type Engine = "quorum" | "server" | "memory";
 export const engines: readonly Engine[] = ["quorum", "server", "memory"];
 
+/** What the keys of a schedule are. Those that are mutexes on the server meet plain mutexes on the same key. */
+export type Kind = "mutex" | "read-write" | "semaphore" | "all" | "reentrant" | "election";
+export const kinds: readonly Kind[] = ["mutex", "read-write", "semaphore", "all", "reentrant", "election"];
+
 /**
  * `storm`: everything goes wrong. `calm`: nothing does. `deaf`: no inquiry arrives, by which an earlier rival asks for a vote.
- * `unheard`: no message that wakes a waiter does. `duel`: nothing goes wrong, and several try at the same moment.
+ * `unheard`: no message that wakes a waiter does. `duel`: nothing goes wrong, and several try at the same moment. `death`: nothing
+ * goes wrong, but that a process dies.
  */
-export type Weather = "storm" | "calm" | "deaf" | "unheard" | "duel";
-export const weathers: readonly Weather[] = ["storm", "calm", "deaf", "unheard", "duel"];
+export type Weather = "storm" | "calm" | "deaf" | "unheard" | "duel" | "death";
+export const weathers: readonly Weather[] = ["storm", "calm", "deaf", "unheard", "duel", "death"];
 
 /** Plain JSON: what is printed of it can be played again. Times are ms. */
 export interface Schedule {
   readonly seed: number;
   readonly engine: Engine;
+  readonly kind: Kind;
+  /** Of semaphores, at first. */
+  readonly limit?: number;
   readonly weather: Weather;
   /** None where the locks are in memory, one where they are on one server. */
   readonly nodes: readonly NodeSetup[];
@@ -49,14 +58,17 @@ export interface ClientSetup {
 }
 
 export type Step = Action & { readonly at: number };
-export type Action = Use | Break | Fault;
+export type Action = Use | Break | SetLimit | Fault;
 
 /** What a caller asks for, and what it does with it. */
 export interface Use {
   /** `with`: by `withLock`, or by `tryWithLock` where it does not wait. */
   readonly kind: "acquire" | "try" | "with";
   readonly client: number;
+  /** Of several: the first in sorted order. */
   readonly key: string;
+  /** As what it asks for the key; none: as a mutex. */
+  readonly as?: As;
   readonly ttlMs: number;
   /** null: for ever. */
   readonly waitMs: number | null;
@@ -80,17 +92,25 @@ export interface Break {
   readonly key: string;
 }
 
+/** An operator changes how many permits there are. */
+export interface SetLimit {
+  readonly kind: "set limit";
+  readonly client: number;
+  readonly key: string;
+  readonly limit: number;
+}
+
 export function isUse(action: Action): action is Use {
   return action.kind === "acquire" || action.kind === "try" || action.kind === "with";
 }
 
 export function isFault(action: Action): action is Fault {
-  return !isUse(action) && action.kind !== "break";
+  return !isUse(action) && action.kind !== "break" && action.kind !== "set limit";
 }
 
 /** Nothing goes wrong in it: what a caller must never be told then is a failure. */
 export function isFlawless({ weather }: Schedule): boolean {
-  return weather === "calm" || weather === "duel";
+  return weather === "calm" || weather === "duel" || weather === "death";
 }
 
 /** Whoever has time left by his own clocks has the lease: no server forgets it, and nobody ends it by force. */

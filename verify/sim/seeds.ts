@@ -26,7 +26,7 @@ export async function playSeeds(seeds: readonly number[]): Promise<Played> {
 /** What goes wrong once goes on being wrong. */
 const mostFindings = 5;
 
-/** The seeds from the first on whose schedules are of that engine or weather; null: all. */
+/** The seeds from the first on whose schedules are of that engine, kind or weather, or of several such; null: all. */
 export function* seedsFrom(first: number, only: string | null): Generator<number> {
   for (let seed = first; ; seed += 1) {
     if (only === null || isOf(scheduleOf(seed), only)) {
@@ -35,6 +35,6 @@ export function* seedsFrom(first: number, only: string | null): Generator<number
   }
 }
 
-function isOf({ engine, weather }: Schedule, name: string): boolean {
-  return name === engine || name === weather;
+function isOf({ engine, kind, weather }: Schedule, names: string): boolean {
+  return names.split(",").every((name) => name === engine || name === kind || name === weather);
 }

@@ -10,8 +10,9 @@ export interface Tally {
   operations: number;
   /** Scripts and commands that servers were sent. */
   commands: number;
-  /** How many schedules there were of each engine and weather. */
+  /** How many schedules there were of each kind, and of each engine and weather. */
   kinds: Record<string, number>;
+  weathers: Record<string, number>;
   faults: Record<string, number>;
 }
 
@@ -22,7 +23,7 @@ export interface Failure {
 }
 
 export function emptyTally(): Tally {
-  return { runs: 0, grants: 0, operations: 0, commands: 0, kinds: {}, faults: {} };
+  return { runs: 0, grants: 0, operations: 0, commands: 0, kinds: {}, weathers: {}, faults: {} };
 }
 
 export function count(tally: Tally, schedule: Schedule, report: Report): void {
@@ -30,7 +31,8 @@ export function count(tally: Tally, schedule: Schedule, report: Report): void {
   tally.grants += report.grants;
   tally.operations += report.operations;
   tally.commands += report.commands;
-  increase(tally.kinds, `${schedule.engine}, ${schedule.weather}`, 1);
+  increase(tally.kinds, schedule.kind, 1);
+  increase(tally.weathers, `${schedule.engine}, ${schedule.weather}`, 1);
   for (const step of schedule.steps) {
     if (isFault(step)) {
       increase(tally.faults, step.kind, 1);
@@ -43,7 +45,7 @@ export function add(tally: Tally, other: Tally): void {
   tally.grants += other.grants;
   tally.operations += other.operations;
   tally.commands += other.commands;
-  for (const what of ["kinds", "faults"] as const) {
+  for (const what of ["kinds", "weathers", "faults"] as const) {
     for (const [name, amount] of Object.entries(other[what])) {
       increase(tally[what], name, amount);
     }

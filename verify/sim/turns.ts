@@ -3,13 +3,19 @@ import type { Findings } from "./findings.ts";
 /** One caller that asks for a key. */
 export interface Asking {
   readonly client: number;
+  readonly keys: readonly string[];
+  /** How much of the key's room it wants. */
+  readonly weight: number;
+  /** It shares the key with others, each by a grant of its own. */
+  readonly isShared: boolean;
+  readonly ttlMs: number;
   readonly since: number;
   /** Of two that ask at the same moment the smaller one was first. */
   readonly serial: number;
   /** It stands in its client's own line, where nobody overtakes. */
   readonly standsInLine: boolean;
   /** It has a place of its own in the queue by now: it waits, has no name, and its client is known to the servers. */
-  readonly hasPlace: boolean;
+  hasPlace: boolean;
   /** Until when it wants to wait: then it leaves the queue, and asks who has the lock before it answers. */
   readonly until: number;
   isOver: boolean;
@@ -19,7 +25,8 @@ interface Suspicion {
   readonly asking: Asking;
   readonly earlier: Asking;
   readonly how: string;
-  readonly at: number;
+  /** When it is known whether it is true. */
+  readonly dueAt: number;
 }
 
 /** By how much a later arrival may go before an earlier one at the servers, ms: see {@link Turns}. */
@@ -66,8 +73,16 @@ export class Turns {
     }
   }
 
-  get isWaitedFor(): boolean {
-    return this.#asking.size > 0;
+  /** There is less room from now on: who wants more is out of the queue. */
+  narrowed(limit: number): void {
+    for (const asking of this.#asking) {
+      asking.hasPlace &&= asking.weight <= limit;
+    }
+  }
+
+  /** Who waits. */
+  get waiting(): ReadonlySet<Asking> {
+    return this.#asking;
   }
 
   granted(asking: Asking, isHandedOver: boolean): void {
@@ -75,7 +90,9 @@ export class Turns {
     for (const earlier of this.#asking) {
       const how = this.#overtakes(asking, earlier);
       if (how !== undefined && earlier !== asking) {
-        this.#suspicions.push({ asking, earlier, how, at: this.#findings.now });
+        // Those who share it may be let in together, and are told by messages of their own.
+        const dueAt = this.#findings.now + (asking.isShared ? toleranceMs : 0);
+        this.#suspicions.push({ asking, earlier, how, dueAt });
       }
     }
   }
@@ -83,11 +100,9 @@ export class Turns {
   /** Who is overtaken is so only if he still waits when that moment has passed: who was frozen times out late, behind others. */
   look(): void {
     const { now } = this.#findings;
-    if (this.#suspicions.length === 0 || (this.#suspicions[0] as Suspicion).at === now) {
-      return;
-    }
-    for (const { asking, earlier, how } of this.#suspicions.splice(0)) {
-      if (!earlier.isOver) {
+    while (this.#suspicions.length > 0 && (this.#suspicions[0] as Suspicion).dueAt < now) {
+      const { asking, earlier, how } = this.#suspicions.shift() as Suspicion;
+      if (!earlier.isOver && !(asking.isShared && now >= earlier.until)) {
         this.#findings.add(
           "order",
           `client ${asking.client}, who asks for ${this.#key} since ${asking.since.toFixed(3)}, is granted ${how} client ${earlier.client}, who waits since ${earlier.since.toFixed(3)}`,
@@ -104,10 +119,13 @@ export class Turns {
       return earlier.serial < asking.serial ? "in the same line before" : undefined;
     }
     const mayPass = !this.#isFlawless || (this.#run > 0 && this.#run <= longestRun);
-    const isEarlier =
-      asking.client === earlier.client
-        ? earlier.serial < asking.serial
-        : earlier.since + toleranceMs < asking.since;
-    return !mayPass && earlier.hasPlace && isEarlier ? "before" : undefined;
+    return !mayPass && earlier.hasPlace && isEarlier(earlier, asking) ? "before" : undefined;
   }
+}
+
+/** Those of one client have their places in the order in which they came, but where each asks the servers by itself. */
+function isEarlier(earlier: Asking, asking: Asking): boolean {
+  return asking.client === earlier.client && !asking.isShared
+    ? earlier.serial < asking.serial
+    : earlier.since + toleranceMs < asking.since;
 }

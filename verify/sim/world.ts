@@ -6,10 +6,22 @@ import { Callers } from "./callers.ts";
 import { Client } from "./client.ts";
 import type { Finding } from "./findings.ts";
 import { History } from "./history.ts";
-import { calmPatienceMs, everybodyMs, peaceBoundMs } from "./patience.ts";
+import { everybodyMs, flawlessPatienceMs, peaceBoundMs } from "./patience.ts";
+import { keysIn, usesInPeace } from "./peace.ts";
 import { ProcessMachine } from "./process-machine.ts";
-import { isFault, isFlawless, isUse, type Schedule, type Step, type Use } from "./schedule.ts";
+import {
+  isFault,
+  isFlawless,
+  isUse,
+  mayForget,
+  type Break,
+  type Schedule,
+  type SetLimit,
+  type Step,
+  type Use,
+} from "./schedule.ts";
 import { ServerMachine } from "./server-machine.ts";
+import { ServerRoom } from "./server-room.ts";
 import { Trouble } from "./trouble.ts";
 import { WorldClock } from "./world-clock.ts";
 
@@ -54,6 +66,8 @@ export async function play(schedule: Schedule, options: PlayOptions = {}): Promi
   return { findings: findings.all, grants, operations, commands: world.commands };
 }
 
+const mostTries = 100;
+
 /** Of real time: a schedule takes far less, on slow machines too. */
 const stuckMs = 60_000;
 
@@ -66,10 +80,14 @@ class World {
   readonly #trace: (line: string) => void;
   readonly #callers: Callers;
   readonly #trouble: Trouble;
+  readonly #rooms: readonly ServerRoom[];
 
   constructor(schedule: Schedule, { trace, alter = (driver) => driver }: PlayOptions) {
     this.#schedule = schedule;
     this.#clock = new WorldClock(() => {
+      this.#rooms.forEach((room) => {
+        room.look();
+      });
       this.history.look();
     });
     this.history = new History(
@@ -87,6 +105,11 @@ class World {
       (setup, index) => new ServerMachine(this.#clock, index, setup, seed * 16 + 15 - index),
     );
     const servers = this.#machines.map(({ server }) => server);
+    const isKept = schedule.engine === "server" && !mayForget(schedule);
+    const hasRoom = isKept && (schedule.kind === "read-write" || schedule.kind === "semaphore");
+    this.#rooms = servers.flatMap((server) =>
+      hasRoom ? keysIn(schedule.steps).map((key) => new ServerRoom(this.history, server, key)) : [],
+    );
     const processes = new Map<number, ProcessMachine>();
     const drivers = new Map<ProcessMachine, Driver>();
     this.#clients = clients.map((setup, index) => {
@@ -115,9 +138,9 @@ class World {
   }
 
   async play(): Promise<void> {
-    const { steps, peaceAt, weather, nodeTimeoutMs } = this.#schedule;
+    const { steps, peaceAt, weather } = this.#schedule;
     if (isFlawless(this.#schedule)) {
-      this.history.expect(calmPatienceMs + nodeTimeoutMs);
+      this.history.expect(flawlessPatienceMs(this.#schedule));
     }
     const deafTo = weather === "deaf" ? "inquiry" : weather === "unheard" ? "grant" : undefined;
     if (deafTo !== undefined) {
@@ -144,15 +167,22 @@ class World {
     const client = this.#clients[step.client] as Client;
     if (!client.isDead) {
       client.process.gate.pass(() => {
-        void (isUse(step) ? this.#callers.use(client, step) : this.#callers.break(client, step));
+        void this.#begin(client, step);
       });
     }
+  }
+
+  #begin(client: Client, step: Use | Break | SetLimit): Promise<unknown> {
+    if (isUse(step)) {
+      return this.#callers.use(client, step);
+    }
+    return step.kind === "break" ? this.#callers.break(client, step) : this.#callers.setLimit(client, step);
   }
 
   /** The faults are over: everybody who lives gets every lock. */
   async #makePeace(): Promise<void> {
     this.#trace("peace");
-    const { weather, steps, maxTtlMs } = this.#schedule;
+    const { weather, steps } = this.#schedule;
     if (weather !== "unheard") {
       this.#forEachLink((faults) => {
         faults.dropReply(0);
@@ -164,23 +194,15 @@ class World {
     if (!isFlawless(this.#schedule)) {
       this.history.expect(boundMs);
     }
-    const keys = new Set(steps.flatMap((step) => (isUse(step) ? [step.key] : [])));
+    await this.#agreeOnLimits();
+    const keys = keysIn(steps);
     for (const client of this.#alive) {
       client.hurry();
-      for (const key of keys) {
-        const use: Use = {
-          kind: "acquire",
-          client: client.index,
-          key,
-          ttlMs: maxTtlMs,
-          waitMs: null,
-          renew: true,
-          holdMs: 0,
-        };
+      for (const use of usesInPeace(this.#schedule, client.index)) {
         void this.#callers.use(client, use);
       }
     }
-    const rounds = weather === "unheard" ? keys.size * this.#clients.length * 2 : 1;
+    const rounds = weather === "unheard" ? keys.length * this.#clients.length * 2 : 1;
     const allMs = boundMs * rounds + this.history.leftForMs + everybodyMs;
     const end = this.#clock.now + allMs;
     while (this.#busy.length > 0 && this.#clock.now < end) {
@@ -192,6 +214,23 @@ class World {
           "progress",
           `client ${index} has not got ${use.key} within ${allMs.toFixed(0)} ms of peace`,
         );
+      }
+    }
+  }
+
+  /** An operator sets the last limit again, until he hears that it is set. */
+  async #agreeOnLimits(): Promise<void> {
+    const last = this.#schedule.steps.findLast((step) => step.kind === "set limit");
+    const [client] = this.#alive;
+    if (last?.kind === "set limit" && client) {
+      for (let isSet = false, tries = 0; !isSet && tries < mostTries; tries += 1) {
+        let isOver = false;
+        void this.#callers.setLimit(client, last).then((was) => {
+          [isSet, isOver] = [was, true];
+        });
+        for (let turns = 0; !isOver && turns < mostTries; turns += 1) {
+          await this.#clock.advance(20);
+        }
       }
     }
   }

@@ -28,6 +28,7 @@ test("a summary tells what was played, also of several processes", () => {
   expect(summary["grants"]).toBeGreaterThan(40);
   expect(summary["operations"]).toBeGreaterThan(summary["grants"] ?? 0);
   expect(Object.keys(summary["faults"] ?? {})).toContain("cut");
+  expect(Object.keys(summary["kinds"] ?? {})).toEqual(expect.arrayContaining(["mutex", "read-write"]));
 });
 
 test("only what is asked for is played", () => {
@@ -35,6 +36,9 @@ test("only what is asked for is played", () => {
   expect(out).toMatch(/^10 schedules from seed 1 on/);
   expect(out).toMatch(/^ {2}memory, /m);
   expect(out).not.toMatch(/^ {2}(quorum|server), /m);
+  const both = run("--runs", "5", "--only", "semaphore,server", "--workers", "1");
+  expect(both.out).toMatch(/^ {2}semaphore +5$/m);
+  expect(both.out).not.toMatch(/^ {2}(memory|mutex)/m);
 });
 
 test("a schedule from a file is played", () => {
@@ -55,7 +59,7 @@ test.each([
   [["--seed", "x"], 'Expected --seed to be an integer from 0 to 134217728, got "x"'],
   [
     ["--only", "rain"],
-    'Expected --only to be one of quorum, server, memory, storm, calm, deaf, unheard, duel, got "rain"',
+    'Expected --only to be one of quorum, server, memory, mutex, read-write, semaphore, all, reentrant, election, storm, calm, deaf, unheard, duel, death, got "rain"',
   ],
   [["--trace", "--runs", "2"], 'Expected --runs to be 1 where --trace is given, got "2"'],
   [["--workers", ""], 'Expected --workers to be an integer from 1 to 256, got ""'],

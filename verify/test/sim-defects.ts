@@ -1,13 +1,28 @@
-import type { Acquired, Clock, Driver, Grant } from "holdfast";
+import type { Acquired, Clock, Driver, Grant, Together } from "holdfast";
 
 import type { Check } from "../sim/findings.ts";
 
 /** The driver with some of its members replaced. */
-function altered(driver: Driver, overrides: Partial<Driver>): Driver {
+export function altered(driver: Driver, overrides: Partial<Driver>): Driver {
   return new Proxy(driver, {
     get(target, name) {
       const value: unknown = overrides[name as keyof Driver] ?? Reflect.get(target, name, target);
       return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+}
+
+/** Every grant has the number 1. */
+export function ofNumberOne(driver: Driver): Driver {
+  return altered(driver, {
+    acquire: (request) => {
+      const pending = driver.acquire(request);
+      const result = pending.result.then((acquired): Acquired =>
+        acquired.outcome === "granted"
+          ? { outcome: "granted", grant: { ...acquired.grant, fencingToken: 1n } }
+          : acquired,
+      );
+      return { result, cancel: pending.cancel.bind(pending) };
     },
   });
 }
@@ -36,19 +51,26 @@ export const defects: Readonly<Record<Check, () => (driver: Driver) => Driver>> 
         },
       });
   },
-  /** Every grant has the number 1. */
-  fencing: () => (driver) =>
+  fencing: () => ofNumberOne,
+  /** It keeps another limit than it was told. */
+  room: () => (driver) =>
     altered(driver, {
-      acquire: (request) => {
-        const pending = driver.acquire(request);
-        const result = pending.result.then((acquired): Acquired =>
-          acquired.outcome === "granted"
-            ? { outcome: "granted", grant: { ...acquired.grant, fencingToken: 1n } }
-            : acquired,
-        );
-        return { result, cancel: pending.cancel.bind(pending) };
+      acquire: ({ share, ...request }) =>
+        driver.acquire({
+          ...request,
+          share: share?.kind === "semaphore" ? { ...share, limit: share.limit + 1 } : share,
+        }),
+    }),
+  /** One of several keys is forgotten. */
+  several: () => (driver) =>
+    altered(driver, {
+      acquireTogether: async (requests) => {
+        const together = (await driver.acquireTogether?.(requests)) as Together;
+        return together.outcome === "granted" ? { ...together, grants: together.grants.slice(1) } : together;
       },
     }),
+  /** Who gave a lock back has the same grant again. */
+  nesting: () => ofNumberOne,
   /** Who comes is first. */
   order: () => {
     let place = 2 ** 52;

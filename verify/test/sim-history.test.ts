@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from "vitest";
 
 import { History } from "../sim/history.ts";
-import type { WatchedLease } from "../sim/holdings.ts";
+import type { Sharing, WatchedLease } from "../sim/holdings.ts";
 import type { Schedule, Step, Use } from "../sim/schedule.ts";
 import { toleranceMs, type Asking } from "../sim/turns.ts";
 
@@ -14,7 +14,7 @@ beforeEach(() => {
 });
 
 function history(weather: Schedule["weather"] = "calm", steps: readonly Step[] = []): History {
-  const schedule = { weather, steps, engine: "server" } as unknown as Schedule;
+  const schedule = { weather, steps, engine: "server", kind: "mutex" } as unknown as Schedule;
   return new History(
     () => now,
     schedule,
@@ -66,8 +66,10 @@ function checksOf({ findings }: History): string[] {
 /** Asks, and has it at once. */
 function grant(to: History, client: number, lease: WatchedLease, attemptId?: string): void {
   const asking = to.asks({ ...use, client, ...(attemptId === undefined ? {} : { attemptId }) }, false);
-  to.granted(asking, lease, attemptId);
-  to.answered("k", asking);
+  const sharing: Sharing | undefined =
+    attemptId === undefined ? undefined : { by: "attempt", name: attemptId };
+  to.granted(asking, lease, sharing);
+  to.answered(asking);
 }
 
 test("two valid leases at once are found", () => {
@@ -141,14 +143,16 @@ test.each([1, 2])("a number that does not rise is found: %i after 2", (number) =
   expect(checksOf(watched)).toEqual(["fencing"]);
 });
 
+const terms = { weight: 2 ** 31, ttlMs: 1_000 };
+
 test("an adopted lease with another number is found", () => {
   const watched = history();
   const given = new PlantedLease(1);
   grant(watched, 0, given);
   watched.transferred(given, 100);
-  watched.adopted(1, new PlantedLease(1), 1n);
+  watched.adopted(1, new PlantedLease(1), 1n, terms);
   expect(checksOf(watched)).toEqual([]);
-  watched.adopted(1, new PlantedLease(2), 1n);
+  watched.adopted(1, new PlantedLease(2), 1n, terms);
   expect(checksOf(watched)).toContain("fencing");
 });
 
@@ -160,7 +164,7 @@ function overtake(
   inLine: boolean,
 ): Asking {
   for (const client of clients) {
-    watched.answered("other", watched.asks({ ...use, client, key: "other" }, false));
+    watched.answered(watched.asks({ ...use, client, key: "other" }, false));
   }
   now += 1_000;
   const earlier = watched.asks({ ...use, client: clients[0] }, inLine);
@@ -197,7 +201,7 @@ test("who waits for longer than the tolerance is not overtaken by another proces
 test("who leaves at the same moment is not overtaken", () => {
   const watched = history();
   const earlier = overtake(watched, 500, [0, 1], false);
-  watched.answered("k", earlier);
+  watched.answered(earlier);
   now += 1;
   watched.look();
   expect(checksOf(watched)).toEqual([]);
@@ -205,7 +209,7 @@ test("who leaves at the same moment is not overtaken", () => {
 
 test("who has waited for as long as it wanted is not overtaken", () => {
   const watched = history();
-  watched.answered("k", watched.asks(use, false));
+  watched.answered(watched.asks(use, false));
   now = 1_000;
   watched.asks({ ...use, waitMs: 50 }, false);
   now += 50;
@@ -217,7 +221,7 @@ test("who has waited for as long as it wanted is not overtaken", () => {
 
 test("a process may hand a lease on sixteen times while others wait, and not more often", () => {
   const watched = history();
-  watched.answered("k", watched.asks({ ...use, client: 1 }, false));
+  watched.answered(watched.asks({ ...use, client: 1 }, false));
   now = 1_000;
   watched.asks({ ...use, client: 1 }, false);
   for (let number = 1; number <= 18; number += 1) {
@@ -225,6 +229,10 @@ test("a process may hand a lease on sixteen times while others wait, and not mor
     const lease = new PlantedLease(number);
     const asking = {
       client: 0,
+      keys: ["k"],
+      weight: 2 ** 31,
+      isShared: false,
+      ttlMs: 1_000,
       since: number === 1 ? 0 : now,
       serial: 0,
       standsInLine: true,
@@ -263,7 +271,7 @@ test("a free lock may be left to expire, and nobody has to want it", () => {
   const watched = history();
   watched.expect(100);
   watched.asks(use, false);
-  watched.taken("k", 400);
+  watched.taken({ key: "k" }, 400);
   now = 400;
   watched.look();
   now = 501;

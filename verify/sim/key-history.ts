@@ -1,0 +1,44 @@
+import { whole } from "./as.ts";
+import type { Findings } from "./findings.ts";
+import { Holdings } from "./holdings.ts";
+import { Limits } from "./limits.ts";
+import { mayForget, isFlawless, type Schedule } from "./schedule.ts";
+import { toleranceMs, Turns, type Asking } from "./turns.ts";
+
+/** Somebody who wants an answer. */
+export interface Waiting {
+  readonly asking: Asking;
+  /** When it is to be answered at the latest; Infinity: it waits for ever. */
+  dueBy: number;
+}
+
+/** One key. */
+export class KeyHistory {
+  readonly holdings: Holdings;
+  readonly turns: Turns;
+  readonly limits: Limits;
+  readonly waiting: Set<Waiting> = new Set();
+  freeSince: number | undefined;
+  /** Nobody may have it before: somebody left it to expire, or to be adopted. */
+  takenUntil = 0;
+  readonly #isFlawless: boolean;
+
+  constructor(findings: Findings, key: string, schedule: Schedule) {
+    const { kind, limit, engine } = schedule;
+    this.#isFlawless = isFlawless(schedule);
+    this.limits = new Limits(kind === "semaphore" ? (limit as number) : whole);
+    const judges = { exclusion: !mayForget(schedule), isQuorum: engine === "quorum" };
+    this.holdings = new Holdings(findings, this.limits, judges);
+    this.turns = new Turns(findings, key, this.#isFlawless);
+  }
+
+  /** Whether whoever is first in the queue could be let in: as it is not known exactly who that is, all who may be. */
+  get hasRoomForTheFirst(): boolean {
+    const limit = this.limits.now;
+    const waiting = [...this.turns.waiting].filter(({ weight }) => weight <= limit);
+    const first = Math.min(...waiting.map(({ since }) => since));
+    const heads = this.#isFlawless ? waiting.filter(({ since }) => since <= first + toleranceMs) : waiting;
+    const most = Math.max(...heads.map(({ weight }) => weight));
+    return heads.length > 0 && this.holdings.used + most <= limit;
+  }
+}

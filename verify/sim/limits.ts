@@ -1,0 +1,42 @@
+/** How many permits a semaphore has had, and since when. */
+export class Limits {
+  readonly #named: Set<number>;
+  readonly #times: { readonly since: number; readonly limit: number }[];
+  /** What callers name: the last one that an operator asked for. */
+  wanted: number;
+
+  constructor(first: number) {
+    this.#named = new Set([first]);
+    this.#times = [{ since: 0, limit: first }];
+    this.wanted = first;
+  }
+
+  get now(): number {
+    return (this.#times.at(-1) as { limit: number }).limit;
+  }
+
+  /** Whether an operator has ever asked for another: then some may name what it was, or will be. */
+  get everChanged(): boolean {
+    return this.#named.size > 1;
+  }
+
+  /** An operator asks for another. */
+  asked(limit: number): void {
+    this.#named.add(limit);
+    this.wanted = limit;
+  }
+
+  /** It is in force from now on. @returns whether anybody asked for it */
+  changed(since: number, limit: number): boolean {
+    if (limit !== this.now) {
+      this.#times.push({ since, limit });
+    }
+    return this.#named.has(limit);
+  }
+
+  /** Those that were in force at any time since then. */
+  since(moment: number): readonly number[] {
+    const first = this.#times.findLastIndex(({ since }) => since < moment);
+    return this.#times.slice(Math.max(0, first)).map(({ limit }) => limit);
+  }
+}

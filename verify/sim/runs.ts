@@ -1,0 +1,67 @@
+/** A grant that is handed on inside its process, each time with the next number. */
+export interface Run {
+  readonly client: number;
+  readonly first: bigint;
+  last: bigint;
+  /** An operator ends it: that it is over may be told late. */
+  isBroken: boolean;
+}
+
+/** How many numbers a grant has for those it is handed on to. */
+const mostNumbers = 17n;
+
+/** The grants of one key by their numbers: which belong together, and which an operator has ended. */
+export class Runs {
+  #newest: Run = { client: -1, first: 0n, last: 0n, isBroken: false };
+  /** The numbers that operators have named. */
+  readonly #broken: bigint[] = [];
+
+  /** Whether it is the newest grant, handed on in its process. */
+  isNext(client: number, number: bigint): boolean {
+    return client === this.#newest.client && number === this.#newest.last + 1n;
+  }
+
+  isBroken(number: bigint, isShared: boolean): boolean {
+    return this.#broken.some((broken) => isOfGrant(number, broken, isShared));
+  }
+
+  /** What is wrong with the number of a grant that nobody shares. */
+  wrong(number: bigint): string | undefined {
+    return number <= this.#newest.last ? `after ${this.#newest.last}` : undefined;
+  }
+
+  granted(
+    client: number,
+    number: bigint,
+    about: { readonly isHandedOver: boolean; readonly isShared: boolean; readonly isBroken: boolean },
+  ): Run {
+    const own = { client, first: number, last: number, isBroken: about.isBroken };
+    if (about.isShared) {
+      return own;
+    } else if (about.isHandedOver) {
+      this.#newest.last = number;
+    } else if (number > this.#newest.last) {
+      this.#newest = own;
+    }
+    return this.#newest.first <= number ? this.#newest : own;
+  }
+
+  /** That with this number, which somebody else has now, or has as something else. */
+  of(client: number, number: bigint): Run {
+    return this.#newest.first <= number && this.#newest.client >= 0
+      ? this.#newest
+      : { client, first: number, last: number, isBroken: this.isBroken(number, true) };
+  }
+
+  /** An operator ends the grant with that number. @param held those that are in force */
+  breaks(number: bigint, held: readonly Run[], isShared: boolean): void {
+    this.#broken.push(number);
+    for (const run of [this.#newest, ...held]) {
+      run.isBroken ||= isOfGrant(number, run.first, isShared);
+    }
+  }
+}
+
+function isOfGrant(number: bigint, first: bigint, isShared: boolean): boolean {
+  return isShared ? number === first : number >= first && number < first + mostNumbers;
+}

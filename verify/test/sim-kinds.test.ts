@@ -1,0 +1,159 @@
+import type { Driver } from "holdfast";
+import { expect, test } from "vitest";
+
+import { Findings, type Check } from "../sim/findings.ts";
+import { Holdings, type WatchedLease } from "../sim/holdings.ts";
+import { Limits } from "../sim/limits.ts";
+import { scheduleOf } from "../sim/planner.ts";
+import { kinds } from "../sim/schedule.ts";
+import { seedsFrom } from "../sim/seeds.ts";
+import type { Asking } from "../sim/turns.ts";
+import { play } from "../sim/world.ts";
+import { altered, defects, ofNumberOne } from "./sim-defects.ts";
+
+/** Drivers that go wrong with locks that several may hold, where that shows, and by what. */
+const shareDefects: readonly (readonly [what: string, only: string, Check, (driver: Driver) => Driver])[] = [
+  ["writers ask as readers", "read-write,calm", "exclusion", asking({ kind: "read-write", mode: "read" })],
+  ["all ask for one permit", "semaphore,calm", "exclusion", asking({ kind: "semaphore", permits: 1 })],
+  ["readers' numbers do not rise", "read-write,calm", "fencing", ofNumberOne],
+  ["permits' numbers do not rise", "semaphore,calm", "fencing", ofNumberOne],
+  ["who comes is first to read or write", "read-write,calm", "order", defects.order()],
+  ["who comes is first to have permits", "semaphore,calm", "order", defects.order()],
+  ["permits are not given back", "semaphore,calm", "progress", defects.progress()],
+  [
+    "a downgrade is not told to the engine",
+    "read-write,calm",
+    "progress",
+    (driver) => altered(driver, { downgrade: () => Promise.resolve(true) }),
+  ],
+  ["leaders do not hear of their end", "election,storm", "loss", defects.loss()],
+  ["a leader's release is not told to the engine", "election,death", "progress", defects.progress()],
+];
+
+/** Whatever is asked for, this is told to the engine. */
+function asking(told: { kind: "read-write"; mode: "read" } | { kind: "semaphore"; permits: number }) {
+  return (driver: Driver): Driver =>
+    altered(driver, {
+      acquire: ({ share, ...request }) =>
+        driver.acquire({ ...request, share: share && ({ ...share, ...told } as typeof share) }),
+    });
+}
+
+test.each(shareDefects)(
+  "%s: it is found in schedules of %s by the check of %s",
+  async (_, only, check, alter) => {
+    const found: string[] = [];
+    for (const seed of seedsFrom(1, only)) {
+      const { findings } = await play(scheduleOf(seed), { alter });
+      found.push(...findings.map((finding) => finding.check));
+      if (found.includes(check) || seed > 4_000) {
+        break;
+      }
+    }
+    expect(found).toContain(check);
+  },
+);
+
+test.each(kinds)("schedules of the kind %s are played, and end well", async (kind) => {
+  let grants = 0;
+  const seeds = seedsFrom(10_001, kind);
+  for (let i = 0; i < 25; i += 1) {
+    const seed = seeds.next().value as number;
+    const report = await play(scheduleOf(seed));
+    expect([seed, report.findings]).toEqual([seed, []]);
+    grants += report.grants;
+  }
+  expect(grants).toBeGreaterThan(100);
+});
+
+let now = 0;
+
+function holdings(limits: Limits, isQuorum = false): { holdings: Holdings; findings: Findings } {
+  const findings = new Findings(() => now);
+  return { holdings: new Holdings(findings, limits, { exclusion: true, isQuorum }), findings };
+}
+
+function asks(client: number, weight: number): Asking {
+  return {
+    client,
+    keys: ["k"],
+    weight,
+    isShared: true,
+    ttlMs: 1_000,
+    since: (now += 1),
+    serial: now,
+    standsInLine: false,
+    hasPlace: true,
+    until: Infinity,
+    isOver: false,
+  };
+}
+
+function lease(number: number, leftMs = 100): WatchedLease {
+  return {
+    key: "k",
+    fencingToken: BigInt(number),
+    signal: AbortSignal.abort(),
+    remainingMs: () => leftMs,
+  };
+}
+
+test("permits beyond the limit are found, and those beyond a lower one only of who came after it", () => {
+  const limits = new Limits(3);
+  const watched = holdings(limits);
+  for (const number of [1, 2, 3]) {
+    watched.holdings.granted(asks(number, 1), lease(number));
+    now += 1;
+  }
+  limits.asked(1);
+  limits.changed(now, 1);
+  watched.holdings.look();
+  expect(watched.findings.all).toEqual([]);
+  now += 1;
+  watched.holdings.granted(asks(4, 1), lease(4));
+  watched.holdings.look();
+  expect(watched.findings.all.map(({ check }) => check)).toEqual(["exclusion"]);
+});
+
+test("readers who asked at the same time may have one number on a quorum, and nowhere else", () => {
+  for (const isQuorum of [true, false]) {
+    const { holdings: watched, findings } = holdings(new Limits(2 ** 31), isQuorum);
+    const [one, other] = [asks(1, 1), asks(2, 1)];
+    watched.granted(one, lease(5));
+    watched.granted(other, lease(5));
+    expect(findings.all.map(({ check }) => check)).toEqual(isQuorum ? [] : ["fencing"]);
+  }
+});
+
+test("a number below one that had been told is found, as is that of a writer after a reader's", () => {
+  const { holdings: watched, findings } = holdings(new Limits(2 ** 31), true);
+  const [writer, early] = [asks(1, 2 ** 31), asks(2, 1)];
+  watched.granted(asks(3, 1), lease(7, 0));
+  watched.granted(early, lease(6, 0)); // asked before 7 was told
+  expect(findings.all).toEqual([]);
+  now += 1;
+  watched.granted(writer, lease(5, 0));
+  expect(findings.all.map(({ check }) => check)).toEqual(["fencing"]);
+  now += 1;
+  watched.granted(asks(4, 1), lease(6, 0));
+  expect(findings.all.map(({ check }) => check)).toEqual(["fencing", "fencing"]);
+});
+
+test("who is let into what it gave back is found, and not who comes in while another is in", () => {
+  const { holdings: watched, findings } = holdings(new Limits(2 ** 31));
+  const nest = { by: "nest", name: "session" } as const;
+  const [first, second] = [lease(1), lease(1)];
+  const enter = (): Asking => ({ ...asks(0, 2 ** 31), isShared: false });
+  watched.granted(enter(), first, nest);
+  watched.granted(enter(), second, nest);
+  watched.released(first);
+  expect(watched.used).toBeGreaterThan(0);
+  watched.granted(enter(), first, nest);
+  watched.released(first);
+  watched.released(second);
+  expect(watched.used).toBe(0);
+  now += 1;
+  expect(findings.all).toEqual([]);
+  watched.granted(enter(), lease(1), nest);
+  expect(findings.all.map(({ check }) => check)).toEqual(["nesting"]);
+});

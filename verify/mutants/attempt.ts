@@ -49,7 +49,7 @@ export function attempt(
   return runTests(copy, tests, timeoutMs);
 }
 
-async function simulate(copy: Copy, { seed, runs }: SimKiller, timeoutMs: number): Promise<Attempt> {
+async function simulate(copy: Copy, { seed, runs, only }: SimKiller, timeoutMs: number): Promise<Attempt> {
   const args = [
     simulation,
     "--seed",
@@ -59,6 +59,7 @@ async function simulate(copy: Copy, { seed, runs }: SimKiller, timeoutMs: number
     "--stop-at-first",
     "--workers",
     "1",
+    ...(only === undefined ? [] : ["--only", only]),
   ];
   const ended = await copy.run(args, timeoutMs);
   const { code, output, seconds } = ended;

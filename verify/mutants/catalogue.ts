@@ -4,6 +4,7 @@ import { fencing } from "./catalogue/fencing.ts";
 import { hearing } from "./catalogue/hearing.ts";
 import { keys } from "./catalogue/keys.ts";
 import { latch } from "./catalogue/latch.ts";
+import { kinds } from "./catalogue/kinds.ts";
 import { late } from "./catalogue/late.ts";
 import { leases } from "./catalogue/leases.ts";
 import { line } from "./catalogue/line.ts";
@@ -34,4 +35,5 @@ export const catalogue: readonly Mutant[] = [
   ...memory,
   ...shares,
   ...latch,
+  ...kinds,
 ];

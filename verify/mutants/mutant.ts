@@ -32,6 +32,8 @@ export interface SimKiller {
   readonly level: "sim";
   readonly seed: number;
   readonly runs: number;
+  /** Only those of this engine, kind or weather; undefined: all. */
+  readonly only?: string;
 }
 
 /** Tests of one file: on nodes inside the process, or on real servers. */
@@ -62,8 +64,8 @@ export function redis(file: string, search: string, replace: string): Edit {
   return edit(`drivers/redis/${file}.ts`, search, replace);
 }
 
-export function bySim(seed: number, runs: number): SimKiller {
-  return { level: "sim", seed, runs };
+export function bySim(seed: number, runs: number, only?: string): SimKiller {
+  return only === undefined ? { level: "sim", seed, runs } : { level: "sim", seed, runs, only };
 }
 
 /** @param file a test file of the library, on nodes inside the process */

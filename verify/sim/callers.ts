@@ -182,14 +182,9 @@ export class Callers {
   #granted({ index }: Client, use: Use, lease: Lease, asking: Asking, sharing: Sharing | undefined): void {
     this.#trace(`client ${index} granted ${lease.keys.join(" ")} ${lease.fencingToken}`);
     void lease.signal; // made when somebody asks for it
-    if (
-      lease.keys.join() !== keysOf(use).join() ||
-      !lease.keys.every((key) => lease.fencingTokens.has(key))
-    ) {
-      this.#history.fail(
-        "several",
-        `client ${index} asked for ${keysOf(use).join()} and has ${lease.keys.join()}`,
-      );
+    const keys = [...lease.keys].sort().join();
+    if (keys !== keysOf(use).join() || !lease.keys.every((key) => lease.fencingTokens.has(key))) {
+      this.#history.fail("several", `client ${index} asked for ${keysOf(use).join()} and has ${keys}`);
     }
     this.#history.granted(asking, lease, sharing, use.as?.kind === "nested" && use.as.session !== undefined);
   }

@@ -4,7 +4,7 @@ import type { Held, Sharing, WatchedLease } from "./holdings.ts";
 import { KeyHistory } from "./key-history.ts";
 import { Losses, type Standing } from "./losses.ts";
 import { partsOf, type WatchedWhole } from "./parts.ts";
-import { isFlawless, keepsLeases, type Schedule, type Use } from "./schedule.ts";
+import { isFlawless, keepsLeases, mayForget, type Schedule, type Use } from "./schedule.ts";
 import type { Asking } from "./turns.ts";
 
 /** Until a client is known to the servers and their messages reach it, it has no place in a queue, ms. */
@@ -53,9 +53,12 @@ export class History {
     const mostMs = waits ? asking.until - now + farewellMs : tryMs;
     const dueBy = now + mostMs + (asking.keys.length > 1 ? givingBackMs : 0);
     for (const key of asking.keys) {
-      const { turns, waiting } = this.of(key);
+      const { turns, waiting, holdings } = this.of(key);
       if (waits) {
         turns.begin(asking);
+      }
+      if (use.attemptId !== undefined) {
+        holdings.asked(use.attemptId, now);
       }
       waiting.add({ asking, dueBy });
     }
@@ -79,6 +82,7 @@ export class History {
       serial: this.#serial,
       standsInLine: standsInLine && isPlain && !isShared(as),
       hasPlace: isPlain && this.isAcquainted(client),
+      isOut: false,
       until: now + (waitMs ?? Infinity),
       isOver: false,
     };
@@ -161,7 +165,8 @@ export class History {
   /** A semaphore has this limit now. */
   hasLimit(key: string, limit: number): void {
     const { limits, turns } = this.of(key);
-    if (limit !== limits.now && !limits.changed(this.findings.now, limit)) {
+    const wasAsked = limit === limits.now || limits.changed(this.findings.now, limit);
+    if (!wasAsked && !mayForget(this.#schedule)) {
       this.fail("room", `${key} has the limit ${limit}, which nobody asked for`);
     }
     turns.narrowed(limit);

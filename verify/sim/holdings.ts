@@ -40,6 +40,8 @@ export class Holdings {
   readonly #known = new WeakMap<WatchedLease, Held>();
   readonly #runs = new Runs();
   readonly #numbers = new Numbers();
+  /** When an attempt was first asked for: its grant may be as old. */
+  readonly #firstAsked = new Map<string, number>();
   /** The grants that several have a lease on, and those of them that were given back. */
   readonly #named = new Set<string>();
   readonly #over = new Map<string, number>();
@@ -49,6 +51,11 @@ export class Holdings {
     this.#limits = limits;
     this.#judgesExclusion = judges.exclusion;
     this.#isQuorum = judges.isQuorum;
+  }
+
+  /** Somebody asks by the name of an attempt. */
+  asked(name: string, since: number): void {
+    this.#firstAsked.set(name, this.#firstAsked.get(name) ?? since);
   }
 
   /** @returns whether it was handed over inside its process */
@@ -74,8 +81,14 @@ export class Holdings {
   #checkNumber(asking: Asking, lease: WatchedLease, sharing: Sharing | undefined): void {
     const { client, isShared, weight } = asking;
     const { fencingToken } = lease;
+    const since = this.#firstAsked.get(sharing?.name ?? "") ?? asking.since;
     const wrong = isShared
-      ? this.#numbers.wrong(fencingToken, asking, this.#mostRoom(0), this.#isQuorum && weight === 1)
+      ? this.#numbers.wrong(
+          fencingToken,
+          { weight, since },
+          this.#mostRoom(0),
+          this.#isQuorum && weight === 1,
+        )
       : this.#runs.wrong(fencingToken);
     if (wrong !== undefined && !this.#named.has(grantOf(sharing, lease))) {
       this.#findings.add(

@@ -34,11 +34,10 @@ export class KeyHistory {
 
   /** Whether whoever is first in the queue could be let in: as it is not known exactly who that is, all who may be. */
   get hasRoomForTheFirst(): boolean {
-    const limit = this.limits.now;
-    const waiting = [...this.turns.waiting].filter(({ weight }) => weight <= limit);
+    const waiting = [...this.turns.waiting].filter(({ isOut }) => !isOut);
     const first = Math.min(...waiting.map(({ since }) => since));
     const heads = this.#isFlawless ? waiting.filter(({ since }) => since <= first + toleranceMs) : waiting;
     const most = Math.max(...heads.map(({ weight }) => weight));
-    return heads.length > 0 && this.holdings.used + most <= limit;
+    return heads.length > 0 && this.holdings.used + most <= this.limits.now;
   }
 }

@@ -8,11 +8,14 @@ export class ServerRoom {
   readonly #history: History;
   readonly #server: Twin;
   readonly #key: string;
+  /** A server that forgets is only looked at. */
+  readonly #isKept: boolean;
   #holders: ReadonlyMap<string, number> = new Map();
   #limit: number | undefined;
 
-  constructor(history: History, server: Twin, key: string) {
+  constructor(history: History, server: Twin, key: string, isKept: boolean) {
     this.#history = history;
+    this.#isKept = isKept;
     this.#server = server;
     this.#key = key;
   }
@@ -24,7 +27,7 @@ export class ServerRoom {
     const isLetIn = [...holders.keys()].some((token) => !this.#holders.has(token));
     const used = [...holders.values()].reduce((sum, weight) => sum + weight, 0);
     const most = Math.max(limit ?? whole, this.#limit ?? 0); // it may have changed in the same step
-    if (isLetIn && used > most) {
+    if (this.#isKept && isLetIn && used > most) {
       this.#history.fail("room", `the server let in ${used} where there is room for ${most}: ${this.#key}`);
     }
     if (limit !== undefined) {

@@ -16,6 +16,8 @@ export interface Asking {
   readonly standsInLine: boolean;
   /** It has a place of its own in the queue by now: it waits, has no name, and its client is known to the servers. */
   hasPlace: boolean;
+  /** It once wanted more than there was: until it asks again it is in no queue. */
+  isOut: boolean;
   /** Until when it wants to wait: then it leaves the queue, and asks who has the lock before it answers. */
   readonly until: number;
   isOver: boolean;
@@ -76,7 +78,7 @@ export class Turns {
   /** There is less room from now on: who wants more is out of the queue. */
   narrowed(limit: number): void {
     for (const asking of this.#asking) {
-      asking.hasPlace &&= asking.weight <= limit;
+      asking.isOut ||= asking.weight > limit;
     }
   }
 
@@ -119,7 +121,9 @@ export class Turns {
       return earlier.serial < asking.serial ? "in the same line before" : undefined;
     }
     const mayPass = !this.#isFlawless || (this.#run > 0 && this.#run <= longestRun);
-    return !mayPass && earlier.hasPlace && isEarlier(earlier, asking) ? "before" : undefined;
+    return !mayPass && earlier.hasPlace && !earlier.isOut && isEarlier(earlier, asking)
+      ? "before"
+      : undefined;
   }
 }
 

@@ -105,10 +105,10 @@ class World {
       (setup, index) => new ServerMachine(this.#clock, index, setup, seed * 16 + 15 - index),
     );
     const servers = this.#machines.map(({ server }) => server);
-    const isKept = schedule.engine === "server" && !mayForget(schedule);
-    const hasRoom = isKept && (schedule.kind === "read-write" || schedule.kind === "semaphore");
+    const hasRoom = schedule.engine === "server" && ["read-write", "semaphore"].includes(schedule.kind);
+    const isKept = !mayForget(schedule);
     this.#rooms = servers.flatMap((server) =>
-      hasRoom ? keysIn(schedule.steps).map((key) => new ServerRoom(this.history, server, key)) : [],
+      hasRoom ? keysIn(schedule.steps).map((key) => new ServerRoom(this.history, server, key, isKept)) : [],
     );
     const processes = new Map<number, ProcessMachine>();
     const drivers = new Map<ProcessMachine, Driver>();

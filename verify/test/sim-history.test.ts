@@ -237,6 +237,7 @@ test("a process may hand a lease on sixteen times while others wait, and not mor
       serial: 0,
       standsInLine: true,
       hasPlace: true,
+      isOut: false,
       until: Infinity,
       isOver: false,
     };

@@ -84,6 +84,7 @@ function asks(client: number, weight: number): Asking {
     serial: now,
     standsInLine: false,
     hasPlace: true,
+    isOut: false,
     until: Infinity,
     isOver: false,
   };

@@ -1,4 +1,4 @@
-import { byRules, byServer, edit, lua, type Mutant } from "../mutant.ts";
+import { byRules, byServer, bySim, edit, lua, type Mutant } from "../mutant.ts";
 
 /** Locks that several may hold: section 11. */
 export const shares: readonly Mutant[] = [
@@ -70,7 +70,7 @@ export const shares: readonly Mutant[] = [
         "return this.#used + weight <= this.limit + 1;",
       ),
     ],
-    killers: [byRules("kinds/semaphore")],
+    killers: [bySim(1, 20, "semaphore,memory"), byRules("kinds/semaphore")],
   },
   {
     name: "branches-enter-together",
@@ -78,7 +78,7 @@ export const shares: readonly Mutant[] = [
     edits: [
       edit("kinds/turns.ts", "const isFree = !this.#isTaken;", "const isFree = this.#waiting.size === 0;"),
     ],
-    killers: [byRules("kinds/reentrant")],
+    killers: [bySim(1, 40, "reentrant,calm"), byRules("kinds/reentrant")],
   },
   {
     name: "all-keeps-what-it-got-of-a-failed-try",

@@ -1,0 +1,199 @@
+import { byRules, bySim, edit, lua, twin, type Mutant } from "../mutant.ts";
+
+/** Several keys, reentrant locks, elections. */
+export const kinds: readonly Mutant[] = [
+  {
+    name: "all-takes-keys-in-the-order-they-are-named",
+    breaks: "several keys: no deadlock whatever the order in which callers name them",
+    edits: [edit("kinds/all.ts", "new Set(keys.map(check))).sort();", "new Set(keys.map(check)));")],
+    killers: [bySim(1, 40, "all"), byRules("kinds/all")],
+  },
+  {
+    name: "all-keeps-what-it-has-when-its-time-is-over",
+    breaks: "several keys: every key or none",
+    edits: [
+      edit(
+        "kinds/all.ts",
+        "      await giveBack(leases);\n      throw error instanceof WaitTimeoutError",
+        "      throw error instanceof WaitTimeoutError",
+      ),
+    ],
+    killers: [bySim(1, 40, "all"), byRules("kinds/all")],
+  },
+  {
+    name: "all-is-lost-with-its-last-key",
+    breaks: "several keys: one lease, lost if any key is lost",
+    edits: [
+      edit(
+        "kinds/all.ts",
+        "return Math.min(...this.#leases.map((lease) => lease.remainingMs()));",
+        "return Math.max(...this.#leases.map((lease) => lease.remainingMs()));",
+      ),
+    ],
+    killers: [bySim(1, 150, "all,storm"), byRules("kinds/all")],
+  },
+  {
+    name: "reentrant-is-free-before-the-last-release",
+    breaks: "reentrant: nested acquires are counted; the lock is free at the last release",
+    edits: [edit("kinds/reentrant.ts", "    if (this.#count > 0) {", "    if (this.#count > 1) {")],
+    killers: [bySim(1, 40, "reentrant"), byRules("kinds/reentrant")],
+  },
+  {
+    name: "reentrant-is-never-free",
+    breaks: "reentrant: the lock is free at the last release",
+    edits: [edit("kinds/reentrant.ts", "    if (this.#count > 0) {", "    if (this.#count >= 0) {")],
+    killers: [bySim(1, 40, "reentrant"), byRules("kinds/reentrant")],
+  },
+  {
+    name: "session-enters-what-it-gave-back",
+    breaks: "reentrant: a release too many, loss inside a nested hold: clear outcomes",
+    edits: [
+      edit(
+        "kinds/reentrant.ts",
+        "return this.#count === 0 || this.base.remainingMs() === 0;",
+        "return this.base.remainingMs() === 0;",
+      ),
+      edit(
+        "kinds/reentrant.ts",
+        "    return this.isOver ? 0 : this.#base.remainingMs();",
+        "    return this.#base.remainingMs();",
+      ),
+    ],
+    killers: [bySim(1, 40, "reentrant"), byRules("kinds/reentrant")],
+  },
+  {
+    name: "leader-resigns-without-a-word",
+    breaks: "election: a new leader at once after resign",
+    edits: [
+      edit(
+        "kinds/election.ts",
+        "const wasOurs = await term?.release();",
+        "const wasOurs = leads;\n    term?.orphan();",
+      ),
+    ],
+    killers: [bySim(1, 20, "election,calm"), byRules("kinds/election")],
+  },
+  {
+    name: "light-requests-go-first",
+    breaks: "semaphore: FIFO without starving heavy requests",
+    edits: [
+      edit(
+        "drivers/memory-lock.ts",
+        "  return one.ticket < other.ticket ||",
+        "  if (one.demand.weight !== other.demand.weight) {\n    return one.demand.weight < other.demand.weight;\n  }\n  return one.ticket < other.ticket ||",
+      ),
+    ],
+    killers: [bySim(1, 40, "semaphore,memory"), byRules("kinds/semaphore")],
+  },
+  {
+    name: "try-is-granted-past-who-waits-for-more",
+    breaks: "semaphore: FIFO without starving heavy requests",
+    edits: [
+      edit(
+        "drivers/memory-engine.ts",
+        "lock.isHeld && (lock.hasWaiters || !lock.fits(demand))",
+        "lock.isHeld && !lock.fits(demand)",
+      ),
+      edit(
+        "drivers/memory-lock.ts",
+        "    this.#queue.splice(this.placeOf(waiter), 0, waiter);",
+        "    if (waiter.request.deadline === null) {\n      this.#queue.unshift(waiter);\n      return;\n    }\n    this.#queue.splice(this.placeOf(waiter), 0, waiter);",
+      ),
+    ],
+    killers: [bySim(1, 60, "semaphore,memory"), byRules("kinds/semaphore")],
+  },
+  {
+    name: "memory-downgrade-leaves-room-for-a-writer",
+    breaks: "read-write: atomic downgrade",
+    edits: [
+      edit(
+        "drivers/memory-lock.ts",
+        "    this.#used += 1 - holding.weight;\n",
+        "    this.#used -= holding.weight;\n",
+      ),
+    ],
+    killers: [bySim(1, 80, "read-write,memory"), byRules("kinds/read-write")],
+  },
+  {
+    name: "weight-is-ignored",
+    breaks: "granted if the sum of weights + ours is within the limit (11)",
+    edits: [
+      lua(
+        "_share",
+        "    if is_alive and used + weight > limit then",
+        "    if is_alive and used >= limit then",
+      ),
+      twin("share", "return this.#used + demand.weight <= limit ?", "return this.#used < limit ?"),
+    ],
+    killers: [bySim(1, 40, "server,semaphore")],
+  },
+  {
+    name: "try-does-not-see-who-holds",
+    breaks: "granted if the sum of weights + ours is within the limit (11)",
+    edits: [
+      lua(
+        "_share",
+        "redis.call('EXISTS', queue) == 1 or used + weight > limit then",
+        "redis.call('EXISTS', queue) == 1 or weight > limit then",
+      ),
+      twin("share", "store.exists(queue) || this.#used + weight >", "store.exists(queue) || weight >"),
+    ],
+    killers: [bySim(1, 40, "server,read-write")],
+  },
+  {
+    name: "downgrade-leaves-room-for-a-writer",
+    breaks: "read-write: atomic downgrade",
+    edits: [
+      lua("_share", "  used = used - weight + 1 --", "  used = used - weight --"),
+      twin("share", "    this.#used += 1 - known.weight;", "    this.#used -= known.weight;"),
+    ],
+    killers: [bySim(1, 80, "server,read-write")],
+  },
+  {
+    name: "limit-of-who-asks-counts",
+    breaks: "semaphore: changing a limit is an explicit call; never more than limit at once",
+    edits: [
+      lua(
+        "_share",
+        "      waits_for, weight = share_of(member)\n",
+        "      waits_for, weight, limit = share_of(member)\n",
+      ),
+      twin(
+        "share",
+        "    const limit = this.#limit as number;\n    const deadline",
+        "    const { limit } = demand;\n    const deadline",
+      ),
+    ],
+    killers: [bySim(1, 80, "server,semaphore")],
+  },
+  {
+    name: "share-of-who-crashed-stays",
+    breaks: "read-write: a crashed reader's share expires by itself and alone",
+    edits: [
+      lua("_share", "'ZRANGEBYSCORE', K, '-inf', now_ms,", "'ZRANGEBYSCORE', K, '-inf', 0,"),
+      twin(
+        "share",
+        "store.zrangebyscore(K, this.#nowMs, expiredAtOnce)",
+        "store.zrangebyscore(K, 0, expiredAtOnce)",
+      ),
+    ],
+    killers: [bySim(1, 40, "server,read-write")],
+  },
+  {
+    name: "writer-does-not-ask-for-votes",
+    breaks: "a writer's inquiry goes to every later reader without a majority (8)",
+    edits: [
+      lua(
+        "_share",
+        "    if weight + others_weight > limit and precedes(token, other) then",
+        "    if others_weight > limit and precedes(token, other) then",
+      ),
+      twin(
+        "share",
+        "if (weight + other.weight > (this.#limit as number) && precedes",
+        "if (other.weight > (this.#limit as number) && precedes",
+      ),
+    ],
+    killers: [bySim(1, 80, "quorum,read-write")],
+  },
+];

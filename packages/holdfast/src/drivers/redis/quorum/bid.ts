@@ -12,7 +12,7 @@ import { agreedOn, validityOf, type Block } from "./agreement.ts";
 const mostRounds = 3;
 
 /** A node lets a key go this long after its end at the latest. */
-const expiryMs = 20;
+export const expiryMs = 20;
 
 /** What a bid is for. */
 export interface BidOptions {

@@ -8,7 +8,7 @@ import type { Timed, TimerQueue } from "../../../timer-queue.ts";
 import { engineEnd } from "../../../validity.ts";
 import { within } from "../../../wait.ts";
 import type { Ballot, Vote } from "./ballot.ts";
-import { Bid, type BidListener, type Election } from "./bid.ts";
+import { Bid, expiryMs, type BidListener, type Election } from "./bid.ts";
 import { mostApartMs, type Electorate } from "./electorate.ts";
 import { engineError, queueFullError } from "../failures.ts";
 import { GivingUp } from "../giving-up.ts";
@@ -318,9 +318,13 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
       this.#splitAt = Infinity;
       this.#splits += 1;
       if (this.#splits % 2 === 0 && bid.hasDeafVotes) {
-        // Who cannot be asked gives its votes back by itself, and settles with its rivals by chance.
+        // Who cannot be asked gives its votes back by itself, and settles with its rivals by chance. Those of an earlier attempt are
+        // not ours to give back: they end by themselves, unless they are prolonged by asking.
+        const delayMs = this.#hasJoined
+          ? this.ttlMs * (1 + this.#host.driftFactor) + expiryMs
+          : backoffDelay(this.#host.random, Math.min(this.#splits, 3));
         this.#drop();
-        this.#schedule(now + backoffDelay(this.#host.random, Math.min(this.#splits, 3)));
+        this.#schedule(now + delayMs);
         return;
       }
       bid.askAll();

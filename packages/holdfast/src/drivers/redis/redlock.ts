@@ -275,8 +275,10 @@ class RedlockDriver implements Driver, QuorumHost {
     const { token, ballots, first, told, validity } = election;
     const hold = this.#holdOf(request.key, token, bid);
     // A repeat has the number that the grant was told with, while it is that grant; else it is another one of that token.
-    const isSameGrant = hold.fencingNumber !== undefined && hold.hasMajorityOf(told);
+    const isSameGrant = hold.fencingNumber !== undefined && hold.isStill(told);
     hold.fencingNumber = isSameGrant ? hold.fencingNumber : first;
+    const lasts = hold.validity !== undefined && hold.validity.until > validity.until;
+    hold.validity = isSameGrant && lasts ? hold.validity : validity;
     for (const { voter, vote } of ballots) {
       hold.add(voter, vote.first, vote.runId);
     }

@@ -49,6 +49,8 @@ export class QuorumHold implements Timed {
   isDowngraded = false;
   /** The lease's own fencing number; undefined: it was acquired elsewhere. */
   fencingNumber: number | undefined;
+  /** The lease's own, which its renewals move; undefined: it was acquired elsewhere. */
+  validity: Validity | undefined;
 
   /** @param bid undefined: it was acquired elsewhere */
   constructor(host: HoldHost, key: string, keys: LockKeys, token: string, bid: Bid | undefined) {
@@ -101,10 +103,15 @@ export class QuorumHold implements Timed {
     this.#without.delete(voter);
   }
 
-  /** Whether these are of this grant: a majority has had it without a break. One that has may be a leftover. */
-  hasMajorityOf(told: readonly Told[]): boolean {
+  /**
+   * Whether these are of this grant: a majority has had it without a break. While the lease is valid nobody else can have had one, so
+   * one node is enough then; behind its end that one may be a leftover.
+   */
+  isStill(told: readonly Told[]): boolean {
+    const { clock, electorate } = this.#host;
     const same = told.filter(({ voter, first }) => this.#members.get(voter)?.first === first);
-    return same.length >= this.#host.electorate.majority;
+    const isValid = !this.#isLost && this.validity !== undefined && leftOf(this.validity, clock) > 0;
+    return same.length >= (isValid ? 1 : electorate.majority);
   }
 
   /** A node ended the grant. Returns whether the rest is no majority. */

@@ -85,6 +85,24 @@ test("a repeat that goes on with what is left of its attempt gets a larger numbe
   expect(repeated.fencingToken).toBeGreaterThan(other.fencingToken);
 });
 
+test("a repeat in the same process has the number of a valid lease, also where most nodes are new to it", async () => {
+  const lab = new Lab(5);
+  const { locks, faults } = await lab.warm();
+  const named = { ttlMs: 30_000, waitMs: 5_000, attemptId: "a" };
+  const only = (nodes: readonly number[]): void => {
+    for (const [node, fault] of faults.entries()) {
+      fault.refuse(nodes.includes(node) ? null : refusal());
+    }
+  };
+  only([0, 1, 2]);
+  const lease = await lab.within(200, locks.acquire("k", named));
+  await lab.clock.advance(1_000);
+  only([0, 3, 4]);
+  const repeated = await lab.within(4_000, locks.acquire("k", named));
+  expect(lease.remainingMs()).toBeGreaterThan(0);
+  expect(repeated.fencingToken).toBe(lease.fencingToken);
+});
+
 test("a repeat has no number of a lease that was lost, also where one node still has it", async () => {
   const lab = new Lab(5);
   const { locks, faults } = await lab.warm();

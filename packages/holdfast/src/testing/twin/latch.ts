@@ -120,7 +120,9 @@ export class Latch {
       return found;
     }
     const [first] = store.zrange(queue, 0, 0);
-    if (first !== undefined) {
+    if (first !== undefined && memberForm.test(first)) {
+      store.del(queue);
+    } else if (first !== undefined) {
       throw new ServerError(`KINDMISMATCH ${isShare(first) ? "one that several may hold" : "mutex"}`);
     }
     const made = { total: count, left: count, born: digits(now), ends: this.#nowMs + ttlMs };

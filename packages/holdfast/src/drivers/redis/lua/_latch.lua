@@ -9,6 +9,7 @@
 local now_ms = math.floor(now / 1000)
 local expected_ms = 15000 -- three times the longest pause of who waits
 local told_at_once = 256
+local waiter_form = '^%x+:(%x+):%d+ (%a)$'
 local total, left, born, ends
 
 -- Answers whether there is a latch.
@@ -43,7 +44,9 @@ local function touch(count, ttl, known)
     return false
   end
   local first = redis.call('ZRANGE', queue, 0, 0)[1]
-  if first then
+  if first and string.find(first, waiter_form) then
+    redis.call('DEL', queue) -- of a latch that was taken away before its time: who waits for it asks again
+  elseif first then
     error('KINDMISMATCH ' .. (is_share(first) and 'one that several may hold' or 'mutex'), 0)
   end
   total, left, born, ends = count, count, digits(now), now_ms + ttl
@@ -60,7 +63,7 @@ local function tell()
     if not member then
       return 0
     end
-    local client, kind = string.match(member, '^%x+:(%x+):%d+ (%a)$')
+    local client, kind = string.match(member, waiter_form)
     if client and not told[client .. kind] then
       told[client .. kind] = true
       publish(kind, client, 'open ' .. born .. ' ' .. K)

@@ -146,6 +146,14 @@ onRedis("the script of latches", () => {
     expect((await stateOf(keys))["left"]).toBe("1");
   });
 
+  test("of a latch that was taken away nothing is in the way of the next one", async () => {
+    const keys = stage.lock();
+    await ask(keys, awaitLatch(1, 2));
+    await stage.redis.del(keys[0]);
+    expect((await ask(keys, countDown(1, 3))).slice(0, 2)).toEqual([1, 2]);
+    expect(await stage.redis.exists(keys[1])).toBe(0);
+  });
+
   test("what comes too late touches nothing", async () => {
     const keys = stage.lock();
     for (const args of [countDown(1, 2), awaitLatch(1, 2)]) {

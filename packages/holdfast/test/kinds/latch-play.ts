@@ -51,6 +51,8 @@ interface Waiting {
   readonly by: number;
   readonly controller: AbortController;
   state: WaitState;
+  /** When its caller gave up. */
+  leftAt: number;
 }
 
 /** Plays steps against an engine that nothing goes wrong with, and compares each answer and each moment with the model. */
@@ -129,7 +131,12 @@ export class LatchPlay {
     if (!made) {
       return;
     }
-    const waiting: Waiting = { by: made.by, controller: new AbortController(), state: "waiting" };
+    const waiting: Waiting = {
+      by: made.by,
+      controller: new AbortController(),
+      state: "waiting",
+      leftAt: Infinity,
+    };
     this.#waiting.push(waiting);
     this.#model.wait(made.view, waitMs);
     this.#follow(
@@ -149,6 +156,7 @@ export class LatchPlay {
     const waiting = this.#waiting.filter(({ state }) => state === "waiting").at(-1 - index);
     if (waiting) {
       this.#model.leave(this.#waiting.indexOf(waiting));
+      waiting.leftAt = this.#model.now;
       waiting.controller.abort("enough");
     }
   }
@@ -162,6 +170,7 @@ export class LatchPlay {
     this.#waiting.forEach((waiting, index) => {
       if (waiting.by === by) {
         this.#model.leave(index);
+        waiting.leftAt = Math.min(waiting.leftAt, this.#model.now);
       }
     });
     this.#follow(locks.close());
@@ -176,7 +185,7 @@ export class LatchPlay {
   }
 
   #compare(step: Step): void {
-    this.#waiting.forEach(({ state }, index) => {
+    this.#waiting.forEach(({ state, leftAt }, index) => {
       const expected = this.#model.waits[index];
       const mayBeTold = expected?.state === "latch-expired" && this.#world.name === "redis";
       const isRecent = mayBeTold && this.#model.now - expected.since < endIsToldMs;
@@ -184,7 +193,12 @@ export class LatchPlay {
         return; // nobody tells of an end: who waits asks
       }
       const wasOverBefore = mayBeTold && expected.deadline - expected.since < endIsToldMs;
-      const accepted = [expected?.state, ...(wasOverBefore ? ["wait-timeout"] : [])];
+      const hadLeft = mayBeTold && leftAt - expected.since < endIsToldMs;
+      const accepted = [
+        expected?.state,
+        ...(wasOverBefore ? ["wait-timeout"] : []),
+        ...(hadLeft ? ["left"] : []),
+      ];
       expect(accepted, `wait ${index} after ${JSON.stringify(step)}`).toContain(state);
     });
   }

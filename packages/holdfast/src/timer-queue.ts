@@ -47,8 +47,8 @@ export class TimerQueue<T extends Timed> {
       this.#heap.push(item);
     }
     this.#settle(item);
-    if (dueAt < this.#timerAt) {
-      this.#arm(dueAt);
+    if (dueAt < this.#timerAt && this.#timerAt > this.#clock.now()) {
+      this.#arm(dueAt); // one that is due already runs sooner than a new one would, as after the process stood still
     }
   }
 

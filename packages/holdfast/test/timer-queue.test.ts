@@ -112,3 +112,27 @@ test("its timer keeps the process alive only where somebody waits for it", () =>
   new TimerQueue<Item>(clock, () => undefined, true).schedule(item(1), 10);
   expect([clock.timers(true), clock.timers(false)]).toEqual([1, 1]);
 });
+
+test("a timer that is overdue is left to run: a new one would come behind whatever else is due", async () => {
+  const clock = manualClock();
+  let timers = 0;
+  const counting = {
+    now: () => clock.now(),
+    wall: () => clock.wall(),
+    setTimer: (action: () => void, delayMs: number) => {
+      timers += 1;
+      return clock.setTimer(action, delayMs);
+    },
+    clearTimer: (timer: unknown) => {
+      clock.clearTimer(timer);
+    },
+  };
+  const woken: number[] = [];
+  const queue = new TimerQueue<Item>(counting, ({ name }) => woken.push(name));
+  queue.schedule(item(1), 10);
+  clock.block(100); // the process stands still
+  queue.schedule(item(2), 5);
+  expect(timers).toBe(1);
+  await clock.advance(1);
+  expect(woken).toEqual([2, 1]);
+});

@@ -345,7 +345,10 @@ export class Hold implements Renewable {
     }
     if (this.lossNow()) {
       // Ours no more as far as we may know; where the engine still has it, the next need not wait for the TTL.
-      this.#keeper.driver.release(this.key, this.grant.token, engineEnd(this.validity)).catch(() => false);
+      // But not of what a repeat may share: its lease may be in force.
+      if (this.#options.mayBeShared !== true) {
+        this.#keeper.driver.release(this.key, this.grant.token, engineEnd(this.validity)).catch(() => false);
+      }
       return notOurs;
     }
     const released = this.#keeper.giveBack(this);

@@ -27,7 +27,7 @@ export const usage: string = `Usage: npm run bench -- [options]
                    (default: ${peers.slice(0, 3).join(", ")},
                    ${peers.slice(3).join(", ")})
   --out FOLDER     where to record the results (default: bench/results; quick: nowhere)
-  --quick          a smoke test of less than two minutes: its figures say little
+  --quick          a smoke test of about two minutes: its figures say little
   --help           this text
 `;
 

@@ -35,7 +35,7 @@ const thorough: Sizes = {
   redlockHot: { nodeCounts: [5, 3], timing: { warmUpMs: 1_500, measureMs: 10_000 } },
 };
 
-/** One round of all suites takes less than two minutes. */
+/** One round of all suites takes about two minutes. */
 const quickly: Sizes = {
   rounds: 1,
   uncontended: { warmUpMs: 100, measureMs: 250 },

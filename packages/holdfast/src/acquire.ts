@@ -43,7 +43,7 @@ export async function tryLease(
   if (acquired.outcome === "held") {
     return { held: acquired };
   }
-  if (contention.hasEnded(acquired.grant.token)) {
+  if (contention.hasEnded(acquired.grant)) {
     await contention.giveUp(acquired.grant); // a repeat released it while the answer was on its way
     return tryLease(contention, key, options);
   }
@@ -274,7 +274,7 @@ export class Acquisition implements Caller<Hold>, Timed {
     } else if (this.#cancelled) {
       void this.#contention.giveUp(acquired.grant);
       this.#fail(this.#cancelled.reason);
-    } else if (this.#contention.hasEnded(acquired.grant.token)) {
+    } else if (this.#contention.hasEnded(acquired.grant)) {
       void this.#askAgain(acquired.grant);
     } else {
       const kept = Hold.keep(this.#contention, acquired.grant, keptBy(this.#options));

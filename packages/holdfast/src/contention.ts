@@ -27,7 +27,8 @@ export class Contention implements Keeper {
   readonly #closing = new AbortController();
   readonly #givenUp = new Set<Promise<boolean>>();
   readonly #lines = new Map<string, Line<Hold>>();
-  readonly #ended = new Set<string>();
+  /** Tokens, and the number of each. */
+  readonly #ended = new Map<string, bigint>();
 
   constructor(driver: Driver, options: ResolvedLocks) {
     this.driver = driver;
@@ -119,15 +120,21 @@ export class Contention implements Keeper {
   }
 
   /** A grant that repeats of one attempt share was given back: an answer that is on its way may still say that it is ours. */
-  endShared(token: string): void {
-    this.#ended.add(token);
+  endShared({ token, fencingToken }: Grant): void {
+    this.#ended.set(token, fencingToken);
     if (this.#ended.size > mostEnded) {
-      this.#ended.delete(this.#ended.values().next().value as string);
+      this.#ended.delete(this.#ended.keys().next().value as string);
     }
   }
 
-  hasEnded(token: string): boolean {
-    return this.#ended.has(token);
+  /**
+   * Another process that does not know of the end may ask with the same token, and be granted anew: that grant has a greater number.
+   * A quorum's answers to one grant may have different ones.
+   */
+  hasEnded({ token, fencingToken }: Grant): boolean {
+    const ended = this.#ended.get(token);
+    const { guarantee } = this.driver.capabilities;
+    return ended !== undefined && (guarantee === "quorum" || fencingToken <= ended);
   }
 
   /** A grant that came when nobody wanted it any more. */

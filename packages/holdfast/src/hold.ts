@@ -178,7 +178,7 @@ export class Hold implements Renewable {
     const extension = await this.#askEngine(ttlMs);
     switch (extension.outcome) {
       case "renewed":
-        prolong(this.validity, extension.validity);
+        prolong(this.validity, extension.validity, this.#keeper.clock);
         this.isClaim &&= ttlMs < this.ttlMs;
         this.#keeper.watchdog.review(this.#watch);
         break;

@@ -31,9 +31,12 @@ export function leftOf(validity: Validity, clock: Clock): number {
   return Math.min(validity.until - clock.now(), validity.untilWall - clock.wall());
 }
 
-/** Takes over a later confirmation. An earlier end never replaces a later one: replies may be reordered. */
-export function prolong(validity: Validity, confirmed: Validity): void {
-  if (confirmed.until > validity.until) {
+/**
+ * Takes over a later confirmation. An earlier end never replaces a later one: replies may be reordered. By the stricter clock: after
+ * a longer extension and a jump of the wall clock the end that seems later may leave less.
+ */
+export function prolong(validity: Validity, confirmed: Validity, clock: Clock): void {
+  if (leftOf(confirmed, clock) > leftOf(validity, clock)) {
     validity.until = confirmed.until;
     validity.untilWall = confirmed.untilWall;
   }

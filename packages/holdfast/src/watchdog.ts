@@ -138,7 +138,7 @@ export class Watchdog {
     switch (extension.outcome) {
       case "renewed":
         // The validity belongs to the run: whoever holds the grant by now has it.
-        prolong(watch.target.validity, extension.validity);
+        prolong(watch.target.validity, extension.validity, this.#clock);
         watch.tries = 0;
         if (!watch.isOver) {
           watch.target.renewed();

@@ -34,9 +34,10 @@ test("validity is over as soon as either clock says so", async () => {
 });
 
 test("a confirmation prolongs, and one that comes late does not shorten", () => {
+  const clock = manualClock({ now: 0, wall: 1_000 });
   const validity = { until: 100, untilWall: 1_100 };
-  prolong(validity, { until: 300, untilWall: 1_300 });
-  prolong(validity, { until: 200, untilWall: 1_200 });
+  prolong(validity, { until: 300, untilWall: 1_300 }, clock);
+  prolong(validity, { until: 200, untilWall: 1_200 }, clock);
   expect(validity).toEqual({ until: 300, untilWall: 1_300 });
 });
 

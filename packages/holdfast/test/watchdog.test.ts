@@ -5,7 +5,7 @@ import { beforeEach, expect, test } from "vitest";
 
 import { momentOf } from "../src/clock.ts";
 import type { Extension } from "../src/driver.ts";
-import { validFrom, type Validity } from "../src/validity.ts";
+import { prolong, validFrom, type Validity } from "../src/validity.ts";
 import { Watchdog, type Renewable, type Watch } from "../src/watchdog.ts";
 
 const ttlMs = 3_000;
@@ -276,6 +276,17 @@ test("after a sleep of more than a third of the TTL a lease is renewed within a 
   await clock.advance(1_000);
   expect(target.confirmations).toBe(1);
   await clock.advance(2 * long);
+  expect(target.losses).toEqual([]);
+});
+
+test("a lease that was prolonged for longer is renewed once after a jump of the wall clock, and not without end", async () => {
+  const target = watched(renewing);
+  await clock.advance(500);
+  prolong(target.validity, validFrom(momentOf(clock), 2 * ttlMs), clock);
+  watchdog.review(target.watch);
+  clock.jumpWall(4_000);
+  await clock.advance(1_000);
+  expect(target.renewals.length).toBe(1);
   expect(target.losses).toEqual([]);
 });
 

@@ -112,7 +112,7 @@ export const leases: readonly Mutant[] = [
       edit(
         "hold.ts",
         '    if (extension.outcome === "lost") {\n      this.#keeper.lose(',
-        '    if (extension.outcome === "unknown") {\n      const { clock } = this.#keeper;\n      prolong(validity, { until: clock.now() + ttlMs, untilWall: clock.wall() + ttlMs });\n    } else if (extension.outcome === "lost") {\n      this.#keeper.lose(',
+        '    if (extension.outcome === "unknown") {\n      const { clock } = this.#keeper;\n      prolong(validity, { until: clock.now() + ttlMs, untilWall: clock.wall() + ttlMs }, clock);\n    } else if (extension.outcome === "lost") {\n      this.#keeper.lose(',
       ),
     ],
     killers: [

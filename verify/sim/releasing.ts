@@ -62,7 +62,8 @@ export class Releasing {
 
   async #releaseTwice(lease: Lease): Promise<boolean> {
     const wasOurs = await this.#wants.giveBack(lease);
-    if ((await lease.release()) !== wasOurs) {
+    // Who resigned is not helped by a release of the term.
+    if (!this.#wants.isTerm(lease) && (await lease.release()) !== wasOurs) {
       this.#history.fail("release", `a second release of ${lease.fencingToken} answers otherwise`);
     }
     return wasOurs;

@@ -40,6 +40,10 @@ export class Wants {
     }
   }
 
+  isTerm(lease: Lease): boolean {
+    return this.#elections.has(lease);
+  }
+
   /** A leader resigns; everybody else releases. */
   giveBack(lease: Lease): Promise<boolean> {
     const election = this.#elections.get(lease);

@@ -71,7 +71,7 @@ export const kinds: readonly Mutant[] = [
         "const wasOurs = leads;\n    term?.orphan();",
       ),
     ],
-    killers: [bySim(1, 20, "election,calm"), byRules("kinds/election")],
+    killers: [bySim(1, 30, "election"), byRules("kinds/election")],
   },
   {
     name: "light-requests-go-first",

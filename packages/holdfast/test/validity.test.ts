@@ -41,6 +41,14 @@ test("a confirmation prolongs, and one that comes late does not shorten", () => 
   expect(validity).toEqual({ until: 300, untilWall: 1_300 });
 });
 
+test("a confirmation that leaves more by the stricter clock counts, though the other one calls it earlier", () => {
+  const clock = manualClock({ now: 0, wall: 1_000 });
+  const validity = { until: 500, untilWall: 1_500 };
+  clock.jumpWall(400);
+  prolong(validity, { until: 300, untilWall: 1_700 }, clock);
+  expect(leftOf(validity, clock)).toBe(300);
+});
+
 test("elapsed is what passed on the clock that went further", async () => {
   const clock = manualClock();
   const start = momentOf(clock);

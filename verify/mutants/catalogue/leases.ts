@@ -106,6 +106,18 @@ export const leases: readonly Mutant[] = [
     killers: [byRules("hold", "a lost lease is taken back at the engine all the same")],
   },
   {
+    name: "confirmation-is-measured-by-one-clock",
+    breaks: "a lease is over as soon as either of our clocks says so (3)",
+    edits: [
+      edit(
+        "validity.ts",
+        "if (leftOf(confirmed, clock) > leftOf(validity, clock)) {",
+        "if (leftOf(confirmed, clock) > 0 && confirmed.until > validity.until) {",
+      ),
+    ],
+    killers: [byRules("validity", "a confirmation that leaves more by the stricter clock")],
+  },
+  {
     name: "extension-counts-without-an-answer",
     breaks: "unknown is neither held past validUntil nor lost before it (4.8)",
     edits: [

@@ -75,7 +75,7 @@ export const validity: readonly Mutant[] = [
     edits: [
       edit(
         "validity.ts",
-        "if (confirmed.until > validity.until) {",
+        "if (leftOf(confirmed, clock) > leftOf(validity, clock)) {",
         "if (confirmed.until !== validity.until) {",
       ),
     ],

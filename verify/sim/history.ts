@@ -26,6 +26,8 @@ export class History {
   #patienceMs = Infinity;
   readonly #keys = new Map<string, KeyHistory>();
   readonly #allKeys: Pick<KeyHistory, "freeSince"> = { freeSince: undefined };
+  /** What is looked at on servers, before leases are: a grant may be told in the same moment as a limit was changed. */
+  rooms: readonly { look(): void }[] = [];
   readonly #losses: Losses;
   readonly #standingOf: (client: number) => Standing;
   readonly #schedule: Schedule;
@@ -78,6 +80,7 @@ export class History {
       weight: weightOf(as),
       isShared: isShared(as),
       ttlMs,
+      attemptId,
       since: now,
       serial: this.#serial,
       standsInLine: standsInLine && isPlain && !isShared(as),
@@ -107,11 +110,14 @@ export class History {
 
   /** @param isAgain it is let into what it holds already: nobody is overtaken by that */
   granted(asking: Asking, lease: WatchedWhole, sharing?: Sharing, isAgain = false): void {
+    this.#lookAtServers();
     this.grants += 1;
     for (const part of partsOf(lease)) {
       const history = this.of(part.key);
       const isHandedOver = history.holdings.granted(asking, part, sharing);
-      if (sharing?.by !== "attempt" && !isAgain) {
+      if (sharing?.by === "attempt" && asking.isShared) {
+        history.turns.repeated(asking);
+      } else if (sharing?.by !== "attempt" && !isAgain) {
         history.turns.granted(asking, isHandedOver);
       }
       history.freeSince = undefined;
@@ -243,6 +249,7 @@ export class History {
 
   /** After everything that happens. */
   look(): void {
+    this.#lookAtServers();
     for (const [key, history] of this.#keys) {
       const { holdings, turns } = history;
       holdings.look();
@@ -260,6 +267,12 @@ export class History {
     if (this.#schedule.kind === "all") {
       this.#lookForAllFree();
     }
+  }
+
+  #lookAtServers(): void {
+    this.rooms.forEach((room) => {
+      room.look();
+    });
   }
 
   #lookForDelays(key: string, { waiting }: KeyHistory): void {

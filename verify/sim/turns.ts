@@ -9,6 +9,8 @@ export interface Asking {
   /** It shares the key with others, each by a grant of its own. */
   readonly isShared: boolean;
   readonly ttlMs: number;
+  /** The name of its attempt. */
+  readonly attemptId?: string | undefined;
   readonly since: number;
   /** Of two that ask at the same moment the smaller one was first. */
   readonly serial: number;
@@ -16,7 +18,7 @@ export interface Asking {
   readonly standsInLine: boolean;
   /** It has a place of its own in the queue by now: it waits, has no name, and its client is known to the servers. */
   hasPlace: boolean;
-  /** It once wanted more than there was: until it asks again it is in no queue. */
+  /** It once wanted more than there was, or another has what it wants: until it asks again it is in no queue. */
   isOut: boolean;
   /** Until when it wants to wait: then it leaves the queue, and asks who has the lock before it answers. */
   readonly until: number;
@@ -79,6 +81,13 @@ export class Turns {
   narrowed(limit: number): void {
     for (const asking of this.#asking) {
       asking.isOut ||= asking.weight > limit;
+    }
+  }
+
+  /** Of those who wait with one name for a share, one has it: the others are out of the queue, untold. */
+  repeated(granted: Asking): void {
+    for (const asking of this.#asking) {
+      asking.isOut ||= asking !== granted && asking.attemptId === granted.attemptId;
     }
   }
 

@@ -80,14 +80,10 @@ class World {
   readonly #trace: (line: string) => void;
   readonly #callers: Callers;
   readonly #trouble: Trouble;
-  readonly #rooms: readonly ServerRoom[];
 
   constructor(schedule: Schedule, { trace, alter = (driver) => driver }: PlayOptions) {
     this.#schedule = schedule;
     this.#clock = new WorldClock(() => {
-      this.#rooms.forEach((room) => {
-        room.look();
-      });
       this.history.look();
     });
     this.history = new History(
@@ -107,7 +103,7 @@ class World {
     const servers = this.#machines.map(({ server }) => server);
     const hasRoom = schedule.engine === "server" && ["read-write", "semaphore"].includes(schedule.kind);
     const isKept = !mayForget(schedule);
-    this.#rooms = servers.flatMap((server) =>
+    this.history.rooms = servers.flatMap((server) =>
       hasRoom ? keysIn(schedule.steps).map((key) => new ServerRoom(this.history, server, key, isKept)) : [],
     );
     const processes = new Map<number, ProcessMachine>();

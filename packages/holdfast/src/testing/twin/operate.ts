@@ -73,6 +73,7 @@ export function operate(server: Server, keys: readonly string[], args: readonly 
       } else if (isShared(shared, name, own)) {
         return new Share(shared).perform(name, own);
       }
+      dropExpired(shared);
       const scope = { ...shared, holder: server.store.get(K) };
       return usual(scope, name, own) ?? perform(scope, own);
     });
@@ -80,6 +81,13 @@ export function operate(server: Server, keys: readonly string[], args: readonly 
     at += 1 + argumentCount;
   }
   return answers;
+}
+
+/** Where all who shared K have expired, it is free. */
+function dropExpired(scope: Scope): void {
+  if (scope.store.type(scope.K) === "zset") {
+    isolated(() => new Share(scope).perform("inspect", []));
+  }
 }
 
 /** A candidate for a number, kept within a second of the server's time. */

@@ -421,6 +421,11 @@ function share.setLimit(wanted)
   return { 1, is_more and 1 or 0 }
 end
 
+-- Whether nobody holds K any more, where it is ours: who has expired is dropped by this.
+local function is_over()
+  return pcall(look) and redis.call('EXISTS', K) == 0
+end
+
 function share.perform(name, ...)
   look()
   if not share[name] then

@@ -44,17 +44,13 @@ end
 local function define_share()
   --- @include "_queue.lua"
   --- @include "_share.lua"
-  return share
+  return share, is_over
 end
 
 local function define_latch()
   --- @include "_queue.lua"
   --- @include "_latch.lua"
   return latch
-end
-
-local function is_latch()
-  return redis.call('TYPE', K).ok == 'hash' and redis.call('HEXISTS', K, 'latch') == 1
 end
 
 local function is_of_latches(name)
@@ -87,10 +83,12 @@ local function shares(name, token)
   return name == 'setLimit' or redis.call('HEXISTS', fence, 'kind') == 1
 end
 
-local rest, share
+local rest, share, is_over
 local function perform(name, ...)
   if shares(name, ...) then
-    share = share or define_share()
+    if not share then
+      share, is_over = define_share()
+    end
     return share.perform(name, ...)
   end
   holder = redis.call('GET', K)
@@ -106,6 +104,23 @@ local function perform(name, ...)
     error('KINDMISMATCH mutex', 0)
   end
   return rest[name](...)
+end
+
+-- What failed and may have failed as K is of another kind, and was not touched: a latch is asked as what it is; and where all who
+-- shared K have expired, it is free.
+local function perform_anew(failure, ...)
+  local found = redis.call('TYPE', K).ok
+  if found == 'hash' and redis.call('HEXISTS', K, 'latch') == 1 then
+    return pcall(perform_on_latch, ...)
+  elseif found == 'zset' and not shares(...) then
+    if not share then
+      share, is_over = define_share()
+    end
+    if is_over() then
+      return pcall(perform, ...)
+    end
+  end
+  return false, failure
 end
 
 -- How many arguments an operation has.
@@ -138,8 +153,8 @@ for i = 1, #KEYS, 4 do
   end
   local last = at + count_of(ARGV[at])
   local ok, answer = pcall(perform, unpack(ARGV, at, last))
-  if not ok and is_latch() then -- which is neither a mutex nor shared: it was not touched
-    ok, answer = pcall(perform_on_latch, unpack(ARGV, at, last))
+  if not ok then
+    ok, answer = perform_anew(answer, unpack(ARGV, at, last))
   end
   if not ok then
     answer = { 'error', type(answer) == 'table' and answer.err or tostring(answer) }

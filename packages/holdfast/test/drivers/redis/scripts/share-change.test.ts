@@ -42,6 +42,20 @@ onRedis("what changes a lock that several may hold", () => {
     expect(await stage.redis.zrange(keys[1], "0", "-1")).toEqual([asker(2).member]);
   });
 
+  test("a lock whose holders have all expired is free for a mutex", async () => {
+    const keys = stage.lock();
+    const shares = [asker(1, { share: "s1/2" }), asker(2, { share: "s1/2" })] as const;
+    for (const who of shares) {
+      await stage.grant(keys, who);
+    }
+    await stage.redis.zadd(keys[0], "XX", 1, shares[0].token);
+    expect(await stage.ask(keys, acquireOf(asker(3)))).toMatchObject({ 0: "error" }); // the other holds it
+    expect(await stage.redis.zcard(keys[0])).toBe(1);
+    await stage.redis.zadd(keys[0], "XX", 1, shares[1].token);
+    expect(await stage.ask(keys, acquireOf(asker(3)))).toMatchObject({ 0: 1 });
+    expect(await stage.redis.get(keys[0])).toBe(asker(3).token);
+  });
+
   test("another limit is refused as long as the last one is remembered, and changed by setLimit alone", async () => {
     const keys = stage.lock();
     await stage.grant(keys, asker(1, one));

@@ -84,6 +84,7 @@ export class Callers {
 
   async #acquire(client: Client, use: Use): Promise<void> {
     const { attemptId } = use;
+    const left = new Leftover(this.#history, use);
     let granted: Lease | null | undefined;
     for (let tries = 0; granted === undefined && tries <= mostRepeats; tries += 1) {
       granted = await this.#ask(client, use, async (asking, signal) => {
@@ -96,12 +97,12 @@ export class Callers {
       if (granted === undefined && attemptId === undefined) {
         return;
       }
+      if (!granted && attemptId !== undefined) {
+        left.prolong();
+      }
       if (granted === undefined) {
         await client.pause(repeatAfterMs);
       }
-    }
-    if (attemptId !== undefined && !granted) {
-      this.#history.taken(use, use.ttlMs); // what it may have left stays for a repeat until the TTL ends it
     }
     if (granted) {
       await this.#keeping.keep(client, use, granted);
@@ -200,3 +201,24 @@ export class Callers {
 }
 
 const impatience = new Error("the caller lost its patience");
+
+/** What a named attempt that was not granted may have left: it stays for a repeat, which prolongs it, until the TTL ends it. */
+class Leftover {
+  readonly #history: History;
+  readonly #use: Use;
+  #prolongedAt: number | undefined;
+
+  constructor(history: History, use: Use) {
+    this.#history = history;
+    this.#use = use;
+  }
+
+  prolong(): void {
+    const { now } = this.#history.findings;
+    this.#history.taken(
+      this.#use,
+      this.#prolongedAt === undefined ? this.#use.ttlMs : now - this.#prolongedAt,
+    );
+    this.#prolongedAt = now;
+  }
+}

@@ -199,10 +199,12 @@ class World {
       }
     }
     const rounds = weather === "unheard" ? keys.length * this.#clients.length * 2 : 1;
-    const allMs = boundMs * rounds + this.history.leftForMs + everybodyMs;
-    const end = this.#clock.now + allMs;
-    while (this.#busy.length > 0 && this.#clock.now < end) {
+    const begun = this.#clock.now;
+    const leftMs = (): number => this.#clock.now - begun + this.history.leftForMs;
+    let allMs = boundMs * rounds + everybodyMs + leftMs();
+    while (this.#busy.length > 0 && this.#clock.now < begun + allMs) {
       await this.#clock.advance(20);
+      allMs = Math.max(allMs, boundMs * rounds + everybodyMs + (this.history.leftForMs > 0 ? leftMs() : 0));
     }
     for (const { index, uses } of this.#busy) {
       for (const use of uses) {

@@ -3,7 +3,7 @@ import { whenAborted } from "./cancellation.ts";
 import type { Contention } from "./contention.ts";
 import { tell } from "./diagnostics.ts";
 import type { Acquired, AcquireRequest, Grant, Pending } from "./driver.ts";
-import { closedError, EngineError, LockError, WaitTimeoutError } from "./errors.ts";
+import { closedError, EngineError, LockError, QuorumError, WaitTimeoutError } from "./errors.ts";
 import { Hold, type HoldOptions, type Kept } from "./hold.ts";
 import type { HeldLease } from "./lease.ts";
 import type { Caller, Line } from "./line.ts";
@@ -261,7 +261,8 @@ export class Acquisition implements Caller<Hold>, Timed {
   #cameTooLate(error: unknown): boolean {
     const leftMs = this.#deadline - this.#contendsSince;
     const hadLittle = leftMs < this.#options.waitMs && leftMs < shortestAnswerMs;
-    return hadLittle && error instanceof EngineError && error.outcome === "unknown";
+    const isUnanswered = error instanceof EngineError || error instanceof QuorumError;
+    return hadLittle && isUnanswered && error.outcome === "unknown";
   }
 
   #acquired(acquired: Acquired): void {

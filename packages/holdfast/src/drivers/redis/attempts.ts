@@ -16,6 +16,11 @@ export class Attempts {
     return this.#underWay > 0 || this.#wasUnanswered ? "unknown" : "none";
   }
 
+  /** Of the one whose answer has come: an earlier one may have been carried out, as it got no answer, or has not got it yet. */
+  get isRepeat(): boolean {
+    return this.#underWay > 1 || this.#wasUnanswered;
+  }
+
   sent(): void {
     this.#underWay += 1;
   }

@@ -232,7 +232,7 @@ export class Request implements Requeued, Operation, Timed {
       return answer;
     }
     // A repeat, of ours or by the client library, finds that the lost attempt before it has released.
-    this.#givingUp?.answered(Number(answer[0]) === 1 || this.#attempts.failures > 0 || !isSteady);
+    this.#givingUp?.answered(Number(answer[0]) === 1 || this.#attempts.isRepeat || !isSteady);
     return answer[1] as unknown[];
   }
 

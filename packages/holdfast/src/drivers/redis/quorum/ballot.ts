@@ -367,7 +367,7 @@ export class Ballot {
     }
     // A repeat finds that the lost attempt before it has released.
     const isPlain = Number(answer[0]) === 1;
-    this.#bid.gaveUp(this, isPlain || this.attempts.failures > 0, isPlain);
+    this.#bid.gaveUp(this, isPlain || this.attempts.isRepeat, isPlain);
     this.hasPassedOn = true;
     return answer[1] as unknown[];
   }

@@ -53,7 +53,7 @@ export class History {
     const waits = use.kind !== "try" && use.waitMs !== 0;
     const asking = this.#askingFor(use, waits, standsInLine);
     const mostMs = waits ? asking.until - now + farewellMs : tryMs;
-    const dueBy = now + mostMs + (asking.keys.length > 1 ? givingBackMs : 0);
+    const dueBy = now + mostMs + extraMs(asking.keys.length > 1, use.attemptId !== undefined);
     for (const key of asking.keys) {
       const { turns, waiting, holdings } = this.of(key);
       if (waits) {
@@ -321,4 +321,9 @@ export class History {
     }
     return history;
   }
+}
+
+/** A repeat that was given what is being released gives it back first, and asks again. */
+function extraMs(isOfSeveral: boolean, isNamed: boolean): number {
+  return (isOfSeveral || isNamed ? givingBackMs : 0) + (isNamed ? tryMs : 0);
 }

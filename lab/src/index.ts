@@ -1,3 +1,4 @@
+export { makeCertificates, type Certificates } from "./certificates.ts";
 export {
   startRedis,
   freePort,

@@ -6,11 +6,15 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { startRedis, steadyPort } from "@holdfast/lab";
+
+import { onRedis } from "./support/servers.ts";
 
 const require = createRequire(import.meta.url);
 const root = fileURLToPath(new URL("..", import.meta.url));
 const dist = join(root, "dist");
+const lazyLoader = join("drivers", "connect", "library.js");
 
 interface Manifest {
   readonly exports: Readonly<Record<string, string | Readonly<Record<string, string>>>>;
@@ -103,6 +107,7 @@ const publicNames: Readonly<Record<string, { values: readonly string[]; types: r
       "SubscriptionListener",
     ],
   },
+  "holdfast/connect": { values: ["connect"], types: ["ConnectOptions"] },
   "holdfast/testing": {
     values: ["driverConformance", "faulty", "faultyClient", "manualClock", "manualRandom", "twin"],
     types: [
@@ -122,6 +127,19 @@ const publicNames: Readonly<Record<string, { values: readonly string[]; types: r
   },
 };
 
+/** Locks once by the URL that it is given, and tells how it went. */
+const program = `
+    import { createLocks } from "holdfast";
+    import { connect } from "holdfast/connect";
+    try {
+      const driver = await connect(process.argv[1], { commandTimeoutMs: 300 });
+      const locks = createLocks(driver);
+      console.log(await locks.tryWithLock("key", () => "worked").catch((error) => error.code));
+      await locks.close();
+    } catch (error) {
+      console.log(error.name, error.code, error.message);
+    }`;
+
 let manifest: Manifest;
 let folder: string;
 
@@ -133,6 +151,12 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await rm(folder, { recursive: true });
+});
+
+afterEach(async () => {
+  for (const name of ["ioredis", "redis"]) {
+    await rm(join(folder, "node_modules", name), { recursive: true, force: true });
+  }
 });
 
 describe("the built package", () => {
@@ -157,12 +181,13 @@ describe("the built package", () => {
     }
   });
 
-  test("imports nothing but itself and Node's own modules", async () => {
+  test("imports nothing but itself, Node's own modules, and lazily what `connect` is asked for", async () => {
     const files = (await readdir(dist, { recursive: true })).filter((file) => /\.(js|d\.ts)$/.test(file));
     expect(files.length).toBeGreaterThan(20);
     for (const file of files) {
       for (const specifier of importsOf(await readFile(join(dist, file), "utf8"))) {
-        expect(specifier, file).toMatch(/^(\.\.?\/|node:)/);
+        const allowed = file === lazyLoader ? /^(\.\.?\/|node:|ioredis$|redis$)/ : /^(\.\.?\/|node:)/;
+        expect(specifier, file).toMatch(allowed);
       }
     }
   });
@@ -198,15 +223,79 @@ describe("the built package", () => {
       import { createLocks, isLockError, type Lease, type LocksOptions } from "holdfast";
       import { memory } from "holdfast/memory";
       import { redis, type Connection, type RedisClient } from "holdfast/redis";
+      import { connect, type ConnectOptions } from "holdfast/connect";
       import { driverConformance, manualClock } from "holdfast/testing";
 
       const options: LocksOptions = { handover: undefined, maxWaiters: 5 };
       export const locks = createLocks(memory({ clock: manualClock() }), options);
       export const done: Promise<string> = locks.withLock("key", (lease: Lease) => String(lease.fencingToken));
       export const ofClient = (client: RedisClient | Connection) => createLocks(redis(client, { prefix: "p:" }));
+      const connection: ConnectOptions = { password: "p", tlsCaFile: undefined, maxTtlMs: 1_000 };
+      export const byUrl = async () => createLocks(await connect("redlocks://a,b,c", connection));
       driverConformance({ test: (name, body) => [name, body], open: async () => ({ driver: memory() }) });
       done.catch((error: unknown) => isLockError(error, "wait-timeout") && error.key);
     `);
+  });
+});
+
+describe("connect, of the built package,", () => {
+  test("says which library to install, where there is none", async () => {
+    expect(await run("redis://user:secret@127.0.0.1")).toBe(
+      "LockError unsupported connect() needs a client library, and ioredis or node-redis is not installed: npm install ioredis",
+    );
+    expect(await run("redis://user:secret@127.0.0.1?client=node-redis")).toBe(
+      "LockError unsupported connect() needs a client library, and node-redis is not installed: npm install redis",
+    );
+    expect(await run("memory:")).toBe("{ ran: true, value: 'worked' }");
+  });
+
+  test("does not pass over a library that is there and broken", async () => {
+    const broken = join(folder, "node_modules", "ioredis");
+    await mkdir(broken);
+    await writeFile(join(broken, "package.json"), '{ "name": "ioredis", "main": "index.js" }');
+    await writeFile(join(broken, "index.js"), 'require("standard-as-callback");');
+    await provide("redis", "redis");
+    expect(await run("redis://127.0.0.1")).toMatch(
+      /^Error MODULE_NOT_FOUND Cannot find module 'standard-as-callback'/,
+    );
+  });
+
+  test.each([
+    ["redis", "node-redis", ["redis"]],
+    ["ioredis", "ioredis", ["redis", "ioredis"]],
+  ])("takes %s where that is installed, and ioredis before node-redis", async (_name, taken, installed) => {
+    for (const name of installed) {
+      await provide(name, name);
+    }
+    const tried = `${program}
+      const loaded = Object.keys((await import("node:module")).createRequire(import.meta.url).cache);
+      console.log(["ioredis", "@redis"].filter((name) => loaded.some((path) => path.includes(name + sep))));
+      import { sep } from "node:path";`;
+    const url = `redis://127.0.0.1:${await steadyPort()}`;
+    const { stdout } = await runNode(["--input-type=module", "-e", tried, url]);
+    expect(stdout.trim().split("\n")).toEqual(["engine-unavailable", `[ '${taken.replace("node-", "@")}' ]`]);
+  });
+});
+
+onRedis("connect, of the built package and on a server,", () => {
+  test.each([
+    ["ioredis 6", "ioredis", "ioredis"],
+    ["ioredis 5", "ioredis", "ioredis5"],
+    ["node-redis 6", "redis", "redis"],
+    ["node-redis 5", "redis", "redis5"],
+    ["node-redis 4", "redis", "redis4"],
+  ])("locks by %s, and its process ends by itself", async (_library, name, from) => {
+    const server = await startRedis();
+    await server.client().call("ACL", "SETUSER", "app", "on", ">p@ss", "~*", "&*", "+@all");
+    await server.client().call("ACL", "SETUSER", "default", "resetpass");
+    try {
+      await provide(name, from);
+      expect(await run(`redis://app:p%40ss@127.0.0.1:${server.port}/2`)).toBe(
+        "{ ran: true, value: 'worked' }",
+      );
+    } finally {
+      await server.stop();
+    }
   });
 });
 
@@ -230,6 +319,16 @@ async function install(): Promise<void> {
   await cp(join(root, "package.json"), join(modules, "holdfast", "package.json"));
   const nodeTypes = dirname(require.resolve("@types/node/package.json"));
   await symlink(nodeTypes, join(modules, "@types", "node"), "junction");
+}
+
+/** Installs a client library, from that of our own packages. */
+async function provide(name: string, from: string): Promise<void> {
+  const ours = join(root, "..", "..", "node_modules", from);
+  await symlink(ours, join(folder, "node_modules", name), "junction");
+}
+
+async function run(url: string): Promise<string> {
+  return (await runNode(["--input-type=module", "-e", program, url])).stdout.trim();
 }
 
 async function compile(source: string): Promise<void> {

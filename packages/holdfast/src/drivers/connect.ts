@@ -1,0 +1,91 @@
+import { tell } from "../diagnostics.ts";
+import type { Driver } from "../driver.ts";
+import { systemRandom } from "../random.ts";
+import { readAddress, type Address } from "./connect/address.ts";
+import { loadLibrary } from "./connect/library.ts";
+import { resolve, withoutConnections, type Access, type ConnectionOptions } from "./connect/parameters.ts";
+import type { Opened, Plan } from "./connect/plan.ts";
+import { readTls } from "./connect/tls.ts";
+import { memory } from "./memory.ts";
+import { redis } from "./redis/one-server.ts";
+import type { RedlockOptions } from "./redis/options.ts";
+import { redlock } from "./redis/redlock.ts";
+
+/**
+ * What may also stand in the query of the URL, but for `username`, `password`, `clock` and `random`. Nothing may be said twice.
+ * With `memory:` they may be given, and only `clock` and `random` mean something.
+ */
+export type ConnectOptions = ConnectionOptions & RedlockOptions;
+
+/**
+ * A driver from a URL, with clients of its own, which it closes when it is closed itself. It resolves as soon as the client library
+ * is loaded: the servers need not answer yet. No error and no diagnostics show a secret of the URL.
+ *
+ * `memory:`, `redis://host`, `rediss://host`, `redis+unix:///socket`, `redis+sentinel://host,host/primary`,
+ * `redis+cluster://host,host`, `redlock://host,host,host`; with TLS `rediss+sentinel:`, `rediss+cluster:`, `redlocks:`.
+ *
+ * @throws {TypeError | RangeError} at once, for a URL or an option that is not understood
+ * Rejects with a `LockError`, code `unsupported`, where the client library is not installed, or cannot do it.
+ */
+export function connect(url: string | URL, options: ConnectOptions = {}): Promise<Driver> {
+  const address = readAddress(url);
+  if (address.topology === "memory") {
+    return Promise.resolve(memory(withoutConnections(options)));
+  }
+  const { access, driver } = resolve(address, options);
+  return open(address, access, driver);
+}
+
+async function open(address: Address, access: Access, options: RedlockOptions): Promise<Driver> {
+  const openClients = await loadLibrary(access.client);
+  const node = address.endpoints
+    .map((one) => ("path" in one ? one.path : `${one.host}:${one.port}`))
+    .join(",");
+  const plan: Plan = {
+    address,
+    access,
+    tls: await readTls(access.tls),
+    commandTimeoutMs: options.commandTimeoutMs ?? 2_000,
+    random: options.random ?? systemRandom,
+    failed: (error) => {
+      tell("node", () => ({ node, event: "connection-failed", detail: messageOf(error) }));
+    },
+  };
+  const opened = openClients(plan);
+  try {
+    return thatCloses(driverOf(address, opened, options), opened);
+  } catch (error) {
+    closeAll(opened);
+    throw error;
+  }
+}
+
+function driverOf({ topology }: Address, opened: readonly Opened[], options: RedlockOptions): Driver {
+  const clients = opened.map(({ client }) => client);
+  const [first] = clients as [Opened["client"]];
+  return topology === "quorum" ? redlock(clients, options) : redis(first, options);
+}
+
+/** The same driver, that ends what was opened for it when it is closed. */
+function thatCloses(driver: Driver, opened: readonly Opened[]): Driver {
+  const close = driver.close.bind(driver);
+  driver.close = async () => {
+    try {
+      await close();
+    } finally {
+      closeAll(opened);
+    }
+  };
+  return driver;
+}
+
+function closeAll(opened: readonly Opened[]): void {
+  for (const one of opened) {
+    one.close();
+  }
+}
+
+/** Of a client's error only the words: it may carry the command that failed, and with it the password. */
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,201 @@
+/** What kind of deployment a URL leads to. */
+export type Topology = "memory" | "server" | "sentinel" | "cluster" | "quorum";
+
+/** Where one server listens. */
+export type Endpoint = { readonly host: string; readonly port: number } | { readonly path: string };
+
+/** A URL taken apart. Nothing of the query is understood yet. */
+export interface Address {
+  readonly topology: Topology;
+  readonly isEncrypted: boolean;
+  readonly endpoints: readonly Endpoint[];
+  /** What Sentinel calls the group of the primary and its replicas. */
+  readonly primary: string | undefined;
+  readonly database: string | undefined;
+  readonly username: string | undefined;
+  readonly password: string | undefined;
+  readonly query: ReadonlyMap<string, string>;
+}
+
+interface Scheme {
+  readonly topology: Topology;
+  readonly isEncrypted: boolean;
+  readonly isSocket?: boolean;
+}
+
+const schemes: Readonly<Record<string, Scheme>> = {
+  memory: { topology: "memory", isEncrypted: false },
+  redis: { topology: "server", isEncrypted: false },
+  rediss: { topology: "server", isEncrypted: true },
+  "redis+unix": { topology: "server", isEncrypted: false, isSocket: true },
+  "redis+sentinel": { topology: "sentinel", isEncrypted: false },
+  "rediss+sentinel": { topology: "sentinel", isEncrypted: true },
+  "redis+cluster": { topology: "cluster", isEncrypted: false },
+  "rediss+cluster": { topology: "cluster", isEncrypted: true },
+  redlock: { topology: "quorum", isEncrypted: false },
+  redlocks: { topology: "quorum", isEncrypted: true },
+};
+
+const usualPort = 6379;
+const sentinelPort = 26_379;
+
+/**
+ * Takes a URL apart. It may have a secret anywhere, if only by a mistake in writing it, so no error shows any of it but a scheme
+ * and what stands in the query for something else than a secret. WHATWG's parser knows no lists of hosts, and shows all.
+ * @throws {TypeError}
+ */
+export function readAddress(url: string | URL): Address {
+  const { name, scheme, rest } = schemeOf(url);
+  if (scheme.topology === "memory") {
+    if (rest !== "" && rest !== "//") {
+      throw refused("a memory: URL", "to have nothing behind its colon");
+    }
+    return { ...none, ...scheme };
+  }
+  const [, authority, path = "", query] = /^\/\/([^/?#]*)(\/[^?#]*)?(?:\?([^#]*))?$/s.exec(rest) ?? [];
+  if (authority === undefined) {
+    throw refused("the URL", `to read ${name}://host/path?query, without a fragment; ${encoding}`);
+  }
+  const { user, hosts } = userOf(authority, `${path}?${query}`);
+  const where =
+    scheme.isSocket === true ? { endpoints: [socketOf(hosts, path)] } : whereOf(name, scheme, hosts, path);
+  return { ...none, ...scheme, ...user, ...where, query: queryOf(query) };
+}
+
+const none = {
+  endpoints: [],
+  primary: undefined,
+  database: undefined,
+  username: undefined,
+  password: undefined,
+  query: new Map<string, string>(),
+};
+
+const encoding = "in a user or a password every character that is no letter or digit can be written as %XX";
+
+function schemeOf(url: string | URL): { name: string; scheme: Scheme; rest: string } {
+  const text: unknown = url instanceof URL ? url.href : url;
+  if (typeof text !== "string") {
+    throw new TypeError(`Expected \`url\` to be a string or a URL, got a value of type ${typeof text}`);
+  }
+  const [, name = "", rest = ""] = /^([^:]*):(.*)$/s.exec(text) ?? [];
+  const scheme = Object.hasOwn(schemes, name.toLowerCase()) ? schemes[name.toLowerCase()] : undefined;
+  if (scheme === undefined) {
+    const came =
+      /^[a-z][a-z0-9+.-]{0,30}$/i.test(name) && rest.startsWith("//") ? `${name}:` : "none of them";
+    const known = Object.keys(schemes).map((one) => `${one}:`);
+    throw new TypeError(`Expected \`url\` to begin with one of ${known.join(", ")}, got ${came}`);
+  }
+  return { name: name.toLowerCase(), scheme, rest };
+}
+
+function userOf(
+  authority: string,
+  behind: string,
+): { user: Pick<Address, "username" | "password">; hosts: string } {
+  const parts = authority.split("@");
+  if (parts.length > 2 || behind.includes("@")) {
+    throw refused("the URL", `to have one @ at the most, before the hosts; ${encoding}`);
+  }
+  const [user, hosts] = parts.length === 2 ? (parts as [string, string]) : ["", authority];
+  const [, username = "", password = ""] = /^([^:]*):?(.*)$/s.exec(user) ?? [];
+  const decode = (text: string): string | undefined =>
+    text === ""
+      ? undefined
+      : decoded(text, () => refused("the user and the password", `to be encoded: ${encoding}`));
+  return { user: { username: decode(username), password: decode(password) }, hosts };
+}
+
+function whereOf(name: string, scheme: Scheme, hosts: string, path: string): Partial<Address> {
+  const endpoints = endpointsOf(name, scheme, hosts);
+  return scheme.topology === "sentinel"
+    ? { endpoints, primary: primaryOf(path) }
+    : { endpoints, database: databaseOf(scheme, path) };
+}
+
+function endpointsOf(name: string, { topology }: Scheme, hosts: string): Endpoint[] {
+  const port = topology === "sentinel" ? sentinelPort : usualPort;
+  const endpoints = hosts.split(",").map((text, index) => endpointOf(text, index, port));
+  if (topology === "server" && endpoints.length > 1) {
+    throw refused(
+      `a ${name}: URL`,
+      `to name one host, got ${endpoints.length}; several are for ${name}+sentinel:, ${name}+cluster: and redlock:`,
+    );
+  }
+  if (new Set(endpoints.map((endpoint) => Object.values(endpoint).join(" "))).size < endpoints.length) {
+    throw refused("the URL", "to name different hosts: one that is named twice would count twice");
+  }
+  return endpoints;
+}
+
+function endpointOf(text: string, index: number, usual: number): Endpoint {
+  const [, host, port = usual] = /^(\[[0-9a-f:.]+\]|[^:[\]%\s]+)(?::(\d{1,5}))?$/i.exec(text) ?? [];
+  if (host === undefined || Number(port) < 1 || Number(port) > 65_535) {
+    throw refused(
+      `host ${index + 1} of the URL`,
+      'to be a name or an address and perhaps a port, as in "cache-1:6379" or "[::1]:6379"',
+    );
+  }
+  return { host: host.replace(/^\[|\]$/g, "").toLowerCase(), port: Number(port) };
+}
+
+function socketOf(hosts: string, path: string): Endpoint {
+  if (hosts !== "" || path.length < 2) {
+    throw refused("a redis+unix: URL", "to name a socket and no host, as in redis+unix:///run/redis.sock");
+  }
+  return { path: decoded(path, () => refused("the path of the socket", "to be encoded as in any URL")) };
+}
+
+function primaryOf(path: string): string {
+  const name = /^\/([^/]+)$/.exec(path)?.[1];
+  const refusal = (): TypeError =>
+    refused(
+      "the path of the URL",
+      "to be the name by which Sentinel knows the primary, as in redis+sentinel://h1,h2/primary",
+    );
+  if (name === undefined) {
+    throw refusal();
+  }
+  return decoded(name, refusal);
+}
+
+function databaseOf({ topology }: Scheme, path: string): string | undefined {
+  const number = /^\/(\d{1,9})?$/.exec(path === "" ? "/" : path);
+  if (number === null) {
+    throw refused("the path of the URL", 'to be the number of a database, as in "/2", or not to be there');
+  }
+  if (topology === "cluster" && Number(number[1] ?? 0) > 0) {
+    throw refused("the URL of a cluster", "to name no database: a cluster has database 0 only");
+  }
+  return number[1];
+}
+
+function queryOf(query: string | undefined): Map<string, string> {
+  const pairs = new Map<string, string>();
+  for (const part of query === undefined || query === "" ? [] : query.split("&")) {
+    const [, name = "", value] = /^([^=]*)=(.*)$/s.exec(part) ?? [];
+    if (value === undefined || !/^[a-z]\w*$/i.test(name)) {
+      throw refused("the query of the URL", `to read name=value&name=value; ${encoding}`);
+    }
+    if (pairs.has(name)) {
+      throw refused(`\`${name}\``, "to stand once in the URL, got it twice");
+    }
+    pairs.set(
+      name,
+      decoded(value, () => refused(`\`${name}\``, "to be encoded as in any URL")),
+    );
+  }
+  return pairs;
+}
+
+function decoded(text: string, refusal: () => TypeError): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw refusal();
+  }
+}
+
+function refused(what: string, expected: string): TypeError {
+  return new TypeError(`Expected ${what} ${expected}`);
+}

@@ -12,8 +12,9 @@ interface Host {
 }
 
 /**
- * Clients of ioredis, which connect by themselves and again after every loss. A command is given back after one reconnect that
- * failed, and is never sent a second time by the client: a repeat is ours to decide, as the request may be over by then.
+ * Clients of ioredis, which connect by themselves and again after every loss. At a loss every command is given back, and none is
+ * sent a second time by the client: a repeat is ours to decide, as the request may be over by then. (`autoResendUnfulfilledCommands:
+ * false` alone would not do: unanswered commands were then dropped without a word.)
  */
 export function openByIoredis(library: object, plan: Plan): Opened[] {
   const { Redis, Cluster } = library as Library;
@@ -44,8 +45,7 @@ function commonOptions(plan: Plan): Options {
     connectTimeout: connectTimeoutMs,
     socketTimeout: Math.max(10_000, 2 * commandTimeoutMs), // half-open: the system itself would try for a quarter of an hour
     retryStrategy: pauses(plan),
-    maxRetriesPerRequest: 1,
-    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
     disableClientInfo: true,
   };
 }

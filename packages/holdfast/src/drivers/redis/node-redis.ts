@@ -1,3 +1,5 @@
+import { isUtf8 } from "node:buffer";
+
 import {
   evaluate,
   type ChannelKind,
@@ -29,6 +31,8 @@ interface NodeRedisOptions {
   readonly url?: string;
   readonly socket?: { readonly host?: string; readonly port?: number; readonly path?: string };
   readonly database?: number;
+  readonly keyPrefix?: string | Uint8Array;
+  readonly legacyMode?: boolean;
 }
 
 export function isNodeRedis(client: object): client is NodeRedisClient {
@@ -36,13 +40,21 @@ export function isNodeRedis(client: object): client is NodeRedisClient {
 }
 
 export class NodeRedisConnection implements Connection {
-  readonly keyPrefix = "";
+  /** Of node-redis 6; what is sent as it stands, as all of ours, it puts no prefix before. */
+  readonly keyPrefix: string;
   readonly name: string;
   readonly #client: NodeRedisClient;
 
   constructor(client: NodeRedisClient) {
+    const { options } = client as { options?: NodeRedisOptions };
+    if (options?.legacyMode === true) {
+      throw new TypeError(
+        "Expected `client` to be without `legacyMode`, in which its calls answer by callbacks",
+      );
+    }
     this.#client = client;
-    this.name = nameOf((client as { options?: NodeRedisOptions }).options);
+    this.keyPrefix = prefixOf(options);
+    this.name = nameOf(options);
   }
 
   run(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
@@ -127,6 +139,16 @@ function end(subscriber: Subscriber): void {
   } catch {
     // It was closed already.
   }
+}
+
+function prefixOf(options: NodeRedisOptions | undefined): string {
+  const bytes = Buffer.from(options?.keyPrefix ?? "");
+  if (!isUtf8(bytes)) {
+    throw new TypeError(
+      "Expected the `keyPrefix` of `client` to be well-formed UTF-8, as our keys are texts",
+    );
+  }
+  return bytes.toString();
 }
 
 /** The URL may carry a password: only host, port and database are told. */

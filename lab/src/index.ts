@@ -2,6 +2,7 @@ export { makeCertificates, type Certificates } from "./certificates.ts";
 export {
   startRedis,
   freePort,
+  redisProgram,
   steadyPort,
   type RedisServer,
   type ServerClientOptions,

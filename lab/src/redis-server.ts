@@ -25,7 +25,8 @@ export interface RedisServer {
 
 export type ServerClientOptions = Omit<RedisOptions, "protocol" | "replyMapping">;
 
-const program = "redis-server";
+/** The server's program: another version of Redis, or Valkey, where `HOLDFAST_REDIS_SERVER` names one. */
+export const redisProgram: string = process.env["HOLDFAST_REDIS_SERVER"] ?? "redis-server";
 const startWithinMs = 20_000;
 const stopWithinMs = 3_000;
 const portAttempts = 5;
@@ -122,7 +123,7 @@ function spawnServer(port: number, folder: string, { args = [], env }: ServerOpt
     "--appendonly",
     "no",
   ];
-  const child = spawn(program, [...own, ...args], {
+  const child = spawn(redisProgram, [...own, ...args], {
     stdio: ["ignore", "pipe", "pipe"],
     env: { ...process.env, ...env },
   });
@@ -177,7 +178,7 @@ async function answers(child: ChildProcess, port: number): Promise<void> {
       }
       client.disconnect();
       if (hasEnded(child) || performance.now() > giveUpAt) {
-        throw new Error(`${program} did not start on port ${port}. It said:\n${output()}`);
+        throw new Error(`${redisProgram} did not start on port ${port}. It said:\n${output()}`);
       }
       await pause(10);
     }

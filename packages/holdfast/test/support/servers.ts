@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process";
 
 import { describe } from "vitest";
+import { redisProgram } from "@holdfast/lab";
 
 /**
  * `describe` for tests that need a server: where there is none they are skipped, and loudly.
@@ -8,7 +9,7 @@ import { describe } from "vitest";
  */
 export const onRedis: ReturnType<typeof describe.skipIf> = describeWith(
   "redis-server",
-  isThere("redis-server"),
+  isThere(redisProgram),
 );
 
 /** `describe` for tests that give servers clocks of their own: that takes Linux and a C compiler. */

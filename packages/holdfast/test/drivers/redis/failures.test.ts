@@ -1,7 +1,13 @@
 import { EngineError, isLockError, LockError } from "holdfast";
 import { describe, expect, test } from "vitest";
 
-import { engineError, isTransient, refusalBy, timeoutError } from "../../../src/drivers/redis/failures.ts";
+import {
+  engineError,
+  isTransient,
+  outcomeOf,
+  refusalBy,
+  timeoutError,
+} from "../../../src/drivers/redis/failures.ts";
 
 const passing = [
   "READONLY You can't write against a read only replica.",
@@ -22,6 +28,8 @@ const lasting = [
   "DENIED Redis is running in protected mode",
   "ERR unknown command 'EVALSHA'",
   "ERR invalid password",
+  "ERR The user executing the script can't run this command or subcommand script",
+  "ERR ACL failure in script: User app has no permissions to run the 'zadd' command", // since Redis 7.2
 ];
 
 describe("a failure of the server or of the way to it", () => {
@@ -49,6 +57,14 @@ describe("a failure of the server or of the way to it", () => {
   test.each(lasting)("inside a script does not pass by itself either: %s", (message) => {
     expect(isTransient(refusalBy(message))).toBe(false);
   });
+});
+
+test.each([
+  "READONLY You can't write against a read only replica.",
+  "@user_script: 16: -READONLY You can't write against a read only replica.", // of Redis 6.2
+])("what the server itself refused has left nothing behind: %s", (message) => {
+  expect(outcomeOf(new Error(message))).toBe("none");
+  expect(outcomeOf(new Error(`Connection lost after ${message}`))).toBe("unknown");
 });
 
 test("a key of another type is another kind of lock, and nothing to repeat", () => {

@@ -3,19 +3,23 @@ import type { Driver } from "../driver.ts";
 import { systemRandom } from "../random.ts";
 import { readAddress, type Address } from "./connect/address.ts";
 import { loadLibrary } from "./connect/library.ts";
-import { resolve, withoutConnections, type Access, type ConnectionOptions } from "./connect/parameters.ts";
+import {
+  resolve,
+  withoutConnections,
+  type Access,
+  type ConnectionOptions,
+  type DriverOptions,
+} from "./connect/parameters.ts";
 import type { Opened, Plan } from "./connect/plan.ts";
 import { readTls } from "./connect/tls.ts";
 import { memory } from "./memory.ts";
-import { redis } from "./redis/one-server.ts";
-import type { RedlockOptions } from "./redis/options.ts";
-import { redlock } from "./redis/redlock.ts";
+import { redis, redlock } from "./redis/index.ts";
 
 /**
  * What may also stand in the query of the URL, but for `username`, `password`, `clock` and `random`. Nothing may be said twice.
  * With `memory:` they may be given, and only `clock` and `random` mean something.
  */
-export type ConnectOptions = ConnectionOptions & RedlockOptions;
+export type ConnectOptions = ConnectionOptions & DriverOptions;
 
 /**
  * A driver from a URL, with clients of its own, which it closes when it is closed itself. It resolves as soon as the client library
@@ -36,7 +40,7 @@ export function connect(url: string | URL, options: ConnectOptions = {}): Promis
   return open(address, access, driver);
 }
 
-async function open(address: Address, access: Access, options: RedlockOptions): Promise<Driver> {
+async function open(address: Address, access: Access, options: DriverOptions): Promise<Driver> {
   const openClients = await loadLibrary(access.client);
   const node = address.endpoints
     .map((one) => ("path" in one ? one.path : `${one.host}:${one.port}`))
@@ -60,7 +64,7 @@ async function open(address: Address, access: Access, options: RedlockOptions): 
   }
 }
 
-function driverOf({ topology }: Address, opened: readonly Opened[], options: RedlockOptions): Driver {
+function driverOf({ topology }: Address, opened: readonly Opened[], options: DriverOptions): Driver {
   const clients = opened.map(({ client }) => client);
   const [first] = clients as [Opened["client"]];
   return topology === "quorum" ? redlock(clients, options) : redis(first, options);

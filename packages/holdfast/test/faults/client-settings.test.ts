@@ -158,6 +158,14 @@ onSharedRedis("a client of the user's own", () => {
     expect(() => redis(client.v4 as unknown as RedisClient)).toThrow("Expected `client`");
   });
 
+  test("ioredis that is led to a replica by Sentinel is refused", () => {
+    const sentinels = [{ host: "127.0.0.1", port: 1 }];
+    const client = new Ioredis6({ sentinels, name: "primary", role: "slave", lazyConnect: true });
+    expect(() => redis(client)).toThrow(
+      'Expected `client` to lead to the primary, got one with `role: "slave"`',
+    );
+  });
+
   test("node-redis 6 with a prefix that is no text is refused", () => {
     const client = createClient6({ keyPrefix: Buffer.from([0xff]) });
     expect(() => redis(client)).toThrow("Expected the `keyPrefix` of `client` to be well-formed UTF-8");

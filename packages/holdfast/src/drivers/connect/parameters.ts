@@ -1,5 +1,5 @@
 import { checkInteger, checkNames, checkObject, checkText, refusal } from "../../options.ts";
-import { resolveRedis, resolveRedlock, type RedlockOptions } from "../redis/options.ts";
+import { resolveRedis, resolveRedlock, type RedisOptions, type RedlockOptions } from "../redis/options.ts";
 import type { Address, Topology } from "./address.ts";
 
 /** What can be said about the connections; by the same name in the query of the URL, if not stated otherwise. */
@@ -32,7 +32,10 @@ export interface ConnectionOptions {
   tlsVerify?: boolean | undefined;
 }
 
-type DriverNames = Exclude<keyof RedlockOptions, "clock" | "random">;
+/** Of one server and of a quorum. */
+export type DriverOptions = RedisOptions & RedlockOptions;
+
+type DriverNames = Exclude<keyof DriverOptions, "clock" | "random">;
 
 interface Parameter {
   readonly reads: "text" | "number" | "boolean";
@@ -107,7 +110,7 @@ export interface TlsFiles {
 export function resolve(
   address: Address,
   options: object,
-): { readonly access: Access; readonly driver: RedlockOptions } {
+): { readonly access: Access; readonly driver: DriverOptions } {
   checkObject("options", options);
   const known = namesOf(address, () => true);
   checkNames(options, [...known, ...forTests]);
@@ -125,7 +128,7 @@ export function resolve(
 }
 
 /** Of the options those that a driver without connections has a use for; the others may be given, and mean nothing to it. */
-export function withoutConnections(options: RedlockOptions): Pick<RedlockOptions, "clock" | "random"> {
+export function withoutConnections(options: DriverOptions): Pick<DriverOptions, "clock" | "random"> {
   checkNames(options, [...Object.keys(parameters), ...forTests]);
   const { clock, random } = options;
   return { clock, random };
@@ -254,7 +257,7 @@ function textOr(name: string, value: unknown): string | undefined {
   return value === undefined ? undefined : checkText(name, value, 4096);
 }
 
-function pick(given: Readonly<Record<string, unknown>>, names: readonly string[]): RedlockOptions {
+function pick(given: Readonly<Record<string, unknown>>, names: readonly string[]): DriverOptions {
   return Object.fromEntries(
     names.filter((name) => given[name] !== undefined).map((name) => [name, given[name]]),
   );

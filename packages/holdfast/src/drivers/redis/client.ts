@@ -47,4 +47,8 @@ function refuseUnsuited(client: object): void {
   if ("execute" in client || "totalClients" in client) {
     throw new TypeError("Expected `client` to be one connection, got a pool: it keeps no order of commands");
   }
+  const { options } = client as { options?: { role?: unknown } };
+  if (options?.role === "slave") {
+    throw new TypeError('Expected `client` to lead to the primary, got one with `role: "slave"`');
+  }
 }

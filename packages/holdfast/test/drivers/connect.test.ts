@@ -1,4 +1,5 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import type { EventEmitter } from "node:events";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { inspect } from "node:util";
@@ -19,6 +20,7 @@ import {
 import { readAddress } from "../../src/drivers/connect/address.ts";
 import { loadLibrary } from "../../src/drivers/connect/library.ts";
 import { resolve } from "../../src/drivers/connect/parameters.ts";
+import { readTls } from "../../src/drivers/connect/tls.ts";
 import { systemRandom } from "../../src/random.ts";
 import { onRedis } from "../support/servers.ts";
 
@@ -193,6 +195,18 @@ onRedis("connect", () => {
     });
   });
 
+  // The server answers with an alert, which may still arrive when the connection has been given up.
+  test("rediss: a second error of a connection that failed does not end the process", async () => {
+    const heardOf: unknown[] = [];
+    const client = await clientOf("ioredis", `rediss://127.0.0.1:${tlsPort}`, (error) => {
+      heardOf.push(error);
+      const { stream } = client as object as { stream: EventEmitter };
+      heardOf.push(stream.listenerCount("error"));
+    });
+    await until(() => heardOf.length > 1, "it has failed");
+    expect(heardOf.slice(0, 2)).toEqual([expect.objectContaining({ code: "SELF_SIGNED_CERT_IN_CHAIN" }), 1]);
+  });
+
   // Whether the driver takes such a client is a matter of the driver: here it only has to lead there.
   test.each(libraries)("redis+cluster: a client of %s that finds the node of a key", async (library) => {
     const cluster = await startRedis({
@@ -264,12 +278,19 @@ function failures(): string[] {
 async function clientOf(
   library: (typeof libraries)[number],
   url: string,
+  failed: (error: unknown) => void = () => undefined,
 ): Promise<{ set(key: string, value: string): Promise<unknown> }> {
   const address = readAddress(url);
   const { access } = resolve(address, {});
   const openClients = await loadLibrary(library);
-  const plan = { address, access, tls: undefined, commandTimeoutMs: 2_000, random: systemRandom };
-  const [opened] = openClients({ ...plan, failed: () => undefined });
+  const plan = {
+    address,
+    access,
+    tls: await readTls(access.tls),
+    commandTimeoutMs: 2_000,
+    random: systemRandom,
+  };
+  const [opened] = openClients({ ...plan, failed });
   if (opened === undefined) {
     throw new Error("one client");
   }

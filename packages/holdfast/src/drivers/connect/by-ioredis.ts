@@ -1,5 +1,6 @@
 import type * as Ioredis from "ioredis";
 
+import { outliveSocket } from "../redis/ioredis.ts";
 import { pauseMs, type Opened, type Plan } from "./plan.ts";
 import { tlsTo } from "./tls.ts";
 
@@ -70,7 +71,10 @@ function pauses({ random }: Plan): (times: number) => number {
 }
 
 function opened(client: Ioredis.Redis | Ioredis.Cluster, { failed }: Plan): Opened {
-  client.on("error", failed);
+  client.on("error", (error) => {
+    outliveSocket(client);
+    failed(error);
+  });
   return {
     client: client as unknown as Opened["client"],
     close: () => {

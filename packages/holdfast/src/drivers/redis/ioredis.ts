@@ -1,3 +1,5 @@
+import type { EventEmitter } from "node:events";
+
 import {
   evaluate,
   type ChannelKind,
@@ -84,7 +86,9 @@ export class IoredisConnection implements Connection {
         },
       );
     };
-    subscriber.on("error", () => undefined);
+    subscriber.on("error", () => {
+      outliveSocket(subscriber);
+    });
     subscriber.on("ready", subscribe);
     subscriber.on("close", () => {
       listener.down();
@@ -105,6 +109,17 @@ export class IoredisConnection implements Connection {
   }
 
   readonly #send = (name: string, args: string[]): Promise<unknown> => this.#sender.call(name, args);
+}
+
+/**
+ * Called at an error of a client of our own: ioredis hears the first error of a socket only, and with TLS a second one may follow (an
+ * alert of the server, after its certificate was refused), which would end the process.
+ */
+export function outliveSocket(client: object): void {
+  const { stream } = client as { stream?: EventEmitter };
+  if (stream?.listenerCount("error") === 0) {
+    stream.on("error", () => undefined);
+  }
 }
 
 /**

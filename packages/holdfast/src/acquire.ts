@@ -54,6 +54,11 @@ export async function tryLease(
   return { lease };
 }
 
+/** Whether the engine can take these keys in one step. */
+export function canTakeTogether({ driver }: Contention, keys: readonly string[]): boolean {
+  return driver.acquireTogether !== undefined && driver.areTogether?.(keys) !== false;
+}
+
 /** Several keys in one step: a lease for each, null where one is held; undefined where the engine has no such step. */
 export async function tryTogether(
   contention: Contention,
@@ -153,7 +158,7 @@ export class Acquisition implements Caller<Hold>, Timed {
     this.#key = key;
     this.#options = options;
     this.#deadline = contention.clock.now() + options.waitMs;
-    this.#ticket = contention.driver.ticket();
+    this.#ticket = contention.driver.ticket(key);
     this.#standsInLine = standsInLine(contention, options);
   }
 

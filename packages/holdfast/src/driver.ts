@@ -166,10 +166,12 @@ export interface Driver {
   introduce(owner: string): void;
   /** Refuses a key that this engine cannot hold. @throws {RangeError} */
   checkKey(key: string): void;
-  /** The place in the queue of a caller that arrives now; undefined: not known yet, the request gets its own. */
-  ticket(): number | undefined;
+  /** The place in the queue of a caller that wants this key and arrives now; undefined: not known yet, the request gets its own. */
+  ticket(key: string): number | undefined;
 
   acquire(request: AcquireRequest): Pending;
+  /** Whether {@link acquireTogether} can take these keys. Absent: it can take any. */
+  areTogether?(keys: readonly string[]): boolean;
   /**
    * Takes several free locks in one step, or none of them. Absent where the engine cannot: then each is asked for by itself.
    * Rejects with an `EngineError` at the end of its command budget.

@@ -65,8 +65,8 @@ export const keys: readonly Mutant[] = [
       ),
       redis(
         "one-server",
-        "ticket = this.node.time.ticket() }: AcquireRequest,",
-        "ticket = this.node.time.ticket() }: AcquireRequest, given?: string,",
+        "ticket = request.node.time.ticket() }: AcquireRequest,",
+        "ticket = request.node.time.ticket() }: AcquireRequest, given?: string,",
       ),
       redis(
         "request",

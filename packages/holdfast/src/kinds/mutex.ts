@@ -1,4 +1,4 @@
-import { acquireLease, tryLease, tryTogether } from "../acquire.ts";
+import { acquireLease, canTakeTogether, tryLease, tryTogether } from "../acquire.ts";
 import type { Contention } from "../contention.ts";
 import { isHeard, traced, traces, type AcquireTrace } from "../diagnostics.ts";
 import { WaitTimeoutError } from "../errors.ts";
@@ -65,7 +65,7 @@ export class Mutexes {
     for (const key of keys) {
       this.#admit(key, options);
     }
-    if (!this.#contention.driver.acquireTogether) {
+    if (!canTakeTogether(this.#contention, keys)) {
       return undefined;
     }
     return traced(

@@ -26,7 +26,7 @@ async function served(driver: Driver, waiting: Record<string, Pending>): Promise
 test("waiters are served by ticket, whenever their requests came", async () => {
   const { driver } = opened();
   const first = await grab(driver, "key");
-  const [one, two, three, four] = [driver.ticket(), driver.ticket(), driver.ticket(), driver.ticket()];
+  const [one, two, three, four] = [driver.ticket("key"), driver.ticket("key"), driver.ticket("key"), driver.ticket("key")];
   const waiting = {
     three: driver.acquire(request(driver, "key", { ticket: three })),
     one: driver.acquire(request(driver, "key", { ticket: one })),
@@ -53,7 +53,7 @@ test("tickets rise strictly, also when the wall clock goes back", () => {
   const { clock, driver } = opened();
   const tickets = Array.from({ length: 100 }, (_, i) => {
     clock.jumpWall(i % 2 === 0 ? -1_000 : 500);
-    return driver.ticket() as number;
+    return driver.ticket("key") as number;
   });
   expect(tickets.every((ticket, i) => i === 0 || ticket > (tickets[i - 1] as number))).toBe(true);
 });
@@ -72,7 +72,7 @@ test("the next waiter has the lock in the turn of the release", async () => {
 test("requeue lets earlier tickets go first", async () => {
   const { driver } = opened();
   const given = await grab(driver, "key");
-  const [early, own] = [driver.ticket(), driver.ticket()];
+  const [early, own] = [driver.ticket("key"), driver.ticket("key")];
   const waiter = driver.acquire(request(driver, "key", { ticket: early }));
   const requeued = driver.requeue(given, request(driver, "key", { ticket: own }));
   expect(await requeued.released).toBe(true);
@@ -87,7 +87,7 @@ test("requeue lets earlier tickets go first", async () => {
 test("requeue gets the lock again where its ticket is the first", async () => {
   const { driver } = opened();
   const given = await grab(driver, "key");
-  const [own, later] = [driver.ticket(), driver.ticket()];
+  const [own, later] = [driver.ticket("key"), driver.ticket("key")];
   const waiter = driver.acquire(request(driver, "key", { ticket: later }));
   const requeued = driver.requeue(given, request(driver, "key", { ticket: own }));
   const again = await grantOf(requeued);

@@ -11,7 +11,8 @@ import type { Node } from "./node.ts";
 import { backoffDelay, impatientDelay, pollDelay } from "./pacing.ts";
 
 interface LatchHost {
-  readonly node: Node;
+  /** The server that has these keys. */
+  nodeOf(keys: LockKeys): Node;
   readonly clock: Clock;
   readonly random: Random;
   readonly commandTimeoutMs: number;
@@ -54,9 +55,11 @@ export class RedisLatches implements Latches {
   }
 
   /** Whether messages reach us changed. */
-  hearingChanged(): void {
+  hearingChanged(node: Node): void {
     for (const call of Array.from(this.#calls.values(), (calls) => [...calls]).flat()) {
-      call.hearingChanged();
+      if (call.node === node) {
+        call.hearingChanged();
+      }
     }
   }
 
@@ -96,6 +99,7 @@ class LatchCall implements Operation, LatchWait, Timed {
   dueAt = 0;
   slot = -1;
   readonly keys: LockKeys;
+  readonly node: Node;
   readonly latch: LatchView;
   readonly result: Promise<number>;
   readonly #latches: RedisLatches;
@@ -120,6 +124,7 @@ class LatchCall implements Operation, LatchWait, Timed {
     this.#latches = latches;
     this.latch = latch;
     this.keys = latches.host.keysOf(latch.key);
+    this.node = latches.host.nodeOf(this.keys);
     this.#name = purpose.name;
     const attemptId = purpose.name === "countDown" ? purpose.attemptId : undefined;
     this.#token = latches.host.tokenOf(latch.key, attemptId);
@@ -135,9 +140,9 @@ class LatchCall implements Operation, LatchWait, Timed {
 
   get args(): readonly string[] {
     const { count, ttlMs, id = "" } = this.latch;
-    const { clock, node, commandTimeoutMs } = this.#latches.host;
+    const { clock, commandTimeoutMs } = this.#latches.host;
     const patienceMs = this.#isPatient ? commandTimeoutMs : this.#deadline - clock.now();
-    const latest = Math.ceil(node.time.micros() / 1000 + patienceMs);
+    const latest = Math.ceil(this.node.time.micros() / 1000 + patienceMs);
     const told = [this.#token, String(count), String(ttlMs), id, String(latest)];
     return this.#name === "countDown" ? [this.#name, ...told] : [this.#name, ...told, this.#channelKind];
   }
@@ -153,7 +158,7 @@ class LatchCall implements Operation, LatchWait, Timed {
       return;
     }
     this.#attempts.count += 1;
-    const { node } = this.#latches.host;
+    const { node } = this;
     if (node.isKnown) {
       this.#send();
       return;
@@ -209,7 +214,7 @@ class LatchCall implements Operation, LatchWait, Timed {
     }
     this.#attempts.answered();
     if (Number(more) === 1) {
-      this.#latches.host.node.perform(this); // others are left to be told, whether we are settled or not
+      this.node.perform(this); // others are left to be told, whether we are settled or not
     }
     if (this.#isDone) {
       return;
@@ -233,7 +238,7 @@ class LatchCall implements Operation, LatchWait, Timed {
     if (this.#isDone) {
       return;
     }
-    const { node } = this.#latches.host;
+    const { node } = this;
     const mayBeTold = this.#isPatient && node.hearing === "proved";
     this.#channelKind = mayBeTold ? node.channelKind : "n";
     this.#standsAs = mayBeTold ? node.channelKind : this.#standsAs;
@@ -248,7 +253,8 @@ class LatchCall implements Operation, LatchWait, Timed {
       this.#resolve(left);
       return;
     }
-    const { random, node } = this.#latches.host;
+    const { random } = this.#latches.host;
+    const { node } = this;
     if (this.#channelKind !== "n") {
       this.#askAgainIn(pollDelay(random, 0, remainingMs));
     } else if (node.hearing === "proved") {
@@ -311,7 +317,7 @@ class LatchCall implements Operation, LatchWait, Timed {
     if (kind !== undefined) {
       const { keys } = this;
       const args = ["leaveLatch", this.#token, kind];
-      this.#latches.host.node.perform({ keys, args, answered: () => undefined, failed: () => undefined });
+      this.node.perform({ keys, args, answered: () => undefined, failed: () => undefined });
     }
   }
 

@@ -36,7 +36,7 @@ export interface NodeListener {
   /** The latch of this K that was born then is open. A quorum has none. */
   opened?(lock: string, born: string): void;
   /** Whether messages reach us changed: waiting requests have to ask again. */
-  hearingChanged(hearing: Hearing): void;
+  hearingChanged(hearing: Hearing, node: Node): void;
   /** A rival that came earlier asks for the vote with this number back. Told of a quorum's node only. */
   inquired?(token: string, number: number): void;
   /** It was silent and answers again. Told of a quorum's node only. */
@@ -111,7 +111,7 @@ export class Node {
         this.#hear(text);
       },
       changed: (hearing) => {
-        options.listener.hearingChanged(hearing);
+        options.listener.hearingChanged(hearing, this);
       },
       lost: () => {
         this.#interrupted("subscription-lost");

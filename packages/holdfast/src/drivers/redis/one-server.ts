@@ -21,18 +21,17 @@ import { TimerQueue } from "../../timer-queue.ts";
 import { validFrom } from "../../validity.ts";
 import type { Reply } from "./batch.ts";
 import { connectionOf, type RedisClient } from "./client.ts";
-import type { Connection } from "./connection.ts";
+import { OneServer, type Directory } from "./directory.ts";
 import { engineError, outcomeOf, refusalBy } from "./failures.ts";
 import { describe, judgeFence, readFacts, type Facts } from "./inspection.ts";
 import { KeySpace, type LockKeys } from "./keys.ts";
 import { RedisLatches } from "./latch.ts";
-import { Node, type PushedGrant } from "./node.ts";
+import { Node, type NodeListener, type PushedGrant } from "./node.ts";
 import { resolveRedis, type RedisOptions, type RedisSettings } from "./options.ts";
 import { Releaser } from "./releaser.ts";
 import type { RequestHost } from "./request-host.ts";
 import { Request } from "./request.ts";
 import type { Hearing } from "./subscriber.ts";
-import { scan } from "./scripts.generated.ts";
 import { takeTogether } from "./together.ts";
 import { makeToken } from "./tokens.ts";
 import { watchByAsking } from "./watch.ts";
@@ -44,26 +43,28 @@ import { encodeWords, reasonOf } from "./words.ts";
  */
 export function redis(client: RedisClient, options?: RedisOptions): Driver {
   const settings = resolveRedis(options);
-  return new RedisDriver({ ...settings, connection: connectionOf(client) });
+  const connection = connectionOf(client);
+  return new RedisDriver(settings, connection.keyPrefix, (clientId, listener) => {
+    return new OneServer(new Node({ ...settings, connection, clientId, listener }));
+  });
 }
 
-interface Settings extends RedisSettings {
-  readonly connection: Connection;
-}
+/** Makes the directory of a driver instance. */
+type OpenDirectory = (clientId: string, listener: NodeListener) => Directory;
 
 /** Late messages of this many grants are told from those of a request that is over. */
 const mostTaken = 10_000;
 
-class RedisDriver implements Driver, RequestHost {
+class RedisDriver implements Driver, RequestHost, NodeListener {
   readonly clock: Clock;
   readonly random: Random;
   readonly capabilities: Capabilities;
-  readonly node: Node;
   readonly commandTimeoutMs: number;
   readonly claimMs: number;
   readonly agenda: TimerQueue<Request>;
   readonly releaser: Releaser;
   readonly latches: RedisLatches;
+  readonly #directory: Directory;
   readonly #keySpace: KeySpace;
   readonly #clientId: string;
   readonly #retentionMs: number;
@@ -72,13 +73,13 @@ class RedisDriver implements Driver, RequestHost {
   readonly #taken = new Set<string>();
   readonly #listeners = new Set<DriverListener>();
 
-  constructor(settings: Settings) {
-    const { clock, random, commandTimeoutMs, claimMs, prefix, connection } = settings;
+  constructor(settings: RedisSettings, keyPrefix: string, open: OpenDirectory) {
+    const { clock, random, commandTimeoutMs, claimMs, prefix } = settings;
     this.clock = clock;
     this.random = random;
     this.commandTimeoutMs = commandTimeoutMs;
     this.claimMs = claimMs;
-    this.#keySpace = new KeySpace(connection.keyPrefix, prefix);
+    this.#keySpace = new KeySpace(keyPrefix, prefix);
     this.#clientId = random.id();
     this.#retentionMs = settings.retentionMs;
     this.capabilities = {
@@ -90,8 +91,8 @@ class RedisDriver implements Driver, RequestHost {
       maxTtlMs: 86_400_000,
       claimMs,
     };
-    this.node = new Node({ ...settings, clientId: this.#clientId, listener: this });
-    this.releaser = new Releaser(this.node, clock, random, commandTimeoutMs);
+    this.#directory = open(this.#clientId, this);
+    this.releaser = new Releaser((keys) => this.nodeOf(keys), clock, random, commandTimeoutMs);
     this.agenda = new TimerQueue(
       clock,
       (request) => {
@@ -100,7 +101,7 @@ class RedisDriver implements Driver, RequestHost {
       true,
     );
     this.latches = new RedisLatches({
-      node: this.node,
+      nodeOf: (keys) => this.nodeOf(keys),
       clock,
       random,
       commandTimeoutMs,
@@ -112,31 +113,46 @@ class RedisDriver implements Driver, RequestHost {
 
   introduce(owner: string): void {
     const since = String(Math.round(this.clock.wall()));
-    this.node.introduce(["owner", owner, "host", hostname(), "pid", String(process.pid), "since", since]);
+    this.#directory.introduce([
+      "owner",
+      owner,
+      "host",
+      hostname(),
+      "pid",
+      String(process.pid),
+      "since",
+      since,
+    ]);
   }
 
   checkKey(key: string): void {
-    this.#keySpace.keysOf(key);
+    this.#directory.check(this.#keySpace.keysOf(key), key);
   }
 
-  ticket(): number | undefined {
-    return this.node.isKnown ? this.node.time.ticket() : undefined;
+  ticket(key: string): number | undefined {
+    const node = this.nodeOf(this.#keySpace.keysOf(key));
+    return node.isKnown ? node.time.ticket() : undefined;
   }
 
   acquire(request: AcquireRequest): Pending {
     return this.#begin(new Request(this, request, this.#keySpace.keysOf(request.key)));
   }
 
+  areTogether(keys: readonly string[]): boolean {
+    return this.#directory.areTogether(keys.map((key) => this.#keySpace.keysOf(key)));
+  }
+
   async acquireTogether(requests: readonly AcquireRequest[]): Promise<Together> {
-    if (!this.node.isKnown) {
-      await this.node.meet();
+    const node = this.nodeOf(this.#keySpace.keysOf(requests[0]?.key ?? ""));
+    if (!node.isKnown) {
+      await node.meet();
     }
     const parts = requests.map((request) => {
-      const { key, attemptId, share, ticket = this.node.time.ticket() } = request;
+      const { key, attemptId, share, ticket = node.time.ticket() } = request;
       const token = makeToken({ key, attemptId, clientId: this.#clientId, share, ticket }, this.random);
       return { request, keys: this.#keySpace.keysOf(key), token };
     });
-    const { node, clock, releaser, commandTimeoutMs } = this;
+    const { clock, releaser, commandTimeoutMs } = this;
     return takeTogether(parts, { node, clock, releaser, commandTimeoutMs, retentionMs: this.#retentionMs });
   }
 
@@ -192,7 +208,7 @@ class RedisDriver implements Driver, RequestHost {
   }
 
   async inspect(key: string): Promise<LockState> {
-    return describe(this.node, key, await this.#facts(key));
+    return describe(this.nodeOf(this.#keySpace.keysOf(key)), key, await this.#facts(key));
   }
 
   async list(query: { prefix: string; cursor: string | null; limit: number }): Promise<{
@@ -200,16 +216,15 @@ class RedisDriver implements Driver, RequestHost {
     cursor: string | null;
   }> {
     const locks: LockState[] = [];
-    let cursor = query.cursor ?? "0";
+    let { cursor } = query;
     do {
-      const args = [cursor, this.#keySpace.patternOf(query.prefix), String(query.limit)];
-      const [next, found] = (await this.node.ask(scan, [], args)) as [unknown, unknown[]];
-      const keys = found.map((lock) => this.#keySpace.keyOf(String(lock))).filter((key) => key !== undefined);
+      const page = await this.#directory.scan(cursor, this.#keySpace.patternOf(query.prefix), query.limit);
+      const keys = page.locks.map((lock) => this.#keySpace.keyOf(lock)).filter((key) => key !== undefined);
       const states = await Promise.all(keys.map((key) => this.inspect(key)));
       locks.push(...states.filter(isThere));
-      cursor = String(next);
-    } while (cursor !== "0" && locks.length < query.limit);
-    return { locks, cursor: cursor === "0" ? null : cursor };
+      ({ cursor } = page);
+    } while (cursor !== null && locks.length < query.limit);
+    return { locks, cursor };
   }
 
   watch(target: string | { readonly prefix: string }, signal: AbortSignal): AsyncIterable<LockEvent> {
@@ -217,15 +232,11 @@ class RedisDriver implements Driver, RequestHost {
   }
 
   async breakGrant(key: string, fencingToken: bigint, reason: string): Promise<boolean> {
-    if (!this.node.isKnown) {
-      await this.node.meet(); // only then is the kind of the holder's channel known
+    const node = this.nodeOf(this.#keySpace.keysOf(key));
+    if (!node.isKnown) {
+      await node.meet(); // only then is the kind of the holder's channel known
     }
-    const reply = await this.#ask(key, [
-      "breakGrant",
-      fencingToken.toString(),
-      this.node.channelKind,
-      reason,
-    ]);
+    const reply = await this.#ask(key, ["breakGrant", fencingToken.toString(), node.channelKind, reason]);
     const [isBroken, more] = reply.value as unknown[];
     if (Number(more) === 1) {
       this.#serveWaiters(key);
@@ -237,8 +248,8 @@ class RedisDriver implements Driver, RequestHost {
     return judgeFence(await this.#facts(key), fencingToken);
   }
 
-  async nodes(): Promise<NodeState[]> {
-    return [await this.node.state()];
+  nodes(): Promise<NodeState[]> {
+    return this.#directory.states();
   }
 
   async close(): Promise<void> {
@@ -249,14 +260,18 @@ class RedisDriver implements Driver, RequestHost {
     this.latches.close();
     await this.releaser.idle(); // bounded by the command budget
     this.releaser.close();
-    this.node.close();
+    this.#directory.close();
   }
 
   // What requests need.
 
+  nodeOf(keys: LockKeys): Node {
+    return this.#directory.nodeOf(keys);
+  }
+
   register(
     request: Request,
-    { key, attemptId, share, ticket = this.node.time.ticket() }: AcquireRequest,
+    { key, attemptId, share, ticket = request.node.time.ticket() }: AcquireRequest,
   ): string {
     const token = makeToken({ key, attemptId, clientId: this.#clientId, share, ticket }, this.random);
     this.#unsent.delete(request);
@@ -309,18 +324,18 @@ class RedisDriver implements Driver, RequestHost {
     }
   }
 
-  hearingChanged(hearing: Hearing): void {
+  hearingChanged(hearing: Hearing, node: Node): void {
     if (hearing === "proved") {
       for (const listener of this.#listeners) {
         listener.mayHaveMissed();
       }
     }
     for (const request of Array.from(this.#open.values())) {
-      if (request.waits) {
+      if (request.waits && request.node === node) {
         request.attempt();
       }
     }
-    this.latches.hearingChanged();
+    this.latches.hearingChanged(node);
   }
 
   /** Others here may wait for the same attempt: it is granted to them as well. */
@@ -341,7 +356,7 @@ class RedisDriver implements Driver, RequestHost {
   }
 
   #begin(request: Request): Request {
-    if (!this.node.isKnown) {
+    if (!request.node.isKnown) {
       this.#unsent.add(request);
     }
     request.begin();
@@ -354,12 +369,13 @@ class RedisDriver implements Driver, RequestHost {
 
   /** One operation, once. Rejects with an `EngineError` at the latest after the command budget. */
   async #ask(key: string, args: readonly string[]): Promise<Reply> {
-    if (!this.node.isKnown) {
-      await this.node.meet();
+    const keys = this.#keySpace.keysOf(key);
+    const node = this.nodeOf(keys);
+    if (!node.isKnown) {
+      await node.meet();
     }
-    const keys: LockKeys = this.#keySpace.keysOf(key);
     return new Promise<Reply>((answered, refused) => {
-      this.node.perform({
+      node.perform({
         keys,
         args,
         answered: (reply) => {

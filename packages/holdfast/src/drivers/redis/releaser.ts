@@ -32,7 +32,7 @@ type Giving = "release" | "recant" | "downgrade";
 
 /** Releases, and goes on until the server has answered or has forgotten by itself. */
 export class Releaser {
-  readonly #node: Node;
+  readonly #nodeOf: (keys: LockKeys) => Node;
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #budgetMs: number;
@@ -40,8 +40,8 @@ export class Releaser {
   #isClosed = false;
   readonly #underWay = new Set<Promise<unknown>>();
 
-  constructor(node: Node, clock: Clock, random: Random, budgetMs: number) {
-    this.#node = node;
+  constructor(nodeOf: (keys: LockKeys) => Node, clock: Clock, random: Random, budgetMs: number) {
+    this.#nodeOf = nodeOf;
     this.#clock = clock;
     this.#random = random;
     this.#budgetMs = budgetMs;
@@ -73,7 +73,7 @@ export class Releaser {
       this.begin(leftover, resolve, reject, name); // a repeat of the same attempt may have claimed it
     }).catch((error: unknown) => {
       tell("node", () => ({
-        node: this.#node.connection.name,
+        node: this.#nodeOf(leftover.keys).connection.name,
         event: "release-delayed",
         detail: String(error),
       }));
@@ -96,12 +96,13 @@ export class Releaser {
   }
 
   send(release: Release): void {
-    if (this.#node.isKnown) {
-      this.#node.perform(release);
+    const node = this.#nodeOf(release.keys);
+    if (node.isKnown) {
+      node.perform(release);
     } else {
-      this.#node.meet().then(
+      node.meet().then(
         () => {
-          this.#node.perform(release);
+          node.perform(release);
         },
         (error: unknown) => {
           release.failed(error);

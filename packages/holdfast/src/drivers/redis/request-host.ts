@@ -3,19 +3,21 @@ import type { AcquireRequest } from "../../driver.ts";
 import type { Random } from "../../random.ts";
 import type { Holder } from "../../state.ts";
 import type { TimerQueue } from "../../timer-queue.ts";
+import type { LockKeys } from "./keys.ts";
 import type { Node } from "./node.ts";
 import type { Releaser } from "./releaser.ts";
 import type { Request } from "./request.ts";
 
 /** What a request needs of its driver. */
 export interface RequestHost {
-  readonly node: Node;
   readonly clock: Clock;
   readonly random: Random;
   readonly commandTimeoutMs: number;
   readonly claimMs: number;
   readonly agenda: TimerQueue<Request>;
   readonly releaser: Releaser;
+  /** The server that has these keys. */
+  nodeOf(keys: LockKeys): Node;
   /** Makes the token of a request, which is heard of under it from then on. */
   register(request: Request, wanted: AcquireRequest): string;
   /** The request is settled. With a token: that grant is in use, and a late message of it means nothing. */

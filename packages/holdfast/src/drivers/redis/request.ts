@@ -16,7 +16,7 @@ import {
 } from "./failures.ts";
 import { GivingUp } from "./giving-up.ts";
 import type { LockKeys } from "./keys.ts";
-import type { PushedGrant } from "./node.ts";
+import type { Node, PushedGrant } from "./node.ts";
 import { backoffDelay, impatientDelay, pollDelay } from "./pacing.ts";
 import type { RequestHost } from "./request-host.ts";
 import { encodeWords } from "./words.ts";
@@ -34,6 +34,7 @@ export class Request implements Requeued, Operation, Timed {
   slot = -1;
   args: readonly string[] = [];
   readonly keys: LockKeys;
+  readonly node: Node;
   token = "";
   readonly result: Promise<Acquired>;
   readonly released: Promise<boolean>;
@@ -60,6 +61,7 @@ export class Request implements Requeued, Operation, Timed {
     this.#host = host;
     this.#request = request;
     this.keys = keys;
+    this.node = host.nodeOf(keys);
     this.#given = given;
     this.#since = host.clock.now();
     this.#deadline = request.deadline ?? this.#since + host.commandTimeoutMs;
@@ -105,12 +107,11 @@ export class Request implements Requeued, Operation, Timed {
       return;
     }
     this.#attempts.count += 1;
-    const { node } = this.#host;
-    if (node.isKnown) {
+    if (this.node.isKnown) {
       this.#send();
       return;
     }
-    node.meet().then(
+    this.node.meet().then(
       () => {
         this.#send();
       },
@@ -169,8 +170,7 @@ export class Request implements Requeued, Operation, Timed {
 
   /** A message says that it is our turn. */
   granted(grant: PushedGrant): void {
-    const { brackets } = this.#host.node;
-    const ageMs = brackets.ageOf(grant.runId, grant.serverMicros);
+    const ageMs = this.node.brackets.ageOf(grant.runId, grant.serverMicros);
     if (ageMs === undefined) {
       this.attempt(); // the reply dates it
       return;
@@ -190,7 +190,7 @@ export class Request implements Requeued, Operation, Timed {
     if (this.#state !== "open") {
       return;
     }
-    const { node } = this.#host;
+    const { node } = this;
     const { ttlMs, want, words } = this.#request;
     if (this.token === "") {
       this.token = this.#host.register(this, this.#request);
@@ -218,7 +218,8 @@ export class Request implements Requeued, Operation, Timed {
 
   /** What a queue member says after the token: written once, as a member is immutable. */
   #writeTerms(): string {
-    const { node, claimMs, clock } = this.#host;
+    const { claimMs, clock } = this.#host;
+    const { node } = this;
     const { ttlMs, want } = this.#request;
     const leftMs = this.#deadline - clock.now();
     const deadline = leftMs === Infinity ? 0 : Math.ceil(node.time.micros() / 1000 + leftMs);
@@ -246,7 +247,7 @@ export class Request implements Requeued, Operation, Timed {
   #held(answer: unknown[], reply: Reply): void {
     const [, remainingMs, position, , runId] = answer;
     if (reply.isSteady && runId !== "") {
-      this.#host.node.brackets.observe(String(runId), reply.serverMicros, reply.sent);
+      this.node.brackets.observe(String(runId), reply.serverMicros, reply.sent);
     }
     if (!this.waits) {
       this.#finish("abandoned");
@@ -262,9 +263,9 @@ export class Request implements Requeued, Operation, Timed {
   }
 
   #pollDelay(remainingMs: number): number {
-    const { random, node } = this.#host;
+    const { random } = this.#host;
     if (!this.#isQueued) {
-      if (node.hearing === "proved" && !this.#askedForPlace) {
+      if (this.node.hearing === "proved" && !this.#askedForPlace) {
         return 0; // proved since we asked: now we may queue
       }
       return impatientDelay(random, this.#attempts.count, remainingMs);

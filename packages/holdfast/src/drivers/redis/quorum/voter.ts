@@ -52,7 +52,7 @@ export class Voter {
         },
       },
     });
-    this.releaser = new Releaser(this.node, clock, random, commandTimeoutMs);
+    this.releaser = new Releaser(() => this.node, clock, random, commandTimeoutMs);
   }
 
   get name(): string {

@@ -1,0 +1,69 @@
+import type { NodeState } from "../../state.ts";
+import type { LockKeys } from "./keys.ts";
+import type { Node } from "./node.ts";
+import { scan } from "./scripts.generated.ts";
+
+/** One step through the keys that may be locks. */
+export interface Page {
+  readonly locks: readonly string[];
+  /** Where to go on; null: that was all. */
+  readonly cursor: string | null;
+}
+
+/** Leads from a lock to the server that has it, and knows all servers. */
+export interface Directory {
+  nodeOf(keys: LockKeys): Node;
+  /** What `inspect` tells of us: field, value, ... */
+  introduce(about: readonly string[]): void;
+  /** Refuses a lock whose keys one server cannot have. @throws {RangeError} */
+  check(keys: LockKeys, key: string): void;
+  /** Whether one script may take these locks. */
+  areTogether(locks: readonly LockKeys[]): boolean;
+  scan(cursor: string | null, pattern: string, limit: number): Promise<Page>;
+  states(): Promise<NodeState[]>;
+  close(): void;
+}
+
+/** Of one server: it has every lock. */
+export class OneServer implements Directory {
+  readonly #node: Node;
+
+  constructor(node: Node) {
+    this.#node = node;
+  }
+
+  nodeOf(): Node {
+    return this.#node;
+  }
+
+  introduce(about: readonly string[]): void {
+    this.#node.introduce(about);
+  }
+
+  check(): void {
+    // Nothing is refused.
+  }
+
+  areTogether(): boolean {
+    return true;
+  }
+
+  async scan(cursor: string | null, pattern: string, limit: number): Promise<Page> {
+    const [next, found] = readPage(await this.#node.ask(scan, [], [cursor ?? "0", pattern, String(limit)]));
+    return { locks: found, cursor: next === "0" ? null : next };
+  }
+
+  async states(): Promise<NodeState[]> {
+    return [await this.#node.state()];
+  }
+
+  close(): void {
+    this.#node.close();
+  }
+}
+
+/** What the script `scan` answered. */
+export function readPage(answer: unknown): [next: string, found: string[]] {
+  const [next, found] = answer as [unknown, unknown[]];
+  return [String(next), found.map(String)];
+}

@@ -13,6 +13,8 @@ import { Redis, type RedisOptions } from "ioredis";
 export interface RedisServer {
   readonly port: number;
   readonly pid: number;
+  /** It neither ended nor is it frozen. */
+  readonly isAlive: boolean;
   /** A new ioredis client; `stop` closes it. */
   client(options?: ServerClientOptions): Redis;
   /** Closes the clients, ends the server by its pid and removes its folder. */
@@ -134,10 +136,18 @@ function spawnServer(port: number, folder: string, { args = [], env }: ServerOpt
 
 function server(child: ChildProcess, port: number, folder: string): RedisServer {
   const clients = new Set<Redis>();
-  const kill = (signal: NodeJS.Signals): void => void child.kill(signal);
+  let isFrozen = false;
+  let isEnded = false;
+  const kill = (signal: NodeJS.Signals): void => {
+    isEnded ||= signal === "SIGKILL" || signal === "SIGTERM";
+    child.kill(signal);
+  };
   return {
     port,
     pid: child.pid as number,
+    get isAlive() {
+      return !isFrozen && !isEnded && !hasEnded(child);
+    },
     client: (options = {}) => {
       const client = new Redis({ host: "127.0.0.1", port, ...options });
       client.on("error", () => undefined);
@@ -153,9 +163,11 @@ function server(child: ChildProcess, port: number, folder: string): RedisServer 
     },
     kill,
     freeze: () => {
+      isFrozen = true;
       kill("SIGSTOP");
     },
     thaw: () => {
+      isFrozen = false;
       kill("SIGCONT");
     },
   };

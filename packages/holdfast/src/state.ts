@@ -83,6 +83,15 @@ export interface NodeState {
   readonly uptimeMs: number | null;
   /** The server's wall clock less ours, ms, within half a round trip. */
   readonly clockOffsetMs: number | null;
+  /** Of a primary of Redis Cluster. */
+  readonly cluster?: {
+    /** What it says of the cluster: `ok` or `fail`; null: it did not say. */
+    readonly state: string | null;
+    /** How many slots it has. */
+    readonly slots: number;
+    /** Their addresses. */
+    readonly replicas: readonly string[];
+  };
   /** Whether grants by message were proved to reach us. */
   readonly notifications: "proved" | "unproved" | "unavailable";
   /** Why a node of a quorum does not vote, and for how long, ms, where that is known; null: it votes. */

@@ -1,11 +1,33 @@
 import { LockError } from "../../errors.ts";
 import { refusal } from "../../options.ts";
+import { IoredisCluster, isIoredisCluster, type IoredisClusterClient } from "./cluster/ioredis-cluster.ts";
+import type { ClusterClient } from "./cluster/link.ts";
+import {
+  isNodeRedisCluster,
+  NodeRedisCluster,
+  type NodeRedisClusterClient,
+} from "./cluster/node-redis-cluster.ts";
 import type { Connection } from "./connection.ts";
 import { IoredisConnection, isIoredis, type IoredisClient } from "./ioredis.ts";
 import { isNodeRedis, NodeRedisConnection, type NodeRedisClient } from "./node-redis.ts";
 
 /** A client of ioredis or node-redis, told apart by shape; or a {@link Connection} of one's own. */
-export type RedisClient = IoredisClient | NodeRedisClient | Connection;
+export type RedisClient =
+  | IoredisClient
+  | NodeRedisClient
+  | IoredisClusterClient
+  | NodeRedisClusterClient
+  | Connection;
+
+/** Fits the client of a cluster to what we need; undefined: it is none. */
+export function clusterOf(client: RedisClient): ClusterClient | undefined {
+  if (client === null || typeof client !== "object" || isConnection(client)) {
+    return undefined;
+  } else if (isIoredisCluster(client)) {
+    return new IoredisCluster(client);
+  }
+  return isNodeRedisCluster(client) ? new NodeRedisCluster(client) : undefined;
+}
 
 /** Fits a client to what we need. Nothing is sent, and the client is never closed by us. */
 export function connectionOf(client: RedisClient): Connection {
@@ -34,8 +56,8 @@ function isConnection(client: object): client is Connection {
 
 /** What has the shape of a client and would not do. */
 function refuseUnsuited(client: object): void {
-  if ("slots" in client || ("isCluster" in client && client.isCluster === true)) {
-    throw new LockError("Redis Cluster is not supported yet: give a client of one server", {
+  if (isIoredisCluster(client) || isNodeRedisCluster(client)) {
+    throw new LockError("A quorum is of independent servers: give it no client of a cluster", {
       code: "unsupported",
     });
   }

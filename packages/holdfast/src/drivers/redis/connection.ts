@@ -34,12 +34,16 @@ export interface Connection {
   onDown(listener: () => void): () => void;
 }
 
-/** EVALSHA, and EVAL where the server does not know the script (yet, or after SCRIPT FLUSH). */
+/**
+ * EVALSHA, and EVAL where the server does not know the script (yet, or after SCRIPT FLUSH).
+ * @param taught the scripts that are being sent with EVAL: who needs the same one waits for that, and does not send it again
+ */
 export async function evaluate(
   send: (command: string, args: string[]) => Promise<unknown>,
   script: Script,
   keys: readonly string[],
   args: readonly string[],
+  taught?: Map<string, Promise<unknown>>,
 ): Promise<unknown> {
   const command = [script.sha1, String(keys.length)].concat(keys, args);
   try {
@@ -49,6 +53,17 @@ export async function evaluate(
       throw error;
     }
   }
+  const lesson = taught?.get(script.sha1);
+  if (lesson) {
+    await lesson.catch(() => undefined);
+    return evaluate(send, script, keys, args);
+  }
   command[0] = script.source;
-  return send("eval", command);
+  const answer = send("eval", command);
+  taught?.set(script.sha1, answer);
+  try {
+    return await answer;
+  } finally {
+    taught?.delete(script.sha1);
+  }
 }

@@ -14,7 +14,7 @@ const permanent =
 
 /** The server answered with an error: nothing was carried out. Redis 6.2 says first where in the script it was. */
 const refusedByServer =
-  /^(?:@user_script: ?\d+: -?)?(ERR|NO[A-Z]+|WRONG[A-Z]+|OOM|LOADING|READONLY|BUSY|MISCONF|MASTERDOWN|CLUSTERDOWN|DENIED|KINDMISMATCH|LIMITMISMATCH|COUNTMISMATCH)\b/;
+  /^(?:@user_script: ?\d+: -?)?(ERR|NO[A-Z]+|WRONG[A-Z]+|OOM|LOADING|READONLY|BUSY|MISCONF|MASTERDOWN|CLUSTERDOWN|MOVED|ASK|TRYAGAIN|CROSSSLOT|DENIED|KINDMISMATCH|LIMITMISMATCH|COUNTMISMATCH)\b/;
 
 /** Whether another try may succeed by itself. */
 export function isTransient(error: unknown): boolean {
@@ -89,6 +89,11 @@ export function timeoutError(ms: number): EngineError {
 
 export function silentError(): EngineError {
   return new EngineError("Redis does not answer", { outcome: "none", retryable: true });
+}
+
+export function unsupportedCluster(version: string): LockError {
+  const message = `Redis Cluster is supported from Redis 7 on, which has messages within a slot: this is ${version}`;
+  return new LockError(message, { code: "unsupported" });
 }
 
 /** Clients put the command that failed into their errors, and with it the token: it must not get into a log. */

@@ -1,7 +1,5 @@
 import { lockState, type HeldKind, type Holder, type LockState } from "../../state.ts";
-import { clientKey } from "./keys.ts";
 import type { Node } from "./node.ts";
-import { clients } from "./scripts.generated.ts";
 import { clientOf } from "./tokens.ts";
 import { readFields, readWords } from "./words.ts";
 
@@ -204,7 +202,7 @@ export async function ownersOf(node: Node, tokens: readonly string[]): Promise<s
   const known = [...new Set(ids.filter((id) => id !== undefined))];
   const owners = new Map<string, string>();
   if (known.length > 0) {
-    const answers = (await node.ask(clients, known.map(clientKey), [])) as unknown[];
+    const answers = await node.clients(known);
     known.forEach((id, index) => {
       owners.set(id, readFields(answers[index]).get("owner") ?? "unknown");
     });

@@ -60,8 +60,14 @@ export function clientKey(clientId: string): string {
   return `${ownSpace}client:${clientId}`;
 }
 
-export function channelOf(clientId: string): string {
-  return `${ownSpace}grants:${clientId}`;
+/** @param tag the hash tag that leads to a slot: of the channel for grants in that slot of a cluster */
+export function channelOf(clientId: string, tag?: string): string {
+  return `${ownSpace}grants:${tag === undefined ? "" : `{${tag}}`}${clientId}`;
+}
+
+/** Never written: names a slot to a script that is about no lock. */
+export function slotKey(tag: string): string {
+  return `${ownSpace}slot:{${tag}}`;
 }
 
 /**

@@ -112,9 +112,9 @@ class LatchCall implements Operation, LatchWait, Timed {
   readonly #attempts = new Attempts();
   #isDone = false;
   /** The kind of our channel where we ask to be told; n: we only look. */
-  #channelKind: "s" | "p" | "n" = "n";
+  #channelKind = "n";
   /** With which kind we may stand on the server among those who are to be told. */
-  #standsAs: "s" | "p" | undefined;
+  #standsAs: string | undefined;
   #left = 0;
   #resolve!: (left: number) => void;
   #reject!: (reason: unknown) => void;
@@ -255,6 +255,7 @@ class LatchCall implements Operation, LatchWait, Timed {
     }
     const { random } = this.#latches.host;
     const { node } = this;
+    node.listen();
     if (this.#channelKind !== "n") {
       this.#askAgainIn(pollDelay(random, 0, remainingMs));
     } else if (node.hearing === "proved") {

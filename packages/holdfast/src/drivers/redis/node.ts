@@ -6,10 +6,11 @@ import type { NodeState } from "../../state.ts";
 import { Batcher, type Operation } from "./batch.ts";
 import { Brackets } from "./brackets.ts";
 import type { Connection } from "./connection.ts";
-import { engineError, outcomeOf, timeoutError } from "./failures.ts";
-import { channelOf, clientKey } from "./keys.ts";
+import { engineError, outcomeOf, timeoutError, unsupportedCluster } from "./failures.ts";
+import { readGreeting, stateOf, type Greeting } from "./greeting.ts";
+import { channelOf, clientKey, slotKey } from "./keys.ts";
 import type { Script } from "./script.ts";
-import { hello, standing } from "./scripts.generated.ts";
+import { clients, hello, standing } from "./scripts.generated.ts";
 import { ServerTime } from "./server-time.ts";
 import { Subscriber, type Hearing } from "./subscriber.ts";
 
@@ -45,6 +46,20 @@ export interface NodeListener {
   identified?(runId: string, uptimeMs: number): void;
 }
 
+/** What is different about a node that is one slot of a cluster. */
+export interface Membership {
+  /** The hash tag that leads to the slot. Undefined: where we are at home, and hear by a plain channel what is ended by force. */
+  readonly tag: string | undefined;
+  /** The time of the slot's server. */
+  ownTime(): ServerTime;
+  /** The same, or another server's while it is not known. */
+  bestTime(): ServerTime;
+  /** What the hashes of clients say, wherever they are. */
+  clients(keys: readonly string[]): Promise<unknown[]>;
+  /** The slot's server does not answer: it may have another one by now. */
+  doubt(): void;
+}
+
 export interface NodeOptions {
   readonly connection: Connection;
   readonly clock: Clock;
@@ -56,21 +71,25 @@ export interface NodeOptions {
   readonly retentionMs: number;
   readonly queueBound: number;
   readonly listener: NodeListener;
+  readonly membership?: Membership | undefined;
 }
 
 /** One server: sends operations, hears grants, and knows the server's time. Knows one connection and nothing of waiting. */
 export class Node {
   readonly connection: Connection;
   readonly brackets: Brackets;
-  readonly time: ServerTime;
+  readonly #time: ServerTime;
   readonly #options: NodeOptions;
   readonly #batcher: Batcher;
   readonly #subscriber: Subscriber;
   readonly #stopListening: () => void;
-  #about: string[] = ["owner", "unknown"];
+  #about: string[];
+  /** When it was asked last, on the scale of `clock.now()`. */
+  usedAt: number;
   #meeting: Promise<void> | undefined;
   #keepKnown: Timer;
-  #isSharded = true;
+  #isSharded: boolean;
+  #isListening = false;
   #isClosed = false;
   #isProbing = false;
 
@@ -79,13 +98,16 @@ export class Node {
     this.#options = options;
     this.connection = connection;
     this.brackets = new Brackets(clock);
-    this.time = new ServerTime(clock);
-    const { nodeTimeoutMs } = options;
+    this.#time = new ServerTime(clock);
+    this.usedAt = clock.now();
+    const { nodeTimeoutMs, membership } = options;
+    this.#isSharded = membership === undefined || membership.tag !== undefined;
+    this.#about = membership?.tag === undefined ? ["owner", "unknown"] : [];
     const isVoter = nodeTimeoutMs !== undefined;
     const settings = { retentionMs, queueBound, timeoutMs: nodeTimeoutMs ?? commandTimeoutMs, isVoter };
     this.#batcher = new Batcher(connection, clock, settings, {
       replied: ({ serverMicros, runId, uptimeMs }, sent, received, isSteady) => {
-        this.time.observe(serverMicros, sent.now, received);
+        this.#observe(serverMicros, sent.now, received);
         if (isVoter) {
           if (isSteady) {
             this.brackets.observe(runId, serverMicros, sent);
@@ -96,6 +118,9 @@ export class Node {
       refused: () => {
         this.#probe();
       },
+      unanswered: () => {
+        membership?.doubt();
+      },
       revived: () => {
         options.listener.revived?.();
       },
@@ -104,7 +129,7 @@ export class Node {
       connection,
       clock,
       random,
-      channel: channelOf(clientId),
+      channel: this.#channel,
       timeoutMs: commandTimeoutMs,
       publish: async (text) => (await this.#greet(text)).receivers,
       heard: (text) => {
@@ -135,8 +160,28 @@ export class Node {
   }
 
   /** How our waiters are published to: the last word of a queue member. */
-  get channelKind(): "s" | "p" {
-    return this.#isSharded ? "s" : "p";
+  get channelKind(): string {
+    return this.#isSharded ? `s${this.#tag ?? ""}` : "p";
+  }
+
+  /** How a holder is published to: in a cluster by a plain channel, which reaches it wherever it listens. */
+  get forceKind(): string {
+    return this.#tag === undefined ? this.channelKind : "p";
+  }
+
+  /** Whether we hear here what is ended by force. */
+  get hearsForce(): boolean {
+    return this.#tag === undefined;
+  }
+
+  /** Whether it hears messages, or is about to. */
+  get listens(): boolean {
+    return this.#isListening;
+  }
+
+  /** The server's time; of a slot whose server has not answered yet, another's. */
+  get time(): ServerTime {
+    return this.#options.membership?.bestTime() ?? this.#time;
   }
 
   /** The server has answered once: its time and version are known, as a place in the queue needs. */
@@ -162,6 +207,7 @@ export class Node {
   }
 
   perform(operation: Operation): void {
+    this.usedAt = this.#options.clock.now();
     this.#batcher.perform(operation);
   }
 
@@ -172,6 +218,21 @@ export class Node {
       this.#within(() => this.connection.command("CONFIG", ["GET", "appendfsync"])).catch(() => undefined), // refused: not durable
     ]);
     return readStanding(told as unknown[], policy);
+  }
+
+  /** Begins to hear messages, where that is not done at once: a slot of a cluster is heard only when somebody waits there. */
+  listen(): void {
+    if (!this.#isListening && !this.#isClosed) {
+      this.#isListening = true;
+      this.#subscriber.start(this.#isSharded ? "sharded" : "plain");
+    }
+  }
+
+  /** What the hashes of clients say: for each [field, value, ...]. */
+  async clients(ids: readonly string[]): Promise<unknown[]> {
+    const keys = ids.map(clientKey);
+    const { membership } = this.#options;
+    return membership ? membership.clients(keys) : ((await this.ask(clients, keys, [])) as unknown[]);
   }
 
   /** Runs one of the scripts that are not batched. Rejects with an `EngineError`, at the latest after the command budget. */
@@ -196,40 +257,10 @@ export class Node {
     }
   }
 
-  async state(): Promise<NodeState> {
+  state(): Promise<NodeState> {
     const { clock } = this.#options;
-    const node = this.connection.name;
-    const notifications = this.hearing;
-    const sent = momentOf(clock);
-    try {
-      const greeting = await this.#greet(null);
-      const latencyMs = clock.now() - sent.now;
-      const clockOffsetMs = greeting.serverMicros / 1000 - (sent.wall + latencyMs / 2);
-      const { version, role, runId, uptimeMs } = greeting;
-      return {
-        node,
-        reachable: true,
-        latencyMs,
-        version,
-        role,
-        runId,
-        uptimeMs,
-        clockOffsetMs,
-        notifications,
-        quarantine: null,
-        error: null,
-      };
-    } catch (error) {
-      const unknown = {
-        latencyMs: null,
-        version: null,
-        role: null,
-        runId: null,
-        uptimeMs: null,
-        clockOffsetMs: null,
-      };
-      return { node, reachable: false, ...unknown, notifications, quarantine: null, error: String(error) };
-    }
+    const view = { node: this.connection.name, clock, sent: momentOf(clock), notifications: this.hearing };
+    return stateOf(view, () => this.#greet(null));
   }
 
   close(): void {
@@ -246,9 +277,13 @@ export class Node {
     if (clock.now() - begun > slowGreetingMs) {
       await this.#greet(null); // the first may have waited for the connection: places in the queue need a better estimate
     }
-    this.#isSharded = Number.parseInt(version, 10) >= 7;
-    if (!this.#isClosed) {
-      this.#subscriber.start(this.#isSharded ? "sharded" : "plain");
+    const isSeven = Number.parseInt(version, 10) >= 7;
+    if (this.#options.membership && !isSeven) {
+      throw unsupportedCluster(version);
+    }
+    this.#isSharded = this.#options.membership ? this.#isSharded : isSeven;
+    if (!this.#isClosed && this.hearsForce) {
+      this.listen();
       this.#keepIntroduced();
     }
   }
@@ -290,18 +325,33 @@ export class Node {
     const { clock, clientId } = this.#options;
     const sent = momentOf(clock);
     const kind = text === null ? "n" : this.channelKind;
-    const args = [channelOf(clientId), kind, text ?? "", String(clientTtlMs), ...this.#about];
-    const answer = (await this.ask(hello, [clientKey(clientId)], args)) as unknown[];
-    const greeting = readGreeting(answer);
-    this.time.observe(greeting.serverMicros, sent.now, clock.now());
+    const args = [this.#channel, kind, text ?? "", String(clientTtlMs), ...this.#about];
+    const key = this.#tag === undefined ? clientKey(clientId) : slotKey(this.#tag);
+    const greeting = readGreeting((await this.ask(hello, [key], args)) as unknown[]);
+    this.#observe(greeting.serverMicros, sent.now, clock.now());
     this.#options.listener.identified?.(greeting.runId, greeting.uptimeMs);
     return greeting;
+  }
+
+  get #tag(): string | undefined {
+    return this.#options.membership?.tag;
+  }
+
+  get #channel(): string {
+    return channelOf(this.#options.clientId, this.#tag);
+  }
+
+  #observe(serverMicros: number, sentAt: number, receivedAt: number): void {
+    const time = this.#options.membership?.ownTime() ?? this.#time;
+    time.observe(serverMicros, sentAt, receivedAt);
   }
 
   #interrupted(event: string): void {
     this.brackets.discard();
     this.#batcher.interrupted();
-    this.time.doubt();
+    if (!this.#options.membership) {
+      this.#time.doubt(); // that of a cluster's server is its connections' to doubt
+    }
     tell("node", () => ({ node: this.connection.name, event, clockOffsetMs: this.#clockOffsetMs() }));
   }
 
@@ -333,27 +383,6 @@ export class Node {
       this.#options.listener.ended(token, "broken", new Error(reason));
     }
   }
-}
-
-interface Greeting {
-  readonly serverMicros: number;
-  readonly receivers: number;
-  readonly runId: string;
-  readonly version: string;
-  readonly role: string;
-  readonly uptimeMs: number;
-}
-
-function readGreeting(answer: readonly unknown[]): Greeting {
-  const [serverMicros, receivers, runId, version, role, uptime] = answer;
-  return {
-    serverMicros: Number(serverMicros),
-    receivers: Number(receivers),
-    runId: String(runId),
-    version: String(version),
-    role: String(role),
-    uptimeMs: Number(uptime) * 1000,
-  };
 }
 
 /** What a server says of itself that decides whether a quorum may count it. */

@@ -20,7 +20,8 @@ import { isThere, type Holder, type LockEvent, type LockState, type NodeState } 
 import { TimerQueue } from "../../timer-queue.ts";
 import { validFrom } from "../../validity.ts";
 import type { Reply } from "./batch.ts";
-import { connectionOf, type RedisClient } from "./client.ts";
+import { clusterOf, connectionOf, type RedisClient } from "./client.ts";
+import { ClusterDirectory } from "./cluster/cluster-directory.ts";
 import { OneServer, type Directory } from "./directory.ts";
 import { engineError, outcomeOf, refusalBy } from "./failures.ts";
 import { describe, judgeFence, readFacts, type Facts } from "./inspection.ts";
@@ -43,6 +44,12 @@ import { encodeWords, reasonOf } from "./words.ts";
  */
 export function redis(client: RedisClient, options?: RedisOptions): Driver {
   const settings = resolveRedis(options);
+  const cluster = clusterOf(client);
+  if (cluster) {
+    return new RedisDriver(settings, cluster.keyPrefix, (clientId, listener) => {
+      return new ClusterDirectory({ ...settings, client: cluster, clientId, listener });
+    });
+  }
   const connection = connectionOf(client);
   return new RedisDriver(settings, connection.keyPrefix, (clientId, listener) => {
     return new OneServer(new Node({ ...settings, connection, clientId, listener }));
@@ -236,7 +243,7 @@ class RedisDriver implements Driver, RequestHost, NodeListener {
     if (!node.isKnown) {
       await node.meet(); // only then is the kind of the holder's channel known
     }
-    const reply = await this.#ask(key, ["breakGrant", fencingToken.toString(), node.channelKind, reason]);
+    const reply = await this.#ask(key, ["breakGrant", fencingToken.toString(), node.forceKind, reason]);
     const [isBroken, more] = reply.value as unknown[];
     if (Number(more) === 1) {
       this.#serveWaiters(key);
@@ -325,7 +332,7 @@ class RedisDriver implements Driver, RequestHost, NodeListener {
   }
 
   hearingChanged(hearing: Hearing, node: Node): void {
-    if (hearing === "proved") {
+    if (hearing === "proved" && node.hearsForce) {
       for (const listener of this.#listeners) {
         listener.mayHaveMissed();
       }

@@ -254,6 +254,7 @@ export class Request implements Requeued, Operation, Timed {
       this.#resolve({ outcome: "held" });
       return;
     }
+    this.node.listen();
     this.#isQueued = Number(position) >= 0;
     this.#position = this.#isQueued ? Number(position) : undefined;
     if (this.#attempts.count === 1) {

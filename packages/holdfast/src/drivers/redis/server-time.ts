@@ -7,6 +7,11 @@ const driftRate = 0.001;
 const grainMs = 1;
 const suspendedMs = 50;
 
+/** The last place in a queue that was taken: of servers whose places must not repeat each other. */
+export class Tickets {
+  last = 0;
+}
+
 /**
  * An estimate of a server's clock, from the times in its replies: each was read between the sending and the receipt.
  * The shortest round trip tells most. Good enough for places in a queue; the validity of a grant never stands on it.
@@ -18,10 +23,11 @@ export class ServerTime {
   #at = 0;
   /** The wall clock less the monotonic one then: they part where the machine slept, and then the estimate is of no use. */
   #wallLead = 0;
-  #lastTicket = 0;
+  readonly #tickets: Tickets;
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, tickets: Tickets = new Tickets()) {
     this.#clock = clock;
+    this.#tickets = tickets;
   }
 
   get isKnown(): boolean {
@@ -76,7 +82,7 @@ export class ServerTime {
 
   /** A place in the queue for who arrives now: strictly increasing in this process, in order of arrival between processes. */
   ticket(): number {
-    this.#lastTicket = Math.max(this.#lastTicket + 1, this.micros());
-    return this.#lastTicket;
+    this.#tickets.last = Math.max(this.#tickets.last + 1, this.micros());
+    return this.#tickets.last;
   }
 }

@@ -1,12 +1,11 @@
 import { isShare, numbers, tell } from "./queue.ts";
-import type { Kind } from "./pub-sub.ts";
 import { ServerError } from "./server-error.ts";
 import { digits, toNumber, type Answer, type Scope } from "./state.ts";
 
 const expectedMs = 15_000;
 const toldAtOnce = 256;
 const mostMembers = 100;
-const memberForm = /^[\da-f]+:([\da-f]+):\d+ ([a-z])$/i;
+const memberForm = /^[\da-f]+:([\da-f]+):\d+ ([a-z][\da-z]*)$/i;
 
 interface State {
   readonly total: number;
@@ -153,7 +152,7 @@ export class Latch {
       const [, client, kind] = memberForm.exec(member) ?? [];
       if (client !== undefined && !told.has(client + kind)) {
         told.add(client + kind);
-        tell(server, kind as Kind, client, `open ${born} ${K}`);
+        tell(server, kind as string, client, `open ${born} ${K}`);
       }
     }
     return store.exists(queue);

@@ -5,7 +5,7 @@ import { digits, put, toNumber, type Scope, type Server } from "./state.ts";
 const deadWaitersAtOnce = 16;
 export const queueTtlMs = 60_000;
 const tokenForm = /^[\da-f]+:([\da-f]+):\d+$/i;
-const memberForm = /^([\da-f]+:([\da-f]+):[^ ]+) (\d+) (\d+) (\d+) ([a-z])$/i;
+const memberForm = /^([\da-f]+:([\da-f]+):[^ ]+) (\d+) (\d+) (\d+) ([a-z][\da-z]*)$/i;
 const shareForm = /^[\da-f]+:[\da-f]+:[a-z]/i;
 
 export interface Waiter {
@@ -14,7 +14,8 @@ export interface Waiter {
   readonly ttl: string;
   readonly want: string;
   readonly deadline: string;
-  readonly kind: Kind;
+  /** p plain, s sharded; s and a hash tag: in the slot of that tag. */
+  readonly kind: string;
 }
 
 /**
@@ -114,7 +115,7 @@ export function enqueue({ store, queue }: Scope, token: string, member: string):
 }
 
 /** Where it may not be told, nothing fails. */
-export function tell(server: Server, kind: Kind, client: string, message: string): void {
+export function tell(server: Server, kind: string, client: string, message: string): void {
   try {
     publish(server, kind, client, message);
   } catch (error) {
@@ -140,8 +141,9 @@ export function isShare(text: string): boolean {
   return shareForm.test(text);
 }
 
-export function publish(server: Server, kind: Kind, client: string, message: string): number {
-  return publishTo(server, kind, `holdfast:grants:${client}`, message);
+export function publish(server: Server, kind: string, client: string, message: string): number {
+  const tag = kind.length > 1 ? `{${kind.slice(1)}}` : "";
+  return publishTo(server, kind === "p" ? "p" : "s", `holdfast:grants:${tag}${client}`, message);
 }
 
 export function publishTo(server: Server, kind: Kind, channel: string, message: string): number {
@@ -157,5 +159,5 @@ export function parse(member: string): Waiter | undefined {
     return undefined;
   }
   const [, token, client, ttl, want, deadline, kind] = found as unknown as string[];
-  return { token, client, ttl, want, deadline, kind: kind === "s" ? "s" : "p" } as Waiter;
+  return { token, client, ttl, want, deadline, kind } as Waiter;
 }

@@ -1,4 +1,3 @@
-import type { Kind } from "./pub-sub.ts";
 import { clientOf, letGo, numbers, serveNext, tell } from "./queue.ts";
 import { writeInfo, type Answer, type Scope } from "./state.ts";
 
@@ -46,7 +45,7 @@ export function recant(scope: Scope, args: readonly string[]): Answer {
 
 /** An operator's force: ends the grant that the number belongs to, and tells its holder. */
 export function breakGrant(scope: Scope, args: readonly string[]): Answer {
-  const [number, kind, reason] = args as [string, Kind, string];
+  const [number, kind, reason] = args as [string, string, string];
   const { server, store, K } = scope;
   const holder = scope.holder ?? "";
   const { first, last } = numbers(scope);

@@ -1,5 +1,4 @@
 import { enqueue, isShare, numbers, parse, precedes, publish, queueTtlMs, tell } from "./queue.ts";
-import type { Kind } from "./pub-sub.ts";
 import { encode } from "./release.ts";
 import { ServerError } from "./server-error.ts";
 import { digits, toNumber, type Answer, type Scope } from "./state.ts";
@@ -153,7 +152,12 @@ export class Share {
     if (!found) {
       return [0, 0];
     }
-    tell(server, kind as Kind, clientOf(found.token), `broken ${encode([found.token, K, reason as string])}`);
+    tell(
+      server,
+      kind as string,
+      clientOf(found.token),
+      `broken ${encode([found.token, K, reason as string])}`,
+    );
     this.#remove(found.token);
     store.hset(fence, "broken", found.token);
     const { isMore } = this.#serve();

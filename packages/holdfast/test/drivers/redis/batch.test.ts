@@ -47,6 +47,7 @@ beforeEach(() => {
     replied: ({ serverMicros: micros }, sent, received) => {
       heard.push([micros, sent.now, received]);
     },
+    unanswered: () => undefined,
     refused: () => undefined,
     revived: () => undefined,
   });

@@ -2,14 +2,14 @@
 --
 -- K      hash: latch (the count it began with), left, born (server time in microseconds, which tells one latch of a key from the
 --        next), ends (server ms); until it is open also a<attempt> for each attempt that has counted
--- queue  sorted set of who waits: "<token> <channel kind>" by the server ms until which it is expected to ask again
+-- queue  sorted set of who waits: "<token> <channel>" by the server ms until which it is expected to ask again
 --
 -- Who first touches a latch makes it. Both expire together, whatever is done.
 
 local now_ms = math.floor(now / 1000)
 local expected_ms = 15000 -- three times the longest pause of who waits
 local told_at_once = 256
-local waiter_form = '^%x+:(%x+):%d+ (%a)$'
+local waiter_form = '^%x+:(%x+):%d+ (%a%w*)$'
 local total, left, born, ends
 
 -- Answers whether there is a latch.

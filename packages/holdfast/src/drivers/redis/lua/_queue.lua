@@ -25,9 +25,10 @@ local function raise_ttl(ttl)
   redis.call('PEXPIRE', fence, math.max(left, ttl) + retention_ms)
 end
 
--- A queue member is "<attempt>:<client>:<ticket> <ttl> <want> <deadline> <channel kind>", deadline in server ms, 0 = none.
+-- A queue member is "<attempt>:<client>:<ticket> <ttl> <want> <deadline> <channel>", deadline in server ms, 0 = none.
+-- The channel is p, plain, or s, sharded; in a cluster s and the hash tag that leads to K's slot.
 local function parse(member)
-  return string.match(member, '^(%x+:(%x+):[^ ]+) (%d+) (%d+) (%d+) (%a)$')
+  return string.match(member, '^(%x+:(%x+):[^ ]+) (%d+) (%d+) (%d+) (%a%w*)$')
 end
 
 -- Of two waiters the one whose member stands first in the queue. Not by Lua's own comparison, which follows the locale.
@@ -53,7 +54,11 @@ local function enqueue(token, member)
 end
 
 local function publish(kind, client, message)
-  return redis.pcall(kind == 's' and 'SPUBLISH' or 'PUBLISH', 'holdfast:grants:' .. client, message)
+  if kind == 'p' then
+    return redis.pcall('PUBLISH', 'holdfast:grants:' .. client, message)
+  end
+  local tag = kind == 's' and '' or '{' .. string.sub(kind, 2) .. '}'
+  return redis.pcall('SPUBLISH', 'holdfast:grants:' .. tag .. client, message)
 end
 
 -- Offers K to a waiter. K is written before the message is sent: whoever hears of a grant has it.

@@ -1,0 +1,186 @@
+import { setTimeout as pause } from "node:timers/promises";
+
+import { startRedis, steadyPort, type RedisServer } from "./redis-server.ts";
+import { until } from "./until.ts";
+
+/** A real Redis Cluster that is ours alone, each node a server of its own. */
+export interface RedisCluster {
+  /** The primaries of the beginning, in the order of their slots, then the replicas. */
+  readonly servers: readonly RedisServer[];
+  /** Where clients may begin. */
+  readonly ports: readonly number[];
+  /** The server that has the slot now, as those who live see it. */
+  ownerOf(slot: number): Promise<RedisServer>;
+  /** Moves a slot with all its keys, as an operator's tools do it. `during` runs while it is open: each key is on one of both sides. */
+  migrate(slot: number, to: RedisServer, during?: () => Promise<void>): Promise<void>;
+  /** Resolves when every slot has a living owner, and all who live say so. */
+  healthy(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export interface ClusterOptions {
+  readonly primaries?: number;
+  /** Spread over the primaries in turn. */
+  readonly replicas?: number;
+  /** After which silence a primary counts as failed, ms. */
+  readonly nodeTimeoutMs?: number;
+  readonly args?: readonly string[];
+}
+
+const slotCount = 16_384;
+const startWithinMs = 60_000;
+
+/** Starts the servers and joins them to a cluster whose replicas have all data. */
+export async function startCluster(options: ClusterOptions = {}): Promise<RedisCluster> {
+  const { primaries = 3, replicas = 3, nodeTimeoutMs = 2_000, args = [] } = options;
+  const members: Member[] = [];
+  try {
+    for (let i = 0; i < primaries + replicas; i++) {
+      members.push(await startMember(nodeTimeoutMs, args));
+    }
+    await join(members, primaries);
+    const cluster = new Cluster(members);
+    await cluster.healthy();
+    return cluster;
+  } catch (error) {
+    await Promise.all(members.map(({ server }) => server.stop()));
+    throw error;
+  }
+}
+
+interface Member {
+  readonly server: RedisServer;
+  readonly busPort: number;
+  readonly id: string;
+  readonly ask: (...command: (string | number)[]) => Promise<unknown>;
+}
+
+async function startMember(nodeTimeoutMs: number, args: readonly string[]): Promise<Member> {
+  const [port, busPort] = [await steadyPort(), await steadyPort()];
+  const own = ["--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf"];
+  const timing = ["--cluster-node-timeout", String(nodeTimeoutMs), "--repl-diskless-sync-delay", "0"];
+  const server = await startRedis({
+    port,
+    args: [...own, ...timing, "--cluster-port", String(busPort), ...args],
+  });
+  const client = server.client({ enableOfflineQueue: true, maxRetriesPerRequest: 1 });
+  const ask = (...[name, ...rest]: (string | number)[]): Promise<unknown> => client.call(String(name), ...rest);
+  return { server, busPort, id: String(await ask("CLUSTER", "MYID")), ask };
+}
+
+async function join(members: readonly Member[], primaries: number): Promise<void> {
+  const share = slotCount / primaries;
+  for (const [i, { ask }] of members.entries()) {
+    await ask("CLUSTER", "SET-CONFIG-EPOCH", i + 1);
+    if (i < primaries) {
+      await ask("CLUSTER", "ADDSLOTSRANGE", Math.ceil(i * share), Math.ceil((i + 1) * share) - 1);
+    }
+  }
+  const [first, ...rest] = members as [Member, ...Member[]];
+  for (const { server, busPort } of rest) {
+    await first.ask("CLUSTER", "MEET", "127.0.0.1", server.port, busPort);
+  }
+  await until(
+    async () => (await Promise.all(members.map(countKnown))).every((known) => known === members.length),
+    "all nodes know each other",
+    startWithinMs,
+  );
+  for (const [i, { ask }] of members.slice(primaries).entries()) {
+    await ask("CLUSTER", "REPLICATE", members[i % primaries]?.id ?? "");
+  }
+  await until(
+    async () => (await Promise.all(members.slice(primaries).map(isInStep))).every(Boolean),
+    "the replicas have their primaries' data",
+    startWithinMs,
+  );
+}
+
+async function countKnown({ ask }: Member): Promise<number> {
+  const nodes = String(await ask("CLUSTER", "NODES")).trim().split("\n");
+  return nodes.filter((line) => !/handshake|noaddr/.test(line)).length;
+}
+
+async function isInStep({ ask }: Member): Promise<boolean> {
+  return String(await ask("INFO", "replication")).includes("master_link_status:up");
+}
+
+class Cluster implements RedisCluster {
+  readonly #members: readonly Member[];
+
+  constructor(members: readonly Member[]) {
+    this.#members = members;
+  }
+
+  get servers(): readonly RedisServer[] {
+    return this.#members.map(({ server }) => server);
+  }
+
+  get ports(): readonly number[] {
+    return this.servers.map(({ port }) => port);
+  }
+
+  async ownerOf(slot: number): Promise<RedisServer> {
+    return (await this.#owner(slot)).server;
+  }
+
+  async migrate(slot: number, to: RedisServer, during?: () => Promise<void>): Promise<void> {
+    const source = await this.#owner(slot);
+    const target = this.#members.find(({ server }) => server === to);
+    if (!target || target === source) {
+      throw new Error("Expected another node of this cluster to migrate to");
+    }
+    await target.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id);
+    await source.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", target.id);
+    await during?.();
+    for (;;) {
+      const keys = (await source.ask("CLUSTER", "GETKEYSINSLOT", slot, 16)) as string[];
+      if (keys.length === 0) {
+        break;
+      }
+      await source.ask("MIGRATE", "127.0.0.1", target.server.port, "", 0, 5_000, "KEYS", ...keys);
+    }
+    for (const { ask } of [target, source]) {
+      await ask("CLUSTER", "SETSLOT", slot, "NODE", target.id);
+    }
+  }
+
+  healthy(): Promise<void> {
+    return until(
+      async () => {
+        const told = await Promise.all(this.#living().map(({ ask }) => ask("CLUSTER", "INFO").then(String)));
+        return told.every((info) => info.includes("cluster_state:ok"));
+      },
+      "the cluster is healthy",
+      startWithinMs,
+    );
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.#members.map(({ server }) => server.stop()));
+  }
+
+  #living(): Member[] {
+    return this.#members.filter(({ server }) => server.isAlive);
+  }
+
+  /** Asks all who live until they agree: news of a slot takes a moment to get around. */
+  async #owner(slot: number): Promise<Member> {
+    const giveUpAt = performance.now() + startWithinMs;
+    for (;;) {
+      const told = await Promise.all(this.#living().map((member) => ownerToldBy(member, slot)));
+      const owner = this.#living().find(({ id }) => id === told[0]);
+      if (owner && told.every((id) => id === owner.id)) {
+        return owner;
+      }
+      if (performance.now() > giveUpAt) {
+        throw new Error(`the nodes do not agree on slot ${slot}: ${told.join(", ")}`);
+      }
+      await pause(20);
+    }
+  }
+}
+
+async function ownerToldBy({ ask }: Member, slot: number): Promise<string | undefined> {
+  const ranges = (await ask("CLUSTER", "SLOTS")) as [number, number, [string, number, string]][];
+  return ranges.find(([from, to]) => from <= slot && slot <= to)?.[2][2];
+}

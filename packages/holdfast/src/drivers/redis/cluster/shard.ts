@@ -1,0 +1,111 @@
+import type { Clock } from "../../../clock.ts";
+import { evaluate } from "../connection.ts";
+import type { Script } from "../script.ts";
+import { ServerTime, type Tickets } from "../server-time.ts";
+import type { Ear } from "./ear.ts";
+import { Lane } from "./lane.ts";
+import type { ClusterClient } from "./link.ts";
+
+/** Who is told of a shard. */
+export interface ShardListener {
+  /** The connection for commands was lost. */
+  cut(shard: Shard): void;
+  /** These channels are not heard any more. */
+  deaf(ears: readonly Ear[]): void;
+  /** The server itself ended a subscription. */
+  dropped(shard: Shard): void;
+}
+
+interface ShardOptions {
+  readonly client: ClusterClient;
+  readonly clock: Clock;
+  readonly address: string;
+  readonly patienceMs: number;
+  readonly tickets: Tickets;
+  readonly listener: ShardListener;
+}
+
+/** One node of a cluster: a connection for commands, one for messages, and its time. Knows nothing of slots. */
+export class Shard {
+  readonly address: string;
+  readonly time: ServerTime;
+  readonly #commands: Lane;
+  readonly #messages: Lane;
+  readonly #ears = new Map<string, Ear>();
+  /** The scripts that this node is being sent: thousands of slots may need the same one at once. */
+  readonly #taught = new Map<string, Promise<unknown>>();
+
+  constructor({ listener, tickets, ...options }: ShardOptions) {
+    this.address = options.address;
+    this.time = new ServerTime(options.clock, tickets);
+    const nothing = (): void => undefined;
+    this.#commands = new Lane({
+      ...options,
+      listener: {
+        message: nothing,
+        dropped: nothing,
+        ended: () => {
+          this.time.doubt();
+          listener.cut(this);
+        },
+      },
+    });
+    this.#messages = new Lane({
+      ...options,
+      listener: {
+        message: (channel, text) => {
+          this.#ears.get(channel)?.listener.message(text);
+        },
+        dropped: () => {
+          listener.dropped(this);
+        },
+        ended: () => {
+          const ears = Array.from(this.#ears.values());
+          this.#ears.clear();
+          listener.deaf(ears);
+        },
+      },
+    });
+  }
+
+  async run(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
+    const link = await this.#commands.link();
+    const send = (name: string, rest: string[]): Promise<unknown> => link.send(name, rest);
+    return evaluate(send, script, keys, args, this.#taught);
+  }
+
+  async command(name: string, args: readonly string[]): Promise<unknown> {
+    return (await this.#commands.link()).send(name, [...args]);
+  }
+
+  /** Resolves when the server has confirmed it. */
+  async hear(ear: Ear): Promise<void> {
+    this.#ears.set(ear.channel, ear);
+    try {
+      await (await this.#messages.link()).subscribe(ear.channel, ear.kind);
+    } catch (error) {
+      this.#forget(ear);
+      throw error;
+    }
+  }
+
+  forget(ear: Ear): void {
+    if (this.#forget(ear) && this.#messages.isOpen) {
+      this.#messages.link().then(
+        (link) => {
+          link.unsubscribe(ear.channel, ear.kind);
+        },
+        () => undefined,
+      );
+    }
+  }
+
+  close(): void {
+    this.#commands.close();
+    this.#messages.close();
+  }
+
+  #forget(ear: Ear): boolean {
+    return this.#ears.get(ear.channel) === ear && this.#ears.delete(ear.channel);
+  }
+}

@@ -64,7 +64,8 @@ async function startMember(nodeTimeoutMs: number, args: readonly string[]): Prom
     args: [...own, ...timing, "--cluster-port", String(busPort), ...args],
   });
   const client = server.client({ enableOfflineQueue: true, maxRetriesPerRequest: 1 });
-  const ask = (...[name, ...rest]: (string | number)[]): Promise<unknown> => client.call(String(name), ...rest);
+  const ask = (...[name, ...rest]: (string | number)[]): Promise<unknown> =>
+    client.call(String(name), ...rest);
   return { server, busPort, id: String(await ask("CLUSTER", "MYID")), ask };
 }
 
@@ -96,7 +97,9 @@ async function join(members: readonly Member[], primaries: number): Promise<void
 }
 
 async function countKnown({ ask }: Member): Promise<number> {
-  const nodes = String(await ask("CLUSTER", "NODES")).trim().split("\n");
+  const nodes = String(await ask("CLUSTER", "NODES"))
+    .trim()
+    .split("\n");
   return nodes.filter((line) => !/handshake|noaddr/.test(line)).length;
 }
 

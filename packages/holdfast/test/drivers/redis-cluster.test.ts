@@ -14,16 +14,15 @@ interface Setup {
 }
 
 const setups: readonly Setup[] = [
-  ...Object.entries(clusterLibraries).map(([name, open]) => ({ name, open: (port: number) => open(port) })),
+  { name: "ioredis 6", open: (port) => clusterLibraries["ioredis 6"](port) },
+  { name: "ioredis 5 with a keyPrefix", open: (port) => clusterLibraries["ioredis 5"](port, "app:") },
+  { name: "node-redis 6", open: (port) => clusterLibraries["node-redis 6"](port) },
   {
-    name: "ioredis 6 with a keyPrefix",
-    open: (port) => clusterLibraries["ioredis 6"](port, "app:"),
-  },
-  {
-    name: "ioredis 5 with a prefix that has all locks in one slot",
-    open: (port) => clusterLibraries["ioredis 5"](port),
+    name: "node-redis 5, all locks in one slot",
+    open: (port) => clusterLibraries["node-redis 5"](port),
     options: { prefix: "{app}:" },
   },
+  { name: "node-redis 4", open: (port) => clusterLibraries["node-redis 4"](port) },
 ];
 
 onRedis("Redis Cluster", () => {

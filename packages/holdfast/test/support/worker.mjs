@@ -1,6 +1,6 @@
 // A process that contends for locks, told by its parent over IPC what to do. See workers.ts.
 //
-//   node worker.mjs <name> <port> <LocksOptions as JSON>
+//   node worker.mjs <name> <port> <LocksOptions as JSON> [cluster]
 //
 // It uses the built library, as users have it, and ends with its parent.
 
@@ -10,15 +10,16 @@ import { openSync, writeSync } from "node:fs";
 import { setPriority } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
 
-import { Redis } from "ioredis";
+import { Cluster, Redis } from "ioredis";
 
 import { redis } from "../../dist/drivers/redis/index.js";
 import { createLocks } from "../../dist/index.js";
 
 setPriority(10); // many of us, busy all the time, must not starve the tests of other files
 
-const [name, port, options] = process.argv.slice(2);
-const client = new Redis({ host: "127.0.0.1", port: Number(port) });
+const [name, port, options, topology] = process.argv.slice(2);
+const server = { host: "127.0.0.1", port: Number(port) };
+const client = topology === "cluster" ? new Cluster([server]) : new Redis(server);
 const locks = createLocks(redis(client), JSON.parse(options));
 const leases = new Map();
 const work = { isOver: false, wanted: Infinity, counted: [] };

@@ -16,6 +16,9 @@ import { fileURLToPath } from "node:url";
 
 import type { AcquireOptions, LocksOptions } from "holdfast";
 
+/** What the port belongs to. */
+export type Topology = "server" | "cluster";
+
 type Orders = {
   warmUp: object;
   contend: { key: string; tasks: number; record: string; acquire: AcquireOptions; holdMs: number };
@@ -67,11 +70,17 @@ export class Worker implements AsyncDisposable {
     this.#emitter.on("error", () => undefined); // told to whoever awaits an event
   }
 
-  static async start(name: string, port: number, options: LocksOptions = {}): Promise<Worker> {
+  static async start(
+    name: string,
+    port: number,
+    options: LocksOptions = {},
+    topology: Topology = "server",
+  ): Promise<Worker> {
     if (!existsSync(built)) {
       throw new Error("The library is not built: run `npm run build`");
     }
-    const child = fork(program, [name, String(port), JSON.stringify(options)], { execArgv: ["--expose-gc"] });
+    const args = [name, String(port), JSON.stringify(options), topology];
+    const child = fork(program, args, { execArgv: ["--expose-gc"] });
     const worker = new Worker(name, child);
     await worker.event("ready");
     return worker;
@@ -125,9 +134,16 @@ export class Worker implements AsyncDisposable {
 }
 
 /** Workers that are ready, and know the server's time. */
-export async function startWorkers(count: number, port: number, options?: LocksOptions): Promise<Worker[]> {
+export async function startWorkers(
+  count: number,
+  port: number,
+  options?: LocksOptions,
+  topology?: Topology,
+): Promise<Worker[]> {
   const workers = await Promise.all(
-    Array.from({ length: count }, (_, i) => Worker.start(String.fromCharCode(97 + i), port, options)),
+    Array.from({ length: count }, (_, i) =>
+      Worker.start(String.fromCharCode(97 + i), port, options, topology),
+    ),
   );
   for (const worker of workers) {
     await worker.ask("warmUp", {}, "warm");

@@ -13,11 +13,7 @@ import { isNodeRedis, NodeRedisConnection, type NodeRedisClient } from "./node-r
 
 /** A client of ioredis or node-redis, told apart by shape; or a {@link Connection} of one's own. */
 export type RedisClient =
-  | IoredisClient
-  | NodeRedisClient
-  | IoredisClusterClient
-  | NodeRedisClusterClient
-  | Connection;
+  IoredisClient | NodeRedisClient | IoredisClusterClient | NodeRedisClusterClient | Connection;
 
 /** Fits the client of a cluster to what we need; undefined: it is none. */
 export function clusterOf(client: RedisClient): ClusterClient | undefined {

@@ -94,7 +94,7 @@ export class Node {
   #isProbing = false;
 
   constructor(options: NodeOptions) {
-    const { connection, clock, random, clientId, commandTimeoutMs, retentionMs, queueBound } = options;
+    const { connection, clock, random, commandTimeoutMs, retentionMs, queueBound } = options;
     this.#options = options;
     this.connection = connection;
     this.brackets = new Brackets(clock);

@@ -64,7 +64,11 @@ export class ClusterDirectory implements Directory {
   check([lock, ...derived]: LockKeys, key: string): void {
     const slot = slotOf(lock);
     if (derived.some((other) => slotOf(other) !== slot)) {
-      throw refusal("key", "braces that are a hash tag, or none, as a cluster has all keys of a lock in one slot", key);
+      throw refusal(
+        "key",
+        "braces that are a hash tag, or none, as a cluster has all keys of a lock in one slot",
+        key,
+      );
     }
   }
 

@@ -86,7 +86,9 @@ export class Lane {
 
   #refusal(error: unknown): EngineError {
     const message = `${this.#options.address} cannot be reached: ${messageOf(error)}`;
-    return error instanceof EngineError ? error : new EngineError(message, { outcome: "none", retryable: true });
+    return error instanceof EngineError
+      ? error
+      : new EngineError(message, { outcome: "none", retryable: true });
   }
 }
 

@@ -17,6 +17,7 @@ const shortestPauseMs = 20;
 const longestPauseMs = 200;
 /** The next node is asked for the map when the one before has not answered for so long, ms. */
 const hedgeMs = 200;
+const closingGrainMs = 5;
 
 /** The server refused and did nothing: another node, or the same one a moment later, will not. */
 const refusedForNow = /^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|READONLY|LOADING|MASTERDOWN)\b/;
@@ -42,6 +43,7 @@ export class Router {
   #time: ServerTime;
   #refreshing: Promise<void> | undefined;
   #isReadingDrop = false;
+  #calls = 0;
   #isClosed = false;
 
   constructor(options: RouterOptions) {
@@ -69,7 +71,26 @@ export class Router {
   }
 
   /** Runs a script where the slot is. A refusal that changed nothing is not told before some time has passed. */
-  async run(slot: number, script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
+  async run(
+    slot: number,
+    script: Script,
+    keys: readonly string[],
+    args: readonly string[],
+  ): Promise<unknown> {
+    this.#calls += 1;
+    try {
+      return await this.#run(slot, script, keys, args);
+    } finally {
+      this.#calls -= 1;
+    }
+  }
+
+  async #run(
+    slot: number,
+    script: Script,
+    keys: readonly string[],
+    args: readonly string[],
+  ): Promise<unknown> {
     const { clock, commandTimeoutMs } = this.#options;
     const giveUpAt = clock.now() + commandTimeoutMs * patience;
     for (let tries = 1; ; tries++) {
@@ -77,7 +98,7 @@ export class Router {
       try {
         return await shard.run(script, keys, args);
       } catch (error) {
-  const isRepeatable = this.learn(error, shard);
+        const isRepeatable = this.learn(error, shard);
         if (!isRepeatable || clock.now() >= giveUpAt) {
           throw error;
         }
@@ -100,7 +121,14 @@ export class Router {
       const { client, clock, commandTimeoutMs } = this.#options;
       const { cut, dropped, ears } = this;
       const listener = { cut, dropped, deaf: ears.deaf };
-      shard = new Shard({ client, clock, address, patienceMs: commandTimeoutMs, tickets: this.#tickets, listener });
+      shard = new Shard({
+        client,
+        clock,
+        address,
+        patienceMs: commandTimeoutMs,
+        tickets: this.#tickets,
+        listener,
+      });
       this.#shards.set(address, shard);
     }
     return shard;
@@ -131,13 +159,19 @@ export class Router {
     this.refresh().catch(() => undefined);
   }
 
+  /** Hears nothing any more, and ends the connections when what was sent is answered, or could have been. */
   close(): void {
-    this.#isClosed = true;
+    const { clock, commandTimeoutMs } = this.#options;
     this.ears.close();
-    for (const shard of this.#shards.values()) {
-      shard.close();
-    }
-    this.#shards.clear();
+    const giveUpAt = clock.now() + commandTimeoutMs;
+    const endWhenIdle = (): void => {
+      if (this.#calls > 0 && clock.now() < giveUpAt) {
+        clock.setTimer(endWhenIdle, closingGrainMs);
+      } else {
+        this.#end();
+      }
+    };
+    clock.setTimer(endWhenIdle, closingGrainMs);
   }
 
   // What shards tell.
@@ -167,6 +201,14 @@ export class Router {
         .catch(() => undefined);
     }
   };
+
+  #end(): void {
+    this.#isClosed = true;
+    for (const shard of this.#shards.values()) {
+      shard.close();
+    }
+    this.#shards.clear();
+  }
 
   #shardAt(slot: number): Shard | undefined {
     const owner = this.#map.ownerOf(slot);

@@ -59,5 +59,7 @@ function addressOf([host, port]: NodeWords, teller: string): string {
 /** A node that does not know its own host, or how it is reached, leaves it out: it is the host by which we reached it. */
 export function completed(address: string, teller: string): string {
   const isWhole = !address.startsWith(":") && !address.startsWith("?:");
-  return isWhole ? address : teller.slice(0, teller.lastIndexOf(":")) + address.slice(address.lastIndexOf(":"));
+  return isWhole
+    ? address
+    : teller.slice(0, teller.lastIndexOf(":")) + address.slice(address.lastIndexOf(":"));
 }

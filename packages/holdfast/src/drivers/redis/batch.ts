@@ -63,8 +63,6 @@ const longestBacklog = 10;
 /** Who is told of the node, beside the operations. */
 interface BatchListener {
   replied(header: Header, sent: Moment, received: number, isSteady: boolean): void;
-  /** A call was not answered in time. */
-  unanswered(): void;
   /** Operations were not sent, as the node is silent or too slow. */
   refused(): void;
   /** It answers again. */
@@ -203,7 +201,6 @@ export class Batcher {
       }
       this.#done(call);
       this.#isSilent ||= this.#isVoter;
-      this.#listener.unanswered();
       call.fail(timeoutError(this.#timeoutMs));
     }, timeoutMs);
   }

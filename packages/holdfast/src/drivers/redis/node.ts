@@ -56,8 +56,6 @@ export interface Membership {
   bestTime(): ServerTime;
   /** What the hashes of clients say, wherever they are. */
   clients(keys: readonly string[]): Promise<unknown[]>;
-  /** The slot's server does not answer: it may have another one by now. */
-  doubt(): void;
 }
 
 export interface NodeOptions {
@@ -117,9 +115,6 @@ export class Node {
       },
       refused: () => {
         this.#probe();
-      },
-      unanswered: () => {
-        membership?.doubt();
       },
       revived: () => {
         options.listener.revived?.();

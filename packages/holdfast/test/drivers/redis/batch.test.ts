@@ -47,7 +47,6 @@ beforeEach(() => {
     replied: ({ serverMicros: micros }, sent, received) => {
       heard.push([micros, sent.now, received]);
     },
-    unanswered: () => undefined,
     refused: () => undefined,
     revived: () => undefined,
   });

@@ -121,9 +121,6 @@ export class ClusterDirectory implements Directory {
       ownTime: () => this.#router.timeOf(slot),
       bestTime: () => this.#router.bestTimeOf(slot),
       clients: (keys) => this.#describe(keys),
-      doubt: () => {
-        this.#router.doubt();
-      },
     };
     return new Node({ ...this.#settings, connection: new SlotConnection(this.#router, slot), membership });
   }

@@ -23,7 +23,7 @@ interface Address {
 /** What we use of the client of one node. */
 interface NodeClient {
   readonly options: Address;
-  readonly stream?: { unref?: () => void };
+  readonly stream?: { unref?: () => void; destroy?: () => void };
   duplicate(override: object): NodeClient;
   connect(): Promise<unknown>;
   call(command: string, args: string[]): Promise<unknown>;
@@ -138,5 +138,6 @@ class IoredisLink implements Link {
 
   close(): void {
     this.#client.disconnect();
+    this.#client.stream?.destroy?.(); // else it waits for a silent server to end it as well
   }
 }

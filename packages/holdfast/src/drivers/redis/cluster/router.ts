@@ -120,7 +120,7 @@ export class Router {
     if (!shard) {
       const { client, clock, commandTimeoutMs } = this.#options;
       const { cut, dropped, ears } = this;
-      const listener = { cut, dropped, deaf: ears.deaf };
+      const listener = { cut, dropped, deaf: ears.deaf, silent: this.doubt };
       shard = new Shard({
         client,
         clock,
@@ -154,10 +154,10 @@ export class Router {
     return this.#refreshing;
   }
 
-  /** The slot's node does not answer. */
-  doubt(): void {
+  /** A node does not answer: its slots may have another one by now. */
+  readonly doubt = (): void => {
     this.refresh().catch(() => undefined);
-  }
+  };
 
   /** Hears nothing any more, and ends the connections when what was sent is answered, or could have been. */
   close(): void {

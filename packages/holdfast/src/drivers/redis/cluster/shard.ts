@@ -1,4 +1,4 @@
-import type { Clock } from "../../../clock.ts";
+import type { Clock, Timer } from "../../../clock.ts";
 import { evaluate } from "../connection.ts";
 import type { Script } from "../script.ts";
 import { ServerTime, type Tickets } from "../server-time.ts";
@@ -14,16 +14,22 @@ export interface ShardListener {
   deaf(ears: readonly Ear[]): void;
   /** The server itself ended a subscription. */
   dropped(shard: Shard): void;
+  /** It has not answered for a while, and is still asked. */
+  silent(): void;
 }
 
 interface ShardOptions {
   readonly client: ClusterClient;
   readonly clock: Clock;
   readonly address: string;
+  /** How long a connection may take to be there, ms. */
   readonly patienceMs: number;
   readonly tickets: Tickets;
   readonly listener: ShardListener;
 }
+
+/** A node that lets calls wait so long, as part of what a command may take, may have been replaced. */
+const silence = 0.25;
 
 /** One node of a cluster: a connection for commands, one for messages, and its time. Knows nothing of slots. */
 export class Shard {
@@ -35,8 +41,19 @@ export class Shard {
   /** The scripts that this node is being sent: thousands of slots may need the same one at once. */
   readonly #taught = new Map<string, Promise<unknown>>();
 
+  readonly #clock: Clock;
+  readonly #silentMs: number;
+  readonly #listener: ShardListener;
+  #underWay = 0;
+  #heardAt = 0;
+  #watching: Timer;
+  #isClosed = false;
+
   constructor({ listener, tickets, ...options }: ShardOptions) {
     this.address = options.address;
+    this.#clock = options.clock;
+    this.#silentMs = options.patienceMs * silence;
+    this.#listener = listener;
     this.time = new ServerTime(options.clock, tickets);
     const nothing = (): void => undefined;
     this.#commands = new Lane({
@@ -71,7 +88,13 @@ export class Shard {
   async run(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
     const link = await this.#commands.link();
     const send = (name: string, rest: string[]): Promise<unknown> => link.send(name, rest);
-    return evaluate(send, script, keys, args, this.#taught);
+    this.#begin();
+    try {
+      return await evaluate(send, script, keys, args, this.#taught);
+    } finally {
+      this.#underWay -= 1;
+      this.#heardAt = this.#clock.now();
+    }
   }
 
   async command(name: string, args: readonly string[]): Promise<unknown> {
@@ -101,9 +124,30 @@ export class Shard {
   }
 
   close(): void {
+    this.#isClosed = true;
+    this.#clock.clearTimer(this.#watching);
     this.#commands.close();
     this.#messages.close();
   }
+
+  /** One more call is under way. */
+  #begin(): void {
+    if (this.#underWay === 0) {
+      this.#heardAt = this.#clock.now();
+    }
+    this.#underWay += 1;
+    this.#watching ??= this.#clock.setTimer(this.#look, this.#silentMs);
+  }
+
+  readonly #look = (): void => {
+    this.#watching = undefined;
+    if (this.#underWay > 0 && !this.#isClosed) {
+      if (this.#clock.now() - this.#heardAt >= this.#silentMs) {
+        this.#listener.silent();
+      }
+      this.#watching = this.#clock.setTimer(this.#look, this.#silentMs);
+    }
+  };
 
   #forget(ear: Ear): boolean {
     return this.#ears.get(ear.channel) === ear && this.#ears.delete(ear.channel);

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 
 import { expect, test } from "vitest";
-import { until } from "@holdfast/lab";
+import { until, type RedisServer } from "@holdfast/lab";
 
 import { ClusterStage, expectRising, overlapsOf, slotOfLock } from "../support/cluster-stage.ts";
 import { onRedis } from "../support/servers.ts";
@@ -38,26 +38,39 @@ onRedis("a slot that moves from node to node", () => {
     expect(done.map(({ losses }) => losses)).toEqual(workers.map(() => 0));
   }, 120_000);
 
-  test("who waits is subscribed at the new node by itself, and is granted there", async () => {
+  test("who waits is subscribed at the new node by itself, and is granted there, whatever its client", async () => {
     await using stage = await ClusterStage.open({ primaries: 3, replicas: 0 });
     const { cluster } = stage;
-    const [here, there] = [stage.locks(), stage.locks()];
-    const key = "waiting";
-    const slot = slotOfLock(key);
-    const lease = await here.acquire(key);
-    const waiter = there.acquire(key, { waitMs: 60_000 });
+    const holder = stage.locks();
+    const all = await stage.locksOfAll();
+    const keyOf = (name: string): string => `{waiting}:${name}`;
+    const slot = slotOfLock(keyOf(""));
+    const waits = await Promise.all(
+      Array.from(all, async ([name, locks]) => {
+        const lease = await holder.acquire(keyOf(name));
+        const waiter = locks.acquire(keyOf(name), { waitMs: 60_000 });
+        await until(
+          async () => (await holder.inspect(keyOf(name))).waiterCount === 1,
+          `${name} has its place`,
+        );
+        return { name, lease, waiter };
+      }),
+    );
     const source = await cluster.ownerOf(slot);
-    const target = cluster.servers[(cluster.servers.indexOf(source) + 1) % 3] as typeof source;
-    const channelsAt = async (server: typeof source): Promise<string[]> =>
-      (await server.client().call("PUBSUB", "SHARDCHANNELS")) as string[];
-    await until(async () => (await channelsAt(source)).length === 1, "the waiter is subscribed");
-    await until(async () => (await here.inspect(key)).waiterCount === 1, "it has its place");
+    const target = cluster.servers[(cluster.servers.indexOf(source) + 1) % 3] as RedisServer;
+    expect((await channelsAt(source)).length).toBe(all.size);
     await cluster.migrate(slot, target);
-    await until(async () => (await channelsAt(target)).length === 1, "it is subscribed at the new node");
+    await until(async () => (await channelsAt(target)).length === all.size, "all listen at the new node");
     expect(await channelsAt(source)).toEqual([]);
-    expect(await lease.release()).toBe(true);
-    const next = await waiter;
-    expect(next.fencingToken).toBeGreaterThan(lease.fencingToken);
-    expect(await next.release()).toBe(true);
+    for (const { name, lease, waiter } of waits) {
+      expect(await lease.release(), name).toBe(true);
+      const next = await waiter;
+      expect(next.fencingToken, name).toBeGreaterThan(lease.fencingToken);
+      expect(await next.release(), name).toBe(true);
+    }
   }, 60_000);
 });
+
+async function channelsAt(server: RedisServer): Promise<string[]> {
+  return (await server.client().call("PUBSUB", "SHARDCHANNELS")) as string[];
+}

@@ -5,6 +5,7 @@ import { expect } from "vitest";
 import { startCluster, type ClusterOptions, type RedisCluster } from "@holdfast/lab";
 
 import { slotOf } from "../../src/drivers/redis/hash-slot.ts";
+import { clusterLibraries } from "./cluster-clients.ts";
 import type { Entry } from "./workers.ts";
 
 /** A cluster of one test, with all that was opened for it. */
@@ -27,6 +28,19 @@ export class ClusterStage implements AsyncDisposable {
   /** Done at the end, the newest first. */
   atEnd(ending: () => void | Promise<void>): void {
     this.#endings.push(ending);
+  }
+
+  /** Of a client of each supported library. */
+  async locksOfAll(): Promise<Map<string, Locks>> {
+    const all = new Map<string, Locks>();
+    for (const [name, open] of Object.entries(clusterLibraries)) {
+      const { client, close } = await open(this.port);
+      this.atEnd(close);
+      const locks = createLocks(redis(client), { closeTimeoutMs: 1_000 });
+      this.atEnd(() => locks.close());
+      all.set(name, locks);
+    }
+    return all;
   }
 
   /** Of a client of its own. */

@@ -255,14 +255,25 @@ export class Router {
   }
 
   async #refresh(first: string | undefined): Promise<void> {
-    const { client } = this.#options;
-    const known = [...shuffled(this.#map.primaries(), this.#options.random), ...client.known()];
-    const replicas = this.#map.primaries().flatMap((primary) => this.#map.replicasOf(primary));
-    const candidates = new Set([...(first === undefined ? [] : [first]), ...known, ...replicas]);
+    const { clock, commandTimeoutMs } = this.#options;
+    const giveUpAt = clock.now() + commandTimeoutMs * patience;
+    let candidates = this.#candidates(first);
+    for (let tries = 1; candidates.size === 0 && clock.now() < giveUpAt; tries++) {
+      await this.#pause(tries); // the client is still connecting
+      candidates = this.#candidates(first);
+    }
     const map = await this.#ask(Array.from(candidates));
     if (!this.#isClosed) {
       this.#adopt(map);
     }
+  }
+
+  /** Who may be asked for the map, the best first. */
+  #candidates(first: string | undefined): Set<string> {
+    const primaries = shuffled(this.#map.primaries(), this.#options.random);
+    const replicas = primaries.flatMap((primary) => this.#map.replicasOf(primary));
+    const preferred = first === undefined ? [] : [first];
+    return new Set([...preferred, ...primaries, ...this.#options.client.known(), ...replicas]);
   }
 
   /** Asks one after the other; who takes long is not waited for before the next is asked, but its answer is welcome. */

@@ -26,7 +26,12 @@ async function served(driver: Driver, waiting: Record<string, Pending>): Promise
 test("waiters are served by ticket, whenever their requests came", async () => {
   const { driver } = opened();
   const first = await grab(driver, "key");
-  const [one, two, three, four] = [driver.ticket("key"), driver.ticket("key"), driver.ticket("key"), driver.ticket("key")];
+  const [one, two, three, four] = [
+    driver.ticket("key"),
+    driver.ticket("key"),
+    driver.ticket("key"),
+    driver.ticket("key"),
+  ];
   const waiting = {
     three: driver.acquire(request(driver, "key", { ticket: three })),
     one: driver.acquire(request(driver, "key", { ticket: one })),

@@ -28,7 +28,7 @@ onRedis("two thousand leases over all nodes of a cluster", () => {
           Promise.all(keys.map((key) => locks.acquire(key, { ttlMs, waitMs: 20_000 }))),
         ),
       );
-      const [dead = [], ...kept] = leases as [Lease[], Lease[], Lease[]];
+      const [dead, ...kept] = leases as [Lease[], Lease[], Lease[]];
       const dying = stage.cluster.servers[0] as RedisServer;
       disturb(dying);
       stage.atEnd(() => {

@@ -1,9 +1,9 @@
 // Real clients, as their own types describe them, are what `redis()` takes. Compiled with `skipLibCheck: false`.
-import type { Redis as Ioredis6 } from "ioredis";
-import type { Redis as Ioredis5 } from "ioredis5";
-import type { createClient as createClient6 } from "redis";
-import type { createClient as createClient4 } from "redis4";
-import type { createClient as createClient5 } from "redis5";
+import type { Cluster as IoredisCluster6, Redis as Ioredis6 } from "ioredis";
+import type { Cluster as IoredisCluster5, Redis as Ioredis5 } from "ioredis5";
+import type { createClient as createClient6, createCluster as createCluster6 } from "redis";
+import type { createClient as createClient4, createCluster as createCluster4 } from "redis4";
+import type { createClient as createClient5, createCluster as createCluster5 } from "redis5";
 
 import { redis } from "holdfast/redis";
 
@@ -23,6 +23,29 @@ export function driversOf(clients: StandaloneClients): unknown[] {
   return [
     redis(clients.ioredis6),
     redis(clients.ioredis6WithResp3),
+    redis(clients.ioredis5),
+    redis(clients.nodeRedis6),
+    redis(clients.nodeRedis6WithResp3),
+    redis(clients.nodeRedis5),
+    redis(clients.nodeRedis5WithResp3),
+    redis(clients.nodeRedis4),
+  ];
+}
+
+/** Clients of a cluster. */
+export interface ClusterClients {
+  readonly ioredis6: IoredisCluster6;
+  readonly ioredis5: IoredisCluster5;
+  readonly nodeRedis6: ReturnType<typeof createCluster6>;
+  readonly nodeRedis6WithResp3: ReturnType<typeof createCluster6<{}, {}, {}, 3, {}>>;
+  readonly nodeRedis5: ReturnType<typeof createCluster5>;
+  readonly nodeRedis5WithResp3: ReturnType<typeof createCluster5<{}, {}, {}, 3, {}>>;
+  readonly nodeRedis4: ReturnType<typeof createCluster4>;
+}
+
+export function driversOfClusters(clients: ClusterClients): unknown[] {
+  return [
+    redis(clients.ioredis6),
     redis(clients.ioredis5),
     redis(clients.nodeRedis6),
     redis(clients.nodeRedis6WithResp3),

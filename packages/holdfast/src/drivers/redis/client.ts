@@ -11,7 +11,7 @@ import type { Connection } from "./connection.ts";
 import { IoredisConnection, isIoredis, type IoredisClient } from "./ioredis.ts";
 import { isNodeRedis, NodeRedisConnection, type NodeRedisClient } from "./node-redis.ts";
 
-/** A client of ioredis or node-redis, told apart by shape; or a {@link Connection} of one's own. */
+/** A client of ioredis or node-redis, of a server or a cluster, told apart by shape; or a {@link Connection} of one's own. */
 export type RedisClient =
   IoredisClient | NodeRedisClient | IoredisClusterClient | NodeRedisClusterClient | Connection;
 

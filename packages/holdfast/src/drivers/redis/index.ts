@@ -1,4 +1,4 @@
-export { redis } from "./one-server.ts";
+export { redis } from "./redis.ts";
 export { redlock } from "./redlock.ts";
 export type { RedisOptions, RedlockOptions } from "./options.ts";
 export type { RedisClient } from "./client.ts";

@@ -12,6 +12,7 @@ import { channelOf, clientKey, slotKey } from "./keys.ts";
 import type { Script } from "./script.ts";
 import { clients, hello, standing } from "./scripts.generated.ts";
 import { ServerTime } from "./server-time.ts";
+import { readStanding, type Standing } from "./standing.ts";
 import { Subscriber, type Hearing } from "./subscriber.ts";
 
 const clientTtlMs = 180_000;
@@ -378,35 +379,4 @@ export class Node {
       this.#options.listener.ended(token, "broken", new Error(reason));
     }
   }
-}
-
-/** What a server says of itself that decides whether a quorum may count it. */
-export interface Standing {
-  readonly runId: string;
-  readonly uptimeMs: number;
-  readonly role: string;
-  /** Changes where a replica was promoted. */
-  readonly replicationId: string;
-  /** It has every write on its disk before it answers. */
-  readonly isDurable: boolean;
-  /** It drops keys when its memory is full. */
-  readonly evicts: boolean;
-  /** How often keys were flushed in this run. */
-  readonly flushes: number;
-}
-
-function readStanding(told: readonly unknown[], policy: unknown): Standing {
-  const [runId, uptime, role, replicationId, appendOnly, eviction, maxMemory, flushes] = told;
-  const appendFsync = Array.isArray(policy)
-    ? policy[1]
-    : (policy as { appendfsync?: unknown } | undefined)?.appendfsync;
-  return {
-    runId: String(runId),
-    uptimeMs: Number(uptime) * 1000,
-    role: String(role),
-    replicationId: String(replicationId),
-    isDurable: Number(appendOnly) === 1 && String(appendFsync) === "always",
-    evicts: Number(maxMemory) > 0 && String(eviction) !== "noeviction",
-    flushes: Number(flushes),
-  };
 }

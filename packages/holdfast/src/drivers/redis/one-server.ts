@@ -20,15 +20,13 @@ import { isThere, type Holder, type LockEvent, type LockState, type NodeState } 
 import { TimerQueue } from "../../timer-queue.ts";
 import { validFrom } from "../../validity.ts";
 import type { Reply } from "./batch.ts";
-import { clusterOf, connectionOf, type RedisClient } from "./client.ts";
-import { ClusterDirectory } from "./cluster/cluster-directory.ts";
-import { OneServer, type Directory } from "./directory.ts";
+import type { Directory } from "./directory.ts";
 import { engineError, outcomeOf, refusalBy } from "./failures.ts";
 import { describe, judgeFence, readFacts, type Facts } from "./inspection.ts";
 import { KeySpace, type LockKeys } from "./keys.ts";
 import { RedisLatches } from "./latch.ts";
-import { Node, type NodeListener, type PushedGrant } from "./node.ts";
-import { resolveRedis, type RedisOptions, type RedisSettings } from "./options.ts";
+import type { Node, NodeListener, PushedGrant } from "./node.ts";
+import type { RedisSettings } from "./options.ts";
 import { Releaser } from "./releaser.ts";
 import type { RequestHost } from "./request-host.ts";
 import { Request } from "./request.ts";
@@ -38,31 +36,14 @@ import { makeToken } from "./tokens.ts";
 import { watchByAsking } from "./watch.ts";
 import { encodeWords, reasonOf } from "./words.ts";
 
-/**
- * Locks on one Redis (6.2 or newer) or Valkey server. The client stays the caller's: it is never closed, and one more
- * connection is opened beside it for messages.
- */
-export function redis(client: RedisClient, options?: RedisOptions): Driver {
-  const settings = resolveRedis(options);
-  const cluster = clusterOf(client);
-  if (cluster) {
-    return new RedisDriver(settings, cluster.keyPrefix, (clientId, listener) => {
-      return new ClusterDirectory({ ...settings, client: cluster, clientId, listener });
-    });
-  }
-  const connection = connectionOf(client);
-  return new RedisDriver(settings, connection.keyPrefix, (clientId, listener) => {
-    return new OneServer(new Node({ ...settings, connection, clientId, listener }));
-  });
-}
-
 /** Makes the directory of a driver instance. */
-type OpenDirectory = (clientId: string, listener: NodeListener) => Directory;
+export type OpenDirectory = (clientId: string, listener: NodeListener) => Directory;
 
 /** Late messages of this many grants are told from those of a request that is over. */
 const mostTaken = 10_000;
 
-class RedisDriver implements Driver, RequestHost, NodeListener {
+/** Locks on what is one Redis to its users: a server, or a cluster, as its directory knows. */
+export class RedisDriver implements Driver, RequestHost, NodeListener {
   readonly clock: Clock;
   readonly random: Random;
   readonly capabilities: Capabilities;

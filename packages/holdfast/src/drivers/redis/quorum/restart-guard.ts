@@ -1,5 +1,5 @@
 import type { Clock } from "../../../clock.ts";
-import type { Standing } from "../node.ts";
+import type { Standing } from "../standing.ts";
 
 /** Added to the largest TTL: uptimes are whole seconds, and clocks drift. */
 const marginMs = 3_000;

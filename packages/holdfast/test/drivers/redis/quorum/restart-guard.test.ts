@@ -1,7 +1,7 @@
 import { manualClock, type ManualClock } from "holdfast/testing";
 import { beforeEach, expect, test } from "vitest";
 
-import type { Standing } from "../../../../src/drivers/redis/node.ts";
+import type { Standing } from "../../../../src/drivers/redis/standing.ts";
 import { RestartGuard } from "../../../../src/drivers/redis/quorum/restart-guard.ts";
 
 const maxTtlMs = 10_000;

@@ -33,8 +33,8 @@ export const latch: readonly Mutant[] = [
       lua("_latch", "      publish(kind, client, 'open ' .. born .. ' ' .. K)\n", ""),
       twin(
         "latch",
-        "        tell(server, kind as Kind, client, `open ${born} ${K}`);\n",
-        "        void [server, kind as Kind, tell, born, K];\n",
+        "        tell(server, kind as string, client, `open ${born} ${K}`);\n",
+        "        void [server, kind as string, tell, born, K];\n",
       ),
     ],
     killers: [
@@ -57,7 +57,7 @@ export const latch: readonly Mutant[] = [
   {
     name: "latch-deaf-waiter-does-not-ask",
     breaks: "on every (re)subscription waiting requests ask again (3)",
-    edits: [redis("one-server", "    this.latches.hearingChanged();\n", "")],
+    edits: [redis("one-server", "    this.latches.hearingChanged(node);\n", "")],
     killers: [byRules("kinds/latch", "as soon as it is back")],
   },
   {

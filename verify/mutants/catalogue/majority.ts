@@ -51,8 +51,8 @@ export const majority: readonly Mutant[] = [
     edits: [
       redis(
         "server-time",
-        "Math.max(this.#lastTicket + 1, this.micros())",
-        "Math.max(this.#lastTicket, this.micros())",
+        "Math.max(this.#tickets.last + 1, this.micros())",
+        "Math.max(this.#tickets.last, this.micros())",
       ),
     ],
     killers: [byRules("drivers/redis/server-time", "tickets rise strictly")],

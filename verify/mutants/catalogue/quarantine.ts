@@ -101,7 +101,7 @@ export const quarantine: readonly Mutant[] = [
       "unless it is durable at every write: appendfsync = always; if the question is refused, not durable (8)",
     edits: [
       redis(
-        "node",
+        "standing",
         'isDurable: Number(appendOnly) === 1 && String(appendFsync) === "always",',
         'isDurable: Number(appendOnly) === 1 && (appendFsync === undefined || String(appendFsync) === "always"),',
       ),
@@ -118,7 +118,7 @@ export const quarantine: readonly Mutant[] = [
     breaks: "durable at every write: appendonly yes and appendfsync = always (8)",
     edits: [
       redis(
-        "node",
+        "standing",
         'isDurable: Number(appendOnly) === 1 && String(appendFsync) === "always",',
         'isDurable: Number(appendOnly) === 1 && String(appendFsync) !== "no",',
       ),

@@ -1,4 +1,4 @@
-export { redis } from "./redis.ts";
+export { redis } from "./open-redis.ts";
 export { redlock } from "./redlock.ts";
 export type { RedisOptions, RedlockOptions } from "./options.ts";
 export type { RedisClient } from "./client.ts";

@@ -1,11 +1,16 @@
 import { createLocks, isLockError } from "holdfast";
 import { redis, redlock } from "holdfast/redis";
+import { twin } from "holdfast/testing";
 import { Cluster } from "ioredis";
 import { createCluster } from "redis";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { RedisServer } from "@holdfast/lab";
 
+import { systemClock } from "../../../src/clock.ts";
 import { slotOf, tagOf } from "../../../src/drivers/redis/hash-slot.ts";
+import { Node } from "../../../src/drivers/redis/node.ts";
+import { resolveRedis } from "../../../src/drivers/redis/options.ts";
+import { ServerTime } from "../../../src/drivers/redis/server-time.ts";
 import { ClusterStage, keysOver } from "../../support/cluster-stage.ts";
 import { onRedis } from "../../support/servers.ts";
 
@@ -168,6 +173,47 @@ onRedis("what is particular to a cluster", () => {
       await locks.close();
     }
   });
+});
+
+test("a cluster older than Redis 7 is unsupported", async () => {
+  const clock = systemClock;
+  const time = new ServerTime(clock);
+  const node = new Node({
+    ...resolveRedis({ clock }),
+    connection: twin({ clock, version: "6.2.14" }).connect(),
+    clientId: "c".repeat(32),
+    listener: { granted: () => undefined, ended: () => undefined, hearingChanged: () => undefined },
+    membership: { tag: tagOf(1), ownTime: () => time, bestTime: () => time, clients: async () => [] },
+  });
+  const refused = await node.meet().catch((error: unknown) => error);
+  expect(isLockError(refused, "unsupported")).toBe(true);
+  expect(String(refused)).toContain("6.2.14");
+  node.close();
+});
+
+onRedis("a cluster whose user may not subscribe", () => {
+  test("waits all the same, and tells that messages do not reach it", async () => {
+    await using stage = await ClusterStage.open({ primaries: 3, replicas: 0 });
+    for (const server of stage.cluster.servers) {
+      await server
+        .client()
+        .call("ACL", "SETUSER", "mute", "on", ">secret", "~*", "&*", "+@all", "-ssubscribe");
+    }
+    const nodes = stage.cluster.ports.map((port) => ({ host: "127.0.0.1", port }));
+    const redisOptions = { username: "mute", password: "secret" };
+    const client = new Cluster(nodes, { redisOptions });
+    const locks = createLocks(redis(client, { commandTimeoutMs: 500 }));
+    const holder = stage.locks();
+    const lease = await holder.acquire("mute");
+    const waiter = locks.acquire("mute", { waitMs: 30_000 });
+    await expect
+      .poll(async () => (await locks.nodes()).map(({ notifications }) => notifications), { timeout: 15_000 })
+      .toContain("unavailable");
+    expect(await lease.release()).toBe(true);
+    expect(await (await waiter).release()).toBe(true);
+    await locks.close();
+    client.disconnect();
+  }, 60_000);
 });
 
 onRedis("a cluster of which a node is dead from the beginning", () => {

@@ -1,6 +1,7 @@
 import type { Clock, Timer } from "../../../clock.ts";
 import { jittered, type Random } from "../../../random.ts";
 import type { ChannelKind, Subscription, SubscriptionListener } from "../connection.ts";
+import { isTransient } from "../failures.ts";
 import { Ear } from "./ear.ts";
 import type { Shard } from "./shard.ts";
 
@@ -95,8 +96,17 @@ export class Ears {
       }
       if (ear.shard === shard) {
         ear.shard = undefined;
-        this.#lose(ear);
+        this.#failed(ear, error);
       }
+    }
+  }
+
+  /** What cannot pass by itself is for the subscriber to try again, who takes more time. */
+  #failed(ear: Ear, error: unknown): void {
+    if (isTransient(error)) {
+      this.#lose(ear);
+    } else if (!ear.isClosed) {
+      ear.listener.down();
     }
   }
 

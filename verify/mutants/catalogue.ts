@@ -1,3 +1,4 @@
+import { cluster } from "./catalogue/cluster.ts";
 import { counter } from "./catalogue/counter.ts";
 import { extension } from "./catalogue/extension.ts";
 import { fencing } from "./catalogue/fencing.ts";
@@ -36,4 +37,5 @@ export const catalogue: readonly Mutant[] = [
   ...shares,
   ...latch,
   ...kinds,
+  ...cluster,
 ];

@@ -1,0 +1,40 @@
+import { byServer, redis, type Mutant } from "../mutant.ts";
+
+/** Redis Cluster: docs/drivers/cluster.md says what holds there. */
+export const cluster: readonly Mutant[] = [
+  {
+    name: "cluster-silent-node-is-trusted",
+    breaks: "a node that is silent makes us ask the others for the map",
+    edits: [redis("cluster/shard", "        this.#listener.silent();\n", "")],
+    killers: [byServer("faults/cluster-failover", "whatever its client")],
+  },
+  {
+    name: "cluster-subscribes-for-nothing",
+    breaks: "a free lock costs no subscription",
+    edits: [
+      redis(
+        "node",
+        "if (!this.#isClosed && this.hearsForce) {",
+        "this.listen();\n    if (!this.#isClosed && this.hearsForce) {",
+      ),
+      redis(
+        "node",
+        "this.usedAt = this.#options.clock.now();\n    this.#batcher",
+        "this.listen();\n    this.#batcher",
+      ),
+    ],
+    killers: [byServer("drivers/redis/cluster", "subscribes to nothing in its slot")],
+  },
+  {
+    name: "cluster-accepts-stray-braces",
+    breaks: "a key whose braces keep its queue from its slot is refused",
+    edits: [
+      redis(
+        "cluster/cluster-directory",
+        "derived.some((other) => slotOf(other) !== slot)",
+        "derived.some((other) => slotOf(other) < 0 && slot < 0)",
+      ),
+    ],
+    killers: [byServer("drivers/redis/cluster", "keys whose braces")],
+  },
+];

@@ -24,14 +24,9 @@ export function peaceBoundMs(schedule: Schedule, clients: readonly Client[], tak
   switch (weather) {
     case "calm":
     case "duel":
-      return flawlessPatienceMs(schedule) + ofRepeatsMs(schedule);
+      return flawlessPatienceMs(schedule);
     case "death":
-      return (
-        flawlessPatienceMs(schedule) +
-        ofRepeatsMs(schedule) +
-        ofTheDeadMs(clients) +
-        givenToTheDeadMs(schedule)
-      );
+      return flawlessPatienceMs(schedule) + ofTheDeadMs(clients) + givenToTheDeadMs(schedule);
     case "deaf":
       return maxTtlMs / 2 + 300; // who has some votes asks again after a third of the TTL, and half of that at random
     case "unheard":
@@ -46,12 +41,6 @@ export function peaceBoundMs(schedule: Schedule, clients: readonly Client[], tak
 function ofTheDeadMs(clients: readonly Client[]): number {
   const uses = clients.flatMap(({ isDead, uses: left }) => (isDead ? [...left] : []));
   return uses.reduce((sum, { ttlMs }) => sum + ttlMs + pollMs, 0);
-}
-
-/** Who waits for a share with the name of an attempt that another process has meanwhile is not told, and asks again. */
-function ofRepeatsMs({ kind, engine, steps }: Schedule): number {
-  const isShare = engine === "server" && (kind === "read-write" || kind === "semaphore");
-  return isShare && steps.some((step) => isUse(step) && step.attemptId !== undefined) ? pollMs + 300 : 0;
 }
 
 /** Nobody may be left to adopt what is given. */

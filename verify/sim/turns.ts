@@ -84,7 +84,7 @@ export class Turns {
     }
   }
 
-  /** Of those who wait with one name for a share, one has it: the others are out of the queue, untold. */
+  /** Of those who wait with one name for a share, one has it: the others are out of the queue, and ask again. */
   repeated(granted: Asking): void {
     for (const asking of this.#asking) {
       asking.isOut ||= asking !== granted && asking.attemptId === granted.attemptId;

@@ -120,8 +120,8 @@ export const kinds: readonly Mutant[] = [
     edits: [
       lua(
         "_share",
-        "    if is_alive and used + weight > limit then",
-        "    if is_alive and used >= limit then",
+        "    if may_hold and used + weight > limit then",
+        "    if may_hold and used >= limit then",
       ),
       twin("share", "return this.#used + demand.weight <= limit ?", "return this.#used < limit ?"),
     ],

@@ -14,8 +14,8 @@ export const shares: readonly Mutant[] = [
     edits: [
       lua(
         "_share",
-        "    if is_alive and used + weight > limit then",
-        "    if is_alive and used + weight > limit + 1 then",
+        "    if may_hold and used + weight > limit then",
+        "    if may_hold and used + weight > limit + 1 then",
       ),
     ],
     killers: [byServer("drivers/redis/scripts/share-grant")],

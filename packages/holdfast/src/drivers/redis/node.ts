@@ -35,6 +35,8 @@ export interface PushedGrant {
 export interface NodeListener {
   granted(grant: PushedGrant): void;
   ended(token: string, reason: LossReason, cause: unknown): void;
+  /** Who waits with this token stands in the queue no more, and has to ask again. */
+  askAgain?(token: string): void;
   /** The latch of this K that was born then is open. A quorum has none. */
   opened?(lock: string, born: string): void;
   /** Whether messages reach us changed: waiting requests have to ask again. */
@@ -368,6 +370,8 @@ export class Node {
         runId,
         lock: lock.join(" "),
       });
+    } else if (kind === "again") {
+      this.#options.listener.askAgain?.(words[0] ?? "");
     } else if (kind === "open") {
       const [born = "", ...lock] = words;
       this.#options.listener.opened?.(lock.join(" "), born);

@@ -302,6 +302,13 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
     }
   }
 
+  askAgain(token: string): void {
+    const request = this.#open.get(token);
+    if (request?.waits === true) {
+      request.attempt();
+    }
+  }
+
   opened(lock: string, born: string): void {
     this.latches.opened(lock, born);
   }

@@ -340,6 +340,12 @@ class RedlockDriver implements Driver, QuorumHost {
       granted: (grant) => {
         this.#granted(index, grant);
       },
+      askAgain: (token) => {
+        const bid = this.#bids.get(token);
+        if (bid?.isOpen === true) {
+          bid.ballots[index]?.ask();
+        }
+      },
       inquired: (token, number) => {
         this.#bids.get(token)?.ballots[index]?.inquired(number);
       },

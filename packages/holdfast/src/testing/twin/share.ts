@@ -357,19 +357,21 @@ export class Share {
       }
       const score = store.zscore(queue, member) as number;
       store.zrem(queue, member);
-      if (this.#holdingOf(member)) {
-        continue; // a repeat of the attempt has it; who waits for it here asks again
-      } else if (member === own && chance === "now") {
+      const isRepeat = this.#holdingOf(member) !== undefined;
+      if ((isRepeat || chance === "too many") && chance !== "over" && member !== own) {
+        const { token, client, kind } = parse(member) as NonNullable<ReturnType<typeof parse>>;
+        tell(this.#scope.server, kind, client, `again ${token}`);
+      } else if (!isRepeat && member === own && chance === "now") {
         number = this.#admit(member.split(" ")[0] as string, ownTtlMs);
-      } else if (chance === "now") {
+      } else if (!isRepeat && chance === "now") {
         this.#offer(member, score);
       }
     }
     return { number, isMore: true };
   }
 
-  /** Whether a waiter can be granted now; `never`: its time is over, or it wants more than there is. */
-  #chanceOf(member: string, isOwn: boolean): "now" | "never" | "none" {
+  /** Whether a waiter can be granted now; `over`: its time is; `too many`: it wants more than there are. */
+  #chanceOf(member: string, isOwn: boolean): "now" | "over" | "too many" | "none" {
     const demand = demandOf(member);
     if (demand === undefined || demand.kind !== this.#kind) {
       return "none";
@@ -378,7 +380,7 @@ export class Share {
     const deadline = Number(parse(member)?.deadline);
     const isOver = deadline !== 0 && deadline < this.#nowMs && !isOwn;
     if (isOver || demand.weight > limit) {
-      return "never";
+      return isOver ? "over" : "too many";
     }
     return this.#used + demand.weight <= limit ? "now" : "none";
   }

@@ -155,15 +155,17 @@ local function serve(own, own_ttl)
     end
     local token, client, ttl, _, deadline, channel = parse(member)
     local is_alive = tonumber(deadline) == 0 or tonumber(deadline) >= now_ms or member == own
-    is_alive = is_alive and weight <= limit
-    if is_alive and used + weight > limit then
+    local may_hold = is_alive and weight <= limit
+    if may_hold and used + weight > limit then
       return own_number, false
     end
     redis.call('ZREM', queue, member)
-    local is_repeat = holding_of(token) -- of an attempt that has it; who waits for it here asks again
-    if not is_repeat and is_alive and member == own then
+    local is_repeat = holding_of(token) -- of an attempt that has it
+    if is_alive and member ~= own and (is_repeat or not may_hold) then
+      publish(channel, client, 'again ' .. token) -- who asks again has that grant, or is told of the limit
+    elseif not is_repeat and may_hold and member == own then
       own_number = admit(token, own_ttl)
-    elseif not is_repeat and is_alive then
+    elseif not is_repeat and may_hold then
       local number = admit(token, ttl)
       local text = digits(number)
       local message = table.concat({ 'grant', token, text, text, digits(now), ttl, run_id(), K }, ' ')

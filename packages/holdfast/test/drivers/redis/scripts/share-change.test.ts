@@ -97,6 +97,15 @@ onRedis("what changes a lock that several may hold", () => {
     expect(await stage.redis.hget(keys[3], "used")).toBe("2");
   });
 
+  test("who waits for more than a lowered limit is told to ask again", async () => {
+    const keys = stage.lock();
+    await stage.grant(keys, asker(1, { share: "s2/3" }));
+    await stage.queue(keys, asker(2, heavy));
+    await stage.ask(keys, ["setLimit", "2"]);
+    expect(await stage.heard(2)).toEqual([`again ${asker(2, heavy).token}`]);
+    expect(await stage.redis.exists(keys[1])).toBe(0);
+  });
+
   test("a downgrade keeps the number, lets in the readers at the head, and no writer", async () => {
     const keys = stage.lock();
     const { first } = await stage.grant(keys, asker(1, writer));

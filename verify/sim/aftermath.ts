@@ -28,8 +28,9 @@ export class Aftermath {
     const alive = clients.filter(({ isDead }) => !isDead);
     await this.#clock.advance(settlingMs + this.#history.leftForMs);
     this.#lookAtMessages(clients);
-    const { steps, engine } = this.#schedule;
-    if (!steps.some((step) => mayLeaveSomething(step))) {
+    const { steps, engine, kind, weather } = this.#schedule;
+    const mayStand = kind === "latch" && weather === "storm"; // who gives up says so once: should that be lost, it is forgotten
+    if (!mayStand && !steps.some((step) => mayLeaveSomething(step))) {
       // A node whose clock was set back keeps for longer what nobody came to take back while it was silent.
       const kept = steps.map((step) => (step.kind === "step node" && step.ms < 0 ? step.node : -1));
       this.#lookAtServers(

@@ -11,7 +11,7 @@ export class Client {
   /** Its callers wait in a line of their own, and hand leases on in memory. */
   readonly handover: boolean;
   /** What its callers asked for and have not given back. */
-  readonly uses: Set<Use> = new Set();
+  readonly uses: Set<Pick<Use, "key" | "ttlMs">> = new Set();
   readonly #pauses = new Set<() => void>();
   #isHurried = false;
 

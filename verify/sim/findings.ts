@@ -23,6 +23,13 @@ export type Check =
   | "several"
   /** Who enters a reentrant lock again is in the same hold, and of the branches of one frame one at a time is. */
   | "nesting"
+  /** An attempt counts a latch down once, whatever is sent again. */
+  | "count"
+  /**
+   * A latch opens with its last count, and stays so until its TTL is over: nobody is let go before; who has met one that is over touches
+   * no other.
+   */
+  | "latch"
   /** Nothing stays behind: on servers, of timers, of listeners. */
   | "leftovers"
   /** No promise rejects unheard. */

@@ -19,15 +19,16 @@ const givingBackMs = 1_500;
 /** Watches the leases of one world, as somebody who knows the true time, and finds what must never happen. */
 export class History {
   readonly findings: Findings;
-  /** How many leases there were. */
+  /** How many leases there were; of latches, how many counted or were let go. */
   grants = 0;
   /** Calls of callers. */
   operations = 0;
   #patienceMs = Infinity;
+  #expectsSince = 0;
   readonly #keys = new Map<string, KeyHistory>();
   readonly #allKeys: Pick<KeyHistory, "freeSince"> = { freeSince: undefined };
   /** What is looked at on servers, before leases are: a grant may be told in the same moment as a limit was changed. */
-  rooms: readonly { look(): void }[] = [];
+  rooms: readonly { look(): void; gone?(client: number): void }[] = [];
   readonly #losses: Losses;
   readonly #standingOf: (client: number) => Standing;
   readonly #schedule: Schedule;
@@ -206,6 +207,7 @@ export class History {
 
   /** A client never does anything again: it waits for nothing, and what it holds ends by itself, as does what it is granted yet. */
   gone(client: number): void {
+    this.rooms.forEach((room) => room.gone?.(client));
     for (const [key, { waiting, turns, holdings }] of this.#keys) {
       turns.gone(client);
       const held = [...holdings.held].filter((one) => one.client === client && one.lease.remainingMs() > 0);
@@ -238,9 +240,15 @@ export class History {
   /** From now on nobody may wait longer for a free lock. */
   expect(patienceMs: number): void {
     this.#patienceMs = patienceMs;
+    this.#expectsSince = this.findings.now;
     for (const history of [...this.#keys.values(), this.#allKeys]) {
       history.freeSince = undefined;
     }
+  }
+
+  /** Since when nobody may wait longer for what he could have, and how long. */
+  get patience(): { readonly since: number; readonly ms: number } {
+    return { since: this.#expectsSince, ms: this.#patienceMs };
   }
 
   fail(check: Check, what: string): void {

@@ -1,5 +1,5 @@
 import type { Client } from "./client.ts";
-import { isUse, type Schedule } from "./schedule.ts";
+import { isOfLatch, isUse, type Schedule } from "./schedule.ts";
 
 /** Where nothing goes wrong a free lock is granted this soon, ms: before anybody asks again by himself. */
 const calmPatienceMs = 100;
@@ -26,19 +26,28 @@ export function peaceBoundMs(schedule: Schedule, clients: readonly Client[], tak
     case "duel":
       return flawlessPatienceMs(schedule);
     case "death":
-      return flawlessPatienceMs(schedule) + ofTheDeadMs(clients) + givenToTheDeadMs(schedule);
+      return flawlessPatienceMs(schedule) + ofTheDeadMs(schedule, clients) + givenToTheDeadMs(schedule);
     case "deaf":
       return maxTtlMs / 2 + 300; // who has some votes asks again after a third of the TTL, and half of that at random
     case "unheard":
       // Who is not told asks by himself; on a quorum the votes may be split then, and are asked for again.
       return pollMs + 300 + (engine === "quorum" ? splitMs : 0);
     case "storm":
-      return pollMs + 1_000 + takenForMs + ofTheDeadMs(clients) + afterFaultsMs(schedule);
+      return pollMs + 1_000 + takenForMs + ofTheDeadMs(schedule, clients) + afterFaultsMs(schedule);
   }
 }
 
-/** Each of the dead may have had the lock, one after the other. */
-function ofTheDeadMs(clients: readonly Client[]): number {
+/** Who is told of nothing for a while may begin a latch when those that others open are over: it ends by itself. */
+export function lonelyMs({ steps }: Schedule): number {
+  const ttlsMs = steps.flatMap((step) => (isOfLatch(step) ? step.ttlMs + pollMs : []));
+  return Math.max(0, ...ttlsMs) * slowly;
+}
+
+/** Each of the dead may have had the lock, one after the other; nobody has a latch. */
+function ofTheDeadMs({ kind }: Schedule, clients: readonly Client[]): number {
+  if (kind === "latch") {
+    return 0;
+  }
   const uses = clients.flatMap(({ isDead, uses: left }) => (isDead ? [...left] : []));
   return uses.reduce((sum, { ttlMs }) => sum + ttlMs + pollMs, 0);
 }

@@ -1,8 +1,11 @@
 import { whole, type As } from "./as.ts";
-import { isUse, type Kind, type Schedule, type Step, type Use } from "./schedule.ts";
+import { isOfLatch, isUse, type Kind, type Schedule, type Step, type Use } from "./schedule.ts";
 
 /** What a client wants when the faults are over: every key, as what the schedule is about. */
 export function usesInPeace({ kind, steps, maxTtlMs }: Schedule, client: number): Use[] {
+  if (kind === "latch") {
+    return [];
+  }
   const keys = keysIn(steps);
   const wanted = kind === "all" ? [keys[0] ?? "a"] : keys;
   return wanted.map((key, index): Use => {
@@ -24,7 +27,7 @@ export function usesInPeace({ kind, steps, maxTtlMs }: Schedule, client: number)
 export function keysIn(steps: readonly Step[]): readonly string[] {
   const keys = steps.flatMap((step) => {
     if (!isUse(step)) {
-      return [];
+      return isOfLatch(step) ? [step.key] : [];
     }
     return step.as?.kind === "several" ? step.as.keys : [step.key];
   });
@@ -36,6 +39,7 @@ function asOf(kind: Kind, { keys, turn }: { keys: readonly string[]; turn: numbe
   const isGreedy = turn % 2 === 0;
   switch (kind) {
     case "mutex":
+    case "latch":
       return undefined;
     case "read-write":
       return { kind: isGreedy ? "writer" : "reader" };

@@ -57,6 +57,7 @@ const deaths: Readonly<Record<Kind, number>> = {
   all: 0.3,
   reentrant: 0.2,
   election: 0.8,
+  latch: 0.3,
 };
 
 /** The same steps, as those of the schedule's kind, and what happens to that kind alone. */
@@ -65,12 +66,18 @@ export function ofKind(steps: readonly Step[], frame: Frame, dice: Dice): Step[]
   if (frame.kind === "semaphore" && dice.chance(0.35)) {
     kept.push(...newLimits(frame, dice));
   }
+  kept.push(...deathsOf(frame, dice));
+  return kept;
+}
+
+/** Where nothing else goes wrong. */
+export function deathsOf(frame: Frame, dice: Dice): Step[] {
   if (frame.weather === "death") {
     const client = dice.whole(0, frame.clients.length - 1);
     const at = dice.between(frame.peaceAt * 0.1, frame.peaceAt);
-    kept.push({ at, kind: "kill client", client, silent: dice.chance(0.5) });
+    return [{ at, kind: "kill client", client, silent: dice.chance(0.5) }];
   }
-  return kept;
+  return [];
 }
 
 /** At different times by different clients: two of one client might travel together, and nobody could tell them apart. */
@@ -85,6 +92,7 @@ function newLimits({ peaceAt, clients }: Frame, dice: Dice): Step[] {
 function useOf(use: Use, frame: Frame, dice: Dice): Use {
   switch (frame.kind) {
     case "mutex":
+    case "latch": // has no uses
       return use;
     case "read-write":
       return readOrWrite(use, dice);

@@ -1,6 +1,7 @@
 import { Dice } from "./dice.ts";
 import { faultsOf } from "./plan-faults.ts";
 import { kindDice, kindOf, ofKind } from "./plan-kinds.ts";
+import { latchDice, latchSteps, orLatch } from "./plan-latches.ts";
 import { workOf } from "./plan-work.ts";
 import type { ClientSetup, Engine, NodeSetup, Schedule, Step, Weather } from "./schedule.ts";
 
@@ -13,8 +14,10 @@ export function scheduleOf(seed: number): Schedule {
     steps.push(...faultsOf(plain, dice));
   }
   const ownDice = kindDice(seed);
-  const frame = { ...plain, ...kindOf(plain.engine, plain.weather, ownDice) };
-  const ofItsKind = ofKind(steps, frame, ownDice);
+  const latches = latchDice(seed);
+  const frame = { ...plain, ...orLatch(kindOf(plain.engine, plain.weather, ownDice), plain, latches) };
+  const ofItsKind =
+    frame.kind === "latch" ? latchSteps(steps, frame, latches) : ofKind(steps, frame, ownDice);
   return { ...frame, steps: ofItsKind.sort((one, other) => one.at - other.at) };
 }
 

@@ -1,5 +1,5 @@
 import { toldOf } from "./findings.ts";
-import { isFault, isUse, type Step } from "./schedule.ts";
+import { isFault, isOfLatch, isUse, type Step } from "./schedule.ts";
 import type { Shrunk } from "./shrink.ts";
 
 /** A failing schedule that was made smaller, to be read, and to be played again. */
@@ -21,7 +21,7 @@ function stepReport(step: Step): string {
     return `${when}  ${kind}: ${detailsOf(rest)}`;
   }
   const { client, key, ...details } = rest as { client: number; key: string };
-  const what = isUse(step) ? detailsOf(details) : "";
+  const what = isUse(step) || isOfLatch(step) ? detailsOf(details) : "";
   return `${when}  client ${client}: ${kind} ${key} ${what}`.trimEnd();
 }
 

@@ -9,8 +9,16 @@ export type Engine = "quorum" | "server" | "memory";
 export const engines: readonly Engine[] = ["quorum", "server", "memory"];
 
 /** What the keys of a schedule are. Those that are mutexes on the server meet plain mutexes on the same key. */
-export type Kind = "mutex" | "read-write" | "semaphore" | "all" | "reentrant" | "election";
-export const kinds: readonly Kind[] = ["mutex", "read-write", "semaphore", "all", "reentrant", "election"];
+export type Kind = "mutex" | "read-write" | "semaphore" | "all" | "reentrant" | "election" | "latch";
+export const kinds: readonly Kind[] = [
+  "mutex",
+  "read-write",
+  "semaphore",
+  "all",
+  "reentrant",
+  "election",
+  "latch",
+];
 
 /**
  * `storm`: everything goes wrong. `calm`: nothing does. `deaf`: no inquiry arrives, by which an earlier rival asks for a vote.
@@ -25,7 +33,7 @@ export interface Schedule {
   readonly seed: number;
   readonly engine: Engine;
   readonly kind: Kind;
-  /** Of semaphores, at first. */
+  /** Of semaphores, at first; of latches how many attempts open them. */
   readonly limit?: number;
   readonly weather: Weather;
   /** None where the locks are in memory, one where they are on one server. */
@@ -58,7 +66,7 @@ export interface ClientSetup {
 }
 
 export type Step = Action & { readonly at: number };
-export type Action = Use | Break | SetLimit | Fault;
+export type Action = Use | Break | SetLimit | CountDown | Await | Fault;
 
 /** What a caller asks for, and what it does with it. */
 export interface Use {
@@ -100,12 +108,41 @@ export interface SetLimit {
   readonly limit: number;
 }
 
+interface OfLatch {
+  readonly client: number;
+  readonly key: string;
+  /** For how long it would begin one. */
+  readonly ttlMs: number;
+  /** Calls of one client and round are by one `Latch`, which stays with what it met first. */
+  readonly round: number;
+}
+
+/** A caller counts a latch down. */
+export interface CountDown extends OfLatch {
+  readonly kind: "count down";
+  /** The name of its attempt: it is repeated where the engine was in trouble. */
+  readonly attemptId?: string;
+}
+
+/** A caller waits until a latch is open. */
+export interface Await extends OfLatch {
+  readonly kind: "await";
+  /** null: for ever. */
+  readonly waitMs: number | null;
+  /** When it loses its patience. */
+  readonly abortMs?: number;
+}
+
 export function isUse(action: Action): action is Use {
   return action.kind === "acquire" || action.kind === "try" || action.kind === "with";
 }
 
+export function isOfLatch(action: Action): action is CountDown | Await {
+  return action.kind === "count down" || action.kind === "await";
+}
+
 export function isFault(action: Action): action is Fault {
-  return !isUse(action) && action.kind !== "break" && action.kind !== "set limit";
+  return !isUse(action) && !isOfLatch(action) && action.kind !== "break" && action.kind !== "set limit";
 }
 
 /** Nothing goes wrong in it: what a caller must never be told then is a failure. */

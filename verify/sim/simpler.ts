@@ -1,4 +1,13 @@
-import { isFault, isUse, type ClientSetup, type Schedule, type Step } from "./schedule.ts";
+import {
+  isFault,
+  isOfLatch,
+  isUse,
+  type Await,
+  type ClientSetup,
+  type CountDown,
+  type Schedule,
+  type Step,
+} from "./schedule.ts";
 
 /** Schedules that say less than this one, the greatest steps first; each is a candidate by itself. */
 export function* simplerOnes(schedule: Schedule): Generator<Schedule> {
@@ -118,11 +127,25 @@ function* plainerSteps(step: Step): Generator<Step> {
     yield { ...step, renew: false };
     yield { ...step, holdMs: Math.round(step.holdMs) };
   }
+  if (isOfLatch(step)) {
+    yield withoutOptions(step);
+    yield { ...step, round: 0 };
+  }
   yield { ...step, at: Math.round(step.at / 100) * 100 };
   yield { ...step, at: Math.round(step.at) };
   if ("forMs" in step) {
     yield { ...step, forMs: Math.round(step.forMs) };
   }
+}
+
+/** A call that has no name, and no end to its patience. */
+function withoutOptions(step: (CountDown | Await) & Step): Step {
+  if (step.kind === "await") {
+    const { abortMs: _, ...rest } = step;
+    return rest;
+  }
+  const { attemptId: _, ...rest } = step;
+  return rest;
 }
 
 function differs(one: object, other: object): boolean {

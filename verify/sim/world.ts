@@ -6,15 +6,20 @@ import { Callers } from "./callers.ts";
 import { Client } from "./client.ts";
 import type { Finding } from "./findings.ts";
 import { History } from "./history.ts";
-import { everybodyMs, flawlessPatienceMs, peaceBoundMs } from "./patience.ts";
+import { LatchCallers } from "./latch-callers.ts";
+import { watchLatches } from "./latch-watch.ts";
+import { everybodyMs, flawlessPatienceMs, lonelyMs, peaceBoundMs } from "./patience.ts";
 import { keysIn, usesInPeace } from "./peace.ts";
 import { ProcessMachine } from "./process-machine.ts";
 import {
   isFault,
   isFlawless,
+  isOfLatch,
   isUse,
   mayForget,
+  type Await,
   type Break,
+  type CountDown,
   type Schedule,
   type SetLimit,
   type Step,
@@ -79,6 +84,7 @@ class World {
   readonly #clients: readonly Client[];
   readonly #trace: (line: string) => void;
   readonly #callers: Callers;
+  readonly #latchCallers: LatchCallers;
   readonly #trouble: Trouble;
 
   constructor(schedule: Schedule, { trace, alter = (driver) => driver }: PlayOptions) {
@@ -117,6 +123,9 @@ class World {
       return new Client(index, process, setup, driver);
     });
     this.#callers = new Callers(this.history, this.#clients, this.#trace);
+    const latches = watchLatches(schedule, this.history, this.#machines, this.#clients);
+    this.#latchCallers = new LatchCallers(this.history, schedule.limit ?? 1, latches, this.#trace);
+    this.history.rooms = [...this.history.rooms, ...Array.from(latches.values(), ({ history }) => history)];
     this.#trouble = new Trouble({
       clock: this.#clock,
       history: this.history,
@@ -138,7 +147,8 @@ class World {
     if (isFlawless(this.#schedule)) {
       this.history.expect(flawlessPatienceMs(this.#schedule));
     }
-    const deafTo = weather === "deaf" ? "inquiry" : weather === "unheard" ? "grant" : undefined;
+    const deafTo =
+      weather === "deaf" ? "inquiry" : weather === "unheard" ? wakingWord(this.#schedule) : undefined;
     if (deafTo !== undefined) {
       this.#forEachLink((faults) => {
         faults.dropMessages((text) => text.startsWith(deafTo));
@@ -168,7 +178,10 @@ class World {
     }
   }
 
-  #begin(client: Client, step: Use | Break | SetLimit): Promise<unknown> {
+  #begin(client: Client, step: Use | Break | SetLimit | CountDown | Await): Promise<unknown> {
+    if (isOfLatch(step)) {
+      return this.#latchCallers.call(client, step);
+    }
     if (isUse(step)) {
       return this.#callers.use(client, step);
     }
@@ -197,14 +210,18 @@ class World {
       for (const use of usesInPeace(this.#schedule, client.index)) {
         void this.#callers.use(client, use);
       }
+      for (const key of this.#schedule.kind === "latch" ? keys : []) {
+        void this.#latchCallers.open(client, key, this.#schedule.maxTtlMs);
+      }
     }
     const rounds = weather === "unheard" ? keys.length * this.#clients.length * 2 : 1;
     const begun = this.#clock.now;
     const leftMs = (): number => this.#clock.now - begun + this.history.leftForMs;
-    let allMs = boundMs * rounds + everybodyMs + leftMs();
+    const ownMs = boundMs * rounds + everybodyMs + lonelyMs(this.#schedule);
+    let allMs = ownMs + leftMs();
     while (this.#busy.length > 0 && this.#clock.now < begun + allMs) {
       await this.#clock.advance(20);
-      allMs = Math.max(allMs, boundMs * rounds + everybodyMs + (this.history.leftForMs > 0 ? leftMs() : 0));
+      allMs = Math.max(allMs, ownMs + (this.history.leftForMs > 0 ? leftMs() : 0));
     }
     for (const { index, uses } of this.#busy) {
       for (const use of uses) {
@@ -246,4 +263,9 @@ class World {
       process.faults.forEach(action);
     }
   }
+}
+
+/** What a message begins with that wakes who waits. */
+function wakingWord({ kind }: Schedule): string {
+  return kind === "latch" ? "open" : "grant";
 }

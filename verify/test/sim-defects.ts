@@ -27,6 +27,25 @@ export function ofNumberOne(driver: Driver): Driver {
   });
 }
 
+type Latches = NonNullable<Driver["latches"]>;
+
+/** The driver with another way to do what is done with latches. */
+export function latching(
+  change: (latches: Latches, driver: Driver) => Partial<Latches>,
+): (driver: Driver) => Driver {
+  return (driver) => {
+    const { latches } = driver;
+    if (!latches) {
+      return driver;
+    }
+    const own: Latches = {
+      countDown: (latch, attemptId) => latches.countDown(latch, attemptId),
+      wait: (latch, deadline) => latches.wait(latch, deadline),
+    };
+    return altered(driver, { latches: { ...own, ...change(own, driver) } });
+  };
+}
+
 /** Drivers that go wrong, by the check that is to find it. Each is made anew for one world. */
 export const defects: Readonly<Record<Check, () => (driver: Driver) => Driver>> = {
   /** Who tries has what another was granted last. */
@@ -92,6 +111,13 @@ export const defects: Readonly<Record<Check, () => (driver: Driver) => Driver>> 
     altered(driver, {
       acquire: () => ({ result: Promise.reject(new Error("planted")), cancel: () => undefined }),
     }),
+  /** A name is no name: each call counts. */
+  count: () => latching(({ countDown }) => ({ countDown: (latch) => countDown(latch, undefined) })),
+  /** Who knew a latch that is over has the next one. */
+  latch: () =>
+    latching(({ countDown }) => ({
+      countDown: (latch, attemptId) => countDown({ ...latch, id: undefined }, attemptId),
+    })),
   /** Its timers run late. */
   loss: () => (driver) => {
     const { clock } = driver;

@@ -9,10 +9,12 @@ import { kinds } from "../sim/schedule.ts";
 import { seedsFrom } from "../sim/seeds.ts";
 import type { Asking } from "../sim/turns.ts";
 import { play } from "../sim/world.ts";
-import { altered, defects, ofNumberOne } from "./sim-defects.ts";
+import { altered, defects, latching, ofNumberOne } from "./sim-defects.ts";
 
-/** Drivers that go wrong with locks that several may hold, where that shows, and by what. */
-const shareDefects: readonly (readonly [what: string, only: string, Check, (driver: Driver) => Driver])[] = [
+type Latches = NonNullable<Driver["latches"]>;
+
+/** Drivers that go wrong with kinds beside the mutex, where that shows, and by what. */
+const kindDefects: readonly (readonly [what: string, only: string, Check, (driver: Driver) => Driver])[] = [
   ["writers ask as readers", "read-write,calm", "exclusion", asking({ kind: "read-write", mode: "read" })],
   ["all ask for one permit", "semaphore,calm", "exclusion", asking({ kind: "semaphore", permits: 1 })],
   ["readers' numbers do not rise", "read-write,calm", "fencing", ofNumberOne],
@@ -28,7 +30,61 @@ const shareDefects: readonly (readonly [what: string, only: string, Check, (driv
   ],
   ["leaders do not hear of their end", "election,storm", "loss", defects.loss()],
   ["a leader's release is not told to the engine", "election,death", "progress", defects.progress()],
+  ["a named attempt counts at each call", "latch,calm", "count", defects.count()],
+  [
+    "a count in memory is answered, and not carried out",
+    "latch,memory",
+    "count",
+    latching(() => ({ countDown: async ({ count }) => count - 1 })),
+  ],
+  ["who knew a latch counts the next one down", "latch,storm", "latch", defects.latch()],
+  [
+    "who waits is let go at once",
+    "latch,calm",
+    "latch",
+    latching(() => ({ wait: () => ({ result: Promise.resolve(0), cancel: () => undefined }) })),
+  ],
+  ["who waits is told late", "latch,calm", "progress", latching(toldLate)],
+  ["who gives up still stands there", "latch,calm", "leftovers", latching(neverLeaving)],
 ];
+
+function toldLate({ wait }: Latches, { clock }: Driver): Partial<Latches> {
+  const later = (): Promise<void> =>
+    new Promise((resolve) => {
+      clock.setTimer(resolve, 1_000);
+    });
+  return {
+    wait: (latch, deadline) => {
+      const { result, cancel } = wait(latch, deadline);
+      const told = result.then(
+        async (left) => {
+          await later();
+          return left;
+        },
+        async (error: unknown) => {
+          await later();
+          throw error;
+        },
+      );
+      return { result: told, cancel };
+    },
+  };
+}
+
+/** Its caller hears that it is over, and the engine does not. */
+function neverLeaving({ wait }: Latches): Partial<Latches> {
+  return {
+    wait: (latch, deadline) => {
+      const { result } = wait(latch, deadline === null ? null : Infinity);
+      let cancel: (reason: unknown) => void = () => undefined;
+      const left = new Promise<number>((resolve, reject) => {
+        cancel = reject;
+        result.then(resolve, reject);
+      });
+      return { result: left, cancel };
+    },
+  };
+}
 
 /** Whatever is asked for, this is told to the engine. */
 function asking(told: { kind: "read-write"; mode: "read" } | { kind: "semaphore"; permits: number }) {
@@ -39,7 +95,7 @@ function asking(told: { kind: "read-write"; mode: "read" } | { kind: "semaphore"
     });
 }
 
-test.each(shareDefects)(
+test.each(kindDefects)(
   "%s: it is found in schedules of %s by the check of %s",
   async (_, only, check, alter) => {
     const found: string[] = [];

@@ -18,6 +18,9 @@ interface Asking {
   readonly attemptId?: string;
 }
 
+/** How many of the errands are with a latch. */
+const latchShare = 0.08;
+
 /** One caller: one errand after another, each with a lock. */
 export class Caller {
   readonly #office: Office;
@@ -27,9 +30,9 @@ export class Caller {
   }
 
   async workUntil(isOver: () => boolean): Promise<void> {
-    const { chance } = this.#office;
+    const { chance, latches } = this.#office;
     while (!isOver()) {
-      await this.#errand();
+      await (latches && chance.happens(latchShare) ? latches.visit() : this.#errand());
       await pause(chance.between(0, 12));
     }
   }

@@ -6,6 +6,7 @@ import { Chance } from "./chance.ts";
 import type { ClientTask, FromClient, ToClient } from "./client-protocol.ts";
 import { engines } from "./engine.ts";
 import { aboutOf, wholeLocks } from "./errand.ts";
+import { LatchVisitor } from "./latches.ts";
 import { acquire, type Lock } from "./lock.ts";
 import type { Office } from "./office.ts";
 import { Recorder } from "./recorder.ts";
@@ -46,6 +47,9 @@ const office: Office = {
     say({ said: "hand", handed });
   },
 };
+if (task.keys.latches) {
+  office.latches = new LatchVisitor(office, task.keys.latches);
+}
 const callers = Array.from({ length: task.callers }, () => new Caller(office));
 /** What is still to be done before this process is at rest. */
 const busy = new Set<Promise<void>>();
@@ -102,6 +106,7 @@ async function rest(round: number): Promise<void> {
     const probe = await recorder.ask(about, () => acquire(locks, lock, { ttlMs: engine.maxTtlMs, waitMs }));
     await probe?.release();
   }
+  await office.latches?.open(round, task.probeWaitMs);
   recorder.write({ e: "quiet", at: recorder.clock.now(), round });
   say({ said: "quiet", round });
 }

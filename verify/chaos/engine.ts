@@ -14,6 +14,7 @@ export interface Engine {
   /** The largest TTL that is used, ms. */
   readonly maxTtlMs: number;
   readonly hasSemaphores: boolean;
+  readonly hasLatches: boolean;
   readonly faultsPerSecond: number;
   readonly faults: readonly FaultKind[];
   /** How the servers keep their data, the most trusty first. */
@@ -60,6 +61,7 @@ const oneServer: Engine = {
   omissions: { durability: ["restart under a held lock"] },
   maxTtlMs: 3_000,
   hasSemaphores: true,
+  hasLatches: true,
   faultsPerSecond: 1.2,
   faults: [...everywhere, "restart under a held lock", "step the clock back"],
   nodes: (_count, without) => [{ durable: without !== "durability" }],
@@ -80,6 +82,7 @@ const quorum: Engine = {
   omissions: { guard: ["restart a minority empty"] },
   maxTtlMs: 1_500,
   hasSemaphores: false,
+  hasLatches: false,
   faultsPerSecond: 1.8,
   faults: [
     ...everywhere,

@@ -1,4 +1,4 @@
-import { figuresByKind, sharing, type KindFigures } from "./kind-figures.ts";
+import { figuresByKind, latchFigures, sharing, type KindFigures, type LatchFigures } from "./kind-figures.ts";
 import type { LockName } from "./lock.ts";
 import { mayBeShared } from "./rules/tenures.ts";
 import { asksOf, heldByKey, type RunStory, type Story } from "./stories.ts";
@@ -14,6 +14,7 @@ export interface Figures {
   readonly grantsByKind: Readonly<Record<string, number>>;
   readonly grantsByKey: Readonly<Record<string, number>>;
   readonly byLock: Readonly<Partial<Record<LockName, KindFigures>>>;
+  readonly latches: LatchFigures;
   /** By key. */
   readonly mostAtOnce: Readonly<Record<string, string>>;
   readonly refusals: Readonly<Record<string, number>>;
@@ -68,6 +69,7 @@ export function figuresOf(run: RunStory): Figures {
       run.stories.filter(({ grantedAt }) => grantedAt !== undefined).map(({ key }) => key),
     ),
     byLock: figuresByKind(stories),
+    latches: latchFigures(run),
     mostAtOnce: sharing(run),
     refusals: counted(stories.flatMap(({ refusal }) => (refusal === undefined ? [] : [refusal]))),
     losses: lost.length,

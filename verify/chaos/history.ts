@@ -31,6 +31,19 @@ export interface Asked {
   readonly nest?: string;
 }
 
+/** What is asked of a latch: to count it down as this attempt, or, where there is none, to wait for it. */
+export interface LatchAsked {
+  readonly key: string;
+  /** Of the process: calls of one `Latch` have the same. */
+  readonly view: number;
+  readonly count: number;
+  readonly ttlMs: number;
+  readonly attempt?: string;
+  readonly waitMs: number;
+  /** In peace, where it has to open. */
+  readonly isProbe: boolean;
+}
+
 /** What a client process tells of itself and its leases. A lease has the number of the ask that it came from. */
 export type ClientRecord =
   | { readonly e: "opened"; readonly at: Moment; readonly pid: number; readonly handover: boolean }
@@ -57,6 +70,10 @@ export type ClientRecord =
   | { readonly e: "transferred"; readonly at: Moment; readonly ask: number }
   /** A writer is about to become a reader, which is asked for next. */
   | { readonly e: "downgraded"; readonly at: Moment; readonly ask: number }
+  | (LatchAsked & { readonly e: "latch"; readonly at: Moment; readonly call: number })
+  /** It is counted, or let go: what is left. */
+  | { readonly e: "latched"; readonly at: Moment; readonly call: number; readonly left: number }
+  | { readonly e: "unlatched"; readonly at: Moment; readonly call: number; readonly code: string }
   | { readonly e: "breaking"; readonly at: Moment; readonly key: string; readonly token: string }
   | { readonly e: "broke"; readonly at: Moment; readonly key: string; readonly answer: string }
   /** A quorum granted a lock: how many rounds it took until a majority gave one fencing number. */

@@ -1,5 +1,6 @@
 import { lockNames, type LockName } from "./lock.ts";
 import { capacityOf } from "./rules/tenures.ts";
+import { latchesOf } from "./rules/latches.ts";
 import { mostAtOnce } from "./rules/exclusion.ts";
 import type { RunStory, Story } from "./stories.ts";
 
@@ -31,6 +32,32 @@ export function figuresByKind(stories: readonly Story[]): Partial<Record<LockNam
     }
   }
   return figures;
+}
+
+/** What happened to latches, in storms. */
+export interface LatchFigures {
+  readonly counts: number;
+  readonly waits: number;
+  readonly letGo: number;
+  /** Calls of a latch that was over. */
+  readonly expired: number;
+  /** Keys that were judged call by call, as they were one latch all the time; of those, how many opened. */
+  readonly judged: number;
+  readonly opened: number;
+}
+
+export function latchFigures(run: RunStory): LatchFigures {
+  const calls = run.latchCalls.filter(({ isProbe }) => !isProbe);
+  const waits = calls.filter(({ attempt }) => attempt === undefined);
+  const judged = latchesOf(run);
+  return {
+    counts: calls.length - waits.length,
+    waits: waits.length,
+    letGo: waits.filter(({ left }) => left === 0).length,
+    expired: calls.filter(({ code }) => code === "latch-expired").length,
+    judged: judged.length,
+    opened: judged.filter((some) => some.some(({ left }) => left === 0)).length,
+  };
 }
 
 /** Of keys that several may hold: how many readers or permits were valid at once, and how many there are. */

@@ -2,7 +2,7 @@ import type { Lease, Lockable, Locks } from "holdfast";
 
 /**
  * As what a lock is asked for. `mutex`: the plain one, of which most of a run is; `read`, `write`: of a read-write lock; `all`:
- * several keys under one lease. A new kind of lock joins here, among the keys of the plan, and in what a caller does with it.
+ * several keys under one lease. A new kind of lock joins here, among the keys of the plan, and in what a caller does with it. Latches are no locks: see latches.ts.
  */
 export const lockNames = ["mutex", "read", "write", "semaphore", "all", "reentrant", "election"] as const;
 export type LockName = (typeof lockNames)[number];

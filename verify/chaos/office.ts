@@ -2,6 +2,7 @@ import type { Locks } from "holdfast";
 
 import type { Chance } from "./chance.ts";
 import type { Handed } from "./client-protocol.ts";
+import type { LatchVisitor } from "./latches.ts";
 import type { Keys } from "./plan.ts";
 import type { Recorder } from "./recorder.ts";
 import type { ResourceVisitor } from "./resource-visitor.ts";
@@ -17,6 +18,8 @@ export interface Office {
   readonly keys: Keys;
   readonly shortestTtlMs: number;
   readonly maxTtlMs: number;
+  /** Absent where the engine has none. */
+  latches?: LatchVisitor;
   /** Gives it to another process. */
   hand(handed: Handed): void;
 }

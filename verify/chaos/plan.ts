@@ -46,6 +46,17 @@ export interface Keys {
   readonly sets: readonly string[];
   readonly reentrant: readonly string[];
   readonly elections: readonly string[];
+  /** null where the engine has none. */
+  readonly latches: LatchKeys | null;
+}
+
+/** All use one key after the other, each for a while that is shorter than its TTL; and one key that has many brief latches. */
+export interface LatchKeys {
+  readonly everyMs: number;
+  readonly count: number;
+  readonly ttlMs: number;
+  readonly briefCount: number;
+  readonly briefTtlMs: number;
 }
 
 /** What is promised of times, ms. Generous, as many processes share few cores; safety has no such bounds. */

@@ -1,6 +1,6 @@
 import { Chance } from "./chance.ts";
 import type { Engine } from "./engine.ts";
-import type { Bounds, ClientSetup, Omission, Plan } from "./plan.ts";
+import type { Bounds, ClientSetup, LatchKeys, Omission, Plan } from "./plan.ts";
 import { StormPlanner } from "./storm-planner.ts";
 
 export interface PlanOptions {
@@ -20,6 +20,8 @@ const bounds: Bounds = {
   memoryFactor: 1.25,
   memoryBytes: 8 * 1024 * 1024,
 };
+
+const latches: LatchKeys = { everyMs: 5_000, count: 4, ttlMs: 30_000, briefCount: 3, briefTtlMs: 500 };
 
 const clients: readonly ClientSetup[] = [
   { handover: true, callers: 5, mortal: false },
@@ -59,6 +61,7 @@ export function planOf(engine: Engine, options: PlanOptions): Plan {
       sets: ["set-1", "set-2", "set-3", "set-4"],
       reentrant: ["nested-1"],
       elections: ["leader-1"],
+      latches: engine.hasLatches ? latches : null,
     },
     maxTtlMs: engine.maxTtlMs,
     bounds,

@@ -1,11 +1,12 @@
 import { handledBy } from "./handlers.ts";
 import type { ClientRecord, Moment } from "./history.ts";
-import type { ProcessStory, RunStory, Story } from "./stories.ts";
+import type { LatchCall, ProcessStory, RunStory, Story } from "./stories.ts";
 
 /** @returns what reads the records of the client process with that name */
 export function readClient(run: RunStory, name: string): (record: ClientRecord) => void {
   const process = newProcess(name);
   run.processes.set(name, process);
+  const latchCalls = new Map<number, LatchCall>();
   const stories = new Map<number, readonly Story[]>();
   const change = (ask: number, changes: Partial<Story>): void => {
     for (const story of stories.get(ask) ?? []) {
@@ -60,6 +61,19 @@ export function readClient(run: RunStory, name: string): (record: ClientRecord) 
     },
     downgraded: ({ at, ask }) => {
       change(ask, { downgradedAt: at });
+    },
+    latch: (record) => {
+      const call: LatchCall = { ...record, process: name, askedAt: record.at };
+      latchCalls.set(record.call, call);
+      run.latchCalls.push(call);
+    },
+    latched: ({ at, call, left }) => {
+      Object.assign(latchCalls.get(call) ?? {}, { settledAt: at, left });
+      latchCalls.delete(call);
+    },
+    unlatched: ({ at, call, code }) => {
+      Object.assign(latchCalls.get(call) ?? {}, { settledAt: at, code });
+      latchCalls.delete(call);
     },
     breaking: ({ at, key, token }) => {
       run.breaks.push({ at, process: name, key, token: BigInt(token), doneAt: undefined });

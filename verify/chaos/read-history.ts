@@ -16,6 +16,7 @@ export async function readHistory(folder: string): Promise<RunStory> {
   const run: RunStory = {
     plan,
     stories: [],
+    latchCalls: [],
     processes: new Map(),
     votes: new Map(),
     breaks: [],

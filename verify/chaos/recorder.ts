@@ -2,7 +2,7 @@ import { subscribe } from "node:diagnostics_channel";
 
 import { isLockError, type Diagnostics, type Lease, type RenewTrace } from "holdfast";
 
-import { HistoryFile, SharedClock, type Asked, type ClientRecord } from "./history.ts";
+import { HistoryFile, SharedClock, type Asked, type ClientRecord, type LatchAsked } from "./history.ts";
 import { RecordedLease } from "./recorded-lease.ts";
 
 const tickMs = 50;
@@ -16,6 +16,7 @@ export class Recorder {
   readonly leases: Set<RecordedLease> = new Set();
   readonly #history: HistoryFile<ClientRecord>;
   #asks = 0;
+  #latchCalls = 0;
 
   constructor(path: string, epoch: string) {
     this.clock = new SharedClock(BigInt(epoch));
@@ -74,6 +75,23 @@ export class Recorder {
       }
     });
     await recorded?.released(done);
+  }
+
+  /**
+   * Calls a latch, and writes down what is left then, or how it was refused.
+   * @returns whether it was answered
+   */
+  async callLatch(about: LatchAsked, run: () => Promise<number>): Promise<boolean> {
+    const call = (this.#latchCalls += 1);
+    this.write({ e: "latch", at: this.clock.now(), call, ...about });
+    try {
+      const left = await run();
+      this.write({ e: "latched", at: this.clock.now(), call, left });
+      return true;
+    } catch (error) {
+      this.write({ e: "unlatched", at: this.clock.now(), call, code: this.codeOf(error) });
+      return false;
+    }
   }
 
   /** @returns the number of the ask */

@@ -80,7 +80,7 @@ function happened(figures: Figures): string {
   ].join("\n");
 }
 
-function byKind({ byLock, mostAtOnce }: Figures): string {
+function byKind({ byLock, mostAtOnce, latches }: Figures): string {
   const rows = Object.entries(byLock).map(
     ([name, { asks, grants, refusals, losses, nested, downgrades }]) => [
       name,
@@ -96,8 +96,13 @@ function byKind({ byLock, mostAtOnce }: Figures): string {
     "",
     table(["", "asks", "grants", "refused", "losses told"], rows),
     "",
+    ...(latches.counts + latches.waits > 0 ? [latchReport(latches), ""] : []),
     `Valid at once, at most: ${shared.length === 0 ? "one" : shared.join(", ")}.`,
   ].join("\n");
+}
+
+function latchReport({ counts, waits, letGo, expired, judged, opened }: Figures["latches"]): string {
+  return `Latches: ${counts} counts and ${waits} waits, of which ${letGo} were let go; ${expired} calls were about one that was over. Of ${judged} that were judged ${opened} opened.`;
 }
 
 function told(count: number, what: string): string[] {

@@ -3,6 +3,7 @@ import { excludes } from "./rules/exclusion.ts";
 import { holderEntersAgain } from "./rules/nested.ts";
 import { everyoneInPeace } from "./rules/peace.ts";
 import { nothingLeft, resourceKeptItsWord } from "./rules/leftovers.ts";
+import { attemptsCountOnce, latchesKeepTheirWord, latchesOpenInPeace } from "./rules/latches.ts";
 import { memoryStays, nothingUnheard, onlyKnownErrors } from "./rules/process.ts";
 import { lossIsTold } from "./rules/told.ts";
 import { repeatsShareTheGrant, tokensRise } from "./rules/tokens.ts";
@@ -25,6 +26,8 @@ export type RuleName =
   | "tokens"
   | "attempts"
   | "resource"
+  | "count"
+  | "latch"
   | "waits"
   | "told"
   | "peace"
@@ -70,6 +73,16 @@ export const rules: readonly Rule[] = [
     check: resourceKeptItsWord,
   },
   {
+    name: "count",
+    says: "Of a latch each attempt that was answered has counted, and none twice, whoever repeats it.",
+    check: attemptsCountOnce,
+  },
+  {
+    name: "latch",
+    says: "A latch lets nobody go before its last count, stays open until its TTL is over, and is then over for who knew it; in peace it lets everybody go.",
+    check: latchesKeepTheirWord,
+  },
+  {
     name: "waits",
     says: "Every ask and every release is settled in time, or its process was killed.",
     check: everyAskIsSettled,
@@ -81,12 +94,12 @@ export const rules: readonly Rule[] = [
   },
   {
     name: "peace",
-    says: "After the last fault of a storm every process gets every lock within the bound.",
-    check: everyoneInPeace,
+    says: "After the last fault of a storm every process gets every lock within the bound, and a latch that all count down lets all go.",
+    check: (run) => [...everyoneInPeace(run), ...latchesOpenInPeace(run)],
   },
   {
     name: "left",
-    says: "When all came to rest nothing is left on the servers but fencing counters and clients, with a TTL.",
+    says: "When all came to rest nothing is left on the servers but fencing counters, clients and latches, with a TTL.",
     check: nothingLeft,
   },
   { name: "memory", says: "The memory of a process does not grow.", check: memoryStays },

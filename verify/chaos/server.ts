@@ -102,12 +102,12 @@ export class ChaosServer {
     return calls.reduce((sum, count) => sum + count, this.#scriptsBefore);
   }
 
-  /** Keys beside those that may stay for a while: fencing counters and who a client is, each with a TTL. */
+  /** Keys beside those that may stay for a while: fencing counters, latches and who a client is, each with a TTL. */
   async leftovers(): Promise<string[]> {
     const keys = await this.#direct.keys("*");
     const left: string[] = [];
     for (const key of keys) {
-      const mayStay = key.startsWith("holdfast:fence:") || key.startsWith("holdfast:client:");
+      const mayStay = /^holdfast:(fence|client):|^(lock:|holdfast:queue:\{lock:)latch-/.test(key);
       const ttlMs = await this.#direct.pttl(key);
       if (mayStay ? ttlMs === -1 : ttlMs !== -2) {
         const type = await this.#direct.type(key);

@@ -1,5 +1,5 @@
 import type { LockName } from "./lock.ts";
-import type { AskKind, ConductorRecord, Moment, Phase } from "./history.ts";
+import type { AskKind, ConductorRecord, LatchAsked, Moment, Phase } from "./history.ts";
 import type { Plan } from "./plan.ts";
 
 /** One ask and what became of it: the history, told by lease instead of by moment. Of several keys: one story for each. */
@@ -35,6 +35,18 @@ export interface Story {
 
 /** A story with a lease. */
 export type Held = Story & { grantedAt: Moment };
+
+/** A call of a latch, and what became of it. */
+export interface LatchCall extends LatchAsked {
+  readonly process: string;
+  readonly call: number;
+  readonly askedAt: Moment;
+  settledAt?: Moment;
+  /** It was answered. */
+  left?: number;
+  /** It was refused. */
+  code?: string;
+}
 
 export interface ProcessStory {
   readonly name: string;
@@ -90,6 +102,7 @@ export interface ResourceStory {
 export interface RunStory {
   readonly plan: Plan;
   readonly stories: Story[];
+  readonly latchCalls: LatchCall[];
   readonly processes: Map<string, ProcessStory>;
   /** By number of rounds: when a quorum granted. */
   readonly votes: Map<number, Moment[]>;
@@ -101,6 +114,20 @@ export interface RunStory {
   readonly restless: Extract<ConductorRecord, { e: "restless" }>[];
   readonly scripts: { readonly at: Moment; readonly count: number }[];
   endedAt: Moment;
+}
+
+/** The peace, if it is one, of a moment. */
+export function phaseAt({ phases }: RunStory, at: Moment): PhaseStory | undefined {
+  return phases.find(({ phase, from, to }) => phase !== "storm" && from <= at && at <= to);
+}
+
+/** How long the process could not run between two moments. */
+export function stalledMs({ stalls }: ProcessStory, from: Moment, to: Moment): number {
+  let sum = 0;
+  for (const stall of stalls) {
+    sum += Math.max(0, Math.min(to, stall.to) - Math.max(from, stall.from));
+  }
+  return sum;
 }
 
 /** Each once, also where it is of several keys. */

@@ -89,6 +89,10 @@ test("chaos on one server and on Redlock of five violates nothing", async () => 
     }
     expect(figures.byLock.read?.downgrades).toBeGreaterThan(0);
     expect(figures.byLock.reentrant?.nested).toBeGreaterThan(0);
+    if (engines[name].hasLatches) {
+      const { letGo, expired, opened } = figures.latches;
+      expect(Math.min(letGo, expired, opened)).toBeGreaterThan(0);
+    }
     expect(existsSync(join(folder, name, "report.md"))).toBe(true);
     expect(existsSync(join(folder, name, "timeline-hot.svg"))).toBe(true);
   }

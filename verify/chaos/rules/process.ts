@@ -1,5 +1,6 @@
 import type { Violation } from "../rules.ts";
 import { asksOf, type RunStory } from "../stories.ts";
+import { nameOf } from "./latches.ts";
 
 export const fewestSamples = 6;
 
@@ -12,6 +13,7 @@ const known: ReadonlySet<string> = new Set([
   "engine-unavailable",
   "quorum-not-reached",
 ]);
+const knownOfLatches: ReadonlySet<string> = new Set(["wait-timeout", "engine-unavailable", "latch-expired"]);
 const knownAnswers: ReadonlySet<string> = new Set(["true", "false", ...known]);
 
 export function nothingUnheard(run: RunStory): Violation[] {
@@ -37,6 +39,12 @@ export function onlyKnownErrors(run: RunStory): Violation[] {
     if (releaseAnswer !== undefined && !knownAnswers.has(releaseAnswer)) {
       const text = `the release of ${process}#${ask} ended: ${releaseAnswer}`;
       found.push({ rule: "unheard", at: askedAt, key, text });
+    }
+  }
+  for (const call of run.latchCalls) {
+    if (call.code !== undefined && !knownOfLatches.has(call.code)) {
+      const text = `${nameOf(call)} was refused: ${call.code}`;
+      found.push({ rule: "unheard", at: call.askedAt, key: call.key, text });
     }
   }
   return found;

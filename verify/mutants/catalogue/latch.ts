@@ -1,4 +1,4 @@
-import { byRules, byServer, edit, lua, redis, twin, type Mutant } from "../mutant.ts";
+import { byRules, byServer, bySim, edit, lua, redis, twin, type Mutant } from "../mutant.ts";
 
 /** Latches: lua/_latch.lua says what they are. */
 export const latch: readonly Mutant[] = [
@@ -10,6 +10,7 @@ export const latch: readonly Mutant[] = [
       twin("latch", "store.hget(K, attempt) !== undefined", 'store.hget(K, attempt) === "no"'),
     ],
     killers: [
+      bySim(514, 1, "latch"),
       byRules("kinds/latch.property"),
       byServer("drivers/redis/scripts/latch", "an attempt counts once"),
     ],
@@ -24,7 +25,7 @@ export const latch: readonly Mutant[] = [
         "const told = [this.#latches.host.tokenOf(this.latch.key, undefined), String(count)",
       ),
     ],
-    killers: [byRules("kinds/latch.property", "each attempt counts once")],
+    killers: [bySim(514, 1, "latch"), byRules("kinds/latch.property", "each attempt counts once")],
   },
   {
     name: "latch-tells-nobody",
@@ -38,6 +39,7 @@ export const latch: readonly Mutant[] = [
       ),
     ],
     killers: [
+      bySim(759, 1, "latch"),
       byRules("kinds/latch", "let go by a message"),
       byServer("drivers/redis/scripts/latch", "told once for each process"),
     ],
@@ -52,7 +54,7 @@ export const latch: readonly Mutant[] = [
         "      void pollDelay(random, 0, remainingMs);",
       ),
     ],
-    killers: [byRules("kinds/latch", "a lost message costs no more than 5 s")],
+    killers: [bySim(514, 1, "latch"), byRules("kinds/latch", "a lost message costs no more than 5 s")],
   },
   {
     name: "latch-deaf-waiter-does-not-ask",
@@ -64,7 +66,7 @@ export const latch: readonly Mutant[] = [
     name: "latch-overtaken-by-its-message",
     breaks: "a message that overtakes the answer to the question is not missed",
     edits: [redis("latch", "      this.attempt(); // the message overtook the answer\n", "")],
-    killers: [byRules("kinds/latch", "overtakes the answer")],
+    killers: [bySim(5868, 1, "latch"), byRules("kinds/latch", "overtakes the answer")],
   },
   {
     name: "latch-opened-by-an-older-one",
@@ -72,7 +74,7 @@ export const latch: readonly Mutant[] = [
     edits: [
       redis("latch", "if (this.#isPatient && this.latch.id === id) {", 'if (this.#isPatient && id !== "") {'),
     ],
-    killers: [byRules("kinds/latch", "a message of a latch that was before")],
+    killers: [bySim(34970, 1, "latch"), byRules("kinds/latch", "a message of a latch that was before")],
   },
   {
     name: "latch-open-one-is-forgotten",
@@ -82,6 +84,7 @@ export const latch: readonly Mutant[] = [
       twin("latch", "      this.#write(counted);\n", ""),
     ],
     killers: [
+      bySim(206, 1, "latch"),
       byRules("kinds/latch.property", "on Redis every count"),
       byServer("drivers/redis/scripts/latch", "a repeat of who opened it"),
     ],
@@ -94,6 +97,7 @@ export const latch: readonly Mutant[] = [
       twin("latch", "known !== found?.born) {", "found && known !== found.born) {"),
     ],
     killers: [
+      bySim(2580, 1, "latch"),
       byRules("kinds/latch", "what the server forgot"),
       byServer("drivers/redis/scripts/latch", "who was born before is over"),
     ],
@@ -114,6 +118,7 @@ export const latch: readonly Mutant[] = [
       ),
     ],
     killers: [
+      bySim(4403, 1, "latch"),
       byRules("kinds/latch", "reaches the server when its caller has given up"),
       byServer("drivers/redis/scripts/latch", "what comes too late touches nothing"),
     ],
@@ -156,7 +161,7 @@ export const latch: readonly Mutant[] = [
         '(attemptId === "" && this.#attempts.has(attemptId))',
       ),
     ],
-    killers: [byRules("kinds/latch.property", "in memory")],
+    killers: [bySim(228, 1, "latch"), byRules("kinds/latch.property", "in memory")],
   },
   {
     name: "latch-of-memory-lets-a-mutex-in",

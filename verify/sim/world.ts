@@ -207,12 +207,7 @@ class World {
     const keys = keysIn(steps);
     for (const client of this.#alive) {
       client.hurry();
-      for (const use of usesInPeace(this.#schedule, client.index)) {
-        void this.#callers.use(client, use);
-      }
-      for (const key of this.#schedule.kind === "latch" ? keys : []) {
-        void this.#latchCallers.open(client, key, this.#schedule.maxTtlMs);
-      }
+      this.#getAll(client, keys);
     }
     const rounds = weather === "unheard" ? keys.length * this.#clients.length * 2 : 1;
     const begun = this.#clock.now;
@@ -230,6 +225,15 @@ class World {
           `client ${index} has not got ${use.key} within ${allMs.toFixed(0)} ms of peace`,
         );
       }
+    }
+  }
+
+  #getAll(client: Client, keys: readonly string[]): void {
+    for (const use of usesInPeace(this.#schedule, client.index)) {
+      void this.#callers.use(client, use);
+    }
+    for (const key of this.#schedule.kind === "latch" ? keys : []) {
+      void this.#latchCallers.open(client, key, this.#schedule.maxTtlMs);
     }
   }
 

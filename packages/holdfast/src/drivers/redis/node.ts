@@ -358,29 +358,39 @@ export class Node {
   }
 
   #hear(text: string): void {
-    const [kind, ...words] = text.split(" ");
-    if (kind === "grant") {
-      const [token = "", first, last, serverMicros, ttlMs, runId = "", ...lock] = words;
-      this.#options.listener.granted({
-        token,
-        first: Number(first),
-        last: Number(last),
-        serverMicros: Number(serverMicros),
-        ttlMs: Number(ttlMs),
-        runId,
-        lock: lock.join(" "),
-      });
-    } else if (kind === "again") {
-      this.#options.listener.askAgain?.(words[0] ?? "");
-    } else if (kind === "open") {
-      const [born = "", ...lock] = words;
-      this.#options.listener.opened?.(lock.join(" "), born);
-    } else if (kind === "inquiry") {
-      const [token = "", number] = words;
-      this.#options.listener.inquired?.(token, Number(number));
-    } else if (kind === "broken") {
-      const [token, , reason] = JSON.parse(text.slice("broken ".length)) as [string, string, string];
-      this.#options.listener.ended(token, "broken", new Error(reason));
+    const { listener } = this.#options;
+    const [kind = "", ...words] = text.split(" ");
+    const [about = "", ...rest] = words;
+    switch (kind) {
+      case "grant":
+        listener.granted(readGrant(words));
+        break;
+      case "again":
+        listener.askAgain?.(about);
+        break;
+      case "open":
+        listener.opened?.(rest.join(" "), about);
+        break;
+      case "inquiry":
+        listener.inquired?.(about, Number(rest[0]));
+        break;
+      case "broken": {
+        const [token, , reason] = JSON.parse(text.slice("broken ".length)) as [string, string, string];
+        listener.ended(token, "broken", new Error(reason));
+      }
     }
   }
+}
+
+function readGrant(words: readonly string[]): PushedGrant {
+  const [token = "", first, last, serverMicros, ttlMs, runId = "", ...lock] = words;
+  return {
+    token,
+    first: Number(first),
+    last: Number(last),
+    serverMicros: Number(serverMicros),
+    ttlMs: Number(ttlMs),
+    runId,
+    lock: lock.join(" "),
+  };
 }

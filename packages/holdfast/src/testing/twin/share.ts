@@ -22,6 +22,7 @@ interface Holding {
 }
 
 type Args = readonly string[];
+type Chance = "now" | "over" | "too many" | "none";
 type Operation = (share: Share, args: Args) => Answer;
 
 /** A lock that several may hold, as `lua/_share.lua` has it. */
@@ -357,13 +358,11 @@ export class Share {
       }
       const score = store.zscore(queue, member) as number;
       store.zrem(queue, member);
-      const isRepeat = this.#holdingOf(member) !== undefined;
-      if ((isRepeat || chance === "too many") && chance !== "over" && member !== own) {
-        const { token, client, kind } = parse(member) as NonNullable<ReturnType<typeof parse>>;
-        tell(this.#scope.server, kind, client, `again ${token}`);
-      } else if (!isRepeat && member === own && chance === "now") {
+      if (this.#mustAskAgain(member, chance)) {
+        this.#sendAgain(member, own);
+      } else if (chance === "now" && member === own) {
         number = this.#admit(member.split(" ")[0] as string, ownTtlMs);
-      } else if (!isRepeat && chance === "now") {
+      } else if (chance === "now") {
         this.#offer(member, score);
       }
     }
@@ -371,7 +370,7 @@ export class Share {
   }
 
   /** Whether a waiter can be granted now; `over`: its time is; `too many`: it wants more than there are. */
-  #chanceOf(member: string, isOwn: boolean): "now" | "over" | "too many" | "none" {
+  #chanceOf(member: string, isOwn: boolean): Chance {
     const demand = demandOf(member);
     if (demand === undefined || demand.kind !== this.#kind) {
       return "none";
@@ -383,6 +382,19 @@ export class Share {
       return isOver ? "over" : "too many";
     }
     return this.#used + demand.weight <= limit ? "now" : "none";
+  }
+
+  /** Of an attempt that has it, or of who wants more than there are. */
+  #mustAskAgain(member: string, chance: Chance): boolean {
+    return chance === "too many" || this.#holdingOf(member) !== undefined;
+  }
+
+  #sendAgain(member: string, own: string | undefined): void {
+    const waiter = parse(member);
+    const isOver = Number(waiter?.deadline) !== 0 && Number(waiter?.deadline) < this.#nowMs;
+    if (waiter && member !== own && !isOver) {
+      tell(this.#scope.server, waiter.kind, waiter.client, `again ${waiter.token}`);
+    }
   }
 
   #offer(member: string, score: number): void {

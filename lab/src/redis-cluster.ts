@@ -94,13 +94,27 @@ async function join(members: readonly Member[], primaries: number): Promise<void
     "the replicas have their primaries' data",
     startWithinMs,
   );
+  await until(
+    async () =>
+      (await Promise.all(members.map(countReplicas))).every((n) => n === members.length - primaries),
+    "all nodes know the replicas",
+    startWithinMs,
+  );
 }
 
-async function countKnown({ ask }: Member): Promise<number> {
-  const nodes = String(await ask("CLUSTER", "NODES"))
+async function countKnown(member: Member): Promise<number> {
+  return (await nodesOf(member)).filter((line) => !/handshake|noaddr/.test(line)).length;
+}
+
+async function countReplicas(member: Member): Promise<number> {
+  return (await nodesOf(member)).filter((line) => /\bslave\b/.test(line)).length;
+}
+
+/** As this one knows them, a line each. */
+async function nodesOf({ ask }: Member): Promise<string[]> {
+  return String(await ask("CLUSTER", "NODES"))
     .trim()
     .split("\n");
-  return nodes.filter((line) => !/handshake|noaddr/.test(line)).length;
 }
 
 async function isInStep({ ask }: Member): Promise<boolean> {

@@ -4,7 +4,7 @@ import { twin } from "holdfast/testing";
 import { Cluster } from "ioredis";
 import { createCluster } from "redis";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { RedisServer } from "@holdfast/lab";
+import { until, type RedisServer } from "@holdfast/lab";
 
 import { systemClock } from "../../../src/clock.ts";
 import { slotOf, tagOf } from "../../../src/drivers/redis/hash-slot.ts";
@@ -82,7 +82,12 @@ onRedis("what is particular to a cluster", () => {
   });
 
   test("nodes tells every primary, its slots, its replicas and the state of the cluster", async () => {
-    const nodes = await stage.locks().nodes();
+    const locks = stage.locks();
+    // A cluster tells of a replica when it has heard that it replicates something.
+    const tellsReplicas = async (): Promise<boolean> =>
+      (await locks.nodes()).some(({ cluster }) => cluster !== undefined && cluster.replicas.length > 0);
+    await until(tellsReplicas, "a primary tells of its replica", 20_000);
+    const nodes = await locks.nodes();
     expect(nodes.map(({ node }) => node).sort()).toEqual(
       stage.cluster.ports
         .slice(0, 3)

@@ -110,8 +110,8 @@ export const late: readonly Mutant[] = [
     edits: [
       redis(
         "releaser",
-        "const goesOn = isTransient(error) && now < until && !this.#isClosed;",
-        "const goesOn = isTransient(error) && now < until && this.#isClosed;",
+        "const goesOn = isTransient(error) && now < until && !this.#isClosed && !release.isOver;",
+        "const goesOn = isTransient(error) && now < until && this.#isClosed && !release.isOver;",
       ),
     ],
     killers: [byServer("faults/release-goes-on")],

@@ -268,6 +268,9 @@ class RedlockDriver implements Driver, QuorumHost {
     if (!this.#bids.has(bid.token)) {
       this.#bids.set(bid.token, bid);
     }
+    for (const { releaser } of this.electorate.voters) {
+      releaser.keep(bid.token); // it may be the token of an earlier bid, which was given up
+    }
   }
 
   elected(bid: Bid, request: QuorumRequest, election: Election): number {

@@ -39,6 +39,8 @@ export class Releaser {
   readonly #agenda: TimerQueue<Release>;
   #isClosed = false;
   readonly #underWay = new Set<Promise<unknown>>();
+  /** What nobody waits for, by token, while it goes on. */
+  readonly #takenBack = new Map<string, Set<Release>>();
 
   constructor(nodeOf: (keys: LockKeys) => Node, clock: Clock, random: Random, budgetMs: number) {
     this.#nodeOf = nodeOf;
@@ -67,10 +69,23 @@ export class Releaser {
     this.send(new Release(this, name, leftover, this.#clock.now() + this.#budgetMs, resolve, reject));
   }
 
+  /** The token is asked for again: what was to take it back and got no answer yet must not come behind that. */
+  keep(token: string): void {
+    for (const release of this.#takenBack.get(token) ?? []) {
+      this.#agenda.cancel(release);
+      release.isOver = true;
+      release.resolve(false, false);
+    }
+    this.#takenBack.delete(token);
+  }
+
   /** The same for something that nobody waits for. */
   takeBack(leftover: Leftover, name: Exclude<Giving, "downgrade"> = "recant"): void {
+    const { token } = leftover;
     const done = new Promise<boolean>((resolve, reject) => {
-      this.begin(leftover, resolve, reject, name); // a repeat of the same attempt may have claimed it
+      const release = new Release(this, name, leftover, this.#clock.now() + this.#budgetMs, resolve, reject);
+      this.#note(token, release);
+      this.send(release); // a repeat of the same attempt may have claimed it
     }).catch((error: unknown) => {
       tell("node", () => ({
         node: this.#nodeOf(leftover.keys).connection.name,
@@ -80,6 +95,21 @@ export class Releaser {
     });
     this.#underWay.add(done);
     void done.then(() => this.#underWay.delete(done));
+  }
+
+  /** It goes on after its budget, until the server has answered or has forgotten. */
+  #note(token: string, release: Release): void {
+    const others = this.#takenBack.get(token) ?? new Set();
+    this.#takenBack.set(token, others.add(release));
+  }
+
+  /** The server has answered, or has forgotten by itself. */
+  ended(release: Release): void {
+    const { token } = release.leftover;
+    const others = this.#takenBack.get(token);
+    if (others?.delete(release) === true && others.size === 0) {
+      this.#takenBack.delete(token);
+    }
   }
 
   /** What nobody waits for is answered, or was tried for its budget. */
@@ -115,7 +145,10 @@ export class Releaser {
   retry(release: Release, error: unknown): void {
     const { key, until } = release.leftover;
     const now = this.#clock.now();
-    const goesOn = isTransient(error) && now < until && !this.#isClosed;
+    const goesOn = isTransient(error) && now < until && !this.#isClosed && !release.isOver;
+    if (!goesOn) {
+      this.ended(release);
+    }
     if (!goesOn || now >= release.impatientAt) {
       release.reject(engineError(error, key, "unknown"));
     }
@@ -138,6 +171,8 @@ class Release implements Operation, Timed {
   readonly reject: (error: unknown) => void;
   readonly #releaser: Releaser;
   readonly #givesBack: boolean;
+  /** It must not be sent again. */
+  isOver = false;
   #wasReleased = false;
   #isDone = false;
 
@@ -173,11 +208,12 @@ class Release implements Operation, Timed {
       return;
     }
     this.#wasReleased ||= Number(released) === 1;
-    if (Number(more) === 1) {
+    if (Number(more) === 1 && !this.isOver) {
       this.#releaser.send(this); // dead waiters are left to be passed over
       return;
     }
     this.#isDone = true;
+    this.#releaser.ended(this);
     // A repeat, of ours or by the client library, finds that the attempt whose answer was lost has released: it was sent while the
     // grant was ours.
     const isRepeat = this.failures > 0 || !isSteady;

@@ -132,7 +132,9 @@ export class Releaser {
     } else {
       node.meet().then(
         () => {
-          node.perform(release);
+          if (!release.isOver) {
+            node.perform(release);
+          }
         },
         (error: unknown) => {
           release.failed(error);

@@ -17,7 +17,7 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 30_000,
     pool: "forks",
-    maxWorkers: 2,
+    maxWorkers: 3, // most tests wait most of the time, and they are written for machines that are busy
     execArgv: ["--expose-gc"],
     reporters: ["default", "./scripts/plain-reporter.mjs"],
   },

@@ -8,7 +8,8 @@ export {
   type ServerClientOptions,
   type ServerOptions,
 } from "./redis-server.ts";
-export { startCluster, type ClusterOptions, type RedisCluster } from "./redis-cluster.ts";
+export { loneNodeArgs, startCluster, type ClusterOptions, type RedisCluster } from "./redis-cluster.ts";
 export { startProxy, type Direction, type Flow, type Proxy } from "./proxy.ts";
+export { startSentinels, type SentinelOptions, type Sentinels } from "./sentinels.ts";
 export { ServerClock, ServerClocks } from "./server-clock.ts";
 export { abortOf, block, rejection, until } from "./until.ts";

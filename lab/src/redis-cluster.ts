@@ -48,6 +48,23 @@ export async function startCluster(options: ClusterOptions = {}): Promise<RedisC
   }
 }
 
+/** For a server to be started with that is a cluster by itself. */
+export async function loneNodeArgs(): Promise<string[]> {
+  return asNode(await steadyPort());
+}
+
+/** By itself a node takes its port and 10 000 for the bus, where anybody may be, and does not know its address before it meets another. */
+function asNode(busPort: number): string[] {
+  return [
+    "--cluster-enabled",
+    "yes",
+    "--cluster-port",
+    String(busPort),
+    "--cluster-announce-ip",
+    "127.0.0.1",
+  ];
+}
+
 interface Member {
   readonly server: RedisServer;
   readonly busPort: number;
@@ -57,11 +74,11 @@ interface Member {
 
 async function startMember(nodeTimeoutMs: number, args: readonly string[]): Promise<Member> {
   const [port, busPort] = [await steadyPort(), await steadyPort()];
-  const own = ["--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf"];
+  const own = [...asNode(busPort), "--cluster-config-file", "nodes.conf"];
   const timing = ["--cluster-node-timeout", String(nodeTimeoutMs), "--repl-diskless-sync-delay", "0"];
   const server = await startRedis({
     port,
-    args: [...own, ...timing, "--cluster-port", String(busPort), ...args],
+    args: [...own, ...timing, ...args],
   });
   const client = server.client({ enableOfflineQueue: true, maxRetriesPerRequest: 1 });
   const ask = (...[name, ...rest]: (string | number)[]): Promise<unknown> =>

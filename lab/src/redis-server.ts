@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { rmSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -12,6 +12,7 @@ import { Redis, type RedisOptions } from "ioredis";
 /** A real server that is ours alone. */
 export interface RedisServer {
   readonly port: number;
+  /** Of its present process. */
   readonly pid: number;
   /** It neither ended nor is it frozen. */
   readonly isAlive: boolean;
@@ -20,6 +21,8 @@ export interface RedisServer {
   /** Closes the clients, ends the server by its pid and removes its folder. */
   stop(): Promise<void>;
   kill(signal: NodeJS.Signals): void;
+  /** After its end: the same again, in the same folder, with these arguments behind the others. */
+  restart(args?: readonly string[]): Promise<void>;
   /** SIGSTOP: it keeps its connections and answers nothing. */
   freeze(): void;
   thaw(): void;
@@ -33,8 +36,9 @@ const startWithinMs = 20_000;
 const stopWithinMs = 3_000;
 const portAttempts = 5;
 
-/** The servers that must not outlive this process, however it ends, and their folders. */
-const running = new Map<ChildProcess, string>();
+/** The servers, and the folders of servers, that must not outlive this process, however it ends. */
+const running = new Set<ChildProcess>();
+const folders = new Set<string>();
 process.once("exit", killAll);
 for (const signal of ["SIGTERM", "SIGINT"] as const) {
   process.once(signal, () => {
@@ -46,6 +50,8 @@ for (const signal of ["SIGTERM", "SIGINT"] as const) {
 export interface ServerOptions {
   readonly args?: readonly string[];
   readonly port?: number;
+  /** Its configuration as a sentinel: then it is one. */
+  readonly sentinel?: string;
   /** Beside our own environment. */
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -53,13 +59,14 @@ export interface ServerOptions {
 /** Starts a server on a free port of 127.0.0.1 (or on `port`), with its files in a folder of its own, and nothing saved. */
 export async function startRedis(options: ServerOptions = {}): Promise<RedisServer> {
   const folder = await mkdtemp(join(tmpdir(), "holdfast-redis-"));
+  folders.add(folder);
   try {
     for (let attempt = 1; ; attempt++) {
       const port = options.port ?? (await freePort());
       const child = spawnServer(port, folder, options);
       try {
         await answers(child, port);
-        return server(child, port, folder);
+        return server(child, { port, folder, options });
       } catch (error) {
         await end(child);
         // Between our look and its bind another program may have taken the port.
@@ -69,9 +76,14 @@ export async function startRedis(options: ServerOptions = {}): Promise<RedisServ
       }
     }
   } catch (error) {
-    await rm(folder, { recursive: true, force: true });
+    await remove(folder);
     throw error;
   }
+}
+
+async function remove(folder: string): Promise<void> {
+  await rm(folder, { recursive: true, force: true });
+  folders.delete(folder);
 }
 
 /** A port that was free a moment ago. */
@@ -80,20 +92,31 @@ export function freePort(): Promise<number> {
 }
 
 const steadyPorts: { readonly from: number; readonly count: number } = { from: 18_000, count: 14_000 };
+/** Processes that start servers at the same time look for ports in parts of their own: between look and bind nobody else takes one. */
+const parts = 14;
+const partSize = steadyPorts.count / parts;
+const handedOut = new Set<number>();
 
 /**
  * A free port below those that the system gives to outgoing connections: nobody takes it while its server is down, and who
- * connects to it meanwhile is refused, and not by chance connected with itself.
+ * connects to it meanwhile is refused, and not by chance connected with itself. None is given out twice before all are.
  */
 export async function steadyPort(): Promise<number> {
-  for (let attempt = 0; attempt < 200; attempt += 1) {
-    const wanted = steadyPorts.from + Math.floor(Math.random() * steadyPorts.count);
-    const port = await listenOnce(wanted).catch(() => undefined);
-    if (port !== undefined) {
-      return port;
+  const from = steadyPorts.from + (process.pid % parts) * partSize;
+  for (let attempt = 0; attempt < partSize; attempt += 1) {
+    if (handedOut.size === partSize) {
+      handedOut.clear();
+    }
+    const wanted = from + Math.floor(Math.random() * partSize);
+    if (!handedOut.has(wanted)) {
+      handedOut.add(wanted);
+      const port = await listenOnce(wanted).catch(() => undefined);
+      if (port !== undefined) {
+        return port;
+      }
     }
   }
-  throw new Error(`no port was free from ${steadyPorts.from} on`);
+  throw new Error(`no port was free from ${from} on`);
 }
 
 async function listenOnce(wanted: number): Promise<number> {
@@ -106,13 +129,16 @@ async function listenOnce(wanted: number): Promise<number> {
 }
 
 function killAll(): void {
-  for (const [child, folder] of running) {
+  for (const child of running) {
     child.kill("SIGKILL");
+  }
+  for (const folder of folders) {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-function spawnServer(port: number, folder: string, { args = [], env }: ServerOptions): ChildProcess {
+function spawnServer(port: number, folder: string, options: ServerOptions): ChildProcess {
+  const { args = [], env, sentinel } = options;
   const own = [
     "--port",
     String(port),
@@ -125,17 +151,32 @@ function spawnServer(port: number, folder: string, { args = [], env }: ServerOpt
     "--appendonly",
     "no",
   ];
-  const child = spawn(redisProgram, [...own, ...args], {
+  const role = sentinel === undefined ? [] : [writeConfig(folder, sentinel), "--sentinel"];
+  const child = spawn(redisProgram, [...role, ...own, ...args], {
     stdio: ["ignore", "pipe", "pipe"],
     env: { ...process.env, ...env },
   });
-  running.set(child, folder);
+  running.add(child);
   child.once("exit", () => running.delete(child));
   return child;
 }
 
-function server(child: ChildProcess, port: number, folder: string): RedisServer {
+/** Sentinels write what they find out into their file. */
+function writeConfig(folder: string, config: string): string {
+  const path = join(folder, "sentinel.conf");
+  writeFileSync(path, `${config}\n`);
+  return path;
+}
+
+interface Start {
+  readonly port: number;
+  readonly folder: string;
+  readonly options: ServerOptions;
+}
+
+function server(first: ChildProcess, { port, folder, options }: Start): RedisServer {
   const clients = new Set<Redis>();
+  let child = first;
   let isFrozen = false;
   let isEnded = false;
   const kill = (signal: NodeJS.Signals): void => {
@@ -144,7 +185,9 @@ function server(child: ChildProcess, port: number, folder: string): RedisServer 
   };
   return {
     port,
-    pid: child.pid as number,
+    get pid() {
+      return child.pid as number;
+    },
     get isAlive() {
       return !isFrozen && !isEnded && !hasEnded(child);
     },
@@ -159,9 +202,15 @@ function server(child: ChildProcess, port: number, folder: string): RedisServer 
         client.disconnect();
       }
       await end(child);
-      await rm(folder, { recursive: true, force: true });
+      await remove(folder);
     },
     kill,
+    restart: async (args = []) => {
+      await end(child);
+      [isFrozen, isEnded] = [false, false];
+      child = spawnServer(port, folder, { ...options, args: [...(options.args ?? []), ...args] });
+      await answers(child, port);
+    },
     freeze: () => {
       isFrozen = true;
       kill("SIGSTOP");

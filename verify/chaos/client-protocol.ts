@@ -3,6 +3,18 @@ import type { SerializedLease } from "holdfast";
 import type { Lock } from "./lock.ts";
 import type { EngineName, Keys, Omission } from "./plan.ts";
 
+/** How a client process gets to the servers. */
+export interface Ways {
+  /** Of its proxies, one before each server. */
+  readonly ports: readonly number[];
+  /** Where the servers listen, as they tell each other and clients; in the same order. */
+  readonly servers: readonly number[];
+  /** Where sentinels listen, if there are any. */
+  readonly sentinels: readonly number[];
+  /** Which of the client libraries it uses, where there are several. */
+  readonly library: "ioredis" | "node-redis";
+}
+
 /** What a client process is started with. */
 export interface ClientTask {
   readonly name: string;
@@ -12,8 +24,7 @@ export interface ClientTask {
   readonly epoch: string;
   readonly engine: EngineName;
   readonly without: Omission | null;
-  /** Of its proxies, one before each server. */
-  readonly ports: readonly number[];
+  readonly ways: Ways;
   readonly resourcePort: number;
   readonly handover: boolean;
   readonly callers: number;

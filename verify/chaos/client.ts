@@ -28,7 +28,7 @@ process.on("disconnect", () => process.exit());
 process.on("SIGINT", () => undefined);
 
 const engine = engines[task.engine];
-const connected = engine.connect(task.ports, task.without);
+const connected = await engine.connect(task.ways, task.without);
 const locks = createLocks(connected.driver, {
   owner: task.name,
   ...(task.handover ? {} : { handover: false as const }),

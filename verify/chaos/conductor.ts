@@ -39,8 +39,9 @@ async function rage(stage: Stage, storm: Storm, round: number): Promise<void> {
   await Promise.all([...faults, pause(storm.forMs)]);
 }
 
-/** All is healed by now: everybody has to get every lock, and nothing may be left. */
+/** All is healed: everybody has to get every lock, and nothing may be left. */
 async function peace(stage: Stage, plan: Plan, round: number): Promise<void> {
+  await stage.succession?.settled();
   await countScripts(stage);
   begin(stage, round === 0 ? "calm" : "peace", round);
   const enough = pause(round === 0 ? 0 : shortestPeaceMs);

@@ -6,6 +6,9 @@ export type FaultKind =
   | "restart a minority empty"
   | "freeze a server"
   | "freeze a majority"
+  | "kill a primary"
+  | "freeze a primary"
+  | "move a slot"
   | "step a clock"
   | "step the clock back"
   | "clock runs unevenly"
@@ -45,6 +48,11 @@ export const whyWithin: Readonly<Record<FaultKind, string>> = {
     "SIGSTOP, and SIGCONT. Keys expire by the wall clock, which goes on; requests that waited are late.",
   "freeze a majority":
     "SIGSTOP, and SIGCONT, of most servers. Nobody can acquire; who holds keeps it until its validity ends.",
+  "kill a primary":
+    "SIGKILL; a replica is promoted, and the killed one comes back as its replica, with nothing of its own. What no replica had is lost, and with it exclusion; fencing tokens rise all the same, by the time.",
+  "freeze a primary":
+    "SIGSTOP until a replica is promoted, and SIGCONT: for a while it takes writes beside that one. Lost is what it alone has; the same as with a killed one.",
+  "move a slot": "With the locks in it, to another primary, as an operator's tools do it. Nothing is lost.",
   "step a clock":
     "By 3 or 10 s either way, of a minority of a quorum. Kept for longer than the largest TTL, so that nothing that was valid when it was set is valid when it is put right: a client that did not ask meanwhile cannot have noticed.",
   "step the clock back":

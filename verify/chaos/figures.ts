@@ -1,5 +1,6 @@
 import { figuresByKind, latchFigures, sharing, type KindFigures, type LatchFigures } from "./kind-figures.ts";
 import type { LockName } from "./lock.ts";
+import { conflictsAcrossFailovers } from "./rules/exclusion.ts";
 import { mayBeShared } from "./rules/tenures.ts";
 import { asksOf, heldByKey, type RunStory, type Story } from "./stories.ts";
 
@@ -23,6 +24,10 @@ export interface Figures {
   /** Leases whose loss was told only after another's grant: their process could not run. */
   readonly toldLate: number;
   readonly breaks: number;
+  /** Of one server's place by another. */
+  readonly failovers: readonly FailoverFigures[];
+  /** Holders beside one that a failover had made the servers forget. */
+  readonly conflictsAcrossFailovers: number;
   /** Writes that the resource refused for a larger token. */
   readonly refusedByResource: number;
   /** Of the counter without tokens: writes that overwrote others'. */
@@ -36,6 +41,15 @@ export interface Figures {
   readonly rounds: Readonly<Record<string, Readonly<Record<string, number>>>>;
   readonly slowest: readonly Slow[];
   readonly slowestInPeace: readonly Slow[];
+}
+
+/** What one cost. */
+interface FailoverFigures {
+  readonly at: number;
+  /** How long before it was seen nothing had been granted of what it concerns, and how long afterwards. */
+  readonly withoutGrantMs: number;
+  /** How long two said that they are the primary. */
+  readonly twoForMs: number;
 }
 
 /** An ask that was granted, and how long that took. */
@@ -76,6 +90,8 @@ export function figuresOf(run: RunStory): Figures {
     lossesByReason: counted(lost.map(({ lossReason }) => lossReason ?? "?")),
     toldLate: toldLate(run),
     breaks: run.breaks.length,
+    failovers: failoverFigures(run),
+    conflictsAcrossFailovers: conflictsAcrossFailovers(run),
     refusedByResource: sum(({ refused }) => refused),
     lostWithoutTokens: sum(({ uncheckedWrites, unchecked }) => uncheckedWrites - unchecked),
     writesWithoutTokens: sum(({ uncheckedWrites }) => uncheckedWrites),
@@ -86,6 +102,22 @@ export function figuresOf(run: RunStory): Figures {
     slowest: slowest(granted.filter(({ kind }) => kind !== "probe")),
     slowestInPeace: slowest(granted.filter(({ kind }) => kind === "probe")),
   };
+}
+
+function failoverFigures(run: RunStory): FailoverFigures[] {
+  return run.failovers
+    .filter(({ isPromotion }) => isPromotion)
+    .map(({ at, until, keys }) => {
+      const own = run.stories.filter(({ key }) => keys === null || keys.includes(key));
+      const grants = own.map(({ grantedAt }) => grantedAt).filter((moment) => moment !== undefined);
+      const before = Math.max(0, ...grants.filter((moment) => moment <= at));
+      const after = Math.min(run.endedAt, ...grants.filter((moment) => moment > at));
+      return {
+        at: Math.round(at),
+        withoutGrantMs: Math.round(after - before),
+        twoForMs: Math.round(until - at),
+      };
+    });
 }
 
 function roundsOf(run: RunStory): Record<string, Record<string, number>> {

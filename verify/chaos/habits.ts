@@ -5,6 +5,7 @@ export interface Habit {
   /**
    * `way`: between one client and one server. `forgetful`: a server of the storm's unreliable minority that keeps nothing, and
    * `forgetful minority` all of these, together with a client. `held server`: with a client that holds a lock of it. `mortal client`: one that may be killed.
+   * `primary`: one that others may take the place of, and so all servers.
    */
   readonly on:
     | "server"
@@ -13,6 +14,7 @@ export interface Habit {
     | "forgetful server"
     | "forgetful minority"
     | "most servers"
+    | "primary"
     | "clock"
     | "unreliable clock"
     | "client"
@@ -31,6 +33,9 @@ export const habits: Readonly<Record<FaultKind, Habit>> = {
   "restart a minority empty": { on: "forgetful minority", lasts: "past the TTL" },
   "freeze a server": { on: "server", lasts: "any" },
   "freeze a majority": { on: "most servers", lasts: "any" },
+  "kill a primary": { on: "primary", lasts: "a restart" },
+  "freeze a primary": { on: "primary", lasts: "a restart" },
+  "move a slot": { on: "primary", lasts: "a moment" },
   "step a clock": { on: "unreliable clock", lasts: "as long as a step", size: "step" },
   "step the clock back": { on: "clock", lasts: "a moment", size: "step back" },
   "clock runs unevenly": { on: "clock", lasts: "long" },
@@ -59,6 +64,7 @@ const roomy: readonly Habit["on"][] = [
   "forgetful minority",
   "held server",
   "most servers",
+  "primary",
   "forgetful server",
   "unreliable clock",
   "durable server",

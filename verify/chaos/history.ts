@@ -100,6 +100,7 @@ export type ConductorRecord =
   | { readonly e: "killed"; readonly at: Moment; readonly process: string }
   /** It ended, and nobody had told it to. */
   | { readonly e: "crashed"; readonly at: Moment; readonly process: string; readonly how: string }
+  | (Failover & { readonly e: "failover" })
   /** Keys that nobody needs any more are there. */
   | {
       readonly e: "left";
@@ -113,6 +114,21 @@ export type ConductorRecord =
   | { readonly e: "restless"; readonly at: Moment; readonly round: number; readonly process: string }
   /** How many scripts all servers have run so far. */
   | { readonly e: "scripts"; readonly at: Moment; readonly count: number };
+
+/** One server took the place of another, or two of a group said that they are the primary. */
+export interface Failover {
+  /** When it was seen. */
+  readonly at: Moment;
+  /** When it was not so yet. */
+  readonly since: Moment;
+  /** From when on there was one primary again. */
+  readonly until: Moment;
+  /** Which said that it is the primary now, by its port. */
+  readonly server: number;
+  readonly isPromotion: boolean;
+  /** Of the run's fixed keys those that it concerns; null: all. */
+  readonly keys: readonly string[] | null;
+}
 
 /** `calm`: before the first storm. */
 export type Phase = "calm" | "storm" | "peace" | "end";

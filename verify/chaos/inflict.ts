@@ -4,9 +4,10 @@ import type { Proxy } from "@holdfast/lab";
 
 import type { ClientProcess } from "./client-process.ts";
 import type { FaultKind } from "./fault-kinds.ts";
-import type { Fault } from "./plan.ts";
+import type { Fault, Keys } from "./plan.ts";
 import type { ChaosServer } from "./server.ts";
 import type { Stage } from "./stage.ts";
+import type { Succession } from "./succession.ts";
 
 /** A request to run a script, with which every operation of the library comes. */
 const anyScript = /evalsha|eval/i;
@@ -33,6 +34,15 @@ const deeds: Readonly<Record<FaultKind, Deed>> = {
   "restart under a held lock": restartTogether,
   "freeze a server": onServer(freeze),
   "freeze a majority": onServer(freeze),
+  "kill a primary": onSuccession((succession, { number, forMs }) =>
+    succession.replace(number, "kill", forMs),
+  ),
+  "freeze a primary": onSuccession((succession, { number, forMs }) =>
+    succession.replace(number, "freeze", forMs),
+  ),
+  "move a slot": onSuccession((succession, { number }, { hot, lukewarm }) =>
+    succession.move([hot, ...lukewarm][number % (lukewarm.length + 1)] as string, number),
+  ),
   "step a clock": onServer(async (server, { forMs, size }) => {
     server.step(size);
     await pause(forMs);
@@ -99,6 +109,15 @@ const deeds: Readonly<Record<FaultKind, Deed>> = {
 function onServer(deed: (server: ChaosServer, fault: Fault) => Promise<unknown>): Deed {
   return async (fault, stage) => {
     await Promise.all(fault.nodes.map((node) => deed(stage.servers[node] as ChaosServer, fault)));
+  };
+}
+
+/** To one of the groups in which servers take each other's place. */
+function onSuccession(deed: (succession: Succession, fault: Fault, keys: Keys) => Promise<void>): Deed {
+  return async (fault, { succession, keys }) => {
+    if (succession) {
+      await deed(succession, fault, keys);
+    }
   };
 }
 

@@ -33,8 +33,12 @@ export function violationsOf(run: RunStory): Violation[] {
 const mostTold = 10;
 
 function summaryOf({ plan }: RunStory, violations: readonly Violation[], figures: Figures): string {
-  const { grants, losses, faults, seconds } = figures;
-  const about = `${plan.engine}, seed ${plan.seed}: ${faults} faults in ${seconds} s, ${grants} grants, ${losses} losses told`;
+  const { grants, losses, faults, seconds, failovers, conflictsAcrossFailovers } = figures;
+  const across =
+    failovers.length === 0
+      ? ""
+      : `, ${failovers.length} failovers with ${conflictsAcrossFailovers} conflicts across them`;
+  const about = `${plan.engine}, seed ${plan.seed}: ${faults} faults in ${seconds} s, ${grants} grants, ${losses} losses told${across}`;
   const told = violations
     .slice(0, mostTold)
     .map(

@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
 
 import { engines } from "./engine.ts";
-import { engineNames, omissions, type EngineName, type Omission } from "./plan.ts";
+import { engineNames, omissions, usualEngines, type EngineName, type Omission } from "./plan.ts";
 
 export interface ResolvedOptions {
   readonly help: boolean;
@@ -17,7 +17,8 @@ export interface ResolvedOptions {
 export const usage: string = `Usage: npm run verify:chaos -- [options]
 
   --minutes N      how long, over all engines (default: 2)
-  --engine NAME    ${engineNames.join(", ")} or both (default: both)
+  --engine NAME    ${engineNames.join(", ")},
+                   both (the first two) or all (default: both)
   --nodes N        servers of redlock: 5 or 3 (default: 5)
   --seed S         which plan (default: 1)
   --folder F       where plan, history, report and timelines go
@@ -57,9 +58,10 @@ export function parseOptions(args: readonly string[]): ResolvedOptions {
 }
 
 function enginesFrom(text: string): readonly EngineName[] {
-  if (text === "both") return engineNames;
+  if (text === "both") return usualEngines;
+  if (text === "all") return engineNames;
   const known = engineNames.find((name) => name === text);
-  if (known === undefined) throw refusal("engine", `${engineNames.join(", ")} or both`, text);
+  if (known === undefined) throw refusal("engine", `${engineNames.join(", ")}, both or all`, text);
   return [known];
 }
 

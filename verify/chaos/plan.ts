@@ -1,6 +1,8 @@
 import type { FaultKind } from "./fault-kinds.ts";
 
-export const engineNames = ["redis", "redlock"] as const;
+export const engineNames = ["redis", "redlock", "sentinel", "cluster"] as const;
+/** Those of a run that names none. */
+export const usualEngines: readonly EngineName[] = ["redis", "redlock"];
 export type EngineName = (typeof engineNames)[number];
 
 /** A rule that is left out, so that a run can be seen to find something. */

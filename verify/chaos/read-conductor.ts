@@ -33,6 +33,9 @@ export function readConductor(run: RunStory): (record: ConductorRecord) => void 
         crashed.crashed = { at, how };
       }
     },
+    failover: (record) => {
+      run.failovers.push(record);
+    },
     left: (record) => {
       run.left.push(record);
     },

@@ -22,6 +22,7 @@ export async function readHistory(folder: string): Promise<RunStory> {
     breaks: [],
     faults: [],
     phases: [],
+    failovers: [],
     resources: new Map(),
     left: [],
     restless: [],

@@ -24,6 +24,7 @@ export function reportOf(
     counters(figures),
     found(violations),
     faults(figures),
+    ...(figures.failovers.length === 0 ? [] : [failovers(figures)]),
     slow("The slowest grants in storms", figures.slowest),
     slow("The slowest grants in peace", figures.slowestInPeace),
     memory(run),
@@ -32,7 +33,13 @@ export function reportOf(
 }
 
 function nameOf({ plan }: RunStory): string {
-  const servers = plan.nodes.length === 1 ? "one server" : `Redlock of ${plan.nodes.length}`;
+  const names = {
+    redis: "one server",
+    redlock: `Redlock of ${plan.nodes.length}`,
+    sentinel: `a primary and ${plan.nodes.length - 1} replicas, by sentinels`,
+    cluster: `a cluster of ${plan.nodes.length / 2} primaries with a replica each`,
+  };
+  const servers = names[plan.engine];
   return plan.without === null ? servers : `${servers}, without ${plan.without}`;
 }
 
@@ -153,6 +160,21 @@ function faults({ faultsByKind }: Figures): string {
     "## Faults, and why exclusion has to hold all the same",
     "",
     table(["kind", "times", ""], rows),
+  ].join("\n");
+}
+
+function failovers({ failovers: all, conflictsAcrossFailovers }: Figures): string {
+  const rows = all.map(({ at, withoutGrantMs, twoForMs }) => [
+    `${at} ms`,
+    `${withoutGrantMs} ms`,
+    `${twoForMs} ms`,
+  ]);
+  return [
+    "## Failovers",
+    "",
+    `Holders beside one that a failover had made the servers forget, which one logical server does not exclude: ${conflictsAcrossFailovers}.`,
+    "",
+    table(["seen at", "nothing granted there for", "two were primary for"], rows),
   ].join("\n");
 }
 

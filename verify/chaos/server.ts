@@ -1,5 +1,3 @@
-import { mkdir } from "node:fs/promises";
-
 import { startRedis, steadyPort, type RedisServer, type ServerClock } from "@holdfast/lab";
 import { Redis } from "ioredis";
 
@@ -12,36 +10,33 @@ const startAttempts = 5;
 /** One of the engine's servers, which stays the same over its restarts: its port, its folder, its clock. */
 export class ChaosServer {
   readonly port: number;
-  readonly #args: readonly string[];
-  readonly #clock: ServerClock;
+  /** As the lab knows it. */
+  readonly server: RedisServer;
+  readonly #clock: ServerClock | undefined;
   readonly #direct: Redis;
-  #running: RedisServer | undefined;
+  #isUp = true;
+  #restarted: Promise<void> = Promise.resolve();
   #scriptsBefore = 0;
   #time: { aheadMs: number; rate: number; since: number } = { aheadMs: 0, rate: 1, since: Date.now() };
 
-  private constructor(port: number, args: readonly string[], clock: ServerClock, running: RedisServer) {
-    this.port = port;
-    this.#args = args;
+  constructor(server: RedisServer, clock?: ServerClock) {
+    this.port = server.port;
+    this.server = server;
     this.#clock = clock;
-    this.#running = running;
-    this.#direct = new Redis({
-      host: "127.0.0.1",
-      port,
+    this.#direct = server.client({
       retryStrategy: () => 50,
       maxRetriesPerRequest: null,
       commandTimeout: answersWithinMs,
+      readOnly: true, // a replica in a cluster is asked, too
     });
-    this.#direct.on("error", () => undefined);
   }
 
-  static async start(setup: NodeSetup, folder: string, clock: ServerClock): Promise<ChaosServer> {
-    await mkdir(folder, { recursive: true });
-    const args = ["--dir", folder, ...(setup.durable ? durable : [])];
+  static async start(setup: NodeSetup, clock: ServerClock): Promise<ChaosServer> {
+    const args = setup.durable ? durable : [];
     for (let attempt = 1; ; attempt += 1) {
       const port = await steadyPort();
       try {
-        const running = await startRedis({ port, args, env: clock.env });
-        return new ChaosServer(port, args, clock, running);
+        return new ChaosServer(await startRedis({ port, args, env: clock.env }), clock);
       } catch (error) {
         // Between our look and its bind another program may have taken the port.
         if (attempt === startAttempts) {
@@ -51,24 +46,55 @@ export class ChaosServer {
     }
   }
 
-  /** SIGKILL, and so long afterwards the next run. Without a disk it has forgotten everything. */
-  async restart(downMs: () => Promise<void>): Promise<void> {
+  /** It was not killed, or is back. */
+  get isUp(): boolean {
+    return this.#isUp;
+  }
+
+  /**
+   * SIGKILL, and so long afterwards the next run. Without a disk it has forgotten everything.
+   * @param args asked for then: what it is told beside what it was told before
+   */
+  restart(whileDown: () => Promise<void>, args: () => readonly string[] = () => []): Promise<void> {
+    const restarted = this.#restarted.then(() => this.#restart(whileDown, args)); // a slow one may be under way still
+    this.#restarted = restarted.catch(() => undefined);
+    return restarted;
+  }
+
+  async #restart(whileDown: () => Promise<void>, args: () => readonly string[]): Promise<void> {
     this.#scriptsBefore = await this.scriptCount();
-    const killed = this.#running;
-    this.#running = undefined;
-    killed?.kill("SIGKILL");
-    await killed?.stop();
-    await downMs();
-    this.#running = await startRedis({ port: this.port, args: this.#args, env: this.#clock.env });
+    this.#isUp = false;
+    this.server.kill("SIGKILL");
+    await whileDown();
+    await this.server.restart(args());
+    this.#isUp = true;
   }
 
   /** It keeps its connections and answers nothing. */
   freeze(): void {
-    this.#running?.freeze();
+    if (this.#isUp) {
+      this.server.freeze();
+    }
   }
 
   thaw(): void {
-    this.#running?.thaw();
+    this.server.thaw();
+  }
+
+  /** As it says itself. */
+  async isPrimary(): Promise<boolean> {
+    const [role] = (await this.#direct.call("ROLE")) as [string];
+    return role === "master";
+  }
+
+  /** As a replica: it has all that its primary wrote before, and hears what it writes. */
+  async isInStep(): Promise<boolean> {
+    return (await this.#direct.info("replication")).includes("master_link_status:up");
+  }
+
+  /** From now on it follows that one, as an operator would order it. */
+  follow({ port }: ChaosServer): Promise<unknown> {
+    return this.#direct.replicaof("127.0.0.1", port);
   }
 
   /** Its wall clock is ahead by so much more from now on. */
@@ -79,6 +105,17 @@ export class ChaosServer {
   /** Its wall clock goes on from where it is at another speed. */
   run(rate: number): void {
     this.#set({ rate });
+  }
+
+  /** Of a cluster: in which slot a key of it is. */
+  async slotOf(key: string): Promise<number> {
+    return Number(await this.#direct.call("CLUSTER", "KEYSLOT", key));
+  }
+
+  /** Of a cluster: the slots that it has as a primary, as it says itself. */
+  async slots(): Promise<[first: number, last: number][]> {
+    const told = (await this.#direct.call("CLUSTER", "SLOTS")) as [number, number, [string, number]][];
+    return told.flatMap(([first, last, [, port]]) => (port === this.port ? [[first, last]] : []));
   }
 
   flushScripts(): Promise<unknown> {
@@ -121,11 +158,6 @@ export class ChaosServer {
     return left;
   }
 
-  async stop(): Promise<void> {
-    this.#direct.disconnect();
-    await this.#running?.stop();
-  }
-
   #aheadMs(): number {
     const { aheadMs, rate, since } = this.#time;
     // Down: what it is ahead by is lost rather than gained, as a clock that goes forward ends keys early.
@@ -134,6 +166,6 @@ export class ChaosServer {
 
   #set({ aheadMs = this.#aheadMs(), rate = 1 }: { aheadMs?: number; rate?: number }): void {
     this.#time = { aheadMs, rate, since: Date.now() };
-    this.#clock.set({ aheadMs, rate });
+    this.#clock?.set({ aheadMs, rate });
   }
 }

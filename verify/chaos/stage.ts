@@ -1,18 +1,20 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { ServerClocks, startProxy, type Proxy, type ServerClock } from "@holdfast/lab";
+import { startProxy, type Proxy } from "@holdfast/lab";
 
-import { startChild, temporary } from "./children.ts";
+import { startChild } from "./children.ts";
 import { ClientProcess } from "./client-process.ts";
 import type { Handed } from "./client-protocol.ts";
-import { HistoryFile, SharedClock, type ConductorRecord } from "./history.ts";
-import type { ClientSetup, Plan } from "./plan.ts";
-import { ChaosServer } from "./server.ts";
+import { startEnsemble, type Ensemble } from "./ensemble.ts";
+import { FailoverWatch } from "./failover-watch.ts";
+import { HistoryFile, SharedClock, type ConductorRecord, type Failover } from "./history.ts";
+import type { ClientSetup, Keys, Plan } from "./plan.ts";
+import type { ChaosServer } from "./server.ts";
+import type { Succession } from "./succession.ts";
 
 const resourceProgram = fileURLToPath(new URL("./resource.js", import.meta.url));
 const resourceStartsWithinMs = 20_000;
@@ -20,6 +22,8 @@ const resourceStartsWithinMs = 20_000;
 /** The servers, the resource, the clients and the ways between them. */
 export class Stage implements AsyncDisposable {
   readonly servers: readonly ChaosServer[];
+  /** Where servers take each other's place. */
+  readonly succession: Succession | undefined;
   readonly clock: SharedClock;
   /** By client and server. */
   readonly ways: readonly (readonly Proxy[])[];
@@ -27,6 +31,7 @@ export class Stage implements AsyncDisposable {
   readonly #folder: string;
   readonly #epoch: bigint;
   readonly #history: HistoryFile<ConductorRecord>;
+  readonly #sentinels: readonly number[];
   readonly #resourcePort: number;
   readonly #clients: ClientProcess[] = [];
   readonly #endings: Endings;
@@ -37,7 +42,7 @@ export class Stage implements AsyncDisposable {
     readonly plan: Plan;
     readonly folder: string;
     readonly epoch: bigint;
-    readonly servers: readonly ChaosServer[];
+    readonly ensemble: Ensemble;
     readonly ways: readonly (readonly Proxy[])[];
     readonly resourcePort: number;
     readonly endings: Endings;
@@ -45,7 +50,9 @@ export class Stage implements AsyncDisposable {
     this.#plan = parts.plan;
     this.#folder = parts.folder;
     this.#epoch = parts.epoch;
-    this.servers = parts.servers;
+    this.servers = parts.ensemble.servers;
+    this.succession = parts.ensemble.succession;
+    this.#sentinels = parts.ensemble.sentinels;
     this.ways = parts.ways;
     this.#resourcePort = parts.resourcePort;
     this.#endings = parts.endings;
@@ -69,22 +76,24 @@ export class Stage implements AsyncDisposable {
   static async #build(plan: Plan, folder: string, endings: Endings): Promise<Stage> {
     await mkdir(folder, { recursive: true });
     const epoch = process.hrtime.bigint();
-    const data = temporary(await mkdtemp(join(tmpdir(), "holdfast-chaos-")));
-    endings.add(() => rm(data, { recursive: true, force: true }));
-    const clocks = await ServerClocks.make(plan.nodes.length);
-    endings.add(() => clocks[Symbol.asyncDispose]());
-    const servers = await Promise.all(
-      plan.nodes.map((setup, index) =>
-        ChaosServer.start(setup, join(data, `server-${index}`), clocks.clocks[index] as ServerClock),
-      ),
-    );
-    endings.add(() => Promise.all(servers.map((server) => server.stop())));
+    const ensemble = await startEnsemble(plan);
+    const { servers, succession } = ensemble;
+    endings.add(() => ensemble.stop());
     const ways = await Promise.all(
       plan.clients.map(() => Promise.all(servers.map(({ port }) => startProxy(port)))),
     );
     endings.add(() => Promise.all(ways.flat().map((way) => way.stop())));
     const resourcePort = await startResource(join(folder, "resource.ndjson"), epoch, endings);
-    const stage = new Stage({ plan, folder, epoch, servers, ways, resourcePort, endings });
+    const stage = new Stage({ plan, folder, epoch, ensemble, ways, resourcePort, endings });
+    if (succession) {
+      const told = (failover: Failover): void => {
+        stage.write({ e: "failover", ...failover });
+      };
+      const watch = new FailoverWatch(succession, () => stage.now(), told);
+      endings.add(() => {
+        watch.stop();
+      });
+    }
     endings.add(() => Promise.all(stage.#clients.map((client) => client.kill())));
     return stage;
   }
@@ -95,6 +104,10 @@ export class Stage implements AsyncDisposable {
 
   now(): number {
     return this.clock.now();
+  }
+
+  get keys(): Keys {
+    return this.#plan.keys;
   }
 
   get clients(): readonly ClientProcess[] {
@@ -118,7 +131,12 @@ export class Stage implements AsyncDisposable {
       epoch: String(this.#epoch),
       engine,
       without,
-      ports: (this.ways[index] as readonly Proxy[]).map(({ port }) => port),
+      ways: {
+        ports: (this.ways[index] as readonly Proxy[]).map(({ port }) => port),
+        servers: this.servers.map(({ port }) => port),
+        sentinels: this.#sentinels,
+        library: index % 2 === 0 ? ("ioredis" as const) : ("node-redis" as const),
+      },
       resourcePort: this.#resourcePort,
       handover: setup.handover,
       callers: setup.callers,

@@ -1,5 +1,5 @@
 import type { LockName } from "./lock.ts";
-import type { AskKind, ConductorRecord, LatchAsked, Moment, Phase } from "./history.ts";
+import type { AskKind, ConductorRecord, Failover, LatchAsked, Moment, Phase } from "./history.ts";
 import type { Plan } from "./plan.ts";
 
 /** One ask and what became of it: the history, told by lease instead of by moment. Of several keys: one story for each. */
@@ -109,6 +109,7 @@ export interface RunStory {
   readonly breaks: Break[];
   readonly faults: FaultStory[];
   readonly phases: PhaseStory[];
+  readonly failovers: Failover[];
   readonly resources: Map<string, ResourceStory>;
   readonly left: Extract<ConductorRecord, { e: "left" }>[];
   readonly restless: Extract<ConductorRecord, { e: "restless" }>[];

@@ -8,8 +8,8 @@ import { Reservations } from "./reservations.ts";
 const placingAttempts = 300;
 /** In the first storms every kind has its turn; of the later ones some are weaker, so that more work is done in between. */
 const fullStorms = 2;
-/** What a fault takes besides its own time: one of a moment; a restart, or a client that is waited for until it has a lock; others. */
-const extraMs = { momentary: 200, slow: 3_000, usual: 500 } as const;
+/** What a fault takes besides its own time: one of a moment; a restart, or a client that is waited for until it has a lock; others; a failover. */
+const extraMs = { momentary: 200, slow: 3_000, usual: 500, failover: 4_000 } as const;
 /** The servers' clocks are wrong for so much longer than the largest TTL that nothing outlives it. */
 const stepMarginMs = 400;
 
@@ -106,6 +106,7 @@ export class StormPlanner {
       clock: any,
       way: any,
       "all ways": () => this.#indices(),
+      primary: () => this.#indices(),
       "durable server": durable,
       "held server": durable,
       "forgetful server": () => [chance.pick(this.#forgetting())],
@@ -193,6 +194,9 @@ function takesServers(on: Habit["on"]): boolean {
 
 function extraOf(kind: FaultKind): number {
   const { lasts, on } = habits[kind];
+  if (on === "primary") {
+    return lasts === "a moment" ? extraMs.usual : extraMs.failover;
+  }
   if (lasts === "a moment") {
     return extraMs.momentary;
   }

@@ -13,6 +13,7 @@ import { majority } from "./catalogue/majority.ts";
 import { memory } from "./catalogue/memory.ts";
 import { oneNode } from "./catalogue/one-node.ts";
 import { quarantine } from "./catalogue/quarantine.ts";
+import { replicas } from "./catalogue/replicas.ts";
 import { shares } from "./catalogue/shares.ts";
 import { validity } from "./catalogue/validity.ts";
 import { waiters } from "./catalogue/waiters.ts";
@@ -35,6 +36,7 @@ export const catalogue: readonly Mutant[] = [
   ...quarantine,
   ...memory,
   ...shares,
+  ...replicas,
   ...latch,
   ...kinds,
   ...cluster,

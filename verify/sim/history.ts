@@ -4,6 +4,7 @@ import type { Held, Sharing, WatchedLease } from "./holdings.ts";
 import { KeyHistory } from "./key-history.ts";
 import { Losses, type Standing } from "./losses.ts";
 import { partsOf, type WatchedWhole } from "./parts.ts";
+import { pollMs } from "./patience.ts";
 import { isFlawless, keepsLeases, mayForget, type Schedule, type Use } from "./schedule.ts";
 import type { Asking } from "./turns.ts";
 
@@ -36,6 +37,7 @@ export class History {
   readonly #keepsLeases: boolean;
   readonly #firstSeen = new Map<number, number>();
   #serial = 0;
+  #hasDead = false;
 
   constructor(now: () => number, schedule: Schedule, standingOf: (client: number) => Standing) {
     this.findings = new Findings(now);
@@ -85,11 +87,19 @@ export class History {
       since: now,
       serial: this.#serial,
       standsInLine: standsInLine && isPlain && !isShared(as),
-      hasPlace: isPlain && this.isAcquainted(client),
+      hasPlace: isPlain && this.isAcquainted(client) && !(standsInLine && this.#isLedByStranger(use)),
       isOut: false,
       until: now + (waitMs ?? Infinity),
+      wasGranted: false,
       isOver: false,
     };
+  }
+
+  /** Of its client's own line somebody who has no place by the time of his arrival stands at the head. */
+  #isLedByStranger({ client, key }: Use): boolean {
+    return [...this.of(key).turns.waiting].some(
+      (other) => other.client === client && other.standsInLine && !other.hasPlace,
+    );
   }
 
   /** Whether the servers have known a client for a while. */
@@ -100,6 +110,9 @@ export class History {
   /** It has its answer. */
   answered(asking: Asking): void {
     for (const { turns, waiting } of asking.keys.map((key) => this.of(key))) {
+      if (turns.waiting.has(asking) && !asking.wasGranted) {
+        this.#leftQueue(asking);
+      }
       turns.end(asking);
       for (const one of waiting) {
         if (one.asking === asking) {
@@ -109,10 +122,22 @@ export class History {
     }
   }
 
+  /** Only the first three ask when a dead holder's time is over: who stood behind three that left does so at its poll. */
+  #leftQueue({ keys }: Asking): void {
+    const isFirst = keys.every((key) => !this.of(key).wasLeft);
+    if (this.#hasDead && isFirst) {
+      keys.forEach((key) => {
+        this.of(key).wasLeft = true;
+        this.taken({ key }, pollMs);
+      });
+    }
+  }
+
   /** @param isAgain it is let into what it holds already: nobody is overtaken by that */
   granted(asking: Asking, lease: WatchedWhole, sharing?: Sharing, isAgain = false): void {
     this.#lookAtServers();
     this.grants += 1;
+    asking.wasGranted = true;
     for (const part of partsOf(lease)) {
       const history = this.of(part.key);
       const isHandedOver = history.holdings.granted(asking, part, sharing);
@@ -132,6 +157,11 @@ export class History {
     for (const part of partsOf(lease)) {
       this.of(part.key).holdings.released(part);
     }
+  }
+
+  /** How many repeats of its attempt have given its grant back. */
+  giversOf(lease: WatchedWhole): number {
+    return Math.max(...partsOf(lease).map((part) => this.of(part.key).holdings.giversOf(part)));
   }
 
   /** Its caller gives it to another, who has `withinMs` to adopt it. */
@@ -179,8 +209,12 @@ export class History {
     turns.narrowed(limit);
   }
 
-  /** Whether an operator has ended it. */
-  isBroken(lease: WatchedWhole): boolean {
+  /** Whether an operator has ended it, or a repeat of its attempt. */
+  mayBeOver(lease: WatchedWhole): boolean {
+    return this.#isBroken(lease) || this.giversOf(lease) > 0;
+  }
+
+  #isBroken(lease: WatchedWhole): boolean {
     return partsOf(lease).some((part) =>
       [...this.of(part.key).holdings.held].some((one) => one.lease === part && one.run.isBroken),
     );
@@ -207,6 +241,7 @@ export class History {
 
   /** A client never does anything again: it waits for nothing, and what it holds ends by itself, as does what it is granted yet. */
   gone(client: number): void {
+    this.#hasDead = true;
     this.rooms.forEach((room) => room.gone?.(client));
     for (const [key, { waiting, turns, holdings }] of this.#keys) {
       turns.gone(client);

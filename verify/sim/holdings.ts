@@ -45,6 +45,8 @@ export class Holdings {
   /** The grants that several have a lease on, and those of them that were given back. */
   readonly #named = new Set<string>();
   readonly #over = new Map<string, number>();
+  /** How many gave the grant of an attempt back while they had it. */
+  readonly #givers = new Map<string, number>();
 
   constructor(findings: Findings, limits: Limits, judges: { exclusion: boolean; isQuorum: boolean }) {
     this.#findings = findings;
@@ -71,9 +73,12 @@ export class Holdings {
     this.#numbers.told(fencingToken, weight, this.#findings.now);
     const run = this.#runs.granted(client, fencingToken, { isHandedOver, isShared, isBroken });
     if (this.#isInForce(asking, lease, sharing)) {
+      this.#checkRepeat(asking, lease, sharing);
       const { now } = this.#findings;
       const room = this.#mostRoom(asking.since);
       this.#keep({ client, lease, since: now, weight, ttlMs: asking.ttlMs, sharing, run, room });
+    } else {
+      this.#noteGiver(grantOf(sharing, lease)); // a repeat that came while it was given back may do that first
     }
     return isHandedOver;
   }
@@ -90,11 +95,29 @@ export class Holdings {
           this.#isQuorum && weight === 1,
         )
       : this.#runs.wrong(fencingToken);
-    if (wrong !== undefined && !this.#named.has(grantOf(sharing, lease))) {
+    // A server whose clock is set forward grants anew what has not been told yet.
+    const mayBeLate = !this.#judgesExclusion && fencingToken > this.#numbers.largestBefore(since);
+    if (wrong !== undefined && !mayBeLate && !this.#named.has(grantOf(sharing, lease))) {
       this.#findings.add(
         "fencing",
         `client ${client} was granted ${lease.key} with the number ${fencingToken} ${wrong}`,
       );
+    }
+  }
+
+  /** While an attempt has a grant, each repeat is told the number of that. */
+  #checkRepeat({ client }: Asking, { key, fencingToken }: WatchedLease, sharing: Sharing | undefined): void {
+    if (sharing?.by !== "attempt" || !this.#judgesExclusion) {
+      return;
+    }
+    for (const { lease, run, sharing: other, client: holder } of this.held) {
+      const isRepeat = other?.by === "attempt" && other.name === sharing.name && lease.key === key;
+      if (isRepeat && lease.fencingToken !== fencingToken && !run.isBroken && lease.remainingMs() > 0) {
+        this.#findings.add(
+          "fencing",
+          `client ${client} repeats ${sharing.name} of client ${holder}, which has ${lease.fencingToken}, and is told ${fencingToken}`,
+        );
+      }
     }
   }
 
@@ -137,6 +160,9 @@ export class Holdings {
     if (!own) {
       return;
     }
+    if (own.sharing?.by === "attempt" && lease.remainingMs() > 0) {
+      this.#noteGiver(grantOf(own.sharing, lease));
+    }
     this.held.delete(own);
     const others = own.sharing ? [...this.held].filter((one) => isSameGrant(one, own)) : [];
     if (own.sharing?.by === "attempt") {
@@ -145,6 +171,16 @@ export class Holdings {
     if (own.sharing && (own.sharing.by === "attempt" || others.length === 0)) {
       this.#over.set(grantOf(own.sharing, lease), this.#findings.now);
     }
+  }
+
+  #noteGiver(grant: string): void {
+    this.#givers.set(grant, (this.#givers.get(grant) ?? 0) + 1);
+  }
+
+  /** How many have given back the grant of its attempt while they had it: Infinity where it was over before this lease was told. */
+  giversOf(lease: WatchedLease): number {
+    const own = this.#known.get(lease);
+    return own ? (this.#givers.get(grantOf(own.sharing, lease)) ?? 0) : Infinity;
   }
 
   /** An operator ends the grant with that number. */

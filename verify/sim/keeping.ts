@@ -51,7 +51,7 @@ export class Keeping {
     } else if (typeof ending === "object" && lease.remainingMs() > 0) {
       await this.#pass(client, use, lease, this.#clients[ending.passTo]);
     } else {
-      await this.#releasing.release(client, lease, use.attemptId !== undefined);
+      await this.#releasing.release(client, lease, false);
     }
   }
 
@@ -143,7 +143,7 @@ export class Keeping {
     const { fencingToken, key } = lease;
     const leftMs = lease.remainingMs();
     this.#trace(`client ${client.index} gives ${fencingToken} to ${heir?.index}`);
-    this.#history.transferred(lease, leftMs * slowly);
+    this.#history.transferred(lease, Math.max(leftMs, use.ttlMs) * slowly); // a claim is being prolonged
     const serialized = JSON.stringify(lease.transfer());
     this.#releasing.isOver(lease);
     if (await lease.release()) {

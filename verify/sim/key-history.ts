@@ -21,6 +21,8 @@ export class KeyHistory {
   freeSince: number | undefined;
   /** Nobody may have it before: somebody left it to expire, or to be adopted. */
   takenUntil = 0;
+  /** Somebody has left its queue without it, when another was dead. */
+  wasLeft = false;
   readonly #isFlawless: boolean;
 
   constructor(findings: Findings, key: string, schedule: Schedule) {

@@ -16,7 +16,7 @@ export class Numbers {
     room: number,
     mayBeEqual: boolean,
   ): string | undefined {
-    const before = this.#told.findLast(({ at }) => at < asked.since)?.largest ?? 0n;
+    const before = this.largestBefore(asked.since);
     if (number <= before) {
       return `who asked when ${before} had been told`;
     }
@@ -27,6 +27,10 @@ export class Numbers {
     }
     const isTaken = this.#weights.has(number) && !(mayBeEqual && this.#weights.get(number) === asked.weight);
     return isTaken ? "which another has" : undefined;
+  }
+
+  largestBefore(since: number): bigint {
+    return this.#told.findLast(({ at }) => at < since)?.largest ?? 0n;
   }
 
   told(number: bigint, weight: number, at: number): void {

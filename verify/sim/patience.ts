@@ -8,7 +8,7 @@ const afterDeathMs = 1_000;
 /** All who wait get it in turn. */
 export const everybodyMs = 1_000;
 /** Waiters whose messages were lost ask again within 5 s. */
-const pollMs = 5_000;
+export const pollMs = 5_000;
 const splitMs = 2_000;
 /** What a node adds to the largest TTL before it votes again, and until that is noticed. */
 const guardMs = 4_000;
@@ -20,7 +20,7 @@ export function flawlessPatienceMs({ weather, nodeTimeoutMs }: Schedule): number
 
 /** How long a lock may be free in peace while somebody waits for it, ms. @param takenForMs left to expire */
 export function peaceBoundMs(schedule: Schedule, clients: readonly Client[], takenForMs: number): number {
-  const { weather, maxTtlMs, engine } = schedule;
+  const { weather, maxTtlMs, claimMs, engine } = schedule;
   switch (weather) {
     case "calm":
     case "duel":
@@ -30,8 +30,9 @@ export function peaceBoundMs(schedule: Schedule, clients: readonly Client[], tak
     case "deaf":
       return maxTtlMs / 2 + 300; // who has some votes asks again after a third of the TTL, and half of that at random
     case "unheard":
-      // Who is not told asks by himself; on a quorum the votes may be split then, and are asked for again.
-      return pollMs + 300 + (engine === "quorum" ? splitMs : 0);
+      // Who is not told asks by himself. On a quorum the votes may be split then, and are asked for again; and nodes may each keep
+      // theirs for another waiter, who was not told of it, until his window to claim it is over.
+      return pollMs + 300 + (engine === "quorum" ? Math.max(splitMs, claimMs) : 0);
     case "storm":
       return pollMs + 1_000 + takenForMs + ofTheDeadMs(schedule, clients) + afterFaultsMs(schedule);
   }

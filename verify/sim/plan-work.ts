@@ -1,6 +1,6 @@
-import type { Dice } from "./dice.ts";
+import { Dice } from "./dice.ts";
 import type { Frame } from "./planner.ts";
-import type { Step, Use } from "./schedule.ts";
+import { isUse, type Step, type Use } from "./schedule.ts";
 
 /** What the callers of a schedule do. */
 export function workOf(frame: Frame, dice: Dice): Step[] {
@@ -18,7 +18,7 @@ function burstsOf(frame: Frame, dice: Dice): Step[] {
     const spreadMs = dice.pick([0, 1, 20, 500]);
     const uses = dice.whole(1, clients.length + 2);
     for (let i = 0; i < uses; i += 1) {
-      const names = isNamed ? namesFor(frame, steps.length) : [];
+      const names = isNamed ? ["first", "second"] : [];
       steps.push({ at: begin + dice.between(0, spreadMs), ...useOf(frame, keys, names, dice) });
     }
   }
@@ -29,9 +29,30 @@ function burstsOf(frame: Frame, dice: Dice): Step[] {
   return steps;
 }
 
-/** On a quorum each caller has a name of its own, and repeats its attempt by itself; else several share one. */
-function namesFor({ engine }: Frame, serial: number): readonly string[] {
-  return engine === "quorum" ? [`use ${serial}`] : ["first", "second"];
+/** Callers who ask again by the name of their attempt, beside the lease that they have by then. */
+export function repeatsOf(steps: readonly Step[], dice: Dice): Step[] {
+  return steps.flatMap((step) => {
+    if (!isUse(step) || step.attemptId === undefined) {
+      return [];
+    }
+    const { extendAtMs: _, abortMs: __, ...rest } = step;
+    return Array.from({ length: dice.pick([0, 1, 1, 2]) }, () => ({
+      ...rest,
+      at: step.at + dice.pick([dice.between(0, 20), dice.between(0, 300)]),
+      kind: dice.pick(["try", "acquire"]),
+      holdMs: dice.pick([0, dice.between(0, 20), dice.between(0, 300)]),
+    }));
+  });
+}
+
+/** Chance of its own: what else is done is the same whatever is thrown here. */
+export function repeatDice(seed: number): Dice {
+  return new Dice(seed + 2 ** 28);
+}
+
+/** On a quorum each process has names of its own: two may not use one at the same time. */
+function nameIn({ engine, clients }: Frame, { client }: Use, name: string): string {
+  return engine === "quorum" ? `${name} of ${clients[client]?.process}` : name;
 }
 
 function useOf(frame: Frame, keys: readonly string[], names: readonly string[], dice: Dice): Use {
@@ -64,7 +85,8 @@ function useOf(frame: Frame, keys: readonly string[], names: readonly string[], 
 }
 
 /** Some have a name, and some end otherwise than by a release. */
-function endedOf(use: Use, { weather, clients }: Frame, names: readonly string[], dice: Dice): Use {
+function endedOf(use: Use, frame: Frame, names: readonly string[], dice: Dice): Use {
+  const { weather, clients } = frame;
   if (use.kind === "with") {
     const isTry = dice.chance(0.25);
     return {
@@ -73,7 +95,7 @@ function endedOf(use: Use, { weather, clients }: Frame, names: readonly string[]
       ...(dice.chance(0.2) ? { ending: "throw" } : {}),
     };
   } else if (names.length > 0 && dice.chance(0.4)) {
-    return { ...use, attemptId: dice.pick(names) };
+    return { ...use, attemptId: nameIn(frame, use, dice.pick(names)) };
   } else if (dice.chance(0.08)) {
     return { ...use, ending: { passTo: dice.whole(0, clients.length - 1) } };
   } else if (weather === "storm" && dice.chance(0.04)) {

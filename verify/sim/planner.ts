@@ -2,7 +2,7 @@ import { Dice } from "./dice.ts";
 import { faultsOf } from "./plan-faults.ts";
 import { kindDice, kindOf, ofKind } from "./plan-kinds.ts";
 import { latchDice, latchSteps, orLatch } from "./plan-latches.ts";
-import { workOf } from "./plan-work.ts";
+import { repeatDice, repeatsOf, workOf } from "./plan-work.ts";
 import type { ClientSetup, Engine, NodeSetup, Schedule, Step, Weather } from "./schedule.ts";
 
 /** What happens, all of it decided by the seed. */
@@ -18,7 +18,8 @@ export function scheduleOf(seed: number): Schedule {
   const frame = { ...plain, ...orLatch(kindOf(plain.engine, plain.weather, ownDice), plain, latches) };
   const ofItsKind =
     frame.kind === "latch" ? latchSteps(steps, frame, latches) : ofKind(steps, frame, ownDice);
-  return { ...frame, steps: ofItsKind.sort((one, other) => one.at - other.at) };
+  const all = [...ofItsKind, ...repeatsOf(ofItsKind, repeatDice(seed))];
+  return { ...frame, steps: all.sort((one, other) => one.at - other.at) };
 }
 
 /** All of a schedule but its steps. */

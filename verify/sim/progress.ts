@@ -8,6 +8,7 @@ export class Progress {
   readonly #say: (line: string) => void;
   readonly #begun = performance.now();
   #toldAt = this.#begun;
+  #failures = 0;
 
   constructor(runs: number, say: (line: string) => void) {
     this.#runs = runs;
@@ -19,6 +20,10 @@ export class Progress {
   }
 
   see({ tally: { runs, grants }, failed }: Result): void {
+    for (const { seed } of failed.slice(this.#failures)) {
+      this.#say(`seed ${seed} failed`);
+    }
+    this.#failures = failed.length;
     if (performance.now() - this.#toldAt < everyMs) {
       return;
     }

@@ -95,12 +95,18 @@ function* withPlainerClients(schedule: Schedule): Generator<Schedule> {
       messageDelaysMs: client.messageDelaysMs.map(() => 0.5),
     };
     for (const plainer of [even, { offsetMs: 0, rate: 1 }, { process: index }, { handover: false }]) {
-      const isInMemory = "process" in plainer && schedule.engine === "memory";
-      if (!isInMemory && differs(client, { ...client, ...plainer })) {
+      const isBound = "process" in plainer && isBoundToProcess(schedule);
+      if (!isBound && differs(client, { ...client, ...plainer })) {
         yield { ...schedule, clients: schedule.clients.with(index, { ...client, ...plainer }) };
       }
     }
   }
+}
+
+/** In memory all are in one; on a quorum only one process may use the name of an attempt. */
+function isBoundToProcess({ engine, steps }: Schedule): boolean {
+  const isNamed = steps.some((step) => isUse(step) && step.attemptId !== undefined);
+  return engine === "memory" || (engine === "quorum" && isNamed);
 }
 
 function* withPlainerSteps(schedule: Schedule): Generator<Schedule> {

@@ -22,6 +22,7 @@ export interface Asking {
   isOut: boolean;
   /** Until when it wants to wait: then it leaves the queue, and asks who has the lock before it answers. */
   readonly until: number;
+  wasGranted: boolean;
   isOver: boolean;
 }
 

@@ -63,9 +63,11 @@ export class Wants {
   }
 }
 
-/** What is asked for where there are no more permits than `limit`. */
+/** What is asked for where there are no more permits than `limit`; by a named attempt, which says how many, in another one. */
 export function within(use: Use, limit: number): Use {
-  return use.as?.kind === "permits" && use.as.permits > limit && limit < whole
-    ? { ...use, as: { ...use.as, permits: limit } }
-    : use;
+  if (use.as?.kind !== "permits" || use.as.permits <= limit || limit >= whole) {
+    return use;
+  }
+  const attemptId = use.attemptId?.replace(/\d+$/, String(limit));
+  return { ...use, as: { ...use.as, permits: limit }, ...(attemptId === undefined ? {} : { attemptId }) };
 }

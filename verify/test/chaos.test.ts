@@ -11,14 +11,16 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { engines } from "../chaos/engine.ts";
 import { lockNames, type LockName } from "../chaos/lock.ts";
 import { parseOptions } from "../chaos/options.ts";
-import { engineNames, type EngineName, type Plan } from "../chaos/plan.ts";
+import { engineNames, usualEngines, type EngineName, type Plan } from "../chaos/plan.ts";
 import { planOf } from "../chaos/planner.ts";
 import type { Verdict } from "../chaos/judge.ts";
 
-// `npm run verify:chaos` for two minutes, as a user runs it.
+// `npm run verify:chaos` for two minutes, as a user runs it, and a storm of 10 s where servers take each other's place.
 
 const program = fileURLToPath(new URL("../dist/chaos/main.js", import.meta.url));
 const minutes = 2;
+/** One storm of 10 s, and plans with every way to a failover in it. */
+const briefly = { minutes: 0.4, seeds: { sentinel: 2, cluster: 3 } } as const;
 /** Far less than is seen on an idle machine. */
 const fewestGrants = 200;
 
@@ -58,7 +60,10 @@ describe("a plan", () => {
 describe("options", () => {
   test.each([
     [["--minutes", "0"], "Expected --minutes to be a number from 0.2 to 1440"],
-    [["--engine", "etcd"], 'Expected --engine to be redis, redlock or both, got "etcd"'],
+    [
+      ["--engine", "etcd"],
+      'Expected --engine to be redis, redlock, sentinel, cluster, both or all, got "etcd"',
+    ],
     [["--nodes", "4"], "Expected --nodes to be 5 or 3"],
     [["--seed", "x"], "Expected --seed to be an integer"],
     [
@@ -72,11 +77,16 @@ describe("options", () => {
   test("without a rule only the engine that has it runs", () => {
     expect(parseOptions(["--without", "guard"]).engines).toEqual(["redlock"]);
   });
+
+  test("both are one server and Redlock, and all are all", () => {
+    expect(parseOptions([]).engines).toEqual(["redis", "redlock"]);
+    expect(parseOptions(["--engine", "all"]).engines).toEqual(["redis", "redlock", "sentinel", "cluster"]);
+  });
 });
 
 test("chaos on one server and on Redlock of five violates nothing", async () => {
   const { code, output } = await run(["--minutes", String(minutes), "--folder", folder]);
-  for (const name of engineNames) {
+  for (const name of usualEngines) {
     const { violations, figures } = await verdictOf(name, output);
     expect(violations, output).toEqual([]);
     expect(figures.grants).toBeGreaterThan(fewestGrants);
@@ -99,6 +109,30 @@ test("chaos on one server and on Redlock of five violates nothing", async () => 
   expect(code, output).toBe(0);
 }, 420_000);
 
+test.each(["sentinel", "cluster"] as const)(
+  "chaos by %s: failovers, across which tokens rise, nobody hangs and every loss is told",
+  async (name) => {
+    const seed = String(briefly.seeds[name]);
+    const own = ["--engine", name, "--minutes", String(briefly.minutes), "--seed", seed];
+    const { code, output } = await run([...own, "--folder", folder]);
+    const { violations, figures } = await verdictOf(name, output);
+    expect(violations, output).toEqual([]);
+    expect(code, output).toBe(0);
+    const wanted = engines[name].faults.filter((kind) => /primary|slot/.test(kind));
+    expect(Object.keys(figures.faultsByKind)).toEqual(expect.arrayContaining(wanted));
+    expect(figures.failovers.length).toBeGreaterThanOrEqual(2);
+    expect(figures.grants).toBeGreaterThan(fewestGrants / 4);
+    expect(figures.lostWithTokens).toBe(0);
+    expect(await readFile(join(folder, name, "report.md"), "utf8")).toContain("## Failovers");
+    console.info(
+      `${name}: ${figures.failovers.length} failovers, nothing granted for ` +
+        `${figures.failovers.map(({ withoutGrantMs }) => withoutGrantMs).join(" and ")} ms, ` +
+        `${figures.conflictsAcrossFailovers} conflicts across them; ${figures.grants} grants, ${figures.losses} losses told`,
+    );
+  },
+  120_000,
+);
+
 test("a server that forgets when it is restarted is found out", async () => {
   const own = join(folder, "without");
   const { code, output } = await run(["--minutes", "0.5", "--without", "durability", "--folder", own]);
@@ -118,7 +152,7 @@ function planned(name: EngineName, seed: number): Plan {
   const engine = engines[name];
   return planOf(engine, {
     seed,
-    minutes: minutes / engineNames.length,
+    minutes: minutes / usualEngines.length,
     nodeCount: engine.nodeCounts[0] as number,
     without: null,
   });

@@ -239,6 +239,7 @@ test("a process may hand a lease on sixteen times while others wait, and not mor
       hasPlace: true,
       isOut: false,
       until: Infinity,
+      wasGranted: false,
       isOver: false,
     };
     watched.granted(asking, lease);

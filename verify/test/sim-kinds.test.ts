@@ -21,7 +21,7 @@ const kindDefects: readonly (readonly [what: string, only: string, Check, (drive
   ["permits' numbers do not rise", "semaphore,calm", "fencing", ofNumberOne],
   ["who comes is first to read or write", "read-write,calm", "order", defects.order()],
   ["who comes is first to have permits", "semaphore,calm", "order", defects.order()],
-  ["permits are not given back", "semaphore,calm", "progress", defects.progress()],
+  ["permits are not given back", "semaphore,server,calm", "progress", defects.progress()],
   [
     "a downgrade is not told to the engine",
     "read-write,calm",
@@ -142,6 +142,7 @@ function asks(client: number, weight: number): Asking {
     hasPlace: true,
     isOut: false,
     until: Infinity,
+    wasGranted: false,
     isOver: false,
   };
 }

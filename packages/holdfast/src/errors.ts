@@ -6,6 +6,7 @@ export type LockErrorCode =
   | "lease-lost"
   | "quorum-not-reached"
   | "engine-unavailable"
+  | "replicas-not-reached"
   | "self-deadlock"
   | "kind-mismatch"
   | "limit-mismatch"
@@ -131,7 +132,10 @@ export class LeaseLostError extends LockError {
   }
 }
 
-/** The engine cannot be reached, or refused. Never to be read as "the lock is free". */
+/**
+ * The engine cannot be reached, or refused; with the code `replicas-not-reached` fewer replicas than asked have acknowledged, and the
+ * grant was rolled back. Never to be read as "the lock is free".
+ */
 export class EngineError extends LockError {
   override readonly name = "EngineError";
   readonly outcome: Outcome;
@@ -145,9 +149,11 @@ export class EngineError extends LockError {
       retryable: boolean;
       retryAfterMs?: number;
       cause?: unknown;
+      /** @defaultValue "engine-unavailable" */
+      code?: "engine-unavailable" | "replicas-not-reached";
     },
   ) {
-    super(message, { ...details, code: "engine-unavailable" });
+    super(message, { ...details, code: details.code ?? "engine-unavailable" });
     this.outcome = details.outcome;
     this.retryAfterMs = details.retryAfterMs;
   }

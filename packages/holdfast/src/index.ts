@@ -41,5 +41,14 @@ export type { Lockable, Ran } from "./lockable.ts";
 export { createLocks, type Locks } from "./locks.ts";
 export type { AcquireOptions, AdoptOptions, ListOptions, LocksOptions, TryOptions } from "./options.ts";
 export type { Random } from "./random.ts";
-export type { Holder, LockEvent, LockKind, LockState, NodeState, NodeView, Waiter } from "./state.ts";
+export type {
+  Holder,
+  LockEvent,
+  LockKind,
+  LockState,
+  NodeState,
+  NodeView,
+  Replication,
+  Waiter,
+} from "./state.ts";
 export type { Validity } from "./validity.ts";

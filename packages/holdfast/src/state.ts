@@ -71,6 +71,25 @@ export interface LockEvent {
   readonly state: LockState;
 }
 
+/** What one server says of its replication. */
+export interface Replication {
+  /** How far it has written, or followed, in bytes. */
+  readonly offset: number;
+  /** Of a primary: who follows it. */
+  readonly replicas: readonly {
+    readonly address: string;
+    readonly isOnline: boolean;
+    /** What it has not acknowledged yet. */
+    readonly behindBytes: number;
+    /** How long it has not been heard of, ms, to the second. */
+    readonly silentMs: number;
+  }[];
+  /** Of a replica: whether it is connected with its primary; null: it is a primary. */
+  readonly isLinkUp: boolean | null;
+  /** Of a primary with `min-replicas-to-write`: how many it counts for that at present; null: it takes writes without any. */
+  readonly goodReplicas: number | null;
+}
+
 /** What one server says of itself, and our view of it. */
 export interface NodeState {
   readonly node: string;
@@ -79,6 +98,8 @@ export interface NodeState {
   readonly latencyMs: number | null;
   readonly version: string | null;
   readonly role: string | null;
+  /** null: it has none, or did not say. */
+  readonly replication: Replication | null;
   readonly runId: string | null;
   readonly uptimeMs: number | null;
   /** The server's wall clock less ours, ms, within half a round trip. */
@@ -110,8 +131,9 @@ export function isThere({ holders, left }: LockFacts): boolean {
   return holders.length > 0 || left !== undefined;
 }
 
-/** Adds what makes a state safe to log. */
-export function lockState(facts: LockFacts): LockState {
+/** Adds what makes a state safe to log, instead of what another state had for it. */
+export function lockState(told: LockFacts & { readonly toJSON?: unknown }): LockState {
+  const { toJSON: _, ...facts } = told;
   return {
     ...facts,
     toJSON: () => ({

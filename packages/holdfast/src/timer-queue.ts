@@ -91,12 +91,9 @@ export class TimerQueue<T extends Timed> {
 
   readonly #run = (): void => {
     this.#timerAt = Infinity;
-    const now = this.#clock.now();
     try {
-      for (let first = this.#heap[0]; first !== undefined && first.dueAt <= now; first = this.#heap[0]) {
-        this.cancel(first);
-        this.#wake(first);
-      }
+      this.#wakeDue();
+      this.#wakeDue(); // what became due where the process stood still meanwhile: a timer would come behind all that it has to read
     } finally {
       const next = this.#heap[0];
       if (next !== undefined && next.dueAt < this.#timerAt) {
@@ -104,6 +101,14 @@ export class TimerQueue<T extends Timed> {
       }
     }
   };
+
+  #wakeDue(): void {
+    const now = this.#clock.now();
+    for (let first = this.#heap[0]; first !== undefined && first.dueAt <= now; first = this.#heap[0]) {
+      this.cancel(first);
+      this.#wake(first);
+    }
+  }
 
   #settle(item: T): void {
     const heap = this.#heap;

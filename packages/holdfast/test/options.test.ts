@@ -1,9 +1,9 @@
 import { createLocks, isLockError, type Locks } from "holdfast";
 import { memory } from "holdfast/memory";
-import { redis, type Connection, type RedisClient } from "holdfast/redis";
-import { manualClock } from "holdfast/testing";
-import { Redis } from "ioredis";
-import { createClient, createClientPool, createSentinel } from "redis";
+import { redis, redlock, type Connection, type RedisClient } from "holdfast/redis";
+import { manualClock, twin } from "holdfast/testing";
+import { Cluster, Redis } from "ioredis";
+import { createClient, createClientPool, createCluster, createSentinel } from "redis";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 type Refused = typeof TypeError | typeof RangeError;
@@ -209,6 +209,8 @@ const badRedisOptions: [name: string, options: object, kind: Refused, expected: 
   ["claimMs", { claimMs: 99 }, RangeError, "an integer from 100", "99 (number)"],
   ["fenceRetentionMs", { fenceRetentionMs: -1 }, RangeError, "an integer from 0", "-1 (number)"],
   ["maxQueue", { maxQueue: 0 }, RangeError, "an integer from 1", "0 (number)"],
+  ["minReplicas", { minReplicas: -1 }, RangeError, "an integer from 0 to 100", "-1 (number)"],
+  ["minReplicas", { minReplicas: true }, TypeError, "an integer from 0 to 100", "true (boolean)"],
   ["prefix", { prefix: 5 }, TypeError, "a string", "5 (number)"],
   ["prefix", { prefix: "holdfast:mine:" }, RangeError, 'not to begin with "holdfast:"', "holdfast:mine:"],
 ];
@@ -257,11 +259,34 @@ test("a pool is refused, as it keeps no order", () => {
   refuses(() => redis(createClientPool() as never), TypeError, "`client`", "one connection", "a pool");
 });
 
-test("a client that goes by sentinels is refused as not supported", () => {
-  const other = createSentinel({ name: "main", sentinelRootNodes: [{ host: "127.0.0.1", port: 1 }] });
-  expect(() => redis(other as unknown as RedisClient)).toThrow(
+test("a cluster is refused with minReplicas: to wait for replicas is a matter of one server", () => {
+  const cluster = new Cluster([{ host: "127.0.0.1", port: 1 }], { lazyConnect: true });
+  const others = [cluster, createCluster({ rootNodes: [{ url: "redis://127.0.0.1:1" }] })];
+  for (const other of others as unknown as RedisClient[]) {
+    expect(() => redis(other, { minReplicas: 1 })).toThrow(
+      expect.toSatisfy((error: unknown) => isLockError(error, "unsupported")),
+    );
+  }
+  cluster.disconnect();
+});
+
+test("a client that has no connection to wait for replicas on is refused with minReplicas", () => {
+  const connection = twin({ clock: manualClock() }).connect();
+  expect(() => redis(connection, { minReplicas: 1 })).toThrow(
     expect.toSatisfy((error: unknown) => isLockError(error, "unsupported")),
   );
+});
+
+const sentinels = [{ host: "127.0.0.1", port: 1 }];
+
+test("a client that goes by sentinels is no node of a quorum", () => {
+  const ioredis = new Redis({ sentinels, name: "main", lazyConnect: true });
+  const nodeRedis = createSentinel({ name: "main", sentinelRootNodes: sentinels });
+  for (const follower of [ioredis, nodeRedis]) {
+    expect(() => redlock([follower])).toThrow(
+      expect.toSatisfy((error: unknown) => isLockError(error, "unsupported")),
+    );
+  }
 });
 
 test("clients of one server are taken, connected or not", () => {

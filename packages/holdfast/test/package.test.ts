@@ -90,6 +90,7 @@ const publicNames: Readonly<Record<string, { values: readonly string[]; types: r
       "Random",
       "ReleaseTrace",
       "RenewTrace",
+      "Replication",
       "SerializedLease",
       "TryOptions",
       "Waiter",
@@ -99,6 +100,7 @@ const publicNames: Readonly<Record<string, { values: readonly string[]; types: r
   "holdfast/redis": {
     values: ["redis", "redlock"],
     types: [
+      "CommandLine",
       "Connection",
       "RedisClient",
       "RedisOptions",
@@ -108,6 +110,26 @@ const publicNames: Readonly<Record<string, { values: readonly string[]; types: r
     ],
   },
   "holdfast/connect": { values: ["connect"], types: ["ConnectOptions"] },
+  "holdfast/http": {
+    values: ["http", "leaseIdOf", "readLeaseId"],
+    types: [
+      "HttpOptions",
+      "LeaseParts",
+      "ServiceCode",
+      "WireAcquire",
+      "WireEvent",
+      "WireHolder",
+      "WireLease",
+      "WireLock",
+      "WireLocks",
+      "WireMode",
+      "WireNodes",
+      "WireOwner",
+      "WireProblem",
+      "WireReleased",
+      "WireRenew",
+    ],
+  },
   "holdfast/testing": {
     values: ["driverConformance", "faulty", "faultyClient", "manualClock", "manualRandom", "twin"],
     types: [

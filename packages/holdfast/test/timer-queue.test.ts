@@ -80,6 +80,24 @@ test("an item that is woken may be scheduled again, by itself or by another", as
   expect(clock.timers()).toBe(0);
 });
 
+test("what becomes due while the process stands still in a wake is woken behind it, before anything else", async () => {
+  const clock = manualClock();
+  const woken: string[] = [];
+  const queue = new TimerQueue<Item>(clock, (due) => {
+    woken.push(`${due.name} at ${clock.now()}`);
+    if (woken.length === 1) {
+      clock.block(100);
+      queue.schedule(due, 20);
+    }
+  });
+  clock.setTimer(() => woken.push("another timer"), 30);
+  queue.schedule(item(1), 10);
+  queue.schedule(item(2), 40);
+  await clock.advance(10);
+  await clock.advance(1);
+  expect(woken).toEqual(["1 at 10", "1 at 110", "2 at 110", "another timer"]);
+});
+
 test("Infinity takes the item out", async () => {
   const clock = manualClock();
   const queue = new TimerQueue<Item>(clock, () => expect.unreachable());

@@ -1,20 +1,34 @@
 import type { Violation } from "../rules.ts";
 import type { RunStory } from "../stories.ts";
+import { isAcross } from "./failovers.ts";
 import { capacityOf, tenuresByKey, type Tenure } from "./tenures.ts";
 
-/** Goes through the grants in their order, with those that are still valid at each. */
 export function excludes(run: RunStory): Violation[] {
-  const found: Violation[] = [];
+  return conflicts(run).violations;
+}
+
+/** What exclusion did not hold for, and was not promised for: conflicts with who was forgotten by a failover. */
+export function conflictsAcrossFailovers(run: RunStory): number {
+  return conflicts(run).excused;
+}
+
+/** Goes through the grants in their order, with those that are still valid at each. */
+function conflicts(run: RunStory): { readonly violations: Violation[]; readonly excused: number } {
+  const violations: Violation[] = [];
+  let excused = 0;
   for (const [key, tenures] of tenuresByKey(run)) {
     const capacity = capacityOf(run.plan, key);
     eachWithRivals(tenures, (tenure, rivals) => {
-      const weight = weightOf(rivals) + tenure.weight;
-      if (weight > capacity) {
-        found.push({ rule: "exclusion", at: tenure.from, key, text: conflict(tenure, rivals, capacity) });
+      const known = rivals.filter(({ from }) => !isAcross(run, key, from, tenure.from));
+      if (weightOf(known) + tenure.weight > capacity) {
+        const text = conflict(tenure, known, capacity);
+        violations.push({ rule: "exclusion", at: tenure.from, key, text });
+      } else if (weightOf(rivals) + tenure.weight > capacity) {
+        excused += 1;
       }
     });
   }
-  return found;
+  return { violations, excused };
 }
 
 /** By key: the most that its holders weighed at once, or of a read-write lock, how many readers there were. */

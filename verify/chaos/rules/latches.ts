@@ -1,5 +1,6 @@
 import type { Violation } from "../rules.ts";
 import { phaseAt, stalledMs, type LatchCall, type ProcessStory, type RunStory } from "../stories.ts";
+import { hasFailover } from "./failovers.ts";
 
 /** Servers' clocks and ours run apart by less. */
 const clockMs = 2_000;
@@ -82,7 +83,8 @@ function overBefore(calls: readonly LatchCall[]): Violation[] {
 }
 
 /** Whose latch is over has no other one: a `Latch` that was answered once lasts no longer than its TTL. */
-function usedAfter({ latchCalls, faults }: RunStory): Violation[] {
+function usedAfter(run: RunStory): Violation[] {
+  const { latchCalls, faults } = run;
   const firsts = new Map<string, number>();
   const found: Violation[] = [];
   for (const call of inOrder(latchCalls)) {
@@ -94,7 +96,8 @@ function usedAfter({ latchCalls, faults }: RunStory): Violation[] {
     const isClockSet = faults.some(
       ({ kind, from }) => kind.includes("clock") && from < call.askedAt && from >= (first ?? 0) - call.ttlMs,
     );
-    if (first !== undefined && call.askedAt > first + call.ttlMs + clockMs && !isClockSet) {
+    const isLate = first !== undefined && call.askedAt > first + call.ttlMs + clockMs;
+    if (isLate && !isClockSet) {
       const text = `${nameOf(call)} was answered, and its latch was over`;
       found.push({ rule: "latch", at: endOf(call), key: call.key, text });
     }
@@ -123,10 +126,10 @@ function lettingGo(run: RunStory): Violation[] {
   });
 }
 
-/** The calls of each key, where all of them were within the TTL: then they were about one latch. */
-export function latchesOf({ latchCalls }: RunStory): LatchCall[][] {
+/** The calls of each key, where all of them were within the TTL, and no failover: then they were about one latch. */
+export function latchesOf(run: RunStory): LatchCall[][] {
   const byKey = new Map<string, LatchCall[]>();
-  for (const call of latchCalls) {
+  for (const call of run.latchCalls) {
     const calls = byKey.get(call.key) ?? [];
     calls.push(call);
     byKey.set(call.key, calls);
@@ -134,7 +137,8 @@ export function latchesOf({ latchCalls }: RunStory): LatchCall[][] {
   return Array.from(byKey.values()).filter((calls) => {
     const first = Math.min(...calls.map(({ askedAt }) => askedAt));
     const last = Math.max(...calls.map((call) => call.settledAt ?? call.askedAt + call.waitMs));
-    return last < first + (calls[0] as LatchCall).ttlMs - clockMs;
+    const { key, ttlMs } = calls[0] as LatchCall;
+    return last < first + ttlMs - clockMs && !hasFailover(run, key, first, last);
   });
 }
 

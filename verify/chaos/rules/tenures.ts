@@ -17,6 +17,11 @@ export interface Tenure {
 /** Hand-over in memory gives the numbers of one grant, at most so many. */
 const longestRun = 64n;
 
+/** Whether the two tokens may be of one grant, as hand-over in memory gives them. */
+export function isOneRun(one: bigint, other: bigint): boolean {
+  return one - other <= longestRun && other - one <= longestRun;
+}
+
 /** Of a read-write lock: more than there are readers, and a writer takes all of it. */
 const allReaders = 1_000_000;
 

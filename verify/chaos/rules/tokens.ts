@@ -1,6 +1,7 @@
 import type { Violation } from "../rules.ts";
 import { endOf, heldByKey, type Held, type RunStory } from "../stories.ts";
-import { isExclusive, mayBeShared, tenuresByKey, type Tenure } from "./tenures.ts";
+import { isAcross, isOfForgotten } from "./failovers.ts";
+import { isExclusive, isOneRun, mayBeShared, tenuresByKey, type Tenure } from "./tenures.ts";
 
 /**
  * By the order in which the grants came, of those that were valid then, each but those that were beside it; and of all: larger than
@@ -9,11 +10,11 @@ import { isExclusive, mayBeShared, tenuresByKey, type Tenure } from "./tenures.t
 export function tokensRise(run: RunStory): Violation[] {
   const found: Violation[] = [];
   for (const [key, tenures] of tenuresByKey(run)) {
-    found.push(...fallen(key, tenures), ...tenures.flatMap(({ leases }) => strangers(key, leases)));
+    found.push(...fallen(run, key, tenures), ...tenures.flatMap(({ leases }) => strangers(key, leases)));
   }
   for (const [key, held] of heldByKey(run)) {
     const isShared = mayBeShared(run.plan, key);
-    found.push(...smallerThanBefore(key, isShared ? firstOnes(run, held) : held, isShared));
+    found.push(...smallerThanBefore(run, key, isShared ? firstOnes(run, held) : held));
     if (isShared) {
       found.push(...alike(run, key, held));
     }
@@ -22,21 +23,20 @@ export function tokensRise(run: RunStory): Violation[] {
 }
 
 /** A holder that excludes others has a larger token than all before it, and one that does not than all of these before it. */
-function fallen(key: string, tenures: readonly Tenure[]): Violation[] {
+function fallen(run: RunStory, key: string, tenures: readonly Tenure[]): Violation[] {
   const found: Violation[] = [];
-  let newest = 0n;
-  let newestExclusive = 0n;
-  for (const { token, from, to, leases } of tenures) {
-    if (to <= from) {
-      continue;
-    }
-    const excludes = isExclusive(leases[0] as Held);
+  let newest = { token: 0n, from: 0 };
+  let newestExclusive = newest;
+  for (const tenure of tenures.filter(({ from, to }) => to > from)) {
+    const { token, from } = tenure;
+    const lease = tenure.leases[0] as Held;
+    const excludes = isExclusive(lease);
     const bound = excludes ? newest : newestExclusive;
-    if (token < bound) {
-      found.push({ rule: "tokens", at: from, key, text: `${token} was granted after ${bound}` });
+    if (token < bound.token && !isOfForgotten(run, key, lease, bound.from)) {
+      found.push({ rule: "tokens", at: from, key, text: `${token} was granted after ${bound.token}` });
     }
-    newest = token > newest ? token : newest;
-    newestExclusive = excludes && token > newestExclusive ? token : newestExclusive;
+    newest = token > newest.token ? tenure : newest;
+    newestExclusive = excludes && token > newestExclusive.token ? tenure : newestExclusive;
   }
   return found;
 }
@@ -54,7 +54,7 @@ function strangers(key: string, leases: readonly Held[]): Violation[] {
 
 /** The same of a lock that several may hold, whose tenures need not have different tokens. */
 function alike(run: RunStory, key: string, held: readonly Held[]): Violation[] {
-  const isQuorum = run.plan.nodes.length > 1;
+  const isQuorum = run.plan.engine === "redlock";
   const found: Violation[] = [];
   const byToken = new Map<bigint, Held>();
   for (const lease of held.toSorted((one, other) => one.grantedAt - other.grantedAt)) {
@@ -106,20 +106,22 @@ function firstOnes(run: RunStory, held: readonly Held[]): Held[] {
     .map((lease) => ({ ...lease, askedAt: askedAt.get(lease.attempt ?? "") ?? lease.askedAt }));
 }
 
-/** @param isShared not equal either: who is beside others may not be told apart by its tenure */
-function smallerThanBefore(key: string, held: readonly Held[], isShared: boolean): Violation[] {
+function smallerThanBefore(run: RunStory, key: string, held: readonly Held[]): Violation[] {
   const found: Violation[] = [];
+  const isShared = mayBeShared(run.plan, key); // not equal either: who is beside others may not be told apart by its tenure
   const byGrant = held.toSorted((one, other) => one.grantedAt - other.grantedAt);
   const byAsk = held.toSorted((one, other) => one.askedAt - other.askedAt);
-  let newest = 0n;
+  let newest: Pick<Held, "token" | "grantedAt"> = { token: 0n, grantedAt: 0 };
   let complete = 0;
-  for (const { askedAt, token, process, ask } of byAsk) {
+  for (const lease of byAsk) {
+    const { askedAt, token, process, ask } = lease;
     for (let next = byGrant[complete]; next && next.grantedAt < askedAt; next = byGrant[complete]) {
-      newest = next.token > newest ? next.token : newest;
+      newest = next.token > newest.token ? next : newest;
       complete += 1;
     }
-    if (token < newest || (isShared && token === newest)) {
-      const text = `${process}#${ask} asked after ${newest} was granted, and got ${token}`;
+    const isSmaller = token < newest.token || (isShared && token === newest.token);
+    if (isSmaller && !isOfForgotten(run, key, lease, newest.grantedAt)) {
+      const text = `${process}#${ask} asked after ${newest.token} was granted, and got ${token}`;
       found.push({ rule: "tokens", at: askedAt, key, text });
     }
   }
@@ -132,13 +134,16 @@ function smallerThanBefore(key: string, held: readonly Held[], isShared: boolean
  */
 export function repeatsShareTheGrant(run: RunStory): Violation[] {
   const found: Violation[] = [];
-  const isQuorum = run.plan.nodes.length > 1;
+  const isQuorum = run.plan.engine === "redlock";
   for (const [key, held] of heldByKey(run)) {
     for (const [attempt, leases] of byAttempt(held)) {
       const released = Math.min(...leases.map(({ releasingAt }) => releasingAt ?? Infinity));
       const [first, ...others] = leases.toSorted((one, other) => one.grantedAt - other.grantedAt);
       for (const other of others) {
-        const wasValid = first && other.grantedAt < Math.min(endOf(first), released);
+        const wasValid =
+          first &&
+          other.grantedAt < Math.min(endOf(first), released, brokenAt(run, first)) &&
+          !isAcross(run, key, first.grantedAt, other.grantedAt);
         const mayBeLarger = isQuorum && other.process !== first?.process;
         if (wasValid && (mayBeLarger ? other.token < first.token : other.token !== first.token)) {
           const text = `attempt ${attempt} was granted ${first.token}, and while that was valid ${other.token}`;
@@ -148,6 +153,12 @@ export function repeatsShareTheGrant(run: RunStory): Violation[] {
     }
   }
   return found;
+}
+
+/** When an operator began to end the grant by force, of which its holder may learn late. */
+function brokenAt({ breaks }: RunStory, { key, token }: Held): number {
+  const own = breaks.filter((broken) => broken.key === key && isOneRun(broken.token, token));
+  return Math.min(...own.map(({ at }) => at));
 }
 
 function byAttempt(held: readonly Held[]): Map<string, Held[]> {

@@ -1,5 +1,6 @@
 import type { Violation } from "../rules.ts";
 import { endOf, isHeld, type Held, type RunStory } from "../stories.ts";
+import { hasFailover } from "./failovers.ts";
 
 /**
  * Several keys under one lease. That each is nobody else's as long as the lease says that it is valid is a matter of `exclusion`. Of
@@ -20,7 +21,8 @@ function outlived(run: RunStory, several: readonly Held[]): Violation[] {
   for (const { key, token, doneAt } of run.breaks) {
     for (const lease of several.filter((other) => other.key === key && other.token === token)) {
       const end = endOf(lease);
-      if (doneAt !== undefined && end > doneAt + run.plan.maxTtlMs) {
+      const isJudged = doneAt !== undefined && !hasFailover(run, key, doneAt, end); // else the break may be forgotten
+      if (isJudged && end > doneAt + run.plan.maxTtlMs) {
         const text = `${lease.process}#${lease.ask} was valid for ${(end - doneAt).toFixed(0)} ms after this key was broken`;
         found.push({ rule: "whole", at: doneAt, key, text });
       }

@@ -156,11 +156,11 @@ export const majority: readonly Mutant[] = [
     breaks: "yield(token, y): only if K is ours with the number y (2)",
     isMarked: true,
     edits: [
-      lua("_quorum", "if holder == token and numbers() == tonumber(number) then", "if holder == token then"),
+      lua("_quorum", "if holder == token and numbers() == tonumber(number) and", "if holder == token and"),
       twin(
         "quorum",
-        "if (scope.holder === token && numbers(scope).first === toNumber(number)) {",
-        "if (scope.holder === token && toNumber(number) !== undefined) {",
+        "if (scope.holder === token && numbers(scope).first === toNumber(number) &&",
+        "if (scope.holder === token && toNumber(number) !== undefined &&",
       ),
     ],
     killers: [byServer("drivers/redis/scripts/yield", "the vote with another number stays")],
@@ -278,5 +278,49 @@ export const majority: readonly Mutant[] = [
       ),
     ],
     killers: [byRules("drivers/redis/quorum/quorum-rules", "of two tries that share the nodes one wins")],
+  },
+  {
+    name: "two-ask-at-once-for-one-attempt",
+    breaks: "from the moment it sends yield, a vote of that node counts only with a greater number (4.5)",
+    isMarked: true,
+    edits: [
+      redis(
+        "redlock",
+        "      if (other.isOfAttempt(request)) {",
+        "      if (other === request && other.isOfAttempt(request)) {",
+      ),
+    ],
+    killers: [
+      byRules(
+        "drivers/redis/quorum/named-attempts",
+        "of two who ask at once for one attempt neither counts on what the other gives back",
+      ),
+    ],
+  },
+  {
+    name: "a-repeat-gives-back-votes-of-a-lease",
+    breaks: "a client that has acquired ignores an inquiry (4.5)",
+    edits: [redis("redlock", "return this.#holds.get(token)?.isLost === false;", 'return token === "";')],
+    killers: [
+      byRules(
+        "drivers/redis/quorum/named-attempts",
+        "a repeat does not give back the votes that a lease of its process stands on",
+      ),
+    ],
+  },
+  {
+    name: "what-a-repeat-claimed-is-given-back",
+    breaks: "a client that has acquired ignores an inquiry (4.5)",
+    edits: [
+      lua("_quorum", " == tonumber(number) and not is_claimed then", " == tonumber(number) then"),
+      twin("quorum", " === toNumber(number) && !isClaimed) {", " === toNumber(number)) {"),
+    ],
+    killers: [
+      byRules(
+        "drivers/redis/quorum/named-attempts",
+        "what a repeat in another process counts on is not given back by who asked before",
+      ),
+      byServer("drivers/redis/scripts/yield", "a vote that a repeat has claimed stays"),
+    ],
   },
 ];

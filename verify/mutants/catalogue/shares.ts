@@ -56,7 +56,7 @@ export const shares: readonly Mutant[] = [
     name: "reader-yields-by-any-number",
     breaks: "yield(token, y): only if K is ours with the number y (2)",
     edits: [
-      lua("_share", "  if known ~= token or own_number ~= tonumber(number) then", "  if known ~= token then"),
+      lua("_share", "  if known ~= token or own_number ~= tonumber(number) or", "  if known ~= token or"),
     ],
     killers: [byServer("drivers/redis/scripts/share-votes", "is not yielded with another number")],
   },

@@ -2,6 +2,7 @@ import { tell } from "../diagnostics.ts";
 import type { Driver } from "../driver.ts";
 import { systemRandom } from "../random.ts";
 import { readAddress, type Address } from "./connect/address.ts";
+import { connectToService, isService } from "./connect/by-http.ts";
 import { loadLibrary } from "./connect/library.ts";
 import {
   resolve,
@@ -27,11 +28,15 @@ export type ConnectOptions = ConnectionOptions & DriverOptions;
  *
  * `memory:`, `redis://host`, `rediss://host`, `redis+unix:///socket`, `redis+sentinel://host,host/primary`,
  * `redis+cluster://host,host`, `redlock://host,host,host`; with TLS `rediss+sentinel:`, `rediss+cluster:`, `redlocks:`.
+ * `http://host`, `https://host`: a lock service, with its token as `password`; beside that it takes `commandTimeoutMs`.
  *
  * @throws {TypeError | RangeError} at once, for a URL or an option that is not understood
  * Rejects with a `LockError`, code `unsupported`, where the client library is not installed, or cannot do it.
  */
 export function connect(url: string | URL, options: ConnectOptions = {}): Promise<Driver> {
+  if (isService(url)) {
+    return connectToService(url, options);
+  }
   const address = readAddress(url);
   if (address.topology === "memory") {
     return Promise.resolve(memory(withoutConnections(options)));

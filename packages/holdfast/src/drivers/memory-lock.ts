@@ -268,11 +268,12 @@ function holderOf(holding: Holding, now: number): Holder {
 
 /** Whether one repeats what its caller named for the other. */
 export function isSameAttempt(one: Attempt, other: Attempt): boolean {
-  return (
-    one.attemptId !== undefined &&
-    one.attemptId === other.attemptId &&
-    JSON.stringify(one.share) === JSON.stringify(other.share)
-  );
+  return one.attemptId !== undefined && one.attemptId === other.attemptId && wishOf(one) === wishOf(other);
+}
+
+/** Another limit may have been set between the two. */
+function wishOf({ share }: Attempt): string {
+  return JSON.stringify(share?.kind === "semaphore" ? { ...share, limit: 0 } : share) ?? "";
 }
 
 type Attempt = Pick<AcquireRequest, "attemptId" | "share">;

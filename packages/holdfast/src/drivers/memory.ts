@@ -247,6 +247,7 @@ class MemoryDriver implements Driver {
         latencyMs: 0,
         version: null,
         role: null,
+        replication: null,
         runId: null,
         uptimeMs: this.clock.now() - this.#startedAt,
         clockOffsetMs: 0,

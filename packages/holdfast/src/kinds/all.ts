@@ -35,7 +35,12 @@ export class Alls {
   async #acquire(keys: readonly string[], options: ResolvedAcquire): Promise<LeaseOfAll> {
     const { clock } = this.#contention;
     const deadline = clock.now() + options.waitMs;
-    const atOnce = await this.#atOnce(keys, options).catch(goOn);
+    const atOnce = await this.#atOnce(keys, options).catch((error: unknown) => {
+      if (clock.now() >= deadline) {
+        throw error; // to ask for one after another would take as long again
+      }
+      return goOn(error);
+    });
     if (atOnce) {
       return atOnce;
     }
@@ -302,7 +307,8 @@ export class LeaseOfAll implements OwnedLease {
 
 /** Who waits lives through an engine that fails for a while. */
 function goOn(error: unknown): undefined {
-  if (!isLockError(error, "engine-unavailable") || !error.retryable) {
+  const isOfEngine = isLockError(error, "engine-unavailable") || isLockError(error, "replicas-not-reached");
+  if (!isOfEngine || !error.retryable) {
     throw error;
   }
   return undefined;

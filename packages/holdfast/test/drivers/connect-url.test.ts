@@ -140,7 +140,7 @@ describe("a URL", () => {
   test.each<[string, string, ConnectOptions?]>([
     ["", "Expected `url` to begin with one of memory:, redis:"],
     ["localhost:6379", "Expected `url` to begin with one of memory:, redis:"],
-    ["http://h", "got http:"],
+    ["ftp://h", "got ftp:"],
     ["redis:h", "Expected the URL to read redis://host/path?query"],
     ["redis://h#1", "without a fragment"],
     ["redis://", "Expected host 1 of the URL to be a name or an address"],
@@ -225,6 +225,8 @@ describe("no error shows the password", () => {
     `redis+sentinel://:${secret}@h`,
     `redis+sentinel://h/p?sentinelPassword=${secret}&x=1`,
     `redis+sentinel://h/p?sentinelPassword=a%26b&${secret.replace("-", "")}=1`,
+    `redis+sentinel://h/p?sentinelPassword=a&${secret.replace("-", "")}=%zz`,
+    `redis+sentinel://h/p?sentinelPassword=a&${secret.replace("-", "")}=1&${secret.replace("-", "")}=1`,
     `redlock://:${secret}@a,:${secret}@b`,
     `redis://:%${secret}@h`,
     ...["/", "?", "#", "@", "%", ":", ",", " ", "&", "="].flatMap((mark) => [

@@ -8,6 +8,7 @@ import { createLocks, type Locks } from "holdfast";
 import { connect, type ConnectOptions } from "holdfast/connect";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import {
+  loneNodeArgs,
   makeCertificates,
   rejection,
   startRedis,
@@ -209,9 +210,7 @@ onRedis("connect", () => {
 
   // Whether the driver takes such a client is a matter of the driver: here it only has to lead there.
   test.each(libraries)("redis+cluster: a client of %s that finds the node of a key", async (library) => {
-    const cluster = await startRedis({
-      args: ["--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1"],
-    });
+    const cluster = await startRedis({ args: await loneNodeArgs() });
     endings.push(() => cluster.stop());
     const probe = cluster.client();
     await probe.call("CLUSTER", "ADDSLOTSRANGE", "0", "16383");

@@ -1,6 +1,7 @@
 import { isLockError, type Lease } from "holdfast";
 import { describe, expect, test } from "vitest";
 
+import type { Driver } from "../../src/driver.ts";
 import {
   clock,
   endMs,
@@ -55,6 +56,28 @@ describe("who waits for several keys", () => {
     const error = await settled(open().all(["a", "b"]).acquire({ waitMs: 0 }));
     expect(error).toMatchObject({ code: "wait-timeout", key: "b" });
     expect(await held("a")).toEqual([false]);
+  });
+
+  test("asks no more where the first question went unanswered until his time was over", async () => {
+    const asked: string[] = [];
+    const locks = open({
+      acquireTogether: async () => {
+        await new Promise<void>((resolve) => clock.setTimer(resolve, 2_000, true));
+        throw unreachable;
+      },
+      acquire: (request) => {
+        asked.push(request.key);
+        return engine.acquire(request);
+      },
+    } as Partial<Driver>);
+    const late = settledAt(locks.all(["a", "b"], { ttlMs }).acquire({ waitMs: 200 }));
+    await clock.advance(2_000);
+    expect((await late).error).toBe(unreachable);
+    expect(asked).toEqual([]);
+    const inTime = locks.all(["a", "b"], { ttlMs }).acquire({ waitMs: 5_000 });
+    await clock.advance(2_000);
+    expect(await (await inTime).release()).toBe(true);
+    expect(asked).toEqual(["a", "b"]);
   });
 
   test("takes a key again that he lost while he waited for another", async () => {

@@ -1,9 +1,17 @@
 // Real clients, as their own types describe them, are what `redis()` takes. Compiled with `skipLibCheck: false`.
 import type { Cluster as IoredisCluster6, Redis as Ioredis6 } from "ioredis";
 import type { Cluster as IoredisCluster5, Redis as Ioredis5 } from "ioredis5";
-import type { createClient as createClient6, createCluster as createCluster6 } from "redis";
+import type {
+  createClient as createClient6,
+  createCluster as createCluster6,
+  createSentinel as createSentinel6,
+} from "redis";
 import type { createClient as createClient4, createCluster as createCluster4 } from "redis4";
-import type { createClient as createClient5, createCluster as createCluster5 } from "redis5";
+import type {
+  createClient as createClient5,
+  createCluster as createCluster5,
+  createSentinel as createSentinel5,
+} from "redis5";
 
 import { redis } from "holdfast/redis";
 
@@ -17,6 +25,23 @@ export interface StandaloneClients {
   readonly nodeRedis5: ReturnType<typeof createClient5>;
   readonly nodeRedis5WithResp3: ReturnType<typeof createClient5<{}, {}, {}, 3, {}>>;
   readonly nodeRedis4: ReturnType<typeof createClient4>;
+}
+
+/** Clients that find their server by sentinels. */
+export interface SentinelClients {
+  readonly nodeRedis6: ReturnType<typeof createSentinel6>;
+  readonly nodeRedis6WithResp2: ReturnType<typeof createSentinel6<{}, {}, {}, 2, {}>>;
+  readonly nodeRedis5: ReturnType<typeof createSentinel5>;
+  readonly nodeRedis5WithResp3: ReturnType<typeof createSentinel5<{}, {}, {}, 3, {}>>;
+}
+
+export function driversBySentinels(clients: SentinelClients): unknown[] {
+  return [
+    redis(clients.nodeRedis6),
+    redis(clients.nodeRedis6WithResp2),
+    redis(clients.nodeRedis5),
+    redis(clients.nodeRedis5WithResp3),
+  ];
 }
 
 export function driversOf(clients: StandaloneClients): unknown[] {

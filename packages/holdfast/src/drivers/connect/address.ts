@@ -177,15 +177,20 @@ function queryOf(query: string | undefined): Map<string, string> {
     if (value === undefined || !/^[a-z]\w*$/i.test(name)) {
       throw refused("the query of the URL", `to read name=value&name=value; ${encoding}`);
     }
+    const shown = isSecret(query) ? "an option" : `\`${name}\``; // it may be a part of one that was not encoded
     if (pairs.has(name)) {
-      throw refused(`\`${name}\``, "to stand once in the URL, got it twice");
+      throw refused(shown, "to stand once in the URL, got it twice");
     }
     pairs.set(
       name,
-      decoded(value, () => refused(`\`${name}\``, "to be encoded as in any URL")),
+      decoded(value, () => refused(shown, "to be encoded as in any URL")),
     );
   }
   return pairs;
+}
+
+function isSecret(query: string | undefined): boolean {
+  return /password=/i.test(query ?? "");
 }
 
 function decoded(text: string, refusal: () => TypeError): string {

@@ -72,6 +72,7 @@ const ofDrivers: Readonly<Record<DriverNames, Parameter>> = {
   claimMs: { reads: "number", of: every },
   fenceRetentionMs: { reads: "number", of: every },
   maxQueue: { reads: "number", of: every },
+  minReplicas: { reads: "number", of: ["server", "sentinel"] },
   nodeTimeoutMs: { reads: "number", of: quorum },
   driftFactor: { reads: "number", of: quorum },
   maxTtlMs: { reads: "number", of: quorum },

@@ -1,6 +1,6 @@
 import { momentOf, type Clock, type Moment, type Timer } from "../../clock.ts";
 import type { Connection } from "./connection.ts";
-import { silentError, timeoutError } from "./failures.ts";
+import { isOfReplica, silentError, timeoutError } from "./failures.ts";
 import type { LockKeys } from "./keys.ts";
 import { operate } from "./scripts.generated.ts";
 
@@ -67,11 +67,13 @@ interface BatchListener {
   refused(): void;
   /** It answers again. */
   revived(): void;
+  /** It did not answer in time, or as a replica does. */
+  suspected(): void;
 }
 
 /** Operations of one turn of the event loop to one node travel together, in as few script calls as pay, each apart from the errors of the others. */
 export class Batcher {
-  readonly #connection: Connection;
+  readonly #connection: Pick<Connection, "run">;
   readonly #clock: Clock;
   readonly #settings: readonly [retentionMs: string, queueBound: string, isVoter: string];
   readonly #timeoutMs: number;
@@ -86,7 +88,12 @@ export class Batcher {
   /** Since when operations wait for a call to end; Infinity: none does. */
   #blockedSince = Infinity;
 
-  constructor(connection: Connection, clock: Clock, settings: BatcherSettings, listener: BatchListener) {
+  constructor(
+    connection: Pick<Connection, "run">,
+    clock: Clock,
+    settings: BatcherSettings,
+    listener: BatchListener,
+  ) {
     this.#connection = connection;
     this.#clock = clock;
     const { retentionMs, queueBound, timeoutMs, isVoter } = settings;
@@ -186,6 +193,9 @@ export class Batcher {
       },
       (error: unknown) => {
         this.#done(call);
+        if (isOfReplica(error)) {
+          this.#listener.suspected();
+        }
         call.fail(error);
       },
     );
@@ -200,6 +210,7 @@ export class Batcher {
         return;
       }
       this.#done(call);
+      this.#listener.suspected();
       this.#isSilent ||= this.#isVoter;
       call.fail(timeoutError(this.#timeoutMs));
     }, timeoutMs);

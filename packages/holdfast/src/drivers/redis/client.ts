@@ -8,12 +8,23 @@ import {
   type NodeRedisClusterClient,
 } from "./cluster/node-redis-cluster.ts";
 import type { Connection } from "./connection.ts";
+import { goesBySentinels, IoredisSentinelConnection } from "./ioredis-sentinel.ts";
 import { IoredisConnection, isIoredis, type IoredisClient } from "./ioredis.ts";
+import {
+  isNodeRedisSentinel,
+  NodeRedisSentinelConnection,
+  type NodeRedisSentinelClient,
+} from "./node-redis-sentinel.ts";
 import { isNodeRedis, NodeRedisConnection, type NodeRedisClient } from "./node-redis.ts";
 
 /** A client of ioredis or node-redis, of a server or a cluster, told apart by shape; or a {@link Connection} of one's own. */
 export type RedisClient =
-  IoredisClient | NodeRedisClient | IoredisClusterClient | NodeRedisClusterClient | Connection;
+  | IoredisClient
+  | NodeRedisClient
+  | NodeRedisSentinelClient
+  | IoredisClusterClient
+  | NodeRedisClusterClient
+  | Connection;
 
 /** Fits the client of a cluster to what we need; undefined: it is none. */
 export function clusterOf(client: RedisClient): ClusterClient | undefined {
@@ -38,12 +49,27 @@ export function connectionOf(client: RedisClient): Connection {
   }
   refuseUnsuited(client);
   if (isIoredis(client)) {
-    return new IoredisConnection(client);
+    return goesBySentinels(client) ? new IoredisSentinelConnection(client) : new IoredisConnection(client);
+  }
+  if (isNodeRedisSentinel(client)) {
+    return new NodeRedisSentinelConnection(client);
   }
   if (isNodeRedis(client)) {
     return new NodeRedisConnection(client);
   }
   throw refusal("client", "an ioredis or node-redis client", client);
+}
+
+/** The same for a node of a quorum, which has to be one server and stay it: another in its place may have forgotten. */
+export function connectionOfNode(client: RedisClient): Connection {
+  const connection = connectionOf(client);
+  if (connection.suspect) {
+    connection.close?.();
+    throw new LockError("A node of a quorum is one server, and no primary found by sentinels", {
+      code: "unsupported",
+    });
+  }
+  return connection;
 }
 
 function isConnection(client: object): client is Connection {
@@ -54,11 +80,6 @@ function isConnection(client: object): client is Connection {
 function refuseUnsuited(client: object): void {
   if (isIoredisCluster(client) || isNodeRedisCluster(client)) {
     throw new LockError("A quorum is of independent servers: give it no client of a cluster", {
-      code: "unsupported",
-    });
-  }
-  if ("use" in client && "acquire" in client) {
-    throw new LockError("node-redis Sentinel is not supported yet: give a client of one server", {
       code: "unsupported",
     });
   }

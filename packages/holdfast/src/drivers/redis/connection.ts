@@ -32,6 +32,20 @@ export interface Connection {
   subscribe(channel: string, kind: ChannelKind, listener: SubscriptionListener): Subscription;
   /** Calls the listener whenever the connection for commands was lost. Returns its removal. */
   onDown(listener: () => void): () => void;
+  /**
+   * There was no answer in time, or that of a replica. Of a client that finds its primary by sentinels: finds it anew, also for
+   * the subscriptions. Absent where there is only one server to go to.
+   */
+  suspect?(): void;
+  /** Another connection to the same server, made at its first command: for commands that block it. */
+  beside?(): CommandLine;
+  /** Ends what was opened beside the client for commands. */
+  close?(): void;
+}
+
+/** A connection for commands, and nothing else. */
+export interface CommandLine extends Pick<Connection, "run" | "command" | "onDown"> {
+  close(): void;
 }
 
 /**

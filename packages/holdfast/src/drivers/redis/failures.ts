@@ -21,6 +21,11 @@ export function isTransient(error: unknown): boolean {
   return isLockError(error) ? error.retryable : !permanent.test(messageOf(error));
 }
 
+/** It was sent to a server that is no primary, or no longer. */
+export function isOfReplica(error: unknown): boolean {
+  return messageOf(error).includes("READONLY");
+}
+
 /** A failure of the server or of the way to it, in the words of the contract. */
 export function engineError(error: unknown, key: string | undefined, outcome: Outcome): LockError {
   if (isLockError(error)) {
@@ -63,8 +68,9 @@ export function outcomeOf(error: unknown): Outcome {
 /** The same error, told of one key. */
 function about(error: EngineError, key: string, outcome: Outcome): EngineError {
   const { message, retryable, cause } = error;
+  const code = error.code === "replicas-not-reached" ? error.code : "engine-unavailable";
   const told = error.outcome === "none" ? "none" : outcome;
-  return new EngineError(message, { key, outcome: told, retryable, cause });
+  return new EngineError(message, { key, outcome: told, retryable, cause, code });
 }
 
 /** The script ran and answered with an error for one operation: nothing of it is unknown. */
@@ -78,6 +84,12 @@ export function queueFullError(key: string): LockError {
 
 export function expiredError(): EngineError {
   return new EngineError("The grant had expired before it arrived", { outcome: "none", retryable: true });
+}
+
+/** Told of a write that the primary has done: what becomes of it is up to who asked for it. */
+export function replicasError(acknowledged: number, wanted: number): EngineError {
+  const message = `${acknowledged} of at least ${wanted} replicas have acknowledged in time`;
+  return new EngineError(message, { outcome: "unknown", retryable: true, code: "replicas-not-reached" });
 }
 
 export function timeoutError(ms: number): EngineError {

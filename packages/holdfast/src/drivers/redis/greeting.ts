@@ -1,5 +1,6 @@
 import type { Clock, Moment } from "../../clock.ts";
 import type { NodeState } from "../../state.ts";
+import { readReplication } from "./replication.ts";
 
 /** What the script `hello` answered. */
 export interface Greeting {
@@ -33,19 +34,23 @@ interface View {
 /** What a server says of itself when it is greeted, or why it does not. */
 export async function stateOf(
   { node, clock, sent, notifications }: View,
-  greet: () => Promise<Greeting>,
+  ask: { greet: () => Promise<Greeting>; replication: () => Promise<unknown> },
 ): Promise<NodeState> {
   try {
-    const { serverMicros, version, role, runId, uptimeMs } = await greet();
+    const greeted = ask.greet();
+    const replicating = ask.replication().catch(() => undefined);
+    const { serverMicros, version, role, runId, uptimeMs } = await greeted;
     const latencyMs = clock.now() - sent.now;
     const clockOffsetMs = serverMicros / 1000 - (sent.wall + latencyMs / 2);
-    const told = { latencyMs, version, role, runId, uptimeMs, clockOffsetMs };
+    const replication = readReplication(await replicating);
+    const told = { latencyMs, version, role, replication, runId, uptimeMs, clockOffsetMs };
     return { node, reachable: true, ...told, notifications, quarantine: null, error: null };
   } catch (error) {
     const unknown = {
       latencyMs: null,
       version: null,
       role: null,
+      replication: null,
       runId: null,
       uptimeMs: null,
       clockOffsetMs: null,

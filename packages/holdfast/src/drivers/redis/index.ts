@@ -2,4 +2,4 @@ export { redis } from "./open-redis.ts";
 export { redlock } from "./redlock.ts";
 export type { RedisOptions, RedlockOptions } from "./options.ts";
 export type { RedisClient } from "./client.ts";
-export type { Connection, Subscription, SubscriptionListener } from "./connection.ts";
+export type { CommandLine, Connection, Subscription, SubscriptionListener } from "./connection.ts";

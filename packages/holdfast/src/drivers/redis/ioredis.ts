@@ -3,6 +3,7 @@ import type { EventEmitter } from "node:events";
 import {
   evaluate,
   type ChannelKind,
+  type CommandLine,
   type Connection,
   type Subscription,
   type SubscriptionListener,
@@ -12,6 +13,7 @@ import type { Script } from "./script.ts";
 /** What we use of an ioredis `Redis` (5 and 6). */
 export interface IoredisClient {
   readonly options: object;
+  readonly status: string;
   duplicate(override?: object): IoredisClient;
   defineCommand(name: string, definition: { lua: string; numberOfKeys?: number }): void;
   call(command: string, args: string[]): Promise<unknown>;
@@ -23,13 +25,31 @@ export interface IoredisClient {
   off(event: string, listener: (...args: unknown[]) => void): unknown;
 }
 
-interface IoredisOptions {
+export interface IoredisOptions {
   readonly keyPrefix?: unknown;
   readonly host?: string;
   readonly port?: number;
   readonly path?: string;
   readonly db?: number;
+  readonly sentinels?: readonly { readonly host?: string; readonly port?: number }[] | null;
+  readonly name?: string;
 }
+
+/** A client of our own. */
+export interface ConnectableClient extends IoredisClient {
+  connect(): Promise<unknown>;
+}
+
+function pauseMs(times: number): number {
+  return Math.min(times * 50, 2_000);
+}
+
+/** A subscriber has nothing to lose by trying for ever, and neither has what follows the primary. */
+export const goesOn: object = {
+  enableOfflineQueue: true,
+  retryStrategy: pauseMs,
+  sentinelRetryStrategy: pauseMs,
+};
 
 export function isIoredis(client: object): client is IoredisClient {
   return "defineCommand" in client && "ssubscribe" in client && typeof client.ssubscribe === "function";
@@ -40,12 +60,16 @@ export class IoredisConnection implements Connection {
   readonly name: string;
   readonly #client: IoredisClient;
   readonly #sender: Pick<IoredisClient, "call">;
+  /** Connections beside the one for commands. */
+  readonly #others = new Set<IoredisClient>();
+  /** Those that were left already, and may take a while to end. */
+  readonly #left = new WeakSet<object>();
 
   constructor(client: IoredisClient) {
-    const { keyPrefix, host, port, path, db } = client.options as IoredisOptions;
+    const { keyPrefix } = client.options as IoredisOptions;
     this.#client = client;
     this.keyPrefix = keyPrefix === undefined || keyPrefix === null ? "" : String(keyPrefix as string);
-    this.name = path ?? `${host ?? "localhost"}:${port ?? 6379}/${db ?? 0}`;
+    this.name = nameOf(client.options);
     this.#sender = withoutPrefix(client);
   }
 
@@ -65,15 +89,14 @@ export class IoredisConnection implements Connection {
   }
 
   subscribe(channel: string, kind: ChannelKind, listener: SubscriptionListener): Subscription {
-    // A subscriber has nothing to lose by trying for ever, and no keys.
     const subscriber = this.#client.duplicate({
-      keyPrefix: "",
+      ...goesOn,
+      keyPrefix: "", // it has no keys
       lazyConnect: false,
       autoResubscribe: false,
-      enableOfflineQueue: true,
       maxRetriesPerRequest: null,
-      retryStrategy: (times: number) => Math.min(times * 50, 2_000),
     });
+    this.#others.add(subscriber);
     const subscribe = (): void => {
       (subscriber as { stream?: { unref?: () => void } }).stream?.unref?.();
       const subscribed = kind === "sharded" ? subscriber.ssubscribe(channel) : subscriber.subscribe(channel);
@@ -97,6 +120,7 @@ export class IoredisConnection implements Connection {
       listener.message(String(text));
     });
     const close = (): void => {
+      this.#others.delete(subscriber);
       subscriber.disconnect();
     };
     this.#client.on("end", close);
@@ -106,6 +130,50 @@ export class IoredisConnection implements Connection {
         close();
       },
     };
+  }
+
+  beside(): CommandLine {
+    const client = this.#client.duplicate({ ...goesOn, lazyConnect: true }) as ConnectableClient;
+    client.on("error", () => {
+      outliveSocket(client);
+    });
+    this.#others.add(client);
+    const connection = new IoredisConnection(client);
+    let isClosed = false;
+    /** After an end of the user's client it is connected again when that one is. */
+    const line = (): IoredisConnection => {
+      if (client.status === "end" && this.#client.status !== "end" && !isClosed) {
+        client.connect().catch(() => undefined);
+      }
+      return connection;
+    };
+    const end = (): void => {
+      client.disconnect();
+    };
+    this.#client.on("end", end);
+    return {
+      run: (script, keys, args) => line().run(script, keys, args),
+      command: (name, args) => line().command(name, args),
+      onDown: (listener) => connection.onDown(listener),
+      close: () => {
+        isClosed = true;
+        this.#client.off("end", end);
+        this.#others.delete(client);
+        end();
+      },
+    };
+  }
+
+  /** Drops the connections, each once, which are made anew. Not those that are being made: ioredis would give them up for good. */
+  protected reconnect(): void {
+    for (const client of [this.#client, ...this.#others]) {
+      const { stream } = client as { stream?: object };
+      const isOpen = client.status === "ready" || client.status === "connect";
+      if (isOpen && stream && !this.#left.has(stream)) {
+        this.#left.add(stream);
+        client.disconnect(true);
+      }
+    }
   }
 
   readonly #send = (name: string, args: string[]): Promise<unknown> => this.#sender.call(name, args);
@@ -120,6 +188,13 @@ export function outliveSocket(client: object): void {
   if (stream?.listenerCount("error") === 0) {
     stream.on("error", () => undefined);
   }
+}
+
+function nameOf({ host, port, path, db, sentinels, name }: IoredisOptions): string {
+  if (sentinels !== undefined && sentinels !== null) {
+    return `sentinel:${name}/${db ?? 0}`;
+  }
+  return path ?? `${host ?? "localhost"}:${port ?? 6379}/${db ?? 0}`;
 }
 
 /**

@@ -3,6 +3,7 @@ import { isUtf8 } from "node:buffer";
 import {
   evaluate,
   type ChannelKind,
+  type CommandLine,
   type Connection,
   type Subscription,
   type SubscriptionListener,
@@ -11,6 +12,7 @@ import type { Script } from "./script.ts";
 
 /** What we use of a standalone node-redis client (4, 5 and 6). */
 export interface NodeRedisClient {
+  readonly isReady: boolean;
   sendCommand(args: string[]): Promise<unknown>;
   duplicate(): unknown;
   sSubscribe(channel: string, listener: (message: string, channel: string) => void): Promise<unknown>;
@@ -19,7 +21,7 @@ export interface NodeRedisClient {
 }
 
 interface Subscriber extends NodeRedisClient {
-  readonly isReady: boolean;
+  readonly isOpen: boolean;
   connect(): Promise<unknown>;
   subscribe(channel: string, listener: (message: string) => void): Promise<unknown>;
   unref?(): void;
@@ -31,7 +33,7 @@ interface NodeRedisOptions {
   readonly url?: string;
   readonly socket?: { readonly host?: string; readonly port?: number; readonly path?: string };
   readonly database?: number;
-  readonly keyPrefix?: string | Uint8Array;
+  readonly keyPrefix?: string | Uint8Array | undefined;
   readonly legacyMode?: boolean;
 }
 
@@ -74,6 +76,54 @@ export class NodeRedisConnection implements Connection {
       for (const event of events) {
         this.#client.off(event, listener);
       }
+    };
+  }
+
+  beside(): CommandLine {
+    const client = this.#client.duplicate() as Subscriber;
+    client.on("error", () => undefined);
+    const line = new NodeRedisConnection(client);
+    let connecting: Promise<unknown> | undefined;
+    let isConnected = false;
+    let isClosed = false;
+    /** Connects at the first command, and after an end of the user's client, or of its own, at the next one. */
+    const connected = async (): Promise<unknown> => {
+      if (isClosed) {
+        throw new Error("The connection beside the client is closed");
+      } else if (isConnected && !client.isOpen) {
+        connecting = undefined;
+      }
+      isConnected &&= connecting !== undefined;
+      connecting ??= client.connect().then(
+        () => {
+          isConnected = true;
+        },
+        (error: unknown) => {
+          connecting = undefined;
+          throw error;
+        },
+      );
+      return connecting;
+    };
+    const ended = (): void => {
+      end(client);
+    };
+    this.#client.on("end", ended);
+    return {
+      run: async (script, keys, args) => {
+        await connected();
+        return line.run(script, keys, args);
+      },
+      command: async (name, args) => {
+        await connected();
+        return line.command(name, args);
+      },
+      onDown: (listener) => line.onDown(listener),
+      close: () => {
+        isClosed = true;
+        this.#client.off("end", ended);
+        end(client);
+      },
     };
   }
 
@@ -141,7 +191,7 @@ function end(subscriber: Subscriber): void {
   }
 }
 
-function prefixOf(options: NodeRedisOptions | undefined): string {
+export function prefixOf(options: Pick<NodeRedisOptions, "keyPrefix"> | undefined): string {
   const bytes = Buffer.from(options?.keyPrefix ?? "");
   if (!isUtf8(bytes)) {
     throw new TypeError(

@@ -1,4 +1,4 @@
-import { momentOf, type Clock, type Timer } from "../../clock.ts";
+import { momentOf, type Clock, type Moment, type Timer } from "../../clock.ts";
 import { tell } from "../../diagnostics.ts";
 import type { LossReason } from "../../errors.ts";
 import type { Random } from "../../random.ts";
@@ -93,6 +93,7 @@ export class Node {
   #isListening = false;
   #isClosed = false;
   #isProbing = false;
+  #suspectedAt = -Infinity;
 
   constructor(options: NodeOptions) {
     const { connection, clock, random, commandTimeoutMs, retentionMs, queueBound } = options;
@@ -108,7 +109,7 @@ export class Node {
     const settings = { retentionMs, queueBound, timeoutMs: nodeTimeoutMs ?? commandTimeoutMs, isVoter };
     this.#batcher = new Batcher(connection, clock, settings, {
       replied: ({ serverMicros, runId, uptimeMs }, sent, received, isSteady) => {
-        this.#observe(serverMicros, sent.now, received);
+        this.#observe(serverMicros, sent, received);
         if (isVoter) {
           if (isSteady) {
             this.brackets.observe(runId, serverMicros, sent);
@@ -122,6 +123,7 @@ export class Node {
       revived: () => {
         options.listener.revived?.();
       },
+      suspected: this.#suspect,
     });
     this.#subscriber = new Subscriber({
       connection,
@@ -238,11 +240,21 @@ export class Node {
     return this.#within(() => this.connection.run(script, keys, args));
   }
 
+  /** It may be no primary any more. Once in the time of a call: what is looked for anew has to have a chance. */
+  readonly #suspect = (): void => {
+    const { clock, commandTimeoutMs } = this.#options;
+    if (clock.now() - this.#suspectedAt >= commandTimeoutMs && !this.#isClosed) {
+      this.#suspectedAt = clock.now();
+      this.connection.suspect?.();
+    }
+  };
+
   async #within(send: () => Promise<unknown>): Promise<unknown> {
     const { clock, commandTimeoutMs } = this.#options;
     let timer: Timer;
     const tooLate = new Promise<never>((_resolve, reject) => {
       timer = clock.setTimer(() => {
+        this.#suspect();
         reject(timeoutError(commandTimeoutMs));
       }, commandTimeoutMs);
     });
@@ -258,7 +270,9 @@ export class Node {
   state(): Promise<NodeState> {
     const { clock } = this.#options;
     const view = { node: this.connection.name, clock, sent: momentOf(clock), notifications: this.hearing };
-    return stateOf(view, () => this.#greet(null));
+    const replication = (): Promise<unknown> =>
+      this.#within(() => this.connection.command("INFO", ["replication"]));
+    return stateOf(view, { greet: () => this.#greet(null), replication });
   }
 
   close(): void {
@@ -266,6 +280,7 @@ export class Node {
     this.#options.clock.clearTimer(this.#keepKnown);
     this.#stopListening();
     this.#subscriber.close();
+    this.connection.close?.();
   }
 
   async #meet(): Promise<void> {
@@ -326,7 +341,10 @@ export class Node {
     const args = [this.#channel, kind, text ?? "", String(clientTtlMs), ...this.#about];
     const key = this.#tag === undefined ? clientKey(clientId) : slotKey(this.#tag);
     const greeting = readGreeting((await this.ask(hello, [key], args)) as unknown[]);
-    this.#observe(greeting.serverMicros, sent.now, clock.now());
+    if (greeting.role !== "master") {
+      this.#suspect();
+    }
+    this.#observe(greeting.serverMicros, sent, clock.now());
     this.#options.listener.identified?.(greeting.runId, greeting.uptimeMs);
     return greeting;
   }
@@ -339,9 +357,9 @@ export class Node {
     return channelOf(this.#options.clientId, this.#tag);
   }
 
-  #observe(serverMicros: number, sentAt: number, receivedAt: number): void {
+  #observe(serverMicros: number, sent: Moment, receivedAt: number): void {
     const time = this.#options.membership?.ownTime() ?? this.#time;
-    time.observe(serverMicros, sentAt, receivedAt);
+    time.observe(serverMicros, sent, receivedAt);
   }
 
   #interrupted(event: string): void {

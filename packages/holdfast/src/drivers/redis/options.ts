@@ -2,7 +2,8 @@ import { systemClock, type Clock } from "../../clock.ts";
 import { checkNames, checkObject, integerOr, refusal } from "../../options.ts";
 import { systemRandom, type Random } from "../../random.ts";
 
-export interface RedisOptions {
+/** What `redis()` and `redlock()` have in common. */
+interface CommonOptions {
   /** Stands before every key. @defaultValue "lock:" */
   prefix?: string | undefined;
   /** How long one command may take before it counts as unanswered, ms. @defaultValue 2 000 */
@@ -19,7 +20,16 @@ export interface RedisOptions {
   random?: Random | undefined;
 }
 
-export interface RedlockOptions extends RedisOptions {
+export interface RedisOptions extends CommonOptions {
+  /**
+   * How many replicas have to acknowledge a grant or an extension before it counts, 0 to 100. Fewer, or none: `replicas-not-reached`,
+   * and the grant is rolled back. Narrows the window in which a failover forgets a grant, and does not close it.
+   * @defaultValue 0
+   */
+  minReplicas?: number | undefined;
+}
+
+export interface RedlockOptions extends CommonOptions {
   /** How long one node may take to answer before it is not waited for, ms. @defaultValue 50 */
   nodeTimeoutMs?: number | undefined;
   /** What clocks may drift apart over a TTL, as a fraction of it. @defaultValue 0.01 */
@@ -44,6 +54,10 @@ export interface RedisSettings {
   readonly queueBound: number;
 }
 
+export interface OneServerSettings extends RedisSettings {
+  readonly minReplicas: number;
+}
+
 export interface RedlockSettings extends RedisSettings {
   readonly nodeTimeoutMs: number;
   readonly driftFactor: number;
@@ -63,9 +77,10 @@ const redisNames = [
 const dayMs = 86_400_000;
 
 /** @throws {TypeError | RangeError} that names the option, what was expected, and what came */
-export function resolveRedis(options: RedisOptions | undefined): RedisSettings {
-  const given = objectOf(options, redisNames);
-  return settingsOf(given);
+export function resolveRedis(options: RedisOptions | undefined): OneServerSettings {
+  const given = objectOf(options, [...redisNames, "minReplicas"]);
+  const minReplicas = integerOr(0, "minReplicas", given.minReplicas, [0, 100]);
+  return { ...settingsOf(given), minReplicas };
 }
 
 /** @throws {TypeError | RangeError} that names the option, what was expected, and what came */
@@ -100,7 +115,7 @@ function objectOf<Options extends object>(options: Options | undefined, names: r
   return given;
 }
 
-function settingsOf(given: RedisOptions): RedisSettings {
+function settingsOf(given: CommonOptions): RedisSettings {
   const { prefix } = given;
   if (prefix !== undefined && (typeof prefix !== "string" || /\p{Surrogate}/u.test(prefix))) {
     throw refusal("prefix", "a string of well-formed UTF-8", prefix);

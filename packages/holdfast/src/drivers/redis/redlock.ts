@@ -21,7 +21,7 @@ import { TimerQueue } from "../../timer-queue.ts";
 import { engineEnd } from "../../validity.ts";
 import type { Ballot, Vote } from "./quorum/ballot.ts";
 import type { Bid, Election } from "./quorum/bid.ts";
-import { connectionOf, type RedisClient } from "./client.ts";
+import { connectionOfNode, type RedisClient } from "./client.ts";
 import type { Connection } from "./connection.ts";
 import { Electorate } from "./quorum/electorate.ts";
 import { KeySpace, type LockKeys } from "./keys.ts";
@@ -61,6 +61,8 @@ export function redlock(clients: readonly RedisClient[], options?: RedlockOption
 }
 
 const mostNodes = 15;
+/** So many tokens of named attempts that were given back are remembered. */
+const mostReleased = 1_000;
 /** So many attempts of which a repeat may claim what they left are remembered. */
 const mostClaimable = 10_000;
 
@@ -77,6 +79,8 @@ class RedlockDriver implements Driver, QuorumHost {
   readonly #keySpace: KeySpace;
   readonly #clientId: string;
   readonly #requests = new Set<QuorumRequest>();
+  /** Those of them that have a name, by it, in the order of their arrival. */
+  readonly #named = new Map<string, Set<QuorumRequest>>();
   /** Bids that wait for votes, by token. */
   readonly #bids = new Map<string, Bid>();
   /** Grants in use, by token; forgotten when the nodes have forgotten them. */
@@ -84,6 +88,8 @@ class RedlockDriver implements Driver, QuorumHost {
   readonly #ends: TimerQueue<QuorumHold>;
   readonly #releases = new Map<string, QuorumRelease>();
   readonly #claimable = new Set<string>();
+  /** Of named attempts, given back here: what a node still has of them is no vote, but is left from a release that it missed. */
+  readonly #released = new Set<string>();
   readonly #listeners = new Set<DriverListener>();
 
   constructor(settings: RedlockSettings, clients: readonly RedisClient[]) {
@@ -104,7 +110,7 @@ class RedlockDriver implements Driver, QuorumHost {
       claimMs,
     };
     this.#clientId = random.id();
-    const connections = clients.map(connectionOf);
+    const connections = clients.map(connectionOfNode);
     this.#keySpace = new KeySpace(commonPrefix(connections), prefix);
     const voters = connections.map(
       (connection, index) =>
@@ -177,6 +183,7 @@ class RedlockDriver implements Driver, QuorumHost {
   release(key: string, token: string, until: number): Promise<boolean> {
     const hold = this.#holdOf(key, token);
     this.#forget(hold);
+    this.#noteReleased(hold);
     const release = new QuorumRelease(this.electorate, hold);
     this.#releases.set(token, release);
     release.begin(until, () => {
@@ -268,9 +275,7 @@ class RedlockDriver implements Driver, QuorumHost {
     if (!this.#bids.has(bid.token)) {
       this.#bids.set(bid.token, bid);
     }
-    for (const { releaser } of this.electorate.voters) {
-      releaser.keep(bid.token); // it may be the token of an earlier bid, which was given up
-    }
+    this.#keep(bid.token); // it may be the token of an earlier bid, which was given up
   }
 
   elected(bid: Bid, request: QuorumRequest, election: Election): number {
@@ -280,6 +285,7 @@ class RedlockDriver implements Driver, QuorumHost {
     // A repeat has the number that the grant was told with, while it is that grant; else it is another one of that token.
     const isSameGrant = hold.fencingNumber !== undefined && hold.isStill(told);
     hold.fencingNumber = isSameGrant ? hold.fencingNumber : first;
+    hold.attemptId = request.attemptId;
     const lasts = hold.validity !== undefined && hold.validity.until > validity.until;
     hold.validity = isSameGrant && lasts ? hold.validity : validity;
     for (const { voter, vote } of ballots) {
@@ -287,9 +293,9 @@ class RedlockDriver implements Driver, QuorumHost {
     }
     this.#ends.schedule(hold, Math.max(hold.dueAt, engineEnd(validity) + request.ttlMs));
     if (token !== bid.token) {
-      this.#takeBack(bid, request); // a repeat: what it has is the earlier attempt's
+      this.#keep(token); // a repeat: what it has is an earlier bid's, which may have been given up
+      this.#takeBack(bid, request);
     }
-    this.#tellRepeats(request);
     return hold.fencingNumber ?? first;
   }
 
@@ -307,13 +313,52 @@ class RedlockDriver implements Driver, QuorumHost {
 
   settled(request: QuorumRequest): void {
     this.#requests.delete(request);
+    const { attemptId } = request;
+    if (attemptId !== undefined) {
+      const named = this.#named.get(attemptId);
+      named?.delete(request);
+      if (named?.size === 0) {
+        this.#named.delete(attemptId);
+      }
+      const { isHeard } = request;
+      queueMicrotask(() => {
+        this.leaderOf(request)?.lead(isHeard);
+      });
+    }
+  }
+
+  /**
+   * Of the requests for one attempt the one that asks the nodes. They are asked with one token, by one after the other: else one would
+   * give back the votes that another counts on.
+   */
+  leaderOf(request: QuorumRequest): QuorumRequest | undefined {
+    for (const other of this.#named.get(request.attemptId ?? "") ?? []) {
+      if (other.isOfAttempt(request)) {
+        return other;
+      }
+    }
+    return undefined;
+  }
+
+  isReleased(token: string): boolean {
+    return this.#released.has(token);
+  }
+
+  takeBackReleased({ key, keys, ttlMs }: QuorumRequest, { voter }: Ballot, token: string): void {
+    const until = this.clock.now() + ttlMs;
+    const candidate = this.electorate.candidate();
+    voter.releaser.takeBack({ key, keys, token, terms: "", until, candidate }, "release");
+  }
+
+  isHeld(token: string): boolean {
+    return this.#holds.get(token)?.isLost === false;
   }
 
   leftBehind(bid: Bid, request: QuorumRequest, ballot: Ballot, vote: Vote | undefined): void {
     const hold = this.#holds.get(vote?.token ?? bid.token);
     if (hold) {
-      if (vote && !this.electorate.quarantineOf(ballot.voter)) {
-        hold.add(ballot.voter, vote.first, vote.runId);
+      if (vote) {
+        this.#heardLate(hold, ballot.voter, vote);
       }
     } else if (!this.#claimable.has(bid.token)) {
       const takeBack = (): void => {
@@ -350,7 +395,9 @@ class RedlockDriver implements Driver, QuorumHost {
         }
       },
       inquired: (token, number) => {
-        this.#bids.get(token)?.ballots[index]?.inquired(number);
+        if (!this.isHeld(token)) {
+          this.#bids.get(token)?.ballots[index]?.inquired(number);
+        }
       },
       ended: (token, reason, cause) => {
         this.#ended(index, token, reason, cause);
@@ -371,8 +418,8 @@ class RedlockDriver implements Driver, QuorumHost {
     if (bid?.isOpen === true) {
       bid.ballots[index]?.granted(grant);
     } else if (hold) {
-      if (grant.runId === voter.guard.runId && !this.electorate.quarantineOf(voter)) {
-        hold.add(voter, grant.first, grant.runId);
+      if (grant.runId === voter.guard.runId) {
+        this.#heardLate(hold, voter, grant);
       }
     } else if (!this.#claimable.has(grant.token)) {
       const key = this.#keySpace.keyOf(grant.lock);
@@ -390,10 +437,32 @@ class RedlockDriver implements Driver, QuorumHost {
     const voter = this.electorate.voters[index] as Voter;
     this.#bids.get(token)?.ballots[index]?.broken();
     const hold = this.#holds.get(token);
-    if (hold?.end(voter, reason) === true) {
+    const wasLost = hold?.isLost;
+    if (hold?.end(voter, reason) === true && wasLost === false) {
       for (const listener of this.#listeners) {
         listener.lost(token, reason, cause);
       }
+      for (const other of this.electorate.voters) {
+        this.#takeBackLost(hold, other);
+      }
+    }
+  }
+
+  /** A node's vote came when the grant was in use already, or was over. */
+  #heardLate(hold: QuorumHold, voter: Voter, { first, runId }: Pick<Vote, "first" | "runId">): void {
+    if (hold.isLost) {
+      this.#takeBackLost(hold, voter);
+    } else if (!this.electorate.quarantineOf(voter)) {
+      hold.add(voter, first, runId);
+    }
+  }
+
+  /** What a lost grant has on a node that did not know of the loss, or was late with its vote. */
+  #takeBackLost(hold: QuorumHold, voter: Voter): void {
+    if (hold.mayBeOn(voter)) {
+      const { key, keys, token, dueAt: until } = hold;
+      const candidate = this.electorate.candidate();
+      voter.releaser.takeBack({ key, keys, token, terms: hold.termsOn(voter), until, candidate });
     }
   }
 
@@ -412,19 +481,12 @@ class RedlockDriver implements Driver, QuorumHost {
     }
   }
 
-  /** Others here may wait for the same attempt: it is granted to them as well. */
-  #tellRepeats(granted: QuorumRequest): void {
-    if (granted.attemptId !== undefined) {
-      for (const request of Array.from(this.#requests)) {
-        if (request.attemptId === granted.attemptId && request.key === granted.key) {
-          request.askAll();
-        }
-      }
-    }
-  }
-
   #begin(request: QuorumRequest): QuorumRequest {
+    const { attemptId } = request;
     this.#requests.add(request);
+    if (attemptId !== undefined) {
+      this.#named.set(attemptId, (this.#named.get(attemptId) ?? new Set()).add(request));
+    }
     request.begin();
     return request;
   }
@@ -432,6 +494,25 @@ class RedlockDriver implements Driver, QuorumHost {
   #close(bid: Bid): void {
     if (this.#bids.get(bid.token) === bid) {
       this.#bids.delete(bid.token);
+    }
+  }
+
+  #noteReleased({ attemptId, token }: QuorumHold): void {
+    if (attemptId !== undefined) {
+      this.#released.add(token);
+      this.#claimable.delete(token);
+      if (this.#released.size > mostReleased) {
+        this.#released.delete(this.#released.values().next().value as string);
+      }
+      for (const request of Array.from(this.#named.get(attemptId) ?? [])) {
+        request.forget(token);
+      }
+    }
+  }
+
+  #keep(token: string): void {
+    for (const { releaser } of this.electorate.voters) {
+      releaser.keep(token);
     }
   }
 

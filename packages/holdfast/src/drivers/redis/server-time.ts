@@ -1,4 +1,4 @@
-import type { Clock } from "../../clock.ts";
+import type { Clock, Moment } from "../../clock.ts";
 
 /** How much better a new estimate seems with each millisecond that the old one ages: clocks drift. */
 const agingPerMs = 0.0001;
@@ -21,7 +21,7 @@ export class ServerTime {
   #offsetMicros: number | undefined;
   #errorMs = Infinity;
   #at = 0;
-  /** The wall clock less the monotonic one then: they part where the machine slept, and then the estimate is of no use. */
+  /** The wall clock less the monotonic one when it was asked for: they part where the machine slept, and then the estimate is of no use. */
   #wallLead = 0;
   readonly #tickets: Tickets;
 
@@ -34,9 +34,9 @@ export class ServerTime {
     return this.#offsetMicros !== undefined;
   }
 
-  observe(serverMicros: number, sentAt: number, receivedAt: number): void {
-    const errorMs = (receivedAt - sentAt) / 2;
-    const offsetMicros = serverMicros - (sentAt + errorMs) * 1000;
+  observe(serverMicros: number, sent: Moment, receivedAt: number): void {
+    const errorMs = (receivedAt - sent.now) / 2;
+    const offsetMicros = serverMicros - (sent.now + errorMs) * 1000;
     if (
       errorMs <= this.#errorMs + (receivedAt - this.#at) * agingPerMs ||
       this.#isContradictedBy(offsetMicros, errorMs, receivedAt) ||
@@ -45,7 +45,7 @@ export class ServerTime {
       this.#offsetMicros = offsetMicros;
       this.#errorMs = errorMs;
       this.#at = receivedAt;
-      this.#wallLead = this.#clock.wall() - this.#clock.now();
+      this.#wallLead = sent.wall - sent.now; // the machine may have slept on the way
     }
   }
 

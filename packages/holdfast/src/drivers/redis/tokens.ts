@@ -18,8 +18,13 @@ interface Parts {
 export function makeToken({ key, attemptId, clientId, share, ticket }: Parts, random: Random): string {
   const mark = share === undefined ? "" : `${markOf(share)}:`;
   const attempt =
-    attemptId === undefined ? random.id() : fingerprint(key, attemptId, ...(share ? [mark] : []));
+    attemptId === undefined ? random.id() : fingerprint(key, attemptId, ...(share ? [wishOf(share)] : []));
   return `${attempt}:${clientId}:${mark}${ticket}`;
+}
+
+/** What a repeat asks for as well. Another limit may have been set between the two. */
+function wishOf(share: Share): string {
+  return share.kind === "semaphore" ? `s${share.permits}:` : `${markOf(share)}:`;
 }
 
 function markOf(share: Share): string {

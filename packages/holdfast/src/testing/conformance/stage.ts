@@ -37,6 +37,12 @@ export class Stage {
     return this.#driver.capabilities.kinds;
   }
 
+  /** Whether leases are handed over in memory. */
+  get handsOver(): boolean {
+    const { requeue, fencingBlocks } = this.#driver.capabilities;
+    return requeue && fencingBlocks;
+  }
+
   /** Plays a scene to its end, which may not be waited for longer than a test may take; leaves nothing open. */
   async play(scene: Scene): Promise<void> {
     const { clock } = this.#driver;

@@ -4,7 +4,7 @@ import { inspect } from "./inspect.ts";
 import { isLatch, Latch } from "./latch.ts";
 import { agree, yieldVote } from "./quorum.ts";
 import { breakGrant, recant, release } from "./release.ts";
-import { ServerError } from "./server-error.ts";
+import { notAsked, readOnly, ServerError } from "./server-error.ts";
 import { isShared, Share } from "./share.ts";
 import { toNumber, type Answer, type Scope, type Server } from "./state.ts";
 import { usual } from "./usual.ts";
@@ -60,6 +60,7 @@ export function operate(server: Server, keys: readonly string[], args: readonly 
     queueBound: Number(args[1]),
   };
   let at = 3;
+  let isProved = isQuorum;
   for (let i = 0; i < keys.length; i += 4) {
     const [K, queue, fence, info] = keys.slice(i, i + 4) as [string, string, string, string];
     const floor = isQuorum ? near(now, args[at++]) : now;
@@ -77,10 +78,25 @@ export function operate(server: Server, keys: readonly string[], args: readonly 
       const scope = { ...shared, holder: server.store.get(K) };
       return usual(scope, name, own) ?? perform(scope, own);
     });
+    if (String((answer as unknown[])[1]).startsWith("READONLY ")) {
+      throw new ServerError(readOnly);
+    }
+    isProved ||= isOfPrimary(name, answer);
     answers.push(answer);
     at += 1 + argumentCount;
   }
+  if (!isProved && server.standing.role !== "master") {
+    throw new ServerError(notAsked);
+  }
   return answers;
+}
+
+function isOfPrimary(name: string, answer: Answer): boolean {
+  const [status, , position] = Array.isArray(answer) ? (answer as unknown[]) : [answer];
+  if (name === "acquire" && status === 0) {
+    return Number(position) >= 0;
+  }
+  return name !== "verify" && name !== "inspect" && status === 1;
 }
 
 /** Where all who shared K have expired, it is free. */

@@ -114,6 +114,20 @@ export function enqueue({ store, queue }: Scope, token: string, member: string):
   return isNew;
 }
 
+/** Leaves the queue; without terms by the ticket. */
+export function leave({ store, queue, isQuorum }: Scope, token: string, terms: string): void {
+  const ticket = terms === "" && isQuorum ? /\d+$/.exec(token)?.[0] : undefined;
+  if (ticket === undefined) {
+    store.zrem(queue, `${token} ${terms}`);
+    return;
+  }
+  for (const member of store.zrangebyscore(queue, Number(ticket), 16, Number(ticket))) {
+    if (member.startsWith(`${token} `)) {
+      store.zrem(queue, member);
+    }
+  }
+}
+
 /** Where it may not be told, nothing fails. */
 export function tell(server: Server, kind: string, client: string, message: string): void {
   try {

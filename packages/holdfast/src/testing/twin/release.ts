@@ -1,4 +1,4 @@
-import { clientOf, letGo, numbers, serveNext, tell } from "./queue.ts";
+import { clientOf, leave, letGo, numbers, serveNext, tell } from "./queue.ts";
 import { writeInfo, type Answer, type Scope } from "./state.ts";
 
 /** How long a holder can learn at the least that its grant was broken. */
@@ -16,20 +16,6 @@ export function release(scope: Scope, args: readonly string[]): Answer {
     store.del(info);
   }
   return [0, serveNext(scope) ? 1 : 0, holder ?? ""];
-}
-
-/** Leaves the queue; without terms by the ticket. */
-function leave({ store, queue, isQuorum }: Scope, token: string, terms: string): void {
-  const ticket = terms === "" && isQuorum ? /\d+$/.exec(token)?.[0] : undefined;
-  if (ticket === undefined) {
-    store.zrem(queue, `${token} ${terms}`);
-    return;
-  }
-  for (const member of store.zrangebyscore(queue, Number(ticket), 16, Number(ticket))) {
-    if (member.startsWith(`${token} `)) {
-      store.zrem(queue, member);
-    }
-  }
 }
 
 /** The same for what was left behind: what a repeat of the same attempt has claimed stays. */

@@ -1,4 +1,4 @@
-import { enqueue, isShare, numbers, parse, precedes, publish, queueTtlMs, tell } from "./queue.ts";
+import { enqueue, isShare, leave, numbers, parse, precedes, publish, queueTtlMs, tell } from "./queue.ts";
 import { encode } from "./release.ts";
 import { ServerError } from "./server-error.ts";
 import { digits, toNumber, type Answer, type Scope } from "./state.ts";
@@ -72,7 +72,7 @@ export class Share {
   }
 
   acquire([token, terms, ttl, , wait, words]: Args): Answer {
-    const { store, queue, info, isQuorum, queueBound } = this.#scope;
+    const { store, queue, isQuorum, queueBound } = this.#scope;
     const [own, lastsMs, told] = [token as string, Number(ttl), words as string];
     const member = `${own} ${terms}`;
     const known = this.#holdingOf(own);
@@ -82,9 +82,6 @@ export class Share {
       this.#check(own);
     }
     if (known) {
-      if (known.token !== own) {
-        store.hset(info, `c${attemptOf(own)}`, "1");
-      }
       store.zrem(queue, member);
       return this.#takePlace(own, member, lastsMs, wait as string, told);
     } else if (wait === "0") {
@@ -103,21 +100,21 @@ export class Share {
   }
 
   release([token, terms]: Args): Answer {
-    const { store, K, queue } = this.#scope;
+    const { store, K } = this.#scope;
     const isOurs = this.#heldBy(token as string) !== undefined;
     if (isOurs) {
       this.#remove(token as string);
     }
-    store.zrem(queue, `${token} ${terms}`);
+    leave(this.#scope, token as string, terms as string);
     const { isMore } = this.#serve();
     return [isOurs ? 1 : 0, isMore ? 1 : 0, store.zrange(K, 0, 0)[0] ?? ""];
   }
 
   recant(args: Args): Answer {
-    const { store, queue, info } = this.#scope;
+    const { store, info } = this.#scope;
     const [token, terms] = args as [string, string];
     if (this.#heldBy(token) && store.hget(info, `c${attemptOf(token)}`) !== undefined) {
-      store.zrem(queue, `${token} ${terms}`);
+      leave(this.#scope, token, terms);
       return [0, 0, token];
     }
     return this.release(args);
@@ -193,7 +190,9 @@ export class Share {
     const own = token as string;
     const member = `${own} ${terms}`;
     const known = this.#heldBy(own);
-    if (known?.number !== Number(number)) {
+    const { store, info } = this.#scope;
+    const isClaimed = store.hget(info, `c${attemptOf(own)}`) !== undefined;
+    if (known?.number !== Number(number) || isClaimed) {
       return this.acquire([own, terms as string, ttl as string, want as string, "2", words as string]);
     }
     this.#remove(own);
@@ -445,6 +444,14 @@ export class Share {
     return [1, number, number, token];
   }
 
+  /** Of a repeat with another token: it claims what the attempt has. */
+  #grantedToAttempt(own: string, known: Holding, member: string, ttlMs: number, words: string): Answer {
+    if (known.token !== own) {
+      this.#scope.store.hset(this.#scope.info, `c${attemptOf(own)}`, "1");
+    }
+    return this.#admittedAgain(known, member, ttlMs, words);
+  }
+
   #takePlace(token: string, member: string, ttlMs: number, wait: string, words: string): Answer {
     const { number, isMore } = this.#serve(member, ttlMs);
     if (isMore) {
@@ -455,7 +462,7 @@ export class Share {
     }
     const known = this.#holdingOf(token);
     if (known) {
-      return this.#admittedAgain(known, member, ttlMs, words);
+      return this.#grantedToAttempt(token, known, member, ttlMs, words);
     }
     return this.#hasExpiredOnes ? [3] : this.#heldByOthers(wait, member);
   }
@@ -463,9 +470,12 @@ export class Share {
   #onlyTry(token: string, ttlMs: number, words: string): Answer {
     const { store, queue } = this.#scope;
     const { isMore } = this.#serve();
+    const known = this.#holdingOf(token);
     const { weight } = demandOf(token) as Demand;
     if (isMore) {
       return [3];
+    } else if (known) {
+      return this.#grantedToAttempt(token, known, "", ttlMs, words);
     } else if (store.exists(queue) || this.#used + weight > (this.#limit as number)) {
       return this.#hasExpiredOnes ? [3] : this.#heldByOthers("0");
     }

@@ -49,6 +49,7 @@ beforeEach(() => {
     },
     refused: () => undefined,
     revived: () => undefined,
+    suspected: () => undefined,
   });
 });
 

@@ -102,6 +102,8 @@ onRedis("what is particular to a cluster", () => {
     expect(nodes.map(({ cluster }) => cluster?.state)).toEqual(["ok", "ok", "ok"]);
     expect(nodes.reduce((sum, { cluster }) => sum + (cluster?.slots ?? 0), 0)).toBe(slotCount);
     expect(toldReplicas()).toEqual([`127.0.0.1:${stage.cluster.ports[3]}`]);
+    const following = nodes.flatMap(({ replication }) => replication?.replicas ?? []);
+    expect(following.map(({ isOnline }) => isOnline)).toEqual([true]);
   });
 
   test("several keys are taken in one step where they have one slot, and one by one where not", async () => {
@@ -166,6 +168,19 @@ onRedis("what is particular to a cluster", () => {
     }
     await locks.close();
     client.disconnect();
+  });
+
+  test("the prefix of node-redis 6 stands before the keys", async () => {
+    const rootNodes = stage.cluster.ports.map((port) => ({ socket: { host: "127.0.0.1", port } }));
+    const client = createCluster({ rootNodes, keyPrefix: "r:" });
+    await client.connect();
+    const locks = createLocks(redis(client));
+    const lease = await locks.acquire("prefixed");
+    expect(await stage.client().exists("r:lock:prefixed")).toBe(1);
+    expect(await client.exists("lock:prefixed")).toBe(1);
+    expect(await lease.release()).toBe(true);
+    await locks.close();
+    client.destroy();
   });
 
   test("a client that is not connected, or was closed, is an engine that cannot be reached", async () => {

@@ -68,7 +68,7 @@ describe("of a server we use", () => {
     const functions = new Set(
       Object.values(scripts).flatMap(({ source }) => source.match(/redis\.\w+/g) as string[]),
     );
-    expect(Array.from(functions).sort()).toEqual(["redis.call", "redis.pcall"]);
+    expect(Array.from(functions).sort()).toEqual(["redis.call", "redis.error_reply", "redis.pcall"]);
     for (const { source } of Object.values(scripts)) {
       expect(source.startsWith("#!")).toBe(false); // flags of scripts came with Redis 7
     }

@@ -13,65 +13,78 @@ beforeEach(() => {
   time = new ServerTime(clock);
 });
 
+function observe(micros: number, sentAt: number, receivedAt: number): void {
+  time.observe(micros, { now: sentAt, wall: sentAt + clock.wall() - clock.now() }, receivedAt);
+}
+
 test("nothing is known before the first reply", () => {
   expect(time.isKnown).toBe(false);
-  time.observe(serverMicros, 990, 1_000);
+  observe(serverMicros, 990, 1_000);
   expect(time.isKnown).toBe(true);
 });
 
 test("the time in a reply was read in the middle of its way, by our best guess, and goes on with our clock", async () => {
-  time.observe(serverMicros, 990, 1_000);
+  observe(serverMicros, 990, 1_000);
   expect(time.micros()).toBe(serverMicros + 5_000);
   await clock.advance(2_000);
   expect(time.micros()).toBe(serverMicros + 2_005_000);
 });
 
 test("a shorter round trip tells more, a longer one nothing", () => {
-  time.observe(serverMicros, 990, 1_000);
-  time.observe(serverMicros + 5_000, 980, 1_000);
+  observe(serverMicros, 990, 1_000);
+  observe(serverMicros + 5_000, 980, 1_000);
   expect(time.micros()).toBe(serverMicros + 5_000);
-  time.observe(serverMicros + 1_000, 998, 1_000);
+  observe(serverMicros + 1_000, 998, 1_000);
   expect(time.micros()).toBe(serverMicros + 2_000);
 });
 
 test("an estimate grows old: after a while a worse one replaces it", async () => {
-  time.observe(serverMicros, 998, 1_000);
+  observe(serverMicros, 998, 1_000);
   await clock.advance(100_000);
   const later = serverMicros + 100_000_000;
-  time.observe(later, 101_000 - 24, 101_000); // ten times 1 ms in 100 s, and 1 ms: not yet
+  observe(later, 101_000 - 24, 101_000); // ten times 1 ms in 100 s, and 1 ms: not yet
   expect(time.micros()).not.toBe(later + 12_000);
-  time.observe(later, 101_000 - 22, 101_000);
+  observe(later, 101_000 - 22, 101_000);
   expect(time.micros()).toBe(later + 11_000);
 });
 
 test("a clock that was set is noticed at the next reply, even by a long round trip", () => {
-  time.observe(serverMicros, 999, 1_000);
-  time.observe(serverMicros + 10_000_000, 900, 1_000);
+  observe(serverMicros, 999, 1_000);
+  observe(serverMicros + 10_000_000, 900, 1_000);
   expect(time.micros()).toBe(serverMicros + 10_050_000);
   expect(time.errorMs).toBe(50);
 });
 
 test("after a reconnect the next reply counts, whatever its round trip", () => {
-  time.observe(serverMicros, 999, 1_000);
+  observe(serverMicros, 999, 1_000);
   time.doubt();
-  time.observe(serverMicros - 9_000_000, 900, 1_000);
+  observe(serverMicros - 9_000_000, 900, 1_000);
   expect(time.micros()).toBe(serverMicros - 9_000_000 + 50_000);
   expect(time.isKnown).toBe(true);
 });
 
 test("tickets rise strictly, within a microsecond and when the server's time steps back", async () => {
-  time.observe(serverMicros, 1_000, 1_000);
+  observe(serverMicros, 1_000, 1_000);
   const tickets = [time.ticket(), time.ticket(), time.ticket()];
   expect(tickets).toEqual([serverMicros, serverMicros + 1, serverMicros + 2]);
   time.doubt();
-  time.observe(serverMicros - 60_000_000, 1_000, 1_000);
+  observe(serverMicros - 60_000_000, 1_000, 1_000);
   expect(time.ticket()).toBe(serverMicros + 3);
   await clock.advance(61_000);
   expect(time.ticket()).toBe(serverMicros + 1_000_000);
 });
 
 test("tickets are whole numbers, whatever the clock says", async () => {
-  time.observe(serverMicros + 0.5, 999.123_4, 1_000);
+  observe(serverMicros + 0.5, 999.123_4, 1_000);
   await clock.advance(0.777_7);
   expect(Number.isSafeInteger(time.ticket())).toBe(true);
+});
+
+test("a reply that was under way while the machine slept tells nothing of the present", () => {
+  const sent = { now: clock.now(), wall: clock.wall() };
+  clock.sleep(5_000);
+  time.observe(serverMicros, sent, clock.now());
+  expect(time.errorMs).toBe(Infinity);
+  observe(serverMicros + 5_000_000, clock.now(), clock.now());
+  expect(time.errorMs).toBe(0);
 });

@@ -179,7 +179,10 @@ export class ClusterDirectory implements Directory {
     const info = this.#inTime(this.#router.at(address).command("CLUSTER", ["INFO"])).catch(() => undefined);
     const state = await stateOf(
       { node: address, clock: this.#settings.clock, sent, notifications: this.#notifications(address) },
-      async () => readGreeting((await this.#ask(address, hello, ["", "n", "", "0"])) as unknown[]),
+      {
+        greet: async () => readGreeting((await this.#ask(address, hello, ["", "n", "", "0"])) as unknown[]),
+        replication: () => this.#inTime(this.#router.at(address).command("INFO", ["replication"])),
+      },
     );
     const told = /cluster_state:(\w+)/.exec(String(await info))?.[1] ?? null;
     return {

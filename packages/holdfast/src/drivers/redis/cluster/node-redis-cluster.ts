@@ -1,4 +1,5 @@
 import type { ChannelKind } from "../connection.ts";
+import { prefixOf } from "../node-redis.ts";
 import { splitAddress, type ClusterClient, type Link, type LinkListener } from "./link.ts";
 
 /** What we use of a node-redis cluster (4, 5 and 6). */
@@ -7,6 +8,10 @@ export interface NodeRedisClusterClient {
   readonly masters: readonly object[];
   readonly nodeByAddress: ReadonlyMap<string, object>;
   nodeClient(node: never): unknown;
+  /** Of versions 5 and 6. */
+  readonly _options?: { readonly nodeAddressMap?: unknown };
+  /** Of version 6. */
+  readonly _keyPrefix?: string | Uint8Array | undefined;
 }
 
 /** What we use of the client of one node. */
@@ -25,6 +30,8 @@ interface NodeClient {
   disconnect(): Promise<unknown>;
 }
 
+type AddressMap = Readonly<Record<string, object>> | ((address: string) => object | undefined) | undefined;
+
 interface ClusterNode {
   /** Of node-redis 4 a promise while it connects. */
   readonly client?: object;
@@ -35,11 +42,13 @@ export function isNodeRedisCluster(client: object): client is NodeRedisClusterCl
 }
 
 export class NodeRedisCluster implements ClusterClient {
-  readonly keyPrefix = "";
+  /** Of version 6; what is sent as it stands, as all of ours, it puts no prefix before. */
+  readonly keyPrefix: string;
   readonly #client: NodeRedisClusterClient;
 
   constructor(client: NodeRedisClusterClient) {
     this.#client = client;
+    this.keyPrefix = prefixOf({ keyPrefix: client._keyPrefix });
   }
 
   known(): readonly string[] {
@@ -49,13 +58,19 @@ export class NodeRedisCluster implements ClusterClient {
   async open(address: string, listener: LinkListener): Promise<Link> {
     const own = this.#client.nodeByAddress.get(address) as ClusterNode | undefined;
     const template = clientOf(own) ?? (await this.#anyClient());
-    const place = template === clientOf(own) ? {} : splitAddress(address); // to a node that it knows it knows the way as well
+    const place = template === clientOf(own) ? {} : this.#placeOf(address); // to a node that it knows it knows the way as well
     const client = template.duplicate({
       socket: { ...template.options?.socket, ...place, reconnectStrategy: false },
       readonly: false,
       disableOfflineQueue: true,
     });
     return connect(client, listener);
+  }
+
+  #placeOf(address: string): object {
+    const map = this.#client._options?.nodeAddressMap as AddressMap;
+    const mapped = typeof map === "function" ? map(address) : map?.[address];
+    return mapped ?? splitAddress(address);
   }
 
   async #anyClient(): Promise<NodeClient> {

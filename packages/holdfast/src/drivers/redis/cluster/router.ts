@@ -282,6 +282,9 @@ export class Router {
     let failure: unknown = new Error("the client is not connected");
     const asked: Promise<SlotMap | undefined>[] = [];
     for (const address of candidates) {
+      if (this.#isClosed) {
+        break; // nobody would end a connection that is made now
+      }
       const answer = this.at(address)
         .command("CLUSTER", ["SLOTS"])
         .then((told) => {

@@ -53,6 +53,21 @@ local function enqueue(token, member)
   return added
 end
 
+-- Leaves the queue. Of a quorum's node who adopted a grant, or joined an earlier attempt's, does not know what a place there says
+-- beside the token: it is found by its ticket.
+local function leave(token, terms)
+  local ticket = terms == '' and is_quorum and string.match(token, '%d+$')
+  if not ticket then
+    redis.call('ZREM', queue, token .. ' ' .. terms)
+    return
+  end
+  for _, member in ipairs(redis.call('ZRANGEBYSCORE', queue, ticket, ticket, 'LIMIT', 0, 16)) do
+    if string.sub(member, 1, #token + 1) == token .. ' ' then
+      redis.call('ZREM', queue, member)
+    end
+  end
+end
+
 local function publish(kind, client, message)
   if kind == 'p' then
     return redis.pcall('PUBLISH', 'holdfast:grants:' .. client, message)

@@ -218,6 +218,15 @@ local function admitted_again(token, number, member, ttl, words)
   return { 1, number, number, token }
 end
 
+-- An attempt has the share of this token and number. A repeat with another token claims it: who had asked before must not take it
+-- back any more.
+local function granted_to_attempt(own, token, number, member, ttl, words)
+  if token ~= own then
+    redis.call('HSET', info, 'c' .. attempt_of(token), 1)
+  end
+  return admitted_again(token, number, member, ttl, words)
+end
+
 -- Whoever stands in the queue is served in turn, and us with them. Who is granted and has more to serve repeats as well, and is
 -- granted again: nobody else would come for them soon.
 local function take_place(token, member, ttl, wait, words)
@@ -230,16 +239,19 @@ local function take_place(token, member, ttl, wait, words)
   end
   local known, its_number = holding_of(token)
   if known then
-    return admitted_again(known, its_number, member, ttl, words)
+    return granted_to_attempt(token, known, its_number, member, ttl, words)
   end
   return has_expired_ones and { 3 } or held_by_others(member, wait)
 end
 
 local function only_try(token, ttl, words)
   local _, is_more = serve()
+  local known, its_number = holding_of(token) -- another request of the attempt stood in the queue
   local _, weight = share_of(token)
   if is_more then
     return { 3 }
+  elseif known then
+    return granted_to_attempt(token, known, its_number, '', ttl, words)
   elseif redis.call('EXISTS', queue) == 1 or used + weight > limit then
     return has_expired_ones and { 3 } or held_by_others(nil, '0')
   end
@@ -252,16 +264,13 @@ local share = {}
 
 function share.acquire(token, terms, ttl, _, wait, words)
   local member = token .. ' ' .. terms
-  local known, number = holding_of(token)
+  local known = holding_of(token)
   local waits = redis.call('ZSCORE', queue, member)
   local _, weight = share_of(token)
   if not known and (not waits or limit and weight > limit) then
     check(token) -- also of who waits already, where the limit was lowered
   end
   if known then
-    if known ~= token then
-      redis.call('HSET', info, 'c' .. attempt_of(token), 1)
-    end
     redis.call('ZREM', queue, member)
     return take_place(token, member, ttl, wait, words)
   elseif wait == '0' then
@@ -284,14 +293,14 @@ function share.release(token, terms)
   if is_ours then
     remove(token)
   end
-  redis.call('ZREM', queue, token .. ' ' .. terms)
+  leave(token, terms)
   local _, is_more = serve()
   return { is_ours and 1 or 0, is_more and 1 or 0, redis.call('ZRANGE', K, 0, 0)[1] or '' }
 end
 
 function share.recant(token, terms)
   if holding_of(token) == token and redis.call('HEXISTS', info, 'c' .. attempt_of(token)) == 1 then
-    redis.call('ZREM', queue, token .. ' ' .. terms)
+    leave(token, terms)
     return { 0, 0, token }
   end
   return share.release(token, terms)
@@ -368,7 +377,8 @@ end
 
 function share.yield(token, terms, number, ttl, _, words)
   local known, own_number = holding_of(token)
-  if known ~= token or own_number ~= tonumber(number) then
+  local is_claimed = redis.call('HEXISTS', info, 'c' .. attempt_of(token)) == 1
+  if known ~= token or own_number ~= tonumber(number) or is_claimed then
     return share.acquire(token, terms, ttl, '1', '2', words)
   end
   remove(token)

@@ -14,7 +14,7 @@ if role == 'master' and ARGV[5] then -- a replica may be read-only, and has to b
   redis.call('PEXPIRE', KEYS[1], ARGV[4])
 end
 local heard = 0
-if ARGV[2] ~= 'n' then
+if ARGV[2] ~= 'n' and role == 'master' then -- what a replica publishes proves nothing: grants come from its primary
   heard = redis.call(ARGV[2] == 'p' and 'PUBLISH' or 'SPUBLISH', ARGV[1], ARGV[3])
 end
 local server = redis.call('INFO', 'server')

@@ -137,7 +137,22 @@ local function count_of(name)
   return (name == 'verify' or name == 'setLimit') and 1 or 3
 end
 
+-- Whether an answer could only be given by a primary: what was granted, queued, given back or renewed was written.
+local function is_of_primary(name, answer)
+  if name == 'acquire' and answer[1] == 0 then
+    return answer[3] >= 0
+  end
+  local status = type(answer) == 'table' and answer[1] or answer
+  return name ~= 'verify' and name ~= 'inspect' and status == 1
+end
+
+-- A replica refuses what writes. What only reads is refused there as well: it may be old, and somebody may hold what seems ours.
+local function is_replica()
+  return not string.find(redis.call('INFO', 'replication'), 'role:master', 1, true)
+end
+
 local answers, at = { now }, 4
+local is_proved = is_quorum
 if is_quorum then
   local server = redis.call('INFO', 'server')
   local run = string.find(server, 'run_id:', 1, true) + 7
@@ -158,8 +173,16 @@ for i = 1, #KEYS, 4 do
   end
   if not ok then
     answer = { 'error', type(answer) == 'table' and answer.err or tostring(answer) }
+    local refusal = string.match(answer[2], 'READONLY .*')
+    if refusal then
+      return redis.error_reply(refusal) -- a replica: nothing was written, and what was read may be old
+    end
   end
+  is_proved = is_proved or is_of_primary(ARGV[at], answer)
   answers[#answers + 1] = answer
   at = last + 1
+end
+if not is_proved and is_replica() then
+  return redis.error_reply('READONLY A replica is not asked for locks')
 end
 return answers

@@ -17,6 +17,9 @@ import type { Voter } from "./voter.ts";
 const shortestExclusionMs = 50;
 const longestExclusionMs = 5_000;
 
+/** A node lets a key go this long after its end at the latest. */
+export const expiryMs = 20;
+
 /** The grant of one node. */
 export interface Vote extends Report {
   readonly token: string;
@@ -56,6 +59,10 @@ export interface Bidder {
   heard(ballot: Ballot): void;
   /** An answer for a bid that is over shows that the node has something of it. */
   heardTooLate(ballot: Ballot, vote: Vote | undefined): void;
+  /** Whether a grant with this token was given back here. */
+  isReleased(token: string): boolean;
+  /** The node still has a grant that was given back. */
+  takeBackReleased(ballot: Ballot, token: string): void;
   /** The node does not vote: what it has of us is given back. */
   giveBack(ballot: Ballot): void;
   /** The node is not asked: what this bid gives up has to be released there by itself. */
@@ -81,6 +88,8 @@ export class Ballot {
   /** When to ask again if nothing is heard before, on the scale of `clock.now()`. */
   dueAt: number = Infinity;
   isAgreeing = false;
+  /** It is not asked before: a grant there has to end by itself. On the scale of `clock.now()`. */
+  leftUntil: number = -Infinity;
   /** Of a bid that gives up an older grant: the node has done that. */
   hasPassedOn = false;
   readonly #bid: Bidder;
@@ -180,7 +189,7 @@ export class Ballot {
   /** The nodes gave different numbers: asks this one to raise ours. */
   agree(number: number, want: number): void {
     this.isAgreeing = true;
-    const { token } = this.#bid;
+    const token = this.vote?.token ?? this.#bid.token; // an earlier attempt's, where we repeat it
     this.#perform(["agree", token, String(number), String(want)], String(number), (reply) => {
       this.#agreed(reply);
     });
@@ -237,7 +246,7 @@ export class Ballot {
     this.ask();
   }
 
-  /** An operator ended the grant. */
+  /** An operator ended the grant, or who had it as well gave it back. */
   broken(): void {
     this.vote = undefined;
     this.ask();
@@ -379,7 +388,24 @@ export class Ballot {
       this.#exclude(quarantine);
       return;
     }
-    this.#count(this.#voteOf(answer, reply, this.#bid.round));
+    const vote = this.#voteOf(answer, reply, this.#bid.round);
+    if (this.#bid.isReleased(vote.token)) {
+      this.#bid.takeBackReleased(this, vote.token);
+      this.ask(); // behind that
+    } else if (vote.first <= this.#yielded && !this.#isYielding) {
+      this.#leave(vote);
+    } else {
+      this.#count(vote);
+    }
+  }
+
+  /** A repeat elsewhere has claimed what we wanted to give back: it is theirs until it ends, unless we prolong it by asking. */
+  #leave({ token }: Vote): void {
+    const { clock, ttlMs, driftFactor } = this.#bid;
+    this.answer = "held";
+    this.holder = token;
+    this.leftUntil = clock.now() + ttlMs * (1 + driftFactor) + expiryMs;
+    this.dueAt = this.leftUntil;
   }
 
   /** Why the node does not vote, and will not soon. */
@@ -419,6 +445,7 @@ export class Ballot {
     if (!this.#bid.electorate.quarantineOf(this.voter)) {
       this.#bid.electorate.follow(vote.first);
     }
+    this.#sent = Math.max(1, this.#sent); // a message may tell of what an earlier bid has left
     this.vote = vote;
     this.answer = "granted";
     this.reason = null;

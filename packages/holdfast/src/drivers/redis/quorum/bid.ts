@@ -2,7 +2,7 @@ import type { Clock } from "../../../clock.ts";
 import type { NodeVote, Outcome } from "../../../errors.ts";
 import type { Random } from "../../../random.ts";
 import type { Validity } from "../../../validity.ts";
-import { Ballot, type Bidder, type Vote } from "./ballot.ts";
+import { Ballot, expiryMs, type Bidder, type Vote } from "./ballot.ts";
 import type { Electorate } from "./electorate.ts";
 import type { Voter } from "./voter.ts";
 import type { LockKeys } from "../keys.ts";
@@ -10,9 +10,6 @@ import { agreedOn, validityOf, type Block } from "./agreement.ts";
 
 /** After so many rounds without one number it is given up and tried with a fresh token. */
 const mostRounds = 3;
-
-/** A node lets a key go this long after its end at the latest. */
-export const expiryMs = 20;
 
 /** What a bid is for. */
 export interface BidOptions {
@@ -45,6 +42,10 @@ export interface BidListener {
   heard(): void;
   /** Of a bid that gives up an older grant: one more node has told whether that was still ours. */
   gaveUp(ballot: Ballot, released: boolean, isPlain: boolean): void;
+  /** Whether a grant with this token was given back. */
+  isReleased(token: string): boolean;
+  /** A node still has a grant that was given back. */
+  takeBackReleased(ballot: Ballot, token: string): void;
   /** A node does not vote: what it has of the bid is given back. */
   giveBack(bid: Bid, ballot: Ballot): void;
   /** A node does not vote, and is not asked. */
@@ -125,6 +126,11 @@ export class Bid implements Bidder {
     return this.#options.nodeTimeoutMs;
   }
 
+  /** Whether it was the first to ask with this token. */
+  isFirstOf(token: string): boolean {
+    return token === this.token && !this.#options.isRepeat;
+  }
+
   get isHeard(): boolean {
     return !this.#options.isRepeat;
   }
@@ -188,9 +194,29 @@ export class Bid implements Bidder {
    * A node has voted for a later attempt of the same name. Whoever made that goes on with ours; if nobody does any more it ends by
    * itself, unless we prolong it by asking.
    */
-  #isLeftToExpire({ vote }: Ballot): boolean {
+  #isLeftToExpire({ vote, leftUntil }: Ballot): boolean {
+    if (this.clock.now() < leftUntil) {
+      return true;
+    }
     const isLater = vote !== undefined && placeOf(vote.token) > placeOf(this.token);
     return isLater && this.clock.now() < vote.heardAt + this.ttlMs * (1 + this.driftFactor) + expiryMs;
+  }
+
+  /** Votes with this token are none any more. */
+  forget(token: string): void {
+    for (const ballot of this.ballots) {
+      if (ballot.vote?.token === token) {
+        ballot.broken();
+      }
+    }
+  }
+
+  isReleased(token: string): boolean {
+    return this.#options.listener.isReleased(token);
+  }
+
+  takeBackReleased(ballot: Ballot, token: string): void {
+    this.#options.listener.takeBackReleased(ballot, token);
   }
 
   /** Answers do not matter any more. */

@@ -36,17 +36,20 @@ export class QuorumHold implements Timed {
   readonly keys: LockKeys;
   readonly token: string;
   readonly #host: HoldHost;
+  /** Undefined: another one has asked for it with this token, which may have left on a node what this process does not know of. */
   readonly #bid: Bid | undefined;
   readonly #members = new Map<Voter, Member>();
   /** Nodes that do not have it, and why. */
   readonly #without = new Map<Voter, LossReason>();
   /** What a majority confirmed after its question had been given up: the next one tells it. */
   #confirmedLate: Validity | undefined;
-  /** Of one that was acquired elsewhere: a majority has told that it has it. */
-  #wasVerified = false;
+  /** It was acquired here, or a majority has told that it has it. */
+  #wasVerified: boolean;
   isOver = false;
   /** Its token would be given a writer's vote again. */
   isDowngraded = false;
+  /** The name of its attempt; undefined: it has none, or was acquired elsewhere. */
+  attemptId: string | undefined;
   /** The lease's own fencing number; undefined: it was acquired elsewhere. */
   fencingNumber: number | undefined;
   /** The lease's own, which its renewals move; undefined: it was acquired elsewhere. */
@@ -58,7 +61,8 @@ export class QuorumHold implements Timed {
     this.key = key;
     this.keys = keys;
     this.token = token;
-    this.#bid = bid;
+    this.#bid = bid?.isFirstOf(token) === true ? bid : undefined;
+    this.#wasVerified = bid !== undefined;
   }
 
   /** What its queue member says after the token: a node that was late with its vote may still have one. */
@@ -110,7 +114,7 @@ export class QuorumHold implements Timed {
   isStill(told: readonly Told[]): boolean {
     const { clock, electorate } = this.#host;
     const same = told.filter(({ voter, first }) => this.#members.get(voter)?.first === first);
-    const isValid = !this.#isLost && this.validity !== undefined && leftOf(this.validity, clock) > 0;
+    const isValid = !this.isLost && this.validity !== undefined && leftOf(this.validity, clock) > 0;
     return same.length >= (isValid ? 1 : electorate.majority);
   }
 
@@ -118,7 +122,7 @@ export class QuorumHold implements Timed {
   end(voter: Voter, reason: LossReason): boolean {
     this.#members.delete(voter);
     this.#without.set(voter, reason);
-    return this.#isLost;
+    return this.isLost;
   }
 
   /**
@@ -167,7 +171,7 @@ export class QuorumHold implements Timed {
       }
       return { outcome: "renewed", validity };
     }
-    if (this.#isLost) {
+    if (this.isLost) {
       return { outcome: "lost", reason: this.#reason() };
     }
     if (!isComplete || renewal.isGivenUp) {
@@ -187,7 +191,7 @@ export class QuorumHold implements Timed {
     const { electorate, clock, driftFactor } = this.#host;
     const { majority, voters } = electorate;
     const begun = clock.now();
-    const isNew = this.#bid === undefined && !this.#wasVerified; // until a majority has answered once
+    const isNew = !this.#wasVerified; // until a majority has answered once
     const held: Validity[] = [];
     const round = new Round<Verified>(this, voters, undefined, ["verify", this.token]);
     return round.run(
@@ -213,7 +217,7 @@ export class QuorumHold implements Timed {
           this.#wasVerified = true;
           return { outcome: "held", validity: validityOf(held, majority) };
         }
-        if (this.#isLost) {
+        if (this.isLost) {
           return { outcome: "lost", reason: this.#reason() };
         }
         if (isComplete) {
@@ -225,7 +229,7 @@ export class QuorumHold implements Timed {
   }
 
   /** Those without it leave less than a majority. */
-  get #isLost(): boolean {
+  get isLost(): boolean {
     const { majority, voters } = this.#host.electorate;
     return voters.length - this.#without.size < majority;
   }

@@ -7,8 +7,8 @@ import type { Holder } from "../../../state.ts";
 import type { Timed, TimerQueue } from "../../../timer-queue.ts";
 import { engineEnd } from "../../../validity.ts";
 import { within } from "../../../wait.ts";
-import type { Ballot, Vote } from "./ballot.ts";
-import { Bid, expiryMs, type BidListener, type Election } from "./bid.ts";
+import { expiryMs, type Ballot, type Vote } from "./ballot.ts";
+import { Bid, type BidListener, type Election } from "./bid.ts";
 import { mostApartMs, type Electorate } from "./electorate.ts";
 import { engineError, queueFullError } from "../failures.ts";
 import { GivingUp } from "../giving-up.ts";
@@ -42,6 +42,14 @@ export interface QuorumHost {
   /** The bid won: the votes are one grant from now on. @returns the grant's fencing number */
   elected(bid: Bid, request: QuorumRequest, election: Election): number;
   settled(request: QuorumRequest): void;
+  /** A lease of this process stood on it, and was given back. */
+  isReleased(token: string): boolean;
+  /** A node still has what was given back. */
+  takeBackReleased(request: QuorumRequest, ballot: Ballot, token: string): void;
+  /** A lease of this process stands on it: a repeat that joins it may not give its votes back, nor let them expire. */
+  isHeld(token: string): boolean;
+  /** Of the requests for one named attempt the one that asks the nodes. */
+  leaderOf(request: QuorumRequest): QuorumRequest | undefined;
   /** A node has something of a bid that it cannot vote for. */
   givenBack(bid: Bid, request: QuorumRequest, ballot: Ballot): void;
   /** A node has something of a bid that is over. */
@@ -80,6 +88,7 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
   #place: number | undefined;
   #isSettled = false;
   #isSettling = false;
+  #wasHeard = false;
   #wasQueued = false;
   #splits = 0;
   #splitAt = Infinity;
@@ -136,10 +145,49 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
     this.#start();
   }
 
+  /**
+   * Those before it that asked for the same attempt are settled: a repeat meets what they have.
+   * @param wasHeard most nodes have answered the one before it
+   */
+  lead(wasHeard: boolean): void {
+    if (!this.#isSettled && !this.#bid) {
+      this.#wasHeard = wasHeard;
+      this.begin();
+    }
+  }
+
+  isOfAttempt(other: QuorumRequest): boolean {
+    return other.attemptId === this.attemptId && other.key === this.key && other.#mode === this.#mode;
+  }
+
+  get #mode(): string | undefined {
+    const { share } = this.#request;
+    return share?.kind === "read-write" ? share.mode : undefined;
+  }
+
+  /** The bid that tells of this request: its own, or that of the one which it waits for. */
+  get #seen(): Bid | undefined {
+    return this.#bid ?? this.#host.leaderOf(this)?.bid;
+  }
+
+  /** Most nodes have answered, or may still answer as they did whom it waited for. */
+  get isHeard(): boolean {
+    const ballots = this.#seen?.ballots ?? [];
+    const heard = ballots.filter(
+      ({ hasAnswered, isPending }) => hasAnswered || (this.#wasHeard && isPending),
+    );
+    return heard.length >= this.#host.electorate.majority;
+  }
+
+  get #isLed(): boolean {
+    const leader = this.#host.leaderOf(this);
+    return leader !== undefined && leader !== this;
+  }
+
   /** Its moment has come: the deadline, or to ask again. */
   wake(): void {
     const now = this.#host.clock.now();
-    if (now >= this.#deadline) {
+    if (now >= this.#deadline || (this.#isTry && this.#isLed && this.isHeard)) {
       this.#timeOut();
     } else if (!this.#bid) {
       this.#host.agenda.schedule(this, this.#deadline);
@@ -149,7 +197,7 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
     }
   }
 
-  /** A node's messages reach us (again), or a repeat of the same attempt was granted. */
+  /** A node's messages reach us (again). */
   askNode(index: number): void {
     const ballot = this.#bid?.ballots[index];
     if (ballot && !this.#isSettled && !this.#isTry) {
@@ -157,15 +205,20 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
     }
   }
 
+  /** The grant of that token, which may have seemed ours as well, was given back. */
+  forget(token: string): void {
+    if (this.#bid?.token === token) {
+      this.#hasJoined = false;
+      this.#drop();
+      this.#open();
+    } else {
+      this.#bid?.forget(token);
+    }
+  }
+
   /** A node may vote that might not. */
   reconsider(): void {
     this.#bid?.reconsider();
-  }
-
-  askAll(): void {
-    if (!this.#isSettled) {
-      this.#bid?.askAll();
-    }
   }
 
   cancel(reason: unknown): void {
@@ -226,6 +279,14 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
     }
   }
 
+  isReleased(token: string): boolean {
+    return this.#host.isReleased(token);
+  }
+
+  takeBackReleased(ballot: Ballot, token: string): void {
+    this.#host.takeBackReleased(this, ballot, token);
+  }
+
   giveBack(bid: Bid, ballot: Ballot): void {
     this.#host.givenBack(bid, this, ballot);
   }
@@ -244,7 +305,13 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
   }
 
   #start(): void {
-    const { electorate } = this.#host;
+    const { electorate, clock, nodeTimeoutMs } = this.#host;
+    if (this.#isLed) {
+      if (this.#isTry) {
+        this.#schedule(clock.now() + nodeTimeoutMs); // whoever is before it has its answers by then
+      }
+      return;
+    }
     if (electorate.isReady) {
       this.#open();
       return;
@@ -317,7 +384,7 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
     if (now >= this.#splitAt) {
       this.#splitAt = Infinity;
       this.#splits += 1;
-      if (this.#splits % 2 === 0 && bid.hasDeafVotes) {
+      if (this.#splits % 2 === 0 && bid.hasDeafVotes && !this.#host.isHeld(bid.token)) {
         // Who cannot be asked gives its votes back by itself, and settles with its rivals by chance. Those of an earlier attempt are
         // not ours to give back: they end by themselves, unless they are prolonged by asking.
         const delayMs = this.#hasJoined
@@ -435,19 +502,15 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
   }
 
   #timeOut(): void {
-    if (this.#isSettling) {
+    if (this.#isSettling || (this.#isTry && this.isHeard && !this.#bid)) {
       this.#finishTry();
-      return;
-    }
-    const ballots = this.#bid?.ballots ?? [];
-    const answered = ballots.filter(({ hasAnswered }) => hasAnswered);
-    if (answered.length < this.#host.electorate.majority || this.#isTry) {
+    } else if (!this.isHeard || this.#isTry) {
       this.#fail(this.#failure());
-      return;
+    } else {
+      const position = positionIn(this.#seen?.ballots ?? []);
+      this.#abandon();
+      void this.#resolveHeld(position);
     }
-    const position = positionIn(ballots);
-    this.#abandon();
-    void this.#resolveHeld(position);
   }
 
   /** Asks who holds it behind our leaving of the queue. */
@@ -458,14 +521,15 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
   }
 
   #failure(): unknown {
-    return this.#bid || this.#lastError === undefined
+    return this.#seen || this.#lastError === undefined
       ? this.#quorumError(true)
       : aboutKey(this.#lastError, this.key);
   }
 
   #quorumError(retryable: boolean): QuorumError {
     const { electorate } = this.#host;
-    const ballots = this.#bid?.ballots ?? [];
+    const bid = this.#seen;
+    const ballots = bid?.ballots ?? [];
     const votes = electorate.voters.map((voter, index) => {
       const ballot = ballots[index];
       return (
@@ -477,7 +541,7 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
         }
       );
     });
-    const outcome = this.#bid?.outcome ?? "none";
+    const outcome = bid?.outcome ?? "none";
     const cause = ballots.find(({ error }) => error !== undefined)?.error;
     const retryAfterMs = electorate.votesAgainInMs();
     return new QuorumError({ key: this.key, votes, outcome, retryable, retryAfterMs, cause });

@@ -38,6 +38,19 @@ test("a grant that was passed on was still ours where the answers were lost and 
   expect((await next).remainingMs()).toBeGreaterThan(0);
 });
 
+test("a break leaves nothing on a node that votes for the broken lease behind it", async () => {
+  const lab = new Lab(3);
+  const { locks } = await lab.warm({ distancesMs: [1, 1, 40] });
+  const operator = await lab.warm();
+  const lease = await lab.within(5, locks.acquire("k", { ttlMs: 60_000 }));
+  const { fencingToken } = lease;
+  expect(await lab.within(10, operator.locks.breakLock("k", { fencingToken, reason: "test" }))).toBe(true);
+  expect(lab.holders("k")).toEqual([null, null, null]);
+  await lab.clock.advance(200);
+  expect(lease.remainingMs()).toBe(0);
+  expect(lab.holders("k")).toEqual([null, null, null]);
+});
+
 test("a try that yielded a vote leaves no place in the queue", async () => {
   const lab = new Lab(3);
   const waiter = await lab.warm({ distancesMs: [6, 2, 2] });

@@ -1,3 +1,4 @@
+import type { Lease } from "holdfast";
 import { expect, test } from "vitest";
 
 import { follow, Lab, refusal } from "./lab.ts";
@@ -126,4 +127,98 @@ test("a repeat has no number of a lease that was lost, also where one node still
   refuse([2, 3, 4], refusal(), 1); // so it goes on with what is left, and all that are new have one number
   const repeated = await lab.within(2_000, locks.acquire("k", named));
   expect(repeated.fencingToken).toBeGreaterThan(other.fencingToken);
+});
+
+test("of two who ask at once for one attempt neither counts on what the other gives back", async () => {
+  const lab = new Lab(3);
+  const twice = await lab.warm({ distancesMs: [9, 1, 3] });
+  const rival = await lab.warm({ distancesMs: [1, 5, 5] });
+  const options = { ttlMs: 10_000, waitMs: 5_000 };
+  const named = { ...options, attemptId: "a" };
+  const waited = follow(rival.locks.acquire("k", options));
+  await lab.clock.advance(1); // it is before, and asks back what the other has of the nodes where it comes behind
+  const repeats = [twice.locks.acquire("k", named), twice.locks.acquire("k", named)];
+  const granted = repeats.map((repeat) => follow(repeat));
+  await lab.clock.advance(100);
+  expect(waited.value?.remainingMs()).toBeGreaterThan(0);
+  expect(granted.map(({ value }) => value)).toEqual([undefined, undefined]);
+
+  expect(await lab.within(100, (waited.value as Lease).release())).toBe(true);
+  const [one, other] = await lab.within(100, Promise.all(repeats));
+  expect(one?.fencingToken).toBeGreaterThan((waited.value as Lease).fencingToken);
+  expect(other?.fencingToken).toBe(one?.fencingToken);
+});
+
+test("what a repeat in another process counts on is not given back by who asked before", async () => {
+  const lab = new Lab(3);
+  const first = await lab.warm({ distancesMs: [9, 1, 3] });
+  const second = await lab.warm({ distancesMs: [9, 1.1, 3.1] });
+  const rival = await lab.warm({ distancesMs: [1, 5, 5] });
+  const options = { ttlMs: 10_000, waitMs: 30_000 };
+  const named = { ...options, attemptId: "a" };
+  const waited = follow(rival.locks.acquire("k", options));
+  await lab.clock.advance(1);
+  const asked = follow(first.locks.acquire("k", named));
+  const lease = await lab.within(100, second.locks.acquire("k", named));
+  expect(waited.isSettled).toBe(false);
+  expect(await lab.within(100, lease.release())).toBe(true);
+  expect(waited.value?.fencingToken).toBeGreaterThan(lease.fencingToken);
+  expect(asked.isSettled).toBe(false);
+
+  expect(await lab.within(100, (waited.value as Lease).release())).toBe(true);
+  await lab.clock.advance(11_000); // it asks no node where the repeat had claimed what it wanted to give back, before that is over
+  expect(asked.value?.fencingToken).toBeGreaterThan((waited.value as Lease).fencingToken);
+});
+
+test("who tries by the name of an attempt that waits here is told that it is held", async () => {
+  const lab = new Lab(3);
+  const holder = await lab.warm();
+  const { locks } = await lab.warm();
+  const held = await lab.within(20, holder.locks.acquire("k", { ttlMs: 30_000 }));
+  const waited = follow(locks.acquire("k", { ttlMs: 10_000, waitMs: 5_000, attemptId: "a" }));
+  await lab.clock.advance(20);
+  expect(await lab.within(100, locks.tryAcquire("k", { ttlMs: 10_000, attemptId: "a" }))).toBeNull();
+  expect(waited.isSettled).toBe(false);
+  expect(await lab.within(100, held.release())).toBe(true);
+  expect(waited.value?.fencingToken).toBeGreaterThan(held.fencingToken);
+});
+
+test("who waits behind another of its attempt is told of the time that it had, and of the nodes where they fail", async () => {
+  const lab = new Lab(3);
+  const holder = await lab.warm();
+  const { locks, faults } = await lab.warm();
+  const named = { ttlMs: 10_000, attemptId: "a" };
+  const held = await lab.within(20, holder.locks.acquire("k", { ttlMs: 30_000 }));
+  const first = follow(locks.acquire("k", { ...named, waitMs: 3_000 }));
+  const second = follow(locks.acquire("k", { ...named, waitMs: 500 }));
+  await lab.clock.advance(1_000);
+  expect(second.error).toMatchObject({
+    code: "wait-timeout",
+    holder: { fencingToken: held.fencingToken },
+  });
+  faults.forEach((fault) => fault.refuse(refusal()));
+  const third = follow(locks.acquire("k", { ...named, waitMs: 4_000 }));
+  await lab.clock.advance(5_000);
+  expect(first.isSettled).toBe(true);
+  expect(third.error).toMatchObject({ code: "quorum-not-reached" });
+});
+
+test("a repeat does not give back the votes that a lease of its process stands on", async () => {
+  const lab = new Lab(3);
+  const near = await lab.warm({ distancesMs: [1, 1, 9] });
+  const rival = await lab.warm({ distancesMs: [5, 5, 1] });
+  const named = { ttlMs: 10_000, waitMs: 5_000, attemptId: "a" };
+  const waited = follow(rival.locks.acquire("k", { ttlMs: 10_000, waitMs: 8_000 }));
+  await lab.clock.advance(1); // it is before, and comes first to one node alone
+  const lease = await lab.within(20, near.locks.acquire("k", named));
+  near.faults[1]?.refuse(refusal()); // so the repeat has one vote, and the rival asks that back
+  const repeated = follow(near.locks.acquire("k", named));
+  await lab.clock.advance(2_000);
+  expect(lease.remainingMs()).toBeGreaterThan(0);
+  expect(waited.isSettled).toBe(false);
+  near.faults[1]?.refuse(null);
+  await lab.clock.advance(2_000);
+  expect(repeated.value?.fencingToken).toBe(lease.fencingToken);
+  expect(await lab.within(100, lease.release())).toBe(true);
+  expect(waited.value?.fencingToken).toBeGreaterThan(lease.fencingToken);
 });

@@ -1,0 +1,182 @@
+import { Agent, type ClientRequest, type IncomingMessage, type RequestOptions } from "node:http";
+import * as plain from "node:http";
+
+import { momentOf, type Clock, type Moment } from "../../clock.ts";
+import { closedError, EngineError, isLockError } from "../../errors.ts";
+
+/** What the service answered, whatever its status. */
+export interface Answer {
+  readonly status: number;
+  readonly body: unknown;
+  /** When the question was sent. */
+  readonly sent: Moment;
+}
+
+export interface Question {
+  readonly method: "GET" | "POST" | "DELETE";
+  readonly path: string;
+  readonly body?: object | undefined;
+  readonly accept?: "text/event-stream";
+}
+
+export interface ClientSettings {
+  readonly url: URL;
+  readonly token: string | undefined;
+  readonly clock: Clock;
+}
+
+/** Failures before anything was sent: the service knows nothing of it. */
+const unsent = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"]);
+
+/** Its certificate is none that we trust: that does not pass by itself. */
+const untrusted = /CERT|SIGNATURE|ERR_TLS|ERR_SSL/;
+
+/** Larger answers are no answers of the service. */
+const mostBytes = 64 * 1024 * 1024;
+
+/** One service, by HTTP. Its connections are kept, and keep no process alive while nothing is asked. */
+export class Client {
+  readonly clock: Clock;
+  readonly node: string;
+  readonly #url: URL;
+  readonly #headers: Readonly<Record<string, string>>;
+  readonly #open = new Set<ClientRequest>();
+  #agent: Agent | undefined;
+  #request: typeof plain.request | undefined;
+  #isClosed = false;
+
+  constructor({ url, token, clock }: ClientSettings) {
+    this.clock = clock;
+    this.node = url.host;
+    this.#url = url;
+    this.#headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  }
+
+  /**
+   * Asks, and reads the whole answer.
+   * Rejects with an `EngineError` where there was none within `timeoutMs`.
+   */
+  async ask(question: Question, timeoutMs: number): Promise<Answer> {
+    const sent = momentOf(this.clock);
+    let timer: unknown;
+    const late = new AbortController();
+    try {
+      timer = this.clock.setTimer(() => late.abort(), timeoutMs);
+      const response = await this.send(question, late.signal);
+      const text = await textOf(response);
+      return { status: response.statusCode ?? 0, body: parsed(text), sent };
+    } catch (error) {
+      throw late.signal.aborted ? this.silent(timeoutMs) : this.failure(error);
+    } finally {
+      this.clock.clearTimer(timer);
+    }
+  }
+
+  /** Sends, and gives the answer as soon as it begins. A connection that was closed while it was kept is no failure. */
+  async send(question: Question, signal?: AbortSignal): Promise<IncomingMessage> {
+    for (;;) {
+      await this.#connect();
+      try {
+        return await this.#once(question, signal);
+      } catch (error) {
+        if (!(error instanceof StaleConnection)) {
+          throw error;
+        }
+      }
+    }
+  }
+
+  /** A failure of the way to the service, in the words of the contract. */
+  failure(error: unknown): Error {
+    if (this.#isClosed) {
+      return closedError();
+    }
+    if (isLockError(error)) {
+      return error;
+    }
+    const { code = "", message } = error as { code?: string; message?: string };
+    const isUntrusted = untrusted.test(code);
+    return new EngineError(`The lock service at ${this.node}: ${message ?? String(error)}`, {
+      outcome: isUntrusted || unsent.has(code) ? "none" : "unknown",
+      retryable: !isUntrusted,
+    });
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    for (const request of this.#open) {
+      request.destroy();
+    }
+    this.#agent?.destroy();
+  }
+
+  /** It said nothing, and may have done what it was asked for. */
+  silent(ms: number): EngineError {
+    const message = `The lock service at ${this.node} did not answer within ${Math.round(ms)} ms`;
+    return new EngineError(message, { outcome: "unknown", retryable: true });
+  }
+
+  /** TLS is loaded only where it is wanted. */
+  async #connect(): Promise<void> {
+    if (this.#isClosed) {
+      throw closedError();
+    }
+    if (!this.#agent) {
+      const { Agent: Kind, request } = this.#url.protocol === "https:" ? await import("node:https") : plain;
+      this.#agent ??= new Kind({ keepAlive: true, scheduling: "lifo" });
+      this.#request = request;
+    }
+  }
+
+  #once({ method, path, body, accept }: Question, signal?: AbortSignal): Promise<IncomingMessage> {
+    return new Promise((resolve, reject) => {
+      const text = body === undefined ? undefined : JSON.stringify(body);
+      const options: RequestOptions = {
+        method,
+        agent: this.#agent as Agent,
+        headers: {
+          ...this.#headers,
+          accept: accept ?? "application/json",
+          ...(text !== undefined && {
+            "content-type": "application/json",
+            "content-length": Buffer.byteLength(text),
+          }),
+        },
+        ...(signal && { signal }),
+      };
+      const request = (this.#request ?? plain.request)(new URL(path.slice(1), this.#url), options);
+      this.#open.add(request);
+      request.once("close", () => this.#open.delete(request));
+      request.once("response", resolve);
+      request.on("error", (error: NodeJS.ErrnoException) => {
+        const isStale = request.reusedSocket && (error.code === "ECONNRESET" || error.code === "EPIPE");
+        reject(isStale && signal?.aborted !== true ? new StaleConnection() : error);
+      });
+      request.end(text);
+    });
+  }
+}
+
+class StaleConnection extends Error {}
+
+async function textOf(response: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > mostBytes) {
+      throw new Error("its answer is too long");
+    }
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+/** What is no JSON is no answer of the service: perhaps a proxy's. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,257 @@
+import type { Clock } from "../../clock.ts";
+import type {
+  AcquireRequest,
+  Capabilities,
+  Driver,
+  DriverListener,
+  ExtendRequest,
+  Extension,
+  Grant,
+  Pending,
+  Requeued,
+  Verified,
+} from "../../driver.ts";
+import { closedError, EngineError, LeaseLostError, LockError } from "../../errors.ts";
+import { jittered, type Random } from "../../random.ts";
+import type { LockEvent, LockState, NodeState } from "../../state.ts";
+import type { Answer, Client, Question } from "./client.ts";
+import { Entries } from "./entries.ts";
+import { errorOf, problemOf } from "./problems.ts";
+import { HttpRequest, validityOf, type RequestHost } from "./request.ts";
+import { stateOf } from "./states.ts";
+import { watchByEvents } from "./watch.ts";
+import { withKeys, type WireLease, type WireLocks, type WireLock, type WireNodes } from "./wire.ts";
+
+export interface HttpSettings {
+  readonly client: Client;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly requestTimeoutMs: number;
+}
+
+const claimMs = 3_000;
+const shortestPauseMs = 50;
+const longestPauseMs = 2_000;
+
+/** The guarantee is that of the service's engine: see `guarantee` in its answers. Here it stands for what is sure of all of them. */
+const capabilities: Capabilities = {
+  kinds: ["mutex", "read-write", "semaphore"],
+  guarantee: "server",
+  waiting: "notify",
+  requeue: false,
+  fencingBlocks: false,
+  maxTtlMs: 86_400_000,
+  claimMs,
+};
+
+/** Locks by a lock service. A token is what a lease id says beside its keys. */
+export class HttpDriver implements Driver, RequestHost {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly capabilities: Capabilities = capabilities;
+  readonly client: Client;
+  readonly entries: Entries = new Entries();
+  readonly requestTimeoutMs: number;
+  readonly claimMs: number = claimMs;
+  owner = "unknown";
+  readonly #open = new Set<HttpRequest>();
+  readonly #givingBack = new Set<Promise<unknown>>();
+  readonly #closing = new AbortController();
+
+  constructor({ client, clock, random, requestTimeoutMs }: HttpSettings) {
+    this.client = client;
+    this.clock = clock;
+    this.random = random;
+    this.requestTimeoutMs = requestTimeoutMs;
+  }
+
+  introduce(owner: string): void {
+    this.owner = owner;
+  }
+
+  checkKey(): void {
+    // The service's engine knows; it refuses what it cannot hold.
+  }
+
+  /** The service gives the places. */
+  ticket(): undefined {
+    return undefined;
+  }
+
+  acquire(request: AcquireRequest): Pending {
+    if (this.#closing.signal.aborted) {
+      return { result: Promise.reject(closedError(request.key)), cancel: () => undefined };
+    }
+    const pending = new HttpRequest(this, request);
+    this.#open.add(pending);
+    const settled = (): void => {
+      this.#open.delete(pending);
+    };
+    pending.result.then(settled, settled);
+    return pending;
+  }
+
+  requeue(given: Grant, request: AcquireRequest): Requeued {
+    const released = this.release(given.key, given.token, given.validity.until);
+    return Object.assign(this.acquire(request), { released });
+  }
+
+  async extend({ key, token, ttlMs, words }: ExtendRequest): Promise<Extension> {
+    try {
+      const { fencingToken: _, ...told } = words ?? {};
+      const path = `${pathOf(key, token)}/renew`;
+      const answer = await this.#ask({ method: "POST", path, body: { ttlMs, ...told } }, key);
+      return { outcome: "renewed", validity: validityOf(answer.body as WireLease, answer.sent) };
+    } catch (error) {
+      return error instanceof LeaseLostError
+        ? { outcome: "lost", reason: error.reason }
+        : { outcome: "unknown", error };
+    }
+  }
+
+  async verify(key: string, token: string): Promise<Verified> {
+    try {
+      const { body, sent } = await this.#ask({ method: "GET", path: pathOf(key, token) }, key);
+      return { outcome: "held", validity: validityOf(body as WireLease, sent) };
+    } catch (error) {
+      if (error instanceof LeaseLostError) {
+        return { outcome: "lost", reason: error.reason };
+      }
+      throw error;
+    }
+  }
+
+  release(key: string, token: string, until: number): Promise<boolean> {
+    return this.#giveBack({ method: "DELETE", path: pathOf(key, token) }, key, until);
+  }
+
+  downgrade(key: string, token: string, until: number): Promise<boolean> {
+    return this.#giveBack({ method: "POST", path: `${pathOf(key, token)}/downgrade`, body: {} }, key, until);
+  }
+
+  async setLimit(key: string, limit: number): Promise<void> {
+    await this.#ask({ method: "POST", path: "/v1/lock/limit", body: { key, limit } }, key);
+  }
+
+  listen(_listener: DriverListener): () => void {
+    return () => undefined; // a loss is told by the next renewal
+  }
+
+  async inspect(key: string): Promise<LockState> {
+    const { body } = await this.#ask({ method: "GET", path: `/v1/lock?${query({ key })}` }, key);
+    return stateOf(body as WireLock);
+  }
+
+  async list(asked: { prefix: string; cursor: string | null; limit: number }): Promise<{
+    locks: LockState[];
+    cursor: string | null;
+  }> {
+    const { prefix, cursor, limit } = asked;
+    const wanted = query({ prefix, limit: String(limit), ...(cursor !== null && { cursor }) });
+    const { body } = await this.#ask({ method: "GET", path: `/v1/locks?${wanted}` });
+    const { locks, cursor: next } = body as WireLocks;
+    return { locks: locks.map(stateOf), cursor: next };
+  }
+
+  watch(target: string | { readonly prefix: string }, signal: AbortSignal): AsyncIterable<LockEvent> {
+    return watchByEvents(this, target, AbortSignal.any([signal, this.#closing.signal]));
+  }
+
+  async breakGrant(key: string, fencingToken: bigint, reason: string): Promise<boolean> {
+    const body = { key, fencingToken: fencingToken.toString(), reason };
+    const answer = await this.#answer({ method: "POST", path: "/v1/lock/break", body });
+    if (answer.status !== 200 && problemOf(answer).code !== "fence-mismatch") {
+      throw errorOf(problemOf(answer), key);
+    }
+    return answer.status === 200;
+  }
+
+  async checkFence(key: string, fencingToken: bigint): Promise<"current" | "stale" | "unknown"> {
+    const body = { key, fencingToken: fencingToken.toString() };
+    const answer = await this.#ask({ method: "POST", path: "/v1/fence/check", body }, key);
+    return (answer.body as { fence: "current" | "stale" | "unknown" }).fence;
+  }
+
+  async nodes(): Promise<NodeState[]> {
+    const { body } = await this.#ask({ method: "GET", path: "/v1/nodes" });
+    return [...(body as WireNodes).nodes];
+  }
+
+  /** What is being given back has its time to arrive. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    for (const request of this.#open) {
+      request.cancel(closedError());
+    }
+    await Promise.allSettled(this.#givingBack);
+    this.client.close();
+  }
+
+  async #ask(question: Question, key?: string): Promise<Answer> {
+    const answer = await this.#answer(question);
+    if (answer.status < 200 || answer.status >= 300) {
+      throw errorOf(problemOf(answer), key);
+    }
+    return answer;
+  }
+
+  #answer(question: Question): Promise<Answer> {
+    return this.client.ask(question, this.requestTimeoutMs);
+  }
+
+  /**
+   * Asks until the service has answered, or what is given back has expired. Rejects after one timeout, and goes on.
+   */
+  #giveBack(question: Question, key: string, until: number): Promise<boolean> {
+    const impatientAt = this.clock.now() + this.requestTimeoutMs;
+    return new Promise((resolve, reject) => {
+      const impatient = this.clock.setTimer(() => {
+        reject(silent(key));
+      }, this.requestTimeoutMs, true); // prettier-ignore
+      const done = this.#persist(question, key, until)
+        .then(resolve, reject)
+        .finally(() => {
+          this.clock.clearTimer(impatient);
+          this.#givingBack.delete(attempt);
+        });
+      const attempt = Promise.race([done, this.#pause(Math.max(0, impatientAt - this.clock.now()))]);
+      this.#givingBack.add(attempt);
+    });
+  }
+
+  async #persist(question: Question, key: string, until: number): Promise<boolean> {
+    for (let failures = 0; ; failures += 1) {
+      try {
+        const { body } = await this.#ask(question, key);
+        // A repeat finds that the attempt whose answer was lost has released: it was sent while the grant was ours.
+        return (body as { released: boolean }).released || failures > 0;
+      } catch (error) {
+        const isOver = this.clock.now() >= until || this.#closing.signal.aborted;
+        if (!(error instanceof LockError) || !error.retryable || isOver) {
+          throw error;
+        }
+        const pauseMs = Math.min(longestPauseMs, shortestPauseMs * 2 ** Math.min(failures, 6));
+        await this.#pause(jittered(this.random, pauseMs, 0.5));
+      }
+    }
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.clock.setTimer(resolve, ms);
+    });
+  }
+}
+
+function silent(key: string): EngineError {
+  const message = "The lock service did not confirm it; it goes on in the background";
+  return new EngineError(message, { key, outcome: "unknown", retryable: true });
+}
+
+function pathOf(key: string, token: string): string {
+  return `/v1/leases/${withKeys(token, [key])}`;
+}
+
+function query(values: Readonly<Record<string, string>>): string {
+  return new URLSearchParams(values).toString();
+}

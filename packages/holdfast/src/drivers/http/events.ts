@@ -1,0 +1,50 @@
+import type { IncomingMessage } from "node:http";
+
+/** One server-sent event. */
+export interface ServerEvent {
+  readonly event: string;
+  readonly data: string;
+}
+
+const mostWaiting = 16 * 1024 * 1024;
+
+/**
+ * The events of a stream, until it ends. Comments are the sign of life that they are meant to be: `heard` is called with each chunk.
+ * Rejects where the stream breaks.
+ */
+export async function* eventsOf(
+  response: IncomingMessage,
+  heard: () => void,
+): AsyncGenerator<ServerEvent, void, undefined> {
+  let rest = "";
+  response.setEncoding("utf8");
+  for await (const chunk of response as AsyncIterable<string>) {
+    heard();
+    const blocks = (rest + chunk).split("\n\n");
+    rest = blocks.pop() ?? "";
+    if (rest.length > mostWaiting) {
+      throw new Error("an event is too long");
+    }
+    for (const block of blocks) {
+      const event = read(block);
+      if (event) {
+        yield event;
+      }
+    }
+  }
+}
+
+/** The service ends its lines by \n. Undefined: a comment. */
+function read(block: string): ServerEvent | undefined {
+  let event = "message";
+  const data: string[] = [];
+  for (const line of block.split("\n")) {
+    const [, name, value = ""] = /^([a-z]+):? ?(.*)$/s.exec(line) ?? [];
+    if (name === "event") {
+      event = value;
+    } else if (name === "data") {
+      data.push(value);
+    }
+  }
+  return data.length > 0 ? { event, data: data.join("\n") } : undefined;
+}

@@ -1,0 +1,53 @@
+import { systemClock, type Clock } from "../../clock.ts";
+import type { Driver } from "../../driver.ts";
+import { checkInteger, checkNames, checkObject, checkText } from "../../options.ts";
+import { systemRandom, type Random } from "../../random.ts";
+import { Client } from "./client.ts";
+import { HttpDriver } from "./driver.ts";
+import { readServiceUrl } from "./url.ts";
+
+export interface HttpOptions {
+  /** By which the service knows us (`Authorization: Bearer`). @defaultValue none */
+  readonly token?: string | undefined;
+  /** How long an answer may take, ms; a wait for a lock takes as long as it is to take. @defaultValue 5 000 */
+  readonly requestTimeoutMs?: number | undefined;
+  /** Time and timers. @defaultValue those of this process */
+  readonly clock?: Clock | undefined;
+  /** @defaultValue the operating system's */
+  readonly random?: Random | undefined;
+}
+
+/**
+ * Locks by a lock service. Exclusion reaches as far as that of the service's engine. A loss by force is told at the next renewal, all
+ * other losses in time.
+ * @param url where the service is: `http:` or `https:`; a token may stand in it as in `https://:token@host`
+ * @throws {TypeError | RangeError} for a URL or an option that is not understood
+ */
+export function http(url: string | URL, options: HttpOptions = {}): Driver {
+  checkObject("options", options);
+  checkNames(options, ["token", "requestTimeoutMs", "clock", "random"]);
+  const { token, requestTimeoutMs = 5_000, clock = systemClock, random = systemRandom } = options;
+  checkInteger("requestTimeoutMs", requestTimeoutMs, 1, 600_000);
+  const read = readServiceUrl(url);
+  const given = token === undefined ? read.token : checkText("token", token, 8_192);
+  const client = new Client({ url: read.address, token: given, clock });
+  return new HttpDriver({ client, clock, random, requestTimeoutMs });
+}
+
+export { leaseIdOf, readLeaseId } from "./wire.ts";
+export type {
+  LeaseParts,
+  ServiceCode,
+  WireAcquire,
+  WireEvent,
+  WireHolder,
+  WireLease,
+  WireLock,
+  WireLocks,
+  WireMode,
+  WireNodes,
+  WireOwner,
+  WireProblem,
+  WireReleased,
+  WireRenew,
+} from "./wire.ts";

@@ -1,0 +1,78 @@
+import {
+  EngineError,
+  LeaseLostError,
+  LockError,
+  QuorumError,
+  WaitTimeoutError,
+  type LockErrorCode,
+} from "../../errors.ts";
+import type { Holder } from "../../state.ts";
+import type { Answer } from "./client.ts";
+import type { WireHolder, WireProblem } from "./wire.ts";
+
+/** What the library itself calls so, and says no more of. */
+const plainCodes: ReadonlySet<string> = new Set<LockErrorCode>([
+  "self-deadlock",
+  "kind-mismatch",
+  "limit-mismatch",
+  "too-many-waiters",
+  "latch-expired",
+  "unsupported",
+]);
+
+/** The problem that an answer tells of. What is none of the service's is one all the same: something stands before it. */
+export function problemOf({ status, body }: Pick<Answer, "status" | "body">): WireProblem {
+  if (isProblem(body)) {
+    return body;
+  }
+  const isTransient = status >= 500 || status === 408 || status === 429;
+  return {
+    type: "about:blank",
+    title: "No answer of a lock service",
+    status,
+    detail: `status ${status}, and no word of a lock service`,
+    code: "engine-unavailable",
+    retryable: isTransient,
+    outcome: isTransient ? "unknown" : "none",
+  };
+}
+
+/** The error that the library tells of a problem with. What only the service knows is a refusal of the engine. */
+export function errorOf(problem: WireProblem, key?: string): LockError {
+  const { code, detail, retryable, outcome, retryAfterMs } = problem;
+  const about = problem.key ?? key;
+  if (code === "wait-timeout") {
+    return new WaitTimeoutError(about ?? "", 0, holderOf(problem.holder), problem.position);
+  } else if (code === "lease-lost") {
+    return new LeaseLostError(about ?? "", problem.reason ?? "expired", problem.lostAt ?? 0);
+  } else if (code === "quorum-not-reached") {
+    return new QuorumError({ key: about, votes: problem.votes ?? [], outcome, retryable, retryAfterMs });
+  } else if (plainCodes.has(code)) {
+    return new LockError(detail, { code: code as LockErrorCode, key: about, retryable });
+  }
+  return engineErrorOf(problem, about);
+}
+
+function engineErrorOf(problem: WireProblem, key: string | undefined): EngineError {
+  const { code, detail, retryable, outcome, retryAfterMs } = problem;
+  return new EngineError(`The lock service: ${detail}`, {
+    key,
+    outcome,
+    retryable,
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+    ...(code === "replicas-not-reached" && { code }),
+  });
+}
+
+export function holderOf(holder: WireHolder | undefined): Holder | undefined {
+  if (!holder) {
+    return undefined;
+  }
+  const { fencingToken, ...rest } = holder;
+  return fencingToken === undefined ? rest : { ...rest, fencingToken: BigInt(fencingToken) };
+}
+
+function isProblem(body: unknown): body is WireProblem {
+  const { code, status, detail } = (body ?? {}) as Partial<WireProblem>;
+  return typeof code === "string" && typeof status === "number" && typeof detail === "string";
+}

@@ -1,0 +1,121 @@
+import { jittered } from "../../random.ts";
+import { EngineError, isLockError } from "../../errors.ts";
+import { isThere, type LockEvent, type LockState } from "../../state.ts";
+import { eventsOf } from "./events.ts";
+import { errorOf, problemOf } from "./problems.ts";
+import type { RequestHost } from "./request.ts";
+import { stateOf } from "./states.ts";
+import type { WireEvent } from "./wire.ts";
+
+/** What a watch needs of its driver. */
+interface Watched extends RequestHost {
+  inspect(key: string): Promise<LockState>;
+}
+
+const longestSilenceMs = 40_000;
+const shortestPauseMs = 50;
+const longestPauseMs = 2_000;
+
+/**
+ * Watches by the service's events. A stream that breaks is opened again: it starts with a snapshot, and what ended meanwhile is asked
+ * for. Ends when the signal aborts; rejects where that cannot pass by itself.
+ */
+export async function* watchByEvents(
+  driver: Watched,
+  target: string | { readonly prefix: string },
+  signal: AbortSignal,
+): AsyncGenerator<LockEvent, void, undefined> {
+  const known = new Set<string>();
+  for (let failures = 0; !signal.aborted; failures += 1) {
+    try {
+      for await (const event of eventsFrom(driver, target, signal)) {
+        if (signal.aborted) {
+          return;
+        }
+        failures = 0;
+        if (isThere(event.state)) {
+          known.add(event.key);
+        } else {
+          known.delete(event.key);
+        }
+        yield event;
+      }
+    } catch (error) {
+      if (!signal.aborted && isLockError(error) && !error.retryable) {
+        throw error;
+      }
+    }
+    const pauseMs = Math.min(longestPauseMs, shortestPauseMs * 2 ** Math.min(failures, 6));
+    await pause(driver, jittered(driver.random, pauseMs, 0.5), signal);
+    yield* endedOf(driver, known, signal);
+  }
+}
+
+/** What was there when the stream broke, and is not any more. */
+async function* endedOf(
+  driver: Watched,
+  known: Set<string>,
+  signal: AbortSignal,
+): AsyncGenerator<LockEvent, void, undefined> {
+  for (const key of Array.from(known)) {
+    const state = signal.aborted ? undefined : await driver.inspect(key).catch(() => undefined);
+    if (state && !isThere(state)) {
+      known.delete(key);
+      yield { type: "gone", key, state };
+    }
+  }
+}
+
+async function* eventsFrom(
+  { client, clock, requestTimeoutMs }: Watched,
+  target: string | { readonly prefix: string },
+  signal: AbortSignal,
+): AsyncGenerator<LockEvent, void, undefined> {
+  const query = new URLSearchParams(typeof target === "string" ? { key: target } : { prefix: target.prefix });
+  const silent = new AbortController();
+  let timer = clock.setTimer(() => silent.abort(), requestTimeoutMs);
+  const heard = (): void => {
+    clock.clearTimer(timer);
+    timer = clock.setTimer(() => silent.abort(), longestSilenceMs);
+  };
+  try {
+    const question = {
+      method: "GET",
+      path: `/v1/events?${query.toString()}`,
+      accept: "text/event-stream",
+    } as const;
+    const response = await client.send(question, AbortSignal.any([signal, silent.signal]));
+    heard();
+    if (response.statusCode !== 200) {
+      response.resume();
+      throw errorOf(problemOf({ status: response.statusCode ?? 0, body: undefined }));
+    }
+    for await (const { event, data } of eventsOf(response, heard)) {
+      if (event === "snapshot" || event === "changed" || event === "gone") {
+        const { type, key, state } = JSON.parse(data) as WireEvent;
+        yield { type, key, state: stateOf(state) };
+      }
+    }
+  } catch (error) {
+    throw isLockError(error) ? error : client.failure(error);
+  } finally {
+    clock.clearTimer(timer);
+    silent.abort();
+  }
+  throw new EngineError("The stream of events ended", { outcome: "none", retryable: true });
+}
+
+function pause({ clock }: Watched, ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      clock.clearTimer(timer);
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = clock.setTimer(end, ms, true);
+    signal.addEventListener("abort", end, { once: true });
+    if (signal.aborted) {
+      end();
+    }
+  });
+}

@@ -1,0 +1,123 @@
+import { LockError } from "../../errors.ts";
+import { Batcher, type Reply } from "./batch.ts";
+import type { CommandLine, Connection } from "./connection.ts";
+import { engineError, outcomeOf, refusalBy, replicasError } from "./failures.ts";
+import type { LockKeys } from "./keys.ts";
+import type { OneServerSettings } from "./options.ts";
+
+/** A grant whose replicas are asked for. */
+export interface Acknowledged {
+  readonly key: string;
+  readonly keys: LockKeys;
+  readonly token: string;
+  readonly ttlMs: number;
+  readonly words: string;
+}
+
+/**
+ * Writes that count once so many replicas have them. `WAIT` speaks of what its own connection has sent: a grant that was written by
+ * another's release would be waited for in vain, so each is prolonged here first, on the connection that waits. Replicas take the
+ * writes of a server in one order: who has this one has the grant before it.
+ */
+export class Acknowledgement {
+  readonly #line: CommandLine;
+  readonly #wanted: number;
+  readonly #waitMs: number;
+  readonly #batcher: Batcher;
+  /** Counts the connections: a wait on another than that of the write would be for nothing. */
+  #connected = 0;
+  #waiting: Promise<number> | undefined;
+  #lost: (() => void) | undefined;
+  #next: Promise<number> | undefined;
+
+  constructor(connection: Connection, settings: OneServerSettings) {
+    const { clock, commandTimeoutMs, retentionMs, queueBound } = settings;
+    const line = connection.beside?.();
+    if (!line) {
+      throw new LockError("This client cannot wait for replicas: `minReplicas` needs ioredis or node-redis", {
+        code: "unsupported",
+      });
+    }
+    this.#line = line;
+    line.onDown(() => {
+      this.#connected += 1;
+      this.#lost?.();
+    });
+    this.#wanted = settings.minReplicas;
+    this.#waitMs = Math.ceil(commandTimeoutMs / 2);
+    // A call may stand behind a wait that is under way, and then has its own.
+    const timeoutMs = commandTimeoutMs + this.#waitMs;
+    const run: CommandLine["run"] = async (script, keys, args) => {
+      const connected = this.#connected;
+      const answers = await line.run(script, keys, args);
+      const acknowledged = await this.#count();
+      if (connected !== this.#connected) {
+        throw lostError(); // a new one has nothing to wait for
+      } else if (acknowledged < this.#wanted) {
+        throw replicasError(acknowledged, this.#wanted);
+      }
+      return answers;
+    };
+    this.#batcher = new Batcher(
+      { run },
+      clock,
+      { retentionMs, queueBound, timeoutMs, isVoter: false },
+      {
+        replied: () => undefined,
+        refused: () => undefined,
+        revived: () => undefined,
+        suspected: () => connection.suspect?.(),
+      },
+    );
+  }
+
+  /** Prolongs a grant; resolves when enough replicas have it. Rejects with an `EngineError`: then it may be prolonged all the same. */
+  extend({ key, keys, token, ttlMs, words }: Acknowledged): Promise<Reply> {
+    return new Promise((resolve, reject) => {
+      this.#batcher.perform({
+        keys,
+        args: ["extend", token, String(ttlMs), words],
+        answered: (reply) => {
+          const { value } = reply;
+          if (Array.isArray(value) && value[0] === "error") {
+            reject(engineError(refusalBy(String(value[1])), key, "none"));
+          } else {
+            resolve(reply);
+          }
+        },
+        failed: (error) => {
+          reject(engineError(error, key, outcomeOf(error)));
+        },
+      });
+    });
+  }
+
+  close(): void {
+    this.#line.close();
+  }
+
+  /** How many have what was sent here. One wait is under way at a time, as it blocks the connection; who comes meanwhile shares the next. */
+  #count(): Promise<number> {
+    this.#next ??= this.#afterThis();
+    return this.#next;
+  }
+
+  async #afterThis(): Promise<number> {
+    await this.#waiting?.catch(() => undefined);
+    this.#next = undefined;
+    this.#waiting = new Promise((resolve, reject) => {
+      this.#lost = () => {
+        reject(lostError()); // its client may have dropped the command without a word, and the next wait stands behind this one
+      };
+      const asked = this.#line.command("WAIT", [String(this.#wanted), String(this.#waitMs)]);
+      asked.then((acknowledged) => {
+        resolve(Number(acknowledged));
+      }, reject);
+    });
+    return this.#waiting;
+  }
+}
+
+function lostError(): Error {
+  return new Error("The connection was lost while it waited for replicas");
+}

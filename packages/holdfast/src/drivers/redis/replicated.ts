@@ -1,0 +1,305 @@
+import type { Clock } from "../../clock.ts";
+import type {
+  Acquired,
+  AcquireRequest,
+  Capabilities,
+  Driver,
+  DriverListener,
+  ExtendRequest,
+  Extension,
+  Grant,
+  Latches,
+  Pending,
+  Requeued,
+  Together,
+  Verified,
+} from "../../driver.ts";
+import { EngineError } from "../../errors.ts";
+import { jittered, type Random } from "../../random.ts";
+import type { LockEvent, LockState, NodeState } from "../../state.ts";
+import { engineEnd, leftOf, validFrom } from "../../validity.ts";
+import { Acknowledgement } from "./acknowledgement.ts";
+import type { Connection } from "./connection.ts";
+import { engineError, expiredError, isTransient, outcomeOf } from "./failures.ts";
+import { KeySpace } from "./keys.ts";
+import type { OneServerSettings } from "./options.ts";
+import type { Releaser } from "./releaser.ts";
+import { encodeWords, reasonOf } from "./words.ts";
+
+/** The driver of the primary, which knows nothing of replicas. */
+export interface PrimaryDriver extends Driver {
+  readonly releaser: Releaser;
+  readonly latches: Latches;
+  areTogether(keys: readonly string[]): boolean;
+  acquireTogether(requests: readonly AcquireRequest[]): Promise<Together>;
+}
+
+const pauseMs = 200;
+
+/**
+ * Nobody is told of a grant, and no extension counts, before so many replicas have it. A grant that they do not acknowledge in time
+ * is rolled back; who waits for it tries again until its deadline. A hand-over in memory writes nothing, so it needs no
+ * acknowledgement: it passes on a grant that they have.
+ */
+export class ReplicatedDriver implements Required<Driver> {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly capabilities: Capabilities;
+  readonly acknowledgement: Acknowledgement;
+  readonly latches: Latches;
+  readonly #primary: PrimaryDriver;
+  readonly #keySpace: KeySpace;
+
+  constructor(primary: PrimaryDriver, connection: Connection, settings: OneServerSettings) {
+    this.#primary = primary;
+    this.clock = primary.clock;
+    this.random = primary.random;
+    this.capabilities = primary.capabilities;
+    this.latches = primary.latches;
+    this.acknowledgement = new Acknowledgement(connection, settings);
+    this.#keySpace = new KeySpace(connection.keyPrefix, settings.prefix);
+  }
+
+  acquire(request: AcquireRequest): Pending {
+    return new ReplicatedRequest(this, request, this.#primary.acquire(request));
+  }
+
+  requeue(given: Grant, request: AcquireRequest): Requeued {
+    const requeued = this.#primary.requeue(given, request);
+    const pending = new ReplicatedRequest(this, request, requeued);
+    return {
+      result: pending.result,
+      released: requeued.released,
+      cancel: (reason) => {
+        pending.cancel(reason);
+      },
+    };
+  }
+
+  async acquireTogether(requests: readonly AcquireRequest[]): Promise<Together> {
+    const together = await this.#primary.acquireTogether(requests);
+    if (together.outcome === "held") {
+      return together;
+    }
+    const pairs = together.grants.map((grant, index) => ({
+      grant,
+      request: requests[index] as AcquireRequest,
+    }));
+    const confirmed = await Promise.allSettled(
+      pairs.map(({ grant, request }) => this.confirm(grant, request)),
+    );
+    const failure = confirmed.find((one) => one.status === "rejected");
+    if (failure) {
+      const rolledBack = pairs.map(({ grant, request }) => this.rollBack(grant, request));
+      throw failureAfter(failure.reason, requests[0]?.key, (await Promise.all(rolledBack)).every(Boolean));
+    }
+    return {
+      outcome: "granted",
+      grants: confirmed.map((one) => (one as PromiseFulfilledResult<Grant>).value),
+    };
+  }
+
+  async extend({ key, token, ttlMs, words }: ExtendRequest): Promise<Extension> {
+    try {
+      const keys = this.#keySpace.keysOf(key);
+      const asked = { key, keys, token, ttlMs, words: encodeWords(words) };
+      const reply = await this.acknowledgement.extend(asked);
+      return Number(reply.value) === 1
+        ? { outcome: "renewed", validity: validFrom(reply.sent, ttlMs) }
+        : { outcome: "lost", reason: reasonOf(reply.value) };
+    } catch (error) {
+      return { outcome: "unknown", error };
+    }
+  }
+
+  // What requests need.
+
+  /** The grant as the replicas have it. Rejects with an `EngineError` where too few have, or where it is gone. */
+  async confirm(grant: Grant, { ttlMs }: AcquireRequest): Promise<Grant> {
+    const { key, token, validity } = grant;
+    const keys = this.#keySpace.keysOf(key);
+    validity.engineUntil = Math.max(validity.engineUntil ?? 0, this.clock.now() + ttlMs);
+    const reply = await this.acknowledgement.extend({ key, keys, token, ttlMs, words: "" });
+    const confirmed = { ...validFrom(reply.sent, ttlMs), engineUntil: engineEnd(validity) };
+    if (Number(reply.value) !== 1 || leftOf(confirmed, this.clock) <= 0) {
+      throw expiredError();
+    }
+    return { ...grant, validity: confirmed, isClaim: false };
+  }
+
+  /** @returns whether the primary has said that it is gone; else that goes on in the background. A grant that a repeat has claimed stays */
+  rollBack({ key, token, validity }: Grant, { attemptId }: AcquireRequest): Promise<boolean> {
+    const leftover = { key, keys: this.#keySpace.keysOf(key), token, terms: "", until: engineEnd(validity) };
+    return new Promise((resolve) => {
+      const done = (): void => {
+        resolve(true);
+      };
+      const failed = (): void => {
+        resolve(false);
+      };
+      this.#primary.releaser.begin(leftover, done, failed, attemptId === undefined ? "release" : "recant");
+    });
+  }
+
+  again(request: AcquireRequest): Pending {
+    return this.#primary.acquire({ ...request, ticket: undefined });
+  }
+
+  async close(): Promise<void> {
+    await this.#primary.close();
+    this.acknowledgement.close();
+  }
+
+  // What replicas do not matter for.
+
+  introduce(owner: string): void {
+    this.#primary.introduce(owner);
+  }
+
+  checkKey(key: string): void {
+    this.#primary.checkKey(key);
+  }
+
+  ticket(key: string): number | undefined {
+    return this.#primary.ticket(key);
+  }
+
+  areTogether(keys: readonly string[]): boolean {
+    return this.#primary.areTogether(keys);
+  }
+
+  verify(key: string, token: string): Promise<Verified> {
+    return this.#primary.verify(key, token);
+  }
+
+  release(key: string, token: string, until: number): Promise<boolean> {
+    return this.#primary.release(key, token, until);
+  }
+
+  downgrade(key: string, token: string, until: number): Promise<boolean> {
+    return this.#primary.downgrade(key, token, until);
+  }
+
+  setLimit(key: string, limit: number): Promise<void> {
+    return this.#primary.setLimit(key, limit);
+  }
+
+  listen(listener: DriverListener): () => void {
+    return this.#primary.listen(listener);
+  }
+
+  inspect(key: string): Promise<LockState> {
+    return this.#primary.inspect(key);
+  }
+
+  list(query: Parameters<Driver["list"]>[0]): ReturnType<Driver["list"]> {
+    return this.#primary.list(query);
+  }
+
+  watch(target: string | { readonly prefix: string }, signal: AbortSignal): AsyncIterable<LockEvent> {
+    return this.#primary.watch(target, signal);
+  }
+
+  breakGrant(key: string, fencingToken: bigint, reason: string): Promise<boolean> {
+    return this.#primary.breakGrant(key, fencingToken, reason);
+  }
+
+  checkFence(key: string, fencingToken: bigint): Promise<"current" | "stale" | "unknown"> {
+    return this.#primary.checkFence(key, fencingToken);
+  }
+
+  nodes(): Promise<NodeState[]> {
+    return this.#primary.nodes();
+  }
+}
+
+/** One request, of which nobody is told before the replicas have its grant. */
+class ReplicatedRequest implements Pending {
+  readonly result: Promise<Acquired>;
+  readonly #driver: ReplicatedDriver;
+  readonly #request: AcquireRequest;
+  #pending: Pending;
+  #cancelled: { readonly reason: unknown } | undefined;
+  /** Why there was another try, which may have been left too little time for an answer. */
+  #failure: Error | undefined;
+  #wake: (() => void) | undefined;
+
+  constructor(driver: ReplicatedDriver, request: AcquireRequest, pending: Pending) {
+    this.#driver = driver;
+    this.#request = request;
+    this.#pending = pending;
+    this.result = this.#run();
+  }
+
+  cancel(reason: unknown): void {
+    this.#cancelled ??= { reason };
+    this.#pending.cancel(reason);
+    this.#wake?.();
+  }
+
+  async #run(): Promise<Acquired> {
+    for (;;) {
+      const acquired = await this.#pending.result.catch((error: unknown) => {
+        throw this.#failure !== undefined && !this.#cancelled && isTransient(error) ? this.#failure : error;
+      });
+      if (acquired.outcome === "held") {
+        return acquired;
+      }
+      const confirmed = await this.#confirm(acquired.grant);
+      if (confirmed) {
+        return confirmed;
+      }
+      await this.#pause();
+      this.#throwIfCancelled();
+      this.#pending = this.#driver.again(this.#request);
+    }
+  }
+
+  /** Undefined: rolled back, and there is time for another try. */
+  async #confirm(grant: Grant): Promise<Acquired | undefined> {
+    const { key, deadline } = this.#request;
+    const { clock } = this.#driver;
+    let failure: unknown;
+    try {
+      const confirmed = await this.#driver.confirm(grant, this.#request);
+      if (!this.#cancelled) {
+        return { outcome: "granted", grant: confirmed };
+      }
+    } catch (error) {
+      failure = error;
+    }
+    const isRolledBack = await this.#driver.rollBack(grant, this.#request);
+    this.#throwIfCancelled();
+    const goesOn = deadline !== null && isTransient(failure) && clock.now() + pauseMs < deadline;
+    this.#failure = failureAfter(failure, key, isRolledBack);
+    if (!goesOn) {
+      throw this.#failure;
+    }
+    return undefined;
+  }
+
+  #pause(): Promise<void> {
+    const { clock, random } = this.#driver;
+    return new Promise((resolve) => {
+      this.#wake = resolve;
+      clock.setTimer(resolve, jittered(random, pauseMs, 0.5), true);
+    });
+  }
+
+  #throwIfCancelled(): void {
+    if (this.#cancelled) {
+      throw this.#cancelled.reason;
+    }
+  }
+}
+
+/** What is left behind is known where the primary has said that the grant is gone. */
+function failureAfter(failure: unknown, key: string | undefined, isRolledBack: boolean): Error {
+  const error = engineError(failure, key, outcomeOf(failure));
+  if (!(error instanceof EngineError) || !isRolledBack) {
+    return error;
+  }
+  const { message, retryable, cause } = error;
+  const code = error.code === "replicas-not-reached" ? error.code : "engine-unavailable";
+  return new EngineError(message, { key, outcome: "none", retryable, cause, code });
+}

@@ -1,0 +1,134 @@
+import { readFile } from "node:fs/promises";
+
+import { createLocks } from "holdfast";
+import { connect } from "holdfast/connect";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import {
+  loneNodeArgs,
+  makeCertificates,
+  rejection,
+  startCluster,
+  startProxy,
+  startRedis,
+  startSentinels,
+  steadyPort,
+  until,
+  type RedisCluster,
+  type Sentinels,
+} from "@holdfast/lab";
+
+import { keysOver } from "../support/cluster-stage.ts";
+import { onRedis } from "../support/servers.ts";
+
+const libraries = ["ioredis", "node-redis"];
+const page = await readFile(new URL("../../../../docs/security.md", import.meta.url), "utf8");
+/** What the page says of a server, and of a node of a cluster. */
+const own = (/^ACL SETUSER holdfast .*$/m.exec(page) as RegExpExecArray)[0].split(" ");
+const ofClusters = /^\| the server is a node of a Cluster .*$/m.exec(page) as RegExpExecArray;
+const more = Array.from(ofClusters[0].matchAll(/\+[a-z|\\]+/g), ([right]) => right.replaceAll("\\", ""));
+
+onRedis("connect to a cluster", () => {
+  let cluster: RedisCluster;
+
+  beforeAll(async () => {
+    expect(more.length).toBeGreaterThan(3);
+    cluster = await startCluster({});
+    for (const server of cluster.servers) {
+      await server.client().call("ACL", [...own.slice(1), ...more]);
+    }
+  }, 60_000);
+
+  afterAll(async () => {
+    await cluster.stop();
+  });
+
+  test.each(libraries)("by %s: locks on every shard, with the least rights", async (client) => {
+    const hosts = cluster.servers.map(({ port }) => `127.0.0.1:${port}`).join(",");
+    await worksBy(`redis+cluster://holdfast:secret@${hosts}?client=${client}`, keysOver(3, "key", 1).flat());
+    for (const server of cluster.servers) {
+      expect(await server.client().call("ACL", "LOG")).toEqual([]);
+    }
+  });
+});
+
+onRedis("connect to a cluster with TLS", () => {
+  test.each(libraries)(
+    "by %s: its nodes are verified, and those of another signer are not spoken to",
+    async (client) => {
+      await using certificates = await makeCertificates();
+      const port = await steadyPort();
+      const server = await startRedis({
+        args: [...(await loneNodeArgs()), "--tls-cluster", "yes", ...certificates.serverArgs(port)],
+      });
+      try {
+        const probe = server.client();
+        await probe.call("CLUSTER", "ADDSLOTSRANGE", 0, 16_383);
+        await until(
+          async () => String(await probe.cluster("INFO")).includes("cluster_state:ok"),
+          "it serves",
+        );
+        const url = `rediss+cluster://127.0.0.1:${port}?client=${client}`;
+        await worksBy(`${url}&tlsCaFile=${encodeURIComponent(certificates.caFile)}`, ["key"]);
+        const locks = createLocks(await connect(url, { commandTimeoutMs: 300 }));
+        const { error } = await rejection(locks.tryAcquire("key"));
+        expect(error).toMatchObject({ code: "engine-unavailable", retryable: true });
+        await locks.close();
+      } finally {
+        await server.stop();
+      }
+    },
+  );
+});
+
+onRedis("connect by Sentinel", () => {
+  let lab: Sentinels;
+
+  beforeAll(async () => {
+    lab = await startSentinels({});
+    for (const server of lab.servers) {
+      await server.client().call("ACL", "SETUSER", "app", "on", ">p@ss", "~*", "&*", "+@all");
+    }
+  }, 60_000);
+
+  afterAll(async () => {
+    await lab.stop();
+  });
+
+  test.each(libraries)("by %s: locks on the primary, in that database", async (client) => {
+    const hosts = lab.addresses.map(({ host, port }) => `${host}:${port}`).join(",");
+    const url = `redis+sentinel://app:p%40ss@${hosts}/${lab.name}?client=${client}&database=2`;
+    await worksBy(url, ["a"]);
+    const primary = (await lab.primary()).client({ db: 2 });
+    expect(await primary.exists("holdfast:fence:{lock:a}")).toBe(1);
+  });
+
+  test.each(libraries)("by %s: sentinels that are not there yet are waited for", async (client) => {
+    const proxy = await startProxy(lab.addresses[0]?.port as number);
+    proxy.refuse(true);
+    const url = `redis+sentinel://app:p%40ss@127.0.0.1:${proxy.port}/${lab.name}?client=${client}`;
+    const locks = createLocks(await connect(url));
+    try {
+      const waiting = locks.acquire("late", { waitMs: 20_000 });
+      expect((await locks.nodes())[0]?.reachable).toBe(false);
+      proxy.refuse(false);
+      expect(await (await waiting).release()).toBe(true);
+    } finally {
+      await locks.close();
+      await proxy.stop();
+    }
+  });
+});
+
+/** Each is taken, waited for, and handed over. */
+async function worksBy(url: string, keys: readonly string[]): Promise<void> {
+  const driver = await connect(url);
+  const [locks, other] = [createLocks(driver), createLocks(driver, { handover: false })];
+  for (const key of keys) {
+    const lease = await locks.acquire(key);
+    const waiting = other.acquire(key);
+    await until(async () => (await locks.inspect(key)).waiterCount === 1, "it waits");
+    expect(await lease.release()).toBe(true);
+    expect(await (await waiting).release()).toBe(true);
+  }
+  await Promise.all([locks.close(), other.close()]);
+}

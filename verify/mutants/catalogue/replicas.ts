@@ -1,0 +1,81 @@
+import { byServer, lua, redis, type Mutant } from "../mutant.ts";
+
+/** One logical server with replicas: section 9, and who is its primary. */
+export const replicas: readonly Mutant[] = [
+  {
+    name: "wait-for-what-another-connection-wrote",
+    breaks:
+      "WAIT speaks of its own connection's writes: a grant written by another's release would be waited for vacuously (9)",
+    isMarked: true,
+    edits: [
+      redis(
+        "acknowledgement",
+        "await line.run(script, keys, args);",
+        "await connection.run(script, keys, args);",
+      ),
+    ],
+    killers: [byServer("faults/min-replicas", "a grant by another's release is not told")],
+  },
+  {
+    name: "wait-on-a-connection-made-anew",
+    breaks: "WAIT speaks of its own connection's writes (9)",
+    isMarked: true,
+    edits: [
+      redis("acknowledgement", "if (connected !== this.#connected) {", "if (connected > this.#connected) {"),
+    ],
+    killers: [byServer("faults/min-replicas", "counts for nothing: the new connection")],
+  },
+  {
+    name: "no-replica-is-enough",
+    breaks: "fewer acknowledgements → release, replicas-not-reached (9)",
+    edits: [redis("acknowledgement", "acknowledged < this.#wanted) {", "acknowledged < 0 * this.#wanted) {")],
+    killers: [byServer("faults/min-replicas", "where none acknowledges")],
+  },
+  {
+    name: "grant-is-not-rolled-back",
+    breaks: "fewer acknowledgements → release, replicas-not-reached (9)",
+    edits: [
+      redis(
+        "replicated",
+        "this.#primary.releaser.begin(leftover, done, failed,",
+        "done();\n      void (() => [leftover, failed,",
+      ),
+      redis(
+        "replicated",
+        'attemptId === undefined ? "release" : "recant");',
+        'attemptId === undefined ? "release" : "recant"]);',
+      ),
+    ],
+    killers: [byServer("faults/min-replicas", "where none acknowledges")],
+  },
+  {
+    name: "extension-that-no-replica-has",
+    breaks: "no extension counts before so many replicas have it",
+    edits: [
+      redis(
+        "replicated",
+        'return { outcome: "unknown", error };',
+        'return { outcome: "renewed", validity: validFrom({ now: this.clock.now(), wall: this.clock.wall() }, ttlMs) };',
+      ),
+    ],
+    killers: [byServer("faults/min-replicas", "an extension counts once a replica has it")],
+  },
+  {
+    name: "answer-of-a-replica",
+    breaks: "READONLY: a replica's answer is no answer (9)",
+    edits: [lua("operate", "'READONLY .*'", "'OF A REPLICA .*'")],
+    killers: [byServer("faults/replica", "what it reads beside a refused write is not told")],
+  },
+  {
+    name: "proof-by-a-replica",
+    breaks: "subscription first, and proved; it never succeeds by a replica (3)",
+    edits: [lua("hello", "if ARGV[2] ~= 'n' and role == 'master' then", "if ARGV[2] ~= 'n' then")],
+    killers: [byServer("faults/replica", "its own messages prove nothing")],
+  },
+  {
+    name: "former-primary-is-stayed-with",
+    breaks: "after a failover we go to the new primary by ourselves, also where the former one lives",
+    edits: [redis("ioredis-sentinel", "startsWith(`${name} `)", "startsWith(`${name}-`)")],
+    killers: [byServer("faults/sentinel", "ioredis 6 of a primary that was asked to step down")],
+  },
+];

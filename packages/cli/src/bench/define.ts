@@ -1,0 +1,41 @@
+import type { Command } from "commander";
+
+import { withCommon, type CommonOptions } from "../common.ts";
+import { duration, timeOption } from "../duration.ts";
+import { wholeNumber } from "../numbers.ts";
+
+interface Flags extends CommonOptions {
+  readonly workers: number;
+  readonly keys: number;
+  readonly hold: number;
+  readonly ttl: number;
+  readonly for: number;
+  readonly json?: true;
+}
+
+/** Says what `bench` is told by its flags. */
+export function defineBench(program: Command): void {
+  withCommon(program.command("bench"))
+    .summary("measure what an engine can do from here")
+    .description(
+      "Lets workers of this process take locks and give them back, as fast as they get them, and tells how fast that is.",
+    )
+    .option("--workers <n>", "how many ask at once", wholeNumber(1, 10_000), 16)
+    .option("--keys <n>", "for how many locks; 1: all for the same one", wholeNumber(1, 1_000_000), 16)
+    .addOption(timeOption("--hold <time>", "how long each lock is held", duration, "0"))
+    .addOption(timeOption("--ttl <time>", "the TTL of the locks", duration, "10s"))
+    .addOption(timeOption("--for <time>", "how long it runs", duration, "5s"))
+    .option("--json", "as JSON")
+    .action(async (flags: Flags) => {
+      const { bench } = await import("./bench.ts");
+      process.exitCode = await bench({
+        target: flags,
+        workers: flags.workers,
+        keys: flags.keys,
+        holdMs: flags.hold,
+        ttlMs: flags.ttl,
+        forMs: flags.for,
+        json: flags.json === true,
+      });
+    });
+}

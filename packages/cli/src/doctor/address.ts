@@ -1,0 +1,70 @@
+import { Exit, exits } from "../exit.ts";
+
+/** What a deployment is. */
+type Topology = "server" | "sentinel" | "cluster" | "quorum" | "service";
+
+/** Where the servers of a deployment are, as its URL says. The library checked the URL before. */
+export interface Address {
+  readonly topology: Topology;
+  readonly isEncrypted: boolean;
+  readonly endpoints: readonly { readonly host: string; readonly port: number; readonly path?: string }[];
+  /** What Sentinel calls the primary. */
+  readonly primary: string;
+  readonly username: string | undefined;
+  readonly password: string | undefined;
+  readonly query: URLSearchParams;
+  readonly database: number;
+}
+
+const topologies: Readonly<Record<string, Topology>> = {
+  redis: "server",
+  "redis+unix": "server",
+  "redis+sentinel": "sentinel",
+  "redis+cluster": "cluster",
+  redlock: "quorum",
+  http: "service",
+};
+
+/** Takes an engine's URL apart. */
+export function readAddress(url: string): Address {
+  const { scheme, user, hosts, path, query } = partsOf(url);
+  const plain = scheme.replace(/^(rediss|redlocks|https)/, (name) => name.slice(0, -1));
+  const topology = topologies[plain];
+  if (topology === undefined) {
+    throw new Exit(exits.config, "doctor knows no engines of this kind of URL");
+  }
+  const behind = decodeURIComponent(path);
+  const parameters = new URLSearchParams(query.replaceAll("+", "%2B"));
+  const isNumbered = topology !== "sentinel" && plain !== "redis+unix";
+  return {
+    topology,
+    isEncrypted: plain !== scheme,
+    endpoints: plain === "redis+unix" ? [{ host: "", port: 0, path: behind }] : endpointsOf(hosts, topology),
+    primary: behind.slice(1),
+    ...userOf(user),
+    database: Number((isNumbered && behind.slice(1)) || parameters.get("database") || 0),
+    query: parameters,
+  };
+}
+
+function partsOf(url: string): Record<"scheme" | "user" | "hosts" | "path" | "query", string> {
+  const [, scheme = "", user = "", hosts = "", path = "", query = ""] =
+    /^([a-z+]+):\/\/(?:([^@/]*)@)?([^/?]*)(\/[^?]*)?(?:\?(.*))?$/i.exec(url) ?? [];
+  return { scheme: scheme.toLowerCase(), user, hosts, path, query };
+}
+
+function userOf(text: string): Pick<Address, "username" | "password"> {
+  const [username, password] = text
+    .split(":")
+    .map((part) => (part === "" ? undefined : decodeURIComponent(part)));
+  return { username, password };
+}
+
+function endpointsOf(hosts: string, topology: Topology): Address["endpoints"] {
+  return hosts.split(",").map((host) => endpointOf(host, topology === "sentinel" ? 26_379 : 6_379));
+}
+
+function endpointOf(text: string, usualPort: number): { host: string; port: number } {
+  const [, host = text, port] = /^(.*?)(?::(\d+))?$/.exec(text) ?? [];
+  return { host: host.replace(/^\[|\]$/g, ""), port: Number(port ?? usualPort) };
+}

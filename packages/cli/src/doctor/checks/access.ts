@@ -1,0 +1,82 @@
+import { settingOf } from "../facts.ts";
+import { isLoopback } from "../servers.ts";
+import { found, type Check } from "./check.ts";
+
+const credentials: Check = (facts) => {
+  const { user, host } = facts;
+  const isOpen = user?.name === "default" && user.flags.includes("nopass");
+  if (user === null) {
+    return undefined;
+  }
+  return [
+    isOpen &&
+      found(isLoopback(host) ? "risk" : "danger", "no-password", {
+        observed: "anybody may connect as the user default, without a password",
+        danger: "everybody who reaches the port can take, break and forge every lock",
+        advice: "a user of its own for locks (docs/security.md), and default off or with a password",
+      }),
+    !isOpen &&
+      user.name === "default" &&
+      found("info", "default-user", {
+        observed: "locks use the user default",
+        danger: "it may do everything: a mistake elsewhere flushes the locks",
+        advice: "a user of its own for locks (docs/security.md)",
+      }),
+    /(^| |,)~\*/.test(user.keys) &&
+      found("info", "all-keys", {
+        observed: `the user ${user.name} may touch every key`,
+        danger: "who has its password can do more than take locks",
+        advice: "only the keys of locks (docs/security.md)",
+      }),
+    /\+@all|\+flushall|\+@dangerous/.test(user.commands) &&
+      found("info", "may-flush", {
+        observed: `the user ${user.name} may FLUSHALL`,
+        danger: "one command forgets all locks: a second holder of each",
+        advice: "only the commands that locks need (docs/security.md)",
+      }),
+  ];
+};
+
+const network: Check = (facts, { address }) =>
+  !isLoopback(facts.host) &&
+  !address.isEncrypted &&
+  found("risk", "no-tls", {
+    observed: "the connection is not encrypted",
+    danger: "who can read the way sees passwords and tokens, and can release or forge locks with them",
+    advice: "a URL with TLS (rediss:, redlocks:)",
+  });
+
+const protection: Check = (facts) =>
+  settingOf(facts, "protected-mode") === "no" &&
+  facts.user?.flags.includes("nopass") === true &&
+  found("danger", "unprotected", {
+    observed: "protected-mode is no, and the user default needs no password",
+    danger: "everybody who reaches the port can take, break and forge every lock",
+    advice: "a password, or bind it to addresses that only you reach",
+  });
+
+const debugCommand: Check = (facts) =>
+  settingOf(facts, "enable-debug-command") !== undefined &&
+  settingOf(facts, "enable-debug-command") !== "no" &&
+  found("info", "debug-command", {
+    observed: `enable-debug-command is ${settingOf(facts, "enable-debug-command")}`,
+    danger: "DEBUG can stop the server for any time, and with it every renewal",
+    advice: "no, but for tests",
+  });
+
+/** Other programs in the database can delete or overwrite locks, by FLUSHDB if not otherwise. */
+const shared: Check = (facts, { address }) => {
+  const keys = Number(/keys=(\d+)/.exec(facts.info.get(`db${address.database}`) ?? "")?.[1] ?? 0);
+  const withoutEnd =
+    keys - Number(/expires=(\d+)/.exec(facts.info.get(`db${address.database}`) ?? "")?.[1] ?? 0);
+  return (
+    withoutEnd > 1_000 &&
+    found("info", "shared-database", {
+      observed: `database ${address.database} has ${withoutEnd} keys that no lock has made`,
+      danger: "who empties that database, or fills its memory, ends the locks as well",
+      advice: "a database, or better a server, of their own for locks",
+    })
+  );
+};
+
+export const accessChecks: readonly Check[] = [credentials, network, protection, debugCommand, shared];

@@ -1,0 +1,233 @@
+import { openEngine, urlOf, type Engine, type Target } from "../engine.ts";
+import { Exit, exits } from "../exit.ts";
+import { Signals } from "../signals.ts";
+import { wordsOf } from "../voice.ts";
+import { readAddress, type Address } from "./address.ts";
+import { accessChecks } from "./checks/access.ts";
+import { examine, type Check } from "./checks/check.ts";
+import { watchClock } from "./checks/clocks.ts";
+import { clusterChecks, clusterNodes, examineCluster, saidByAll } from "./checks/cluster.ts";
+import { loadChecks, uncheckedChecks } from "./checks/load.ts";
+import { memoryChecks } from "./checks/memory.ts";
+import { persistenceChecks } from "./checks/persistence.ts";
+import { examineQuorum } from "./checks/quorum.ts";
+import { replicationChecks } from "./checks/replication.ts";
+import { examineSentinels, primaryBy } from "./checks/sentinel.ts";
+import { versionChecks } from "./checks/version.ts";
+import { readFacts, type Facts, type Use } from "./facts.ts";
+import { isAsBadAs, levels, type Finding, type Level } from "./finding.ts";
+import { probe, refusedCommands, type Probe } from "./probe.ts";
+import { report } from "./report.ts";
+import { openSentinel, openServer, type Server } from "./servers.ts";
+
+export interface DoctorOptions {
+  readonly target: Target;
+  readonly ttlMs: number;
+  readonly watchMs: number;
+  readonly probes: boolean;
+  readonly failOn: Level | "never";
+  readonly json: boolean;
+}
+
+/** What was looked at, and what was found, the worst first. */
+export interface Diagnosis {
+  readonly topology: Address["topology"];
+  readonly nodes: readonly string[];
+  readonly findings: readonly Finding[];
+  readonly probe: Probe | null;
+}
+
+/**
+ * Looks for what endangers locks in a deployment. It changes nothing; the probe takes a lock on a key of its own.
+ * @returns 0; with findings as bad as `failOn` 1, or 2 where one is a danger
+ */
+export async function doctor(options: DoctorOptions): Promise<number> {
+  using signals = new Signals();
+  const diagnosis = await diagnose(options, signals.interrupted);
+  process.stdout.write(
+    `${options.json ? JSON.stringify({ version: 1, ...diagnosis }) : report(diagnosis)}\n`,
+  );
+  const [worst] = diagnosis.findings;
+  if (worst === undefined || options.failOn === "never" || !isAsBadAs(worst.level, options.failOn)) {
+    return exits.done;
+  }
+  return worst.level === "danger" ? exits.dangers : exits.findings;
+}
+
+async function diagnose(options: DoctorOptions, signal: AbortSignal): Promise<Diagnosis> {
+  const address = readAddress(await urlOf(options.target));
+  const use = useOf(address, options.ttlMs);
+  const opened: Server[] = [];
+  const open = (server: Server): Server => {
+    opened.push(server);
+    return server;
+  };
+  // The library refuses a URL that is wrong, with its reason.
+  const engine = await openEngine(options.target);
+  try {
+    const servers = await serversOf(address, use, open);
+    const [looked, probed] = await Promise.all([
+      look(servers, use, { forMs: options.watchMs, signal }),
+      options.probes ? tryLocks(engine, options, servers.list) : { findings: [], probe: null },
+    ]);
+    const findings = [...servers.findings, ...looked, ...probed.findings];
+    findings.sort((a, b) => levels.indexOf(a.level) - levels.indexOf(b.level));
+    return {
+      topology: address.topology,
+      nodes: servers.list.map(({ name }) => name),
+      findings,
+      probe: probed.probe,
+    };
+  } finally {
+    for (const { client } of opened) client.disconnect();
+    await engine.locks.close();
+  }
+}
+
+interface Servers {
+  /** Those that grant locks. */
+  readonly list: readonly Server[];
+  readonly findings: readonly Finding[];
+}
+
+async function serversOf(address: Address, use: Use, open: (server: Server) => Server): Promise<Servers> {
+  switch (address.topology) {
+    case "server":
+    case "quorum":
+      return { list: address.endpoints.map((endpoint) => open(openServer(address, endpoint))), findings: [] };
+    case "sentinel": {
+      const sentinels = address.endpoints.map((endpoint) => open(openSentinel(address, endpoint)));
+      const primary = await primaryBy(sentinels, address.primary);
+      const findings = await examineSentinels(sentinels, use);
+      return { list: primary === undefined ? [] : [open(openServer(address, primary))], findings };
+    }
+    case "cluster": {
+      const seeds = address.endpoints.map((endpoint) => open(openServer(address, endpoint)));
+      const [seed] = seeds as [Server];
+      const nodes = await clusterNodes(seed.client);
+      const primaries = nodes.filter(({ flags, slots }) => flags.includes("master") && slots !== "");
+      return {
+        list: primaries.map(({ host, port }) => open(openServer(address, { host: host || seed.host, port }))),
+        findings: await examineCluster(seed.client, nodes),
+      };
+    }
+    case "service":
+      return { list: [], findings: [] };
+  }
+}
+
+/** Each server by itself, and all of them together. */
+async function look(
+  { list }: Servers,
+  use: Use,
+  clocks: { readonly forMs: number; readonly signal: AbortSignal },
+): Promise<Finding[]> {
+  const looked = await Promise.all(
+    list.map(async (server) => {
+      const failure = await server.client.connect().then(
+        () => undefined,
+        (error: unknown) => wordsOf(error),
+      );
+      if (failure !== undefined) {
+        return { facts: undefined, findings: [unreachable(server.name, failure, list.length)] };
+      }
+      const facts = await readFacts(server);
+      const findings = [
+        ...examine(checksFor(use), facts, use),
+        ...(await watchClock(facts, server.client, clocks)),
+      ];
+      return { facts, findings };
+    }),
+  );
+  const facts = looked.map((one) => one.facts).filter((one) => one !== undefined);
+  const findings = looked.flatMap((one) => one.findings);
+  if (facts.length === 0 && list.length > 0) {
+    throw new Exit(
+      exits.unavailable,
+      findings.map(({ node, observed }) => `${node}: ${observed}`).join("; "),
+    );
+  }
+  return [
+    ...together(findings, facts, use),
+    ...(use.address.topology === "quorum" ? examineQuorum(facts, list.length, use).filter(isThere) : []),
+  ];
+}
+
+function together(findings: Finding[], facts: readonly Facts[], { address }: Use): Finding[] {
+  return address.topology === "cluster" ? saidByAll(findings, facts) : findings;
+}
+
+function checksFor({ address }: Use): readonly Check[] {
+  return [
+    ...memoryChecks,
+    ...persistenceChecks,
+    ...replicationChecks,
+    ...loadChecks,
+    ...accessChecks,
+    ...versionChecks,
+    ...(address.topology === "cluster" ? clusterChecks : []),
+    ...uncheckedChecks,
+  ];
+}
+
+async function tryLocks(
+  engine: Engine,
+  { target }: DoctorOptions,
+  servers: readonly Server[],
+): Promise<{ findings: Finding[]; probe: Probe | null }> {
+  const other = await openEngine(target);
+  try {
+    const prefix = readAddress(await urlOf(target)).query.get("prefix") ?? "lock:";
+    const probed = await probe(engine, other, servers[0]?.client);
+    const refused = await Promise.all(
+      servers.map(async ({ name, client }) => ({ name, commands: await refusedCommands(client, prefix) })),
+    );
+    return { ...probed, findings: [...probed.findings, ...refused.flatMap(commandsRefused)] };
+  } finally {
+    await other.locks.close();
+  }
+}
+
+function commandsRefused({ name, commands }: { name: string; commands: readonly string[] }): Finding[] {
+  return commands.length === 0
+    ? []
+    : [
+        {
+          level: "danger",
+          id: "commands-refused",
+          node: name,
+          observed: `our user may not: ${commands.join(", ")}`,
+          danger:
+            "a lock that cannot be had, renewed or given back with what is left, or a wait without order",
+          advice: "docs/security.md has the line with all that is needed",
+          command: `ACL SETUSER <user> ${commands.map((command) => `+${command.toLowerCase()}`).join(" ")}`,
+        },
+      ];
+}
+
+function unreachable(node: string, observed: string, count: number): Finding {
+  return {
+    level: count > 1 ? "risk" : "danger",
+    id: "unreachable",
+    node,
+    observed,
+    danger:
+      count > 1 ? "one less may fail until no lock can be had or renewed" : "no lock can be had or renewed",
+    advice: "look at the server and at the way to it",
+  };
+}
+
+function useOf(address: Address, ttlMs: number): Use {
+  const number = (name: string, byDefault: number): number => Number(address.query.get(name) ?? byDefault);
+  return {
+    address,
+    ttlMs,
+    maxTtlMs: number("maxTtlMs", 60_000),
+    driftFactor: number("driftFactor", 0.01),
+    minReplicas: number("minReplicas", 0),
+  };
+}
+
+function isThere(finding: Finding | false | undefined): finding is Finding {
+  return finding !== false && finding !== undefined && finding.level !== undefined;
+}

@@ -1,0 +1,103 @@
+import type { Redis } from "ioredis";
+
+import { wordsOf } from "../voice.ts";
+import type { Address } from "./address.ts";
+import { sampleClock, type ClockSample } from "./clock.ts";
+import type { Server } from "./servers.ts";
+
+/** What the deployment is used with: findings are compared with it. */
+export interface Use {
+  readonly address: Address;
+  readonly ttlMs: number;
+  /** The longest that a node may have forgotten. */
+  readonly maxTtlMs: number;
+  readonly driftFactor: number;
+  readonly minReplicas: number;
+}
+
+/** What a server says of itself. What it did not say, and why, is in `refused`. */
+export interface Facts {
+  readonly node: string;
+  readonly host: string;
+  readonly info: ReadonlyMap<string, string>;
+  readonly config: ReadonlyMap<string, string>;
+  /** The flags and key patterns of our user. */
+  readonly user: {
+    readonly name: string;
+    readonly flags: readonly string[];
+    readonly keys: string;
+    readonly commands: string;
+  } | null;
+  readonly clock: ClockSample | null;
+  readonly refused: ReadonlyMap<string, string>;
+}
+
+/** Asks a server for all that it may tell. */
+export async function readFacts({ name, host, client }: Server): Promise<Facts> {
+  const refused = new Map<string, string>();
+  const asked = async <T>(what: string, question: () => Promise<T>): Promise<T | undefined> => {
+    try {
+      return await question();
+    } catch (error) {
+      refused.set(what, wordsOf(error));
+      return undefined;
+    }
+  };
+  const info = await asked("INFO", () => client.info("everything"));
+  const config = await asked("CONFIG GET", () => client.call("CONFIG", "GET", "*"));
+  const user = await asked("ACL", () => userOf(client));
+  const clock = await asked("TIME", () => sampleClock(client));
+  return {
+    node: name,
+    host,
+    info: parseInfo(info ?? ""),
+    config: new Map(pairsOf(config)),
+    user: user ?? null,
+    clock: clock ?? null,
+    refused,
+  };
+}
+
+/** A number that `INFO` tells; undefined where it does not. */
+export function numberOf(facts: Facts, name: string): number | undefined {
+  const text = facts.info.get(name);
+  const number = text === undefined || text === "" ? Number.NaN : Number(text);
+  return Number.isNaN(number) ? undefined : number;
+}
+
+/** A setting, by any of its names. */
+export function settingOf({ config }: Facts, ...names: readonly string[]): string | undefined {
+  return names.map((name) => config.get(name)).find((value) => value !== undefined);
+}
+
+export function parseInfo(text: string): Map<string, string> {
+  return new Map(
+    text
+      .split(/\r?\n/)
+      .filter((line) => line.includes(":") && !line.startsWith("#"))
+      .map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 1)] as const),
+  );
+}
+
+/** What a server answers with names and values, in any version of the protocol. */
+export function pairsOf(answer: unknown): [string, string][] {
+  if (Array.isArray(answer)) {
+    return Array.from({ length: answer.length >> 1 }, (_, index) => [
+      String(answer[index * 2]),
+      String(answer[index * 2 + 1]),
+    ]);
+  }
+  const entries = answer instanceof Map ? [...answer] : Object.entries(answer ?? {});
+  return entries.map(([name, value]) => [String(name), String(value)]);
+}
+
+async function userOf(client: Redis): Promise<NonNullable<Facts["user"]>> {
+  const name = String(await client.call("ACL", "WHOAMI"));
+  const told = new Map(pairsOf(await client.call("ACL", "GETUSER", name)));
+  return {
+    name,
+    flags: (told.get("flags") ?? "").split(","),
+    keys: told.get("keys") ?? "",
+    commands: told.get("commands") ?? "",
+  };
+}

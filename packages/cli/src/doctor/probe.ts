@@ -1,0 +1,173 @@
+import type { Redis } from "ioredis";
+
+import type { Engine } from "../engine.ts";
+import { wordsOf } from "../voice.ts";
+import type { Finding } from "./finding.ts";
+
+/** What a lock took, in milliseconds. */
+export interface Probe {
+  readonly roundTripP50: number | null;
+  readonly roundTripP99: number | null;
+  readonly acquire: number;
+  readonly renew: number;
+  readonly wakeUp: number;
+  readonly release: number;
+}
+
+const ttlMs = 10_000;
+const waitMs = 5_000;
+
+/** Takes a lock on a key of its own, renews it, hands it to one who waits, and gives it back: what a program will do. */
+export async function probe(
+  engine: Engine,
+  other: Engine,
+  client: Redis | undefined,
+): Promise<{ findings: Finding[]; probe: Probe | null }> {
+  const key = `holdfast-doctor:${crypto.randomUUID()}`;
+  const timed = async <T>(work: () => Promise<T>): Promise<[T, number]> => {
+    const begun = performance.now();
+    return [await work(), performance.now() - begun];
+  };
+  try {
+    const [lease, acquire] = await timed(() => engine.locks.acquire(key, { ttlMs, waitMs }));
+    const [, renew] = await timed(() => lease.extend(ttlMs));
+    const waiting = other.locks.acquire(key, { ttlMs, waitMs });
+    const wasQueued = await queued(engine, key);
+    const begun = performance.now();
+    const [released, release] = await timed(() => lease.release());
+    const next = await waiting;
+    const wakeUp = performance.now() - begun;
+    await next.release();
+    const trips = client === undefined ? [] : await roundTrips(client);
+    return {
+      findings: [...verdicts({ released, wasQueued, wakeUp })],
+      probe: { roundTripP50: at(trips, 0.5), roundTripP99: at(trips, 0.99), acquire, renew, wakeUp, release },
+    };
+  } catch (error) {
+    return { findings: [failed(error)], probe: null };
+  }
+}
+
+/** Each command that locks need, on the same kind of key: `-ACL` rules also hold inside of scripts. */
+export async function refusedCommands(client: Redis, prefix: string): Promise<string[]> {
+  const key = `${prefix}holdfast-doctor:{${crypto.randomUUID()}}`;
+  const refused: string[] = [];
+  for (const [command, ...args] of needed(key)) {
+    const answer = await client.call(command as string, ...args).then(() => "", wordsOf);
+    // Anything else is about the key's type, and so after the permission.
+    if (/NOPERM|unknown command|no permissions/i.test(answer)) {
+      refused.push(command as string);
+    }
+  }
+  await client.del(key).catch(() => 0);
+  return refused;
+}
+
+function needed(key: string): readonly (readonly string[])[] {
+  const [hash, queue] = [`holdfast:info:${key}`, `holdfast:queue:${key}`];
+  return [
+    ["EVAL", "return 1", "1", key],
+    ["EVALSHA", "e0e1f9fabfc9d4800c877a703b823ac0578ff8db", "1", key],
+    ["SET", key, "probe", "PX", "5000"],
+    ["GET", key],
+    ["EXISTS", key],
+    ["TYPE", key],
+    ["PTTL", key],
+    ["PEXPIRE", key, "5000"],
+    ["PEXPIREAT", key, String(Date.now() + 5_000)],
+    ["HSET", hash, "probe", "1"],
+    ["PEXPIRE", hash, "5000"],
+    ["HGET", hash, "probe"],
+    ["HMGET", hash, "probe"],
+    ["HGETALL", hash],
+    ["HEXISTS", hash, "probe"],
+    ["HDEL", hash, "probe"],
+    ["ZADD", queue, "1", "probe"],
+    ["PEXPIRE", queue, "5000"],
+    ["ZRANGE", queue, "0", "0"],
+    ["ZRANGEBYSCORE", queue, "0", "1"],
+    ["ZRANK", queue, "probe"],
+    ["ZSCORE", queue, "probe"],
+    ["ZCARD", queue],
+    ["ZREM", queue, "probe"],
+    ["ZREMRANGEBYSCORE", queue, "0", "1"],
+    ["ZPOPMIN", queue],
+    ["DEL", key],
+    ["UNLINK", hash],
+    ["PUBLISH", "holdfast:grants:doctor", "probe"],
+    ["TIME"],
+    ["INFO", "server"],
+    ["SCAN", "0", "COUNT", "1"],
+  ];
+}
+
+/** Whether the one who waits is in the queue now. Where it does not get into it, it asks again and again instead. */
+async function queued({ locks }: Engine, key: string): Promise<boolean> {
+  const giveUpAt = performance.now() + 1_000;
+  while (performance.now() < giveUpAt) {
+    if ((await locks.inspect(key)).waiterCount > 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+function* verdicts(seen: { released: boolean; wasQueued: boolean; wakeUp: number }): Generator<Finding> {
+  const about = { node: "probe" };
+  if (!seen.released) {
+    yield {
+      ...about,
+      level: "danger",
+      id: "probe-lost",
+      observed: "a lock that was just renewed was not ours any more",
+      danger: "something deletes or overwrites locks",
+      advice: "find out who else writes to these keys",
+    };
+  }
+  if (!seen.wasQueued) {
+    yield {
+      ...about,
+      level: "perf",
+      id: "no-queue",
+      observed: "who waits did not get into the queue within a second",
+      danger:
+        "no messages reach us: who waits asks again and again, is late by up to 1.5 s, and comes in no order",
+      advice:
+        "let the user use the channels holdfast:grants:*, and no proxy stand between that drops messages",
+    };
+  } else if (seen.wakeUp > 1_000) {
+    yield {
+      ...about,
+      level: "perf",
+      id: "late-message",
+      observed: `who waited was told after ${Math.round(seen.wakeUp)} ms`,
+      danger: "messages are lost or late; the lock stands idle meanwhile",
+      advice: "look at the server's load and at what stands between",
+    };
+  }
+}
+
+function failed(error: unknown): Finding {
+  return {
+    level: "danger",
+    id: "probe-failed",
+    node: "probe",
+    observed: wordsOf(error),
+    danger: "no lock can be had now as programs would",
+    advice: "see the other findings; docs/security.md has the rights that are needed",
+  };
+}
+
+async function roundTrips(client: Redis): Promise<number[]> {
+  const times: number[] = [];
+  for (let index = 0; index < 100; index += 1) {
+    const begun = performance.now();
+    await client.time();
+    times.push(performance.now() - begun);
+  }
+  return times.sort((a, b) => a - b);
+}
+
+function at(sorted: readonly number[], part: number): number | null {
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? null;
+}

@@ -1,0 +1,83 @@
+import { readFileSync } from "node:fs";
+
+import { Redis, type RedisOptions } from "ioredis";
+
+import type { Address } from "./address.ts";
+
+/** A connection of our own to one server, beside those of the library. */
+export interface Server {
+  readonly name: string;
+  readonly host: string;
+  readonly client: Redis;
+}
+
+type Options = Omit<RedisOptions, "protocol" | "replyMapping">;
+
+const connectTimeoutMs = 3_000;
+const commandTimeoutMs = 3_000;
+
+/** Opens a server of a deployment; it gives up at the first failure, which is then a finding. */
+export function openServer(address: Address, { host, port, path }: Address["endpoints"][number]): Server {
+  const client = new Redis({
+    ...optionsOf(address),
+    ...(path === undefined ? { host, port } : { path }),
+  } as Options);
+  return opened(path ?? `${host}:${port}`, host, client);
+}
+
+/** Opens a sentinel. */
+export function openSentinel(address: Address, { host, port }: Address["endpoints"][number]): Server {
+  const { query } = address;
+  const client = new Redis({
+    ...optionsOf(address),
+    db: 0,
+    username: query.get("sentinelUsername") ?? undefined,
+    password: query.get("sentinelPassword") ?? undefined,
+    host,
+    port,
+  } as Options);
+  return opened(`sentinel ${host}:${port}`, host, client);
+}
+
+/** Whether it is on this machine, so that nobody on the way can read or change anything. */
+export function isLoopback(host: string): boolean {
+  return host === "" || host === "localhost" || host === "::1" || host.startsWith("127.");
+}
+
+function opened(name: string, host: string, client: Redis): Server {
+  client.on("error", () => undefined);
+  return { name, host, client };
+}
+
+/** Undefined options mean their defaults to ioredis, though its types do not say so. */
+function optionsOf(address: Address): object {
+  const { username, password, database, isEncrypted } = address;
+  return {
+    username,
+    password,
+    db: database,
+    lazyConnect: true,
+    enableReadyCheck: false,
+    enableOfflineQueue: true,
+    connectTimeout: connectTimeoutMs,
+    commandTimeout: commandTimeoutMs,
+    maxRetriesPerRequest: 0,
+    retryStrategy: () => null,
+    disableClientInfo: true,
+    ...(isEncrypted && { tls: tlsOf(address) }),
+  };
+}
+
+function tlsOf({ query }: Address): object {
+  const file = (name: string): Buffer | undefined => {
+    const path = query.get(name);
+    return path === null ? undefined : readFileSync(path);
+  };
+  return {
+    ca: file("tlsCaFile"),
+    cert: file("tlsCertFile"),
+    key: file("tlsKeyFile"),
+    ...(query.has("tlsServername") && { servername: query.get("tlsServername") as string }),
+    rejectUnauthorized: query.get("tlsVerify") !== "false",
+  };
+}

@@ -1,0 +1,80 @@
+import { shown } from "../duration.ts";
+import type { Target } from "../engine.ts";
+import { Exit, exits } from "../exit.ts";
+import type { Voice } from "../voice.ts";
+import { withEngine } from "../with-engine.ts";
+
+/** What a lock that a person holds is labelled with. */
+const label = { held: "by hand" };
+
+export interface HoldOptions {
+  readonly target: Target;
+  readonly key: string;
+  readonly owner: string;
+  readonly forMs: number;
+  readonly waitMs: number;
+  readonly reason: string;
+  readonly json: boolean;
+  readonly voice: Voice;
+}
+
+/** A lock for a person: it needs no process and ends with its time. */
+export function hold({
+  target,
+  key,
+  owner,
+  forMs,
+  waitMs,
+  reason,
+  json,
+  voice,
+}: HoldOptions): Promise<number> {
+  return withEngine(target, owner, async ({ locks, driver }, signal) => {
+    const { maxTtlMs } = driver.capabilities;
+    if (forMs > maxTtlMs) {
+      throw new Exit(exits.usage, `--for can be ${shown(maxTtlMs)} at the most with this engine`);
+    }
+    const lease = await locks.acquire(key, {
+      ttlMs: forMs,
+      waitMs,
+      renew: false,
+      owner,
+      reason,
+      labels: label,
+      signal,
+    });
+    await lease.extend(forMs); // what was granted after a wait is shorter at first
+    const { fencingToken, remainingMs } = lease.toJSON();
+    lease.orphan();
+    const until = new Date(Date.now() + remainingMs).toISOString();
+    if (json) {
+      process.stdout.write(
+        `${JSON.stringify({ version: 1, key, owner, fencingToken, remainingMs, until })}\n`,
+      );
+    } else {
+      voice.say(`"${key}" is held by ${owner} until ${until}; holdfast hold --release ${key} ends it`);
+    }
+    return exits.done;
+  });
+}
+
+/** Ends what the same person holds by hand. */
+export function letGo({ target, key, owner, voice }: HoldOptions): Promise<number> {
+  return withEngine(target, owner, async ({ locks }) => {
+    const { holders } = await locks.inspect(key);
+    const ours = holders.find((holder) => holder.owner === owner && holder.labels?.["held"] === label.held);
+    if (ours?.fencingToken === undefined) {
+      const [holder] = holders;
+      if (holder === undefined) {
+        throw new Exit(exits.lost, `"${key}" is not held`);
+      }
+      throw new Exit(
+        exits.notAllowed,
+        `"${key}" is held by ${holder.owner} and not by hand of ${owner}; see holdfast release --force`,
+      );
+    }
+    await locks.breakLock(key, { fencingToken: ours.fencingToken, reason: "let go by its holder" });
+    voice.say(`"${key}" is free`);
+    return exits.done;
+  });
+}

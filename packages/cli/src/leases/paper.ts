@@ -1,0 +1,55 @@
+import { text } from "node:stream/consumers";
+
+import type { Lease, SerializedLease } from "holdfast";
+
+import { Exit, exits } from "../exit.ts";
+
+/** How a lease is written down for a script. */
+export type Form = "plain" | "env" | "json";
+
+/**
+ * A lease on its way from one command to the next. It is a secret: whoever has it holds the lock.
+ * `plain`: one line; `env`: for `eval`; `json`: with what a program wants to know beside it.
+ */
+export function written(lease: Lease, form: Form): string {
+  const { key, remainingMs, fencingToken } = lease.toJSON();
+  const serialized = lease.transfer();
+  const paper = JSON.stringify(serialized);
+  switch (form) {
+    case "plain":
+      return paper;
+    case "env":
+      return [
+        ["HOLDFAST_LEASE", paper],
+        ["HOLDFAST_LOCK_KEY", key],
+        ["HOLDFAST_FENCING_TOKEN", fencingToken],
+      ]
+        .map(([name, value]) => `export ${name}=${quoted(value as string)}`)
+        .join("\n");
+    case "json":
+      return JSON.stringify({ version: 1, key, fencingToken, remainingMs, lease: serialized });
+  }
+}
+
+/**
+ * Reads what `acquire` wrote, in any form but `env`: from `HOLDFAST_LEASE`, else from stdin. It has no business in arguments, which
+ * every user of the machine can see.
+ */
+export async function readLease(): Promise<SerializedLease> {
+  const paper = process.env["HOLDFAST_LEASE"] ?? (process.stdin.isTTY ? "" : await text(process.stdin));
+  const usage = "no lease is given; set HOLDFAST_LEASE to what holdfast acquire wrote, or send it to stdin";
+  if (paper.trim() === "") {
+    throw new Exit(exits.usage, usage);
+  }
+  try {
+    const given = JSON.parse(paper) as SerializedLease | { readonly lease: SerializedLease };
+    return "lease" in given ? given.lease : given;
+  } catch {
+    throw new Exit(exits.usage, `what was given is not a lease that holdfast acquire wrote`);
+  }
+}
+
+/** For a POSIX shell. */
+function quoted(value: string): string {
+  return `'${value.replaceAll("'", "'\\''")}'`;
+}

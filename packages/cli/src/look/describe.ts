@@ -1,0 +1,76 @@
+import type { Holder, LockState } from "holdfast";
+
+import { shown } from "../duration.ts";
+import { harmless, table } from "./table.ts";
+
+/** The columns of a list. */
+export const columns = ["KEY", "KIND", "HOLDER", "FENCE", "LEFT", "WAITING", "REASON"] as const;
+
+/** A lock as a row. */
+export function row({ key, kind, holders, left, remainingMs, waiterCount, limit }: LockState): string[] {
+  const [holder] = holders;
+  const more = holders.length > 1 ? ` +${holders.length - 1}` : "";
+  const who = left === undefined ? `${holder?.owner ?? "-"}${more}` : `${left} of ${limit} left`;
+  return [
+    key,
+    kind,
+    who,
+    holder?.fencingToken?.toString() ?? "-",
+    remainingMs === null ? "-" : shown(remainingMs),
+    String(waiterCount),
+    holder?.reason ?? "",
+  ];
+}
+
+/** All that is known of one lock, for a person. */
+export function described(state: LockState): string {
+  const { key, kind, limit, holders, waiters, waiterCount, fencingToken, nodes, left } = state;
+  const bound = kind === "semaphore" ? ` of ${limit}` : "";
+  const opened = left === undefined ? "" : `, ${left === 0 ? "open" : `${left} of ${limit} left`}`;
+  const isFree = holders.length === 0 && left === undefined;
+  return [
+    `"${key}" is ${isFree ? "free" : `a ${kind}${bound}${opened}`}`,
+    ...(fencingToken === null ? [] : [`newest fencing token: ${fencingToken}`]),
+    ...(holders.length === 0 ? [] : ["", "held by", indented(holders.map(holderRow))]),
+    ...(waiterCount === 0
+      ? []
+      : [
+          "",
+          `${waiterCount} waiting`,
+          indented(waiters.map(({ position, owner }) => [`${position + 1}.`, owner])),
+        ]),
+    ...(nodes.length < 2
+      ? []
+      : [
+          "",
+          "nodes",
+          indented(
+            nodes.map(({ node, held, owner, error }) => [
+              node,
+              error ?? (held === null ? "did not say" : held ? `held by ${owner ?? "somebody"}` : "free"),
+            ]),
+          ),
+        ]),
+  ]
+    .map((line) => line.split("\n").map(harmless).join("\n"))
+    .join("\n");
+}
+
+function holderRow({ owner, reason, labels, fencingToken, mode, permits, remainingMs }: Holder): string[] {
+  const about = [
+    ...(mode === undefined ? [] : [mode]),
+    ...(permits === undefined || permits === 1 ? [] : [`${permits} permits`]),
+    ...(reason === undefined ? [] : [`"${reason}"`]),
+    ...Object.entries(labels ?? {}).map(([name, value]) => `${name}=${value}`),
+  ];
+  return [
+    owner,
+    `fence ${fencingToken ?? "unknown"}`,
+    remainingMs === undefined ? "no end is known" : `ends in ${shown(remainingMs)} if it is not renewed`,
+    about.join(", "),
+  ];
+}
+
+function indented(rows: readonly (readonly string[])[]): string {
+  return table(rows).replace(/^/gm, "  ");
+}

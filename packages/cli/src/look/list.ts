@@ -1,0 +1,79 @@
+import type { Locks, LockState } from "holdfast";
+
+import type { Target } from "../engine.ts";
+import { exits } from "../exit.ts";
+import { withEngine } from "../with-engine.ts";
+import { columns, row } from "./describe.ts";
+import { table } from "./table.ts";
+
+/** By what a list can be sorted. */
+const sortings = ["key", "left", "waiting", "owner"] as const;
+export type Sorting = (typeof sortings)[number];
+
+export interface ListOptions {
+  readonly target: Target;
+  readonly prefix: string;
+  readonly onlyWaitedFor: boolean;
+  readonly onlyStale: boolean;
+  readonly owner: string | undefined;
+  readonly sort: Sorting;
+  readonly json: boolean;
+}
+
+/** The locks that are held now. */
+export function list(options: ListOptions): Promise<number> {
+  return withEngine(options.target, undefined, async ({ locks }, signal) => {
+    const found: LockState[] = [];
+    for await (const state of allLocks(locks, options.prefix)) {
+      signal.throwIfAborted();
+      if (isWanted(state, options)) found.push(state);
+    }
+    found.sort(orders[options.sort]);
+    process.stdout.write(
+      options.json
+        ? `${JSON.stringify({ version: 1, locks: found })}\n`
+        : `${table([columns, ...found.map(row)])}\n`,
+    );
+    return exits.done;
+  });
+}
+
+/** Page by page. */
+export async function* allLocks(locks: Locks, prefix: string): AsyncGenerator<LockState> {
+  let cursor: string | undefined;
+  const seen = new Set<string>();
+  do {
+    const page = await locks.list({ prefix, limit: 1_000, cursor });
+    for (const state of page.locks) {
+      // A key may be told twice while the engine's table grows.
+      if (!seen.has(state.key)) yield state;
+      seen.add(state.key);
+    }
+    cursor = page.cursor ?? undefined;
+  } while (cursor !== undefined);
+}
+
+/** Held by somebody who is not known, or without an end: nobody will free it. */
+export function isStale({ holders, remainingMs, left }: LockState): boolean {
+  return left === undefined && holders.some((holder) => holder.owner === "unknown" || remainingMs === null);
+}
+
+/** By what a list is ordered; the same everywhere. */
+const orders: Readonly<Record<Sorting, (a: LockState, b: LockState) => number>> = {
+  key: (a, b) => compare(a.key, b.key),
+  left: (a, b) => (a.remainingMs ?? Infinity) - (b.remainingMs ?? Infinity) || compare(a.key, b.key),
+  waiting: (a, b) => b.waiterCount - a.waiterCount || compare(a.key, b.key),
+  owner: (a, b) => compare(a.holders[0]?.owner ?? "", b.holders[0]?.owner ?? "") || compare(a.key, b.key),
+};
+
+function isWanted(state: LockState, { onlyWaitedFor, onlyStale, owner }: ListOptions): boolean {
+  return (
+    (!onlyWaitedFor || state.waiterCount > 0) &&
+    (!onlyStale || isStale(state)) &&
+    (owner === undefined || state.holders.some((holder) => holder.owner.includes(owner)))
+  );
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

@@ -1,0 +1,36 @@
+import type { LockEvent } from "holdfast";
+
+import { shown } from "../duration.ts";
+import type { Target } from "../engine.ts";
+import { exits } from "../exit.ts";
+import { withEngine } from "../with-engine.ts";
+import { harmless } from "./table.ts";
+
+export interface WatchOptions {
+  readonly target: Target;
+  readonly watched: string | { readonly prefix: string };
+  readonly json: boolean;
+}
+
+/** Tells what is held now, and every change from then on, a line each. */
+export function watch({ target, watched, json }: WatchOptions): Promise<number> {
+  return withEngine(target, undefined, async ({ locks }, signal) => {
+    for await (const event of locks.watch(watched, { signal })) {
+      process.stdout.write(`${json ? asJson(event) : asText(event)}\n`);
+    }
+    return exits.done;
+  });
+}
+
+function asJson({ type, key, state }: LockEvent): string {
+  return JSON.stringify({ version: 1, at: new Date().toISOString(), type, key, state });
+}
+
+function asText({ type, key, state }: LockEvent): string {
+  const { holders, waiterCount, remainingMs } = state;
+  const held = holders.map(({ owner, fencingToken }) => `${owner} (${fencingToken ?? "unknown"})`).join(", ");
+  const what =
+    held === "" ? "free" : `held by ${held}${remainingMs === null ? "" : `, ${shown(remainingMs)} left`}`;
+  const waiting = waiterCount === 0 ? "" : `, ${waiterCount} waiting`;
+  return harmless(`${new Date().toISOString()}  ${type.padEnd(8)}  ${key}  ${what}${waiting}`);
+}

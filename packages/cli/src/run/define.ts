@@ -1,0 +1,210 @@
+import { type Command, InvalidArgumentError, Option } from "commander";
+
+import { withCommon, type CommonOptions } from "../common.ts";
+import { duration, durationOrForever, timeOption } from "../duration.ts";
+import { defaultOwner } from "../engine.ts";
+import { Exit, exits } from "../exit.ts";
+import { wholeNumber } from "../numbers.ts";
+import { voice } from "../voice.ts";
+import type { RunOptions } from "./run.ts";
+import type { OnLost } from "./supervise.ts";
+
+interface CommandFlags extends CommonOptions {
+  readonly ttl: number;
+  readonly maxHold: number;
+  readonly grace?: number;
+  readonly onLost: OnLost;
+  readonly foreground?: true;
+  readonly owner?: string;
+  readonly reason?: string;
+  readonly shell?: string;
+}
+
+interface Flags extends CommandFlags {
+  readonly key: [string, ...string[]];
+  readonly shared?: true;
+  readonly limit?: number;
+  readonly wait: number;
+  readonly ifHeld: "wait" | "skip" | "fail";
+  readonly heldExit?: number;
+  readonly minHold: number;
+}
+
+/** Says what `run` is told by its flags. */
+export function defineRun(program: Command): void {
+  const command = withCommon(program.command("run"))
+    .summary("run a command under a lock")
+    .description(
+      "Runs a command under a lock: waits for the lock, keeps it while the command runs, and gives it back. " +
+        "If the lock is about to be lost, the command is ended before another can have it.",
+    )
+    .argument("[command...]", "the command and its arguments, after --; no shell is involved")
+    .passThroughOptions()
+    .requiredOption("-k, --key <key>", "what is locked; several: all of them or none", collected)
+    .addOption(new Option("--shared", "as one of many readers").conflicts("limit"))
+    .option("--limit <n>", "as one of at most n at a time; all have to say the same n", wholeNumber(1))
+    .addOption(
+      timeOption("--wait <time>", "how long to wait for the lock: 0, 5m, forever", durationOrForever, "10s"),
+    )
+    .addOption(
+      new Option("--if-held <what>", "wait, skip (exit 0 at once) or fail (exit 75 at once)")
+        .choices(["wait", "skip", "fail"])
+        .default("wait"),
+    )
+    .option("-E, --held-exit <code>", "exit code where the lock is not had (75)", wholeNumber(0, 255))
+    .addOption(
+      timeOption(
+        "--min-hold <time>",
+        "keep the lock at least so long, for jobs that clocks start",
+        duration,
+        "0",
+      ),
+    );
+  withCommandFlags(command).action(async (words: string[], flags: Flags) => {
+    const options = readRun(words, flags);
+    const { run } = await import("./run.ts");
+    endWith(await run(options));
+  });
+}
+
+interface OnceFlags extends CommandFlags {
+  readonly for: number;
+  readonly heldExit: number;
+}
+
+/** Says what `once` is told by its flags. */
+export function defineOnce(program: Command): void {
+  const command = withCommon(program.command("once"))
+    .summary("run a command at most once in a period")
+    .description(
+      "Runs a command at most once in a period, however many machines are told to: after a success the lock stays until the " +
+        "period is over; after a failure it is free, and the next one may try.",
+    )
+    .argument("<key>", "what is locked")
+    .argument("[command...]", "the command and its arguments, after --; no shell is involved")
+    .requiredOption("--for <time>", "the period, from the start on, up to 24h", duration)
+    .option(
+      "-E, --held-exit <code>",
+      "exit code where it ran already, or runs",
+      wholeNumber(0, 255),
+      exits.done,
+    );
+  withCommandFlags(command).action(async (key: string, words: string[], flags: OnceFlags) => {
+    const options = {
+      ...commonOf(words, flags),
+      keys: [key],
+      among: "one",
+      waitMs: 0,
+      minHoldMs: 0,
+    } as const;
+    const { run } = await import("./run.ts");
+    endWith(await run({ ...options, heldExit: flags.heldExit, keepForMs: flags.for }));
+  });
+}
+
+/** At once: connections that are closed need not be waited for, and who called waits for us. */
+function endWith(code: number): void {
+  process.stderr.write("", () => process.exit(code));
+}
+
+/** What every command that runs another one is told. */
+function withCommandFlags(command: Command): Command {
+  return command
+    .addOption(
+      timeOption(
+        "--ttl <time>",
+        "how long the others wait after a crash; renewed at a third of it",
+        duration,
+        "30s",
+      ),
+    )
+    .addOption(
+      timeOption(
+        "--max-hold <time>",
+        "lose the lock after so long, for jobs that hang",
+        durationOrForever,
+        "forever",
+      ),
+    )
+    .option(
+      "--grace <time>",
+      "from TERM to KILL at a loss; less than half the TTL (5s, or a quarter of it)",
+      duration,
+    )
+    .option("--on-lost <what>", "at a loss: kill, warn, or signal=USR1", onLost, "kill")
+    .option("--foreground", "keep the terminal, for interactive commands; grandchildren are not ended then")
+    .option("--owner <text>", "who we are, for those who look")
+    .option("--reason <text>", "why, for those who look")
+    .option("-c, --shell <line>", "run this line by /bin/sh instead of a command");
+}
+
+function readRun(words: readonly string[], flags: Flags): RunOptions {
+  const { key: keys, limit, ifHeld } = flags;
+  if (limit !== undefined && keys.length > 1) {
+    throw new Exit(exits.usage, "--limit is for one --key");
+  }
+  return {
+    ...commonOf(words, flags),
+    keys,
+    among: limit === undefined ? (flags.shared ? "shared" : "one") : { limit },
+    waitMs: ifHeld === "wait" ? flags.wait : 0,
+    heldExit: flags.heldExit ?? (ifHeld === "skip" ? exits.done : exits.notAcquired),
+    minHoldMs: flags.minHold,
+  };
+}
+
+function commonOf(
+  words: readonly string[],
+  flags: CommandFlags,
+): Omit<RunOptions, "keys" | "among" | "waitMs" | "heldExit" | "minHoldMs"> {
+  const { ttl: ttlMs, grace: graceMs = Math.min(5_000, Math.floor(ttlMs / 4)) } = flags;
+  if (graceMs >= ttlMs / 2) {
+    throw new Exit(exits.usage, `--grace has to be less than half of --ttl (${ttlMs} ms), got ${graceMs} ms`);
+  }
+  return {
+    ...programOf(words, flags.shell),
+    ttlMs,
+    graceMs,
+    maxHoldMs: flags.maxHold,
+    onLost: flags.onLost,
+    inForeground: flags.foreground === true,
+    owner: flags.owner ?? defaultOwner(),
+    reason: flags.reason,
+    target: flags,
+    voice: voice(flags),
+  };
+}
+
+function programOf(
+  words: readonly string[],
+  shell: string | undefined,
+): { program: string; args: readonly string[] } {
+  const [program, ...args] = words;
+  if (shell !== undefined) {
+    return { program: "/bin/sh", args: ["-c", shell, ...(program === undefined ? [] : [program, ...args])] };
+  }
+  if (program === undefined) {
+    throw new Exit(
+      exits.usage,
+      "no command is given; it stands after --, as in: holdfast run --key deploy -- ./deploy.sh",
+    );
+  }
+  return { program, args };
+}
+
+function collected(key: string, before: readonly string[] = []): readonly string[] {
+  return [...before, key];
+}
+
+function onLost(text: string): OnLost {
+  if (text === "kill" || text === "warn") {
+    return text;
+  }
+  const name = /^signal=(?:SIG)?(HUP|INT|QUIT|TERM|USR1|USR2)$/.exec(text)?.[1];
+  if (name === undefined) {
+    throw new InvalidArgumentError(
+      "Expected kill, warn, or signal= and one of HUP, INT, QUIT, TERM, USR1, USR2.",
+    );
+  }
+  return { signal: `SIG${name}` as NodeJS.Signals };
+}

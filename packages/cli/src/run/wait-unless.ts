@@ -1,0 +1,19 @@
+/** Waits; answers true when the time is over, false when the signal came before. */
+export function waitUnless(ms: number, signal: AbortSignal): Promise<boolean> {
+  if (signal.aborted || ms <= 0) {
+    return Promise.resolve(ms <= 0);
+  }
+  return new Promise((resolve) => {
+    const end = (isOver: boolean): void => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", stop);
+      resolve(isOver);
+    };
+    const stop = (): void => {
+      end(false);
+    };
+    // Longer than a timer can be is never.
+    const timer = setTimeout(end, Math.min(ms, 2_147_483_647), true);
+    signal.addEventListener("abort", stop);
+  });
+}

@@ -1,0 +1,77 @@
+import { readFileSync } from "node:fs";
+
+import type { Service, ServiceOptions } from "@holdfast/server";
+
+import { urlGiven, type Target } from "../engine.ts";
+import { Exit, exits } from "../exit.ts";
+import { exitCodeOfSignal, Signals } from "../signals.ts";
+import { wordsOf } from "../voice.ts";
+
+export interface ServeOptions {
+  readonly target: Target;
+  readonly host: string;
+  readonly port: number;
+  readonly authFile: string | undefined;
+  readonly maxWaitMs: number;
+  readonly drainMs: number;
+  readonly requestsPerSecond: number | undefined;
+  readonly groups: readonly string[] | undefined;
+  readonly onlyChecks: boolean;
+  readonly logsAll: boolean;
+}
+
+/** The lock service, until a signal: the first one lets what is open end, a second one ends it at once. */
+export async function serve(options: ServeOptions): Promise<number> {
+  using signals = new Signals();
+  const service = await open(options);
+  try {
+    if (options.onlyChecks) {
+      process.stdout.write(`the settings are understood; the guarantee is ${service.guarantee}\n`);
+      return exits.done;
+    }
+    const url = await listen(service, options);
+    process.stdout.write(`${url}\n`);
+    const { interrupted } = signals;
+    await new Promise((resolve) => {
+      interrupted.addEventListener("abort", resolve, { once: true });
+      if (interrupted.aborted) resolve(undefined);
+    });
+  } finally {
+    await service.close();
+  }
+  // A service that ends as it was told to has not failed.
+  return signals.interruptedBy === "SIGTERM"
+    ? exits.done
+    : exitCodeOfSignal(signals.interruptedBy ?? "SIGTERM");
+}
+
+async function open(options: ServeOptions): Promise<Service> {
+  const { createService, jsonLines } = await import("@holdfast/server");
+  const log = jsonLines((line) => process.stderr.write(line), options.logsAll);
+  const { maxWaitMs, drainMs, requestsPerSecond, groups } = options;
+  try {
+    return await createService({
+      engine: await urlGiven(options.target),
+      auth: authOf(options.authFile),
+      maxWaitMs,
+      drainMs,
+      requestsPerSecond,
+      groups,
+      ...(!options.onlyChecks && { log }),
+    });
+  } catch (error) {
+    throw new Exit(exits.config, wordsOf(error), error);
+  }
+}
+
+async function listen(service: Service, { host, port }: ServeOptions): Promise<string> {
+  try {
+    return await service.listen({ host, port });
+  } catch (error) {
+    throw new Exit(exits.config, wordsOf(error), error);
+  }
+}
+
+function authOf(file: string | undefined): ServiceOptions["auth"] {
+  return file === undefined ? undefined : (JSON.parse(readFileSync(file, "utf8")) as ServiceOptions["auth"]);
+}

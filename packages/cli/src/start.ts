@@ -1,0 +1,83 @@
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import module from "node:module";
+import { basename, join } from "node:path";
+import { Script } from "node:vm";
+
+// Bundled as CommonJS, apart from the program, with a name for it that changes with its content.
+declare const require: NodeJS.Require;
+declare const __dirname: string;
+declare const programId: string;
+
+/** What CommonJS gives a module. */
+type Wrapped = (
+  exports: object,
+  require: NodeJS.Require,
+  module: object,
+  file: string,
+  folder: string,
+) => void;
+
+start();
+
+/** Runs the program with what was compiled of it before. From Node 22.8 on Node keeps that; before, we do. */
+function start(): void {
+  const folder = ownCache();
+  const enable = (module as { enableCompileCache?: (folder: string) => unknown }).enableCompileCache;
+  if (folder === undefined || enable !== undefined) {
+    if (folder !== undefined) enable?.(folder);
+    require(join(__dirname, "program.cjs"));
+  } else {
+    runKept(folder);
+  }
+}
+
+/** With the user's own things: others may write to the system's place for it, and what is kept there is run. */
+function ownCache(): string | undefined {
+  const { HOME, XDG_CACHE_HOME } = process.env;
+  const folder = XDG_CACHE_HOME ?? (HOME === undefined || HOME === "" ? "" : join(HOME, ".cache"));
+  return folder === "" ? undefined : join(folder, "holdfast");
+}
+
+function runKept(folder: string): void {
+  const path = join(__dirname, "program.cjs");
+  const kept = join(folder, `${programId}-${process.version}-${process.arch}`);
+  const cachedData = readKept(kept);
+  const source = `(function (exports, require, module, __filename, __dirname) {${readFileSync(path, "latin1")}\n})`;
+  const script = new Script(source, {
+    filename: path,
+    ...(cachedData !== undefined && { cachedData }),
+  });
+  if (cachedData === undefined || script.cachedDataRejected === true) {
+    // At the end, when what a run needs has been compiled.
+    process.once("exit", () => {
+      keep(script, folder, kept);
+    });
+  }
+  const exports = {};
+  (script.runInThisContext() as Wrapped)(exports, module.createRequire(path), { exports }, path, __dirname);
+}
+
+function readKept(path: string): Buffer | undefined {
+  try {
+    return readFileSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whole or not at all; where nothing can be written, the next start takes as long as this one. */
+function keep(script: Script, folder: string, path: string): void {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    const part = `${path}.${process.pid}`;
+    writeFileSync(part, script.createCachedData(), { mode: 0o600 });
+    renameSync(part, path);
+    for (const name of readdirSync(folder)) {
+      // Of another version of ours, or of Node.
+      if (/^[0-9a-f]{32}-v/.test(name) && name !== basename(path))
+        rmSync(join(folder, name), { force: true });
+    }
+  } catch {
+    // It was only to save time.
+  }
+}

@@ -1,0 +1,74 @@
+import type { LockState } from "holdfast";
+
+import { isStale } from "../look/list.ts";
+
+/** Who held a lock, and when, as far as we saw it; in milliseconds on one clock. */
+export interface Span {
+  readonly owner: string;
+  readonly token: string;
+  readonly from: number;
+  to: number;
+}
+
+/** A lock as it was seen over time. */
+export interface Observed {
+  readonly state: LockState;
+  /** Since when its holder has been seen, ms. */
+  readonly heldMs: number;
+  /** Nobody renews it, or nobody will free it. */
+  readonly isStale: boolean;
+  readonly history: readonly Span[];
+}
+
+const mostSpans = 50;
+/** A lease is renewed when a third of its TTL has passed: with less than half of it left something is wrong. */
+const renewedAbove = 0.5;
+
+/** What one look at the engine does not show: how long somebody holds a lock, and whether he renews it. */
+export class Observation {
+  readonly #histories = new Map<string, Span[]>();
+  readonly #mostLeft = new Map<string, { token: string; ms: number }>();
+
+  /** Takes in what was seen at a moment. */
+  see(states: readonly LockState[], now: number): Observed[] {
+    const keys = new Set(states.map(({ key }) => key));
+    for (const key of this.#mostLeft.keys()) {
+      if (!keys.has(key)) this.#mostLeft.delete(key);
+    }
+    return states.map((state) => this.#observed(state, now));
+  }
+
+  #observed(state: LockState, now: number): Observed {
+    const history = this.#historyOf(state, now);
+    const span = history.at(-1);
+    const heldMs = state.holders.length > 0 && span !== undefined ? now - span.from : 0;
+    return { state, heldMs, history, isStale: isStale(state) || this.#isNotRenewed(state) };
+  }
+
+  #historyOf({ key, holders: [holder] }: LockState, now: number): readonly Span[] {
+    const history = this.#histories.get(key) ?? [];
+    this.#histories.set(key, history);
+    const token = String(holder?.fencingToken ?? holder?.owner ?? "");
+    const last = history.at(-1);
+    if (holder !== undefined && last?.token === token) {
+      last.to = now;
+    } else if (holder !== undefined) {
+      history.push({ owner: holder.owner, token, from: now, to: now });
+      if (history.length > mostSpans) history.shift();
+    }
+    return history;
+  }
+
+  #isNotRenewed({ key, holders: [holder], remainingMs }: LockState): boolean {
+    if (holder === undefined || remainingMs === null) {
+      return false;
+    }
+    const token = String(holder.fencingToken);
+    const most = this.#mostLeft.get(key);
+    if (most?.token !== token || remainingMs > most.ms) {
+      this.#mostLeft.set(key, { token, ms: remainingMs });
+      return false;
+    }
+    return remainingMs < most.ms * renewedAbove;
+  }
+}

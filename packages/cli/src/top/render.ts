@@ -1,0 +1,130 @@
+import { shown } from "../duration.ts";
+import { described } from "../look/describe.ts";
+import { harmless, table } from "../look/table.ts";
+import type { Observed, Span } from "./observation.ts";
+import { meant, shownLocks, type View } from "./view.ts";
+
+export interface Size {
+  readonly columns: number;
+  readonly rows: number;
+}
+
+export interface Frame {
+  readonly view: View;
+  readonly locks: readonly Observed[];
+  /** What went wrong, or was done, last. */
+  readonly message: string;
+  readonly engine: string;
+  readonly size: Size;
+  readonly now: number;
+}
+
+const keys =
+  "j/k move  Enter details  space mark  u break  / filter  s stale  a/t/o/w sort  p pause  ? help  q quit";
+
+const help = [
+  "j, k, arrows   move",
+  "Enter          details: holders, waiters, and who held it while we looked",
+  "space          mark; u then breaks all that is marked",
+  "u              break, after a question: its holder is told, but may be at work for another moment",
+  "/              only keys and owners that contain what you type; Escape: all again",
+  "s              only stale ones: not renewed, of an unknown holder, or without an end",
+  "a  t  o  w     sort by age, time left, owner, waiters",
+  "p              pause and go on",
+  "q, Ctrl-C      quit",
+];
+
+/** A screen full of lines, no longer and no more than it can show. */
+export function render(frame: Frame): string[] {
+  const { size, view } = frame;
+  const room = Math.max(1, size.rows - 3);
+  const body = bodies[view.mode](frame, room).slice(0, room);
+  const padding = Array.from({ length: room - body.length }, () => "");
+  return [heading(frame), ...body, ...padding, footing(frame), keys].map((line) =>
+    fitted(line, size.columns),
+  );
+}
+
+const bodies: Readonly<Record<View["mode"], (frame: Frame, room: number) => string[]>> = {
+  list,
+  filter: list,
+  confirm: list,
+  help: () => ["", ...help],
+  details,
+};
+
+function heading({ locks, view, engine, message }: Frame): string {
+  const waiting = locks.reduce((sum, { state }) => sum + state.waiterCount, 0);
+  const stale = locks.filter(({ isStale }) => isStale).length;
+  const flags = [
+    view.isPaused ? "paused" : "",
+    view.onlyStale ? "only stale" : "",
+    `by ${view.order}`,
+  ].filter(Boolean);
+  const said = message === "" ? "" : `  ${message}`;
+  return `${engine}  ${locks.length} held, ${waiting} waiting, ${stale} stale  [${flags.join(", ")}]${said}`;
+}
+
+function footing({ view, locks }: Frame): string {
+  if (view.mode === "confirm") {
+    const names = meant(view, locks).map(
+      ({ state }) => `"${state.key}" of ${state.holders[0]?.owner ?? "nobody"}`,
+    );
+    return `Break ${names.join(", ")}? (y/n)`;
+  }
+  return view.mode === "filter" || view.filter !== "" ? `/${view.filter}` : "";
+}
+
+function list({ locks, view }: Frame, room: number): string[] {
+  const all = shownLocks(locks, view);
+  const at = Math.max(
+    0,
+    all.findIndex(({ state }) => state.key === view.cursor),
+  );
+  const first = Math.max(0, Math.min(at - Math.floor(room / 2), all.length - room + 1));
+  const rows = all.slice(first, first + room - 1).map((one) => row(one, view, all[at]));
+  return table([["", "KEY", "KIND", "HOLDER", "HELD", "LEFT", "WAITING", "REASON"], ...rows]).split("\n");
+}
+
+function row(one: Observed, view: View, under: Observed | undefined): string[] {
+  const { state, heldMs, isStale } = one;
+  const { key, kind, holders, remainingMs, waiterCount, left, limit } = state;
+  const [holder] = holders;
+  const marks = [one === under ? ">" : " ", view.selected.has(key) ? "*" : " ", isStale ? "!" : " "].join("");
+  return [
+    marks,
+    key,
+    kind,
+    left === undefined
+      ? `${holder?.owner ?? "-"}${holders.length > 1 ? ` +${holders.length - 1}` : ""}`
+      : `${left} of ${limit} left`,
+    `${shown(heldMs)}+`,
+    remainingMs === null ? "-" : shown(remainingMs),
+    String(waiterCount),
+    holder?.reason ?? "",
+  ];
+}
+
+function details({ locks, view, size, now }: Frame): string[] {
+  const one = locks.find(({ state }) => state.key === view.cursor);
+  if (one === undefined) {
+    return ["", `"${view.cursor ?? ""}" is free`];
+  }
+  return ["", ...described(one.state).split("\n"), "", "while we looked", ...gantt(one.history, size, now)];
+}
+
+/** Who held it when, a line each, the newest last. */
+function gantt(history: readonly Span[], { columns }: Size, now: number): string[] {
+  const spans = history.slice(-10);
+  const begun = spans[0]?.from ?? now;
+  const wide = Math.max(10, Math.floor(columns / 2) - 4);
+  const place = (at: number): number => Math.round(((at - begun) / Math.max(1, now - begun)) * (wide - 1));
+  return spans.map(({ owner, from, to }) => {
+    const bar = `${" ".repeat(place(from))}${"=".repeat(Math.max(1, place(to) - place(from) + 1))}`;
+    return `  |${bar.padEnd(wide)}| ${shown(to - from).padStart(7)}  ${owner}`;
+  });
+}
+
+function fitted(line: string, columns: number): string {
+  return harmless(line).slice(0, columns);
+}

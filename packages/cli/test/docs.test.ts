@@ -1,0 +1,103 @@
+import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
+
+import { beforeAll, describe, expect, test } from "vitest";
+
+import { commandLine } from "./support/cli.ts";
+import { onRedis } from "./support/servers.ts";
+
+const text = await readFile(new URL("../../../docs/cli.md", import.meta.url), "utf8");
+
+/** A command of the document, and what it says that it writes: `…` stands for anything. */
+interface Example {
+  readonly command: string;
+  readonly says: string;
+}
+
+/** The examples by their section; those of one section are one session. */
+const sections = text.split(/^## /m).map((section) => ({
+  title: section.slice(0, section.indexOf("\n")),
+  examples: [...section.matchAll(/^```console\n(.*?)^```$/gms)].flatMap(([, block = ""]) =>
+    block
+      .split(/^\$ /m)
+      .slice(1)
+      .map((one): Example => ({
+        command: one.slice(0, one.indexOf("\n")),
+        says: one.slice(one.indexOf("\n") + 1).trimEnd(),
+      })),
+  ),
+}));
+const commands = sections.flatMap(({ examples }) => examples.map(({ command }) => command));
+
+onRedis("docs/cli.md", () => {
+  const cli = commandLine();
+
+  beforeAll(async () => {
+    await mkdir(cli.file("bin"));
+    await writeFile(
+      cli.file("bin/holdfast"),
+      `#!/bin/sh\nexec "${process.execPath}" "${cli.program}" "$@"\n`,
+    );
+    await chmod(cli.file("bin/holdfast"), 0o755);
+  });
+
+  test.each(sections.filter(({ examples }) => examples.length > 0))(
+    "the examples of $title",
+    async ({ examples }) => {
+      const script = examples
+        .map(({ command }, index) => `${command}\nlast=$?; echo "<<${index}>>"; (exit $last)`)
+        .join("\n");
+      const env = { PATH: `${cli.file("bin")}:${process.env["PATH"]}`, USER: "ada" };
+      const { out } = await cli.spawn("bash", ["-c", `exec 2>&1\n${script}`], { env }).ended;
+      let rest = out;
+      for (const [index, { command, says }] of examples.entries()) {
+        const [said = "", ...more] = rest.split(`<<${index}>>\n`);
+        rest = more.join("");
+        expect(said.trimEnd(), command).toMatch(pattern(says));
+      }
+    },
+    90_000,
+  );
+
+  test("every flag of every command is in an example, and in the text", async () => {
+    const { out } = await cli.run(["--help"]);
+    const names = [...out.matchAll(/^ {2}([a-z]+)(?: \[| <)/gm)].map(([, name]) => name as string);
+    expect(names.length).toBeGreaterThan(13);
+    for (const name of names.filter((one) => one !== "help")) {
+      const help = (await cli.run([name, "--help"])).out;
+      const own = commands.filter((command) => command.includes(`holdfast ${name} `));
+      expect(own, name).not.toEqual([]);
+      for (const [, short, long] of help.matchAll(/^ {2}(?:(-\w), )?(--[a-z-]+)/gm)) {
+        const isUsed = (words: string): boolean =>
+          [short, long].some(
+            (flag) => flag !== undefined && new RegExp(`(^|[ \`])${flag}([ =\`\\n]|$)`).test(words),
+          );
+        // What every command has is shown once.
+        const shown = /^--(url|url-file|quiet|verbose|help)$/.test(long as string) ? commands : own;
+        expect(shown.some(isUsed) || long === "--help", `${name} ${long}`).toBe(true);
+        expect(isUsed(text), `${name} ${long} in the text`).toBe(true);
+      }
+    }
+  }, 60_000);
+
+  describe("the exit codes", () => {
+    test("that the table names are those of the examples, but for a fault of ours", () => {
+      const table = text.slice(text.indexOf("## Exit codes"), text.indexOf("## once"));
+      const named = [...table.matchAll(/^\| (\d+)(?:, (\d+))? +\|/gm)]
+        .flatMap(([, a, b]) => [a, b])
+        .filter(Boolean);
+      const shown = sections.flatMap(({ examples }) =>
+        examples.filter(({ command }) => command === "echo $?").map(({ says }) => says),
+      );
+      expect(named).toContain("79");
+      // 1 is of doctor, whose findings here have a danger among them; it is tested with doctor.
+      expect(
+        named.filter((code) => code !== "70" && code !== "1" && !shown.includes(code as string)),
+      ).toEqual([]);
+    });
+  });
+});
+
+function pattern(says: string): RegExp {
+  const escaped = says.replace(/[.*+?^${}()|[\]\\]/g, "\\$&").replaceAll("…", "[^]*?");
+  return new RegExp(`^${escaped}${says.endsWith("do:  …") ? "[^]*" : ""}$`);
+}

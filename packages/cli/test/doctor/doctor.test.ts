@@ -1,0 +1,192 @@
+import { startCluster, startRedis, startSentinels, type RedisServer } from "@holdfast/lab";
+import { afterAll, expect, test } from "vitest";
+
+import { commandLine } from "../support/cli.ts";
+import { onRedis } from "../support/servers.ts";
+
+interface Finding {
+  readonly level: string;
+  readonly id: string;
+  readonly node: string;
+  readonly observed: string;
+  readonly danger: string;
+  readonly advice: string;
+}
+
+interface Diagnosis {
+  readonly version: number;
+  readonly topology: string;
+  readonly nodes: readonly string[];
+  readonly findings: readonly Finding[];
+  readonly probe: object | null;
+  readonly code: number | null;
+}
+
+onRedis("doctor", () => {
+  const cli = commandLine();
+  const started: { stop(): Promise<void> }[] = [];
+  afterAll(async () => {
+    await Promise.all(started.map((one) => one.stop()));
+  });
+
+  async function server(...args: string[]): Promise<RedisServer> {
+    const one = await startRedis({ args });
+    started.push(one);
+    return one;
+  }
+
+  async function diagnose(url: string, ...flags: string[]): Promise<Diagnosis> {
+    const args = ["doctor", "--json", "--watch-clocks", "100ms", ...flags];
+    const { code, out, err } = await cli.run(args, { env: { HOLDFAST_URL: url } });
+    expect(err).not.toContain("secret"); // the client library, and Node, may warn
+    return { ...(JSON.parse(out) as Omit<Diagnosis, "code">), code };
+  }
+
+  const levelsOf = ({ findings }: Diagnosis): Record<string, string> =>
+    Object.fromEntries(findings.map(({ id, level }) => [id, level]));
+
+  test("each finding names the danger to a lock and what to do, the worst first", async () => {
+    const told = await diagnose(cli.url);
+    expect(told).toMatchObject({ version: 1, topology: "server", nodes: [`127.0.0.1:${cli.redis.port}`] });
+    for (const { observed, danger, advice, level } of told.findings) {
+      expect([observed, danger, advice].every((text) => text.length > 3)).toBe(true);
+      expect(["danger", "risk", "perf", "info"]).toContain(level);
+    }
+    const order = told.findings.map(({ level }) => ["danger", "risk", "perf", "info"].indexOf(level));
+    expect(order).toEqual([...order].sort((a, b) => a - b));
+    expect(told.probe).toMatchObject({
+      acquire: expect.any(Number) as number,
+      wakeUp: expect.any(Number) as number,
+    });
+    const people = await cli.run(["doctor", "--watch-clocks", "0"]);
+    expect(people.out).toMatch(/^DANGER[^]*why: [^]*do: /m);
+  });
+
+  test("what loses locks is a danger: eviction, no persistence, a restart", async () => {
+    const { port } = await server("--maxmemory", "100mb", "--maxmemory-policy", "volatile-lru");
+    const told = await diagnose(`redis://127.0.0.1:${port}`, "--ttl", "1h");
+    expect(levelsOf(told)).toMatchObject({ eviction: "danger", persistence: "danger", restarted: "danger" });
+    expect(told.code).toBe(2);
+  });
+
+  test("what loses locks under a failure is a risk, and what is right is not found", async () => {
+    const log = ["--appendonly", "yes", "--appendfsync", "always", "--no-appendfsync-on-rewrite", "yes"];
+    const { port } = await server(
+      ...log,
+      "--timeout",
+      "30",
+      "--tcp-keepalive",
+      "60",
+      "--latency-monitor-threshold",
+      "100",
+    );
+    const told = await diagnose(`redis://127.0.0.1:${port}`);
+    const levels = levelsOf(told);
+    expect(levels).toMatchObject({ "no-fsync-on-rewrite": "risk", "idle-timeout": "perf" });
+    for (const absent of [
+      "eviction",
+      "persistence",
+      "restarted",
+      "tcp-keepalive",
+      "latency-monitor",
+      "clock-step",
+    ]) {
+      expect(levels).not.toHaveProperty(absent);
+    }
+    expect(told.code).toBe(0);
+    const strict = await diagnose(`redis://127.0.0.1:${port}`, "--fail-on", "risk");
+    expect(strict.code).toBe(1);
+    expect((await diagnose(cli.url, "--fail-on", "never")).code).toBe(0);
+  });
+
+  test("a replica is no place for locks, and a primary that does not wait for its replicas is told", async () => {
+    const replica = await server("--replicaof", `127.0.0.1 ${cli.redis.port}`, "--replica-read-only", "no");
+    const told = await diagnose(`redis://127.0.0.1:${replica.port}`, "--no-probe");
+    expect(levelsOf(told)).toMatchObject({ "not-a-primary": "danger", "writable-replica": "danger" });
+    await expect
+      .poll(async () => levelsOf(await diagnose(cli.url, "--no-probe")), { timeout: 20_000 })
+      .toMatchObject({ "failover-loses-locks": "risk", "isolated-primary": "risk" });
+  });
+
+  test("a user with too few rights: what is refused is named, and what could not be looked at", async () => {
+    const client = cli.redis.client();
+    await client.call(
+      "ACL",
+      "SETUSER",
+      "few",
+      "on",
+      ">secret",
+      "~*",
+      "&*",
+      "+@all",
+      "-@admin",
+      "-@dangerous",
+      "-zpopmin",
+    );
+    const told = await diagnose(`redis://few:secret@127.0.0.1:${cli.redis.port}`);
+    const of = (id: string): Finding | undefined => told.findings.find((one) => one.id === id);
+    expect(of("commands-refused")?.observed).toContain("ZPOPMIN");
+    expect(
+      told.findings.filter(({ id }) => id === "not-checked").map(({ observed }) => observed),
+    ).toContainEqual(expect.stringMatching(/^CONFIG GET is refused: NOPERM/));
+    expect(told.code).toBe(2);
+    expect(JSON.stringify(told)).not.toContain("secret");
+  });
+
+  test("a server that is not there gives 69", async () => {
+    const { code, err } = await cli.run(["doctor"], { env: { HOLDFAST_URL: "redis://127.0.0.1:1" } });
+    expect(code).toBe(69);
+    expect(err).toMatch(/127\.0\.0\.1:1/);
+  });
+
+  test("a quorum: one server under two names, an even number, clocks that differ", async () => {
+    const other = await server();
+    const hosts = [
+      `127.0.0.1:${cli.redis.port}`,
+      `localhost:${cli.redis.port}`,
+      `127.0.0.1:${other.port}`,
+      "127.0.0.1:1",
+    ];
+    const told = await diagnose(`redlock://${hosts.join(",")}?restartGuard=off`, "--no-probe");
+    expect(levelsOf(told)).toMatchObject({
+      "same-server": "danger",
+      "quorum-size": "risk",
+      persistence: "danger",
+      unreachable: "risk",
+    });
+  });
+
+  test("a cluster: what all primaries say alike is told once", async () => {
+    const cluster = await startCluster({ primaries: 3, replicas: 0 });
+    started.push(cluster);
+    const told = await diagnose(`redis+cluster://127.0.0.1:${cluster.ports[0]}`, "--ttl", "2s");
+    expect(told).toMatchObject({ topology: "cluster" });
+    expect(told.nodes).toHaveLength(3);
+    expect(levelsOf(told)).toMatchObject({
+      "primary-without-replica": "risk",
+      "full-coverage": "info",
+      "minority-window": "risk",
+    });
+    expect(told.findings.filter(({ id }) => id === "full-coverage")).toHaveLength(1);
+    expect(levelsOf(told)).not.toHaveProperty("probe-failed");
+  }, 90_000);
+
+  test("sentinels: their number, their quorum, how fast they are, and the primary that they name", async () => {
+    const sentinels = await startSentinels({ replicas: 1, sentinels: 1, downAfterMs: 700 });
+    started.push(sentinels);
+    const [address] = sentinels.addresses;
+    const told = await diagnose(
+      `redis+sentinel://127.0.0.1:${address?.port}/${sentinels.name}`,
+      "--ttl",
+      "1s",
+    );
+    expect(told.nodes).toEqual([`127.0.0.1:${(await sentinels.primary()).port}`]);
+    expect(levelsOf(told)).toMatchObject({
+      "few-sentinels": "risk",
+      "hasty-failover": "risk",
+      "ttl-shorter-than-failover": "risk",
+      "failover-loses-locks": "risk",
+    });
+    expect(levelsOf(told)).not.toHaveProperty("probe-failed");
+  }, 90_000);
+});

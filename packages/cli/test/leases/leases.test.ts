@@ -1,0 +1,116 @@
+import { until } from "@holdfast/lab";
+import { expect, test } from "vitest";
+
+import { commandLine, type Ended } from "../support/cli.ts";
+import { onRedis } from "../support/servers.ts";
+
+onRedis("leases for scripts", () => {
+  const cli = commandLine();
+  const release = (paper: string): Promise<Ended> => cli.run(["release"], { input: paper });
+
+  test("what acquire writes is prolonged by renew and given back by release", async () => {
+    const client = cli.redis.client();
+    const { code, out: paper, err } = await cli.run(["acquire", "-k", "script", "--ttl", "20s"]);
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    expect(await client.pttl("lock:script")).toBeGreaterThan(15_000);
+    expect(await cli.run(["renew", "--ttl", "1h"], { input: paper })).toMatchObject({ code: 0, out: "" });
+    expect(await client.pttl("lock:script")).toBeGreaterThan(3_000_000);
+    expect((await cli.run(["acquire", "-k", "script", "--wait", "0"])).code).toBe(75);
+    expect((await release(paper)).code).toBe(0);
+    expect(await client.exists("lock:script")).toBe(0);
+  });
+
+  test("a lease that is gone gives 79 to renew and to release", async () => {
+    const { out: paper } = await cli.run(["acquire", "-k", "gone"]);
+    await cli.redis.client().del("lock:gone");
+    expect((await cli.run(["renew"], { input: paper })).code).toBe(79);
+    expect((await release(paper)).code).toBe(79);
+  });
+
+  test("the form env is for eval, whatever the key is", async () => {
+    const key = `it's "$HOME" \`id\` \\`;
+    const script = `eval "$(${process.execPath} ${cli.program} acquire -k "$1" -o env)"
+      printf '%s|%s' "$HOLDFAST_LOCK_KEY" "$HOLDFAST_FENCING_TOKEN"
+      exec ${process.execPath} ${cli.program} release`;
+    const { code, out } = await cli.spawn("sh", ["-c", script, "sh", key]).ended;
+    expect(code).toBe(0);
+    expect(out).toMatch(/\|\d+$/);
+    expect(out.startsWith(`${key}|`)).toBe(true);
+    expect(await cli.redis.client().exists(`lock:${key}`)).toBe(0);
+  });
+
+  test("the form json tells what a program wants to know, and is a lease as well", async () => {
+    const { out } = await cli.run(["acquire", "-k", "json", "-o", "json", "--reason", "because"]);
+    const told = JSON.parse(out) as Record<string, unknown>;
+    expect(told).toMatchObject({
+      version: 1,
+      key: "json",
+      fencingToken: expect.stringMatching(/^\d+$/) as unknown,
+    });
+    const renewed = await cli.run(["renew", "--json"], { input: out });
+    expect(JSON.parse(renewed.out)).toMatchObject({ fencingToken: told["fencingToken"] });
+    expect((await release(renewed.out)).code).toBe(0);
+  });
+
+  test("a repeat of the same attempt gets the same grant", async () => {
+    const args = ["acquire", "-k", "attempt", "--attempt-id", "job-7", "-o", "json"];
+    const tokens = [await cli.run(args), await cli.run(args)].map(
+      ({ out }) => (JSON.parse(out) as { fencingToken: string }).fencingToken,
+    );
+    expect(tokens[0]).toBe(tokens[1]);
+  });
+
+  test("what is no lease is refused, and not shown", async () => {
+    for (const paper of ["", "secret-nonsense", '{"lease":"secret"}', "[]", '"secret"']) {
+      const { code, err } = await release(paper);
+      expect(code, paper).toBe(64);
+      expect(err).not.toMatch(/secret/);
+    }
+  });
+
+  test("force breaks the grant that was seen, and its holder is told", async () => {
+    const script = "echo $HOLDFAST_FENCING_TOKEN; exec sleep 60";
+    const holder = cli.start(["run", "-k", "force", "--ttl", "5s", "--", "sh", "-c", script]);
+    await until(() => holder.out() !== "", "it holds");
+    const fence = holder.out().trim();
+    const force = (...more: string[]): Promise<Ended> => cli.run(["release", "--force", "force", ...more]);
+    expect((await force("--fence", fence)).err).toMatch(/--reason/);
+    const unsure = await force("--reason", "stuck");
+    expect(unsure.code).toBe(64);
+    expect(unsure.err).toContain(`--fence ${fence}`);
+    expect((await force("--reason", "stuck", "--fence", "1")).code).toBe(79);
+    expect((await force("--reason", "stuck", "--fence", fence)).code).toBe(0);
+    expect(await holder.ended).toMatchObject({ code: 79, err: expect.stringMatching(/broken/) as unknown });
+    expect((await force("--reason", "stuck", "--yes")).code).toBe(79);
+  });
+
+  test("a person holds a lock by hand, and lets it go; others cannot", async () => {
+    const freeze = ["hold", "freeze", "--for", "2h", "--reason", "release week"];
+    const me = { env: { USER: "ada" } };
+    expect((await cli.run(freeze, me)).code).toBe(0);
+    const client = cli.redis.client();
+    expect(await client.pttl("lock:freeze")).toBeGreaterThan(7_100_000);
+    expect((await cli.run(freeze, { env: { USER: "bob" } })).code).toBe(75);
+    const held = await cli.run(["inspect", "freeze"]);
+    expect(held.out).toMatch(/ada@.*"release week"/);
+    expect((await cli.run(["hold", "--release", "freeze"], { env: { USER: "bob" } })).code).toBe(77);
+    expect((await cli.run(["hold", "--release", "freeze"], me)).code).toBe(0);
+    expect(await client.exists("lock:freeze")).toBe(0);
+    expect((await cli.run(["hold", "--release", "freeze"], me)).code).toBe(79);
+    expect((await cli.run(["hold", "freeze"])).code).toBe(64);
+    expect((await cli.run(["hold", "freeze", "--for", "25h", "--reason", "long"])).code).toBe(64);
+  });
+
+  test("once runs a command once in its period; a failure does not count", async () => {
+    const once = (...words: string[]): Promise<Ended> =>
+      cli.run(["once", "daily", "--for", "1h", "--", ...words]);
+    expect(await once("sh", "-c", "echo tried; exit 5")).toMatchObject({ code: 5, out: "tried\n" });
+    expect(await once("echo", "done")).toMatchObject({ code: 0, out: "done\n" });
+    const again = await once("echo", "done");
+    expect(again).toMatchObject({ code: 0, out: "" });
+    expect(again.err).toMatch(/ran already/);
+    expect(await cli.redis.client().pttl("lock:daily")).toBeGreaterThan(3_500_000);
+    expect((await cli.run(["once", "daily", "--for", "1h", "-E", "3", "--", "true"])).code).toBe(3);
+    expect((await cli.run(["once", "daily", "--for", "48h", "--", "true"])).code).toBe(64);
+  });
+});

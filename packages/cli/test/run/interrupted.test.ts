@@ -1,0 +1,109 @@
+import { startProxy, until } from "@holdfast/lab";
+import { expect, test } from "vitest";
+
+import { commandLine } from "../support/cli.ts";
+import { onRedis } from "../support/servers.ts";
+
+onRedis("Ctrl-C", () => {
+  const cli = commandLine();
+
+  test("while it connects ends it, 130, and the command never runs", async () => {
+    const proxy = await startProxy(cli.redis.port);
+    try {
+      proxy.pause("replies");
+      const running = cli.start(["run", "-k", "connecting", "--wait", "forever", "--", "echo", "ran"], {
+        env: { HOLDFAST_URL: `redis://127.0.0.1:${proxy.port}` },
+      });
+      await until(() => proxy.size > 0, "it connects");
+      running.kill("SIGINT");
+      expect(await running.ended).toMatchObject({ code: 130, out: "" });
+    } finally {
+      await proxy.stop();
+    }
+  });
+
+  test.each([
+    ["SIGINT", 130],
+    ["SIGTERM", 143],
+    ["SIGHUP", 129],
+  ] as const)("%s while it waits ends it with %d, and it leaves the queue", async (signal, code) => {
+    const key = `waiting-${signal}`;
+    const holder = cli.start(["run", "-k", key, "--", "sh", "-c", "echo in; exec sleep 60"]);
+    await until(() => holder.out() !== "", "the holder is in");
+    const waiter = cli.start(["run", "-k", key, "--wait", "forever", "--", "echo", "ran"]);
+    const client = cli.redis.client();
+    const waiting = (): Promise<number> => client.zcard(`holdfast:queue:{lock:${key}}`);
+    await until(async () => (await waiting()) === 1, "it waits");
+    waiter.kill(signal);
+    expect(await waiter.ended).toMatchObject({ code, out: "" });
+    expect(await waiting()).toBe(0);
+  });
+
+  test("whenever it comes, it leaves no lock behind, and no command that runs", async () => {
+    const client = cli.redis.client();
+    const codes = new Set<number | null>();
+    // From before the first line of ours runs to after the command has started.
+    for (let delayMs = 0; delayMs <= 400; delayMs += 25) {
+      const key = `whenever-${delayMs}`;
+      const running = cli.start(["run", "-k", key, "--", "sleep", "60"]);
+      await new Promise((resolve) => setTimeout(resolve, delayMs));
+      running.kill("SIGINT");
+      const { code, signal } = await running.ended;
+      codes.add(code);
+      expect(code === 130 || signal === "SIGINT", `ended by ${code ?? signal}`).toBe(true);
+      // Before our first line the system ends us, and there is nothing to leave.
+      expect(await client.exists(`lock:${key}`), `after ${delayMs} ms`).toBe(0);
+    }
+    expect(codes).toContain(130);
+  });
+
+  test("while the command runs is the command's: it may go on", async () => {
+    const script = 'trap "echo not yet" INT; echo in; while [ ! -e enough ]; do sleep 0.02; done; exit 6';
+    const running = cli.start(["run", "-k", "goes-on", "--", "sh", "-c", script]);
+    await until(() => running.out() === "in\n", "it is in");
+    running.kill("SIGINT");
+    await until(() => running.out() === "in\nnot yet\n", "it heard");
+    running.kill("SIGINT");
+    await until(() => running.out() === "in\nnot yet\nnot yet\n", "it heard again");
+    await cli.spawn("touch", ["enough"]).ended;
+    expect((await running.ended).code).toBe(6);
+  });
+
+  test("while the lock is given back leaves it to its TTL, and the command's code is told", async () => {
+    const running = cli.start(["run", "-k", "giving-back", "--", "sh", "-c", "echo in; read -r go; exit 8"], {
+      input: "",
+    });
+    await until(() => running.out() !== "", "it is in");
+    cli.redis.freeze();
+    try {
+      await running.ended.then(({ code }) => {
+        expect(code).toBe(8);
+      });
+    } finally {
+      cli.redis.thaw();
+    }
+  });
+
+  test("while the shortest hold lasts ends us, and the lock stays as long as was asked", async () => {
+    const args = [
+      "run",
+      "-k",
+      "min-hold",
+      "--ttl",
+      "2s",
+      "--min-hold",
+      "20s",
+      "--",
+      "sh",
+      "-c",
+      "echo in; exit 3",
+    ];
+    const running = cli.start(args);
+    const client = cli.redis.client();
+    await until(() => running.out() !== "", "it is in");
+    await until(async () => (await client.pttl("lock:min-hold")) < 1_500, "the command has ended");
+    running.kill("SIGINT");
+    expect((await running.ended).code).toBe(3);
+    expect(await client.pttl("lock:min-hold")).toBeGreaterThan(15_000);
+  });
+});

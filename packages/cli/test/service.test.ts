@@ -1,0 +1,69 @@
+import { until } from "@holdfast/lab";
+import { expect, test } from "vitest";
+
+import { commandLine, type Running } from "./support/cli.ts";
+import { onRedis } from "./support/servers.ts";
+
+onRedis("a service", () => {
+  const cli = commandLine();
+
+  async function serve(...flags: string[]): Promise<Running & { url: string }> {
+    const running = cli.start(["serve", "--port", "0", ...flags]);
+    await until(() => running.out().endsWith("\n"), "it listens");
+    return { ...running, url: running.out().trim() };
+  }
+
+  test("serve serves locks over HTTP, and the other commands use them by its URL", async () => {
+    const service = await serve();
+    expect(service.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+    const env = { HOLDFAST_URL: service.url };
+    const holder = cli.start(
+      ["run", "-k", "http", "--", "sh", "-c", "echo $HOLDFAST_FENCING_TOKEN; exec sleep 60"],
+      { env },
+    );
+    await until(() => holder.out() !== "", "the command runs");
+    expect(await cli.redis.client().exists("lock:http")).toBe(1);
+    expect((await cli.run(["run", "-k", "http", "--wait", "0", "--", "true"])).code).toBe(75);
+    expect((await cli.run(["run", "-k", "http", "--wait", "0", "--", "true"], { env })).code).toBe(75);
+    const told = await cli.run(["inspect", "http", "--json"], { env });
+    expect(JSON.parse(told.out)).toMatchObject({
+      key: "http",
+      holders: [{ fencingToken: holder.out().trim() }],
+    });
+    holder.kill("SIGTERM");
+    expect((await holder.ended).code).toBe(143);
+    expect((await cli.run(["run", "-k", "http", "--wait", "0", "--", "true"], { env })).code).toBe(0);
+    const lease = await cli.run(["acquire", "-k", "paper"], { env });
+    expect((await cli.run(["release"], { env, input: lease.out })).code).toBe(0);
+    service.kill("SIGTERM");
+    expect((await service.ended).code).toBe(0);
+  });
+
+  test("a service that is killed under a command takes the lock with it, and the command is ended in time", async () => {
+    const service = await serve();
+    const script = 'trap "" TERM; echo in; while :; do sleep 0.02; done';
+    const running = cli.start(
+      ["run", "-k", "killed", "--ttl", "2s", "--grace", "500ms", "--", "sh", "-c", script],
+      {
+        env: { HOLDFAST_URL: service.url },
+      },
+    );
+    await until(() => running.out() !== "", "the command runs");
+    service.kill("SIGKILL");
+    const { code, err } = await running.ended;
+    expect(code).toBe(79);
+    expect(err).toMatch(/SIGTERM[^]*SIGKILL/);
+  });
+
+  test("settings that are not understood give 78, and so does an open door", async () => {
+    expect(await cli.run(["serve", "--check"])).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(/server/) as unknown,
+    });
+    const open = await cli.run(["serve", "--host", "0.0.0.0", "--port", "0"]);
+    expect(open.code).toBe(78);
+    expect(open.err).toMatch(/loopback/);
+    expect((await cli.run(["serve", "--auth-file", "nothing"])).code).toBe(78);
+    expect((await cli.run(["serve", "--port", "123456"])).code).toBe(64);
+  });
+});

@@ -1,0 +1,52 @@
+import { mkdir, readdir, stat, truncate, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+
+import { describe, expect, test } from "vitest";
+
+import { commandLine } from "./support/cli.ts";
+import { onRedis } from "./support/servers.ts";
+
+onRedis("the start", () => {
+  const cli = commandLine();
+  const says = async (cache: string | undefined): Promise<string> => {
+    const env = { XDG_CACHE_HOME: cache, HOME: "" };
+    const { code, out, err } = await cli.run(["run", "-k", "start", "--", "echo", "started"], { env });
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    return out;
+  };
+
+  test("what was compiled is kept, for nobody else to read or write", async () => {
+    const cache = cli.file("own-cache");
+    expect(await says(cache)).toBe("started\n");
+    const folder = join(cache, "holdfast");
+    expect((await stat(folder)).mode & 0o022).toBe(0);
+    expect(await readdir(folder)).toHaveLength(1);
+    expect(await says(cache)).toBe("started\n");
+  });
+
+  test("where nothing can be kept it starts all the same", async () => {
+    await writeFile(cli.file("no-folder"), "");
+    expect(await says(cli.file("no-folder"))).toBe("started\n");
+    expect(await says(undefined)).toBe("started\n");
+  });
+
+  describe.runIf(process.versions.node.startsWith("20."))("where we keep it ourselves", () => {
+    test("what is cut off, or of something else, is not used, and made anew; older ones go", async () => {
+      const folder = join(cli.file("bad-cache"), "holdfast");
+      await mkdir(folder, { recursive: true });
+      const older = `${"0".repeat(32)}-v20.0.0-x64`;
+      await writeFile(join(folder, older), "older");
+      await says(cli.file("bad-cache"));
+      const [name = ""] = await readdir(folder);
+      expect(name).not.toBe(older);
+      const kept = join(folder, name);
+      const { size } = await stat(kept);
+      await truncate(kept, 1_000);
+      expect(await says(cli.file("bad-cache"))).toBe("started\n");
+      expect((await stat(kept)).size).toBeGreaterThan(size / 2);
+      await writeFile(kept, "nonsense");
+      expect(await says(cli.file("bad-cache"))).toBe("started\n");
+      expect(await readdir(folder)).toEqual([name]);
+    });
+  });
+});

@@ -1,0 +1,160 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { mkdtemp, mkdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { startRedis, until, type RedisServer } from "@holdfast/lab";
+import { afterAll, afterEach, beforeAll } from "vitest";
+
+import { bundleCli } from "../../../../scripts/bundle-cli.mjs";
+
+const folder = fileURLToPath(new URL("../..", import.meta.url));
+
+/** How a program ended, and all that it said. */
+export interface Ended {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** A program that runs. */
+export interface Running {
+  readonly pid: number;
+  readonly child: ChildProcess;
+  readonly ended: Promise<Ended>;
+  out(): string;
+  err(): string;
+  kill(signal: NodeJS.Signals): void;
+}
+
+export interface StartOptions {
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** What it reads; by default nothing. */
+  readonly input?: string;
+  /** Its stdin stays open. */
+  readonly isInteractive?: boolean;
+}
+
+/** The command line, bundled from its sources, beside a server and a folder of this test file alone. */
+export class CommandLine {
+  #program = "";
+  #redis: RedisServer | undefined;
+  #folder = "";
+  readonly #running = new Set<ChildProcess>();
+
+  get redis(): RedisServer {
+    return this.#redis as RedisServer;
+  }
+
+  get url(): string {
+    return `redis://127.0.0.1:${this.redis.port}`;
+  }
+
+  get program(): string {
+    return this.#program;
+  }
+
+  /** A path in the folder. */
+  file(name: string): string {
+    return join(this.#folder, name);
+  }
+
+  /** What a file of the folder contains; nothing where it is not there. */
+  read(name: string): Promise<string> {
+    return readFile(this.file(name), "utf8").catch(() => "");
+  }
+
+  async open(): Promise<void> {
+    const cache = join(folder, "node_modules", ".cache");
+    await mkdir(cache, { recursive: true });
+    const bundle = await mkdtemp(join(cache, "test-"));
+    await bundleCli(bundle);
+    this.#program = join(bundle, "main.cjs");
+    this.#folder = await mkdtemp(join(tmpdir(), "holdfast-cli-"));
+    this.#redis = await startRedis();
+  }
+
+  async close(): Promise<void> {
+    await this.#redis?.stop();
+    await rm(join(this.#program, ".."), { recursive: true, force: true });
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+
+  /** Nothing that a test started outlives it. */
+  async endAll(): Promise<void> {
+    for (const child of this.#running) {
+      child.kill("SIGCONT");
+      child.kill("SIGKILL");
+    }
+    await until(() => this.#running.size === 0, "the programs end");
+  }
+
+  /** `holdfast` with these arguments. */
+  start(args: readonly string[], options: StartOptions = {}): Running {
+    return this.spawn(process.execPath, [this.#program, ...args], options);
+  }
+
+  /** Runs it to its end. */
+  run(args: readonly string[], options: StartOptions = {}): Promise<Ended> {
+    return this.start(args, options).ended;
+  }
+
+  spawn(
+    program: string,
+    args: readonly string[],
+    { env, input, isInteractive = false }: StartOptions = {},
+  ): Running {
+    const child = spawn(program, args, {
+      stdio: ["pipe", "pipe", "pipe"],
+      cwd: this.#folder,
+      env: { ...clean(process.env), HOLDFAST_URL: this.url, XDG_CACHE_HOME: this.file("cache"), ...env },
+    });
+    this.#running.add(child);
+    const said = { out: "", err: "" };
+    child.stdout.setEncoding("utf8").on("data", (text: string) => (said.out += text));
+    child.stderr.setEncoding("utf8").on("data", (text: string) => (said.err += text));
+    child.stdin.on("error", () => undefined);
+    if (!isInteractive) child.stdin.end(input ?? "");
+    const ended = new Promise<Ended>((resolve, reject) => {
+      child.once("error", reject);
+      child.once("exit", () => this.#running.delete(child));
+      child.once("close", (code, signal) => {
+        resolve({ code, signal, ...said });
+      });
+    });
+    return {
+      pid: child.pid as number,
+      child,
+      ended,
+      out: () => said.out,
+      err: () => said.err,
+      kill: (signal) => void child.kill(signal),
+    };
+  }
+}
+
+/** A command line for the tests of a file. */
+export function commandLine(): CommandLine {
+  const one = new CommandLine();
+  beforeAll(() => one.open());
+  afterEach(() => one.endAll());
+  afterAll(() => one.close());
+  return one;
+}
+
+/** Without what a terminal, or a test runner, says of colours, and without locks around us. */
+function clean(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(
+    Object.entries(env).filter(
+      ([name]) => !/^(HOLDFAST_|FORCE_COLOR$|NO_COLOR$|NODE_OPTIONS$|VITEST)/.test(name),
+    ),
+  );
+}
+
+/** Whether a process runs: neither gone nor only waited for. */
+export async function isRunning(pid: number): Promise<boolean> {
+  const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");
+  return stat !== "" && !/^[ZX]/.test(stat.slice(stat.lastIndexOf(")") + 2));
+}

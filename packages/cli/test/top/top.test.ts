@@ -1,0 +1,102 @@
+import { stripVTControlCharacters } from "node:util";
+
+import { until } from "@holdfast/lab";
+import { expect, test } from "vitest";
+
+import { commandLine, type Running } from "../support/cli.ts";
+import { onRedis } from "../support/servers.ts";
+
+onRedis("top", () => {
+  const cli = commandLine();
+
+  function live(...flags: string[]): Running & { type(keys: string): void; screen(): string } {
+    const words = [process.execPath, cli.program, "top", "--every", "50ms", ...flags].join(" ");
+    const running = cli.spawn("script", ["-qec", `stty rows 24 cols 100; exec ${words}`, "/dev/null"], {
+      env: { TERM: "xterm" },
+      isInteractive: true,
+    });
+    return {
+      ...running,
+      type: (keys) => void running.child.stdin?.write(keys),
+      screen: () => stripVTControlCharacters(running.out()),
+    };
+  }
+
+  test("--once prints one frame", async () => {
+    await cli.run(["acquire", "-k", "once:a", "--owner", "ada", "--reason", "why not"]);
+    const { code, out } = await cli.run(["top", "once:", "--once"]);
+    expect(code).toBe(0);
+    expect(out).toMatch(/1 held, 0 waiting, 0 stale/);
+    expect(out).toMatch(/^> +once:a +mutex +ada +0ms\+ +\d+s +0 +why not$/m);
+    expect(out).not.toContain("\u001b");
+  });
+
+  test("--analyze shows what ls --json wrote", async () => {
+    await cli.run(["acquire", "-k", "file:a", "--owner", "ada"]);
+    await cli.spawn("sh", ["-c", `${process.execPath} ${cli.program} ls file: --json > locks.json`]).ended;
+    const { code, out } = await cli.run(["top", "--analyze", "locks.json"], {
+      env: { HOLDFAST_URL: undefined },
+    });
+    expect(code).toBe(0);
+    expect(out).toMatch(/file:a +mutex +ada/);
+    expect((await cli.run(["top", "--analyze", "nothing"])).code).toBe(64);
+  });
+
+  test("without a terminal it says what to do instead", async () => {
+    const { code, err } = await cli.run(["top"]);
+    expect(code).toBe(64);
+    expect(err).toMatch(/--once/);
+  });
+
+  test("it is live: locks come and go, are sorted, filtered and told in detail, and the terminal is as before", async () => {
+    const top = live("live:");
+    await until(() => top.screen().includes("0 held"), "the first frame");
+    await cli.run(["acquire", "-k", "live:b", "--ttl", "1h", "--owner", "bob"]);
+    await cli.run(["acquire", "-k", "live:a", "--ttl", "2h", "--owner", "ada"]);
+    await until(() => top.screen().includes("live:a"), "both are shown");
+    top.type("t");
+    await until(() => top.screen().includes("[by left]"), "sorted by what is left");
+    top.type("/bob\r");
+    await until(() => top.screen().includes("/bob"), "filtered");
+    top.type("\r");
+    await until(() => /while we looked\s[^]*\|=+\s*\|[^]*bob/.test(top.screen()), "details with a time line");
+    top.type("x?");
+    await until(() => top.screen().includes("mark; u then breaks"), "help");
+    top.type("q");
+    const { code, out } = await top.ended;
+    expect(code).toBe(0);
+    expect(out).toContain("\u001b[?1049h");
+    expect(out.trimEnd().endsWith("\u001b[?25h\u001b[?1049l")).toBe(true);
+  });
+
+  test("u breaks what is marked, after a question, and only then", async () => {
+    const client = cli.redis.client();
+    for (const key of ["break:a", "break:b", "break:c"]) {
+      await cli.run(["acquire", "-k", key, "--ttl", "1h"]);
+    }
+    const top = live("break:");
+    await until(() => top.screen().includes("break:c"), "all are shown");
+    top.type("o j");
+    top.type("u");
+    await until(() => /Break "break:[abc]" of .*\? \(y\/n\)/.test(top.screen()), "it asks");
+    top.type("nt");
+    await until(() => top.screen().includes("[by left]"), "it goes on");
+    expect(await client.exists("lock:break:a", "lock:break:b", "lock:break:c")).toBe(3);
+    top.type("uy");
+    await until(
+      async () => (await client.exists("lock:break:a", "lock:break:b", "lock:break:c")) === 2,
+      "one is broken",
+    );
+    await until(() => top.screen().includes("is broken"), "it is told");
+    top.kill("SIGTERM");
+    await top.ended;
+  });
+
+  test("who is not renewed is stale", async () => {
+    await cli.run(["acquire", "-k", "stale:a", "--ttl", "3s"]);
+    const top = live("stale:");
+    await until(() => top.screen().includes("1 stale"), "it is stale");
+    top.type("q");
+    expect((await top.ended).code).toBe(0);
+  });
+});

@@ -1,0 +1,30 @@
+import type { z } from "@hono/zod-openapi";
+
+import { problemSchema } from "./schemas.ts";
+
+interface Described {
+  description: string;
+  content: { "application/json": { schema: z.ZodType } };
+}
+
+/** An answer of JSON, for the OpenAPI document. */
+export function json(schema: z.ZodType, description: string): Described {
+  return { description, content: { "application/json": { schema } } };
+}
+
+/** The body of a request, for the OpenAPI document and for its check. */
+export function body<T extends z.ZodType>(
+  schema: T,
+): { required: true; content: { "application/json": { schema: T } } } {
+  return { required: true, content: { "application/json": { schema } } };
+}
+
+/** What any request may be refused with. */
+export const problems: {
+  default: { description: string; content: { "application/problem+json": { schema: z.ZodType } } };
+} = {
+  default: {
+    description: "A problem (RFC 9457); `code` says which",
+    content: { "application/problem+json": { schema: problemSchema } },
+  },
+};

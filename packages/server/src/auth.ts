@@ -1,0 +1,116 @@
+import { createHash, randomBytes } from "node:crypto";
+
+import { createRemoteJWKSet, errors, jwtVerify, type JWTPayload, type JWTVerifyGetKey } from "jose";
+
+import type { Principal } from "./principal.ts";
+import { Refusal } from "./refusal.ts";
+
+/** What somebody may do, to keys that begin so. */
+export type Grants = Principal["grants"];
+
+/** A bearer token, of which only the hash is known here. */
+export interface TokenEntry {
+  readonly name: string;
+  /** SHA-256, as 64 hex digits. */
+  readonly sha256: string;
+  readonly grants: Grants;
+}
+
+/** Tokens that somebody else signs: a CI, a cluster, an identity provider. */
+export interface JwtIssuer {
+  readonly issuer: string;
+  readonly audience: string;
+  /** Where its public keys are. */
+  readonly jwksUrl: string;
+  /** The first whose `subject` the token's begins with says what its bearer may do; without one he may do nothing. */
+  readonly rules: readonly { readonly subject: string; readonly grants: Grants }[];
+}
+
+export interface AuthOptions {
+  readonly tokens?: readonly TokenEntry[] | undefined;
+  readonly jwt?: readonly JwtIssuer[] | undefined;
+}
+
+const algorithms = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"];
+const clockToleranceS = 5;
+const keysTimeoutMs = 5_000;
+
+/** A new bearer token for whoever is to have it, and its hash for the service. */
+export function newToken(): { token: string; sha256: string } {
+  const token = `hf_${randomBytes(32).toString("base64url")}`;
+  return { token, sha256: hashOf(token) };
+}
+
+/** Tells by its `Authorization` header who asks. */
+export class Authenticator {
+  readonly #tokens: ReadonlyMap<string, Principal>;
+  readonly #issuers: readonly { readonly keys: JWTVerifyGetKey; readonly issuer: JwtIssuer }[];
+
+  constructor({ tokens = [], jwt = [] }: AuthOptions) {
+    this.#tokens = new Map(
+      tokens.map(({ name, sha256, grants }) => [sha256.toLowerCase(), { name, grants }]),
+    );
+    this.#issuers = jwt.map((issuer) => ({
+      issuer,
+      keys: createRemoteJWKSet(new URL(issuer.jwksUrl), { timeoutDuration: keysTimeoutMs }),
+    }));
+  }
+
+  /** @throws {Refusal} `unauthenticated` */
+  async principalOf(authorization: string | undefined): Promise<Principal> {
+    const token = /^Bearer +(\S+)$/i.exec(authorization ?? "")?.[1];
+    if (token === undefined) {
+      throw new Refusal("unauthenticated", "This takes `Authorization: Bearer <token>`");
+    }
+    const known = this.#tokens.get(hashOf(token));
+    if (known) {
+      return known;
+    }
+    const signed = token.split(".").length === 3 ? await this.#signed(token) : undefined;
+    if (signed) {
+      return signed;
+    }
+    throw new Refusal("unauthenticated", "The token is not known, or not valid any more");
+  }
+
+  async #signed(token: string): Promise<Principal | undefined> {
+    for (const { issuer, keys } of this.#issuers) {
+      const payload = await verified(token, keys, issuer);
+      if (payload) {
+        return principalOfJwt(payload, issuer);
+      }
+    }
+    return undefined;
+  }
+}
+
+async function verified(
+  token: string,
+  keys: JWTVerifyGetKey,
+  { issuer, audience }: JwtIssuer,
+): Promise<JWTPayload | undefined> {
+  try {
+    const checks = {
+      issuer,
+      audience,
+      algorithms,
+      clockTolerance: clockToleranceS,
+      requiredClaims: ["sub", "exp"],
+    };
+    return (await jwtVerify(token, keys, checks)).payload;
+  } catch (error) {
+    if (error instanceof errors.JOSEError && !(error instanceof errors.JWKSTimeout)) {
+      return undefined;
+    }
+    throw new Refusal("unauthenticated", "The keys of the token's issuer cannot be had");
+  }
+}
+
+function principalOfJwt({ sub = "" }: JWTPayload, { issuer, rules }: JwtIssuer): Principal {
+  const rule = rules.find(({ subject }) => sub.startsWith(subject));
+  return { name: `${issuer}#${sub}`, grants: rule?.grants ?? [] };
+}
+
+function hashOf(token: string): string {
+  return createHash("sha256").update(token).digest("hex");
+}

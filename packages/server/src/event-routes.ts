@@ -1,0 +1,92 @@
+import { createRoute, z } from "@hono/zod-openapi";
+import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
+
+import { json, problems } from "./answers.ts";
+import { EventStream } from "./event-stream.ts";
+import { newApp, type App, type House } from "./house.ts";
+import { wireLock } from "./lock-routes.ts";
+import { mayDo, require } from "./principal.ts";
+import { problemOf } from "./problems.ts";
+import { Refusal } from "./refusal.ts";
+
+const target = z.object({
+  key: z.string().min(1).max(512).optional(),
+  prefix: z.string().max(512).optional(),
+});
+
+/** What changes, as it changes, and what the servers say of themselves. */
+export function eventRoutes(house: House): App {
+  const app = newApp();
+  toWatch(app, house);
+  toAskNodes(app, house);
+  return app;
+}
+
+function toWatch(app: App, { engine, connections, draining, streams }: House): void {
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/v1/events",
+      summary:
+        "Server-sent events: a snapshot, then changes, coalesced. There is no log: a resume starts with a snapshot",
+      request: { query: target },
+      responses: {
+        200: {
+          description: "`snapshot`, `changed`, `gone`",
+          content: { "text/event-stream": { schema: z.string() } },
+        },
+        ...problems,
+      },
+    }),
+    async (c) => {
+      const { key, prefix } = c.req.valid("query");
+      if (key !== undefined && prefix !== undefined) {
+        throw new Refusal("invalid", "Expected `key` or `prefix`, got both");
+      }
+      const { principal } = c.var;
+      if (key !== undefined) {
+        require(principal, "lock:read", [key]);
+      }
+      if (draining.aborted) {
+        throw draining.reason as Error;
+      }
+      const connection = connections.open(c.env.outgoing);
+      connection.atEnd(streams.begin(principal.name));
+      const { over } = connection;
+      const events = engine.locks.watch(key ?? { prefix: prefix ?? "" }, { signal: over });
+      const stream = new EventStream(c.env.outgoing);
+      try {
+        for await (const event of events) {
+          if (mayDo(principal, "lock:read", event.key)) {
+            await stream.send(event.type, { type: event.type, key: event.key, state: wireLock(event.state) });
+          }
+        }
+      } catch (error) {
+        await stream.send("problem", problemOf(error)).catch(() => undefined);
+      }
+      if (draining.aborted) {
+        await stream.send("draining", {}).catch(() => undefined); // it may have gone before
+      }
+      stream.end();
+      return RESPONSE_ALREADY_SENT;
+    },
+  );
+}
+
+function toAskNodes(app: App, { engine }: House): void {
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/v1/nodes",
+      summary: "What each server of the engine says of itself",
+      responses: {
+        200: json(z.object({ guarantee: z.string(), nodes: z.array(z.object({})) }), "All of them"),
+        ...problems,
+      },
+    }),
+    async (c) => {
+      require(c.var.principal, "lock:read", [""]);
+      return c.json({ guarantee: engine.guarantee, nodes: await engine.locks.nodes() }, 200);
+    },
+  );
+}

@@ -1,0 +1,62 @@
+import { once } from "node:events";
+import type { ServerResponse } from "node:http";
+
+import { ClientGone } from "./connection.ts";
+
+/** A client that has not read for so long is given up. */
+const longestBlockMs = 30_000;
+const heartbeatMs = 15_000;
+
+/** Server-sent events to one client, as fast as it reads. */
+export class EventStream {
+  readonly #outgoing: ServerResponse;
+  readonly #heartbeat: NodeJS.Timeout;
+
+  constructor(outgoing: ServerResponse) {
+    this.#outgoing = outgoing;
+    outgoing.writeHead(200, {
+      "content-type": "text/event-stream",
+      "cache-control": "no-store",
+      "x-accel-buffering": "no",
+    });
+    outgoing.flushHeaders();
+    this.#heartbeat = setInterval(() => {
+      if (outgoing.writableLength === 0) {
+        outgoing.write(": \n\n");
+      }
+    }, heartbeatMs).unref();
+    outgoing.once("close", () => {
+      clearInterval(this.#heartbeat);
+    });
+  }
+
+  /** Resolves when there is room for more. Rejects where the client has gone, or does not read. */
+  async send(event: string, data: object): Promise<void> {
+    const outgoing = this.#outgoing;
+    if (outgoing.destroyed) {
+      throw new ClientGone();
+    }
+    if (outgoing.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`)) {
+      return;
+    }
+    const patience = AbortSignal.timeout(longestBlockMs);
+    const closed = new AbortController();
+    const stop = (): void => {
+      closed.abort();
+    };
+    outgoing.once("close", stop);
+    try {
+      await once(outgoing, "drain", { signal: AbortSignal.any([patience, closed.signal]) });
+    } catch {
+      outgoing.destroy();
+      throw new ClientGone();
+    } finally {
+      outgoing.off("close", stop);
+    }
+  }
+
+  end(): void {
+    clearInterval(this.#heartbeat);
+    this.#outgoing.end();
+  }
+}

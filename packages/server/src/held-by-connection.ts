@@ -1,0 +1,84 @@
+import type { ServerResponse } from "node:http";
+
+import { isLockError, LeaseLostError, type Lease } from "holdfast";
+import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
+
+import { ClientGone, type Connection } from "./connection.ts";
+import { EventStream } from "./event-stream.ts";
+import type { Leases } from "./leases.ts";
+import { problemOf } from "./problems.ts";
+import { Refusal } from "./refusal.ts";
+import type { Ask } from "./taking.ts";
+
+/**
+ * Holds a lock for as long as the client holds its connection: renewed here, released when it goes away. Whoever needs the lock for work
+ * that goes on without the connection must not use this.
+ */
+export async function holdByConnection(
+  leases: Leases,
+  ask: Ask,
+  connection: Connection,
+  outgoing: ServerResponse,
+): Promise<Response> {
+  let held: readonly Lease[] = [];
+  let stream: EventStream | undefined;
+  const open = (): EventStream => (stream ??= new EventStream(outgoing));
+  try {
+    const waiting = (): void => {
+      open()
+        .send("waiting", { keys: ask.keys })
+        .catch(() => undefined); // the wait ends by itself
+    };
+    held = (await leases.take(ask, { over: connection.over, waiting }, true)).leases;
+    await open().send("granted", leases.describe(held));
+    await endOf(held, connection.over);
+    await release(held);
+  } catch (error) {
+    await tell(error, held, open);
+  }
+  stream?.end();
+  return RESPONSE_ALREADY_SENT;
+}
+
+/** Resolves when the client has gone; rejects with the loss, or why it has to end. */
+function endOf(held: readonly Lease[], over: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const end = (): void => {
+      if (over.reason instanceof ClientGone) {
+        resolve();
+      } else {
+        reject(over.reason as Error);
+      }
+    };
+    over.addEventListener("abort", end, { once: true });
+    if (over.aborted) {
+      end();
+    }
+    for (const { signal } of held) {
+      signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
+    }
+  });
+}
+
+async function tell(error: unknown, held: readonly Lease[], open: () => EventStream): Promise<void> {
+  if (error instanceof ClientGone) {
+    await release(held);
+  } else if (error instanceof Refusal && error.code === "draining" && held.length > 0) {
+    // Its client may be at work: the lock is left to expire, and the client is told how long that takes.
+    const validMs = Math.min(...held.map((lease) => lease.remainingMs()));
+    held.forEach((lease) => lease.orphan());
+    await open()
+      .send("draining", { validMs })
+      .catch(() => undefined);
+  } else {
+    const isLoss = error instanceof LeaseLostError || isLockError(error, "lease-lost");
+    await open()
+      .send(isLoss ? "lost" : "problem", problemOf(error))
+      .catch(() => undefined);
+    await release(held);
+  }
+}
+
+async function release(held: readonly Lease[]): Promise<void> {
+  await Promise.allSettled(held.map((lease) => lease.release()));
+}

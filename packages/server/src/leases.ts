@@ -1,0 +1,215 @@
+import { EngineError, LeaseLostError, type Extension, type Lease, type Words } from "holdfast";
+import { leaseIdOf, type LeaseParts, type WireLease } from "holdfast/http";
+
+import type { Engine } from "./engine.ts";
+import type { Meter } from "./meter.ts";
+import { Refusal } from "./refusal.ts";
+import type { Ask, Asker, Taken, Taking } from "./taking.ts";
+
+/** What a client may know of a lease that is kept for it here. */
+export type KeptLease = Omit<WireLease, "leaseId" | "queuedMs" | "ttlMs">;
+
+/** Leases that clients hold: whatever is known of them is in their ids, so that every instance of the service can serve them. */
+export class Leases {
+  readonly #engine: Engine;
+  readonly #taking: Taking;
+  readonly #meter: Meter;
+
+  constructor(engine: Engine, taking: Taking, meter: Meter) {
+    this.#engine = engine;
+    this.#taking = taking;
+    this.#meter = meter;
+  }
+
+  /** For a client that renews and releases it. Rejects as {@link Taking.take} does. */
+  async acquire(ask: Ask, asker: Asker): Promise<WireLease> {
+    const begun = performance.now();
+    const { leases, ttlMs, queuedMs } = await this.take(ask, asker, false);
+    try {
+      return this.#handOut(leases, { ttlMs, begun, queuedMs });
+    } catch (error) {
+      throw error instanceof LeaseLostError ? tooLate(error) : error;
+    }
+  }
+
+  /** @param renew whether it is kept, and renewed, here */
+  async take(ask: Ask, asker: Asker, renew: boolean): Promise<Taken> {
+    this.#checkTtl(ask.ttlMs);
+    const told = this.#meter.acquiring(ask);
+    try {
+      const taken = await this.#taking.take(ask, asker, renew);
+      told.granted(taken.queuedMs);
+      return taken;
+    } catch (error) {
+      told.failed(error);
+      throw error instanceof LeaseLostError ? tooLate(error) : error;
+    }
+  }
+
+  describe(leases: readonly Lease[]): KeptLease {
+    const tokens = leases.map(({ key, fencingToken }) => [key, fencingToken.toString()] as const);
+    const leftMs = Math.min(...leases.map((lease) => lease.remainingMs()));
+    return {
+      key: tokens[0]?.[0] ?? "",
+      keys: tokens.map(([key]) => key),
+      fencingToken: tokens[0]?.[1] ?? "",
+      fencingTokens: Object.fromEntries(tokens),
+      validMs: inMicros(leftMs),
+      expiresAt: new Date(Date.now() + leftMs).toISOString(),
+      guarantee: this.#engine.guarantee,
+    };
+  }
+
+  /** @throws {LeaseLostError} */
+  async look(parts: LeaseParts): Promise<WireLease> {
+    const begun = performance.now();
+    const leases: Lease[] = [];
+    for (const grant of parts.grants) {
+      leases.push(await this.#adopt(grant, parts.ttlMs));
+    }
+    return this.#handOut(leases, { ttlMs: parts.ttlMs, begun, queuedMs: 0 });
+  }
+
+  /**
+   * Prolongs by the driver, not by an adopted lease, which would tell the engine its own words anew.
+   * @throws {LeaseLostError}
+   */
+  async renew(parts: LeaseParts, ttlMs: number, words?: Words): Promise<WireLease> {
+    const begun = performance.now();
+    this.#checkTtl(ttlMs);
+    const times = await Promise.all(
+      parts.grants.map(async (grant) => {
+        const { key, token, fencingToken } = grant;
+        this.#engine.locks.mutex(key); // refuses what is no key
+        const told = words && { ...words, fencingToken: BigInt(fencingToken) };
+        const extension = await this.#engine.driver.extend({ key, token, ttlMs, words: told });
+        const elapsedMs = performance.now() - begun;
+        this.#meter.renewed(grant, ttlMs, extension.outcome, elapsedMs);
+        return { elapsedMs, leftMs: this.#leftMs(grant, extension) };
+      }),
+    );
+    const validMs = Math.min(...times.map(({ elapsedMs, leftMs }) => elapsedMs + leftMs));
+    const leftMs = Math.min(...times.map((one) => one.leftMs));
+    return this.#wire({ ttlMs, grants: parts.grants }, { leftMs, validMs, queuedMs: 0 });
+  }
+
+  /** Whether all of it was still held. */
+  async release({ ttlMs, grants }: LeaseParts): Promise<boolean> {
+    const releases = await Promise.all(
+      grants.map(async (grant) => {
+        const wasHeld = await this.#release(grant, ttlMs);
+        this.#meter.released(grant, wasHeld);
+        return wasHeld;
+      }),
+    );
+    return releases.every(Boolean);
+  }
+
+  /** A writer is a reader from now on. */
+  async downgrade({ ttlMs, grants }: LeaseParts): Promise<boolean> {
+    const { driver } = this.#engine;
+    const [grant] = grants;
+    if (grants.length !== 1 || !grant) {
+      throw new Refusal("invalid", "A lease of several keys is no writer's");
+    }
+    return driver.downgrade(grant.key, grant.token, driver.clock.now() + ttlMs);
+  }
+
+  async #release(grant: LeaseParts["grants"][number], ttlMs: number): Promise<boolean> {
+    try {
+      return await (await this.#adopt(grant, ttlMs)).release();
+    } catch (error) {
+      if (error instanceof LeaseLostError) {
+        return false;
+      }
+      throw error;
+    }
+  }
+
+  /**
+   * From now on the lease is its client's; nothing of it stays here. What has passed since the question came is looked at before what
+   * is left: a pause in between must not make it longer.
+   */
+  #handOut(leases: readonly Lease[], { ttlMs, begun, queuedMs }: Times): WireLease {
+    const elapsedMs = performance.now() - begun;
+    const leftMs = Math.min(...leases.map((lease) => lease.remainingMs()));
+    const grants = leases.map((lease) => {
+      const { key, token, fencingToken } = lease.transfer();
+      return { key, token, fencingToken };
+    });
+    return this.#wire({ ttlMs, grants }, { leftMs, validMs: leftMs + elapsedMs - queuedMs, queuedMs });
+  }
+
+  /** What is left counts from when the question came, less the wait: so the client can count from when it was sent. */
+  #wire(
+    parts: LeaseParts,
+    { leftMs, validMs, queuedMs }: { leftMs: number; validMs: number; queuedMs: number },
+  ): WireLease {
+    const [first] = parts.grants;
+    for (const grant of parts.grants) {
+      this.#meter.holds(grant, parts.ttlMs, leftMs);
+    }
+    return {
+      leaseId: leaseIdOf(parts),
+      key: first?.key ?? "",
+      keys: parts.grants.map(({ key }) => key),
+      fencingToken: first?.fencingToken ?? "",
+      fencingTokens: Object.fromEntries(parts.grants.map(({ key, fencingToken }) => [key, fencingToken])),
+      ttlMs: parts.ttlMs,
+      validMs: inMicros(validMs),
+      expiresAt: new Date(Date.now() + leftMs).toISOString(),
+      queuedMs: inMicros(queuedMs),
+      guarantee: this.#engine.guarantee,
+    };
+  }
+
+  #leftMs({ key, token }: LeaseParts["grants"][number], extension: Extension): number {
+    const { clock } = this.#engine.driver;
+    switch (extension.outcome) {
+      case "renewed": {
+        const { until, untilWall } = extension.validity;
+        return Math.max(0, Math.min(until - clock.now(), untilWall - clock.wall()));
+      }
+      case "lost":
+        throw new LeaseLostError(key, this.#engine.lossOf(token) ?? extension.reason, clock.wall());
+      case "unknown":
+        throw extension.error;
+    }
+  }
+
+  async #adopt({ key, token, fencingToken }: LeaseParts["grants"][number], ttlMs: number): Promise<Lease> {
+    try {
+      return await this.#engine.locks.adopt(
+        { version: 1, key, token, fencingToken, owner: "service", ttlMs },
+        { renew: false },
+      );
+    } catch (error) {
+      const told = this.#engine.lossOf(token);
+      throw error instanceof LeaseLostError && told ? new LeaseLostError(key, told, error.lostAt) : error;
+    }
+  }
+
+  #checkTtl(ttlMs: number): void {
+    const { maxTtlMs } = this.#engine.driver.capabilities;
+    if (ttlMs > maxTtlMs) {
+      throw new Refusal("invalid", `Expected \`ttlMs\` to be ${maxTtlMs} at the most, got ${ttlMs}`);
+    }
+  }
+}
+
+interface Times {
+  readonly ttlMs: number;
+  /** When the question came. */
+  readonly begun: number;
+  readonly queuedMs: number;
+}
+
+/** It was granted, and over before it could be handed out. */
+function tooLate({ key }: LeaseLostError): EngineError {
+  const message = "The grant had expired before it was handed out";
+  return new EngineError(message, { key, outcome: "none", retryable: true });
+}
+
+function inMicros(ms: number): number {
+  return Math.floor(ms * 1000) / 1000;
+}

@@ -1,0 +1,72 @@
+import type { LeaseParts } from "holdfast/http";
+
+type Grant = LeaseParts["grants"][number];
+
+/** How a lease ended, as far as this instance knows. */
+export type End = "released" | "expired" | "lost" | "broken";
+
+interface Entry {
+  readonly grant: Grant;
+  readonly since: number;
+  until: number;
+}
+
+const sweepMs = 1_000;
+
+/** The leases that this instance gave out, for its metrics only: another one may release them, and then they seem to expire. */
+export class Ledger {
+  readonly #entries = new Map<string, Entry>();
+  readonly #ended: (grant: Grant, heldMs: number, end: End) => void;
+  readonly #sweep: NodeJS.Timeout;
+
+  constructor(ended: (grant: Grant, heldMs: number, end: End) => void) {
+    this.#ended = ended;
+    this.#sweep = setInterval(() => {
+      const now = performance.now();
+      for (const { grant, until } of this.#entries.values()) {
+        if (until <= now) {
+          this.ended(grant, "expired");
+        }
+      }
+    }, sweepMs).unref();
+  }
+
+  get count(): number {
+    return this.#entries.size;
+  }
+
+  holds(grant: Grant, ttlMs: number, leftMs: number): void {
+    const now = performance.now();
+    const entry = this.#entries.get(grant.token);
+    if (entry) {
+      entry.until = Math.max(entry.until, now + leftMs);
+    } else {
+      this.#entries.set(grant.token, {
+        grant,
+        since: now - Math.max(0, ttlMs - leftMs),
+        until: now + leftMs,
+      });
+    }
+  }
+
+  /** What was left of it, as far as is known here. */
+  leftOf({ token }: Grant): number | undefined {
+    const entry = this.#entries.get(token);
+    return entry && entry.until - performance.now();
+  }
+
+  ended({ token }: Grant, end: End): void {
+    this.endedBy(token, end);
+  }
+
+  endedBy(token: string, end: End): void {
+    const entry = this.#entries.get(token);
+    if (entry && this.#entries.delete(token)) {
+      this.#ended(entry.grant, performance.now() - entry.since, end);
+    }
+  }
+
+  close(): void {
+    clearInterval(this.#sweep);
+  }
+}

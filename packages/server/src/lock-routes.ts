@@ -1,0 +1,177 @@
+import { createRoute, z } from "@hono/zod-openapi";
+import type { LockState } from "holdfast";
+import type { WireLock } from "holdfast/http";
+
+import { body, json, problems } from "./answers.ts";
+import { newApp, type App, type House } from "./house.ts";
+import { mayDo, require } from "./principal.ts";
+import { Refusal } from "./refusal.ts";
+import { fencingToken, holderSchema, keySchema } from "./schemas.ts";
+
+const lockSchema = z
+  .object({
+    key: keySchema,
+    kind: z.enum(["mutex", "read-write", "semaphore", "latch"]),
+    limit: z
+      .number()
+      .nullable()
+      .openapi({ description: "How many may hold it at once; null: any number of readers" }),
+    left: z.number().optional(),
+    holders: z.array(holderSchema),
+    waiters: z
+      .array(z.object({ owner: z.string(), position: z.number() }))
+      .openapi({ description: "The first 100, in order" }),
+    waiterCount: z.number(),
+    remainingMs: z.number().nullable(),
+    fencingToken: fencingToken.nullable(),
+    nodes: z.array(z.object({ node: z.string(), held: z.boolean().nullable() })),
+  })
+  .openapi("Lock");
+
+const listQuery = z.object({
+  prefix: z.string().max(512).optional(),
+  state: z.enum(["held", "contended"]).optional().openapi({ description: "contended: somebody waits" }),
+  owner: z.string().optional().openapi({ description: "Only what this owner holds" }),
+  limit: z.coerce.number().int().min(1).max(1000).optional(),
+  cursor: z.string().max(512).optional(),
+});
+
+/** What is known of locks, and an operator's force. */
+export function lockRoutes(house: House): App {
+  const app = newApp();
+  toList(app, house);
+  toInspect(app, house);
+  toForce(app, house);
+  toAsk(app, house);
+  return app;
+}
+
+function toList(app: App, { engine: { locks } }: House): void {
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/v1/locks",
+      summary:
+        "Locks that are held, page by page; a page may be shorter than `limit`, only `cursor` null is the end",
+      request: { query: listQuery },
+      responses: {
+        200: json(z.object({ locks: z.array(lockSchema), cursor: z.string().nullable() }), "A page"),
+        ...problems,
+      },
+    }),
+    async (c) => {
+      const { state, owner, ...page } = c.req.valid("query");
+      const { principal } = c.var;
+      const listed = await locks.list(page);
+      const shown = listed.locks.filter(
+        (lock) =>
+          mayDo(principal, "lock:read", lock.key) &&
+          (state !== "contended" || lock.waiterCount > 0) &&
+          (owner === undefined || lock.holders.some((holder) => holder.owner === owner)),
+      );
+      return c.json({ locks: shown.map(wireLock), cursor: listed.cursor }, 200);
+    },
+  );
+}
+
+function toInspect(app: App, { engine, waits }: House): void {
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/v1/lock",
+      summary: "One lock: who holds it, and who waits, in order",
+      request: { query: z.object({ key: keySchema }) },
+      responses: { 200: json(lockSchema, "The lock, also if it is free"), ...problems },
+    }),
+    async (c) => {
+      const { key } = c.req.valid("query");
+      require(c.var.principal, "lock:read", [key]);
+      return c.json(waits.named(wireLock(await engine.locks.inspect(key)), engine.owner), 200);
+    },
+  );
+}
+
+function toForce(app: App, { engine: { locks }, meter, log }: House): void {
+  app.openapi(
+    createRoute({
+      method: "post",
+      path: "/v1/lock/break",
+      summary:
+        "End a grant by force, with the fencing token that was seen. Its holder is told, but not stopped",
+      request: {
+        body: body(z.strictObject({ key: keySchema, fencingToken, reason: z.string().min(1).max(1024) })),
+      },
+      responses: { 200: json(z.object({ broken: z.literal(true) }), "It is ended"), ...problems },
+    }),
+    async (c) => {
+      const { key, fencingToken: seen, reason } = c.req.valid("json");
+      require(c.var.principal, "lock:force", [key]);
+      const holders = (await locks.inspect(key)).holders;
+      const holder = holders.find((one) => one.fencingToken?.toString() === seen)?.owner;
+      const isBroken = await locks.breakLock(key, { fencingToken: BigInt(seen), reason });
+      log({
+        level: "audit",
+        event: "break",
+        principal: c.var.principal.name,
+        remote: c.env.incoming.socket.remoteAddress,
+        key,
+        fencingToken: seen,
+        holder,
+        reason,
+        broken: isBroken,
+      });
+      if (!isBroken) {
+        const present = holders[0]?.fencingToken?.toString() ?? null;
+        throw new Refusal("fence-mismatch", `No grant of "${key}" has the fencing token ${seen}`, {
+          key,
+          fencingToken: present,
+        });
+      }
+      meter.broken(key);
+      return c.json({ broken: true as const }, 200);
+    },
+  );
+}
+
+function toAsk(app: App, { engine: { locks }, meter }: House): void {
+  app.openapi(
+    createRoute({
+      method: "post",
+      path: "/v1/lock/limit",
+      summary: "The limit of a semaphore from now on; who holds keeps what he has",
+      request: { body: body(z.strictObject({ key: keySchema, limit: z.number().int() })) },
+      responses: { 200: json(z.object({ limit: z.number() }), "It is changed"), ...problems },
+    }),
+    async (c) => {
+      const { key, limit } = c.req.valid("json");
+      require(c.var.principal, "lock:acquire", [key]);
+      await locks.semaphore(key, { limit }).setLimit(limit);
+      return c.json({ limit }, 200);
+    },
+  );
+
+  app.openapi(
+    createRoute({
+      method: "post",
+      path: "/v1/fence/check",
+      summary: "Whether a newer grant was made than the one with this fencing token",
+      request: { body: body(z.strictObject({ key: keySchema, fencingToken })) },
+      responses: {
+        200: json(z.object({ fence: z.enum(["current", "stale", "unknown"]) }), "The answer"),
+        ...problems,
+      },
+    }),
+    async (c) => {
+      const { key, fencingToken: seen } = c.req.valid("json");
+      require(c.var.principal, "lock:read", [key]);
+      const fence = await locks.checkFence(key, BigInt(seen));
+      meter.fenceChecked(key, fence);
+      return c.json({ fence }, 200);
+    },
+  );
+}
+
+/** Fencing tokens as text; a limit that is none as null. */
+export function wireLock(state: LockState): WireLock {
+  return state.toJSON() as WireLock;
+}

@@ -1,0 +1,170 @@
+import { channel } from "node:diagnostics_channel";
+
+import { isLockError, type Extension, type LossReason } from "holdfast";
+import type { LeaseParts, WireMode } from "holdfast/http";
+import { Counter, Gauge, Histogram, Registry } from "prom-client";
+
+import { ClientGone } from "./connection.ts";
+import { Groups } from "./groups.ts";
+import { Ledger, type End } from "./ledger.ts";
+
+type Grant = LeaseParts["grants"][number];
+
+const seconds = [
+  0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600,
+];
+const shares = [0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1];
+
+interface MeterOptions {
+  readonly engine: string;
+  readonly groups: Groups;
+  /** How many wait by this instance now. */
+  readonly waiters: () => number;
+}
+
+/** How one acquisition went. */
+interface Acquiring {
+  granted(queuedMs: number): void;
+  failed(error: unknown): void;
+}
+
+/**
+ * What Prometheus asks for. A key is never a label: `lock_group` is what stands before its first `:`, or a pattern that it fits.
+ */
+export class Meter {
+  readonly registry: Registry = new Registry();
+  readonly #groups: Groups;
+  readonly #ledger: Ledger;
+  readonly #acquire: Histogram;
+  readonly #wait: Histogram;
+  readonly #hold: Histogram;
+  readonly #renew: Histogram;
+  readonly #margin: Histogram;
+  readonly #lost: Counter;
+  readonly #release: Counter;
+  readonly #fence: Counter;
+  readonly #broken: Counter;
+  readonly #quorum: Histogram;
+  readonly #onVote = (message: unknown): void => {
+    const { granted, nodes } = message as { granted: number; nodes: number };
+    this.#quorum.observe(granted - (Math.floor(nodes / 2) + 1));
+  };
+
+  constructor({ engine, groups, waiters }: MeterOptions) {
+    this.registry.setDefaultLabels({ lock_engine: engine });
+    this.#groups = groups;
+    this.#ledger = new Ledger((grant, heldMs, end) => {
+      this.#ended(grant.key, heldMs, end);
+    });
+    this.#acquire = this.#histogram("lock_acquire_duration_seconds", "From the question to the answer", seconds, ["lock_mode", "outcome"]); // prettier-ignore
+    this.#wait = this.#histogram("lock_wait_duration_seconds", "Of those who stood in the queue", seconds, ["outcome"]); // prettier-ignore
+    this.#hold = this.#histogram("lock_hold_duration_seconds", "From the grant to its end", seconds, ["end"]); // prettier-ignore
+    this.#renew = this.#histogram("lock_renew_duration_seconds", "How long the engine took to prolong", seconds, ["outcome"]); // prettier-ignore
+    this.#margin = this.#histogram("lock_renew_margin_ratio", "What was left of the TTL when a renewal came", shares, []); // prettier-ignore
+    this.#quorum = new Histogram({ name: "lock_quorum_margin_votes", help: "Votes above the majority; 0: one failure from loss", buckets: [0, 1, 2, 3, 4], registers: [this.registry] }); // prettier-ignore
+    this.#lost = this.#counter("lock_lost_total", "Leases that ended without a release", ["reason"]);
+    this.#release = this.#counter("lock_release_total", "Releases", ["outcome"]);
+    this.#fence = this.#counter("lock_fence_rejected_total", "Checks that found a fencing token stale", []);
+    this.#broken = this.#counter("lock_broken_total", "Grants that were ended by force", []);
+    const ledger = this.#ledger;
+    this.#gauge("lock_waiters", "Who waits by this instance", waiters);
+    this.#gauge("lock_held", "Leases that this instance gave out and knows no end of", () => ledger.count);
+    channel("holdfast:vote").subscribe(this.#onVote);
+  }
+
+  acquiring({ keys, mode }: { keys: readonly string[]; mode: WireMode }): Acquiring {
+    const begun = performance.now();
+    const lock_group = this.#groups.of(keys[0] ?? "");
+    const observe = (outcome: string, isQueued: boolean): void => {
+      const took = (performance.now() - begun) / 1000;
+      this.#acquire.observe({ lock_group, lock_mode: mode, outcome }, took);
+      if (isQueued) {
+        this.#wait.observe({ lock_group, outcome }, took);
+      }
+    };
+    return {
+      granted: (queuedMs) => observe("acquired", queuedMs > 0),
+      failed: (error) => observe(outcomeOf(error), isLockError(error, "wait-timeout")),
+    };
+  }
+
+  /** A lease is its client's from now on, or is so still. */
+  holds(grant: Grant, ttlMs: number, leftMs: number): void {
+    this.#ledger.holds(grant, ttlMs, leftMs);
+  }
+
+  renewed(grant: Grant, ttlMs: number, outcome: Extension["outcome"], tookMs: number): void {
+    const lock_group = this.#groups.of(grant.key);
+    this.#renew.observe({ lock_group, outcome }, tookMs / 1000);
+    const marginMs = this.#ledger.leftOf(grant);
+    if (marginMs !== undefined) {
+      this.#margin.observe({ lock_group }, Math.max(0, marginMs / ttlMs));
+    }
+    if (outcome === "lost") {
+      this.#ledger.ended(grant, "lost");
+    }
+  }
+
+  released(grant: Grant, wasHeld: boolean): void {
+    const lock_group = this.#groups.of(grant.key);
+    this.#release.inc({ lock_group, outcome: wasHeld ? "released" : "not_held" });
+    this.#ledger.ended(grant, wasHeld ? "released" : "lost");
+  }
+
+  /** The engine says that a grant of this instance is over. */
+  lost(token: string, reason: LossReason): void {
+    this.#ledger.endedBy(token, reason === "broken" ? "broken" : "lost");
+  }
+
+  fenceChecked(key: string, fence: string): void {
+    if (fence === "stale") {
+      this.#fence.inc({ lock_group: this.#groups.of(key) });
+    }
+  }
+
+  broken(key: string): void {
+    this.#broken.inc({ lock_group: this.#groups.of(key) });
+  }
+
+  close(): void {
+    channel("holdfast:vote").unsubscribe(this.#onVote);
+    this.#ledger.close();
+  }
+
+  #ended(key: string, heldMs: number, end: End): void {
+    const lock_group = this.#groups.of(key);
+    this.#hold.observe({ lock_group, end }, heldMs / 1000);
+    if (end !== "released") {
+      this.#lost.inc({ lock_group, reason: end });
+    }
+  }
+
+  #histogram(name: string, help: string, buckets: number[], labels: string[]): Histogram {
+    const labelNames = ["lock_group", ...labels];
+    return new Histogram({ name, help, buckets, labelNames, registers: [this.registry] });
+  }
+
+  #counter(name: string, help: string, labels: string[]): Counter {
+    return new Counter({ name, help, labelNames: ["lock_group", ...labels], registers: [this.registry] });
+  }
+
+  #gauge(name: string, help: string, value: () => number): void {
+    new Gauge({
+      name,
+      help,
+      registers: [this.registry],
+      collect() {
+        this.set(value());
+      },
+    });
+  }
+}
+
+function outcomeOf(error: unknown): string {
+  if (isLockError(error, "wait-timeout")) {
+    return "wait_timeout";
+  } else if (isLockError(error, "quorum-not-reached")) {
+    return "quorum_failed";
+  }
+  return error instanceof ClientGone ? "aborted" : "error";
+}

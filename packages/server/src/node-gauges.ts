@@ -1,0 +1,66 @@
+import { monitorEventLoopDelay } from "node:perf_hooks";
+
+import type { NodeState } from "holdfast";
+import { Gauge, type Registry } from "prom-client";
+
+/** For how long an answer of the servers is good for all that is told of them. */
+const freshMs = 1_000;
+
+/** What each server of the engine says of itself, asked for when somebody asks for metrics. */
+export function addNodeGauges(registry: Registry, nodes: () => Promise<NodeState[]>): void {
+  let asked: { readonly at: number; readonly states: Promise<NodeState[]> } | undefined;
+  const states = (): Promise<NodeState[]> => {
+    if (!asked || performance.now() - asked.at > freshMs) {
+      asked = { at: performance.now(), states: nodes().catch(() => []) };
+    }
+    return asked.states;
+  };
+  const add = (name: string, help: string, valueOf: (state: NodeState) => number | null): void => {
+    new Gauge({
+      name,
+      help,
+      labelNames: ["server_address"],
+      registers: [registry],
+      async collect() {
+        const told = await states();
+        this.reset();
+        for (const state of told) {
+          const value = valueOf(state);
+          if (value !== null) {
+            this.set({ server_address: state.node }, value);
+          }
+        }
+      },
+    });
+  };
+  add("lock_node_up", "Whether the server can be reached, and votes", ({ reachable, quarantine }) =>
+    reachable && quarantine === null ? 1 : 0,
+  );
+  add("lock_node_clock_offset_seconds", "The server's clock less ours", ({ clockOffsetMs }) =>
+    inSeconds(clockOffsetMs),
+  );
+  add("lock_node_uptime_seconds", "Since the server's start", ({ uptimeMs }) => inSeconds(uptimeMs));
+}
+
+/** How late our timers are: a service whose event loop is blocked renews late. Returns its end. */
+export function addTimerLag(registry: Registry): () => void {
+  const delay = monitorEventLoopDelay({ resolution: 20 });
+  delay.enable();
+  new Gauge({
+    name: "lock_timer_lag_seconds",
+    help: "99th percentile of the delay of the event loop since it was last asked for",
+    registers: [registry],
+    collect() {
+      const lag = delay.percentile(99) / 1e9;
+      this.set(Number.isFinite(lag) ? lag : 0);
+      delay.reset();
+    },
+  });
+  return () => {
+    delay.disable();
+  };
+}
+
+function inSeconds(ms: number | null): number | null {
+  return ms === null ? null : ms / 1000;
+}

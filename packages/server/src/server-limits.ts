@@ -1,0 +1,35 @@
+import type { Server, ServerOptions } from "node:http";
+
+import { problemOf } from "./problems.ts";
+import { Refusal } from "./refusal.ts";
+
+/** What one client may cost before anybody knows who it is. */
+export const limits: ServerOptions = {
+  maxHeaderSize: 16_384,
+  headersTimeout: 10_000,
+  /** The whole of a request, its body too. */
+  requestTimeout: 20_000,
+  connectionsCheckingInterval: 1_000,
+};
+
+const statuses: Readonly<Record<string, number>> = {
+  HPE_HEADER_OVERFLOW: 431,
+  ERR_HTTP_REQUEST_TIMEOUT: 408,
+};
+
+/** What is no HTTP, too long or too slow is told so, and ended. */
+export function refuseBadRequests(server: Server): void {
+  server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
+    if (error.code === "ECONNRESET" || !socket.writable) {
+      socket.destroy();
+      return;
+    }
+    const status = statuses[error.code ?? ""] ?? 400;
+    const text = JSON.stringify(
+      problemOf(new Refusal("invalid", "The request is no HTTP, too long or too slow", {}, status)),
+    );
+    socket.end(
+      `HTTP/1.1 ${status} \r\nContent-Type: application/problem+json\r\nContent-Length: ${Buffer.byteLength(text)}\r\nConnection: close\r\n\r\n${text}`,
+    );
+  });
+}

@@ -1,0 +1,137 @@
+import type { Server } from "node:http";
+import type { AddressInfo } from "node:net";
+
+import { createAdaptorServer } from "@hono/node-server";
+import type { Driver } from "holdfast";
+
+import { appOf } from "./app.ts";
+import { Connections } from "./connection.ts";
+import { Engine } from "./engine.ts";
+import { Groups } from "./groups.ts";
+import type { App, House } from "./house.ts";
+import { Leases } from "./leases.ts";
+import { Meter } from "./meter.ts";
+import { addNodeGauges, addTimerLag } from "./node-gauges.ts";
+import { resolveService, type ResolvedService, type ServiceOptions } from "./options.ts";
+import { Refusal } from "./refusal.ts";
+import { limits, refuseBadRequests } from "./server-limits.ts";
+import { Taking } from "./taking.ts";
+import { Bound, Waits } from "./waits.ts";
+
+export interface Service {
+  readonly app: App;
+  /** How far the exclusion of its locks reaches; `process`: no other instance can share them. */
+  readonly guarantee: Driver["capabilities"]["guarantee"];
+  /**
+   * @param options by default 127.0.0.1:7420; port 0: any
+   * @returns where it can be reached
+   * Rejects for an address that others can reach, where there is no authentication.
+   */
+  listen(options?: { readonly host?: string; readonly port?: number }): Promise<string>;
+  /** Takes nothing new, ends what waits, and resolves when all is answered, or `drainMs` have passed. Leases can be renewed and released. */
+  drain(): Promise<void>;
+  /** Ends it. What is held stays held, until it is released by another instance or expires. */
+  close(): Promise<void>;
+}
+
+/** A lock service on one engine. Rejects as `connect` does. */
+export async function createService(options: ServiceOptions = {}): Promise<Service> {
+  const resolved = resolveService(options);
+  return new HttpService(resolved, await Engine.open(resolved.engine));
+}
+
+class HttpService implements Service {
+  readonly app: App;
+  readonly #options: ResolvedService;
+  readonly #house: House;
+  readonly #draining = new AbortController();
+  readonly #stopTimerLag: () => void;
+  #server: Server | undefined;
+  #closing: Promise<void> | undefined;
+
+  constructor(options: ResolvedService, engine: Engine) {
+    const waits = new Waits(options.maxWaitsOfOne);
+    const { guarantee } = engine;
+    const meter = new Meter({
+      engine: guarantee,
+      groups: new Groups(options.groups),
+      waiters: () => waits.count,
+    });
+    addNodeGauges(meter.registry, () => engine.locks.nodes());
+    this.#stopTimerLag = addTimerLag(meter.registry);
+    engine.onLoss = (token, reason) => {
+      meter.lost(token, reason);
+    };
+    this.#options = options;
+    this.#house = {
+      engine,
+      waits,
+      streams: new Bound(options.maxStreamsOfOne, "open streams of events"),
+      meter,
+      leases: new Leases(engine, new Taking(engine, waits), meter),
+      log: options.log,
+      connections: new Connections(),
+      draining: this.#draining.signal,
+      maxWaitMs: options.maxWaitMs,
+    };
+    this.app = appOf(this.#house, options);
+  }
+
+  get guarantee(): Driver["capabilities"]["guarantee"] {
+    return this.#house.engine.guarantee;
+  }
+
+  async listen({ host = "127.0.0.1", port = 7420 }: { host?: string; port?: number } = {}): Promise<string> {
+    if (!this.#options.auth && !/^(localhost|127\.\d+\.\d+\.\d+|::1)$/.test(host)) {
+      throw new Error(
+        `Without authentication the service listens on loopback only, not on ${host}: give it tokens or JWT issuers`,
+      );
+    }
+    const server = createAdaptorServer({ fetch: this.app.fetch, serverOptions: limits }) as Server;
+    this.#server = server;
+    server.keepAliveTimeout = 65_000;
+    server.maxConnections = this.#options.maxConnections;
+    refuseBadRequests(server);
+    await new Promise<void>((resolve, reject) => {
+      server.once("error", reject);
+      server.listen({ port, host, backlog: 4_096 }, resolve);
+    });
+    const { address, family, port: bound } = server.address() as AddressInfo;
+    const url = `http://${family === "IPv6" ? `[${address}]` : address}:${bound}`;
+    this.#options.log({ level: "info", event: "listening", url, guarantee: this.guarantee });
+    return url;
+  }
+
+  async drain(): Promise<void> {
+    const { connections, log } = this.#house;
+    if (!this.#draining.signal.aborted) {
+      log({ level: "info", event: "draining", open: connections.count });
+      const refusal = new Refusal("draining", "The service is about to end; ask another instance", {
+        retryAfterMs: 0,
+      });
+      this.#draining.abort(refusal);
+      connections.endAll(refusal);
+    }
+    const end = performance.now() + this.#options.drainMs;
+    while (connections.count > 0 && performance.now() < end) {
+      await connections.changed(end - performance.now());
+    }
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    await this.drain();
+    const server = this.#server;
+    const closed = server?.listening === true && new Promise((resolve) => server.close(resolve));
+    server?.closeAllConnections();
+    await closed;
+    await this.#house.engine.close();
+    this.#house.meter.close();
+    this.#stopTimerLag();
+    this.#options.log({ level: "info", event: "ended" });
+  }
+}

@@ -1,0 +1,290 @@
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+
+import { exportJWK, generateKeyPair, SignJWT, type CryptoKey } from "jose";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { WireLease, WireProblem } from "holdfast/http";
+import { http } from "holdfast/http";
+import { createLocks } from "holdfast";
+import { until } from "@holdfast/lab";
+
+import { createService, newToken, type LogEntry, type Service } from "../src/index.ts";
+import { ask, inspect, openStream, refusal } from "./support.ts";
+
+const [billing, support, operator] = [newToken(), newToken(), newToken()];
+const issuer = "https://ci.example";
+const audience = "holdfast";
+
+let service: Service;
+let url: string;
+let keysServer: Server;
+let signing: CryptoKey;
+const log: LogEntry[] = [];
+
+beforeAll(async () => {
+  const pair = await generateKeyPair("ES256");
+  signing = pair.privateKey;
+  const jwk = { ...(await exportJWK(pair.publicKey)), kid: "one", alg: "ES256" };
+  keysServer = createServer((_, answer) => answer.end(JSON.stringify({ keys: [jwk] }))).listen(
+    0,
+    "127.0.0.1",
+  );
+  await new Promise((resolve) => keysServer.once("listening", resolve));
+  const { port } = keysServer.address() as AddressInfo;
+  service = await createService({
+    log: (entry) => log.push(entry),
+    auth: {
+      tokens: [
+        {
+          name: "billing",
+          sha256: billing.sha256,
+          grants: [
+            { scope: "lock:acquire", prefix: "order:" },
+            { scope: "lock:read", prefix: "order:" },
+          ],
+        },
+        { name: "support", sha256: support.sha256, grants: [{ scope: "lock:read", prefix: "" }] },
+        {
+          name: "operator",
+          sha256: operator.sha256,
+          grants: [
+            { scope: "lock:acquire", prefix: "" },
+            { scope: "lock:read", prefix: "" },
+            { scope: "lock:force", prefix: "" },
+            { scope: "admin", prefix: "" },
+          ],
+        },
+      ],
+      jwt: [
+        {
+          issuer,
+          audience,
+          jwksUrl: `http://127.0.0.1:${port}/`,
+          rules: [{ subject: "repo:acme/", grants: [{ scope: "lock:acquire", prefix: "deploy:" }] }],
+        },
+      ],
+    },
+  });
+  url = await service.listen({ port: 0, host: "0.0.0.0" });
+});
+
+afterAll(async () => {
+  await service.close();
+  keysServer.close();
+});
+
+const as = ({ token }: { token: string }): { authorization: string } => ({
+  authorization: `Bearer ${token}`,
+});
+
+async function status(
+  who: { token: string } | undefined,
+  method: string,
+  path: string,
+  body?: object,
+): Promise<number> {
+  return (await ask(url, method, path, body, who && as(who))).status;
+}
+
+async function signed(
+  claims: { sub?: string; aud?: string; exp?: string },
+  key: CryptoKey = signing,
+): Promise<{ token: string }> {
+  const { sub = "repo:acme/shop:main", aud = audience, exp = "1m" } = claims;
+  const token = await new SignJWT({})
+    .setProtectedHeader({ alg: "ES256", kid: "one" })
+    .setIssuer(issuer)
+    .setSubject(sub)
+    .setAudience(aud)
+    .setExpirationTime(exp)
+    .sign(key);
+  return { token };
+}
+
+test("without authentication only this machine can come in, and by its own name", async () => {
+  const open = await createService();
+  await expect(open.listen({ host: "0.0.0.0", port: 0 })).rejects.toThrow(/loopback/);
+  const address = new URL(await open.listen({ port: 0 }));
+  const { request } = await import("node:http");
+  const told = await new Promise<number>((resolve) => {
+    request(
+      { host: address.hostname, port: address.port, path: "/v1/locks", headers: { host: "evil.example" } },
+      (answer) => {
+        answer.resume();
+        resolve(answer.statusCode ?? 0);
+      },
+    ).end();
+  });
+  expect(told).toBe(403);
+  await open.close();
+});
+
+test("who is not known stays outside", async () => {
+  const told = await ask(url, "POST", "/v1/leases", { key: "order:1" });
+  expect(told).toMatchObject({ status: 401, body: { code: "unauthenticated", outcome: "none" } });
+  expect(told.headers.get("www-authenticate")).toBe("Bearer");
+  for (const token of ["wrong", billing.sha256, `${billing.token}x`, "a.b.c"]) {
+    expect(await status({ token }, "GET", "/v1/locks"), token).toBe(401);
+  }
+  expect(await status(undefined, "GET", "/metrics")).toBe(401);
+  for (const path of ["/healthz", "/readyz", "/openapi.json"]) {
+    expect(await status(undefined, "GET", path), path).toBe(200);
+  }
+});
+
+test("a principal does what its scopes say, to keys that begin as they say", async () => {
+  const told = await ask(url, "POST", "/v1/leases", { key: "order:2" }, as(billing));
+  expect(told.status).toBe(201);
+  const { leaseId, fencingToken } = told.body as WireLease;
+  expect(await status(billing, "POST", "/v1/leases", { key: "stock:2" })).toBe(403);
+  expect(await status(billing, "POST", "/v1/leases", { keys: ["order:3", "stock:3"] })).toBe(403);
+  expect(await status(support, "POST", "/v1/leases", { key: "order:4" })).toBe(403);
+  expect(await status(support, "POST", `/v1/leases/${leaseId}/renew`, {})).toBe(403);
+  expect(await status(support, "DELETE", `/v1/leases/${leaseId}`)).toBe(403);
+  expect(await status(support, "GET", "/v1/lock?key=order:2")).toBe(200);
+  expect(await status(billing, "GET", "/v1/lock?key=stock:2")).toBe(403);
+  expect(await status(billing, "GET", "/v1/events?key=stock:2")).toBe(403);
+  expect(await status(billing, "GET", "/v1/nodes")).toBe(403);
+  expect(await status(billing, "GET", "/metrics")).toBe(403);
+  const force = { key: "order:2", fencingToken, reason: "stuck" };
+  expect(await status(billing, "POST", "/v1/lock/break", force)).toBe(403);
+  expect(await status(operator, "GET", "/metrics")).toBe(200);
+  await ask(url, "POST", "/v1/leases", { key: "stock:5" }, as(operator));
+  const { body } = await ask(url, "GET", "/v1/locks", undefined, as(billing));
+  expect((body as { locks: { key: string }[] }).locks.map(({ key }) => key)).toEqual(["order:2"]);
+  expect(await status(operator, "POST", "/v1/lock/break", force)).toBe(200);
+});
+
+test("a break leaves an audit record of who, whose, and why", async () => {
+  const { body } = await ask(url, "POST", "/v1/leases", { key: "order:6", owner: "job 6" }, as(billing));
+  const { fencingToken } = body as WireLease;
+  await ask(
+    url,
+    "POST",
+    "/v1/lock/break",
+    { key: "order:6", fencingToken, reason: "it hangs" },
+    as(operator),
+  );
+  const again = await ask(
+    url,
+    "POST",
+    "/v1/lock/break",
+    { key: "order:6", fencingToken, reason: "it hangs" },
+    as(operator),
+  );
+  expect(again).toMatchObject({ status: 412, body: { code: "fence-mismatch", fencingToken: null } });
+  const records = log.filter(({ level, key }) => level === "audit" && key === "order:6");
+  expect(records).toMatchObject([
+    {
+      event: "break",
+      principal: "operator",
+      holder: "job 6",
+      reason: "it hangs",
+      fencingToken,
+      broken: true,
+    },
+    { broken: false },
+  ]);
+});
+
+test("nobody has another principal's grant by the name of its attempt", async () => {
+  const body = { key: "order:7", attemptId: "a-7" };
+  expect((await ask(url, "POST", "/v1/leases", body, as(billing))).status).toBe(201);
+  expect((await ask(url, "POST", "/v1/leases", body, as(operator))).status).toBe(423);
+  expect((await ask(url, "POST", "/v1/leases", body, as(billing))).status).toBe(201);
+});
+
+test("a token that an issuer signed is good for what its subject may do", async () => {
+  const ci = await signed({});
+  expect(await status(ci, "POST", "/v1/leases", { key: "deploy:shop" })).toBe(201);
+  expect(await status(ci, "POST", "/v1/leases", { key: "order:8" })).toBe(403);
+  expect(
+    await status(await signed({ sub: "repo:evil/shop:main" }), "POST", "/v1/leases", { key: "deploy:x" }),
+  ).toBe(403);
+  const other = await generateKeyPair("ES256");
+  const unsigned = `${Buffer.from('{"alg":"none"}').toString("base64url")}.${ci.token.split(".")[1]}.`;
+  for (const bad of [
+    await signed({ aud: "another" }),
+    await signed({ exp: "-1m" }),
+    await signed({}, other.privateKey),
+    { token: unsigned },
+  ]) {
+    expect(await status(bad, "POST", "/v1/leases", { key: "deploy:x" })).toBe(401);
+  }
+});
+
+test("the driver comes in with its token, and is told when it may not", async () => {
+  const locks = createLocks(http(url, { token: billing.token }));
+  await (await locks.acquire("order:9")).release();
+  await expect(locks.acquire("stock:9")).rejects.toMatchObject({
+    code: "engine-unavailable",
+    retryable: false,
+  });
+  await locks.close();
+});
+
+test("no secret is in the log, in what is listed, in errors or in the metrics, and no key in the metrics", async () => {
+  const { body } = await ask(url, "POST", "/v1/leases", { key: "order:10" }, as(operator));
+  const { leaseId } = body as WireLease;
+  const secret = leaseId.split(".")[1] as string;
+  const [, [token]] = JSON.parse(Buffer.from(secret, "base64url").toString()) as [number, [string]];
+  const told = [
+    await ask(url, "GET", "/v1/locks", undefined, as(operator)),
+    await ask(url, "GET", "/v1/lock?key=order:10", undefined, as(operator)),
+    await ask(url, "POST", "/v1/leases", { key: "order:10" }, as(operator)),
+    await ask(url, "POST", `/v1/leases/${leaseId}/renew`, { ttlMs: 1 }, as(operator)),
+    await ask(url, "DELETE", `/v1/leases/${leaseId}`, undefined, as(support)),
+    await ask(url, "GET", `/v1/leases/${leaseId}/nothing`, undefined, as(operator)),
+    await ask(url, "GET", "/metrics", undefined, as(operator)),
+  ];
+  const text = JSON.stringify([told.map(({ body: one }) => one), log]);
+  expect(token.length).toBeGreaterThan(20);
+  for (const hidden of [secret, token, billing.token, operator.token]) {
+    expect(text).not.toContain(hidden);
+  }
+  expect(told.at(-1)?.body).toContain('lock_group="order"');
+  expect(told.at(-1)?.body).not.toContain("order:10");
+});
+
+test("who asks too often is told to come later, but can renew and release", async () => {
+  const small = await createService({ requestsPerSecond: 5, maxWaitsOfOne: 2 });
+  const at = await small.listen({ port: 0 });
+  const lease = (await ask(at, "POST", "/v1/leases", { key: "k" })).body as WireLease;
+  const answers = [];
+  for (let turn = 0; turn < 20; turn += 1) {
+    answers.push(await ask(at, "GET", "/v1/locks"));
+  }
+  const refused = answers.find((answer) => answer.status === 429);
+  expect(refused?.body).toMatchObject({ code: "rate-limited", retryable: true, outcome: "none" });
+  expect(Number(refused?.headers.get("retry-after"))).toBeGreaterThan(0);
+  expect((await ask(at, "POST", `/v1/leases/${lease.leaseId}/renew`, {})).status).toBe(200);
+  expect((await ask(at, "DELETE", `/v1/leases/${lease.leaseId}`)).status).toBe(200);
+  await small.close();
+});
+
+test("who has too many open waits is refused another, and nobody else is", async () => {
+  const small = await createService({ maxWaitsOfOne: 2 });
+  const at = await small.listen({ port: 0 });
+  await ask(at, "POST", "/v1/leases", { key: "k" });
+  const waits = [1, 2].map(() => ask(at, "POST", "/v1/leases", { key: "k", waitMs: 30_000 }));
+  await until(async () => (await inspect(at, "k")).waiterCount === 2, "two wait");
+  const problem: WireProblem = await refusal(at, "POST", "/v1/leases", { key: "k", waitMs: 1_000 });
+  expect(problem).toMatchObject({ status: 429, code: "too-many-waiters", retryable: true });
+  expect(await refusal(at, "POST", "/v1/leases", { key: "k" })).toMatchObject({ code: "wait-timeout" });
+  await small.close();
+  expect((await Promise.all(waits)).map(({ status: code }) => code)).toEqual([503, 503]);
+});
+
+test("who has too many open streams of events is refused another, until one ends", async () => {
+  const small = await createService({ maxStreamsOfOne: 1 });
+  const at = await small.listen({ port: 0 });
+  const stream = await openStream(at, "GET", "/v1/events?key=k");
+  expect(await refusal(at, "GET", "/v1/events")).toMatchObject({ status: 429, code: "too-many-waiters" });
+  stream.leave();
+  await until(async () => {
+    const next = await openStream(at, "GET", "/v1/events?key=k");
+    next.leave();
+    return next.status === 200;
+  }, "another one is let in");
+  await small.close();
+});

@@ -1,0 +1,145 @@
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { startRedis, until, type RedisServer } from "@holdfast/lab";
+
+import { createService, type LogEntry, type Service } from "../src/index.ts";
+import { acquire, ask, inspect, openStream } from "./support.ts";
+
+let redis: RedisServer;
+const services: Service[] = [];
+const urls: Record<string, string> = {};
+const log: LogEntry[] = [];
+
+beforeAll(async () => {
+  redis = await startRedis();
+  for (const [name, engine] of [
+    ["memory", "memory:"],
+    ["Redis", `redis://127.0.0.1:${redis.port}`],
+  ] as const) {
+    const service = await createService({ engine, log: (entry) => log.push(entry) });
+    services.push(service);
+    urls[name] = await service.listen({ port: 0 });
+  }
+});
+
+afterAll(async () => {
+  await Promise.all(services.map((service) => service.close()));
+  await redis.stop();
+  expect(log.filter(({ level }) => level === "error" || level === "warn")).toEqual([]);
+});
+
+describe.each(["memory", "Redis"])("a client that goes away, on %s,", (name) => {
+  const urlOf = (): string => urls[name] as string;
+  let count = 0;
+  const newKey = (): string => `gone:${name}:${(count += 1)}`;
+
+  test("in the middle of its question leaves nothing", async () => {
+    const key = newKey();
+    const body = JSON.stringify({ key, ttlMs: 60_000 });
+    const socket = await dial(urlOf());
+    socket.write(head("POST", "/v1/leases", body.length) + body.slice(0, -5));
+    await until(() => socket.bytesWritten > 0, "it is sent");
+    socket.destroy();
+    await leavesNothing(urlOf(), key);
+  });
+
+  test("while it waits for the answer leaves the queue", async () => {
+    const key = newKey();
+    const held = await acquire(urlOf(), { key, ttlMs: 60_000 });
+    const socket = await dial(urlOf());
+    send(socket, { key, waitMs: 60_000, ttlMs: 60_000 });
+    await until(async () => (await inspect(urlOf(), key)).waiterCount === 1, "it waits");
+    const behind = acquire(urlOf(), { key, waitMs: 30_000 });
+    await until(async () => (await inspect(urlOf(), key)).waiterCount === 2, "another waits behind it");
+    socket.destroy();
+    await until(async () => (await inspect(urlOf(), key)).waiterCount === 1, "it has left");
+    await ask(urlOf(), "DELETE", `/v1/leases/${held.leaseId}`);
+    const lease = await behind;
+    await ask(urlOf(), "DELETE", `/v1/leases/${lease.leaseId}`);
+    await leavesNothing(urlOf(), key);
+  });
+
+  test("while it follows the wait as a stream leaves the queue", async () => {
+    const key = newKey();
+    await acquire(urlOf(), { key, ttlMs: 60_000 });
+    const stream = await openStream(urlOf(), "POST", "/v1/leases", { key, waitMs: 60_000 });
+    expect(await stream.next()).toMatchObject({ event: "waiting" });
+    await until(async () => (await inspect(urlOf(), key)).waiterCount === 1, "it waits");
+    stream.leave();
+    await until(async () => (await inspect(urlOf(), key)).waiterCount === 0, "it has left");
+  });
+
+  test("before its grant can be sent gives it back at once", async () => {
+    const key = newKey();
+    const socket = await dial(urlOf());
+    socket.pause();
+    // Answers that nobody reads fill the connection: behind them that of the acquire cannot be sent.
+    const big = head("GET", "/openapi.json", 0).repeat(400);
+    socket.write(big);
+    send(socket, { key, ttlMs: 600_000 });
+    await until(async () => (await inspect(urlOf(), key)).holders.length === 1, "it is granted");
+    socket.destroy();
+    await leavesNothing(urlOf(), key);
+  });
+
+  test("before the grant of a named attempt can be sent finds it when it asks again", async () => {
+    const key = newKey();
+    const socket = await dial(urlOf());
+    socket.pause();
+    socket.write(head("GET", "/openapi.json", 0).repeat(400));
+    send(socket, { key, ttlMs: 600_000, attemptId: "one" });
+    await until(async () => (await inspect(urlOf(), key)).holders.length === 1, "it is granted");
+    const { fencingToken } = await inspect(urlOf(), key);
+    socket.destroy();
+    const lease = await acquire(urlOf(), { key, attemptId: "one" });
+    expect(lease.fencingToken).toBe(fencingToken);
+    await ask(urlOf(), "DELETE", `/v1/leases/${lease.leaseId}`);
+  });
+
+  test("at any moment around its grant never has what another one has", async () => {
+    const key = newKey();
+    for (let round = 0; round < 20; round += 1) {
+      const held = await acquire(urlOf(), { key, ttlMs: 60_000, waitMs: 20_000 });
+      const socket = await dial(urlOf());
+      send(socket, { key, waitMs: 60_000, ttlMs: 300 });
+      await until(async () => (await inspect(urlOf(), key)).waiterCount === 1, "it waits");
+      const released = ask(urlOf(), "DELETE", `/v1/leases/${held.leaseId}`);
+      for (let turn = 0; turn < round; turn += 1) {
+        await new Promise(setImmediate);
+      }
+      socket.destroy();
+      await released;
+    }
+    // What was sent before the connection broke is held until its TTL is over, and no longer.
+    const last = await acquire(urlOf(), { key, waitMs: 20_000 });
+    expect(await ask(urlOf(), "DELETE", `/v1/leases/${last.leaseId}`)).toMatchObject({
+      body: { released: true },
+    });
+  });
+});
+
+async function leavesNothing(url: string, key: string): Promise<void> {
+  await until(async () => {
+    const { holders, waiterCount } = await inspect(url, key);
+    return holders.length === 0 && waiterCount === 0;
+  }, "nobody holds it and nobody waits");
+}
+
+async function dial(url: string): Promise<Socket> {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  socket.on("error", () => undefined);
+  await once(socket, "connect");
+  return socket;
+}
+
+function send(socket: Socket, body: object): void {
+  const text = JSON.stringify(body);
+  socket.write(head("POST", "/v1/leases", text.length) + text);
+}
+
+function head(method: string, path: string, length: number): string {
+  return `${method} ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`;
+}

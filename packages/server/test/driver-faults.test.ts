@@ -1,0 +1,159 @@
+import { createLocks, type Locks } from "holdfast";
+import { http } from "holdfast/http";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { rejection, startProxy, until, type Proxy } from "@holdfast/lab";
+
+import { createService, type Service } from "../src/index.ts";
+import { acquire, ask, inspect } from "./support.ts";
+
+let service: Service;
+let url: string;
+let proxy: Proxy;
+let locks: Locks;
+
+beforeEach(async () => {
+  service = await createService();
+  url = await service.listen({ port: 0 });
+  proxy = await startProxy(Number(new URL(url).port));
+  locks = createLocks(http(`http://127.0.0.1:${proxy.port}`, { requestTimeoutMs: 1_000 }));
+});
+
+afterEach(async () => {
+  await locks.close();
+  await proxy.stop();
+  await service.close();
+});
+
+async function isFree(key: string): Promise<boolean> {
+  const { holders, waiterCount } = await inspect(url, key);
+  return holders.length === 0 && waiterCount === 0;
+}
+
+test("a try whose answer is lost is unknown, and free after its TTL at the latest", async () => {
+  const lost = proxy.loseNextReply(/POST \/v1\/leases/);
+  const { error } = await rejection(locks.tryAcquire("key", { ttlMs: 500, renew: false }));
+  expect(error).toMatchObject({ code: "engine-unavailable", outcome: "unknown" });
+  await lost;
+  const lease = await acquire(url, { key: "key", waitMs: 15_000 });
+  expect(lease.keys).toEqual(["key"]);
+});
+
+test("a try whose answer comes late is given back", async () => {
+  proxy.pause("replies");
+  const { error } = await rejection(locks.tryAcquire("key", { ttlMs: 60_000 }));
+  expect(error).toMatchObject({ code: "engine-unavailable", outcome: "unknown" });
+  expect((await inspect(url, "key")).holders).toHaveLength(1);
+  proxy.resume("replies");
+  await until(() => isFree("key"), "the late grant is given back");
+});
+
+test("an acquire whose answer comes late is given back, and the next one is granted", async () => {
+  proxy.pause("replies");
+  const acquiring = locks.acquire("key", { ttlMs: 60_000, waitMs: 20_000 });
+  await until(async () => (await inspect(url, "key")).holders.length === 1, "it is granted");
+  await until(async () => (await inspect(url, "key")).waiterCount === 1, "it asks again");
+  proxy.resume("replies");
+  const lease = await acquiring;
+  lease.throwIfLost();
+  expect((await inspect(url, "key")).fencingToken).toBe(lease.fencingToken.toString());
+  expect(await lease.release()).toBe(true);
+  await until(() => isFree("key"), "nothing is left");
+});
+
+test("a wait whose connection breaks goes on, and is granted", async () => {
+  const held = await acquire(url, { key: "key", ttlMs: 60_000 });
+  const waiting = locks.acquire("key", { waitMs: 20_000 });
+  for (let round = 0; round < 3; round += 1) {
+    await until(async () => (await inspect(url, "key")).waiterCount === 1, "it waits");
+    proxy.cut();
+    await until(async () => (await inspect(url, "key")).waiterCount === 0, "it has left");
+  }
+  await until(async () => (await inspect(url, "key")).waiterCount === 1, "it waits again");
+  await ask(url, "DELETE", `/v1/leases/${held.leaseId}`);
+  expect(await (await waiting).release()).toBe(true);
+});
+
+test("a grant after a wait that is never heard of is over after its claim, and the next one has it", async () => {
+  const held = await acquire(url, { key: "key", ttlMs: 60_000 });
+  const waiting = locks.acquire("key", { ttlMs: 60_000, waitMs: 20_000 });
+  await until(async () => (await inspect(url, "key")).waiterCount === 1, "it waits");
+  proxy.swallow(/event: granted/);
+  await ask(url, "DELETE", `/v1/leases/${held.leaseId}`);
+  const lease = await acquire(url, { key: "key", waitMs: 15_000 });
+  proxy.swallow(undefined);
+  proxy.cut(); // half-open until now: it is asked anew
+  await until(async () => (await inspect(url, "key")).waiterCount === 1, "it waits again");
+  await ask(url, "DELETE", `/v1/leases/${lease.leaseId}`);
+  const own = await waiting;
+  expect(own.fencingToken).toBeGreaterThan(BigInt(lease.fencingToken));
+  expect(await own.release()).toBe(true);
+});
+
+test("an abort at any moment leaves nothing behind", async () => {
+  for (let round = 0; round < 30; round += 1) {
+    const key = `key:${round}`;
+    const held = await acquire(url, { key, ttlMs: 60_000 });
+    const abort = new AbortController();
+    const waiting = locks.acquire(key, { signal: abort.signal, ttlMs: 60_000 }).then(
+      (lease) => lease.release(),
+      () => false,
+    );
+    if (round % 2 === 0) {
+      await until(async () => (await inspect(url, key)).waiterCount === 1, "it waits");
+    }
+    const released = ask(url, "DELETE", `/v1/leases/${held.leaseId}`);
+    for (let turn = 0; turn < round; turn += 1) {
+      await new Promise(setImmediate);
+    }
+    abort.abort();
+    await Promise.all([released, waiting]);
+    await until(() => isFree(key), "nobody holds it and nobody waits");
+  }
+});
+
+test("a release that is not answered goes on until it is", async () => {
+  const lease = await locks.acquire("key", { ttlMs: 60_000 });
+  proxy.refuse(true);
+  proxy.cut();
+  const { error } = await rejection(lease.release());
+  expect(error).toMatchObject({ code: "engine-unavailable" });
+  expect((await inspect(url, "key")).holders).toHaveLength(1);
+  proxy.refuse(false);
+  await until(() => isFree("key"), "it is released");
+});
+
+test("a release whose answer is lost was one all the same", async () => {
+  const lease = await locks.acquire("key", { ttlMs: 60_000 });
+  void proxy.loseNextReply(/DELETE/);
+  expect(await lease.release()).toBe(true);
+  expect(await isFree("key")).toBe(true);
+});
+
+test("a service that hangs is told of before the validity ends", async () => {
+  const lease = await locks.acquire("key", { ttlMs: 1_500 });
+  proxy.pause("replies");
+  await new Promise((resolve) => {
+    lease.signal.addEventListener("abort", resolve);
+  });
+  expect(lease.signal.reason).toMatchObject({ code: "lease-lost" });
+  // The renewals that were asked for and not answered count for the service, and for nobody else.
+  expect(lease.remainingMs()).toBe(0);
+  proxy.resume("replies");
+});
+
+test("a watch goes on behind a broken connection, and tells what ended meanwhile", async () => {
+  const { leaseId } = await acquire(url, { key: "watched:1" });
+  const end = new AbortController();
+  const events = locks.watch({ prefix: "watched:" }, { signal: end.signal })[Symbol.asyncIterator]();
+  expect(await events.next()).toMatchObject({ value: { type: "snapshot", key: "watched:1" } });
+  const next = events.next();
+  proxy.refuse(true);
+  proxy.cut();
+  await ask(url, "DELETE", `/v1/leases/${leaseId}`);
+  proxy.refuse(false);
+  expect(await next).toMatchObject({ value: { type: "gone", key: "watched:1" } });
+  await acquire(url, { key: "watched:2" });
+  expect(await events.next()).toMatchObject({ value: { key: "watched:2" } });
+  end.abort();
+  expect((await events.next()).done).toBe(true);
+});

@@ -1,0 +1,184 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { WireLock, WireLocks } from "holdfast/http";
+import { startRedis, until, type RedisServer } from "@holdfast/lab";
+
+import { createService, type Service } from "../src/index.ts";
+import { acquire, ask, openStream, refusal } from "./support.ts";
+
+let redis: RedisServer;
+let service: Service;
+let url: string;
+
+beforeAll(async () => {
+  redis = await startRedis();
+  service = await createService({
+    engine: `redis://127.0.0.1:${redis.port}?commandTimeoutMs=500`,
+    groups: ["eu:order:"],
+  });
+  url = await service.listen({ port: 0 });
+});
+
+afterAll(async () => {
+  await service.close();
+  await redis.stop();
+});
+
+test("locks are listed by prefix, owner and state, page by page", async () => {
+  for (let i = 0; i < 5; i += 1) {
+    await acquire(url, { key: `list:${i}`, owner: i % 2 === 0 ? "even" : "odd" });
+  }
+  await acquire(url, { key: "other:1", owner: "even" });
+  const waiting = ask(url, "POST", "/v1/leases", { key: "list:3", waitMs: 30_000 });
+  const keysOf = async (query: string): Promise<string[]> => {
+    const found: string[] = [];
+    let cursor: string | null = "";
+    while (cursor !== null) {
+      const more: string = cursor === "" ? "" : `&cursor=${encodeURIComponent(cursor)}`;
+      const { body } = await ask(url, "GET", `/v1/locks?limit=2&${query}${more}`);
+      found.push(...(body as WireLocks).locks.map(({ key }) => key));
+      ({ cursor } = body as WireLocks);
+    }
+    return found.sort();
+  };
+  expect(await keysOf("prefix=list:")).toEqual([0, 1, 2, 3, 4].map((i) => `list:${i}`));
+  expect(await keysOf("prefix=list:&owner=even")).toEqual(["list:0", "list:2", "list:4"]);
+  await until(async () => (await keysOf("state=contended")).join() === "list:3", "one is waited for");
+  const { body } = await ask(url, "GET", "/v1/lock?key=list:3");
+  await ask(url, "POST", "/v1/lock/break", {
+    key: "list:3",
+    fencingToken: (body as WireLock).fencingToken,
+    reason: "test",
+  });
+  expect((await waiting).status).toBe(201);
+});
+
+test("fencing tokens are checked: current, stale, unknown", async () => {
+  const first = await acquire(url, { key: "fence" });
+  const check = async (fencingToken: string): Promise<unknown> =>
+    (await ask(url, "POST", "/v1/fence/check", { key: "fence", fencingToken })).body;
+  expect(await check(first.fencingToken)).toEqual({ fence: "current" });
+  await ask(url, "DELETE", `/v1/leases/${first.leaseId}`);
+  await acquire(url, { key: "fence" });
+  expect(await check(first.fencingToken)).toEqual({ fence: "stale" });
+  expect(await check(`9${first.fencingToken}`)).toEqual({ fence: "unknown" });
+});
+
+test("events begin with a snapshot, also when a client comes back", async () => {
+  const { leaseId } = await acquire(url, { key: "events:1" });
+  const stream = await openStream(url, "GET", "/v1/events?prefix=events:");
+  expect(await stream.next()).toMatchObject({ event: "snapshot", data: { key: "events:1" } });
+  await acquire(url, { key: "events:2" });
+  expect(await stream.next()).toMatchObject({ event: "changed", data: { key: "events:2" } });
+  stream.leave();
+  await ask(url, "DELETE", `/v1/leases/${leaseId}`);
+  const again = await openStream(url, "GET", "/v1/events?prefix=events:");
+  expect(await again.next()).toMatchObject({ event: "snapshot", data: { key: "events:2" } });
+  const { body } = await ask(url, "GET", "/v1/lock?key=events:2");
+  await ask(url, "POST", "/v1/lock/break", {
+    key: "events:2",
+    fencingToken: (body as WireLock).fencingToken,
+    reason: "test",
+  });
+  expect(await again.next()).toMatchObject({
+    event: "gone",
+    data: { key: "events:2", state: { holders: [] } },
+  });
+  again.leave();
+});
+
+test("metrics tell of acquisitions, waits, holds and losses, by group and never by key", async () => {
+  const lease = await acquire(url, { key: "eu:order:7" });
+  await refusal(url, "POST", "/v1/leases", { key: "eu:order:7", waitMs: 10 });
+  await ask(url, "POST", `/v1/leases/${lease.leaseId}/renew`, {});
+  await ask(url, "DELETE", `/v1/leases/${lease.leaseId}`);
+  const short = await acquire(url, { key: "eu:order:8", ttlMs: 100 });
+  const metrics = async (): Promise<string> => String((await ask(url, "GET", "/metrics")).body);
+  await until(async () => /lock_lost_total\{.*reason="expired".*\} 1/.test(await metrics()), "one expires");
+  expect(short.keys).toEqual(["eu:order:8"]);
+  const text = await metrics();
+  const group = 'lock_group="eu:order:"';
+  for (const line of [
+    `lock_acquire_duration_seconds_count{lock_engine="server",${group},lock_mode="exclusive",outcome="acquired"} 2`,
+    `lock_acquire_duration_seconds_count{lock_engine="server",${group},lock_mode="exclusive",outcome="wait_timeout"} 1`,
+    `lock_wait_duration_seconds_count{lock_engine="server",${group},outcome="wait_timeout"} 1`,
+    `lock_hold_duration_seconds_count{lock_engine="server",${group},end="released"} 1`,
+    `lock_hold_duration_seconds_count{lock_engine="server",${group},end="expired"} 1`,
+    `lock_renew_duration_seconds_count{lock_engine="server",${group},outcome="renewed"} 1`,
+    `lock_renew_margin_ratio_count{lock_engine="server",${group}} 1`,
+    `lock_release_total{lock_engine="server",${group},outcome="released"} 1`,
+    'lock_waiters{lock_engine="server"} 0',
+    `lock_node_up{lock_engine="server",server_address="127.0.0.1:${redis.port}/0"} 1`,
+  ]) {
+    const [name = "", labels = "", value = ""] = /^(\w+)\{(.*)\} (.+)$/.exec(line)?.slice(1) ?? [];
+    const found = text
+      .split("\n")
+      .find(
+        (one) =>
+          one.startsWith(`${name}{`) &&
+          labels.split(",").every((label) => one.includes(label)) &&
+          one.endsWith(` ${value}`),
+      );
+    expect(
+      found,
+      `${line}\n${text
+        .split("\n")
+        .filter((one) => one.startsWith(name))
+        .join("\n")}`,
+    ).toBeDefined();
+  }
+  expect(text).toMatch(/lock_held\{.*\} \d+/);
+  expect(text).toMatch(/lock_timer_lag_seconds\{.*\} [\d.e-]+/);
+  expect(text).not.toContain("order:7");
+});
+
+test("the OpenAPI document tells of every path", async () => {
+  const { body } = await ask(url, "GET", "/openapi.json");
+  const { openapi, paths, components } = body as {
+    openapi: string;
+    paths: object;
+    components: { schemas: object };
+  };
+  expect(openapi).toBe("3.1.0");
+  expect(Object.keys(paths).sort()).toEqual([
+    "/healthz",
+    "/metrics",
+    "/readyz",
+    "/v1/events",
+    "/v1/fence/check",
+    "/v1/leases",
+    "/v1/leases/{leaseId}",
+    "/v1/leases/{leaseId}/downgrade",
+    "/v1/leases/{leaseId}/renew",
+    "/v1/lock",
+    "/v1/lock/break",
+    "/v1/lock/limit",
+    "/v1/locks",
+    "/v1/nodes",
+    "/v1/renew",
+  ]);
+  expect(Object.keys(components.schemas)).toEqual(
+    expect.arrayContaining(["Acquire", "Lease", "Lock", "Problem"]),
+  );
+});
+
+test("an engine that does not answer is never a free lock, and the service is not ready", async () => {
+  expect(await ask(url, "GET", "/readyz")).toMatchObject({ status: 200, body: { status: "ready" } });
+  redis.freeze();
+  try {
+    const problem = await refusal(url, "POST", "/v1/leases", { key: "frozen" });
+    expect(problem).toMatchObject({
+      status: 504,
+      code: "engine-unavailable",
+      outcome: "unknown",
+      retryable: true,
+    });
+    expect(await ask(url, "GET", "/readyz")).toMatchObject({
+      status: 503,
+      body: { code: "engine-unavailable" },
+    });
+    expect((await ask(url, "GET", "/healthz")).status).toBe(200);
+  } finally {
+    redis.thaw();
+  }
+  await until(async () => (await ask(url, "GET", "/readyz")).status === 200, "it is ready again");
+});

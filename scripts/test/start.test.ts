@@ -1,0 +1,33 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+
+import { expect, test } from "vitest";
+import { until } from "@holdfast/lab";
+
+const program = fileURLToPath(new URL("../start.mjs", import.meta.url));
+
+test("npm start tells where the service is and the two requests, lets the clerks work, and ends when it is told to", async () => {
+  const child = spawn(process.execPath, [program, "--traffic"], {
+    env: { ...process.env, HOLDFAST_PORT: "0", HOLDFAST_URL: "memory:" },
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  let said = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (said += text));
+  await until(() => said.includes("curl -X DELETE"), "it says how to use it", 20_000);
+  const [url = ""] = /http:\/\/\S+/.exec(said) ?? [];
+  expect(said).toContain(`curl --json '{"key":"order:555","ttlMs":30000}' ${url}/v1/leases`);
+  expect(said).toContain("guarantee: process");
+  await until(
+    async () => {
+      const response = await fetch(`${url}/v1/locks?prefix=stock:`);
+      return JSON.stringify(await response.json()).includes("clerk");
+    },
+    "a clerk holds a lock",
+    20_000,
+  );
+  child.kill("SIGTERM");
+  const [code] = (await once(child, "exit")) as [number | null];
+  expect(code).toBe(0);
+  await expect(fetch(`${url}/healthz`)).rejects.toThrow();
+});

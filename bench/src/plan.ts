@@ -1,6 +1,7 @@
 import type { ResolvedOptions } from "./options.ts";
 import { hasQuorum, semaphoresOf, withVariants, type Entrant } from "./roster.ts";
 import type { Suite } from "./suite.ts";
+import { commandLine } from "./suites/command-line.ts";
 import { hot } from "./suites/hot.ts";
 import { redlockHot, type RedlockHotSize } from "./suites/redlock-hot.ts";
 import { redlockUncontended } from "./suites/redlock-uncontended.ts";
@@ -17,6 +18,7 @@ interface Sizes {
   readonly hot: Timing;
   readonly renewals: RenewalSize;
   readonly takeover: TakeoverSize;
+  readonly commandLineStarts: number;
   readonly redlockRounds: number;
   readonly redlockUncontended: Timing;
   readonly redlockHot: RedlockHotSize;
@@ -29,6 +31,7 @@ const thorough: Sizes = {
   hot: { warmUpMs: 800, measureMs: 2_000 },
   renewals: { leases: 10_000, ttlMs: 4_000 },
   takeover: { ttlMs: 2_000, repetitions: 5 },
+  commandLineStarts: 20,
   redlockRounds: 5,
   redlockUncontended: { warmUpMs: 250, measureMs: 1_000 },
   // Longest: for a hundred grants to each of the tasks, and for waits of several seconds to be seen.
@@ -42,6 +45,7 @@ const quickly: Sizes = {
   hot: { warmUpMs: 250, measureMs: 250 },
   renewals: { leases: 1_000, ttlMs: 1_500 },
   takeover: { ttlMs: 1_000, repetitions: 3 },
+  commandLineStarts: 5,
   redlockRounds: 1,
   redlockUncontended: { warmUpMs: 100, measureMs: 250 },
   redlockHot: { nodeCounts: [5], timing: { warmUpMs: 500, measureMs: 1_000 } },
@@ -64,6 +68,7 @@ export function plan({ suites, peers, quick, measureMs, ...asked }: ResolvedOpti
     takeover([...peers, "holdfast", "holdfast-strict"], sizes.takeover, rounds),
     readWrite([...entrants, "holdfast-read-write"], timed(sizes.hot), rounds),
     semaphore(semaphoresOf(entrants), timed(sizes.hot), rounds),
+    commandLine(["holdfast"], sizes.commandLineStarts, rounds),
     redlockUncontended(voting, timed(sizes.redlockUncontended), redlockRounds),
     redlockHot(withVariants(voting), { nodeCounts, timing: timed(timing) }, redlockRounds),
   ];

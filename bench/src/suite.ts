@@ -29,6 +29,7 @@ export const suiteNames = [
   "takeover",
   "read-write",
   "semaphore",
+  "command-line",
   "redlock-uncontended",
   "redlock-hot",
 ] as const;

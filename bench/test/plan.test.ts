@@ -17,6 +17,7 @@ test("suites on a quorum have five rounds, the others three", () => {
     ["takeover", 3],
     ["read-write", 3],
     ["semaphore", 3],
+    ["command-line", 3],
     ["redlock-uncontended", 5],
     ["redlock-hot", 5],
   ]);

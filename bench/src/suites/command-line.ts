@@ -1,0 +1,91 @@
+import { execFile } from "node:child_process";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import type { Entrant } from "../roster.ts";
+import { median } from "../statistics.ts";
+import { portsOf, type Figures, type Metric, type Site, type Suite } from "../suite.ts";
+
+const metrics: readonly Metric[] = [
+  { id: "over", label: "over bare node p50 ms", digits: 0 },
+  { id: "total", label: "total p50 ms", digits: 0 },
+  { id: "node", label: "bare node p50 ms", digits: 0 },
+  { id: "trip", label: "round trip p50 ms", digits: 2 },
+];
+
+const starts = "from call to the command's start";
+const refusals = "held, --wait 0: from call to exit 75";
+
+const call = promisify(execFile);
+const folder = dirname(fileURLToPath(import.meta.resolve("@holdfast/cli/package.json")));
+const program = join(folder, "dist", "bundle", "main.cjs");
+
+/** What `holdfast run` adds to a command's start: most of it is that of Node, which is measured beside it and taken off. */
+export function commandLine(entrants: readonly Entrant[], repetitions: number, rounds: number): Suite {
+  async function* measure(_: Entrant, site: Site): AsyncGenerator<Figures, void, void> {
+    const [port] = portsOf(site);
+    const [{ admin }] = site.servers;
+    const env = { ...process.env, HOLDFAST_URL: `redis://127.0.0.1:${port}` };
+    const trip = await medianOf(repetitions, async () => since(async () => admin.ping()));
+    yield await compared(starts, trip, () => startOf(env));
+    await admin.set("lock:command-line", "somebody else");
+    yield await compared(refusals, trip, () => refusalOf(env));
+  }
+
+  /** By turns, so that what else the machine does hits both alike. */
+  async function compared(label: string, trip: number, one: () => Promise<number>): Promise<Figures> {
+    const totals: number[] = [];
+    const bare: number[] = [];
+    for (let index = 0; index < repetitions; index += 1) {
+      totals.push(await one());
+      bare.push(await since(() => call(process.execPath, ["-e", "0"])));
+    }
+    const [total, node] = [median(totals), median(bare)];
+    const values = { over: total - node - trip, total, node, trip };
+    return { case: label, settings: "holdfast run, ioredis 6", values, failures: 0, firstFailure: null };
+  }
+
+  return {
+    name: "command-line",
+    title: "Start of a command by `holdfast run`",
+    method: `${repetitions} calls, each beside a bare \`node -e 0\`, whose median and that of a round trip are taken off.`,
+    entrants,
+    reference: null,
+    ground: "server",
+    rounds,
+    cases: [starts, refusals],
+    metrics,
+    measure,
+  };
+}
+
+/** The command tells when it runs. */
+async function startOf(env: NodeJS.ProcessEnv): Promise<number> {
+  const called = Date.now();
+  const words = ["run", "--key", "command-line:start", "--", "date", "+%s%N"];
+  const { stdout } = await call(process.execPath, [program, ...words], { env });
+  return Number(BigInt(stdout.trim()) / 1_000n) / 1_000 - called;
+}
+
+async function refusalOf(env: NodeJS.ProcessEnv): Promise<number> {
+  const words = ["run", "--key", "command-line", "--wait", "0", "--", "true"];
+  return since(async () => {
+    const { code } = await call(process.execPath, [program, ...words], { env }).then(
+      () => ({ code: 0 }),
+      (error: { code?: number }) => error,
+    );
+    if (code !== 75) throw new Error(`Expected holdfast run to end with 75, it ended with ${code}`);
+  });
+}
+
+async function since(work: () => Promise<unknown>): Promise<number> {
+  const begun = performance.now();
+  await work();
+  return performance.now() - begun;
+}
+
+async function medianOf(count: number, one: () => Promise<number>): Promise<number> {
+  const values: number[] = [];
+  for (let index = 0; index < count; index += 1) values.push(await one());
+  return median(values);
+}

@@ -64,7 +64,9 @@ export class Aftermath {
     const processes = new Set(clients.map(({ process }) => process));
     const sent = [...processes].reduce((sum, { gate }) => sum + gate.sent, 0) / this.#schedule.nodes.length;
     const most =
-      processes.size * acquaintanceMost + this.#history.operations * operationMost[this.#schedule.engine];
+      processes.size * acquaintanceMost +
+      this.#history.operations * operationMost[this.#schedule.engine] +
+      splitWithTheDead(this.#schedule, clients);
     if (sent > most) {
       this.#history.fail(
         "messages",
@@ -120,6 +122,15 @@ function mayLeaveSomething(step: Step): boolean {
 const acquaintanceMost = 10;
 /** Of each node, for one call of a caller: seen are 2.3 and 1 at the most. */
 const operationMost = { quorum: 4, server: 2, memory: 0 };
+
+/** Who has some votes asks again, so that they are not over before a dead rival's are, each time within a third of their window. */
+function splitWithTheDead({ engine, claimMs }: Schedule, clients: readonly Client[]): number {
+  const deadMs = clients.flatMap(({ isDead, uses }) =>
+    isDead ? Array.from(uses, ({ ttlMs }) => ttlMs) : [],
+  );
+  const alive = clients.filter(({ isDead }) => !isDead).length;
+  return engine === "quorum" ? (alive * Math.max(0, ...deadMs)) / (claimMs / 6) : 0;
+}
 
 /** Whether somebody in a queue is still served there: members end with their deadline, 0 for none, and the kind of their channel. */
 function mayWait(queue: string, wall: number): boolean {

@@ -36,6 +36,7 @@ export class Callers {
   async use(client: Client, planned: Use): Promise<void> {
     const use = within(planned, this.#limitOf(planned));
     client.uses.add(use);
+    client.longestTtlMs = Math.max(client.longestTtlMs, use.ttlMs);
     try {
       await (use.kind === "with" ? this.#with(client, use) : this.#acquire(client, use));
     } finally {

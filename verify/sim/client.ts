@@ -12,6 +12,8 @@ export class Client {
   readonly handover: boolean;
   /** What its callers asked for and have not given back. */
   readonly uses: Set<Pick<Use, "key" | "ttlMs">> = new Set();
+  /** Of what they have asked for so far. */
+  longestTtlMs = 0;
   readonly #pauses = new Set<() => void>();
   #isHurried = false;
 

@@ -46,7 +46,8 @@ export class Keeping {
     await this.#hold(client, use, lease);
     if (ending === "orphan") {
       lease.orphan();
-      this.#history.taken(lease, use.ttlMs * slowly);
+      // What was handed over in memory lasts as long as whoever had it before had asked for.
+      this.#history.taken(lease, (client.handover ? client.longestTtlMs : use.ttlMs) * slowly);
       this.#trace(`client ${client.index} leaves ${lease.fencingToken} to expire`);
     } else if (typeof ending === "object" && lease.remainingMs() > 0) {
       await this.#pass(client, use, lease, this.#clients[ending.passTo]);

@@ -1,4 +1,4 @@
-import { byRules, bySim, edit, lua, twin, type Mutant } from "../mutant.ts";
+import { byRules, byServer, bySim, edit, lua, twin, type Mutant } from "../mutant.ts";
 
 /** Several keys, reentrant locks, elections. */
 export const kinds: readonly Mutant[] = [
@@ -178,6 +178,23 @@ export const kinds: readonly Mutant[] = [
       ),
     ],
     killers: [bySim(1, 40, "server,read-write")],
+  },
+  {
+    name: "who-missed-an-inquiry-is-not-asked-again",
+    breaks:
+      "messages may be lost: a split of readers ends when they ask again, for a writer without votes too (4.6)",
+    edits: [
+      lua("_share", "  if wanted and weight + wanted > limit", "  if wanted and wanted > limit"),
+      twin(
+        "share",
+        "      known.weight + wanted > (this.#limit as number) &&",
+        "      wanted > (this.#limit as number) &&",
+      ),
+    ],
+    killers: [
+      byServer("drivers/redis/scripts/share-votes", "is asked back again when who has it asks again"),
+      byRules("verify/test/sim-found.test.ts", "a-writer-behind-readers-that-missed-its-inquiry"),
+    ],
   },
   {
     name: "writer-does-not-ask-for-votes",

@@ -316,14 +316,17 @@ class RedlockDriver implements Driver, QuorumHost {
     const { attemptId } = request;
     if (attemptId !== undefined) {
       const named = this.#named.get(attemptId);
+      const wasLeader = this.leaderOf(request) === request;
+      const { isHeard } = request;
       named?.delete(request);
       if (named?.size === 0) {
         this.#named.delete(attemptId);
       }
-      const { isHeard } = request;
-      queueMicrotask(() => {
-        this.leaderOf(request)?.lead(isHeard);
-      });
+      if (wasLeader) {
+        queueMicrotask(() => {
+          this.leaderOf(request)?.lead(isHeard);
+        });
+      }
     }
   }
 

@@ -83,6 +83,9 @@ export class Share {
     }
     if (known) {
       store.zrem(queue, member);
+      if (isQuorum) {
+        this.#inquireAgain(known, terms as string);
+      }
       return this.#takePlace(own, member, lastsMs, wait as string, told);
     } else if (wait === "0") {
       return this.#onlyTry(own, lastsMs, told);
@@ -414,14 +417,30 @@ export class Share {
   }
 
   #inquireAll(token: string, terms: string): void {
-    const { server } = this.#scope;
     const { weight } = demandOf(token) as Demand;
-    const kind = terms.endsWith("s") ? "s" : "p";
     for (const other of this.#holdings().slice(0, servedAtOnce)) {
       if (weight + other.weight > (this.#limit as number) && precedes(token, other.token)) {
-        tell(server, kind, clientOf(other.token), `inquiry ${other.token} ${digits(other.number)}`);
+        this.#inquire(other, terms);
       }
     }
+  }
+
+  #inquireAgain(known: Holding, terms: string): void {
+    const { store, queue } = this.#scope;
+    const first = parse(store.zrange(queue, 0, 0)[0] ?? "")?.token ?? "";
+    const wanted = demandOf(first)?.weight;
+    if (
+      wanted !== undefined &&
+      known.weight + wanted > (this.#limit as number) &&
+      precedes(first, known.token)
+    ) {
+      this.#inquire(known, terms);
+    }
+  }
+
+  #inquire({ token, number }: Holding, terms: string): void {
+    const kind = terms.endsWith("s") ? "s" : "p";
+    tell(this.#scope.server, kind, clientOf(token), `inquiry ${token} ${digits(number)}`);
   }
 
   #heldByOthers(wait: string, member?: string): Answer {

@@ -183,15 +183,29 @@ local function serve(own, own_ttl)
   return own_number, true
 end
 
--- Rivals that came later and are in our way are asked to give back the vote of this quorum's node, unless they have won.
+-- Asks for the vote of this quorum's node back, unless who has it has won.
+local function inquire(holder_of_it, number, channel)
+  local client = string.match(holder_of_it, '^%x+:(%x+):')
+  publish(string.sub(channel, -1), client, table.concat({ 'inquiry', holder_of_it, digits(number) }, ' '))
+end
+
+-- Rivals that came later and are in our way are asked to give it back.
 local function inquire_all(token, terms)
   local _, weight = share_of(token)
   for _, other in ipairs(redis.call('ZRANGE', K, 0, 63)) do
     local _, number, others_weight = holding_of(other)
     if weight + others_weight > limit and precedes(token, other) then
-      local client = string.match(other, '^%x+:(%x+):')
-      publish(string.sub(terms, -1), client, table.concat({ 'inquiry', other, digits(number) }, ' '))
+      inquire(other, number, terms)
     end
+  end
+end
+
+-- So is who asks again while he is in the way of whoever came first: he may have missed it, and that one has no votes to ask again for.
+local function inquire_again(token, number, weight, terms)
+  local first = parse(redis.call('ZRANGE', queue, 0, 0)[1] or '')
+  local _, wanted = share_of(first or '')
+  if wanted and weight + wanted > limit and precedes(first, token) then
+    inquire(token, number, terms)
   end
 end
 
@@ -264,7 +278,7 @@ local share = {}
 
 function share.acquire(token, terms, ttl, _, wait, words)
   local member = token .. ' ' .. terms
-  local known = holding_of(token)
+  local known, number, known_weight = holding_of(token)
   local waits = redis.call('ZSCORE', queue, member)
   local _, weight = share_of(token)
   if not known and (not waits or limit and weight > limit) then
@@ -272,6 +286,9 @@ function share.acquire(token, terms, ttl, _, wait, words)
   end
   if known then
     redis.call('ZREM', queue, member)
+    if is_quorum then
+      inquire_again(known, number, known_weight, terms)
+    end
     return take_place(token, member, ttl, wait, words)
   elseif wait == '0' then
     return only_try(token, ttl, words)

@@ -170,10 +170,16 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
     return this.#bid ?? this.#host.leaderOf(this)?.bid;
   }
 
-  /** Most nodes have answered, or may still answer as they did whom it waited for. */
+  /** Most nodes have answered, or may still answer as they did before, to this one or to whom it waits for. */
   get isHeard(): boolean {
-    const ballots = this.#seen?.ballots ?? [];
-    const heard = ballots.filter(
+    const leader = this.#bid ? this : this.#host.leaderOf(this);
+    if (leader && leader !== this) {
+      return leader.isHeard;
+    }
+    if (!this.#bid) {
+      return this.#wasHeard;
+    }
+    const heard = this.#bid.ballots.filter(
       ({ hasAnswered, isPending }) => hasAnswered || (this.#wasHeard && isPending),
     );
     return heard.length >= this.#host.electorate.majority;
@@ -574,6 +580,7 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
   #drop(name?: "release", isCertain = false): void {
     const bid = this.#bid;
     if (bid) {
+      this.#wasHeard = this.isHeard;
       bid.close();
       const isUnknown = this.#isSettled && this.attemptId !== undefined && bid.outcome === "unknown";
       const isClaimable = this.#hasJoined || (isUnknown && !isCertain);

@@ -48,6 +48,22 @@ onNodes("a vote for who shares a lock", (stage) => {
     expect(await stage.heard(7)).toEqual([]);
   });
 
+  test("is asked back again when who has it asks again, while who came earlier stands first", async () => {
+    await Promise.all([stage.listen(1), stage.listen(7)]);
+    const keys = stage.lock();
+    const [before, behind] = [1, 7].map((n) => asker(n, { ...reader, ticket: n * 10 })) as [Asker, Asker];
+    await stage.grant(keys, before);
+    const { first } = await stage.grant(keys, behind);
+    await stage.queue(keys, us);
+    const inquiry = `inquiry ${behind.token} ${first}`;
+    expect(await stage.heard(7)).toEqual([inquiry]);
+    for (const { token, terms } of [before, behind]) {
+      expect(await stage.ask(keys, ["acquire", token, terms, "30000", "1", "2", ""])).toMatchObject({ 0: 1 });
+    }
+    expect(await stage.heard(7)).toEqual([inquiry]);
+    expect(await stage.heard(1)).toEqual([]);
+  });
+
   test("is yielded with this number: to who stands first, and we stand in line at our ticket", async () => {
     await stage.listen(4);
     const keys = stage.lock();

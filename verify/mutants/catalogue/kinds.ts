@@ -123,7 +123,11 @@ export const kinds: readonly Mutant[] = [
         "    if may_hold and used + weight > limit then",
         "    if may_hold and used >= limit then",
       ),
-      twin("share", "return this.#used + demand.weight <= limit ?", "return this.#used < limit ?"),
+      twin(
+        "share",
+        "return this.#holders.used + demand.weight <= limit ?",
+        "return this.#holders.used < limit ?",
+      ),
     ],
     killers: [bySim(1, 40, "server,semaphore")],
   },
@@ -136,7 +140,11 @@ export const kinds: readonly Mutant[] = [
         "redis.call('EXISTS', queue) == 1 or used + weight > limit then",
         "redis.call('EXISTS', queue) == 1 or weight > limit then",
       ),
-      twin("share", "store.exists(queue) || this.#used + weight >", "store.exists(queue) || weight >"),
+      twin(
+        "share",
+        "store.exists(queue) || this.#holders.used + weight >",
+        "store.exists(queue) || weight >",
+      ),
     ],
     killers: [bySim(1, 40, "server,read-write")],
   },
@@ -145,7 +153,7 @@ export const kinds: readonly Mutant[] = [
     breaks: "read-write: atomic downgrade",
     edits: [
       lua("_share", "  used = used - weight + 1 --", "  used = used - weight --"),
-      twin("share", "    this.#used += 1 - known.weight;", "    this.#used -= known.weight;"),
+      twin("share", "    this.#holders.used += 1 - known.weight;", "    this.#holders.used -= known.weight;"),
     ],
     killers: [bySim(1, 80, "server,read-write")],
   },
@@ -160,7 +168,7 @@ export const kinds: readonly Mutant[] = [
       ),
       twin(
         "share",
-        "    const limit = this.#limit as number;\n    const deadline",
+        "    const limit = this.#holders.limit as number;\n    const deadline",
         "    const { limit } = demand;\n    const deadline",
       ),
     ],
@@ -170,10 +178,10 @@ export const kinds: readonly Mutant[] = [
     name: "share-of-who-crashed-stays",
     breaks: "read-write: a crashed reader's share expires by itself and alone",
     edits: [
-      lua("_share", "'ZRANGEBYSCORE', K, '-inf', now_ms,", "'ZRANGEBYSCORE', K, '-inf', 0,"),
+      lua("_holders", "'ZRANGEBYSCORE', K, '-inf', now_ms,", "'ZRANGEBYSCORE', K, '-inf', 0,"),
       twin(
-        "share",
-        "store.zrangebyscore(K, this.#nowMs, expiredAtOnce)",
+        "holders",
+        "store.zrangebyscore(K, this.nowMs, expiredAtOnce)",
         "store.zrangebyscore(K, 0, expiredAtOnce)",
       ),
     ],
@@ -187,8 +195,8 @@ export const kinds: readonly Mutant[] = [
       lua("_share", "  if wanted and weight + wanted > limit", "  if wanted and wanted > limit"),
       twin(
         "share",
-        "      known.weight + wanted > (this.#limit as number) &&",
-        "      wanted > (this.#limit as number) &&",
+        "      known.weight + wanted > (this.#holders.limit as number) &&",
+        "      wanted > (this.#holders.limit as number) &&",
       ),
     ],
     killers: [
@@ -207,8 +215,8 @@ export const kinds: readonly Mutant[] = [
       ),
       twin(
         "share",
-        "if (weight + other.weight > (this.#limit as number) && precedes",
-        "if (other.weight > (this.#limit as number) && precedes",
+        "if (weight + other.weight > (this.#holders.limit as number) && precedes",
+        "if (other.weight > (this.#holders.limit as number) && precedes",
       ),
     ],
     killers: [bySim(1, 80, "quorum,read-write")],

@@ -23,7 +23,7 @@ export const shares: readonly Mutant[] = [
   {
     name: "expired-holders-stay",
     breaks: "every operation first drops expired holders (11)",
-    edits: [lua("_share", "'ZRANGEBYSCORE', K, '-inf', now_ms,", "'ZRANGEBYSCORE', K, '-inf', 0,")],
+    edits: [lua("_holders", "'ZRANGEBYSCORE', K, '-inf', now_ms,", "'ZRANGEBYSCORE', K, '-inf', 0,")],
     killers: [byServer("drivers/redis/scripts/share-grant", "holders whose time is over make room")],
   },
   {

@@ -13,7 +13,7 @@ interface Parts {
 
 /**
  * `<attempt>:<client>:<ticket>`; of a lock that several may hold `<attempt>:<client>:<share>:<ticket>`. The scripts read a token as
- * lua/_share.lua says. A repeat of a named attempt has the same attempt in every process.
+ * lua/_holders.lua says. A repeat of a named attempt has the same attempt in every process.
  */
 export function makeToken({ key, attemptId, clientId, share, ticket }: Parts, random: Random): string {
   const mark = share === undefined ? "" : `${markOf(share)}:`;

@@ -1,25 +1,11 @@
+import { attemptOf, clientOf, demandOf, everybody, Holders, type Demand, type Holding } from "./holders.ts";
 import { enqueue, isShare, leave, numbers, parse, precedes, publish, queueTtlMs, tell } from "./queue.ts";
 import { encode } from "./release.ts";
 import { ServerError } from "./server-error.ts";
-import { digits, toNumber, type Answer, type Scope } from "./state.ts";
+import { digits, type Answer, type Scope } from "./state.ts";
 
-const everybody = 2 ** 31;
-const slackMs = 1_000;
 const servedAtOnce = 64;
-const expiredAtOnce = 64;
 const mostMembers = 100;
-
-interface Demand {
-  readonly kind: string;
-  readonly weight: number;
-  readonly limit: number;
-}
-
-interface Holding {
-  readonly token: string;
-  readonly number: number;
-  readonly weight: number;
-}
 
 type Args = readonly string[];
 type Chance = "now" | "over" | "too many" | "none";
@@ -28,45 +14,17 @@ type Operation = (share: Share, args: Args) => Answer;
 /** A lock that several may hold, as `lua/_share.lua` has it. */
 export class Share {
   readonly #scope: Scope;
-  readonly #nowMs: number;
-  #kind: string | undefined;
-  #limit: number | undefined;
-  #used: number;
-  /** There are more than are dropped at once. */
-  readonly #hasExpiredOnes: boolean;
+  readonly #holders: Holders;
 
-  /** Looks at the lock as it is now: holders whose time is over are gone. */
   constructor(scope: Scope) {
-    const { store, K, queue, fence, info, now } = scope;
     this.#scope = scope;
-    this.#nowMs = Math.floor(now / 1000);
-    this.#kind = store.hget(fence, "kind");
-    this.#limit = toNumber(store.hget(fence, "limit"));
-    const used = toNumber(store.hget(info, "used"));
-    this.#used = used ?? 0;
-    if (store.zcard(K) === 0) {
-      store.del(info);
-      this.#used = 0;
-      const [first] = store.zrange(queue, 0, 0);
-      const demand = first === undefined ? undefined : demandOf(first);
-      if (first !== undefined && this.#limit === undefined) {
-        this.#kind = demand?.kind;
-        this.#limit = demand?.limit;
-      }
-    } else if (used === undefined || this.#limit === undefined) {
-      this.#restore();
-    }
-    const expired = store.zrangebyscore(K, this.#nowMs, expiredAtOnce);
-    for (const token of expired) {
-      this.#remove(token);
-    }
-    this.#hasExpiredOnes = expired.length === expiredAtOnce;
+    this.#holders = new Holders(scope);
   }
 
   perform(name: string, args: Args): Answer {
     const operation = operations[name as keyof typeof operations] as Operation | undefined;
     if (!operation) {
-      throw new ServerError(`KINDMISMATCH ${this.#kind ?? "mutex"}`);
+      throw new ServerError(`KINDMISMATCH ${this.#holders.kind ?? "mutex"}`);
     }
     return operation(this, args);
   }
@@ -75,11 +33,11 @@ export class Share {
     const { store, queue, isQuorum, queueBound } = this.#scope;
     const [own, lastsMs, told] = [token as string, Number(ttl), words as string];
     const member = `${own} ${terms}`;
-    const known = this.#holdingOf(own);
+    const known = this.#holders.of(own);
     const waited = store.zrank(queue, member) !== undefined;
-    const limit = this.#limit ?? everybody;
+    const limit = this.#holders.limit ?? everybody;
     if (!known && (!waited || (demandOf(own) as Demand).weight > limit)) {
-      this.#check(own);
+      this.#holders.check(own);
     }
     if (known) {
       store.zrem(queue, member);
@@ -104,9 +62,9 @@ export class Share {
 
   release([token, terms]: Args): Answer {
     const { store, K } = this.#scope;
-    const isOurs = this.#heldBy(token as string) !== undefined;
+    const isOurs = this.#holders.heldBy(token as string) !== undefined;
     if (isOurs) {
-      this.#remove(token as string);
+      this.#holders.remove(token as string);
     }
     leave(this.#scope, token as string, terms as string);
     const { isMore } = this.#serve();
@@ -116,7 +74,7 @@ export class Share {
   recant(args: Args): Answer {
     const { store, info } = this.#scope;
     const [token, terms] = args as [string, string];
-    if (this.#heldBy(token) && store.hget(info, `c${attemptOf(token)}`) !== undefined) {
+    if (this.#holders.heldBy(token) && store.hget(info, `c${attemptOf(token)}`) !== undefined) {
       leave(this.#scope, token, terms);
       return [0, 0, token];
     }
@@ -125,7 +83,7 @@ export class Share {
 
   extend([token, ttl, words]: Args): Answer {
     const { isQuorum } = this.#scope;
-    const known = this.#heldBy(token as string);
+    const known = this.#holders.heldBy(token as string);
     if (!known) {
       const reason = this.#whyNot(token as string);
       this.#serve();
@@ -137,19 +95,19 @@ export class Share {
 
   verify([token]: Args): Answer {
     const { store, K, isQuorum } = this.#scope;
-    const known = this.#heldBy(token as string);
+    const known = this.#holders.heldBy(token as string);
     if (!known) {
       return [this.#whyNot(token as string)];
     }
-    const left = (store.zscore(K, known.token) ?? 0) - this.#nowMs;
+    const left = (store.zscore(K, known.token) ?? 0) - this.#holders.nowMs;
     return isQuorum ? [1, left, known.number] : [1, left];
   }
 
   breakGrant([number, kind, reason]: Args): Answer {
     const { server, store, K, fence } = this.#scope;
-    const found = this.#holdings().find(
-      (holding) => digits(holding.number) === number || holding.token === number,
-    );
+    const found = this.#holders
+      .all()
+      .find((holding) => digits(holding.number) === number || holding.token === number);
     if (!found) {
       return [0, 0];
     }
@@ -159,7 +117,7 @@ export class Share {
       clientOf(found.token),
       `broken ${encode([found.token, K, reason as string])}`,
     );
-    this.#remove(found.token);
+    this.#holders.remove(found.token);
     store.hset(fence, "broken", found.token);
     const { isMore } = this.#serve();
     return [1, isMore ? 1 : 0];
@@ -168,13 +126,15 @@ export class Share {
   inspect(): Answer {
     const { store, K, queue, info } = this.#scope;
     const { first, last } = numbers(this.#scope);
-    const holders = this.#holdings().map(({ token, number, weight }) => [
-      token,
-      (store.zscore(K, token) ?? 0) - this.#nowMs,
-      digits(number),
-      weight,
-      store.hget(info, `w${attemptOf(token)}`) ?? "",
-    ]);
+    const holders = this.#holders
+      .all()
+      .map(({ token, number, weight }) => [
+        token,
+        (store.zscore(K, token) ?? 0) - this.#holders.nowMs,
+        digits(number),
+        weight,
+        store.hget(info, `w${attemptOf(token)}`) ?? "",
+      ]);
     return [
       "",
       -2,
@@ -183,8 +143,8 @@ export class Share {
       [],
       store.zcard(queue),
       store.zrange(queue, 0, mostMembers - 1),
-      this.#kind,
-      this.#limit,
+      this.#holders.kind,
+      this.#holders.limit,
       holders,
     ];
   }
@@ -192,20 +152,20 @@ export class Share {
   yield([token, terms, number, ttl, want, words]: Args): Answer {
     const own = token as string;
     const member = `${own} ${terms}`;
-    const known = this.#heldBy(own);
+    const known = this.#holders.heldBy(own);
     const { store, info } = this.#scope;
     const isClaimed = store.hget(info, `c${attemptOf(own)}`) !== undefined;
     if (known?.number !== Number(number) || isClaimed) {
       return this.acquire([own, terms as string, ttl as string, want as string, "2", words as string]);
     }
-    this.#remove(own);
+    this.#holders.remove(own);
     enqueue(this.#scope, own, member);
     return this.#takePlace(own, member, Number(ttl), "2", words as string);
   }
 
   agree([token, wanted]: Args): Answer {
     const { store, fence } = this.#scope;
-    const known = this.#heldBy(token as string);
+    const known = this.#holders.heldBy(token as string);
     if (!known) {
       return [0];
     }
@@ -213,7 +173,7 @@ export class Share {
     if (known.number >= number) {
       return [1, known.number, known.number];
     }
-    this.#writeHolder(known.token, number, known.weight);
+    this.#holders.write(known.token, number, known.weight);
     if ((numbers(this.#scope).last ?? 0) < number) {
       store.hset(fence, "first", digits(number), "last", digits(number));
     }
@@ -221,131 +181,26 @@ export class Share {
   }
 
   downgrade([token]: Args): Answer {
-    const known = this.#heldBy(token as string);
+    const known = this.#holders.heldBy(token as string);
     if (!known) {
       return [this.#whyNot(token as string)];
     }
-    this.#used += 1 - known.weight;
-    this.#writeHolder(known.token, known.number, 1);
+    this.#holders.used += 1 - known.weight;
+    this.#holders.write(known.token, known.number, 1);
     return [1, this.#serve().isMore ? 1 : 0];
   }
 
   setLimit([limit]: Args): Answer {
     const { store, K, fence, retentionMs } = this.#scope;
-    const present = this.#present();
+    const present = this.#holders.present();
     if (present !== undefined && present !== "semaphore") {
       throw new ServerError(`KINDMISMATCH ${present}`);
     }
-    this.#kind = "semaphore";
-    this.#limit = Number(limit);
-    store.hset(fence, "kind", this.#kind, "limit", limit as string);
+    this.#holders.kind = "semaphore";
+    this.#holders.limit = Number(limit);
+    store.hset(fence, "kind", this.#holders.kind, "limit", limit as string);
     store.pexpire(fence, Math.max(store.pttl(K), 0) + retentionMs);
     return [1, this.#serve().isMore ? 1 : 0];
-  }
-
-  /** What was said of the holders is gone, and they are not: their tokens say it again, but for the numbers. */
-  #restore(): void {
-    const { store, K, info, floor } = this.#scope;
-    const newest = numbers(this.#scope).last ?? floor;
-    const tokens = store.zrange(K, 0, Infinity);
-    if (!tokens.every(demandOf)) {
-      throw new ServerError("KINDMISMATCH sorted set of others");
-    }
-    this.#used = 0;
-    store.del(info);
-    for (const token of tokens) {
-      const { kind, weight, limit } = demandOf(token) as Demand;
-      this.#kind = kind;
-      this.#limit ??= limit;
-      this.#used += weight;
-      this.#writeHolder(token, newest, weight);
-    }
-    store.pexpire(info, Math.max(store.pttl(K), slackMs));
-  }
-
-  /** What who holds or waits asked for. */
-  #present(): string | undefined {
-    const [first] = this.#scope.store.zrange(this.#scope.queue, 0, 0);
-    if (first !== undefined) {
-      return isShare(first) ? (demandOf(first)?.kind ?? "mutex") : "mutex";
-    }
-    return this.#used > 0 ? this.#kind : undefined;
-  }
-
-  #check(token: string): void {
-    const { kind, limit } = demandOf(token) as Demand;
-    const present = this.#present();
-    if (present !== undefined && present !== kind) {
-      throw new ServerError(`KINDMISMATCH ${present}`);
-    } else if (this.#kind === kind && this.#limit !== limit) {
-      throw new ServerError(`LIMITMISMATCH ${this.#limit}`);
-    }
-    this.#kind = kind;
-    this.#limit = limit;
-  }
-
-  #heldBy(token: string): Holding | undefined {
-    const known = this.#holdingOf(token);
-    return known?.token === token ? known : undefined;
-  }
-
-  #holdingOf(token: string): Holding | undefined {
-    const { store, info } = this.#scope;
-    const [, number, weight, by] =
-      /^(\d+) (\d+) (.+)$/.exec(store.hget(info, `h${attemptOf(token)}`) ?? "") ?? [];
-    return by === undefined ? undefined : { token: by, number: Number(number), weight: Number(weight) };
-  }
-
-  #holdings(): Holding[] {
-    const { store, K } = this.#scope;
-    return store.zrange(K, 0, Infinity).map((token) => this.#holdingOf(token) as Holding);
-  }
-
-  #writeHolder(token: string, number: number, weight: number): void {
-    const { store, info } = this.#scope;
-    const told = `${digits(number)} ${weight} ${token}`;
-    store.hset(info, "used", String(this.#used), `h${attemptOf(token)}`, told);
-  }
-
-  #remove(token: string): void {
-    const { store, K, info } = this.#scope;
-    const attempt = attemptOf(token);
-    const { weight } = this.#holdingOf(token) as Holding;
-    store.zrem(K, token);
-    this.#used -= weight;
-    if (this.#used === 0) {
-      store.del(info);
-    } else {
-      store.hdel(info, `h${attempt}`, `w${attempt}`, `c${attempt}`);
-      store.hset(info, "used", String(this.#used));
-    }
-  }
-
-  #outlive(ttlMs: number): void {
-    const { store, K, info, fence, retentionMs } = this.#scope;
-    const longest = Math.max(store.pttl(K), ttlMs + slackMs);
-    store.pexpire(K, longest);
-    store.pexpire(info, longest);
-    store.pexpire(fence, longest + retentionMs);
-  }
-
-  #admit(token: string, ttlMs: number): number {
-    const { store, K, fence, floor } = this.#scope;
-    const { weight } = demandOf(token) as Demand;
-    const number = Math.max((toNumber(store.hget(fence, "last")) ?? 0) + 1, floor);
-    const text = digits(number);
-    this.#used += weight;
-    store.hset(fence, "first", text, "last", text, "kind", String(this.#kind), "limit", String(this.#limit));
-    store.zput(K, this.#nowMs + ttlMs, token);
-    this.#writeHolder(token, number, weight);
-    this.#outlive(ttlMs);
-    return number;
-  }
-
-  #note(token: string, words: string): void {
-    if (words !== "") {
-      this.#scope.store.hset(this.#scope.info, `w${attemptOf(token)}`, words);
-    }
   }
 
   /** Grants to who stands first, as long as there is room for him. */
@@ -363,7 +218,7 @@ export class Share {
       if (this.#mustAskAgain(member, chance)) {
         this.#sendAgain(member, own);
       } else if (chance === "now" && member === own) {
-        number = this.#admit(member.split(" ")[0] as string, ownTtlMs);
+        number = this.#holders.admit(member.split(" ")[0] as string, ownTtlMs);
       } else if (chance === "now") {
         this.#offer(member, score);
       }
@@ -374,26 +229,26 @@ export class Share {
   /** Whether a waiter can be granted now; `over`: its time is; `too many`: it wants more than there are. */
   #chanceOf(member: string, isOwn: boolean): Chance {
     const demand = demandOf(member);
-    if (demand === undefined || demand.kind !== this.#kind) {
+    if (demand === undefined || demand.kind !== this.#holders.kind) {
       return "none";
     }
-    const limit = this.#limit as number;
+    const limit = this.#holders.limit as number;
     const deadline = Number(parse(member)?.deadline);
-    const isOver = deadline !== 0 && deadline < this.#nowMs && !isOwn;
+    const isOver = deadline !== 0 && deadline < this.#holders.nowMs && !isOwn;
     if (isOver || demand.weight > limit) {
       return isOver ? "over" : "too many";
     }
-    return this.#used + demand.weight <= limit ? "now" : "none";
+    return this.#holders.used + demand.weight <= limit ? "now" : "none";
   }
 
   /** Of an attempt that has it, or of who wants more than there are. */
   #mustAskAgain(member: string, chance: Chance): boolean {
-    return chance === "too many" || this.#holdingOf(member) !== undefined;
+    return chance === "too many" || this.#holders.of(member) !== undefined;
   }
 
   #sendAgain(member: string, own: string | undefined): void {
     const waiter = parse(member);
-    const isOver = Number(waiter?.deadline) !== 0 && Number(waiter?.deadline) < this.#nowMs;
+    const isOver = Number(waiter?.deadline) !== 0 && Number(waiter?.deadline) < this.#holders.nowMs;
     if (waiter && member !== own && !isOver) {
       tell(this.#scope.server, waiter.kind, waiter.client, `again ${waiter.token}`);
     }
@@ -402,14 +257,14 @@ export class Share {
   #offer(member: string, score: number): void {
     const { server, store, queue, now, K } = this.#scope;
     const { token, client, ttl, kind } = parse(member) as NonNullable<ReturnType<typeof parse>>;
-    const text = digits(this.#admit(token, Number(ttl)));
+    const text = digits(this.#holders.admit(token, Number(ttl)));
     const message = ["grant", token, text, text, digits(now), ttl, server.runId, K].join(" ");
     try {
       if (publish(server, kind, client, message) === 0) {
-        this.#remove(token);
+        this.#holders.remove(token);
       }
     } catch (error) {
-      this.#remove(token);
+      this.#holders.remove(token);
       store.zadd(queue, score, member);
       store.pexpire(queue, queueTtlMs);
       throw error;
@@ -418,8 +273,8 @@ export class Share {
 
   #inquireAll(token: string, terms: string): void {
     const { weight } = demandOf(token) as Demand;
-    for (const other of this.#holdings().slice(0, servedAtOnce)) {
-      if (weight + other.weight > (this.#limit as number) && precedes(token, other.token)) {
+    for (const other of this.#holders.all().slice(0, servedAtOnce)) {
+      if (weight + other.weight > (this.#holders.limit as number) && precedes(token, other.token)) {
         this.#inquire(other, terms);
       }
     }
@@ -431,7 +286,7 @@ export class Share {
     const wanted = demandOf(first)?.weight;
     if (
       wanted !== undefined &&
-      known.weight + wanted > (this.#limit as number) &&
+      known.weight + wanted > (this.#holders.limit as number) &&
       precedes(first, known.token)
     ) {
       this.#inquire(known, terms);
@@ -447,19 +302,20 @@ export class Share {
     const { server, store, K, queue, isQuorum } = this.#scope;
     const position = member === undefined ? -1 : (store.zrank(queue, member) ?? -1);
     const [first] = store.zrange(K, 0, 0);
-    const left = first !== undefined && position < 3 ? (store.zscore(K, first) as number) - this.#nowMs : -3;
+    const left =
+      first !== undefined && position < 3 ? (store.zscore(K, first) as number) - this.#holders.nowMs : -3;
     const answer = [0, left, position, first ?? "", wait === "1" ? server.runId : ""];
-    return isQuorum && first !== undefined ? [...answer, this.#holdingOf(first)?.number] : answer;
+    return isQuorum && first !== undefined ? [...answer, this.#holders.of(first)?.number] : answer;
   }
 
   #admittedAgain({ token, number }: Holding, member: string, ttlMs: number, words: string): Answer {
     const { store, K, queue } = this.#scope;
-    if ((store.zscore(K, token) as number) < this.#nowMs + ttlMs) {
-      store.zput(K, this.#nowMs + ttlMs, token);
+    if ((store.zscore(K, token) as number) < this.#holders.nowMs + ttlMs) {
+      store.zput(K, this.#holders.nowMs + ttlMs, token);
     }
-    this.#outlive(ttlMs);
+    this.#holders.outlive(ttlMs);
     store.zrem(queue, member);
-    this.#note(token, words);
+    this.#holders.note(token, words);
     return [1, number, number, token];
   }
 
@@ -476,30 +332,30 @@ export class Share {
     if (isMore) {
       return [3]; // who was granted as well: it is granted again
     } else if (number !== undefined) {
-      this.#note(token, words);
+      this.#holders.note(token, words);
       return [1, number, number, token];
     }
-    const known = this.#holdingOf(token);
+    const known = this.#holders.of(token);
     if (known) {
       return this.#grantedToAttempt(token, known, member, ttlMs, words);
     }
-    return this.#hasExpiredOnes ? [3] : this.#heldByOthers(wait, member);
+    return this.#holders.hasExpiredOnes ? [3] : this.#heldByOthers(wait, member);
   }
 
   #onlyTry(token: string, ttlMs: number, words: string): Answer {
     const { store, queue } = this.#scope;
     const { isMore } = this.#serve();
-    const known = this.#holdingOf(token);
+    const known = this.#holders.of(token);
     const { weight } = demandOf(token) as Demand;
     if (isMore) {
       return [3];
     } else if (known) {
       return this.#grantedToAttempt(token, known, "", ttlMs, words);
-    } else if (store.exists(queue) || this.#used + weight > (this.#limit as number)) {
-      return this.#hasExpiredOnes ? [3] : this.#heldByOthers("0");
+    } else if (store.exists(queue) || this.#holders.used + weight > (this.#holders.limit as number)) {
+      return this.#holders.hasExpiredOnes ? [3] : this.#heldByOthers("0");
     }
-    const number = this.#admit(token, ttlMs);
-    this.#note(token, words);
+    const number = this.#holders.admit(token, ttlMs);
+    this.#holders.note(token, words);
     return [1, number, number, token];
   }
 
@@ -537,27 +393,4 @@ export function isShared({ store, K, queue, fence }: Scope, name: string, [token
     return isShare(first);
   }
   return name === "setLimit" || store.hget(fence, "kind") !== undefined;
-}
-
-function attemptOf(token: string): string {
-  return token.slice(0, 32);
-}
-
-function clientOf(token: string): string {
-  return token.split(":")[1] as string;
-}
-
-function demandOf(token: string): Demand | undefined {
-  const [, mark, weight, limit] = /^[\da-f]+:[\da-f]+:([a-z])(\d*)\/?(\d*):\d+/i.exec(token) ?? [];
-  switch (mark) {
-    case "r":
-      return { kind: "read-write", weight: 1, limit: everybody };
-    case "w":
-      return { kind: "read-write", weight: everybody, limit: everybody };
-    case "s":
-      return { kind: "semaphore", weight: Number(weight), limit: Number(limit) };
-    case undefined:
-    default:
-      return undefined;
-  }
 }

@@ -43,6 +43,7 @@ end
 
 local function define_share()
   --- @include "_queue.lua"
+  --- @include "_holders.lua"
   --- @include "_share.lua"
   return share, is_over
 end

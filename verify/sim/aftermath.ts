@@ -76,12 +76,14 @@ export class Aftermath {
   }
 
   #lookAtServers(machines: readonly ServerMachine[], isOurs: (text: string) => boolean): void {
+    const mayExpire = this.#schedule.weather === "storm";
     for (const { server, clock, wasAway } of machines) {
       for (const key of server.keys()) {
         const value = JSON.stringify(server.dump(key));
         // Who waits until a moment is not asked to leave the queue of a node that was away until then.
         const isDead = wasAway && key.startsWith("holdfast:queue:") && !mayWait(value, clock.wall());
-        const isOver = isDead || isShareOver(server, key, clock.wall());
+        const isOver =
+          isDead || isShareOver(server, key, clock.wall()) || (mayExpire && isOfExpired(server, key));
         if (!/^holdfast:(fence|client):/.test(key) && isOurs(value) && !isOver) {
           this.#history.fail("leftovers", `left on ${server.connect().name}: ${key} ${value}`);
         }
@@ -104,9 +106,17 @@ export class Aftermath {
 
 /** Of those who share a key each has an end of his own; who is over stays until the next one comes, or the last one's end. */
 function isShareOver(server: Twin, key: string, wall: number): boolean {
-  const lock = key.replace(/^holdfast:info:\{(.*)\}$/, "$1");
-  const stored = server.dump(lock);
+  const stored = server.dump(lockOf(key));
   return stored?.type === "zset" && stored.value.every(([, expiry]) => expiry <= wall);
+}
+
+/** Where the lock was handed to somebody who could not be reached, and ended by itself, what is said of whoever had it before stays until his TTL. */
+function isOfExpired(server: Twin, key: string): boolean {
+  return key.startsWith("holdfast:info:") && !server.keys().includes(lockOf(key));
+}
+
+function lockOf(key: string): string {
+  return key.replace(/^holdfast:info:\{(.*)\}$/, "$1");
 }
 
 /** For a while: everything has an end by itself. */

@@ -56,7 +56,7 @@ export class History {
     const waits = use.kind !== "try" && use.waitMs !== 0;
     const asking = this.#askingFor(use, waits, standsInLine);
     const mostMs = waits ? asking.until - now + farewellMs : tryMs;
-    const dueBy = now + mostMs + extraMs(asking.keys.length > 1, use.attemptId !== undefined);
+    const dueBy = now + mostMs + extraMs(asking.keys.length, use.attemptId !== undefined);
     for (const key of asking.keys) {
       const { turns, waiting, holdings } = this.of(key);
       if (waits) {
@@ -366,7 +366,13 @@ export class History {
   }
 }
 
-/** A repeat that was given what is being released gives it back first, and asks again. */
-function extraMs(isOfSeveral: boolean, isNamed: boolean): number {
-  return (isOfSeveral || isNamed ? givingBackMs : 0) + (isNamed ? tryMs : 0);
+/**
+ * A repeat that was given what is being released gives it back first, and asks again. Of several keys each is tried once behind the
+ * deadline.
+ */
+function extraMs(keys: number, isNamed: boolean): number {
+  const isOfSeveral = keys > 1;
+  return (
+    (isOfSeveral || isNamed ? givingBackMs : 0) + (isNamed ? tryMs : 0) + (isOfSeveral ? keys * tryMs : 0)
+  );
 }

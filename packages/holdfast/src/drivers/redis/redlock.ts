@@ -34,6 +34,7 @@ import { QuorumRelease } from "./quorum/release.ts";
 import { QuorumRequest, type QuorumHost } from "./quorum/request.ts";
 import { QuorumView } from "./quorum/view.ts";
 import type { Hearing } from "./subscriber.ts";
+import { placeUntil } from "./releaser.ts";
 import { Voter } from "./quorum/voter.ts";
 import { makeToken } from "./tokens.ts";
 import { watchByAsking } from "./watch.ts";
@@ -309,6 +310,11 @@ class RedlockDriver implements Driver, QuorumHost {
     if (this.#claimable.size > mostClaimable) {
       this.#claimable.delete(this.#claimable.values().next().value as string);
     }
+    for (const ballot of bid.ballots) {
+      if (ballot.isQueued) {
+        this.#leaveQueue(bid, request, ballot);
+      }
+    }
   }
 
   settled(request: QuorumRequest): void {
@@ -363,7 +369,11 @@ class RedlockDriver implements Driver, QuorumHost {
       if (vote) {
         this.#heardLate(hold, ballot.voter, vote);
       }
-    } else if (!this.#claimable.has(bid.token)) {
+    } else if (this.#claimable.has(bid.token)) {
+      if (!vote) {
+        this.#leaveQueue(bid, request, ballot);
+      }
+    } else {
       const takeBack = (): void => {
         this.#takeBackFrom(ballot, bid, request, this.electorate.candidate());
       };
@@ -463,8 +473,9 @@ class RedlockDriver implements Driver, QuorumHost {
   /** What a lost grant has on a node that did not know of the loss, or was late with its vote. */
   #takeBackLost(hold: QuorumHold, voter: Voter): void {
     if (hold.mayBeOn(voter)) {
-      const { key, keys, token, dueAt: until } = hold;
+      const { key, keys, token } = hold;
       const candidate = this.electorate.candidate();
+      const until = hold.forgottenAt(voter, hold.dueAt);
       voter.releaser.takeBack({ key, keys, token, terms: hold.termsOn(voter), until, candidate });
     }
   }
@@ -528,6 +539,13 @@ class RedlockDriver implements Driver, QuorumHost {
     }
   }
 
+  /** A repeat finds a vote, and takes a place of its own: this one would only be in the way of others. */
+  #leaveQueue(bid: Bid, request: QuorumRequest, ballot: Ballot): void {
+    if (bid.isFirstOf(bid.token)) {
+      this.#takeBackFrom(ballot, bid, request, this.electorate.candidate());
+    }
+  }
+
   #takeBackFrom(
     ballot: Ballot,
     bid: Bid,
@@ -537,8 +555,8 @@ class RedlockDriver implements Driver, QuorumHost {
   ): void {
     const { voter } = ballot;
     const { key, keys, ttlMs, deadline } = request;
-    const forgottenAt = this.clock.now() + ttlMs;
-    const until = deadline === Infinity ? forgottenAt : Math.max(forgottenAt, deadline);
+    const now = this.clock.now();
+    const until = Math.max(now + ttlMs, ballot.mayBeQueued ? placeUntil(now, deadline) : 0);
     const terms = bid.memberOn(ballot);
     voter.releaser.takeBack({ key, keys, token: bid.token, terms, until, candidate }, name);
   }

@@ -10,6 +10,13 @@ import type { Node } from "./node.ts";
 
 const shortestBackoffMs = 50;
 const longestBackoffMs = 2_000;
+/** A server keeps a queue for so long after its last change, and in it the place of who waits without end. */
+const queueMs = 60_000;
+
+/** When a server has forgotten a place in its queue by itself: of who waits until that deadline. */
+export function placeUntil(now: number, deadline: number): number {
+  return deadline === Infinity ? now + queueMs : deadline;
+}
 
 /** What is to be taken back from the server: a grant, a place in the queue, or whatever an unanswered request left there. */
 export interface Leftover {

@@ -18,6 +18,7 @@ import { GivingUp } from "./giving-up.ts";
 import type { LockKeys } from "./keys.ts";
 import type { Node, PushedGrant } from "./node.ts";
 import { backoffDelay, impatientDelay, pollDelay } from "./pacing.ts";
+import { placeUntil } from "./releaser.ts";
 import type { RequestHost } from "./request-host.ts";
 import { encodeWords } from "./words.ts";
 
@@ -366,14 +367,13 @@ export class Request implements Requeued, Operation, Timed {
   #takeBack(): void {
     if (this.token !== "" && !this.#isClaimable) {
       const { ttlMs, key } = this.#request;
-      const until = this.#host.clock.now() + ttlMs;
-      const forgottenAt = this.#deadline === Infinity ? until : Math.max(until, this.#deadline);
+      const now = this.#host.clock.now();
       this.#host.releaser.takeBack({
         key,
         keys: this.keys,
         token: this.token,
         terms: this.#terms,
-        until: forgottenAt,
+        until: Math.max(now + ttlMs, placeUntil(now, this.#deadline)),
       });
     }
   }

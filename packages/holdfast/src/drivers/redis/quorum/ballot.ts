@@ -123,6 +123,11 @@ export class Ballot {
     return this.position !== undefined || this.isUnanswered || this.isPending;
   }
 
+  /** Whether the node's last word is that we wait there. */
+  get isQueued(): boolean {
+    return this.answer === "held" && this.position !== undefined && !this.isUnanswered;
+  }
+
   /** Whether the last question got no answer. */
   get isUnanswered(): boolean {
     return this.attempts.failures > 0;

@@ -7,6 +7,7 @@ import type { Reply } from "../batch.ts";
 import type { Bid, Told } from "./bid.ts";
 import type { Electorate } from "./electorate.ts";
 import type { LockKeys } from "../keys.ts";
+import { placeUntil } from "../releaser.ts";
 import { validityOf } from "./agreement.ts";
 import { quarantineWords } from "./restart-guard.ts";
 import { Round } from "./round.ts";
@@ -71,9 +72,13 @@ export class QuorumHold implements Timed {
     return ballot && this.#bid ? this.#bid.memberOn(ballot) : "";
   }
 
-  /** Whether a node may still have a place in its queue for it, which no TTL of the grant ends. */
-  mayBeQueuedOn(voter: Voter): boolean {
-    return this.#bid?.ballots[voter.index]?.mayBeQueued ?? false;
+  /**
+   * When a node has forgotten it by itself: it may still have a place in its queue for it, which no TTL of the grant ends.
+   * @param until the end of the grant
+   */
+  forgottenAt(voter: Voter, until: number): number {
+    const mayBeQueued = this.#bid?.ballots[voter.index]?.mayBeQueued ?? false;
+    return mayBeQueued ? Math.max(until, placeUntil(this.now(), Infinity)) : until;
   }
 
   /** Whether a node may have something of it. */

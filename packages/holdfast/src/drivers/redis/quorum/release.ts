@@ -5,9 +5,6 @@ import type { Electorate } from "./electorate.ts";
 import type { QuorumHold } from "./hold.ts";
 import type { Voter } from "./voter.ts";
 
-/** A node keeps a queue for so long after its last change. */
-const queueMs = 60_000;
-
 /**
  * The release of a grant, or of what a reader does not need of a writer's, on all nodes that may have something of it; goes on
  * behind its result until each has answered or forgotten.
@@ -69,9 +66,15 @@ export class QuorumRelease {
     this.#decide();
     finishIfDone();
     for (const voter of this.#open) {
-      const forgottenAt = this.#hold.mayBeQueuedOn(voter) ? Math.max(until, this.#begun + queueMs) : until;
       const terms = this.#hold.termsOn(voter);
-      const leftover: Leftover = { key, keys, token, terms, until: forgottenAt, candidate };
+      const leftover: Leftover = {
+        key,
+        keys,
+        token,
+        terms,
+        until: this.#hold.forgottenAt(voter, until),
+        candidate,
+      };
       voter.releaser.begin(
         leftover,
         (released, isPlain) => {

@@ -594,7 +594,7 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
     if (this.#given && !hasPassedOn && this.#given.hold.mayBeOn(voter)) {
       const { key, keys, token } = this.#given.hold;
       const terms = this.#given.hold.termsOn(voter);
-      const until = engineEnd(this.#given.grant.validity);
+      const until = this.#given.hold.forgottenAt(voter, engineEnd(this.#given.grant.validity));
       const candidate = this.#host.electorate.candidate();
       voter.releaser.takeBack({ key, keys, token, terms, until, candidate });
     }

@@ -76,19 +76,30 @@ export class Aftermath {
   }
 
   #lookAtServers(machines: readonly ServerMachine[], isOurs: (text: string) => boolean): void {
-    const mayExpire = this.#schedule.weather === "storm";
-    for (const { server, clock, wasAway } of machines) {
+    for (const machine of machines) {
+      const { server } = machine;
       for (const key of server.keys()) {
         const value = JSON.stringify(server.dump(key));
-        // Who waits until a moment is not asked to leave the queue of a node that was away until then.
-        const isDead = wasAway && key.startsWith("holdfast:queue:") && !mayWait(value, clock.wall());
-        const isOver =
-          isDead || isShareOver(server, key, clock.wall()) || (mayExpire && isOfExpired(server, key));
-        if (!/^holdfast:(fence|client):/.test(key) && isOurs(value) && !isOver) {
+        const isKept = /^holdfast:(fence|client):/.test(key);
+        if (!isKept && isOurs(value) && !this.#mayStay(machine, key, value)) {
           this.#history.fail("leftovers", `left on ${server.connect().name}: ${key} ${value}`);
         }
       }
     }
+  }
+
+  /** Of what ends by itself, or harms nobody. */
+  #mayStay({ server, clock, wasAway }: ServerMachine, key: string, value: string): boolean {
+    const { weather, steps } = this.#schedule;
+    if (isShareOver(server, key, clock.wall())) {
+      return true;
+    } else if (key.startsWith("holdfast:queue:")) {
+      // Who waits until a moment is not asked to leave the queue of a node that was away until then.
+      const isDead = wasAway && !mayWait(value, clock.wall());
+      // What is left to expire is taken back by nobody, nor is its place on a node that was cut off when it was granted.
+      return isDead || (weather === "storm" && steps.some((step) => isUse(step) && step.ending === "orphan"));
+    }
+    return weather === "storm" && isOfExpired(server, key);
   }
 
   async #lookInMemory({ locks }: Client): Promise<void> {

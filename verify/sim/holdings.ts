@@ -75,7 +75,7 @@ export class Holdings {
     if (this.#isInForce(asking, lease, sharing)) {
       this.#checkRepeat(asking, lease, sharing);
       const { now } = this.#findings;
-      const room = this.#mostRoom(asking.since);
+      const room = this.#mostRoom(this.#firstAsked.get(sharing?.name ?? "") ?? asking.since); // a repeat is told of an older grant
       this.#keep({ client, lease, since: now, weight, ttlMs: asking.ttlMs, sharing, run, room });
     } else {
       this.#noteGiver(grantOf(sharing, lease)); // a repeat that came while it was given back may do that first

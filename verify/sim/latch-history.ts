@@ -94,7 +94,7 @@ export class LatchHistory {
   /** Who waited is let go. */
   opened(call: Call): void {
     this.#settled(call);
-    const lives = this.#livesOf(call).filter(({ openAt }) => openAt < Infinity);
+    const lives = this.#metBy(call).filter(({ openAt }) => openAt < Infinity);
     if (lives.length === 0) {
       this.#complain("latch", call, "was let go, and no latch that it may have met is open");
     } else {
@@ -105,9 +105,7 @@ export class LatchHistory {
   /** It was told that its latch is over. */
   expired(call: Call): void {
     this.#settled(call);
-    // What it met it may have been told by an answer to another call, which goes on.
-    const lives = call.view.lives ?? this.#lives.filter(({ goneAt }) => goneAt >= call.view.since);
-    if (!lives.some(({ goneAt }) => goneAt < Infinity)) {
+    if (!this.#metBy(call).some(({ goneAt }) => goneAt < Infinity)) {
       this.#complain("latch", call, "was told that its latch is over, and none is that it may have met");
     }
   }
@@ -226,6 +224,11 @@ export class LatchHistory {
     if (this.#terms.isTidy && waiters > most) {
       this.#findings.add("leftovers", `${this.#key}: ${waiters} stand in the queue where ${most} wait`);
     }
+  }
+
+  /** Which latches its view may have met: an answer or a message for another call of it, which was late, may have told. */
+  #metBy({ view }: Call): readonly Life[] {
+    return view.lives ?? this.#lives.filter(({ goneAt }) => goneAt >= view.since);
   }
 
   /** Which latches it may be about. */

@@ -170,6 +170,7 @@ export class Watchdog {
 
   #schedule(watch: Watch): void {
     const { target } = watch;
+    this.#pulse.note(this.#clock);
     const endsAt = Math.min(this.#endOf(target), target.endsAt);
     this.#queue.schedule(watch, target.wantsRenewal ? Math.min(watch.renewAt, endsAt) : endsAt);
   }
@@ -232,7 +233,13 @@ class Pulse implements Timed {
     this.#offset = wall - now;
   }
 
-  /** How far the wall clock ran ahead of the monotonic one since the last reading, ms. */
+  /** A deadline is reckoned by both clocks: how far they are apart then counts, too. */
+  note(clock: Clock): void {
+    const { now, wall } = momentOf(clock);
+    this.#offset = Math.min(this.#offset, wall - now);
+  }
+
+  /** How far the wall clock ran ahead of the monotonic one since the last reading, or since a deadline was reckoned, ms. */
   read(clock: Clock): number {
     const { now, wall } = momentOf(clock);
     const ahead = wall - now - this.#offset;

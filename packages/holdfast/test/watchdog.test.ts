@@ -262,6 +262,21 @@ async function sleptThrough(engine: (attempt: number) => Promise<Extension>): Pr
   return target;
 }
 
+test("a lease that began while the wall clock stood behind is lost within a second once it is right again", async () => {
+  watched(renewing);
+  await clock.advance(100);
+  clock.jumpWall(-40_000);
+  const target = watched(renewing, {
+    ttlMs: long,
+    validity: validFrom(momentOf(clock), long),
+    wantsRenewal: false,
+  });
+  await clock.advance(100);
+  clock.jumpWall(40_000);
+  await clock.advance(1_000);
+  expect(target.losses).toEqual([[expect.any(Number), "suspended", undefined]]);
+});
+
 test("a lease that outlives a sleep is lost when the wall clock says that it is over", async () => {
   const target = await sleptThrough(hanging);
   target.wantsRenewal = false;

@@ -27,8 +27,8 @@ export const late: readonly Mutant[] = [
     edits: [
       redis(
         "redlock",
-        "      if (key !== undefined) {\n        // Nobody waits for it here any more.",
-        '      if (key === "") {\n        // Nobody waits for it here any more.',
+        "      if (key !== undefined) {\n        this.#takingBack.pushed(",
+        '      if (key !== undefined && key === "") {\n        this.#takingBack.pushed(',
       ),
     ],
     killers: [
@@ -169,9 +169,9 @@ export const late: readonly Mutant[] = [
     isMarked: true,
     edits: [
       redis(
-        "redlock",
-        "      if (ballot.mayHaveLeft) {\n        this.#takeBackFrom(",
-        '      if (ballot.mayHaveLeft && bid.token === "-") {\n        this.#takeBackFrom(',
+        "quorum/taking-back",
+        "      if (ballot.mayHaveLeft) {\n",
+        '      if (ballot.mayHaveLeft && bid.token === "-") {\n',
       ),
     ],
     killers: [

@@ -285,7 +285,7 @@ export const majority: readonly Mutant[] = [
     isMarked: true,
     edits: [
       redis(
-        "redlock",
+        "quorum/named-attempts",
         "      if (other.isOfAttempt(request)) {",
         "      if (other === request && other.isOfAttempt(request)) {",
       ),

@@ -13,7 +13,7 @@ import type {
   Requeued,
   Verified,
 } from "../../driver.ts";
-import { LockError, QuorumError, type LossReason } from "../../errors.ts";
+import { LockError, type LossReason } from "../../errors.ts";
 import { refusal } from "../../options.ts";
 import type { Random } from "../../random.ts";
 import type { Holder, LockEvent, LockState, NodeState } from "../../state.ts";
@@ -27,14 +27,13 @@ import { Electorate } from "./quorum/electorate.ts";
 import { KeySpace, type LockKeys } from "./keys.ts";
 import type { NodeListener, PushedGrant } from "./node.ts";
 import { resolveRedlock, type RedlockOptions, type RedlockSettings } from "./options.ts";
-import { breakByMajority } from "./quorum/break.ts";
+import { Census } from "./quorum/census.ts";
 import { QuorumHold } from "./quorum/hold.ts";
-import { listByMajority } from "./quorum/list.ts";
+import { NamedAttempts } from "./quorum/named-attempts.ts";
 import { QuorumRelease } from "./quorum/release.ts";
 import { QuorumRequest, type QuorumHost } from "./quorum/request.ts";
-import { QuorumView } from "./quorum/view.ts";
+import { TakingBack } from "./quorum/taking-back.ts";
 import type { Hearing } from "./subscriber.ts";
-import { placeUntil } from "./releaser.ts";
 import { Voter } from "./quorum/voter.ts";
 import { makeToken } from "./tokens.ts";
 import { watchByAsking } from "./watch.ts";
@@ -62,10 +61,6 @@ export function redlock(clients: readonly RedisClient[], options?: RedlockOption
 }
 
 const mostNodes = 15;
-/** So many tokens of named attempts that were given back are remembered. */
-const mostReleased = 1_000;
-/** So many attempts of which a repeat may claim what they left are remembered. */
-const mostClaimable = 10_000;
 
 class RedlockDriver implements Driver, QuorumHost {
   readonly clock: Clock;
@@ -80,17 +75,15 @@ class RedlockDriver implements Driver, QuorumHost {
   readonly #keySpace: KeySpace;
   readonly #clientId: string;
   readonly #requests = new Set<QuorumRequest>();
-  /** Those of them that have a name, by it, in the order of their arrival. */
-  readonly #named = new Map<string, Set<QuorumRequest>>();
+  readonly #attempts = new NamedAttempts();
   /** Bids that wait for votes, by token. */
   readonly #bids = new Map<string, Bid>();
   /** Grants in use, by token; forgotten when the nodes have forgotten them. */
   readonly #holds = new Map<string, QuorumHold>();
   readonly #ends: TimerQueue<QuorumHold>;
   readonly #releases = new Map<string, QuorumRelease>();
-  readonly #claimable = new Set<string>();
-  /** Of named attempts, given back here: what a node still has of them is no vote, but is left from a release that it missed. */
-  readonly #released = new Set<string>();
+  readonly #takingBack: TakingBack;
+  readonly #census: Census;
   readonly #listeners = new Set<DriverListener>();
 
   constructor(settings: RedlockSettings, clients: readonly RedisClient[]) {
@@ -132,6 +125,8 @@ class RedlockDriver implements Driver, QuorumHost {
         }),
     );
     this.electorate = new Electorate(clock, voters);
+    this.#takingBack = new TakingBack(this.electorate, clock);
+    this.#census = new Census(this.electorate, this.#keySpace, this.commandTimeoutMs);
     this.agenda = new TimerQueue(
       clock,
       (request) => {
@@ -178,13 +173,13 @@ class RedlockDriver implements Driver, QuorumHost {
   }
 
   verify(key: string, token: string): Promise<Verified> {
-    return this.#ready(key, () => this.#holdOf(key, token).verify());
+    return this.#census.ready(key, () => this.#holdOf(key, token).verify());
   }
 
   release(key: string, token: string, until: number): Promise<boolean> {
     const hold = this.#holdOf(key, token);
     this.#forget(hold);
-    this.#noteReleased(hold);
+    this.#attempts.release(hold);
     const release = new QuorumRelease(this.electorate, hold);
     this.#releases.set(token, release);
     release.begin(until, () => {
@@ -212,44 +207,31 @@ class RedlockDriver implements Driver, QuorumHost {
     };
   }
 
-  async inspect(key: string): Promise<LockState> {
-    return (await this.#view(key)).describe();
+  inspect(key: string): Promise<LockState> {
+    return this.#census.inspect(key);
   }
 
   list(query: { prefix: string; cursor: string | null; limit: number }): Promise<{
     locks: LockState[];
     cursor: string | null;
   }> {
-    return this.#ready(undefined, () =>
-      listByMajority(this.electorate, this.#keySpace, query, (key) => this.#view(key)),
-    );
+    return this.#census.list(query);
   }
 
   watch(target: string | { readonly prefix: string }, signal: AbortSignal): AsyncIterable<LockEvent> {
     return watchByAsking(this, target, signal);
   }
 
-  async breakGrant(key: string, fencingToken: bigint, reason: string): Promise<boolean> {
-    const view = await this.#view(key, (seen) => !seen.isUndecided(fencingToken));
-    return breakByMajority(this.electorate, view, this.#keysOf(key), fencingToken, reason);
+  breakGrant(key: string, fencingToken: bigint, reason: string): Promise<boolean> {
+    return this.#census.breakGrant(key, fencingToken, reason);
   }
 
-  async checkFence(key: string, fencingToken: bigint): Promise<"current" | "stale" | "unknown"> {
-    return (await this.#view(key)).judgeFence(fencingToken);
+  checkFence(key: string, fencingToken: bigint): Promise<"current" | "stale" | "unknown"> {
+    return this.#census.checkFence(key, fencingToken);
   }
 
   nodes(): Promise<NodeState[]> {
-    return Promise.all(
-      this.electorate.voters.map(async (voter) => {
-        await voter.meet().catch(() => undefined);
-        const state = await voter.node.state();
-        const quarantine = this.electorate.quarantineOf(voter);
-        return {
-          ...state,
-          quarantine: quarantine ? { reason: quarantine.reason, remainingMs: quarantine.remainingMs } : null,
-        };
-      }),
-    );
+    return this.#census.nodes();
   }
 
   async close(): Promise<void> {
@@ -276,7 +258,7 @@ class RedlockDriver implements Driver, QuorumHost {
     if (!this.#bids.has(bid.token)) {
       this.#bids.set(bid.token, bid);
     }
-    this.#keep(bid.token); // it may be the token of an earlier bid, which was given up
+    this.#takingBack.keep(bid.token); // it may be the token of an earlier bid, which was given up
   }
 
   elected(bid: Bid, request: QuorumRequest, election: Election): number {
@@ -294,8 +276,8 @@ class RedlockDriver implements Driver, QuorumHost {
     }
     this.#ends.schedule(hold, Math.max(hold.dueAt, engineEnd(validity) + request.ttlMs));
     if (token !== bid.token) {
-      this.#keep(token); // a repeat: what it has is an earlier bid's, which may have been given up
-      this.#takeBack(bid, request);
+      this.#takingBack.keep(token); // a repeat: what it has is an earlier bid's, which may have been given up
+      this.#takingBack.bid(bid, request);
     }
     return hold.fencingNumber ?? first;
   }
@@ -303,60 +285,32 @@ class RedlockDriver implements Driver, QuorumHost {
   abandoned(bid: Bid, request: QuorumRequest, isClaimable: boolean, name?: "release" | "recant"): void {
     this.#close(bid);
     if (!isClaimable) {
-      this.#takeBack(bid, request, name);
+      this.#takingBack.bid(bid, request, name);
       return;
     }
-    this.#claimable.add(bid.token);
-    if (this.#claimable.size > mostClaimable) {
-      this.#claimable.delete(this.#claimable.values().next().value as string);
-    }
+    this.#attempts.leave(bid.token);
     for (const ballot of bid.ballots) {
       if (ballot.isQueued) {
-        this.#leaveQueue(bid, request, ballot);
+        this.#takingBack.place(ballot, bid, request);
       }
     }
   }
 
   settled(request: QuorumRequest): void {
     this.#requests.delete(request);
-    const { attemptId } = request;
-    if (attemptId !== undefined) {
-      const named = this.#named.get(attemptId);
-      const wasLeader = this.leaderOf(request) === request;
-      const { isHeard } = request;
-      named?.delete(request);
-      if (named?.size === 0) {
-        this.#named.delete(attemptId);
-      }
-      if (wasLeader) {
-        queueMicrotask(() => {
-          this.leaderOf(request)?.lead(isHeard);
-        });
-      }
-    }
+    this.#attempts.settled(request);
   }
 
-  /**
-   * Of the requests for one attempt the one that asks the nodes. They are asked with one token, by one after the other: else one would
-   * give back the votes that another counts on.
-   */
   leaderOf(request: QuorumRequest): QuorumRequest | undefined {
-    for (const other of this.#named.get(request.attemptId ?? "") ?? []) {
-      if (other.isOfAttempt(request)) {
-        return other;
-      }
-    }
-    return undefined;
+    return this.#attempts.leaderOf(request);
   }
 
   isReleased(token: string): boolean {
-    return this.#released.has(token);
+    return this.#attempts.isReleased(token);
   }
 
-  takeBackReleased({ key, keys, ttlMs }: QuorumRequest, { voter }: Ballot, token: string): void {
-    const until = this.clock.now() + ttlMs;
-    const candidate = this.electorate.candidate();
-    voter.releaser.takeBack({ key, keys, token, terms: "", until, candidate }, "release");
+  takeBackReleased(request: QuorumRequest, ballot: Ballot, token: string): void {
+    this.#takingBack.released(request, ballot, token);
   }
 
   isHeld(token: string): boolean {
@@ -369,13 +323,13 @@ class RedlockDriver implements Driver, QuorumHost {
       if (vote) {
         this.#heardLate(hold, ballot.voter, vote);
       }
-    } else if (this.#claimable.has(bid.token)) {
+    } else if (this.#attempts.isClaimable(bid.token)) {
       if (!vote) {
-        this.#leaveQueue(bid, request, ballot);
+        this.#takingBack.place(ballot, bid, request);
       }
     } else {
       const takeBack = (): void => {
-        this.#takeBackFrom(ballot, bid, request, this.electorate.candidate());
+        this.#takingBack.ballot(ballot, bid, request);
       };
       const release = vote && this.#releases.get(vote.token);
       if (release) {
@@ -387,7 +341,7 @@ class RedlockDriver implements Driver, QuorumHost {
   }
 
   givenBack(bid: Bid, request: QuorumRequest, ballot: Ballot): void {
-    this.#takeBackFrom(ballot, bid, request, this.electorate.candidate());
+    this.#takingBack.ballot(ballot, bid, request);
   }
 
   async holderOf(key: string): Promise<Holder | undefined> {
@@ -434,14 +388,10 @@ class RedlockDriver implements Driver, QuorumHost {
       if (grant.runId === voter.guard.runId) {
         this.#heardLate(hold, voter, grant);
       }
-    } else if (!this.#claimable.has(grant.token)) {
+    } else if (!this.#attempts.isClaimable(grant.token)) {
       const key = this.#keySpace.keyOf(grant.lock);
       if (key !== undefined) {
-        // Nobody waits for it here any more.
-        const until = this.clock.now() + grant.ttlMs;
-        const candidate = this.electorate.candidate();
-        const keys = this.#keysOf(key);
-        voter.releaser.takeBack({ key, keys, token: grant.token, terms: "", until, candidate });
+        this.#takingBack.pushed(voter, key, this.#keysOf(key), grant.token, grant.ttlMs);
       }
     }
   }
@@ -456,7 +406,7 @@ class RedlockDriver implements Driver, QuorumHost {
         listener.lost(token, reason, cause);
       }
       for (const other of this.electorate.voters) {
-        this.#takeBackLost(hold, other);
+        this.#takingBack.lost(hold, other);
       }
     }
   }
@@ -464,19 +414,9 @@ class RedlockDriver implements Driver, QuorumHost {
   /** A node's vote came when the grant was in use already, or was over. */
   #heardLate(hold: QuorumHold, voter: Voter, { first, runId }: Pick<Vote, "first" | "runId">): void {
     if (hold.isLost) {
-      this.#takeBackLost(hold, voter);
+      this.#takingBack.lost(hold, voter);
     } else if (!this.electorate.quarantineOf(voter)) {
       hold.add(voter, first, runId);
-    }
-  }
-
-  /** What a lost grant has on a node that did not know of the loss, or was late with its vote. */
-  #takeBackLost(hold: QuorumHold, voter: Voter): void {
-    if (hold.mayBeOn(voter)) {
-      const { key, keys, token } = hold;
-      const candidate = this.electorate.candidate();
-      const until = hold.forgottenAt(voter, hold.dueAt);
-      voter.releaser.takeBack({ key, keys, token, terms: hold.termsOn(voter), until, candidate });
     }
   }
 
@@ -496,11 +436,8 @@ class RedlockDriver implements Driver, QuorumHost {
   }
 
   #begin(request: QuorumRequest): QuorumRequest {
-    const { attemptId } = request;
     this.#requests.add(request);
-    if (attemptId !== undefined) {
-      this.#named.set(attemptId, (this.#named.get(attemptId) ?? new Set()).add(request));
-    }
+    this.#attempts.begun(request);
     request.begin();
     return request;
   }
@@ -509,56 +446,6 @@ class RedlockDriver implements Driver, QuorumHost {
     if (this.#bids.get(bid.token) === bid) {
       this.#bids.delete(bid.token);
     }
-  }
-
-  #noteReleased({ attemptId, token }: QuorumHold): void {
-    if (attemptId !== undefined) {
-      this.#released.add(token);
-      this.#claimable.delete(token);
-      if (this.#released.size > mostReleased) {
-        this.#released.delete(this.#released.values().next().value as string);
-      }
-      for (const request of Array.from(this.#named.get(attemptId) ?? [])) {
-        request.forget(token);
-      }
-    }
-  }
-
-  #keep(token: string): void {
-    for (const { releaser } of this.electorate.voters) {
-      releaser.keep(token);
-    }
-  }
-
-  #takeBack(bid: Bid, request: QuorumRequest, name?: "release" | "recant"): void {
-    const candidate = this.electorate.candidate();
-    for (const ballot of bid.ballots) {
-      if (ballot.mayHaveLeft) {
-        this.#takeBackFrom(ballot, bid, request, candidate, name);
-      }
-    }
-  }
-
-  /** A repeat finds a vote, and takes a place of its own: this one would only be in the way of others. */
-  #leaveQueue(bid: Bid, request: QuorumRequest, ballot: Ballot): void {
-    if (bid.isFirstOf(bid.token)) {
-      this.#takeBackFrom(ballot, bid, request, this.electorate.candidate());
-    }
-  }
-
-  #takeBackFrom(
-    ballot: Ballot,
-    bid: Bid,
-    request: QuorumRequest,
-    candidate: string,
-    name?: "release" | "recant",
-  ): void {
-    const { voter } = ballot;
-    const { key, keys, ttlMs, deadline } = request;
-    const now = this.clock.now();
-    const until = Math.max(now + ttlMs, ballot.mayBeQueued ? placeUntil(now, deadline) : 0);
-    const terms = bid.memberOn(ballot);
-    voter.releaser.takeBack({ key, keys, token: bid.token, terms, until, candidate }, name);
   }
 
   #holdOf(key: string, token: string, bid?: Bid): QuorumHold {
@@ -581,23 +468,6 @@ class RedlockDriver implements Driver, QuorumHost {
 
   #keysOf(key: string): LockKeys {
     return this.#keySpace.keysOf(key);
-  }
-
-  #view(key: string, isEnough?: (view: QuorumView) => boolean): Promise<QuorumView> {
-    return this.#ready(key, () =>
-      QuorumView.of(this.electorate, key, this.#keysOf(key), this.commandTimeoutMs, isEnough),
-    );
-  }
-
-  async #ready<T>(key: string | undefined, action: () => Promise<T>): Promise<T> {
-    if (!this.electorate.isReady) {
-      try {
-        await this.electorate.ready();
-      } catch (error) {
-        throw error instanceof QuorumError ? error.about(key) : error;
-      }
-    }
-    return action();
   }
 }
 

@@ -5,6 +5,7 @@ const agingPerMs = 0.0001;
 /** How far two clocks may drift apart, and be off by their grain, before one of them must have been set. */
 const driftRate = 0.001;
 const grainMs = 1;
+const setMs = 1_000;
 const suspendedMs = 50;
 
 /** The last place in a queue that was taken: of servers whose places must not repeat each other. */
@@ -23,6 +24,7 @@ export class ServerTime {
   #at = 0;
   /** The wall clock less the monotonic one when it was asked for: they part where the machine slept, and then the estimate is of no use. */
   #wallLead = 0;
+  #timesSet = 0;
   readonly #tickets: Tickets;
 
   constructor(clock: Clock, tickets: Tickets = new Tickets()) {
@@ -37,10 +39,14 @@ export class ServerTime {
   observe(serverMicros: number, sent: Moment, receivedAt: number): void {
     const errorMs = (receivedAt - sent.now) / 2;
     const offsetMicros = serverMicros - (sent.now + errorMs) * 1000;
+    const isStale = this.#isStale(this.#clock.now());
+    if (!isStale && this.#isContradictedBy(offsetMicros, errorMs, receivedAt, setMs)) {
+      this.#timesSet += 1;
+    }
     if (
       errorMs <= this.#errorMs + (receivedAt - this.#at) * agingPerMs ||
-      this.#isContradictedBy(offsetMicros, errorMs, receivedAt) ||
-      this.#isStale(this.#clock.now())
+      this.#isContradictedBy(offsetMicros, errorMs, receivedAt, grainMs) ||
+      isStale
     ) {
       this.#offsetMicros = offsetMicros;
       this.#errorMs = errorMs;
@@ -60,6 +66,11 @@ export class ServerTime {
     return this.#isStale(now) ? Infinity : this.#errorMs + (now - this.#at) * driftRate;
   }
 
+  /** How often the server's clock was certainly set by more than a second between two of its answers, forward or back. */
+  get timesSet(): number {
+    return this.#timesSet;
+  }
+
   /** After a reconnect the server may be another one. */
   doubt(): void {
     this.#errorMs = Infinity;
@@ -75,9 +86,9 @@ export class ServerTime {
   }
 
   /** One of the clocks was set since: a worse estimate of now is better than a good one of then. */
-  #isContradictedBy(offsetMicros: number, errorMs: number, receivedAt: number): boolean {
+  #isContradictedBy(offsetMicros: number, errorMs: number, receivedAt: number, byMs: number): boolean {
     const apartMs = Math.abs(offsetMicros - (this.#offsetMicros ?? offsetMicros)) / 1000;
-    return apartMs > errorMs + this.#errorMs + (receivedAt - this.#at) * driftRate + grainMs;
+    return apartMs > errorMs + this.#errorMs + (receivedAt - this.#at) * driftRate + byMs;
   }
 
   /** A place in the queue for who arrives now: strictly increasing in this process, in order of arrival between processes. */

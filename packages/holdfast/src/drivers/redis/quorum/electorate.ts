@@ -29,6 +29,8 @@ export class Electorate {
   /** What our candidates are ahead of `clock.now()`, in microseconds. */
   #lead = -Infinity;
   readonly #isInTime: boolean[] = [];
+  /** By node: how often its clock had been set when it was compared last. */
+  readonly #timesSet: number[] = [];
   #twins: readonly [Voter, Voter] | undefined;
   #isReady = false;
   #readying: Promise<void> | undefined;
@@ -132,7 +134,8 @@ export class Electorate {
 
   /**
    * A node votes while a majority, with itself, may have the same time within a second. One that is certainly apart from a
-   * majority is kept out for as long as what it let expire early may be valid elsewhere.
+   * majority is kept out for as long as what it let expire early may be valid elsewhere; and so is one whose clock was set: it is wrong
+   * now, or was before.
    */
   #compareClocks(): void {
     const clocks = this.voters.map(({ node }) => ({
@@ -149,7 +152,10 @@ export class Electorate {
         near += !isApart && errorMs < vagueMs && own.errorMs < vagueMs ? 1 : 0;
       }
       this.#isInTime[voter.index] = near >= this.majority;
-      if (apart >= this.majority && voter.guard.clockIsOff()) {
+      const { timesSet } = voter.node.time;
+      const wasSet = timesSet !== (this.#timesSet[voter.index] ?? 0);
+      this.#timesSet[voter.index] = timesSet;
+      if ((wasSet || apart >= this.majority) && voter.guard.clockIsOff()) {
         tell("node", () => ({
           node: voter.name,
           event: "clock-off",

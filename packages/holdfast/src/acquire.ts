@@ -2,7 +2,7 @@ import type { Timed } from "./timer-queue.ts";
 import { whenAborted } from "./cancellation.ts";
 import type { Contention } from "./contention.ts";
 import { tell } from "./diagnostics.ts";
-import type { Acquired, AcquireRequest, Grant, Pending } from "./driver.ts";
+import type { Acquired, AcquireRequest, Grant, Pending, Together } from "./driver.ts";
 import { closedError, EngineError, LockError, QuorumError, WaitTimeoutError } from "./errors.ts";
 import { Hold, type HoldOptions, type Kept } from "./hold.ts";
 import type { HeldLease } from "./lease.ts";
@@ -71,26 +71,49 @@ export async function tryTogether(
   } else if (options.attemptId === undefined && keys.some((key) => contention.holderOf(key))) {
     return null;
   }
-  const together = await driver.acquireTogether(
-    keys.map((key) => requestFor(contention, key, options, null)),
-  );
+  const asked = driver.acquireTogether(keys.map((key) => requestFor(contention, key, options, null)));
+  const together = await whileWanted(contention, asked, options.signal);
   if (together.outcome === "held") {
     return null;
   }
-  const { grants } = together;
-  if (contention.isClosed || options.signal?.aborted === true) {
-    grants.forEach((grant) => {
-      void contention.giveUp(grant);
-    });
-    throw contention.isClosed ? closedError(keys[0]) : options.signal?.reason;
-  }
-  return grants.map((grant) => {
+  return together.grants.map((grant) => {
     const { hold, lease } = Hold.keep(contention, grant, keptBy(options));
     if (standsInLine(contention, options)) {
       contention.lineOf(grant.key).begin(hold, contention.clock.now());
     }
     return lease;
   });
+}
+
+/** Waits until the caller's signal, or `close()`, ends it. What is granted nevertheless is given back. */
+async function whileWanted(
+  contention: Contention,
+  asked: Promise<Together>,
+  signal: AbortSignal | undefined,
+): Promise<Together> {
+  const stops: (() => void)[] = [];
+  const ended = new Promise<never>((_resolve, reject) => {
+    for (const end of [contention.closing, ...(signal ? [signal] : [])]) {
+      stops.push(whenAborted(end, reject));
+    }
+  });
+  const giveBackIfEnded = (together: Together): Together => {
+    if ((contention.isClosed || signal?.aborted === true) && together.outcome === "granted") {
+      for (const grant of together.grants) {
+        void contention.giveUp(grant);
+      }
+      throw contention.isClosed ? closedError() : signal?.reason;
+    }
+    return together;
+  };
+  asked.then(giveBackIfEnded).catch(() => undefined);
+  try {
+    return giveBackIfEnded(await Promise.race([asked, ended]));
+  } finally {
+    for (const stop of stops) {
+      stop();
+    }
+  }
 }
 
 /** A repeat of an attempt that its caller named has a lease on the same grant. */

@@ -63,8 +63,28 @@ export const replicas: readonly Mutant[] = [
   {
     name: "answer-of-a-replica",
     breaks: "READONLY: a replica's answer is no answer (9)",
-    edits: [lua("operate", "'READONLY .*'", "'OF A REPLICA .*'")],
-    killers: [byServer("faults/replica", "what it reads beside a refused write is not told")],
+    edits: [lua("operate", "return is_proved and answers or of_primary(answers)", "return answers")],
+    killers: [byServer("faults/replica", "what only reads is refused there as well")],
+  },
+  {
+    name: "several-keys-of-a-replica",
+    breaks: "READONLY: a replica's answer is no answer (9)",
+    edits: [
+      lua("together", "return of_primary({ now, i, holder or '' })", "return { now, i, holder or '' }"),
+    ],
+    killers: [byServer("faults/replica", "what only reads is refused there as well")],
+  },
+  {
+    name: "latch-of-a-replica",
+    breaks: "READONLY: a replica's answer is no answer (9)",
+    edits: [lua("operate", " or name == 'countDown' or name == 'awaitLatch' then", " then")],
+    killers: [byServer("faults/replica", "what only reads is refused there as well")],
+  },
+  {
+    name: "grant-that-nobody-waits-for-is-kept",
+    breaks: "the signal ends the waiting; a grant that races it is released",
+    edits: [redis("replicated", "void this.#rollBack(); // an extension", "// an extension")],
+    killers: [byServer("faults/min-replicas", "is told at once, and the grant is given back: who waits")],
   },
   {
     name: "proof-by-a-replica",

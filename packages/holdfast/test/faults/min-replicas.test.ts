@@ -142,12 +142,46 @@ onRedis("With minReplicas, a server without any replica", () => {
   });
 });
 
+onRedis("With minReplicas, who gives up while the replicas are waited for", () => {
+  type Asking = (locks: Locks, signal: AbortSignal) => Promise<unknown>;
+  test.each<[string, Asking]>([
+    ["a try", (locks, signal) => locks.tryAcquire("key", { signal })],
+    ["who waits", (locks, signal) => locks.acquire("key", { signal })],
+    ["a writer", (locks, signal) => locks.readWrite("key").write.acquire({ signal })],
+    ["several keys, once that wait is over", (locks, signal) => locks.all(["a", "b"]).acquire({ signal })],
+  ])("is told at once, and the grant is given back: %s", async (what, ask) => {
+    const server = await startRedis();
+    const locks = createLocks(redis(server.client(), { commandTimeoutMs: 60_000, minReplicas: 1 }));
+    try {
+      const probe = server.client();
+      const waiting = async (): Promise<string | undefined> =>
+        /^id=(\d+) .* flags=b .* cmd=wait /m.exec(String(await probe.client("LIST")))?.[1];
+      const aborting = new AbortController();
+      const asked = rejection(ask(locks, aborting.signal));
+      await until(async () => (await waiting()) !== undefined, "it waits for a replica");
+      expect((await probe.keys("lock:*")).length).toBeGreaterThan(0);
+      const reason = new Error("not wanted any more");
+      aborting.abort(reason);
+      expect((await asked).error).toBe(reason);
+      const id = await waiting();
+      expect(id).toBeDefined();
+      if (what.startsWith("several")) {
+        await probe.client("UNBLOCK", String(id));
+      }
+      await until(async () => (await probe.keys("lock:*")).length === 0, "it is given back");
+    } finally {
+      await locks.close();
+      await server.stop();
+    }
+  });
+});
+
 /** What a connection that is made anew says before it is used would be waited for, and with it all that was written before. */
 const mute = { enableReadyCheck: false, disableClientInfo: true };
 
 onRedis("With minReplicas, a wait whose connection was lost", () => {
   test("counts for nothing: the new connection has written nothing to wait for", async () => {
-    const primary = await startRedis();
+    const primary = await startRedis({ args: ["--repl-diskless-sync-delay", "0"] });
     const replica = await startRedis({ args: ["--replicaof", `127.0.0.1 ${primary.port}`] });
     const client = new Ioredis5(primary.port, "127.0.0.1", mute).on("error", () => undefined);
     const locks = createLocks(redis(client, { commandTimeoutMs: 8_000, minReplicas: 1 }));

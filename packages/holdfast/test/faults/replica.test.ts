@@ -1,28 +1,28 @@
 import { EngineError, type Replication } from "holdfast";
 import { expect, test } from "vitest";
-import { freePort, rejection, until } from "@holdfast/lab";
+import { rejection, steadyPort, until, type RedisServer } from "@holdfast/lab";
 
 import { connect, newKey, onSharedRedis, open, ownServer, warmUp } from "../support/fault-stage.ts";
 
 onSharedRedis("A server that became a replica", () => {
   test("refuses what would write, and nothing of that is unknown; as a primary again it serves", async () => {
     const server = await ownServer();
-    const locks = open(connect(server.port), { commandTimeoutMs: 500 });
+    const locks = open(connect(server.port));
     await warmUp(locks);
-    await server.client().replicaof("127.0.0.1", await freePort());
-    const { error } = await rejection(locks.tryAcquire(newKey()));
+    await becomeReplica(server);
+    const { error } = await rejection(locks.semaphore(newKey(), { limit: 1 }).setLimit(2));
     expect(error).toBeInstanceOf(EngineError);
     expect(error).toMatchObject({ outcome: "none", retryable: true });
     expect(String(error)).toContain("READONLY");
 
     const waiting = locks.acquire(newKey(), { waitMs: 60_000 });
-    await server.client().replicaof("NO", "ONE");
+    await becomePrimary(server);
     expect(await (await waiting).release()).toBe(true);
   });
 
   test("its own messages prove nothing", async () => {
     const server = await ownServer();
-    await server.client().replicaof("127.0.0.1", await freePort());
+    await becomeReplica(server);
     const locks = open(connect(server.port));
     await rejection(locks.inspect("any key makes it connect"));
     await until(
@@ -35,11 +35,12 @@ onSharedRedis("A server that became a replica", () => {
   });
 
   test("a primary tells who follows it, how far behind, and how many count", async () => {
-    const primary = await ownServer({ args: ["--min-replicas-to-write", "1"] });
+    const args = ["--min-replicas-to-write", "1", "--repl-diskless-sync-delay", "0"];
+    const primary = await ownServer({ args });
     const replica = await ownServer({ args: ["--replicaof", `127.0.0.1 ${primary.port}`] });
     const locks = open(connect(primary.port));
     const told = async (): Promise<Replication | null | undefined> => (await locks.nodes())[0]?.replication;
-    await until(async () => (await told())?.replicas[0]?.isOnline === true, "the replica follows");
+    await until(async () => (await told())?.goodReplicas === 1, "the replica follows");
     expect(await told()).toEqual({
       offset: expect.any(Number) as number,
       isLinkUp: null,
@@ -57,17 +58,17 @@ onSharedRedis("A server that became a replica", () => {
 
   test("what it reads beside a refused write is not told: it may be old", async () => {
     const server = await ownServer();
-    const locks = open(connect(server.port), { commandTimeoutMs: 500 });
+    const locks = open(connect(server.port));
     const key = newKey();
     await using lease = await locks.acquire(key, { renew: false });
-    await server.client().replicaof("127.0.0.1", await freePort());
+    await becomeReplica(server);
     const [verified, extended] = await Promise.allSettled([
       locks.checkFence(key, lease.fencingToken),
       lease.extend(),
     ]);
     expect(extended).toMatchObject({ status: "rejected", reason: { code: "engine-unavailable" } });
     expect(verified).toMatchObject({ status: "rejected", reason: { code: "engine-unavailable" } });
-    await server.client().replicaof("NO", "ONE");
+    await becomePrimary(server);
   });
 
   test("what only reads is refused there as well, and by nothing that it reads is a lease lost", async () => {
@@ -78,18 +79,32 @@ onSharedRedis("A server that became a replica", () => {
     const [key, missing] = [newKey(), newKey()];
     const { fencingToken } = await locks.acquire(key, { renew: false });
     const lease = await locks.acquire(missing, { renew: false });
+    const latch = locks.latch(newKey(), { count: 3, ttlMs: 60_000 });
+    await latch.countDown({ attemptId: "one" });
     await server.client().del(`lock:${missing}`); // a replica that has not got it yet
-    await server.client().replicaof("127.0.0.1", await freePort());
+    await becomeReplica(server);
     for (const ask of [
       () => locks.checkFence(key, fencingToken),
       () => locks.inspect(key),
       () => others.tryAcquire(key),
+      () => others.all([key, newKey()]).tryAcquire(),
+      () => latch.countDown({ attemptId: "one" }),
+      () => locks.list({ prefix: "nothing begins so" }),
       () => lease.extend(),
     ]) {
       const { error } = await rejection(ask());
       expect(error).toMatchObject({ code: "engine-unavailable", retryable: true });
       expect(String(error)).toContain("READONLY");
     }
-    await server.client().replicaof("NO", "ONE");
+    await becomePrimary(server);
   });
 });
+
+/** Of a primary that is not there. */
+async function becomeReplica(server: RedisServer): Promise<void> {
+  await server.client().replicaof("127.0.0.1", await steadyPort());
+}
+
+async function becomePrimary(server: RedisServer): Promise<void> {
+  await server.client().replicaof("NO", "ONE");
+}

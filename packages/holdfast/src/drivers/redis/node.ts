@@ -6,7 +6,7 @@ import type { NodeState } from "../../state.ts";
 import { Batcher, type Operation } from "./batch.ts";
 import { Brackets } from "./brackets.ts";
 import type { Connection } from "./connection.ts";
-import { engineError, outcomeOf, timeoutError, unsupportedCluster } from "./failures.ts";
+import { engineError, isOfReplica, outcomeOf, timeoutError, unsupportedCluster } from "./failures.ts";
 import { readGreeting, stateOf, type Greeting } from "./greeting.ts";
 import { channelOf, clientKey, slotKey } from "./keys.ts";
 import type { Script } from "./script.ts";
@@ -123,7 +123,7 @@ export class Node {
       revived: () => {
         options.listener.revived?.();
       },
-      suspected: this.#suspect,
+      suspected: this.suspect,
     });
     this.#subscriber = new Subscriber({
       connection,
@@ -241,7 +241,7 @@ export class Node {
   }
 
   /** It may be no primary any more. Once in the time of a call: what is looked for anew has to have a chance. */
-  readonly #suspect = (): void => {
+  readonly suspect = (): void => {
     const { clock, commandTimeoutMs } = this.#options;
     if (clock.now() - this.#suspectedAt >= commandTimeoutMs && !this.#isClosed) {
       this.#suspectedAt = clock.now();
@@ -254,13 +254,16 @@ export class Node {
     let timer: Timer;
     const tooLate = new Promise<never>((_resolve, reject) => {
       timer = clock.setTimer(() => {
-        this.#suspect();
+        this.suspect();
         reject(timeoutError(commandTimeoutMs));
       }, commandTimeoutMs);
     });
     try {
       return await Promise.race([send(), tooLate]);
     } catch (error) {
+      if (isOfReplica(error)) {
+        this.suspect();
+      }
       throw engineError(error, undefined, outcomeOf(error));
     } finally {
       clock.clearTimer(timer);
@@ -342,7 +345,7 @@ export class Node {
     const key = this.#tag === undefined ? clientKey(clientId) : slotKey(this.#tag);
     const greeting = readGreeting((await this.ask(hello, [key], args)) as unknown[]);
     if (greeting.role !== "master") {
-      this.#suspect();
+      this.suspect();
     }
     this.#observe(greeting.serverMicros, sent, clock.now());
     this.#options.listener.identified?.(greeting.runId, greeting.uptimeMs);

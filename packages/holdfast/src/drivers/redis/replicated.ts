@@ -49,6 +49,7 @@ export class ReplicatedDriver implements Required<Driver> {
   readonly latches: Latches;
   readonly #primary: PrimaryDriver;
   readonly #keySpace: KeySpace;
+  readonly #rollingBack = new Set<Promise<boolean>>();
 
   constructor(primary: PrimaryDriver, connection: Connection, settings: OneServerSettings) {
     this.#primary = primary;
@@ -130,7 +131,7 @@ export class ReplicatedDriver implements Required<Driver> {
   /** @returns whether the primary has said that it is gone; else that goes on in the background. A grant that a repeat has claimed stays */
   rollBack({ key, token, validity }: Grant, { attemptId }: AcquireRequest): Promise<boolean> {
     const leftover = { key, keys: this.#keySpace.keysOf(key), token, terms: "", until: engineEnd(validity) };
-    return new Promise((resolve) => {
+    const rolledBack = new Promise<boolean>((resolve) => {
       const done = (): void => {
         resolve(true);
       };
@@ -139,6 +140,9 @@ export class ReplicatedDriver implements Required<Driver> {
       };
       this.#primary.releaser.begin(leftover, done, failed, attemptId === undefined ? "release" : "recant");
     });
+    this.#rollingBack.add(rolledBack);
+    void rolledBack.then(() => this.#rollingBack.delete(rolledBack));
+    return rolledBack;
   }
 
   again(request: AcquireRequest): Pending {
@@ -146,6 +150,7 @@ export class ReplicatedDriver implements Required<Driver> {
   }
 
   async close(): Promise<void> {
+    await Promise.all(this.#rollingBack); // bounded by the command budget
     await this.#primary.close();
     this.acknowledgement.close();
   }
@@ -213,69 +218,90 @@ export class ReplicatedDriver implements Required<Driver> {
   }
 }
 
-/** One request, of which nobody is told before the replicas have its grant. */
+/** One request, of which nobody is told before the replicas have its grant. Who cancels it does not wait for them. */
 class ReplicatedRequest implements Pending {
   readonly result: Promise<Acquired>;
   readonly #driver: ReplicatedDriver;
   readonly #request: AcquireRequest;
   #pending: Pending;
-  #cancelled: { readonly reason: unknown } | undefined;
+  /** What the primary has granted and the replicas have not acknowledged yet. */
+  #unconfirmed: Grant | undefined;
+  #isCancelled = false;
   /** Why there was another try, which may have been left too little time for an answer. */
   #failure: Error | undefined;
   #wake: (() => void) | undefined;
+  #resolve!: (acquired: Acquired) => void;
+  #reject!: (reason: unknown) => void;
 
   constructor(driver: ReplicatedDriver, request: AcquireRequest, pending: Pending) {
     this.#driver = driver;
     this.#request = request;
     this.#pending = pending;
-    this.result = this.#run();
+    this.result = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+    this.#run().catch(this.#reject);
   }
 
   cancel(reason: unknown): void {
-    this.#cancelled ??= { reason };
+    this.#isCancelled = true;
     this.#pending.cancel(reason);
+    void this.#rollBack(); // an extension that is under way does not create the grant again
     this.#wake?.();
+    this.#reject(reason);
   }
 
-  async #run(): Promise<Acquired> {
-    for (;;) {
+  async #run(): Promise<void> {
+    while (!this.#isCancelled) {
       const acquired = await this.#pending.result.catch((error: unknown) => {
-        throw this.#failure !== undefined && !this.#cancelled && isTransient(error) ? this.#failure : error;
+        throw this.#failure !== undefined && isTransient(error) ? this.#failure : error;
       });
       if (acquired.outcome === "held") {
-        return acquired;
+        this.#resolve(acquired);
+        return;
       }
-      const confirmed = await this.#confirm(acquired.grant);
-      if (confirmed) {
-        return confirmed;
+      this.#unconfirmed = acquired.grant;
+      if (await this.#confirm(acquired.grant)) {
+        return;
       }
       await this.#pause();
-      this.#throwIfCancelled();
-      this.#pending = this.#driver.again(this.#request);
+      if (!this.#isCancelled) {
+        this.#pending = this.#driver.again(this.#request);
+      }
     }
   }
 
-  /** Undefined: rolled back, and there is time for another try. */
-  async #confirm(grant: Grant): Promise<Acquired | undefined> {
+  /** @returns whether that was the end; false: rolled back, and there is time for another try */
+  async #confirm(grant: Grant): Promise<boolean> {
     const { key, deadline } = this.#request;
     const { clock } = this.#driver;
-    let failure: unknown;
     try {
-      const confirmed = await this.#driver.confirm(grant, this.#request);
-      if (!this.#cancelled) {
-        return { outcome: "granted", grant: confirmed };
+      if (!this.#isCancelled) {
+        const confirmed = await this.#driver.confirm(grant, this.#request);
+        if (this.#unconfirmed) {
+          this.#unconfirmed = undefined;
+          this.#resolve({ outcome: "granted", grant: confirmed });
+        }
+        return true;
       }
-    } catch (error) {
-      failure = error;
-    }
-    const isRolledBack = await this.#driver.rollBack(grant, this.#request);
-    this.#throwIfCancelled();
-    const goesOn = deadline !== null && isTransient(failure) && clock.now() + pauseMs < deadline;
-    this.#failure = failureAfter(failure, key, isRolledBack);
-    if (!goesOn) {
+    } catch (failure) {
+      const isRolledBack = await this.#rollBack();
+      const isInTime = deadline !== null && clock.now() + pauseMs < deadline;
+      this.#failure = failureAfter(failure, key, isRolledBack);
+      if (isInTime && isTransient(failure) && !this.#isCancelled) {
+        return false;
+      }
       throw this.#failure;
     }
-    return undefined;
+    return this.#rollBack(); // it was cancelled as the grant came
+  }
+
+  /** @returns whether the primary has said that the grant is gone */
+  async #rollBack(): Promise<boolean> {
+    const grant = this.#unconfirmed;
+    this.#unconfirmed = undefined;
+    return grant !== undefined && (await this.#driver.rollBack(grant, this.#request));
   }
 
   #pause(): Promise<void> {
@@ -284,12 +310,6 @@ class ReplicatedRequest implements Pending {
       this.#wake = resolve;
       clock.setTimer(resolve, jittered(random, pauseMs, 0.5), true);
     });
-  }
-
-  #throwIfCancelled(): void {
-    if (this.#cancelled) {
-      throw this.#cancelled.reason;
-    }
   }
 }
 

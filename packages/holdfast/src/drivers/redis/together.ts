@@ -1,7 +1,7 @@
 import { momentOf, type Clock } from "../../clock.ts";
 import type { AcquireRequest, Grant, Together } from "../../driver.ts";
 import { validFrom } from "../../validity.ts";
-import { engineError, outcomeOf, timeoutError } from "./failures.ts";
+import { engineError, isOfReplica, outcomeOf, timeoutError } from "./failures.ts";
 import type { LockKeys } from "./keys.ts";
 import type { Node } from "./node.ts";
 import type { Releaser } from "./releaser.ts";
@@ -46,9 +46,13 @@ export async function takeTogether(parts: readonly Part[], house: House): Promis
   try {
     answer = await within(clock, commandTimeoutMs, answering);
     if (answer === undefined) {
+      node.suspect();
       throw timeoutError(commandTimeoutMs);
     }
   } catch (error) {
+    if (isOfReplica(error)) {
+      node.suspect();
+    }
     takeBack(parts, house);
     answering.then(
       () => {

@@ -4,9 +4,9 @@ import { inspect } from "./inspect.ts";
 import { isLatch, Latch } from "./latch.ts";
 import { agree, yieldVote } from "./quorum.ts";
 import { breakGrant, recant, release } from "./release.ts";
-import { notAsked, readOnly, ServerError } from "./server-error.ts";
+import { readOnly, ServerError } from "./server-error.ts";
 import { isShared, Share } from "./share.ts";
-import { toNumber, type Answer, type Scope, type Server } from "./state.ts";
+import { requirePrimary, toNumber, type Answer, type Scope, type Server } from "./state.ts";
 import { usual } from "./usual.ts";
 
 const candidateMicros = 1_000_000;
@@ -85,8 +85,8 @@ export function operate(server: Server, keys: readonly string[], args: readonly 
     answers.push(answer);
     at += 1 + argumentCount;
   }
-  if (!isProved && server.standing.role !== "master") {
-    throw new ServerError(notAsked);
+  if (!isProved) {
+    requirePrimary(server);
   }
   return answers;
 }
@@ -96,7 +96,7 @@ function isOfPrimary(name: string, answer: Answer): boolean {
   if (name === "acquire" && status === 0) {
     return Number(position) >= 0;
   }
-  return name !== "verify" && name !== "inspect" && status === 1;
+  return status === 1 && !["verify", "inspect", "countDown", "awaitLatch"].includes(name);
 }
 
 /** Where all who shared K have expired, it is free. */

@@ -1,4 +1,5 @@
 import type { PubSub } from "./pub-sub.ts";
+import { notAsked, ServerError } from "./server-error.ts";
 import type { Store } from "./store.ts";
 
 /** An answer of a script, as a client library gives it. */
@@ -79,4 +80,11 @@ export function granted(scope: Scope, token: string, ttl: string, want: string, 
   const [first, last] = put(scope, token, ttl, want);
   writeInfo(scope, token, ttl, words);
   return [1, first, last, token];
+}
+
+/** A replica refuses what writes, and this what was only read: it may be old. */
+export function requirePrimary({ standing }: Server): void {
+  if (standing.role !== "master") {
+    throw new ServerError(notAsked);
+  }
 }

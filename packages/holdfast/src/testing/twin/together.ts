@@ -1,4 +1,4 @@
-import { granted, toNumber, type Answer, type Scope, type Server } from "./state.ts";
+import { granted, requirePrimary, toNumber, type Answer, type Scope, type Server } from "./state.ts";
 
 /** Takes several free locks in one step, or none of them. */
 export function together(server: Server, keys: readonly string[], args: readonly string[]): Answer {
@@ -14,6 +14,7 @@ export function together(server: Server, keys: readonly string[], args: readonly
     (scope, index) => !isOurs(scope, tokenOf(index)) && (scope.holder !== null || store.exists(scope.queue)),
   );
   if (taken >= 0) {
+    requirePrimary(server);
     return [now, taken + 1, scopes[taken]?.holder ?? ""];
   }
   const answers = scopes.map((scope, index) => {
@@ -28,10 +29,11 @@ function isOurs({ holder }: Scope, token: string): boolean {
 }
 
 function known({ store, K, fence, holder, retentionMs }: Scope, ttlMs: number): Answer {
-  if (store.pttl(K) < ttlMs) {
+  const leftMs = store.pttl(K);
+  if (leftMs < ttlMs) {
     store.pexpire(K, ttlMs);
-    store.pexpire(fence, ttlMs + retentionMs);
   }
+  store.pexpire(fence, Math.max(leftMs, ttlMs) + retentionMs);
   const [first, last] = ["first", "last"].map((name) => toNumber(store.hget(fence, name)) ?? 0);
   return [1, first, last, holder];
 }

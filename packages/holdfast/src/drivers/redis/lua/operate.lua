@@ -17,6 +17,7 @@
 -- Most calls take a free lock for which nobody waits, or give it back: they are done by `usual`. All the rest is defined
 -- only when it is needed, as defining it costs more than the usual call.
 
+--- @include "_primary.lua"
 --- @include "_state.lua"
 --- @include "_usual.lua"
 
@@ -138,18 +139,15 @@ local function count_of(name)
   return (name == 'verify' or name == 'setLimit') and 1 or 3
 end
 
--- Whether an answer could only be given by a primary: what was granted, queued, given back or renewed was written.
+-- Whether an answer could only be given by a primary: what was granted, queued, given back or renewed was written. Of a latch that
+-- is asked again nothing may be.
 local function is_of_primary(name, answer)
   if name == 'acquire' and answer[1] == 0 then
     return answer[3] >= 0
+  elseif name == 'verify' or name == 'inspect' or name == 'countDown' or name == 'awaitLatch' then
+    return false
   end
-  local status = type(answer) == 'table' and answer[1] or answer
-  return name ~= 'verify' and name ~= 'inspect' and status == 1
-end
-
--- A replica refuses what writes. What only reads is refused there as well: it may be old, and somebody may hold what seems ours.
-local function is_replica()
-  return not string.find(redis.call('INFO', 'replication'), 'role:master', 1, true)
+  return (type(answer) == 'table' and answer[1] or answer) == 1
 end
 
 local answers, at = { now }, 4
@@ -183,7 +181,4 @@ for i = 1, #KEYS, 4 do
   answers[#answers + 1] = answer
   at = last + 1
 end
-if not is_proved and is_replica() then
-  return redis.error_reply('READONLY A replica is not asked for locks')
-end
-return answers
+return is_proved and answers or of_primary(answers)

@@ -5,6 +5,8 @@
 -- ARGV[3]  how many keys to look at
 -- Answers  { next cursor, "0" at the end, [key, ...] }
 
+--- @include "_primary.lua"
+
 local next_cursor, found = unpack(redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3]))
 local locks = {}
 for _, key in ipairs(found) do
@@ -15,4 +17,4 @@ for _, key in ipairs(found) do
     locks[#locks + 1] = key
   end
 end
-return { next_cursor, locks }
+return of_primary({ next_cursor, locks })

@@ -7,6 +7,7 @@
 -- Answers  { server time in microseconds, 0, grant, grant, ... } with what acquire answers for each
 --          { server time, which of them is not free, from 1, its holder's token or "" where others wait }
 
+--- @include "_primary.lua"
 --- @include "_state.lua"
 
 local count = #KEYS / 4
@@ -23,10 +24,11 @@ end
 
 -- A repeat of what was granted: the same grant, the same numbers.
 local function known(ttl)
-  if redis.call('PTTL', K) < tonumber(ttl) then
+  local left = redis.call('PTTL', K)
+  if left < tonumber(ttl) then
     redis.call('PEXPIRE', K, ttl)
-    redis.call('PEXPIRE', fence, ttl + retention_ms)
   end
+  redis.call('PEXPIRE', fence, math.max(left, ttl) + retention_ms) -- always written: a replica refuses that
   local numbers = redis.call('HMGET', fence, 'first', 'last')
   return { 1, tonumber(numbers[1]) or 0, tonumber(numbers[2]) or 0, holder }
 end
@@ -34,7 +36,7 @@ end
 for i = 1, count do
   local token = enter(i)
   if not is_ours(token) and (holder or redis.call('EXISTS', queue) == 1) then
-    return { now, i, holder or '' }
+    return of_primary({ now, i, holder or '' })
   end
 end
 local answers = { now, 0 }

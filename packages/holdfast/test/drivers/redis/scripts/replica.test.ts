@@ -1,0 +1,97 @@
+import { createLocks } from "holdfast";
+import { redis } from "holdfast/redis";
+import { twin, type Twin } from "holdfast/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { rejection, steadyPort } from "@holdfast/lab";
+
+import { systemClock } from "../../../../src/clock.ts";
+import type { Connection } from "../../../../src/drivers/redis/connection.ts";
+import type { LockKeys } from "../../../../src/drivers/redis/keys.ts";
+import type { Script } from "../../../../src/drivers/redis/script.ts";
+import { operate, scan, together } from "../../../../src/drivers/redis/scripts.generated.ts";
+import { onRedis } from "../../../support/servers.ts";
+import { acquireOf, asker, ScriptStage } from "./stage.ts";
+
+const settings = ["3600000", "100", "0"];
+const [ours, rival] = [asker(1), asker(2)];
+const latch = [ours.token, "3", "60000", "", "9999999999999"];
+
+type Ask = readonly [script: Script, keys: readonly string[], args: readonly string[]];
+
+onRedis("of a replica, on a real server and on the twin,", () => {
+  let stage: ScriptStage;
+  let own: Twin;
+  let connections: readonly Connection[];
+  let asks: Readonly<Record<string, Ask>>;
+
+  beforeAll(async () => {
+    stage = await ScriptStage.open();
+    own = twin({ clock: systemClock });
+    connections = [stage.connection, own.connect()];
+    const [held, other, counted, free] = Array.from({ length: 4 }, () => stage.lock()) as [
+      LockKeys,
+      LockKeys,
+      LockKeys,
+      LockKeys,
+    ];
+    for (const connection of connections) {
+      await connection.run(operate, held, [...settings, ...acquireOf(ours)]);
+      await connection.run(operate, other, [...settings, ...acquireOf(ours)]);
+      await connection.run(operate, counted, [...settings, "countDown", ...latch]);
+    }
+    const parts = (token: string): string[] => [token, "20000", "1", "", token, "20000", "1", ""];
+    const operation = (keys: LockKeys, ...args: string[]): Ask => [operate, keys, [...settings, ...args]];
+    asks = {
+      "who tries": operation(held, ...acquireOf(rival)),
+      "who waits": operation(held, ...acquireOf(rival, { wait: true })),
+      "who has it already": operation(held, ...acquireOf(ours)),
+      "who asks whether he has it": operation(held, "verify", ours.token),
+      "who had it": operation(held, "extend", rival.token, "30000", ""),
+      "who looks": operation(held, "inspect"),
+      "who has counted already": operation(counted, "countDown", ...latch),
+      "who looks at a latch": operation(counted, "awaitLatch", ...latch, "n"),
+      "who wants several, of which one is held": [
+        together,
+        [...free, ...held],
+        [...settings, ...parts(rival.token)],
+      ],
+      "who has several already": [together, [...held, ...other], [...settings, ...parts(ours.token)]],
+      "who goes through all": [scan, [], ["0", "lock:*", "100"]],
+    };
+    for (const connection of connections) {
+      for (const ask of Object.values(asks)) {
+        await connection.run(...ask); // a primary tells
+      }
+    }
+    await stage.redis.replicaof("127.0.0.1", await steadyPort());
+    own.setRole("slave");
+  });
+  afterAll(() => stage.close());
+
+  test("nobody is told anything", async () => {
+    for (const connection of connections) {
+      for (const [who, ask] of Object.entries(asks)) {
+        const { error } = await rejection(connection.run(...ask));
+        expect(String(error), who).toMatch(/\bREADONLY\b/);
+      }
+    }
+  });
+});
+
+test("a replica that is asked for several keys at once is left", async () => {
+  const server = twin({ clock: systemClock });
+  const connection = server.connect();
+  let suspicions = 0;
+  connection.suspect = () => {
+    suspicions += 1;
+  };
+  const locks = createLocks(redis(connection));
+  const all = locks.all(["a", "b"]);
+  await all.withLock(() => undefined);
+  server.setRole("slave");
+  const { error } = await rejection(all.tryAcquire());
+  expect(error).toMatchObject({ code: "engine-unavailable", outcome: "none" });
+  expect(suspicions).toBe(1);
+  server.setRole("master");
+  await locks.close();
+});

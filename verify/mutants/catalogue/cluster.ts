@@ -5,7 +5,7 @@ export const cluster: readonly Mutant[] = [
   {
     name: "cluster-silent-node-is-trusted",
     breaks: "a node that is silent makes us ask the others for the map",
-    edits: [redis("cluster/shard", "        this.#listener.silent();\n", "")],
+    edits: [redis("cluster/shard", "        this.#listener.silent(this);\n", "")],
     killers: [byServer("faults/cluster-failover", "whatever its client")],
   },
   {
@@ -36,5 +36,11 @@ export const cluster: readonly Mutant[] = [
       ),
     ],
     killers: [byServer("drivers/redis/cluster", "keys whose braces")],
+  },
+  {
+    name: "cluster-laggard-is-believed",
+    breaks: "a slot is elsewhere (MOVED): the map is corrected, whatever a node that lags behind tells",
+    edits: [redis("cluster/router", "if (map.teller !== address) {", "if (map.teller === undefined) {")],
+    killers: [byServer("faults/cluster-redirects", "MOVED is believed over a node that lags behind")],
   },
 ];

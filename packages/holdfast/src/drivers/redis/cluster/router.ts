@@ -40,6 +40,11 @@ export class Router {
   readonly #downListeners = new Map<number, Set<() => void>>();
   readonly ears: Ears;
   #map = new SlotMap();
+  /**
+   * Where `MOVED` has led, by slot, until that node fails or says otherwise itself: one that lags behind goes on telling the place
+   * before.
+   */
+  readonly #redirected = new Map<number, string>();
   #time: ServerTime;
   #refreshing: Promise<void> | undefined;
   #isReadingDrop = false;
@@ -155,7 +160,12 @@ export class Router {
   }
 
   /** A node does not answer: its slots may have another one by now. */
-  readonly doubt = (): void => {
+  readonly doubt = (shard: Shard): void => {
+    for (const [slot, address] of this.#redirected) {
+      if (address === shard.address) {
+        this.#redirected.delete(slot);
+      }
+    }
     this.refresh().catch(() => undefined);
   };
 
@@ -185,7 +195,7 @@ export class Router {
         tellAll(listeners);
       }
     }
-    this.doubt();
+    this.doubt(shard);
   };
 
   /** It knows who has the slot now: that is why. */
@@ -241,7 +251,7 @@ export class Router {
     const isRefusal = refusedForNow.test(message);
     const isRepeatable = isRefusal || wasNotSent;
     if (!/^(ASK|TRYAGAIN)\b/.test(message) && (isRepeatable || outcomeOf(error) === "unknown")) {
-      this.doubt();
+      this.doubt(shard);
     }
     return isRepeatable;
   }
@@ -311,6 +321,13 @@ export class Router {
   #adopt(map: SlotMap): void {
     const before = this.#map;
     this.#map = map;
+    for (const [slot, address] of this.#redirected) {
+      if (map.teller !== address) {
+        map.move(slot, address);
+      } else if (map.ownerOf(slot) !== address) {
+        this.#redirected.delete(slot);
+      }
+    }
     const watched = new Set([...this.#downListeners.keys(), ...this.ears.slots()]);
     for (const slot of watched) {
       const owner = before.ownerOf(slot);
@@ -329,6 +346,7 @@ export class Router {
 
   /** One slot is elsewhere. */
   #move(slot: number, address: string): void {
+    this.#redirected.set(slot, address);
     if (this.#map.ownerOf(slot) !== address) {
       this.#map.move(slot, address);
       this.#moved(slot);

@@ -15,7 +15,7 @@ export interface ShardListener {
   /** The server itself ended a subscription. */
   dropped(shard: Shard): void;
   /** It has not answered for a while, and is still asked. */
-  silent(): void;
+  silent(shard: Shard): void;
 }
 
 interface ShardOptions {
@@ -143,7 +143,7 @@ export class Shard {
     this.#watching = undefined;
     if (this.#underWay > 0 && !this.#isClosed) {
       if (this.#clock.now() - this.#heardAt >= this.#silentMs) {
-        this.#listener.silent();
+        this.#listener.silent(this);
       }
       this.#watching = this.#clock.setTimer(this.#look, this.#silentMs);
     }

@@ -1,11 +1,17 @@
 /** Who has which slot, as one node said it, corrected by redirections since. */
 export class SlotMap {
+  /** Who said it. */
+  readonly teller: string | undefined;
   readonly #owners: (string | undefined)[] = [];
   readonly #replicas = new Map<string, readonly string[]>();
 
+  constructor(teller?: string) {
+    this.teller = teller;
+  }
+
   /** @param answer of CLUSTER SLOTS @param teller the node that said it: it may leave its own host out */
   static read(answer: unknown, teller: string): SlotMap {
-    const map = new SlotMap();
+    const map = new SlotMap(teller);
     for (const [from, to, primary, ...replicas] of answer as [number, number, ...NodeWords[]][]) {
       if (primary) {
         const owner = addressOf(primary, teller);

@@ -158,6 +158,9 @@ export class NodeRedisSentinelConnection implements Connection {
   }
 
   #find(): Promise<Primary> {
+    if (this.#primary?.client.isOpen === false) {
+      this.#leave(); // its `reconnectStrategy` has given up: the client makes another when it is asked for one
+    }
     if (!this.#finding) {
       const finding = this.#ask();
       this.#finding = finding;

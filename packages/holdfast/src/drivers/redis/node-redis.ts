@@ -12,6 +12,7 @@ import type { Script } from "./script.ts";
 
 /** What we use of a standalone node-redis client (4, 5 and 6). */
 export interface NodeRedisClient {
+  readonly isOpen: boolean;
   readonly isReady: boolean;
   sendCommand(args: string[]): Promise<unknown>;
   duplicate(): unknown;
@@ -21,7 +22,6 @@ export interface NodeRedisClient {
 }
 
 interface Subscriber extends NodeRedisClient {
-  readonly isOpen: boolean;
   connect(): Promise<unknown>;
   subscribe(channel: string, listener: (message: string) => void): Promise<unknown>;
   unref?(): void;

@@ -2,6 +2,8 @@ import { readFile } from "node:fs/promises";
 
 import { createLocks } from "holdfast";
 import { connect } from "holdfast/connect";
+import { redis } from "holdfast/redis";
+import { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import {
   loneNodeArgs,
@@ -13,14 +15,16 @@ import {
   startSentinels,
   steadyPort,
   until,
+  type Certificates,
   type RedisCluster,
+  type RedisServer,
   type Sentinels,
 } from "@holdfast/lab";
 
 import { keysOver } from "../support/cluster-stage.ts";
 import { onRedis } from "../support/servers.ts";
 
-const libraries = ["ioredis", "node-redis"];
+const libraries = ["ioredis", "node-redis"] as const;
 const page = await readFile(new URL("../../../../docs/security.md", import.meta.url), "utf8");
 /** What the page says of a server, and of a node of a cluster. */
 const own = (/^ACL SETUSER holdfast .*$/m.exec(page) as RegExpExecArray)[0].split(" ");
@@ -78,6 +82,112 @@ onRedis("connect to a cluster with TLS", () => {
       }
     },
   );
+});
+
+onRedis("connect by Sentinel with TLS, where the sentinels have users of their own", () => {
+  let certificates: Certificates;
+  let primary: RedisServer;
+  let sentinel: RedisServer;
+  let sentinelPort: number;
+  let url: string;
+
+  beforeAll(async () => {
+    certificates = await makeCertificates();
+    const port = await steadyPort();
+    sentinelPort = await steadyPort();
+    primary = await startRedis({ args: certificates.serverArgs(port) });
+    sentinel = await startRedis({
+      sentinel: `sentinel monitor lab 127.0.0.1 ${port} 1`,
+      args: ["--tls-replication", "yes", ...certificates.serverArgs(sentinelPort)],
+    });
+    await primary.client().call("ACL", "SETUSER", "app", "on", ">p@ss", "~*", "&*", "+@all");
+    await primary.client().call("ACL", "SETUSER", "default", "resetpass");
+    await sentinel.client().call("ACL", "SETUSER", "watcher", "on", ">w@tch", "&*", "+@all");
+    await sentinel.client().call("ACL", "SETUSER", "default", "resetpass");
+    url = `rediss+sentinel://app:p%40ss@127.0.0.1:${sentinelPort}/lab`;
+  });
+
+  afterAll(async () => {
+    await sentinel.stop();
+    await primary.stop();
+    await certificates[Symbol.asyncDispose]();
+  });
+
+  test.each(libraries)("by %s: the sentinels tell the primary, and both are verified", async (client) => {
+    const options = {
+      client,
+      tlsCaFile: certificates.caFile,
+      sentinelUsername: "watcher",
+      sentinelPassword: "w@tch",
+    };
+    const locks = createLocks(await connect(url, options));
+    const lease = await locks.acquire("key", { waitMs: 20_000 });
+    await until(async () => (await locks.nodes())[0]?.notifications === "proved", "messages are heard");
+    expect(await lease.release()).toBe(true);
+    await locks.close();
+    for (const wrong of [{ sentinelPassword: "another" }, { tlsCaFile: undefined }]) {
+      const refused = createLocks(await connect(url, { ...options, ...wrong, commandTimeoutMs: 300 }));
+      const { error } = await rejection(refused.tryAcquire("key"));
+      expect(error).toMatchObject({ code: "engine-unavailable" });
+      expect(String(error)).not.toContain("w@tch");
+      await refused.close();
+    }
+  });
+
+  test("a client of the user's own: its sentinels are listened to in the same way", async () => {
+    const tls = { ca: await readFile(certificates.caFile) };
+    const client = new Redis({
+      name: "lab",
+      sentinels: [{ host: "127.0.0.1", port: sentinelPort }],
+      ...{ username: "app", password: "p@ss", tls },
+      ...{ sentinelUsername: "watcher", sentinelPassword: "w@tch", sentinelTLS: tls },
+      enableTLSForSentinelMode: true,
+    });
+    client.on("error", () => undefined);
+    const locks = createLocks(redis(client));
+    const watcher = sentinel.client({ username: "watcher", password: "w@tch" });
+    await locks.withLock("key", { waitMs: 20_000 }, () => undefined);
+    await until(
+      async () => / user=watcher /.test(String(await watcher.client("LIST", "TYPE", "PUBSUB"))),
+      "the sentinel is listened to",
+    );
+    await locks.close();
+    client.disconnect();
+  });
+});
+
+onRedis("connect to a quorum with TLS", () => {
+  let certificates: Certificates;
+  let servers: RedisServer[];
+  let url: string;
+
+  beforeAll(async () => {
+    certificates = await makeCertificates();
+    const ports = [await steadyPort(), await steadyPort(), await steadyPort()];
+    const durable = ["--appendonly", "yes", "--appendfsync", "always"];
+    servers = await Promise.all(
+      ports.map((port) => startRedis({ args: [...certificates.serverArgs(port), ...durable] })),
+    );
+    url = `redlocks://${ports.map((port) => `127.0.0.1:${port}`).join(",")}?nodeTimeoutMs=1000`;
+  });
+
+  afterAll(async () => {
+    await Promise.all(servers.map((server) => server.stop()));
+    await certificates[Symbol.asyncDispose]();
+  });
+
+  test.each(libraries)("by %s: locks on a majority of nodes that are verified", async (client) => {
+    const locks = createLocks(await connect(url, { client, tlsCaFile: certificates.caFile }));
+    const lease = await locks.acquire("key", { waitMs: 20_000 });
+    const held = await Promise.all(servers.map((server) => server.client().exists("lock:key")));
+    expect(held.reduce((sum, one) => sum + one, 0)).toBeGreaterThan(1);
+    expect(await lease.release()).toBe(true);
+    await locks.close();
+    const others = createLocks(await connect(url, { client }));
+    const { error } = await rejection(others.tryAcquire("key"));
+    expect(error).toMatchObject({ code: "quorum-not-reached" });
+    await others.close();
+  });
 });
 
 onRedis("connect by Sentinel", () => {

@@ -39,7 +39,7 @@ export async function tryLease(
     return { held: { outcome: "held", holder: local.describe() } };
   }
   const pending = driver.acquire(requestFor(contention, key, options, null));
-  const acquired = await contention.cancellable(pending, options.signal);
+  const acquired = await contention.cancellable(pending, options);
   if (acquired.outcome === "held") {
     return { held: acquired };
   }
@@ -72,7 +72,7 @@ export async function tryTogether(
     return null;
   }
   const asked = driver.acquireTogether(keys.map((key) => requestFor(contention, key, options, null)));
-  const together = await whileWanted(contention, asked, options.signal);
+  const together = await whileWanted(contention, asked, options);
   if (together.outcome === "held") {
     return null;
   }
@@ -85,11 +85,11 @@ export async function tryTogether(
   });
 }
 
-/** Waits until the caller's signal, or `close()`, ends it. What is granted nevertheless is given back. */
+/** Waits until the caller's signal, or `close()`, ends it. What is granted nevertheless is declined. */
 async function whileWanted(
   contention: Contention,
   asked: Promise<Together>,
-  signal: AbortSignal | undefined,
+  { signal, attemptId }: ResolvedAcquire,
 ): Promise<Together> {
   const stops: (() => void)[] = [];
   const ended = new Promise<never>((_resolve, reject) => {
@@ -100,7 +100,7 @@ async function whileWanted(
   const giveBackIfEnded = (together: Together): Together => {
     if ((contention.isClosed || signal?.aborted === true) && together.outcome === "granted") {
       for (const grant of together.grants) {
-        void contention.giveUp(grant);
+        contention.decline(grant, attemptId);
       }
       throw contention.isClosed ? closedError() : signal?.reason;
     }
@@ -212,7 +212,7 @@ export class Acquisition implements Caller<Hold>, Timed {
     return promise;
   }
 
-  /** Ends the waiting with `reason`; a grant that races it is given back. */
+  /** Ends the waiting with `reason`; a grant that races it is declined. */
   cancel(reason: unknown): void {
     if (this.#isSettled || this.#cancelled) {
       return;
@@ -301,7 +301,7 @@ export class Acquisition implements Caller<Hold>, Timed {
     if (acquired.outcome === "held") {
       this.#fail(new WaitTimeoutError(this.#key, waitMs, acquired.holder, acquired.position));
     } else if (this.#cancelled) {
-      void this.#contention.giveUp(acquired.grant);
+      this.#contention.decline(acquired.grant, this.#options.attemptId);
       this.#fail(this.#cancelled.reason);
     } else if (this.#contention.hasEnded(acquired.grant)) {
       void this.#askAgain(acquired.grant);

@@ -5,7 +5,7 @@ import type { Acquired, Driver, Grant, Pending } from "./driver.ts";
 import { closedError, type LossReason } from "./errors.ts";
 import type { Hold, Keeper } from "./hold.ts";
 import { Line } from "./line.ts";
-import type { ResolvedLocks } from "./options.ts";
+import type { ResolvedAcquire, ResolvedLocks } from "./options.ts";
 import { lockState, type LockState } from "./state.ts";
 import { TimerQueue } from "./timer-queue.ts";
 import { engineEnd } from "./validity.ts";
@@ -137,7 +137,14 @@ export class Contention implements Keeper {
     return ended !== undefined && (guarantee === "quorum" || fencingToken <= ended);
   }
 
-  /** A grant that came when nobody wanted it any more. */
+  /** A grant that its caller does not want any more. That of a named attempt is for the repeat, which may have a lease on it already. */
+  decline(grant: Grant, attemptId: string | undefined): void {
+    if (attemptId === undefined) {
+      void this.giveUp(grant);
+    }
+  }
+
+  /** A grant that is nobody's. */
   giveUp({ key, token, validity }: Grant): Promise<boolean> {
     const released = this.driver.release(key, token, engineEnd(validity)).catch(() => false);
     this.#givenUp.add(released);
@@ -153,13 +160,16 @@ export class Contention implements Keeper {
     }
   }
 
-  /** Waits for a request that the caller's signal, or `close()`, may end. A grant that races the end is given back. */
-  async cancellable(pending: Pending, signal: AbortSignal | undefined): Promise<Acquired> {
+  /** Waits for a request that the caller's signal, or `close()`, may end. A grant that races the end is declined. */
+  async cancellable(
+    pending: Pending,
+    { signal, attemptId }: Pick<ResolvedAcquire, "signal" | "attemptId">,
+  ): Promise<Acquired> {
     const stopListening = signal && whenAborted(signal, pending.cancel.bind(pending));
     try {
       const acquired = await pending.result;
       if (acquired.outcome === "granted" && (this.isClosed || signal?.aborted === true)) {
-        void this.giveUp(acquired.grant);
+        this.decline(acquired.grant, attemptId);
         throw this.isClosed ? closedError(acquired.grant.key) : signal?.reason;
       }
       return acquired;

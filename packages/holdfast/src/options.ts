@@ -40,7 +40,8 @@ export interface AcquireOptions {
   /** Told beside the owner; at most 32. */
   labels?: Readonly<Record<string, string>> | undefined;
   /**
-   * The caller's own idempotency key. A repeated acquire with it, here or in another process, claims the same grant.
+   * The caller's own idempotency key. A repeated acquire with it, here or in another process, claims the same grant. One that comes
+   * when its caller does not want it any more is left to the repeat, or to its TTL.
    * @defaultValue random for every acquire
    */
   attemptId?: string | undefined;

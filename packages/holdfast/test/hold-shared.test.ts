@@ -32,3 +32,30 @@ test("the release of a lease that was lost takes nothing from who has another on
   other.throwIfLost();
   expect(await settled(second.release())).toBe(true);
 });
+
+test.each(["acquire", "tryAcquire"] as const)(
+  "%s: who aborts it while its grant is under way leaves that to who asked again by the same name",
+  async (ask) => {
+    const [here, there] = [open(), open()];
+    const abort = new AbortController();
+    const first = here[ask]("k", { ttlMs, attemptId: "job 1", signal: abort.signal });
+    const repeat = there.acquire("k", { ttlMs, attemptId: "job 1", renew: false });
+    abort.abort("gone");
+    expect(await settled(first)).toBe("gone");
+    const lease = await repeat;
+    expect(await settled(open().tryAcquire("k"))).toBeNull();
+    await settled(lease.extend());
+    lease.throwIfLost();
+    expect(await settled(lease.release())).toBe(true);
+  },
+);
+
+test("a named grant that nobody wants any more, and nobody asks for again, ends with its TTL", async () => {
+  const abort = new AbortController();
+  const first = open().acquire("k", { ttlMs, attemptId: "job 1", signal: abort.signal });
+  abort.abort("gone");
+  expect(await settled(first)).toBe("gone");
+  expect(await settled(open().tryAcquire("k"))).toBeNull();
+  await clock.advance(ttlMs);
+  expect(await settled(open().tryAcquire("k"))).not.toBeNull();
+});

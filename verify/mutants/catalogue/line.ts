@@ -121,8 +121,8 @@ export const line: readonly Mutant[] = [
     breaks: "any grant for a token that no longer waits here is answered by release at once (3)",
     isMarked: true,
     edits: [
-      edit("contention.ts", "        void this.giveUp(acquired.grant);\n", ""),
-      edit("acquire.ts", "      void this.#contention.giveUp(acquired.grant);\n", ""),
+      edit("contention.ts", "        this.decline(acquired.grant, attemptId);\n", ""),
+      edit("acquire.ts", "      this.#contention.decline(acquired.grant, this.#options.attemptId);\n", ""),
     ],
     killers: [
       byRules("hold-waiting", "a caller that aborts while its grant is under way leaves the lock free"),

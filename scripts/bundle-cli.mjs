@@ -72,10 +72,10 @@ function licencesOf(inputs) {
     .join(`\n${"-".repeat(80)}\n\n`);
 }
 
-/** What the Redis client loads at its start and most runs never use: loaded when something of it is asked for. */
+/** What others' code loads at its start and most runs never use: loaded when something of it is asked for. */
 function lateParts(build) {
   const client = join("node_modules", "ioredis", "built");
-  build.onResolve({ filter: /^(node:)?(tls|dns|assert)$/ }, ({ path, importer }) =>
+  build.onResolve({ filter: /^(node:)?(tls|dns|assert|child_process)$/ }, ({ path, importer }) =>
     importer.includes("node_modules") ? { path, namespace: "late" } : undefined,
   );
   build.onResolve({ filter: /^\.\/cluster$/ }, ({ importer, resolveDir }) =>

@@ -31,11 +31,14 @@ function start(): void {
   }
 }
 
-/** With the user's own things: others may write to the system's place for it, and what is kept there is run. */
+/**
+ * With the user's own things: others may write to the system's place for it, and what is kept there is run. What is kept is what one
+ * command used, and is never added to: `run`, whose start counts, has its own.
+ */
 function ownCache(): string | undefined {
   const { HOME, XDG_CACHE_HOME } = process.env;
   const folder = XDG_CACHE_HOME ?? (HOME === undefined || HOME === "" ? "" : join(HOME, ".cache"));
-  return folder === "" ? undefined : join(folder, "holdfast");
+  return folder === "" ? undefined : join(folder, "holdfast", process.argv[2] === "run" ? "run" : "others");
 }
 
 function runKept(folder: string): void {

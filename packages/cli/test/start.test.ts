@@ -18,10 +18,25 @@ onRedis("the start", () => {
   test("what was compiled is kept, for nobody else to read or write", async () => {
     const cache = cli.file("own-cache");
     expect(await says(cache)).toBe("started\n");
-    const folder = join(cache, "holdfast");
+    const folder = join(cache, "holdfast", "run");
     expect((await stat(folder)).mode & 0o022).toBe(0);
     expect(await readdir(folder)).toHaveLength(1);
     expect(await says(cache)).toBe("started\n");
+  });
+
+  test("what another command compiled is not taken for all that run needs", async () => {
+    const cache = cli.file("shared-cache");
+    const sizeOf = async (use: string): Promise<number> => {
+      const folder = join(cache, "holdfast", use);
+      const files = await readdir(folder, { recursive: true, withFileTypes: true });
+      const sizes = files
+        .filter((file) => file.isFile())
+        .map((file) => stat(join(file.parentPath, file.name)));
+      return (await Promise.all(sizes)).reduce((sum, { size }) => sum + size, 0);
+    };
+    await cli.run(["--version"], { env: { XDG_CACHE_HOME: cache } });
+    await says(cache);
+    expect(await sizeOf("run")).toBeGreaterThan(2 * (await sizeOf("others")));
   });
 
   test("where nothing can be kept it starts all the same", async () => {
@@ -32,7 +47,7 @@ onRedis("the start", () => {
 
   describe.runIf(process.versions.node.startsWith("20."))("where we keep it ourselves", () => {
     test("what is cut off, or of something else, is not used, and made anew; older ones go", async () => {
-      const folder = join(cli.file("bad-cache"), "holdfast");
+      const folder = join(cli.file("bad-cache"), "holdfast", "run");
       await mkdir(folder, { recursive: true });
       const older = `${"0".repeat(32)}-v20.0.0-x64`;
       await writeFile(join(folder, older), "older");

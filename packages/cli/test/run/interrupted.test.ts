@@ -39,6 +39,24 @@ onRedis("Ctrl-C", () => {
     expect(await waiting()).toBe(0);
   });
 
+  test("when it is granted and has not heard of it ends it, 130, and the grant is given back", async () => {
+    const proxy = await startProxy(cli.redis.port);
+    try {
+      proxy.swallow(/[0-9a-f]{32}:[0-9a-f]{32}:\d/); // a token: the answer of who is granted the lock
+      const running = cli.start(["run", "-k", "unheard", "--", "echo", "ran"], {
+        env: { HOLDFAST_URL: `redis://127.0.0.1:${proxy.port}` },
+      });
+      const client = cli.redis.client();
+      const isHeld = async (): Promise<boolean> => (await client.exists("lock:unheard")) === 1;
+      await until(isHeld, "it is granted");
+      running.kill("SIGINT");
+      expect(await running.ended).toMatchObject({ code: 130, out: "" });
+      expect(await isHeld()).toBe(false);
+    } finally {
+      await proxy.stop();
+    }
+  });
+
   test("whenever it comes, it leaves no lock behind, and no command that runs", async () => {
     const client = cli.redis.client();
     const codes = new Set<number | null>();
@@ -69,18 +87,24 @@ onRedis("Ctrl-C", () => {
     expect((await running.ended).code).toBe(6);
   });
 
-  test("while the lock is given back leaves it to its TTL, and the command's code is told", async () => {
-    const running = cli.start(["run", "-k", "giving-back", "--", "sh", "-c", "echo in; read -r go; exit 8"], {
-      input: "",
-    });
-    await until(() => running.out() !== "", "it is in");
-    cli.redis.freeze();
+  test("while the lock is given back ends the waiting for an answer, and the command's code is told", async () => {
+    const proxy = await startProxy(cli.redis.port);
     try {
-      await running.ended.then(({ code }) => {
-        expect(code).toBe(8);
-      });
+      const script = "echo in; while [ ! -e done ]; do sleep 0.02; done; exit 8";
+      // It would wait for the answer for longer than this test does.
+      const url = `redis://127.0.0.1:${proxy.port}?commandTimeoutMs=600000`;
+      const env = { HOLDFAST_URL: url };
+      const running = cli.start(["run", "-k", "giving-back", "--", "sh", "-c", script], { env });
+      await until(() => running.out() !== "", "it is in");
+      proxy.pause("replies");
+      await cli.spawn("touch", ["done"]).ended;
+      const client = cli.redis.client();
+      await until(async () => (await client.exists("lock:giving-back")) === 0, "it is given back");
+      expect(running.child.exitCode).toBeNull();
+      running.kill("SIGINT");
+      expect(await running.ended).toMatchObject({ code: 8, err: "" });
     } finally {
-      cli.redis.thaw();
+      await proxy.stop();
     }
   });
 

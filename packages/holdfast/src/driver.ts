@@ -179,6 +179,7 @@ export interface Driver {
   acquireTogether?(requests: readonly AcquireRequest[]): Promise<Together>;
   /** Gives up a grant and queues a new request in one step, so that other processes get their turn. Needs `requeue`. */
   requeue(given: Grant, request: AcquireRequest): Requeued;
+  /** Prolongs a grant, also one of another process. */
   extend(request: ExtendRequest): Promise<Extension>;
   /** Asks whether a token still holds, without extending. Rejects with an `EngineError` where the engine cannot say. */
   verify(key: string, token: string): Promise<Verified>;

@@ -27,7 +27,8 @@ export function probeRoutes({ engine, draining, meter }: House): App {
     createRoute({
       method: "get",
       path: "/readyz",
-      summary: "Whether it takes requests: its engine can be reached, and it is not about to end",
+      summary:
+        "Whether it takes requests: its engine can be reached, and grants locks, and it is not about to end",
       responses: { 200: json(health, "It does"), ...problems },
     }),
     async (c) => {
@@ -35,9 +36,9 @@ export function probeRoutes({ engine, draining, meter }: House): App {
         throw draining.reason as Error;
       }
       const nodes = await engine.locks.nodes();
-      const reachable = nodes.filter((node) => node.reachable).length;
-      if (reachable <= nodes.length / 2) {
-        const message = `${reachable} of ${nodes.length} servers can be reached`;
+      const usable = nodes.filter(({ reachable, quarantine }) => reachable && quarantine === null).length;
+      if (usable <= nodes.length / 2) {
+        const message = `${usable} of ${nodes.length} servers can be reached, and may grant locks`;
         throw new EngineError(message, { outcome: "none", retryable: true });
       }
       return c.json({ status: "ready" }, 200);

@@ -169,7 +169,18 @@ class RedlockDriver implements Driver, QuorumHost {
     if (hold.dueAt < this.clock.now() + ttlMs) {
       this.#ends.schedule(hold, this.clock.now() + ttlMs);
     }
-    return hold.extend(ttlMs, encodeWords(words ?? hold.ownNumber()));
+    const refusal = hold.isKnown ? undefined : await this.#learn(hold);
+    return refusal ?? hold.extend(ttlMs, encodeWords(words ?? hold.ownNumber()));
+  }
+
+  /** Which nodes have a grant of another process: only those that have it before they are asked to prolong it count. */
+  async #learn({ key, token }: QuorumHold): Promise<Exclude<Extension, { outcome: "renewed" }> | undefined> {
+    try {
+      const verified = await this.verify(key, token);
+      return verified.outcome === "lost" ? verified : undefined;
+    } catch (error) {
+      return { outcome: "unknown", error };
+    }
   }
 
   verify(key: string, token: string): Promise<Verified> {

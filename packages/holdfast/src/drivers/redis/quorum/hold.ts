@@ -233,6 +233,11 @@ export class QuorumHold implements Timed {
     );
   }
 
+  /** Whether it was acquired here, or learned of by {@link verify}. */
+  get isKnown(): boolean {
+    return this.#wasVerified;
+  }
+
   /** Those without it leave less than a majority. */
   get isLost(): boolean {
     const { majority, voters } = this.#host.electorate;

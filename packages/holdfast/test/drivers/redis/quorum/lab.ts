@@ -1,4 +1,4 @@
-import { createLocks, type Locks, type LocksOptions } from "holdfast";
+import { createLocks, type Driver, type Locks, type LocksOptions } from "holdfast";
 import { redlock, type Connection, type RedlockOptions } from "holdfast/redis";
 import {
   faulty,
@@ -14,6 +14,7 @@ import {
 /** One that locks, and what goes wrong between it and each node. */
 export interface Process {
   readonly locks: Locks;
+  readonly driver: Driver;
   readonly faults: readonly Faults[];
   /** How many scripts it has sent to the nodes so far. */
   readonly sent: () => number;
@@ -59,7 +60,7 @@ export class Lab {
     const random = manualRandom(this.#processes);
     const driver = redlock(connections, { clock, random, nodeTimeoutMs: 50, ...options.redlock });
     const faults = links.map(({ controls }) => controls);
-    return { locks: createLocks(driver, options.locks), faults, sent: () => sent };
+    return { locks: createLocks(driver, options.locks), driver, faults, sent: () => sent };
   }
 
   /** One that knows the nodes and has heard that messages arrive. */

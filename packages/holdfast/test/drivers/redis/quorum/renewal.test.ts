@@ -59,3 +59,31 @@ function expectHeld(lease: Lease): void {
   expect(lease.signal.aborted).toBe(false);
   expect(lease.remainingMs()).toBeGreaterThan(0);
 }
+
+test("a process that did not acquire it prolongs a lease, though one node is silent", async () => {
+  const lab = new Lab(3);
+  const { locks } = await lab.warm();
+  const { driver, faults } = await lab.warm();
+  const lease = await lab.within(20, locks.acquire("k", { ttlMs: 1_000, renew: false }));
+  const { key, token } = lease.transfer();
+  faults[0]?.freeze();
+  const extension = await lab.within(200, driver.extend({ key, token, ttlMs: 10_000, words: undefined }));
+  expect(extension).toMatchObject({ outcome: "renewed" });
+  await lab.clock.advance(5_000);
+  expect(await lab.within(200, locks.tryAcquire("k"))).toBeNull();
+  await lab.clock.advance(6_000);
+  const over = await lab.within(200, driver.extend({ key, token, ttlMs: 10_000, words: undefined }));
+  expect(over).toEqual({ outcome: "lost", reason: "expired" });
+});
+
+test("a process that did not acquire it does not prolong what only a minority has, nor tells that it is lost", async () => {
+  const lab = new Lab(3);
+  const { locks } = await lab.warm();
+  const { driver, faults } = await lab.warm();
+  const lease = await lab.within(20, locks.acquire("k", { ttlMs: 10_000, renew: false }));
+  const { key, token } = lease.transfer();
+  lab.nodes[0]?.del("lock:k");
+  faults[1]?.freeze();
+  const extension = await lab.within(300, driver.extend({ key, token, ttlMs: 10_000, words: undefined }));
+  expect(extension.outcome).toBe("unknown");
+});

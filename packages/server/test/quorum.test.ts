@@ -1,0 +1,104 @@
+import { http, type WireNodes } from "holdfast/http";
+import { driverConformance } from "holdfast/testing";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { startRedis, until, type RedisServer } from "@holdfast/lab";
+
+import { createService, type Service } from "../src/index.ts";
+import { acquire, ask, refusal } from "./support.ts";
+
+/** Nodes that have every write on their disks vote from the start. */
+const durable = ["--appendonly", "yes", "--appendfsync", "always"];
+let servers: RedisServer[];
+const services: Service[] = [];
+
+beforeAll(async () => {
+  servers = await Promise.all([1, 2, 3].map(() => startRedis({ args: durable })));
+});
+
+afterAll(async () => {
+  await Promise.all(services.map((service) => service.close()));
+  await Promise.all(servers.map((server) => server.stop()));
+});
+
+/** An instance on all three; nodes are given up late, where the machine is busy with other tests. */
+async function listen(nodeTimeoutMs: number, commandTimeoutMs = 20_000): Promise<string> {
+  const hosts = servers.map(({ port }) => `127.0.0.1:${port}`).join(",");
+  const engine = `redlock://${hosts}?nodeTimeoutMs=${nodeTimeoutMs}&commandTimeoutMs=${commandTimeoutMs}`;
+  const service = await createService({ engine });
+  services.push(service);
+  return service.listen({ port: 0 });
+}
+
+/**
+ * What the service adds to a quorum: not what its engine cannot do (semaphores), what the driver tells only after a renewal, as on every
+ * engine, or what the library makes of a mutex.
+ */
+const told = /semaphore|latch|break|loss|lost|inspect tells who|election|reentrant|withLock|watch/i;
+
+describe.concurrent("two instances of the service on one quorum pass the conformance suite:", () => {
+  let urls: Promise<[string, string]>;
+  beforeAll(() => {
+    urls = Promise.all([listen(20_000), listen(20_000)]);
+  });
+  driverConformance({
+    test: (name, body) => (told.test(name) ? undefined : test(name, body)),
+    open: async () => {
+      const [here, there] = await urls;
+      return { driver: http(here), other: http(there) };
+    },
+  });
+});
+
+test("what a quorum cannot do is 501", async () => {
+  const problem = await refusal(await listen(20_000), "POST", "/v1/leases", {
+    key: "pool",
+    mode: "semaphore",
+    limit: 2,
+  });
+  expect(problem).toMatchObject({ status: 501, code: "unsupported", outcome: "none" });
+});
+
+test("a service is ready with a majority of its nodes, and its leases go on; without it, it says which are silent", async () => {
+  const [a, b] = [await listen(300, 500), await listen(300, 500)];
+  const lease = await acquire(a, { key: "order:1", ttlMs: 30_000 });
+  expect(lease.guarantee).toBe("quorum");
+  const nodes = async (): Promise<(string | boolean)[][]> => {
+    const { nodes: all } = (await ask(a, "GET", "/v1/nodes")).body as WireNodes;
+    return all.map(({ node, reachable }) => [node, reachable]);
+  };
+  const names = servers.map(({ port }) => `127.0.0.1:${port}/0`);
+  expect(await nodes()).toEqual(names.map((name) => [name, true]));
+  const [first, second] = servers as [RedisServer, RedisServer, RedisServer];
+  first.freeze();
+  try {
+    expect((await nodes()).map(([, reachable]) => reachable)).toEqual([false, true, true]);
+    expect((await ask(a, "GET", "/readyz")).status).toBe(200);
+    expect((await ask(b, "POST", `/v1/leases/${lease.leaseId}/renew`, {})).status).toBe(200);
+    expect(await ask(b, "DELETE", `/v1/leases/${lease.leaseId}`)).toMatchObject({ body: { released: true } });
+    await acquire(a, { key: "order:2" });
+    second.freeze();
+    expect(await refusal(b, "GET", "/readyz")).toMatchObject({ status: 503, code: "engine-unavailable" });
+    const problem = await refusal(b, "POST", "/v1/leases", { key: "order:3" });
+    expect(problem).toMatchObject({ status: 503, code: "quorum-not-reached", retryable: true });
+    const silent = problem.votes?.filter(({ vote }) => vote === "timeout").map(({ node }) => node);
+    expect(silent).toEqual(names.slice(0, 2));
+    expect((await ask(b, "GET", "/healthz")).status).toBe(200);
+  } finally {
+    first.thaw();
+    second.thaw();
+  }
+  await until(async () => (await ask(b, "GET", "/readyz")).status === 200, "it is ready again");
+  await acquire(b, { key: "order:3", waitMs: 30_000 });
+});
+
+test("a service whose nodes answer and may not vote yet is not ready, and says for how long", async () => {
+  const server = await startRedis(); // it may have forgotten what it had before its start
+  const service = await createService({ engine: `redlock://127.0.0.1:${server.port}` });
+  const url = await service.listen({ port: 0 });
+  expect(await refusal(url, "GET", "/readyz")).toMatchObject({ status: 503, code: "engine-unavailable" });
+  const problem = await refusal(url, "POST", "/v1/leases", { key: "order:4" });
+  expect(problem).toMatchObject({ code: "quorum-not-reached", votes: [{ vote: "quarantined" }] });
+  expect(problem.retryAfterMs).toBeGreaterThan(1_000);
+  await service.close();
+  await server.stop();
+});

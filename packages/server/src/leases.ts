@@ -84,7 +84,7 @@ export class Leases {
         const told = words && { ...words, fencingToken: BigInt(fencingToken) };
         const extension = await this.#engine.driver.extend({ key, token, ttlMs, words: told });
         const elapsedMs = performance.now() - begun;
-        this.#meter.renewed(grant, ttlMs, extension.outcome, elapsedMs);
+        this.#meter.renewed(grant, ttlMs, extension, elapsedMs);
         return { elapsedMs, leftMs: this.#leftMs(grant, extension) };
       }),
     );
@@ -122,6 +122,7 @@ export class Leases {
       if (error instanceof LeaseLostError) {
         return false;
       }
+      this.#meter.notReleased(grant);
       throw error;
     }
   }

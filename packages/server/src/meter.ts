@@ -1,6 +1,6 @@
 import { channel } from "node:diagnostics_channel";
 
-import { isLockError, type Extension, type LossReason } from "holdfast";
+import { isLockError, QuorumError, type Extension, type LossReason } from "holdfast";
 import type { LeaseParts, WireMode } from "holdfast/http";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 
@@ -14,6 +14,9 @@ const seconds = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600,
 ];
 const shares = [0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1];
+
+/** Of the tracing channel `holdfast:hold`. */
+const endOfHold = "tracing:holdfast:hold:asyncEnd";
 
 interface MeterOptions {
   readonly engine: string;
@@ -44,10 +47,18 @@ export class Meter {
   readonly #release: Counter;
   readonly #fence: Counter;
   readonly #broken: Counter;
+  readonly #overrun: Histogram;
   readonly #quorum: Histogram;
+  readonly #votes: Counter;
   readonly #onVote = (message: unknown): void => {
     const { granted, nodes } = message as { granted: number; nodes: number };
     this.#quorum.observe(granted - (Math.floor(nodes / 2) + 1));
+  };
+  readonly #onHoldEnd = (message: unknown): void => {
+    const { key, overrunMs = 0 } = message as { key: string; overrunMs?: number };
+    if (overrunMs > 0) {
+      this.#overrun.observe({ lock_group: this.#groups.of(key) }, overrunMs / 1000);
+    }
   };
 
   constructor({ engine, groups, waiters }: MeterOptions) {
@@ -61,6 +72,8 @@ export class Meter {
     this.#hold = this.#histogram("lock_hold_duration_seconds", "From the grant to its end", seconds, ["end"]); // prettier-ignore
     this.#renew = this.#histogram("lock_renew_duration_seconds", "How long the engine took to prolong", seconds, ["outcome"]); // prettier-ignore
     this.#margin = this.#histogram("lock_renew_margin_ratio", "What was left of the TTL when a renewal came", shares, []); // prettier-ignore
+    this.#overrun = this.#histogram("lock_overrun_duration_seconds", "For how long what is held by a connection was taken for held after its end", seconds, []); // prettier-ignore
+    this.#votes = new Counter({ name: "lock_quorum_votes_total", help: "Of the nodes, where too few agreed", labelNames: ["server_address", "vote"], registers: [this.registry] }); // prettier-ignore
     this.#quorum = new Histogram({ name: "lock_quorum_margin_votes", help: "Votes above the majority; 0: one failure from loss", buckets: [0, 1, 2, 3, 4], registers: [this.registry] }); // prettier-ignore
     this.#lost = this.#counter("lock_lost_total", "Leases that ended without a release", ["reason"]);
     this.#release = this.#counter("lock_release_total", "Releases", ["outcome"]);
@@ -70,9 +83,10 @@ export class Meter {
     this.#gauge("lock_waiters", "Who waits by this instance", waiters);
     this.#gauge("lock_held", "Leases that this instance gave out and knows no end of", () => ledger.count);
     channel("holdfast:vote").subscribe(this.#onVote);
+    channel(endOfHold).subscribe(this.#onHoldEnd);
   }
 
-  acquiring({ keys, mode }: { keys: readonly string[]; mode: WireMode }): Acquiring {
+  acquiring({ keys, mode, waitMs }: { keys: readonly string[]; mode: WireMode; waitMs: number }): Acquiring {
     const begun = performance.now();
     const lock_group = this.#groups.of(keys[0] ?? "");
     const observe = (outcome: string, isQueued: boolean): void => {
@@ -84,7 +98,11 @@ export class Meter {
     };
     return {
       granted: (queuedMs) => observe("acquired", queuedMs > 0),
-      failed: (error) => observe(outcomeOf(error), isLockError(error, "wait-timeout")),
+      failed: (error) => {
+        const isHeld = isLockError(error, "wait-timeout");
+        observe(isHeld && waitMs === 0 ? "held" : outcomeOf(error), isHeld && waitMs > 0);
+        this.voted(error);
+      },
     };
   }
 
@@ -93,7 +111,9 @@ export class Meter {
     this.#ledger.holds(grant, ttlMs, leftMs);
   }
 
-  renewed(grant: Grant, ttlMs: number, outcome: Extension["outcome"], tookMs: number): void {
+  renewed(grant: Grant, ttlMs: number, extension: Extension, tookMs: number): void {
+    const { outcome } = extension;
+    this.voted(outcome === "unknown" ? extension.error : undefined);
     const lock_group = this.#groups.of(grant.key);
     this.#renew.observe({ lock_group, outcome }, tookMs / 1000);
     const marginMs = this.#ledger.leftOf(grant);
@@ -103,6 +123,17 @@ export class Meter {
     if (outcome === "lost") {
       this.#ledger.ended(grant, "lost");
     }
+  }
+
+  /** The nodes of a quorum did not agree, and each has told. Of those that do only the number is known. */
+  voted(error: unknown): void {
+    for (const { node, vote } of error instanceof QuorumError ? error.votes : []) {
+      this.#votes.inc({ server_address: node, vote });
+    }
+  }
+
+  notReleased({ key }: Grant): void {
+    this.#release.inc({ lock_group: this.#groups.of(key), outcome: "error" });
   }
 
   released(grant: Grant, wasHeld: boolean): void {
@@ -128,6 +159,7 @@ export class Meter {
 
   close(): void {
     channel("holdfast:vote").unsubscribe(this.#onVote);
+    channel(endOfHold).unsubscribe(this.#onHoldEnd);
     this.#ledger.close();
   }
 

@@ -1,7 +1,8 @@
+import { channel } from "node:diagnostics_channel";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 
 import type { NodeState } from "holdfast";
-import { Gauge, type Registry } from "prom-client";
+import { Counter, Gauge, type Registry } from "prom-client";
 
 /** For how long an answer of the servers is good for all that is told of them. */
 const freshMs = 1_000;
@@ -40,6 +41,64 @@ export function addNodeGauges(registry: Registry, nodes: () => Promise<NodeState
     inSeconds(clockOffsetMs),
   );
   add("lock_node_uptime_seconds", "Since the server's start", ({ uptimeMs }) => inSeconds(uptimeMs));
+  addRoles(registry, states);
+  addRestarts(registry, states);
+}
+
+function addRoles(registry: Registry, states: () => Promise<NodeState[]>): void {
+  new Gauge({
+    name: "lock_node_role",
+    help: "1 for what the server says that it is; locks want a master",
+    labelNames: ["server_address", "role"],
+    registers: [registry],
+    async collect() {
+      const told = await states();
+      this.reset();
+      for (const { node, role } of told) {
+        if (role !== null) {
+          this.set({ server_address: node, role }, 1);
+        }
+      }
+    },
+  });
+}
+
+/** A server that was started anew has another id: of several starts between two questions one is seen. */
+function addRestarts(registry: Registry, states: () => Promise<NodeState[]>): void {
+  const ids = new Map<string, string>();
+  new Counter({
+    name: "lock_node_restarts_total",
+    help: "Starts of the server that were seen since our own",
+    labelNames: ["server_address"],
+    registers: [registry],
+    async collect() {
+      for (const { node, runId } of await states()) {
+        if (runId !== null) {
+          const isAnother = ids.has(node) && ids.get(node) !== runId;
+          ids.set(node, runId);
+          this.inc({ server_address: node }, isAnother ? 1 : 0);
+        }
+      }
+    },
+  });
+}
+
+/** What the library says of servers as it happens. Returns its end. */
+export function addNodeEvents(registry: Registry): () => void {
+  const events = new Counter({
+    name: "lock_node_events_total",
+    help: "What the library told of the server, as connection-failed, restarted, may-have-forgotten, evicts",
+    labelNames: ["server_address", "event"],
+    registers: [registry],
+  });
+  const count = (message: unknown): void => {
+    const { node, event } = message as { node: string; event: string };
+    events.inc({ server_address: node, event });
+  };
+  channel("holdfast:node").subscribe(count);
+  return () => {
+    channel("holdfast:node").unsubscribe(count);
+  };
 }
 
 /** How late our timers are: a service whose event loop is blocked renews late. Returns its end. */

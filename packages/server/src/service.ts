@@ -11,7 +11,7 @@ import { Groups } from "./groups.ts";
 import type { App, House } from "./house.ts";
 import { Leases } from "./leases.ts";
 import { Meter } from "./meter.ts";
-import { addNodeGauges, addTimerLag } from "./node-gauges.ts";
+import { addNodeEvents, addNodeGauges, addTimerLag } from "./node-gauges.ts";
 import { resolveService, type ResolvedService, type ServiceOptions } from "./options.ts";
 import { Refusal } from "./refusal.ts";
 import { limits, refuseBadRequests } from "./server-limits.ts";
@@ -45,7 +45,7 @@ class HttpService implements Service {
   readonly #options: ResolvedService;
   readonly #house: House;
   readonly #draining = new AbortController();
-  readonly #stopTimerLag: () => void;
+  readonly #stopMeters: (() => void)[];
   #server: Server | undefined;
   #closing: Promise<void> | undefined;
 
@@ -58,7 +58,7 @@ class HttpService implements Service {
       waiters: () => waits.count,
     });
     addNodeGauges(meter.registry, () => engine.locks.nodes());
-    this.#stopTimerLag = addTimerLag(meter.registry);
+    this.#stopMeters = [addTimerLag(meter.registry), addNodeEvents(meter.registry)];
     engine.onLoss = (token, reason) => {
       meter.lost(token, reason);
     };
@@ -131,7 +131,9 @@ class HttpService implements Service {
     await closed;
     await this.#house.engine.close();
     this.#house.meter.close();
-    this.#stopTimerLag();
+    for (const stop of this.#stopMeters) {
+      stop();
+    }
     this.#options.log({ level: "info", event: "ended" });
   }
 }

@@ -82,6 +82,9 @@ test("a service is ready with a majority of its nodes, and its leases go on; wit
     expect(problem).toMatchObject({ status: 503, code: "quorum-not-reached", retryable: true });
     const silent = problem.votes?.filter(({ vote }) => vote === "timeout").map(({ node }) => node);
     expect(silent).toEqual(names.slice(0, 2));
+    const metrics = String((await ask(b, "GET", "/metrics")).body);
+    expect(metrics).toMatch(new RegExp(`lock_quorum_votes_total.*"${names[0]}",vote="timeout".* 1`));
+    expect(metrics).toMatch(/lock_quorum_margin_votes_count\{.*\} [1-9]/);
     expect((await ask(b, "GET", "/healthz")).status).toBe(200);
   } finally {
     first.thaw();

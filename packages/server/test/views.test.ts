@@ -89,6 +89,7 @@ test("events begin with a snapshot, also when a client comes back", async () => 
 test("metrics tell of acquisitions, waits, holds and losses, by group and never by key", async () => {
   const lease = await acquire(url, { key: "eu:order:7" });
   await refusal(url, "POST", "/v1/leases", { key: "eu:order:7", waitMs: 10 });
+  await refusal(url, "POST", "/v1/leases", { key: "eu:order:7" });
   await ask(url, "POST", `/v1/leases/${lease.leaseId}/renew`, {});
   await ask(url, "DELETE", `/v1/leases/${lease.leaseId}`);
   const short = await acquire(url, { key: "eu:order:8", ttlMs: 100 });
@@ -100,6 +101,7 @@ test("metrics tell of acquisitions, waits, holds and losses, by group and never 
   for (const line of [
     `lock_acquire_duration_seconds_count{lock_engine="server",${group},lock_mode="exclusive",outcome="acquired"} 2`,
     `lock_acquire_duration_seconds_count{lock_engine="server",${group},lock_mode="exclusive",outcome="wait_timeout"} 1`,
+    `lock_acquire_duration_seconds_count{lock_engine="server",${group},lock_mode="exclusive",outcome="held"} 1`,
     `lock_wait_duration_seconds_count{lock_engine="server",${group},outcome="wait_timeout"} 1`,
     `lock_hold_duration_seconds_count{lock_engine="server",${group},end="released"} 1`,
     `lock_hold_duration_seconds_count{lock_engine="server",${group},end="expired"} 1`,
@@ -108,6 +110,8 @@ test("metrics tell of acquisitions, waits, holds and losses, by group and never 
     `lock_release_total{lock_engine="server",${group},outcome="released"} 1`,
     'lock_waiters{lock_engine="server"} 0',
     `lock_node_up{lock_engine="server",server_address="127.0.0.1:${redis.port}/0"} 1`,
+    `lock_node_role{lock_engine="server",server_address="127.0.0.1:${redis.port}/0",role="master"} 1`,
+    `lock_node_restarts_total{lock_engine="server",server_address="127.0.0.1:${redis.port}/0"} 0`,
   ]) {
     const [name = "", labels = "", value = ""] = /^(\w+)\{(.*)\} (.+)$/.exec(line)?.slice(1) ?? [];
     const found = text

@@ -1,0 +1,48 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { block, startRedis, until, type RedisServer } from "@holdfast/lab";
+
+import { createService, type Service } from "../src/index.ts";
+import { ask, openStream } from "./support.ts";
+
+let redis: RedisServer;
+let service: Service;
+let url: string;
+
+beforeEach(async () => {
+  redis = await startRedis();
+  service = await createService({ engine: `redis://127.0.0.1:${redis.port}?commandTimeoutMs=500` });
+  url = await service.listen({ port: 0 });
+});
+
+afterEach(async () => {
+  await service.close();
+  await redis.stop();
+});
+
+/** The value of the metric whose labels are all there; undefined: there is none. */
+async function metric(name: string, ...labels: readonly string[]): Promise<number | undefined> {
+  const text = String((await ask(url, "GET", "/metrics")).body);
+  const line = text
+    .split("\n")
+    .find((one) => one.startsWith(`${name}{`) && labels.every((label) => one.includes(label)));
+  return line === undefined ? undefined : Number(line.slice(line.lastIndexOf(" ")));
+}
+
+test("a server that was started anew is counted, and so is what the library told of it", async () => {
+  const node = `server_address="127.0.0.1:${redis.port}/0"`;
+  await until(async () => (await metric("lock_node_restarts_total", node)) === 0, "it is known");
+  await redis.restart();
+  await until(async () => (await metric("lock_node_restarts_total", node)) === 1, "it is seen");
+  expect(await metric("lock_node_uptime_seconds", node)).toBeLessThan(60);
+  expect(await metric("lock_node_events_total", 'event="connection-failed"')).toBeGreaterThan(0);
+});
+
+test("what is held by a connection for longer than it is valid is told by how much", async () => {
+  const path = "/v1/leases?hold=connection";
+  const stream = await openStream(url, "POST", path, { key: "job:1", ttlMs: 300 });
+  expect(await stream.next()).toMatchObject({ event: "granted" });
+  block(900); // the service is in this process
+  expect(await stream.next()).toMatchObject({ event: "lost" });
+  expect(await metric("lock_overrun_duration_seconds_count", 'lock_group="job"')).toBe(1);
+  expect(await metric("lock_overrun_duration_seconds_sum", 'lock_group="job"')).toBeGreaterThan(0.5);
+});

@@ -288,3 +288,14 @@ test("who has too many open streams of events is refused another, until one ends
   }, "another one is let in");
   await small.close();
 });
+
+test("a watch that may not look is told why", async () => {
+  const locks = createLocks(http(url, { token: billing.token }));
+  const events = locks.watch("invoice:1")[Symbol.asyncIterator]();
+  await expect(events.next()).rejects.toMatchObject({
+    code: "engine-unavailable",
+    retryable: false,
+    message: expect.stringMatching(/"billing" may not do that to "invoice:1"/) as unknown,
+  });
+  await locks.close();
+});

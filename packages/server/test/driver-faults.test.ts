@@ -1,3 +1,7 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+
 import { createLocks, type Locks } from "holdfast";
 import { http } from "holdfast/http";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -156,4 +160,25 @@ test("a watch goes on behind a broken connection, and tells what ended meanwhile
   expect(await events.next()).toMatchObject({ value: { key: "watched:2" } });
   end.abort();
   expect((await events.next()).done).toBe(true);
+});
+
+test.each([
+  ["a page", "<html>Please log in</html>"],
+  ["something else", "{}"],
+  ["nothing", ""],
+  ["a lease without an end", JSON.stringify({ leaseId: "1.a.b", fencingToken: "1", queuedMs: 0 })],
+])("who answers 200 with %s is no lock service, and grants nothing", async (_, body) => {
+  const stranger = createServer((_asked, answer) => answer.end(body)).listen(0, "127.0.0.1");
+  await once(stranger, "listening");
+  const driver = http(`http://127.0.0.1:${(stranger.address() as AddressInfo).port}`);
+  const others = createLocks(driver);
+  const refused = { code: "engine-unavailable", outcome: "unknown", retryable: true };
+  await expect(others.tryAcquire("key")).rejects.toMatchObject(refused);
+  await expect(others.acquire("key", { waitMs: 200 })).rejects.toMatchObject(refused);
+  const [secret, ttlMs] = ["1.secret", 1_000];
+  const extended = await driver.extend({ key: "key", token: secret, ttlMs, words: undefined });
+  expect(extended).toMatchObject({ outcome: "unknown", error: refused });
+  await expect(driver.verify("key", secret)).rejects.toMatchObject(refused);
+  await others.close();
+  stranger.close();
 });

@@ -28,7 +28,8 @@ export type ConnectOptions = ConnectionOptions & DriverOptions;
  *
  * `memory:`, `redis://host`, `rediss://host`, `redis+unix:///socket`, `redis+sentinel://host,host/primary`,
  * `redis+cluster://host,host`, `redlock://host,host,host`; with TLS `rediss+sentinel:`, `rediss+cluster:`, `redlocks:`.
- * `http://host`, `https://host`: a lock service, with its token as `password`; beside that it takes `commandTimeoutMs`.
+ * `http://host`, `https://host`: a lock service, with its token as `password`; beside that it takes `commandTimeoutMs`, and
+ * with TLS the options of that.
  *
  * @throws {TypeError | RangeError} at once, for a URL or an option that is not understood
  * Rejects with a `LockError`, code `unsupported`, where the client library is not installed, or cannot do it.

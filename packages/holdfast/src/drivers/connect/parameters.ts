@@ -211,7 +211,7 @@ function accessOf(address: Address, given: ConnectionOptions): Access {
     connectionName: text("connectionName"),
     connectTimeoutMs: checkInteger("connectTimeoutMs", connectTimeoutMs, 100, 600_000),
     ...credentials("sentinelUsername", "sentinelPassword", given),
-    tls: address.isEncrypted ? tlsOf(given, text) : undefined,
+    tls: address.isEncrypted ? tlsOf(given) : undefined,
   };
 }
 
@@ -233,10 +233,9 @@ function credentials<
   return { [user]: username, [secret]: password } as Record<User | Password, string | undefined>;
 }
 
-function tlsOf(
-  given: ConnectionOptions,
-  text: (name: keyof ConnectionOptions) => string | undefined,
-): TlsFiles {
+/** @throws {TypeError} */
+export function tlsOf(given: ConnectionOptions): TlsFiles {
+  const text = (name: keyof ConnectionOptions): string | undefined => textOr(name, given[name]);
   const { tlsVerify = true } = given;
   if (typeof tlsVerify !== "boolean") {
     throw refusal("tlsVerify", "true or false", tlsVerify);

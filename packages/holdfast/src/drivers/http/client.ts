@@ -19,9 +19,24 @@ export interface Question {
   readonly accept?: "text/event-stream";
 }
 
+/** How a service behind `https:` is known, and who we are to it. */
+export interface TlsOptions {
+  /** Who may sign the service's certificate (PEM). @defaultValue those that Node trusts */
+  readonly ca?: string | undefined;
+  /** Our own certificate (PEM), with `key`. */
+  readonly cert?: string | undefined;
+  /** The key of our own certificate (PEM). */
+  readonly key?: string | undefined;
+  /** The name that the service's certificate has to have. @defaultValue the host of the URL */
+  readonly servername?: string | undefined;
+  /** `false`: any certificate will do, and anybody can pretend to be the service. @defaultValue true */
+  readonly rejectUnauthorized?: boolean | undefined;
+}
+
 export interface ClientSettings {
   readonly url: URL;
   readonly token: string | undefined;
+  readonly tls?: TlsOptions | undefined;
   readonly clock: Clock;
 }
 
@@ -40,13 +55,15 @@ export class Client {
   readonly node: string;
   readonly #url: URL;
   readonly #headers: Readonly<Record<string, string>>;
+  readonly #tls: object;
   readonly #open = new Set<ClientRequest>();
   #agent: Agent | undefined;
   #request: typeof plain.request | undefined;
   #isClosed = false;
 
-  constructor({ url, token, clock }: ClientSettings) {
+  constructor({ url, token, tls = {}, clock }: ClientSettings) {
     this.clock = clock;
+    this.#tls = Object.fromEntries(Object.entries(tls).filter(([, value]) => value !== undefined));
     this.node = url.host;
     this.#url = url;
     this.#headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
@@ -63,8 +80,7 @@ export class Client {
     try {
       timer = this.clock.setTimer(() => late.abort(), timeoutMs);
       const response = await this.send(question, late.signal);
-      const text = await textOf(response);
-      return { status: response.statusCode ?? 0, body: parsed(text), sent };
+      return { status: response.statusCode ?? 0, body: await bodyOf(response), sent };
     } catch (error) {
       throw late.signal.aborted ? this.silent(timeoutMs) : this.failure(error);
     } finally {
@@ -123,7 +139,7 @@ export class Client {
     }
     if (!this.#agent) {
       const { Agent: Kind, request } = this.#url.protocol === "https:" ? await import("node:https") : plain;
-      this.#agent ??= new Kind({ keepAlive: true, scheduling: "lifo" });
+      this.#agent ??= new Kind({ keepAlive: true, scheduling: "lifo", ...this.#tls });
       this.#request = request;
     }
   }
@@ -159,7 +175,8 @@ export class Client {
 
 class StaleConnection extends Error {}
 
-async function textOf(response: IncomingMessage): Promise<string> {
+/** All of an answer. What is no JSON is no answer of the service: perhaps a proxy's. */
+export async function bodyOf(response: IncomingMessage): Promise<unknown> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of response as AsyncIterable<Buffer>) {
@@ -169,13 +186,8 @@ async function textOf(response: IncomingMessage): Promise<string> {
     }
     chunks.push(chunk);
   }
-  return Buffer.concat(chunks).toString();
-}
-
-/** What is no JSON is no answer of the service: perhaps a proxy's. */
-function parsed(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return JSON.parse(Buffer.concat(chunks).toString());
   } catch {
     return undefined;
   }

@@ -16,11 +16,11 @@ import { jittered, type Random } from "../../random.ts";
 import type { LockEvent, LockState, NodeState } from "../../state.ts";
 import type { Answer, Client, Question } from "./client.ts";
 import { Entries } from "./entries.ts";
-import { errorOf, problemOf } from "./problems.ts";
+import { errorOf, leaseOf, problemOf } from "./problems.ts";
 import { HttpRequest, validityOf, type RequestHost } from "./request.ts";
 import { stateOf } from "./states.ts";
 import { watchByEvents } from "./watch.ts";
-import { withKeys, type WireLease, type WireLocks, type WireLock, type WireNodes } from "./wire.ts";
+import { withKeys, type WireLocks, type WireLock, type WireNodes } from "./wire.ts";
 
 export interface HttpSettings {
   readonly client: Client;
@@ -101,7 +101,7 @@ export class HttpDriver implements Driver, RequestHost {
       const { fencingToken: _, ...told } = words ?? {};
       const path = `${pathOf(key, token)}/renew`;
       const answer = await this.#ask({ method: "POST", path, body: { ttlMs, ...told } }, key);
-      return { outcome: "renewed", validity: validityOf(answer.body as WireLease, answer.sent) };
+      return { outcome: "renewed", validity: validityOf(leaseOf(answer.status, answer.body), answer.sent) };
     } catch (error) {
       return error instanceof LeaseLostError
         ? { outcome: "lost", reason: error.reason }
@@ -111,8 +111,8 @@ export class HttpDriver implements Driver, RequestHost {
 
   async verify(key: string, token: string): Promise<Verified> {
     try {
-      const { body, sent } = await this.#ask({ method: "GET", path: pathOf(key, token) }, key);
-      return { outcome: "held", validity: validityOf(body as WireLease, sent) };
+      const { status, body, sent } = await this.#ask({ method: "GET", path: pathOf(key, token) }, key);
+      return { outcome: "held", validity: validityOf(leaseOf(status, body), sent) };
     } catch (error) {
       if (error instanceof LeaseLostError) {
         return { outcome: "lost", reason: error.reason };
@@ -189,7 +189,8 @@ export class HttpDriver implements Driver, RequestHost {
 
   async #ask(question: Question, key?: string): Promise<Answer> {
     const answer = await this.#answer(question);
-    if (answer.status < 200 || answer.status >= 300) {
+    const { status, body } = answer;
+    if (status < 200 || status >= 300 || typeof body !== "object" || body === null) {
       throw errorOf(problemOf(answer), key);
     }
     return answer;
@@ -203,20 +204,20 @@ export class HttpDriver implements Driver, RequestHost {
    * Asks until the service has answered, or what is given back has expired. Rejects after one timeout, and goes on.
    */
   #giveBack(question: Question, key: string, until: number): Promise<boolean> {
-    const impatientAt = this.clock.now() + this.requestTimeoutMs;
-    return new Promise((resolve, reject) => {
-      const impatient = this.clock.setTimer(() => {
-        reject(silent(key));
-      }, this.requestTimeoutMs, true); // prettier-ignore
-      const done = this.#persist(question, key, until)
-        .then(resolve, reject)
-        .finally(() => {
-          this.clock.clearTimer(impatient);
-          this.#givingBack.delete(attempt);
-        });
-      const attempt = Promise.race([done, this.#pause(Math.max(0, impatientAt - this.clock.now()))]);
-      this.#givingBack.add(attempt);
+    const { clock } = this;
+    const persisting = this.#persist(question, key, until);
+    const attempt = new Promise<boolean>((resolve, reject) => {
+      const impatient = clock.setTimer(() => reject(silent(key)), this.requestTimeoutMs, true);
+      persisting.then(resolve, reject).finally(() => {
+        clock.clearTimer(impatient);
+      });
     });
+    this.#givingBack.add(attempt);
+    const forget = (): void => {
+      this.#givingBack.delete(attempt);
+    };
+    attempt.then(forget, forget);
+    return attempt;
   }
 
   async #persist(question: Question, key: string, until: number): Promise<boolean> {

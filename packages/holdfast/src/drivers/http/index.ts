@@ -2,13 +2,15 @@ import { systemClock, type Clock } from "../../clock.ts";
 import type { Driver } from "../../driver.ts";
 import { checkInteger, checkNames, checkObject, checkText } from "../../options.ts";
 import { systemRandom, type Random } from "../../random.ts";
-import { Client } from "./client.ts";
+import { Client, type TlsOptions } from "./client.ts";
 import { HttpDriver } from "./driver.ts";
 import { readServiceUrl } from "./url.ts";
 
 export interface HttpOptions {
   /** By which the service knows us (`Authorization: Bearer`). @defaultValue none */
   readonly token?: string | undefined;
+  /** For `https:`, where it is not to be as Node does it by itself. */
+  readonly tls?: TlsOptions | undefined;
   /** How long an answer may take, ms; a wait for a lock takes as long as it is to take. @defaultValue 5 000 */
   readonly requestTimeoutMs?: number | undefined;
   /** Time and timers. @defaultValue those of this process */
@@ -25,15 +27,27 @@ export interface HttpOptions {
  */
 export function http(url: string | URL, options: HttpOptions = {}): Driver {
   checkObject("options", options);
-  checkNames(options, ["token", "requestTimeoutMs", "clock", "random"]);
-  const { token, requestTimeoutMs = 5_000, clock = systemClock, random = systemRandom } = options;
+  checkNames(options, ["token", "tls", "requestTimeoutMs", "clock", "random"]);
+  const { token, tls, requestTimeoutMs = 5_000, clock = systemClock, random = systemRandom } = options;
   checkInteger("requestTimeoutMs", requestTimeoutMs, 1, 600_000);
   const read = readServiceUrl(url);
+  if (tls !== undefined) {
+    checkTls(tls, read.address);
+  }
   const given = token === undefined ? read.token : checkText("token", token, 8_192);
-  const client = new Client({ url: read.address, token: given, clock });
+  const client = new Client({ url: read.address, token: given, tls, clock });
   return new HttpDriver({ client, clock, random, requestTimeoutMs });
 }
 
+function checkTls(tls: object, { protocol }: URL): void {
+  checkObject("tls", tls);
+  checkNames(tls, ["ca", "cert", "key", "servername", "rejectUnauthorized"]);
+  if (protocol !== "https:") {
+    throw new TypeError("Expected `tls` to be given with an https: URL only");
+  }
+}
+
+export type { TlsOptions } from "./client.ts";
 export { leaseIdOf, readLeaseId } from "./wire.ts";
 export type {
   LeaseParts,

@@ -8,7 +8,7 @@ import {
 } from "../../errors.ts";
 import type { Holder } from "../../state.ts";
 import type { Answer } from "./client.ts";
-import type { WireHolder, WireProblem } from "./wire.ts";
+import type { WireHolder, WireLease, WireProblem } from "./wire.ts";
 
 /** What the library itself calls so, and says no more of. */
 const plainCodes: ReadonlySet<string> = new Set<LockErrorCode>([
@@ -25,7 +25,7 @@ export function problemOf({ status, body }: Pick<Answer, "status" | "body">): Wi
   if (isProblem(body)) {
     return body;
   }
-  const isTransient = status >= 500 || status === 408 || status === 429;
+  const isTransient = status < 300 || status >= 500 || status === 408 || status === 429;
   return {
     type: "about:blank",
     title: "No answer of a lock service",
@@ -35,6 +35,23 @@ export function problemOf({ status, body }: Pick<Answer, "status" | "body">): Wi
     retryable: isTransient,
     outcome: isTransient ? "unknown" : "none",
   };
+}
+
+/**
+ * A lease that was answered. A number that is none would make it valid for ever.
+ * @throws {EngineError} where it is none
+ */
+export function leaseOf(status: number, body: unknown): WireLease {
+  const { leaseId, fencingToken, validMs, queuedMs } = (body ?? {}) as Partial<WireLease>;
+  const isLease =
+    typeof leaseId === "string" &&
+    /^\d+$/.test(String(fencingToken)) &&
+    Number.isFinite(validMs) &&
+    Number.isFinite(queuedMs);
+  if (!isLease) {
+    throw errorOf(problemOf({ status, body: undefined }));
+  }
+  return body as WireLease;
 }
 
 /** The error that the library tells of a problem with. What only the service knows is a refusal of the engine. */

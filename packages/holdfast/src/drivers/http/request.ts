@@ -6,10 +6,10 @@ import { EngineError, isLockError, WaitTimeoutError, type LockError } from "../.
 import { jittered, type Random } from "../../random.ts";
 import { leftOf, type Validity } from "../../validity.ts";
 import { within } from "../../wait.ts";
-import type { Client } from "./client.ts";
+import { bodyOf, type Client } from "./client.ts";
 import type { Entries } from "./entries.ts";
 import { eventsOf } from "./events.ts";
-import { errorOf, problemOf } from "./problems.ts";
+import { errorOf, leaseOf, problemOf } from "./problems.ts";
 import { secretOf, type WireAcquire, type WireLease, type WireProblem } from "./wire.ts";
 
 /** What a request needs of its driver. */
@@ -103,7 +103,7 @@ export class HttpRequest implements Pending {
   async #ask(asked: ReturnType<Client["ask"]>): Promise<Acquired> {
     const { status, body, sent } = await asked;
     if (status === 200 || status === 201) {
-      const granted = body as WireLease;
+      const granted = leaseOf(status, body);
       return this.#grant(granted, validityOf(granted, sent));
     }
     return this.#refused(problemOf({ status, body }));
@@ -239,7 +239,7 @@ export class HttpRequest implements Pending {
       if (event === "waiting") {
         waiting();
       } else if (event === "granted") {
-        return { granted: JSON.parse(data) as WireLease, sent };
+        return { granted: leaseOf(status, JSON.parse(data)), sent };
       } else if (event === "problem") {
         return { problem: problemOf({ status, body: JSON.parse(data) as unknown }) };
       }
@@ -259,7 +259,7 @@ export class HttpRequest implements Pending {
     try {
       const answer = await client.ask({ method: "POST", path, body: { ttlMs } }, requestTimeoutMs);
       if (answer.status === 200) {
-        return this.#grant(granted, validityOf(answer.body as WireLease, answer.sent));
+        return this.#grant(granted, validityOf(leaseOf(answer.status, answer.body), answer.sent));
       }
       throw transient(errorOf(problemOf(answer), key));
     } catch (error) {
@@ -327,17 +327,4 @@ function transient(error: Error): Error {
   return isLockError(error, "lease-lost")
     ? new EngineError("The grant had expired before it was confirmed", { outcome: "none", retryable: true })
     : error;
-}
-
-async function bodyOf(response: IncomingMessage): Promise<unknown> {
-  let text = "";
-  response.setEncoding("utf8");
-  for await (const chunk of response as AsyncIterable<string>) {
-    text += chunk;
-  }
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,6 +1,7 @@
 import { jittered } from "../../random.ts";
 import { EngineError, isLockError } from "../../errors.ts";
 import { isThere, type LockEvent, type LockState } from "../../state.ts";
+import { bodyOf } from "./client.ts";
 import { eventsOf } from "./events.ts";
 import { errorOf, problemOf } from "./problems.ts";
 import type { RequestHost } from "./request.ts";
@@ -87,8 +88,7 @@ async function* eventsFrom(
     const response = await client.send(question, AbortSignal.any([signal, silent.signal]));
     heard();
     if (response.statusCode !== 200) {
-      response.resume();
-      throw errorOf(problemOf({ status: response.statusCode ?? 0, body: undefined }));
+      throw errorOf(problemOf({ status: response.statusCode ?? 0, body: await bodyOf(response) }));
     }
     for await (const { event, data } of eventsOf(response, heard)) {
       if (event === "snapshot" || event === "changed" || event === "gone") {

@@ -133,6 +133,13 @@ test("a release whose answer is lost was one all the same", async () => {
   expect(await isFree("key")).toBe(true);
 });
 
+test("so was one by a connection that was used before", async () => {
+  const lease = await locks.acquire("key", { ttlMs: 60_000, waitMs: 0 });
+  void proxy.loseNextReply(/DELETE/);
+  expect(await lease.release()).toBe(true);
+  expect(await isFree("key")).toBe(true);
+});
+
 test("a service that hangs is told of before the validity ends", async () => {
   const lease = await locks.acquire("key", { ttlMs: 1_500 });
   proxy.pause("replies");

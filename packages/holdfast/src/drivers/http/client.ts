@@ -10,6 +10,8 @@ export interface Answer {
   readonly body: unknown;
   /** When the question was sent. */
   readonly sent: Moment;
+  /** It had been sent before, by a connection that broke: the service may have done it then. */
+  readonly isRepeat: boolean;
 }
 
 export interface Question {
@@ -79,8 +81,9 @@ export class Client {
     const late = new AbortController();
     try {
       timer = this.clock.setTimer(() => late.abort(), timeoutMs);
-      const response = await this.send(question, late.signal);
-      return { status: response.statusCode ?? 0, body: await bodyOf(response), sent };
+      let isRepeat = false;
+      const response = await this.send(question, late.signal, () => (isRepeat = true));
+      return { status: response.statusCode ?? 0, body: await bodyOf(response), sent, isRepeat };
     } catch (error) {
       throw late.signal.aborted ? this.silent(timeoutMs) : this.failure(error);
     } finally {
@@ -89,7 +92,11 @@ export class Client {
   }
 
   /** Sends, and gives the answer as soon as it begins. A connection that was closed while it was kept is no failure. */
-  async send(question: Question, signal?: AbortSignal): Promise<IncomingMessage> {
+  async send(
+    question: Question,
+    signal?: AbortSignal,
+    repeats: () => void = () => undefined,
+  ): Promise<IncomingMessage> {
     for (;;) {
       await this.#connect();
       try {
@@ -98,6 +105,7 @@ export class Client {
         if (!(error instanceof StaleConnection)) {
           throw error;
         }
+        repeats();
       }
     }
   }

@@ -223,9 +223,9 @@ export class HttpDriver implements Driver, RequestHost {
   async #persist(question: Question, key: string, until: number): Promise<boolean> {
     for (let failures = 0; ; failures += 1) {
       try {
-        const { body } = await this.#ask(question, key);
+        const { body, isRepeat } = await this.#ask(question, key);
         // A repeat finds that the attempt whose answer was lost has released: it was sent while the grant was ours.
-        return (body as { released: boolean }).released || failures > 0;
+        return (body as { released: boolean }).released || failures > 0 || isRepeat;
       } catch (error) {
         const isOver = this.clock.now() >= until || this.#closing.signal.aborted;
         if (!(error instanceof LockError) || !error.retryable || isOver) {

@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 /** The requests that are open, so that a service that is about to end can end them. */
 export class Connections {
   readonly #open = new Set<Connection>();
-  #changed: () => void = () => undefined;
+  readonly #awaiting = new Set<() => void>();
 
   /** @param outgoing the answer that the client waits for */
   open(outgoing: ServerResponse): Connection {
@@ -12,7 +12,9 @@ export class Connections {
     this.#open.add(connection);
     connection.atEnd(() => {
       this.#open.delete(connection);
-      this.#changed();
+      for (const tell of Array.from(this.#awaiting)) {
+        tell();
+      }
     });
     return connection;
   }
@@ -24,11 +26,13 @@ export class Connections {
   /** Resolves when one has ended, or `limitMs` have passed. */
   changed(limitMs: number): Promise<void> {
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, limitMs);
-      this.#changed = () => {
+      const end = (): void => {
         clearTimeout(timer);
+        this.#awaiting.delete(end);
         resolve();
       };
+      const timer = setTimeout(end, limitMs);
+      this.#awaiting.add(end);
     });
   }
 

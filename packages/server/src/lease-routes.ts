@@ -224,7 +224,7 @@ function releaseIfUndelivered(house: House, ask: Ask, lease: WireLease, connecti
     connection.ifUndelivered(() => {
       const parts = readLeaseId(lease.leaseId);
       if (parts) {
-        house.leases.release(parts).catch(() => false); // it goes on in the background
+        house.leases.giveBack(parts);
       }
     });
   }

@@ -4,7 +4,7 @@ import { leaseIdOf, type LeaseParts, type WireLease } from "holdfast/http";
 import type { Engine } from "./engine.ts";
 import type { Meter } from "./meter.ts";
 import { Refusal } from "./refusal.ts";
-import type { Ask, Asker, Taken, Taking } from "./taking.ts";
+import { giveBackAll, type Ask, type Asker, type Taken, type Taking } from "./taking.ts";
 
 /** What a client may know of a lease that is kept for it here. */
 export type KeptLease = Omit<WireLease, "leaseId" | "queuedMs" | "ttlMs">;
@@ -26,10 +26,12 @@ export class Leases {
     const begun = performance.now();
     const { leases, ttlMs, queuedMs } = await this.take(ask, asker, false);
     try {
-      return this.#handOut(leases, { ttlMs, begun, queuedMs });
+      leases.forEach((lease) => lease.throwIfLost());
     } catch (error) {
+      await giveBackAll(leases, ask);
       throw error instanceof LeaseLostError ? tooLate(error) : error;
     }
+    return this.#handOut(leases, { ttlMs, begun, queuedMs });
   }
 
   /** @param renew whether it is kept, and renewed, here */
@@ -103,6 +105,21 @@ export class Leases {
       }),
     );
     return releases.every(Boolean);
+  }
+
+  /** What its client cannot know of: it is given back until the engine has answered, or has forgotten. */
+  giveBack({ ttlMs, grants }: LeaseParts): void {
+    const { driver } = this.#engine;
+    for (const grant of grants) {
+      driver.release(grant.key, grant.token, driver.clock.now() + ttlMs).then(
+        (wasHeld) => {
+          this.#meter.released(grant, wasHeld);
+        },
+        () => {
+          this.#meter.notReleased(grant);
+        },
+      );
+    }
   }
 
   /** A writer is a reader from now on. */

@@ -108,18 +108,18 @@ function toForce(app: App, { engine: { locks }, meter, log }: House): void {
       require(c.var.principal, "lock:force", [key]);
       const holders = (await locks.inspect(key)).holders;
       const holder = holders.find((one) => one.fencingToken?.toString() === seen)?.owner;
-      const isBroken = await locks.breakLock(key, { fencingToken: BigInt(seen), reason });
-      log({
-        level: "audit",
-        event: "break",
-        principal: c.var.principal.name,
-        remote: c.env.incoming.socket.remoteAddress,
-        key,
-        fencingToken: seen,
-        holder,
-        reason,
-        broken: isBroken,
-      });
+      const record = (broken: boolean | "unknown"): void => {
+        const remote = c.env.incoming.socket.remoteAddress;
+        const principal = c.var.principal.name;
+        log({ level: "audit", event: "break", principal, remote, key, fencingToken: seen, holder, reason, broken }); // prettier-ignore
+      };
+      const isBroken = await locks
+        .breakLock(key, { fencingToken: BigInt(seen), reason })
+        .catch((error: unknown) => {
+          record("unknown"); // it may have been done
+          throw error;
+        });
+      record(isBroken);
       if (!isBroken) {
         const present = holders[0]?.fencingToken?.toString() ?? null;
         throw new Refusal("fence-mismatch", `No grant of "${key}" has the fencing token ${seen}`, {

@@ -63,7 +63,7 @@ export function problemOf(error: unknown): WireProblem {
   if (isLockError(error)) {
     return problemOfLock(error);
   }
-  if (error instanceof TypeError || error instanceof RangeError) {
+  if (isRefusedValue(error)) {
     return { ...headOf("invalid", 400, error.message), retryable: false, outcome: "none" };
   }
   if (error instanceof HTTPException && error.status < 500) {
@@ -71,6 +71,11 @@ export function problemOf(error: unknown): WireProblem {
   }
   const detail = "The service failed; its log tells more";
   return { ...headOf("engine-unavailable", 500, detail), retryable: true, outcome: "unknown" };
+}
+
+/** The library refuses a value with its name, what was expected, and what came; any other such error is a fault of ours. */
+function isRefusedValue(error: unknown): error is Error {
+  return (error instanceof TypeError || error instanceof RangeError) && error.message.startsWith("Expected ");
 }
 
 export function problemResponse(problem: WireProblem): Response {

@@ -97,7 +97,7 @@ export class Taking {
       }
       return { leases, ttlMs: ask.ttlMs, queuedMs };
     } catch (error) {
-      await Promise.allSettled(leases.map((lease) => giveBack(lease, ask)));
+      await giveBackAll(leases, ask);
       throw error;
     }
   }
@@ -161,6 +161,10 @@ async function makeWhole(lease: Lease, ttlMs: number, ask: Ask): Promise<void> {
       throw error;
     }
   }
+}
+
+export async function giveBackAll(leases: readonly Lease[], ask: Ask): Promise<void> {
+  await Promise.allSettled(leases.map((lease) => giveBack(lease, ask)));
 }
 
 /** What a named attempt was granted stays: a repeat of it, perhaps by another instance, may have it. */

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startRedis, until, type RedisServer } from "@holdfast/lab";
+import { startProxy, startRedis, until, type RedisServer } from "@holdfast/lab";
 
 import { createService, type LogEntry, type Service } from "../src/index.ts";
 import { acquire, ask, inspect, openStream } from "./support.ts";
@@ -118,6 +118,29 @@ describe.each(["memory", "Redis"])("a client that goes away, on %s,", (name) => 
       body: { released: true },
     });
   });
+});
+
+test("a client that cannot be told while the engine is away has its grant given back when that is there again", async () => {
+  const proxy = await startProxy(redis.port);
+  const engine = `redis://127.0.0.1:${proxy.port}?commandTimeoutMs=300`;
+  const service = await createService({ engine });
+  const url = await service.listen({ port: 0 });
+  const client = redis.client();
+  const isHeld = async (): Promise<boolean> => (await client.exists("lock:gone:away")) === 1;
+  const socket = await dial(url);
+  socket.pause();
+  socket.write(head("GET", "/openapi.json", 0).repeat(400));
+  send(socket, { key: "gone:away", ttlMs: 600_000 });
+  await until(isHeld, "it is granted");
+  proxy.refuse(true);
+  proxy.cut();
+  socket.destroy();
+  // Asked behind the release, and given up behind it.
+  await until(async () => (await ask(url, "GET", "/readyz")).status === 503, "the engine is away");
+  proxy.refuse(false);
+  await until(async () => !(await isHeld()), "it is given back");
+  await service.close();
+  await proxy.stop();
 });
 
 async function leavesNothing(url: string, key: string): Promise<void> {

@@ -3,7 +3,7 @@ import { Exit, exits } from "../exit.ts";
 /** What a deployment is. */
 type Topology = "server" | "sentinel" | "cluster" | "quorum" | "service";
 
-/** Where the servers of a deployment are, as its URL says. The library checked the URL before. */
+/** Where the servers of a deployment are, as its URL says. The library, which tells nobody, has read the URL before and refused a wrong one. */
 export interface Address {
   readonly topology: Topology;
   readonly isEncrypted: boolean;
@@ -29,7 +29,7 @@ const topologies: Readonly<Record<string, Topology>> = {
 export function readAddress(url: string): Address {
   const { scheme, user, hosts, path, query } = partsOf(url);
   const plain = scheme.replace(/^(rediss|redlocks|https)/, (name) => name.slice(0, -1));
-  const topology = topologies[plain];
+  const topology = Object.hasOwn(topologies, plain) ? topologies[plain] : undefined;
   if (topology === undefined) {
     throw new Exit(exits.config, "doctor knows no engines of this kind of URL");
   }
@@ -53,11 +53,11 @@ function partsOf(url: string): Record<"scheme" | "user" | "hosts" | "path" | "qu
   return { scheme: scheme.toLowerCase(), user, hosts, path, query };
 }
 
+/** What is behind the first colon is the password, with its colons. */
 function userOf(text: string): Pick<Address, "username" | "password"> {
-  const [username, password] = text
-    .split(":")
-    .map((part) => (part === "" ? undefined : decodeURIComponent(part)));
-  return { username, password };
+  const [, username, password] = /^([^:]*):?(.*)$/s.exec(text) ?? [];
+  const decoded = (part = ""): string | undefined => (part === "" ? undefined : decodeURIComponent(part));
+  return { username: decoded(username), password: decoded(password) };
 }
 
 function endpointsOf(hosts: string, topology: Topology): Address["endpoints"] {

@@ -55,16 +55,16 @@ export async function doctor(options: DoctorOptions): Promise<number> {
 }
 
 async function diagnose(options: DoctorOptions, signal: AbortSignal): Promise<Diagnosis> {
-  const address = readAddress(await urlOf(options.target));
-  const use = useOf(address, options.ttlMs);
   const opened: Server[] = [];
   const open = (server: Server): Server => {
     opened.push(server);
     return server;
   };
-  // The library refuses a URL that is wrong, with its reason.
+  // First: the library refuses a URL that is wrong, with its reason.
   const engine = await openEngine(options.target);
   try {
+    const address = readAddress(await urlOf(options.target));
+    const use = useOf(address, options.ttlMs);
     const servers = await serversOf(address, use, open);
     const [looked, probed] = await Promise.all([
       look(servers, use, { forMs: options.watchMs, signal }),

@@ -133,6 +133,20 @@ onRedis("doctor", () => {
     expect(JSON.stringify(told)).not.toContain("secret");
   });
 
+  test("a URL is read as the library reads it: a password has its colons, and what is wrong is refused", async () => {
+    await cli.redis.client().call("ACL", "SETUSER", "colons", "on", ">a:b:c", "~*", "&*", "+@all");
+    const told = await diagnose(`redis://colons:a:b:c@127.0.0.1:${cli.redis.port}`, "--no-probe");
+    expect(told.nodes).toEqual([`127.0.0.1:${cli.redis.port}`]);
+    expect(levelsOf(told)).not.toHaveProperty("unreachable");
+    for (const url of ["redis://:100%@127.0.0.1", "constructor://127.0.0.1"]) {
+      const { code, err } = await cli.run(["doctor"], { env: { HOLDFAST_URL: url } });
+      expect({ code, err }).toEqual({
+        code: 78,
+        err: expect.stringMatching(/^holdfast: Expected/) as unknown,
+      });
+    }
+  });
+
   test("a server that is not there gives 69", async () => {
     const { code, err } = await cli.run(["doctor"], { env: { HOLDFAST_URL: "redis://127.0.0.1:1" } });
     expect(code).toBe(69);

@@ -6,6 +6,7 @@ import {
   type WireAcquire,
   type WireLease,
   type WireOwner,
+  type WireRenew,
 } from "holdfast/http";
 import type { Context } from "hono";
 import type { Words } from "holdfast";
@@ -269,13 +270,7 @@ function askOf(c: Context<Env>, asked: WireAcquire): Ask {
   };
 }
 
-interface Told {
-  readonly owner?: WireOwner | undefined;
-  readonly reason?: string | undefined;
-  readonly labels?: Readonly<Record<string, string>> | undefined;
-}
-
-function wordsOf({ owner, reason, labels }: Told): Words {
+function wordsOf({ owner, reason, labels }: Omit<WireRenew, "ttlMs">): Words {
   return {
     ...(owner !== undefined && { owner: ownerOf(owner) }),
     ...(reason !== undefined && { reason }),

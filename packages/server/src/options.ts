@@ -27,18 +27,13 @@ export interface ServiceOptions {
   readonly log?: Log | undefined;
 }
 
-export interface ResolvedService {
-  readonly engine: string | Driver;
-  readonly auth: AuthOptions | undefined;
-  readonly maxWaitMs: number;
-  readonly requestsPerSecond: number | undefined;
-  readonly maxWaitsOfOne: number;
-  readonly maxStreamsOfOne: number;
-  readonly maxConnections: number;
-  readonly drainMs: number;
-  readonly groups: readonly string[];
-  readonly log: Log;
-}
+/** May be left away, and have no default. */
+type Optional = "auth" | "requestsPerSecond";
+
+/** The same, with the defaults. */
+export type ResolvedService = Pick<ServiceOptions, Optional> & {
+  readonly [Name in Exclude<keyof ServiceOptions, Optional>]-?: NonNullable<ServiceOptions[Name]>;
+};
 
 const grants = z.array(
   z.strictObject({

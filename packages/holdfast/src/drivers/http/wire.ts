@@ -1,5 +1,5 @@
 import type { LockErrorCode, LossReason, NodeVote, Outcome } from "../../errors.ts";
-import type { LockEvent, LockKind, NodeState } from "../../state.ts";
+import type { Holder, LockEvent, LockFacts, NodeState, NodeView } from "../../state.ts";
 
 /**
  * What travels between the lock service and its clients, as JSON. Numbers of fencing are decimal strings, as they pass 2^53; times
@@ -9,8 +9,15 @@ import type { LockEvent, LockKind, NodeState } from "../../state.ts";
 /** How a lease shares its key: for itself alone, as a reader or the writer, or with some permits of a semaphore. */
 export type WireMode = "exclusive" | "read" | "write" | "semaphore";
 
+/** What is told of a lease to whoever looks. */
+interface WireWords {
+  readonly owner?: WireOwner | undefined;
+  readonly reason?: string | undefined;
+  readonly labels?: Readonly<Record<string, string>> | undefined;
+}
+
 /** `POST /v1/leases` */
-export interface WireAcquire {
+export interface WireAcquire extends WireWords {
   readonly key?: string | undefined;
   /** Instead of `key`: every one of them or none. */
   readonly keys?: readonly string[] | undefined;
@@ -24,9 +31,6 @@ export interface WireAcquire {
   /** A grant that comes after a wait is for this long only, until it is renewed: of one that nobody received little is left. */
   readonly claimMs?: number | undefined;
   readonly attemptId?: string | undefined;
-  readonly owner?: WireOwner | undefined;
-  readonly reason?: string | undefined;
-  readonly labels?: Readonly<Record<string, string>> | undefined;
 }
 
 export type WireOwner =
@@ -53,11 +57,8 @@ export interface WireLease {
 }
 
 /** `POST /v1/leases/{leaseId}/renew` */
-export interface WireRenew {
+export interface WireRenew extends WireWords {
   readonly ttlMs?: number | undefined;
-  readonly owner?: WireOwner | undefined;
-  readonly reason?: string | undefined;
-  readonly labels?: Readonly<Record<string, string>> | undefined;
 }
 
 /** `DELETE /v1/leases/{leaseId}`, and the downgrade of a writer. */
@@ -66,37 +67,18 @@ export interface WireReleased {
   readonly released: boolean;
 }
 
-export interface WireHolder {
-  readonly owner: string;
-  readonly reason?: string;
-  readonly labels?: Readonly<Record<string, string>>;
-  readonly fencingToken?: string;
-  readonly mode?: "read" | "write";
-  readonly permits?: number;
-  readonly remainingMs?: number;
-}
+/** The same, with its fencing token as text. */
+type Told<T> = Omit<T, "fencingToken"> & { readonly fencingToken?: string };
+
+export type WireHolder = Told<Holder>;
 
 /** What is known of one lock. */
-export interface WireLock {
-  readonly key: string;
-  readonly kind: LockKind;
+export interface WireLock extends Omit<LockFacts, "limit" | "holders" | "fencingToken" | "nodes"> {
   /** null: as many as there are. */
   readonly limit: number | null;
-  readonly left?: number;
   readonly holders: readonly WireHolder[];
-  readonly waiters: readonly { readonly owner: string; readonly position: number }[];
-  readonly waiterCount: number;
-  readonly remainingMs: number | null;
   readonly fencingToken: string | null;
-  readonly nodes: readonly {
-    readonly node: string;
-    readonly held: boolean | null;
-    readonly owner?: string;
-    readonly fencingToken?: string;
-    readonly remainingMs?: number;
-    readonly waiterCount?: number;
-    readonly error?: string;
-  }[];
+  readonly nodes: readonly Told<NodeView>[];
 }
 
 /** `GET /v1/locks` */

@@ -58,7 +58,7 @@ function noteFailure(message: unknown): void {
 /** The token of a service, where it does not stand in the URL: of no use to other engines. */
 function secretOf(url: string): { password?: string } {
   const token = process.env["HOLDFAST_TOKEN"];
-  return token !== undefined && /^https?:\/\/[^@]*$/.test(url) ? { password: token } : {};
+  return token !== undefined && token !== "" && /^https?:\/\/[^@]*$/i.test(url) ? { password: token } : {};
 }
 
 /**

@@ -50,15 +50,18 @@ const codes: Readonly<Record<string, number>> = {
   "kind-mismatch": exits.config,
   "limit-mismatch": exits.config,
   unsupported: exits.config,
-  unauthenticated: exits.notAllowed,
-  forbidden: exits.notAllowed,
   closed: exits.internal,
 };
 
-/** The engine is there and does not let us. */
+/** The engine, or the service, is there and does not let us. */
 function isRefusal(error: unknown): boolean {
   for (let one = error, depth = 0; one instanceof Error && depth < 8; one = one.cause, depth += 1) {
-    if (/\b(NOAUTH|NOPERM|WRONGPASS)\b/.test(one.message)) {
+    const { code } = one as { code?: unknown };
+    if (
+      /\b(NOAUTH|NOPERM|WRONGPASS)\b/.test(one.message) ||
+      code === "unauthenticated" ||
+      code === "forbidden"
+    ) {
       return true;
     }
   }

@@ -1,7 +1,10 @@
+import { writeFile } from "node:fs/promises";
+
 import { until } from "@holdfast/lab";
+import { newToken } from "@holdfast/server";
 import { expect, test } from "vitest";
 
-import { commandLine, type Running } from "./support/cli.ts";
+import { commandLine, type Ended, type Running } from "./support/cli.ts";
 import { onRedis } from "./support/servers.ts";
 
 onRedis("a service", () => {
@@ -37,6 +40,28 @@ onRedis("a service", () => {
     expect((await cli.run(["release"], { env, input: lease.out })).code).toBe(0);
     service.kill("SIGTERM");
     expect((await service.ended).code).toBe(0);
+  });
+
+  test("a service that asks who comes knows us by HOLDFAST_TOKEN, or by the token in the URL; others get 77", async () => {
+    const { token, sha256 } = newToken();
+    const grants = [{ scope: "lock:acquire", prefix: "job:" }];
+    await writeFile(cli.file("auth.json"), JSON.stringify({ tokens: [{ name: "ci", sha256, grants }] }));
+    const service = await serve("--auth-file", "auth.json");
+    const run = (url: string, own: string | undefined, key: string): Promise<Ended> =>
+      cli.run(["run", "-k", key, "--", "echo", "ran"], { env: { HOLDFAST_URL: url, HOLDFAST_TOKEN: own } });
+    const inUrl = service.url.replace("//", `//:${token}@`);
+    expect(await run(service.url, token, "job:1")).toMatchObject({ code: 0, out: "ran\n", err: "" });
+    expect(await run(inUrl, undefined, "job:1")).toMatchObject({ code: 0, out: "ran\n", err: "" });
+    const refused = [
+      await run(service.url, undefined, "job:1"),
+      await run(service.url, "another", "job:1"),
+      await run(service.url, token, "deploy"),
+    ];
+    expect(refused.map(({ code, out }) => [code, out])).toEqual([77, 77, 77].map((code) => [code, ""]));
+    expect(refused.map(({ err }) => err).join() + service.err()).not.toContain(token);
+    expect(refused[2]?.err).toMatch(/"ci" may not do that to "deploy"/);
+    service.kill("SIGTERM");
+    await service.ended;
   });
 
   test("a service that is killed under a command takes the lock with it, and the command is ended in time", async () => {

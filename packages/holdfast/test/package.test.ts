@@ -116,6 +116,7 @@ const publicNames: Readonly<Record<string, { values: readonly string[]; types: r
       "HttpOptions",
       "LeaseParts",
       "ServiceCode",
+      "TlsOptions",
       "WireAcquire",
       "WireEvent",
       "WireHolder",

@@ -8,7 +8,7 @@ import {
 } from "../../errors.ts";
 import type { Holder } from "../../state.ts";
 import type { Answer } from "./client.ts";
-import type { WireHolder, WireLease, WireProblem } from "./wire.ts";
+import type { ServiceCode, WireHolder, WireLease, WireProblem } from "./wire.ts";
 
 /** What the library itself calls so, and says no more of. */
 const plainCodes: ReadonlySet<string> = new Set<LockErrorCode>([
@@ -18,6 +18,16 @@ const plainCodes: ReadonlySet<string> = new Set<LockErrorCode>([
   "too-many-waiters",
   "latch-expired",
   "unsupported",
+]);
+
+/** What only the service says: its code is that of the error's cause. */
+const ofService: ReadonlySet<string> = new Set<ServiceCode>([
+  "invalid",
+  "unauthenticated",
+  "forbidden",
+  "not-found",
+  "rate-limited",
+  "draining",
 ]);
 
 /** The problem that an answer tells of. What is none of the service's is one all the same: something stands before it. */
@@ -78,6 +88,7 @@ function engineErrorOf(problem: WireProblem, key: string | undefined): EngineErr
     retryable,
     ...(retryAfterMs !== undefined && { retryAfterMs }),
     ...(code === "replicas-not-reached" && { code }),
+    ...(ofService.has(code) && { cause: Object.assign(new Error(detail), { code }) }),
   });
 }
 

@@ -140,6 +140,16 @@ test("so was one by a connection that was used before", async () => {
   expect(await isFree("key")).toBe(true);
 });
 
+test("who waits behind others is told of a service that hangs, and not after all of them", async () => {
+  proxy.pause("replies");
+  const waits = Array.from({ length: 60 }, () => rejection(locks.acquire("key", { waitMs: 300 })));
+  for (const { error } of await Promise.all(waits)) {
+    expect(error).toMatchObject({ code: "engine-unavailable", retryable: true });
+  }
+  proxy.resume("replies");
+  await until(() => isFree("key"), "nothing is left");
+});
+
 test("a service that hangs is told of before the validity ends", async () => {
   const lease = await locks.acquire("key", { ttlMs: 1_500 });
   proxy.pause("replies");

@@ -147,7 +147,7 @@ export class HttpRequest implements Pending {
 
   /** Stands in the service's queue once. Rejects with what may pass, or not. */
   async #stand(deadline: number): Promise<Acquired> {
-    const entered = await this.#host.entries.enter(this.#request.key);
+    const entered = await this.#enter(deadline);
     let told: Told;
     try {
       told = this.#isSettled ? { timedOut: true } : await this.#listen(deadline, entered);
@@ -160,6 +160,20 @@ export class HttpRequest implements Pending {
       return { outcome: "held" };
     }
     return "granted" in told ? this.#accept(told.granted, told.sent) : this.#refused(told.problem);
+  }
+
+  /** Rejects where those before us are not answered for as long as we would wait for an answer ourselves. */
+  async #enter(deadline: number): Promise<() => void> {
+    const { clock, entries, requestTimeoutMs } = this.#host;
+    const turn = entries.enter(this.#request.key);
+    const entered = await within(clock, Math.max(requestTimeoutMs, deadline - clock.now()), turn);
+    if (!entered) {
+      void turn.then((late) => {
+        late(); // our place is kept until then: those behind us come after those before us
+      });
+      throw new EngineError("The lock service does not answer those who asked before", { outcome: "none", retryable: true }); // prettier-ignore
+    }
+    return entered;
   }
 
   async #listen(deadline: number, entered: () => void): Promise<Told> {

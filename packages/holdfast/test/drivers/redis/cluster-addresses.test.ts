@@ -1,6 +1,6 @@
 import { createLocks } from "holdfast";
 import { redis, type RedisClient } from "holdfast/redis";
-import { startCluster, steadyPort, until, type RedisCluster } from "@holdfast/lab";
+import { loneNodeArgs, startCluster, startRedis, steadyPort, until, type RedisCluster } from "@holdfast/lab";
 import { Cluster as Ioredis6Cluster } from "ioredis";
 import { Cluster as Ioredis5Cluster } from "ioredis5";
 import { createCluster as createCluster6 } from "redis";
@@ -8,6 +8,7 @@ import { createCluster as createCluster4 } from "redis4";
 import { createCluster as createCluster5 } from "redis5";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
+import { completed, SlotMap } from "../../../src/drivers/redis/cluster/slot-map.ts";
 import { keysOver } from "../../support/cluster-stage.ts";
 import { onRedis } from "../../support/servers.ts";
 
@@ -105,6 +106,36 @@ onRedis("A cluster whose nodes are reached by other addresses than they tell", (
       await expectLocks(client, `${name}, of nodes that the client has not met`);
     }
     await close();
+  });
+});
+
+onRedis("A node of a cluster that does not know how it is reached", () => {
+  test.each([
+    ["ip", '""'],
+    ["hostname", '"?"'],
+    ["unknown-endpoint", "null"],
+  ])("is where it was asked, whatever it says instead of its host (%s)", async (preferred, host) => {
+    const args = await loneNodeArgs();
+    args.splice(args.indexOf("--cluster-announce-ip"), 2);
+    const server = await startRedis({ args: [...args, "--cluster-preferred-endpoint-type", preferred] });
+    try {
+      const probe = server.client();
+      await probe.call("CLUSTER", "ADDSLOTSRANGE", 0, 16_383);
+      const told = await probe.call("CLUSTER", "SLOTS");
+      expect(JSON.stringify(told)).toContain(`[0,16383,[${host},${server.port},`);
+      const address = `10.0.0.1:${server.port}`;
+      expect(SlotMap.read(told, address).primaries()).toEqual([address]);
+    } finally {
+      await server.stop();
+    }
+  });
+
+  test("refers to others in the same way", () => {
+    for (const moved of [":7000", "?:7000", "10.0.0.1:7000"]) {
+      expect(completed(moved, "10.0.0.1:6379")).toBe("10.0.0.1:7000");
+    }
+    expect(completed("10.0.0.2:7000", "10.0.0.1:6379")).toBe("10.0.0.2:7000");
+    expect(completed(":7000", "fd00::1:6379")).toBe("fd00::1:7000");
   });
 });
 

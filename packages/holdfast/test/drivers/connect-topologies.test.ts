@@ -4,7 +4,7 @@ import { createLocks } from "holdfast";
 import { connect } from "holdfast/connect";
 import { redis } from "holdfast/redis";
 import { Redis } from "ioredis";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   loneNodeArgs,
   makeCertificates,
@@ -28,8 +28,13 @@ const libraries = ["ioredis", "node-redis"] as const;
 const page = await readFile(new URL("../../../../docs/security.md", import.meta.url), "utf8");
 /** What the page says of a server, and of a node of a cluster. */
 const own = (/^ACL SETUSER holdfast .*$/m.exec(page) as RegExpExecArray)[0].split(" ");
-const ofClusters = /^\| the server is a node of a Cluster .*$/m.exec(page) as RegExpExecArray;
-const more = Array.from(ofClusters[0].matchAll(/\+[a-z|\\]+/g), ([right]) => right.replaceAll("\\", ""));
+const more = rightsIn(/^\| the server is a node of a Cluster .*$/m);
+const forReplicas = rightsIn(/^\| you use `minReplicas` .*$/m);
+
+function rightsIn(row: RegExp): string[] {
+  const [line] = row.exec(page) as RegExpExecArray;
+  return Array.from(line.matchAll(/\+[a-z|\\]+/g), ([right]) => right.replaceAll("\\", ""));
+}
 
 onRedis("connect to a cluster", () => {
   let cluster: RedisCluster;
@@ -210,6 +215,37 @@ onRedis("connect by Sentinel", () => {
     await worksBy(url, ["a"]);
     const primary = (await lab.primary()).client({ db: 2 });
     expect(await primary.exists("holdfast:fence:{lock:a}")).toBe(1);
+  });
+
+  describe.each(libraries)("with minReplicas and the least rights, by %s", (client) => {
+    const query = `client=${client}&minReplicas=1`;
+
+    async function urlFor(...rights: readonly string[]): Promise<string> {
+      for (const server of lab.servers) {
+        await server.client().call("ACL", [...own.slice(1), ...rights]);
+        await server.client().call("ACL", "LOG", "RESET");
+      }
+      const hosts = lab.addresses.map(({ host, port }) => `${host}:${port}`).join(",");
+      return `redis+sentinel://holdfast:secret@${hosts}/${lab.name}?${query}`;
+    }
+
+    test("it locks, and is refused nothing", async () => {
+      expect(forReplicas).toEqual(["+wait"]);
+      await worksBy(await urlFor(...forReplicas), ["least"]);
+      for (const server of lab.servers) {
+        expect(await server.client().call("ACL", "LOG")).toEqual([]);
+      }
+    });
+
+    test("without the right to wait it is told so at once, and nothing is left", async () => {
+      const locks = createLocks(await connect(await urlFor()));
+      const { error } = await rejection(locks.acquire("least", { waitMs: 60_000 }));
+      expect(error).toMatchObject({ code: "engine-unavailable", retryable: false });
+      expect(String(error)).toContain("NOPERM");
+      const probe = (await lab.primary()).client();
+      await until(async () => (await probe.exists("lock:least")) === 0, "it is given back");
+      await locks.close();
+    });
   });
 
   test.each(libraries)("by %s: sentinels that are not there yet are waited for", async (client) => {

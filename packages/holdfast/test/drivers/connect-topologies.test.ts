@@ -144,8 +144,12 @@ onRedis("connect by Sentinel with TLS, where the sentinels have users of their o
     const client = new Redis({
       name: "lab",
       sentinels: [{ host: "127.0.0.1", port: sentinelPort }],
-      ...{ username: "app", password: "p@ss", tls },
-      ...{ sentinelUsername: "watcher", sentinelPassword: "w@tch", sentinelTLS: tls },
+      username: "app",
+      password: "p@ss",
+      tls,
+      sentinelUsername: "watcher",
+      sentinelPassword: "w@tch",
+      sentinelTLS: tls,
       enableTLSForSentinelMode: true,
     });
     client.on("error", () => undefined);

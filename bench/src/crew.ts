@@ -1,5 +1,6 @@
-import type { Load, Measurement } from "./protocol.ts";
+import type { Load, Measurement, Memory } from "./protocol.ts";
 import type { Entrant } from "./roster.ts";
+import { sum } from "./statistics.ts";
 import { portsOf, type Site } from "./suite.ts";
 import { WorkerProcess } from "./worker-process.ts";
 
@@ -36,6 +37,12 @@ export class Crew implements AsyncDisposable {
 
   async end(): Promise<Measurement[]> {
     return Promise.all(this.#workers.map((worker) => worker.end()));
+  }
+
+  /** Of all its workers together. */
+  async memory(): Promise<Memory> {
+    const all = await Promise.all(this.#workers.map((worker) => worker.memory()));
+    return { used: sum(all.map(({ used }) => used)), resident: sum(all.map(({ resident }) => resident)) };
   }
 
   async stop(): Promise<void> {

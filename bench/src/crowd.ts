@@ -1,4 +1,4 @@
-import type { Stays } from "./protocol.ts";
+import type { Measurement, Stays } from "./protocol.ts";
 
 /** Weighs as much as so many readers: more than there are. */
 export const writerWeight = 1_000;
@@ -14,6 +14,14 @@ export function largestCrowd(stays: readonly Stays[]): number {
     largest = Math.max(largest, inside);
   }
   return largest;
+}
+
+/** The same of what a crew saw. */
+export function refuseCrowdIn(measurements: readonly Measurement[], limit: number): void {
+  refuseCrowd(
+    measurements.map(({ stays }) => stays),
+    limit,
+  );
 }
 
 /** @throws {Error} where more was inside than may be: who does not lock has no figures */

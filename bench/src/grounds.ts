@@ -61,6 +61,6 @@ export class Grounds implements AsyncDisposable {
   #siteOn(ground: Ground | undefined): Site {
     const [first, ...others] = (ground && this.#opened.get(ground)?.servers) ?? [];
     if (!first) throw new Error(`Expected servers for ${ground}, got none`);
-    return { placement: this.#placement, servers: [first, ...others] };
+    return { placement: this.#placement, servers: [first, ...others], deadPorts: [] };
   }
 }

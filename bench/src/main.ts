@@ -1,46 +1,71 @@
-import { mkdir, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describeEnvironment } from "./environment.ts";
 import { parseOptions, usage, type ResolvedOptions } from "./options.ts";
 import { Grounds } from "./grounds.ts";
+import { drawSuite } from "./pictures/draw.ts";
 import { choosePlacement } from "./placement.ts";
 import { plan } from "./plan.ts";
 import { reasonOf } from "./reason.ts";
-import { toJson, toMarkdown, type Report } from "./report.ts";
+import { fromJson, nameOf, toJson, type RunRecord } from "./record.ts";
+import { pictureName, toMarkdown } from "./report.ts";
 import { run } from "./run.ts";
+import { questions } from "./suite-names.ts";
 
 const recordedIn = fileURLToPath(new URL("../results", import.meta.url));
 
 async function main(args: readonly string[]): Promise<void> {
   const options = parseOptions(args, recordedIn);
-  if (options.help) {
-    process.stdout.write(usage);
-    return;
-  }
-  const report = await measure(options);
-  process.stdout.write(`\n${toMarkdown(report)}`);
-  if (options.out === null) say("Not recorded. Give --out, or leave --quick out.");
-  else await record(report, options.out);
+  if (options.help) process.stdout.write(usage);
+  else if (options.list) process.stdout.write(list());
+  else if (options.draw !== null) await drawAgain(options.draw);
+  else await measure(options);
 }
 
-async function measure(options: ResolvedOptions): Promise<Report> {
+async function measure(options: ResolvedOptions): Promise<void> {
+  const record = await recordOf(options);
+  process.stdout.write(`\n${toMarkdown(record)}`);
+  if (options.out === null) say("Not recorded. Give --out, or leave --quick out.");
+  else await write(record, options.out);
+}
+
+async function recordOf(options: ResolvedOptions): Promise<RunRecord> {
   const placement = choosePlacement();
   const suites = plan(options);
   await using grounds = await Grounds.open(suites, placement, say);
   const environment = await describeEnvironment(grounds.admin, placement);
   const date = new Date();
   const outcome = await run(suites, (suite) => grounds.siteOf(suite), say);
-  return { date, environment, suites, outcome };
+  return { date, environment, suites, ...outcome };
 }
 
-/** Named by date and minute, so that a second run of a day does not replace the first. */
-async function record(report: Report, folder: string): Promise<void> {
-  const name = report.date.toISOString().slice(0, 16).replace("T", "-").replace(":", "");
+async function drawAgain(file: string): Promise<void> {
+  const record = fromJson(await readFile(file, "utf8"));
+  await writeReport(record, dirname(file));
+}
+
+async function write(record: RunRecord, folder: string): Promise<void> {
   await mkdir(folder, { recursive: true });
-  await writeFile(join(folder, `${name}.md`), toMarkdown(report));
-  await writeFile(join(folder, `${name}.json`), toJson(report));
-  say(`Recorded as ${name}.md and ${name}.json.`);
+  await writeFile(join(folder, `${nameOf(record)}.json`), toJson(record));
+  await writeReport(record, folder);
+}
+
+/** What can be made of the record alone. */
+async function writeReport(record: RunRecord, folder: string): Promise<void> {
+  const name = nameOf(record);
+  await writeFile(join(folder, `${name}.md`), toMarkdown(record));
+  for (const suite of record.suites) {
+    await writeFile(join(folder, pictureName(record, suite)), drawSuite(suite, record));
+  }
+  say(`Recorded as ${name}.md, with pictures, of ${name}.json.`);
+}
+
+function list(): string {
+  const width = Math.max(...Object.keys(questions).map((name) => name.length));
+  return Object.entries(questions)
+    .map(([name, question]) => `${name.padEnd(width)}  ${question}\n`)
+    .join("");
 }
 
 function say(line: string): void {
@@ -52,5 +77,6 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => 
 
 main(process.argv.slice(2)).catch((error: unknown) => {
   say(`bench: ${reasonOf(error)}`);
+  if (error instanceof TypeError) say("npm run bench -- --help tells what there is.");
   process.exitCode = 1;
 });

@@ -1,80 +1,104 @@
 import { parseArgs } from "node:util";
-import { isPeer, peers, type Peer } from "./roster.ts";
-import { suiteNames, type SuiteName } from "./suite.ts";
+import { entrants, peers, type Entrant, type Peer } from "./roster.ts";
+import { suiteNames, type SuiteName } from "./suite-names.ts";
 
 export interface ResolvedOptions {
   readonly help: boolean;
+  readonly list: boolean;
   readonly quick: boolean;
   readonly suites: readonly SuiteName[];
   /** `null`: each suite's own default. */
   readonly rounds: number | null;
   /** How long a rate is measured; `null`: each suite's own default. */
   readonly measureMs: number | null;
+  /** How long keys come and go; `null`: the suite's default. */
+  readonly minutes: number | null;
   readonly peers: readonly Peer[];
+  /** The contestants that have turns; `null`: all of a suite. */
+  readonly only: readonly Entrant[] | null;
   /** Where to record the results; `null`: nowhere. */
   readonly out: string | null;
+  /** The record to draw again, instead of measuring; `null`: none. */
+  readonly draw: string | null;
 }
 
 export const usage: string = `Usage: npm run bench -- [options]
 
-  --suite A,B      which of ${suiteNames.slice(0, 4).join(", ")},
-                   ${suiteNames.slice(4).join(", ")};
-                   or all (default: all)
+  --suite A,B      which suites (default: all, which takes hours); --list tells them
+  --list           the suites and their questions
   --rounds N       how often every contestant has its turn (default: 3, on a quorum 5; quick: 1)
-  --seconds S      how long a rate is measured (default: 1, on the hot key 2,
-                   on a quorum's hot key 10; quick: 0.25, there 1)
+  --seconds S      how long a rate is measured (default: 1 to 10, by the suite; quick: 0.2)
+  --minutes M      how long keys come and go in the suite churn (default: 2; an hour: 60)
   --peers A,B      which peers to measure besides raw ioredis and holdfast; none for none
                    (default: ${peers.slice(0, 3).join(", ")},
                    ${peers.slice(3).join(", ")})
+  --only A,B       which contestants have turns, of all that a suite has: holdfast, holdfast-strict …
   --out FOLDER     where to record the results (default: bench/results; quick: nowhere)
-  --quick          a smoke test of about two minutes: its figures say little
+  --quick          a smoke test of each suite, in seconds: its figures say nothing
+  --draw FILE      makes the tables and pictures of a recorded run again, beside its JSON
   --help           this text
 `;
 
-/** Throws a `TypeError` that names the option. */
+/** @throws {TypeError} that names the option */
 export function parseOptions(args: readonly string[], recordedIn: string): ResolvedOptions {
   const { values } = parseArgs({
     args: [...args],
     options: {
       suite: { type: "string", default: "all" },
+      list: { type: "boolean", default: false },
       rounds: { type: "string" },
       seconds: { type: "string" },
+      minutes: { type: "string" },
       peers: { type: "string", default: peers.join(",") },
+      only: { type: "string" },
       out: { type: "string" },
       quick: { type: "boolean", default: false },
+      draw: { type: "string" },
       help: { type: "boolean", default: false },
     },
   });
-  const { quick, help } = values;
+  const { quick, list, help } = values;
+  const seconds = numberFrom("seconds", values.seconds, [0.1, 600]);
   return {
     help,
+    list,
     quick,
     suites: suitesFrom(values.suite),
     rounds: roundsFrom(values.rounds),
-    measureMs: measureMsFrom(values.seconds),
+    measureMs: seconds === null ? null : seconds * 1_000,
+    minutes: numberFrom("minutes", values.minutes, [0.05, 1_440]),
     peers: peersFrom(values.peers),
+    only: onlyFrom(values.only),
     out: values.out ?? (quick ? null : recordedIn),
+    draw: values.draw ?? null,
   };
 }
 
 function suitesFrom(text: string): readonly SuiteName[] {
   if (text === "all") return suiteNames;
-  const names = text.split(",").map((part) => part.trim());
-  const stranger = names.find((name) => !(suiteNames as readonly string[]).includes(name));
-  if (stranger !== undefined) {
-    throw refusal("suite", `some of ${suiteNames.join(", ")}, separated by commas, or all`, stranger);
-  }
+  const names = namesFrom("suite", text, { known: suiteNames, or: ", or all" });
   return suiteNames.filter((name) => names.includes(name));
 }
 
 function peersFrom(text: string): readonly Peer[] {
   if (text === "none") return [];
-  const names = text.split(",").map((part) => part.trim());
-  const stranger = names.find((name) => !isPeer(name));
-  if (stranger !== undefined) {
-    throw refusal("peers", `none, or some of ${peers.join(", ")}, separated by commas`, stranger);
-  }
+  const names = namesFrom("peers", text, { known: peers, or: ", or none" });
   return peers.filter((peer) => names.includes(peer));
+}
+
+function onlyFrom(text: string | undefined): readonly Entrant[] | null {
+  return text === undefined ? null : (namesFrom("only", text, { known: entrants, or: "" }) as Entrant[]);
+}
+
+function namesFrom(
+  option: string,
+  text: string,
+  { known, or }: { known: readonly string[]; or: string },
+): readonly string[] {
+  const names = text.split(",").map((part) => part.trim());
+  const stranger = names.find((name) => !known.includes(name));
+  if (stranger === undefined) return names;
+  throw refusal(option, `some of ${known.join(", ")}, separated by commas${or}`, stranger);
 }
 
 function roundsFrom(text: string | undefined): number | null {
@@ -85,12 +109,16 @@ function roundsFrom(text: string | undefined): number | null {
   return rounds;
 }
 
-function measureMsFrom(text: string | undefined): number | null {
+function numberFrom(
+  option: string,
+  text: string | undefined,
+  [least, most]: readonly [least: number, most: number],
+): number | null {
   if (text === undefined) return null;
-  const seconds = Number(text);
-  const known = seconds >= 0.1 && seconds <= 600;
-  if (!known) throw refusal("seconds", "a number from 0.1 to 600", text);
-  return seconds * 1000;
+  const value = Number(text);
+  const known = text.trim() !== "" && value >= least && value <= most;
+  if (!known) throw refusal(option, `a number from ${least} to ${most}`, text);
+  return value;
 }
 
 function refusal(option: string, expected: string, given: string): TypeError {

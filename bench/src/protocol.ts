@@ -1,12 +1,11 @@
 /** What a worker does when told to start. */
-export type Load = CycleLoad | HoldLoad | WaitLoad;
+export type Load = CycleLoad | HoldLoad | KeepLoad | QueueLoad | UseLoad | WaitLoad;
 
 /** Tasks that acquire and release without pause. */
 export interface CycleLoad {
   readonly kind: "cycle";
   readonly tasks: number;
-  /** `null`: each task has a key of its own. */
-  readonly key: string | null;
+  readonly keys: Keys;
   readonly ttlMs: number;
   /** How long a task keeps what it was granted; 0 = releases at once. */
   readonly holdMs: number;
@@ -16,10 +15,43 @@ export interface CycleLoad {
   readonly isWatched?: boolean;
 }
 
+/** Which key a task takes next. */
+export type Keys =
+  /** Its own, always. */
+  | { readonly by: "task" }
+  /** The one of that name. */
+  | { readonly by: "name"; readonly name: string }
+  /** One of so many by chance, the k-th as often as k to the power of −exponent. */
+  | { readonly by: "zipf"; readonly count: number; readonly exponent: number }
+  /** All of so many in turn, round and round. */
+  | { readonly by: "turn"; readonly count: number };
+
 /** Leases that are acquired evenly over one TTL, then kept. */
 export interface HoldLoad {
   readonly kind: "hold";
   /** One lease for each. */
+  readonly keys: readonly string[];
+  readonly ttlMs: number;
+}
+
+/** Leases that are acquired as fast as may be, and kept: renewed, where the library renews. */
+export interface KeepLoad {
+  readonly kind: "keep";
+  readonly keys: readonly string[];
+  readonly ttlMs: number;
+}
+
+/** Tasks that wait, each for one of the keys in turn. To stop it is of no use: somebody keeps them. */
+export interface QueueLoad {
+  readonly kind: "queue";
+  readonly keys: readonly string[];
+  readonly waiters: number;
+  readonly ttlMs: number;
+}
+
+/** Keys that are acquired and released once; then nothing happens. */
+export interface UseLoad {
+  readonly kind: "use";
   readonly keys: readonly string[];
   readonly ttlMs: number;
 }
@@ -32,13 +64,21 @@ export interface WaitLoad {
 }
 
 export type Request =
-  { readonly call: "start"; readonly load: Load } | { readonly call: "begin" | "end" | "stop" };
+  { readonly call: "start"; readonly load: Load } | { readonly call: "begin" | "end" | "stop" | "memory" };
 
 export type Reply =
   | { readonly outcome: "ready"; readonly settings: string }
   | { readonly outcome: "done" }
   | { readonly outcome: "measured"; readonly measurement: Measurement }
+  | { readonly outcome: "weighed"; readonly memory: Memory }
   | { readonly outcome: "failed"; readonly reason: string };
+
+/** Of a worker, in bytes, when its garbage has been collected. */
+export interface Memory {
+  /** What is in use: the heap, and buffers beside it. */
+  readonly used: number;
+  readonly resident: number;
+}
 
 /** What one worker saw between `begin` and `end`. */
 export interface Measurement {

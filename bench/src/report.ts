@@ -1,38 +1,28 @@
 import type { Environment } from "./environment.ts";
-import type { Outcome } from "./run.ts";
+import { nameOf, type RunRecord } from "./record.ts";
 import { packageOf, type Entrant } from "./roster.ts";
-import type { Metric, Note, Sample, Suite } from "./suite.ts";
-import { summarize, type Cell, type Row } from "./summary.ts";
+import type { Metric, Sample, SuiteDescription } from "./suite.ts";
+import { hasPeers, summarize, type Cell, type Row } from "./summary.ts";
 import { table } from "./table.ts";
 
-export interface Report {
-  readonly date: Date;
-  readonly environment: Environment;
-  readonly suites: readonly Suite[];
-  readonly outcome: Outcome;
-}
-
 /** The whole run in Markdown, which is also what the terminal shows. */
-export function toMarkdown(report: Report): string {
-  const { suites, outcome } = report;
+export function toMarkdown(record: RunRecord): string {
   const parts = [
-    `# Benchmark of ${report.date.toISOString().slice(0, 10)}`,
-    conditions(report),
-    ...suites.map((suite) => section(suite, outcome)),
+    `# Benchmark of ${record.date.toISOString().slice(0, 10)}`,
+    conditions(record),
+    ...record.suites.map((suite) => section(suite, record)),
     "## Settings",
-    settings(outcome.samples, report.environment),
+    settings(record.samples, record.environment),
   ];
   return `${parts.join("\n\n")}\n`;
 }
 
-/** Every sample of every round, for those who trust no median. */
-export function toJson({ suites, outcome, date, ...rest }: Report): string {
-  const asked = suites.map(({ name, method, rounds, metrics }) => ({ suite: name, method, rounds, metrics }));
-  const content = { date: date.toISOString(), ...rest, suites: asked, ...outcome };
-  return `${JSON.stringify(content, null, 2)}\n`;
+/** The name of a suite's picture, beside the record. */
+export function pictureName(record: RunRecord, { name }: SuiteDescription): string {
+  return `${nameOf(record)}-${name}.svg`;
 }
 
-function conditions({ environment }: Report): string {
+function conditions({ environment }: RunRecord): string {
   const { node, redis, cpu, cpus, memoryGiB, system, placement, loadAverage } = environment;
   const lines = [
     `- Node ${node}, Redis ${redis} on the same machine: ${placement}`,
@@ -42,18 +32,18 @@ function conditions({ environment }: Report): string {
   return lines.join("\n");
 }
 
-function section(suite: Suite, { samples, notes }: Outcome): string {
-  const tables = suite.cases.map((label) => {
-    const rows = summarize(suite, label, samples);
-    return `### ${label}\n\n${rows.length > 0 ? caseTable(suite, rows) : "Nobody took part."}`;
-  });
-  const remarks = remarksOf(notes.filter((note) => note.suite === suite.name));
+function section(suite: SuiteDescription, record: RunRecord): string {
+  const tables = suite.cases.map(
+    (label) => `### ${label}\n\n${caseTable(suite, summarize(suite, label, record.samples))}`,
+  );
   const { title, method, rounds } = suite;
   const medians = rounds === 1 ? "One round." : `Medians of ${rounds} rounds.`;
-  return [`## ${title}`, `${method} ${medians}`, ...tables, ...remarks].join("\n\n");
+  const picture = `![${title}](${pictureName(record, suite)})`;
+  const remarks = remarksOf(suite, record);
+  return [`## ${title}`, `${method} ${medians}`, picture, ...tables, ...remarks].join("\n\n");
 }
 
-function caseTable(suite: Suite, rows: readonly Row[]): string {
+function caseTable(suite: SuiteDescription, rows: readonly Row[]): string {
   const head = ["contestant", ...suite.metrics.flatMap((metric) => columns(metric, suite))];
   return table(
     head,
@@ -61,29 +51,33 @@ function caseTable(suite: Suite, rows: readonly Row[]): string {
   );
 }
 
-function columns({ label, best, against }: Metric, { reference, metrics }: Suite): string[] {
-  const other = metrics.find(({ id }) => id === against);
+function columns({ label, best, against }: Metric, suite: SuiteDescription): string[] {
+  const other = suite.metrics.find(({ id }) => id === against);
   return [
     label,
-    ...(best && reference !== null ? [`× ${reference}`] : []),
-    ...(best ? ["× best peer"] : []),
-    ...(other ? [`× best peer's ${other.label}`] : []),
+    ...(best && suite.reference !== null ? [`× ${suite.reference}`] : []),
+    ...(best && hasPeers(suite) ? ["× best peer"] : []),
+    ...(other && hasPeers(suite) ? [`× best peer's ${other.label}`] : []),
   ];
 }
 
 function texts({ metric, value, ratios }: Cell): string[] {
-  return [number(value, metric.digits), ...ratios.map((ratio) => number(ratio, 2))];
+  return [formatted(value, metric.digits), ...ratios.map((ratio) => formatted(ratio, 2))];
 }
 
-function number(value: number, digits: number): string {
+function formatted(value: number, digits: number): string {
   if (value === Infinity) return "∞";
   if (!Number.isFinite(value)) return "–";
   return value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
-function remarksOf(notes: readonly Note[]): string[] {
-  if (notes.length === 0) return [];
-  return [notes.map(({ entrant, text }) => `- ${entrant}: ${text}.`).join("\n")];
+/** Why somebody is missing, and what went wrong. */
+function remarksOf({ name, absent }: SuiteDescription, { notes }: RunRecord): string[] {
+  const lines = [
+    ...absent.map(({ entrants, reason }) => `- ${entrants.join(", ")}: ${reason}.`),
+    ...notes.filter(({ suite }) => suite === name).map(({ entrant, text }) => `- ${entrant}: ${text}.`),
+  ];
+  return lines.length === 0 ? [] : [lines.join("\n")];
 }
 
 function settings(samples: readonly Sample[], { versions }: Environment): string {
@@ -92,6 +86,8 @@ function settings(samples: readonly Sample[], { versions }: Environment): string
 }
 
 function named(entrant: Entrant, versions: Environment["versions"]): string {
-  const version = versions[packageOf(entrant)];
-  return `${entrant} (${entrant === "raw" ? `ioredis ${version}` : version})`;
+  const used = packageOf(entrant);
+  const version = versions[used];
+  if (version === undefined) return entrant;
+  return `${entrant} (${used === "ioredis" ? `ioredis ${version}` : version})`;
 }

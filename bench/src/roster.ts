@@ -1,4 +1,5 @@
 import type { Contestant } from "./contestant.ts";
+import type { Absence } from "./suite.ts";
 
 /** The names of peers are those of their packages. */
 export const peers = [
@@ -11,19 +12,27 @@ export const peers = [
 
 export type Peer = (typeof peers)[number];
 
-/** Peers once more, set up otherwise. */
-type Variant = "redlock-tries" | "@sesamecare-oss/redlock-tries" | "redis-semaphore-semaphore";
-
-const variants: Readonly<Record<Variant, Peer>> = {
+/** Peers once more, set up otherwise or with another kind of lock. */
+const variants = {
   "redlock-tries": "redlock",
   "@sesamecare-oss/redlock-tries": "@sesamecare-oss/redlock",
   "redis-semaphore-semaphore": "redis-semaphore",
-};
+  "redlock-several": "redlock",
+  "redlock-universal-several": "redlock-universal",
+  "@sesamecare-oss/redlock-several": "@sesamecare-oss/redlock",
+} as const;
 
-/** Ours, and its other set-ups and kinds of lock. */
-type Own = "holdfast" | "holdfast-strict" | "holdfast-read-write" | "holdfast-semaphore";
+type Variant = keyof typeof variants;
 
-export type Entrant = "raw" | Peer | Variant | Own;
+/** Ours, and its other set-ups, kinds of lock, and ways to it. */
+type Own = "holdfast" | `holdfast-${"strict" | "far" | "read-write" | Kind | "service"}`;
+
+type Kind = "read" | "write" | "semaphore" | "reentrant" | "several" | "election" | "latch";
+
+/** What others are held against: commands and requests without a library. */
+type Floor = "raw" | "raw-several" | "bare-http";
+
+export type Entrant = Floor | Peer | Variant | Own;
 
 /** On one server, or on the nodes of a quorum. */
 export type Ground = "server" | "quorum";
@@ -40,10 +49,23 @@ const onServer: Loaders = {
   "@sesamecare-oss/redlock": async () => (await import("./contestants/sesamecare-redlock.ts")).sesamecare,
   holdfast: async () => (await import("./contestants/holdfast.ts")).holdfast,
   "holdfast-strict": async () => (await import("./contestants/holdfast.ts")).holdfastStrict,
-  "holdfast-read-write": async () => (await import("./contestants/holdfast.ts")).holdfastReadWrite,
   "redis-semaphore-semaphore": async () =>
     (await import("./contestants/redis-semaphore.ts")).redisSemaphoreSemaphore,
-  "holdfast-semaphore": async () => (await import("./contestants/holdfast.ts")).holdfastSemaphore,
+  "raw-several": async () => (await import("./contestants/raw.ts")).rawSeveral,
+  "redlock-several": async () => (await import("./contestants/redlock.ts")).redlockSeveral,
+  "redlock-universal-several": async () =>
+    (await import("./contestants/redlock-universal.ts")).redlockUniversalSeveral,
+  "@sesamecare-oss/redlock-several": async () =>
+    (await import("./contestants/sesamecare-redlock.ts")).sesamecareSeveral,
+  "holdfast-read-write": async () => (await import("./contestants/holdfast-kinds.ts")).readWrite,
+  "holdfast-read": async () => (await import("./contestants/holdfast-kinds.ts")).read,
+  // All its turns write where nobody reads.
+  "holdfast-write": async () => (await import("./contestants/holdfast-kinds.ts")).readWrite,
+  "holdfast-semaphore": async () => (await import("./contestants/holdfast-kinds.ts")).semaphore,
+  "holdfast-reentrant": async () => (await import("./contestants/holdfast-kinds.ts")).reentrant,
+  "holdfast-several": async () => (await import("./contestants/holdfast-kinds.ts")).several,
+  "holdfast-election": async () => (await import("./contestants/holdfast-kinds.ts")).election,
+  "holdfast-latch": async () => (await import("./contestants/holdfast-kinds.ts")).latch,
 };
 
 const onQuorum: Loaders = {
@@ -57,9 +79,17 @@ const onQuorum: Loaders = {
   "@sesamecare-oss/redlock-tries": async () =>
     (await import("./contestants/quorum/sesamecare-redlock.ts")).sesamecareTries,
   holdfast: async () => (await import("./contestants/quorum/holdfast.ts")).holdfast,
+  "holdfast-far": async () => (await import("./contestants/quorum/holdfast.ts")).holdfastFar,
 };
 
 const loadersOn: Readonly<Record<Ground, Loaders>> = { server: onServer, quorum: onQuorum };
+
+/** In processes that their suites start. */
+const elsewhere = ["bare-http", "holdfast-service"] as const satisfies readonly Entrant[];
+
+export const entrants: readonly string[] = [
+  ...new Set([...Object.keys(onServer), ...Object.keys(onQuorum), ...elsewhere]),
+];
 
 export async function loadContestant(name: string, ground: Ground): Promise<Contestant> {
   const loaders = loadersOn[ground];
@@ -73,9 +103,14 @@ export function hasQuorum(entrant: Entrant): boolean {
   return Object.hasOwn(onQuorum, entrant);
 }
 
+export const noQuorum: readonly Absence[] = [
+  { entrants: ["raw", "@verrou/core"], reason: "locks one server only" },
+];
+
 /** The package that an entrant runs. */
-export function packageOf(entrant: Entrant): Peer | "ioredis" | "holdfast" {
-  if (entrant === "raw") return "ioredis";
+export function packageOf(entrant: Entrant): Peer | "ioredis" | "holdfast" | "node" {
+  if (entrant === "bare-http") return "node";
+  if (entrant.startsWith("raw")) return "ioredis";
   if (entrant.startsWith("holdfast")) return "holdfast";
   return Object.hasOwn(variants, entrant) ? variants[entrant as Variant] : (entrant as Peer);
 }
@@ -85,6 +120,28 @@ export function withVariants(entrants: readonly Entrant[]): readonly Entrant[] {
   const others = (Object.keys(variants) as Variant[]).filter(hasQuorum);
   return entrants.flatMap((entrant) => [entrant, ...others.filter((one) => variants[one] === entrant)]);
 }
+
+/** With the kinds of each that have more than a mutex, after it. */
+export function withKinds(entrants: readonly Entrant[]): readonly Entrant[] {
+  return entrants.flatMap((entrant) => [entrant, ...(kindsOf[entrant] ?? [])]);
+}
+
+const kindsOf: Readonly<Partial<Record<Entrant, readonly Entrant[]>>> = {
+  raw: ["raw-several"],
+  redlock: ["redlock-several"],
+  "redis-semaphore": ["redis-semaphore-semaphore"],
+  "redlock-universal": ["redlock-universal-several"],
+  "@sesamecare-oss/redlock": ["@sesamecare-oss/redlock-several"],
+  holdfast: [
+    "holdfast-reentrant",
+    "holdfast-read",
+    "holdfast-write",
+    "holdfast-semaphore",
+    "holdfast-several",
+    "holdfast-election",
+    "holdfast-latch",
+  ],
+};
 
 /** The semaphores of those that have one. */
 export function semaphoresOf(entrants: readonly Entrant[]): readonly Entrant[] {

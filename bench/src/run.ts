@@ -21,10 +21,10 @@ export async function run(
 ): Promise<Outcome> {
   const samples: Sample[] = [];
   const notes: Note[] = [];
-  for (const turn of suites.flatMap(turnsOf)) {
-    const { suite, entrant, round } = turn;
+  const turns = suites.flatMap(turnsOf);
+  for (const [index, { suite, entrant, round }] of turns.entries()) {
     if (notes.some((note) => note.suite === suite.name && note.entrant === entrant)) continue;
-    const where = `${suite.name}, round ${round} of ${suite.rounds}, ${entrant}`;
+    const where = `[${index + 1}/${turns.length}] ${suite.name}, round ${round} of ${suite.rounds}, ${entrant}`;
     const site = await siteOf(suite);
     try {
       for await (const figures of suite.measure(entrant, site)) {

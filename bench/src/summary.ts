@@ -1,6 +1,6 @@
 import { isPeer, packageOf, type Entrant } from "./roster.ts";
 import { median } from "./statistics.ts";
-import type { Metric, Sample, Suite } from "./suite.ts";
+import type { Metric, Sample, SuiteDescription } from "./suite.ts";
 
 /** One contestant in one case. Every figure is a median over the rounds. */
 export interface Row {
@@ -11,14 +11,20 @@ export interface Row {
 export interface Cell {
   readonly metric: Metric;
   readonly value: number;
+  /** The smallest and the largest of the rounds. */
+  readonly range: readonly [smallest: number, largest: number];
   /** To the suite's reference and to the best peer, as far as the metric asks for them, in the order of the columns. */
   readonly ratios: readonly number[];
 }
 
-/** The contestants of one case that have figures, in the order of the suite. */
-export function summarize(suite: Suite, label: string, samples: readonly Sample[]): readonly Row[] {
+/** The contestants of one case in the order of the suite, those too that have no figures. */
+export function summarize(
+  suite: SuiteDescription,
+  label: string,
+  samples: readonly Sample[],
+): readonly Row[] {
   const ours = samples.filter((sample) => sample.suite === suite.name && sample.case === label);
-  const entrants = suite.entrants.filter((entrant) => ours.some((sample) => sample.entrant === entrant));
+  const entrants = entrantsOf(suite);
   const best = new Map(suite.metrics.map((metric) => [metric, bestPeer(metric, entrants, ours)]));
   const toBest = (entrant: Entrant, metric: Metric, other: Metric): number =>
     ratio(ours, [entrant, metric], [best.get(other), other]);
@@ -27,8 +33,8 @@ export function summarize(suite: Suite, label: string, samples: readonly Sample[
     const { reference } = suite;
     return [
       ...(metric.best && reference !== null ? [ratio(ours, [entrant, metric], [reference, metric])] : []),
-      ...(metric.best ? [toBest(entrant, metric, metric)] : []),
-      ...(other ? [toBest(entrant, metric, other)] : []),
+      ...(metric.best && hasPeers(suite) ? [toBest(entrant, metric, metric)] : []),
+      ...(other && hasPeers(suite) ? [toBest(entrant, metric, other)] : []),
     ];
   };
   return entrants.map((entrant) => ({
@@ -36,9 +42,24 @@ export function summarize(suite: Suite, label: string, samples: readonly Sample[
     cells: suite.metrics.map((metric) => ({
       metric,
       value: medianOf(ours, entrant, metric),
+      range: rangeOf(valuesOf(ours, entrant, metric)),
       ratios: ratiosOf(entrant, metric),
     })),
   }));
+}
+
+/** Also who is absent. */
+export function entrantsOf({ entrants, absent }: SuiteDescription): readonly Entrant[] {
+  return [...entrants, ...absent.flatMap((absence) => absence.entrants)];
+}
+
+/** Whether there is a best peer to be compared with. */
+export function hasPeers({ entrants }: SuiteDescription): boolean {
+  return entrants.some(isRival);
+}
+
+function isRival(entrant: Entrant): boolean {
+  return isPeer(packageOf(entrant));
 }
 
 function bestPeer(
@@ -48,7 +69,7 @@ function bestPeer(
 ): Entrant | undefined {
   const sign = metric.best === "most" ? -1 : 1;
   return entrants
-    .filter((entrant) => isPeer(packageOf(entrant)))
+    .filter((entrant) => isRival(entrant) && !Number.isNaN(medianOf(samples, entrant, metric)))
     .toSorted((a, b) => sign * (medianOf(samples, a, metric) - medianOf(samples, b, metric)))[0];
 }
 
@@ -68,9 +89,15 @@ function ratio(
 }
 
 function medianOf(samples: readonly Sample[], entrant: Entrant, metric: Metric): number {
-  return median(
-    samples.filter((sample) => sample.entrant === entrant).map(({ values }) => valueOf(values, metric)),
-  );
+  return median(valuesOf(samples, entrant, metric));
+}
+
+function valuesOf(samples: readonly Sample[], entrant: Entrant, metric: Metric): number[] {
+  return samples.filter((sample) => sample.entrant === entrant).map(({ values }) => valueOf(values, metric));
+}
+
+function rangeOf(values: readonly number[]): [number, number] {
+  return values.length === 0 ? [Number.NaN, Number.NaN] : [Math.min(...values), Math.max(...values)];
 }
 
 function valueOf(values: Sample["values"], { id }: Metric): number {

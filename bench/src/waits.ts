@@ -3,6 +3,7 @@ import { sum, tasksIn } from "./statistics.ts";
 
 export interface Waits {
   readonly p50: number;
+  readonly p90: number;
   readonly p99: number;
   readonly max: number;
   /**
@@ -18,6 +19,7 @@ export function waitsOf(measurements: readonly Measurement[]): Waits {
   const waits = Float64Array.from(tasksIn(measurements).flatMap(waitsOfTask)).sort();
   return {
     p50: percentile(waits, 0.5),
+    p90: percentile(waits, 0.9),
     p99: percentile(waits, 0.99),
     max: percentile(waits, 1),
     p50ByTime: medianByTime(waits),

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { Ports } from "./contestant.ts";
 import { pinnedTo } from "./placement.ts";
-import type { Load, Measurement, Reply, Request } from "./protocol.ts";
+import type { Load, Measurement, Memory, Reply, Request } from "./protocol.ts";
 import type { Entrant } from "./roster.ts";
 
 const program = fileURLToPath(new URL("./worker.js", import.meta.url));
@@ -49,6 +49,12 @@ export class WorkerProcess implements AsyncDisposable {
     return reply.measurement;
   }
 
+  async memory(): Promise<Memory> {
+    const reply = await this.#call({ call: "memory" });
+    if (reply.outcome !== "weighed") throw new Error(`Expected the memory in use, got ${reply.outcome}`);
+    return reply.memory;
+  }
+
   async stop(): Promise<void> {
     await this.#call({ call: "stop" });
   }
@@ -66,10 +72,11 @@ export class WorkerProcess implements AsyncDisposable {
   }
 }
 
+/** The worker can collect its garbage when it is asked what memory it uses. */
 function launcher(cpus: string | null): ForkOptions {
-  if (cpus === null) return {};
-  const [execPath, ...args] = pinnedTo(cpus);
-  return { execPath, execArgv: [...args, process.execPath] };
+  const node = [process.execPath, "--expose-gc"];
+  const [execPath, ...execArgv] = cpus === null ? node : [...pinnedTo(cpus), ...node];
+  return { execPath, execArgv };
 }
 
 async function nextReply(child: ChildProcess): Promise<Reply> {

@@ -1,8 +1,12 @@
 import type { Session } from "./contestant.ts";
 import { startCycles } from "./loads/cycle.ts";
 import { startHolding } from "./loads/hold.ts";
+import { startKeeping } from "./loads/keep.ts";
+import { startQueue } from "./loads/queue.ts";
 import type { RunningLoad } from "./loads/running-load.ts";
+import { useOnce } from "./loads/use.ts";
 import { startWaiting } from "./loads/wait.ts";
+import { weigh } from "./memory.ts";
 import type { Load, Reply, Request } from "./protocol.ts";
 import { reasonOf } from "./reason.ts";
 import { loadContestant } from "./roster.ts";
@@ -27,6 +31,7 @@ async function answer(request: Request): Promise<Reply> {
     load = await start(request.load);
     return { outcome: "done" };
   }
+  if (request.call === "memory") return { outcome: "weighed", memory: await weigh() };
   if (!load) throw new Error("nothing has been started");
   switch (request.call) {
     case "begin":
@@ -47,6 +52,12 @@ async function start(wanted: Load): Promise<RunningLoad> {
       return startCycles(session, wanted);
     case "hold":
       return startHolding(session, wanted);
+    case "keep":
+      return startKeeping(session, wanted);
+    case "queue":
+      return startQueue(session, wanted);
+    case "use":
+      return useOnce(session, wanted);
     case "wait":
       return startWaiting(session, wanted);
   }

@@ -2,19 +2,23 @@ import { expect, test } from "vitest";
 
 import { parseOptions } from "../src/options.ts";
 import { peers } from "../src/roster.ts";
-import { suiteNames } from "../src/suite.ts";
+import { suiteNames } from "../src/suite-names.ts";
 
 const parse = (...args: string[]): ReturnType<typeof parseOptions> => parseOptions(args, "results");
 
 test("without options every suite and every peer has as many rounds as the suite likes, which are recorded", () => {
   expect(parse()).toEqual({
     help: false,
+    list: false,
     quick: false,
     suites: suiteNames,
     rounds: null,
     measureMs: null,
+    minutes: null,
     peers,
     out: "results",
+    only: null,
+    draw: null,
   });
 });
 
@@ -47,14 +51,22 @@ test("seconds become milliseconds", () => {
 });
 
 test.each([
-  ["--suite", "cold", "Expected --suite to be some of uncontended, hot, renewals, takeover, read-write, "],
+  ["--suite", "cold", "Expected --suite to be some of uncontended, hot, skew, waiting, renewals, takeover, "],
   ["--suite", "hot,cold", 'separated by commas, or all, got "cold"'],
-  ["--peers", "redlock,raw", "Expected --peers to be none, or some of redlock, "],
+  ["--peers", "redlock,raw", "Expected --peers to be some of redlock, redis-semaphore, "],
+  ["--only", "holdfast,redis", "Expected --only to be some of raw, redlock, "],
   ["--rounds", "0", "Expected --rounds to be an integer from 1 to 100"],
   ["--rounds", "1.5", "Expected --rounds to be an integer from 1 to 100"],
+  ["--minutes", "0", "Expected --minutes to be a number from 0.05 to 1440"],
+  ["--minutes", "", "Expected --minutes to be a number from 0.05 to 1440"],
   ["--seconds", "soon", "Expected --seconds to be a number from 0.1 to 600"],
 ])("%s %s is refused, and the message names the option", (option, value, message) => {
   const act = (): unknown => parse(option, value);
   expect(act).toThrow(TypeError);
   expect(act).toThrow(message);
+});
+
+test("what there is no option for is refused by its name", () => {
+  expect(() => parse("--fast")).toThrow("--fast");
+  expect(() => parse("hot")).toThrow("hot");
 });

@@ -9,17 +9,26 @@ const planned = (...args: string[]): readonly Suite[] => plan(parseOptions(args,
 
 const roundsOf = (suites: readonly Suite[]): unknown => suites.map(({ name, rounds }) => [name, rounds]);
 
-test("suites on a quorum have five rounds, the others three", () => {
+test("suites on a quorum have five rounds, the others three, and keys come and go once", () => {
   expect(roundsOf(planned())).toEqual([
     ["uncontended", 3],
     ["hot", 3],
+    ["skew", 3],
+    ["waiting", 3],
     ["renewals", 3],
     ["takeover", 3],
+    ["latency", 3],
+    ["kinds", 3],
     ["read-write", 3],
     ["semaphore", 3],
+    ["memory", 3],
+    ["churn", 1],
+    ["capacity", 3],
+    ["service", 3],
     ["command-line", 3],
     ["redlock-uncontended", 5],
     ["redlock-hot", 5],
+    ["redlock-latency", 5],
   ]);
 });
 
@@ -56,9 +65,40 @@ test("readers and writers are held against everybody's mutex, and a semaphore ag
   expect(planned("--suite", "semaphore", "--peers", "redlock")[0]?.entrants).toEqual(["holdfast-semaphore"]);
 });
 
-test("a quorum's hot key is measured on five and on three nodes, and quickly on five", () => {
-  expect(planned("--suite", "redlock-hot")[0]?.cases).toEqual(["5 nodes, hold 1 ms", "3 nodes, hold 1 ms"]);
-  expect(planned("--quick", "--suite", "redlock-hot")[0]?.cases).toEqual(["5 nodes, hold 1 ms"]);
+test("who cannot do what a suite asks has no turn there and is told by the reason, where it was asked for", () => {
+  const [renewals] = planned("--suite", "renewals");
+  expect(renewals?.entrants).not.toContain("@verrou/core");
+  expect(renewals?.absent).toEqual([{ entrants: ["@verrou/core"], reason: "has no renewal of its own" }]);
+  expect(planned("--suite", "renewals", "--peers", "redlock")[0]?.absent).toEqual([]);
+  const [hot] = planned("--suite", "redlock-hot", "--peers", "redlock");
+  expect(hot?.absent).toEqual([{ entrants: ["raw"], reason: "locks one server only" }]);
+});
+
+test("every contestant is in every suite: it has turns, or is told to be absent", () => {
+  const ours: readonly string[] = ["capacity", "churn", "command-line", "service"];
+  for (const { name, entrants, absent } of planned()) {
+    const told = [...entrants, ...absent.flatMap((absence) => absence.entrants)];
+    const isTold = (peer: string): boolean => told.some((entrant) => entrant.startsWith(peer));
+    if (!ours.includes(name))
+      expect([name, ["raw", ...peers].filter((one) => !isTold(one))]).toEqual([name, []]);
+  }
+});
+
+test("a hot key is measured with all holds and processes, and a quorum with nodes that are down", () => {
+  const [hot, redlockHot] = planned("--suite", "hot,redlock-hot");
+  expect(hot?.cases).toHaveLength(9);
+  expect(hot?.cases[3]).toBe("4 processes, hold 0 ms");
+  expect(redlockHot?.cases).toEqual([
+    "5 nodes, hold 1 ms",
+    "5 nodes, 1 down, hold 1 ms",
+    "5 nodes, 2 down, hold 1 ms",
+    "3 nodes, hold 1 ms",
+    "3 nodes, 1 down, hold 1 ms",
+  ]);
+});
+
+test("keys come and go for as long as was asked for", () => {
+  expect(planned("--suite", "churn", "--minutes", "60")[0]?.cases).toEqual(["1,000,000 keys, 60 min"]);
 });
 
 test("a metric that is told against another names one of the same suite", () => {
@@ -67,4 +107,21 @@ test("a metric that is told against another names one of the same suite", () => 
     const named = metrics.flatMap(({ against }) => (against === undefined ? [] : [against]));
     expect(ids).toEqual(expect.arrayContaining(named));
   }
+});
+
+test("a panel draws metrics of its suite", () => {
+  for (const { metrics, panels } of planned()) {
+    const ids = metrics.map(({ id }) => id);
+    const drawn = panels.flatMap((panel) => {
+      if (panel.form === "curves") return [];
+      return panel.form === "bars" ? [panel.metric] : panel.metrics;
+    });
+    expect(ids).toEqual(expect.arrayContaining(drawn));
+  }
+});
+
+test("only those have turns who were asked for, and nobody else is told of", () => {
+  const [hot, renewals] = planned("--suite", "hot,renewals", "--only", "holdfast-strict,raw");
+  expect(hot?.entrants).toEqual(["raw", "holdfast-strict"]);
+  expect([renewals?.entrants, renewals?.absent]).toEqual([["raw"], []]);
 });

@@ -1,16 +1,17 @@
 import { expect, test } from "vitest";
 
-import { toMarkdown, type Report } from "../src/report.ts";
+import { toMarkdown } from "../src/report.ts";
 import type { Entrant } from "../src/roster.ts";
-import type { Sample, Suite } from "../src/suite.ts";
+import type { Sample, SuiteDescription } from "../src/suite.ts";
+import { recordOf, sampleOf } from "./records.ts";
 
-const suite: Suite = {
+const suite: SuiteDescription = {
   name: "redlock-hot",
   title: "A title",
   method: "A method.",
   entrants: ["redlock", "redlock-tries", "holdfast"],
+  absent: [{ entrants: ["@verrou/core"], reason: "locks one server only" }],
   reference: "redlock",
-  ground: "quorum",
   rounds: 5,
   cases: ["a"],
   metrics: [
@@ -18,36 +19,12 @@ const suite: Suite = {
     { id: "p99", label: "p99", digits: 0, best: "least" },
     { id: "max", label: "max", digits: 0, against: "p99" },
   ],
-  async *measure() {},
+  panels: [],
 };
 
-function sample(entrant: Entrant, values: Sample["values"]): Sample {
-  const nothingFailed = { failures: 0, firstFailure: null };
-  return {
-    suite: suite.name,
-    entrant,
-    round: 1,
-    case: "a",
-    settings: "as it comes",
-    values,
-    ...nothingFailed,
-  };
-}
+const sample = (entrant: Entrant, values: Sample["values"]): Sample => sampleOf(suite, entrant, values);
 
-function reportOf(...samples: Sample[]): string {
-  const environment: Report["environment"] = {
-    node: "",
-    redis: "",
-    system: "",
-    cpu: "",
-    cpus: 1,
-    placement: "",
-    memoryGiB: 1,
-    loadAverage: 0,
-    versions: { redlock: "5", holdfast: "1" },
-  };
-  return toMarkdown({ date: new Date(0), environment, suites: [suite], outcome: { samples, notes: [] } });
-}
+const reportOf = (...samples: Sample[]): string => toMarkdown(recordOf(suite, samples));
 
 test("ratios stand behind what they are of, to the reference, the best peer, and the best peer's other metric", () => {
   const report = reportOf(
@@ -68,8 +45,28 @@ test("ratios stand behind what they are of, to the reference, the best peer, and
 
 test("what others have none of is infinitely more, and what nobody has is no number", () => {
   const report = reportOf(sample("redlock", { rate: 0 }), sample("holdfast", { rate: 40 }));
-  const lines = report.split("\n").filter((line) => line.startsWith("| "));
-  expect(lines.at(-1)?.replaceAll(" ", "")).toBe("|holdfast|40|∞|∞|–|–|–|–|–|");
+  const lines = report.split("\n").filter((line) => line.startsWith("| holdfast"));
+  expect(lines[0]?.replaceAll(" ", "")).toBe("|holdfast|40|∞|∞|–|–|–|–|–|");
+});
+
+test("who has no figures keeps its row, and who is absent has one too, with the reason below", () => {
+  const report = reportOf(sample("redlock", { rate: 1 }));
+  const rows = report.split("\n").filter((line) => line.startsWith("| "));
+  expect(rows.map((row) => row.split("|")[1]?.trim())).toEqual(
+    ["contestant", "-----------", "redlock", "redlock-tries", "holdfast", "@verrou/core"].map((text) =>
+      text.startsWith("-") ? expect.stringMatching(/^-+$/) : text,
+    ),
+  );
+  expect(report).toContain("- @verrou/core: locks one server only.");
+});
+
+test("without a peer there is no column of the best one", () => {
+  const alone: SuiteDescription = { ...suite, entrants: ["holdfast"], reference: null };
+  expect(toMarkdown(recordOf(alone, [sampleOf(alone, "holdfast", { rate: 1 })]))).not.toContain("best peer");
+});
+
+test("a section shows its picture, which lies beside the report", () => {
+  expect(reportOf()).toContain("![A title](1970-01-01-0000-redlock-hot.svg)");
 });
 
 test("a section says how many rounds its medians are of", () => {

@@ -1,24 +1,24 @@
 import { expect, test } from "vitest";
 
 import type { Entrant } from "../src/roster.ts";
-import type { Metric, Sample, Suite } from "../src/suite.ts";
+import type { Metric, Sample, SuiteDescription } from "../src/suite.ts";
 import { summarize, type Cell } from "../src/summary.ts";
 
 const rate: Metric = { id: "rate", label: "rate", digits: 0, best: "most" };
 const cost: Metric = { id: "cost", label: "cost", digits: 0, best: "least" };
 const size: Metric = { id: "size", label: "size", digits: 0 };
 
-const suite: Suite = {
+const suite: SuiteDescription = {
   name: "hot",
   title: "",
   method: "",
   entrants: ["raw", "redlock", "redis-semaphore", "holdfast"],
+  absent: [],
   reference: "raw",
-  ground: "server",
   rounds: 3,
   cases: ["a", "b"],
   metrics: [rate, cost, size],
-  async *measure() {},
+  panels: [],
 };
 
 function sample(entrant: Entrant, round: number, values: Sample["values"], label = "a"): Sample {
@@ -34,12 +34,26 @@ function cell(samples: readonly Sample[], entrant: Entrant, metric: Metric): Cel
 test("a figure is the median over the rounds of its case", () => {
   const samples = [1, 9, 2].map((value, index) => sample("raw", index + 1, { size: value }));
   const elsewhere = sample("raw", 1, { size: 100 }, "b");
-  expect(cell([...samples, elsewhere], "raw", size)).toEqual({ metric: size, value: 2, ratios: [] });
+  expect(cell([...samples, elsewhere], "raw", size)).toEqual({
+    metric: size,
+    value: 2,
+    range: [1, 9],
+    ratios: [],
+  });
 });
 
-test("rows stand in the order of the suite, without those that have no figures", () => {
+test("rows stand in the order of the suite, those without figures too, and who is absent last", () => {
+  const absent = [{ entrants: ["@verrou/core"], reason: "cannot" }] as const;
   const samples = [sample("holdfast", 1, {}), sample("raw", 1, {}), sample("redlock", 1, {}, "b")];
-  expect(summarize(suite, "a", samples).map(({ entrant }) => entrant)).toEqual(["raw", "holdfast"]);
+  expect(summarize({ ...suite, absent }, "a", samples).map(({ entrant }) => entrant)).toEqual([
+    ...suite.entrants,
+    "@verrou/core",
+  ]);
+});
+
+test("a peer without figures is not the best", () => {
+  const samples = [sample("redis-semaphore", 1, { cost: 4 }), sample("holdfast", 1, { cost: 2 })];
+  expect(cell(samples, "holdfast", cost)?.ratios[1]).toBe(0.5);
 });
 
 test("a ratio is the median of the ratios within each round", () => {
@@ -86,7 +100,7 @@ test("a metric can be told as a multiple of another's best peer", () => {
     sample("holdfast", 1, { cost: 1, longest: 2 }),
   ];
   const metrics = [cost, longest];
-  const [, , row] = summarize({ ...suite, metrics, reference: null }, "a", samples);
+  const [, , , row] = summarize({ ...suite, metrics, reference: null }, "a", samples);
   expect(row?.cells.map(({ ratios }) => ratios)).toEqual([[0.1], [0.2]]);
 });
 

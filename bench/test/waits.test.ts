@@ -40,5 +40,5 @@ test("waits of the same length are their own median by time", () => {
 });
 
 test("nobody who waited gives no numbers", () => {
-  expect(waitsOf([measured(task([]))])).toEqual({ p50: NaN, p99: NaN, max: NaN, p50ByTime: NaN });
+  expect(waitsOf([measured(task([]))])).toEqual({ p50: NaN, p90: NaN, p99: NaN, max: NaN, p50ByTime: NaN });
 });

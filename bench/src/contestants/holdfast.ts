@@ -1,11 +1,15 @@
-import { createLocks, type AcquireOptions, type Lease, type Locks } from "holdfast";
+import { createLocks, type AcquireOptions, type Locks } from "holdfast";
 import { redis } from "holdfast/redis";
 import { connect } from "../client.ts";
 import type { Contestant } from "../contestant.ts";
-import { permits } from "../semaphore-settings.ts";
 
 /** How a lock of some kind is asked for. */
-type Take = (key: string, options: AcquireOptions, writes: boolean) => Promise<Lease>;
+type Take = (key: string, options: AcquireOptions, writes: boolean) => Promise<Taken>;
+
+interface Taken {
+  readonly signal?: AbortSignal;
+  release(): Promise<unknown>;
+}
 
 const mutex =
   (locks: Locks): Take =>
@@ -20,25 +24,7 @@ export const holdfastStrict: Contestant = contestant("handover: false, waitMs In
   handover: false,
 });
 
-/** Readers share it; all stand in one queue. */
-export const holdfastReadWrite: Contestant = contestant(
-  "readWrite, defaults, but waitMs Infinity",
-  (locks) => {
-    const lockOf = kept((key) => locks.readWrite(key));
-    return (key, options, writes) => lockOf(key)[writes ? "write" : "read"].acquire(options);
-  },
-);
-
-/** Each takes one of its permits. */
-export const holdfastSemaphore: Contestant = contestant(
-  `semaphore, limit ${permits}, defaults, but waitMs Infinity`,
-  (locks) => {
-    const lockOf = kept((key) => locks.semaphore(key, { limit: permits }));
-    return (key, options) => lockOf(key).acquire(options);
-  },
-);
-
-function contestant(
+export function contestant(
   settings: string,
   taking: (locks: Locks) => Take,
   options?: { handover: false },
@@ -54,19 +40,9 @@ function contestant(
         },
         hold: async (key, ttlMs) => {
           const lease = await take(key, { ttlMs, waitMs: Infinity }, true);
-          return { isLost: () => lease.signal.aborted };
+          return { isLost: () => lease.signal?.aborted === true };
         },
       };
     },
-  };
-}
-
-/** One for each key, as its users have it. */
-function kept<Lock>(create: (key: string) => Lock): (key: string) => Lock {
-  const locks = new Map<string, Lock>();
-  return (key) => {
-    const lock = locks.get(key) ?? create(key);
-    locks.set(key, lock);
-    return lock;
   };
 }

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { connect } from "../client.ts";
 import type { Contestant } from "../contestant.ts";
+import { severalOf, severalText } from "../several-keys.ts";
 
 const retryWithinMs = 20;
 
@@ -18,6 +19,15 @@ interface Commands {
   compareAndDelete(key: string, token: string): Promise<number>;
   compareAndExpire(key: string, token: string, ttlMs: number): Promise<number>;
 }
+
+const takeSeveralScript = `
+  for _, key in ipairs(KEYS) do if redis.call("exists", key) == 1 then return 0 end end
+  for _, key in ipairs(KEYS) do redis.call("set", key, ARGV[1], "px", ARGV[2]) end
+  return 1
+`;
+const releaseSeveralScript = `
+  for _, key in ipairs(KEYS) do if redis.call("get", key) == ARGV[1] then redis.call("del", key) end end
+`;
 
 /** What people write by hand: no more than the commands, and a retry after a random delay. */
 export const raw: Contestant = {
@@ -54,6 +64,32 @@ export const raw: Contestant = {
         }, ttlMs / 3);
         return { isLost: () => lost };
       },
+    };
+  },
+};
+
+interface SeveralCommands {
+  takeSeveral(count: number, ...keysTokenTtl: readonly (string | number)[]): Promise<number>;
+  releaseSeveral(count: number, ...keysAndToken: readonly string[]): Promise<unknown>;
+}
+
+/** Several keys by two scripts of one's own: all, or none. */
+export const rawSeveral: Contestant = {
+  settings: `${severalText} by a script; retries after 0 to ${retryWithinMs} ms`,
+  open: async ([port]) => {
+    const client: Redis & SeveralCommands = connect(port);
+    client.defineCommand("takeSeveral", { lua: takeSeveralScript });
+    client.defineCommand("releaseSeveral", { lua: releaseSeveralScript });
+    return {
+      acquire: async (key, ttlMs) => {
+        const token = randomUUID();
+        const keys = severalOf(key);
+        while ((await client.takeSeveral(keys.length, ...keys, token, ttlMs)) !== 1) {
+          await sleep(Math.random() * retryWithinMs);
+        }
+        return () => client.releaseSeveral(keys.length, ...keys, token);
+      },
+      hold: null,
     };
   },
 };

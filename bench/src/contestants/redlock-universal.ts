@@ -1,6 +1,7 @@
-import { createLock, IoredisAdapter, type Lock } from "redlock-universal";
+import { createLock, IoredisAdapter, LockManager, type Lock } from "redlock-universal";
 import { connect } from "../client.ts";
 import type { Contestant } from "../contestant.ts";
+import { severalOf, severalText } from "../several-keys.ts";
 import { holdInside } from "./using.ts";
 
 /** Retries every 100 ms; `using` extends at 0.8 of the TTL. */
@@ -26,6 +27,21 @@ export const redlockUniversal: Contestant = {
         return () => lock.release(handle);
       },
       hold: (key, ttlMs) => holdInside((routine) => create(key, ttlMs).using(routine)),
+    };
+  },
+};
+
+/** Its batch: all keys, or none. */
+export const redlockUniversalSeveral: Contestant = {
+  settings: `LockManager.acquireBatch, ${severalText}, defaults`,
+  open: async ([port]) => {
+    const manager = new LockManager({ nodes: [new IoredisAdapter(connect(port))] });
+    return {
+      acquire: async (key, ttl) => {
+        const handles = await manager.acquireBatch(severalOf(key), { ttl });
+        return () => manager.releaseBatch(handles);
+      },
+      hold: null,
     };
   },
 };

@@ -1,6 +1,7 @@
 import Redlock from "redlock";
 import { connect } from "../client.ts";
 import type { Contestant } from "../contestant.ts";
+import { severalOf, severalText } from "../several-keys.ts";
 import { holdInside } from "./using.ts";
 
 /** Retries 200 ± 100 ms apart; `using` extends 500 ms before the end. Its own single-node set-up: one client. */
@@ -15,6 +16,21 @@ export const redlock: Contestant = {
         return () => lock.release();
       },
       hold: (key, ttlMs) => holdInside((routine) => locks.using([key], ttlMs, routine)),
+    };
+  },
+};
+
+/** Its acquire takes a list of keys: all, or none. */
+export const redlockSeveral: Contestant = {
+  settings: `${severalText}, defaults, but retryCount -1`,
+  open: async ([port]) => {
+    const locks = new Redlock([connect(port)]);
+    return {
+      acquire: async (key, ttlMs) => {
+        const lock = await locks.acquire(severalOf(key), ttlMs, { retryCount: -1 });
+        return () => lock.release();
+      },
+      hold: null,
     };
   },
 };

@@ -1,6 +1,7 @@
 import { Redlock } from "@sesamecare-oss/redlock";
 import { connect } from "../client.ts";
 import type { Contestant } from "../contestant.ts";
+import { severalOf, severalText } from "../several-keys.ts";
 import { holdInside } from "./using.ts";
 
 /** A fork of redlock 5, with its defaults: retries 200 ± 100 ms apart, extension 500 ms before the end. */
@@ -14,6 +15,21 @@ export const sesamecare: Contestant = {
         return () => lock.release();
       },
       hold: (key, ttlMs) => holdInside((routine) => locks.using([key], ttlMs, routine)),
+    };
+  },
+};
+
+/** Its acquire takes a list of keys: all, or none. */
+export const sesamecareSeveral: Contestant = {
+  settings: `${severalText}, defaults, but retryCount -1`,
+  open: async ([port]) => {
+    const locks = new Redlock([connect(port)]);
+    return {
+      acquire: async (key, ttlMs) => {
+        const lock = await locks.acquire(severalOf(key), ttlMs, { retryCount: -1 });
+        return () => lock.release();
+      },
+      hold: null,
     };
   },
 };

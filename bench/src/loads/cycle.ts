@@ -2,17 +2,19 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Session } from "../contestant.ts";
 import { writerWeight } from "../crowd.ts";
 import type { CycleLoad } from "../protocol.ts";
+import { chooserOf } from "./keys.ts";
 import { Ledger } from "./ledger.ts";
 import type { RunningLoad } from "./running-load.ts";
 
 /** Tasks that acquire, keep, release, and begin again at once. */
 export function startCycles(session: Session, load: CycleLoad): RunningLoad {
   const ledger = new Ledger(load.tasks);
+  const keyOf = chooserOf(load.keys);
   let running = true;
 
   async function cycle(task: number): Promise<void> {
-    const key = load.key ?? `task:${process.pid}:${task}`;
     for (let turn = 0; running; turn += 1) {
+      const key = keyOf(task);
       const writes = (task + turn) % (load.writesOneIn ?? 1) === 0;
       try {
         ledger.waits(task);

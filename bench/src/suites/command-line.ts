@@ -50,11 +50,17 @@ export function commandLine(entrants: readonly Entrant[], repetitions: number, r
     title: "Start of a command by `holdfast run`",
     method: `${repetitions} calls, each beside a bare \`node -e 0\`, whose median and that of a round trip are taken off.`,
     entrants,
+    absent: [],
     reference: null,
     ground: "server",
     rounds,
     cases: [starts, refusals],
     metrics,
+    panels: [
+      { form: "bars", metric: "over" },
+      { form: "bars", metric: "total" },
+      { form: "bars", metric: "node" },
+    ],
     measure,
   };
 }

@@ -1,57 +1,68 @@
-import { contentionOf, evenShare } from "../contention.ts";
+import { contentionMetrics, contentionOf, contentionPanels, evenShare } from "../contention.ts";
 import { Crew } from "../crew.ts";
+import { refuseCrowdIn } from "../crowd.ts";
 import { figures } from "../figures.ts";
 import type { Entrant } from "../roster.ts";
-import type { Figures, Metric, Site, Suite } from "../suite.ts";
+import type { Figures, Site, Suite } from "../suite.ts";
 import { timingText, watch, type Timing } from "../window.ts";
 
-const processes = 4;
 const tasksPerProcess = 8;
-const holdsMs = [0, 1];
 
-const metrics: readonly Metric[] = [
-  { id: "rate", label: "acquisitions/s", digits: 0, best: "most" },
-  { id: "p50", label: "wait p50 ms", digits: 2 },
-  { id: "p99", label: "wait p99 ms", digits: 1 },
-  { id: "max", label: "wait max ms", digits: 0 },
-  { id: "p50ByTime", label: "p50 by time ms", digits: 1, best: "least" },
-  { id: "smallest", label: "smallest share %", digits: 2 },
-  { id: "largest", label: "largest share %", digits: 2 },
-  { id: "commands", label: "commands/acquisition", digits: 1 },
-];
+export interface HotSize {
+  readonly timing: Timing;
+  /** Each with each of the numbers of processes. */
+  readonly holdsMs: readonly number[];
+  readonly processCounts: readonly number[];
+}
+
+interface Case {
+  readonly processes: number;
+  readonly holdMs: number;
+}
 
 /** What a lock is worth when everybody wants it: one key, and tasks in several processes that never pause. */
-export function hot(entrants: readonly Entrant[], timing: Timing, rounds: number): Suite {
+export function hot(
+  entrants: readonly Entrant[],
+  { timing, holdsMs, processCounts }: HotSize,
+  rounds: number,
+): Suite {
+  const cases = processCounts.flatMap((processes) => holdsMs.map((holdMs) => ({ processes, holdMs })));
+
   async function* measure(entrant: Entrant, site: Site): AsyncGenerator<Figures, void, void> {
-    for (const holdMs of holdsMs) {
+    for (const one of cases) {
       // New processes and a new key for each case: the waiters of the one before are gone.
-      await using crew = await Crew.open(entrant, site, processes);
+      await using crew = await Crew.open(entrant, site, one.processes);
       await crew.start({
         kind: "cycle",
         tasks: tasksPerProcess,
-        key: `hot:${holdMs}`,
+        keys: { by: "name", name: `hot:${one.processes}:${one.holdMs}` },
         ttlMs: 10_000,
-        holdMs,
+        holdMs: one.holdMs,
+        isWatched: true,
       });
       const window = await watch(crew, site, timing);
-      yield figures(label(holdMs), crew, window, contentionOf(window));
+      refuseCrowdIn(window.measurements, 1);
+      yield figures(label(one), crew, window, contentionOf(window));
     }
   }
 
+  const even = processCounts.map((processes) => evenShare(processes * tasksPerProcess)).join(", ");
   return {
     name: "hot",
     title: "One hot key",
-    method: `${processes} processes × ${tasksPerProcess} tasks; an even share is ${evenShare(processes * tasksPerProcess)}. ${timingText(timing)}.`,
+    method: `${tasksPerProcess} tasks in each of ${processCounts.join(", ")} processes; an even share is ${even}. ${timingText(timing)}.`,
     entrants,
+    absent: [],
     reference: "raw",
     ground: "server",
     rounds,
-    cases: holdsMs.map(label),
-    metrics,
+    cases: cases.map(label),
+    metrics: contentionMetrics,
+    panels: contentionPanels,
     measure,
   };
 }
 
-function label(holdMs: number): string {
-  return `hold ${holdMs} ms`;
+function label({ processes, holdMs }: Case): string {
+  return `${processes === 1 ? "1 process" : `${processes} processes`}, hold ${holdMs} ms`;
 }

@@ -1,46 +1,44 @@
-import { contentionOf, evenShare } from "../contention.ts";
+import { contentionMetrics, contentionOf, contentionPanels, evenShare } from "../contention.ts";
 import { Crew } from "../crew.ts";
+import { refuseCrowdIn } from "../crowd.ts";
+import { nodesText, withDown } from "../down.ts";
 import { figures } from "../figures.ts";
 import { longestTtlMs } from "../quorum-settings.ts";
-import type { Entrant } from "../roster.ts";
-import { firstServers, type Figures, type Metric, type Site, type Suite } from "../suite.ts";
+import { noQuorum, type Entrant } from "../roster.ts";
+import { firstServers, type Figures, type Site, type Suite } from "../suite.ts";
 import { timingText, watch, type Timing } from "../window.ts";
+import type { Nodes } from "./redlock-uncontended.ts";
 
 const processes = 4;
 const tasksPerProcess = 8;
 const holdMs = 1;
 
-const metrics: readonly Metric[] = [
-  { id: "rate", label: "acquisitions/s", digits: 0, best: "most" },
-  { id: "p50", label: "wait p50 ms", digits: 2 },
-  { id: "p99", label: "wait p99 ms", digits: 1, best: "least" },
-  { id: "max", label: "wait max ms", digits: 0, against: "p99" },
-  { id: "p50ByTime", label: "p50 by time ms", digits: 1 },
-  { id: "smallest", label: "smallest share %", digits: 2 },
-  { id: "largest", label: "largest share %", digits: 2 },
-  { id: "fewest", label: "fewest grants", digits: 0 },
-  { id: "commands", label: "commands/acquisition", digits: 1 },
-];
-
 export interface RedlockHotSize {
-  readonly nodeCounts: readonly number[];
+  readonly sites: readonly Nodes[];
   readonly timing: Timing;
 }
 
 /** What a lock on a majority is worth when everybody wants it: one key, and tasks in several processes that never pause. */
 export function redlockHot(
   entrants: readonly Entrant[],
-  { nodeCounts, timing }: RedlockHotSize,
+  { sites, timing }: RedlockHotSize,
   rounds: number,
 ): Suite {
   async function* measure(entrant: Entrant, whole: Site): AsyncGenerator<Figures, void, void> {
-    for (const nodes of nodeCounts) {
-      const site = firstServers(whole, nodes);
+    for (const { nodes, down } of sites) {
+      const site = await withDown(firstServers(whole, nodes), down);
       await using crew = await Crew.open(entrant, site, processes);
-      const key = `redlock-hot:${nodes}`;
-      await crew.start({ kind: "cycle", tasks: tasksPerProcess, key, ttlMs: longestTtlMs, holdMs });
+      await crew.start({
+        kind: "cycle",
+        tasks: tasksPerProcess,
+        keys: { by: "name", name: `redlock-hot:${nodes}:${down}` },
+        ttlMs: longestTtlMs,
+        holdMs,
+        isWatched: true,
+      });
       const window = await watch(crew, site, timing);
-      yield figures(label(nodes), crew, window, contentionOf(window));
+      refuseCrowdIn(window.measurements, 1);
+      yield figures(label({ nodes, down }), crew, window, contentionOf(window));
     }
   }
 
@@ -50,15 +48,17 @@ export function redlockHot(
     title: "A majority of the nodes: one hot key",
     method: `${processes} processes × ${tasksPerProcess} tasks; an even share is ${evenShare(tasks)}. ${timingText(timing)}.`,
     entrants,
+    absent: noQuorum,
     reference: "redlock",
     ground: "quorum",
     rounds,
-    cases: nodeCounts.map(label),
-    metrics,
+    cases: sites.map(label),
+    metrics: contentionMetrics,
+    panels: contentionPanels,
     measure,
   };
 }
 
-function label(nodes: number): string {
-  return `${nodes} nodes, hold ${holdMs} ms`;
+function label({ nodes, down }: Nodes): string {
+  return `${nodesText(nodes, down)}, hold ${holdMs} ms`;
 }

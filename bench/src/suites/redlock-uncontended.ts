@@ -1,12 +1,11 @@
 import { costOf } from "../cost.ts";
 import { Crew } from "../crew.ts";
+import { nodesText, withDown } from "../down.ts";
 import { figures } from "../figures.ts";
 import { longestTtlMs } from "../quorum-settings.ts";
-import type { Entrant } from "../roster.ts";
-import type { Figures, Metric, Site, Suite } from "../suite.ts";
+import { noQuorum, type Entrant } from "../roster.ts";
+import { firstServers, type Figures, type Metric, type Site, type Suite } from "../suite.ts";
 import { timingText, watch, type Timing } from "../window.ts";
-
-const taskCounts = [1, 8, 64, 512];
 
 const metrics: readonly Metric[] = [
   { id: "rate", label: "pairs/s", digits: 0, best: "most" },
@@ -17,32 +16,56 @@ const metrics: readonly Metric[] = [
   { id: "serverCpu", label: "server CPU µs/pair", digits: 0 },
 ];
 
+export interface Nodes {
+  readonly nodes: number;
+  readonly down: number;
+}
+
+export interface RedlockUncontendedSize {
+  readonly timing: Timing;
+  /** With each count of tasks. */
+  readonly taskCounts: readonly number[];
+  readonly sites: readonly Nodes[];
+}
+
 /** What a lock on a majority costs when nobody else wants it: one process, a key per task, acquire and release without pause. */
-export function redlockUncontended(entrants: readonly Entrant[], timing: Timing, rounds: number): Suite {
-  async function* measure(entrant: Entrant, site: Site): AsyncGenerator<Figures, void, void> {
-    await using crew = await Crew.open(entrant, site, 1);
-    for (const tasks of taskCounts) {
-      await crew.start({ kind: "cycle", tasks, key: null, ttlMs: longestTtlMs, holdMs: 0 });
-      const window = await watch(crew, site, timing);
-      await crew.stop();
-      yield figures(label(tasks), crew, window, costOf(window));
+export function redlockUncontended(
+  entrants: readonly Entrant[],
+  { timing, taskCounts, sites }: RedlockUncontendedSize,
+  rounds: number,
+): Suite {
+  async function* measure(entrant: Entrant, whole: Site): AsyncGenerator<Figures, void, void> {
+    for (const { nodes, down } of sites) {
+      const site = await withDown(firstServers(whole, nodes), down);
+      await using crew = await Crew.open(entrant, site, 1);
+      for (const tasks of taskCounts) {
+        await crew.start({ kind: "cycle", tasks, keys: { by: "task" }, ttlMs: longestTtlMs, holdMs: 0 });
+        const window = await watch(crew, site, timing);
+        await crew.stop();
+        yield figures(label({ nodes, down }, tasks), crew, window, costOf(window));
+      }
     }
   }
 
   return {
     name: "redlock-uncontended",
-    title: "A majority of five: acquire and release, uncontended",
-    method: `Five servers, one process, a key per task. ${timingText(timing)}.`,
+    title: "A majority of the nodes: acquire and release, uncontended",
+    method: `One process, a key per task. ${timingText(timing)}.`,
     entrants,
+    absent: noQuorum,
     reference: "redlock",
     ground: "quorum",
     rounds,
-    cases: taskCounts.map(label),
+    cases: sites.flatMap((site) => taskCounts.map((tasks) => label(site, tasks))),
     metrics,
+    panels: [
+      { form: "bars", metric: "rate" },
+      { form: "spans", scale: "log", label: "acquire p50 to p99 ms", metrics: ["p50", "p99"] },
+    ],
     measure,
   };
 }
 
-function label(tasks: number): string {
-  return `5 nodes, ${tasks === 1 ? "1 task" : `${tasks} tasks`}`;
+function label({ nodes, down }: Nodes, tasks: number): string {
+  return `${nodesText(nodes, down)}, ${tasks === 1 ? "1 task" : `${tasks} tasks`}`;
 }

@@ -1,38 +1,45 @@
 import { Crew } from "../crew.ts";
 import { figures } from "../figures.ts";
+import { oldestLeaseMs, renewalAgeMs } from "../lease-ages.ts";
+import { loadMetrics, loadOf } from "../load.ts";
 import type { Entrant } from "../roster.ts";
-import { clientCpuMs, sum } from "../statistics.ts";
+import { sum } from "../statistics.ts";
 import type { Figures, Metric, Site, Suite } from "../suite.ts";
-import { watch, type Window } from "../window.ts";
+import { watch } from "../window.ts";
 
 const metrics: readonly Metric[] = [
-  { id: "clientCpu", label: "client CPU %", digits: 1, best: "least" },
-  { id: "serverCpu", label: "server CPU %", digits: 1 },
-  { id: "commands", label: "commands/s", digits: 0, best: "least" },
+  ...loadMetrics,
+  { id: "oldest", label: "oldest lease % of TTL", digits: 1 },
+  { id: "late", label: "renewed late by max ms", digits: 0 },
   { id: "lost", label: "leases lost", digits: 0 },
 ];
 
 export interface RenewalSize {
   readonly leases: number;
-  /** Also how long the leases are acquired, and how long they are then watched. */
+  /** Also how long the leases are acquired, how long they are watched, and how long their ages are looked at. */
   readonly ttlMs: number;
 }
 
 /** What it costs to keep many leases alive in one process, each library at its own rhythm. */
-export function renewals(
-  entrants: readonly Entrant[],
-  { leases, ttlMs }: RenewalSize,
-  rounds: number,
-): Suite {
-  const keys = Array.from({ length: leases }, (_, index) => `lease:${index}`);
-  const label = `${leases.toLocaleString("en-US")} leases, TTL ${ttlMs / 1000} s`;
-
+export function renewals(entrants: readonly Entrant[], sizes: readonly RenewalSize[], rounds: number): Suite {
   async function* measure(entrant: Entrant, site: Site): AsyncGenerator<Figures, void, void> {
-    await using crew = await Crew.open(entrant, site, 1);
-    await crew.start({ kind: "hold", keys, ttlMs });
-    // No warm-up: filling has lasted one TTL, so the first leases have been renewed. One TTL is at least one round of all.
-    const window = await watch(crew, site, { warmUpMs: 0, measureMs: ttlMs });
-    yield figures(label, crew, window, valuesOf(window));
+    for (const size of sizes) {
+      const { leases, ttlMs } = size;
+      const keys = Array.from({ length: leases }, (_, index) => `lease:${leases}:${index}`);
+      await using crew = await Crew.open(entrant, site, 1);
+      await crew.start({ kind: "hold", keys, ttlMs });
+      // No warm-up: filling has lasted one TTL, so the first leases have been renewed. One TTL is at least one round of all.
+      const window = await watch(crew, site, { warmUpMs: 0, measureMs: ttlMs });
+      // Afterwards, because to look costs commands.
+      const [{ admin }] = site.servers;
+      const oldestMs = await oldestLeaseMs(admin, { keys, ttlMs, watchedMs: ttlMs });
+      yield figures(label(size), crew, window, {
+        ...loadOf(window),
+        oldest: (oldestMs / ttlMs) * 100,
+        late: oldestMs - renewalAgeMs(entrant, ttlMs),
+        lost: sum(window.measurements.map(({ leasesLost }) => leasesLost)),
+      });
+    }
   }
 
   return {
@@ -40,20 +47,17 @@ export function renewals(
     title: "Held leases being renewed",
     method: "One process. Leases are acquired evenly over one TTL, then watched for one TTL.",
     entrants,
+    absent: [{ entrants: ["@verrou/core"], reason: "has no renewal of its own" }],
     reference: "raw",
     ground: "server",
     rounds,
-    cases: [label],
+    cases: sizes.map(label),
     metrics,
+    panels: [...loadMetrics, { id: "oldest" }].map(({ id }) => ({ form: "bars", metric: id })),
     measure,
   };
 }
 
-function valuesOf({ measurements, serverCommands, serverCpuMs, elapsedMs }: Window): Record<string, number> {
-  return {
-    clientCpu: (clientCpuMs(measurements) / elapsedMs) * 100,
-    serverCpu: (serverCpuMs / elapsedMs) * 100,
-    commands: (serverCommands / elapsedMs) * 1000,
-    lost: sum(measurements.map(({ leasesLost }) => leasesLost)),
-  };
+function label({ leases, ttlMs }: RenewalSize): string {
+  return `${leases.toLocaleString("en-US")} leases, TTL ${ttlMs / 1000} s`;
 }

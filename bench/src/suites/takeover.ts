@@ -78,11 +78,24 @@ export function takeover(
     title: "Takeover from a killed holder",
     method: `${repetitions} holders a round, each in a process that is killed ${fromMs / 1000} to ${toMs / 1000} s after the waiter's call.`,
     entrants,
+    absent: [
+      { entrants: ["raw"], reason: "its wait is nothing but its poll" },
+      { entrants: ["@verrou/core"], reason: "has no renewal of its own" },
+    ],
     reference: null,
     ground: "server",
     rounds,
     cases: [label],
     metrics,
+    panels: [
+      { form: "bars", metric: "afterKill" },
+      {
+        form: "spans",
+        scale: "log",
+        label: "lease end to grant p50 to max ms",
+        metrics: ["afterLease", "afterLeaseMax"],
+      },
+    ],
     measure,
   };
 }

@@ -1,20 +1,29 @@
 import { createLocks } from "holdfast";
 import { redlock } from "holdfast/redis";
-import { connect } from "../../client.ts";
+import { connectAll } from "../../client.ts";
 import type { Contestant } from "../../contestant.ts";
 import { longestTtlMs } from "../../quorum-settings.ts";
 
 /** As it comes, but for the largest TTL, which is that of the leases: so long the restart guard keeps fresh nodes from voting. */
-export const holdfast: Contestant = {
-  settings: `defaults, but maxTtlMs ${longestTtlMs}, waitMs Infinity`,
-  open: async (ports) => {
-    const locks = createLocks(redlock(ports.map(connect), { maxTtlMs: longestTtlMs }));
-    return {
-      acquire: async (key, ttlMs) => {
-        const lease = await locks.acquire(key, { ttlMs, waitMs: Infinity });
-        return () => lease.release();
-      },
-      hold: null,
-    };
-  },
-};
+export const holdfast: Contestant = contestant({});
+
+/** For nodes that are far away: docs/redlock.md asks for a timeout that is well above the round trip. */
+export const holdfastFar: Contestant = contestant({ nodeTimeoutMs: 1_000 });
+
+function contestant(options: { nodeTimeoutMs?: number }): Contestant {
+  const own = Object.entries(options).map(([name, value]) => `${name} ${value}, `);
+  return {
+    settings: `defaults, but maxTtlMs ${longestTtlMs}, ${own.join("")}waitMs Infinity`,
+    open: async (ports) => {
+      const driver = redlock(await connectAll(ports), { maxTtlMs: longestTtlMs, ...options });
+      const locks = createLocks(driver);
+      return {
+        acquire: async (key, ttlMs) => {
+          const lease = await locks.acquire(key, { ttlMs, waitMs: Infinity });
+          return () => lease.release();
+        },
+        hold: null,
+      };
+    },
+  };
+}

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { connect } from "../../client.ts";
+import { connectAll } from "../../client.ts";
 import type { Contestant } from "../../contestant.ts";
 
 const [shortestPauseMs, longestPauseMs] = [100, 300];
@@ -51,7 +51,7 @@ function contestant({ create, ExecutionError }: Library, text: string, settings:
   return {
     settings: text,
     open: async (ports) => {
-      const locks = create(ports.map(connect));
+      const locks = create(await connectAll(ports));
       return {
         acquire: async (key, ttlMs) => {
           const lock = await acquire(locks, key, ttlMs);

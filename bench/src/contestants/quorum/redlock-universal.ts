@@ -1,12 +1,12 @@
 import { createRedlock, IoredisAdapter, type Lock } from "redlock-universal";
-import { connect } from "../../client.ts";
+import { connectAll } from "../../client.ts";
 import type { Contestant } from "../../contestant.ts";
 
 /** Retries every 200 ms, and gives minority votes back before. */
 export const redlockUniversal: Contestant = {
   settings: "createRedlock, defaults, but retryAttempts without end, so that it waits",
   open: async (ports) => {
-    const adapters = ports.map((port) => new IoredisAdapter(connect(port)));
+    const adapters = (await connectAll(ports)).map((client) => new IoredisAdapter(client));
     // Kept by key, as with one server.
     const kept = new Map<string, Lock>();
     const lockOf = (key: string, ttl: number): Lock => {

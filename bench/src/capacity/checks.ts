@@ -1,0 +1,205 @@
+import { tracingChannel } from "node:diagnostics_channel";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Locks } from "holdfast";
+import { inPortions } from "../loads/portions.ts";
+import { behindProxies } from "../proxied.ts";
+import { keptBytes } from "../server-memory.ts";
+import { readStats } from "../server-stats.ts";
+import { portsOf, type Site } from "../suite.ts";
+import * as formulae from "./formulae.ts";
+import { Locksmith } from "./locksmith.ts";
+
+export interface CapacitySize {
+  /** Of leases, waiters and keys that are weighed. */
+  readonly count: number;
+  readonly measureMs: number;
+}
+
+interface Checked {
+  readonly formula: number;
+  readonly measured: number;
+}
+
+/** A formula of docs/capacity.md against what happens. */
+export interface Check {
+  readonly label: string;
+  run(site: Site, size: CapacitySize): Promise<Checked>;
+}
+
+const longMs = 3_600_000;
+const oneWayMs = 5;
+const clients = 3;
+/** Enough that somebody always waits. */
+const rivals = 4;
+
+export const checks: readonly Check[] = [
+  { label: `connections of ${clients} processes`, run: connections },
+  { label: "bytes in Redis: leases", run: leases },
+  { label: "bytes in Redis: waiters in a queue", run: waiters },
+  { label: "bytes in Redis: keys that were used once", run: usedOnce },
+  { label: "keys that are remembered, ever new ones", run: remembered },
+  { label: `pairs/s of a task, ${oneWayMs} ms each way`, run: pairs },
+  { label: `turns/s on one key, ${rivals} processes, ${oneWayMs} ms each way`, run: turns },
+  { label: "renewals/s", run: renewals },
+  { label: `cores of Redis, ${clients} clients, by the cost that one had`, run: cores },
+];
+
+async function connections(site: Site): Promise<Checked> {
+  const [{ port, admin }] = site.servers;
+  await using smith = new Locksmith();
+  const countOf = async (): Promise<number> =>
+    String(await admin.client("LIST"))
+      .trim()
+      .split("\n").length;
+  const before = await countOf();
+  for (let process = 0; process < clients; process += 1) await smith.open(port).tryAcquire(`one:${process}`);
+  const measured = (await countOf()) - before;
+  return { formula: formulae.connections({ processes: clients, nodes: 1 }), measured };
+}
+
+async function leases(site: Site, { count }: CapacitySize): Promise<Checked> {
+  await using smith = new Locksmith();
+  const locks = smith.open(portsOf(site)[0]);
+  const measured = await grown(site, locks, () =>
+    inPortions(keys(count), (key) => locks.acquire(key, { ttlMs: longMs })),
+  );
+  return { formula: formulae.redisBytes({ leases: count, waiters: 0, idleKeys: 0 }), measured };
+}
+
+async function waiters(site: Site, { count }: CapacitySize): Promise<Checked> {
+  await using smith = new Locksmith();
+  const locks = smith.open(portsOf(site)[0], { locks: { handover: false } });
+  await locks.acquire("one", { ttlMs: longMs });
+  const away = new AbortController();
+  const waiting: Promise<unknown>[] = [];
+  const measured = await grown(site, locks, async () => {
+    const options = { waitMs: Infinity, signal: away.signal };
+    for (let one = 0; one < count; one += 1) waiting.push(locks.acquire("one", options).catch(() => {}));
+    while ((await locks.inspect("one")).waiterCount < count) await sleep(10);
+  });
+  away.abort();
+  await Promise.all(waiting);
+  return { formula: formulae.redisBytes({ leases: 0, waiters: count, idleKeys: 0 }), measured };
+}
+
+async function usedOnce(site: Site, { count }: CapacitySize): Promise<Checked> {
+  await using smith = new Locksmith();
+  const locks = smith.open(portsOf(site)[0]);
+  const measured = await grown(site, locks, () => inPortions(keys(count), (key) => pair(locks, key)));
+  return { formula: formulae.redisBytes({ leases: 0, waiters: 0, idleKeys: count }), measured };
+}
+
+/** A hundred new ones every now and then, until the first ones have been forgotten for a while. */
+async function remembered(site: Site, { measureMs }: CapacitySize): Promise<Checked> {
+  const [{ port, admin }] = site.servers;
+  const [retentionMs, ttlMs, atOnce, everyMs] = [measureMs, 200, 100, 50];
+  await using smith = new Locksmith();
+  const locks = smith.open(port, { driver: { fenceRetentionMs: retentionMs } });
+  const startedAt = performance.now();
+  let used = 0;
+  while (performance.now() - startedAt < (retentionMs + ttlMs) * 2) {
+    await Promise.all(Array.from({ length: atOnce }, () => pair(locks, `new:${used++}`, ttlMs)));
+    await sleep(everyMs);
+  }
+  const newKeysPerSecond = used / ((performance.now() - startedAt) / 1_000);
+  const measured = await livingKeys(admin);
+  return { formula: formulae.idleKeys({ newKeysPerSecond, retentionMs, ttlMs }), measured };
+}
+
+async function pairs(site: Site, { measureMs }: CapacitySize): Promise<Checked> {
+  await using far = await behindProxies(site, oneWayMs);
+  await using smith = new Locksmith();
+  const locks = smith.open(portsOf(far.site)[0]);
+  await pair(locks, "far");
+  const measured = await perSecond(measureMs, [() => pair(locks, "far")]);
+  return { formula: formulae.pairsPerSecond({ tasks: 1, roundTripMs: far.roundTripMs }), measured };
+}
+
+async function turns(site: Site, { measureMs }: CapacitySize): Promise<Checked> {
+  await using far = await behindProxies(site, oneWayMs);
+  await using smith = new Locksmith();
+  const [port] = portsOf(far.site);
+  const all = Array.from({ length: rivals }, () => smith.open(port));
+  await Promise.all(all.map((locks) => pair(locks, "one")));
+  const measured = await perSecond(
+    measureMs,
+    all.map((locks) => () => pair(locks, "one")),
+  );
+  return { formula: formulae.turnsPerSecond({ holdMs: 0, roundTripMs: far.roundTripMs }), measured };
+}
+
+async function renewals(site: Site, { count, measureMs }: CapacitySize): Promise<Checked> {
+  const ttlMs = Math.max(600, measureMs);
+  await using smith = new Locksmith();
+  const locks = smith.open(portsOf(site)[0]);
+  const held = await inPortions(keys(count), (key) => locks.acquire(key, { ttlMs }));
+  const { asyncEnd: renewed } = tracingChannel("holdfast:renew");
+  let times = 0;
+  const note = (): void => void (times += 1);
+  renewed.subscribe(note);
+  // Begins between two renewals of each, and lasts for three.
+  await sleep(ttlMs / 6);
+  times = 0;
+  await sleep(ttlMs);
+  renewed.unsubscribe(note);
+  await Promise.all(held.map((lease) => lease.release()));
+  const measured = times / (ttlMs / 1_000);
+  return { formula: formulae.renewalsPerSecond({ leases: count, ttlMs }), measured };
+}
+
+async function cores(site: Site, { measureMs }: CapacitySize): Promise<Checked> {
+  const [{ port, admin }] = site.servers;
+  await using smith = new Locksmith();
+  const busy = async (locks: readonly Locks[]): Promise<{ rate: number; cores: number }> => {
+    const tasks = locks.flatMap((one, client) =>
+      Array.from({ length: 32 }, (_, task) => () => pair(one, `busy:${client}:${task}`)),
+    );
+    await perSecond(measureMs / 4, tasks);
+    const before = await readStats(admin);
+    const startedAt = performance.now();
+    const rate = await perSecond(measureMs, tasks);
+    const { cpuMs } = await readStats(admin);
+    return { rate, cores: (cpuMs - before.cpuMs) / (performance.now() - startedAt) };
+  };
+  const one = await busy([smith.open(port)]);
+  const several = await busy(Array.from({ length: clients }, () => smith.open(port)));
+  const cpuMicros = (one.cores / one.rate) * 1e6;
+  return { formula: formulae.serverCores({ perSecond: several.rate, cpuMicros }), measured: several.cores };
+}
+
+/** What the server keeps more, after the first use of these locks. */
+async function grown(site: Site, locks: Locks, work: () => Promise<unknown>): Promise<number> {
+  const [{ admin }] = site.servers;
+  await pair(locks, "warm");
+  const before = await keptBytes(admin);
+  await work();
+  return (await keptBytes(admin)) - before;
+}
+
+async function pair(locks: Locks, key: string, ttlMs = 10_000): Promise<void> {
+  const lease = await locks.acquire(key, { ttlMs, waitMs: Infinity });
+  await lease.release();
+}
+
+/** How often all of the tasks together did it. */
+async function perSecond(forMs: number, tasks: readonly (() => Promise<void>)[]): Promise<number> {
+  const startedAt = performance.now();
+  let times = 0;
+  const repeat = async (task: () => Promise<void>): Promise<void> => {
+    while (performance.now() - startedAt < forMs) {
+      await task();
+      times += 1;
+    }
+  };
+  await Promise.all(tasks.map(repeat));
+  return (times / (performance.now() - startedAt)) * 1_000;
+}
+
+/** Those that have expired count until the server comes across them: to ask for them makes it. */
+async function livingKeys(admin: Site["servers"][0]["admin"]): Promise<number> {
+  return (await admin.keys("holdfast:fence:*")).length;
+}
+
+function keys(count: number): string[] {
+  return Array.from({ length: count }, (_, index) => `lock-of-work:${index}`);
+}

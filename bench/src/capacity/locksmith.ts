@@ -1,0 +1,22 @@
+import { createLocks, type Locks, type LocksOptions } from "holdfast";
+import { redis, type RedisOptions } from "holdfast/redis";
+import { connect } from "../client.ts";
+
+/** Locks of our own, each with a client of its own as a process would have it. They end together. */
+export class Locksmith implements AsyncDisposable {
+  readonly #endings: (() => Promise<void>)[] = [];
+
+  open(port: number, { driver, locks: asked }: { driver?: RedisOptions; locks?: LocksOptions } = {}): Locks {
+    const client = connect(port);
+    const locks = createLocks(redis(client, driver), asked);
+    this.#endings.push(async () => {
+      await locks.close();
+      client.disconnect();
+    });
+    return locks;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#endings.map((end) => end()));
+  }
+}

@@ -1,0 +1,72 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { Agent, request } from "node:http";
+
+/** Linux counts a process's time in hundredths of a second. */
+const tickMicros = 10_000;
+
+/** A server over HTTP in a process of its own, which says where it listens on its first line; and connections to it. */
+export class HttpServer implements AsyncDisposable {
+  readonly #child: ChildProcess;
+  readonly #agent: Agent;
+  readonly #url: string;
+  readonly #endWithUs: () => void;
+
+  private constructor(child: ChildProcess, url: string, connections: number) {
+    this.#child = child;
+    this.#url = url;
+    this.#agent = new Agent({ keepAlive: true, maxSockets: connections });
+    this.#endWithUs = () => child.kill("SIGKILL");
+    process.once("exit", this.#endWithUs);
+  }
+
+  static async start(
+    args: readonly string[],
+    { env, connections }: { env: NodeJS.ProcessEnv; connections: number },
+  ): Promise<HttpServer> {
+    const child = spawn(process.execPath, args, {
+      env: { ...process.env, ...env },
+      stdio: ["ignore", "pipe", "ignore"],
+    });
+    const ended = once(child, "exit").then(() => {
+      throw new Error("the HTTP server ended before it listened");
+    });
+    const [said] = (await Promise.race([once(child.stdout, "data"), ended])) as [Buffer];
+    ended.catch(() => {});
+    return new HttpServer(child, /http:\/\/\S+/.exec(String(said))?.[0] ?? "", connections);
+  }
+
+  /** Of the server's process since it started. */
+  get cpuMicros(): number {
+    const fields = readFileSync(`/proc/${this.#child.pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
+    return (Number(fields[11]) + Number(fields[12])) * tickMicros;
+  }
+
+  /** @throws {Error} for an answer that is no success */
+  send(method: string, path: string, body = ""): Promise<string> {
+    return new Promise((resolve, reject) => {
+      const headers =
+        body === "" ? {} : { "content-type": "application/json", "content-length": body.length };
+      const url = new URL(path, this.#url);
+      const asked = request(url, { agent: this.#agent, method, headers }, (answer) => {
+        let text = "";
+        answer.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
+        answer.on("end", () => {
+          if ((answer.statusCode ?? 500) < 300) resolve(text);
+          else reject(new Error(`${method} ${path}: ${answer.statusCode} ${text}`));
+        });
+      });
+      asked.on("error", reject);
+      asked.end(body);
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    process.removeListener("exit", this.#endWithUs);
+    this.#agent.destroy();
+    const ended = once(this.#child, "exit");
+    this.#child.kill("SIGTERM");
+    await ended;
+  }
+}

@@ -1,0 +1,36 @@
+import type { Keys } from "../protocol.ts";
+
+/** The names of the keys that each task takes, one after another. */
+export function chooserOf(keys: Keys, random: () => number = Math.random): (task: number) => string {
+  switch (keys.by) {
+    case "task":
+      return (task) => `task:${process.pid}:${task}`;
+    case "name":
+      return () => keys.name;
+    case "zipf":
+      return byRank(keys.count, keys.exponent, random);
+    case "turn": {
+      let turn = 0;
+      return () => `turn:${turn++ % keys.count}`;
+    }
+  }
+}
+
+/** By the inverse of the distribution: a search among the sums of all weights. */
+function byRank(count: number, exponent: number, random: () => number): () => string {
+  const sums = new Float64Array(count);
+  let total = 0;
+  for (let rank = 1; rank <= count; rank += 1) sums[rank - 1] = total += rank ** -exponent;
+  return () => `rank:${1 + firstAbove(sums, random() * total)}`;
+}
+
+/** The index of the first that is larger, of ascending numbers; of the last where none is. */
+function firstAbove(ascending: Float64Array, value: number): number {
+  let [low, high] = [0, ascending.length - 1];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((ascending[middle] ?? Infinity) > value) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}

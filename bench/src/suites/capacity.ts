@@ -1,0 +1,39 @@
+import { checks, type CapacitySize } from "../capacity/checks.ts";
+import type { Entrant } from "../roster.ts";
+import type { Figures, Metric, Site, Suite } from "../suite.ts";
+
+export type { CapacitySize } from "../capacity/checks.ts";
+
+const metrics: readonly Metric[] = [
+  { id: "formula", label: "by the formula", digits: 1 },
+  { id: "measured", label: "measured", digits: 1 },
+  { id: "ratio", label: "measured / formula", digits: 2 },
+];
+
+/** Whether the formulae by which one sizes a deployment say what is measured. */
+export function capacity(entrants: readonly Entrant[], size: CapacitySize, rounds: number): Suite {
+  async function* measure(_: Entrant, site: Site): AsyncGenerator<Figures, void, void> {
+    const [{ admin }] = site.servers;
+    for (const { label, run } of checks) {
+      await admin.flushall();
+      const { formula, measured } = await run(site, size);
+      const values = { formula, measured, ratio: measured / formula };
+      yield { case: label, settings: "redis(client), defaults", values, failures: 0, firstFailure: null };
+    }
+  }
+
+  return {
+    name: "capacity",
+    title: "The formulae of docs/capacity.md",
+    method: `${size.count.toLocaleString("en-US")} leases, waiters and keys.`,
+    entrants,
+    absent: [],
+    reference: null,
+    ground: "server",
+    rounds,
+    cases: checks.map(({ label }) => label),
+    metrics,
+    panels: [{ form: "bars", metric: "ratio" }],
+    measure,
+  };
+}

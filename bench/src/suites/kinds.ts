@@ -1,0 +1,49 @@
+import { costOf } from "../cost.ts";
+import { Crew } from "../crew.ts";
+import { figures } from "../figures.ts";
+import type { Entrant } from "../roster.ts";
+import { severalText } from "../several-keys.ts";
+import type { Figures, Metric, Site, Suite } from "../suite.ts";
+import { timingText, watch, type Timing } from "../window.ts";
+
+const tasks = 8;
+
+const metrics: readonly Metric[] = [
+  { id: "rate", label: "pairs/s", digits: 0, best: "most" },
+  { id: "p50", label: "acquire p50 ms", digits: 2 },
+  { id: "p99", label: "acquire p99 ms", digits: 2 },
+  { id: "commands", label: "commands/pair", digits: 1 },
+  { id: "cpu", label: "client CPU µs/pair", digits: 0 },
+  { id: "serverCpu", label: "server CPU µs/pair", digits: 0 },
+];
+
+/** What each kind of lock costs when nobody else wants it, beside the mutex. */
+export function kinds(entrants: readonly Entrant[], timing: Timing, rounds: number): Suite {
+  const label = `${tasks} tasks`;
+
+  async function* measure(entrant: Entrant, site: Site): AsyncGenerator<Figures, void, void> {
+    await using crew = await Crew.open(entrant, site, 1);
+    await crew.start({ kind: "cycle", tasks, keys: { by: "task" }, ttlMs: 10_000, holdMs: 0 });
+    const window = await watch(crew, site, timing);
+    await crew.stop();
+    yield figures(label, crew, window, costOf(window));
+  }
+
+  return {
+    name: "kinds",
+    title: "Kinds of lock, uncontended",
+    method: `One process, ${tasks} tasks, each with a lock of its own, which it takes and gives back; several: ${severalText}. ${timingText(timing)}.`,
+    entrants,
+    absent: [],
+    reference: "holdfast",
+    ground: "server",
+    rounds,
+    cases: [label],
+    metrics,
+    panels: [
+      { form: "bars", metric: "rate" },
+      { form: "spans", scale: "log", label: "acquire p50 to p99 ms", metrics: ["p50", "p99"] },
+    ],
+    measure,
+  };
+}

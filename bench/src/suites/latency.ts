@@ -1,0 +1,105 @@
+import { Crew } from "../crew.ts";
+import { refuseCrowdIn } from "../crowd.ts";
+import { figures } from "../figures.ts";
+import { behindProxies } from "../proxied.ts";
+import { noQuorum, type Entrant } from "../roster.ts";
+import { grantsPerSecond } from "../statistics.ts";
+import type { Absence, Figures, Metric, Site, Suite } from "../suite.ts";
+import { waitsOf } from "../waits.ts";
+import { timingText, watch, type Timing, type Window } from "../window.ts";
+
+const metrics: readonly Metric[] = [
+  { id: "trips", label: "round trips/acquisition", digits: 2, best: "least" },
+  { id: "turnMs", label: "ms/acquisition", digits: 1 },
+  { id: "p50", label: "acquire p50 ms", digits: 1 },
+  { id: "p99", label: "acquire p99 ms", digits: 1 },
+  { id: "trip", label: "bare round trip ms", digits: 2 },
+];
+
+export interface LatencySize {
+  readonly timing: Timing;
+  /** Each with nobody else there, and with a rival. */
+  readonly oneWaysMs: readonly number[];
+}
+
+/** What each round trip costs where the server is far away: a proxy lets everything through late. */
+export const latency = (entrants: readonly Entrant[], size: LatencySize, rounds: number): Suite =>
+  byDistance(entrants, size, rounds, {
+    name: "latency",
+    title: "A server that is far away",
+    ground: "server",
+    reference: "raw",
+    absent: [],
+  });
+
+/** The same with a majority of five nodes, all equally far away. */
+export const redlockLatency = (entrants: readonly Entrant[], size: LatencySize, rounds: number): Suite =>
+  byDistance(entrants, size, rounds, {
+    name: "redlock-latency",
+    title: "A majority of five nodes that are far away",
+    ground: "quorum",
+    reference: "redlock",
+    absent: noQuorum,
+  });
+
+interface Kind extends Pick<Suite, "name" | "title" | "ground" | "reference"> {
+  readonly absent: readonly Absence[];
+}
+
+interface Case {
+  readonly oneWayMs: number;
+  readonly processes: number;
+}
+
+function byDistance(
+  entrants: readonly Entrant[],
+  { timing, oneWaysMs }: LatencySize,
+  rounds: number,
+  kind: Kind,
+): Suite {
+  const cases = [1, 2].flatMap((processes) => oneWaysMs.map((oneWayMs) => ({ processes, oneWayMs })));
+
+  async function* measure(entrant: Entrant, whole: Site): AsyncGenerator<Figures, void, void> {
+    for (const one of cases) {
+      await using far = await behindProxies(whole, one.oneWayMs);
+      await using crew = await Crew.open(entrant, far.site, one.processes);
+      const name = `far:${one.processes}:${one.oneWayMs}`;
+      await crew.start({
+        kind: "cycle",
+        tasks: 1,
+        keys: { by: "name", name },
+        ttlMs: 10_000,
+        holdMs: 0,
+        isWatched: true,
+      });
+      const window = await watch(crew, far.site, timing);
+      refuseCrowdIn(window.measurements, 1);
+      yield figures(label(one), crew, window, valuesOf(window, far.roundTripMs));
+    }
+  }
+
+  return {
+    ...kind,
+    method: `One task takes a lock and releases it without pause; then one in each of two processes, by turns. ${timingText(timing)}.`,
+    entrants,
+    rounds,
+    cases: cases.map(label),
+    metrics,
+    panels: [
+      { form: "bars", metric: "trips" },
+      { form: "spans", scale: "log", label: "acquire p50 to p99 ms", metrics: ["p50", "p99"] },
+    ],
+    measure,
+  };
+}
+
+/** From one grant to the next, whoever gets it. */
+function valuesOf({ measurements }: Window, trip: number): Record<string, number> {
+  const turnMs = 1_000 / grantsPerSecond(measurements);
+  const { p50, p99 } = waitsOf(measurements);
+  return { trips: turnMs / trip, turnMs, p50, p99, trip };
+}
+
+function label({ processes, oneWayMs }: Case): string {
+  return `${oneWayMs} ms each way, ${processes === 1 ? "alone" : "two processes"}`;
+}

@@ -1,0 +1,89 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { Crew } from "../crew.ts";
+import type { Load } from "../protocol.ts";
+import type { Entrant } from "../roster.ts";
+import { keptBytes } from "../server-memory.ts";
+import type { Figures, Metric, Site, Suite } from "../suite.ts";
+
+/** Longer than anybody measures: nothing is renewed and nothing expires. */
+const ttlMs = 3_600_000;
+
+const metrics: readonly Metric[] = [
+  { id: "here", label: "bytes here", digits: 0, best: "least" },
+  { id: "server", label: "bytes in Redis", digits: 0, best: "least" },
+];
+
+export interface MemorySize {
+  /** How many there are of what is weighed. */
+  readonly count: number;
+  /** How long all is left alone before it is weighed. */
+  readonly settleMs: number;
+}
+
+interface Case {
+  readonly label: string;
+  /** What somebody holds meanwhile, before anything is weighed. */
+  readonly kept: readonly string[];
+  readonly load: Load;
+}
+
+/** How much memory each of many takes, in the process and on the server. */
+export function memory(entrants: readonly Entrant[], { count, settleMs }: MemorySize, rounds: number): Suite {
+  const keys = Array.from({ length: count }, (_, index) => `weighed:${index}`);
+  const one = keys.slice(0, 1);
+  const cases: readonly Case[] = [
+    { label: "a held lease", kept: [], load: { kind: "keep", keys, ttlMs } },
+    {
+      label: "a waiter, all on one key",
+      kept: one,
+      load: { kind: "queue", keys: one, waiters: count, ttlMs: 10_000 },
+    },
+    {
+      label: "a waiter, each on a key of its own",
+      kept: keys,
+      load: { kind: "queue", keys, waiters: count, ttlMs: 10_000 },
+    },
+    { label: "a key that was used once", kept: [], load: { kind: "use", keys, ttlMs: 10_000 } },
+  ];
+
+  async function* measure(entrant: Entrant, site: Site): AsyncGenerator<Figures, void, void> {
+    for (const one of cases) yield await weighed(entrant, site, one);
+  }
+
+  async function weighed(entrant: Entrant, site: Site, { label, kept, load }: Case): Promise<Figures> {
+    const [{ admin }] = site.servers;
+    await admin.flushall();
+    await using holder = await Crew.open(entrant, site, 1);
+    if (kept.length > 0) await holder.start({ kind: "keep", keys: kept, ttlMs });
+    await using crew = await Crew.open(entrant, site, 1);
+    // What a first use loads, compiles and keeps is not of the many.
+    await crew.start({ kind: "use", keys: ["warm:1", "warm:2", "warm:3"], ttlMs: 10_000 });
+    const weigh = async (): Promise<{ here: number; server: number }> => {
+      await sleep(settleMs);
+      return { here: (await crew.memory()).used, server: await keptBytes(admin) };
+    };
+    const before = await weigh();
+    await crew.start(load);
+    const after = await weigh();
+    const values = {
+      here: (after.here - before.here) / count,
+      server: (after.server - before.server) / count,
+    };
+    return { case: label, settings: crew.settings, values, failures: 0, firstFailure: null };
+  }
+
+  return {
+    name: "memory",
+    title: "Memory",
+    method: `${count.toLocaleString("en-US")} of each in one process; what they add, divided by their number. Here: the heap, after its garbage was collected. In Redis: used_memory without the buffers of connections.`,
+    entrants,
+    absent: [],
+    reference: "raw",
+    ground: "server",
+    rounds,
+    cases: cases.map(({ label }) => label),
+    metrics,
+    panels: metrics.map(({ id }) => ({ form: "bars", metric: id })),
+    measure,
+  };
+}

@@ -1,0 +1,126 @@
+import { fileURLToPath } from "node:url";
+import { createLocks } from "holdfast";
+import { redis } from "holdfast/redis";
+import { connect } from "../client.ts";
+import { HttpServer } from "../http-load.ts";
+import type { Entrant } from "../roster.ts";
+import { portsOf, type Figures, type Metric, type Site, type Suite } from "../suite.ts";
+import { timingText, type Timing } from "../window.ts";
+
+const connections = 64;
+const label = `${connections} at once`;
+const program = fileURLToPath(new URL("../../../packages/server/dist/main.js", import.meta.url));
+
+/** Answers at once, with as many bytes as the service does. */
+const bareServer = `
+  const text = JSON.stringify({ leaseId: "x".repeat(150), more: "x".repeat(300) });
+  const server = require("node:http").createServer((asked, answer) => {
+    asked.resume().on("end", () => answer.writeHead(200, { "content-type": "application/json" }).end(text));
+  });
+  server.listen(0, "127.0.0.1", () => console.log("http://127.0.0.1:" + server.address().port));
+  process.on("SIGTERM", () => process.exit(0));
+`;
+
+const metrics: readonly Metric[] = [
+  { id: "rate", label: "pairs/s", digits: 0, best: "most" },
+  { id: "cpu", label: "CPU µs/pair", digits: 0 },
+];
+
+/** One try and one release. */
+type Pair = (key: string) => Promise<void>;
+
+interface Trial {
+  readonly settings: string;
+  readonly rate: number;
+  readonly cpu: number;
+}
+
+/**
+ * Try and release over HTTP against the same by the library itself, on one Redis, and against requests that a server answers without
+ * doing anything. The library asks for all in one call to Redis; requests come one by one.
+ */
+export function service(entrants: readonly Entrant[], timing: Timing, rounds: number): Suite {
+  async function* measure(entrant: Entrant, site: Site): AsyncGenerator<Figures, void, void> {
+    const { settings, rate, cpu } = await trial(entrant, site);
+    yield { case: label, settings, values: { rate, cpu }, failures: 0, firstFailure: null };
+  }
+
+  async function trial(entrant: Entrant, site: Site): Promise<Trial> {
+    const [port] = portsOf(site);
+    if (entrant === "holdfast") return byLibrary(port);
+    if (entrant === "bare-http") return byService(["-e", bareServer], {}, "answers without doing anything");
+    const env = { HOLDFAST_URL: `redis://127.0.0.1:${port}`, HOLDFAST_PORT: "0" };
+    return byService([program], env, "the lock service in a process of its own, its clients in ours");
+  }
+
+  async function byLibrary(port: number): Promise<Trial> {
+    const client = connect(port);
+    const locks = createLocks(redis(client), { handover: false });
+    const pair: Pair = async (key) => {
+      const lease = await locks.tryAcquire(key, { renew: false });
+      await lease?.release();
+    };
+    const cpuMicros = (): number => {
+      const { user, system } = process.cpuUsage();
+      return user + system;
+    };
+    const measured = await run(pair, cpuMicros, timing);
+    await locks.close();
+    client.disconnect();
+    return { settings: "handover: false, renew: false; CPU is of the process that uses it", ...measured };
+  }
+
+  async function byService(args: string[], env: NodeJS.ProcessEnv, settings: string): Promise<Trial> {
+    await using server = await HttpServer.start(args, { env, connections });
+    const pair: Pair = async (key) => {
+      const lease = await server.send("POST", "/v1/leases", JSON.stringify({ key }));
+      const { leaseId } = JSON.parse(lease) as { leaseId: string };
+      await server.send("DELETE", `/v1/leases/${leaseId}`);
+    };
+    return { settings, ...(await run(pair, () => server.cpuMicros, timing)) };
+  }
+
+  return {
+    name: "service",
+    title: "The lock service",
+    method: `Try and release, ${connections} at once, each with a key of its own; over HTTP two requests. ${timingText(timing)}.`,
+    entrants,
+    absent: [],
+    reference: "holdfast",
+    ground: "server",
+    rounds,
+    cases: [label],
+    metrics,
+    panels: [
+      { form: "bars", metric: "rate" },
+      { form: "bars", metric: "cpu" },
+    ],
+    measure,
+  };
+}
+
+/** How many pairs a second there are, once all code is compiled: of a service that takes thousands of requests. */
+async function run(
+  pair: Pair,
+  cpuMicros: () => number,
+  { warmUpMs, measureMs }: Timing,
+): Promise<{ rate: number; cpu: number }> {
+  await pairsUntil(pair, performance.now() + warmUpMs);
+  const before = cpuMicros();
+  const begin = performance.now();
+  const pairs = await pairsUntil(pair, begin + measureMs);
+  const elapsedMs = performance.now() - begin;
+  return { rate: (pairs / elapsedMs) * 1_000, cpu: (cpuMicros() - before) / pairs };
+}
+
+async function pairsUntil(pair: Pair, end: number): Promise<number> {
+  let pairs = 0;
+  const repeat = async (key: string): Promise<void> => {
+    while (performance.now() < end) {
+      await pair(key);
+      pairs += 1;
+    }
+  };
+  await Promise.all(Array.from({ length: connections }, (_, index) => repeat(`service:${index}`)));
+  return pairs;
+}

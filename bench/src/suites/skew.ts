@@ -1,0 +1,94 @@
+import { Crew } from "../crew.ts";
+import { figures } from "../figures.ts";
+import type { Entrant } from "../roster.ts";
+import { clientCpuMs, grantsIn, grantsPerSecond } from "../statistics.ts";
+import type { Figures, Metric, Site, Suite } from "../suite.ts";
+import { waitsOf } from "../waits.ts";
+import { timingText, watch, type Timing, type Window } from "../window.ts";
+
+const tasksPerProcess = 32;
+const exponent = 1;
+
+const metrics: readonly Metric[] = [
+  { id: "rate", label: "acquisitions/s", digits: 0, best: "most" },
+  { id: "p50", label: "wait p50 ms", digits: 2 },
+  { id: "p90", label: "wait p90 ms", digits: 1 },
+  { id: "p99", label: "wait p99 ms", digits: 1, best: "least" },
+  { id: "max", label: "wait max ms", digits: 0, against: "p99" },
+  { id: "commands", label: "commands/acquisition", digits: 1 },
+  { id: "cpu", label: "client CPU µs/acquisition", digits: 0 },
+  { id: "serverCpu", label: "server CPU µs/acquisition", digits: 0 },
+];
+
+export interface SkewSize {
+  readonly timing: Timing;
+  readonly keys: number;
+  readonly processes: number;
+  readonly holdsMs: readonly number[];
+}
+
+/** Between one key and a key for each: most turns want one of a few keys, and the rest is spread wide. */
+export function skew(
+  entrants: readonly Entrant[],
+  { timing, keys, processes, holdsMs }: SkewSize,
+  rounds: number,
+): Suite {
+  async function* measure(entrant: Entrant, site: Site): AsyncGenerator<Figures, void, void> {
+    for (const holdMs of holdsMs) {
+      await using crew = await Crew.open(entrant, site, processes);
+      await crew.start({
+        kind: "cycle",
+        tasks: tasksPerProcess,
+        keys: { by: "zipf", count: keys, exponent },
+        ttlMs: 10_000,
+        holdMs,
+      });
+      const window = await watch(crew, site, timing);
+      yield figures(label(holdMs), crew, window, valuesOf(window));
+    }
+  }
+
+  return {
+    name: "skew",
+    title: "Many keys, few of them hot",
+    method: `${processes} processes × ${tasksPerProcess} tasks, ${keys.toLocaleString("en-US")} keys; the k-th is wanted 1/k times as often as the first (Zipf), which is ${firstShare(keys)} of all turns. ${timingText(timing)}.`,
+    entrants,
+    absent: [],
+    reference: "raw",
+    ground: "server",
+    rounds,
+    cases: holdsMs.map(label),
+    metrics,
+    panels: [
+      { form: "bars", metric: "rate" },
+      {
+        form: "spans",
+        scale: "log",
+        label: "wait p50, p90, p99, max ms",
+        metrics: ["p50", "p90", "p99", "max"],
+      },
+    ],
+    measure,
+  };
+}
+
+function valuesOf({ measurements, serverCommands, serverCpuMs }: Window): Record<string, number> {
+  const grants = grantsIn(measurements);
+  return {
+    rate: grantsPerSecond(measurements),
+    ...waitsOf(measurements),
+    commands: serverCommands / grants,
+    cpu: (clientCpuMs(measurements) * 1000) / grants,
+    serverCpu: (serverCpuMs * 1000) / grants,
+  };
+}
+
+function firstShare(keys: number): string {
+  let weights = 0;
+  for (let rank = 1; rank <= keys; rank += 1) weights += rank ** -exponent;
+  return `${(100 / weights).toFixed(0)} %`;
+}
+
+function label(holdMs: number): string {
+  return `hold ${holdMs} ms`;
+}

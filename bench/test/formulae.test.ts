@@ -1,0 +1,36 @@
+import { expect, test } from "vitest";
+
+import * as formulae from "../src/capacity/formulae.ts";
+
+// The examples of docs/capacity.md. Whether the formulae are right is asked of real servers: the suite `capacity`, and quick.test.ts.
+
+test("a quorum of five takes ten connections of each process", () => {
+  expect(formulae.connections({ processes: 3, nodes: 5 })).toBe(30);
+});
+
+test("memory is what is held, who waits, and what is remembered", () => {
+  const { lease, waiter, idleKey } = formulae.bytesOf;
+  const counts = { leases: 2, waiters: 3, idleKeys: 5 };
+  expect(formulae.redisBytes(counts)).toBe(2 * lease + 3 * waiter + 5 * idleKey);
+});
+
+test("a million new keys a day leave an hour's worth behind", () => {
+  const newKeysPerSecond = 1_000_000 / 86_400;
+  const keys = formulae.idleKeys({ newKeysPerSecond, retentionMs: 3_600_000, ttlMs: 30_000 });
+  expect(keys).toBeCloseTo(42_014, 0);
+});
+
+test("rates are bounded by round trips, and by the holds of one key", () => {
+  expect(formulae.pairsPerSecond({ tasks: 10, roundTripMs: 1 })).toBe(5_000);
+  expect(formulae.turnsPerSecond({ holdMs: 9, roundTripMs: 1 })).toBe(100);
+});
+
+test("leases are renewed three times in their TTL", () => {
+  expect(formulae.renewalsPerSecond({ leases: 10_000, ttlMs: 30_000 })).toBe(1_000);
+});
+
+test("a million acquisitions a second at 10 µs each take ten cores, and twenty shards that are half busy", () => {
+  const cores = formulae.serverCores({ perSecond: 1_000_000, cpuMicros: 10 });
+  expect(cores).toBe(10);
+  expect(formulae.shards({ cores, busyAtMost: 0.5 })).toBe(20);
+});

@@ -1,0 +1,111 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { expect, onTestFinished, test } from "vitest";
+
+import { fromJson, type RunRecord } from "../src/record.ts";
+import { questions, suiteNames } from "../src/suite-names.ts";
+
+// Whether the suites work at all, by real servers and processes. What they measure in so short a time says nothing.
+
+const program = fileURLToPath(new URL("../dist/main.js", import.meta.url));
+const call = promisify(execFile);
+
+/** A few, and no rivals: each costs the start of a process or more. */
+const contestants = ["holdfast", "holdfast-far", "holdfast-several", "holdfast-service", "bare-http"];
+
+interface Outcome {
+  readonly record: RunRecord;
+  readonly files: readonly string[];
+}
+
+async function quickly(...names: readonly string[]): Promise<Outcome> {
+  const folder = await mkdtemp(join(tmpdir(), "holdfast-bench-test-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const asked = ["--quick", "--only", contestants.join(","), "--suite", names.join(",")];
+  await call(process.execPath, [program, ...asked, "--out", folder]);
+  const files = await readdir(folder);
+  const json = files.find((file) => file.endsWith(".json")) ?? "";
+  return { record: fromJson(await readFile(join(folder, json), "utf8")), files };
+}
+
+/** Everybody has figures in every case, nobody failed, and everything was written down. */
+function expectWhole({ record, files }: Outcome, names: readonly string[]): void {
+  expect(record.notes).toEqual([]);
+  expect(record.suites.map(({ name }) => name)).toEqual(names);
+  for (const { name, entrants, cases } of record.suites) {
+    const wanted = entrants.flatMap((entrant) => cases.map((label) => [name, entrant, label]));
+    const seen = record.samples.filter(({ suite }) => suite === name);
+    expect(seen.map(({ entrant, case: label }) => [name, entrant, label])).toEqual(wanted);
+    expect(files.filter((file) => file.endsWith(`-${name}.svg`))).toHaveLength(1);
+  }
+}
+
+function figure({ samples }: RunRecord, of: { case: string; entrant?: string; id: string }): number {
+  const sample = samples.find(
+    (one) => one.case.startsWith(of.case) && (of.entrant === undefined || one.entrant === of.entrant),
+  );
+  return sample?.values[of.id] ?? Number.NaN;
+}
+
+test.concurrent("on one server: load, waiting, renewal and distance", { timeout: 120_000 }, async () => {
+  const names = ["uncontended", "hot", "skew", "waiting", "renewals", "latency"];
+  const outcome = await quickly(...names);
+  expectWhole(outcome, names);
+  const { record } = outcome;
+  expect(figure(record, { case: "50 leases", entrant: "holdfast", id: "lost" })).toBe(0);
+  // Acquire and release take a round trip each, whatever else the machine does.
+  expect(figure(record, { case: "2 ms each way, alone", entrant: "holdfast", id: "trips" })).toBeGreaterThan(
+    1.9,
+  );
+  expect(figure(record, { case: "2 ms each way, alone", id: "trip" })).toBeGreaterThanOrEqual(4);
+});
+
+test.concurrent("on one server: kinds, memory, the service", { timeout: 120_000 }, async () => {
+  const names = ["kinds", "memory", "churn", "service"];
+  const outcome = await quickly(...names);
+  expectWhole(outcome, names);
+  const { record } = outcome;
+  expect(figure(record, { case: "a held lease", entrant: "holdfast", id: "server" })).toBeGreaterThan(100);
+  expect(figure(record, { case: "500 keys", entrant: "holdfast", id: "cycles" })).toBeGreaterThan(0);
+});
+
+/** What does not depend on how fast the machine is. */
+test.concurrent(
+  "the formulae of memory and of connections say what is measured",
+  { timeout: 120_000 },
+  async () => {
+    const outcome = await quickly("capacity");
+    expectWhole(outcome, ["capacity"]);
+    const { record } = outcome;
+    expect(figure(record, { case: "connections", id: "ratio" })).toBe(1);
+    for (const what of ["leases", "waiters", "keys that were used once"]) {
+      const ratio = figure(record, { case: `bytes in Redis: ${what}`, id: "ratio" });
+      expect(ratio).toBeGreaterThan(0.7);
+      expect(ratio).toBeLessThan(1.3);
+    }
+  },
+);
+
+test.concurrent("on a quorum, with nodes down and far away", { timeout: 120_000 }, async () => {
+  const names = ["redlock-uncontended", "redlock-hot", "redlock-latency"];
+  expectWhole(await quickly(...names), names);
+});
+
+test("every suite is listed with its question", async () => {
+  const { stdout } = await call(process.execPath, [program, "--list"]);
+  for (const name of suiteNames) expect(stdout).toMatch(new RegExp(`^${name} .*`, "m"));
+  expect(stdout.match(/\?$/gm)).toHaveLength(Object.keys(questions).length);
+});
+
+test("a bad option ends with 1, by its name and where help is", async () => {
+  const failure = await call(process.execPath, [program, "--suite", "cold"]).catch((error: unknown) => error);
+  expect(failure).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("Expected --suite to be some of"),
+  });
+  expect(failure).toMatchObject({ stderr: expect.stringContaining("--help") });
+});

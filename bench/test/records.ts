@@ -1,0 +1,40 @@
+import type { RunRecord } from "../src/record.ts";
+import type { Entrant } from "../src/roster.ts";
+import type { Sample, SuiteDescription } from "../src/suite.ts";
+
+/** A record as a run would leave it, of one suite unless others are given. */
+export function recordOf(suite: SuiteDescription, samples: readonly Sample[]): RunRecord {
+  const environment: RunRecord["environment"] = {
+    node: "v20.0.0",
+    redis: "7.0.0",
+    system: "",
+    cpu: "",
+    cpus: 1,
+    placement: "",
+    memoryGiB: 1,
+    loadAverage: 0,
+    versions: { redlock: "5", holdfast: "1" },
+  };
+  return { date: new Date(0), environment, suites: [suite], samples, notes: [] };
+}
+
+/** Of the first round unless another is given. */
+export function sampleOf(
+  suite: SuiteDescription,
+  entrant: Entrant,
+  values: Sample["values"],
+  more: Partial<Sample> = {},
+): Sample {
+  const nothingFailed = { failures: 0, firstFailure: null };
+  const [label = ""] = suite.cases;
+  return {
+    suite: suite.name,
+    entrant,
+    round: 1,
+    case: label,
+    settings: "as it comes",
+    values,
+    ...nothingFailed,
+    ...more,
+  };
+}

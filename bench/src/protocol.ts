@@ -22,7 +22,7 @@ export type Keys =
   /** The one of that name. */
   | { readonly by: "name"; readonly name: string }
   /** One of so many by chance, the k-th as often as k to the power of −exponent. */
-  | { readonly by: "zipf"; readonly count: number; readonly exponent: number }
+  | { readonly by: "zipf"; readonly name: string; readonly count: number; readonly exponent: number }
   /** All of so many in turn, round and round. */
   | { readonly by: "turn"; readonly count: number };
 

@@ -9,9 +9,10 @@ test("a quorum of five takes ten connections of each process", () => {
 });
 
 test("memory is what is held, who waits, and what is remembered", () => {
-  const { lease, waiter, idleKey } = formulae.bytesOf;
-  const counts = { leases: 2, waiters: 3, idleKeys: 5 };
-  expect(formulae.redisBytes(counts)).toBe(2 * lease + 3 * waiter + 5 * idleKey);
+  const { lease, waiter, queue, idleKey } = formulae.bytesOf;
+  const counts = { lease: 2, waiter: 3, queue: 1, idleKey: 5 };
+  expect(formulae.redisBytes(counts)).toBe(2 * lease + 3 * waiter + queue + 5 * idleKey);
+  expect(formulae.redisBytes({})).toBe(0);
 });
 
 test("a million new keys a day leave an hour's worth behind", () => {

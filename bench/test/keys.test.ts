@@ -15,7 +15,8 @@ test("keys in turn go round, whichever task asks", () => {
 
 test("of keys by Zipf the k-th has a k-th of the share of the first, and all have one", () => {
   // Weights 1, 1/2, 1/3: sums 6/11, 9/11 and 1 of the whole.
-  const at = (random: number): string => chooserOf({ by: "zipf", count: 3, exponent: 1 }, () => random)(0);
+  const at = (random: number): string =>
+    chooserOf({ by: "zipf", name: "rank", count: 3, exponent: 1 }, () => random)(0);
   expect([0, 0.545, 0.546, 0.818, 0.819, 0.9999].map(at)).toEqual([
     "rank:1",
     "rank:1",

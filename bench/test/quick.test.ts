@@ -82,7 +82,12 @@ test.concurrent(
     expectWhole(outcome, ["capacity"]);
     const { record } = outcome;
     expect(figure(record, { case: "connections", id: "ratio" })).toBe(1);
-    for (const what of ["leases", "waiters", "keys that were used once"]) {
+    for (const what of [
+      "leases",
+      "waiters in one queue",
+      "waiters in a queue each",
+      "keys that were used once",
+    ]) {
       const ratio = figure(record, { case: `bytes in Redis: ${what}`, id: "ratio" });
       expect(ratio).toBeGreaterThan(0.7);
       expect(ratio).toBeLessThan(1.3);

@@ -1,10 +1,12 @@
 import { tracingChannel } from "node:diagnostics_channel";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Locks } from "holdfast";
+import type { Redis } from "ioredis";
 import { inPortions } from "../loads/portions.ts";
 import { behindProxies } from "../proxied.ts";
 import { keptBytes } from "../server-memory.ts";
 import { readStats } from "../server-stats.ts";
+import { sum } from "../statistics.ts";
 import { portsOf, type Site } from "../suite.ts";
 import * as formulae from "./formulae.ts";
 import { Locksmith } from "./locksmith.ts";
@@ -35,7 +37,8 @@ const rivals = 4;
 export const checks: readonly Check[] = [
   { label: `connections of ${clients} processes`, run: connections },
   { label: "bytes in Redis: leases", run: leases },
-  { label: "bytes in Redis: waiters in a queue", run: waiters },
+  { label: "bytes in Redis: waiters in one queue", run: waiters },
+  { label: "bytes in Redis: waiters in a queue each", run: queues },
   { label: "bytes in Redis: keys that were used once", run: usedOnce },
   { label: "keys that are remembered, ever new ones", run: remembered },
   { label: `pairs/s of a task, ${oneWayMs} ms each way`, run: pairs },
@@ -63,30 +66,44 @@ async function leases(site: Site, { count }: CapacitySize): Promise<Checked> {
   const measured = await grown(site, locks, () =>
     inPortions(keys(count), (key) => locks.acquire(key, { ttlMs: longMs })),
   );
-  return { formula: formulae.redisBytes({ leases: count, waiters: 0, idleKeys: 0 }), measured };
+  return { formula: formulae.redisBytes({ lease: count }), measured };
 }
 
 async function waiters(site: Site, { count }: CapacitySize): Promise<Checked> {
+  const measured = await queued(site, ["one"], count);
+  return { formula: formulae.redisBytes({ waiter: count, queue: 1 }), measured };
+}
+
+async function queues(site: Site, { count }: CapacitySize): Promise<Checked> {
+  const measured = await queued(site, keys(count), count);
+  return { formula: formulae.redisBytes({ waiter: count, queue: count }), measured };
+}
+
+/** What waiters for keys that are held add, who stand in the queues in turn. */
+async function queued(site: Site, held: readonly string[], count: number): Promise<number> {
+  const [{ port, admin }] = site.servers;
   await using smith = new Locksmith();
-  const locks = smith.open(portsOf(site)[0], { locks: { handover: false } });
-  await locks.acquire("one", { ttlMs: longMs });
+  const locks = smith.open(port, { locks: { handover: false } });
+  const leases = await inPortions(held, (key) => locks.acquire(key, { ttlMs: longMs }));
   const away = new AbortController();
   const waiting: Promise<unknown>[] = [];
-  const measured = await grown(site, locks, async () => {
+  const bytes = await grown(site, locks, async () => {
     const options = { waitMs: Infinity, signal: away.signal };
-    for (let one = 0; one < count; one += 1) waiting.push(locks.acquire("one", options).catch(() => {}));
-    while ((await locks.inspect("one")).waiterCount < count) await sleep(10);
+    for (let one = 0; one < count; one += 1) {
+      waiting.push(locks.acquire(held[one % held.length] ?? "", options).catch(() => {}));
+    }
+    while ((await queuedIn(admin, held)) < count) await sleep(10);
   });
   away.abort();
-  await Promise.all(waiting);
-  return { formula: formulae.redisBytes({ leases: 0, waiters: count, idleKeys: 0 }), measured };
+  await Promise.all([...waiting, ...leases.map((lease) => lease.release())]);
+  return bytes;
 }
 
 async function usedOnce(site: Site, { count }: CapacitySize): Promise<Checked> {
   await using smith = new Locksmith();
   const locks = smith.open(portsOf(site)[0]);
   const measured = await grown(site, locks, () => inPortions(keys(count), (key) => pair(locks, key)));
-  return { formula: formulae.redisBytes({ leases: 0, waiters: 0, idleKeys: count }), measured };
+  return { formula: formulae.redisBytes({ idleKey: count }), measured };
 }
 
 /** A hundred new ones every now and then, until the first ones have been forgotten for a while. */
@@ -195,8 +212,14 @@ async function perSecond(forMs: number, tasks: readonly (() => Promise<void>)[])
   return (times / (performance.now() - startedAt)) * 1_000;
 }
 
+async function queuedIn(admin: Redis, held: readonly string[]): Promise<number> {
+  const look = admin.pipeline();
+  for (const key of held) look.zcard(`holdfast:queue:{lock:${key}}`);
+  return sum(((await look.exec()) ?? []).map(([, length]) => Number(length)));
+}
+
 /** Those that have expired count until the server comes across them: to ask for them makes it. */
-async function livingKeys(admin: Site["servers"][0]["admin"]): Promise<number> {
+async function livingKeys(admin: Redis): Promise<number> {
   return (await admin.keys("holdfast:fence:*")).length;
 }
 

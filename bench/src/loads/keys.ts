@@ -8,7 +8,7 @@ export function chooserOf(keys: Keys, random: () => number = Math.random): (task
     case "name":
       return () => keys.name;
     case "zipf":
-      return byRank(keys.count, keys.exponent, random);
+      return byRank(keys, random);
     case "turn": {
       let turn = 0;
       return () => `turn:${turn++ % keys.count}`;
@@ -17,11 +17,11 @@ export function chooserOf(keys: Keys, random: () => number = Math.random): (task
 }
 
 /** By the inverse of the distribution: a search among the sums of all weights. */
-function byRank(count: number, exponent: number, random: () => number): () => string {
+function byRank({ name, count, exponent }: Keys & { by: "zipf" }, random: () => number): () => string {
   const sums = new Float64Array(count);
   let total = 0;
   for (let rank = 1; rank <= count; rank += 1) sums[rank - 1] = total += rank ** -exponent;
-  return () => `rank:${1 + firstAbove(sums, random() * total)}`;
+  return () => `${name}:${1 + firstAbove(sums, random() * total)}`;
 }
 
 /** The index of the first that is larger, of ascending numbers; of the last where none is. */

@@ -39,7 +39,8 @@ export function skew(
       await crew.start({
         kind: "cycle",
         tasks: tasksPerProcess,
-        keys: { by: "zipf", count: keys, exponent },
+        // Of this case alone: whom the end of a crew surprised inside holds his key until its TTL is over.
+        keys: { by: "zipf", name: `skew:${holdMs}`, count: keys, exponent },
         ttlMs: 10_000,
         holdMs,
       });

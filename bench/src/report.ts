@@ -1,8 +1,9 @@
+import { blocksOf, type Block } from "./blocks.ts";
 import type { Environment } from "./environment.ts";
 import { nameOf, type RunRecord } from "./record.ts";
 import { packageOf, type Entrant } from "./roster.ts";
 import type { Metric, Sample, SuiteDescription } from "./suite.ts";
-import { hasPeers, summarize, type Cell, type Row } from "./summary.ts";
+import { hasPeers, type Cell } from "./summary.ts";
 import { table } from "./table.ts";
 
 /** The whole run in Markdown, which is also what the terminal shows. */
@@ -33,9 +34,10 @@ function conditions({ environment }: RunRecord): string {
 }
 
 function section(suite: SuiteDescription, record: RunRecord): string {
-  const tables = suite.cases.map(
-    (label) => `### ${label}\n\n${caseTable(suite, summarize(suite, label, record.samples))}`,
-  );
+  const tables = blocksOf(suite, record.samples).map((block) => {
+    const text = tableOf(suite, block);
+    return block.title === "" ? text : `### ${block.title}\n\n${text}`;
+  });
   const { title, method, rounds } = suite;
   const medians = rounds === 1 ? "One round." : `Medians of ${rounds} rounds.`;
   const picture = `![${title}](${pictureName(record, suite)})`;
@@ -43,26 +45,39 @@ function section(suite: SuiteDescription, record: RunRecord): string {
   return [`## ${title}`, `${method} ${medians}`, picture, ...tables, ...remarks].join("\n\n");
 }
 
-function caseTable(suite: SuiteDescription, rows: readonly Row[]): string {
-  const head = ["contestant", ...suite.metrics.flatMap((metric) => columns(metric, suite))];
+function tableOf(suite: SuiteDescription, { of, rows }: Block): string {
+  const head = [of, ...suite.metrics.flatMap((metric) => columns(metric, suite))];
   return table(
     head,
-    rows.map(({ entrant, cells }) => [entrant, ...cells.flatMap(texts)]),
+    rows.map(({ name, cells }) => [name, ...cells.flatMap((cell) => textsOf(cell, suite))]),
   );
 }
 
-function columns({ label, best, against }: Metric, suite: SuiteDescription): string[] {
+function columns(metric: Metric, suite: SuiteDescription): string[] {
+  const { label, best, against } = metric;
   const other = suite.metrics.find(({ id }) => id === against);
   return [
     label,
+    ...(hasSpread(metric, suite) ? ["± %"] : []),
     ...(best && suite.reference !== null ? [`× ${suite.reference}`] : []),
     ...(best && hasPeers(suite) ? ["× best peer"] : []),
     ...(other && hasPeers(suite) ? [`× best peer's ${other.label}`] : []),
   ];
 }
 
-function texts({ metric, value, ratios }: Cell): string[] {
-  return [formatted(value, metric.digits), ...ratios.map((ratio) => formatted(ratio, 2))];
+function textsOf({ metric, value, range, ratios }: Cell, suite: SuiteDescription): string[] {
+  const [smallest, largest] = range;
+  const spread = ((largest - smallest) / 2 / value) * 100;
+  return [
+    formatted(value, metric.digits),
+    ...(hasSpread(metric, suite) ? [formatted(spread, 0)] : []),
+    ...ratios.map((ratio) => formatted(ratio, 2)),
+  ];
+}
+
+/** The first metric of a suite, which is what it is about; the others' spread is in the pictures and the record. */
+function hasSpread(metric: Metric, { metrics, rounds }: SuiteDescription): boolean {
+  return rounds > 1 && metric === metrics[0];
 }
 
 function formatted(value: number, digits: number): string {

@@ -34,19 +34,19 @@ test("ratios stand behind what they are of, to the reference, the best peer, and
   );
   const lines = report.split("\n").filter((line) => line.startsWith("|"));
   expect(lines[0]?.split("|").map((cell) => cell.trim())).toEqual(
-    ["", "contestant", "rate", "× redlock", "× best peer", "p99", "× redlock", "× best peer"].concat([
+    ["", "contestant", "rate", "± %", "× redlock", "× best peer", "p99", "× redlock", "× best peer"].concat([
       "max",
       "× best peer's p99",
       "",
     ]),
   );
-  expect(lines[4]?.replaceAll(" ", "")).toBe("|holdfast|40|4.00|2.00|15|0.17|0.25|30|0.50|");
+  expect(lines[4]?.replaceAll(" ", "")).toBe("|holdfast|40|0|4.00|2.00|15|0.17|0.25|30|0.50|");
 });
 
 test("what others have none of is infinitely more, and what nobody has is no number", () => {
   const report = reportOf(sample("redlock", { rate: 0 }), sample("holdfast", { rate: 40 }));
   const lines = report.split("\n").filter((line) => line.startsWith("| holdfast"));
-  expect(lines[0]?.replaceAll(" ", "")).toBe("|holdfast|40|∞|∞|–|–|–|–|–|");
+  expect(lines[0]?.replaceAll(" ", "")).toBe("|holdfast|40|0|∞|∞|–|–|–|–|–|");
 });
 
 test("who has no figures keeps its row, and who is absent has one too, with the reason below", () => {
@@ -63,6 +63,33 @@ test("who has no figures keeps its row, and who is absent has one too, with the 
 test("without a peer there is no column of the best one", () => {
   const alone: SuiteDescription = { ...suite, entrants: ["holdfast"], reference: null };
   expect(toMarkdown(recordOf(alone, [sampleOf(alone, "holdfast", { rate: 1 })]))).not.toContain("best peer");
+});
+
+test("what a suite is about has its spread beside it: half of what lies between the smallest and the largest", () => {
+  const rounds = [90, 100, 120].map((rate, index) =>
+    sampleOf(suite, "holdfast", { rate }, { round: index + 1 }),
+  );
+  const row = reportOf(...rounds)
+    .split("\n")
+    .find((line) => line.startsWith("| holdfast"));
+  expect(row?.replaceAll(" ", "")).toMatch(/^\|holdfast\|100\|15\|/);
+});
+
+test("a lone contestant has one table, with a row for each case", () => {
+  const alone: SuiteDescription = { ...suite, entrants: ["holdfast"], absent: [], cases: ["a", "b"] };
+  const samples = [1, 2].map((rate, index) =>
+    sampleOf(alone, "holdfast", { rate }, { case: alone.cases[index] ?? "" }),
+  );
+  const rows = toMarkdown(recordOf(alone, samples))
+    .split("\n")
+    .filter((line) => line.startsWith("| "));
+  const cells = rows.map((row) => row.split("|").map((cell) => cell.trim())).map((row) => row.slice(1, 3));
+  expect(cells).toEqual([
+    ["case", "rate"],
+    [expect.any(String), expect.any(String)],
+    ["a", "1"],
+    ["b", "2"],
+  ]);
 });
 
 test("a section shows its picture, which lies beside the report", () => {

@@ -1,6 +1,6 @@
+import { blocksOf, type Block } from "../blocks.ts";
 import type { RunRecord } from "../record.ts";
 import type { Panel, SuiteDescription } from "../suite.ts";
-import { entrantsOf, summarize } from "../summary.ts";
 import { curvesHeight, drawPanel, headingOf, rowHeight, type Drawn } from "./panels.ts";
 import { rect, svg, text, type Box } from "./svg.ts";
 
@@ -9,29 +9,32 @@ const panelWidth = 320;
 const gap = 40;
 const letterWidth = 7.4;
 const headHeight = 92;
-const caseHeadHeight = 48;
+const blockHeadHeight = 48;
 const axisHeight = 26;
-const caseGap = 22;
+const blockGap = 22;
 
-/** The picture of a suite: a block for each case, in it the panels from left to right. Of one record always the same. */
+/** The picture of a suite: block by block, in each the panels from left to right. Of one record always the same. */
 export function drawSuite(suite: SuiteDescription, record: RunRecord): string {
-  const names = suite.panels.some(({ form }) => form !== "curves") ? entrantsOf(suite) : [];
-  const namesWidth = Math.max(gap, ...names.map((name) => name.length * letterWidth + 12));
-  const plotHeight = heightOf(suite.panels, names.length);
-  const blockHeight = caseHeadHeight + plotHeight + axisHeight + caseGap;
+  const blocks = blocksOf(suite, record.samples);
+  const hasNames = suite.panels.some(({ form }) => form !== "curves");
+  const namesOf = ({ rows }: Block): string[] => (hasNames ? rows.map(({ name }) => name) : []);
+  const namesWidth = Math.max(gap, ...blocks.flatMap(namesOf).map(widthOf));
   const width = margin * 2 + namesWidth + suite.panels.length * (panelWidth + gap) - gap;
-  const blocks = suite.cases.flatMap((label, index) => {
-    const y = headHeight + index * blockHeight;
-    const drawn = {
-      suite,
-      rows: summarize(suite, label, record.samples),
-      samples: ofCase(record, suite, label),
-    };
-    const box = { x: margin + namesWidth, y: y + caseHeadHeight, width: panelWidth, height: plotHeight };
-    return [text([margin, y + 14], label, "case"), ...nameRows(names, box), ...panelsOf(drawn, box)];
-  });
-  const height = headHeight + suite.cases.length * blockHeight;
-  return svg(Math.ceil(width), height, suite.title, [...head(suite, record), ...blocks]);
+  const parts: string[] = [];
+  let y = headHeight;
+  for (const block of blocks) {
+    const names = namesOf(block);
+    const height = heightOf(suite.panels, names.length);
+    const box = { x: margin + namesWidth, y: y + blockHeadHeight, width: panelWidth, height };
+    parts.push(text([margin, y + 14], block.title, "case"), ...nameRows(names, box));
+    parts.push(...panelsOf({ ...block, suite }, box));
+    y = box.y + height + axisHeight + blockGap;
+  }
+  return svg(Math.ceil(width), y, suite.title, [...head(suite, record), ...parts]);
+}
+
+function widthOf(name: string): number {
+  return name.length * letterWidth + 12;
 }
 
 function head({ title, rounds }: SuiteDescription, { date, environment }: RunRecord): readonly string[] {
@@ -50,7 +53,7 @@ function head({ title, rounds }: SuiteDescription, { date, environment }: RunRec
   return [text([margin, 28], title, "title"), text([margin, 48], words, "quiet"), ...legend];
 }
 
-function nameRows(names: ReturnType<typeof entrantsOf>, { x, y }: Box): readonly string[] {
+function nameRows(names: readonly string[], { x, y }: Box): readonly string[] {
   return names.map((name, index) => text([x - 8, y + rowHeight * (index + 0.5) + 4], name, "end"));
 }
 
@@ -68,8 +71,4 @@ function heightOf(panels: readonly Panel[], rows: number): number {
   return panels.some(({ form }) => form === "curves")
     ? Math.max(curvesHeight, rows * rowHeight)
     : rows * rowHeight;
-}
-
-function ofCase({ samples }: RunRecord, { name }: SuiteDescription, label: string): Drawn["samples"] {
-  return samples.filter((sample) => sample.suite === name && sample.case === label);
 }

@@ -11,7 +11,7 @@ export interface Block {
   readonly samples: readonly Sample[];
 }
 
-export interface NamedRow extends Row {
+interface NamedRow extends Row {
   readonly name: string;
 }
 

@@ -17,6 +17,7 @@ const call = promisify(execFile);
 /** A few, and no rivals: each costs the start of a process or more. */
 const contestants = ["holdfast", "holdfast-far", "holdfast-several", "holdfast-service", "bare-http"];
 
+const mostMs = 120_000;
 const folders: string[] = [];
 afterAll(() => Promise.all(folders.map((folder) => rm(folder, { recursive: true, force: true }))));
 
@@ -29,7 +30,7 @@ async function quickly(...names: readonly string[]): Promise<Outcome> {
   const folder = await mkdtemp(join(tmpdir(), "holdfast-bench-test-"));
   folders.push(folder);
   const asked = ["--quick", "--only", contestants.join(","), "--suite", names.join(",")];
-  await call(process.execPath, [program, ...asked, "--out", folder]);
+  await call(process.execPath, [program, ...asked, "--out", folder], { timeout: mostMs });
   const files = await readdir(folder);
   const json = files.find((file) => file.endsWith(".json")) ?? "";
   return { record: fromJson(await readFile(join(folder, json), "utf8")), files };
@@ -53,7 +54,7 @@ function figure({ samples }: RunRecord, of: { case: string; entrant?: string; id
   return sample?.values[of.id] ?? Number.NaN;
 }
 
-test.concurrent("on one server: load, waiting, renewal and distance", { timeout: 120_000 }, async () => {
+test.concurrent("on one server: load, waiting, renewal and distance", { timeout: mostMs }, async () => {
   const names = ["uncontended", "hot", "skew", "waiting", "renewals", "latency"];
   const outcome = await quickly(...names);
   expectWhole(outcome, names);
@@ -63,7 +64,7 @@ test.concurrent("on one server: load, waiting, renewal and distance", { timeout:
   expect(acquireMs < 4).toBe(false);
 });
 
-test.concurrent("on one server: kinds, memory, the service", { timeout: 120_000 }, async () => {
+test.concurrent("on one server: kinds, memory, the service", { timeout: mostMs }, async () => {
   const names = ["kinds", "memory", "churn", "service"];
   const outcome = await quickly(...names);
   expectWhole(outcome, names);
@@ -76,7 +77,7 @@ test.concurrent("on one server: kinds, memory, the service", { timeout: 120_000 
 /** What does not depend on how fast the machine is. */
 test.concurrent(
   "the formulae of memory and of connections say what is measured",
-  { timeout: 120_000 },
+  { timeout: mostMs },
   async () => {
     const outcome = await quickly("capacity");
     expectWhole(outcome, ["capacity"]);
@@ -90,7 +91,7 @@ test.concurrent(
   },
 );
 
-test.concurrent("on a quorum, with nodes down and far away", { timeout: 120_000 }, async () => {
+test.concurrent("on a quorum, with nodes down and far away", { timeout: mostMs }, async () => {
   const names = ["redlock-uncontended", "redlock-hot", "redlock-latency"];
   expectWhole(await quickly(...names), names);
 });

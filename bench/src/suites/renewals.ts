@@ -1,14 +1,14 @@
 import { Crew } from "../crew.ts";
 import { figures } from "../figures.ts";
 import { oldestLeaseMs, renewalAgeMs } from "../lease-ages.ts";
-import { loadMetrics, loadOf } from "../load.ts";
+import { busynessMetrics, busynessOf } from "../busyness.ts";
 import type { Entrant } from "../roster.ts";
 import { sum } from "../statistics.ts";
 import type { Figures, Metric, Site, Suite } from "../suite.ts";
 import { watch } from "../window.ts";
 
 const metrics: readonly Metric[] = [
-  ...loadMetrics,
+  ...busynessMetrics,
   { id: "oldest", label: "oldest lease % of TTL", digits: 1 },
   { id: "late", label: "renewed late by max ms", digits: 0 },
   { id: "lost", label: "leases lost", digits: 0 },
@@ -34,7 +34,7 @@ export function renewals(entrants: readonly Entrant[], sizes: readonly RenewalSi
       const [{ admin }] = site.servers;
       const oldestMs = await oldestLeaseMs(admin, { keys, ttlMs, watchedMs: ttlMs });
       yield figures(label(size), crew, window, {
-        ...loadOf(window),
+        ...busynessOf(window),
         oldest: (oldestMs / ttlMs) * 100,
         late: oldestMs - renewalAgeMs(entrant, ttlMs),
         lost: sum(window.measurements.map(({ leasesLost }) => leasesLost)),
@@ -53,7 +53,7 @@ export function renewals(entrants: readonly Entrant[], sizes: readonly RenewalSi
     rounds,
     cases: sizes.map(label),
     metrics,
-    panels: [...loadMetrics, { id: "oldest" }].map(({ id }) => ({ form: "bars", metric: id })),
+    panels: [...busynessMetrics, { id: "oldest" }].map(({ id }) => ({ form: "bars", metric: id })),
     measure,
   };
 }

@@ -2,7 +2,7 @@ import { fileURLToPath } from "node:url";
 import { createLocks } from "holdfast";
 import { redis } from "holdfast/redis";
 import { connect } from "../client.ts";
-import { HttpServer } from "../http-load.ts";
+import { HttpServer } from "../http-server.ts";
 import type { Entrant } from "../roster.ts";
 import { portsOf, type Figures, type Metric, type Site, type Suite } from "../suite.ts";
 import { timingText, type Timing } from "../window.ts";

@@ -1,6 +1,6 @@
 import { Crew } from "../crew.ts";
 import { figures } from "../figures.ts";
-import { loadOf, loadMetrics } from "../load.ts";
+import { busynessOf, busynessMetrics } from "../busyness.ts";
 import type { Entrant } from "../roster.ts";
 import type { Figures, Site, Suite } from "../suite.ts";
 import { timingText, watch, type Timing } from "../window.ts";
@@ -32,7 +32,7 @@ export function waiting(
       await using crew = await Crew.open(entrant, site, 1);
       await crew.start({ kind: "queue", keys, waiters, ttlMs: 10_000 });
       const window = await watch(crew, site, timing);
-      yield figures(label(count), crew, window, loadOf(window));
+      yield figures(label(count), crew, window, busynessOf(window));
     }
   }
 
@@ -46,8 +46,8 @@ export function waiting(
     ground: "server",
     rounds,
     cases: keyCounts.map(label),
-    metrics: loadMetrics,
-    panels: loadMetrics.map(({ id }) => ({ form: "bars", metric: id })),
+    metrics: busynessMetrics,
+    panels: busynessMetrics.map(({ id }) => ({ form: "bars", metric: id })),
     measure,
   };
 }

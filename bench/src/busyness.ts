@@ -2,14 +2,14 @@ import { clientCpuMs } from "./statistics.ts";
 import type { Metric } from "./suite.ts";
 import type { Window } from "./window.ts";
 
-export const loadMetrics: readonly Metric[] = [
+export const busynessMetrics: readonly Metric[] = [
   { id: "commands", label: "commands/s", digits: 0, best: "least" },
   { id: "clientCpu", label: "client CPU %", digits: 1, best: "least" },
   { id: "serverCpu", label: "server CPU %", digits: 1 },
 ];
 
 /** How busy everybody was, by the ids of the metrics, whatever came of it. */
-export function loadOf({
+export function busynessOf({
   measurements,
   serverCommands,
   serverCpuMs,

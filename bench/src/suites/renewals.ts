@@ -1,7 +1,7 @@
+import { busynessMetrics, busynessOf } from "../busyness.ts";
 import { Crew } from "../crew.ts";
 import { figures } from "../figures.ts";
 import { oldestLeaseMs, renewalAgeMs } from "../lease-ages.ts";
-import { busynessMetrics, busynessOf } from "../busyness.ts";
 import type { Entrant } from "../roster.ts";
 import { sum } from "../statistics.ts";
 import type { Figures, Metric, Site, Suite } from "../suite.ts";

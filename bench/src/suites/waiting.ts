@@ -1,6 +1,6 @@
+import { busynessOf, busynessMetrics } from "../busyness.ts";
 import { Crew } from "../crew.ts";
 import { figures } from "../figures.ts";
-import { busynessOf, busynessMetrics } from "../busyness.ts";
 import type { Entrant } from "../roster.ts";
 import type { Figures, Site, Suite } from "../suite.ts";
 import { timingText, watch, type Timing } from "../window.ts";

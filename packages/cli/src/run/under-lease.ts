@@ -21,7 +21,7 @@ export async function runUnder(lease: Lease, options: RunOptions, signals: Signa
   const { keepForMs } = options;
   if (keepForMs !== undefined && "code" in outcome.ending && outcome.ending.code === exits.done) {
     const isKept = await leaveFor(lease, keepForMs - (performance.now() - grantedAt), options);
-    return isKept ? exits.done : lostBefore(lease, options);
+    return isKept || options.onLost !== "kill" ? exits.done : lostBefore(lease, options);
   }
   const restMs = options.minHoldMs - (performance.now() - grantedAt);
   const wasHeldLongEnough = await waitUnless(restMs, signals.interrupted);
@@ -118,15 +118,16 @@ function giveBack(lease: Lease, voice: Voice, interrupted: AbortSignal): Promise
   return interrupted.aborted ? released : Promise.race([released, stopped]);
 }
 
-/** We are told to go before the shortest hold is over: the lock stays, without us, until it is. */
+/** The lock stays, without us, until its time is over. Answers whether it was ours, as far as we know. */
 async function leaveFor(lease: Lease, ms: number, { voice }: RunOptions): Promise<boolean> {
-  const isOurs = lease.remainingMs() > 0;
+  let isOurs = lease.remainingMs() > 0;
   try {
     if (ms > lease.remainingMs()) {
       await lease.extend(Math.ceil(ms));
     }
   } catch (error) {
-    voice.say(`the lock "${lease.key}" could not be kept for --min-hold: ${wordsOf(error)}`);
+    isOurs &&= (error as { code?: unknown }).code !== "lease-lost";
+    voice.say(`the lock "${lease.key}" could not be kept for ${shown(ms)} more: ${wordsOf(error)}`);
   }
   lease.orphan();
   return isOurs;

@@ -103,19 +103,16 @@ onRedis("how run ends", () => {
     expect(err).toMatch(/self-deadlock/);
   });
 
-  test("a lock that was broken before its command ended is told by 79", async () => {
-    const held = cli.start([
-      "run",
-      "-k",
-      "stolen",
-      "--",
-      "sh",
-      "-c",
-      "echo in; sleep 0.2; while [ ! -e go ]; do sleep 0.02; done",
-    ]);
+  test.each([
+    ["run", "run -k stolen-run --"],
+    ["once, which would keep it,", "once stolen-once --for 1h --"],
+  ])("%s tells by 79 that its lock was lost before the command ended", async (_, words) => {
+    const [name = ""] = /stolen-\w+/.exec(words) ?? [];
+    const script = `echo in; while [ ! -e ${name} ]; do sleep 0.02; done`;
+    const held = cli.start([...words.split(" "), "sh", "-c", script]);
     await until(() => held.out() !== "", "it is in");
-    await cli.redis.client().set("lock:stolen", "somebody else");
-    await writeFile(cli.file("go"), "");
+    await cli.redis.client().set(`lock:${name}`, "somebody else");
+    await writeFile(cli.file(name), "");
     const { code, err } = await held.ended;
     expect(code).toBe(79);
     expect(err).toMatch(/lost/);

@@ -23,8 +23,8 @@ export const counter: readonly Mutant[] = [
     edits: [
       lua(
         "_state",
-        "  redis.call('PEXPIRE', fence, ttl + retention_ms)\n  redis.call('SET'",
-        "  if not newest then\n    redis.call('PEXPIRE', fence, ttl + retention_ms)\n  end\n  redis.call('SET'",
+        "  redis.call('PEXPIRE', fence, outlive(ttl))\n  redis.call('SET'",
+        "  if not newest then\n    redis.call('PEXPIRE', fence, outlive(ttl))\n  end\n  redis.call('SET'",
       ),
       twin(
         "state",
@@ -37,7 +37,7 @@ export const counter: readonly Mutant[] = [
   {
     name: "counter-through-tostring",
     breaks: "never tostring a number: it rounds at 14 digits (5)",
-    edits: [lua("_state", "return string.format('%.0f', number)", "return tostring(number)")],
+    edits: [lua("_state", "return string.format(whole, number)", "return tostring(number)")],
     killers: [byServer("drivers/redis/scripts/acquire", "numbers are kept to their last digit")],
   },
   {
@@ -83,9 +83,9 @@ export const counter: readonly Mutant[] = [
     breaks: "the node clamps the candidate to its own time ± 1 s (5)",
     edits: [
       lua(
-        "operate",
-        "floor = math.max(now - 1000000, math.min(now + 1000000, tonumber(ARGV[at])))",
-        "floor = tonumber(ARGV[at])",
+        "_state",
+        "return math.max(now - 1000000, math.min(now + 1000000, tonumber(candidate)))",
+        "return tonumber(candidate)",
       ),
       twin(
         "operate",

@@ -107,7 +107,7 @@ onSharedRedis("a lease on a real server", () => {
       const locks = open(connect(proxy.port, clientOptions));
       await warmUp(locks);
       const key = newKey();
-      const lost = proxy.loseNextReply(/\$7\r\nacquire\r\n/);
+      const lost = proxy.loseNextReply(/"acquire"/);
       const acquiring = locks[call](key, { ttlMs: 60_000 });
       await lost;
       const fence = `holdfast:fence:{lock:${key}}`;

@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import { rejection, until } from "@holdfast/lab";
 
 import { connect, direct, newKey, onSharedRedis, open, shared, warmUp } from "../support/fault-stage.ts";
+import { said } from "../support/said.ts";
 
 onSharedRedis("a release that the engine does not answer", () => {
   test("goes on until the TTL is over that an unanswered extension may have raised", async () => {
@@ -14,7 +15,7 @@ onSharedRedis("a release that the engine does not answer", () => {
     await warmUp(locks);
     const lease = await locks.acquire(key, { ttlMs: 500, renew: false });
     const { validUntil } = lease;
-    controls.dropReply(({ args }) => args.includes("extend"));
+    controls.dropReply(({ args }) => said(args).includes("extend"));
     expect((await rejection(lease.extend(20_000))).error).toMatchObject({ outcome: "unknown" });
     expect(await direct.pttl(`lock:${key}`)).toBeGreaterThan(15_000);
     controls.refuse(new Error("Connection is closed."));

@@ -1,8 +1,9 @@
 import { LockError } from "../../errors.ts";
-import { Batcher, type Reply } from "./batch.ts";
+import { Batcher } from "./batch.ts";
 import type { CommandLine, Connection } from "./connection.ts";
 import { engineError, outcomeOf, refusalBy, replicasError } from "./failures.ts";
 import type { LockKeys } from "./keys.ts";
+import { textOf, type Reply } from "./operation.ts";
 import type { OneServerSettings } from "./options.ts";
 
 /** A grant whose replicas are asked for. */
@@ -61,7 +62,7 @@ export class Acknowledgement {
     this.#batcher = new Batcher(
       { run },
       clock,
-      { retentionMs, queueBound, timeoutMs, isVoter: false },
+      { retentionMs, queueBound, timeoutMs, isVoter: false, namesKeys: false },
       {
         replied: () => undefined,
         refused: () => undefined,
@@ -76,7 +77,7 @@ export class Acknowledgement {
     return new Promise((resolve, reject) => {
       this.#batcher.perform({
         keys,
-        args: ["extend", token, String(ttlMs), words],
+        text: textOf(keys, ["extend", token, String(ttlMs), words]),
         answered: (reply) => {
           const { value } = reply;
           if (Array.isArray(value) && value[0] === "error") {

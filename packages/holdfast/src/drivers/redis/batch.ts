@@ -1,19 +1,8 @@
 import { momentOf, type Clock, type Moment, type Timer } from "../../clock.ts";
 import type { Connection } from "./connection.ts";
 import { isOfReplica, silentError, timeoutError } from "./failures.ts";
-import type { LockKeys } from "./keys.ts";
+import { joined, type Operation } from "./operation.ts";
 import { operate } from "./scripts.generated.ts";
-
-/** What came back for one operation, and when it had been asked. */
-export interface Reply {
-  readonly value: unknown;
-  readonly sent: Moment;
-  readonly serverMicros: number;
-  /** Whether no connection was lost between the request and now. */
-  readonly isSteady: boolean;
-  /** Of a quorum's node: which run of the server answered; else "". */
-  readonly runId: string;
-}
 
 /** What stands before the answers of a call. */
 export interface Header {
@@ -28,21 +17,10 @@ interface BatcherSettings {
   readonly queueBound: number;
   /** How long a call may take before its operations are told that no answer came. */
   readonly timeoutMs: number;
-  /** A node of a quorum: each operation has a candidate, and who let a call time out is not waited for again. */
+  /** A node of a quorum: who let a call time out is not waited for again. */
   readonly isVoter: boolean;
-}
-
-/** One operation of the script `operate`. */
-export interface Operation {
-  readonly keys: LockKeys;
-  /** Its name and its arguments. */
-  readonly args: readonly string[];
-  /** For a quorum's node: the fencing number that all nodes shall give to whom this operation grants the lock. */
-  readonly candidate?: string | undefined;
-  /** The answer. It may still come after a timeout was told. */
-  answered(reply: Reply): void;
-  /** No answer: whether it was carried out is unknown. */
-  failed(error: unknown): void;
+  /** A node of a cluster, which has to be told of every key. */
+  readonly namesKeys: boolean;
 }
 
 const largestBatch = 128;
@@ -78,6 +56,7 @@ export class Batcher {
   readonly #settings: readonly [retentionMs: string, queueBound: string, isVoter: string];
   readonly #timeoutMs: number;
   readonly #isVoter: boolean;
+  readonly #namesKeys: boolean;
   readonly #listener: BatchListener;
   #waiting: Operation[] = [];
   #isScheduled = false;
@@ -96,10 +75,11 @@ export class Batcher {
   ) {
     this.#connection = connection;
     this.#clock = clock;
-    const { retentionMs, queueBound, timeoutMs, isVoter } = settings;
+    const { retentionMs, queueBound, timeoutMs, isVoter, namesKeys } = settings;
     this.#settings = [String(retentionMs), String(queueBound), isVoter ? "1" : "0"];
     this.#timeoutMs = timeoutMs;
     this.#isVoter = isVoter;
+    this.#namesKeys = namesKeys;
     this.#listener = listener;
   }
 
@@ -159,19 +139,8 @@ export class Batcher {
   };
 
   #call(operations: readonly Operation[]): void {
-    const keys: string[] = [];
-    const args: string[] = [...this.#settings];
-    for (const operation of operations) {
-      for (const key of operation.keys) {
-        keys.push(key);
-      }
-      if (this.#isVoter) {
-        args.push(operation.candidate ?? "0");
-      }
-      for (const argument of operation.args) {
-        args.push(argument);
-      }
-    }
+    const keys = this.#namesKeys ? operations.flatMap((operation) => operation.keys) : [];
+    const args = [...this.#settings, joined(operations.map(({ text }) => text))];
     const call = new Call(operations, momentOf(this.#clock), this.#epoch);
     this.#calls += 1;
     this.#watch(call, this.#timeoutMs);

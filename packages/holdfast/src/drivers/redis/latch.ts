@@ -4,10 +4,10 @@ import { closedError, latchExpired } from "../../errors.ts";
 import type { Random } from "../../random.ts";
 import { TimerQueue, type Timed } from "../../timer-queue.ts";
 import { Attempts } from "./attempts.ts";
-import type { Operation, Reply } from "./batch.ts";
 import { engineError, isTransient, queueFullError, refusalBy, timeoutError } from "./failures.ts";
 import type { LockKeys } from "./keys.ts";
 import type { Node } from "./node.ts";
+import { textOf, type Operation, type Reply } from "./operation.ts";
 import { backoffDelay, impatientDelay, pollDelay } from "./pacing.ts";
 
 interface LatchHost {
@@ -138,13 +138,14 @@ class LatchCall implements Operation, LatchWait, Timed {
     });
   }
 
-  get args(): readonly string[] {
+  get text(): string {
     const { count, ttlMs, id = "" } = this.latch;
     const { clock, commandTimeoutMs } = this.#latches.host;
     const patienceMs = this.#isPatient ? commandTimeoutMs : this.#deadline - clock.now();
     const latest = Math.ceil(this.node.time.micros() / 1000 + patienceMs);
     const told = [this.#token, String(count), String(ttlMs), id, String(latest)];
-    return this.#name === "countDown" ? [this.#name, ...told] : [this.#name, ...told, this.#channelKind];
+    const kind = this.#name === "countDown" ? [] : [this.#channelKind];
+    return textOf(this.keys, [this.#name, ...told, ...kind]);
   }
 
   begin(): void {
@@ -317,8 +318,8 @@ class LatchCall implements Operation, LatchWait, Timed {
     const kind = this.#standsAs;
     if (kind !== undefined) {
       const { keys } = this;
-      const args = ["leaveLatch", this.#token, kind];
-      this.node.perform({ keys, args, answered: () => undefined, failed: () => undefined });
+      const text = textOf(keys, ["leaveLatch", this.#token, kind]);
+      this.node.perform({ keys, text, answered: () => undefined, failed: () => undefined });
     }
   }
 

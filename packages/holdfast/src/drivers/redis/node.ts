@@ -3,12 +3,13 @@ import { tell } from "../../diagnostics.ts";
 import type { LossReason } from "../../errors.ts";
 import type { Random } from "../../random.ts";
 import type { NodeState } from "../../state.ts";
-import { Batcher, type Operation } from "./batch.ts";
+import { Batcher } from "./batch.ts";
 import { Brackets } from "./brackets.ts";
 import type { Connection } from "./connection.ts";
 import { engineError, isOfReplica, outcomeOf, timeoutError, unsupportedCluster } from "./failures.ts";
 import { readGreeting, stateOf, type Greeting } from "./greeting.ts";
 import { channelOf, clientKey, slotKey } from "./keys.ts";
+import type { Operation } from "./operation.ts";
 import type { Script } from "./script.ts";
 import { clients, hello, standing } from "./scripts.generated.ts";
 import { ServerTime } from "./server-time.ts";
@@ -106,7 +107,13 @@ export class Node {
     this.#isSharded = membership === undefined || membership.tag !== undefined;
     this.#about = membership?.tag === undefined ? ["owner", "unknown"] : [];
     const isVoter = nodeTimeoutMs !== undefined;
-    const settings = { retentionMs, queueBound, timeoutMs: nodeTimeoutMs ?? commandTimeoutMs, isVoter };
+    const settings = {
+      retentionMs,
+      queueBound,
+      timeoutMs: nodeTimeoutMs ?? commandTimeoutMs,
+      isVoter,
+      namesKeys: membership !== undefined,
+    };
     this.#batcher = new Batcher(connection, clock, settings, {
       replied: ({ serverMicros, runId, uptimeMs }, sent, received, isSteady) => {
         this.#observe(serverMicros, sent, received);

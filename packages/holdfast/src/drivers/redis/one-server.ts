@@ -19,13 +19,13 @@ import type { Random } from "../../random.ts";
 import { isThere, type Holder, type LockEvent, type LockState, type NodeState } from "../../state.ts";
 import { TimerQueue } from "../../timer-queue.ts";
 import { validFrom } from "../../validity.ts";
-import type { Reply } from "./batch.ts";
 import type { Directory } from "./directory.ts";
 import { engineError, outcomeOf, refusalBy } from "./failures.ts";
 import { describe, judgeFence, readFacts, type Facts } from "./inspection.ts";
 import { KeySpace, type LockKeys } from "./keys.ts";
 import { RedisLatches } from "./latch.ts";
 import type { Node, NodeListener, PushedGrant } from "./node.ts";
+import { textOf, type Reply } from "./operation.ts";
 import type { RedisSettings } from "./options.ts";
 import { Releaser } from "./releaser.ts";
 import type { RequestHost } from "./request-host.ts";
@@ -372,7 +372,7 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
     return new Promise<Reply>((answered, refused) => {
       node.perform({
         keys,
-        args,
+        text: textOf(keys, args),
         answered: (reply) => {
           const value = reply.value as unknown[] | number;
           if (Array.isArray(value) && value[0] === "error") {

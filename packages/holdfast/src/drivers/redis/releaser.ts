@@ -3,10 +3,10 @@ import { tell } from "../../diagnostics.ts";
 import { closedError } from "../../errors.ts";
 import { jittered, type Random } from "../../random.ts";
 import { TimerQueue, type Timed } from "../../timer-queue.ts";
-import type { Operation, Reply } from "./batch.ts";
 import { engineError, isTransient, refusalBy } from "./failures.ts";
 import type { LockKeys } from "./keys.ts";
 import type { Node } from "./node.ts";
+import { textOf, type Operation, type Reply } from "./operation.ts";
 
 const shortestBackoffMs = 50;
 const longestBackoffMs = 2_000;
@@ -175,7 +175,7 @@ class Release implements Operation, Timed {
   readonly leftover: Leftover;
   /** From when on a failure is told to who waits. */
   readonly impatientAt: number;
-  readonly args: readonly string[];
+  readonly text: string;
   readonly resolve: (released: boolean, isPlain: boolean) => void;
   readonly reject: (error: unknown) => void;
   readonly #releaser: Releaser;
@@ -197,7 +197,8 @@ class Release implements Operation, Timed {
     this.leftover = leftover;
     this.impatientAt = impatientAt;
     this.#givesBack = name !== "downgrade";
-    this.args = [name, leftover.token, leftover.terms];
+    const { keys, token, terms, candidate } = leftover;
+    this.text = textOf(keys, [name, token, terms], candidate);
     this.resolve = resolve;
     this.reject = reject;
   }
@@ -206,12 +207,9 @@ class Release implements Operation, Timed {
     return this.leftover.keys;
   }
 
-  get candidate(): string | undefined {
-    return this.leftover.candidate;
-  }
-
   answered({ value, isSteady }: Reply): void {
-    const [released, more] = value as unknown[];
+    // Of a usual release 1: it was ours, and nothing is left.
+    const [released, more] = Array.isArray(value) ? (value as unknown[]) : [value, 0];
     if (released === "error") {
       this.failed(refusalBy(String(more)));
       return;

@@ -5,7 +5,6 @@ import type { Timed } from "../../timer-queue.ts";
 import { engineEnd, leftOf, validFrom, type Validity } from "../../validity.ts";
 import { within } from "../../wait.ts";
 import { Attempts } from "./attempts.ts";
-import type { Operation, Reply } from "./batch.ts";
 import {
   engineError,
   expiredError,
@@ -17,6 +16,7 @@ import {
 import { GivingUp } from "./giving-up.ts";
 import type { LockKeys } from "./keys.ts";
 import type { Node, PushedGrant } from "./node.ts";
+import { textOf, type Operation, type Reply } from "./operation.ts";
 import { backoffDelay, impatientDelay, pollDelay } from "./pacing.ts";
 import { placeUntil } from "./releaser.ts";
 import type { RequestHost } from "./request-host.ts";
@@ -33,7 +33,7 @@ const longestFarewellMs = 250;
 export class Request implements Requeued, Operation, Timed {
   dueAt = 0;
   slot = -1;
-  args: readonly string[] = [];
+  text = "";
   readonly keys: LockKeys;
   readonly node: Node;
   token = "";
@@ -203,7 +203,7 @@ export class Request implements Requeued, Operation, Timed {
     const told = encodeWords(words);
     this.#attempts.sent();
     this.#askedForPlace = this.#given !== undefined || (this.waits && node.hearing === "proved");
-    this.args = this.#given
+    const args = this.#given
       ? ["passOn", this.#given.token, token, this.#terms, ttl, numbers, told]
       : [
           "acquire",
@@ -214,6 +214,7 @@ export class Request implements Requeued, Operation, Timed {
           this.#askedForPlace ? (node.brackets.isFresh ? "2" : "1") : "0",
           told,
         ];
+    this.text = textOf(this.keys, args);
     node.perform(this);
   }
 
@@ -229,6 +230,10 @@ export class Request implements Requeued, Operation, Timed {
 
   /** Of a passing on: tells whether the old grant was still ours, and goes on with the answer of the acquire. */
   #unwrap({ value, isSteady }: Reply): unknown[] {
+    if (!Array.isArray(value)) {
+      const first = Number(value); // of a usual grant all there is to say
+      return [1, first, first + this.#request.want - 1, this.token];
+    }
     const answer = value as unknown[];
     if (!this.#given || answer[0] === "error") {
       return answer;

@@ -1,3 +1,4 @@
+import { KeySpace } from "../../drivers/redis/keys.ts";
 import { acquire, passOn } from "./acquire.ts";
 import { extend, verify } from "./extend.ts";
 import { inspect } from "./inspect.ts";
@@ -10,6 +11,8 @@ import { requirePrimary, toNumber, type Answer, type Scope, type Server } from "
 import { usual } from "./usual.ts";
 
 const candidateMicros = 1_000_000;
+/** K as it stands on the server has every prefix. */
+const keys = new KeySpace("", "");
 
 type Operation = readonly [perform: (scope: Scope, args: readonly string[]) => Answer, argumentCount: number];
 
@@ -47,7 +50,7 @@ const operations: Readonly<Record<string, Operation>> = {
 };
 
 /** Runs a batch of operations, each isolated from the errors of the others. */
-export function operate(server: Server, keys: readonly string[], args: readonly string[]): Answer {
+export function operate(server: Server, _keys: readonly string[], args: readonly string[]): Answer {
   const now = server.micros();
   const isQuorum = args[2] === "1";
   const answers: unknown[] = [isQuorum ? [now, server.runId, server.uptimeSeconds()] : now];
@@ -59,14 +62,16 @@ export function operate(server: Server, keys: readonly string[], args: readonly 
     retentionMs: Number(args[0]),
     queueBound: Number(args[1]),
   };
-  let at = 3;
+  const operations = JSON.parse(args[3] as string) as readonly string[];
+  let at = 0;
   let isProved = isQuorum;
-  for (let i = 0; i < keys.length; i += 4) {
-    const [K, queue, fence, info] = keys.slice(i, i + 4) as [string, string, string, string];
-    const floor = isQuorum ? near(now, args[at++]) : now;
-    const name = args[at] as string;
+  while (at < operations.length) {
+    const [name, K] = operations.slice(at, at + 2) as [string, string];
+    const [, queue, fence, info] = keys.keysOf(K);
+    const floor = isQuorum ? near(now, operations[at + 2]) : now;
     const [perform, argumentCount] = operationOf(name);
-    const own = args.slice(at + 1, at + 1 + argumentCount);
+    const first = at + (isQuorum ? 3 : 2);
+    const own = operations.slice(first, first + argumentCount);
     const shared = { ...settings, floor, K, queue, fence, info, holder: null };
     const answer = isolated(() => {
       if (isLatch(shared)) {
@@ -83,7 +88,7 @@ export function operate(server: Server, keys: readonly string[], args: readonly 
     }
     isProved ||= isOfPrimary(name, answer);
     answers.push(answer);
-    at += 1 + argumentCount;
+    at = first + argumentCount;
   }
   if (!isProved) {
     requirePrimary(server);
@@ -92,11 +97,13 @@ export function operate(server: Server, keys: readonly string[], args: readonly 
 }
 
 function isOfPrimary(name: string, answer: Answer): boolean {
-  const [status, , position] = Array.isArray(answer) ? (answer as unknown[]) : [answer];
-  if (name === "acquire" && status === 0) {
-    return Number(position) >= 0;
+  if (["verify", "inspect", "countDown", "awaitLatch"].includes(name)) {
+    return false;
+  } else if (!Array.isArray(answer)) {
+    return answer === 1 || name === "acquire";
   }
-  return status === 1 && !["verify", "inspect", "countDown", "awaitLatch"].includes(name);
+  const [status, , position] = answer as unknown[];
+  return name === "acquire" && status === 0 ? Number(position) >= 0 : status === 1;
 }
 
 /** Where all who shared K have expired, it is free. */

@@ -3,8 +3,10 @@ import { isLockError } from "holdfast";
 import type { Connection } from "holdfast/redis";
 import { beforeEach, expect, test } from "vitest";
 
-import { Batcher, type Operation, type Reply } from "../../../src/drivers/redis/batch.ts";
+import { Batcher } from "../../../src/drivers/redis/batch.ts";
 import { KeySpace } from "../../../src/drivers/redis/keys.ts";
+import { textOf, type Operation, type Reply } from "../../../src/drivers/redis/operation.ts";
+import { said } from "../../support/said.ts";
 
 interface Call {
   readonly keys: readonly string[];
@@ -19,6 +21,7 @@ const space = new KeySpace("", "lock:");
 
 let clock: ManualClock;
 let batcher: Batcher;
+let connection: Connection;
 let calls: Call[];
 let heard: [serverMicros: number, sentAt: number, receivedAt: number][];
 
@@ -26,10 +29,10 @@ beforeEach(() => {
   clock = manualClock({ wall: 1_000_000 });
   calls = [];
   heard = [];
-  const connection = {
+  connection = {
     run: (_script: unknown, keys: readonly string[], args: readonly string[]) =>
       new Promise((resolve, reject) => {
-        const operations = args.slice(3);
+        const operations = said(args).filter((_, i) => i % 2 === 0);
         const all = (): unknown[] => operations.map((name) => `done ${name}`);
         calls.push({
           keys,
@@ -42,8 +45,12 @@ beforeEach(() => {
         });
       }),
   } as unknown as Connection;
-  const settings = { retentionMs: 3_600_000, queueBound: 100, timeoutMs: 2_000, isVoter: false };
-  batcher = new Batcher(connection, clock, settings, {
+  batcher = open();
+});
+
+function open({ namesKeys = false } = {}): Batcher {
+  const settings = { retentionMs: 3_600_000, queueBound: 100, timeoutMs: 2_000, isVoter: false, namesKeys };
+  return new Batcher(connection, clock, settings, {
     replied: ({ serverMicros: micros }, sent, received) => {
       heard.push([micros, sent.now, received]);
     },
@@ -51,16 +58,16 @@ beforeEach(() => {
     revived: () => undefined,
     suspected: () => undefined,
   });
-});
+}
 
 class Asked implements Operation {
   readonly keys = space.keysOf("k");
-  readonly args: readonly string[];
+  readonly text: string;
   readonly replies: Reply[] = [];
   readonly failures: unknown[] = [];
 
   constructor(name: string) {
-    this.args = [name];
+    this.text = textOf(this.keys, [name]);
   }
 
   answered(reply: Reply): void {
@@ -93,17 +100,25 @@ async function turn(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve));
 }
 
-test("operations of one turn travel as one call, each with its four keys, and are answered each by its own", async () => {
+test("operations of one turn travel as one call, and are answered each by its own", async () => {
   const [a, b] = ask("a", "b");
   await Promise.resolve();
   const [c] = ask("c");
   await turn();
   expect(calls).toHaveLength(1);
-  expect(calls[0]?.args).toEqual(["3600000", "100", "0", "a", "b", "c"]);
-  expect(calls[0]?.keys).toHaveLength(12);
+  expect(calls[0]?.args).toEqual(["3600000", "100", "0", '["a","lock:k","b","lock:k","c","lock:k"]']);
+  expect(calls[0]?.keys).toEqual([]);
   calls[0]?.answer();
   await turn();
   expect([a?.value, b?.value, c?.value]).toEqual(["done a", "done b", "done c"]);
+});
+
+test("a cluster is told of all keys of a call", async () => {
+  batcher = open({ namesKeys: true });
+  ask("a", "b");
+  await turn();
+  const keys = ["lock:k", "holdfast:queue:{lock:k}", "holdfast:fence:{lock:k}", "holdfast:info:{lock:k}"];
+  expect(calls[0]?.keys).toEqual([...keys, ...keys]);
 });
 
 test("nothing waits for company: an operation alone is sent in its own turn", async () => {

@@ -6,6 +6,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { momentOf } from "../../../src/clock.ts";
 import { Brackets } from "../../../src/drivers/redis/brackets.ts";
 import type { Script } from "../../../src/drivers/redis/script.ts";
+import { said } from "../../support/said.ts";
 
 const run = "a".repeat(40);
 const otherRun = "b".repeat(40);
@@ -139,10 +140,10 @@ class HoldingServer implements Connection {
       return [this.micros(), 1, this.runId, "7.0.0", "master", 100];
     }
     const answers: unknown[] = [this.micros()];
-    for (const rest = args.slice(3); rest.length > 0;) {
-      const operation = rest.splice(0, 1 + (argumentCounts[rest[0] ?? ""] ?? 0));
-      this.asked.push(operation);
-      answers.push(this.#answer(operation[0]));
+    for (const rest = [...said(args)]; rest.length > 0;) {
+      const [name = "", , ...own] = rest.splice(0, 2 + (argumentCounts[rest[0] ?? ""] ?? 0));
+      this.asked.push([name, ...own]);
+      answers.push(this.#answer(name));
     }
     await this.gate;
     return answers;

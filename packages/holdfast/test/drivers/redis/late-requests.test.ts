@@ -10,6 +10,7 @@ import {
   type Twin,
 } from "holdfast/testing";
 import { beforeEach, expect, test } from "vitest";
+import { said } from "../../support/said.ts";
 
 // One server. What arrives late, in another order, or by the message alone.
 
@@ -199,7 +200,7 @@ class Gate implements Connection {
   }
 
   run(...[script, keys, args]: Parameters<Connection["run"]>): Promise<unknown> {
-    if (!this.isClosed || args[3] !== "acquire") {
+    if (!this.isClosed || said(args)[0] !== "acquire") {
       return this.#inner.run(script, keys, args);
     }
     return new Promise((resolve, reject) => {

@@ -12,8 +12,38 @@ local is_quorum = ARGV[3] == '1'
 local floor = now
 local known_run_id
 
+-- The candidate, kept within a second of the server's time.
+local function near(candidate)
+  return math.max(now - 1000000, math.min(now + 1000000, tonumber(candidate)))
+end
+
+-- %d takes a fraction of the time, and is right only where the server's C has longs of 64 bits.
+local whole = string.format('%d', 9007199254740992) == '9007199254740992' and '%d' or '%.0f'
+
 local function digits(number)
-  return string.format('%.0f', number)
+  return string.format(whole, number)
+end
+
+-- A key beside K, in the same hash slot: as keys.ts makes it.
+local function derived(kind)
+  local open = string.find(K, '{', 1, true)
+  local close = open and string.find(K, '}', open + 1, true)
+  if close and close > open + 1 then
+    return 'holdfast:' .. kind .. ':' .. K .. ':'
+  end
+  return 'holdfast:' .. kind .. ':{' .. K .. '}'
+end
+
+-- The TTL of the fence beside a K with this one, as text. Most grants of a call have one TTL, and to write a number is dear.
+local outlives = {}
+
+local function outlive(ttl)
+  local text = outlives[ttl]
+  if not text then
+    text = digits(ttl + retention_ms)
+    outlives[ttl] = text
+  end
+  return text
 end
 
 -- Writes a grant of `want` numbers (ttl and want are digits).
@@ -22,7 +52,7 @@ local function put(token, ttl, want)
   local first = math.max((tonumber(newest) or 0) + 1, floor)
   local last = first + want - 1
   redis.call('HSET', fence, 'first', digits(first), 'last', digits(last))
-  redis.call('PEXPIRE', fence, ttl + retention_ms)
+  redis.call('PEXPIRE', fence, outlive(ttl))
   redis.call('SET', K, token, 'PX', ttl)
   return first, last
 end

@@ -1,11 +1,11 @@
 -- Runs a batch of operations on locks of one node, each isolated from the errors of the others.
 --
--- KEYS      four for each operation: K, its queue, its fence, its info
+-- KEYS      every key of the batch, where the server asks for that (a cluster); not read
 -- ARGV[1]   how long a fence outlives its lock, ms
 -- ARGV[2]   bound on the length of a queue
 -- ARGV[3]   1: this is a node of a quorum; 0: it decides alone
--- ARGV[4+]  for each operation its name and its arguments; the files below say which. Of a quorum's node the name follows
---           the candidate: the fencing number that the client would like all nodes to give
+-- ARGV[4]   JSON: one array of strings with all operations, each its name, K, and its arguments; the files below say which.
+--           Of a quorum's node K is followed by the candidate: the fencing number that the client would like all nodes to give
 -- Answers   { server time in microseconds, answer, answer, ... }
 --           of a quorum's node { { server time, run id, uptime in s }, answer, answer, ... }: a client library may send
 --           unanswered commands again to a server that has forgotten, so each answer says whose it is
@@ -15,10 +15,15 @@
 -- Lua's tostring rounds at 14 digits.
 --
 -- Most calls take a free lock for which nobody waits, or give it back: they are done by `usual`. All the rest is defined
--- only when it is needed, as defining it costs more than the usual call.
+-- only when it is needed, as defining it costs more than the usual call. So do arguments, closures and protected calls by the
+-- operation: hence one text for all operations, and one protected call for as many as do not fail.
 
 --- @include "_primary.lua"
 --- @include "_state.lua"
+local operations = cjson.decode(ARGV[4])
+-- Where the operation in turn begins, its arguments begin, and the next one begins.
+local at, first, behind = 1, nil, nil
+
 --- @include "_usual.lua"
 
 local function define_rest()
@@ -93,10 +98,8 @@ local function perform(name, ...)
     end
     return share.perform(name, ...)
   end
-  holder = redis.call('GET', K)
-  local answer = usual(name, ...)
-  if answer then
-    return answer
+  if read_for ~= at then
+    holder = redis.call('GET', K)
   end
   if not holder and is_of_latches(name) then
     return perform_on_latch(name, ...)
@@ -142,15 +145,17 @@ end
 -- Whether an answer could only be given by a primary: what was granted, queued, given back or renewed was written. Of a latch that
 -- is asked again nothing may be.
 local function is_of_primary(name, answer)
-  if name == 'acquire' and answer[1] == 0 then
-    return answer[3] >= 0
-  elseif name == 'verify' or name == 'inspect' or name == 'countDown' or name == 'awaitLatch' then
+  if name == 'verify' or name == 'inspect' or name == 'countDown' or name == 'awaitLatch' then
     return false
+  elseif type(answer) == 'number' then
+    return answer == 1 or name == 'acquire'
+  elseif name == 'acquire' and answer[1] == 0 then
+    return answer[3] >= 0
   end
-  return (type(answer) == 'table' and answer[1] or answer) == 1
+  return answer[1] == 1
 end
 
-local answers, at = { now }, 4
+local answers = { now }
 local is_proved = is_quorum
 if is_quorum then
   local server = redis.call('INFO', 'server')
@@ -159,26 +164,54 @@ if is_quorum then
   known_run_id = string.sub(server, run, run + 39)
   answers[1] = { now, known_run_id, tonumber(string.match(server, '^%d+', uptime)) }
 end
-for i = 1, #KEYS, 4 do
-  K, queue, fence, info = KEYS[i], KEYS[i + 1], KEYS[i + 2], KEYS[i + 3]
+
+local head = is_quorum and 3 or 2
+local count = #answers
+
+local function answer_with(name, answer)
+  is_proved = is_proved or is_of_primary(name, answer)
+  count = count + 1
+  answers[count] = answer
+  at = behind
+end
+
+local function enter()
+  queue, fence, info = derived('queue'), derived('fence'), derived('info')
   if is_quorum then
-    floor = math.max(now - 1000000, math.min(now + 1000000, tonumber(ARGV[at])))
-    at = at + 1
+    floor = near(operations[first - 1])
   end
-  local last = at + count_of(ARGV[at])
-  local ok, answer = pcall(perform, unpack(ARGV, at, last))
-  if not ok then
-    ok, answer = perform_anew(answer, unpack(ARGV, at, last))
-  end
-  if not ok then
-    answer = { 'error', type(answer) == 'table' and answer.err or tostring(answer) }
-    local refusal = string.match(answer[2], 'READONLY .*')
-    if refusal then
-      return redis.error_reply(refusal) -- a replica: nothing was written, and what was read may be old
+end
+
+local function perform_all()
+  local name = operations[at]
+  while name do
+    K = operations[at + 1]
+    first = at + head
+    behind = first + count_of(name)
+    local answer = usual(name)
+    if not answer then
+      enter()
+      answer = perform(name, unpack(operations, first, behind - 1))
     end
+    answer_with(name, answer)
+    name = operations[at]
   end
-  is_proved = is_proved or is_of_primary(ARGV[at], answer)
-  answers[#answers + 1] = answer
-  at = last + 1
+end
+
+while operations[at] do
+  local ok, failure = pcall(perform_all)
+  if not ok then
+    local name, answer = operations[at], nil
+    enter()
+    ok, answer = perform_anew(failure, name, unpack(operations, first, behind - 1))
+    if not ok then
+      answer = { 'error', type(answer) == 'table' and answer.err or tostring(answer) }
+      local refusal = string.match(answer[2], 'READONLY .*')
+      if refusal then
+        return redis.error_reply(refusal) -- a replica: nothing was written, and what was read may be old
+      end
+    end
+    answer_with(name, answer)
+  end
 end
 return is_proved and answers or of_primary(answers)

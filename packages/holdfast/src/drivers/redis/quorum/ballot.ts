@@ -3,11 +3,11 @@ import { EngineError, type NodeVote, type Outcome } from "../../../errors.ts";
 import type { Random } from "../../../random.ts";
 import { leftOf, validFrom, type Validity } from "../../../validity.ts";
 import { Attempts } from "../attempts.ts";
-import type { Operation, Reply } from "../batch.ts";
 import type { Electorate } from "./electorate.ts";
 import { isTransient, messageOf, outcomeOf, refusalBy, silentError } from "../failures.ts";
 import type { LockKeys } from "../keys.ts";
 import type { PushedGrant } from "../node.ts";
+import { textOf, type Operation, type Reply } from "../operation.ts";
 import { backoffDelay, impatientDelay, pollDelay } from "../pacing.ts";
 import type { Report } from "./agreement.ts";
 import { quarantineWords, type Quarantine } from "./restart-guard.ts";
@@ -50,9 +50,11 @@ export interface Bidder {
   readonly isOpen: boolean;
   /** It has a majority: nobody gets a vote back. */
   readonly isElected: boolean;
-  /** The request for this node's vote: the arguments of the operation. */
-  termsFor(ballot: Ballot): readonly string[];
-  yieldTerms(ballot: Ballot, number: number): readonly string[];
+  /** The request for this node's vote: the text of the operation. */
+  textFor(ballot: Ballot, candidate: string): string;
+  yieldText(ballot: Ballot, number: number, candidate: string): string;
+  /** What a node says of a usual grant: no more than its first number. */
+  grantFrom(first: number): readonly unknown[];
   /** Of a passing on: whether the old grant was still ours. */
   gaveUp(ballot: Ballot, released: boolean, isPlain: boolean): void;
   /** A vote came or went, or an answer that was waited for. */
@@ -195,7 +197,8 @@ export class Ballot {
   agree(number: number, want: number): void {
     this.isAgreeing = true;
     const token = this.vote?.token ?? this.#bid.token; // an earlier attempt's, where we repeat it
-    this.#perform(["agree", token, String(number), String(want)], String(number), (reply) => {
+    const args = ["agree", token, String(number), String(want)];
+    this.#perform(textOf(this.#bid.keys, args, String(number)), (reply) => {
       this.#agreed(reply);
     });
   }
@@ -330,20 +333,21 @@ export class Ballot {
     this.#askedForPlace = this.#bid.waits && this.mayQueue;
     this.attempts.sent();
     const yielded = this.#isYielding ? this.#yielded : 0;
-    const args = yielded > 0 ? this.#bid.yieldTerms(this, yielded) : this.#bid.termsFor(this);
-    this.#perform(args, candidate, (reply) => {
+    const text =
+      yielded > 0 ? this.#bid.yieldText(this, yielded, candidate) : this.#bid.textFor(this, candidate);
+    this.#perform(text, (reply) => {
       this.#isYielding &&= yielded !== this.#yielded;
       this.#answered(reply);
     });
   }
 
-  #perform(args: readonly string[], candidate: string, answered: (reply: Reply) => void): void {
+  #perform(text: string, answered: (reply: Reply) => void): void {
     this.#sent += 1;
-    this.voter.node.perform(new Question(this, this.#bid.keys, args, candidate, answered));
+    this.voter.node.perform(new Question(this, this.#bid.keys, text, answered));
   }
 
   #answered(reply: Reply): void {
-    const answer = this.#unwrap(reply.value as unknown[]); // before the failures are forgotten
+    const answer = this.#unwrap(reply.value); // before the failures are forgotten
     this.attempts.answered();
     if (!this.#bid.isOpen) {
       this.#answeredTooLate(answer, reply);
@@ -375,8 +379,10 @@ export class Ballot {
     this.#bid.heard(this);
   }
 
-  #unwrap(answer: unknown[]): unknown[] {
-    if (!Array.isArray(answer[1])) {
+  #unwrap(answer: unknown): readonly unknown[] {
+    if (!Array.isArray(answer)) {
+      return this.#bid.grantFrom(Number(answer));
+    } else if (!Array.isArray(answer[1])) {
       return answer;
     }
     // A repeat finds that the lost attempt before it has released.
@@ -525,22 +531,14 @@ export class Ballot {
 /** One operation of a ballot. */
 class Question implements Operation {
   readonly keys: LockKeys;
-  readonly args: readonly string[];
-  readonly candidate: string;
+  readonly text: string;
   readonly #ballot: Ballot;
   readonly #answered: (reply: Reply) => void;
 
-  constructor(
-    ballot: Ballot,
-    keys: LockKeys,
-    args: readonly string[],
-    candidate: string,
-    answered: (reply: Reply) => void,
-  ) {
+  constructor(ballot: Ballot, keys: LockKeys, text: string, answered: (reply: Reply) => void) {
     this.#ballot = ballot;
     this.keys = keys;
-    this.args = args;
-    this.candidate = candidate;
+    this.text = text;
     this.#answered = answered;
   }
 

@@ -6,6 +6,7 @@ import { Ballot, expiryMs, type Bidder, type Vote } from "./ballot.ts";
 import type { Electorate } from "./electorate.ts";
 import type { Voter } from "./voter.ts";
 import type { LockKeys } from "../keys.ts";
+import { textOf } from "../operation.ts";
 import { agreedOn, validityOf, type Block } from "./agreement.ts";
 
 /** After so many rounds without one number it is given up and tried with a fresh token. */
@@ -91,7 +92,9 @@ export class Bid implements Bidder {
   /** Who was asked in this round: who failed, or has a greater number, is not asked again before the next. */
   #askedToAgree: Set<Ballot> | undefined;
   #toldBefore: readonly Told[] | undefined;
-  #acquire: readonly string[] = [];
+  /** Most nodes are asked in the same words. */
+  #asked: readonly string[] = [];
+  #text = "";
   #member = "";
 
   constructor(options: BidOptions, waits: boolean) {
@@ -237,23 +240,31 @@ export class Bid implements Bidder {
     return this.#member;
   }
 
-  termsFor(ballot: Ballot): readonly string[] {
-    const { token, gives, ttlMs, want, words } = this.#options;
+  textFor(ballot: Ballot, candidate: string): string {
+    const { keys, token, gives, ttlMs, want, words } = this.#options;
     const member = this.memberOn(ballot);
     if (gives !== undefined && !ballot.hasPassedOn) {
-      return ["passOn", gives, token, member, String(ttlMs), String(want), words];
+      return textOf(keys, ["passOn", gives, token, member, String(ttlMs), String(want), words], candidate);
     }
     const wait = this.waits && ballot.mayQueue ? "2" : "0";
-    const [, , askedMember, , , askedWait] = this.#acquire; // most nodes are asked in the same words
-    if (askedMember !== member || askedWait !== wait) {
-      this.#acquire = ["acquire", token, member, String(ttlMs), String(want), wait, words];
+    const [askedCandidate, askedMember, askedWait] = this.#asked;
+    if (askedCandidate !== candidate || askedMember !== member || askedWait !== wait) {
+      this.#asked = [candidate, member, wait];
+      const args = ["acquire", token, member, String(ttlMs), String(want), wait, words];
+      this.#text = textOf(keys, args, candidate);
     }
-    return this.#acquire;
+    return this.#text;
   }
 
-  yieldTerms(ballot: Ballot, number: number): readonly string[] {
-    const { token, ttlMs, want, words } = this.#options;
-    return ["yield", token, this.memberOn(ballot), String(number), String(ttlMs), String(want), words];
+  yieldText(ballot: Ballot, number: number, candidate: string): string {
+    const { keys, token, ttlMs, want, words } = this.#options;
+    const args = ["yield", token, this.memberOn(ballot), String(number), String(ttlMs), String(want), words];
+    return textOf(keys, args, candidate);
+  }
+
+  grantFrom(first: number): readonly unknown[] {
+    const { token, want } = this.#options;
+    return [1, first, first + want - 1, token];
   }
 
   gaveUp(ballot: Ballot, released: boolean, isPlain: boolean): void {

@@ -1,6 +1,7 @@
 import { QuorumError, type NodeVote } from "../../../errors.ts";
 import { messageOf, refusalBy } from "../failures.ts";
 import type { LockKeys } from "../keys.ts";
+import { textOf } from "../operation.ts";
 import type { Electorate } from "./electorate.ts";
 import type { QuorumView } from "./view.ts";
 
@@ -34,8 +35,7 @@ export async function breakByMajority(
           };
           node.perform({
             keys,
-            candidate,
-            args: ["breakGrant", grant, node.channelKind, reason],
+            text: textOf(keys, ["breakGrant", grant, node.channelKind, reason], candidate),
             answered: ({ value }) => {
               const [isBroken, more] = value as unknown[];
               if (isBroken === "error") {

@@ -3,10 +3,10 @@ import type { Extension, Verified } from "../../../driver.ts";
 import type { LossReason } from "../../../errors.ts";
 import type { Timed } from "../../../timer-queue.ts";
 import { leftOf, validFrom, type Validity } from "../../../validity.ts";
-import type { Reply } from "../batch.ts";
 import type { Bid, Told } from "./bid.ts";
 import type { Electorate } from "./electorate.ts";
 import type { LockKeys } from "../keys.ts";
+import { noCandidate, textOf, type Reply } from "../operation.ts";
 import { placeUntil } from "../releaser.ts";
 import { validityOf } from "./agreement.ts";
 import { quarantineWords } from "./restart-guard.ts";
@@ -198,7 +198,7 @@ export class QuorumHold implements Timed {
     const begun = clock.now();
     const isNew = !this.#wasVerified; // until a majority has answered once
     const held: Validity[] = [];
-    const round = new Round<Verified>(this, voters, undefined, ["verify", this.token]);
+    const round = new Round<Verified>(this, voters, noCandidate, ["verify", this.token]);
     return round.run(
       (voter, reply) => {
         const [status, remainingMs, first] = reply.value as unknown[];
@@ -283,18 +283,19 @@ export class QuorumHold implements Timed {
     const { electorate } = this.#host;
     const terms = this.termsOn(voter);
     this.#bid?.ballots[voter.index]?.left();
+    const { keys } = this;
+    const args = ["acquire", this.token, terms, String(ttlMs), "1", "0", ""];
     voter.node.perform({
-      keys: this.keys,
-      candidate: electorate.candidate(),
-      args: ["acquire", this.token, terms, String(ttlMs), "1", "0", ""],
+      keys,
+      text: textOf(keys, args, electorate.candidate()),
       answered: (reply) => {
-        const [status, first] = reply.value as unknown[];
+        const [status, first] = Array.isArray(reply.value) ? (reply.value as unknown[]) : [1, reply.value];
         if (Number(status) !== 1) {
           return;
         }
         if (this.isOver) {
           const until = this.#host.clock.now() + ttlMs;
-          const { key, keys, token } = this;
+          const { key, token } = this;
           voter.releaser.takeBack({ key, keys, token, terms, until, candidate: electorate.candidate() });
         } else {
           this.#join(voter, Number(first), reply);

@@ -1,6 +1,6 @@
 import { QuorumError, type NodeVote } from "../../../errors.ts";
-import type { Operation, Reply } from "../batch.ts";
 import { messageOf, outcomeOf, refusalBy } from "../failures.ts";
+import { textOf, type Operation, type Reply } from "../operation.ts";
 import type { QuorumHold } from "./hold.ts";
 import type { Voter } from "./voter.ts";
 
@@ -8,24 +8,17 @@ import type { Voter } from "./voter.ts";
 export class Round<Result> {
   readonly #hold: QuorumHold;
   readonly #voters: readonly Voter[];
-  readonly #candidate: string | undefined;
-  readonly #args: readonly string[];
+  readonly #text: string;
   readonly #votes: NodeVote[];
   readonly #errors: unknown[] = [];
   /** What the answers come to of nodes that did not count when they came: the next answer may show that they do. */
   readonly #uncounted = new Map<Voter, () => void>();
   #answers = 0;
 
-  constructor(
-    hold: QuorumHold,
-    voters: readonly Voter[],
-    candidate: string | undefined,
-    args: readonly string[],
-  ) {
+  constructor(hold: QuorumHold, voters: readonly Voter[], candidate: string, args: readonly string[]) {
     this.#hold = hold;
     this.#voters = voters;
-    this.#candidate = candidate;
-    this.#args = args;
+    this.#text = textOf(hold.keys, args, candidate);
     this.#votes = voters.map(({ name }) => ({
       node: name,
       vote: "timeout",
@@ -76,8 +69,7 @@ export class Round<Result> {
         };
         const question: Operation = {
           keys: this.#hold.keys,
-          args: this.#args,
-          candidate: this.#candidate,
+          text: this.#text,
           answered: (reply) => {
             const value = reply.value as unknown[];
             if (value[0] === "error") {

@@ -4,6 +4,7 @@ import type { Electorate } from "./electorate.ts";
 import { engineError, isTransient, messageOf, outcomeOf, refusalBy } from "../failures.ts";
 import { holderOf, newestOf, ownersOf, readFacts, remainingOf, tokenOf, type Facts } from "../inspection.ts";
 import type { LockKeys } from "../keys.ts";
+import { noCandidate, textOf } from "../operation.ts";
 import { reachedByMajority } from "./agreement.ts";
 import { SharedView } from "./shared-view.ts";
 import type { Voter } from "./voter.ts";
@@ -259,7 +260,7 @@ function testify(voter: Voter, keys: LockKeys): Promise<Testimony> {
     };
     voter.node.perform({
       keys,
-      args: ["inspect"],
+      text: textOf(keys, ["inspect"], noCandidate),
       answered: ({ value }) => {
         const answer = value as unknown[];
         if (answer[0] === "error") {

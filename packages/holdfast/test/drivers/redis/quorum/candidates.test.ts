@@ -2,6 +2,7 @@ import type { Connection } from "holdfast/redis";
 import { expect, test } from "vitest";
 
 import { Stage } from "./quorum-stage.ts";
+import { said } from "../../../support/said.ts";
 
 test("who was told a greater number asks all nodes for one above it from then on", async () => {
   const stage = new Stage();
@@ -24,8 +25,9 @@ function noting(connection: Connection, candidates: number[]): Connection {
     keyPrefix: connection.keyPrefix,
     name: connection.name,
     run: (script, keys, args) => {
-      if (args[4] === "acquire") {
-        candidates.push(Number(args[3]));
+      const [name, , candidate] = said(args);
+      if (name === "acquire") {
+        candidates.push(Number(candidate));
       }
       return connection.run(script, keys, args);
     },

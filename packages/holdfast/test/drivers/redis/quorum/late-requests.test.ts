@@ -4,6 +4,7 @@ import type { Twin } from "holdfast/testing";
 import { expect, test } from "vitest";
 
 import { Stage } from "./quorum-stage.ts";
+import { said } from "../../../support/said.ts";
 
 // What arrives late, in another order, or by the message alone.
 
@@ -157,7 +158,7 @@ function gateOf(connection: Connection, gates: Gate[]): Connection {
   return {
     ...plain(connection),
     run: (script, keys, args) =>
-      gate.isClosed && args[4] === "acquire"
+      gate.isClosed && said(args)[0] === "acquire"
         ? new Promise((resolve, reject) => {
             gate.held.push(() => {
               connection.run(script, keys, args).then(resolve, reject);

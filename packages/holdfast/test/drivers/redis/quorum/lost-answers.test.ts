@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 
 import { Stage, type Side } from "./quorum-stage.ts";
+import { said } from "../../../support/said.ts";
 
 // What becomes of that of which nobody was told.
 
@@ -79,7 +80,7 @@ test("places that are asked for at one moment differ, and stand in the order of 
 /** It is granted, and nobody is told. */
 async function giveUp(stage: Stage, { locks, faults }: Side, attemptId: string | undefined): Promise<void> {
   for (const each of faults) {
-    each.dropReply(({ args }) => args[4] === "acquire");
+    each.dropReply(({ args }) => said(args)[0] === "acquire");
   }
   const named = attemptId === undefined ? {} : { attemptId };
   const refused = locks.acquire("k", { ttlMs, waitMs: 100, ...named }).catch((error: unknown) => error);

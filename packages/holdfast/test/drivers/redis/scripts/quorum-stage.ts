@@ -9,6 +9,8 @@ import { hello, operate } from "../../../../src/drivers/redis/scripts.generated.
 import { twin, type Twin } from "../../../../src/testing/twin.ts";
 import { onRedis } from "../../../support/servers.ts";
 import { acquireOf, id, retentionMs, type AcquireOptions, type Answer, type Asker } from "./stage.ts";
+import { joined, textOf } from "../../../../src/drivers/redis/operation.ts";
+import { whole } from "../../../support/said.ts";
 
 /** Where a candidate may be from the server's time, in microseconds. */
 export const candidateMicros = 1_000_000;
@@ -91,14 +93,12 @@ export class QuorumStage {
     operations: readonly Operation[],
     isQuorum = true,
   ): Promise<{ header: unknown; answers: Answer[] }> {
-    const keys = operations.flatMap(([own]) => own);
-    const args = operations.flatMap(([, own, candidate]) => (isQuorum ? [String(candidate), ...own] : own));
-    const settings = [String(retentionMs), "100000", isQuorum ? "1" : "0"];
-    const [header, ...answers] = (await this.connection.run(operate, keys, [...settings, ...args])) as [
-      unknown,
-      ...Answer[],
-    ];
-    return { header, answers };
+    const texts = operations.map(([keys, own, candidate]) =>
+      textOf(keys, own, isQuorum ? String(candidate) : undefined),
+    );
+    const args = [String(retentionMs), "100000", isQuorum ? "1" : "0", joined(texts)];
+    const [header, ...answers] = (await this.connection.run(operate, [], args)) as unknown[];
+    return { header, answers: operations.map(([, own], i) => whole(own, answers[i])) };
   }
 
   /** One operation's answer. @param candidate without one it is as low as the server lets it be */

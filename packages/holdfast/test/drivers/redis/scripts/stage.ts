@@ -5,6 +5,8 @@ import { connectionOf } from "../../../../src/drivers/redis/client.ts";
 import type { Connection } from "../../../../src/drivers/redis/connection.ts";
 import { channelOf, KeySpace, type LockKeys } from "../../../../src/drivers/redis/keys.ts";
 import { operate } from "../../../../src/drivers/redis/scripts.generated.ts";
+import { joined, textOf } from "../../../../src/drivers/redis/operation.ts";
+import { whole } from "../../../support/said.ts";
 
 export const retentionMs = 3_600_000;
 const keySpace = new KeySpace("", "lock:");
@@ -100,10 +102,10 @@ export class ScriptStage {
     operations: readonly (readonly [LockKeys, readonly string[]])[],
     { bound = 100_000, connection = this.connection }: { bound?: number; connection?: Connection } = {},
   ): Promise<Answer[]> {
-    const keys = operations.flatMap(([own]) => own);
-    const args = [String(retentionMs), String(bound), "0", ...operations.flatMap(([, own]) => own)];
-    const [, ...answers] = (await connection.run(operate, keys, args)) as [number, ...Answer[]];
-    return answers;
+    const texts = operations.map(([keys, args]) => textOf(keys, args));
+    const args = [String(retentionMs), String(bound), "0", joined(texts)];
+    const [, ...answers] = (await connection.run(operate, [], args)) as unknown[];
+    return operations.map(([, own], i) => whole(own, answers[i]));
   }
 
   /** Asks without waiting for a place, and expects the grant. */

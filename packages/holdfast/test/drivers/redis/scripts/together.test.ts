@@ -9,6 +9,7 @@ import type { LockKeys } from "../../../../src/drivers/redis/keys.ts";
 import { operate, together } from "../../../../src/drivers/redis/scripts.generated.ts";
 import { onRedis } from "../../../support/servers.ts";
 import { acquireOf, asker, ScriptStage } from "./stage.ts";
+import { joined, textOf } from "../../../../src/drivers/redis/operation.ts";
 
 const words = '["owner","a"]';
 
@@ -101,7 +102,7 @@ describe("several locks in one step", () => {
 });
 
 async function ask(connection: Connection, keys: LockKeys, args: readonly string[]): Promise<void> {
-  await connection.run(operate, [...keys], ["3600000", "100", "0", ...args]);
+  await connection.run(operate, [], ["3600000", "100", "0", joined([textOf(keys, args)])]);
 }
 
 function withoutNumbers(answer: unknown): unknown {

@@ -12,6 +12,7 @@ import { twin, type Twin } from "../../../../src/testing/twin.ts";
 import { asker, id, retentionMs, ScriptStage } from "../scripts/stage.ts";
 import { changes } from "./changes.ts";
 import { clientCount, lockCount, type Operation, type Step } from "./steps.ts";
+import { joined, textOf } from "../../../../src/drivers/redis/operation.ts";
 
 /** What one server made of a step, as far as the two have to agree. */
 export interface Seen {
@@ -106,11 +107,10 @@ export class Pair {
 
   async #operate({ operations, bound, isQuorum }: Operating): Promise<[Said, Said]> {
     const prepared = await Promise.all(operations.map((operation) => this.#prepare(operation, isQuorum)));
-    const keys = operations.flatMap(({ lock }) => this.#locks[lock] as LockKeys);
-    const args = [String(retentionMs), String(bound), isQuorum ? "1" : "0", ...prepared.flat()];
-    const [header, ...real] = (await this.#connection.run(operate, keys, args)) as unknown[];
+    const args = [String(retentionMs), String(bound), isQuorum ? "1" : "0", joined(prepared)];
+    const [header, ...real] = (await this.#connection.run(operate, [], args)) as unknown[];
     this.#micros = Number(Array.isArray(header) ? header[0] : header);
-    const [ownHeader, ...own] = (await this.#twinConnection.run(operate, keys, args)) as unknown[];
+    const [ownHeader, ...own] = (await this.#twinConnection.run(operate, [], args)) as unknown[];
     const inOneOrder = (answers: unknown[]): unknown[] =>
       answers.map((answer, i) => (operations[i]?.name === "inspect" ? withWordsInOrder(answer) : answer));
     return [
@@ -119,20 +119,28 @@ export class Pair {
     ];
   }
 
-  async #prepare({ lock, name, args, candidate }: Operation, isQuorum: boolean): Promise<readonly string[]> {
-    const before = isQuorum ? [String(this.#micros + candidate), name] : [name];
+  async #prepare(operation: Operation, isQuorum: boolean): Promise<string> {
+    const { lock, name, candidate } = operation;
+    const args = await this.#argsOf(operation);
+    return textOf(
+      this.#locks[lock] as LockKeys,
+      [name, ...args],
+      isQuorum ? String(this.#micros + candidate) : undefined,
+    );
+  }
+
+  async #argsOf({ lock, name, args }: Operation): Promise<readonly string[]> {
+    const [K, , fence] = this.#locks[lock] as LockKeys;
     if (args.includes("present")) {
-      const [K] = this.#locks[lock] as LockKeys;
       const born = (await this.#redis.type(K)) === "hash" ? await this.#redis.hget(K, "born") : null;
-      return [...before, ...args.map((arg) => (arg === "present" ? (born ?? "") : arg))];
+      return args.map((arg) => (arg === "present" ? (born ?? "") : arg));
     }
     const at = numberAt[name];
     if (at === undefined) {
-      return [...before, ...args];
+      return args;
     }
-    const [, , fence] = this.#locks[lock] as LockKeys;
     const first = (await this.#redis.type(fence)) === "hash" ? await this.#redis.hget(fence, "first") : "0";
-    return [...before, ...args.with(at, String(Number(first) + Number(args[at])))];
+    return args.with(at, String(Number(first) + Number(args[at])));
   }
 
   async #change(step: Exclude<Step, Operating>): Promise<[Said, Said]> {

@@ -1,0 +1,41 @@
+import type { Moment } from "../../clock.ts";
+import type { LockKeys } from "./keys.ts";
+
+/** One operation of the script `operate`. */
+export interface Operation {
+  readonly keys: LockKeys;
+  /** What `textOf` makes of its name and its arguments. */
+  readonly text: string;
+  /** The answer. It may still come after a timeout was told. */
+  answered(reply: Reply): void;
+  /** No answer: whether it was carried out is unknown. */
+  failed(error: unknown): void;
+}
+
+/** What came back for one operation, and when it had been asked. */
+export interface Reply {
+  readonly value: unknown;
+  readonly sent: Moment;
+  readonly serverMicros: number;
+  /** Whether no connection was lost between the request and now. */
+  readonly isSteady: boolean;
+  /** Of a quorum's node: which run of the server answered; else "". */
+  readonly runId: string;
+}
+
+/**
+ * An operation as the script reads it. Made once where several nodes are asked the same: they get one text.
+ * @param candidate for a quorum's node: the fencing number that all nodes shall give to whom this operation grants the lock
+ */
+export function textOf([K]: LockKeys, [name, ...args]: readonly string[], candidate?: string): string {
+  const before = candidate === undefined ? [name, K] : [name, K, candidate];
+  return JSON.stringify([...before, ...args]).slice(1, -1);
+}
+
+/** The texts of a batch as one argument. */
+export function joined(texts: readonly string[]): string {
+  return `[${texts.join(",")}]`;
+}
+
+/** A candidate of who does not mean to be granted anything. */
+export const noCandidate = "0";

@@ -37,13 +37,13 @@ export const replicas: readonly Mutant[] = [
     edits: [
       redis(
         "replicated",
-        "this.#primary.releaser.begin(leftover, done, failed,",
-        "done();\n      void (() => [leftover, failed,",
+        "return this.#primary.releaser.release(leftover,",
+        "return Promise.resolve([leftover,",
       ),
       redis(
         "replicated",
-        'attemptId === undefined ? "release" : "recant");',
-        'attemptId === undefined ? "release" : "recant"]);',
+        'attemptId === undefined ? "release" : "recant").then(',
+        'attemptId === undefined ? "release" : "recant"]).then(',
       ),
     ],
     killers: [byServer("faults/min-replicas", "where none acknowledges")],

@@ -175,10 +175,10 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
   }
 
   downgrade(key: string, token: string, until: number): Promise<boolean> {
-    return new Promise((resolve, reject) => {
-      const grant = { key, keys: this.#keySpace.keysOf(key), token, terms: "", until };
-      this.releaser.begin(grant, resolve, reject, "downgrade");
-    });
+    return this.releaser.release(
+      { key, keys: this.#keySpace.keysOf(key), token, terms: "", until },
+      "downgrade",
+    );
   }
 
   async setLimit(key: string, limit: number): Promise<void> {

@@ -27,14 +27,28 @@ export interface Reply {
  * An operation as the script reads it. Made once where several nodes are asked the same: they get one text.
  * @param candidate for a quorum's node: the fencing number that all nodes shall give to whom this operation grants the lock
  */
-export function textOf([K]: LockKeys, [name, ...args]: readonly string[], candidate?: string): string {
-  const before = candidate === undefined ? [name, K] : [name, K, candidate];
-  return JSON.stringify([...before, ...args]).slice(1, -1);
+export function textOf([K]: LockKeys, args: readonly string[], candidate?: string): string {
+  const [name] = args;
+  const words = candidate === undefined ? [name, K] : [name, K, candidate];
+  for (let i = 1; i < args.length; i += 1) {
+    words.push(args[i]);
+  }
+  return JSON.stringify(words).slice(1, -1);
 }
 
 /** The texts of a batch as one argument. */
 export function joined(texts: readonly string[]): string {
-  return `[${texts.join(",")}]`;
+  if (!isSame(texts, latest.texts)) {
+    latest = { texts, text: `[${texts.join(",")}]` };
+  }
+  return latest.text;
+}
+
+/** The nodes of a quorum are usually asked the same in the same turn. */
+let latest: { readonly texts: readonly string[]; readonly text: string } = { texts: [], text: "[]" };
+
+function isSame(some: readonly string[], others: readonly string[]): boolean {
+  return some.length === others.length && some.every((text, i) => text === others[i]);
 }
 
 /** A candidate of who does not mean to be granted anything. */

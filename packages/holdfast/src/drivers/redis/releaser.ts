@@ -31,11 +31,27 @@ export interface Leftover {
   readonly until: number;
 }
 
+/** What a node is told to take a leftover back. */
+export function takingBack({ keys, token, terms, candidate }: Leftover, name: Giving): string {
+  return textOf(keys, [name, token, terms], candidate);
+}
+
 /**
  * `recant`: of what nobody waits for, as a repeat of the same attempt may have claimed it. `downgrade`: what of a writer a reader
  * does not need.
  */
-type Giving = "release" | "recant" | "downgrade";
+export type Giving = "release" | "recant" | "downgrade";
+
+/** Who waits for a release. */
+export interface ReleaseListener {
+  /**
+   * Behind {@link failed}, too, as it goes on.
+   * @param isPlain the server itself said that it released
+   */
+  released(wasReleased: boolean, isPlain: boolean): void;
+  /** No answer within the budget, or none that could come by itself. */
+  failed(error: unknown): void;
+}
 
 /** Releases, and goes on until the server has answered or has forgotten by itself. */
 export class Releaser {
@@ -60,28 +76,36 @@ export class Releaser {
   }
 
   /** @returns whether it was still ours; rejects with an `EngineError` after the budget and goes on in the background */
-  release(leftover: Leftover): Promise<boolean> {
+  release(leftover: Leftover, name?: Giving): Promise<boolean> {
     return new Promise((resolve, reject) => {
-      this.begin(leftover, resolve, reject);
+      this.begin(leftover, { released: resolve, failed: reject }, name);
     });
   }
 
-  /** The same, where a promise for each node would be many. `resolve` may be called after `reject`, and tells whether the server itself said that it released. */
+  /** The same, where a promise for each node would be many. @param text what the node is told, where several are told the same */
   begin(
     leftover: Leftover,
-    resolve: (released: boolean, isPlain: boolean) => void,
-    reject: (error: unknown) => void,
+    listener: ReleaseListener,
     name: Giving = "release",
+    text: string = takingBack(leftover, name),
   ): void {
-    this.send(new Release(this, name, leftover, this.#clock.now() + this.#budgetMs, resolve, reject));
+    this.send(new Release(this, name, text, leftover, this.#impatientAt, listener));
+  }
+
+  get #impatientAt(): number {
+    return this.#clock.now() + this.#budgetMs;
   }
 
   /** The token is asked for again: what was to take it back and got no answer yet must not come behind that. */
   keep(token: string): void {
-    for (const release of this.#takenBack.get(token) ?? []) {
+    const releases = this.#takenBack.get(token);
+    if (releases === undefined) {
+      return;
+    }
+    for (const release of releases) {
       this.#agenda.cancel(release);
       release.isOver = true;
-      release.resolve(false, false);
+      release.listener.released(false, false);
     }
     this.#takenBack.delete(token);
   }
@@ -90,7 +114,9 @@ export class Releaser {
   takeBack(leftover: Leftover, name: Exclude<Giving, "downgrade"> = "recant"): void {
     const { token } = leftover;
     const done = new Promise<boolean>((resolve, reject) => {
-      const release = new Release(this, name, leftover, this.#clock.now() + this.#budgetMs, resolve, reject);
+      const text = takingBack(leftover, name);
+      const listener = { released: resolve, failed: reject };
+      const release = new Release(this, name, text, leftover, this.#impatientAt, listener);
       this.#note(token, release);
       this.send(release); // a repeat of the same attempt may have claimed it
     }).catch((error: unknown) => {
@@ -127,7 +153,7 @@ export class Releaser {
   close(): void {
     this.#isClosed = true;
     for (const release of Array.from(this.#agenda.items())) {
-      release.reject(closedError(release.leftover.key));
+      release.listener.failed(closedError(release.leftover.key));
     }
     this.#agenda.clear();
   }
@@ -159,7 +185,7 @@ export class Releaser {
       this.ended(release);
     }
     if (!goesOn || now >= release.impatientAt) {
-      release.reject(engineError(error, key, "unknown"));
+      release.listener.failed(engineError(error, key, "unknown"));
     }
     if (goesOn) {
       const backoffMs = Math.min(longestBackoffMs, shortestBackoffMs * 2 ** Math.min(release.failures, 6));
@@ -176,8 +202,7 @@ class Release implements Operation, Timed {
   /** From when on a failure is told to who waits. */
   readonly impatientAt: number;
   readonly text: string;
-  readonly resolve: (released: boolean, isPlain: boolean) => void;
-  readonly reject: (error: unknown) => void;
+  readonly listener: ReleaseListener;
   readonly #releaser: Releaser;
   readonly #givesBack: boolean;
   /** It must not be sent again. */
@@ -188,19 +213,17 @@ class Release implements Operation, Timed {
   constructor(
     releaser: Releaser,
     name: Giving,
+    text: string,
     leftover: Leftover,
     impatientAt: number,
-    resolve: (released: boolean, isPlain: boolean) => void,
-    reject: (error: unknown) => void,
+    listener: ReleaseListener,
   ) {
     this.#releaser = releaser;
     this.leftover = leftover;
     this.impatientAt = impatientAt;
     this.#givesBack = name !== "downgrade";
-    const { keys, token, terms, candidate } = leftover;
-    this.text = textOf(keys, [name, token, terms], candidate);
-    this.resolve = resolve;
-    this.reject = reject;
+    this.text = text;
+    this.listener = listener;
   }
 
   get keys(): LockKeys {
@@ -224,7 +247,7 @@ class Release implements Operation, Timed {
     // A repeat, of ours or by the client library, finds that the attempt whose answer was lost has released: it was sent while the
     // grant was ours.
     const isRepeat = this.failures > 0 || !isSteady;
-    this.resolve(this.#wasReleased || (this.#givesBack && isRepeat), this.#wasReleased);
+    this.listener.released(this.#wasReleased || (this.#givesBack && isRepeat), this.#wasReleased);
   }
 
   failed(error: unknown): void {

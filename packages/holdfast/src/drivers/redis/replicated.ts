@@ -131,15 +131,11 @@ export class ReplicatedDriver implements Required<Driver> {
   /** @returns whether the primary has said that it is gone; else that goes on in the background. A grant that a repeat has claimed stays */
   rollBack({ key, token, validity }: Grant, { attemptId }: AcquireRequest): Promise<boolean> {
     const leftover = { key, keys: this.#keySpace.keysOf(key), token, terms: "", until: engineEnd(validity) };
-    const rolledBack = new Promise<boolean>((resolve) => {
-      const done = (): void => {
-        resolve(true);
-      };
-      const failed = (): void => {
-        resolve(false);
-      };
-      this.#primary.releaser.begin(leftover, done, failed, attemptId === undefined ? "release" : "recant");
-    });
+    const release = this.#primary.releaser.release(leftover, attemptId === undefined ? "release" : "recant");
+    const rolledBack = release.then(
+      () => true,
+      () => false,
+    );
     this.#rollingBack.add(rolledBack);
     void rolledBack.then(() => this.#rollingBack.delete(rolledBack));
     return rolledBack;

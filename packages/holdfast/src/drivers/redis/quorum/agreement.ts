@@ -30,11 +30,16 @@ function isSame(one: Report, other: Report): boolean {
 
 /** The largest time until which a majority is valid. There have to be so many. */
 export function validityOf(validities: readonly Validity[], majority: number): Validity {
-  const longest = [...validities].sort((a, b) => b.until - a.until).slice(0, majority);
-  return {
-    until: Math.min(...longest.map(({ until }) => until)),
-    untilWall: Math.min(...longest.map(({ untilWall }) => untilWall)),
-  };
+  const longest =
+    validities.length === majority
+      ? validities
+      : [...validities].sort((a, b) => b.until - a.until).slice(0, majority);
+  const validity = { until: Infinity, untilWall: Infinity };
+  for (const { until, untilWall } of longest) {
+    validity.until = Math.min(validity.until, until);
+    validity.untilWall = Math.min(validity.untilWall, untilWall);
+  }
+  return validity;
 }
 
 /** What a majority reaches at least: the value in the place `majority` when sorted from the largest. */

@@ -73,6 +73,9 @@ export interface Bidder {
   failedTooLate(ballot: Ballot): void;
 }
 
+/** What a question is that asks for no vote. */
+const asksToAgree = -1;
+
 type Answer = NodeVote["vote"] | "asked" | "full";
 
 /** What one node says to one bid. Knows that node's answers, messages and inquiries, and not what they come to. */
@@ -198,9 +201,7 @@ export class Ballot {
     this.isAgreeing = true;
     const token = this.vote?.token ?? this.#bid.token; // an earlier attempt's, where we repeat it
     const args = ["agree", token, String(number), String(want)];
-    this.#perform(textOf(this.#bid.keys, args, String(number)), (reply) => {
-      this.#agreed(reply);
-    });
+    this.#perform(textOf(this.#bid.keys, args, String(number)), asksToAgree);
   }
 
   /** A message says that the node's vote is ours. */
@@ -335,15 +336,22 @@ export class Ballot {
     const yielded = this.#isYielding ? this.#yielded : 0;
     const text =
       yielded > 0 ? this.#bid.yieldText(this, yielded, candidate) : this.#bid.textFor(this, candidate);
-    this.#perform(text, (reply) => {
-      this.#isYielding &&= yielded !== this.#yielded;
-      this.#answered(reply);
-    });
+    this.#perform(text, yielded);
   }
 
-  #perform(text: string, answered: (reply: Reply) => void): void {
+  /** @param yielded the number of the vote that is given back; 0: none is */
+  #perform(text: string, yielded: number): void {
     this.#sent += 1;
-    this.voter.node.perform(new Question(this, this.#bid.keys, text, answered));
+    this.voter.node.perform(new Question(this, this.#bid.keys, text, yielded));
+  }
+
+  answered(reply: Reply, yielded: number): void {
+    if (yielded === asksToAgree) {
+      this.#agreed(reply);
+      return;
+    }
+    this.#isYielding &&= yielded !== this.#yielded;
+    this.#answered(reply);
   }
 
   #answered(reply: Reply): void {
@@ -533,17 +541,17 @@ class Question implements Operation {
   readonly keys: LockKeys;
   readonly text: string;
   readonly #ballot: Ballot;
-  readonly #answered: (reply: Reply) => void;
+  readonly #yielded: number;
 
-  constructor(ballot: Ballot, keys: LockKeys, text: string, answered: (reply: Reply) => void) {
+  constructor(ballot: Ballot, keys: LockKeys, text: string, yielded: number) {
     this.#ballot = ballot;
     this.keys = keys;
     this.text = text;
-    this.#answered = answered;
+    this.#yielded = yielded;
   }
 
   answered(reply: Reply): void {
-    this.#answered(reply);
+    this.#ballot.answered(reply, this.#yielded);
   }
 
   failed(error: unknown): void {

@@ -139,7 +139,7 @@ export class Bid implements Bidder {
   }
 
   get isElected(): boolean {
-    return this.#elected().length >= this.electorate.majority;
+    return this.#mayBeElected() && this.#elected().length >= this.electorate.majority;
   }
 
   /** Some nodes, perhaps not enough, are ours. */
@@ -298,7 +298,7 @@ export class Bid implements Bidder {
     if (!this.isOpen) {
       return;
     }
-    const elected = this.#elected();
+    const elected = this.#mayBeElected() ? this.#elected() : [];
     if (elected.length < this.electorate.majority) {
       for (const each of this.ballots) {
         each.yieldIfAsked();
@@ -385,6 +385,15 @@ export class Bid implements Bidder {
       this.#askedToAgree.add(ballot);
       ballot.agree(this.#proposed, this.#options.want);
     }
+  }
+
+  /** Whether there are votes enough, whatever they are worth. */
+  #mayBeElected(): boolean {
+    let votes = 0;
+    for (const { vote } of this.ballots) {
+      votes += vote === undefined ? 0 : 1;
+    }
+    return votes >= this.electorate.majority;
   }
 
   /** The valid votes for one token: repeats of one attempt may have different ones. */

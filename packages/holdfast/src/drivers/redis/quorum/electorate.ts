@@ -31,6 +31,9 @@ export class Electorate {
   readonly #isInTime: boolean[] = [];
   /** By node: how often its clock had been set when it was compared last. */
   readonly #timesSet: number[] = [];
+  /** By node, as they were when the median was taken last. */
+  readonly #offsets: (number | undefined)[] = [];
+  #median: number | undefined;
   #twins: readonly [Voter, Voter] | undefined;
   #isReady = false;
   #readying: Promise<void> | undefined;
@@ -227,15 +230,19 @@ export class Electorate {
     });
   }
 
-  /** Undefined while the time of too few is known to judge. */
+  /** Undefined while the time of too few is known to judge. Asked for much more often than an offset changes. */
   #medianOffset(): number | undefined {
-    const offsets: number[] = [];
-    for (const { node } of this.voters) {
-      if (node.time.offsetMicros !== undefined) {
-        offsets.push(node.time.offsetMicros);
-      }
+    let isChanged = false;
+    for (const { index, node } of this.voters) {
+      const { offsetMicros } = node.time;
+      isChanged ||= this.#offsets[index] !== offsetMicros;
+      this.#offsets[index] = offsetMicros;
     }
-    return offsets.length < this.majority ? undefined : medianOf(offsets);
+    if (isChanged) {
+      const known = this.#offsets.filter((offset) => offset !== undefined);
+      this.#median = known.length < this.majority ? undefined : medianOf(known);
+    }
+    return this.#median;
   }
 
   #findTwins(): readonly [Voter, Voter] | undefined {

@@ -39,7 +39,8 @@ export class QuorumHold implements Timed {
   readonly #host: HoldHost;
   /** Undefined: another one has asked for it with this token, which may have left on a node what this process does not know of. */
   readonly #bid: Bid | undefined;
-  readonly #members = new Map<Voter, Member>();
+  /** By node. */
+  readonly #members: (Member | undefined)[] = [];
   /** Nodes that do not have it, and why. */
   readonly #without = new Map<Voter, LossReason>();
   /** What a majority confirmed after its question had been given up: the next one tells it. */
@@ -89,7 +90,7 @@ export class QuorumHold implements Timed {
   /** What the nodes are told of its number where they have others: a refilled node gave a new one. */
   ownNumber(): { fencingToken: bigint } | undefined {
     const { fencingNumber } = this;
-    const isUneven = [...this.#members.values()].some(({ first }) => first !== fencingNumber);
+    const isUneven = this.#members.some((member) => member && member.first !== fencingNumber);
     return fencingNumber === undefined || !isUneven ? undefined : { fencingToken: BigInt(fencingNumber) };
   }
 
@@ -105,9 +106,9 @@ export class QuorumHold implements Timed {
 
   /** A node's vote counts for this grant, since now. */
   add(voter: Voter, first: number, runId: string, since: number = this.#host.clock.now()): void {
-    const known = this.#members.get(voter);
+    const known = this.#members[voter.index];
     if (known?.first !== first || known.runId !== runId) {
-      this.#members.set(voter, { first, runId, since }); // else it is told once more of what it has counted for since then
+      this.#members[voter.index] = { first, runId, since }; // else it is told once more of what it has counted for since then
     }
     this.#without.delete(voter);
   }
@@ -118,14 +119,14 @@ export class QuorumHold implements Timed {
    */
   isStill(told: readonly Told[]): boolean {
     const { clock, electorate } = this.#host;
-    const same = told.filter(({ voter, first }) => this.#members.get(voter)?.first === first);
+    const same = told.filter(({ voter, first }) => this.#members[voter.index]?.first === first);
     const isValid = !this.isLost && this.validity !== undefined && leftOf(this.validity, clock) > 0;
     return same.length >= (isValid ? 1 : electorate.majority);
   }
 
   /** A node ended the grant. Returns whether the rest is no majority. */
   end(voter: Voter, reason: LossReason): boolean {
-    this.#members.delete(voter);
+    this.#members[voter.index] = undefined;
     this.#without.set(voter, reason);
     return this.isLost;
   }
@@ -251,15 +252,15 @@ export class QuorumHold implements Timed {
 
   /** An answer that is older than the membership tells nothing of it. */
   #isMissing(voter: Voter, reason: LossReason, reply: Reply): void {
-    const member = this.#members.get(voter);
+    const member = this.#members[voter.index];
     if (!member || member.since <= reply.sent.now) {
-      this.#members.delete(voter);
+      this.#members[voter.index] = undefined;
       this.#without.set(voter, reason);
     }
   }
 
   #isUnbroken(voter: Voter, first: number, reply: Reply, begun: number): boolean {
-    const member = this.#members.get(voter);
+    const member = this.#members[voter.index];
     if (!member || member.since > begun) {
       return false;
     }
@@ -267,12 +268,12 @@ export class QuorumHold implements Timed {
     if (member.first === first && isSameRun) {
       return true;
     }
-    this.#members.delete(voter);
+    this.#members[voter.index] = undefined;
     return false;
   }
 
   #join(voter: Voter, first: number, reply: Reply): void {
-    const member = this.#members.get(voter);
+    const member = this.#members[voter.index];
     if (!this.isOver && !this.#host.electorate.quarantineOf(voter) && !member) {
       this.add(voter, first, reply.runId);
     }

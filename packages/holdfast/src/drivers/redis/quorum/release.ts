@@ -1,6 +1,6 @@
 import { QuorumError, type NodeVote } from "../../../errors.ts";
 import { messageOf, outcomeOf } from "../failures.ts";
-import type { Leftover } from "../releaser.ts";
+import { takingBack, type Giving, type Leftover, type ReleaseListener } from "../releaser.ts";
 import type { Electorate } from "./electorate.ts";
 import type { QuorumHold } from "./hold.ts";
 import type { Voter } from "./voter.ts";
@@ -16,24 +16,29 @@ export class QuorumRelease {
   readonly done: Promise<void>;
   readonly #electorate: Electorate;
   readonly #hold: QuorumHold;
+  /** By node; undefined: nothing of it can be there. */
+  readonly #parts: readonly (NodeRelease | undefined)[];
+  readonly #begun: number;
+  /** How many nodes have not answered yet. */
+  #open = 0;
+  #had = 0;
+  #hadNot = 0;
+  #onDone: (() => void) | undefined;
   #resolve!: (released: boolean) => void;
   #reject!: (error: unknown) => void;
   #finish!: () => void;
-  /** Nodes that have not answered yet. */
-  readonly #open: Set<Voter>;
-  readonly #failures = new Map<Voter, unknown>();
-  readonly #late = new Map<Voter, () => void>();
-  readonly #answers = new Map<Voter, { readonly released: boolean; readonly latencyMs: number }>();
-  readonly #begun: number;
-  #had = 0;
-  #hadNot = 0;
 
   constructor(electorate: Electorate, hold: QuorumHold) {
     this.#electorate = electorate;
     this.#hold = hold;
     this.#begun = electorate.now();
-    this.#open = new Set(electorate.voters.filter((voter) => hold.mayBeOn(voter)));
-    this.#hadNot = electorate.voters.length - this.#open.size;
+    this.#parts = electorate.voters.map((voter) =>
+      hold.mayBeOn(voter) ? new NodeRelease(this, voter) : undefined,
+    );
+    for (const part of this.#parts) {
+      this.#open += part ? 1 : 0;
+    }
+    this.#hadNot = electorate.voters.length - this.#open;
     this.result = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
@@ -45,55 +50,44 @@ export class QuorumRelease {
 
   /** Every node has answered, or was tried for its budget. */
   get isDone(): boolean {
-    return this.#open.size === 0;
+    return this.#open === 0;
   }
 
   /** @param until when the nodes will have forgotten it by themselves, on the scale of `clock.now()` */
-  begin(until: number, onDone?: () => void, name?: "downgrade"): void {
+  begin(until: number, onDone?: () => void, name: Giving = "release"): void {
     const { key, keys, token } = this.#hold;
     const candidate = this.#electorate.candidate();
-    const finishIfDone = (): void => {
-      if (this.isDone) {
-        this.#finish();
-        onDone?.();
+    this.#onDone = onDone;
+    this.#judge();
+    let leftover: Leftover | undefined;
+    let text = "";
+    for (const part of this.#parts) {
+      if (part) {
+        const { voter } = part;
+        const forgottenAt = this.#hold.forgottenAt(voter, until);
+        const terms = this.#hold.termsOn(voter);
+        if (leftover?.terms !== terms || leftover.until !== forgottenAt) {
+          leftover = { key, keys, token, terms, until: forgottenAt, candidate }; // most nodes are told the same
+          text = takingBack(leftover, name);
+        }
+        voter.releaser.begin(leftover, part, name, text);
       }
-    };
-    const ended = (voter: Voter): void => {
-      this.#open.delete(voter);
-      this.#decide();
-      finishIfDone();
-    };
-    this.#decide();
-    finishIfDone();
-    for (const voter of this.#open) {
-      const terms = this.#hold.termsOn(voter);
-      const leftover: Leftover = {
-        key,
-        keys,
-        token,
-        terms,
-        until: this.#hold.forgottenAt(voter, until),
-        candidate,
-      };
-      voter.releaser.begin(
-        leftover,
-        (released, isPlain) => {
-          this.#had += released ? 1 : 0;
-          this.#hadNot += released ? 0 : 1;
-          this.#answers.set(voter, { released, latencyMs: this.#electorate.now() - this.#begun });
-          this.#failures.delete(voter);
-          ended(voter);
-          if (!isPlain) {
-            this.#late.get(voter)?.();
-          }
-        },
-        (error) => {
-          this.#failures.set(voter, error);
-          ended(voter);
-        },
-        name,
-      );
     }
+  }
+
+  /** A node has answered. */
+  answered(part: NodeRelease, wasReleased: boolean): void {
+    this.#had += wasReleased ? 1 : 0;
+    this.#hadNot += wasReleased ? 0 : 1;
+    part.latencyMs = this.#electorate.now() - this.#begun;
+    this.ended(part);
+  }
+
+  /** Nobody waits for this node any more. */
+  ended(part: NodeRelease): void {
+    this.#open -= part.isOpen ? 1 : 0;
+    part.isOpen = false;
+    this.#judge();
   }
 
   /**
@@ -101,10 +95,19 @@ export class QuorumRelease {
    * it back; else it has to be taken back once more.
    */
   heardLate(voter: Voter, takeBack: () => void): void {
-    if (this.#open.has(voter)) {
-      this.#late.set(voter, takeBack);
+    const part = this.#parts[voter.index];
+    if (part?.isOpen === true) {
+      part.takeBack = takeBack;
     } else {
       takeBack();
+    }
+  }
+
+  #judge(): void {
+    this.#decide();
+    if (this.isDone) {
+      this.#finish();
+      this.#onDone?.();
     }
   }
 
@@ -122,16 +125,46 @@ export class QuorumRelease {
   #error(): QuorumError {
     const votes = this.#electorate.voters.map((voter): NodeVote => {
       const node = voter.name;
-      const error = this.#failures.get(voter);
+      const { error, wasReleased = false, latencyMs = null } = this.#parts[voter.index] ?? {};
       if (error !== undefined) {
         const vote = outcomeOf(error) === "unknown" ? "timeout" : "error";
         return { node, vote, latencyMs: null, reason: messageOf(error) };
       }
-      const { released = false, latencyMs = null } = this.#answers.get(voter) ?? {};
-      return released
+      return wasReleased
         ? { node, vote: "granted", latencyMs, reason: null }
         : { node, vote: "held", latencyMs, reason: "it was not ours there" };
     });
     return new QuorumError({ key: this.#hold.key, votes, outcome: "unknown", retryable: true });
+  }
+}
+
+/** The part of one node, and what it said. */
+class NodeRelease implements ReleaseListener {
+  readonly voter: Voter;
+  isOpen = true;
+  wasReleased = false;
+  latencyMs: number | null = null;
+  error: unknown;
+  /** Of a vote that came late: to be done unless the node itself says that it released behind that. */
+  takeBack: (() => void) | undefined;
+  readonly #release: QuorumRelease;
+
+  constructor(release: QuorumRelease, voter: Voter) {
+    this.#release = release;
+    this.voter = voter;
+  }
+
+  released(wasReleased: boolean, isPlain: boolean): void {
+    this.wasReleased = wasReleased;
+    this.error = undefined;
+    this.#release.answered(this, wasReleased);
+    if (!isPlain) {
+      this.takeBack?.();
+    }
+  }
+
+  failed(error: unknown): void {
+    this.error = error;
+    this.#release.ended(this);
   }
 }

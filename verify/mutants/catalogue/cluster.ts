@@ -19,8 +19,8 @@ export const cluster: readonly Mutant[] = [
       ),
       redis(
         "node",
-        "this.usedAt = this.#options.clock.now();\n    this.#batcher",
-        "this.listen();\n    this.#batcher",
+        "this.usedAt = this.#options.clock.now();\n    }\n    this.#batcher",
+        "this.listen();\n    }\n    this.#batcher",
       ),
     ],
     killers: [byServer("drivers/redis/cluster", "subscribes to nothing in its slot")],

@@ -86,7 +86,7 @@ export class Node {
   readonly #subscriber: Subscriber;
   readonly #stopListening: () => void;
   #about: string[];
-  /** When it was asked last, on the scale of `clock.now()`. */
+  /** When it was asked last, on the scale of `clock.now()`, where it is a slot of a cluster: one that is not asked is forgotten. */
   usedAt: number;
   #meeting: Promise<void> | undefined;
   #keepKnown: Timer;
@@ -214,7 +214,9 @@ export class Node {
   }
 
   perform(operation: Operation): void {
-    this.usedAt = this.#options.clock.now();
+    if (this.#options.membership) {
+      this.usedAt = this.#options.clock.now();
+    }
     this.#batcher.perform(operation);
   }
 

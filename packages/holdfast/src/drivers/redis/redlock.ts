@@ -274,10 +274,10 @@ class RedlockDriver implements Driver, QuorumHost {
 
   elected(bid: Bid, request: QuorumRequest, election: Election): number {
     this.#close(bid);
-    const { token, ballots, first, told, validity } = election;
+    const { token, ballots, first, validity } = election;
     const hold = this.#holdOf(request.key, token, bid);
     // A repeat has the number that the grant was told with, while it is that grant; else it is another one of that token.
-    const isSameGrant = hold.fencingNumber !== undefined && hold.isStill(told);
+    const isSameGrant = hold.fencingNumber !== undefined && hold.isStill(election.told());
     hold.fencingNumber = isSameGrant ? hold.fencingNumber : first;
     hold.attemptId = request.attemptId;
     const lasts = hold.validity !== undefined && hold.validity.until > validity.until;

@@ -66,7 +66,7 @@ export interface Election extends Block {
   /** Whose votes they are. */
   readonly ballots: readonly Elected[];
   /** What they told before they were asked to agree on one number. */
-  readonly told: readonly Told[];
+  told(): readonly Told[];
 }
 
 /** Which number a node has for a grant. */
@@ -159,7 +159,23 @@ export class Bid implements Bidder {
 
   /** When some node is to be asked again. */
   get dueAt(): number {
-    return Math.min(...this.ballots.map(({ dueAt }) => dueAt));
+    let earliest = Infinity;
+    for (const { dueAt } of this.ballots) {
+      earliest = Math.min(earliest, dueAt);
+    }
+    return earliest;
+  }
+
+  /** So far all who answered have voted for it, and others are still to answer. */
+  get isUncontested(): boolean {
+    let pending = 0;
+    for (const { answer, isPending, position } of this.ballots) {
+      if ((answer !== "granted" && !isPending) || position !== undefined) {
+        return false;
+      }
+      pending += isPending ? 1 : 0;
+    }
+    return pending > 0;
   }
 
   askAll(): void {
@@ -376,7 +392,7 @@ export class Bid implements Bidder {
       isClaim,
       rounds: this.round,
       ballots: elected,
-      told: this.#toldBefore ?? numbersOf(elected),
+      told: () => this.#toldBefore ?? numbersOf(elected),
     });
   }
 

@@ -422,33 +422,40 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
     if (!bid || this.#isSettled) {
       return;
     }
+    if (bid.isUncontested || !this.#endsInVain(bid)) {
+      this.#keepSplitTime(bid);
+      this.#schedule(Math.min(bid.dueAt, this.#splitAt));
+    }
+  }
+
+  /** Whether what the nodes have said ends this bid. */
+  #endsInVain(bid: Bid): boolean {
     const { ballots } = bid;
     const { majority, voters } = this.#host.electorate;
     if (this.#isSettling && rivalsShare(ballots) >= majority) {
       this.#finishTry();
-      return;
+      return true;
     }
     const earlier = bid.earlierAttempt();
     if (earlier !== undefined) {
       this.#drop("release"); // whoever claimed it goes on with the earlier one, too
       this.#open(earlier);
-      return;
+      return true;
     }
     const hopeless = ballots.filter(({ isHopeless }) => isHopeless);
     if (hopeless.length > voters.length - majority) {
       this.#fail(engineErrorOf(hopeless, this.#quorumError(false)));
-      return;
+      return true;
     }
     if (ballots.filter(({ answer }) => answer === "full").length > voters.length - majority) {
       this.#fail(queueFullError(this.key));
-      return;
+      return true;
     }
     if (!this.#wasQueued && ballots.some(({ position }) => position !== undefined)) {
       this.#wasQueued = true;
       tell("queued", () => ({ key: this.key, position: positionIn(ballots) }));
     }
-    this.#keepSplitTime(bid);
-    this.#schedule(Math.min(bid.dueAt, this.#splitAt));
+    return false;
   }
 
   /** Messages may be lost: while it has some votes and no majority it asks all nodes again. */

@@ -8,6 +8,7 @@ import type { History } from "./history.ts";
 import type { Sharing } from "./holdings.ts";
 import { Judge } from "./judge.ts";
 import { Keeping } from "./keeping.ts";
+import { pollMs } from "./patience.ts";
 import type { Break, SetLimit, Use } from "./schedule.ts";
 import type { Asking } from "./turns.ts";
 import { Wants, within, type Want } from "./wants.ts";
@@ -15,6 +16,8 @@ import { Wants, within, type Want } from "./wants.ts";
 /** How often a named attempt is repeated where its outcome is unknown. */
 const mostRepeats = 3;
 const repeatAfterMs = 50;
+/** So many stand first in a queue, and poll when the holder's TTL is over: who stands behind them asks later. */
+const placesThatPoll = 3;
 
 /** The programs on all machines: they ask for locks, hold them for a while, and give them back. */
 export class Callers {
@@ -203,11 +206,15 @@ export class Callers {
 
 const impatience = new Error("the caller lost its patience");
 
-/** What a named attempt that was not granted may have left: it stays for a repeat, which prolongs it, until the TTL ends it. */
+/**
+ * What a named attempt that was not granted may have left: it stays for a repeat, which prolongs it, until the TTL ends it. So do its
+ * places in the queues: each is granted for its window to claim, and who stands behind some of them is not told of their ends.
+ */
 class Leftover {
   readonly #history: History;
   readonly #use: Use;
   #prolongedAt: number | undefined;
+  #places = 0;
 
   constructor(history: History, use: Use) {
     this.#history = history;
@@ -216,10 +223,9 @@ class Leftover {
 
   prolong(): void {
     const { now } = this.#history.findings;
-    this.#history.taken(
-      this.#use,
-      this.#prolongedAt === undefined ? this.#use.ttlMs : now - this.#prolongedAt,
-    );
+    const forMs = this.#prolongedAt === undefined ? this.#use.ttlMs : now - this.#prolongedAt;
+    this.#places += 1;
+    this.#history.taken(this.#use, forMs + (this.#places === placesThatPoll ? pollMs : 0));
     this.#prolongedAt = now;
   }
 }

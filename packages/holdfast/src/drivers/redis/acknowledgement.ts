@@ -62,7 +62,7 @@ export class Acknowledgement {
     this.#batcher = new Batcher(
       { run },
       clock,
-      { retentionMs, queueBound, timeoutMs, isVoter: false, namesKeys: false },
+      { retentionMs, queueBound, timeoutMs, isVoter: false },
       {
         replied: () => undefined,
         refused: () => undefined,
@@ -77,7 +77,7 @@ export class Acknowledgement {
     return new Promise((resolve, reject) => {
       this.#batcher.perform({
         keys,
-        text: textOf(keys, ["extend", token, String(ttlMs), words]),
+        text: textOf(["extend", token, String(ttlMs), words]),
         answered: (reply) => {
           const { value } = reply;
           if (Array.isArray(value) && value[0] === "error") {

@@ -19,8 +19,6 @@ interface BatcherSettings {
   readonly timeoutMs: number;
   /** A node of a quorum: who let a call time out is not waited for again. */
   readonly isVoter: boolean;
-  /** A node of a cluster, which has to be told of every key. */
-  readonly namesKeys: boolean;
 }
 
 const largestBatch = 128;
@@ -56,7 +54,6 @@ export class Batcher {
   readonly #settings: readonly [retentionMs: string, queueBound: string, isVoter: string];
   readonly #timeoutMs: number;
   readonly #isVoter: boolean;
-  readonly #namesKeys: boolean;
   readonly #listener: BatchListener;
   #waiting: Operation[] = [];
   #isScheduled = false;
@@ -75,11 +72,10 @@ export class Batcher {
   ) {
     this.#connection = connection;
     this.#clock = clock;
-    const { retentionMs, queueBound, timeoutMs, isVoter, namesKeys } = settings;
+    const { retentionMs, queueBound, timeoutMs, isVoter } = settings;
     this.#settings = [String(retentionMs), String(queueBound), isVoter ? "1" : "0"];
     this.#timeoutMs = timeoutMs;
     this.#isVoter = isVoter;
-    this.#namesKeys = namesKeys;
     this.#listener = listener;
   }
 
@@ -139,7 +135,7 @@ export class Batcher {
   };
 
   #call(operations: readonly Operation[]): void {
-    const keys = this.#namesKeys ? operations.flatMap((operation) => operation.keys) : [];
+    const keys = operations.flatMap((operation) => operation.keys);
     const args = [...this.#settings, joined(operations.map(({ text }) => text))];
     const call = new Call(operations, momentOf(this.#clock), this.#epoch);
     this.#calls += 1;

@@ -145,7 +145,7 @@ class LatchCall implements Operation, LatchWait, Timed {
     const latest = Math.ceil(this.node.time.micros() / 1000 + patienceMs);
     const told = [this.#token, String(count), String(ttlMs), id, String(latest)];
     const kind = this.#name === "countDown" ? [] : [this.#channelKind];
-    return textOf(this.keys, [this.#name, ...told, ...kind]);
+    return textOf([this.#name, ...told, ...kind]);
   }
 
   begin(): void {
@@ -318,7 +318,7 @@ class LatchCall implements Operation, LatchWait, Timed {
     const kind = this.#standsAs;
     if (kind !== undefined) {
       const { keys } = this;
-      const text = textOf(keys, ["leaveLatch", this.#token, kind]);
+      const text = textOf(["leaveLatch", this.#token, kind]);
       this.node.perform({ keys, text, answered: () => undefined, failed: () => undefined });
     }
   }

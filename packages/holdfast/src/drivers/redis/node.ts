@@ -112,7 +112,6 @@ export class Node {
       queueBound,
       timeoutMs: nodeTimeoutMs ?? commandTimeoutMs,
       isVoter,
-      namesKeys: membership !== undefined,
     };
     this.#batcher = new Batcher(connection, clock, settings, {
       replied: ({ serverMicros, runId, uptimeMs }, sent, received, isSteady) => {

@@ -372,7 +372,7 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
     return new Promise<Reply>((answered, refused) => {
       node.perform({
         keys,
-        text: textOf(keys, args),
+        text: textOf(args),
         answered: (reply) => {
           const value = reply.value as unknown[] | number;
           if (Array.isArray(value) && value[0] === "error") {

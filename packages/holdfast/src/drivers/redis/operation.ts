@@ -27,9 +27,9 @@ export interface Reply {
  * An operation as the script reads it. Made once where several nodes are asked the same: they get one text.
  * @param candidate for a quorum's node: the fencing number that all nodes shall give to whom this operation grants the lock
  */
-export function textOf([K]: LockKeys, args: readonly string[], candidate?: string): string {
+export function textOf(args: readonly string[], candidate?: string): string {
   const [name] = args;
-  const words = candidate === undefined ? [name, K] : [name, K, candidate];
+  const words = candidate === undefined ? [name] : [name, candidate];
   for (let i = 1; i < args.length; i += 1) {
     words.push(args[i]);
   }

@@ -300,11 +300,6 @@ class RedlockDriver implements Driver, QuorumHost {
       return;
     }
     this.#attempts.leave(bid.token);
-    for (const ballot of bid.ballots) {
-      if (ballot.isQueued) {
-        this.#takingBack.place(ballot, bid, request);
-      }
-    }
   }
 
   settled(request: QuorumRequest): void {
@@ -334,11 +329,7 @@ class RedlockDriver implements Driver, QuorumHost {
       if (vote) {
         this.#heardLate(hold, ballot.voter, vote);
       }
-    } else if (this.#attempts.isClaimable(bid.token)) {
-      if (!vote) {
-        this.#takingBack.place(ballot, bid, request);
-      }
-    } else {
+    } else if (!this.#attempts.isClaimable(bid.token)) {
       const takeBack = (): void => {
         this.#takingBack.ballot(ballot, bid, request);
       };

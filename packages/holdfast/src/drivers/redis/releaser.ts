@@ -32,8 +32,8 @@ export interface Leftover {
 }
 
 /** What a node is told to take a leftover back. */
-export function takingBack({ keys, token, terms, candidate }: Leftover, name: Giving): string {
-  return textOf(keys, [name, token, terms], candidate);
+export function takingBack({ token, terms, candidate }: Leftover, name: Giving): string {
+  return textOf([name, token, terms], candidate);
 }
 
 /**

@@ -214,7 +214,7 @@ export class Request implements Requeued, Operation, Timed {
           this.#askedForPlace ? (node.brackets.isFresh ? "2" : "1") : "0",
           told,
         ];
-    this.text = textOf(this.keys, args);
+    this.text = textOf(args);
     node.perform(this);
   }
 

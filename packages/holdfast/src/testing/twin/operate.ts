@@ -1,4 +1,3 @@
-import { KeySpace } from "../../drivers/redis/keys.ts";
 import { acquire, passOn } from "./acquire.ts";
 import { extend, verify } from "./extend.ts";
 import { inspect } from "./inspect.ts";
@@ -11,9 +10,6 @@ import { requirePrimary, toNumber, type Answer, type Scope, type Server } from "
 import { usual } from "./usual.ts";
 
 const candidateMicros = 1_000_000;
-/** K as it stands on the server has every prefix. */
-const keys = new KeySpace("", "");
-
 type Operation = readonly [perform: (scope: Scope, args: readonly string[]) => Answer, argumentCount: number];
 
 /** What only locks have that several may hold. */
@@ -50,7 +46,7 @@ const operations: Readonly<Record<string, Operation>> = {
 };
 
 /** Runs a batch of operations, each isolated from the errors of the others. */
-export function operate(server: Server, _keys: readonly string[], args: readonly string[]): Answer {
+export function operate(server: Server, keys: readonly string[], args: readonly string[]): Answer {
   const now = server.micros();
   const isQuorum = args[2] === "1";
   const answers: unknown[] = [isQuorum ? [now, server.runId, server.uptimeSeconds()] : now];
@@ -63,14 +59,14 @@ export function operate(server: Server, _keys: readonly string[], args: readonly
     queueBound: Number(args[1]),
   };
   const operations = JSON.parse(args[3] as string) as readonly string[];
-  let at = 0;
+  let [at, count] = [0, 0];
   let isProved = isQuorum;
   while (at < operations.length) {
-    const [name, K] = operations.slice(at, at + 2) as [string, string];
-    const [, queue, fence, info] = keys.keysOf(K);
-    const floor = isQuorum ? near(now, operations[at + 2]) : now;
+    const name = operations[at] as string;
+    const [K, queue, fence, info] = keys.slice(4 * count, 4 * count + 4) as [string, string, string, string];
+    const floor = isQuorum ? near(now, operations[at + 1]) : now;
     const [perform, argumentCount] = operationOf(name);
-    const first = at + (isQuorum ? 3 : 2);
+    const first = at + (isQuorum ? 2 : 1);
     const own = operations.slice(first, first + argumentCount);
     const shared = { ...settings, floor, K, queue, fence, info, holder: null };
     const answer = isolated(() => {
@@ -89,6 +85,7 @@ export function operate(server: Server, _keys: readonly string[], args: readonly
     isProved ||= isOfPrimary(name, answer);
     answers.push(answer);
     at = first + argumentCount;
+    count += 1;
   }
   if (!isProved) {
     requirePrimary(server);

@@ -32,7 +32,7 @@ beforeEach(() => {
   connection = {
     run: (_script: unknown, keys: readonly string[], args: readonly string[]) =>
       new Promise((resolve, reject) => {
-        const operations = said(args).filter((_, i) => i % 2 === 0);
+        const operations = said(args);
         const all = (): unknown[] => operations.map((name) => `done ${name}`);
         calls.push({
           keys,
@@ -48,8 +48,8 @@ beforeEach(() => {
   batcher = open();
 });
 
-function open({ namesKeys = false } = {}): Batcher {
-  const settings = { retentionMs: 3_600_000, queueBound: 100, timeoutMs: 2_000, isVoter: false, namesKeys };
+function open(): Batcher {
+  const settings = { retentionMs: 3_600_000, queueBound: 100, timeoutMs: 2_000, isVoter: false };
   return new Batcher(connection, clock, settings, {
     replied: ({ serverMicros: micros }, sent, received) => {
       heard.push([micros, sent.now, received]);
@@ -67,7 +67,7 @@ class Asked implements Operation {
   readonly failures: unknown[] = [];
 
   constructor(name: string) {
-    this.text = textOf(this.keys, [name]);
+    this.text = textOf([name]);
   }
 
   answered(reply: Reply): void {
@@ -106,19 +106,12 @@ test("operations of one turn travel as one call, and are answered each by its ow
   const [c] = ask("c");
   await turn();
   expect(calls).toHaveLength(1);
-  expect(calls[0]?.args).toEqual(["3600000", "100", "0", '["a","lock:k","b","lock:k","c","lock:k"]']);
-  expect(calls[0]?.keys).toEqual([]);
+  expect(calls[0]?.args).toEqual(["3600000", "100", "0", '["a","b","c"]']);
+  const keys = ["lock:k", "holdfast:queue:{lock:k}", "holdfast:fence:{lock:k}", "holdfast:info:{lock:k}"];
+  expect(calls[0]?.keys).toEqual([...keys, ...keys, ...keys]);
   calls[0]?.answer();
   await turn();
   expect([a?.value, b?.value, c?.value]).toEqual(["done a", "done b", "done c"]);
-});
-
-test("a cluster is told of all keys of a call", async () => {
-  batcher = open({ namesKeys: true });
-  ask("a", "b");
-  await turn();
-  const keys = ["lock:k", "holdfast:queue:{lock:k}", "holdfast:fence:{lock:k}", "holdfast:info:{lock:k}"];
-  expect(calls[0]?.keys).toEqual([...keys, ...keys]);
 });
 
 test("nothing waits for company: an operation alone is sent in its own turn", async () => {

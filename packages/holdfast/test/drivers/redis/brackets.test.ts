@@ -141,7 +141,7 @@ class HoldingServer implements Connection {
     }
     const answers: unknown[] = [this.micros()];
     for (const rest = [...said(args)]; rest.length > 0;) {
-      const [name = "", , ...own] = rest.splice(0, 2 + (argumentCounts[rest[0] ?? ""] ?? 0));
+      const [name = "", ...own] = rest.splice(0, 1 + (argumentCounts[rest[0] ?? ""] ?? 0));
       this.asked.push([name, ...own]);
       answers.push(this.#answer(name));
     }

@@ -24,16 +24,6 @@ local function digits(number)
   return string.format(whole, number)
 end
 
--- A key beside K, in the same hash slot: as keys.ts makes it.
-local function derived(kind)
-  local open = string.find(K, '{', 1, true)
-  local close = open and string.find(K, '}', open + 1, true)
-  if close and close > open + 1 then
-    return 'holdfast:' .. kind .. ':' .. K .. ':'
-  end
-  return 'holdfast:' .. kind .. ':{' .. K .. '}'
-end
-
 -- The TTL of the fence beside a K with this one, as text. Most grants of a call have one TTL, and to write a number is dear.
 local outlives = {}
 

@@ -1,13 +1,11 @@
 -- A free lock is taken.
 local function take(token)
   local ttl, want, words = operations[first + 2], operations[first + 3], operations[first + 5]
-  fence = derived('fence')
   if is_quorum then
     floor = near(operations[first - 1])
   end
   local number = put(token, ttl, want)
   if words ~= '' then
-    info = derived('info')
     write_info(token, ttl, words)
   end
   return number
@@ -29,7 +27,6 @@ local function usual(name)
   end
   holder = redis.call('GET', K)
   read_for = at
-  queue = derived('queue')
   if is_acquire then
     if not holder and redis.call('EXISTS', queue) == 0 then
       return take(token)
@@ -37,7 +34,7 @@ local function usual(name)
   elseif holder == token then
     local next_waiter = redis.call('ZPOPMIN', queue)
     if not next_waiter[1] then
-      redis.call('DEL', K, derived('info'))
+      redis.call('DEL', K, info)
       return 1
     end
     popped = next_waiter

@@ -1,11 +1,11 @@
 -- Runs a batch of operations on locks of one node, each isolated from the errors of the others.
 --
--- KEYS      every key of the batch, where the server asks for that (a cluster); not read
+-- KEYS      four for each operation: K, its queue, its fence, its info
 -- ARGV[1]   how long a fence outlives its lock, ms
 -- ARGV[2]   bound on the length of a queue
 -- ARGV[3]   1: this is a node of a quorum; 0: it decides alone
--- ARGV[4]   JSON: one array of strings with all operations, each its name, K, and its arguments; the files below say which.
---           Of a quorum's node K is followed by the candidate: the fencing number that the client would like all nodes to give
+-- ARGV[4]   JSON: one array of strings with all operations, each its name and its arguments; the files below say which.
+--           Of a quorum's node the name is followed by the candidate: the fencing number that the client would like all nodes to give
 -- Answers   { server time in microseconds, answer, answer, ... }
 --           of a quorum's node { { server time, run id, uptime in s }, answer, answer, ... }: a client library may send
 --           unanswered commands again to a server that has forgotten, so each answer says whose it is
@@ -165,7 +165,7 @@ if is_quorum then
   answers[1] = { now, known_run_id, tonumber(string.match(server, '^%d+', uptime)) }
 end
 
-local head = is_quorum and 3 or 2
+local head = is_quorum and 2 or 1
 local count = #answers
 
 local function answer_with(name, answer)
@@ -175,8 +175,7 @@ local function answer_with(name, answer)
   at = behind
 end
 
-local function enter()
-  queue, fence, info = derived('queue'), derived('fence'), derived('info')
+local function follow_candidate()
   if is_quorum then
     floor = near(operations[first - 1])
   end
@@ -185,12 +184,13 @@ end
 local function perform_all()
   local name = operations[at]
   while name do
-    K = operations[at + 1]
+    local keys = 4 * (count - 1)
+    K, queue, fence, info = KEYS[keys + 1], KEYS[keys + 2], KEYS[keys + 3], KEYS[keys + 4]
     first = at + head
     behind = first + count_of(name)
     local answer = usual(name)
     if not answer then
-      enter()
+      follow_candidate()
       answer = perform(name, unpack(operations, first, behind - 1))
     end
     answer_with(name, answer)
@@ -202,7 +202,7 @@ while operations[at] do
   local ok, failure = pcall(perform_all)
   if not ok then
     local name, answer = operations[at], nil
-    enter()
+    follow_candidate()
     ok, answer = perform_anew(failure, name, unpack(operations, first, behind - 1))
     if not ok then
       answer = { 'error', type(answer) == 'table' and answer.err or tostring(answer) }

@@ -128,11 +128,6 @@ export class Ballot {
     return this.position !== undefined || this.isUnanswered || this.isPending;
   }
 
-  /** Whether the node's last word is that we wait there. */
-  get isQueued(): boolean {
-    return this.answer === "held" && this.position !== undefined && !this.isUnanswered;
-  }
-
   /** Whether the last question got no answer. */
   get isUnanswered(): boolean {
     return this.attempts.failures > 0;
@@ -201,7 +196,7 @@ export class Ballot {
     this.isAgreeing = true;
     const token = this.vote?.token ?? this.#bid.token; // an earlier attempt's, where we repeat it
     const args = ["agree", token, String(number), String(want)];
-    this.#perform(textOf(this.#bid.keys, args, String(number)), asksToAgree);
+    this.#perform(textOf(args, String(number)), asksToAgree);
   }
 
   /** A message says that the node's vote is ours. */

@@ -257,25 +257,25 @@ export class Bid implements Bidder {
   }
 
   textFor(ballot: Ballot, candidate: string): string {
-    const { keys, token, gives, ttlMs, want, words } = this.#options;
+    const { token, gives, ttlMs, want, words } = this.#options;
     const member = this.memberOn(ballot);
     if (gives !== undefined && !ballot.hasPassedOn) {
-      return textOf(keys, ["passOn", gives, token, member, String(ttlMs), String(want), words], candidate);
+      return textOf(["passOn", gives, token, member, String(ttlMs), String(want), words], candidate);
     }
     const wait = this.waits && ballot.mayQueue ? "2" : "0";
     const [askedCandidate, askedMember, askedWait] = this.#asked;
     if (askedCandidate !== candidate || askedMember !== member || askedWait !== wait) {
       this.#asked = [candidate, member, wait];
       const args = ["acquire", token, member, String(ttlMs), String(want), wait, words];
-      this.#text = textOf(keys, args, candidate);
+      this.#text = textOf(args, candidate);
     }
     return this.#text;
   }
 
   yieldText(ballot: Ballot, number: number, candidate: string): string {
-    const { keys, token, ttlMs, want, words } = this.#options;
+    const { token, ttlMs, want, words } = this.#options;
     const args = ["yield", token, this.memberOn(ballot), String(number), String(ttlMs), String(want), words];
-    return textOf(keys, args, candidate);
+    return textOf(args, candidate);
   }
 
   grantFrom(first: number): readonly unknown[] {

@@ -35,7 +35,7 @@ export async function breakByMajority(
           };
           node.perform({
             keys,
-            text: textOf(keys, ["breakGrant", grant, node.channelKind, reason], candidate),
+            text: textOf(["breakGrant", grant, node.channelKind, reason], candidate),
             answered: ({ value }) => {
               const [isBroken, more] = value as unknown[];
               if (isBroken === "error") {

@@ -288,7 +288,7 @@ export class QuorumHold implements Timed {
     const args = ["acquire", this.token, terms, String(ttlMs), "1", "0", ""];
     voter.node.perform({
       keys,
-      text: textOf(keys, args, electorate.candidate()),
+      text: textOf(args, electorate.candidate()),
       answered: (reply) => {
         const [status, first] = Array.isArray(reply.value) ? (reply.value as unknown[]) : [1, reply.value];
         if (Number(status) !== 1) {

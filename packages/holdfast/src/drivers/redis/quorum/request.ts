@@ -436,10 +436,7 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
       this.#finishTry();
       return true;
     }
-    const earlier = bid.earlierAttempt();
-    if (earlier !== undefined) {
-      this.#drop("release"); // whoever claimed it goes on with the earlier one, too
-      this.#open(earlier);
+    if (this.#joinsEarlier(bid)) {
       return true;
     }
     const hopeless = ballots.filter(({ isHopeless }) => isHopeless);
@@ -456,6 +453,16 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
       tell("queued", () => ({ key: this.key, position: positionIn(ballots) }));
     }
     return false;
+  }
+
+  /** Where the nodes have the tokens of several requests for this attempt it goes on with the earliest. */
+  #joinsEarlier(bid: Bid): boolean {
+    const earlier = bid.earlierAttempt();
+    if (earlier !== undefined) {
+      this.#drop("release"); // whoever claimed it goes on with the earlier one, too
+      this.#open(earlier);
+    }
+    return earlier !== undefined;
   }
 
   /** Messages may be lost: while it has some votes and no majority it asks all nodes again. */
@@ -476,13 +483,14 @@ export class QuorumRequest implements Requeued, Timed, BidListener {
 
   /** A try ends as soon as its majority is impossible, and it is known whether a rival has one. */
   #judgeTry(): void {
-    const { ballots } = this.#bid as Bid;
+    const bid = this.#bid as Bid;
+    const { ballots } = bid;
     const { majority } = this.#host.electorate;
     const pending = ballots.filter(({ isPending }) => isPending).length;
     const ours = ballots.filter(({ vote }) => vote !== undefined).length;
     const held = ballots.filter(({ answer }) => answer === "held").length;
     const rivals = rivalsShare(ballots);
-    if (ours + pending >= majority) {
+    if ((pending === 0 && this.#joinsEarlier(bid)) || ours + pending >= majority) {
       return;
     }
     if (rivals >= majority) {

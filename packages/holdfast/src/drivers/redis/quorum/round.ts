@@ -18,7 +18,7 @@ export class Round<Result> {
   constructor(hold: QuorumHold, voters: readonly Voter[], candidate: string, args: readonly string[]) {
     this.#hold = hold;
     this.#voters = voters;
-    this.#text = textOf(hold.keys, args, candidate);
+    this.#text = textOf(args, candidate);
     this.#votes = voters.map(({ name }) => ({
       node: name,
       vote: "timeout",

@@ -44,13 +44,6 @@ export class TakingBack {
     voter.releaser.takeBack({ key, keys, token: bid.token, terms, until, candidate }, name);
   }
 
-  /** A repeat finds a vote, and takes a place of its own: this one would only be in the way of others. */
-  place(ballot: Ballot, bid: Bid, request: QuorumRequest): void {
-    if (bid.isFirstOf(bid.token)) {
-      this.ballot(ballot, bid, request);
-    }
-  }
-
   /** What a lost grant has on a node that did not know of the loss, or was late with its vote. */
   lost(hold: QuorumHold, voter: Voter): void {
     if (hold.mayBeOn(voter)) {

@@ -260,7 +260,7 @@ function testify(voter: Voter, keys: LockKeys): Promise<Testimony> {
     };
     voter.node.perform({
       keys,
-      text: textOf(keys, ["inspect"], noCandidate),
+      text: textOf(["inspect"], noCandidate),
       answered: ({ value }) => {
         const answer = value as unknown[];
         if (answer[0] === "error") {

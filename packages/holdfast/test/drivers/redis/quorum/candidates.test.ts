@@ -25,7 +25,7 @@ function noting(connection: Connection, candidates: number[]): Connection {
     keyPrefix: connection.keyPrefix,
     name: connection.name,
     run: (script, keys, args) => {
-      const [name, , candidate] = said(args);
+      const [name, candidate] = said(args);
       if (name === "acquire") {
         candidates.push(Number(candidate));
       }

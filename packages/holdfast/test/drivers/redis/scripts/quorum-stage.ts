@@ -93,11 +93,12 @@ export class QuorumStage {
     operations: readonly Operation[],
     isQuorum = true,
   ): Promise<{ header: unknown; answers: Answer[] }> {
-    const texts = operations.map(([keys, own, candidate]) =>
-      textOf(keys, own, isQuorum ? String(candidate) : undefined),
+    const texts = operations.map(([, own, candidate]) =>
+      textOf(own, isQuorum ? String(candidate) : undefined),
     );
+    const keys = operations.flatMap(([own]) => own);
     const args = [String(retentionMs), "100000", isQuorum ? "1" : "0", joined(texts)];
-    const [header, ...answers] = (await this.connection.run(operate, [], args)) as unknown[];
+    const [header, ...answers] = (await this.connection.run(operate, keys, args)) as unknown[];
     return { header, answers: operations.map(([, own], i) => whole(own, answers[i])) };
   }
 

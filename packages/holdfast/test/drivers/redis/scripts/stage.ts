@@ -102,9 +102,10 @@ export class ScriptStage {
     operations: readonly (readonly [LockKeys, readonly string[]])[],
     { bound = 100_000, connection = this.connection }: { bound?: number; connection?: Connection } = {},
   ): Promise<Answer[]> {
-    const texts = operations.map(([keys, args]) => textOf(keys, args));
+    const texts = operations.map(([, args]) => textOf(args));
+    const keys = operations.flatMap(([own]) => own);
     const args = [String(retentionMs), String(bound), "0", joined(texts)];
-    const [, ...answers] = (await connection.run(operate, [], args)) as unknown[];
+    const [, ...answers] = (await connection.run(operate, keys, args)) as unknown[];
     return operations.map(([, own], i) => whole(own, answers[i]));
   }
 

@@ -102,7 +102,7 @@ describe("several locks in one step", () => {
 });
 
 async function ask(connection: Connection, keys: LockKeys, args: readonly string[]): Promise<void> {
-  await connection.run(operate, [], ["3600000", "100", "0", joined([textOf(keys, args)])]);
+  await connection.run(operate, keys, ["3600000", "100", "0", joined([textOf(args)])]);
 }
 
 function withoutNumbers(answer: unknown): unknown {

@@ -108,9 +108,10 @@ export class Pair {
   async #operate({ operations, bound, isQuorum }: Operating): Promise<[Said, Said]> {
     const prepared = await Promise.all(operations.map((operation) => this.#prepare(operation, isQuorum)));
     const args = [String(retentionMs), String(bound), isQuorum ? "1" : "0", joined(prepared)];
-    const [header, ...real] = (await this.#connection.run(operate, [], args)) as unknown[];
+    const keys = operations.flatMap(({ lock }) => this.#locks[lock] as LockKeys);
+    const [header, ...real] = (await this.#connection.run(operate, keys, args)) as unknown[];
     this.#micros = Number(Array.isArray(header) ? header[0] : header);
-    const [ownHeader, ...own] = (await this.#twinConnection.run(operate, [], args)) as unknown[];
+    const [ownHeader, ...own] = (await this.#twinConnection.run(operate, keys, args)) as unknown[];
     const inOneOrder = (answers: unknown[]): unknown[] =>
       answers.map((answer, i) => (operations[i]?.name === "inspect" ? withWordsInOrder(answer) : answer));
     return [
@@ -120,13 +121,9 @@ export class Pair {
   }
 
   async #prepare(operation: Operation, isQuorum: boolean): Promise<string> {
-    const { lock, name, candidate } = operation;
+    const { name, candidate } = operation;
     const args = await this.#argsOf(operation);
-    return textOf(
-      this.#locks[lock] as LockKeys,
-      [name, ...args],
-      isQuorum ? String(this.#micros + candidate) : undefined,
-    );
+    return textOf([name, ...args], isQuorum ? String(this.#micros + candidate) : undefined);
   }
 
   async #argsOf({ lock, name, args }: Operation): Promise<readonly string[]> {

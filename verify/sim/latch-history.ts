@@ -24,6 +24,7 @@ export interface Call {
   /** Its view had met no latch: it may begin one. */
   readonly mayBegin: boolean;
   isSettled: boolean;
+  settledAt: number;
   /** Until when it may be carried out. */
   until: number;
 }
@@ -65,6 +66,7 @@ export class LatchHistory {
       leftBefore: new Map(this.#lives.map((life) => [life, life.left])),
       mayBegin: view.lives === undefined,
       isSettled: false,
+      settledAt: Infinity,
       until: Infinity,
     };
     this.#calls.push(call);
@@ -94,7 +96,7 @@ export class LatchHistory {
   /** Who waited is let go. */
   opened(call: Call): void {
     this.#settled(call);
-    const lives = this.#metBy(call).filter(({ openAt }) => openAt < Infinity);
+    const lives = this.#lives.filter((life) => life.openAt < Infinity && this.#mayTellOf(call, life));
     if (lives.length === 0) {
       this.#complain("latch", call, "was let go, and no latch that it may have met is open");
     } else {
@@ -105,7 +107,9 @@ export class LatchHistory {
   /** It was told that its latch is over. */
   expired(call: Call): void {
     this.#settled(call);
-    if (!this.#metBy(call).some(({ goneAt }) => goneAt < Infinity)) {
+    // What it met it may have been told by an answer to another call, which goes on.
+    const lives = call.view.lives ?? this.#lives.filter(({ goneAt }) => goneAt >= call.view.since);
+    if (!lives.some(({ goneAt }) => goneAt < Infinity)) {
       this.#complain("latch", call, "was told that its latch is over, and none is that it may have met");
     }
   }
@@ -226,9 +230,11 @@ export class LatchHistory {
     }
   }
 
-  /** Which latches its view may have met: an answer or a message for another call of it, which was late, may have told. */
-  #metBy({ view }: Call): readonly Life[] {
-    return view.lives ?? this.#lives.filter(({ goneAt }) => goneAt >= view.since);
+  /** Whether it may be told of that latch: it may have met it, or shares its view with a call that has, and whose message was late. */
+  #mayTellOf(call: Call, life: Life): boolean {
+    const { view, askedAt } = call;
+    const others = this.#calls.filter((other) => other.view === view && other.settledAt >= askedAt);
+    return [call, ...others].some((one) => this.#livesOf(one).includes(life));
   }
 
   /** Which latches it may be about. */
@@ -244,6 +250,7 @@ export class LatchHistory {
   readonly #settle = (call: Call): void => {
     const { now } = this.#findings;
     call.isSettled = true;
+    call.settledAt = now;
     call.until = Math.max(now, (call.attempt === undefined ? now : call.askedAt) + this.#terms.latestMs);
   };
 

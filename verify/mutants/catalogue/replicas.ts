@@ -37,13 +37,8 @@ export const replicas: readonly Mutant[] = [
     edits: [
       redis(
         "replicated",
-        "return this.#primary.releaser.release(leftover,",
-        "return Promise.resolve([leftover,",
-      ),
-      redis(
-        "replicated",
-        'attemptId === undefined ? "release" : "recant").then(',
-        'attemptId === undefined ? "release" : "recant"]).then(',
+        'const release = this.#primary.releaser.release(leftover, attemptId === undefined ? "release" : "recant");',
+        "const release = Promise.resolve([leftover, attemptId]);",
       ),
     ],
     killers: [byServer("faults/min-replicas", "where none acknowledges")],

@@ -7,6 +7,7 @@ import { rejection, steadyPort } from "@holdfast/lab";
 import { systemClock } from "../../../../src/clock.ts";
 import type { Connection } from "../../../../src/drivers/redis/connection.ts";
 import type { LockKeys } from "../../../../src/drivers/redis/keys.ts";
+import { joined, textOf } from "../../../../src/drivers/redis/operation.ts";
 import type { Script } from "../../../../src/drivers/redis/script.ts";
 import { operate, scan, together } from "../../../../src/drivers/redis/scripts.generated.ts";
 import { onRedis } from "../../../support/servers.ts";
@@ -17,6 +18,10 @@ const [ours, rival] = [asker(1), asker(2)];
 const latch = [ours.token, "3", "60000", "", "9999999999999"];
 
 type Ask = readonly [script: Script, keys: readonly string[], args: readonly string[]];
+
+function operation(keys: LockKeys, ...args: string[]): Ask {
+  return [operate, keys, [...settings, joined([textOf(args)])]];
+}
 
 onRedis("of a replica, on a real server and on the twin,", () => {
   let stage: ScriptStage;
@@ -35,12 +40,11 @@ onRedis("of a replica, on a real server and on the twin,", () => {
       LockKeys,
     ];
     for (const connection of connections) {
-      await connection.run(operate, held, [...settings, ...acquireOf(ours)]);
-      await connection.run(operate, other, [...settings, ...acquireOf(ours)]);
-      await connection.run(operate, counted, [...settings, "countDown", ...latch]);
+      await connection.run(...operation(held, ...acquireOf(ours)));
+      await connection.run(...operation(other, ...acquireOf(ours)));
+      await connection.run(...operation(counted, "countDown", ...latch));
     }
     const parts = (token: string): string[] => [token, "20000", "1", "", token, "20000", "1", ""];
-    const operation = (keys: LockKeys, ...args: string[]): Ask => [operate, keys, [...settings, ...args]];
     asks = {
       "who tries": operation(held, ...acquireOf(rival)),
       "who waits": operation(held, ...acquireOf(rival, { wait: true })),

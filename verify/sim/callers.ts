@@ -52,7 +52,7 @@ export class Callers {
       const [holder] = (await locks.inspect(key)).holders;
       const fencingToken = holder?.fencingToken;
       if (fencingToken !== undefined) {
-        this.#history.breaks(key, fencingToken);
+        this.#history.breaks(key, fencingToken, Number(holder?.owner?.slice("client ".length)));
         this.#history.operations += 1;
         const isBroken = await locks.breakLock(key, { fencingToken, reason: "an operator wants it" });
         this.#trace(`client ${index} breaks ${fencingToken}: ${isBroken}`);

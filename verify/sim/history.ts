@@ -181,10 +181,10 @@ export class History {
     this.look();
   }
 
-  /** An operator ends the grant with that number. */
-  breaks(key: string, fencingToken: bigint): void {
+  /** An operator ends the grant with that number, which is that client's by what he was told. */
+  breaks(key: string, fencingToken: bigint, client: number): void {
     const { kind } = this.#schedule;
-    this.of(key).holdings.breaks(fencingToken, kind === "read-write" || kind === "semaphore");
+    this.of(key).holdings.breaks(fencingToken, client, kind === "read-write" || kind === "semaphore");
   }
 
   /** An operator asks for another limit; clients name that one from now on. */

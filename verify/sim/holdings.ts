@@ -183,10 +183,11 @@ export class Holdings {
     return own ? (this.#givers.get(grantOf(own.sharing, lease)) ?? 0) : Infinity;
   }
 
-  /** An operator ends the grant with that number. */
-  breaks(fencingToken: bigint, isShared: boolean): void {
+  /** An operator ends the grant with that number, which is that client's. */
+  breaks(fencingToken: bigint, client: number, isShared: boolean): void {
     this.#runs.breaks(
       fencingToken,
+      client,
       Array.from(this.held, ({ run }) => run),
       isShared,
     );

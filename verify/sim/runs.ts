@@ -53,11 +53,18 @@ export class Runs {
       : { client, first: number, last: number, isBroken: this.isBroken(number, true) };
   }
 
-  /** An operator ends the grant with that number. @param held those that are in force */
-  breaks(number: bigint, held: readonly Run[], isShared: boolean): void {
+  /**
+   * An operator ends the grant with that number. Where nobody has that, it is another one of that client's grant: nodes of a quorum may
+   * have different ones for it, and who reached only some of them was told of theirs.
+   * @param held those that are in force
+   */
+  breaks(number: bigint, client: number, held: readonly Run[], isShared: boolean): void {
     this.#broken.push(number);
-    for (const run of [this.#newest, ...held]) {
-      run.isBroken ||= isOfGrant(number, run.first, isShared);
+    const known = [this.#newest, ...held];
+    const named = known.filter((run) => isOfGrant(number, run.first, isShared));
+    const meant = named.length > 0 ? named : held.filter((run) => run.client === client);
+    for (const run of meant) {
+      run.isBroken = true;
     }
   }
 }

@@ -89,7 +89,7 @@ test("of two leases one is over, given back, broken, or on the same grant", () =
       watched.released(first);
     },
     (_: PlantedLease, watched: History) => {
-      watched.breaks("k", 1n);
+      watched.breaks("k", 1n, 0);
     },
   ]) {
     const watched = history();
@@ -107,7 +107,7 @@ test("of two leases one is over, given back, broken, or on the same grant", () =
 
 test("who hears of a grant when an operator has ended it does not hold it", () => {
   const watched = history();
-  watched.breaks("k", 1n);
+  watched.breaks("k", 1n, 0);
   grant(watched, 0, new PlantedLease(30));
   grant(watched, 1, new PlantedLease(2));
   expect(checksOf(watched)).toEqual([]);
@@ -367,4 +367,17 @@ test("a release that says no is a failure where nothing takes a lease away, and 
   const calm = history();
   calm.complain("refusal", "trouble");
   expect(checksOf(calm)).toEqual(["refusal"]);
+});
+
+test("an operator who was told another number of a client's grant ends that, and no other client's", () => {
+  for (const [client, found] of [
+    [0, []],
+    [1, ["exclusion"]],
+  ] as const) {
+    const watched = history();
+    grant(watched, 0, new PlantedLease(1));
+    watched.breaks("k", 30n, client);
+    grant(watched, 1, new PlantedLease(60));
+    expect(checksOf(watched)).toEqual(found);
+  }
 });

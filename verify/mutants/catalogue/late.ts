@@ -214,4 +214,56 @@ export const late: readonly Mutant[] = [
       ),
     ],
   },
+  {
+    name: "what-is-asked-for-again-is-given-back-behind-that",
+    breaks: "what a node was to give back while it did not vote is not taken from it behind a later vote (8)",
+    edits: [
+      redis(
+        "quorum/ballot",
+        "    if (this.mayHaveLeft) {\n      this.voter.releaser.keep(",
+        '    if (this.mayHaveLeft && this.#bid.token === "") {\n      this.voter.releaser.keep(',
+      ),
+    ],
+    killers: [
+      byRules(
+        "drivers/redis/quorum/given-back",
+        "what a node got back while it did not vote is not taken from it again once it does",
+      ),
+    ],
+  },
+  {
+    name: "what-was-won-is-given-back-behind-that",
+    breaks:
+      "what a node was to give back while it did not vote is not taken from it when it is filled again (8)",
+    edits: [
+      redis(
+        "redlock",
+        "    this.#takingBack.keep(token); // given up",
+        "    if (token !== bid.token) this.#takingBack.keep(token); // given up",
+      ),
+    ],
+    killers: [
+      byRules(
+        "drivers/redis/quorum/given-back",
+        "what a node is filled with again is not taken from it by what it was to give back before",
+      ),
+    ],
+  },
+  {
+    name: "each-answer-to-a-release-counts",
+    breaks: "a release is told to have been ours where a majority of the nodes says so (4)",
+    edits: [
+      redis(
+        "releaser",
+        "    if (this.#isDone) {\n      return; // it was",
+        "    if (this.#isDone && !this.#wasReleased) {\n      return; // it was",
+      ),
+    ],
+    killers: [
+      byRules(
+        "drivers/redis/quorum/given-back",
+        "a node that is told twice to release, as its answer is late, counts once",
+      ),
+    ],
+  },
 ];

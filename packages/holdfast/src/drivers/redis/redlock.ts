@@ -286,8 +286,8 @@ class RedlockDriver implements Driver, QuorumHost {
       hold.add(voter, vote.first, vote.runId);
     }
     this.#ends.schedule(hold, Math.max(hold.dueAt, engineEnd(validity) + request.ttlMs));
+    this.#takingBack.keep(token); // given up by an earlier bid, or given back by a node that did not vote
     if (token !== bid.token) {
-      this.#takingBack.keep(token); // a repeat: what it has is an earlier bid's, which may have been given up
       this.#takingBack.bid(bid, request);
     }
     return hold.fencingNumber ?? first;

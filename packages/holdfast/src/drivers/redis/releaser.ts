@@ -138,6 +138,7 @@ export class Releaser {
 
   /** The server has answered, or has forgotten by itself. */
   ended(release: Release): void {
+    this.#agenda.cancel(release); // the answer may have come late, to a question that was to be repeated
     const { token } = release.leftover;
     const others = this.#takenBack.get(token);
     if (others?.delete(release) === true && others.size === 0) {
@@ -241,6 +242,9 @@ class Release implements Operation, Timed {
     if (Number(more) === 1 && !this.isOver) {
       this.#releaser.send(this); // dead waiters are left to be passed over
       return;
+    }
+    if (this.#isDone) {
+      return; // it was sent once more before the first answer came
     }
     this.#isDone = true;
     this.#releaser.ended(this);

@@ -327,6 +327,9 @@ export class Ballot {
 
   #send(candidate: string): void {
     this.#askedForPlace = this.#bid.waits && this.mayQueue;
+    if (this.mayHaveLeft) {
+      this.voter.releaser.keep(this.#bid.token); // the node did not vote meanwhile: what was to be given back is asked for again
+    }
     this.attempts.sent();
     const yielded = this.#isYielding ? this.#yielded : 0;
     const text =

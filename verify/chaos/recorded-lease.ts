@@ -5,6 +5,8 @@ import type { Recorder } from "./recorder.ts";
 
 /** So long after the end of validity a holder must have been told. A process that could not run is told before this timer, too. */
 const witnessAfterMs = 50;
+/** Of a process that stood still between reading the clock and setting a timer, that timer counts from when it runs again. */
+const timerGrainMs = 2;
 
 /** A lease in the hand of a caller; whatever becomes of it is written down when it happens. */
 export class RecordedLease {
@@ -105,9 +107,11 @@ export class RecordedLease {
     const leftMs = this.lease.validUntil + witnessAfterMs - performance.now();
     this.#witness = setTimeout(
       () => {
-        setImmediate(() => {
-          this.#look(); // after all timers that are due with ours: Node does not run them in the order of their times
-        });
+        this.#witness = setTimeout(() => {
+          setImmediate(() => {
+            this.#look(); // after all timers that are due with ours: Node does not run them in the order of their times
+          });
+        }, timerGrainMs);
       },
       Math.max(1, Math.ceil(leftMs)),
     );

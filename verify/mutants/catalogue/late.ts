@@ -255,8 +255,8 @@ export const late: readonly Mutant[] = [
     edits: [
       redis(
         "releaser",
-        "    if (this.#isDone) {\n      return; // it was",
-        "    if (this.#isDone && !this.#wasReleased) {\n      return; // it was",
+        "    this.#agenda.cancel(release); // the answer may",
+        "    if (release.isOver) this.#agenda.cancel(release); // the answer may",
       ),
     ],
     killers: [

@@ -243,9 +243,6 @@ class Release implements Operation, Timed {
       this.#releaser.send(this); // dead waiters are left to be passed over
       return;
     }
-    if (this.#isDone) {
-      return; // it was sent once more before the first answer came
-    }
     this.#isDone = true;
     this.#releaser.ended(this);
     // A repeat, of ours or by the client library, finds that the attempt whose answer was lost has released: it was sent while the

@@ -14,6 +14,12 @@ import { Watchdog } from "./watchdog.ts";
 
 const mostEnded = 1_000;
 
+/** A grant that repeats of one attempt shared and that was given back. */
+interface Ended {
+  readonly fencingToken: bigint;
+  isUnderWay: boolean;
+}
+
 /** What the callers of one `Locks` share: the lines before its keys, who waits, and who is held. */
 export class Contention implements Keeper {
   readonly driver: Driver;
@@ -27,8 +33,8 @@ export class Contention implements Keeper {
   readonly #closing = new AbortController();
   readonly #givenUp = new Set<Promise<boolean>>();
   readonly #lines = new Map<string, Line<Hold>>();
-  /** Tokens, and the number of each. */
-  readonly #ended = new Map<string, bigint>();
+  /** By token. */
+  readonly #ended = new Map<string, Ended>();
 
   constructor(driver: Driver, options: ResolvedLocks) {
     this.driver = driver;
@@ -119,9 +125,14 @@ export class Contention implements Keeper {
     return this.driver.release(hold.key, hold.grant.token, engineEnd(hold.validity));
   }
 
-  /** A grant that repeats of one attempt share was given back: an answer that is on its way may still say that it is ours. */
-  endShared({ token, fencingToken }: Grant): void {
-    this.#ended.set(token, fencingToken);
+  /** A grant that repeats of one attempt share is given back: an answer that is on its way may still say that it is ours. */
+  endShared({ token, fencingToken }: Grant, released: Promise<boolean>): void {
+    const ended: Ended = { fencingToken, isUnderWay: true };
+    const settled = (): void => {
+      ended.isUnderWay = false;
+    };
+    released.then(settled, settled);
+    this.#ended.set(token, ended);
     if (this.#ended.size > mostEnded) {
       this.#ended.delete(this.#ended.keys().next().value as string);
     }
@@ -129,12 +140,16 @@ export class Contention implements Keeper {
 
   /**
    * Another process that does not know of the end may ask with the same token, and be granted anew: that grant has a greater number.
-   * A quorum's answers to one grant may have different ones.
+   * A release that is under way ends whatever grant the engine has of the token. A quorum's answers to one grant may have different
+   * numbers.
    */
   hasEnded({ token, fencingToken }: Grant): boolean {
     const ended = this.#ended.get(token);
     const { guarantee } = this.driver.capabilities;
-    return ended !== undefined && (guarantee === "quorum" || fencingToken <= ended);
+    return (
+      ended !== undefined &&
+      (guarantee === "quorum" || ended.isUnderWay || fencingToken <= ended.fencingToken)
+    );
   }
 
   /** A grant that its caller does not want any more. That of a named attempt is for the repeat, which may have a lease on it already. */

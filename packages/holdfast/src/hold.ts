@@ -18,8 +18,8 @@ export interface Keeper {
   giveBack(hold: Hold): Promise<boolean>;
   /** The engine says that a grant is not ours any more: every hold that stands on it is lost. */
   lose(token: string, reason: LossReason): void;
-  /** A grant that others of this process may share was given back. */
-  endShared(grant: Grant): void;
+  /** A grant that others of this process may share is given back. */
+  endShared(grant: Grant, released: Promise<boolean>): void;
   /** The hold ended without a release: nobody can be handed it. */
   ended(hold: Hold): void;
 }
@@ -354,7 +354,7 @@ export class Hold implements Renewable {
     const released = this.#keeper.giveBack(this);
     this.#end("released", "released");
     if (this.#options.mayBeShared === true) {
-      this.#keeper.endShared(this.grant);
+      this.#keeper.endShared(this.grant, released);
       this.#keeper.lose(this.grant.token, "released");
     }
     return released;

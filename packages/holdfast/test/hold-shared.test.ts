@@ -1,6 +1,9 @@
 import { expect, test } from "vitest";
 
-import { clock, lost, onManualClock, open, settled, ttlMs } from "./support/hold-stage.ts";
+import { momentOf } from "../src/clock.ts";
+import type { Pending } from "../src/driver.ts";
+import { validFrom } from "../src/validity.ts";
+import { clock, engine, lost, onManualClock, open, settled, ttlMs } from "./support/hold-stage.ts";
 
 onManualClock();
 
@@ -16,6 +19,34 @@ test("who has a lease on the same grant, by a repeat of the attempt, is told at 
   expect(signal.reason).toEqual(lost("released"));
   expect(() => second.throwIfLost()).toThrow("lost");
   expect(await settled(second.release())).toBe(false);
+});
+
+test("a try that is told of another grant of the same token, while a release of that is under way, asks again", async () => {
+  let [asked, isAnswered] = [0, false];
+  const locks = open({
+    acquire: (request) => {
+      const number = BigInt((asked += 1));
+      return number > 2n ? engine.acquire(request) : told(number);
+    },
+    release: (key, token, until) =>
+      token === "t"
+        ? new Promise((resolve) => {
+            clock.setTimer(() => {
+              isAnswered = true;
+              resolve(true);
+            }, 100);
+          })
+        : engine.release(key, token, until),
+  });
+  const first = locks.acquire("k", { ttlMs, attemptId: "job 1" });
+  const repeat = locks.tryAcquire("k", { ttlMs, attemptId: "job 1" });
+  void first.then((lease) => lease.release());
+  expect(await settled(repeat)).toBe("pending");
+  await clock.advance(100);
+  const lease = await repeat;
+  expect([isAnswered, lease?.fencingToken === 2n]).toEqual([true, false]);
+  expect(await settled(open().tryAcquire("k"))).toBeNull();
+  expect(await lease?.release()).toBe(true);
 });
 
 test("the release of a lease that was lost takes nothing from who has another on the same grant", async () => {
@@ -59,3 +90,10 @@ test("a named grant that nobody wants any more, and nobody asks for again, ends 
   await clock.advance(ttlMs);
   expect(await settled(open().tryAcquire("k"))).not.toBeNull();
 });
+
+/** The engine's answer, of a grant of the token `t`. */
+function told(fencingToken: bigint): Pending {
+  const validity = validFrom(momentOf(clock), ttlMs);
+  const grant = { key: "k", token: "t", fencingToken, fencingCount: 1, validity, isClaim: false };
+  return { result: Promise.resolve({ outcome: "granted", grant }), cancel: () => undefined };
+}

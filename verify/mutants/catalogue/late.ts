@@ -182,6 +182,20 @@ export const late: readonly Mutant[] = [
     ],
   },
   {
+    name: "answer-of-before-a-release-is-a-grant",
+    breaks: "a repeat is the same acquire (1): an answer that its release has overtaken tells of no grant",
+    edits: [
+      redis(
+        "request",
+        "namedGrants.releaseSince(token, since)",
+        'namedGrants.releaseSince(token, token === "" ? since : Infinity)',
+      ),
+    ],
+    killers: [
+      byRules("drivers/redis/late-requests", "what was asked before a release of its attempt was answered"),
+    ],
+  },
+  {
     name: "named-attempt-is-taken-back",
     breaks: "with a caller's attemptId nothing is released after an unknown outcome (1)",
     isMarked: true,

@@ -140,4 +140,10 @@ export const line: readonly Mutant[] = [
     ],
     killers: [byRules("hold-shared")],
   },
+  {
+    name: "release-under-way-ends-only-what-it-knew",
+    breaks: "a repeat through another instance is the same acquire (1): and so is its end",
+    edits: [edit("contention.ts", "ended.isUnderWay || ", "")],
+    killers: [byRules("hold-shared", "is told of another grant of the same token")],
+  },
 ];

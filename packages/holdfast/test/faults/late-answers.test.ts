@@ -1,4 +1,4 @@
-import { faultyClient } from "holdfast/testing";
+import { faultyClient, manualClock } from "holdfast/testing";
 import { expect, test } from "vitest";
 import { rejection, until } from "@holdfast/lab";
 
@@ -104,5 +104,41 @@ onSharedRedis("a repeat of an attempt", () => {
     expect(performance.now() - releasedAt).toBeLessThan(soonMs);
     expect(leases[1].fencingToken).toBe(leases[0].fencingToken);
     expect(await leases[0].release()).toBe(true);
+  });
+
+  test("is not told of a grant anew that the release of the first has ended", async () => {
+    const key = newKey();
+    const clock = manualClock(); // of the answers alone
+    const { connection, controls } = faultyClient(connect(shared.port), { clock });
+    const here = open(connection, { commandTimeoutMs: 1_000 });
+    const there = open(connect(shared.port));
+    await Promise.all([warmUp(here), warmUp(there)]);
+    const attempt = { attemptId: "job 3", ttlMs: 20_000, renew: false };
+    const answered = new Set<unknown>();
+    controls.dropReply(({ args }) => {
+      answered.add(said(args)[1]); // the token
+      return false;
+    });
+    controls.delay({ replyMs: 100 });
+    const first = here.acquire(key, attempt);
+    await until(() => answered.size === 1, "it is to be told of its grant");
+    expect(await (await there.acquire(key, attempt)).release()).toBe(true);
+    await until(async () => (await direct.get(`lock:${key}`)) !== null, "it asks again, and is granted anew");
+    await clock.advance(50);
+    const second = here.acquire(key, attempt);
+    await until(() => answered.size === 2, "the repeat is to be told of the new grant");
+    controls.delay({});
+
+    await clock.advance(50);
+    const released = (await first).release();
+    const other = await there.acquire(key);
+    await clock.advance(50);
+    expect(await released).toBe(true);
+    const granted = second.then(() => "is granted");
+    const waits = until(async () => (await there.inspect(key)).waiterCount === 1, "it waits");
+    expect(await Promise.race([granted, waits.then(() => "waits")])).toBe("waits");
+    expect(await other.release()).toBe(true);
+    expect((await second).fencingToken).toBeGreaterThan(other.fencingToken);
+    expect(await (await second).release()).toBe(true);
   });
 });

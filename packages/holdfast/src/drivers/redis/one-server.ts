@@ -24,6 +24,7 @@ import { engineError, outcomeOf, refusalBy } from "./failures.ts";
 import { describe, judgeFence, readFacts, type Facts } from "./inspection.ts";
 import { KeySpace, type LockKeys } from "./keys.ts";
 import { RedisLatches } from "./latch.ts";
+import { NamedGrants } from "./named-grants.ts";
 import type { Node, NodeListener, PushedGrant } from "./node.ts";
 import { textOf, type Reply } from "./operation.ts";
 import type { RedisSettings } from "./options.ts";
@@ -52,6 +53,7 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
   readonly agenda: TimerQueue<Request>;
   readonly releaser: Releaser;
   readonly latches: RedisLatches;
+  readonly namedGrants: NamedGrants;
   readonly #directory: Directory;
   readonly #keySpace: KeySpace;
   readonly #clientId: string;
@@ -81,6 +83,7 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
     };
     this.#directory = open(this.#clientId, this);
     this.releaser = new Releaser((keys) => this.nodeOf(keys), clock, random, commandTimeoutMs);
+    this.namedGrants = new NamedGrants(clock, this.releaser);
     this.agenda = new TimerQueue(
       clock,
       (request) => {
@@ -171,7 +174,8 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
 
   release(key: string, token: string, until: number): Promise<boolean> {
     this.#taken.delete(token);
-    return this.releaser.release({ key, keys: this.#keySpace.keysOf(key), token, terms: "", until });
+    const leftover = { key, keys: this.#keySpace.keysOf(key), token, terms: "", until };
+    return (this.namedGrants.has(token) ? this.namedGrants : this.releaser).release(leftover);
   }
 
   downgrade(key: string, token: string, until: number): Promise<boolean> {

@@ -4,6 +4,7 @@ import type { Random } from "../../random.ts";
 import type { Holder } from "../../state.ts";
 import type { TimerQueue } from "../../timer-queue.ts";
 import type { LockKeys } from "./keys.ts";
+import type { NamedGrants } from "./named-grants.ts";
 import type { Node } from "./node.ts";
 import type { Releaser } from "./releaser.ts";
 import type { Request } from "./request.ts";
@@ -16,6 +17,7 @@ export interface RequestHost {
   readonly claimMs: number;
   readonly agenda: TimerQueue<Request>;
   readonly releaser: Releaser;
+  readonly namedGrants: NamedGrants;
   /** The server that has these keys. */
   nodeOf(keys: LockKeys): Node;
   /** Makes the token of a request, which is heard of under it from then on. */

@@ -179,7 +179,8 @@ export class Request implements Requeued, Operation, Timed {
     const { clock } = this.#host;
     const validity = validFrom({ now: clock.now(), wall: clock.wall() }, grant.ttlMs, ageMs);
     const isClaim = grant.ttlMs < this.#request.ttlMs;
-    this.#take([1, grant.first, grant.last, this.token], validity, { isClaim, mayBeToldAgain: true });
+    const since = clock.now() - ageMs;
+    this.#take([1, grant.first, grant.last, this.token], validity, { since, isClaim, mayBeToldAgain: true });
   }
 
   /** Ends it without a word to the server: the driver is closed. */
@@ -247,7 +248,8 @@ export class Request implements Requeued, Operation, Timed {
     // Not steady: the client may have sent the request again, and the first sending may have queued us.
     const mayBeToldAgain =
       !reply.isSteady || this.#attempts.count > 1 || this.#given !== undefined || answer[3] !== this.token;
-    this.#take(answer, validFrom(reply.sent, this.#request.ttlMs), { isClaim: false, mayBeToldAgain });
+    const since = reply.sent.now;
+    this.#take(answer, validFrom(reply.sent, this.#request.ttlMs), { since, isClaim: false, mayBeToldAgain });
   }
 
   #held(answer: unknown[], reply: Reply): void {
@@ -334,26 +336,47 @@ export class Request implements Requeued, Operation, Timed {
   #take(
     answer: readonly unknown[],
     validity: Validity,
-    { isClaim, mayBeToldAgain }: { isClaim: boolean; mayBeToldAgain: boolean },
+    { since, isClaim, mayBeToldAgain }: { since: number; isClaim: boolean; mayBeToldAgain: boolean },
   ): void {
-    if (leftOf(validity, this.#host.clock) <= 0) {
+    const { clock, namedGrants } = this.#host;
+    if (leftOf(validity, clock) <= 0) {
       this.#failedToReach(expiredError());
       return;
     }
+    const token = String(answer[3]);
+    const release = namedGrants.releaseSince(token, since);
+    if (release) {
+      this.#askBehind(release);
+      return;
+    }
+    if (this.attemptId !== undefined) {
+      namedGrants.granted(token);
+    }
     const [, first, last] = answer;
-    this.#grantedToken = String(answer[3]);
+    this.#grantedToken = token;
     this.#finish("granted", mayBeToldAgain ? this.#grantedToken : undefined);
     this.#resolve({
       outcome: "granted",
       grant: {
         key: this.#request.key,
-        token: this.#grantedToken,
+        token,
         fencingToken: BigInt(first as number),
         fencingCount: Number(last) - Number(first) + 1,
         validity,
         isClaim,
       },
     });
+  }
+
+  /** What is asked when a release has been answered, is answered as it is then. */
+  #askBehind(release: Promise<boolean>): void {
+    this.#askAgainIn(backoffDelay(this.#host.random, 1)); // where its answer is late, or lost
+    release.then(
+      () => {
+        this.attempt();
+      },
+      () => undefined,
+    );
   }
 
   #fail(error: unknown): void {

@@ -76,6 +76,11 @@ export async function tryTogether(
   if (together.outcome === "held") {
     return null;
   }
+  const ended = together.grants.filter((grant) => contention.hasEnded(grant));
+  if (ended.length > 0) {
+    await Promise.all(ended.map((grant) => contention.giveUp(grant)));
+    return tryTogether(contention, keys, options);
+  }
   return together.grants.map((grant) => {
     const { hold, lease } = Hold.keep(contention, grant, keptBy(options));
     if (standsInLine(contention, options)) {

@@ -49,6 +49,17 @@ test("a try that is told of another grant of the same token, while a release of 
   expect(await lease?.release()).toBe(true);
 });
 
+test("several keys, of which a repeat releases one while their grant is under way, are asked for again", async () => {
+  const locks = open();
+  const one = locks.acquire("k", { ttlMs, attemptId: "job 1" });
+  const several = locks.all(["k", "l"]).tryAcquire({ ttlMs, attemptId: "job 1" });
+  void one.then((lease) => lease.release());
+  const lease = await several;
+  lease?.throwIfLost();
+  expect(await settled(open().tryAcquire("k"))).toBeNull();
+  expect(await lease?.release()).toBe(true);
+});
+
 test("the release of a lease that was lost takes nothing from who has another on the same grant", async () => {
   const [locks, there] = [open(), open()];
   const first = await locks.acquire("k", { ttlMs, attemptId: "job 1", renew: false });

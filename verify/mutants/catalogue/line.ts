@@ -146,4 +146,16 @@ export const line: readonly Mutant[] = [
     edits: [edit("contention.ts", "ended.isUnderWay || ", "")],
     killers: [byRules("hold-shared", "is told of another grant of the same token")],
   },
+  {
+    name: "several-keys-are-granted-what-was-released",
+    breaks: "a repeat through another instance is the same acquire (1): and so is its end",
+    edits: [
+      edit(
+        "acquire.ts",
+        "together.grants.filter((grant) => contention.hasEnded(grant));",
+        'together.grants.filter((grant) => grant.key === "" && contention.hasEnded(grant));',
+      ),
+    ],
+    killers: [byRules("hold-shared", "several keys, of which a repeat releases one")],
+  },
 ];

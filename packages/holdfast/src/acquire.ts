@@ -8,6 +8,7 @@ import { Hold, type HoldOptions, type Kept } from "./hold.ts";
 import type { HeldLease } from "./lease.ts";
 import type { Caller, Line } from "./line.ts";
 import type { ResolvedAcquire } from "./options.ts";
+import { nowhere, type Pooled } from "./pool.ts";
 import { leftOf } from "./validity.ts";
 
 /**
@@ -162,9 +163,10 @@ const longMs = 86_400_000;
 const longestRun = 64;
 
 /** A caller that waits: first in the local line, then at the engine. */
-export class Acquisition implements Caller<Hold>, Timed {
+export class Acquisition implements Caller<Hold>, Pooled, Timed {
   dueAt = 0;
   slot = -1;
+  place: number = nowhere;
   readonly #contention: Contention;
   readonly #line: Line<Hold>;
   readonly #key: string;
@@ -341,7 +343,6 @@ export class Acquisition implements Caller<Hold>, Timed {
       if (this.#standsInLine) {
         this.#line.leave(this);
       }
-      this.#contention.forgetIfIdle(this.#key, this.#line);
       this.#reject(error);
     }
   }
@@ -356,7 +357,6 @@ export class Acquisition implements Caller<Hold>, Timed {
     this.#stopListening?.();
     if (!this.#standsInLine) {
       this.#line.outside -= 1;
-      this.#contention.forgetIfIdle(this.#key, this.#line);
     }
     return true;
   }

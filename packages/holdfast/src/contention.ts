@@ -7,12 +7,15 @@ import type { Hold, Keeper } from "./hold.ts";
 import { Line } from "./line.ts";
 import type { ResolvedAcquire, ResolvedLocks } from "./options.ts";
 import { lockState, type LockState } from "./state.ts";
+import { Pool } from "./pool.ts";
 import { TimerQueue } from "./timer-queue.ts";
 import { engineEnd } from "./validity.ts";
 import { within } from "./wait.ts";
 import { Watchdog } from "./watchdog.ts";
 
 const mostEnded = 1_000;
+/** So many lines are kept, also of keys that nobody uses any more: most are used again. */
+const fewLines = 1_000;
 
 /** A grant that repeats of one attempt shared and that was given back. */
 interface Ended {
@@ -26,13 +29,14 @@ export class Contention implements Keeper {
   readonly clock: Clock;
   readonly options: ResolvedLocks;
   readonly watchdog: Watchdog;
-  readonly acquisitions: Set<Acquisition> = new Set();
+  readonly acquisitions: Pool<Acquisition> = new Pool();
   /** The deadlines of those who wait in a local line: somebody waits for these timers. */
   readonly waits: TimerQueue<Acquisition>;
   readonly usesLines: boolean;
   readonly #closing = new AbortController();
   readonly #givenUp = new Set<Promise<boolean>>();
-  readonly #lines = new Map<string, Line<Hold>>();
+  #lines = new Map<string, Line<Hold>>();
+  #mostLines = fewLines;
   /** By token. */
   readonly #ended = new Map<string, Ended>();
 
@@ -75,6 +79,10 @@ export class Contention implements Keeper {
   lineOf(key: string): Line<Hold> {
     let line = this.#lines.get(key);
     if (!line) {
+      if (this.#lines.size >= this.#mostLines) {
+        this.#lines = new Map([...this.#lines].filter(([, { isEmpty }]) => !isEmpty));
+        this.#mostLines = Math.max(fewLines, 2 * this.#lines.size);
+      }
       line = new Line();
       this.#lines.set(key, line);
     }
@@ -103,12 +111,6 @@ export class Contention implements Keeper {
     return holder !== undefined && fencingToken < holder.fencingToken;
   }
 
-  forgetIfIdle(key: string, line: Line<Hold>): void {
-    if (line.isEmpty && this.#lines.get(key) === line) {
-      this.#lines.delete(key);
-    }
-  }
-
   giveBack(hold: Hold): Promise<boolean> {
     const { handover } = this.options;
     const line = this.#lines.get(hold.key);
@@ -120,7 +122,6 @@ export class Contention implements Keeper {
       if (leaving.to === "others" && leaving.released) {
         return leaving.released;
       }
-      this.forgetIfIdle(hold.key, line);
     }
     return this.driver.release(hold.key, hold.grant.token, engineEnd(hold.validity));
   }
@@ -168,11 +169,7 @@ export class Contention implements Keeper {
   }
 
   ended(hold: Hold): void {
-    const line = this.#lines.get(hold.key);
-    if (line) {
-      line.ended(hold);
-      this.forgetIfIdle(hold.key, line);
-    }
+    this.#lines.get(hold.key)?.ended(hold);
   }
 
   /** Waits for a request that the caller's signal, or `close()`, may end. A grant that races the end is declined. */
@@ -211,7 +208,7 @@ export class Contention implements Keeper {
   /** Ends all waiting and releases what is held; what is not done by `closeTimeoutMs` expires. */
   async close(): Promise<void> {
     this.#closing.abort(closedError());
-    for (const acquisition of Array.from(this.acquisitions)) {
+    for (const acquisition of Array.from(this.acquisitions.items)) {
       acquisition.cancel(closedError());
     }
     const holds = (this.watchdog.targets() as Hold[]).filter((hold) => !hold.isOrphaned);

@@ -28,7 +28,7 @@ export type Leaving =
  * Knows order and hand-over; nothing of time, timers or engines.
  */
 export class Line<Hold extends object> {
-  readonly #waiting = new Set<Caller<Hold>>();
+  #waiting: Set<Caller<Hold>> | undefined;
   #contender: Caller<Hold> | undefined;
   #holder: Hold | undefined;
   #handovers = 0;
@@ -38,12 +38,12 @@ export class Line<Hold extends object> {
 
   /** Nobody waits, contends or holds: the line may be forgotten. */
   get isEmpty(): boolean {
-    return this.#waiting.size === 0 && !this.#contender && !this.#holder && this.outside === 0;
+    return this.length === 0 && !this.#holder;
   }
 
   /** How many callers of this process wait. */
   get length(): number {
-    return this.#waiting.size + (this.#contender ? 1 : 0) + this.outside;
+    return (this.#waiting?.size ?? 0) + (this.#contender ? 1 : 0) + this.outside;
   }
 
   /** The hold that the next in line may be handed. */
@@ -53,13 +53,18 @@ export class Line<Hold extends object> {
 
   /** Stands in line. Whoever finds nobody there contends at once. */
   join(caller: Caller<Hold>): void {
-    this.#waiting.add(caller);
-    this.#advance();
+    if (this.#contender || this.#holder || this.#first()) {
+      this.#waiting ??= new Set();
+      this.#waiting.add(caller);
+      return;
+    }
+    this.#contender = caller;
+    void caller.contend();
   }
 
   /** A caller gives up or was refused: the next one's turn. */
   leave(caller: Caller<Hold>): void {
-    this.#waiting.delete(caller);
+    this.#waiting?.delete(caller);
     if (this.#contender === caller) {
       this.#contender = undefined;
     }
@@ -91,7 +96,7 @@ export class Line<Hold extends object> {
     if (!next || this.#contender) {
       return { to: "engine" };
     }
-    this.#waiting.delete(next);
+    this.#waiting?.delete(next);
     const runGoesOn = this.#handovers < limits.max && now - this.#runSince < limits.maxMs;
     if (runGoesOn && next.accepts(hold)) {
       this.#handovers += 1;
@@ -113,16 +118,13 @@ export class Line<Hold extends object> {
   #advance(): void {
     const next = this.#first();
     if (next && !this.#contender && !this.#holder) {
-      this.#waiting.delete(next);
+      this.#waiting?.delete(next);
       this.#contender = next;
       void next.contend();
     }
   }
 
   #first(): Caller<Hold> | undefined {
-    for (const caller of this.#waiting) {
-      return caller;
-    }
-    return undefined;
+    return this.#waiting?.values().next().value;
   }
 }

@@ -17,6 +17,7 @@ import type {
 import type { LossReason } from "../../errors.ts";
 import type { Random } from "../../random.ts";
 import { isThere, type Holder, type LockEvent, type LockState, type NodeState } from "../../state.ts";
+import { Pool } from "../../pool.ts";
 import { TimerQueue } from "../../timer-queue.ts";
 import { validFrom } from "../../validity.ts";
 import type { Directory } from "./directory.ts";
@@ -58,8 +59,9 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
   readonly #keySpace: KeySpace;
   readonly #clientId: string;
   readonly #retentionMs: number;
-  readonly #open = new Map<string, Request>();
-  readonly #unsent = new Set<Request>();
+  readonly #requests = new Pool<Request>();
+  /** Those that wait in a server's queue, by token: of many, messages come for these. */
+  readonly #queued = new Map<string, Request>();
   readonly #taken = new Set<string>();
   readonly #listeners = new Set<DriverListener>();
 
@@ -245,7 +247,7 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
   }
 
   async close(): Promise<void> {
-    for (const request of [...this.#open.values(), ...this.#unsent]) {
+    for (const request of Array.from(this.#requests.items)) {
       request.close();
     }
     this.agenda.clear();
@@ -261,19 +263,19 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
     return this.#directory.nodeOf(keys);
   }
 
-  register(
-    request: Request,
-    { key, attemptId, share, ticket = request.node.time.ticket() }: AcquireRequest,
-  ): string {
-    const token = makeToken({ key, attemptId, clientId: this.#clientId, share, ticket }, this.random);
-    this.#unsent.delete(request);
-    this.#open.set(token, request);
-    return token;
+  tokenFor({ key, attemptId, share, ticket }: AcquireRequest, node: Node): string {
+    const { random } = this;
+    const place = ticket ?? node.time.ticket();
+    return makeToken({ key, attemptId, clientId: this.#clientId, share, ticket: place }, random);
+  }
+
+  queued(request: Request): void {
+    this.#queued.set(request.token, request);
   }
 
   settled(request: Request, takenToken?: string): void {
-    this.#open.delete(request.token);
-    this.#unsent.delete(request);
+    this.#requests.delete(request);
+    this.#queued.delete(request.token);
     this.agenda.cancel(request);
     if (takenToken !== undefined) {
       this.#taken.add(takenToken);
@@ -294,7 +296,7 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
   // What the server pushes.
 
   granted(grant: PushedGrant): void {
-    const request = this.#open.get(grant.token);
+    const request = this.#requestOf(grant.token);
     const key = this.#keySpace.keyOf(grant.lock);
     if (request) {
       request.granted(grant);
@@ -307,7 +309,7 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
   }
 
   askAgain(token: string): void {
-    const request = this.#open.get(token);
+    const request = this.#requestOf(token);
     if (request?.waits === true) {
       request.attempt();
     }
@@ -329,19 +331,28 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
         listener.mayHaveMissed();
       }
     }
-    for (const request of Array.from(this.#open.values())) {
-      if (request.waits && request.node === node) {
+    for (const request of Array.from(this.#requests.items)) {
+      if (request.wasSent && request.waits && request.node === node) {
         request.attempt();
       }
     }
     this.latches.hearingChanged(node);
   }
 
+  /** A message may overtake the answer that says that it is queued. */
+  #requestOf(token: string): Request | undefined {
+    return this.#queued.get(token) ?? this.#requests.items.find((request) => request.token === token);
+  }
+
   /** Others here may wait for the same attempt: it is granted to them as well. */
   #tellRepeats(granted: Request): void {
     if (granted.attemptId !== undefined) {
-      for (const request of Array.from(this.#open.values())) {
-        if (request.attemptId === granted.attemptId && request.keys[0] === granted.keys[0]) {
+      for (const request of Array.from(this.#requests.items)) {
+        if (
+          request.wasSent &&
+          request.attemptId === granted.attemptId &&
+          request.keys[0] === granted.keys[0]
+        ) {
           request.attempt();
         }
       }
@@ -355,9 +366,7 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
   }
 
   #begin(request: Request): Request {
-    if (!request.node.isKnown) {
-      this.#unsent.add(request);
-    }
+    this.#requests.add(request);
     request.begin();
     return request;
   }

@@ -20,8 +20,9 @@ export interface RequestHost {
   readonly namedGrants: NamedGrants;
   /** The server that has these keys. */
   nodeOf(keys: LockKeys): Node;
-  /** Makes the token of a request, which is heard of under it from then on. */
-  register(request: Request, wanted: AcquireRequest): string;
+  tokenFor(wanted: AcquireRequest, node: Node): string;
+  /** The request has a place in the server's queue. */
+  queued(request: Request): void;
   /** The request is settled. With a token: that grant is in use, and a late message of it means nothing. */
   settled(request: Request, takenToken?: string): void;
   isTaken(token: string): boolean;

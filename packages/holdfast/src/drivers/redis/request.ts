@@ -1,6 +1,7 @@
 import { tell } from "../../diagnostics.ts";
 import type { Acquired, AcquireRequest, Grant, Requeued } from "../../driver.ts";
 import { closedError } from "../../errors.ts";
+import { nowhere, type Pooled } from "../../pool.ts";
 import type { Timed } from "../../timer-queue.ts";
 import { engineEnd, leftOf, validFrom, type Validity } from "../../validity.ts";
 import { within } from "../../wait.ts";
@@ -30,9 +31,10 @@ const longestFarewellMs = 250;
  * Waiting has a place in the server's queue; a grant comes by reply, or by message and is then dated by a bracket. Whatever
  * message is lost, the poll asks again. Repeats are one attempt with one token: they get the same grant.
  */
-export class Request implements Requeued, Operation, Timed {
+export class Request implements Requeued, Operation, Pooled, Timed {
   dueAt = 0;
   slot = -1;
+  place: number = nowhere;
   text = "";
   readonly keys: LockKeys;
   readonly node: Node;
@@ -90,6 +92,11 @@ export class Request implements Requeued, Operation, Timed {
   /** The caller's own name for its attempt. */
   get attemptId(): string | undefined {
     return this.#request.attemptId;
+  }
+
+  /** It was asked for: what its messages name is known. */
+  get wasSent(): boolean {
+    return this.token !== "";
   }
 
   /** Whether it wants a place in the queue. */
@@ -195,7 +202,7 @@ export class Request implements Requeued, Operation, Timed {
     const { node } = this;
     const { ttlMs, want, words } = this.#request;
     if (this.token === "") {
-      this.token = this.#host.register(this, this.#request);
+      this.token = this.#host.tokenFor(this.#request, this.node);
       this.#terms = this.#writeTerms();
     }
     const { token } = this;
@@ -265,6 +272,9 @@ export class Request implements Requeued, Operation, Timed {
     this.node.listen();
     this.#isQueued = Number(position) >= 0;
     this.#position = this.#isQueued ? Number(position) : undefined;
+    if (this.#isQueued) {
+      this.#host.queued(this);
+    }
     if (this.#attempts.count === 1) {
       tell("queued", () => ({ key: this.#request.key, position: this.#position }));
     }

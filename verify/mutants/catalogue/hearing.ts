@@ -118,7 +118,7 @@ export const hearing: readonly Mutant[] = [
     edits: [
       redis(
         "one-server",
-        "      if (request.waits && request.node === node) {\n        request.attempt();",
+        "      if (request.wasSent && request.waits && request.node === node) {\n        request.attempt();",
         '      if (request.waits && request.token === "") {\n        request.attempt();',
       ),
     ],

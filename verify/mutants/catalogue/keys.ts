@@ -54,24 +54,9 @@ export const keys: readonly Mutant[] = [
     isMarked: true,
     edits: [
       redis(
-        "request-host",
-        "wanted: AcquireRequest): string;",
-        "wanted: AcquireRequest, given?: string): string;",
-      ),
-      redis(
-        "one-server",
-        "ticket }, this.random);\n    this.#unsent.delete(request);",
-        "ticket }, this.random);\n    if (given !== undefined) {\n      this.#open.set(given, request);\n      return given;\n    }\n    this.#unsent.delete(request);",
-      ),
-      redis(
-        "one-server",
-        "ticket = request.node.time.ticket() }: AcquireRequest,",
-        "ticket = request.node.time.ticket() }: AcquireRequest, given?: string,",
-      ),
-      redis(
         "request",
-        "this.#host.register(this, this.#request);",
-        "this.#host.register(this, this.#request, this.#given?.token);",
+        "this.token = this.#host.tokenFor(this.#request, this.node);",
+        "this.token = this.#given?.token ?? this.#host.tokenFor(this.#request, this.node);",
       ),
     ],
     killers: [

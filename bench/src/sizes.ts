@@ -40,8 +40,8 @@ export interface Sizes {
 export const thorough: Sizes = {
   rounds: 3,
   redlockRounds: 5,
-  uncontended: { timing: { warmUpMs: 250, measureMs: 1_000 }, taskCounts: [1, 8, 64, 512] },
-  hot: { timing: { warmUpMs: 800, measureMs: 3_000 }, holdsMs: [0, 1, 10], processCounts: [1, 4, 8] },
+  uncontended: { timing: { warmUpMs: 2_000, measureMs: 1_000 }, taskCounts: [1, 8, 64, 512] },
+  hot: { timing: { warmUpMs: 2_000, measureMs: 3_000 }, holdsMs: [0, 1, 10], processCounts: [1, 4, 8] },
   skew: { timing: { warmUpMs: 800, measureMs: 2_000 }, keys: 10_000, processes: 4, holdsMs: [0, 1] },
   // Longer than the five seconds after which who waits for a message looks for himself.
   waiting: { timing: { warmUpMs: 2_000, measureMs: 6_000 }, waiters: 10_000, keyCounts: [1, 10_000] },
@@ -52,15 +52,15 @@ export const thorough: Sizes = {
   ],
   takeover: { ttlMs: 2_000, repetitions: 5 },
   latency: { timing: { warmUpMs: 500, measureMs: 3_000 }, oneWaysMs: [1, 10, 50] },
-  kinds: { warmUpMs: 250, measureMs: 1_000 },
-  shared: { timing: { warmUpMs: 800, measureMs: 2_000 }, processes: 4, holdsMs: [0, 1] },
+  kinds: { warmUpMs: 2_000, measureMs: 1_000 },
+  shared: { timing: { warmUpMs: 2_000, measureMs: 2_000 }, processes: 4, holdsMs: [0, 1] },
   memory: { count: 10_000, settleMs: 500 },
   churn: { keys: 1_000_000, minutes: 2 },
   capacity: { count: 10_000, measureMs: 2_000 },
   service: { warmUpMs: 10_000, measureMs: 5_000 },
   commandLineStarts: 20,
   redlockUncontended: {
-    timing: { warmUpMs: 250, measureMs: 1_000 },
+    timing: { warmUpMs: 2_000, measureMs: 1_000 },
     taskCounts: [1, 8, 64, 512],
     sites: [
       { nodes: 5, down: 0 },

@@ -34,6 +34,7 @@ import type { RequestHost } from "./request-host.ts";
 import { Request } from "./request.ts";
 import type { Hearing } from "./subscriber.ts";
 import { takeTogether } from "./together.ts";
+import { TokenTable } from "./token-table.ts";
 import { makeToken } from "./tokens.ts";
 import { watchByAsking } from "./watch.ts";
 import { encodeWords, reasonOf } from "./words.ts";
@@ -61,7 +62,7 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
   readonly #retentionMs: number;
   readonly #requests = new Pool<Request>();
   /** Those that wait in a server's queue, by token: of many, messages come for these. */
-  readonly #queued = new Map<string, Request>();
+  readonly #queued = new TokenTable<Request>();
   readonly #taken = new Set<string>();
   readonly #listeners = new Set<DriverListener>();
 

@@ -17,6 +17,7 @@ import { LockError, type LossReason } from "../../errors.ts";
 import { refusal } from "../../options.ts";
 import type { Random } from "../../random.ts";
 import type { Holder, LockEvent, LockState, NodeState } from "../../state.ts";
+import { Pool } from "../../pool.ts";
 import { TimerQueue } from "../../timer-queue.ts";
 import { engineEnd } from "../../validity.ts";
 import type { Ballot, Vote } from "./quorum/ballot.ts";
@@ -35,6 +36,7 @@ import { QuorumRequest, type QuorumHost } from "./quorum/request.ts";
 import { TakingBack } from "./quorum/taking-back.ts";
 import type { Hearing } from "./subscriber.ts";
 import { Voter } from "./quorum/voter.ts";
+import { TokenTable } from "./token-table.ts";
 import { makeToken } from "./tokens.ts";
 import { watchByAsking } from "./watch.ts";
 import { encodeWords } from "./words.ts";
@@ -74,14 +76,14 @@ class RedlockDriver implements Driver, QuorumHost {
   readonly driftFactor: number;
   readonly #keySpace: KeySpace;
   readonly #clientId: string;
-  readonly #requests = new Set<QuorumRequest>();
+  readonly #requests = new Pool<QuorumRequest>();
   readonly #attempts = new NamedAttempts();
   /** Bids that wait for votes, by token. */
-  readonly #bids = new Map<string, Bid>();
+  readonly #bids = new TokenTable<Bid>();
   /** Grants in use, by token; forgotten when the nodes have forgotten them. */
-  readonly #holds = new Map<string, QuorumHold>();
+  readonly #holds = new TokenTable<QuorumHold>();
   readonly #ends: TimerQueue<QuorumHold>;
-  readonly #releases = new Map<string, QuorumRelease>();
+  readonly #releases = new TokenTable<QuorumRelease>();
   readonly #takingBack: TakingBack;
   readonly #census: Census;
   readonly #listeners = new Set<DriverListener>();
@@ -115,7 +117,7 @@ class RedlockDriver implements Driver, QuorumHost {
           index,
           listener: this.#listenerOf(index),
           examined: () => {
-            for (const request of Array.from(this.#requests)) {
+            for (const request of Array.from(this.#requests.items)) {
               request.reconsider();
             }
           },
@@ -246,12 +248,12 @@ class RedlockDriver implements Driver, QuorumHost {
   }
 
   async close(): Promise<void> {
-    for (const request of Array.from(this.#requests)) {
+    for (const request of Array.from(this.#requests.items)) {
       request.close();
     }
     this.agenda.clear();
     this.#ends.clear();
-    const releases = Array.from(this.#releases.values(), ({ done }) => done);
+    const releases = this.#releases.items().map(({ done }) => done);
     const leftovers = this.electorate.voters.map(({ releaser }) => releaser.idle());
     await Promise.all([...releases, ...leftovers]); // bounded by the command budget
     for (const voter of this.electorate.voters) {
@@ -266,7 +268,7 @@ class RedlockDriver implements Driver, QuorumHost {
   }
 
   opened(bid: Bid): void {
-    if (!this.#bids.has(bid.token)) {
+    if (!this.#bids.get(bid.token)) {
       this.#bids.set(bid.token, bid);
     }
     this.#takingBack.keep(bid.token); // it may be the token of an earlier bid, which was given up
@@ -432,7 +434,7 @@ class RedlockDriver implements Driver, QuorumHost {
   }
 
   #askAgain(index: number): void {
-    for (const request of Array.from(this.#requests)) {
+    for (const request of Array.from(this.#requests.items)) {
       request.askNode(index);
     }
   }

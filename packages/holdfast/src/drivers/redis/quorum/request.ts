@@ -4,6 +4,7 @@ import type { Acquired, AcquireRequest, Grant, Requeued } from "../../../driver.
 import { closedError, LockError, QuorumError } from "../../../errors.ts";
 import { jittered, type Random } from "../../../random.ts";
 import type { Holder } from "../../../state.ts";
+import { nowhere, type Pooled } from "../../../pool.ts";
 import type { Timed, TimerQueue } from "../../../timer-queue.ts";
 import { engineEnd } from "../../../validity.ts";
 import { within } from "../../../wait.ts";
@@ -67,9 +68,10 @@ export interface Given {
  * One request for a lock on N nodes: its bid is repeated until it is elected, cancelled, or its time is over. A try asks once;
  * where the answers show that nobody has a majority, rivals tried at the same moment: it then waits its turn for one node timeout.
  */
-export class QuorumRequest implements Requeued, Timed, BidListener {
+export class QuorumRequest implements Requeued, Pooled, Timed, BidListener {
   dueAt = 0;
   slot = -1;
+  place: number = nowhere;
   readonly keys: LockKeys;
   readonly key: string;
   readonly ttlMs: number;

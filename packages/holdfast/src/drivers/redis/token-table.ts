@@ -1,0 +1,95 @@
+/** So many of the last characters of a token are taken for its hash: those of its ticket that differ most. */
+const hashed = 8;
+const fewest = 16;
+
+/**
+ * What is known by its token. Not a `Map`, for the same reason as {@link Pool} is no `Set`. Open addressing with linear probing; what is
+ * taken out leaves no mark, as those behind it move up (Knuth, The Art of Computer Programming 3, 6.4, algorithm R).
+ */
+export class TokenTable<T> {
+  #tokens: (string | undefined)[] = Array.from({ length: fewest });
+  #items: (T | undefined)[] = Array.from({ length: fewest });
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  get(token: string): T | undefined {
+    return this.#items[this.#slotOf(token)];
+  }
+
+  /** In no order. */
+  items(): T[] {
+    return this.#items.filter((item) => item !== undefined);
+  }
+
+  set(token: string, item: T): void {
+    let slot = this.#slotOf(token);
+    if (this.#tokens[slot] === undefined) {
+      this.#size += 1;
+      if (this.#size * 2 > this.#tokens.length) {
+        this.#grow();
+        slot = this.#slotOf(token);
+      }
+    }
+    this.#tokens[slot] = token;
+    this.#items[slot] = item;
+  }
+
+  delete(token: string): void {
+    let free = this.#slotOf(token);
+    if (this.#tokens[free] === undefined) {
+      return;
+    }
+    this.#size -= 1;
+    const mask = this.#tokens.length - 1;
+    for (let slot = (free + 1) & mask; ; slot = (slot + 1) & mask) {
+      const other = this.#tokens[slot];
+      if (other === undefined) {
+        break;
+      }
+      const home = hashOf(other) & mask;
+      if (((slot - home) & mask) >= ((slot - free) & mask)) {
+        this.#tokens[free] = other;
+        this.#items[free] = this.#items[slot];
+        free = slot;
+      }
+    }
+    this.#tokens[free] = undefined;
+    this.#items[free] = undefined;
+  }
+
+  /** Where the token is, or would be. */
+  #slotOf(token: string): number {
+    const tokens = this.#tokens;
+    const mask = tokens.length - 1;
+    let slot = hashOf(token) & mask;
+    while (tokens[slot] !== undefined && tokens[slot] !== token) {
+      slot = (slot + 1) & mask;
+    }
+    return slot;
+  }
+
+  #grow(): void {
+    const [tokens, items] = [this.#tokens, this.#items];
+    const length = tokens.length * 2;
+    this.#tokens = Array.from({ length });
+    this.#items = Array.from({ length });
+    tokens.forEach((token, slot) => {
+      if (token !== undefined) {
+        const moved = this.#slotOf(token);
+        this.#tokens[moved] = token;
+        this.#items[moved] = items[slot];
+      }
+    });
+  }
+}
+
+function hashOf(token: string): number {
+  let hash = 0;
+  for (let index = Math.max(0, token.length - hashed); index < token.length; index += 1) {
+    hash = (Math.imul(hash, 31) + token.charCodeAt(index)) | 0;
+  }
+  return hash ^ (hash >>> 15);
+}

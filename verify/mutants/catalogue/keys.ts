@@ -71,7 +71,7 @@ export const keys: readonly Mutant[] = [
       redis(
         "quorum/request",
         "token: token ?? this.#host.tokenFor(",
-        "token: token ?? this.#given?.grant.token ?? this.#host.tokenFor(",
+        "token: token ?? this.#passing?.token ?? this.#host.tokenFor(",
       ),
     ],
     killers: [

@@ -107,9 +107,9 @@ export const line: readonly Mutant[] = [
     breaks: "release and cancel go to all nodes (4.7): also of what was passed on",
     edits: [
       redis(
-        "quorum/request",
-        "if (this.#given && !hasPassedOn && this.#given.hold.mayBeOn(voter)) {",
-        'if (this.#given && !hasPassedOn && this.#given.hold.isOver && this.#given.hold.token === "") {',
+        "quorum/passing-on",
+        "if (!this.#done.has(ballot) && this.#hold.mayBeOn(voter)) {",
+        'if (!this.#done.has(ballot) && this.#hold.isOver && this.#hold.token === "") {',
       ),
     ],
     killers: [

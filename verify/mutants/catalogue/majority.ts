@@ -222,8 +222,8 @@ export const majority: readonly Mutant[] = [
     breaks: "while split acquire is sent again after 250 ms, doubling to 2 s (4.6)",
     edits: [
       redis(
-        "quorum/request",
-        "      this.#splitAt = clock.now() + jittered(random, delayMs, 0.5);\n",
+        "quorum/split",
+        "      this.askAgainAt = clock.now() + jittered(random, delayMs, 0.5);\n",
         "      void [clock, random, delayMs, jittered];\n",
       ),
     ],
@@ -273,8 +273,8 @@ export const majority: readonly Mutant[] = [
     edits: [
       redis(
         "quorum/request",
-        "        this.#settleTry();\n      } else",
-        "        this.#finishTry();\n      } else",
+        '      case "split":\n        this.#settleTry();\n',
+        '      case "split":\n        this.#finishTry();\n',
       ),
     ],
     killers: [byRules("drivers/redis/quorum/quorum-rules", "of two tries that share the nodes one wins")],

@@ -32,7 +32,9 @@ import { Census } from "./quorum/census.ts";
 import { QuorumHold } from "./quorum/hold.ts";
 import { NamedAttempts } from "./quorum/named-attempts.ts";
 import { QuorumRelease } from "./quorum/release.ts";
-import { QuorumRequest, type QuorumHost } from "./quorum/request.ts";
+import { PassingOn } from "./quorum/passing-on.ts";
+import { QuorumRequest } from "./quorum/request.ts";
+import type { QuorumHost } from "./quorum/request-host.ts";
 import { TakingBack } from "./quorum/taking-back.ts";
 import type { Hearing } from "./subscriber.ts";
 import { Voter } from "./quorum/voter.ts";
@@ -163,7 +165,8 @@ class RedlockDriver implements Driver, QuorumHost {
   requeue(given: Grant, request: AcquireRequest): Requeued {
     const hold = this.#holdOf(given.key, given.token);
     this.#forget(hold);
-    return this.#begin(new QuorumRequest(this, request, this.#keysOf(request.key), { grant: given, hold }));
+    const passing = new PassingOn(this, given, hold);
+    return this.#begin(new QuorumRequest(this, request, this.#keysOf(request.key), passing));
   }
 
   async extend({ key, token, ttlMs, words }: ExtendRequest): Promise<Extension> {

@@ -4,7 +4,6 @@ import { closedError } from "../../errors.ts";
 import { nowhere, type Pooled } from "../../pool.ts";
 import type { Timed } from "../../timer-queue.ts";
 import { engineEnd, leftOf, validFrom, type Validity } from "../../validity.ts";
-import { within } from "../../wait.ts";
 import { Attempts } from "./attempts.ts";
 import {
   engineError,
@@ -14,6 +13,7 @@ import {
   refusalBy,
   timeoutError,
 } from "./failures.ts";
+import { farewell } from "./farewell.ts";
 import { GivingUp } from "./giving-up.ts";
 import type { LockKeys } from "./keys.ts";
 import type { Node, PushedGrant } from "./node.ts";
@@ -22,9 +22,6 @@ import { backoffDelay, impatientDelay, pollDelay } from "./pacing.ts";
 import { placeUntil } from "./releaser.ts";
 import type { RequestHost } from "./request-host.ts";
 import { encodeWords } from "./words.ts";
-
-/** How much longer than its deadline a waiter takes to say who holds the lock. */
-const longestFarewellMs = 250;
 
 /**
  * One request for a lock on one server: sent again until it is granted, cancelled, or its time is over.
@@ -335,11 +332,8 @@ export class Request implements Requeued, Operation, Pooled, Timed {
     void this.#resolveHeld();
   }
 
-  /** Asks who holds it behind our leaving of the queue: once that is answered, nothing of ours is left there. */
   async #resolveHeld(): Promise<void> {
-    const asked = this.#host.holderOf(this.#request.key).catch(() => undefined);
-    const holder = await within(this.#host.clock, longestFarewellMs, asked);
-    this.#resolve({ outcome: "held", holder, position: this.#position });
+    this.#resolve(await farewell(this.#host, this.#request.key, this.#position));
   }
 
   /** A grant that came so late that nothing is left of it is not handed out; asked again, it is a whole one. */

@@ -10,6 +10,7 @@ import type { PushedGrant } from "../node.ts";
 import { textOf, type Operation, type Reply } from "../operation.ts";
 import { backoffDelay, impatientDelay, pollDelay } from "../pacing.ts";
 import type { Report } from "./agreement.ts";
+import type { PassingOn } from "./passing-on.ts";
 import { quarantineWords, type Quarantine } from "./restart-guard.ts";
 import type { Voter } from "./voter.ts";
 
@@ -46,6 +47,8 @@ export interface Bidder {
   /** Messages about its token come to us. */
   readonly isHeard: boolean;
   readonly round: number;
+  /** An older grant that the node gives up in the same step. */
+  readonly passing: PassingOn | undefined;
   /** Whether answers still matter. */
   readonly isOpen: boolean;
   /** It has a majority: nobody gets a vote back. */
@@ -55,8 +58,6 @@ export interface Bidder {
   yieldText(ballot: Ballot, number: number, candidate: string): string;
   /** What a node says of a usual grant: no more than its first number. */
   grantFrom(first: number): readonly unknown[];
-  /** Of a passing on: whether the old grant was still ours. */
-  gaveUp(ballot: Ballot, released: boolean, isPlain: boolean): void;
   /** A vote came or went, or an answer that was waited for. */
   heard(ballot: Ballot): void;
   /** An answer for a bid that is over shows that the node has something of it. */
@@ -67,10 +68,6 @@ export interface Bidder {
   takeBackReleased(ballot: Ballot, token: string): void;
   /** The node does not vote: what it has of us is given back. */
   giveBack(ballot: Ballot): void;
-  /** The node is not asked: what this bid gives up has to be released there by itself. */
-  passedOver(ballot: Ballot): void;
-  /** A question of a bid that is over got no answer. */
-  failedTooLate(ballot: Ballot): void;
 }
 
 /** What a question is that asks for no vote. */
@@ -95,8 +92,6 @@ export class Ballot {
   isAgreeing = false;
   /** It is not asked before: a grant there has to end by itself. On the scale of `clock.now()`. */
   leftUntil: number = -Infinity;
-  /** Of a bid that gives up an older grant: the node has done that. */
-  hasPassedOn = false;
   readonly #bid: Bidder;
   /** From the moment that we gave a vote back, one counts only with a greater number, however it arrives. */
   #yielded = 0;
@@ -172,7 +167,7 @@ export class Ballot {
     const { voter } = this;
     const quarantine = this.#exclusion();
     if (voter.isReady && quarantine) {
-      this.#bid.passedOver(this);
+      this.#bid.passing?.passedOver(this);
       this.#exclude(quarantine);
       queueMicrotask(() => {
         this.#bid.heard(this);
@@ -266,7 +261,7 @@ export class Ballot {
     if (this.#bid.isOpen) {
       this.#unheard(error);
     } else {
-      this.#bid.failedTooLate(this);
+      this.#bid.passing?.releaseOn(this);
     }
   }
 
@@ -393,8 +388,7 @@ export class Ballot {
     }
     // A repeat finds that the lost attempt before it has released.
     const isPlain = Number(answer[0]) === 1;
-    this.#bid.gaveUp(this, isPlain || this.attempts.isRepeat, isPlain);
-    this.hasPassedOn = true;
+    this.#bid.passing?.answered(this, isPlain || this.attempts.isRepeat, isPlain);
     return answer[1] as unknown[];
   }
 

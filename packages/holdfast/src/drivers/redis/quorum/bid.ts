@@ -8,6 +8,7 @@ import type { Voter } from "./voter.ts";
 import type { LockKeys } from "../keys.ts";
 import { textOf } from "../operation.ts";
 import { agreedOn, validityOf, type Block } from "./agreement.ts";
+import type { PassingOn } from "./passing-on.ts";
 
 /** After so many rounds without one number it is given up and tried with a fresh token. */
 const mostRounds = 3;
@@ -27,8 +28,8 @@ export interface BidOptions {
   readonly words: string;
   /** What a queue member says between its token and the kind of its channel. */
   readonly member: string;
-  /** The token of an older grant that is given up in the same step. */
-  readonly gives: string | undefined;
+  /** An older grant that is given up in the same step. */
+  readonly passing: PassingOn | undefined;
   /** The token is an earlier attempt's of the same name: messages about it go to whoever made it. */
   readonly isRepeat: boolean;
   readonly listener: BidListener;
@@ -41,18 +42,12 @@ export interface BidListener {
   undecided(): void;
   /** Something was heard, and it is not decided. */
   heard(): void;
-  /** Of a bid that gives up an older grant: one more node has told whether that was still ours. */
-  gaveUp(ballot: Ballot, released: boolean, isPlain: boolean): void;
   /** Whether a grant with this token was given back. */
   isReleased(token: string): boolean;
   /** A node still has a grant that was given back. */
   takeBackReleased(ballot: Ballot, token: string): void;
   /** A node does not vote: what it has of the bid is given back. */
   giveBack(bid: Bid, ballot: Ballot): void;
-  /** A node does not vote, and is not asked. */
-  passedOver(ballot: Ballot): void;
-  /** A node did not answer a bid that is over. */
-  failedTooLate(ballot: Ballot): void;
   /** A node has something of a bid that is over: a vote, or (undefined) a place in its queue. */
   heardTooLate(bid: Bid, ballot: Ballot, vote: Vote | undefined): void;
 }
@@ -127,6 +122,10 @@ export class Bid implements Bidder {
 
   get nodeTimeoutMs(): number {
     return this.#options.nodeTimeoutMs;
+  }
+
+  get passing(): PassingOn | undefined {
+    return this.#options.passing;
   }
 
   /** Whether it was the first to ask with this token. */
@@ -257,10 +256,10 @@ export class Bid implements Bidder {
   }
 
   textFor(ballot: Ballot, candidate: string): string {
-    const { token, gives, ttlMs, want, words } = this.#options;
+    const { token, passing, ttlMs, want, words } = this.#options;
     const member = this.memberOn(ballot);
-    if (gives !== undefined && !ballot.hasPassedOn) {
-      return textOf(["passOn", gives, token, member, String(ttlMs), String(want), words], candidate);
+    if (passing?.isDoneOn(ballot) === false) {
+      return textOf(["passOn", passing.token, token, member, String(ttlMs), String(want), words], candidate);
     }
     const wait = this.waits && ballot.mayQueue ? "2" : "0";
     const [askedCandidate, askedMember, askedWait] = this.#asked;
@@ -283,16 +282,8 @@ export class Bid implements Bidder {
     return [1, first, first + want - 1, token];
   }
 
-  gaveUp(ballot: Ballot, released: boolean, isPlain: boolean): void {
-    this.#options.listener.gaveUp(ballot, released, isPlain);
-  }
-
   giveBack(ballot: Ballot): void {
     this.#options.listener.giveBack(this, ballot);
-  }
-
-  passedOver(ballot: Ballot): void {
-    this.#options.listener.passedOver(ballot);
   }
 
   /** What kept some votes from counting may be over. */
@@ -304,10 +295,6 @@ export class Bid implements Bidder {
 
   heardTooLate(ballot: Ballot, vote: Vote | undefined): void {
     this.#options.listener.heardTooLate(this, ballot, vote);
-  }
-
-  failedTooLate(ballot: Ballot): void {
-    this.#options.listener.failedTooLate(ballot);
   }
 
   heard(ballot: Ballot): void {

@@ -1,68 +1,20 @@
-import type { Clock } from "../../../clock.ts";
 import { tell } from "../../../diagnostics.ts";
-import type { Acquired, AcquireRequest, Grant, Requeued } from "../../../driver.ts";
-import { closedError, LockError, QuorumError } from "../../../errors.ts";
-import { jittered, type Random } from "../../../random.ts";
-import type { Holder } from "../../../state.ts";
-import { nowhere, type Pooled } from "../../../pool.ts";
-import type { Timed, TimerQueue } from "../../../timer-queue.ts";
-import { engineEnd } from "../../../validity.ts";
-import { within } from "../../../wait.ts";
+import type { Acquired, AcquireRequest, Requeued } from "../../../driver.ts";
+import { closedError, LockError } from "../../../errors.ts";
+import type { Timed } from "../../../timer-queue.ts";
+import { queueFullError } from "../failures.ts";
+import { farewell } from "../farewell.ts";
+import type { LockKeys } from "../keys.ts";
+import { backoffDelay } from "../pacing.ts";
+import { encodeWords } from "../words.ts";
 import { expiryMs, type Ballot, type Vote } from "./ballot.ts";
 import { Bid, type BidListener, type Election } from "./bid.ts";
 import { mostApartMs, type Electorate } from "./electorate.ts";
-import { engineError, queueFullError } from "../failures.ts";
-import { GivingUp } from "../giving-up.ts";
-import type { LockKeys } from "../keys.ts";
-import { backoffDelay } from "../pacing.ts";
-import type { QuorumHold } from "./hold.ts";
-import { QuorumRelease } from "./release.ts";
-import { encodeWords } from "../words.ts";
-
-/** How much longer than its deadline a waiter takes to say who holds the lock. */
-const longestFarewellMs = 250;
-/** While it has some votes, which others may be waiting for, it asks again this soon. */
-const shortestSplitMs = 250;
-const longestSplitMs = 2_000;
-
-/** What a request needs of its driver. */
-export interface QuorumHost {
-  readonly electorate: Electorate;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly agenda: TimerQueue<QuorumRequest>;
-  readonly commandTimeoutMs: number;
-  readonly nodeTimeoutMs: number;
-  readonly claimMs: number;
-  readonly driftFactor: number;
-  /** A token for an attempt; what is heard of it goes to that bid from then on. */
-  tokenFor(request: AcquireRequest, ticket: number): string;
-  opened(bid: Bid, request: QuorumRequest): void;
-  /** The bid is over without a grant: what the nodes may have of it is taken back, or is left for a repeat to claim. */
-  abandoned(bid: Bid, request: QuorumRequest, isClaimable: boolean, name?: "release" | "recant"): void;
-  /** The bid won: the votes are one grant from now on. @returns the grant's fencing number */
-  elected(bid: Bid, request: QuorumRequest, election: Election): number;
-  settled(request: QuorumRequest): void;
-  /** A lease of this process stood on it, and was given back. */
-  isReleased(token: string): boolean;
-  /** A node still has what was given back. */
-  takeBackReleased(request: QuorumRequest, ballot: Ballot, token: string): void;
-  /** A lease of this process stands on it: a repeat that joins it may not give its votes back, nor let them expire. */
-  isHeld(token: string): boolean;
-  /** Of the requests for one named attempt the one that asks the nodes. */
-  leaderOf(request: QuorumRequest): QuorumRequest | undefined;
-  /** A node has something of a bid that it cannot vote for. */
-  givenBack(bid: Bid, request: QuorumRequest, ballot: Ballot): void;
-  /** A node has something of a bid that is over. */
-  leftBehind(bid: Bid, request: QuorumRequest, ballot: Ballot, vote: Vote | undefined): void;
-  holderOf(key: string): Promise<Holder | undefined>;
-}
-
-/** A grant that is given up by being passed on. */
-export interface Given {
-  readonly grant: Grant;
-  readonly hold: QuorumHold;
-}
+import { aboutKey, noQuorum, refusalOf } from "./no-quorum.ts";
+import type { PassingOn } from "./passing-on.ts";
+import type { QuorumHost } from "./request-host.ts";
+import { Split } from "./split.ts";
+import { positionIn, rivalsShare, verdictOnTry } from "./verdict.ts";
 
 /**
  * One request for a lock on N nodes: its bid is repeated until it is elected, cancelled, or its time is over. A try asks once;
@@ -80,9 +32,7 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidListener {
   readonly released: Promise<boolean>;
   readonly #host: QuorumHost;
   readonly #request: AcquireRequest;
-  readonly #given: Given | undefined;
-  readonly #givingUp: GivingUp | undefined;
-  readonly #since: number;
+  readonly #passing: PassingOn | undefined;
   #deadline: number;
   #bid: Bid | undefined;
   /** The token is an earlier attempt's of the same name: not ours to take back. */
@@ -92,42 +42,28 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidListener {
   #isSettling = false;
   #wasHeard = false;
   #wasQueued = false;
-  #splits = 0;
-  #splitAt = Infinity;
-  /** By node: whether it still had the grant that is given up. */
-  readonly #gaveUp = new Map<number, boolean>();
+  readonly #split: Split;
   #meetingFailures = 0;
   #lastError: unknown;
   #resolve!: (acquired: Acquired) => void;
   #reject!: (reason: unknown) => void;
 
-  /** @param given a grant that is given up in the same step */
-  constructor(host: QuorumHost, request: AcquireRequest, keys: LockKeys, given?: Given) {
+  /** @param passing a grant that is given up in the same step */
+  constructor(host: QuorumHost, request: AcquireRequest, keys: LockKeys, passing?: PassingOn) {
     this.#host = host;
     this.#request = request;
     this.keys = keys;
     this.key = request.key;
     this.ttlMs = request.ttlMs;
     this.attemptId = request.attemptId;
-    this.#given = given;
-    this.#since = host.clock.now();
-    this.#deadline = request.deadline ?? this.#since + host.commandTimeoutMs;
+    this.#passing = passing;
+    this.#split = new Split(host, request.ttlMs);
+    this.#deadline = request.deadline ?? host.clock.now() + host.commandTimeoutMs;
     this.result = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
     });
-    this.#givingUp =
-      given &&
-      new GivingUp({
-        clock: host.clock,
-        release: () => {
-          const release = new QuorumRelease(host.electorate, given.hold);
-          release.begin(engineEnd(given.grant.validity));
-          return release.result;
-        },
-        patienceMs: host.commandTimeoutMs,
-      });
-    this.released = this.#givingUp?.released ?? alreadyReleased;
+    this.released = passing?.released ?? alreadyReleased;
   }
 
   get bid(): Bid | undefined {
@@ -245,11 +181,7 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidListener {
     const { token, first, last, validity, isClaim, rounds, ballots } = election;
     this.#settle();
     const number = this.#host.elected(bid, this, election);
-    for (const ballot of bid.ballots) {
-      if (ballot.isUnanswered) {
-        this.#releaseGivenOn(ballot);
-      }
-    }
+    this.#passing?.releaseUnanswered(bid.ballots);
     const { key } = this;
     const fencingToken = BigInt(number);
     tell("vote", () => ({ key, fencingToken, rounds, granted: ballots.length, nodes: bid.ballots.length }));
@@ -271,22 +203,6 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidListener {
     }
   }
 
-  gaveUp(ballot: Ballot, released: boolean, isPlain: boolean): void {
-    if (!isPlain) {
-      this.#releaseGivenOn(ballot); // it was not ours there, or had a place in the queue at the most
-    }
-    const { index } = ballot.voter;
-    this.#gaveUp.set(index, released || this.#gaveUp.get(index) === true);
-    const { majority, voters } = this.#host.electorate;
-    const answers = [...this.#gaveUp.values()];
-    const wasOurs = answers.filter((answer) => answer).length;
-    if (wasOurs >= majority) {
-      this.#givingUp?.answered(true);
-    } else if (answers.length - wasOurs > voters.length - majority) {
-      this.#givingUp?.answered(false);
-    }
-  }
-
   isReleased(token: string): boolean {
     return this.#host.isReleased(token);
   }
@@ -297,15 +213,6 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidListener {
 
   giveBack(bid: Bid, ballot: Ballot): void {
     this.#host.givenBack(bid, this, ballot);
-  }
-
-  passedOver(ballot: Ballot): void {
-    this.#releaseGivenOn(ballot);
-    ballot.hasPassedOn = true;
-  }
-
-  failedTooLate(ballot: Ballot): void {
-    this.#releaseGivenOn(ballot);
   }
 
   heardTooLate(bid: Bid, ballot: Ballot, vote: Vote | undefined): void {
@@ -363,7 +270,7 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidListener {
         want,
         words: encodeWords(words),
         member: `${Math.min(ttlMs, claimMs)} ${want} ${deadline}`,
-        gives: this.#given?.hold.token,
+        passing: this.#passing,
         isRepeat: token !== undefined,
         listener: this,
       },
@@ -389,15 +296,14 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidListener {
   }
 
   #askAgain(bid: Bid, now: number): void {
-    if (now >= this.#splitAt) {
-      this.#splitAt = Infinity;
-      this.#splits += 1;
-      if (this.#splits % 2 === 0 && bid.hasDeafVotes && !this.#host.isHeld(bid.token)) {
+    if (now >= this.#split.askAgainAt) {
+      const timesSplit = this.#split.askAgain();
+      if (timesSplit % 2 === 0 && bid.hasDeafVotes && !this.#host.isHeld(bid.token)) {
         // Who cannot be asked gives its votes back by itself, and settles with its rivals by chance. Those of an earlier attempt are
         // not ours to give back: they end by themselves, unless they are prolonged by asking.
         const delayMs = this.#hasJoined
           ? this.ttlMs * (1 + this.#host.driftFactor) + expiryMs
-          : backoffDelay(this.#host.random, Math.min(this.#splits, 3));
+          : backoffDelay(this.#host.random, Math.min(timesSplit, 3));
         this.#drop();
         this.#schedule(now + delayMs);
         return;
@@ -425,8 +331,8 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidListener {
       return;
     }
     if (bid.isUncontested || !this.#endsInVain(bid)) {
-      this.#keepSplitTime(bid);
-      this.#schedule(Math.min(bid.dueAt, this.#splitAt));
+      this.#split.observe(bid.hasVotes);
+      this.#schedule(Math.min(bid.dueAt, this.#split.askAgainAt));
     }
   }
 
@@ -441,9 +347,9 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidListener {
     if (this.#joinsEarlier(bid)) {
       return true;
     }
-    const hopeless = ballots.filter(({ isHopeless }) => isHopeless);
-    if (hopeless.length > voters.length - majority) {
-      this.#fail(engineErrorOf(hopeless, this.#quorumError(false)));
+    const refusal = refusalOf(bid, this.key);
+    if (refusal !== undefined) {
+      this.#fail(refusal);
       return true;
     }
     if (ballots.filter(({ answer }) => answer === "full").length > voters.length - majority) {
@@ -467,44 +373,22 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidListener {
     return earlier !== undefined;
   }
 
-  /** Messages may be lost: while it has some votes and no majority it asks all nodes again. */
-  #keepSplitTime(bid: Bid): void {
-    if (!bid.hasVotes) {
-      this.#splits = 0;
-      this.#splitAt = Infinity;
-    } else if (this.#splitAt === Infinity) {
-      const { clock, random, claimMs } = this.#host;
-      const delayMs = Math.min(
-        longestSplitMs,
-        shortestSplitMs * 2 ** Math.min(this.#splits, 3),
-        Math.min(this.ttlMs, claimMs) / 3, // before the first of them is over, also of those that we were not told of
-      );
-      this.#splitAt = clock.now() + jittered(random, delayMs, 0.5);
-    }
-  }
-
-  /** A try ends as soon as its majority is impossible, and it is known whether a rival has one. */
   #judgeTry(): void {
     const bid = this.#bid as Bid;
-    const { ballots } = bid;
-    const { majority } = this.#host.electorate;
-    const pending = ballots.filter(({ isPending }) => isPending).length;
-    const ours = ballots.filter(({ vote }) => vote !== undefined).length;
-    const held = ballots.filter(({ answer }) => answer === "held").length;
-    const rivals = rivalsShare(ballots);
-    if ((pending === 0 && this.#joinsEarlier(bid)) || ours + pending >= majority) {
+    if (this.#joinsEarlier(bid)) {
       return;
     }
-    if (rivals >= majority) {
-      this.#finishTry();
-    } else if (pending === 0) {
-      if (ours + held >= majority) {
+    switch (verdictOnTry(bid.ballots, this.#host.electorate.majority)) {
+      case "held":
+        this.#finishTry();
+        break;
+      case "split":
         this.#settleTry();
-      } else {
-        const hopeless = ballots.filter(({ isHopeless }) => isHopeless);
-        const isInVain = hopeless.length > ballots.length - majority;
-        this.#fail(isInVain ? engineErrorOf(hopeless, this.#quorumError(false)) : this.#failure());
-      }
+        break;
+      case "unheard":
+        this.#fail(refusalOf(bid, this.key) ?? this.#failure());
+        break;
+      case "open":
     }
   }
 
@@ -536,38 +420,15 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidListener {
     }
   }
 
-  /** Asks who holds it behind our leaving of the queue. */
   async #resolveHeld(position: number | undefined): Promise<void> {
-    const asked = this.#host.holderOf(this.key).catch(() => undefined);
-    const holder = await within(this.#host.clock, longestFarewellMs, asked);
-    this.#resolve({ outcome: "held", holder, position });
+    this.#resolve(await farewell(this.#host, this.key, position));
   }
 
   #failure(): unknown {
-    return this.#seen || this.#lastError === undefined
-      ? this.#quorumError(true)
-      : aboutKey(this.#lastError, this.key);
-  }
-
-  #quorumError(retryable: boolean): QuorumError {
-    const { electorate } = this.#host;
     const bid = this.#seen;
-    const ballots = bid?.ballots ?? [];
-    const votes = electorate.voters.map((voter, index) => {
-      const ballot = ballots[index];
-      return (
-        ballot?.describe() ?? {
-          node: voter.name,
-          vote: "timeout" as const,
-          latencyMs: null,
-          reason: "not asked yet",
-        }
-      );
-    });
-    const outcome = bid?.outcome ?? "none";
-    const cause = ballots.find(({ error }) => error !== undefined)?.error;
-    const retryAfterMs = electorate.votesAgainInMs();
-    return new QuorumError({ key: this.key, votes, outcome, retryable, retryAfterMs, cause });
+    return bid || this.#lastError === undefined
+      ? noQuorum(this.#host.electorate, this.key, bid)
+      : aboutKey(this.#lastError, this.key);
   }
 
   #schedule(at: number): void {
@@ -585,13 +446,9 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidListener {
    */
   #abandon(outcome: "settled" | "open" = "open"): void {
     this.#settle();
-    for (const ballot of this.#bid?.ballots ?? []) {
-      if (ballot.isUnanswered) {
-        this.#releaseGivenOn(ballot);
-      }
-    }
+    this.#passing?.releaseUnanswered(this.#bid?.ballots ?? []);
     this.#drop(undefined, outcome === "settled");
-    this.#givingUp?.alone();
+    this.#passing?.abandoned();
   }
 
   #drop(name?: "release", isCertain = false): void {
@@ -606,17 +463,6 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidListener {
     }
   }
 
-  /** A node that did not answer the passing on still has what was given up. */
-  #releaseGivenOn({ voter, hasPassedOn }: Ballot): void {
-    if (this.#given && !hasPassedOn && this.#given.hold.mayBeOn(voter)) {
-      const { key, keys, token } = this.#given.hold;
-      const terms = this.#given.hold.termsOn(voter);
-      const until = this.#given.hold.forgottenAt(voter, engineEnd(this.#given.grant.validity));
-      const candidate = this.#host.electorate.candidate();
-      voter.releaser.takeBack({ key, keys, token, terms, until, candidate });
-    }
-  }
-
   #settle(): void {
     this.#isSettled = true;
     this.#host.agenda.cancel(this);
@@ -625,30 +471,3 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidListener {
 }
 
 const alreadyReleased = Promise.resolve(true);
-
-/** How many nodes one rival has at the most. */
-function rivalsShare(ballots: readonly Ballot[]): number {
-  const shares = new Map<string, number>();
-  for (const { answer, holder } of ballots) {
-    if (answer === "held") {
-      shares.set(holder, (shares.get(holder) ?? 0) + 1);
-    }
-  }
-  return Math.max(0, ...shares.values());
-}
-
-/** Our place as most of the nodes that queued us have it. */
-function positionIn(ballots: readonly Ballot[]): number | undefined {
-  const positions = ballots.map(({ position }) => position).filter((position) => position !== undefined);
-  return positions.sort((a, b) => a - b)[positions.length >> 1];
-}
-
-/** Of nodes that refuse for good: what is wrong where they all say the same of the key, else that there is no quorum. */
-function engineErrorOf(hopeless: readonly Ballot[], quorumError: QuorumError): unknown {
-  const error = engineError(hopeless[0]?.error, quorumError.key, "none");
-  return error.code === "kind-mismatch" ? error : quorumError;
-}
-
-function aboutKey(error: unknown, key: string): unknown {
-  return error instanceof QuorumError ? error.about(key) : error;
-}

@@ -1,0 +1,43 @@
+import { QuorumError, type NodeVote } from "../../../errors.ts";
+import { engineError } from "../failures.ts";
+import type { Ballot } from "./ballot.ts";
+import type { Bid } from "./bid.ts";
+import type { Electorate } from "./electorate.ts";
+
+/** That too few nodes voted for a key, with what each of them said. @param bid undefined: none was asked yet */
+export function noQuorum(
+  electorate: Electorate,
+  key: string,
+  bid: Bid | undefined,
+  retryable = true,
+): QuorumError {
+  const ballots = bid?.ballots ?? [];
+  const votes = electorate.voters.map(({ name, index }): NodeVote => {
+    const ballot = ballots[index];
+    return ballot?.describe() ?? { node: name, vote: "timeout", latencyMs: null, reason: "not asked yet" };
+  });
+  const outcome = bid?.outcome ?? "none";
+  const cause = ballots.find(({ error }) => error !== undefined)?.error;
+  const retryAfterMs = electorate.votesAgainInMs();
+  return new QuorumError({ key, votes, outcome, retryable, retryAfterMs, cause });
+}
+
+/** What is told where so many nodes refuse for good that there can be no majority. Undefined: it may come yet. */
+export function refusalOf(bid: Bid, key: string): unknown {
+  const { ballots, electorate } = bid;
+  const hopeless = ballots.filter(({ isHopeless }) => isHopeless);
+  return hopeless.length > ballots.length - electorate.majority
+    ? refusedForGood(hopeless, noQuorum(electorate, key, bid, false))
+    : undefined;
+}
+
+/** What is wrong where all say the same of the key, else that there is no quorum. */
+function refusedForGood(hopeless: readonly Ballot[], quorumError: QuorumError): unknown {
+  const error = engineError(hopeless[0]?.error, quorumError.key, "none");
+  return error.code === "kind-mismatch" ? error : quorumError;
+}
+
+/** An error of the nodes, told of one key. */
+export function aboutKey(error: unknown, key: string): unknown {
+  return error instanceof QuorumError ? error.about(key) : error;
+}

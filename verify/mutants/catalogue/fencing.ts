@@ -144,7 +144,11 @@ export const fencing: readonly Mutant[] = [
     breaks:
       "write the largest; their replies are the next round (5): a smaller number is not these nodes' any more",
     edits: [
-      redis("quorum/bid", "if (block && block.first >= this.#proposed) {", "if (block) {"),
+      redis(
+        "quorum/numbering",
+        'if (block === "open" || (block && block.first >= this.#proposed)) {',
+        "if (block) {",
+      ),
       redis(
         "quorum/ballot",
         "if (this.vote !== undefined && !this.#bid.isOpen && Number(answer[0]) === 1) {",
@@ -181,7 +185,7 @@ export const fencing: readonly Mutant[] = [
     breaks: "if there is none, write the largest (5)",
     edits: [
       redis(
-        "quorum/bid",
+        "quorum/numbering",
         "this.#proposed = Math.max(...votes.map(({ first }) => first));",
         "this.#proposed = Math.min(...votes.map(({ first }) => first));",
       ),

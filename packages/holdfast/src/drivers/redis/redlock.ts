@@ -293,15 +293,15 @@ class RedlockDriver implements Driver, QuorumHost {
     this.#ends.schedule(hold, Math.max(hold.dueAt, engineEnd(validity) + request.ttlMs));
     this.#takingBack.keep(token); // given up by an earlier bid, or given back by a node that did not vote
     if (token !== bid.token) {
-      this.#takingBack.bid(bid, request);
+      this.#takingBack.bid(bid);
     }
     return hold.fencingNumber ?? first;
   }
 
-  abandoned(bid: Bid, request: QuorumRequest, isClaimable: boolean, name?: "release" | "recant"): void {
+  abandoned(bid: Bid, isClaimable: boolean, name?: "release" | "recant"): void {
     this.#close(bid);
     if (!isClaimable) {
-      this.#takingBack.bid(bid, request, name);
+      this.#takingBack.bid(bid, name);
       return;
     }
     this.#attempts.leave(bid.token);
@@ -320,15 +320,15 @@ class RedlockDriver implements Driver, QuorumHost {
     return this.#attempts.isReleased(token);
   }
 
-  takeBackReleased(request: QuorumRequest, ballot: Ballot, token: string): void {
-    this.#takingBack.released(request, ballot, token);
+  takeBackReleased(bid: Bid, ballot: Ballot, token: string): void {
+    this.#takingBack.released(bid, ballot, token);
   }
 
   isHeld(token: string): boolean {
     return this.#holds.get(token)?.isLost === false;
   }
 
-  leftBehind(bid: Bid, request: QuorumRequest, ballot: Ballot, vote: Vote | undefined): void {
+  leftBehind(bid: Bid, ballot: Ballot, vote: Vote | undefined): void {
     const hold = this.#holds.get(vote?.token ?? bid.token);
     if (hold) {
       if (vote) {
@@ -336,7 +336,7 @@ class RedlockDriver implements Driver, QuorumHost {
       }
     } else if (!this.#attempts.isClaimable(bid.token)) {
       const takeBack = (): void => {
-        this.#takingBack.ballot(ballot, bid, request);
+        this.#takingBack.ballot(ballot, bid);
       };
       const release = vote && this.#releases.get(vote.token);
       if (release) {
@@ -347,8 +347,8 @@ class RedlockDriver implements Driver, QuorumHost {
     }
   }
 
-  givenBack(bid: Bid, request: QuorumRequest, ballot: Ballot): void {
-    this.#takingBack.ballot(ballot, bid, request);
+  givenBack(bid: Bid, ballot: Ballot): void {
+    this.#takingBack.ballot(ballot, bid);
   }
 
   async holderOf(key: string): Promise<Holder | undefined> {

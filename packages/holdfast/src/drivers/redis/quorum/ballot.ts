@@ -13,6 +13,7 @@ import type { Report } from "./agreement.ts";
 import type { PassingOn } from "./passing-on.ts";
 import { quarantineWords, type Quarantine } from "./restart-guard.ts";
 import type { Voter } from "./voter.ts";
+import type { Wording } from "./wording.ts";
 
 /** When a node that does not vote is thought of again. */
 const shortestExclusionMs = 50;
@@ -47,17 +48,13 @@ export interface Bidder {
   /** Messages about its token come to us. */
   readonly isHeard: boolean;
   readonly round: number;
+  readonly wording: Wording;
   /** An older grant that the node gives up in the same step. */
   readonly passing: PassingOn | undefined;
   /** Whether answers still matter. */
   readonly isOpen: boolean;
   /** It has a majority: nobody gets a vote back. */
   readonly isElected: boolean;
-  /** The request for this node's vote: the text of the operation. */
-  textFor(ballot: Ballot, candidate: string): string;
-  yieldText(ballot: Ballot, number: number, candidate: string): string;
-  /** What a node says of a usual grant: no more than its first number. */
-  grantFrom(first: number): readonly unknown[];
   /** A vote came or went, or an answer that was waited for. */
   heard(ballot: Ballot): void;
   /** An answer for a bid that is over shows that the node has something of it. */
@@ -327,8 +324,11 @@ export class Ballot {
     }
     this.attempts.sent();
     const yielded = this.#isYielding ? this.#yielded : 0;
+    const { wording } = this.#bid;
     const text =
-      yielded > 0 ? this.#bid.yieldText(this, yielded, candidate) : this.#bid.textFor(this, candidate);
+      yielded > 0
+        ? wording.yielding(this, yielded, candidate)
+        : wording.request(this, candidate, this.#askedForPlace);
     this.#perform(text, yielded);
   }
 
@@ -382,7 +382,7 @@ export class Ballot {
 
   #unwrap(answer: unknown): readonly unknown[] {
     if (!Array.isArray(answer)) {
-      return this.#bid.grantFrom(Number(answer));
+      return this.#bid.wording.grantFrom(Number(answer));
     } else if (!Array.isArray(answer[1])) {
       return answer;
     }

@@ -3,12 +3,13 @@ import type { Extension, Verified } from "../../../driver.ts";
 import type { LossReason } from "../../../errors.ts";
 import type { Timed } from "../../../timer-queue.ts";
 import { leftOf, validFrom, type Validity } from "../../../validity.ts";
-import type { Bid, Told } from "./bid.ts";
+import type { Bid } from "./bid.ts";
 import type { Electorate } from "./electorate.ts";
 import type { LockKeys } from "../keys.ts";
 import { noCandidate, textOf, type Reply } from "../operation.ts";
 import { placeUntil } from "../releaser.ts";
 import { validityOf } from "./agreement.ts";
+import type { Told } from "./numbering.ts";
 import { quarantineWords } from "./restart-guard.ts";
 import { Round } from "./round.ts";
 import type { Voter } from "./voter.ts";
@@ -70,7 +71,7 @@ export class QuorumHold implements Timed {
   /** What its queue member says after the token: a node that was late with its vote may still have one. */
   termsOn(voter: Voter): string {
     const ballot = this.#bid?.ballots[voter.index];
-    return ballot && this.#bid ? this.#bid.memberOn(ballot) : "";
+    return ballot && this.#bid ? this.#bid.wording.memberOn(ballot) : "";
   }
 
   /**

@@ -8,7 +8,7 @@ import type { Bid, Election } from "./bid.ts";
 import type { Electorate } from "./electorate.ts";
 import type { QuorumRequest } from "./request.ts";
 
-/** What a request needs of its driver. */
+/** What a request and its bids need of their driver. */
 export interface QuorumHost {
   readonly electorate: Electorate;
   readonly clock: Clock;
@@ -20,23 +20,23 @@ export interface QuorumHost {
   readonly driftFactor: number;
   /** A token for an attempt; what is heard of it goes to that bid from then on. */
   tokenFor(request: AcquireRequest, ticket: number): string;
-  opened(bid: Bid, request: QuorumRequest): void;
+  opened(bid: Bid): void;
   /** The bid is over without a grant: what the nodes may have of it is taken back, or is left for a repeat to claim. */
-  abandoned(bid: Bid, request: QuorumRequest, isClaimable: boolean, name?: "release" | "recant"): void;
+  abandoned(bid: Bid, isClaimable: boolean, name?: "release" | "recant"): void;
   /** The bid won: the votes are one grant from now on. @returns the grant's fencing number */
   elected(bid: Bid, request: QuorumRequest, election: Election): number;
   settled(request: QuorumRequest): void;
   /** A lease of this process stood on it, and was given back. */
   isReleased(token: string): boolean;
   /** A node still has what was given back. */
-  takeBackReleased(request: QuorumRequest, ballot: Ballot, token: string): void;
+  takeBackReleased(bid: Bid, ballot: Ballot, token: string): void;
   /** A lease of this process stands on it: a repeat that joins it may not give its votes back, nor let them expire. */
   isHeld(token: string): boolean;
   /** Of the requests for one named attempt the one that asks the nodes. */
   leaderOf(request: QuorumRequest): QuorumRequest | undefined;
   /** A node has something of a bid that it cannot vote for. */
-  givenBack(bid: Bid, request: QuorumRequest, ballot: Ballot): void;
+  givenBack(bid: Bid, ballot: Ballot): void;
   /** A node has something of a bid that is over. */
-  leftBehind(bid: Bid, request: QuorumRequest, ballot: Ballot, vote: Vote | undefined): void;
+  leftBehind(bid: Bid, ballot: Ballot, vote: Vote | undefined): void;
   holderOf(key: string): Promise<Holder | undefined>;
 }

@@ -6,10 +6,9 @@ import { queueFullError } from "../failures.ts";
 import { farewell } from "../farewell.ts";
 import type { LockKeys } from "../keys.ts";
 import { backoffDelay } from "../pacing.ts";
-import { encodeWords } from "../words.ts";
-import { expiryMs, type Ballot, type Vote } from "./ballot.ts";
-import { Bid, type BidListener, type Election } from "./bid.ts";
-import { mostApartMs, type Electorate } from "./electorate.ts";
+import { expiryMs } from "./ballot.ts";
+import { Bid, type BidRequest, type Election } from "./bid.ts";
+import type { Electorate } from "./electorate.ts";
 import { aboutKey, noQuorum, refusalOf } from "./no-quorum.ts";
 import type { PassingOn } from "./passing-on.ts";
 import type { QuorumHost } from "./request-host.ts";
@@ -20,7 +19,7 @@ import { positionIn, rivalsShare, verdictOnTry } from "./verdict.ts";
  * One request for a lock on N nodes: its bid is repeated until it is elected, cancelled, or its time is over. A try asks once;
  * where the answers show that nobody has a majority, rivals tried at the same moment: it then waits its turn for one node timeout.
  */
-export class QuorumRequest implements Requeued, Pooled, Timed, BidListener {
+export class QuorumRequest implements Requeued, Timed, BidRequest {
   dueAt = 0;
   slot = -1;
   place: number = nowhere;
@@ -203,22 +202,6 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidListener {
     }
   }
 
-  isReleased(token: string): boolean {
-    return this.#host.isReleased(token);
-  }
-
-  takeBackReleased(ballot: Ballot, token: string): void {
-    this.#host.takeBackReleased(this, ballot, token);
-  }
-
-  giveBack(bid: Bid, ballot: Ballot): void {
-    this.#host.givenBack(bid, this, ballot);
-  }
-
-  heardTooLate(bid: Bid, ballot: Ballot, vote: Vote | undefined): void {
-    this.#host.leftBehind(bid, this, ballot, vote);
-  }
-
   #start(): void {
     const { electorate, clock, nodeTimeoutMs } = this.#host;
     if (this.#isLed) {
@@ -246,39 +229,22 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidListener {
     if (this.#isSettled || this.#bid) {
       return;
     }
-    const { electorate, clock, random, driftFactor, nodeTimeoutMs, claimMs } = this.#host;
+    const { electorate } = this.#host;
     try {
       electorate.refuseTwins();
     } catch (error) {
       this.#fail(error);
       return;
     }
-    const { ttlMs, want, words } = this.#request;
-    const leftMs = this.#deadline - clock.now();
-    // A node's clock may be ahead of the median: it must not pass over who still waits.
-    const deadline = leftMs === Infinity ? 0 : Math.ceil(electorate.micros() / 1000 + leftMs + mostApartMs);
-    const bid = new Bid(
-      {
-        electorate,
-        clock,
-        random,
-        driftFactor,
-        nodeTimeoutMs,
-        keys: this.keys,
-        token: token ?? this.#host.tokenFor(this.#request, this.#ticket(electorate)),
-        ttlMs,
-        want,
-        words: encodeWords(words),
-        member: `${Math.min(ttlMs, claimMs)} ${want} ${deadline}`,
-        passing: this.#passing,
-        isRepeat: token !== undefined,
-        listener: this,
-      },
-      !this.#isTry,
-    );
+    const bid = new Bid(this.#host, this, {
+      wanted: this.#request,
+      token: token ?? this.#host.tokenFor(this.#request, this.#ticket(electorate)),
+      isRepeat: token !== undefined,
+      passing: this.#passing,
+    });
     this.#bid = bid;
     this.#hasJoined = token !== undefined;
-    this.#host.opened(bid, this);
+    this.#host.opened(bid);
     bid.askAll();
   }
 
@@ -458,7 +424,7 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidListener {
       bid.close();
       const isUnknown = this.#isSettled && this.attemptId !== undefined && bid.outcome === "unknown";
       const isClaimable = this.#hasJoined || (isUnknown && !isCertain);
-      this.#host.abandoned(bid, this, isClaimable, name);
+      this.#host.abandoned(bid, isClaimable, name);
       this.#bid = undefined;
     }
   }

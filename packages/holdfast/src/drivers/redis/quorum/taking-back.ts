@@ -5,7 +5,6 @@ import type { Ballot } from "./ballot.ts";
 import type { Bid } from "./bid.ts";
 import type { Electorate } from "./electorate.ts";
 import type { QuorumHold } from "./hold.ts";
-import type { QuorumRequest } from "./request.ts";
 import type { Voter } from "./voter.ts";
 
 /** What nodes may have of what nobody wants any more is taken back from them, until they have forgotten it by themselves. */
@@ -19,11 +18,11 @@ export class TakingBack {
   }
 
   /** Of a bid that is over. */
-  bid(bid: Bid, request: QuorumRequest, name?: "release" | "recant"): void {
+  bid(bid: Bid, name?: "release" | "recant"): void {
     const candidate = this.#electorate.candidate();
     for (const ballot of bid.ballots) {
       if (ballot.mayHaveLeft) {
-        this.ballot(ballot, bid, request, candidate, name);
+        this.ballot(ballot, bid, candidate, name);
       }
     }
   }
@@ -32,15 +31,14 @@ export class TakingBack {
   ballot(
     ballot: Ballot,
     bid: Bid,
-    request: QuorumRequest,
     candidate: string = this.#electorate.candidate(),
     name?: "release" | "recant",
   ): void {
     const { voter } = ballot;
-    const { key, keys, ttlMs, deadline } = request;
+    const { key, keys, ttlMs, deadline } = bid.request;
     const now = this.#clock.now();
     const until = Math.max(now + ttlMs, ballot.mayBeQueued ? placeUntil(now, deadline) : 0);
-    const terms = bid.memberOn(ballot);
+    const terms = bid.wording.memberOn(ballot);
     voter.releaser.takeBack({ key, keys, token: bid.token, terms, until, candidate }, name);
   }
 
@@ -55,7 +53,7 @@ export class TakingBack {
   }
 
   /** A node still has what was given back. */
-  released({ key, keys, ttlMs }: QuorumRequest, { voter }: Ballot, token: string): void {
+  released({ request: { key, keys, ttlMs } }: Bid, { voter }: Ballot, token: string): void {
     this.#vote(voter, key, keys, token, ttlMs, "release");
   }
 

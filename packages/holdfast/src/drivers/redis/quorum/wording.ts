@@ -1,0 +1,95 @@
+import type { AcquireRequest } from "../../../driver.ts";
+import { textOf } from "../operation.ts";
+import { encodeWords } from "../words.ts";
+import type { Ballot } from "./ballot.ts";
+import { mostApartMs } from "./electorate.ts";
+import type { PassingOn } from "./passing-on.ts";
+import type { QuorumHost } from "./request-host.ts";
+
+interface WordingOptions {
+  readonly wanted: AcquireRequest;
+  /** When its request stops waiting, on the scale of `clock.now()`. */
+  readonly deadline: number;
+  readonly token: string;
+  readonly passing: PassingOn | undefined;
+}
+
+/** What a bid says to a node, in the words of the script. */
+export class Wording {
+  readonly #token: string;
+  readonly #ttlMs: string;
+  readonly #want: string;
+  /** An owner's own words. */
+  readonly #words: string;
+  /** How many numbers a grant has. */
+  readonly #count: number;
+  readonly #passing: PassingOn | undefined;
+  /** What a queue member says between its token and the kind of its channel. */
+  readonly #terms: string;
+  /** The same with the kind: that of most nodes. */
+  #member = "";
+  /** Most nodes are asked in the same words: they get one text. */
+  #asked: readonly string[] = [];
+  #text = "";
+
+  constructor({ clock, claimMs, electorate }: QuorumHost, options: WordingOptions) {
+    const { wanted, deadline, token, passing } = options;
+    const { ttlMs, want, words } = wanted;
+    const leftMs = deadline - clock.now();
+    // A node's clock may be ahead of the median: it must not pass over who still waits.
+    const until = leftMs === Infinity ? 0 : Math.ceil(electorate.micros() / 1000 + leftMs + mostApartMs);
+    this.#terms = `${Math.min(ttlMs, claimMs)} ${want} ${until}`;
+    this.#token = token;
+    this.#ttlMs = String(ttlMs);
+    this.#want = String(want);
+    this.#count = want;
+    this.#words = encodeWords(words);
+    this.#passing = passing;
+  }
+
+  /** The request for a node's vote. @param waits a place in its queue is wanted as well */
+  request(ballot: Ballot, candidate: string, waits: boolean): string {
+    const passing = this.#passing;
+    const member = this.memberOn(ballot);
+    if (passing?.isDoneOn(ballot) === false) {
+      const args = ["passOn", passing.token, this.#token, member, this.#ttlMs, this.#want, this.#words];
+      return textOf(args, candidate);
+    }
+    const wait = waits ? "2" : "0";
+    const [askedCandidate, askedMember, askedWait] = this.#asked;
+    if (askedCandidate !== candidate || askedMember !== member || askedWait !== wait) {
+      this.#asked = [candidate, member, wait];
+      const args = ["acquire", this.#token, member, this.#ttlMs, this.#want, wait, this.#words];
+      this.#text = textOf(args, candidate);
+    }
+    return this.#text;
+  }
+
+  /** The vote with this number is given back, and asked for again. */
+  yielding(ballot: Ballot, number: number, candidate: string): string {
+    const args = [
+      "yield",
+      this.#token,
+      this.memberOn(ballot),
+      String(number),
+      this.#ttlMs,
+      this.#want,
+      this.#words,
+    ];
+    return textOf(args, candidate);
+  }
+
+  /** What its queue member says on this node after the token. */
+  memberOn({ voter }: Ballot): string {
+    const kind = voter.node.channelKind;
+    if (!this.#member.endsWith(kind)) {
+      this.#member = `${this.#terms} ${kind}`;
+    }
+    return this.#member;
+  }
+
+  /** A node says no more of a usual grant than its first number. */
+  grantFrom(first: number): readonly unknown[] {
+    return [1, first, first + this.#count - 1, this.#token];
+  }
+}

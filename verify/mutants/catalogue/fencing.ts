@@ -39,19 +39,9 @@ export const fencing: readonly Mutant[] = [
     isMarked: true,
     edits: [
       redis(
-        "quorum/ballot",
-        "this.#count({ ...this.vote, first: Number(answer[1]), last: Number(answer[2]), round });",
-        "this.#count({ ...this.vote, ...this.#asked, round });",
-      ),
-      redis(
-        "quorum/ballot",
-        "    this.isAgreeing = true;\n",
-        "    this.isAgreeing = true;\n    this.#asked = { first: number, last: number + want - 1 };\n",
-      ),
-      redis(
-        "quorum/ballot",
-        "  #askedForPlace = false;\n",
-        "  #askedForPlace = false;\n  #asked = { first: 0, last: 0 };\n",
+        "quorum/numbering",
+        "      ballot.count(raised);\n",
+        "      ballot.count({ ...raised, first: this.#proposed, last: this.#proposed + this.#bid.want - 1 });\n",
       ),
     ],
     killers: [byRules("drivers/redis/quorum/quorum-rules", "only an equal number is a yes")],
@@ -150,9 +140,9 @@ export const fencing: readonly Mutant[] = [
         "if (block) {",
       ),
       redis(
-        "quorum/ballot",
-        "if (this.vote !== undefined && !this.#bid.isOpen && Number(answer[0]) === 1) {",
-        "if (this.vote !== undefined && !this.#bid.isOpen && Number(answer[0]) === 7) {",
+        "quorum/numbering",
+        "      if (hasAgreed) {\n        this.#bid.heardTooLate(",
+        "      if (hasAgreed && !vote) {\n        this.#bid.heardTooLate(",
       ),
     ],
     killers: [
@@ -168,9 +158,9 @@ export const fencing: readonly Mutant[] = [
       "write t on all nodes where the lock is still held by our token (5): its grant has this number from now on",
     edits: [
       redis(
-        "quorum/ballot",
-        "if (this.vote !== undefined && !this.#bid.isOpen && Number(answer[0]) === 1) {",
-        "if (this.vote !== undefined && !this.#bid.isOpen && Number(answer[0]) === 7) {",
+        "quorum/numbering",
+        "      if (hasAgreed) {\n        this.#bid.heardTooLate(",
+        "      if (hasAgreed && !vote) {\n        this.#bid.heardTooLate(",
       ),
     ],
     killers: [

@@ -22,7 +22,7 @@ export const hearing: readonly Mutant[] = [
     breaks: "the grantee of a message sends extend(ttl) at once, with renew: false too (3)",
     edits: [
       redis(
-        "quorum/ballot",
+        "quorum/vote",
         "const isClaim = grant.ttlMs < ttlMs;",
         "const isClaim = grant.ttlMs < 0 * ttlMs;",
       ),

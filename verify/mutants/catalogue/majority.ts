@@ -115,7 +115,11 @@ export const majority: readonly Mutant[] = [
     name: "no-yield",
     breaks: "any other yields (4.5)",
     edits: [
-      redis("quorum/ballot", "      this.#inquired < this.vote.first ||\n", "      this.#inquired >= 0 ||\n"),
+      redis(
+        "quorum/yielding",
+        "return this.#inquired >= vote.first;",
+        "return this.#inquired < 0 * vote.first;",
+      ),
     ],
     killers: [bySim(1, 60), byRules("drivers/redis/quorum/quorum-inquiry")],
   },
@@ -145,7 +149,7 @@ export const majority: readonly Mutant[] = [
     edits: [
       redis(
         "quorum/ballot",
-        "if (vote.first <= this.#yielded || vote.first < (this.vote?.first ?? 0)) {",
+        "if (this.#yielding.hasGivenBack(vote) || vote.first < (this.vote?.first ?? 0)) {",
         "if (vote.first < (this.vote?.first ?? 0)) {",
       ),
     ],
@@ -183,14 +187,15 @@ export const majority: readonly Mutant[] = [
     breaks: "inquiries for numbers ≤ y or older than the vote held are dropped (4.5)",
     edits: [
       redis(
-        "quorum/ballot",
-        "      this.#inquired < this.vote.first ||\n",
-        "      this.#inquired === 0 ||\n",
+        "quorum/yielding",
+        "return this.#inquired >= vote.first;",
+        "return this.#inquired !== 0 * vote.first;",
       ),
+      redis("quorum/ballot", "    this.#yielding.begin();\n", "    this.#yielding.begin(this.vote);\n"),
       redis(
-        "quorum/ballot",
-        "    this.#yielded = this.#inquired;\n",
-        "    this.#yielded = Math.max(this.#inquired, this.vote.first);\n    this.#inquired = 0;\n",
+        "quorum/yielding",
+        "  begin(): void {\n    this.#yielded = this.#inquired;\n",
+        "  begin(vote: Vote): void {\n    this.#yielded = Math.max(this.#inquired, vote.first);\n    this.#inquired = 0;\n",
       ),
     ],
     killers: [
@@ -206,8 +211,8 @@ export const majority: readonly Mutant[] = [
     edits: [
       redis(
         "quorum/ballot",
-        "    if (number > this.#yielded) {\n      this.#inquired",
-        "    if (number > this.#yielded && this.vote !== undefined) {\n      this.#inquired",
+        "if (this.#yielding.inquired(number)) {",
+        "if (this.vote !== undefined && this.#yielding.inquired(number)) {",
       ),
     ],
     killers: [

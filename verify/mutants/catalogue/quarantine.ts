@@ -54,8 +54,8 @@ export const quarantine: readonly Mutant[] = [
       ),
       redis(
         "quorum/ballot",
-        "#voteOf([, first, last, token]: readonly unknown[], { sent, runId }: Reply, round: number): Vote {\n",
-        '#voteOf([, first, last, token]: readonly unknown[], { sent }: Reply, round: number): Vote {\n    const runId = this.voter.guard.runId ?? "";\n',
+        "    const vote = voteByReply(this.#bid, answer, reply);\n",
+        '    const { runId = "" } = this.voter.guard;\n    const vote = { ...voteByReply(this.#bid, answer, reply), runId };\n',
       ),
     ],
     killers: [
@@ -87,8 +87,8 @@ export const quarantine: readonly Mutant[] = [
       ),
       redis(
         "quorum/ballot",
-        "    const { token, first, last, runId } = grant;\n",
-        '    const { token, first, last } = grant;\n    const runId = guard.runId ?? "";\n',
+        "    this.count(voteByMessage(this.#bid, grant, ageMs));\n",
+        '    this.count({ ...voteByMessage(this.#bid, grant, ageMs), runId: guard.runId ?? "" });\n',
       ),
     ],
     killers: [

@@ -7,7 +7,7 @@ export const validity: readonly Mutant[] = [
     breaks: "a vote counts from the moment its request was sent (4.2)",
     edits: [
       redis(
-        "quorum/ballot",
+        "quorum/vote",
         "validity: validFrom(sent, ttlMs, 0, driftFactor),",
         "validity: validFrom({ now: clock.now(), wall: clock.wall() }, ttlMs, 0, driftFactor),",
       ),

@@ -1,74 +1,18 @@
-import type { Clock, Timer } from "../../../clock.ts";
-import { EngineError, type NodeVote, type Outcome } from "../../../errors.ts";
+import type { Timer } from "../../../clock.ts";
+import { EngineError, type NodeVote } from "../../../errors.ts";
 import type { Random } from "../../../random.ts";
-import { leftOf, validFrom, type Validity } from "../../../validity.ts";
+import { leftOf } from "../../../validity.ts";
 import { Attempts } from "../attempts.ts";
-import type { Electorate } from "./electorate.ts";
-import { isTransient, messageOf, outcomeOf, refusalBy, silentError } from "../failures.ts";
+import { messageOf, outcomeOf, refusalBy, silentError } from "../failures.ts";
 import type { LockKeys } from "../keys.ts";
 import type { PushedGrant } from "../node.ts";
-import { textOf, type Operation, type Reply } from "../operation.ts";
+import type { Operation, Reply } from "../operation.ts";
 import { backoffDelay, impatientDelay, pollDelay } from "../pacing.ts";
-import type { Report } from "./agreement.ts";
-import type { PassingOn } from "./passing-on.ts";
-import { quarantineWords, type Quarantine } from "./restart-guard.ts";
+import type { Bidder } from "./bidder.ts";
+import { exclusionDelay, quarantineWords, type Quarantine } from "./restart-guard.ts";
+import { keptForMs, voteByMessage, voteByReply, type Vote } from "./vote.ts";
 import type { Voter } from "./voter.ts";
-import type { Wording } from "./wording.ts";
-
-/** When a node that does not vote is thought of again. */
-const shortestExclusionMs = 50;
-const longestExclusionMs = 5_000;
-
-/** A node lets a key go this long after its end at the latest. */
-export const expiryMs = 20;
-
-/** The grant of one node. */
-export interface Vote extends Report {
-  readonly token: string;
-  readonly validity: Validity;
-  /** Of a message: for less than the TTL, until it is extended. */
-  readonly isClaim: boolean;
-  /** Which run of the node gave it. */
-  readonly runId: string;
-  /** When we heard of it, on the scale of `clock.now()`. */
-  readonly heardAt: number;
-}
-
-/** What a ballot needs of the bid that it belongs to. */
-export interface Bidder {
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly electorate: Electorate;
-  readonly keys: LockKeys;
-  readonly token: string;
-  readonly ttlMs: number;
-  readonly driftFactor: number;
-  readonly nodeTimeoutMs: number;
-  readonly waits: boolean;
-  /** Messages about its token come to us. */
-  readonly isHeard: boolean;
-  readonly round: number;
-  readonly wording: Wording;
-  /** An older grant that the node gives up in the same step. */
-  readonly passing: PassingOn | undefined;
-  /** Whether answers still matter. */
-  readonly isOpen: boolean;
-  /** It has a majority: nobody gets a vote back. */
-  readonly isElected: boolean;
-  /** A vote came or went, or an answer that was waited for. */
-  heard(ballot: Ballot): void;
-  /** An answer for a bid that is over shows that the node has something of it. */
-  heardTooLate(ballot: Ballot, vote: Vote | undefined): void;
-  /** Whether a grant with this token was given back here. */
-  isReleased(token: string): boolean;
-  /** The node still has a grant that was given back. */
-  takeBackReleased(ballot: Ballot, token: string): void;
-  /** The node does not vote: what it has of us is given back. */
-  giveBack(ballot: Ballot): void;
-}
-
-/** What a question is that asks for no vote. */
-const asksToAgree = -1;
+import { Yielding } from "./yielding.ts";
 
 type Answer = NodeVote["vote"] | "asked" | "full";
 
@@ -86,16 +30,12 @@ export class Ballot {
   position: number | undefined;
   /** When to ask again if nothing is heard before, on the scale of `clock.now()`. */
   dueAt: number = Infinity;
+  /** It was asked to raise its number, and has not answered yet. */
   isAgreeing = false;
   /** It is not asked before: a grant there has to end by itself. On the scale of `clock.now()`. */
   leftUntil: number = -Infinity;
   readonly #bid: Bidder;
-  /** From the moment that we gave a vote back, one counts only with a greater number, however it arrives. */
-  #yielded = 0;
-  /** No answer says yet that it was given back: until then every question is that. */
-  #isYielding = false;
-  /** The number of an inquiry that came before the vote that it asks back. */
-  #inquired = 0;
+  readonly #yielding: Yielding = new Yielding();
   #askedForPlace = false;
   /** Questions that may have left something on the node. */
   #sent = 0;
@@ -139,11 +79,6 @@ export class Ballot {
     );
   }
 
-  /** What it may have left on the node. */
-  get outcome(): Outcome {
-    return this.attempts.outcome;
-  }
-
   get hasValidVote(): boolean {
     return this.vote !== undefined && leftOf(this.vote.validity, this.#bid.clock) > 0;
   }
@@ -161,21 +96,20 @@ export class Ballot {
   ask(candidate: string = this.#bid.electorate.candidate()): void {
     this.dueAt = Infinity;
     this.attempts.count += 1;
-    const { voter } = this;
-    const quarantine = this.#exclusion();
-    if (voter.isReady && quarantine) {
-      this.#bid.passing?.passedOver(this);
-      this.#exclude(quarantine);
-      queueMicrotask(() => {
-        this.#bid.heard(this);
-      });
+    if (!this.voter.isReady) {
+      this.#askWhenMet(candidate);
       return;
     }
-    if (voter.isReady) {
+    const quarantine = this.#bid.electorate.exclusionOf(this.voter);
+    if (!quarantine) {
       this.#send(candidate);
       return;
     }
-    this.#askWhenMet(candidate);
+    this.#bid.passing?.passedOver(this);
+    this.#exclude(quarantine);
+    queueMicrotask(() => {
+      this.#bid.heard(this);
+    });
   }
 
   /** Whether a place in this node's queue may be asked for: its messages about this bid reach us. */
@@ -183,19 +117,11 @@ export class Ballot {
     return this.#bid.isHeard && this.voter.node.hearing === "proved";
   }
 
-  /** The nodes gave different numbers: asks this one to raise ours. */
-  agree(number: number, want: number): void {
-    this.isAgreeing = true;
-    const token = this.vote?.token ?? this.#bid.token; // an earlier attempt's, where we repeat it
-    const args = ["agree", token, String(number), String(want)];
-    this.#perform(textOf(args, String(number)), asksToAgree);
-  }
-
   /** A message says that the node's vote is ours. */
   granted(grant: PushedGrant): void {
-    const { clock, ttlMs, electorate } = this.#bid;
+    const { electorate } = this.#bid;
     const { node, guard } = this.voter;
-    if (this.#exclusion()) {
+    if (electorate.exclusionOf(this.voter)) {
       this.#bid.giveBack(this);
       return;
     }
@@ -204,39 +130,28 @@ export class Ballot {
       this.ask(); // the reply dates it, and says whose it is
       return;
     }
-    const validity = validFrom(
-      { now: clock.now(), wall: clock.wall() },
-      grant.ttlMs,
-      ageMs,
-      this.#bid.driftFactor,
-    );
-    const { token, first, last, runId } = grant;
-    const { round } = this.#bid;
-    const isClaim = grant.ttlMs < ttlMs;
-    this.#count({ token, first, last, round, validity, isClaim, runId, heardAt: clock.now() });
+    this.count(voteByMessage(this.#bid, grant, ageMs));
     this.#bid.heard(this);
   }
 
   /** A rival that came earlier asks the vote with this number back. */
   inquired(number: number): void {
-    if (number > this.#yielded) {
-      this.#inquired = Math.max(this.#inquired, number);
+    if (this.#yielding.inquired(number)) {
       this.yieldIfAsked();
     }
   }
 
-  /** Gives the vote back that was asked for, unless we have won already. One that is not here yet is remembered. */
+  /** Gives the vote back that was asked for, unless we have won already. */
   yieldIfAsked(): void {
     if (
       this.vote === undefined ||
-      this.#inquired < this.vote.first ||
+      !this.#yielding.isAskedFor(this.vote) ||
       !this.#bid.isOpen ||
       this.#bid.isElected
     ) {
       return;
     }
-    this.#yielded = this.#inquired;
-    this.#isYielding = true;
+    this.#yielding.begin();
     this.vote = undefined;
     this.answer = "asked";
     this.ask();
@@ -262,32 +177,12 @@ export class Ballot {
     }
   }
 
-  /** Of a node that cannot be asked with success until somebody changes something. */
-  get isHopeless(): boolean {
-    return this.error !== undefined && this.answer === "error" && !isTransient(this.error);
-  }
-
-  describe(): NodeVote {
-    const node = this.voter.name;
-    const { latencyMs, reason, answer } = this;
-    const quarantine = answer === "granted" ? this.#exclusion() : undefined;
-    if (quarantine) {
-      return { node, vote: "quarantined", latencyMs, reason: quarantineWords(quarantine) };
-    }
-    if (answer === "asked") {
-      return { node, vote: "timeout", latencyMs, reason: reason ?? "not answered yet" };
-    }
-    return answer === "full"
-      ? { node, vote: "held", latencyMs, reason: "its queue is full" }
-      : { node, vote: answer, latencyMs, reason };
-  }
-
   #unheard(error: unknown): void {
     this.error = error;
     if (!this.hasValidVote) {
       this.answer = error instanceof EngineError ? "timeout" : "error";
       this.reason = messageOf(error);
-      const quarantine = this.answer === "error" ? this.#exclusion() : undefined;
+      const quarantine = this.answer === "error" ? this.#bid.electorate.exclusionOf(this.voter) : undefined;
       if (quarantine) {
         this.answer = "quarantined"; // a read-only replica refuses what it may not do anyway
         this.reason = quarantineWords(quarantine);
@@ -323,31 +218,19 @@ export class Ballot {
       this.voter.releaser.keep(this.#bid.token); // the node did not vote meanwhile: what was to be given back is asked for again
     }
     this.attempts.sent();
-    const yielded = this.#isYielding ? this.#yielded : 0;
-    const { wording } = this.#bid;
+    const { keys, wording } = this.#bid;
+    const yielded = this.#yielding.number;
     const text =
       yielded > 0
         ? wording.yielding(this, yielded, candidate)
         : wording.request(this, candidate, this.#askedForPlace);
-    this.#perform(text, yielded);
+    this.left();
+    this.voter.node.perform(new Question(this, keys, text, yielded));
   }
 
-  /** @param yielded the number of the vote that is given back; 0: none is */
-  #perform(text: string, yielded: number): void {
-    this.#sent += 1;
-    this.voter.node.perform(new Question(this, this.#bid.keys, text, yielded));
-  }
-
+  /** @param yielded the number of the vote that the question gave back; 0: none */
   answered(reply: Reply, yielded: number): void {
-    if (yielded === asksToAgree) {
-      this.#agreed(reply);
-      return;
-    }
-    this.#isYielding &&= yielded !== this.#yielded;
-    this.#answered(reply);
-  }
-
-  #answered(reply: Reply): void {
+    this.#yielding.answered(yielded);
     const answer = this.#unwrap(reply.value); // before the failures are forgotten
     this.attempts.answered();
     if (!this.#bid.isOpen) {
@@ -393,20 +276,20 @@ export class Ballot {
   }
 
   #grantedByReply(answer: readonly unknown[], reply: Reply): void {
-    const quarantine = this.#exclusion();
+    const quarantine = this.#bid.electorate.exclusionOf(this.voter);
     if (quarantine) {
       this.#bid.giveBack(this); // it must not keep out those for whom it may count
       this.#exclude(quarantine);
       return;
     }
-    const vote = this.#voteOf(answer, reply, this.#bid.round);
+    const vote = voteByReply(this.#bid, answer, reply);
     if (this.#bid.isReleased(vote.token)) {
       this.#bid.takeBackReleased(this, vote.token);
       this.ask(); // behind that
-    } else if (vote.first <= this.#yielded && !this.#isYielding) {
+    } else if (this.#yielding.isRefused(vote)) {
       this.#leave(vote);
     } else {
-      this.#count(vote);
+      this.count(vote);
     }
   }
 
@@ -415,14 +298,8 @@ export class Ballot {
     const { clock, ttlMs, driftFactor } = this.#bid;
     this.answer = "held";
     this.holder = token;
-    this.leftUntil = clock.now() + ttlMs * (1 + driftFactor) + expiryMs;
+    this.leftUntil = clock.now() + keptForMs(ttlMs, driftFactor);
     this.dueAt = this.leftUntil;
-  }
-
-  /** Why the node does not vote, and will not soon. */
-  #exclusion(): Quarantine | undefined {
-    const quarantine = this.#bid.electorate.quarantineOf(this.voter);
-    return quarantine?.isMomentary === true ? undefined : quarantine;
   }
 
   /** It is not asked before it may vote again. */
@@ -430,27 +307,12 @@ export class Ballot {
     this.vote = undefined;
     this.answer = "quarantined";
     this.reason = quarantineWords(quarantine);
-    this.#askAgainIn(
-      Math.min(longestExclusionMs, Math.max(shortestExclusionMs, quarantine.remainingMs ?? Infinity)),
-    );
+    this.#askAgainIn(exclusionDelay(quarantine));
   }
 
-  #voteOf([, first, last, token]: readonly unknown[], { sent, runId }: Reply, round: number): Vote {
-    const { ttlMs, driftFactor, clock } = this.#bid;
-    return {
-      token: String(token),
-      first: Number(first),
-      last: Number(last),
-      round,
-      validity: validFrom(sent, ttlMs, 0, driftFactor),
-      isClaim: false,
-      runId,
-      heardAt: clock.now(),
-    };
-  }
-
-  #count(vote: Vote): void {
-    if (vote.first <= this.#yielded || vote.first < (this.vote?.first ?? 0)) {
+  /** The node's vote is ours. */
+  count(vote: Vote): void {
+    if (this.#yielding.hasGivenBack(vote) || vote.first < (this.vote?.first ?? 0)) {
       return; // given back, or told before what we know
     }
     if (!this.#bid.electorate.quarantineOf(this.voter)) {
@@ -479,7 +341,7 @@ export class Ballot {
     this.position = Number(position) >= 0 ? Number(position) : undefined;
     if (this.#bid.waits) {
       this.#askAgainIn(this.#pollDelay(random, Number(remainingMs)));
-    } else if (reply.isSteady && this.attempts.outcome === "none" && this.#yielded === 0) {
+    } else if (reply.isSteady && this.attempts.outcome === "none" && !this.#yielding.hasBegun) {
       this.#sent = 0; // nothing of us is there; who yields is queued, also of a try
     }
   }
@@ -493,31 +355,11 @@ export class Ballot {
       : impatientDelay(random, this.attempts.count, remainingMs);
   }
 
-  #agreed(reply: Reply): void {
-    const answer = reply.value as unknown[];
-    this.isAgreeing = false;
-    if (this.vote !== undefined && !this.#bid.isOpen && Number(answer[0]) === 1) {
-      // The election was decided before: the node's grant has this number from now on.
-      this.#bid.heardTooLate(this, { ...this.vote, first: Number(answer[1]), last: Number(answer[2]) });
-    }
-    if (!this.#bid.isOpen || this.vote === undefined) {
-      return;
-    }
-    if (Number(answer[0]) === 1) {
-      const { round } = this.#bid;
-      this.#count({ ...this.vote, first: Number(answer[1]), last: Number(answer[2]), round });
-    } else {
-      this.vote = undefined;
-      this.ask();
-    }
-    this.#bid.heard(this);
-  }
-
   /** Order holds only within one connection and one script: a late answer may have queued us or voted for us once more. */
   #answeredTooLate(answer: readonly unknown[], reply: Reply): void {
     const status = Number(answer[0]);
     if (status === 1) {
-      this.#bid.heardTooLate(this, this.#voteOf(answer, reply, 0));
+      this.#bid.heardTooLate(this, voteByReply(this.#bid, answer, reply));
     } else if (status === 0 && Number(answer[2]) >= 0) {
       this.#bid.heardTooLate(this, undefined);
     }

@@ -5,11 +5,13 @@ import type { Random } from "../../../random.ts";
 import type { Validity } from "../../../validity.ts";
 import type { LockKeys } from "../keys.ts";
 import { validityOf, type Block } from "./agreement.ts";
-import { Ballot, expiryMs, type Bidder, type Vote } from "./ballot.ts";
+import { Ballot } from "./ballot.ts";
+import type { Bidder } from "./bidder.ts";
 import type { Electorate } from "./electorate.ts";
 import { Numbering, type Elected, type Told } from "./numbering.ts";
 import type { PassingOn } from "./passing-on.ts";
 import type { QuorumHost } from "./request-host.ts";
+import { keptForMs, type Vote } from "./vote.ts";
 import { Wording } from "./wording.ts";
 
 /** What a bid needs of the request that it is made for. */
@@ -129,7 +131,7 @@ export class Bid implements Bidder {
 
   /** What it may have left on the nodes. */
   get outcome(): Outcome {
-    return this.ballots.some(({ outcome }) => outcome === "unknown") ? "unknown" : "none";
+    return this.ballots.some(({ attempts }) => attempts.outcome === "unknown") ? "unknown" : "none";
   }
 
   /** When some node is to be asked again. */
@@ -193,7 +195,7 @@ export class Bid implements Bidder {
       return true;
     }
     const isLater = vote !== undefined && placeOf(vote.token) > placeOf(this.token);
-    return isLater && this.clock.now() < vote.heardAt + this.ttlMs * (1 + this.driftFactor) + expiryMs;
+    return isLater && this.clock.now() < vote.heardAt + keptForMs(this.ttlMs, this.driftFactor);
   }
 
   /** Votes with this token are none any more. */

@@ -114,6 +114,12 @@ export class Electorate {
     );
   }
 
+  /** Why a node does not vote, and will not soon; undefined: it does, or may with its next answer. */
+  exclusionOf(voter: Voter): Quarantine | undefined {
+    const quarantine = this.quarantineOf(voter);
+    return quarantine?.isMomentary === true ? undefined : quarantine;
+  }
+
   /** When enough nodes may vote again, as far as it is known; undefined: they may, or it is not. */
   votesAgainInMs(): number | undefined {
     const waits = this.voters.map((voter) => {

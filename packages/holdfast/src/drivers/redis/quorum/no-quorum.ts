@@ -1,10 +1,14 @@
 import { QuorumError, type NodeVote } from "../../../errors.ts";
-import { engineError } from "../failures.ts";
+import { engineError, isTransient } from "../failures.ts";
 import type { Ballot } from "./ballot.ts";
 import type { Bid } from "./bid.ts";
 import type { Electorate } from "./electorate.ts";
+import { quarantineWords } from "./restart-guard.ts";
 
-/** That too few nodes voted for a key, with what each of them said. @param bid undefined: none was asked yet */
+/**
+ * That too few nodes voted for a key, with what each of them said.
+ * @param bid undefined: none was asked yet
+ */
 export function noQuorum(
   electorate: Electorate,
   key: string,
@@ -14,7 +18,9 @@ export function noQuorum(
   const ballots = bid?.ballots ?? [];
   const votes = electorate.voters.map(({ name, index }): NodeVote => {
     const ballot = ballots[index];
-    return ballot?.describe() ?? { node: name, vote: "timeout", latencyMs: null, reason: "not asked yet" };
+    return ballot
+      ? said(electorate, ballot)
+      : { node: name, vote: "timeout", latencyMs: null, reason: "not asked yet" };
   });
   const outcome = bid?.outcome ?? "none";
   const cause = ballots.find(({ error }) => error !== undefined)?.error;
@@ -25,10 +31,28 @@ export function noQuorum(
 /** What is told where so many nodes refuse for good that there can be no majority. Undefined: it may come yet. */
 export function refusalOf(bid: Bid, key: string): unknown {
   const { ballots, electorate } = bid;
-  const hopeless = ballots.filter(({ isHopeless }) => isHopeless);
+  const hopeless = ballots.filter(isHopeless);
   return hopeless.length > ballots.length - electorate.majority
     ? refusedForGood(hopeless, noQuorum(electorate, key, bid, false))
     : undefined;
+}
+
+function said(electorate: Electorate, { voter, answer, latencyMs, reason }: Ballot): NodeVote {
+  const node = voter.name;
+  const quarantine = answer === "granted" ? electorate.exclusionOf(voter) : undefined;
+  if (quarantine) {
+    return { node, vote: "quarantined", latencyMs, reason: quarantineWords(quarantine) };
+  } else if (answer === "asked") {
+    return { node, vote: "timeout", latencyMs, reason: reason ?? "not answered yet" };
+  }
+  return answer === "full"
+    ? { node, vote: "held", latencyMs, reason: "its queue is full" }
+    : { node, vote: answer, latencyMs, reason };
+}
+
+/** Nobody asks it with success until somebody changes something. */
+function isHopeless({ answer, error }: Ballot): boolean {
+  return error !== undefined && answer === "error" && !isTransient(error);
 }
 
 /** What is wrong where all say the same of the key, else that there is no quorum. */

@@ -1,6 +1,7 @@
 import { agreedOn, type Block } from "./agreement.ts";
-import type { Ballot, Vote } from "./ballot.ts";
-import type { Electorate } from "./electorate.ts";
+import type { Ballot } from "./ballot.ts";
+import type { Bid } from "./bid.ts";
+import type { Vote } from "./vote.ts";
 import type { Voter } from "./voter.ts";
 
 /** After so many rounds without one number it is given up. */
@@ -15,27 +16,21 @@ export interface Told {
   readonly first: number;
 }
 
-interface NumberedBid {
-  readonly electorate: Electorate;
-  readonly token: string;
-  /** How many numbers are wanted. */
-  readonly want: number;
-  readonly isRepeat: boolean;
-  readonly ballots: readonly Ballot[];
-}
-
-/** How a majority comes to one fencing number for its votes: where the nodes gave different ones they are asked to raise them, in rounds. */
+/**
+ * How a majority comes to one fencing number for its votes: where the nodes gave different ones they are asked to raise them, in
+ * rounds.
+ */
 export class Numbering {
   /** How many rounds it has taken so far. */
   round = 1;
-  readonly #bid: NumberedBid;
+  readonly #bid: Bid;
   /** The number that the nodes are asked to agree on in this round. */
   #proposed = 0;
   /** Who was asked in this round: who failed, or has a greater number, is not asked again before the next. */
   #asked: Set<Ballot> | undefined;
   #toldBefore: readonly Told[] | undefined;
 
-  constructor(bid: NumberedBid) {
+  constructor(bid: Bid) {
     this.#bid = bid;
   }
 
@@ -90,10 +85,48 @@ export class Numbering {
   }
 
   #ask(ballot: Ballot): void {
-    if (this.#asked?.has(ballot) === false) {
-      this.#asked.add(ballot);
-      ballot.agree(this.#proposed, this.#bid.want);
+    if (this.#asked?.has(ballot) !== false) {
+      return;
     }
+    this.#asked.add(ballot);
+    const { keys, token, wording } = this.#bid;
+    const ours = ballot.vote?.token ?? token; // an earlier attempt's, where we repeat it
+    ballot.isAgreeing = true;
+    ballot.left();
+    ballot.voter.node.perform({
+      keys,
+      text: wording.agreement(ours, this.#proposed),
+      answered: (reply) => {
+        ballot.isAgreeing = false;
+        this.#answered(ballot, reply.value as unknown[]);
+      },
+      failed: (error) => {
+        ballot.failed(error);
+      },
+    });
+  }
+
+  #answered(ballot: Ballot, [status, first, last]: readonly unknown[]): void {
+    const { isOpen, round } = this.#bid;
+    const { vote } = ballot;
+    if (vote === undefined) {
+      return;
+    }
+    const raised = { ...vote, first: Number(first), last: Number(last), round };
+    const hasAgreed = Number(status) === 1;
+    if (!isOpen) {
+      // The election was decided before: the node's grant has this number from now on.
+      if (hasAgreed) {
+        this.#bid.heardTooLate(ballot, raised);
+      }
+      return;
+    }
+    if (hasAgreed) {
+      ballot.count(raised);
+    } else {
+      ballot.broken();
+    }
+    this.#bid.heard(ballot);
   }
 }
 

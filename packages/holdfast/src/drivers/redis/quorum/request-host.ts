@@ -3,10 +3,11 @@ import type { AcquireRequest } from "../../../driver.ts";
 import type { Random } from "../../../random.ts";
 import type { Holder } from "../../../state.ts";
 import type { TimerQueue } from "../../../timer-queue.ts";
-import type { Ballot, Vote } from "./ballot.ts";
+import type { Ballot } from "./ballot.ts";
 import type { Bid, Election } from "./bid.ts";
 import type { Electorate } from "./electorate.ts";
 import type { QuorumRequest } from "./request.ts";
+import type { Vote } from "./vote.ts";
 
 /** What a request and its bids need of their driver. */
 export interface QuorumHost {

@@ -6,7 +6,6 @@ import { queueFullError } from "../failures.ts";
 import { farewell } from "../farewell.ts";
 import type { LockKeys } from "../keys.ts";
 import { backoffDelay } from "../pacing.ts";
-import { expiryMs } from "./ballot.ts";
 import { Bid, type BidRequest, type Election } from "./bid.ts";
 import type { Electorate } from "./electorate.ts";
 import { aboutKey, noQuorum, refusalOf } from "./no-quorum.ts";
@@ -14,6 +13,7 @@ import type { PassingOn } from "./passing-on.ts";
 import type { QuorumHost } from "./request-host.ts";
 import { Split } from "./split.ts";
 import { positionIn, rivalsShare, verdictOnTry } from "./verdict.ts";
+import { keptForMs } from "./vote.ts";
 
 /**
  * One request for a lock on N nodes: its bid is repeated until it is elected, cancelled, or its time is over. A try asks once;
@@ -268,7 +268,7 @@ export class QuorumRequest implements Requeued, Timed, BidRequest {
         // Who cannot be asked gives its votes back by itself, and settles with its rivals by chance. Those of an earlier attempt are
         // not ours to give back: they end by themselves, unless they are prolonged by asking.
         const delayMs = this.#hasJoined
-          ? this.ttlMs * (1 + this.#host.driftFactor) + expiryMs
+          ? keptForMs(this.ttlMs, this.#host.driftFactor)
           : backoffDelay(this.#host.random, Math.min(timesSplit, 3));
         this.#drop();
         this.#schedule(now + delayMs);

@@ -3,6 +3,8 @@ import type { Standing } from "../standing.ts";
 
 /** Added to the largest TTL: uptimes are whole seconds, and clocks drift. */
 const marginMs = 3_000;
+const shortestExclusionMs = 50;
+const longestExclusionMs = 5_000;
 
 /** Why a node of a quorum does not vote, and for how long, as far as that is known. */
 export interface Quarantine {
@@ -15,6 +17,11 @@ export interface Quarantine {
 /** As a vote tells it: with the seconds that are left, where they are known. */
 export function quarantineWords({ reason, remainingMs }: Quarantine): string {
   return remainingMs === null ? reason : `${reason}, for ${Math.ceil(remainingMs / 1000)} s more`;
+}
+
+/** When a node that does not vote is thought of again. */
+export function exclusionDelay({ remainingMs }: Quarantine): number {
+  return Math.min(longestExclusionMs, Math.max(shortestExclusionMs, remainingMs ?? Infinity));
 }
 
 /**

@@ -79,6 +79,11 @@ export class Wording {
     return textOf(args, candidate);
   }
 
+  /** The grant with this token shall have this number from now on, where it is not above it already. */
+  agreement(token: string, number: number): string {
+    return textOf(["agree", token, String(number), this.#want], String(number));
+  }
+
   /** What its queue member says on this node after the token. */
   memberOn({ voter }: Ballot): string {
     const kind = voter.node.channelKind;

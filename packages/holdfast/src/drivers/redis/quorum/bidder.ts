@@ -1,0 +1,41 @@
+import type { Clock } from "../../../clock.ts";
+import type { Random } from "../../../random.ts";
+import type { LockKeys } from "../keys.ts";
+import type { Ballot } from "./ballot.ts";
+import type { Electorate } from "./electorate.ts";
+import type { PassingOn } from "./passing-on.ts";
+import type { Vote } from "./vote.ts";
+import type { Wording } from "./wording.ts";
+
+/** What a ballot needs of the bid that it belongs to. */
+export interface Bidder {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly electorate: Electorate;
+  readonly keys: LockKeys;
+  readonly token: string;
+  readonly ttlMs: number;
+  readonly driftFactor: number;
+  readonly nodeTimeoutMs: number;
+  readonly waits: boolean;
+  /** Messages about its token come to us. */
+  readonly isHeard: boolean;
+  readonly round: number;
+  readonly wording: Wording;
+  /** An older grant that the node gives up in the same step. */
+  readonly passing: PassingOn | undefined;
+  /** Whether answers still matter. */
+  readonly isOpen: boolean;
+  /** It has a majority: nobody gets a vote back. */
+  readonly isElected: boolean;
+  /** A vote came or went, or an answer that was waited for. */
+  heard(ballot: Ballot): void;
+  /** An answer for a bid that is over shows that the node has something of it. */
+  heardTooLate(ballot: Ballot, vote: Vote | undefined): void;
+  /** Whether a grant with this token was given back here. */
+  isReleased(token: string): boolean;
+  /** The node still has a grant that was given back. */
+  takeBackReleased(ballot: Ballot, token: string): void;
+  /** The node does not vote: what it has of us is given back. */
+  giveBack(ballot: Ballot): void;
+}

@@ -1,0 +1,64 @@
+import type { Clock } from "../../../clock.ts";
+import { validFrom, type Validity } from "../../../validity.ts";
+import type { PushedGrant } from "../node.ts";
+import type { Reply } from "../operation.ts";
+import type { Report } from "./agreement.ts";
+
+/** A node lets a key go this long after its end at the latest. */
+const expiryMs = 20;
+
+/** The grant of one node. */
+export interface Vote extends Report {
+  readonly token: string;
+  readonly validity: Validity;
+  /** Of a message: for less than the TTL, until it is extended. */
+  readonly isClaim: boolean;
+  /** Which run of the node gave it. */
+  readonly runId: string;
+  /** When we heard of it, on the scale of `clock.now()`. */
+  readonly heardAt: number;
+}
+
+interface VoteTerms {
+  readonly clock: Clock;
+  readonly ttlMs: number;
+  readonly driftFactor: number;
+  /** In which round of its bid it is heard. */
+  readonly round: number;
+}
+
+/** Counts from the moment that it was asked for. */
+export function voteByReply(
+  { clock, ttlMs, driftFactor, round }: VoteTerms,
+  [, first, last, token]: readonly unknown[],
+  { sent, runId }: Reply,
+): Vote {
+  return {
+    token: String(token),
+    first: Number(first),
+    last: Number(last),
+    round,
+    validity: validFrom(sent, ttlMs, 0, driftFactor),
+    isClaim: false,
+    runId,
+    heardAt: clock.now(),
+  };
+}
+
+/** @param ageMs how long ago it may have been given, by what is known of the node's time */
+export function voteByMessage(
+  { clock, ttlMs, driftFactor, round }: VoteTerms,
+  grant: PushedGrant,
+  ageMs: number,
+): Vote {
+  const { token, first, last, runId } = grant;
+  const now = clock.now();
+  const validity = validFrom({ now, wall: clock.wall() }, grant.ttlMs, ageMs, driftFactor);
+  const isClaim = grant.ttlMs < ttlMs;
+  return { token, first, last, round, validity, isClaim, runId, heardAt: now };
+}
+
+/** How long a node may keep a grant that nobody prolongs, on our clock. */
+export function keptForMs(ttlMs: number, driftFactor: number): number {
+  return ttlMs * (1 + driftFactor) + expiryMs;
+}

@@ -217,8 +217,8 @@ export const late: readonly Mutant[] = [
     edits: [
       redis(
         "quorum/request",
-        'this.#isSettled && this.attemptId !== undefined && bid.outcome === "unknown";',
-        'this.#isSettled && this.attemptId === "" && bid.outcome === "unknown";',
+        'this.attemptId !== undefined && bid.outcome === "unknown";',
+        'this.attemptId === "" && bid.outcome === "unknown";',
       ),
     ],
     killers: [

@@ -291,8 +291,8 @@ export const majority: readonly Mutant[] = [
     edits: [
       redis(
         "quorum/named-attempts",
-        "      if (other.isOfAttempt(request)) {",
-        "      if (other === request && other.isOfAttempt(request)) {",
+        "      if (other.key === request.key && other",
+        "      if (other === request && other.key === request.key && other",
       ),
     ],
     killers: [

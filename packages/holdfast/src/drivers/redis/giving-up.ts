@@ -39,3 +39,6 @@ export class GivingUp {
     });
   }
 }
+
+/** Of a request that gives up nothing. */
+export const alreadyReleased: Promise<boolean> = Promise.resolve(true);

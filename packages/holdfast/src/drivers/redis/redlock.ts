@@ -278,25 +278,26 @@ class RedlockDriver implements Driver, QuorumHost {
     this.#takingBack.keep(bid.token); // it may be the token of an earlier bid, which was given up
   }
 
-  elected(bid: Bid, request: QuorumRequest, election: Election): number {
+  elected(bid: Bid, { key, ttlMs, attemptId }: QuorumRequest, election: Election): Grant {
     this.#close(bid);
-    const { token, ballots, first, validity } = election;
-    const hold = this.#holdOf(request.key, token, bid);
+    const { token, ballots, first, last, validity, isClaim } = election;
+    const hold = this.#holdOf(key, token, bid);
     // A repeat has the number that the grant was told with, while it is that grant; else it is another one of that token.
     const isSameGrant = hold.fencingNumber !== undefined && hold.isStill(election.told());
-    hold.fencingNumber = isSameGrant ? hold.fencingNumber : first;
-    hold.attemptId = request.attemptId;
+    const number = isSameGrant ? (hold.fencingNumber ?? first) : first;
+    hold.fencingNumber = number;
+    hold.attemptId = attemptId;
     const lasts = hold.validity !== undefined && hold.validity.until > validity.until;
     hold.validity = isSameGrant && lasts ? hold.validity : validity;
     for (const { voter, vote } of ballots) {
       hold.add(voter, vote.first, vote.runId);
     }
-    this.#ends.schedule(hold, Math.max(hold.dueAt, engineEnd(validity) + request.ttlMs));
+    this.#ends.schedule(hold, Math.max(hold.dueAt, engineEnd(validity) + ttlMs));
     this.#takingBack.keep(token); // given up by an earlier bid, or given back by a node that did not vote
     if (token !== bid.token) {
       this.#takingBack.bid(bid);
     }
-    return hold.fencingNumber ?? first;
+    return { key, token, fencingToken: BigInt(number), fencingCount: last - first + 1, validity, isClaim };
   }
 
   abandoned(bid: Bid, isClaimable: boolean, name?: "release" | "recant"): void {

@@ -14,7 +14,7 @@ import {
   timeoutError,
 } from "./failures.ts";
 import { farewell } from "./farewell.ts";
-import { GivingUp } from "./giving-up.ts";
+import { alreadyReleased, GivingUp } from "./giving-up.ts";
 import type { LockKeys } from "./keys.ts";
 import type { Node, PushedGrant } from "./node.ts";
 import { textOf, type Operation, type Reply } from "./operation.ts";
@@ -329,11 +329,7 @@ export class Request implements Requeued, Operation, Pooled, Timed {
       this.#reject(engineError(failure, key, outcome));
       return;
     }
-    void this.#resolveHeld();
-  }
-
-  async #resolveHeld(): Promise<void> {
-    this.#resolve(await farewell(this.#host, this.#request.key, this.#position));
+    void farewell(this.#host, key, this.#position).then(this.#resolve);
   }
 
   /** A grant that came so late that nothing is left of it is not handed out; asked again, it is a whole one. */
@@ -428,5 +424,3 @@ export class Request implements Requeued, Operation, Pooled, Timed {
     }
   }
 }
-
-const alreadyReleased = Promise.resolve(true);

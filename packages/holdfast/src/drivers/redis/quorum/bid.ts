@@ -119,6 +119,14 @@ export class Bid implements Bidder {
     return this.#mayBeElected() && this.#elected().length >= this.electorate.majority;
   }
 
+  /** Most nodes have answered. @param isTrusted those that are still to answer are taken to do so */
+  isAnswered(isTrusted: boolean): boolean {
+    const answered = this.ballots.filter(
+      ({ hasAnswered, isPending }) => hasAnswered || (isTrusted && isPending),
+    );
+    return answered.length >= this.electorate.majority;
+  }
+
   /** Some nodes, perhaps not enough, are ours. */
   get hasVotes(): boolean {
     return this.ballots.some(({ vote }) => vote !== undefined);

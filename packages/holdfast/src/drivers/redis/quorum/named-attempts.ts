@@ -46,8 +46,10 @@ export class NamedAttempts {
 
   /** The one that asks the nodes. */
   leaderOf(request: QuorumRequest): QuorumRequest | undefined {
-    for (const other of this.#requests.get(request.attemptId ?? "") ?? []) {
-      if (other.isOfAttempt(request)) {
+    const { attemptId } = request;
+    const requests = attemptId === undefined ? undefined : this.#requests.get(attemptId);
+    for (const other of requests ?? []) {
+      if (other.key === request.key && other.mode === request.mode) {
         return other;
       }
     }

@@ -1,5 +1,5 @@
 import { QuorumError, type NodeVote } from "../../../errors.ts";
-import { engineError, isTransient } from "../failures.ts";
+import { engineError, isTransient, queueFullError } from "../failures.ts";
 import type { Ballot } from "./ballot.ts";
 import type { Bid } from "./bid.ts";
 import type { Electorate } from "./electorate.ts";
@@ -28,13 +28,15 @@ export function noQuorum(
   return new QuorumError({ key, votes, outcome, retryable, retryAfterMs, cause });
 }
 
-/** What is told where so many nodes refuse for good that there can be no majority. Undefined: it may come yet. */
+/** What is told where so many nodes refuse that there can be no majority. Undefined: it may come yet. */
 export function refusalOf(bid: Bid, key: string): unknown {
   const { ballots, electorate } = bid;
+  const most = ballots.length - electorate.majority;
   const hopeless = ballots.filter(isHopeless);
-  return hopeless.length > ballots.length - electorate.majority
-    ? refusedForGood(hopeless, noQuorum(electorate, key, bid, false))
-    : undefined;
+  if (hopeless.length > most) {
+    return refusedForGood(hopeless, noQuorum(electorate, key, bid, false));
+  }
+  return ballots.filter(({ answer }) => answer === "full").length > most ? queueFullError(key) : undefined;
 }
 
 function said(electorate: Electorate, { voter, answer, latencyMs, reason }: Ballot): NodeVote {

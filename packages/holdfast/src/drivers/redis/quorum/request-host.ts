@@ -1,5 +1,5 @@
 import type { Clock } from "../../../clock.ts";
-import type { AcquireRequest } from "../../../driver.ts";
+import type { AcquireRequest, Grant } from "../../../driver.ts";
 import type { Random } from "../../../random.ts";
 import type { Holder } from "../../../state.ts";
 import type { TimerQueue } from "../../../timer-queue.ts";
@@ -24,8 +24,8 @@ export interface QuorumHost {
   opened(bid: Bid): void;
   /** The bid is over without a grant: what the nodes may have of it is taken back, or is left for a repeat to claim. */
   abandoned(bid: Bid, isClaimable: boolean, name?: "release" | "recant"): void;
-  /** The bid won: the votes are one grant from now on. @returns the grant's fencing number */
-  elected(bid: Bid, request: QuorumRequest, election: Election): number;
+  /** The bid won: the votes are one grant from now on. */
+  elected(bid: Bid, request: QuorumRequest, election: Election): Grant;
   settled(request: QuorumRequest): void;
   /** A lease of this process stood on it, and was given back. */
   isReleased(token: string): boolean;

@@ -2,8 +2,8 @@ import { tell } from "../../../diagnostics.ts";
 import type { Acquired, AcquireRequest, Requeued } from "../../../driver.ts";
 import { closedError, LockError } from "../../../errors.ts";
 import type { Timed } from "../../../timer-queue.ts";
-import { queueFullError } from "../failures.ts";
 import { farewell } from "../farewell.ts";
+import { alreadyReleased } from "../giving-up.ts";
 import type { LockKeys } from "../keys.ts";
 import { backoffDelay } from "../pacing.ts";
 import { Bid, type BidRequest, type Election } from "./bid.ts";
@@ -13,7 +13,6 @@ import type { PassingOn } from "./passing-on.ts";
 import type { QuorumHost } from "./request-host.ts";
 import { Split } from "./split.ts";
 import { positionIn, rivalsShare, verdictOnTry } from "./verdict.ts";
-import { keptForMs } from "./vote.ts";
 
 /**
  * One request for a lock on N nodes: its bid is repeated until it is elected, cancelled, or its time is over. A try asks once;
@@ -27,15 +26,15 @@ export class QuorumRequest implements Requeued, Timed, BidRequest {
   readonly key: string;
   readonly ttlMs: number;
   readonly attemptId: string | undefined;
+  /** When it stops waiting, on the scale of `clock.now()`. */
+  deadline: number;
+  /** The one that is under way. */
+  bid: Bid | undefined;
   readonly result: Promise<Acquired>;
   readonly released: Promise<boolean>;
   readonly #host: QuorumHost;
   readonly #request: AcquireRequest;
   readonly #passing: PassingOn | undefined;
-  #deadline: number;
-  #bid: Bid | undefined;
-  /** The token is an earlier attempt's of the same name: not ours to take back. */
-  #hasJoined = false;
   #place: number | undefined;
   #isSettled = false;
   #isSettling = false;
@@ -57,7 +56,7 @@ export class QuorumRequest implements Requeued, Timed, BidRequest {
     this.attemptId = request.attemptId;
     this.#passing = passing;
     this.#split = new Split(host, request.ttlMs);
-    this.#deadline = request.deadline ?? host.clock.now() + host.commandTimeoutMs;
+    this.deadline = request.deadline ?? host.clock.now() + host.commandTimeoutMs;
     this.result = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
@@ -65,20 +64,12 @@ export class QuorumRequest implements Requeued, Timed, BidRequest {
     this.released = passing?.released ?? alreadyReleased;
   }
 
-  get bid(): Bid | undefined {
-    return this.#bid;
-  }
-
-  get deadline(): number {
-    return this.#deadline;
-  }
-
   get #isTry(): boolean {
     return this.#request.deadline === null;
   }
 
   begin(): void {
-    this.#host.agenda.schedule(this, this.#deadline);
+    this.#host.agenda.schedule(this, this.deadline);
     this.#start();
   }
 
@@ -87,62 +78,45 @@ export class QuorumRequest implements Requeued, Timed, BidRequest {
    * @param wasHeard most nodes have answered the one before it
    */
   lead(wasHeard: boolean): void {
-    if (!this.#isSettled && !this.#bid) {
+    if (!this.#isSettled && !this.bid) {
       this.#wasHeard = wasHeard;
       this.begin();
     }
   }
 
-  isOfAttempt(other: QuorumRequest): boolean {
-    return other.attemptId === this.attemptId && other.key === this.key && other.#mode === this.#mode;
-  }
-
-  get #mode(): string | undefined {
+  /** How it shares its key, where that may differ between attempts of one name. */
+  get mode(): "read" | "write" | undefined {
     const { share } = this.#request;
     return share?.kind === "read-write" ? share.mode : undefined;
   }
 
-  /** The bid that tells of this request: its own, or that of the one which it waits for. */
-  get #seen(): Bid | undefined {
-    return this.#bid ?? this.#host.leaderOf(this)?.bid;
+  /** Of the requests for its attempt the one that asks the nodes. */
+  get #leader(): QuorumRequest {
+    return this.bid ? this : (this.#host.leaderOf(this) ?? this);
   }
 
   /** Most nodes have answered, or may still answer as they did before, to this one or to whom it waits for. */
   get isHeard(): boolean {
-    const leader = this.#bid ? this : this.#host.leaderOf(this);
-    if (leader && leader !== this) {
-      return leader.isHeard;
-    }
-    if (!this.#bid) {
-      return this.#wasHeard;
-    }
-    const heard = this.#bid.ballots.filter(
-      ({ hasAnswered, isPending }) => hasAnswered || (this.#wasHeard && isPending),
-    );
-    return heard.length >= this.#host.electorate.majority;
-  }
-
-  get #isLed(): boolean {
-    const leader = this.#host.leaderOf(this);
-    return leader !== undefined && leader !== this;
+    const leader = this.#leader;
+    return leader === this ? (this.bid?.isAnswered(this.#wasHeard) ?? this.#wasHeard) : leader.isHeard;
   }
 
   /** Its moment has come: the deadline, or to ask again. */
   wake(): void {
     const now = this.#host.clock.now();
-    if (now >= this.#deadline || (this.#isTry && this.#isLed && this.isHeard)) {
+    if (now >= this.deadline || (this.#isTry && this.#leader !== this && this.isHeard)) {
       this.#timeOut();
-    } else if (!this.#bid) {
-      this.#host.agenda.schedule(this, this.#deadline);
+    } else if (!this.bid) {
+      this.#host.agenda.schedule(this, this.deadline);
       this.#start();
     } else {
-      this.#askAgain(this.#bid, now);
+      this.#askAgain(this.bid, now);
     }
   }
 
   /** A node's messages reach us (again). */
   askNode(index: number): void {
-    const ballot = this.#bid?.ballots[index];
+    const ballot = this.bid?.ballots[index];
     if (ballot && !this.#isSettled && !this.#isTry) {
       ballot.ask();
     }
@@ -150,18 +124,17 @@ export class QuorumRequest implements Requeued, Timed, BidRequest {
 
   /** The grant of that token, which may have seemed ours as well, was given back. */
   forget(token: string): void {
-    if (this.#bid?.token === token) {
-      this.#hasJoined = false;
-      this.#drop();
+    if (this.bid?.token === token) {
+      this.#drop(false);
       this.#open();
     } else {
-      this.#bid?.forget(token);
+      this.bid?.forget(token);
     }
   }
 
   /** A node may vote that might not. */
   reconsider(): void {
-    this.#bid?.reconsider();
+    this.bid?.reconsider();
   }
 
   cancel(reason: unknown): void {
@@ -176,15 +149,13 @@ export class QuorumRequest implements Requeued, Timed, BidRequest {
   }
 
   won(election: Election): void {
-    const bid = this.#bid as Bid;
-    const { token, first, last, validity, isClaim, rounds, ballots } = election;
+    const bid = this.bid as Bid;
     this.#settle();
-    const number = this.#host.elected(bid, this, election);
+    const grant = this.#host.elected(bid, this, election);
     this.#passing?.releaseUnanswered(bid.ballots);
-    const { key } = this;
-    const fencingToken = BigInt(number);
+    const { key, fencingToken } = grant;
+    const { rounds, ballots } = election;
     tell("vote", () => ({ key, fencingToken, rounds, granted: ballots.length, nodes: bid.ballots.length }));
-    const grant = { key, token, fencingToken, fencingCount: last - first + 1, validity, isClaim };
     this.#resolve({ outcome: "granted", grant });
   }
 
@@ -204,7 +175,7 @@ export class QuorumRequest implements Requeued, Timed, BidRequest {
 
   #start(): void {
     const { electorate, clock, nodeTimeoutMs } = this.#host;
-    if (this.#isLed) {
+    if (this.#leader !== this) {
       if (this.#isTry) {
         this.#schedule(clock.now() + nodeTimeoutMs); // whoever is before it has its answers by then
       }
@@ -226,7 +197,7 @@ export class QuorumRequest implements Requeued, Timed, BidRequest {
 
   /** @param token of an earlier attempt of the same name, which this one joins */
   #open(token?: string): void {
-    if (this.#isSettled || this.#bid) {
+    if (this.#isSettled || this.bid) {
       return;
     }
     const { electorate } = this.#host;
@@ -236,16 +207,14 @@ export class QuorumRequest implements Requeued, Timed, BidRequest {
       this.#fail(error);
       return;
     }
-    const bid = new Bid(this.#host, this, {
+    this.bid = new Bid(this.#host, this, {
       wanted: this.#request,
       token: token ?? this.#host.tokenFor(this.#request, this.#ticket(electorate)),
       isRepeat: token !== undefined,
       passing: this.#passing,
     });
-    this.#bid = bid;
-    this.#hasJoined = token !== undefined;
-    this.#host.opened(bid);
-    bid.askAll();
+    this.#host.opened(this.bid);
+    this.bid.askAll();
   }
 
   #unready(error: unknown): void {
@@ -263,15 +232,12 @@ export class QuorumRequest implements Requeued, Timed, BidRequest {
 
   #askAgain(bid: Bid, now: number): void {
     if (now >= this.#split.askAgainAt) {
-      const timesSplit = this.#split.askAgain();
-      if (timesSplit % 2 === 0 && bid.hasDeafVotes && !this.#host.isHeld(bid.token)) {
-        // Who cannot be asked gives its votes back by itself, and settles with its rivals by chance. Those of an earlier attempt are
-        // not ours to give back: they end by themselves, unless they are prolonged by asking.
-        const delayMs = this.#hasJoined
-          ? keptForMs(this.ttlMs, this.#host.driftFactor)
-          : backoffDelay(this.#host.random, Math.min(timesSplit, 3));
+      this.#split.askAgain();
+      if (this.#split.isPauseDue && bid.hasDeafVotes && !this.#host.isHeld(bid.token)) {
+        // Who cannot be asked gives its votes back by itself, and settles with its rivals by chance.
+        const pauseMs = this.#split.pauseMs(bid.isRepeat);
         this.#drop();
-        this.#schedule(now + delayMs);
+        this.#schedule(now + pauseMs);
         return;
       }
       bid.askAll();
@@ -292,7 +258,7 @@ export class QuorumRequest implements Requeued, Timed, BidRequest {
 
   /** Not elected: goes on waiting for answers and messages, unless the nodes say that it is in vain. */
   #wait(): void {
-    const bid = this.#bid;
+    const bid = this.bid;
     if (!bid || this.#isSettled) {
       return;
     }
@@ -305,8 +271,7 @@ export class QuorumRequest implements Requeued, Timed, BidRequest {
   /** Whether what the nodes have said ends this bid. */
   #endsInVain(bid: Bid): boolean {
     const { ballots } = bid;
-    const { majority, voters } = this.#host.electorate;
-    if (this.#isSettling && rivalsShare(ballots) >= majority) {
+    if (this.#isSettling && rivalsShare(ballots) >= bid.electorate.majority) {
       this.#finishTry();
       return true;
     }
@@ -316,10 +281,6 @@ export class QuorumRequest implements Requeued, Timed, BidRequest {
     const refusal = refusalOf(bid, this.key);
     if (refusal !== undefined) {
       this.#fail(refusal);
-      return true;
-    }
-    if (ballots.filter(({ answer }) => answer === "full").length > voters.length - majority) {
-      this.#fail(queueFullError(this.key));
       return true;
     }
     if (!this.#wasQueued && ballots.some(({ position }) => position !== undefined)) {
@@ -333,14 +294,14 @@ export class QuorumRequest implements Requeued, Timed, BidRequest {
   #joinsEarlier(bid: Bid): boolean {
     const earlier = bid.earlierAttempt();
     if (earlier !== undefined) {
-      this.#drop("release"); // whoever claimed it goes on with the earlier one, too
+      this.#drop(bid.isRepeat, "release"); // whoever claimed it goes on with the earlier one, too
       this.#open(earlier);
     }
     return earlier !== undefined;
   }
 
   #judgeTry(): void {
-    const bid = this.#bid as Bid;
+    const bid = this.bid as Bid;
     if (this.#joinsEarlier(bid)) {
       return;
     }
@@ -361,9 +322,9 @@ export class QuorumRequest implements Requeued, Timed, BidRequest {
   /** Nobody has a majority: the rivals are settled by their places, as if they had waited. */
   #settleTry(): void {
     const { clock, nodeTimeoutMs } = this.#host;
-    const bid = this.#bid as Bid;
+    const bid = this.bid as Bid;
     this.#isSettling = true;
-    this.#deadline = Math.min(this.#deadline, clock.now() + nodeTimeoutMs);
+    this.deadline = Math.min(this.deadline, clock.now() + nodeTimeoutMs);
     bid.waits = true;
     bid.askAll();
     this.#wait();
@@ -375,30 +336,26 @@ export class QuorumRequest implements Requeued, Timed, BidRequest {
   }
 
   #timeOut(): void {
-    if (this.#isSettling || (this.#isTry && this.isHeard && !this.#bid)) {
+    if (this.#isSettling || (this.#isTry && this.isHeard && !this.bid)) {
       this.#finishTry();
     } else if (!this.isHeard || this.#isTry) {
       this.#fail(this.#failure());
     } else {
-      const position = positionIn(this.#seen?.ballots ?? []);
+      const position = positionIn(this.#leader.bid?.ballots ?? []);
       this.#abandon();
-      void this.#resolveHeld(position);
+      void farewell(this.#host, this.key, position).then(this.#resolve);
     }
   }
 
-  async #resolveHeld(position: number | undefined): Promise<void> {
-    this.#resolve(await farewell(this.#host, this.key, position));
-  }
-
   #failure(): unknown {
-    const bid = this.#seen;
+    const { bid } = this.#leader;
     return bid || this.#lastError === undefined
       ? noQuorum(this.#host.electorate, this.key, bid)
       : aboutKey(this.#lastError, this.key);
   }
 
   #schedule(at: number): void {
-    this.#host.agenda.schedule(this, Math.min(at, this.#deadline));
+    this.#host.agenda.schedule(this, Math.min(at, this.deadline));
   }
 
   #fail(error: unknown): void {
@@ -412,20 +369,23 @@ export class QuorumRequest implements Requeued, Timed, BidRequest {
    */
   #abandon(outcome: "settled" | "open" = "open"): void {
     this.#settle();
-    this.#passing?.releaseUnanswered(this.#bid?.ballots ?? []);
-    this.#drop(undefined, outcome === "settled");
+    const { bid } = this;
+    if (bid) {
+      const isUnknown = this.attemptId !== undefined && bid.outcome === "unknown";
+      this.#passing?.releaseUnanswered(bid.ballots);
+      this.#drop(bid.isRepeat || (isUnknown && outcome === "open"));
+    }
     this.#passing?.abandoned();
   }
 
-  #drop(name?: "release", isCertain = false): void {
-    const bid = this.#bid;
+  /** @param isClaimable it is left for a repeat; and where it is an earlier attempt's, it is not ours to take back */
+  #drop(isClaimable: boolean = this.bid?.isRepeat === true, name?: "release"): void {
+    const { bid } = this;
     if (bid) {
       this.#wasHeard = this.isHeard;
       bid.close();
-      const isUnknown = this.#isSettled && this.attemptId !== undefined && bid.outcome === "unknown";
-      const isClaimable = this.#hasJoined || (isUnknown && !isCertain);
       this.#host.abandoned(bid, isClaimable, name);
-      this.#bid = undefined;
+      this.bid = undefined;
     }
   }
 
@@ -435,5 +395,3 @@ export class QuorumRequest implements Requeued, Timed, BidRequest {
     this.#host.settled(this);
   }
 }
-
-const alreadyReleased = Promise.resolve(true);

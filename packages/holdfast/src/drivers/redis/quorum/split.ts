@@ -1,5 +1,7 @@
 import type { Clock } from "../../../clock.ts";
 import { jittered, type Random } from "../../../random.ts";
+import { backoffDelay } from "../pacing.ts";
+import { keptForMs } from "./vote.ts";
 
 const shortestMs = 250;
 const longestMs = 2_000;
@@ -8,6 +10,7 @@ interface SplitHost {
   readonly clock: Clock;
   readonly random: Random;
   readonly claimMs: number;
+  readonly driftFactor: number;
 }
 
 /**
@@ -42,10 +45,25 @@ export class Split {
     }
   }
 
-  /** Its moment has come. @returns how often it has, in this split */
-  askAgain(): number {
+  /** Its moment has come. */
+  askAgain(): void {
     this.askAgainAt = Infinity;
     this.#timesAsked += 1;
-    return this.#timesAsked;
+  }
+
+  /** Every other time that it asks again it had better stop asking for a while, where nobody can ask for its votes. */
+  get isPauseDue(): boolean {
+    return this.#timesAsked % 2 === 0;
+  }
+
+  /**
+   * How long it asks for no votes once it has given back those that nobody can ask for. Those of an earlier attempt are not ours to
+   * give back: they end by themselves, unless they are prolonged by asking.
+   */
+  pauseMs(isRepeat: boolean): number {
+    const { random, driftFactor } = this.#host;
+    return isRepeat
+      ? keptForMs(this.#ttlMs, driftFactor)
+      : backoffDelay(random, Math.min(this.#timesAsked, 3));
   }
 }

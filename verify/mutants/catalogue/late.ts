@@ -26,7 +26,7 @@ export const late: readonly Mutant[] = [
     isMarked: true,
     edits: [
       redis(
-        "redlock",
+        "quorum/holdings",
         "      if (key !== undefined) {\n        this.#takingBack.pushed(",
         '      if (key !== undefined && key === "") {\n        this.#takingBack.pushed(',
       ),
@@ -251,7 +251,7 @@ export const late: readonly Mutant[] = [
       "what a node was to give back while it did not vote is not taken from it when it is filled again (8)",
     edits: [
       redis(
-        "redlock",
+        "quorum/holdings",
         "    this.#takingBack.keep(token); // given up",
         "    if (token !== bid.token) this.#takingBack.keep(token); // given up",
       ),

@@ -260,7 +260,7 @@ export const majority: readonly Mutant[] = [
     breaks: "a grant whose reply was lost is cleaned up too (4.7)",
     edits: [
       redis(
-        "redlock",
+        "quorum/holdings",
         "      if (release) {\n        release.heardLate(ballot.voter, takeBack);\n      } else {\n        takeBack();\n      }",
         '      if (release && bid.token === "") {\n        release.heardLate(ballot.voter, takeBack);\n      }',
       ),
@@ -305,7 +305,9 @@ export const majority: readonly Mutant[] = [
   {
     name: "a-repeat-gives-back-votes-of-a-lease",
     breaks: "a client that has acquired ignores an inquiry (4.5)",
-    edits: [redis("redlock", "return this.#holds.get(token)?.isLost === false;", 'return token === "";')],
+    edits: [
+      redis("quorum/holdings", "return this.#holds.get(token)?.isLost === false;", 'return token === "";'),
+    ],
     killers: [
       byRules(
         "drivers/redis/quorum/named-attempts",

@@ -19,24 +19,20 @@ import type { Random } from "../../random.ts";
 import type { Holder, LockEvent, LockState, NodeState } from "../../state.ts";
 import { Pool } from "../../pool.ts";
 import { TimerQueue } from "../../timer-queue.ts";
-import { engineEnd } from "../../validity.ts";
-import type { Ballot } from "./quorum/ballot.ts";
-import type { Bid, Election } from "./quorum/bid.ts";
 import { connectionOfNode, type RedisClient } from "./client.ts";
 import type { Connection } from "./connection.ts";
 import { Electorate } from "./quorum/electorate.ts";
 import { KeySpace, type LockKeys } from "./keys.ts";
-import type { NodeListener, PushedGrant } from "./node.ts";
+import type { NodeListener } from "./node.ts";
 import { resolveRedlock, type RedlockOptions, type RedlockSettings } from "./options.ts";
 import { Census } from "./quorum/census.ts";
-import { QuorumHold } from "./quorum/hold.ts";
+import type { QuorumHold } from "./quorum/hold.ts";
+import { Holdings } from "./quorum/holdings.ts";
 import { NamedAttempts } from "./quorum/named-attempts.ts";
-import { QuorumRelease } from "./quorum/release.ts";
 import { PassingOn } from "./quorum/passing-on.ts";
+import { QuorumRelease } from "./quorum/release.ts";
 import { QuorumRequest } from "./quorum/request.ts";
 import type { QuorumHost } from "./quorum/request-host.ts";
-import { TakingBack } from "./quorum/taking-back.ts";
-import type { Vote } from "./quorum/vote.ts";
 import type { Hearing } from "./subscriber.ts";
 import { Voter } from "./quorum/voter.ts";
 import { TokenTable } from "./token-table.ts";
@@ -77,17 +73,11 @@ class RedlockDriver implements Driver, QuorumHost {
   readonly nodeTimeoutMs: number;
   readonly claimMs: number;
   readonly driftFactor: number;
+  readonly attempts: NamedAttempts = new NamedAttempts();
+  readonly holdings: Holdings;
   readonly #keySpace: KeySpace;
   readonly #clientId: string;
-  readonly #requests = new Pool<QuorumRequest>();
-  readonly #attempts = new NamedAttempts();
-  /** Bids that wait for votes, by token. */
-  readonly #bids = new TokenTable<Bid>();
-  /** Grants in use, by token; forgotten when the nodes have forgotten them. */
-  readonly #holds = new TokenTable<QuorumHold>();
-  readonly #ends: TimerQueue<QuorumHold>;
-  readonly #releases = new TokenTable<QuorumRelease>();
-  readonly #takingBack: TakingBack;
+  readonly #requests = new Set<QuorumRequest>();
   readonly #census: Census;
   readonly #listeners = new Set<DriverListener>();
 
@@ -130,7 +120,14 @@ class RedlockDriver implements Driver, QuorumHost {
         }),
     );
     this.electorate = new Electorate(clock, voters);
-    this.#takingBack = new TakingBack(this.electorate, clock);
+    this.holdings = new Holdings({
+      electorate: this.electorate,
+      clock,
+      driftFactor: settings.driftFactor,
+      maxTtlMs,
+      keySpace: this.#keySpace,
+      attempts: this.attempts,
+    });
     this.#census = new Census(this.electorate, this.#keySpace, this.commandTimeoutMs);
     this.agenda = new TimerQueue(
       clock,
@@ -139,9 +136,6 @@ class RedlockDriver implements Driver, QuorumHost {
       },
       true,
     );
-    this.#ends = new TimerQueue(clock, (hold) => {
-      this.#forget(hold);
-    });
   }
 
   introduce(owner: string): void {
@@ -164,17 +158,15 @@ class RedlockDriver implements Driver, QuorumHost {
   }
 
   requeue(given: Grant, request: AcquireRequest): Requeued {
-    const hold = this.#holdOf(given.key, given.token);
-    this.#forget(hold);
+    const hold = this.holdings.holdOf(given.key, given.token);
+    this.holdings.forget(hold);
     const passing = new PassingOn(this, given, hold);
     return this.#begin(new QuorumRequest(this, request, this.#keysOf(request.key), passing));
   }
 
   async extend({ key, token, ttlMs, words }: ExtendRequest): Promise<Extension> {
-    const hold = this.#holdOf(key, token);
-    if (hold.dueAt < this.clock.now() + ttlMs) {
-      this.#ends.schedule(hold, this.clock.now() + ttlMs);
-    }
+    const hold = this.holdings.holdOf(key, token);
+    this.holdings.prolong(hold, ttlMs);
     const refusal = hold.isKnown ? undefined : await this.#learn(hold);
     return refusal ?? hold.extend(ttlMs, encodeWords(words ?? hold.ownNumber()));
   }
@@ -190,23 +182,15 @@ class RedlockDriver implements Driver, QuorumHost {
   }
 
   verify(key: string, token: string): Promise<Verified> {
-    return this.#census.ready(key, () => this.#holdOf(key, token).verify());
+    return this.#census.ready(key, () => this.holdings.holdOf(key, token).verify());
   }
 
   release(key: string, token: string, until: number): Promise<boolean> {
-    const hold = this.#holdOf(key, token);
-    this.#forget(hold);
-    this.#attempts.release(hold);
-    const release = new QuorumRelease(this.electorate, hold);
-    this.#releases.set(token, release);
-    release.begin(until, () => {
-      this.#releases.delete(token);
-    });
-    return release.result;
+    return this.holdings.release(key, token, until);
   }
 
   downgrade(key: string, token: string, until: number): Promise<boolean> {
-    const hold = this.#holdOf(key, token);
+    const hold = this.holdings.holdOf(key, token);
     hold.isDowngraded = true;
     const release = new QuorumRelease(this.electorate, hold);
     release.begin(until, undefined, "downgrade");
@@ -256,8 +240,7 @@ class RedlockDriver implements Driver, QuorumHost {
       request.close();
     }
     this.agenda.clear();
-    this.#ends.clear();
-    const releases = this.#releases.items().map(({ done }) => done);
+    const releases = this.holdings.close();
     const leftovers = this.electorate.voters.map(({ releaser }) => releaser.idle());
     await Promise.all([...releases, ...leftovers]); // bounded by the command budget
     for (const voter of this.electorate.voters) {
@@ -271,86 +254,9 @@ class RedlockDriver implements Driver, QuorumHost {
     return makeToken({ key, attemptId, clientId: this.#clientId, share, ticket }, this.random);
   }
 
-  opened(bid: Bid): void {
-    if (!this.#bids.get(bid.token)) {
-      this.#bids.set(bid.token, bid);
-    }
-    this.#takingBack.keep(bid.token); // it may be the token of an earlier bid, which was given up
-  }
-
-  elected(bid: Bid, { key, ttlMs, attemptId }: QuorumRequest, election: Election): Grant {
-    this.#close(bid);
-    const { token, ballots, first, last, validity, isClaim } = election;
-    const hold = this.#holdOf(key, token, bid);
-    // A repeat has the number that the grant was told with, while it is that grant; else it is another one of that token.
-    const isSameGrant = hold.fencingNumber !== undefined && hold.isStill(election.told());
-    const number = isSameGrant ? (hold.fencingNumber ?? first) : first;
-    hold.fencingNumber = number;
-    hold.attemptId = attemptId;
-    const lasts = hold.validity !== undefined && hold.validity.until > validity.until;
-    hold.validity = isSameGrant && lasts ? hold.validity : validity;
-    for (const { voter, vote } of ballots) {
-      hold.add(voter, vote.first, vote.runId);
-    }
-    this.#ends.schedule(hold, Math.max(hold.dueAt, engineEnd(validity) + ttlMs));
-    this.#takingBack.keep(token); // given up by an earlier bid, or given back by a node that did not vote
-    if (token !== bid.token) {
-      this.#takingBack.bid(bid);
-    }
-    return { key, token, fencingToken: BigInt(number), fencingCount: last - first + 1, validity, isClaim };
-  }
-
-  abandoned(bid: Bid, isClaimable: boolean, name?: "release" | "recant"): void {
-    this.#close(bid);
-    if (!isClaimable) {
-      this.#takingBack.bid(bid, name);
-      return;
-    }
-    this.#attempts.leave(bid.token);
-  }
-
   settled(request: QuorumRequest): void {
     this.#requests.delete(request);
-    this.#attempts.settled(request);
-  }
-
-  leaderOf(request: QuorumRequest): QuorumRequest | undefined {
-    return this.#attempts.leaderOf(request);
-  }
-
-  isReleased(token: string): boolean {
-    return this.#attempts.isReleased(token);
-  }
-
-  takeBackReleased(bid: Bid, ballot: Ballot, token: string): void {
-    this.#takingBack.released(bid, ballot, token);
-  }
-
-  isHeld(token: string): boolean {
-    return this.#holds.get(token)?.isLost === false;
-  }
-
-  leftBehind(bid: Bid, ballot: Ballot, vote: Vote | undefined): void {
-    const hold = this.#holds.get(vote?.token ?? bid.token);
-    if (hold) {
-      if (vote) {
-        this.#heardLate(hold, ballot.voter, vote);
-      }
-    } else if (!this.#attempts.isClaimable(bid.token)) {
-      const takeBack = (): void => {
-        this.#takingBack.ballot(ballot, bid);
-      };
-      const release = vote && this.#releases.get(vote.token);
-      if (release) {
-        release.heardLate(ballot.voter, takeBack);
-      } else {
-        takeBack();
-      }
-    }
-  }
-
-  givenBack(bid: Bid, ballot: Ballot): void {
-    this.#takingBack.ballot(ballot, bid);
+    this.attempts.settled(request);
   }
 
   async holderOf(key: string): Promise<Holder | undefined> {
@@ -362,18 +268,13 @@ class RedlockDriver implements Driver, QuorumHost {
   #listenerOf(index: number): NodeListener {
     return {
       granted: (grant) => {
-        this.#granted(index, grant);
+        this.holdings.granted(index, grant);
       },
       askAgain: (token) => {
-        const bid = this.#bids.get(token);
-        if (bid?.isOpen === true) {
-          bid.ballots[index]?.ask();
-        }
+        this.holdings.askAgain(index, token);
       },
       inquired: (token, number) => {
-        if (!this.isHeld(token)) {
-          this.#bids.get(token)?.ballots[index]?.inquired(number);
-        }
+        this.holdings.inquired(index, token, number);
       },
       ended: (token, reason, cause) => {
         this.#ended(index, token, reason, cause);
@@ -387,45 +288,13 @@ class RedlockDriver implements Driver, QuorumHost {
     };
   }
 
-  #granted(index: number, grant: PushedGrant): void {
-    const bid = this.#bids.get(grant.token);
-    const hold = this.#holds.get(grant.token);
-    const voter = this.electorate.voters[index] as Voter;
-    if (bid?.isOpen === true) {
-      bid.ballots[index]?.granted(grant);
-    } else if (hold) {
-      if (grant.runId === voter.guard.runId) {
-        this.#heardLate(hold, voter, grant);
-      }
-    } else if (!this.#attempts.isClaimable(grant.token)) {
-      const key = this.#keySpace.keyOf(grant.lock);
-      if (key !== undefined) {
-        this.#takingBack.pushed(voter, key, this.#keysOf(key), grant.token, grant.ttlMs);
-      }
-    }
-  }
-
   #ended(index: number, token: string, reason: LossReason, cause: unknown): void {
-    const voter = this.electorate.voters[index] as Voter;
-    this.#bids.get(token)?.ballots[index]?.broken();
-    const hold = this.#holds.get(token);
-    const wasLost = hold?.isLost;
-    if (hold?.end(voter, reason) === true && wasLost === false) {
+    const lost = this.holdings.ended(index, token, reason);
+    if (lost) {
       for (const listener of this.#listeners) {
         listener.lost(token, reason, cause);
       }
-      for (const other of this.electorate.voters) {
-        this.#takingBack.lost(hold, other);
-      }
-    }
-  }
-
-  /** A node's vote came when the grant was in use already, or was over. */
-  #heardLate(hold: QuorumHold, voter: Voter, { first, runId }: Pick<Vote, "first" | "runId">): void {
-    if (hold.isLost) {
-      this.#takingBack.lost(hold, voter);
-    } else if (!this.electorate.quarantineOf(voter)) {
-      hold.add(voter, first, runId);
+      this.holdings.takeBackLost(lost);
     }
   }
 
@@ -446,33 +315,9 @@ class RedlockDriver implements Driver, QuorumHost {
 
   #begin(request: QuorumRequest): QuorumRequest {
     this.#requests.add(request);
-    this.#attempts.begun(request);
+    this.attempts.begun(request);
     request.begin();
     return request;
-  }
-
-  #close(bid: Bid): void {
-    if (this.#bids.get(bid.token) === bid) {
-      this.#bids.delete(bid.token);
-    }
-  }
-
-  #holdOf(key: string, token: string, bid?: Bid): QuorumHold {
-    let hold = this.#holds.get(token);
-    if (!hold) {
-      hold = new QuorumHold(this, key, this.#keysOf(key), token, bid);
-      this.#holds.set(token, hold);
-      this.#ends.schedule(hold, this.clock.now() + this.capabilities.maxTtlMs);
-    }
-    return hold;
-  }
-
-  #forget(hold: QuorumHold | undefined): void {
-    if (hold) {
-      hold.isOver = true;
-      this.#holds.delete(hold.token);
-      this.#ends.cancel(hold);
-    }
   }
 
   #keysOf(key: string): LockKeys {

@@ -228,19 +228,19 @@ export class Bid implements Bidder {
   }
 
   isReleased(token: string): boolean {
-    return this.#host.isReleased(token);
+    return this.#host.holdings.isReleased(token);
   }
 
   takeBackReleased(ballot: Ballot, token: string): void {
-    this.#host.takeBackReleased(this, ballot, token);
+    this.#host.holdings.takeBackReleased(this, ballot, token);
   }
 
   giveBack(ballot: Ballot): void {
-    this.#host.givenBack(this, ballot);
+    this.#host.holdings.givenBack(this, ballot);
   }
 
   heardTooLate(ballot: Ballot, vote: Vote | undefined): void {
-    this.#host.leftBehind(this, ballot, vote);
+    this.#host.holdings.leftBehind(this, ballot, vote);
   }
 
   heard(ballot: Ballot): void {

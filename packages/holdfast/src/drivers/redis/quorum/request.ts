@@ -92,7 +92,7 @@ export class QuorumRequest implements Requeued, Timed, BidRequest {
 
   /** Of the requests for its attempt the one that asks the nodes. */
   get #leader(): QuorumRequest {
-    return this.bid ? this : (this.#host.leaderOf(this) ?? this);
+    return this.bid ? this : (this.#host.attempts.leaderOf(this) ?? this);
   }
 
   /** Most nodes have answered, or may still answer as they did before, to this one or to whom it waits for. */
@@ -151,7 +151,7 @@ export class QuorumRequest implements Requeued, Timed, BidRequest {
   won(election: Election): void {
     const bid = this.bid as Bid;
     this.#settle();
-    const grant = this.#host.elected(bid, this, election);
+    const grant = this.#host.holdings.elected(bid, this, election);
     this.#passing?.releaseUnanswered(bid.ballots);
     const { key, fencingToken } = grant;
     const { rounds, ballots } = election;
@@ -213,7 +213,7 @@ export class QuorumRequest implements Requeued, Timed, BidRequest {
       isRepeat: token !== undefined,
       passing: this.#passing,
     });
-    this.#host.opened(this.bid);
+    this.#host.holdings.opened(this.bid);
     this.bid.askAll();
   }
 
@@ -233,7 +233,7 @@ export class QuorumRequest implements Requeued, Timed, BidRequest {
   #askAgain(bid: Bid, now: number): void {
     if (now >= this.#split.askAgainAt) {
       this.#split.askAgain();
-      if (this.#split.isPauseDue && bid.hasDeafVotes && !this.#host.isHeld(bid.token)) {
+      if (this.#split.isPauseDue && bid.hasDeafVotes && !this.#host.holdings.isHeld(bid.token)) {
         // Who cannot be asked gives its votes back by itself, and settles with its rivals by chance.
         const pauseMs = this.#split.pauseMs(bid.isRepeat);
         this.#drop();
@@ -384,7 +384,7 @@ export class QuorumRequest implements Requeued, Timed, BidRequest {
     if (bid) {
       this.#wasHeard = this.isHeard;
       bid.close();
-      this.#host.abandoned(bid, isClaimable, name);
+      this.#host.holdings.abandoned(bid, isClaimable, name);
       this.bid = undefined;
     }
   }

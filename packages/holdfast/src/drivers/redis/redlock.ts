@@ -35,7 +35,6 @@ import { QuorumRequest } from "./quorum/request.ts";
 import type { QuorumHost } from "./quorum/request-host.ts";
 import type { Hearing } from "./subscriber.ts";
 import { Voter } from "./quorum/voter.ts";
-import { TokenTable } from "./token-table.ts";
 import { makeToken } from "./tokens.ts";
 import { watchByAsking } from "./watch.ts";
 import { encodeWords } from "./words.ts";
@@ -77,7 +76,7 @@ class RedlockDriver implements Driver, QuorumHost {
   readonly holdings: Holdings;
   readonly #keySpace: KeySpace;
   readonly #clientId: string;
-  readonly #requests = new Set<QuorumRequest>();
+  readonly #requests = new Pool<QuorumRequest>();
   readonly #census: Census;
   readonly #listeners = new Set<DriverListener>();
 

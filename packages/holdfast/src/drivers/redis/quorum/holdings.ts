@@ -5,6 +5,7 @@ import { TimerQueue } from "../../../timer-queue.ts";
 import { engineEnd } from "../../../validity.ts";
 import type { KeySpace } from "../keys.ts";
 import type { PushedGrant } from "../node.ts";
+import { TokenTable } from "../token-table.ts";
 import type { Ballot } from "./ballot.ts";
 import type { Bid, Election } from "./bid.ts";
 import type { Electorate } from "./electorate.ts";
@@ -31,11 +32,11 @@ interface HoldingsOptions {
  */
 export class Holdings {
   readonly #options: HoldingsOptions;
-  readonly #bids = new Map<string, Bid>();
+  readonly #bids = new TokenTable<Bid>();
   /** Forgotten when the nodes have forgotten them. */
-  readonly #holds = new Map<string, QuorumHold>();
+  readonly #holds = new TokenTable<QuorumHold>();
   readonly #ends: TimerQueue<QuorumHold>;
-  readonly #releases = new Map<string, QuorumRelease>();
+  readonly #releases = new TokenTable<QuorumRelease>();
   readonly #takingBack: TakingBack;
 
   constructor(options: HoldingsOptions) {
@@ -48,7 +49,7 @@ export class Holdings {
 
   /** What is heard of its token goes to that bid from now on. */
   opened(bid: Bid): void {
-    if (!this.#bids.has(bid.token)) {
+    if (!this.#bids.get(bid.token)) {
       this.#bids.set(bid.token, bid);
     }
     this.#takingBack.keep(bid.token); // it may be the token of an earlier bid, which was given up
@@ -220,7 +221,7 @@ export class Holdings {
   /** @returns the releases that are still under way */
   close(): Promise<void>[] {
     this.#ends.clear();
-    return Array.from(this.#releases.values(), ({ done }) => done);
+    return this.#releases.items().map(({ done }) => done);
   }
 
   /** A node's vote came when the grant was in use already, or was over. */

@@ -1,6 +1,7 @@
 import { tell } from "../../../diagnostics.ts";
 import type { Acquired, AcquireRequest, Requeued } from "../../../driver.ts";
 import { closedError, LockError } from "../../../errors.ts";
+import { nowhere, type Pooled } from "../../../pool.ts";
 import type { Timed } from "../../../timer-queue.ts";
 import { farewell } from "../farewell.ts";
 import { alreadyReleased } from "../giving-up.ts";
@@ -18,7 +19,7 @@ import { positionIn, rivalsShare, verdictOnTry } from "./verdict.ts";
  * One request for a lock on N nodes: its bid is repeated until it is elected, cancelled, or its time is over. A try asks once;
  * where the answers show that nobody has a majority, rivals tried at the same moment: it then waits its turn for one node timeout.
  */
-export class QuorumRequest implements Requeued, Timed, BidRequest {
+export class QuorumRequest implements Requeued, Pooled, Timed, BidRequest {
   dueAt = 0;
   slot = -1;
   place: number = nowhere;
@@ -35,7 +36,7 @@ export class QuorumRequest implements Requeued, Timed, BidRequest {
   readonly #host: QuorumHost;
   readonly #request: AcquireRequest;
   readonly #passing: PassingOn | undefined;
-  #place: number | undefined;
+  #latestTicket: number | undefined;
   #isSettled = false;
   #isSettling = false;
   #wasHeard = false;
@@ -249,11 +250,13 @@ export class QuorumRequest implements Requeued, Timed, BidRequest {
 
   /** Fresh tokens of one request keep its place; those of an attempt with a name differ by nothing else. */
   #ticket(electorate: Electorate): number {
-    if (this.#place === undefined || this.attemptId !== undefined) {
-      this.#place =
-        this.#place === undefined ? (this.#request.ticket ?? electorate.ticket()) : electorate.ticket();
+    if (this.#latestTicket === undefined || this.attemptId !== undefined) {
+      this.#latestTicket =
+        this.#latestTicket === undefined
+          ? (this.#request.ticket ?? electorate.ticket())
+          : electorate.ticket();
     }
-    return this.#place;
+    return this.#latestTicket;
   }
 
   /** Not elected: goes on waiting for answers and messages, unless the nodes say that it is in vain. */

@@ -9,6 +9,7 @@ import type { HeldLease } from "./lease.ts";
 import type { Caller, Line } from "./line.ts";
 import type { ResolvedAcquire } from "./options.ts";
 import { nowhere, type Pooled } from "./pool.ts";
+import { Link } from "./queue.ts";
 import { leftOf } from "./validity.ts";
 
 /**
@@ -167,6 +168,7 @@ export class Acquisition implements Caller<Hold>, Pooled, Timed {
   dueAt = 0;
   slot = -1;
   place: number = nowhere;
+  readonly link: Link<Caller<Hold>> = new Link<Caller<Hold>>(this);
   readonly #contention: Contention;
   readonly #line: Line<Hold>;
   readonly #key: string;

@@ -1,5 +1,9 @@
+import { Queue, type Link } from "./queue.ts";
+
 /** A local caller in a line. The line tells it what its turn is; it tells the line when it leaves. */
 export interface Caller<Hold> {
+  /** Its place in the line. */
+  readonly link: Link<Caller<Hold>>;
   /** Whether it may take this hold over in memory. */
   accepts(hold: Hold): boolean;
   /** Takes the hold over; what it holds from now on. */
@@ -28,7 +32,7 @@ export type Leaving =
  * Knows order and hand-over; nothing of time, timers or engines.
  */
 export class Line<Hold extends object> {
-  #waiting: Set<Caller<Hold>> | undefined;
+  readonly #waiting = new Queue<Caller<Hold>>();
   #contender: Caller<Hold> | undefined;
   #holder: Hold | undefined;
   #handovers = 0;
@@ -43,7 +47,7 @@ export class Line<Hold extends object> {
 
   /** How many callers of this process wait. */
   get length(): number {
-    return (this.#waiting?.size ?? 0) + (this.#contender ? 1 : 0) + this.outside;
+    return this.#waiting.size + (this.#contender ? 1 : 0) + this.outside;
   }
 
   /** The hold that the next in line may be handed. */
@@ -53,18 +57,13 @@ export class Line<Hold extends object> {
 
   /** Stands in line. Whoever finds nobody there contends at once. */
   join(caller: Caller<Hold>): void {
-    if (this.#contender || this.#holder || this.#first()) {
-      this.#waiting ??= new Set();
-      this.#waiting.add(caller);
-      return;
-    }
-    this.#contender = caller;
-    void caller.contend();
+    this.#waiting.add(caller.link);
+    this.#advance();
   }
 
   /** A caller gives up or was refused: the next one's turn. */
   leave(caller: Caller<Hold>): void {
-    this.#waiting?.delete(caller);
+    this.#waiting.delete(caller.link);
     if (this.#contender === caller) {
       this.#contender = undefined;
     }
@@ -92,11 +91,11 @@ export class Line<Hold extends object> {
       return { to: "engine" };
     }
     this.#holder = undefined;
-    const next = this.#first();
+    const next = this.#waiting.first;
     if (!next || this.#contender) {
       return { to: "engine" };
     }
-    this.#waiting?.delete(next);
+    this.#waiting.delete(next.link);
     const runGoesOn = this.#handovers < limits.max && now - this.#runSince < limits.maxMs;
     if (runGoesOn && next.accepts(hold)) {
       this.#handovers += 1;
@@ -116,15 +115,11 @@ export class Line<Hold extends object> {
   }
 
   #advance(): void {
-    const next = this.#first();
+    const next = this.#waiting.first;
     if (next && !this.#contender && !this.#holder) {
-      this.#waiting?.delete(next);
+      this.#waiting.delete(next.link);
       this.#contender = next;
       void next.contend();
     }
-  }
-
-  #first(): Caller<Hold> | undefined {
-    return this.#waiting?.values().next().value;
   }
 }

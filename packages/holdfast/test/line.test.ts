@@ -1,6 +1,7 @@
 import { beforeEach, expect, test } from "vitest";
 
 import { Line, type Caller } from "../src/line.ts";
+import { Link } from "../src/queue.ts";
 
 interface Held {
   readonly of: string;
@@ -16,7 +17,10 @@ beforeEach(() => {
 });
 
 function caller(name: string, takes = true): Caller<Held> {
-  return {
+  const self: Caller<Held> = {
+    get link() {
+      return link;
+    },
     accepts: () => takes,
     receive: (hold) => {
       told.push(`${name} takes over from ${hold.of}`);
@@ -27,6 +31,8 @@ function caller(name: string, takes = true): Caller<Held> {
       return from && Promise.resolve(true);
     },
   };
+  const link = new Link(self);
+  return self;
 }
 
 /** A line whose first caller holds, with others behind it. */

@@ -47,19 +47,12 @@ export class Holdings {
   readonly #over = new Map<string, number>();
   /** How many gave the grant of an attempt back while they had it. */
   readonly #givers = new Map<string, number>();
-  readonly #isDoubled: boolean;
 
-  /** @param judges `isDoubled`: servers do once more, later, what they were asked: a release may end the next grant of its attempt */
-  constructor(
-    findings: Findings,
-    limits: Limits,
-    judges: { exclusion: boolean; isQuorum: boolean; isDoubled: boolean },
-  ) {
+  constructor(findings: Findings, limits: Limits, judges: { exclusion: boolean; isQuorum: boolean }) {
     this.#findings = findings;
     this.#limits = limits;
     this.#judgesExclusion = judges.exclusion;
     this.#isQuorum = judges.isQuorum;
-    this.#isDoubled = judges.isDoubled;
   }
 
   /** Somebody asks by the name of an attempt. */
@@ -85,7 +78,7 @@ export class Holdings {
       const room = this.#mostRoom(this.#firstAsked.get(sharing?.name ?? "") ?? asking.since); // a repeat is told of an older grant
       this.#keep({ client, lease, since: now, weight, ttlMs: asking.ttlMs, sharing, run, room });
     } else {
-      this.#noteGiver(sharing, lease); // a repeat that came while it was given back may do that first
+      this.#noteGiver(grantOf(sharing, lease)); // a repeat that came while it was given back may do that first
     }
     return isHandedOver;
   }
@@ -168,7 +161,7 @@ export class Holdings {
       return;
     }
     if (own.sharing?.by === "attempt" && lease.remainingMs() > 0) {
-      this.#noteGiver(own.sharing, lease);
+      this.#noteGiver(grantOf(own.sharing, lease));
     }
     this.held.delete(own);
     const others = own.sharing ? [...this.held].filter((one) => isSameGrant(one, own)) : [];
@@ -180,19 +173,14 @@ export class Holdings {
     }
   }
 
-  #noteGiver(sharing: Sharing | undefined, lease: WatchedLease): void {
-    const grant = this.#givenOf(sharing, lease);
+  #noteGiver(grant: string): void {
     this.#givers.set(grant, (this.#givers.get(grant) ?? 0) + 1);
-  }
-
-  #givenOf(sharing: Sharing | undefined, lease: WatchedLease): string {
-    return this.#isDoubled ? String(sharing?.name) : grantOf(sharing, lease);
   }
 
   /** How many have given back the grant of its attempt while they had it: Infinity where it was over before this lease was told. */
   giversOf(lease: WatchedLease): number {
     const own = this.#known.get(lease);
-    return own ? (this.#givers.get(this.#givenOf(own.sharing, lease)) ?? 0) : Infinity;
+    return own ? (this.#givers.get(grantOf(own.sharing, lease)) ?? 0) : Infinity;
   }
 
   /** An operator ends the grant with that number, which is that client's. */

@@ -26,14 +26,10 @@ export class KeyHistory {
   readonly #isFlawless: boolean;
 
   constructor(findings: Findings, key: string, schedule: Schedule) {
-    const { kind, limit, engine, steps } = schedule;
+    const { kind, limit, engine } = schedule;
     this.#isFlawless = isFlawless(schedule);
     this.limits = new Limits(kind === "semaphore" ? (limit as number) : whole);
-    const judges = {
-      exclusion: !mayForget(schedule),
-      isQuorum: engine === "quorum",
-      isDoubled: steps.some((step) => step.kind === "duplicate"),
-    };
+    const judges = { exclusion: !mayForget(schedule), isQuorum: engine === "quorum" };
     this.holdings = new Holdings(findings, this.limits, judges);
     this.turns = new Turns(findings, key, this.#isFlawless);
   }

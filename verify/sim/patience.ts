@@ -32,7 +32,7 @@ export function peaceBoundMs(schedule: Schedule, clients: readonly Client[], tak
     case "unheard":
       // Who is not told asks by himself. On a quorum the votes may be split then, and are asked for again; and nodes may each keep
       // theirs for another waiter, who was not told of it, until his window to claim it is over.
-      return pollMs + 300 + (engine === "quorum" ? splitMs + claimMs : 0);
+      return pollMs + 300 + (engine === "quorum" ? Math.max(splitMs, claimMs) : 0);
     case "storm":
       return pollMs + 1_000 + takenForMs + ofTheDeadMs(schedule, clients) + afterFaultsMs(schedule);
   }

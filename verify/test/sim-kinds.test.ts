@@ -126,10 +126,7 @@ let now = 0;
 
 function holdings(limits: Limits, isQuorum = false): { holdings: Holdings; findings: Findings } {
   const findings = new Findings(() => now);
-  return {
-    holdings: new Holdings(findings, limits, { exclusion: true, isQuorum, isDoubled: false }),
-    findings,
-  };
+  return { holdings: new Holdings(findings, limits, { exclusion: true, isQuorum }), findings };
 }
 
 function asks(client: number, weight: number): Asking {

@@ -174,6 +174,26 @@ export const quarantine: readonly Mutant[] = [
     killers: [byRules("drivers/redis/quorum/quorum-rules", "a node whose clock was off does not vote")],
   },
   {
+    name: "node-whose-clock-was-set-and-is-right-again-votes",
+    breaks: "its clock is off (8): what it let expire early is gone also where nobody saw it wrong",
+    edits: [
+      redis(
+        "quorum/electorate",
+        "if ((wasSet || apart >= this.majority) && voter.guard.clockIsOff()) {",
+        "if (apart >= this.majority && voter.guard.clockIsOff()) {",
+      ),
+    ],
+    killers: [byRules("verify/test/sim-found.test.ts", "a-node-whose-clock-was-set-forward-and-back")],
+  },
+  {
+    name: "setting-of-a-servers-clock-is-not-counted",
+    breaks: "its clock is off (8): a clock that was set forward and back between two answers",
+    edits: [redis("server-time", "this.#timesSet += 1;", "this.#timesSet += 0;")],
+    killers: [
+      byRules("drivers/redis/server-time", "was set by more than a second, forward or back, is counted"),
+    ],
+  },
+  {
     name: "node-votes-as-soon-as-its-clock-is-right",
     breaks: "its clock is off (8): what it let expire early may still be valid elsewhere",
     edits: [

@@ -14,6 +14,8 @@ export interface RedisServer {
   readonly port: number;
   /** Of its present process. */
   readonly pid: number;
+  /** Of its present process: another one after each restart. */
+  readonly runId: string;
   /** It neither ended nor is it frozen. */
   readonly isAlive: boolean;
   /** A new ioredis client; `stop` closes it. */
@@ -65,8 +67,8 @@ export async function startRedis(options: ServerOptions = {}): Promise<RedisServ
       const port = options.port ?? (await freePort());
       const child = spawnServer(port, folder, options);
       try {
-        await answers(child, port);
-        return server(child, { port, folder, options });
+        const runId = await answers(child, port);
+        return server(child, runId, { port, folder, options });
       } catch (error) {
         await end(child);
         // Between our look and its bind another program may have taken the port.
@@ -174,9 +176,10 @@ interface Start {
   readonly options: ServerOptions;
 }
 
-function server(first: ChildProcess, { port, folder, options }: Start): RedisServer {
+function server(first: ChildProcess, firstRunId: string, { port, folder, options }: Start): RedisServer {
   const clients = new Set<Redis>();
   let child = first;
+  let runId = firstRunId;
   let isFrozen = false;
   let isEnded = false;
   const kill = (signal: NodeJS.Signals): void => {
@@ -187,6 +190,9 @@ function server(first: ChildProcess, { port, folder, options }: Start): RedisSer
     port,
     get pid() {
       return child.pid as number;
+    },
+    get runId() {
+      return runId;
     },
     get isAlive() {
       return !isFrozen && !isEnded && !hasEnded(child);
@@ -209,7 +215,7 @@ function server(first: ChildProcess, { port, folder, options }: Start): RedisSer
       await end(child);
       [isFrozen, isEnded] = [false, false];
       child = spawnServer(port, folder, { ...options, args: [...(options.args ?? []), ...args] });
-      await answers(child, port);
+      runId = await answers(child, port);
     },
     freeze: () => {
       isFrozen = true;
@@ -222,8 +228,8 @@ function server(first: ChildProcess, { port, folder, options }: Start): RedisSer
   };
 }
 
-/** Resolves when it is this server, and no other, that answers on the port. */
-async function answers(child: ChildProcess, port: number): Promise<void> {
+/** Resolves when it is this server, and no other, that answers on the port. @returns its run id */
+async function answers(child: ChildProcess, port: number): Promise<string> {
   const output = readOutput(child);
   const client = new Redis({ host: "127.0.0.1", port, lazyConnect: true, retryStrategy: () => null });
   client.on("error", () => undefined);
@@ -235,7 +241,7 @@ async function answers(child: ChildProcess, port: number): Promise<void> {
         () => "",
       );
       if (info.includes(`process_id:${child.pid}\r`)) {
-        return;
+        return /run_id:(\w+)/.exec(info)?.[1] ?? "";
       }
       client.disconnect();
       if (hasEnded(child) || performance.now() > giveUpAt) {

@@ -14,12 +14,35 @@ export interface Diagnostics {
   broken: { key: string; fencingToken: bigint; reason: string };
   /**
    * A quorum granted the lock. `rounds`: how many it took until a majority of the nodes gave the same fencing number; `granted`:
-   * how many nodes had said yes by then.
+   * how many nodes had said yes by then; `votes`: which.
    */
-  vote: { key: string; fencingToken: bigint; rounds: number; granted: number; nodes: number };
+  vote: {
+    key: string;
+    fencingToken: bigint;
+    rounds: number;
+    granted: number;
+    nodes: number;
+    votes: readonly CountedVote[];
+  };
+  /**
+   * A majority of a quorum prolonged the grant. `votes`: which nodes had had it without a break. `fencingToken`: of the grant;
+   * undefined where it was acquired in another process.
+   */
+  extended: { key: string; fencingToken: bigint | undefined; votes: readonly CountedVote[] };
   /** `clockOffsetMs`: the server's clock less ours, as far as it is known. */
   node: { node: string; event: string; clockOffsetMs?: number | undefined; detail?: unknown };
   leaked: { key: string; fencingToken: bigint };
+}
+
+/** One node's vote, as it was counted. */
+export interface CountedVote {
+  node: string;
+  /** Which run of the server gave it: `run_id` of its `INFO`. Another one after each restart. */
+  runId: string;
+  /** How it came: as the answer to a question, or pushed by who gave the lock on. */
+  by: "answer" | "message";
+  /** For how long it was valid still, ms. */
+  remainingMs: number;
 }
 
 export interface AcquireTrace {
@@ -56,6 +79,7 @@ const plain = {
   handover: channel("holdfast:handover"),
   broken: channel("holdfast:broken"),
   vote: channel("holdfast:vote"),
+  extended: channel("holdfast:extended"),
   node: channel("holdfast:node"),
   leaked: channel("holdfast:leaked"),
 } satisfies Record<keyof Diagnostics, Channel>;

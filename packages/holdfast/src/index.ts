@@ -1,5 +1,12 @@
 export type { Clock } from "./clock.ts";
-export type { AcquireTrace, Diagnostics, HoldTrace, ReleaseTrace, RenewTrace } from "./diagnostics.ts";
+export type {
+  AcquireTrace,
+  CountedVote,
+  Diagnostics,
+  HoldTrace,
+  ReleaseTrace,
+  RenewTrace,
+} from "./diagnostics.ts";
 export type {
   Acquired,
   AcquireRequest,

@@ -10,7 +10,7 @@ import type { Driver } from "../src/driver.ts";
 import { altered } from "./support/altered-driver.ts";
 
 const ttlMs = 3_000;
-const plain = ["queued", "vote", "lost", "late-renewal", "handover", "broken", "node", "leaked"];
+const plain = ["queued", "vote", "extended", "lost", "late-renewal", "handover", "broken", "node", "leaked"];
 const traceEvents = ["acquire", "renew", "release", "hold"].flatMap((name) =>
   ["start", "end", "asyncStart", "asyncEnd", "error"].map((event) => `tracing:holdfast:${name}:${event}`),
 );

@@ -1,4 +1,5 @@
 import type { Clock } from "../../../clock.ts";
+import { tell } from "../../../diagnostics.ts";
 import type { Extension, Verified } from "../../../driver.ts";
 import type { LossReason } from "../../../errors.ts";
 import type { Timed } from "../../../timer-queue.ts";
@@ -12,6 +13,7 @@ import { validityOf } from "./agreement.ts";
 import type { Told } from "./numbering.ts";
 import { quarantineWords } from "./restart-guard.ts";
 import { Round } from "./round.ts";
+import { countedVote } from "./telling.ts";
 import type { Voter } from "./voter.ts";
 import { reasonOf } from "../words.ts";
 
@@ -157,6 +159,7 @@ export class QuorumHold implements Timed {
           this.#isMissing(voter, reasonOf(status), reply);
         } else if (this.#isUnbroken(voter, Number(first), reply, begun)) {
           renewal.validities.push(validFrom(reply.sent, ttlMs, 0, driftFactor));
+          renewal.voters.push(voter);
         } else {
           renewal.behind(() => {
             this.#join(voter, Number(first), reply);
@@ -173,6 +176,7 @@ export class QuorumHold implements Timed {
     if (renewal.validities.length >= majority) {
       renewal.confirm();
       const validity = validityOf(renewal.validities, majority);
+      this.#tellExtended(renewal);
       if (renewal.isGivenUp) {
         this.#confirmedLate = validity;
       }
@@ -191,6 +195,19 @@ export class QuorumHold implements Timed {
     }
     renewal.isGivenUp = true;
     return { outcome: "unknown", error: round.error(this.key) };
+  }
+
+  #tellExtended({ voters, validities }: Renewal): void {
+    const { key, fencingNumber } = this;
+    tell("extended", () => ({
+      key,
+      fencingToken: fencingNumber === undefined ? undefined : BigInt(fencingNumber),
+      votes: voters.map((voter, index) => {
+        const runId = this.#members[voter.index]?.runId ?? voter.guard.runId ?? "";
+        const validity = validities[index] as Validity;
+        return countedVote(voter, { runId, isPushed: false, validity }, this.#host.clock);
+      }),
+    }));
   }
 
   /** Asks whether a majority has it. Whose grant is not known yet is learned by that. */
@@ -311,6 +328,8 @@ export class QuorumHold implements Timed {
 /** One round of prolonging. */
 class Renewal {
   readonly validities: Validity[] = [];
+  /** Whose they are. */
+  readonly voters: Voter[] = [];
   /** Who is filled again. */
   readonly fills = new Set<Voter>();
   /** Its outcome was told to be unknown. */

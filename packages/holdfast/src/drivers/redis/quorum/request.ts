@@ -13,6 +13,7 @@ import { aboutKey, noQuorum, refusalOf } from "./no-quorum.ts";
 import type { PassingOn } from "./passing-on.ts";
 import type { QuorumHost } from "./request-host.ts";
 import { Split } from "./split.ts";
+import { tellElection } from "./telling.ts";
 import { positionIn, rivalsShare, verdictOnTry } from "./verdict.ts";
 
 /**
@@ -154,9 +155,7 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidRequest {
     this.#settle();
     const grant = this.#host.holdings.elected(bid, this, election);
     this.#passing?.releaseUnanswered(bid.ballots);
-    const { key, fencingToken } = grant;
-    const { rounds, ballots } = election;
-    tell("vote", () => ({ key, fencingToken, rounds, granted: ballots.length, nodes: bid.ballots.length }));
+    tellElection(grant, election, bid);
     this.#resolve({ outcome: "granted", grant });
   }
 

@@ -13,6 +13,7 @@ export interface Vote extends Report {
   readonly validity: Validity;
   /** Of a message: for less than the TTL, until it is extended. */
   readonly isClaim: boolean;
+  readonly isPushed: boolean;
   /** Which run of the node gave it. */
   readonly runId: string;
   /** When we heard of it, on the scale of `clock.now()`. */
@@ -40,6 +41,7 @@ export function voteByReply(
     round,
     validity: validFrom(sent, ttlMs, 0, driftFactor),
     isClaim: false,
+    isPushed: false,
     runId,
     heardAt: clock.now(),
   };
@@ -55,7 +57,7 @@ export function voteByMessage(
   const now = clock.now();
   const validity = validFrom({ now, wall: clock.wall() }, grant.ttlMs, ageMs, driftFactor);
   const isClaim = grant.ttlMs < ttlMs;
-  return { token, first, last, round, validity, isClaim, runId, heardAt: now };
+  return { token, first, last, round, validity, isClaim, isPushed: true, runId, heardAt: now };
 }
 
 /** How long a node may keep a grant that nobody prolongs, on our clock. */

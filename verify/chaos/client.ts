@@ -21,7 +21,7 @@ const frozenMs = 100;
 const longestSpinMs = 1_000;
 
 const task = JSON.parse(process.argv[2] ?? "{}") as ClientTask;
-const recorder = new Recorder(task.historyFile, task.epoch);
+const recorder = new Recorder(task.historyFile, task.epoch, task.ways.ports);
 recorder.write({ e: "opened", at: recorder.clock.now(), pid: process.pid, handover: task.handover });
 process.on("disconnect", () => process.exit());
 // Ctrl-C reaches the whole process group; the parent decides what it means for us.

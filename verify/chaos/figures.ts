@@ -123,10 +123,8 @@ function failoverFigures(run: RunStory): FailoverFigures[] {
 function roundsOf(run: RunStory): Record<string, Record<string, number>> {
   const phaseAt = (at: number): string => run.phases.findLast(({ from }) => from <= at)?.phase ?? "calm";
   const phases: Record<string, string[]> = {};
-  for (const [rounds, moments] of run.votes) {
-    for (const at of moments) {
-      (phases[phaseAt(at)] ??= []).push(`${rounds} rounds`);
-    }
+  for (const { at, rounds } of run.elections) {
+    (phases[phaseAt(at)] ??= []).push(`${rounds} rounds`);
   }
   return Object.fromEntries(Object.entries(phases).map(([phase, names]) => [phase, counted(names)]));
 }

@@ -44,6 +44,27 @@ export interface LatchAsked {
   readonly isProbe: boolean;
 }
 
+/** Votes that were counted for a lock. */
+export interface Counted {
+  readonly key: string;
+  readonly votes: readonly CountedVote[];
+}
+
+export interface CountedVote {
+  /** Which of the servers. */
+  readonly node: number;
+  /** The beginning of the id of the server's run that gave it: see {@link runNamed}. */
+  readonly run: string;
+  readonly by: "answer" | "message";
+  /** For how long it was valid still, ms. */
+  readonly leftMs: number;
+}
+
+/** Enough of a run id to tell the runs of a history from each other. */
+export function runNamed(runId: string): string {
+  return runId.slice(0, 8);
+}
+
 /** What a client process tells of itself and its leases. A lease has the number of the ask that it came from. */
 export type ClientRecord =
   | { readonly e: "opened"; readonly at: Moment; readonly pid: number; readonly handover: boolean }
@@ -76,8 +97,10 @@ export type ClientRecord =
   | { readonly e: "unlatched"; readonly at: Moment; readonly call: number; readonly code: string }
   | { readonly e: "breaking"; readonly at: Moment; readonly key: string; readonly token: string }
   | { readonly e: "broke"; readonly at: Moment; readonly key: string; readonly answer: string }
-  /** A quorum granted a lock: how many rounds it took until a majority gave one fencing number. */
-  | { readonly e: "vote"; readonly at: Moment; readonly rounds: number }
+  /** A quorum granted a lock: how many rounds it took until a majority gave one fencing number, and whose votes it counted. */
+  | (Counted & { readonly e: "vote"; readonly at: Moment; readonly token: string; readonly rounds: number })
+  /** A majority confirmed that it lasts longer. */
+  | (Counted & { readonly e: "extended"; readonly at: Moment })
   /** The process could not run since then. */
   | { readonly e: "stalled"; readonly at: Moment; readonly since: Moment }
   | { readonly e: "unheard"; readonly at: Moment; readonly error: string }
@@ -100,6 +123,14 @@ export type ConductorRecord =
   | { readonly e: "killed"; readonly at: Moment; readonly process: string }
   /** It ended, and nobody had told it to. */
   | { readonly e: "crashed"; readonly at: Moment; readonly process: string; readonly how: string }
+  /** A server was killed, was started again, or answers: the run that it is about is the one before it until it answers. */
+  | {
+      readonly e: "server";
+      readonly at: Moment;
+      readonly node: number;
+      readonly state: ServerState;
+      readonly run: string;
+    }
   | (Failover & { readonly e: "failover" })
   /** Keys that nobody needs any more are there. */
   | {
@@ -114,6 +145,8 @@ export type ConductorRecord =
   | { readonly e: "restless"; readonly at: Moment; readonly round: number; readonly process: string }
   /** How many scripts all servers have run so far. */
   | { readonly e: "scripts"; readonly at: Moment; readonly count: number };
+
+export type ServerState = "killed" | "starting" | "up";
 
 /** One server took the place of another, or two of a group said that they are the primary. */
 export interface Failover {

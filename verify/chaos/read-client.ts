@@ -84,10 +84,11 @@ export function readClient(run: RunStory, name: string): (record: ClientRecord) 
         last.doneAt = at;
       }
     },
-    vote: ({ at, rounds }) => {
-      const moments = run.votes.get(rounds) ?? [];
-      moments.push(at);
-      run.votes.set(rounds, moments);
+    vote: ({ at, key, token, rounds, votes }) => {
+      run.elections.push({ process: name, at, key, votes, token: BigInt(token), rounds });
+    },
+    extended: ({ at, key, votes }) => {
+      run.extensions.push({ process: name, at, key, votes });
     },
     stalled: ({ at, since }) => {
       process.stalls.push({ from: since, to: at });

@@ -1,9 +1,11 @@
 import { handledBy } from "./handlers.ts";
-import type { ConductorRecord } from "./history.ts";
+import type { ConductorRecord, Moment } from "./history.ts";
 import type { RunStory } from "./stories.ts";
 
 /** @returns what reads the conductor's records, after those of the clients */
 export function readConductor(run: RunStory): (record: ConductorRecord) => void {
+  /** By node. */
+  const startedAt = new Map<number, Moment>();
   return handledBy<ConductorRecord>({
     phase: ({ at, phase, round }) => {
       const last = run.phases.at(-1);
@@ -31,6 +33,16 @@ export function readConductor(run: RunStory): (record: ConductorRecord) => void 
       const crashed = run.processes.get(name);
       if (crashed) {
         crashed.crashed = { at, how };
+      }
+    },
+    server: ({ at, node, state, run: name }) => {
+      const last = run.serverRuns.findLast((other) => other.node === node);
+      if (state === "up") {
+        run.serverRuns.push({ node, name, since: startedAt.get(node) ?? 0, to: Infinity });
+      } else if (state === "starting") {
+        startedAt.set(node, at);
+      } else if (last) {
+        last.to = at;
       }
     },
     failover: (record) => {

@@ -1,8 +1,9 @@
 import { subscribe } from "node:diagnostics_channel";
 
-import { isLockError, type Diagnostics, type Lease, type RenewTrace } from "holdfast";
+import { isLockError, type Lease, type RenewTrace } from "holdfast";
 
 import { HistoryFile, SharedClock, type Asked, type ClientRecord, type LatchAsked } from "./history.ts";
+import { hearVotes } from "./hear-votes.ts";
 import { RecordedLease } from "./recorded-lease.ts";
 
 const tickMs = 50;
@@ -18,15 +19,13 @@ export class Recorder {
   #asks = 0;
   #latchCalls = 0;
 
-  constructor(path: string, epoch: string) {
+  /** @param ports by which the servers are reached */
+  constructor(path: string, epoch: string, ports: readonly number[]) {
     this.clock = new SharedClock(BigInt(epoch));
     this.#history = new HistoryFile(path);
     this.#hearRejections();
     this.#hearRenewals();
-    subscribe("holdfast:vote", (message) => {
-      const { rounds } = message as Diagnostics["vote"];
-      this.write({ e: "vote", at: this.clock.now(), rounds });
-    });
+    hearVotes(this, ports);
     this.#noticeStalls();
     setInterval(() => {
       this.#sampleMemory();

@@ -141,10 +141,10 @@ function found(violations: readonly Violation[]): string {
   });
   const told = violations
     .slice(0, mostTold)
-    .map(
-      ({ rule, at, key, text }) =>
-        `- ${at.toFixed(3)} ms, ${rule}${key === null ? "" : `, \`${key}\``}: ${text}`,
-    );
+    .flatMap(({ rule, at, key, text, evidence = [] }) => [
+      `- ${at.toFixed(3)} ms, ${rule}${key === null ? "" : `, \`${key}\``}: ${text}`,
+      ...evidence.map((line) => `  - ${line}`),
+    ]);
   return ["## Rules", "", table(["rule", "", ""], counts), ...(told.length === 0 ? [] : ["", ...told])].join(
     "\n",
   );

@@ -7,6 +7,7 @@ import { attemptsCountOnce, latchesKeepTheirWord, latchesOpenInPeace } from "./r
 import { memoryStays, nothingUnheard, onlyKnownErrors } from "./rules/process.ts";
 import { lossIsTold } from "./rules/told.ts";
 import { repeatsShareTheGrant, tokensRise } from "./rules/tokens.ts";
+import { votesMayCount } from "./rules/votes.ts";
 import { everyAskIsSettled } from "./rules/waits.ts";
 import { allOrNone } from "./rules/whole.ts";
 import type { RunStory } from "./stories.ts";
@@ -17,10 +18,13 @@ export interface Violation {
   readonly at: Moment;
   readonly key: string | null;
   readonly text: string;
+  /** What helps to explain it, a line each. */
+  readonly evidence?: readonly string[];
 }
 
 export type RuleName =
   | "exclusion"
+  | "votes"
   | "whole"
   | "nested"
   | "tokens"
@@ -46,6 +50,11 @@ export const rules: readonly Rule[] = [
     name: "exclusion",
     says: "While a lease is valid by its holder's clock, nobody else has one for that key; of a read-write lock readers have none beside a writer, and of a semaphore all have no more permits than its limit.",
     check: excludes,
+  },
+  {
+    name: "votes",
+    says: "No grant and no extension of a quorum counts the vote of a server that was restarted without its data before the guard's time is over (where its clock was set meanwhile: in a process that had known the server before), and no grant that of a run that had ended before it was asked for.",
+    check: votesMayCount,
   },
   {
     name: "whole",

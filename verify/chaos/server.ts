@@ -1,6 +1,7 @@
 import { startRedis, steadyPort, type RedisServer, type ServerClock } from "@holdfast/lab";
 import { Redis } from "ioredis";
 
+import { runNamed, type ServerState } from "./history.ts";
 import type { NodeSetup } from "./plan.ts";
 
 const durable = ["--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-min-size", "4mb"];
@@ -17,6 +18,7 @@ export class ChaosServer {
   #isUp = true;
   #restarted: Promise<void> = Promise.resolve();
   #scriptsBefore = 0;
+  #changed: (state: ServerState, run: string) => void = () => undefined;
   #time: { aheadMs: number; rate: number; since: number } = { aheadMs: 0, rate: 1, since: Date.now() };
 
   constructor(server: RedisServer, clock?: ServerClock) {
@@ -46,6 +48,16 @@ export class ChaosServer {
     }
   }
 
+  /** Tells of its present run, and from now on of each end and beginning. */
+  watch(changed: (state: ServerState, run: string) => void): void {
+    this.#changed = changed;
+    this.#tell("up");
+  }
+
+  #tell(state: ServerState): void {
+    this.#changed(state, runNamed(this.server.runId));
+  }
+
   /** It was not killed, or is back. */
   get isUp(): boolean {
     return this.#isUp;
@@ -65,9 +77,13 @@ export class ChaosServer {
     this.#scriptsBefore = await this.scriptCount();
     this.#isUp = false;
     this.server.kill("SIGKILL");
+    this.#tell("killed");
     await whileDown();
-    await this.server.restart(args());
+    const own = args();
+    this.#tell("starting");
+    await this.server.restart(own);
     this.#isUp = true;
+    this.#tell("up");
   }
 
   /** It keeps its connections and answers nothing. */

@@ -58,6 +58,11 @@ export class Stage implements AsyncDisposable {
     this.#endings = parts.endings;
     this.clock = new SharedClock(parts.epoch);
     this.#history = new HistoryFile(join(parts.folder, "conductor.ndjson"));
+    for (const [node, server] of this.servers.entries()) {
+      server.watch((state, run) => {
+        this.write({ e: "server", at: this.now(), node, state, run });
+      });
+    }
   }
 
   /** Starts everything that the plan needs. The history goes to that folder. */

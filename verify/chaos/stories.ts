@@ -1,5 +1,5 @@
 import type { LockName } from "./lock.ts";
-import type { AskKind, ConductorRecord, Failover, LatchAsked, Moment, Phase } from "./history.ts";
+import type { AskKind, ConductorRecord, Counted, Failover, LatchAsked, Moment, Phase } from "./history.ts";
 import type { Plan } from "./plan.ts";
 
 /** One ask and what became of it: the history, told by lease instead of by moment. Of several keys: one story for each. */
@@ -60,6 +60,28 @@ export interface ProcessStory {
   readonly unheard: { readonly at: Moment; readonly error: string }[];
 }
 
+/** A majority of a quorum confirmed that a process has a lock. */
+export interface Confirmed extends Counted {
+  readonly process: string;
+  readonly at: Moment;
+}
+
+/** It granted it. */
+export interface Election extends Confirmed {
+  readonly token: bigint;
+  readonly rounds: number;
+}
+
+/** Of a server, from one restart to the next. */
+export interface ServerRun {
+  readonly node: number;
+  readonly name: string;
+  /** It was not started before. */
+  readonly since: Moment;
+  /** When it was killed. */
+  to: Moment;
+}
+
 export interface FaultStory {
   readonly number: number;
   readonly kind: string;
@@ -104,8 +126,10 @@ export interface RunStory {
   readonly stories: Story[];
   readonly latchCalls: LatchCall[];
   readonly processes: Map<string, ProcessStory>;
-  /** By number of rounds: when a quorum granted. */
-  readonly votes: Map<number, Moment[]>;
+  /** Of a quorum. */
+  readonly elections: Election[];
+  readonly extensions: Confirmed[];
+  readonly serverRuns: ServerRun[];
   readonly breaks: Break[];
   readonly faults: FaultStory[];
   readonly phases: PhaseStory[];

@@ -7,7 +7,7 @@ import { afterEach, beforeEach } from "vitest";
 import { engines } from "../chaos/engine.ts";
 import type { Asked, ClientRecord, ConductorRecord, ResourceRecord } from "../chaos/history.ts";
 import { violationsOf } from "../chaos/judge.ts";
-import type { EngineName } from "../chaos/plan.ts";
+import type { EngineName, Plan } from "../chaos/plan.ts";
 import { planOf } from "../chaos/planner.ts";
 import { readHistory } from "../chaos/read-history.ts";
 import type { RuleName } from "../chaos/rules.ts";
@@ -76,12 +76,17 @@ export function planting(): Planting {
   };
 }
 
+/** Which each planted history is said to follow. */
+export function plannedFor(engine: EngineName): Plan {
+  const nodeCount = engines[engine].nodeCounts[0] as number;
+  return planOf(engines[engine], { seed: 1, minutes: 1, nodeCount, without: null });
+}
+
 async function write(folder: string, planted: Planted): Promise<void> {
   const { engine = "redis", clients = {}, resource = [], conductor = [endOfRun] } = planted;
-  const options = { seed: 1, minutes: 1, nodeCount: engines[engine].nodeCounts[0] as number, without: null };
   const history = join(folder, "history");
   await mkdir(history);
-  await writeFile(join(folder, "plan.json"), JSON.stringify(planOf(engines[engine], options)));
+  await writeFile(join(folder, "plan.json"), JSON.stringify(plannedFor(engine)));
   await writeRecords(join(history, "resource.ndjson"), resource);
   await writeRecords(join(history, "conductor.ndjson"), conductor);
   for (const [name, records] of Object.entries(clients)) {

@@ -144,6 +144,17 @@ test("a server that forgets when it is restarted is found out", async () => {
   expect(code).toBe(1);
 }, 120_000);
 
+test("restarted nodes of a quorum that vote at once are found out by whose votes were counted", async () => {
+  const own = join(folder, "without-guard");
+  const { code, output } = await run(["--minutes", "0.4", "--without", "guard", "--folder", own]);
+  const { violations } = JSON.parse(await readFile(join(own, "redlock", "verdict.json"), "utf8")) as Verdict;
+  expect(
+    violations.map(({ rule }) => rule),
+    output,
+  ).toContain("votes");
+  expect(code).toBe(1);
+}, 120_000);
+
 function lockNamesOf(name: EngineName): LockName[] {
   return lockNames.filter((lock) => lock !== "semaphore" || engines[name].hasSemaphores);
 }

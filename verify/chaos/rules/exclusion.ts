@@ -1,3 +1,4 @@
+import { evidenceOf } from "../evidence.ts";
 import type { Violation } from "../rules.ts";
 import type { RunStory } from "../stories.ts";
 import { isAcross } from "./failovers.ts";
@@ -22,7 +23,10 @@ function conflicts(run: RunStory): { readonly violations: Violation[]; readonly 
       const known = rivals.filter(({ from }) => !isAcross(run, key, from, tenure.from));
       if (weightOf(known) + tenure.weight > capacity) {
         const text = conflict(tenure, known, capacity);
-        violations.push({ rule: "exclusion", at: tenure.from, key, text });
+        const evidence = [tenure, ...known].flatMap(({ leases }) =>
+          leases.flatMap((lease) => evidenceOf(run, lease, tenure.from)),
+        );
+        violations.push({ rule: "exclusion", at: tenure.from, key, text, evidence });
       } else if (weightOf(rivals) + tenure.weight > capacity) {
         excused += 1;
       }

@@ -1,4 +1,4 @@
-import { byRules, byServer, bySim, redis, type Mutant } from "../mutant.ts";
+import { byRules, byServer, bySim, lua, redis, type Mutant } from "../mutant.ts";
 
 /** Nodes that do not vote: section 8. */
 export const quarantine: readonly Mutant[] = [
@@ -41,6 +41,19 @@ export const quarantine: readonly Mutant[] = [
     killers: [
       byRules("drivers/redis/quorum/restart-guard", "a restart that was seen is waited for on our own clock"),
     ],
+  },
+  {
+    name: "negative-uptime-is-not-told",
+    breaks: "uptime < maxTtlMs + 3 s (8): also where the server's clock was put back since it was started",
+    edits: ["hello", "standing", "operate"].map((file) => lua(file, "%-?%d+", "%d+")),
+    killers: [byServer("drivers/redis/scripts/uptime", "negative uptime")],
+  },
+  {
+    name: "uptime-that-is-not-told-ends-the-guard",
+    breaks:
+      "a client that saw the run_id change also waits on its own monotonic clock (8), whatever it met before",
+    edits: [redis("quorum/restart-guard", "toldUptimeMs > 0 ? toldUptimeMs : 0;", "toldUptimeMs;")],
+    killers: [byRules("drivers/redis/quorum/restart-guard", "an uptime that is")],
   },
   {
     name: "identity-is-asked-at-connection-only",

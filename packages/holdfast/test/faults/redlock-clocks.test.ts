@@ -17,6 +17,7 @@ import {
   reconnect,
   startNodes,
   startProxies,
+  votesOf,
   warmUp,
   type QuorumNode,
 } from "../support/quorum-stage.ts";
@@ -148,6 +149,52 @@ describeWithClocks("servers with clocks of their own", () => {
       await Promise.all(work);
       expect(ledger.faults).toEqual([]);
       clocks[1]?.set({});
+    });
+  });
+
+  onQuorum("a node that was started with its clock ahead, which was put right since", () => {
+    /** Its uptime is negative, as it was started in the future. */
+    async function startedAhead(): Promise<QuorumNode[]> {
+      const clocks = await makeClocks(3);
+      clocks[2]?.set({ aheadMs: stepMs });
+      const nodes = await startNodes(3, {
+        start: (given, index) =>
+          startRedis({ args: index === 2 ? [] : given, env: clocks[index]?.env ?? {} }),
+      });
+      clocks[2]?.set({});
+      return nodes;
+    }
+
+    test("may have forgotten for as long as one that was started just now", async () => {
+      const locks = open(await startedAhead());
+      await warmUp(locks);
+      const [, , state] = await locks.nodes();
+      expect(state?.uptimeMs).toBeLessThan(0);
+      expect(state?.quarantine).toEqual({
+        reason: expect.stringContaining("forgotten") as unknown,
+        remainingMs: expect.toSatisfy((ms: number) => ms > 50_000 && ms <= 63_000) as unknown,
+      });
+    });
+
+    test("is not counted when it is restarted empty, by who met it then", async () => {
+      const nodes = await startedAhead();
+      const ways = await startProxies(nodes);
+      const locks = open(ways, { nodeTimeoutMs: 300, commandTimeoutMs: 700 });
+      await warmUp(locks);
+      const [, , before] = await locks.nodes();
+      await nodes[2]?.restart();
+      await until(async () => {
+        const [, , state] = await locks.nodes();
+        return (
+          state?.reachable === true && state.runId !== before?.runId && state.quarantine?.remainingMs !== null
+        );
+      }, "its restart is known");
+      cutOff(ways.slice(0, 1));
+      const { error } = await rejection(locks.tryAcquire(newKey()));
+      expect(votesOf(error)[2]).toMatchObject({
+        vote: "quarantined",
+        reason: expect.stringContaining("forgotten") as unknown,
+      });
     });
   });
 

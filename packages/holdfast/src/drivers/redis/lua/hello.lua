@@ -7,6 +7,7 @@
 -- ARGV[4]  how long the hash is kept, ms
 -- ARGV[5+] field, value, ... of the hash
 -- Answers  { server time in microseconds, receivers, run id, server version, role, uptime in s }
+--          The uptime is negative where the server's clock was put back since it was started.
 
 local role = string.match(redis.call('INFO', 'replication'), 'role:(%a+)')
 if role == 'master' and ARGV[5] then -- a replica may be read-only, and has to be able to say that it is one
@@ -25,5 +26,5 @@ return {
   string.match(server, 'run_id:(%x+)'),
   string.match(server, 'redis_version:([%d.]+)'),
   role,
-  tonumber(string.match(server, 'uptime_in_seconds:(%d+)')),
+  tonumber(string.match(server, 'uptime_in_seconds:(%-?%d+)')),
 }

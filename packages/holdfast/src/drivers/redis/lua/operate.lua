@@ -162,7 +162,7 @@ if is_quorum then
   local run = string.find(server, 'run_id:', 1, true) + 7
   local uptime = string.find(server, 'uptime_in_seconds:', run, true) + 18
   known_run_id = string.sub(server, run, run + 39)
-  answers[1] = { now, known_run_id, tonumber(string.match(server, '^%d+', uptime)) }
+  answers[1] = { now, known_run_id, tonumber(string.match(server, '^%-?%d+', uptime)) }
 end
 
 local head = is_quorum and 2 or 1

@@ -12,7 +12,7 @@ for calls in string.gmatch(redis.call('INFO', 'commandstats'), 'cmdstat_flush%a+
 end
 return {
   string.match(server, 'run_id:(%x+)'),
-  tonumber(string.match(server, 'uptime_in_seconds:(%d+)')),
+  tonumber(string.match(server, 'uptime_in_seconds:(%-?%d+)')),
   string.match(replication, 'role:(%a+)'),
   string.match(replication, 'master_replid:(%x+)'),
   tonumber(string.match(redis.call('INFO', 'persistence'), 'aof_enabled:(%d)')),

@@ -62,10 +62,11 @@ export class RestartGuard {
   }
 
   /** An answer came from this run of the server. True: its standing has to be asked for. */
-  observe(runId: string, uptimeMs: number): boolean {
+  observe(runId: string, toldUptimeMs: number): boolean {
     if (runId === this.#runId) {
       return false;
     }
+    const uptimeMs = toldUptimeMs > 0 ? toldUptimeMs : 0; // negative: its clock was put back since; that says nothing, nor does NaN
     this.#isFirstRun = this.#runId === undefined;
     this.#wasDurable = this.#isFirstRun || this.isDurable;
     this.#runId = runId;

@@ -56,6 +56,18 @@ test("a restart that was seen is waited for on our own clock, whatever uptime th
   expect(guard.quarantine).toBeUndefined();
 });
 
+test.each([
+  ["negative, as its clock was put back since it was started", -20_000],
+  ["not told", Number.NaN],
+])("an uptime that is %s shortens nothing, now or after a restart", async (_, uptimeMs) => {
+  guard.examine(standing("a", uptimeMs));
+  expect(guard.quarantine).toMatchObject({ remainingMs: memoryMs });
+  await clock.advance(memoryMs);
+  expect(guard.quarantine).toBeUndefined();
+  guard.examine(standing("b", 1_000));
+  expect(guard.quarantine).toMatchObject({ remainingMs: memoryMs });
+});
+
 test("the same run is no news", () => {
   expect(guard.observe("a", 0)).toBe(true);
   expect(guard.observe("a", 0)).toBe(false);

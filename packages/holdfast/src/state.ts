@@ -101,6 +101,7 @@ export interface NodeState {
   /** null: it has none, or did not say. */
   readonly replication: Replication | null;
   readonly runId: string | null;
+  /** By the server's wall clock: negative where that was put back by more since it was started. */
   readonly uptimeMs: number | null;
   /** The server's wall clock less ours, ms, within half a round trip. */
   readonly clockOffsetMs: number | null;

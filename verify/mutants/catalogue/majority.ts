@@ -223,6 +223,30 @@ export const majority: readonly Mutant[] = [
     ],
   },
   {
+    name: "who-asked-for-a-vote-waits-for-its-message",
+    breaks: "messages may be lost: who asked a later rival for its vote asks again soon, too (4.6)",
+    edits: [
+      redis(
+        "quorum/bid",
+        " || this.#waitsForYielding;",
+        ' || (this.#waitsForYielding && this.token === "");',
+      ),
+    ],
+    killers: [byRules("drivers/redis/quorum/deaf-waiters", "who came first asks soon for the vote")],
+  },
+  {
+    name: "who-came-before-the-holder-asks-again-and-again",
+    breaks: "who has a majority gives no vote back (4.5): nobody asks him more often than he polls (3)",
+    edits: [
+      redis(
+        "quorum/bid",
+        "return isAsked && rivalsShare(ballots) < this.electorate.majority;",
+        "return isAsked && rivalsShare(ballots) <= ballots.length;",
+      ),
+    ],
+    killers: [byRules("drivers/redis/quorum/deaf-waiters", "who came before the holder asks no more often")],
+  },
+  {
     name: "split-votes-are-not-asked-for-again",
     breaks: "while split acquire is sent again after 250 ms, doubling to 2 s (4.6)",
     edits: [

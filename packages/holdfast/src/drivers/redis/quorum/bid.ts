@@ -8,6 +8,7 @@ import { validityOf, type Block } from "./agreement.ts";
 import { Ballot } from "./ballot.ts";
 import type { Bidder } from "./bidder.ts";
 import type { Electorate } from "./electorate.ts";
+import { rivalsShare } from "./verdict.ts";
 import { Numbering, type Elected, type Told } from "./numbering.ts";
 import type { PassingOn } from "./passing-on.ts";
 import type { QuorumHost } from "./request-host.ts";
@@ -127,9 +128,18 @@ export class Bid implements Bidder {
     return answered.length >= this.electorate.majority;
   }
 
-  /** Some nodes, perhaps not enough, are ours. */
-  get hasVotes(): boolean {
-    return this.ballots.some(({ vote }) => vote !== undefined);
+  /** It may be that only a lost message keeps it from its majority: it had better ask again soon. */
+  get isSplit(): boolean {
+    return this.ballots.some(({ vote }) => vote !== undefined) || this.#waitsForYielding;
+  }
+
+  /** A rival that came later has been asked for its vote, which comes to us by message; one with a majority gives none back. */
+  get #waitsForYielding(): boolean {
+    const { ballots, token } = this;
+    const isAsked = ballots.some(
+      ({ answer, position, holder }) => answer === "held" && position === 0 && precedes(token, holder),
+    );
+    return isAsked && rivalsShare(ballots) < this.electorate.majority;
   }
 
   /** It has votes of nodes whose messages do not reach us: nobody can ask those back. */
@@ -307,6 +317,12 @@ export class Bid implements Bidder {
     const groups = valid.map((one) => valid.filter(({ vote }) => vote.token === one.vote.token));
     return groups.reduce((one, other) => (other.length > one.length ? other : one));
   }
+}
+
+/** As the nodes' queues have it. */
+function precedes(token: string, other: string): boolean {
+  const [place, others] = [placeOf(token), placeOf(other)];
+  return place === others ? token.slice(0, 32) < other.slice(0, 32) : place < others;
 }
 
 function placeOf(token: string): number {

@@ -265,7 +265,7 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidRequest {
       return;
     }
     if (bid.isUncontested || !this.#endsInVain(bid)) {
-      this.#split.observe(bid.hasVotes);
+      this.#split.observe(bid.isSplit);
       this.#schedule(Math.min(bid.dueAt, this.#split.askAgainAt));
     }
   }

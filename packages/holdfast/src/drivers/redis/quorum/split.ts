@@ -14,8 +14,8 @@ interface SplitHost {
 }
 
 /**
- * When a bid that has some votes and no majority, for which others may be waiting, asks all nodes again: messages may be lost. Ever
- * later while that lasts.
+ * When a bid that has some votes and no majority, for which others may be waiting, or that has asked for the votes of who came
+ * later, asks all nodes again: messages may be lost. Ever later while that lasts.
  */
 export class Split {
   /** On the scale of `clock.now()`; Infinity: it is not split. */
@@ -29,7 +29,7 @@ export class Split {
     this.#ttlMs = ttlMs;
   }
 
-  /** @param isSplit whether there are votes, of a bid that is not elected */
+  /** @param isSplit whether there are votes, or may be, of a bid that is not elected */
   observe(isSplit: boolean): void {
     if (!isSplit) {
       this.#timesAsked = 0;

@@ -57,3 +57,36 @@ async function turns(lab: Lab, waiters: readonly Process[]): Promise<number> {
   await lab.clock.advance(waitMs + 2_000);
   return turnsTaken.filter(({ value }) => value === true).length;
 }
+
+test("who came first asks soon for the vote that a later one has given back to it without its knowledge", async () => {
+  const lab = new Lab(4);
+  const [first, later] = [await lab.warm({ distancesMs: [9, 9, 9, 9] }), await lab.warm()];
+  for (const each of first.faults) {
+    each.dropMessages((text) => text.startsWith("grant"));
+  }
+  for (const node of lab.nodes.slice(2)) {
+    node.set("lock:k", "of somebody else", 60_000); // nobody has a majority
+  }
+  const waits = { ttlMs: 60_000, waitMs };
+  const acquired = first.locks.acquire("k", waits);
+  await lab.clock.advance(1);
+  void later.locks.acquire("k", waits).catch(() => undefined);
+  await lab.clock.advance(1_000);
+  for (const node of lab.nodes.slice(2)) {
+    node.del("lock:k"); // of that nobody is told
+  }
+  expect((await lab.within(3_000, acquired)).remainingMs()).toBeGreaterThan(0); // before anybody's poll, after 5 s
+});
+
+test("who came before the holder asks no more often for that", async () => {
+  const lab = new Lab(3);
+  const [first, later] = [await lab.warm({ distancesMs: [9, 9, 9] }), await lab.warm()];
+  void first.locks.acquire("k", { ttlMs: 60_000, waitMs }).catch(() => undefined);
+  await lab.clock.advance(1);
+  const lease = await lab.within(6, later.locks.acquire("k", { ttlMs: 60_000 }));
+  await lab.clock.advance(100);
+  const before = first.sent();
+  await lab.clock.advance(14_000);
+  expect(first.sent() - before).toBeLessThanOrEqual(6); // each node twice, after 5 s
+  expect(lease.remainingMs()).toBeGreaterThan(0);
+});

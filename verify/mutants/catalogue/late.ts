@@ -21,6 +21,19 @@ export const late: readonly Mutant[] = [
     ],
   },
   {
+    name: "late-answer-ends-what-is-being-released",
+    breaks:
+      "true: it was still ours (release): what takes back a late answer's place does not come before the release",
+    edits: [
+      redis(
+        "quorum/holdings",
+        "const release = this.#releases.get(vote?.token ?? bid.token);",
+        "const release = vote && this.#releases.get(vote.token);",
+      ),
+    ],
+    killers: [byRules("drivers/redis/quorum/late-requests", "a lease was ours where its release meets")],
+  },
+  {
     name: "late-message-of-a-node-is-not-answered",
     breaks: "any grant by message for a token that no longer waits here is answered by release at once (3)",
     isMarked: true,
@@ -128,8 +141,8 @@ export const late: readonly Mutant[] = [
     edits: [
       redis(
         "releaser",
-        "const isRepeat = this.failures > 0 || !isSteady;",
-        "const isRepeat = this.failures < 0 || !isSteady;",
+        "const isRepeat = this.#isUncertain || !isSteady;",
+        "const isRepeat = (this.#isUncertain && this.failures < 0) || !isSteady;",
       ),
     ],
     killers: [byRules("drivers/redis/twin", "of a release: the repeat counts as released")],
@@ -141,8 +154,8 @@ export const late: readonly Mutant[] = [
     edits: [
       redis(
         "releaser",
-        "const isRepeat = this.failures > 0 || !isSteady;",
-        "const isRepeat = this.failures > 0 || (!isSteady && this.failures < 0);",
+        "const isRepeat = this.#isUncertain || !isSteady;",
+        "const isRepeat = this.#isUncertain || (!isSteady && this.failures < 0);",
       ),
     ],
     killers: [byServer("faults/resent-release")],

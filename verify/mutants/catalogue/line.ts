@@ -91,7 +91,7 @@ export const line: readonly Mutant[] = [
     edits: [
       redis(
         "giving-up",
-        "          release().then(() => {\n            resolve(true);\n          }, reject);",
+        "          release().then(resolve, reject);",
         "          void [release, reject];\n          resolve(true);",
       ),
     ],
@@ -101,6 +101,56 @@ export const line: readonly Mutant[] = [
         "what could not be passed on is released also where who comes next gives up",
       ),
     ],
+  },
+  {
+    name: "passing-on-behind-the-release-says-lost",
+    breaks:
+      "a release whose repeat says not-held counts as released (3): also where the passing on comes behind it",
+    edits: [redis("giving-up", "if (released || !isAlone) {", "if (released || isDone) {")],
+    killers: [
+      byRules(
+        "drivers/redis/late-requests",
+        "who passes a lease on behind its release, whose answer was lost",
+      ),
+    ],
+  },
+  {
+    name: "passing-on-of-an-earlier-bid-is-forgotten",
+    breaks:
+      "a release whose reply was lost and whose repeat says not-held counts as released (3): also by another bid",
+    edits: [redis("quorum/ballot", "bid.passing?.attemptsOn(voter) ?? new Attempts()", "new Attempts()")],
+    killers: [byRules("drivers/redis/quorum/passing-on", "it was ours where the answer of a node was lost")],
+  },
+  {
+    name: "passing-on-that-the-client-repeats-says-lost",
+    breaks:
+      "a release whose reply was lost and whose repeat says not-held counts as released (3): of the client library's too",
+    edits: [
+      redis(
+        "quorum/ballot",
+        "this.attempts.isRepeat || !isSteady, isPlain",
+        "this.attempts.isRepeat || (isSteady && answer.length === 0), isPlain",
+      ),
+    ],
+    killers: [byRules("drivers/redis/quorum/passing-on", "it was ours where the client library")],
+  },
+  {
+    name: "what-was-lost-counts-as-passed-on",
+    breaks: "not ours: lost (2), unless something of ours may have released it",
+    edits: [redis("quorum/passing-on", "(voter) => this.#partOf(voter).mayHaveGivenUp", "() => true")],
+    killers: [byRules("drivers/redis/quorum/passing-on", "it was lost where most nodes had forgotten it")],
+  },
+  {
+    name: "refused-release-counts-as-released",
+    breaks: "a release whose *reply was lost* and whose repeat says not-held counts as released (3)",
+    edits: [
+      redis(
+        "releaser",
+        'this.#isUncertain ||= outcomeOf(error) === "unknown";',
+        "this.#isUncertain ||= outcomeOf(error) !== undefined;",
+      ),
+    ],
+    killers: [byRules("drivers/redis/late-requests", "had been lost")],
   },
   {
     name: "silent-node-keeps-what-was-passed-on",

@@ -2,7 +2,7 @@ import type { Clock } from "../../clock.ts";
 
 interface GivingUpOptions {
   readonly clock: Clock;
-  /** Releases the grant by itself. */
+  /** Releases the grant by itself. Knows that the passing on may have done so. */
   readonly release: () => Promise<boolean>;
   /** How long the passing on may take, ms. */
   readonly patienceMs: number;
@@ -20,19 +20,20 @@ export class GivingUp {
   constructor({ clock, release, patienceMs }: GivingUpOptions) {
     this.released = new Promise((resolve, reject) => {
       let isDone = false;
+      let isAlone = false;
       this.answered = (released) => {
         isDone = true;
         clock.clearTimer(timer);
-        resolve(released); // also after `alone`: it tells more than the release behind it
+        if (released || !isAlone) {
+          resolve(released); // else the release may have come before it, and tells
+        }
       };
       this.alone = () => {
         if (!isDone) {
           isDone = true;
+          isAlone = true;
           clock.clearTimer(timer);
-          // Not held: the passing on whose answer is missing has released it. It was sent while the grant was ours.
-          release().then(() => {
-            resolve(true);
-          }, reject);
+          release().then(resolve, reject);
         }
       };
       const timer = clock.setTimer(this.alone, patienceMs);

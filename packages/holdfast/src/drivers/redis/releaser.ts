@@ -3,7 +3,7 @@ import { tell } from "../../diagnostics.ts";
 import { closedError } from "../../errors.ts";
 import { jittered, type Random } from "../../random.ts";
 import { TimerQueue, type Timed } from "../../timer-queue.ts";
-import { engineError, isTransient, refusalBy } from "./failures.ts";
+import { engineError, isTransient, outcomeOf, refusalBy } from "./failures.ts";
 import type { LockKeys } from "./keys.ts";
 import type { Node } from "./node.ts";
 import { textOf, type Operation, type Reply } from "./operation.ts";
@@ -110,12 +110,20 @@ export class Releaser {
     this.#takenBack.delete(token);
   }
 
-  /** The same for something that nobody waits for. */
-  takeBack(leftover: Leftover, name: Exclude<Giving, "downgrade"> = "recant"): void {
+  /** The same for something that nobody waits for. @param heard is told whether it was still ours, once that is known */
+  takeBack(
+    leftover: Leftover,
+    name: Exclude<Giving, "downgrade"> = "recant",
+    heard: (wasReleased: boolean) => void = () => undefined,
+  ): void {
     const { token } = leftover;
     const done = new Promise<boolean>((resolve, reject) => {
       const text = takingBack(leftover, name);
-      const listener = { released: resolve, failed: reject };
+      const released = (wasReleased: boolean): void => {
+        heard(wasReleased);
+        resolve(wasReleased);
+      };
+      const listener = { released, failed: reject };
       const release = new Release(this, name, text, leftover, this.#impatientAt, listener);
       this.#note(token, release);
       this.send(release); // a repeat of the same attempt may have claimed it
@@ -209,6 +217,8 @@ class Release implements Operation, Timed {
   /** It must not be sent again. */
   isOver = false;
   #wasReleased = false;
+  /** It may have been carried out by a server that did not answer. */
+  #isUncertain = false;
   #isDone = false;
 
   constructor(
@@ -247,13 +257,14 @@ class Release implements Operation, Timed {
     this.#releaser.ended(this);
     // A repeat, of ours or by the client library, finds that the attempt whose answer was lost has released: it was sent while the
     // grant was ours.
-    const isRepeat = this.failures > 0 || !isSteady;
+    const isRepeat = this.#isUncertain || !isSteady;
     this.listener.released(this.#wasReleased || (this.#givesBack && isRepeat), this.#wasReleased);
   }
 
   failed(error: unknown): void {
     if (!this.#isDone) {
       this.failures += 1;
+      this.#isUncertain ||= outcomeOf(error) === "unknown";
       this.#releaser.retry(this, error);
     }
   }

@@ -73,14 +73,7 @@ export class Request implements Requeued, Operation, Pooled, Timed {
       given &&
       new GivingUp({
         clock: host.clock,
-        release: () =>
-          host.releaser.release({
-            key: given.key,
-            keys,
-            token: given.token,
-            terms: "",
-            until: engineEnd(given.validity),
-          }),
+        release: () => this.#release(given),
         patienceMs: host.commandTimeoutMs,
       });
     this.released = this.#givingUp?.released ?? alreadyReleased;
@@ -185,6 +178,13 @@ export class Request implements Requeued, Operation, Pooled, Timed {
     const isClaim = grant.ttlMs < this.#request.ttlMs;
     const since = clock.now() - ageMs;
     this.#take([1, grant.first, grant.last, this.token], validity, { since, isClaim, mayBeToldAgain: true });
+  }
+
+  async #release({ key, token, validity }: Grant): Promise<boolean> {
+    const { keys } = this;
+    const until = engineEnd(validity);
+    const wasOurs = await this.#host.releaser.release({ key, keys, token, terms: "", until });
+    return wasOurs || this.#attempts.isUncertain; // the passing on, which was sent while it was ours, has released it
   }
 
   /** Ends it without a word to the server: the driver is closed. */

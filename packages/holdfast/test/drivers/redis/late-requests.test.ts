@@ -118,6 +118,37 @@ test("what was passed on and then granted again is another attempt, with another
 });
 
 test("what could not be passed on is released also where who comes next gives up", async () => {
+  const { faults, released } = await passedOnInVain("connect ECONNREFUSED");
+  faults.refuse(null);
+  expect(await within(3_000, released)).toBe(true);
+  expect(server.get(lock)).toBeNull();
+});
+
+test("what could not be passed on, and was forgotten by the server before it was released, had been lost", async () => {
+  const { faults, released } = await passedOnInVain("LOADING Redis is loading the dataset in memory");
+  server.flushAll();
+  faults.refuse(null);
+  expect(await within(3_000, released)).toBe(false);
+});
+
+test("who passes a lease on behind its release, whose answer was lost, is told that it was his", async () => {
+  const { locks, faults } = await process();
+  const lease = await within(10, locks.acquire("k", { ttlMs }));
+  const next = locks.acquire("k", { ttlMs, renew: false });
+  await pass(5);
+  let lost = 0;
+  faults.dropReply(({ args }) => said(args)[0] === "release" && (lost += 1) === 1, "reset");
+  faults.refuse(new Error("LOADING Redis is loading the dataset in memory"));
+  const released = lease.release();
+  await pass(2_000); // the budget of the passing on
+  faults.refuse(null);
+  await within(3_000, next);
+  expect(lost).toBeGreaterThan(0);
+  expect(await within(3_000, released)).toBe(true);
+});
+
+/** The server refuses a lease's release, which is to pass it on, until who comes next has given up. */
+async function passedOnInVain(refusal: string): Promise<{ faults: Faults; released: Promise<boolean> }> {
   const { locks, faults } = await process();
   const lease = await within(10, locks.acquire("k", { ttlMs }));
   const caller = new AbortController();
@@ -125,16 +156,15 @@ test("what could not be passed on is released also where who comes next gives up
     .acquire("k", { ttlMs, renew: false, signal: caller.signal })
     .catch((error: unknown) => error);
   await pass(5);
-  faults.refuse(new Error("connect ECONNREFUSED"));
-  const released = lease.release().catch((error: unknown) => error);
+  faults.refuse(new Error(refusal));
+  const released = lease.release();
+  released.catch(() => undefined);
   await pass(100);
   caller.abort("changed my mind");
   await pass(100);
   expect(await next).toBe("changed my mind");
-  faults.refuse(null);
-  await within(3_000, released);
-  expect(server.get(lock)).toBeNull();
-});
+  return { faults, released };
+}
 
 test("what was asked before a release of its attempt was answered tells of no grant", async () => {
   const gate = new Gate(server.connect());

@@ -19,7 +19,7 @@ type Answer = NodeVote["vote"] | "asked" | "full";
 /** What one node says to one bid. Knows that node's answers, messages and inquiries, and not what they come to. */
 export class Ballot {
   readonly voter: Voter;
-  readonly attempts: Attempts = new Attempts();
+  readonly attempts: Attempts;
   vote: Vote | undefined;
   answer: Answer = "asked";
   reason: string | null = null;
@@ -43,6 +43,7 @@ export class Ballot {
   constructor(bid: Bidder, voter: Voter) {
     this.#bid = bid;
     this.voter = voter;
+    this.attempts = bid.passing?.attemptsOn(voter) ?? new Attempts();
   }
 
   /** Whether anything of us may be there. */
@@ -231,7 +232,7 @@ export class Ballot {
   /** @param yielded the number of the vote that the question gave back; 0: none */
   answered(reply: Reply, yielded: number): void {
     this.#yielding.answered(yielded);
-    const answer = this.#unwrap(reply.value); // before the failures are forgotten
+    const answer = this.#unwrap(reply); // before the failures are forgotten
     this.attempts.answered();
     if (!this.#bid.isOpen) {
       this.#answeredTooLate(answer, reply);
@@ -263,15 +264,15 @@ export class Ballot {
     this.#bid.heard(this);
   }
 
-  #unwrap(answer: unknown): readonly unknown[] {
+  #unwrap({ value: answer, isSteady }: Reply): readonly unknown[] {
     if (!Array.isArray(answer)) {
       return this.#bid.wording.grantFrom(Number(answer));
     } else if (!Array.isArray(answer[1])) {
       return answer;
     }
-    // A repeat finds that the lost attempt before it has released.
+    // A repeat, of ours or by the client library, finds that the lost attempt before it has released.
     const isPlain = Number(answer[0]) === 1;
-    this.#bid.passing?.answered(this, isPlain || this.attempts.isRepeat, isPlain);
+    this.#bid.passing?.answered(this, isPlain || this.attempts.isRepeat || !isSteady, isPlain);
     return answer[1] as unknown[];
   }
 

@@ -158,7 +158,7 @@ export class Holdings {
       const takeBack = (): void => {
         this.#takingBack.ballot(ballot, bid);
       };
-      const release = vote && this.#releases.get(vote.token);
+      const release = this.#releases.get(vote?.token ?? bid.token);
       if (release) {
         release.heardLate(ballot.voter, takeBack);
       } else {

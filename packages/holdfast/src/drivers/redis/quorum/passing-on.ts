@@ -1,11 +1,13 @@
 import type { Clock } from "../../../clock.ts";
 import type { Grant } from "../../../driver.ts";
 import { engineEnd } from "../../../validity.ts";
+import { Attempts } from "../attempts.ts";
 import { GivingUp } from "../giving-up.ts";
 import type { Ballot } from "./ballot.ts";
 import type { Electorate } from "./electorate.ts";
 import type { QuorumHold } from "./hold.ts";
 import { QuorumRelease } from "./release.ts";
+import type { Voter } from "./voter.ts";
 
 interface PassingOnHost {
   readonly electorate: Electorate;
@@ -24,8 +26,8 @@ export class PassingOn {
   readonly #grant: Grant;
   readonly #hold: QuorumHold;
   readonly #givingUp: GivingUp;
-  /** By node: whether it still had the grant. */
-  readonly #had = new Map<number, boolean>();
+  /** By node, whatever bids ask it. */
+  readonly #parts: readonly Part[];
   /** Who need not be asked to pass it on any more. */
   readonly #done = new Set<Ballot>();
 
@@ -33,10 +35,11 @@ export class PassingOn {
     this.#electorate = electorate;
     this.#grant = grant;
     this.#hold = hold;
+    this.#parts = electorate.voters.map(() => new Part());
     this.#givingUp = new GivingUp({
       clock,
       release: () => {
-        const release = new QuorumRelease(electorate, hold);
+        const release = new QuorumRelease(electorate, hold, (voter) => this.#partOf(voter).mayHaveGivenUp);
         release.begin(engineEnd(grant.validity));
         return release.result;
       },
@@ -47,6 +50,11 @@ export class PassingOn {
 
   get token(): string {
     return this.#hold.token;
+  }
+
+  /** Of all bids that ask this node: a later one may find that an earlier one, whose answer was lost, has passed it on there. */
+  attemptsOn(voter: Voter): Attempts {
+    return this.#partOf(voter).attempts;
   }
 
   /** Whether the node is to be asked for the next grant only. */
@@ -60,20 +68,11 @@ export class PassingOn {
    * @param isPlain the node itself says so
    */
   answered(ballot: Ballot, hadIt: boolean, isPlain: boolean): void {
+    this.#note(this.#partOf(ballot.voter), hadIt);
     if (!isPlain) {
       this.releaseOn(ballot); // it was not ours there, or had a place in the queue at the most
     }
     this.#done.add(ballot);
-    const { index } = ballot.voter;
-    this.#had.set(index, hadIt || this.#had.get(index) === true);
-    const { majority, voters } = this.#electorate;
-    const answers = [...this.#had.values()];
-    const wasOurs = answers.filter((answer) => answer).length;
-    if (wasOurs >= majority) {
-      this.#givingUp.answered(true);
-    } else if (answers.length - wasOurs > voters.length - majority) {
-      this.#givingUp.answered(false);
-    }
   }
 
   /** A node is not asked at all. */
@@ -94,16 +93,56 @@ export class PassingOn {
   releaseOn(ballot: Ballot): void {
     const { voter } = ballot;
     if (!this.#done.has(ballot) && this.#hold.mayBeOn(voter)) {
-      const { key, keys, token } = this.#hold;
-      const terms = this.#hold.termsOn(voter);
-      const until = this.#hold.forgottenAt(voter, engineEnd(this.#grant.validity));
-      const candidate = this.#electorate.candidate();
-      voter.releaser.takeBack({ key, keys, token, terms, until, candidate });
+      this.#takeBackFrom(voter);
     }
   }
 
   /** Nobody asks for the next grant any more. No effect where it is known whether a majority had this one. */
   abandoned(): void {
     this.#givingUp.alone();
+  }
+
+  #takeBackFrom(voter: Voter): void {
+    const { key, keys, token } = this.#hold;
+    const terms = this.#hold.termsOn(voter);
+    const until = this.#hold.forgottenAt(voter, engineEnd(this.#grant.validity));
+    const candidate = this.#electorate.candidate();
+    const part = this.#partOf(voter);
+    const { attempts } = part;
+    attempts.sent();
+    voter.releaser.takeBack({ key, keys, token, terms, until, candidate }, "release", (wasReleased) => {
+      this.#note(part, wasReleased || attempts.isRepeat);
+      attempts.answered();
+    });
+  }
+
+  /** What is known first of a node is told by all that follows. */
+  #note(part: Part, hadIt: boolean): void {
+    part.hadIt ??= hadIt;
+    const { majority, voters } = this.#electorate;
+    const had = this.#parts.filter((each) => each.hadIt === true).length;
+    const hadNot = this.#parts.filter((each) => each.hadIt === false).length;
+    if (had >= majority) {
+      this.#givingUp.answered(true);
+    } else if (hadNot > voters.length - majority) {
+      this.#givingUp.answered(false);
+    }
+  }
+
+  #partOf({ index }: Voter): Part {
+    return this.#parts[index] as Part;
+  }
+}
+
+/** What is known of one node. */
+class Part {
+  /** To make it give the grant up. */
+  readonly attempts: Attempts = new Attempts();
+  /** Whether it still had the grant then; undefined: not known. */
+  hadIt: boolean | undefined;
+
+  /** Who releases it behind that need not find it any more. */
+  get mayHaveGivenUp(): boolean {
+    return this.hadIt ?? this.attempts.isUncertain;
   }
 }

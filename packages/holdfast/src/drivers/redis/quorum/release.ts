@@ -16,6 +16,7 @@ export class QuorumRelease {
   readonly done: Promise<void>;
   readonly #electorate: Electorate;
   readonly #hold: QuorumHold;
+  readonly #wasGivenUp: (voter: Voter) => boolean;
   /** By node; undefined: nothing of it can be there. */
   readonly #parts: readonly (NodeRelease | undefined)[];
   readonly #begun: number;
@@ -28,9 +29,11 @@ export class QuorumRelease {
   #reject!: (error: unknown) => void;
   #finish!: () => void;
 
-  constructor(electorate: Electorate, hold: QuorumHold) {
+  /** @param wasGivenUp whether a node that does not have it any more may have been told before this to give it up */
+  constructor(electorate: Electorate, hold: QuorumHold, wasGivenUp: (voter: Voter) => boolean = () => false) {
     this.#electorate = electorate;
     this.#hold = hold;
+    this.#wasGivenUp = wasGivenUp;
     this.#begun = electorate.now();
     this.#parts = electorate.voters.map((voter) =>
       hold.mayBeOn(voter) ? new NodeRelease(this, voter) : undefined,
@@ -76,9 +79,10 @@ export class QuorumRelease {
   }
 
   /** A node has answered. */
-  answered(part: NodeRelease, wasReleased: boolean): void {
-    this.#had += wasReleased ? 1 : 0;
-    this.#hadNot += wasReleased ? 0 : 1;
+  answered(part: NodeRelease): void {
+    part.wasReleased ||= this.#wasGivenUp(part.voter);
+    this.#had += part.wasReleased ? 1 : 0;
+    this.#hadNot += part.wasReleased ? 0 : 1;
     part.latencyMs = this.#electorate.now() - this.#begun;
     this.ended(part);
   }
@@ -91,8 +95,8 @@ export class QuorumRelease {
   }
 
   /**
-   * A vote for the grant came after it was given up. Where the release to that node is on its way behind it, that will have taken
-   * it back; else it has to be taken back once more.
+   * A vote for the grant, or a place in a queue, was told after it was given up. Where the release to that node is on its way behind
+   * it, that will have taken it back, and answers for it; else it has to be taken back once more.
    */
   heardLate(voter: Voter, takeBack: () => void): void {
     const part = this.#parts[voter.index];
@@ -157,7 +161,7 @@ class NodeRelease implements ReleaseListener {
   released(wasReleased: boolean, isPlain: boolean): void {
     this.wasReleased = wasReleased;
     this.error = undefined;
-    this.#release.answered(this, wasReleased);
+    this.#release.answered(this);
     if (!isPlain) {
       this.takeBack?.();
     }

@@ -71,6 +71,20 @@ test("a node that is filled again behind the release is given back", async () =>
   expect(stage.servers.map((server) => server.get(lock))).toEqual([null, null, null]);
 });
 
+test("a lease was ours where its release meets a late answer that shows it queued", async () => {
+  const stage = new Stage();
+  const [holder, waiter] = [await stage.side(), await stage.side()];
+  stage.servers[2]?.set(lock, "of somebody else", ttlMs); // it has only two nodes
+  const held = await stage.within(10, holder.locks.acquire("k", { ttlMs }));
+  waiter.faults[1]?.delay({ replyMs: 120, messageMs: 0 });
+  const acquired = waiter.locks.acquire("k", { ttlMs, renew: false });
+  await stage.pass(60); // longer than a node is waited for: it is not asked before it answers
+  waiter.faults[1]?.delay({});
+  await stage.within(2, held.release());
+  const lease = await stage.within(2, acquired);
+  expect(await stage.within(1_000, lease.release())).toBe(true);
+});
+
 test("who is granted by message has its whole TTL soon, also where it does not renew", async () => {
   const stage = new Stage();
   const [holder, waiter] = [await stage.side(), await stage.side()];

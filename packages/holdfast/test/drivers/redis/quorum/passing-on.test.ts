@@ -1,0 +1,113 @@
+import type { Connection } from "holdfast/redis";
+import { expect, test } from "vitest";
+
+import { said } from "../../../support/said.ts";
+import { follow, Lab, refusal, type Process } from "./lab.ts";
+import { Stage } from "./quorum-stage.ts";
+
+// What the release of a lease answers that is passed on to the next caller of the process in the same step.
+
+const withoutHandover = { locks: { handover: { max: 0, maxMs: 0 } } } as const;
+const ttlMs = 60_000;
+
+test("it was ours where the answer of a node was lost, and the next bid asks that node again", async () => {
+  const lab = new Lab(3);
+  for (const node of lab.nodes) {
+    node.failPublish(true); // who hears nothing begins anew, while it has too few votes
+  }
+  const { locks, faults } = await lab.warm(withoutHandover);
+  faults[1]?.refuse(refusal());
+  const held = await lab.within(100, locks.acquire("k", { ttlMs }));
+  const next = follow(locks.acquire("k", { ttlMs, waitMs: 30_000 }));
+  await lab.clock.advance(20);
+  const bids = new Set<unknown>();
+  faults[0]?.dropReply(({ args }) => {
+    const [name, , , token] = said(args);
+    if (name === "passOn") {
+      bids.add(token);
+    }
+    if (bids.size > 1) {
+      faults[1]?.refuse(null);
+    }
+    return name === "passOn" && bids.size === 1;
+  }, "reset");
+  expect(await lab.within(1_900, held.release())).toBe(true);
+  expect(bids.size).toBe(2);
+  await lab.clock.advance(2_000);
+  expect(next.value?.remainingMs()).toBeGreaterThan(0);
+});
+
+test("it was ours where the client library asked a node once more by itself", async () => {
+  const stage = new Stage();
+  let asked = 0;
+  const { locks } = await stage.side({}, (connection) =>
+    resending(connection, (args) => said(args)[0] === "passOn" && (asked += 1) > 0),
+  );
+  const held = await stage.within(10, locks.acquire("k", { ttlMs }));
+  for (let caller = 0; caller < 20; caller += 1) {
+    void locks.acquire("k", { ttlMs, renew: false }).catch(() => undefined); // none takes it over in memory
+  }
+  await stage.pass(10);
+  expect(await stage.within(100, held.release())).toBe(true);
+  expect(asked).toBeGreaterThan(1);
+});
+
+test("it was ours where who comes next gave up before any node was reached", async () => {
+  const lab = new Lab(3);
+  expect(await releasedBehindWhoGaveUp(lab, await lab.warm(withoutHandover), [])).toBe(true);
+});
+
+test("it was lost where most nodes had forgotten it, and who comes next gave up", async () => {
+  const lab = new Lab(3);
+  expect(await releasedBehindWhoGaveUp(lab, await lab.warm(withoutHandover), [0, 1])).toBe(false);
+});
+
+async function releasedBehindWhoGaveUp(
+  lab: Lab,
+  { locks, faults }: Process,
+  forgetful: readonly number[],
+): Promise<boolean> {
+  const held = await lab.within(20, locks.acquire("k", { ttlMs }));
+  const enough = new AbortController();
+  const next = follow(locks.acquire("k", { ttlMs, signal: enough.signal }));
+  await lab.clock.advance(20);
+  for (const each of faults) {
+    each.refuse(new Error("LOADING Redis is loading the dataset in memory"));
+  }
+  const released = held.release();
+  await lab.clock.advance(20);
+  enough.abort(new Error("enough"));
+  for (const index of forgetful) {
+    lab.nodes[index]?.flushAll();
+  }
+  for (const each of faults) {
+    each.refuse(null);
+  }
+  const answer = await lab.within(1_900, released);
+  expect(next.error).toBeDefined();
+  return answer;
+}
+
+/** As of a client that lost its connection after the server had done what it was asked, and asks again. */
+function resending(connection: Connection, isSentAgain: (args: readonly string[]) => boolean): Connection {
+  const listeners = new Set<() => void>();
+  return {
+    keyPrefix: connection.keyPrefix,
+    name: connection.name,
+    run: async (script, keys, args) => {
+      if (isSentAgain(args)) {
+        await connection.run(script, keys, args);
+        for (const listener of listeners) {
+          listener();
+        }
+      }
+      return connection.run(script, keys, args);
+    },
+    command: (name, args) => connection.command(name, args),
+    subscribe: (channel, kind, listener) => connection.subscribe(channel, kind, listener),
+    onDown: (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+}

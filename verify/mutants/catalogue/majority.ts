@@ -271,7 +271,7 @@ export const majority: readonly Mutant[] = [
       redis(
         "quorum/hold",
         "return this.#bid?.ballots[voter.index]?.mayHaveLeft ?? true;",
-        "return this.#members.has(voter);",
+        "return this.#members[voter.index] !== undefined;",
       ),
     ],
     killers: [

@@ -20,9 +20,7 @@ export const replicas: readonly Mutant[] = [
     name: "wait-on-a-connection-made-anew",
     breaks: "WAIT speaks of its own connection's writes (9)",
     isMarked: true,
-    edits: [
-      redis("acknowledgement", "if (connected !== this.#connected) {", "if (connected > this.#connected) {"),
-    ],
+    edits: [redis("acknowledgement", "this.#lost?.();", "if (this.#wanted < 0) this.#lost?.();")],
     killers: [byServer("faults/min-replicas", "counts for nothing: the new connection")],
   },
   {

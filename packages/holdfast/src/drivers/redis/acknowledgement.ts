@@ -25,8 +25,6 @@ export class Acknowledgement {
   readonly #wanted: number;
   readonly #waitMs: number;
   readonly #batcher: Batcher;
-  /** Counts the connections: a wait on another than that of the write would be for nothing. */
-  #connected = 0;
   #waiting: Promise<number> | undefined;
   #lost: (() => void) | undefined;
   #next: Promise<number> | undefined;
@@ -41,20 +39,16 @@ export class Acknowledgement {
     }
     this.#line = line;
     line.onDown(() => {
-      this.#connected += 1;
-      this.#lost?.();
+      this.#lost?.(); // a wait on another connection than that of the write would be for nothing
     });
     this.#wanted = settings.minReplicas;
     this.#waitMs = Math.ceil(commandTimeoutMs / 2);
     // A call may stand behind a wait that is under way, and then has its own.
     const timeoutMs = commandTimeoutMs + this.#waitMs;
     const run: CommandLine["run"] = async (script, keys, args) => {
-      const connected = this.#connected;
       const answers = await line.run(script, keys, args);
       const acknowledged = await this.#count();
-      if (connected !== this.#connected) {
-        throw lostError(); // a new one has nothing to wait for
-      } else if (acknowledged < this.#wanted) {
+      if (acknowledged < this.#wanted) {
         throw replicasError(acknowledged, this.#wanted);
       }
       return answers;
@@ -108,7 +102,8 @@ export class Acknowledgement {
     this.#next = undefined;
     this.#waiting = new Promise((resolve, reject) => {
       this.#lost = () => {
-        reject(lostError()); // its client may have dropped the command without a word, and the next wait stands behind this one
+        // Its client may have dropped the command without a word, and the next wait stands behind this one.
+        reject(new Error("The connection was lost while it waited for replicas"));
       };
       const asked = this.#line.command("WAIT", [String(this.#wanted), String(this.#waitMs)]);
       asked.then((acknowledged) => {
@@ -117,8 +112,4 @@ export class Acknowledgement {
     });
     return this.#waiting;
   }
-}
-
-function lostError(): Error {
-  return new Error("The connection was lost while it waited for replicas");
 }

@@ -197,8 +197,14 @@ export class QuorumHold implements Timed {
     return { outcome: "unknown", error: round.error(this.key) };
   }
 
-  #tellExtended({ voters, validities }: Renewal): void {
+  /** Once, and not again with each answer that comes behind the majority. */
+  #tellExtended(renewal: Renewal): void {
+    if (renewal.isTold) {
+      return;
+    }
+    renewal.isTold = true;
     const { key, fencingNumber } = this;
+    const { voters, validities } = renewal;
     tell("extended", () => ({
       key,
       fencingToken: fencingNumber === undefined ? undefined : BigInt(fencingNumber),
@@ -334,6 +340,8 @@ class Renewal {
   readonly fills = new Set<Voter>();
   /** Its outcome was told to be unknown. */
   isGivenUp = false;
+  /** Its votes were told. */
+  isTold = false;
   #isConfirmed = false;
   readonly #behind: (() => void)[] = [];
 

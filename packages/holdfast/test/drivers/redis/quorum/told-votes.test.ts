@@ -71,6 +71,18 @@ test("of a node that restarted with its data it tells the run that voted", async
   expect(runOf(0)).not.toBe(before);
 });
 
+test("an extension is told once, when a majority has answered", async () => {
+  side.faults[2]?.delay({ requestMs: 5, messageMs: 0 });
+  const lease = await stage.within(100, side.locks.acquire("k", { ttlMs, renew: false }));
+  await stage.pass(100);
+  told = [];
+  await stage.within(100, lease.extend());
+  await stage.pass(100);
+  expect(told.map(([channel, { votes }]) => [channel, votes.map(({ node }) => node)])).toEqual([
+    ["holdfast:extended", ["n0", "n1"]],
+  ]);
+});
+
 test("an extension tells the nodes that had the grant without a break", async () => {
   side.faults[2]?.refuse(new Error("connect ECONNREFUSED"));
   const lease = await stage.within(10, side.locks.acquire("k", { ttlMs, renew: false }));

@@ -111,7 +111,7 @@ export class Contention implements Keeper {
     return holder !== undefined && fencingToken < holder.fencingToken;
   }
 
-  giveBack(hold: Hold): Promise<boolean> {
+  giveBack(hold: Hold, isShared: boolean): Promise<boolean> {
     const { handover } = this.options;
     const line = this.#lines.get(hold.key);
     if (line && handover) {
@@ -123,7 +123,8 @@ export class Contention implements Keeper {
         return leaving.released;
       }
     }
-    return this.driver.release(hold.key, hold.grant.token, engineEnd(hold.validity));
+    const { key, grant, validity, fencingToken } = hold;
+    return this.driver.release(key, grant.token, engineEnd(validity), isShared ? fencingToken : undefined);
   }
 
   /** A grant that repeats of one attempt share is given back: an answer that is on its way may still say that it is ours. */
@@ -141,7 +142,7 @@ export class Contention implements Keeper {
 
   /**
    * Another process that does not know of the end may ask with the same token, and be granted anew: that grant has a greater number.
-   * A release that is under way ends whatever grant the engine has of the token. A quorum's answers to one grant may have different
+   * A release that is under way may end whatever grant the engine has of the token. A quorum's answers to one grant may have different
    * numbers.
    */
   hasEnded({ token, fencingToken }: Grant): boolean {
@@ -161,8 +162,8 @@ export class Contention implements Keeper {
   }
 
   /** A grant that is nobody's. */
-  giveUp({ key, token, validity }: Grant): Promise<boolean> {
-    const released = this.driver.release(key, token, engineEnd(validity)).catch(() => false);
+  giveUp({ key, token, validity, fencingToken }: Grant): Promise<boolean> {
+    const released = this.driver.release(key, token, engineEnd(validity), fencingToken).catch(() => false);
     this.#givenUp.add(released);
     void released.then(() => this.#givenUp.delete(released));
     return released;

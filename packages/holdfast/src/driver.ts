@@ -184,11 +184,13 @@ export interface Driver {
   /** Asks whether a token still holds, without extending. Rejects with an `EngineError` where the engine cannot say. */
   verify(key: string, token: string): Promise<Verified>;
   /**
+   * @param fencingToken of a grant that others may share, by a repeated attempt or adopted twice: a late release must not end a later
+   * grant of the same token, which has a greater number. Undefined: nobody else has the token
    * @returns whether it was still ours
    * Rejects with an `EngineError` after its budget where the engine cannot be reached, and goes on in the background until
    * `until` has passed: then it has expired.
    */
-  release(key: string, token: string, until: number): Promise<boolean>;
+  release(key: string, token: string, until: number, fencingToken?: bigint): Promise<boolean>;
   /**
    * A writer is a reader from now on. Settles when the engine knows; until then it goes on in the background.
    * @returns whether it was still ours

@@ -14,8 +14,8 @@ export interface Keeper {
   readonly clock: Clock;
   readonly watchdog: Watchdog;
   readonly owner: string;
-  /** Gives a hold back: to the next in the local line, or to the engine. */
-  giveBack(hold: Hold): Promise<boolean>;
+  /** Gives a hold back: to the next in the local line, or to the engine. @param isShared others may have its token */
+  giveBack(hold: Hold, isShared: boolean): Promise<boolean>;
   /** The engine says that a grant is not ours any more: every hold that stands on it is lost. */
   lose(token: string, reason: LossReason): void;
   /** A grant that others of this process may share is given back. */
@@ -351,7 +351,7 @@ export class Hold implements Renewable {
       }
       return notOurs;
     }
-    const released = this.#keeper.giveBack(this);
+    const released = this.#keeper.giveBack(this, this.#options.mayBeShared === true);
     this.#end("released", "released");
     if (this.#options.mayBeShared === true) {
       this.#keeper.endShared(this.grant, released);

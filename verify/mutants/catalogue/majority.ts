@@ -340,6 +340,56 @@ export const majority: readonly Mutant[] = [
     ],
   },
   {
+    name: "release-by-the-fencing-token-alone",
+    breaks: "release goes to all nodes (4.7): also to those that have another number",
+    edits: [
+      redis(
+        "quorum/hold",
+        "return first === undefined || fencingToken > first ? fencingToken : BigInt(first);",
+        "return fencingToken;",
+      ),
+    ],
+    killers: [byRules("drivers/redis/quorum/named-attempts", "one has a greater number than the lease")],
+  },
+  {
+    name: "release-by-what-a-node-told-alone",
+    breaks: "release goes to all nodes (4.7): also to those that were asked for another number",
+    edits: [
+      redis(
+        "quorum/hold",
+        "return first === undefined || fencingToken > first ? fencingToken : BigInt(first);",
+        "return first === undefined ? undefined : BigInt(first);",
+      ),
+    ],
+    killers: [byRules("drivers/redis/quorum/named-attempts", "one did not tell that it has agreed")],
+  },
+  {
+    name: "late-release-ends-the-next-vote-of-an-unheard-node",
+    breaks: "the release of an earlier grant of a token ends no later one (2, release)",
+    edits: [
+      redis(
+        "quorum/hold",
+        "first === undefined && (this.fencingNumber === undefined || this.#refilled.has(voter));",
+        "first === undefined;",
+      ),
+    ],
+    killers: [
+      byRules("drivers/redis/quorum/named-attempts", "which was not heard of, does not take its vote"),
+    ],
+  },
+  {
+    name: "release-by-the-number-of-before-a-refill",
+    breaks: "release goes to all nodes (4.7): also to those that have another number",
+    edits: [redis("quorum/hold", " || this.#refilled.has(voter));", ");")],
+    killers: [byRules("drivers/redis/quorum/named-attempts", "filled again and did not say so")],
+  },
+  {
+    name: "release-of-what-was-adopted-by-the-fencing-token-alone",
+    breaks: "release goes to all nodes (4.7): also to those that have another number",
+    edits: [redis("quorum/hold", "(this.fencingNumber === undefined || ", "(")],
+    killers: [byRules("drivers/redis/quorum/named-attempts", "what was adopted is given back by a node")],
+  },
+  {
     name: "what-a-repeat-claimed-is-given-back",
     breaks: "a client that has acquired ignores an inquiry (4.5)",
     edits: [

@@ -1,4 +1,4 @@
-import { byRules, byServer, bySim, lua, twin, type Mutant } from "../mutant.ts";
+import { byRules, byServer, bySim, edit, lua, twin, type Mutant } from "../mutant.ts";
 
 /** What one node does for who holds a lock: sections 1 and 2. A script and its twin are broken alike. */
 export const oneNode: readonly Mutant[] = [
@@ -19,8 +19,8 @@ export const oneNode: readonly Mutant[] = [
       lua("_usual", "elseif holder == token then", "elseif holder then"),
       lua(
         "_release",
-        "  if holder == token then\n    return { 1, let_go() and 1 or 0, '' }",
-        "  if holder then\n    return { 1, let_go() and 1 or 0, '' }",
+        "local function release(token, terms, number)\n  if holder == token then",
+        "local function release(token, terms, number)\n  if holder then",
       ),
       twin(
         "usual",
@@ -29,8 +29,8 @@ export const oneNode: readonly Mutant[] = [
       ),
       twin(
         "release",
-        '  if (holder === token) {\n    return [1, letGo(scope) ? 1 : 0, ""];',
-        '  if (holder !== null) {\n    return [1, letGo(scope) ? 1 : 0, ""];',
+        "  if (holder === token) {\n    if (number",
+        "  if (holder !== null) {\n    if (number",
       ),
     ],
     killers: [
@@ -49,8 +49,8 @@ export const oneNode: readonly Mutant[] = [
       ),
       lua(
         "_release",
-        "  if holder == token then\n    return { 1, let_go() and 1 or 0, '' }",
-        "  if holder and string.sub(holder, 1, 33) == string.sub(token, 1, 33) then\n    return { 1, let_go() and 1 or 0, '' }",
+        "local function release(token, terms, number)\n  if holder == token then",
+        "local function release(token, terms, number)\n  if holder and string.sub(holder, 1, 33) == string.sub(token, 1, 33) then",
       ),
       twin(
         "usual",
@@ -59,8 +59,8 @@ export const oneNode: readonly Mutant[] = [
       ),
       twin(
         "release",
-        '  if (holder === token) {\n    return [1, letGo(scope) ? 1 : 0, ""];',
-        '  if (holder?.slice(0, 33) === token.slice(0, 33)) {\n    return [1, letGo(scope) ? 1 : 0, ""];',
+        "  if (holder === token) {\n    if (number",
+        "  if (holder?.slice(0, 33) === token.slice(0, 33)) {\n    if (number",
       ),
     ],
     killers: [
@@ -90,6 +90,28 @@ export const oneNode: readonly Mutant[] = [
         "drivers/redis/scripts/acquire",
         "a repeat of the attempt through another client gets the stored token",
       ),
+    ],
+  },
+  {
+    name: "late-release-ends-the-next-grant",
+    breaks: "the release of an earlier grant of a token ends no later one (2, release)",
+    edits: [
+      lua("_release", "(numbers() or 0) > tonumber(number)", "(numbers() or 0) < 0"),
+      twin("release", "(numbers(scope).first ?? 0) > Number(number)", "(numbers(scope).first ?? 0) < 0"),
+    ],
+    killers: [
+      byRules("drivers/redis/late-requests", "does not end the one that its process was granted behind that"),
+      byRules("drivers/redis/quorum/named-attempts", "does not take its vote from a repeat elsewhere"),
+      byServer("faults/resent-release", "that another process has claimed meanwhile"),
+    ],
+  },
+  {
+    name: "release-of-a-shared-token-names-no-number",
+    breaks: "the release of an earlier grant of a token ends no later one (2, release)",
+    edits: [edit("contention.ts", "isShared ? fencingToken : undefined", "undefined")],
+    killers: [
+      byRules("drivers/redis/late-requests", "does not end the one that its process was granted behind that"),
+      byServer("faults/resent-release", "that another process has claimed meanwhile"),
     ],
   },
   {

@@ -61,6 +61,16 @@ export const shares: readonly Mutant[] = [
     killers: [byServer("drivers/redis/scripts/share-votes", "is not yielded with another number")],
   },
   {
+    name: "late-release-ends-the-next-share",
+    breaks: "the release of an earlier grant of a token ends no later one (2, release)",
+    edits: [
+      lua("_share", "  if is_ours and number and own_number > tonumber(number) then", "  if false then"),
+    ],
+    killers: [
+      byServer("drivers/redis/scripts/share-grant", "is not given back by the number of an earlier one"),
+    ],
+  },
+  {
     name: "memory-has-one-permit-more",
     breaks: "granted if the sum of weights + ours is within the limit (11)",
     edits: [

@@ -1,7 +1,18 @@
-import { until } from "@holdfast/lab";
+import { rejection, until } from "@holdfast/lab";
+import { faultyClient, manualClock } from "holdfast/testing";
 import { expect, test } from "vitest";
 
-import { connect, newKey, onSharedRedis, open, ownProxy, shared, warmUp } from "../support/fault-stage.ts";
+import {
+  connect,
+  direct,
+  newKey,
+  onSharedRedis,
+  open,
+  ownProxy,
+  shared,
+  warmUp,
+} from "../support/fault-stage.ts";
+import { said } from "../support/said.ts";
 
 /** ioredis sends what was not answered again by itself, and the second answer says that it is not ours. */
 onSharedRedis("a release whose reply was lost and that the client sends again", () => {
@@ -34,4 +45,43 @@ onSharedRedis("a release whose reply was lost and that the client sends again", 
     await (await other).release();
     await (await next).release();
   });
+});
+
+onSharedRedis("a release that goes on, as its answers are lost", () => {
+  test("does not end the grant anew of its attempt that another process has claimed meanwhile", async () => {
+    const key = newKey();
+    const clock = manualClock(); // of the request that comes late
+    const { connection, controls } = faultyClient(connect(shared.port), { clock });
+    const here = open(connection, { commandTimeoutMs: 200 });
+    const [there, other] = [open(connect(shared.port)), open(connect(shared.port))];
+    await Promise.all([warmUp(here), warmUp(there), warmUp(other)]);
+    const attempt = { attemptId: "job 4", ttlMs: 30_000, renew: false };
+    const isHeld = async (): Promise<boolean> => (await direct.exists(`lock:${key}`)) === 1;
+
+    controls.duplicate(({ args }) => said(args)[0] === "acquire", 1_000);
+    const lease = await here.acquire(key, attempt);
+    controls.duplicate(0, 0);
+    controls.dropReply(isRelease, "reset");
+    expect((await rejection(lease.release())).error).toMatchObject({ outcome: "unknown" });
+    expect(await isHeld()).toBe(false);
+    controls.refuse(new Error("Connection is closed."));
+    await clock.advance(1_000);
+    await until(isHeld, "the request that comes late is granted");
+    const repeat = await there.acquire(key, attempt);
+    expect(repeat.fencingToken).toBeGreaterThan(lease.fencingToken);
+    let isReleasedAgain = false;
+    controls.dropReply((call) => {
+      isReleasedAgain ||= isRelease(call);
+      return false;
+    });
+    controls.refuse(null);
+    await until(() => isReleasedAgain, "the release is sent once more");
+
+    expect(await other.tryAcquire(key)).toBeNull();
+    expect(await repeat.release()).toBe(true);
+  });
+
+  function isRelease({ args }: { args: readonly string[] }): boolean {
+    return said(args)[0]?.startsWith("release") === true;
+  }
 });

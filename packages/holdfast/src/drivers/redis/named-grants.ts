@@ -12,9 +12,8 @@ interface End {
 }
 
 /**
- * What attempts were granted that their callers have named, and may repeat. A release names the token, and ends whatever grant the
- * server has of it by then, also one that a question sent again was granted anew. So an answer to what was asked before the release
- * was answered tells of no grant.
+ * What attempts were granted that their callers have named, and may repeat. An answer to what was asked before a release of its token
+ * was answered may tell of what that has ended: it tells of no grant.
  */
 export class NamedGrants {
   readonly #clock: Clock;

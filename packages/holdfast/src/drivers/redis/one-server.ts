@@ -175,9 +175,9 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
     return { outcome: "held", validity: validFrom(reply.sent, Math.max(0, Number(remainingMs))) };
   }
 
-  release(key: string, token: string, until: number): Promise<boolean> {
+  release(key: string, token: string, until: number, fencingToken?: bigint): Promise<boolean> {
     this.#taken.delete(token);
-    const leftover = { key, keys: this.#keySpace.keysOf(key), token, terms: "", until };
+    const leftover = { key, keys: this.#keySpace.keysOf(key), token, number: fencingToken, terms: "", until };
     return (this.namedGrants.has(token) ? this.namedGrants : this.releaser).release(leftover);
   }
 

@@ -184,8 +184,8 @@ class RedlockDriver implements Driver, QuorumHost {
     return this.#census.ready(key, () => this.holdings.holdOf(key, token).verify());
   }
 
-  release(key: string, token: string, until: number): Promise<boolean> {
-    return this.holdings.release(key, token, until);
+  release(key: string, token: string, until: number, fencingToken?: bigint): Promise<boolean> {
+    return this.holdings.release(key, token, until, fencingToken);
   }
 
   downgrade(key: string, token: string, until: number): Promise<boolean> {

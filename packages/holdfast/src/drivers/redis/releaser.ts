@@ -23,6 +23,8 @@ export interface Leftover {
   readonly key: string;
   readonly keys: LockKeys;
   readonly token: string;
+  /** Of a grant that repeats of its attempt may share: a later one of this token has a greater number, and is not taken back. */
+  readonly number?: bigint | undefined;
   /** What our queue member says after the token; "" where we have no place there. */
   readonly terms: string;
   /** Of a quorum's node: the fencing number of who is granted the lock by this. */
@@ -32,8 +34,12 @@ export interface Leftover {
 }
 
 /** What a node is told to take a leftover back. */
-export function takingBack({ token, terms, candidate }: Leftover, name: Giving): string {
-  return textOf([name, token, terms], candidate);
+export function takingBack({ token, terms, number, candidate }: Leftover, name: Giving): string {
+  const isNumbered = name === "release" && number !== undefined;
+  return textOf(
+    isNumbered ? ["releaseGrant", token, terms, String(number)] : [name, token, terms],
+    candidate,
+  );
 }
 
 /**

@@ -173,8 +173,8 @@ export class ReplicatedDriver implements Required<Driver> {
     return this.#primary.verify(key, token);
   }
 
-  release(key: string, token: string, until: number): Promise<boolean> {
-    return this.#primary.release(key, token, until);
+  release(key: string, token: string, until: number, fencingToken?: bigint): Promise<boolean> {
+    return this.#primary.release(key, token, until, fencingToken);
   }
 
   downgrade(key: string, token: string, until: number): Promise<boolean> {

@@ -31,6 +31,7 @@ const operations: Readonly<Record<string, Operation>> = {
   acquire: [acquire, 6],
   passOn: [passOn, 6],
   release: [release, 2],
+  releaseGrant: [release, 3],
   recant: [recant, 2],
   extend: [extend, 3],
   verify: [verify, 1],

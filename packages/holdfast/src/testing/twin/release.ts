@@ -4,11 +4,14 @@ import { writeInfo, type Answer, type Scope } from "./state.ts";
 /** How long a holder can learn at the least that its grant was broken. */
 const shortestWordMs = 1_000;
 
-/** Gives the grant back, or leaves the queue. */
+/** Gives the grant back, or leaves the queue. With a number: a later grant of the same token stays. */
 export function release(scope: Scope, args: readonly string[]): Answer {
-  const [token, terms] = args as [string, string];
+  const [token, terms, number] = args as [string, string, string?];
   const { store, info, holder } = scope;
   if (holder === token) {
+    if (number !== undefined && (numbers(scope).first ?? 0) > Number(number)) {
+      return [0, 0, holder];
+    }
     return [1, letGo(scope) ? 1 : 0, ""];
   }
   leave(scope, token, terms);

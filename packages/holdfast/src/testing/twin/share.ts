@@ -60,15 +60,17 @@ export class Share {
     return answer;
   }
 
-  release([token, terms]: Args): Answer {
+  release([token, terms, number = "Infinity"]: Args): Answer {
     const { store, K } = this.#scope;
-    const isOurs = this.#holders.heldBy(token as string) !== undefined;
-    if (isOurs) {
+    const own = this.#holders.heldBy(token as string);
+    if (own && own.number > Number(number)) {
+      return [0, 0, own.token];
+    } else if (own) {
       this.#holders.remove(token as string);
     }
     leave(this.#scope, token as string, terms as string);
     const { isMore } = this.#serve();
-    return [isOurs ? 1 : 0, isMore ? 1 : 0, store.zrange(K, 0, 0)[0] ?? ""];
+    return [own ? 1 : 0, isMore ? 1 : 0, store.zrange(K, 0, 0)[0] ?? ""];
   }
 
   recant(args: Args): Answer {
@@ -367,6 +369,7 @@ export class Share {
 const operations = {
   acquire: (share: Share, args: Args): Answer => share.acquire(args),
   release: (share: Share, args: Args): Answer => share.release(args),
+  releaseGrant: (share: Share, args: Args): Answer => share.release(args),
   recant: (share: Share, args: Args): Answer => share.recant(args),
   extend: (share: Share, args: Args): Answer => share.extend(args),
   verify: (share: Share, args: Args): Answer => share.verify(args),

@@ -168,21 +168,17 @@ async function passedOnInVain(refusal: string): Promise<{ faults: Faults; releas
 
 test("what was asked before a release of its attempt was answered tells of no grant", async () => {
   const gate = new Gate(server.connect());
-  const locks = await met(gate, 7);
+  const driver = redis(gate, { clock, random: manualRandom(7) });
+  const [locks, besides] = [createLocks(driver), createLocks(driver)];
+  await within(100, locks.inspect("k"));
   const attempt = { attemptId: "job 1", ttlMs, renew: false };
   gate.keepsAnswers = true;
   const first = locks.acquire("k", attempt);
   await pass(10);
-  const elsewhere = await within(10, others.acquire("k", attempt));
-  await within(10, elsewhere.release());
-  await pass(3_000); // it asks again, and is granted anew
-  expect(server.get(lock)).not.toBeNull();
-  const second = locks.acquire("k", attempt);
+  const second = besides.acquire("k", attempt);
   await pass(10);
   gate.answer(1);
-  const lease = await within(10, first);
-  expect(lease.fencingToken).toBe(elsewhere.fencingToken);
-  expect(await within(10, lease.release())).toBe(true);
+  expect(await within(10, (await within(10, first)).release())).toBe(true);
   const other = await within(10, others.acquire("k", { ttlMs }));
   gate.keepsAnswers = false;
   gate.answer();
@@ -192,6 +188,32 @@ test("what was asked before a release of its attempt was answered tells of no gr
   expect(isGranted).toBe(false);
   expect(await within(10, other.release())).toBe(true);
   expect((await within(10, second)).fencingToken).toBeGreaterThan(other.fencingToken);
+});
+
+test("the release of a named attempt's grant does not end the one that its process was granted behind that", async () => {
+  const gate = new Gate(server.connect());
+  const locks = await met(gate, 7);
+  const attempt = { attemptId: "job 1", ttlMs, renew: false };
+  gate.keepsAnswers = true;
+  const first = locks.acquire("k", attempt);
+  await pass(10);
+  const elsewhere = await within(10, others.acquire("k", attempt));
+  await within(10, elsewhere.release());
+  await pass(3_000); // it asks again, and is granted anew
+  const second = locks.acquire("k", attempt);
+  await pass(10);
+  gate.answer(1);
+  const lease = await within(10, first);
+  expect(lease.fencingToken).toBe(elsewhere.fencingToken);
+  expect(await within(10, lease.release())).toBe(false); // it was over
+  expect(await within(10, others.tryAcquire("k"))).toBeNull();
+  gate.keepsAnswers = false;
+  gate.answer();
+  const anew = await within(500, second);
+  expect(anew.fencingToken).toBeGreaterThan(lease.fencingToken);
+  expect(await within(10, others.tryAcquire("k"))).toBeNull();
+  expect(await within(10, anew.release())).toBe(true);
+  expect(server.get(lock)).toBeNull();
 });
 
 async function process(): Promise<{ locks: Locks; faults: Faults }> {

@@ -85,6 +85,7 @@ const cases = named({
   passOn: [0, 1, "error"],
   recant: [0, 1, "error"],
   release: [0, 1, "error"],
+  releaseGrant: [0, 1, "error"],
   verify: [0, 1, 2, 3, "error"],
 });
 const casesOfLatches = named({
@@ -97,6 +98,7 @@ const casesOfLatches = named({
   inspect: ["facts", "error"],
   message: ["open"],
   release: [0],
+  releaseGrant: [0],
   verify: [0],
 });
 
@@ -109,6 +111,7 @@ function casesOf(family: Family): string[] {
     message: ["broken", "grant"],
     recant: [0, 1, "error"],
     release: [0, 1, "error"],
+    releaseGrant: [0, 1, "error"],
     verify: [0, 1, 3, "error"],
   });
   return [

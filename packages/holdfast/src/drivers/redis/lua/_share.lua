@@ -168,15 +168,20 @@ function share.acquire(token, terms, ttl, _, wait, words)
   return answer
 end
 
-function share.release(token, terms)
-  local is_ours = holding_of(token) == token
-  if is_ours then
+function share.release(token, terms, number)
+  local known, own_number = holding_of(token)
+  local is_ours = known == token
+  if is_ours and number and own_number > tonumber(number) then
+    return { 0, 0, token }
+  elseif is_ours then
     remove(token)
   end
   leave(token, terms)
   local _, is_more = serve()
   return { is_ours and 1 or 0, is_more and 1 or 0, redis.call('ZRANGE', K, 0, 0)[1] or '' }
 end
+
+share.releaseGrant = share.release
 
 function share.recant(token, terms)
   if holding_of(token) == token and redis.call('HEXISTS', info, 'c' .. attempt_of(token)) == 1 then

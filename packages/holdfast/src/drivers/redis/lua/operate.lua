@@ -37,6 +37,7 @@ local function define_rest()
     acquire = acquire,
     passOn = pass_on,
     release = release,
+    releaseGrant = release,
     recant = recant,
     extend = extend,
     verify = verify,

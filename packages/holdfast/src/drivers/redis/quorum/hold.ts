@@ -46,6 +46,8 @@ export class QuorumHold implements Timed {
   readonly #members: (Member | undefined)[] = [];
   /** Nodes that do not have it, and why. */
   readonly #without = new Map<Voter, LossReason>();
+  /** Nodes that were asked to give it anew. */
+  readonly #refilled = new Set<Voter>();
   /** What a majority confirmed after its question had been given up: the next one tells it. */
   #confirmedLate: Validity | undefined;
   /** It was acquired here, or a majority has told that it has it. */
@@ -88,6 +90,20 @@ export class QuorumHold implements Timed {
   /** Whether a node may have something of it. */
   mayBeOn(voter: Voter): boolean {
     return this.#bid?.ballots[voter.index]?.mayHaveLeft ?? true;
+  }
+
+  /**
+   * The greatest number that a node has for it: its own, or the one that was agreed on. In a later grant of the token that somebody
+   * counts on, the node has a greater one: as its numbers rise, and the fencing tokens do. Undefined: it has not told its own, and that
+   * is likely to be greater.
+   */
+  greatestOn(voter: Voter, fencingToken: bigint | undefined): bigint | undefined {
+    const first = this.#members[voter.index]?.first;
+    const isUnheard = first === undefined && (this.fencingNumber === undefined || this.#refilled.has(voter));
+    if (fencingToken === undefined || isUnheard) {
+      return undefined;
+    }
+    return first === undefined || fencingToken > first ? fencingToken : BigInt(first);
   }
 
   /** What the nodes are told of its number where they have others: a refilled node gave a new one. */
@@ -307,6 +323,7 @@ export class QuorumHold implements Timed {
   #refill(voter: Voter, ttlMs: number): void {
     const { electorate } = this.#host;
     const terms = this.termsOn(voter);
+    this.#refilled.add(voter);
     this.#bid?.ballots[voter.index]?.left();
     const { keys } = this;
     const args = ["acquire", this.token, terms, String(ttlMs), "1", "0", ""];

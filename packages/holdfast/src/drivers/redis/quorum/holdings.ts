@@ -89,11 +89,11 @@ export class Holdings {
   }
 
   /** Releases a grant, of this process or of another one. Settles as a release of the driver does. */
-  release(key: string, token: string, until: number): Promise<boolean> {
+  release(key: string, token: string, until: number, fencingToken?: bigint): Promise<boolean> {
     const hold = this.holdOf(key, token);
     this.forget(hold);
     this.#options.attempts.release(hold);
-    const release = new QuorumRelease(this.#options.electorate, hold);
+    const release = new QuorumRelease(this.#options.electorate, hold, { fencingToken });
     this.#releases.set(token, release);
     release.begin(until, () => {
       this.#releases.delete(token);

@@ -39,7 +39,9 @@ export class PassingOn {
     this.#givingUp = new GivingUp({
       clock,
       release: () => {
-        const release = new QuorumRelease(electorate, hold, (voter) => this.#partOf(voter).mayHaveGivenUp);
+        const release = new QuorumRelease(electorate, hold, {
+          wasGivenUp: (voter) => this.#partOf(voter).mayHaveGivenUp,
+        });
         release.begin(engineEnd(grant.validity));
         return release.result;
       },

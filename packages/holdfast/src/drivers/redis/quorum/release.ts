@@ -5,6 +5,13 @@ import type { Electorate } from "./electorate.ts";
 import type { QuorumHold } from "./hold.ts";
 import type { Voter } from "./voter.ts";
 
+interface ReleaseOptions {
+  /** Of a grant that others may share: a later one of its token stays. */
+  readonly fencingToken?: bigint | undefined;
+  /** Whether a node that does not have it any more may have been told before this to give it up. */
+  readonly wasGivenUp?: (voter: Voter) => boolean;
+}
+
 /**
  * The release of a grant, or of what a reader does not need of a writer's, on all nodes that may have something of it; goes on
  * behind its result until each has answered or forgotten.
@@ -17,6 +24,7 @@ export class QuorumRelease {
   readonly #electorate: Electorate;
   readonly #hold: QuorumHold;
   readonly #wasGivenUp: (voter: Voter) => boolean;
+  readonly #fencingToken: bigint | undefined;
   /** By node; undefined: nothing of it can be there. */
   readonly #parts: readonly (NodeRelease | undefined)[];
   readonly #begun: number;
@@ -29,10 +37,14 @@ export class QuorumRelease {
   #reject!: (error: unknown) => void;
   #finish!: () => void;
 
-  /** @param wasGivenUp whether a node that does not have it any more may have been told before this to give it up */
-  constructor(electorate: Electorate, hold: QuorumHold, wasGivenUp: (voter: Voter) => boolean = () => false) {
+  constructor(
+    electorate: Electorate,
+    hold: QuorumHold,
+    { fencingToken, wasGivenUp = () => false }: ReleaseOptions = {},
+  ) {
     this.#electorate = electorate;
     this.#hold = hold;
+    this.#fencingToken = fencingToken;
     this.#wasGivenUp = wasGivenUp;
     this.#begun = electorate.now();
     this.#parts = electorate.voters.map((voter) =>
@@ -69,8 +81,9 @@ export class QuorumRelease {
         const { voter } = part;
         const forgottenAt = this.#hold.forgottenAt(voter, until);
         const terms = this.#hold.termsOn(voter);
-        if (leftover?.terms !== terms || leftover.until !== forgottenAt) {
-          leftover = { key, keys, token, terms, until: forgottenAt, candidate }; // most nodes are told the same
+        const number = this.#hold.greatestOn(voter, this.#fencingToken);
+        if (leftover?.terms !== terms || leftover.until !== forgottenAt || leftover.number !== number) {
+          leftover = { key, keys, token, number, terms, until: forgottenAt, candidate }; // most nodes are told the same
           text = takingBack(leftover, name);
         }
         voter.releaser.begin(leftover, part, name, text);

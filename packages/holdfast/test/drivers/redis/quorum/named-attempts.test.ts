@@ -1,6 +1,7 @@
 import type { Lease } from "holdfast";
 import { expect, test } from "vitest";
 
+import { said } from "../../../support/said.ts";
 import { follow, Lab, refusal } from "./lab.ts";
 
 test("what a repeat of a named attempt has claimed is not taken back by who asked first", async () => {
@@ -84,6 +85,84 @@ test("a repeat that goes on with what is left of its attempt gets a larger numbe
   repeating.faults[2]?.refuse(refusal()); // so it has one vote and the leftover, and goes on with that
   const repeated = await lab.within(2_000, repeating.locks.acquire("k", named));
   expect(repeated.fencingToken).toBeGreaterThan(other.fencingToken);
+});
+
+test.each([
+  ["has told its number", false],
+  ["was not heard of", true],
+])(
+  "a release that one node hears late, which %s, does not take its vote from a repeat elsewhere that goes on with it",
+  async (_case, isUnheard) => {
+    const lab = new Lab(3);
+    const first = await lab.warm();
+    const repeating = await lab.warm();
+    const other = await lab.warm();
+    const named = { ttlMs: 30_000, waitMs: 5_000, attemptId: "a" };
+    first.faults[0]?.dropReply(({ args }) => isUnheard && said(args)[0] === "acquire");
+    const lease = await lab.within(20, first.locks.acquire("k", named));
+    first.faults[0]?.freeze();
+    expect(await lab.within(500, lease.release())).toBe(true);
+    repeating.faults[2]?.refuse(refusal()); // so it has one vote and what is left of the attempt
+    const repeated = await lab.within(2_000, repeating.locks.acquire("k", named));
+    expect(repeated.fencingToken).toBeGreaterThan(lease.fencingToken);
+    first.faults[0]?.thaw();
+    await lab.clock.advance(100);
+    expect(repeated.remainingMs()).toBeGreaterThan(0);
+    expect(await lab.within(500, other.locks.tryAcquire("k"))).toBeNull();
+    expect(await lab.within(500, repeated.release())).toBe(true);
+    expect(await lab.within(500, other.locks.tryAcquire("k"))).not.toBeNull();
+  },
+);
+
+test.each([
+  ["one has a greater number than the lease", [0, 0, 300_000]],
+  ["one did not tell that it has agreed", [100_000, 200_000, 300_000]],
+])("what a named attempt was granted is given back by all nodes: %s", async (_case, ahead) => {
+  const lab = new Lab(3);
+  const { locks, faults } = await lab.warm();
+  const fence = "holdfast:fence:{lock:k}";
+  for (const [node, micros] of ahead.entries()) {
+    const last = String(lab.clock.wall() * 1000 + micros);
+    lab.nodes[node]?.store.hset(fence, "first", last, "last", last);
+  }
+  let isAsked = false;
+  faults[0]?.dropReply(({ args }) => {
+    const [name] = said(args);
+    isAsked ||= name === "agree";
+    return isAsked && (name === "agree" || name === "acquire");
+  });
+  const lease = await lab.within(200, locks.acquire("k", { ttlMs: 30_000, attemptId: "a" }));
+  const numbers = lab.nodes.map((node) => BigInt(node.store.hget(fence, "first") ?? 0) - lease.fencingToken);
+  expect(numbers.filter((number) => number === 0n).length).toBeGreaterThanOrEqual(2);
+  expect(await lab.within(500, lease.release())).toBe(true);
+  expect(lab.nodes.map((node) => node.get("lock:k"))).toEqual([null, null, null]);
+});
+
+test("what a named attempt was granted is given back by a node that was filled again and did not say so", async () => {
+  const lab = new Lab(3);
+  const { locks, faults } = await lab.warm();
+  faults[2]?.refuse(refusal());
+  const lease = await lab.within(200, locks.acquire("k", { ttlMs: 30_000, attemptId: "a" }));
+  faults[2]?.refuse(null);
+  await lab.clock.advance(1_000);
+  faults[2]?.dropReply(({ args }) => said(args)[0] === "acquire");
+  await lab.within(200, lease.extend());
+  expect(lab.nodes[2]?.get("lock:k")).not.toBeNull();
+  expect(await lab.within(500, lease.release())).toBe(true);
+  expect(lab.nodes.map((node) => node.get("lock:k"))).toEqual([null, null, null]);
+});
+
+test("what was adopted is given back by a node that has a greater number and was not heard of", async () => {
+  const lab = new Lab(3);
+  const { locks } = await lab.warm();
+  const elsewhere = await lab.warm();
+  const last = String(lab.clock.wall() * 1000 + 300_000);
+  lab.nodes[2]?.store.hset("holdfast:fence:{lock:k}", "first", last, "last", last);
+  const lease = await lab.within(200, locks.acquire("k", { ttlMs: 30_000 }));
+  elsewhere.faults[2]?.dropReply(({ args }) => said(args)[0] === "verify");
+  const adopted = await lab.within(200, elsewhere.locks.adopt(lease.transfer()));
+  expect(await lab.within(500, adopted.release())).toBe(true);
+  expect(lab.nodes.map((node) => node.get("lock:k"))).toEqual([null, null, null]);
 });
 
 test("a repeat in the same process has the number of a valid lease, also where most nodes are new to it", async () => {

@@ -81,6 +81,41 @@ onRedis("release", () => {
     expect(await stage.heard(2)).toHaveLength(1);
   });
 
+  test("the grant with this number is given back, also by another number of its block or a greater one", async () => {
+    const keys = stage.lock();
+    for (const offset of [0, 15, 16]) {
+      const { first } = await stage.grant(keys, asker(1), { want: 16, words: '["owner","a"]' });
+      expect(await stage.ask(keys, releaseGrantOf(asker(1), first + offset))).toEqual([1, 0, ""]);
+      expect(await stage.redis.exists(keys[0], keys[1], keys[3])).toBe(0);
+    }
+  });
+
+  test("a later grant of the same token is not given back by the number of an earlier one", async () => {
+    const keys = stage.lock();
+    const { first, last } = await stage.grant(keys, asker(1), { want: 3 });
+    await stage.ask(keys, releaseGrantOf(asker(1), first));
+    const later = await stage.grant(keys, asker(1));
+    await stage.queue(keys, asker(2));
+    for (const number of [first, last, later.first - 1]) {
+      expect(await stage.ask(keys, releaseGrantOf(asker(1), number))).toEqual([0, 0, asker(1).token]);
+    }
+    expect(await stage.redis.zrange(keys[1], "0", "-1")).toEqual([asker(2).member]);
+    expect(await stage.heard(2)).toEqual([]);
+    expect(await stage.ask(keys, releaseGrantOf(asker(1), later.first))).toEqual([1, 0, ""]);
+    expect(await stage.redis.get(keys[0])).toBe(asker(2).token);
+    expect(await stage.heard(2)).toHaveLength(1);
+  });
+
+  test("by number, who waits leaves the queue, and a grant whose counter is gone is given back", async () => {
+    const keys = stage.lock();
+    const { first } = await stage.grant(keys, asker(1));
+    await stage.queue(keys, asker(2));
+    expect(await stage.ask(keys, releaseGrantOf(asker(2), first))).toEqual([0, 0, asker(1).token]);
+    expect(await stage.redis.exists(keys[1])).toBe(0);
+    await stage.redis.del(keys[2]);
+    expect(await stage.ask(keys, releaseGrantOf(asker(1), first))).toEqual([1, 0, ""]);
+  });
+
   test("what was left behind and nobody claimed is taken back as by a release", async () => {
     const keys = stage.lock();
     await stage.grant(keys, asker(1), { words: '["owner","a"]' });
@@ -150,6 +185,10 @@ onRedis("release", () => {
 
 function releaseOf({ token, terms }: Asker): string[] {
   return ["release", token, terms];
+}
+
+function releaseGrantOf({ token, terms }: Asker, number: number): string[] {
+  return ["releaseGrant", token, terms, String(number)];
 }
 
 function recantOf({ token, terms }: Asker): string[] {

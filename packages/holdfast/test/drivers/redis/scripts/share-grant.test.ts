@@ -222,6 +222,20 @@ onRedis("a grant of a lock that several may hold", () => {
     expect(await stage.ask(keys, ["release", asker(1, semaphore).token, ""])).toMatchObject({ 0: 1 });
   });
 
+  test("a later share of the same token is not given back by the number of an earlier one", async () => {
+    const keys = stage.lock();
+    const { token } = asker(1, semaphore);
+    const { first } = await stage.grant(keys, asker(1, semaphore));
+    expect(await stage.ask(keys, ["releaseGrant", token, "", String(first)])).toMatchObject({ 0: 1 });
+    const later = await stage.grant(keys, asker(1, semaphore));
+    const other = await stage.grant(keys, asker(2, semaphore)); // each has its own number
+    expect(await stage.ask(keys, ["releaseGrant", token, "", String(first)])).toEqual([0, 0, token]);
+    expect(await tokens(keys[0])).toEqual([token, asker(2, semaphore).token]);
+    expect(other.first).toBeGreaterThan(later.first);
+    expect(await stage.ask(keys, ["releaseGrant", token, "", String(later.first)])).toMatchObject({ 0: 1 });
+    expect(await tokens(keys[0])).toEqual([asker(2, semaphore).token]);
+  });
+
   test("a repeat raises the expiry and never brings it forward", async () => {
     const keys = stage.lock();
     const who = asker(1, semaphore);

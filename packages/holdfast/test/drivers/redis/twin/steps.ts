@@ -10,7 +10,7 @@ export interface Operation {
   readonly lock: number;
   readonly name: string;
   /**
-   * Its arguments; the number among those of `breakGrant`, `yield` and `agree` is counted from the first of the present grant, and
+   * Its arguments; the number among those of `releaseGrant`, `breakGrant`, `yield` and `agree` is counted from the first of the present grant, and
    * `present` among those of a latch is when the present one was born.
    */
   readonly args: readonly string[];
@@ -123,6 +123,15 @@ function operationsOf(askers: fc.Arbitrary<Asker>): Weighted<Operation>[] {
       arbitrary: operation(
         "release",
         askers.map(({ token, terms }) => [token, terms]),
+      ),
+    },
+    {
+      weight: 3,
+      arbitrary: operation(
+        "releaseGrant",
+        fc
+          .tuple(askers, fc.constantFrom(0, 0, 1, 15, -1))
+          .map(([{ token, terms }, offset]) => [token, terms, String(offset)]),
       ),
     },
     {

@@ -22,9 +22,9 @@ export const counter: readonly Mutant[] = [
     isMarked: true,
     edits: [
       lua(
-        "_state",
-        "  redis.call('PEXPIRE', fence, outlive(ttl))\n  redis.call('SET'",
-        "  if not newest then\n    redis.call('PEXPIRE', fence, outlive(ttl))\n  end\n  redis.call('SET'",
+        "_put",
+        "  and call('PEXPIRE', fence, outlives) == 1\n",
+        "  and (newest or call('PEXPIRE', fence, outlives) == 1)\n",
       ),
       twin(
         "state",
@@ -37,18 +37,18 @@ export const counter: readonly Mutant[] = [
   {
     name: "counter-through-tostring",
     breaks: "never tostring a number: it rounds at 14 digits (5)",
-    edits: [lua("_state", "return string.format(whole, number)", "return tostring(number)")],
+    edits: [
+      lua("_state", "return string.format(whole, number)", "return tostring(number)"),
+      lua("_put", "string.format(whole, number)", "tostring(number)"),
+      lua("_put", "string.format(whole, last)", "tostring(last)"),
+    ],
     killers: [byServer("drivers/redis/scripts/acquire", "numbers are kept to their last digit")],
   },
   {
     name: "counter-without-plus-one",
     breaks: "n = max(last + 1, server time in µs) (5)",
     edits: [
-      lua(
-        "_state",
-        "math.max((tonumber(newest) or 0) + 1, floor)",
-        "math.max((tonumber(newest) or 0), floor)",
-      ),
+      lua("_put", "math.max((tonumber(newest) or 0) + 1, floor)", "math.max((tonumber(newest) or 0), floor)"),
       twin("state", "Math.max(newest + 1, floor)", "Math.max(newest, floor)"),
     ],
     killers: [
@@ -61,7 +61,7 @@ export const counter: readonly Mutant[] = [
     breaks:
       "time as the floor keeps numbers rising after the counter expired, after a flush, and after a failover (5)",
     edits: [
-      lua("_state", "math.max((tonumber(newest) or 0) + 1, floor)", "(tonumber(newest) or 0) + 1"),
+      lua("_put", "math.max((tonumber(newest) or 0) + 1, floor)", "(tonumber(newest) or 0) + 1"),
       twin("state", "Math.max(newest + 1, floor)", "newest + 1 + 0 * floor"),
     ],
     killers: [
@@ -73,7 +73,7 @@ export const counter: readonly Mutant[] = [
     name: "next-grant-begins-inside-the-block",
     breaks: "a block of k numbers is written as a whole: last = first + k − 1 (5)",
     edits: [
-      lua("_state", "local last = first + want - 1", "local last = first"),
+      lua("_put", "local last = number + want - 1", "local last = number"),
       twin("state", "const last = first + Number(want) - 1;", "const last = first + 0 * Number(want);"),
     ],
     killers: [byServer("drivers/redis/scripts/acquire", "a block of numbers is granted as a whole")],
@@ -83,9 +83,9 @@ export const counter: readonly Mutant[] = [
     breaks: "the node clamps the candidate to its own time ± 1 s (5)",
     edits: [
       lua(
-        "_state",
-        "return math.max(now - 1000000, math.min(now + 1000000, tonumber(candidate)))",
-        "return tonumber(candidate)",
+        "operate",
+        "math.max(now - 1000000, math.min(now + 1000000, tonumber(operations[first])))",
+        "tonumber(operations[first])",
       ),
       twin(
         "operate",

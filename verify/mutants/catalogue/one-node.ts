@@ -16,7 +16,7 @@ export const oneNode: readonly Mutant[] = [
     name: "release-without-comparing",
     breaks: "release: K is not ours: answer not-held (2)",
     edits: [
-      lua("_usual", "elseif holder == token then", "elseif holder then"),
+      lua("operate", "elseif holder == token then", "elseif holder then"),
       lua(
         "_release",
         "local function release(token, terms, number)\n  if holder == token then",
@@ -43,7 +43,7 @@ export const oneNode: readonly Mutant[] = [
     breaks: "every operation but acquire compares the whole token (1)",
     edits: [
       lua(
-        "_usual",
+        "operate",
         "elseif holder == token then",
         "elseif holder and string.sub(holder, 1, 33) == string.sub(token, 1, 33) then",
       ),
@@ -225,7 +225,7 @@ export const oneNode: readonly Mutant[] = [
     name: "an-error-stops-the-whole-batch",
     breaks: "each operation isolated (pcall), so that one key's error is not another's (7)",
     edits: [
-      lua("operate", "local ok, failure = pcall(perform_all)", "local ok, failure = true, perform_all()"),
+      lua("_unusual", "local ok, answer = pcall(perform, name,", "local ok, answer = true, perform(name,"),
       twin(
         "operate",
         "    if (error instanceof ServerError) {\n      return [",

@@ -100,7 +100,8 @@ export const waiters: readonly Mutant[] = [
     name: "free-lock-is-taken-past-the-queue",
     breaks: "K is absent: grant to the next, with us among the candidates (2, acquire)",
     edits: [
-      lua("_usual", "if not holder and redis.call('EXISTS', queue) == 0 then", "if not holder then"),
+      lua("operate", " and call('EXISTS', queue) == 0 then", " then"),
+      lua("_unusual", " and redis.call('EXISTS', queue) == 0 then", " then"),
       twin(
         "usual",
         'if (name === "acquire" && holder === null && !store.exists(queue)) {',
@@ -153,7 +154,7 @@ export const waiters: readonly Mutant[] = [
   {
     name: "waiter-found-in-the-usual-case-is-dropped",
     breaks: "ours: K absent, grant to the next (2, release); a waiter that is popped is granted or put back",
-    edits: [lua("_usual", "    popped = next_waiter\n", "")],
+    edits: [lua("operate", "        popped = next_waiter\n", "")],
     killers: [byServer("drivers/redis/scripts/release", "the next waiter holds the lock in the same step")],
   },
   {

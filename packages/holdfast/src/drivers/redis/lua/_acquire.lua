@@ -58,7 +58,9 @@ local function take_turn(token, member, ttl, want, wait, words)
   if next_holder == false then
     return { 3 }
   elseif next_holder == nil or next_holder == member then
-    return granted(token, ttl, want, words)
+    local first, last = put(token, ttl, want)
+    write_info(token, ttl, words)
+    return { 1, first, last, token }
   end
   return held(next_holder, wait ~= '0' and member, wait)
 end

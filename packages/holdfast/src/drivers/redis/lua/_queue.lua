@@ -1,6 +1,7 @@
 -- The queue, and the grants to who stands there.
 
 local queue_bound = tonumber(ARGV[2])
+local popped -- a waiter that was taken from the queue and not served yet
 
 -- The server's identity, asked for only where an answer or a message needs it.
 local function run_id()

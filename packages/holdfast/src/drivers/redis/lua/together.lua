@@ -8,6 +8,7 @@
 --          { server time, which of them is not free, from 1, its holder's token or "" where others wait }
 
 --- @include "_primary.lua"
+--- @include "_call.lua"
 --- @include "_state.lua"
 
 local count = #KEYS / 4
@@ -33,6 +34,12 @@ local function known(ttl)
   return { 1, tonumber(numbers[1]) or 0, tonumber(numbers[2]) or 0, holder }
 end
 
+local function grant(token, ttl, want, words)
+  --- @include "_put.lua"
+  write_info(token, ttl, words)
+  return { 1, number, last, token }
+end
+
 for i = 1, count do
   local token = enter(i)
   if not is_ours(token) and (holder or redis.call('EXISTS', queue) == 1) then
@@ -42,6 +49,6 @@ end
 local answers = { now, 0 }
 for i = 1, count do
   local token, ttl, want, words = enter(i)
-  answers[#answers + 1] = is_ours(token) and known(ttl) or granted(token, ttl, want, words)
+  answers[#answers + 1] = is_ours(token) and known(ttl) or grant(token, ttl, want, words)
 end
 return answers

@@ -265,6 +265,24 @@ onRedis("acquire", () => {
     expect(answers.map(([status]) => status)).toEqual([1, "error", 1]);
   });
 
+  test.each(["get", "exists", "hget", "hset", "pexpire", "set"])(
+    "who may not %s is granted nothing, and is told so",
+    async (command) => {
+      const keys = stage.lock();
+      await stage.grant(keys, asker(3));
+      await stage.ask(keys, ["release", asker(3).token, asker(3).terms]);
+      await stage.redis.call("ACL", "SETUSER", "default", `-${command}`);
+      try {
+        const answer = await stage.ask(keys, acquireOf(asker(1)));
+        expect(answer).toEqual(["error", expect.stringMatching(/^NOPERM |can't run this command/)]);
+      } finally {
+        await stage.redis.call("ACL", "SETUSER", "default", `+${command}`);
+      }
+      expect(await stage.redis.get(keys[0])).toBe(null);
+      expect((await stage.ask(keys, acquireOf(asker(2))))[0]).toBe(1);
+    },
+  );
+
   test("beside K only keys in our own name space are written", async () => {
     await stage.redis.flushall();
     const keys = stage.lock();

@@ -181,6 +181,23 @@ onRedis("release", () => {
     expect((await stage.ask(keys, releaseOf(asker(1))))[0]).toBe("error");
     expect(await stage.redis.lrange(keys[0], 0, -1)).toEqual(["a"]);
   });
+
+  test.each(["get", "zpopmin", "del"])(
+    "who may not %s keeps what he has, and is told so",
+    async (command) => {
+      const keys = stage.lock();
+      await stage.grant(keys, asker(1));
+      await stage.redis.call("ACL", "SETUSER", "default", `-${command}`);
+      try {
+        const answer = await stage.ask(keys, releaseOf(asker(1)));
+        expect(answer).toEqual(["error", expect.stringMatching(/^NOPERM |can't run this command/)]);
+      } finally {
+        await stage.redis.call("ACL", "SETUSER", "default", `+${command}`);
+      }
+      expect(await stage.redis.get(keys[0])).toBe(asker(1).token);
+      expect(await stage.ask(keys, releaseOf(asker(1)))).toEqual([1, 0, ""]);
+    },
+  );
 });
 
 function releaseOf({ token, terms }: Asker): string[] {

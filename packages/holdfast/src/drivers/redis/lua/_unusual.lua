@@ -1,0 +1,123 @@
+-- Every case but the usual ones: what the operation in turn is asked of, and what it answers there.
+
+local latch
+local function perform_on_latch(name, ...)
+  latch = latch or define_latch()
+  if not latch[name] then
+    error('KINDMISMATCH latch', 0)
+  end
+  return latch[name](...)
+end
+
+local share, is_over
+local function know_shares()
+  if not share then
+    share, is_over = define_share()
+  end
+end
+
+-- A token says of itself whether it shares the lock. Where there is none, what is there now tells.
+local function shares(name, token)
+  local mark = token and string.byte(token, 67)
+  if mark then
+    return mark > 57
+  end
+  local found = redis.call('TYPE', K).ok
+  if found ~= 'none' then
+    return found == 'zset'
+  end
+  local waiter = redis.call('ZRANGE', queue, 0, 0)[1]
+  if waiter then
+    return is_share(waiter)
+  end
+  return name == 'setLimit' or redis.call('HEXISTS', fence, 'kind') == 1
+end
+
+-- The usual acquire, of which something has failed, or that has words of its own.
+local function take(token, _, ttl, want, _, words)
+  local number = put(token, ttl, want)
+  write_info(token, ttl, words)
+  return number
+end
+
+local mutex
+local is_read -- `holder`
+local function perform(name, ...)
+  if shares(name, ...) then
+    know_shares()
+    return share.perform(name, ...)
+  end
+  if not is_read then
+    holder = redis.call('GET', K)
+  end
+  if not holder and name == 'acquire' and redis.call('EXISTS', queue) == 0 then
+    return take(...)
+  elseif not holder and (name == 'countDown' or name == 'awaitLatch' or name == 'leaveLatch') then
+    return perform_on_latch(name, ...)
+  end
+  mutex = mutex or define_mutex()
+  if not mutex[name] then
+    error('KINDMISMATCH mutex', 0)
+  end
+  return mutex[name](...)
+end
+
+-- What failed and may have failed as K is of another kind, and was not touched: a latch is asked as what it is; and where all who
+-- shared K have expired, it is free.
+local function perform_anew(failure, ...)
+  local found = redis.call('TYPE', K).ok
+  if found == 'hash' and redis.call('HEXISTS', K, 'latch') == 1 then
+    return pcall(perform_on_latch, ...)
+  elseif found == 'zset' and not shares(...) then
+    know_shares()
+    if is_over() then
+      return pcall(perform, ...)
+    end
+  end
+  return false, failure
+end
+
+-- How many arguments an operation has.
+local function count_of(name)
+  if name == 'acquire' or name == 'passOn' or name == 'yield' or name == 'awaitLatch' then
+    return 6
+  elseif name == 'release' or name == 'recant' or name == 'downgrade' or name == 'leaveLatch' then
+    return 2
+  elseif name == 'countDown' then
+    return 5
+  elseif name == 'inspect' then
+    return 0
+  end
+  return (name == 'verify' or name == 'setLimit') and 1 or 3
+end
+
+-- Whether an answer could only be given by a primary: what was granted, queued, given back or renewed was written. Of a latch that
+-- is asked again nothing may be.
+local function is_of_primary(name, answer)
+  if name == 'verify' or name == 'inspect' or name == 'countDown' or name == 'awaitLatch' then
+    return false
+  elseif type(answer) == 'number' then
+    return answer == 1 or name == 'acquire'
+  elseif name == 'acquire' and answer[1] == 0 then
+    return answer[3] >= 0
+  end
+  return answer[1] == 1
+end
+
+-- Performs one operation, whose arguments begin at `first`. `found`: who holds K, nil or an error if that is not known.
+-- Answers what the operation does; whether a primary did; where the next one begins; the words of a replica that refuses.
+local function perform_alone(name, first, found, waiter, least, ...)
+  K, queue, fence, info = ...
+  holder, popped, floor = found, waiter, least
+  is_read = found ~= nil and type(found) ~= 'table'
+  local behind = first + count_of(name)
+  local ok, answer = pcall(perform, name, unpack(operations, first, behind - 1))
+  if not ok then
+    ok, answer = perform_anew(answer, name, unpack(operations, first, behind - 1))
+  end
+  if ok then
+    return answer, is_of_primary(name, answer), behind
+  end
+  local words = type(answer) == 'table' and answer.err or tostring(answer)
+  return { 'error', words }, false, behind, string.match(words, 'READONLY .*')
+end

@@ -137,8 +137,8 @@ export const kinds: readonly Mutant[] = [
     edits: [
       lua(
         "_share",
-        "redis.call('EXISTS', queue) == 1 or used + weight > limit then",
-        "redis.call('EXISTS', queue) == 1 or weight > limit then",
+        "first_in_line() or used + weight > limit then",
+        "first_in_line() or weight > limit then",
       ),
       twin(
         "share",

@@ -5,7 +5,10 @@ export const shares: readonly Mutant[] = [
   {
     name: "reader-passes-a-waiting-writer",
     breaks: "a heavy request at the head is not starved: no reader is admitted past a waiting writer (11)",
-    edits: [lua("_share", "  elseif redis.call('EXISTS', queue) == 1 or used", "  elseif used")],
+    edits: [
+      lua("_share", "  elseif first_in_line() or used", "  elseif used"),
+      lua("_share", "  elseif not first_in_line() and used", "  elseif used"),
+    ],
     killers: [byServer("drivers/redis/scripts/share-grant", "a try is not granted past who waits")],
   },
   {
@@ -35,8 +38,23 @@ export const shares: readonly Mutant[] = [
   {
     name: "error-of-the-publish-eats-who-shares",
     breaks: "an error of the publish puts the member back and fails the operation (2)",
-    edits: [lua("_share", "        redis.call('ZADD', queue, first[2], member)\n", "")],
+    edits: [lua("_share", "        redis.call('ZADD', queue, score, member)\n", "")],
     killers: [byServer("drivers/redis/scripts/share-change", "puts the waiter back and fails")],
+  },
+  {
+    name: "who-comes-before-the-first-is-not-seen",
+    breaks:
+      "grant to the next: pop the first waiter (2); what was read is only kept where nothing has changed it",
+    edits: [
+      lua(
+        "_holders",
+        "  if not score or score >= tonumber(string.match(token, '%d+$')) then",
+        "  if not score then",
+      ),
+    ],
+    killers: [
+      byServer("drivers/redis/twin.property", "on a read-write as a real server does as a node of a quorum"),
+    ],
   },
   {
     name: "repeat-waits-for-a-second-grant",

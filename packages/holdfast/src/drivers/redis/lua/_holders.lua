@@ -9,8 +9,13 @@
 local now_ms = math.floor(now / 1000)
 local all = 2147483648
 local slack_ms = 1000
-local kind, limit, used
+local kind, limit, used, newest -- as in the fence and the info; `newest`: the last number
 local has_expired_ones -- more than are dropped in one call
+
+-- What an operation has read and nothing has changed since; nil where that is not known.
+local holdings -- by attempt: { token, number, weight }, false where it holds nothing
+local earliest -- whose time is over first: { token, expiry }
+local head -- who stands first in the queue: { member, score }
 
 -- Kind, weight, limit. Nothing of what is no share.
 local function share_of(token)
@@ -28,17 +33,46 @@ local function attempt_of(token)
   return string.sub(token, 1, 32)
 end
 
+local function keep_holding(attempt, known)
+  local number, weight, held_by = string.match(known or '', '^(%d+) (%d+) (.+)$')
+  holdings[attempt] = held_by and { held_by, tonumber(number), tonumber(weight) } or false
+end
+
 -- The token by which an attempt holds K, its number and its weight; nothing where it does not.
 local function holding_of(token)
-  local known = redis.call('HGET', info, 'h' .. attempt_of(token))
-  if known then
-    local number, weight, held_by = string.match(known, '^(%d+) (%d+) (.+)$')
-    return held_by, tonumber(number), tonumber(weight)
+  local attempt = attempt_of(token)
+  if holdings[attempt] == nil then
+    keep_holding(attempt, redis.call('HGET', info, 'h' .. attempt))
+  end
+  local found = holdings[attempt]
+  if found then
+    return found[1], found[2], found[3]
   end
 end
 
 local function write_holder(token, number, weight)
-  redis.call('HSET', info, 'used', used, 'h' .. attempt_of(token), digits(number) .. ' ' .. weight .. ' ' .. token)
+  local attempt = attempt_of(token)
+  redis.call('HSET', info, 'used', used, 'h' .. attempt, digits(number) .. ' ' .. weight .. ' ' .. token)
+  holdings[attempt] = { token, number, weight }
+end
+
+local function first_to_end()
+  earliest = earliest or redis.call('ZRANGE', K, 0, 0, 'WITHSCORES')
+  return earliest[1], earliest[2]
+end
+
+local function first_in_line()
+  head = head or redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES')
+  return head[1], head[2]
+end
+
+-- Who comes behind the first leaves him there.
+local function stand_in_line(token, member)
+  enqueue(token, member)
+  local score = head and tonumber(head[2])
+  if not score or score >= tonumber(string.match(token, '%d+$')) then
+    head = nil
+  end
 end
 
 local function remove(token)
@@ -48,15 +82,19 @@ local function remove(token)
   used = used - weight
   if used == 0 then
     redis.call('DEL', info)
+    holdings = {}
   else
     redis.call('HDEL', info, 'h' .. attempt, 'w' .. attempt, 'c' .. attempt)
     redis.call('HSET', info, 'used', used)
+  end
+  holdings[attempt] = false
+  if earliest and earliest[1] == token then
+    earliest = nil
   end
 end
 
 -- What was said of the holders is gone, as where keys are evicted, and they are not: their tokens say it again, but for the numbers.
 local function restore()
-  local _, newest = numbers()
   local tokens = redis.call('ZRANGE', K, 0, -1)
   used = 0
   for _, token in ipairs(tokens) do
@@ -65,6 +103,7 @@ local function restore()
     end
   end
   redis.call('DEL', info)
+  holdings = {}
   for _, token in ipairs(tokens) do
     local own_kind, weight, own_limit = share_of(token)
     kind, limit = own_kind, limit or own_limit
@@ -74,32 +113,42 @@ local function restore()
   redis.call('PEXPIRE', info, math.max(redis.call('PTTL', K), slack_ms))
 end
 
--- The lock as it is now: holders whose time is over are gone.
-local function look()
-  local kept = redis.call('HMGET', fence, 'kind', 'limit')
-  kind, limit, used = kept[1], tonumber(kept[2]), tonumber(redis.call('HGET', info, 'used'))
-  if redis.call('ZCARD', K) == 0 then
+-- The lock as it is now: holders whose time is over are gone. `token`: whose holding will be asked for.
+local function look(token)
+  local attempt = token and attempt_of(token) or ''
+  local kept = redis.call('HMGET', fence, 'kind', 'limit', 'last')
+  local said = redis.call('HMGET', info, 'used', 'h' .. attempt)
+  kind, limit, newest, used = kept[1], tonumber(kept[2]), tonumber(kept[3]), tonumber(said[1])
+  holdings, earliest, head = {}, nil, nil
+  has_expired_ones = false
+  local _, expiry = first_to_end()
+  if not expiry then
     redis.call('DEL', info)
     used = 0
-    local first = redis.call('ZRANGE', queue, 0, 0)[1]
+    holdings[attempt] = false
+    local first = first_in_line()
     if first and not limit then
       local own_kind, _, own_limit = share_of(first)
       kind, limit = own_kind, own_limit
     end
-  elseif not used or not limit then
+    return
+  elseif used and limit then
+    keep_holding(attempt, said[2])
+  else
     restore()
   end
-  local expired = redis.call('ZRANGEBYSCORE', K, '-inf', now_ms, 'LIMIT', 0, 64)
-  for _, token in ipairs(expired) do
-    remove(token)
+  if tonumber(expiry) <= now_ms then
+    local expired = redis.call('ZRANGEBYSCORE', K, '-inf', now_ms, 'LIMIT', 0, 64)
+    for _, over in ipairs(expired) do
+      remove(over)
+    end
+    has_expired_ones = #expired == 64
   end
-  has_expired_ones = #expired == 64
 end
 
 -- Refuses who asks for something else than who holds or waits; and for another limit than the one that is remembered.
-local function check(token)
-  local own_kind, _, own_limit = share_of(token)
-  local first = redis.call('ZRANGE', queue, 0, 0)[1]
+local function check(own_kind, own_limit)
+  local first = first_in_line()
   local present = first and (share_of(first) or 'mutex') or used > 0 and kind
   if present and present ~= own_kind then
     error('KINDMISMATCH ' .. present, 0)
@@ -117,14 +166,16 @@ local function outlive(ttl)
 end
 
 -- Writes a grant and answers its number.
-local function admit(token, ttl)
-  local _, weight = share_of(token)
-  local newest = redis.call('HGET', fence, 'last')
-  local number = math.max((tonumber(newest) or 0) + 1, floor)
+local function admit(token, weight, ttl)
+  local number = math.max((newest or 0) + 1, floor)
   local text = digits(number)
-  used = used + weight
+  local expiry = now_ms + ttl
   redis.call('HSET', fence, 'first', text, 'last', text, 'kind', kind, 'limit', limit)
-  redis.call('ZADD', K, now_ms + ttl, token)
+  newest, used = number, used + weight
+  redis.call('ZADD', K, expiry, token)
+  if earliest and (not earliest[1] or expiry <= tonumber(earliest[2])) then
+    earliest = nil
+  end
   write_holder(token, number, weight)
   outlive(ttl)
   return number

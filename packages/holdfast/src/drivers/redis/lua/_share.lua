@@ -7,8 +7,7 @@
 local function serve(own, own_ttl)
   local own_number
   for _ = 1, 64 do
-    local first = redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES')
-    local member = first[1]
+    local member, score = first_in_line()
     local waits_for, weight = nil, nil
     if member then
       waits_for, weight = share_of(member)
@@ -23,13 +22,14 @@ local function serve(own, own_ttl)
       return own_number, false
     end
     redis.call('ZREM', queue, member)
+    head = nil
     local is_repeat = holding_of(token) -- of an attempt that has it
     if is_alive and member ~= own and (is_repeat or not may_hold) then
       publish(channel, client, 'again ' .. token) -- who asks again has that grant, or is told of the limit
     elseif not is_repeat and may_hold and member == own then
-      own_number = admit(token, own_ttl)
+      own_number = admit(token, weight, own_ttl)
     elseif not is_repeat and may_hold then
-      local number = admit(token, ttl)
+      local number = admit(token, weight, ttl)
       local text = digits(number)
       local message = table.concat({ 'grant', token, text, text, digits(now), ttl, run_id(), K }, ' ')
       local heard = publish(channel, client, message)
@@ -37,7 +37,7 @@ local function serve(own, own_ttl)
         remove(token)
       elseif type(heard) == 'table' then
         remove(token)
-        redis.call('ZADD', queue, first[2], member)
+        redis.call('ZADD', queue, score, member)
         redis.call('PEXPIRE', queue, 60000)
         error(heard.err, 0)
       end
@@ -65,7 +65,7 @@ end
 
 -- So is who asks again while he is in the way of whoever came first: he may have missed it, and that one has no votes to ask again for.
 local function inquire_again(token, number, weight, terms)
-  local first = parse(redis.call('ZRANGE', queue, 0, 0)[1] or '')
+  local first = parse(first_in_line() or '')
   local _, wanted = share_of(first or '')
   if wanted and weight + wanted > limit and precedes(first, token) then
     inquire(token, number, terms)
@@ -75,13 +75,13 @@ end
 -- By whom: who will be over first.
 local function held_by_others(member, wait)
   local position = member and redis.call('ZRANK', queue, member) or -1
-  local first = redis.call('ZRANGE', K, 0, 0, 'WITHSCORES')
-  local left = first[1] and position < 3 and first[2] - now_ms or -3
+  local first, expiry = first_to_end()
+  local left = first and position < 3 and expiry - now_ms or -3
   local number = nil
-  if is_quorum and first[1] then
-    number = select(2, holding_of(first[1]))
+  if is_quorum and first then
+    number = select(2, holding_of(first))
   end
-  return { 0, left, position, first[1] or '', wait == '1' and run_id() or '', number }
+  return { 0, left, position, first or '', wait == '1' and run_id() or '', number }
 end
 
 local function admitted_again(token, number, member, ttl, words)
@@ -91,6 +91,13 @@ local function admitted_again(token, number, member, ttl, words)
   end
   outlive(tonumber(ttl))
   redis.call('ZREM', queue, member)
+  note(token, words)
+  return { 1, number, number, token }
+end
+
+-- There is room, and nobody is before us.
+local function admit_now(token, weight, ttl, words)
+  local number = admit(token, weight, ttl)
   note(token, words)
   return { 1, number, number, token }
 end
@@ -121,20 +128,17 @@ local function take_place(token, member, ttl, wait, words)
   return has_expired_ones and { 3 } or held_by_others(member, wait)
 end
 
-local function only_try(token, ttl, words)
+local function only_try(token, weight, ttl, words)
   local _, is_more = serve()
   local known, its_number = holding_of(token) -- another request of the attempt stood in the queue
-  local _, weight = share_of(token)
   if is_more then
     return { 3 }
   elseif known then
     return granted_to_attempt(token, known, its_number, '', ttl, words)
-  elseif redis.call('EXISTS', queue) == 1 or used + weight > limit then
+  elseif first_in_line() or used + weight > limit then
     return has_expired_ones and { 3 } or held_by_others(nil, '0')
   end
-  local number = admit(token, ttl)
-  note(token, words)
-  return { 1, number, number, token }
+  return admit_now(token, weight, ttl, words)
 end
 
 local share = {}
@@ -142,21 +146,24 @@ local share = {}
 function share.acquire(token, terms, ttl, _, wait, words)
   local member = token .. ' ' .. terms
   local known, number, known_weight = holding_of(token)
-  local waits = redis.call('ZSCORE', queue, member)
-  local _, weight = share_of(token)
+  local own_kind, weight, own_limit = share_of(token)
+  local waits = not known and first_in_line() and redis.call('ZSCORE', queue, member)
   if not known and (not waits or limit and weight > limit) then
-    check(token) -- also of who waits already, where the limit was lowered
+    check(own_kind, own_limit) -- also of who waits already, where the limit was lowered
   end
   if known then
     redis.call('ZREM', queue, member)
+    head = nil
     if is_quorum then
       inquire_again(known, number, known_weight, terms)
     end
     return take_place(token, member, ttl, wait, words)
   elseif wait == '0' then
-    return only_try(token, ttl, words)
+    return only_try(token, weight, ttl, words)
+  elseif not first_in_line() and used + weight <= limit then
+    return admit_now(token, weight, ttl, words)
   end
-  enqueue(token, member)
+  stand_in_line(token, member)
   if is_quorum then
     inquire_all(token, terms)
   end
@@ -174,11 +181,13 @@ function share.release(token, terms, number)
   if is_ours and number and own_number > tonumber(number) then
     return { 0, 0, token }
   elseif is_ours then
-    remove(token)
+    remove(token) -- who holds does not wait
+  else
+    leave(token, terms)
+    head = nil
   end
-  leave(token, terms)
   local _, is_more = serve()
-  return { is_ours and 1 or 0, is_more and 1 or 0, redis.call('ZRANGE', K, 0, 0)[1] or '' }
+  return { is_ours and 1 or 0, is_more and 1 or 0, first_to_end() or '' }
 end
 
 share.releaseGrant = share.release
@@ -267,7 +276,7 @@ function share.yield(token, terms, number, ttl, _, words)
     return share.acquire(token, terms, ttl, '1', '2', words)
   end
   remove(token)
-  enqueue(token, token .. ' ' .. terms)
+  stand_in_line(token, token .. ' ' .. terms)
   return take_place(token, token .. ' ' .. terms, ttl, '2', words)
 end
 
@@ -324,7 +333,7 @@ local function is_over()
 end
 
 function share.perform(name, ...)
-  look()
+  look((...))
   if not share[name] then
     error('KINDMISMATCH ' .. (kind or 'mutex'), 0)
   end

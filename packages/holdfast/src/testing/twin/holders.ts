@@ -141,12 +141,15 @@ export class Holders {
     }
   }
 
-  /** What is said of the holders stays as long as any of them, and the fence for longer. */
+  /** What is said of the holders stays a second or two longer than any of them, and the fence for longer. */
   outlive(ttlMs: number): void {
     const { store, K, info, fence, retentionMs } = this.#scope;
-    const longest = Math.max(store.pttl(K), ttlMs + slackMs);
-    store.pexpire(K, longest);
-    store.pexpire(info, longest);
+    let longest = store.pttl(K);
+    if (longest < ttlMs + slackMs) {
+      longest = ttlMs + 2 * slackMs;
+      store.pexpire(K, longest);
+      store.pexpire(info, longest);
+    }
     store.pexpire(fence, longest + retentionMs);
   }
 

@@ -160,7 +160,14 @@ export const waiters: readonly Mutant[] = [
   {
     name: "waiter-found-in-the-usual-case-is-granted-twice",
     breaks: "pop the first waiter: once (2, grant to the next)",
-    edits: [lua("_queue", "    popped = nil\n", "")],
+    edits: [
+      lua("_queue", "    popped = nil\n", ""),
+      lua(
+        "_unusual",
+        "holder, popped, floor = found, waiter, least",
+        "holder, popped, floor = found, waiter or popped, least",
+      ),
+    ],
     killers: [
       byServer(
         "drivers/redis/scripts/whose-turn",

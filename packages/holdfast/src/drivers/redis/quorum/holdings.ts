@@ -159,10 +159,12 @@ export class Holdings {
         this.#takingBack.ballot(ballot, bid);
       };
       const release = this.#releases.get(vote?.token ?? bid.token);
-      if (release) {
+      if (!release) {
+        takeBack();
+      } else if (vote) {
         release.heardLate(ballot.voter, takeBack);
       } else {
-        takeBack();
+        release.wasQueued(ballot.voter, takeBack);
       }
     }
   }

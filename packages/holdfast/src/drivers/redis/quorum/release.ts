@@ -108,15 +108,28 @@ export class QuorumRelease {
   }
 
   /**
-   * A vote for the grant, or a place in a queue, was told after it was given up. Where the release to that node is on its way behind
-   * it, that will have taken it back, and answers for it; else it has to be taken back once more.
+   * A vote for the grant came after it was given up. Where the release to that node is on its way behind it, that will have taken
+   * it back; else it has to be taken back once more.
    */
   heardLate(voter: Voter, takeBack: () => void): void {
+    this.#behindAnswer(voter, (isPlain) => {
+      if (!isPlain) {
+        takeBack();
+      }
+    });
+  }
+
+  /** The same of a place in a queue. It is not taken back before the release is answered: that would end what is released. */
+  wasQueued(voter: Voter, takeBack: () => void): void {
+    this.#behindAnswer(voter, takeBack);
+  }
+
+  #behindAnswer(voter: Voter, action: (isPlain: boolean) => void): void {
     const part = this.#parts[voter.index];
     if (part?.isOpen === true) {
-      part.takeBack = takeBack;
+      part.behindAnswer = action;
     } else {
-      takeBack();
+      action(false);
     }
   }
 
@@ -162,8 +175,8 @@ class NodeRelease implements ReleaseListener {
   wasReleased = false;
   latencyMs: number | null = null;
   error: unknown;
-  /** Of a vote that came late: to be done unless the node itself says that it released behind that. */
-  takeBack: (() => void) | undefined;
+  /** To be done when the node has answered, for what came late. Is told whether the node itself says that it released. */
+  behindAnswer: ((isPlain: boolean) => void) | undefined;
   readonly #release: QuorumRelease;
 
   constructor(release: QuorumRelease, voter: Voter) {
@@ -175,9 +188,7 @@ class NodeRelease implements ReleaseListener {
     this.wasReleased = wasReleased;
     this.error = undefined;
     this.#release.answered(this);
-    if (!isPlain) {
-      this.takeBack?.();
-    }
+    this.behindAnswer?.(isPlain);
   }
 
   failed(error: unknown): void {

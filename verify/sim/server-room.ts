@@ -26,7 +26,8 @@ export class ServerRoom {
     const holders = this.#readHolders();
     const isLetIn = [...holders.keys()].some((token) => !this.#holders.has(token));
     const used = [...holders.values()].reduce((sum, weight) => sum + weight, 0);
-    const most = Math.max(limit ?? whole, this.#limit ?? 0); // it may have changed in the same step
+    const before = this.#limit ?? Math.max(0, ...[...holders.keys()].map(limitNamedBy)); // who is the first sets it
+    const most = Math.max(limit ?? whole, before); // it may have changed in the same step
     if (this.#isKept && isLetIn && used > most) {
       this.#history.fail("room", `the server let in ${used} where there is room for ${most}: ${this.#key}`);
     }
@@ -53,4 +54,9 @@ export class ServerRoom {
     const stored = this.#server.dump(`holdfast:${what}:{lock:${this.#key}}`);
     return new Map(stored?.type === "hash" ? stored.value : []);
   }
+}
+
+/** The limit that a request for permits named. */
+function limitNamedBy(token: string): number {
+  return Number(/:s\d+\/(\d+):/.exec(token)?.[1] ?? 0);
 }

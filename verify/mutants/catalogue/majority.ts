@@ -285,8 +285,8 @@ export const majority: readonly Mutant[] = [
     edits: [
       redis(
         "quorum/holdings",
-        "      if (release) {\n        release.heardLate(ballot.voter, takeBack);\n      } else {\n        takeBack();\n      }",
-        '      if (release && bid.token === "") {\n        release.heardLate(ballot.voter, takeBack);\n      }',
+        "      if (!release) {\n        takeBack();\n      } else if (vote) {",
+        "      if (!release) {\n        return;\n      } else if (vote) {",
       ),
     ],
     killers: [

@@ -1,12 +1,16 @@
 import type { Script } from "../../src/drivers/redis/script.ts";
 import * as scripts from "../../src/drivers/redis/scripts.generated.ts";
 
+/** How a script names `redis.call` or `redis.pcall` where the same text is to run with either. */
+const alias = /^local call = redis\.p?call$/gm;
+
 /** The commands that our scripts may run, in lower case, read from their sources. */
 export function commandsOfScripts(all: readonly Script[] = Object.values(scripts)): Set<string> {
   const commands = new Set<string>();
   for (const { name, source } of all) {
-    const calls = source.match(/redis\.p?call\b/g)?.length ?? 0;
-    const literal = Array.from(source.matchAll(/redis\.p?call\(([^,()]*)[,)]/g), ([, first = ""]) =>
+    const text = source.replaceAll(alias, "");
+    const calls = text.match(/redis\.p?call\b|\bcall\b/g)?.length ?? 0;
+    const literal = Array.from(text.matchAll(/(?:redis\.p?|\b)call\(([^,()]*)[,)]/g), ([, first = ""]) =>
       Array.from(first.matchAll(/'([A-Z]+)'/g), ([, command = ""]) => command.toLowerCase()),
     );
     if (calls !== literal.length || literal.some((names) => names.length === 0)) {

@@ -82,10 +82,13 @@ describe("of a server we use", () => {
   });
 });
 
-test("a command whose name is put together is found out", () => {
-  const script: Script = { name: "s", sha1: "", source: "return redis.call(ARGV[1], KEYS[1])" };
-  expect(() => commandsOfScripts([script])).toThrow("s runs a command whose name is not written out");
-});
+test.each(["redis.call(ARGV[1], KEYS[1])", "call(ARGV[1], KEYS[1])", "run(redis.call, 'GET')"])(
+  "a command whose name is put together is found out: %s",
+  (call) => {
+    const script: Script = { name: "s", sha1: "", source: `local call = redis.pcall\nreturn ${call}\n` };
+    expect(() => commandsOfScripts([script])).toThrow("s runs a command whose name is not written out");
+  },
+);
 
 /** Plain commands that the adapters, and what stands above them, send by `command(...)`. */
 function commandsOfAdapters(): string[] {
@@ -96,8 +99,9 @@ function commandsOfAdapters(): string[] {
 
 /** Between one call and the next stand its arguments; what else is written in capitals there does no harm. */
 function wordsOf({ source }: Script): string[] {
-  return Array.from(source.matchAll(/redis\.p?call\('([A-Z]+)'([^]*?)(?=redis\.|$)/g)).flatMap(
-    ([, command = "", rest = ""]) =>
-      Array.from(rest.matchAll(/'([A-Z]+)'/g), ([, word]) => `${command.toLowerCase()} ${word}`),
+  return Array.from(
+    source.matchAll(/(?:redis\.p?|\b)call\('([A-Z]+)'([^]*?)(?=redis\.|\bcall\b|$)/g),
+  ).flatMap(([, command = "", rest = ""]) =>
+    Array.from(rest.matchAll(/'([A-Z]+)'/g), ([, word]) => `${command.toLowerCase()} ${word}`),
   );
 }

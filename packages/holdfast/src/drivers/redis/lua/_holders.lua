@@ -10,7 +10,7 @@ local now_ms = math.floor(now / 1000)
 local all = 2147483648
 local slack_ms = 1000
 local kind, limit, used, newest -- as in the fence and the info; `newest`: the last number
-local has_expired_ones -- more than are dropped in one call
+local has_expired_ones -- more than are dropped at once
 
 -- What an operation has read and nothing has changed since; nil where that is not known.
 local holdings -- by attempt: { token, number, weight }, false where it holds nothing

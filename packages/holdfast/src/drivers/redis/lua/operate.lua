@@ -75,7 +75,8 @@ if is_quorum then
 end
 
 local is_proved = is_quorum -- a primary answered
-local floor, call = now, redis.pcall
+local floor = now
+local call = redis.pcall
 local at, count = 1, 1
 local name = operations[at]
 local rest

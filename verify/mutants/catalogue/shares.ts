@@ -1,4 +1,4 @@
-import { byRules, byServer, bySim, edit, lua, type Mutant } from "../mutant.ts";
+import { byRules, byServer, bySim, edit, lua, twin, type Mutant } from "../mutant.ts";
 
 /** Locks that several may hold: section 11. */
 export const shares: readonly Mutant[] = [
@@ -40,6 +40,17 @@ export const shares: readonly Mutant[] = [
     breaks: "an error of the publish puts the member back and fails the operation (2)",
     edits: [lua("_share", "        redis.call('ZADD', queue, score, member)\n", "")],
     killers: [byServer("drivers/redis/scripts/share-change", "puts the waiter back and fails")],
+  },
+  {
+    name: "who-stays-longer-does-not-keep-the-lock",
+    breaks: "every conflict is between holders; expiry of each: K stays as long as any of them (11)",
+    edits: [
+      lua("_holders", "if longest < ttl + slack_ms then", "if longest < 0 then"),
+      twin("holders", "if (longest < ttlMs + slackMs) {", "if (longest < 0) {"),
+    ],
+    killers: [
+      byServer("drivers/redis/scripts/share-grant", "keeps what is said of the holders for about a second"),
+    ],
   },
   {
     name: "who-comes-before-the-first-is-not-seen",

@@ -8,6 +8,12 @@ const heavy = { share: "s3/3" };
 const reader = { share: "r" };
 const writer = { share: "w" };
 
+/** For how long K, the info and the fence are there when the last holder's time is over, in ms. */
+const leftBehindLast = `
+local time = redis.call('TIME')
+local last = redis.call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')[2] - math.floor(time[1] * 1000 + time[2] / 1000)
+return { redis.call('PTTL', KEYS[1]) - last, redis.call('PTTL', KEYS[4]) - last, redis.call('PTTL', KEYS[3]) - last }`;
+
 onRedis("a grant of a lock that several may hold", () => {
   let stage: ScriptStage;
   beforeAll(async () => {
@@ -39,6 +45,25 @@ onRedis("a grant of a lock that several may hold", () => {
       expect(await stage.redis.pttl(key)).toBeGreaterThan(30_000);
     }
     expect(await stage.redis.pttl(keys[2])).toBeGreaterThan(retentionMs + 30_000);
+  });
+
+  test("and every extension keeps what is said of the holders for about a second longer than the last of them", async () => {
+    const keys = stage.lock();
+    const [first, second, third] = [1, 2, 3].map((attempt) => asker(attempt, semaphore)) as Asker[];
+    const steps = [
+      ["granted", () => stage.grant(keys, first as Asker, { ttlMs: 10_000 })],
+      ["granted for longer", () => stage.grant(keys, second as Asker, { ttlMs: 30_000 })],
+      ["extended", () => stage.ask(keys, ["extend", (first as Asker).token, "60000", ""])],
+      ["granted within the second", () => stage.grant(keys, third as Asker, { ttlMs: 60_000 })],
+      ["shorter", () => stage.ask(keys, ["extend", (second as Asker).token, "20000", ""])],
+    ] as const;
+    for (const [what, step] of steps) {
+      await step();
+      const [K, info, fence] = (await stage.redis.eval(leftBehindLast, 4, ...keys)) as number[];
+      expect(K, what).toBeGreaterThan(900);
+      expect(info, what).toBeGreaterThan(900);
+      expect(fence, what).toBeGreaterThan(retentionMs + 900);
+    }
   });
 
   test("is made while the weights stay within the limit, each with a greater number", async () => {

@@ -24,14 +24,29 @@ export const late: readonly Mutant[] = [
     name: "late-answer-ends-what-is-being-released",
     breaks:
       "true: it was still ours (release): what takes back a late answer's place does not come before the release",
+    edits: [redis("quorum/holdings", "      release.wasQueued(voter, takeBack);", "      takeBack();")],
+    killers: [byRules("drivers/redis/quorum/late-requests", "a lease was ours where its release meets")],
+  },
+  {
+    name: "late-answer-ends-what-is-being-passed-on",
+    breaks:
+      "true: it was still ours (release): what takes back a late answer's place does not make it seem lost to who passes it on",
     edits: [
       redis(
-        "quorum/holdings",
-        "const release = this.#releases.get(vote?.token ?? bid.token);",
-        "const release = vote && this.#releases.get(vote.token);",
+        "quorum/passing-on",
+        "if (this.#partOf(voter).hadIt === undefined && this.#hold.mayBeOn(voter)) {",
+        "if (this.#partOf(voter).hadIt === undefined && voter.index < 0) {",
       ),
     ],
-    killers: [byRules("drivers/redis/quorum/late-requests", "a lease was ours where its release meets")],
+    killers: [byRules("verify/test/sim-found.test.ts", "a-late-place-of-what-is-being-passed-on")],
+  },
+  {
+    name: "what-a-repeat-takes-back-seems-lost-to-its-release",
+    breaks: "true: it was still ours (release): also where a repeat gave it back before the release came",
+    edits: [redis("quorum/release", "part.wasTakenBack = true;", "part.wasTakenBack = false;")],
+    killers: [
+      byRules("verify/test/sim-found.test.ts", "a-repeat-that-takes-back-what-its-release-has-not-reached"),
+    ],
   },
   {
     name: "late-message-of-a-node-is-not-answered",
@@ -40,8 +55,8 @@ export const late: readonly Mutant[] = [
     edits: [
       redis(
         "quorum/holdings",
-        "      if (key !== undefined) {\n        this.#takingBack.pushed(",
-        '      if (key !== undefined && key === "") {\n        this.#takingBack.pushed(',
+        "      if (key !== undefined) {\n        this.#takeBackBehind(",
+        '      if (key !== undefined && key === "") {\n        this.#takeBackBehind(',
       ),
     ],
     killers: [

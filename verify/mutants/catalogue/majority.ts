@@ -285,8 +285,8 @@ export const majority: readonly Mutant[] = [
     edits: [
       redis(
         "quorum/holdings",
-        "      if (!release) {\n        takeBack();\n      } else if (vote) {",
-        "      if (!release) {\n        return;\n      } else if (vote) {",
+        "    } else if (!release) {\n      takeBack();",
+        "    } else if (!release) {\n      return;",
       ),
     ],
     killers: [

@@ -160,6 +160,7 @@ class RedlockDriver implements Driver, QuorumHost {
     const hold = this.holdings.holdOf(given.key, given.token);
     this.holdings.forget(hold);
     const passing = new PassingOn(this, given, hold);
+    this.holdings.passedOn(passing);
     return this.#begin(new QuorumRequest(this, request, this.#keysOf(request.key), passing));
   }
 

@@ -11,6 +11,7 @@ import type { Bid, Election } from "./bid.ts";
 import type { Electorate } from "./electorate.ts";
 import { QuorumHold } from "./hold.ts";
 import type { NamedAttempts } from "./named-attempts.ts";
+import type { PassingOn } from "./passing-on.ts";
 import { QuorumRelease } from "./release.ts";
 import type { QuorumRequest } from "./request.ts";
 import { TakingBack } from "./taking-back.ts";
@@ -37,6 +38,8 @@ export class Holdings {
   readonly #holds = new TokenTable<QuorumHold>();
   readonly #ends: TimerQueue<QuorumHold>;
   readonly #releases = new TokenTable<QuorumRelease>();
+  /** Of which it is not known yet whether they were still ours. */
+  readonly #passings = new TokenTable<PassingOn>();
   readonly #takingBack: TakingBack;
 
   constructor(options: HoldingsOptions) {
@@ -96,9 +99,21 @@ export class Holdings {
     const release = new QuorumRelease(this.#options.electorate, hold, { fencingToken });
     this.#releases.set(token, release);
     release.begin(until, () => {
-      this.#releases.delete(token);
+      if (this.#releases.get(token) === release) {
+        this.#releases.delete(token);
+      }
     });
     return release.result;
+  }
+
+  /** A grant is given up by being passed on. */
+  passedOn(passing: PassingOn): void {
+    const { token } = passing;
+    const settled = (): void => {
+      this.#passings.delete(token);
+    };
+    this.#passings.set(token, passing);
+    passing.released.then(settled, settled);
   }
 
   /** @param bid that won it; undefined: it is another process's, if we have none */
@@ -139,7 +154,12 @@ export class Holdings {
 
   /** A node still has what was given back. */
   takeBackReleased(bid: Bid, ballot: Ballot, token: string): void {
-    this.#takingBack.released(bid, ballot, token);
+    const release = this.#releases.get(token);
+    this.#takingBack.released(bid, ballot, token, (wasReleased) => {
+      if (wasReleased) {
+        release?.wasTakenBack(ballot.voter);
+      }
+    });
   }
 
   /** A node has something of a bid that it cannot vote for. */
@@ -158,14 +178,22 @@ export class Holdings {
       const takeBack = (): void => {
         this.#takingBack.ballot(ballot, bid);
       };
-      const release = this.#releases.get(vote?.token ?? bid.token);
-      if (!release) {
-        takeBack();
-      } else if (vote) {
-        release.heardLate(ballot.voter, takeBack);
-      } else {
-        release.wasQueued(ballot.voter, takeBack);
-      }
+      this.#takeBackBehind(vote?.token ?? bid.token, ballot.voter, vote !== undefined, takeBack);
+    }
+  }
+
+  /** What came late of a token is taken back; where that is being given up, in such a way that nobody takes it for lost. */
+  #takeBackBehind(token: string, voter: Voter, isVote: boolean, takeBack: () => void): void {
+    const release = this.#releases.get(token);
+    const passing = this.#passings.get(token);
+    if (passing) {
+      passing.heardLate(voter, takeBack);
+    } else if (!release) {
+      takeBack();
+    } else if (isVote) {
+      release.heardLate(voter, takeBack);
+    } else {
+      release.wasQueued(voter, takeBack);
     }
   }
 
@@ -184,7 +212,9 @@ export class Holdings {
     } else if (!attempts.isClaimable(grant.token)) {
       const key = keySpace.keyOf(grant.lock);
       if (key !== undefined) {
-        this.#takingBack.pushed(voter, key, keySpace.keysOf(key), grant.token, grant.ttlMs);
+        this.#takeBackBehind(grant.token, voter, true, () => {
+          this.#takingBack.pushed(voter, key, keySpace.keysOf(key), grant.token, grant.ttlMs);
+        });
       }
     }
   }

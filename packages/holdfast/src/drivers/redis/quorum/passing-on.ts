@@ -99,6 +99,18 @@ export class PassingOn {
     }
   }
 
+  /**
+   * A node told late that it has something of the grant. Where it is not known whether it passed it on, it is asked to release it: who
+   * took it back without a word would make it seem lost there.
+   */
+  heardLate(voter: Voter, takeBack: () => void): void {
+    if (this.#partOf(voter).hadIt === undefined && this.#hold.mayBeOn(voter)) {
+      this.#takeBackFrom(voter);
+    } else {
+      takeBack();
+    }
+  }
+
   /** Nobody asks for the next grant any more. No effect where it is known whether a majority had this one. */
   abandoned(): void {
     this.#givingUp.alone();

@@ -91,9 +91,17 @@ export class QuorumRelease {
     }
   }
 
+  /** A node that has not answered yet gave it back to who asked it something else. */
+  wasTakenBack({ index }: Voter): void {
+    const part = this.#parts[index];
+    if (part) {
+      part.wasTakenBack = true;
+    }
+  }
+
   /** A node has answered. */
   answered(part: NodeRelease): void {
-    part.wasReleased ||= this.#wasGivenUp(part.voter);
+    part.wasReleased ||= part.wasTakenBack || this.#wasGivenUp(part.voter);
     this.#had += part.wasReleased ? 1 : 0;
     this.#hadNot += part.wasReleased ? 0 : 1;
     part.latencyMs = this.#electorate.now() - this.#begun;
@@ -173,6 +181,7 @@ class NodeRelease implements ReleaseListener {
   readonly voter: Voter;
   isOpen = true;
   wasReleased = false;
+  wasTakenBack = false;
   latencyMs: number | null = null;
   error: unknown;
   /** To be done when the node has answered, for what came late. Is told whether the node itself says that it released. */

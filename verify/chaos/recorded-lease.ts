@@ -107,23 +107,38 @@ export class RecordedLease {
     const leftMs = this.lease.validUntil + witnessAfterMs - performance.now();
     this.#witness = setTimeout(
       () => {
-        this.#witness = setTimeout(() => {
-          setImmediate(() => {
-            this.#look(); // after all timers that are due with ours: Node does not run them in the order of their times
-          });
-        }, timerGrainMs);
+        this.#approach();
       },
       Math.max(1, Math.ceil(leftMs)),
     );
   }
 
-  #look(): void {
+  /**
+   * Looks behind all timers that are due once the validity is seen to be over: in the phase of the event loop that follows theirs, as
+   * Node does not run them in the order of their times. A process may stand still between any two phases, and read an extension in
+   * between that is over as well: only timers that are due behind that have to tell.
+   */
+  #approach(): void {
+    this.review();
+    const { validUntil } = this.lease;
+    if (validUntil + witnessAfterMs > performance.now()) {
+      this.#watch();
+      return;
+    }
+    this.#witness = setTimeout(() => {
+      setImmediate(() => {
+        this.#look(validUntil);
+      });
+    }, timerGrainMs);
+  }
+
+  /** @param seenUntil the end that was seen to be over before the last timers ran */
+  #look(seenUntil: number): void {
     if (this.#isOver) {
       return;
     }
-    this.review();
-    if (this.lease.validUntil + witnessAfterMs > performance.now()) {
-      this.#watch();
+    if (this.lease.validUntil !== seenUntil) {
+      this.#approach();
       return;
     }
     const { clock } = this.#recorder;

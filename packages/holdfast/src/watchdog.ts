@@ -135,16 +135,13 @@ export class Watchdog {
   }
 
   #answered(watch: Watch, extension: Extension): void {
+    const { target } = watch;
     switch (extension.outcome) {
       case "renewed":
         // The validity belongs to the run: whoever holds the grant by now has it.
-        prolong(watch.target.validity, extension.validity, this.#clock);
+        prolong(target.validity, extension.validity, this.#clock);
         watch.tries = 0;
-        if (!watch.isOver) {
-          watch.target.renewed();
-          this.review(watch);
-        }
-        return;
+        break;
       case "lost":
         if (!watch.isOver) {
           this.#end(watch, extension.reason);
@@ -152,7 +149,16 @@ export class Watchdog {
         return;
       case "unknown":
         watch.lastError = extension.error;
-        return;
+        break;
+    }
+    if (watch.isOver) {
+      return;
+    }
+    if (leftOf(target.validity, this.#clock) <= 0) {
+      this.#end(watch, this.#reasonOfEnd(watch)); // the process stood still: its timers come behind all that it has to read
+    } else if (extension.outcome === "renewed") {
+      target.renewed();
+      this.review(watch);
     }
   }
 

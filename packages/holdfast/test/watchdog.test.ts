@@ -129,6 +129,34 @@ test("unknown: renewal is tried again with growing backoff, and one success make
   expect(target.losses).toEqual([]);
 });
 
+test.each([
+  { outcome: "renewed", reason: "expired" },
+  { outcome: "unknown", reason: "engine-unreachable" },
+] as const)("$outcome, heard behind the end: the loss is told at once, before any timer", async (heard) => {
+  let answer = (): void => undefined;
+  const target = watched(
+    () =>
+      new Promise((resolve) => {
+        const validity = validFrom(momentOf(clock), ttlMs);
+        answer = () => {
+          resolve(
+            heard.outcome === "renewed" ? { outcome: "renewed", validity } : { outcome: "unknown", error: 1 },
+          );
+        };
+      }),
+  );
+  await clock.advance(firstRenewalMs);
+  clock.block(10_000);
+  answer();
+  for (let turn = 0; turn < 10; turn += 1) {
+    await Promise.resolve();
+  }
+  expect(target.losses.map(([at, reason]) => [at, reason])).toEqual([
+    [firstRenewalMs + 10_000, heard.reason],
+  ]);
+  expect(target.confirmations).toBe(0);
+});
+
 test("unknown until the end: the lease is lost at its deadline, not before, with the last error as cause", async () => {
   const target = watched(failing);
   await clock.advance(endMs - 0.5);

@@ -3,14 +3,29 @@ import { byRules, byServer, bySim, redis, type Mutant } from "../mutant.ts";
 /** How a majority keeps a grant: section 4.8. */
 export const extension: readonly Mutant[] = [
   {
+    name: "refilled-behind-the-end",
+    breaks:
+      "nodes that miss the key may be filled again only after a majority confirmed the unbroken hold (4.8)",
+    edits: [
+      redis(
+        "quorum/hold",
+        "if (leftOf(validity, this.#host.clock) > 0) {\n        renewal.confirm();",
+        "if (renewal.validities.length > 0) {\n        renewal.confirm();",
+      ),
+    ],
+    killers: [
+      byRules("drivers/redis/quorum/quorum-extension", "nothing is put back by what is heard behind"),
+    ],
+  },
+  {
     name: "a-majority-of-those-that-answer",
     breaks: "extension needs ⌊N/2⌋ + 1 of all N nodes (4.8)",
     isMarked: true,
     edits: [
       redis(
         "quorum/hold",
-        "    if (renewal.validities.length >= majority) {\n      renewal.confirm();\n      const validity = validityOf(renewal.validities, majority);",
-        "    const answered = renewal.validities.length + this.#without.size;\n    if (renewal.validities.length >= majority || (isComplete && renewal.validities.length * 2 > answered)) {\n      renewal.confirm();\n      const validity = validityOf(renewal.validities, majority);",
+        "    if (renewal.validities.length >= majority) {\n      const validity = validityOf(renewal.validities, majority);",
+        "    const answered = renewal.validities.length + this.#without.size;\n    if (renewal.validities.length >= majority || (isComplete && renewal.validities.length * 2 > answered)) {\n      const validity = validityOf(renewal.validities, majority);",
       ),
     ],
     killers: [

@@ -50,11 +50,23 @@ export const leases: readonly Mutant[] = [
     edits: [
       edit(
         "watchdog.ts",
-        "        watch.lastError = extension.error;\n        return;",
-        '        watch.lastError = extension.error;\n        this.#end(watch, "engine-unreachable");\n        return;',
+        "        watch.lastError = extension.error;\n        break;",
+        '        watch.lastError = extension.error;\n        this.#end(watch, "engine-unreachable");\n        break;',
       ),
     ],
     killers: [byRules("watchdog", "unknown: renewal is tried again with growing backoff")],
+  },
+  {
+    name: "loss-waits-for-a-timer-behind-an-answer",
+    breaks: "loss is told on time: an extension that is heard behind its own end sets nothing right",
+    edits: [
+      edit(
+        "watchdog.ts",
+        "    if (leftOf(target.validity, this.#clock) <= 0) {\n      this.#end(watch, this.#reasonOfEnd(watch)); //",
+        "    if (watch.isOver) {\n      this.#end(watch, this.#reasonOfEnd(watch)); //",
+      ),
+    ],
+    killers: [byRules("watchdog", "heard behind the end: the loss is told at once")],
   },
   {
     name: "renewal-that-hangs-is-waited-for",

@@ -190,8 +190,10 @@ export class QuorumHold implements Timed {
   #decide(renewal: Renewal, isComplete: boolean, round: Round<Extension>): Extension | undefined {
     const { majority } = this.#host.electorate;
     if (renewal.validities.length >= majority) {
-      renewal.confirm();
       const validity = validityOf(renewal.validities, majority);
+      if (leftOf(validity, this.#host.clock) > 0) {
+        renewal.confirm(); // else it is over by the time that it is heard
+      }
       this.#tellExtended(renewal);
       if (renewal.isGivenUp) {
         this.#confirmedLate = validity;

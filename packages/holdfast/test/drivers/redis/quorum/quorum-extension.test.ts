@@ -55,6 +55,17 @@ test("nodes that miss it get it again once a majority is confirmed", async () =>
   expect(stage.servers[2]?.get(key)).toBe(stage.servers[0]?.get(key));
 });
 
+test("nothing is put back by what is heard behind the end of what it confirms", async () => {
+  for (const each of side.faults) {
+    each.delay({ replyMs: 5 });
+  }
+  const extended = lease.extend();
+  await stage.pass(1);
+  stage.clock.block(ttlMs);
+  await expect(stage.within(100, extended)).rejects.toMatchObject({ code: "lease-lost", reason: "expired" });
+  expect(stage.servers.map((server) => server.get(key))).toEqual([null, null, null]);
+});
+
 test("and nothing is put back where none is", async () => {
   stage.servers[0]?.del(key);
   side.faults[1]?.freeze();

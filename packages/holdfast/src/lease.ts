@@ -34,7 +34,8 @@ export interface Lease extends AsyncDisposable {
   /**
    * Gives the lock back. A second call answers the same.
    * @returns whether it was still ours; false: it had been lost
-   * @throws {EngineError | QuorumError} when the engine cannot be reached; the release then goes on in the background until the TTL has passed
+   * @throws {EngineError | QuorumError} when the engine does not answer within its command budget, which counts from this call; the
+   * release then goes on in the background until the TTL has passed
    */
   release(): Promise<boolean>;
   /** Stops renewing and lets it expire. */

@@ -49,6 +49,36 @@ export const late: readonly Mutant[] = [
     ],
   },
   {
+    name: "release-is-waited-for-until-it-fails",
+    breaks: "where the engine cannot be reached it rejects after its own small budget (release)",
+    edits: [redis("releaser", "    this.#patience.schedule(release.patience, patientUntil);\n", "")],
+    killers: [byRules("drivers/redis/quorum/release-budget", "it is told in time that too few answered")],
+  },
+  {
+    name: "release-behind-a-passing-on-has-a-budget-of-its-own",
+    breaks: "where the engine cannot be reached it rejects after its own small budget: one, from its call on",
+    edits: [redis("quorum/passing-on", "          patientUntil,\n", "")],
+    killers: [byRules("drivers/redis/quorum/release-budget", "passed on")],
+  },
+  {
+    name: "release-behind-a-passing-on-has-a-budget-of-its-own-on-one-server",
+    breaks: "where the engine cannot be reached it rejects after its own small budget: one, from its call on",
+    edits: [redis("request", 'release(leftover, "release", patientUntil)', "release(leftover)")],
+    killers: [byRules("drivers/redis/late-requests", "takes no longer than its budget")],
+  },
+  {
+    name: "passing-on-has-the-whole-budget",
+    breaks: "a release that could not be passed on is given back within its budget",
+    edits: [redis("giving-up", "const passingShare = 0.5;", "const passingShare = 1;")],
+    killers: [byRules("drivers/redis/late-requests", "who passes a lease on behind its release")],
+  },
+  {
+    name: "release-reads-no-answer-behind-a-stall",
+    breaks: "a process that stood still reads what is there before it says that it is not known",
+    edits: [redis("releaser", "if (now - dueAt > lateMs) {", "if (now < dueAt) {")],
+    killers: [byRules("drivers/redis/quorum/release-budget", "a process that stood still")],
+  },
+  {
     name: "late-message-of-a-node-is-not-answered",
     breaks: "any grant by message for a token that no longer waits here is answered by release at once (3)",
     isMarked: true,

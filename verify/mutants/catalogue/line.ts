@@ -91,7 +91,7 @@ export const line: readonly Mutant[] = [
     edits: [
       redis(
         "giving-up",
-        "          release().then(resolve, reject);",
+        "          release(patientUntil).then(resolve, reject);",
         "          void [release, reject];\n          resolve(true);",
       ),
     ],

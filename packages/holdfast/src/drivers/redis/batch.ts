@@ -1,6 +1,7 @@
 import { momentOf, type Clock, type Moment, type Timer } from "../../clock.ts";
 import type { Connection } from "./connection.ts";
 import { isOfReplica, silentError, timeoutError } from "./failures.ts";
+import { graceMs, lateMs } from "./pacing.ts";
 import { joined, type Operation } from "./operation.ts";
 import { operate } from "./scripts.generated.ts";
 
@@ -30,9 +31,6 @@ const parts = 2;
 const smallestPart = 4;
 /** More calls under way than this gain nothing: what comes meanwhile is gathered into the next. */
 const mostCalls = 8;
-/** A timer that runs later than this tells of our own event loop, which may not have read answers either. */
-const lateMs = 5;
-const graceMs = 1;
 /** A node that answers others is waited for this many times as long: calls stand behind each other. */
 const longestBacklog = 10;
 

@@ -2,11 +2,17 @@ import type { Clock } from "../../clock.ts";
 
 interface GivingUpOptions {
   readonly clock: Clock;
-  /** Releases the grant by itself. Knows that the passing on may have done so. */
-  readonly release: () => Promise<boolean>;
-  /** How long the passing on may take, ms. */
-  readonly patienceMs: number;
+  /**
+   * Releases the grant by itself. Knows that the passing on may have done so.
+   * @param patientUntil when it rejects where no answer has come, on the scale of `clock.now()`
+   */
+  readonly release: (patientUntil: number) => Promise<boolean>;
+  /** How long all of it may take, ms: the passing on, and the release that follows where it is not answered. */
+  readonly budgetMs: number;
 }
+
+/** How much of the budget is the passing on's. */
+const passingShare = 0.5;
 
 /** A grant that is given up by being passed on. Where that is not answered in time, it is released by itself. */
 export class GivingUp {
@@ -17,7 +23,8 @@ export class GivingUp {
   /** The passing on was abandoned. No effect once it is settled otherwise. */
   alone!: () => void;
 
-  constructor({ clock, release, patienceMs }: GivingUpOptions) {
+  constructor({ clock, release, budgetMs }: GivingUpOptions) {
+    const patientUntil = clock.now() + budgetMs;
     this.released = new Promise((resolve, reject) => {
       let isDone = false;
       let isAlone = false;
@@ -33,10 +40,10 @@ export class GivingUp {
           isDone = true;
           isAlone = true;
           clock.clearTimer(timer);
-          release().then(resolve, reject);
+          release(patientUntil).then(resolve, reject);
         }
       };
-      const timer = clock.setTimer(this.alone, patienceMs);
+      const timer = clock.setTimer(this.alone, budgetMs * passingShare);
     });
   }
 }

@@ -6,6 +6,11 @@ const longestPauseMs = 1_000;
 /** Those who may poll at the same moment keep this distance. */
 const spacingMs = 20;
 
+/** A timer that runs later than this tells of our own event loop, which may not have read answers either. */
+export const lateMs = 5;
+/** So long an answer is waited for then, which may be there already. */
+export const graceMs = 1;
+
 /**
  * When a queued waiter asks again although nobody told it to: the first three places when the holder's TTL is over,
  * everybody after 5 s, never sooner than 50 ms.

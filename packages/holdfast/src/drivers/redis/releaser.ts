@@ -3,10 +3,11 @@ import { tell } from "../../diagnostics.ts";
 import { closedError } from "../../errors.ts";
 import { jittered, type Random } from "../../random.ts";
 import { TimerQueue, type Timed } from "../../timer-queue.ts";
-import { engineError, isTransient, outcomeOf, refusalBy } from "./failures.ts";
+import { engineError, isTransient, outcomeOf, refusalBy, timeoutError } from "./failures.ts";
 import type { LockKeys } from "./keys.ts";
 import type { Node } from "./node.ts";
 import { textOf, type Operation, type Reply } from "./operation.ts";
+import { graceMs, lateMs } from "./pacing.ts";
 
 const shortestBackoffMs = 50;
 const longestBackoffMs = 2_000;
@@ -50,12 +51,14 @@ export type Giving = "release" | "recant" | "downgrade";
 
 /** Who waits for a release. */
 export interface ReleaseListener {
+  /** How long, on the scale of `clock.now()`. @defaultValue for the budget */
+  readonly patientUntil?: number | undefined;
   /**
    * Behind {@link failed}, too, as it goes on.
    * @param isPlain the server itself said that it released
    */
   released(wasReleased: boolean, isPlain: boolean): void;
-  /** No answer within the budget, or none that could come by itself. */
+  /** No answer in time, or none that could come by itself. */
   failed(error: unknown): void;
 }
 
@@ -66,6 +69,8 @@ export class Releaser {
   readonly #random: Random;
   readonly #budgetMs: number;
   readonly #agenda: TimerQueue<Release>;
+  /** Who waits for an answer, whatever is sent meanwhile. */
+  readonly #patience: TimerQueue<Patience>;
   #isClosed = false;
   readonly #underWay = new Set<Promise<unknown>>();
   /** What nobody waits for, by token, while it goes on. */
@@ -79,12 +84,15 @@ export class Releaser {
     this.#agenda = new TimerQueue(clock, (release) => {
       this.send(release);
     });
+    this.#patience = new TimerQueue(clock, (patience) => {
+      this.#endPatience(patience);
+    });
   }
 
   /** @returns whether it was still ours; rejects with an `EngineError` after the budget and goes on in the background */
-  release(leftover: Leftover, name?: Giving): Promise<boolean> {
+  release(leftover: Leftover, name?: Giving, patientUntil?: number): Promise<boolean> {
     return new Promise((resolve, reject) => {
-      this.begin(leftover, { released: resolve, failed: reject }, name);
+      this.begin(leftover, { released: resolve, failed: reject, patientUntil }, name);
     });
   }
 
@@ -95,11 +103,25 @@ export class Releaser {
     name: Giving = "release",
     text: string = takingBack(leftover, name),
   ): void {
-    this.send(new Release(this, name, text, leftover, this.#impatientAt, listener));
+    this.#begin(new Release(this, name, text, leftover, listener));
   }
 
-  get #impatientAt(): number {
-    return this.#clock.now() + this.#budgetMs;
+  #begin(release: Release): void {
+    const { patientUntil = this.#clock.now() + this.#budgetMs } = release.listener;
+    this.#patience.schedule(release.patience, patientUntil);
+    this.send(release);
+  }
+
+  /** It goes on, and who waits for it is told that it does. */
+  #endPatience(patience: Patience): void {
+    const { release, dueAt } = patience;
+    const now = this.#clock.now();
+    if (now - dueAt > lateMs) {
+      this.#patience.schedule(patience, now + graceMs); // the process stood still: the answer may be there already
+      return;
+    }
+    const { error = timeoutError(this.#budgetMs), leftover, listener } = release;
+    listener.failed(engineError(error, leftover.key, "unknown"));
   }
 
   /** The token is asked for again: what was to take it back and got no answer yet must not come behind that. */
@@ -110,6 +132,7 @@ export class Releaser {
     }
     for (const release of releases) {
       this.#agenda.cancel(release);
+      this.#patience.cancel(release.patience);
       release.isOver = true;
       release.listener.released(false, false);
     }
@@ -130,9 +153,9 @@ export class Releaser {
         resolve(wasReleased);
       };
       const listener = { released, failed: reject };
-      const release = new Release(this, name, text, leftover, this.#impatientAt, listener);
+      const release = new Release(this, name, text, leftover, listener);
       this.#note(token, release);
-      this.send(release); // a repeat of the same attempt may have claimed it
+      this.#begin(release); // a repeat of the same attempt may have claimed it
     }).catch((error: unknown) => {
       tell("node", () => ({
         node: this.#nodeOf(leftover.keys).connection.name,
@@ -153,6 +176,7 @@ export class Releaser {
   /** The server has answered, or has forgotten by itself. */
   ended(release: Release): void {
     this.#agenda.cancel(release); // the answer may have come late, to a question that was to be repeated
+    this.#patience.cancel(release.patience);
     const { token } = release.leftover;
     const others = this.#takenBack.get(token);
     if (others?.delete(release) === true && others.size === 0) {
@@ -168,9 +192,9 @@ export class Releaser {
   close(): void {
     this.#isClosed = true;
     for (const release of Array.from(this.#agenda.items())) {
+      this.ended(release);
       release.listener.failed(closedError(release.leftover.key));
     }
-    this.#agenda.clear();
   }
 
   send(release: Release): void {
@@ -196,15 +220,12 @@ export class Releaser {
     const { key, until } = release.leftover;
     const now = this.#clock.now();
     const goesOn = isTransient(error) && now < until && !this.#isClosed && !release.isOver;
-    if (!goesOn) {
-      this.ended(release);
-    }
-    if (!goesOn || now >= release.impatientAt) {
-      release.listener.failed(engineError(error, key, "unknown"));
-    }
     if (goesOn) {
       const backoffMs = Math.min(longestBackoffMs, shortestBackoffMs * 2 ** Math.min(release.failures, 6));
       this.#agenda.schedule(release, now + jittered(this.#random, backoffMs, 0.5));
+    } else {
+      this.ended(release);
+      release.listener.failed(engineError(error, key, "unknown"));
     }
   }
 }
@@ -214,8 +235,9 @@ class Release implements Operation, Timed {
   slot = -1;
   failures = 0;
   readonly leftover: Leftover;
-  /** From when on a failure is told to who waits. */
-  readonly impatientAt: number;
+  readonly patience: Patience = new Patience(this);
+  /** How it failed last. */
+  error: unknown;
   readonly text: string;
   readonly listener: ReleaseListener;
   readonly #releaser: Releaser;
@@ -227,17 +249,9 @@ class Release implements Operation, Timed {
   #isUncertain = false;
   #isDone = false;
 
-  constructor(
-    releaser: Releaser,
-    name: Giving,
-    text: string,
-    leftover: Leftover,
-    impatientAt: number,
-    listener: ReleaseListener,
-  ) {
+  constructor(releaser: Releaser, name: Giving, text: string, leftover: Leftover, listener: ReleaseListener) {
     this.#releaser = releaser;
     this.leftover = leftover;
-    this.impatientAt = impatientAt;
     this.#givesBack = name !== "downgrade";
     this.text = text;
     this.listener = listener;
@@ -270,8 +284,20 @@ class Release implements Operation, Timed {
   failed(error: unknown): void {
     if (!this.#isDone) {
       this.failures += 1;
+      this.error = error;
       this.#isUncertain ||= outcomeOf(error) === "unknown";
       this.#releaser.retry(this, error);
     }
+  }
+}
+
+/** Until when a release is waited for. */
+class Patience implements Timed {
+  dueAt = 0;
+  slot = -1;
+  readonly release: Release;
+
+  constructor(release: Release) {
+    this.release = release;
   }
 }

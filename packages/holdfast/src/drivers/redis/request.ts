@@ -73,8 +73,8 @@ export class Request implements Requeued, Operation, Pooled, Timed {
       given &&
       new GivingUp({
         clock: host.clock,
-        release: () => this.#release(given),
-        patienceMs: host.commandTimeoutMs,
+        release: (patientUntil) => this.#release(given, patientUntil),
+        budgetMs: host.commandTimeoutMs,
       });
     this.released = this.#givingUp?.released ?? alreadyReleased;
   }
@@ -180,10 +180,11 @@ export class Request implements Requeued, Operation, Pooled, Timed {
     this.#take([1, grant.first, grant.last, this.token], validity, { since, isClaim, mayBeToldAgain: true });
   }
 
-  async #release({ key, token, validity }: Grant): Promise<boolean> {
+  async #release({ key, token, validity }: Grant, patientUntil: number): Promise<boolean> {
     const { keys } = this;
     const until = engineEnd(validity);
-    const wasOurs = await this.#host.releaser.release({ key, keys, token, terms: "", until });
+    const leftover = { key, keys, token, terms: "", until };
+    const wasOurs = await this.#host.releaser.release(leftover, "release", patientUntil);
     return wasOurs || this.#attempts.isUncertain; // the passing on, which was sent while it was ours, has released it
   }
 

@@ -140,12 +140,34 @@ test("who passes a lease on behind its release, whose answer was lost, is told t
   faults.dropReply(({ args }) => said(args)[0] === "release" && (lost += 1) === 1, "reset");
   faults.refuse(new Error("LOADING Redis is loading the dataset in memory"));
   const released = lease.release();
-  await pass(2_000); // the budget of the passing on
+  await pass(1_050); // the passing on has had its half of the budget
   faults.refuse(null);
   await within(3_000, next);
   expect(lost).toBeGreaterThan(0);
   expect(await within(3_000, released)).toBe(true);
 });
+
+test.each(["passed on", "given back"])(
+  "a release that is %s takes no longer than its budget",
+  async (how) => {
+    const { locks, faults } = await process();
+    const lease = await within(10, locks.acquire("k", { ttlMs }));
+    if (how === "passed on") {
+      locks.acquire("k", { ttlMs, renew: false }).catch(() => undefined);
+      await pass(5);
+    }
+    const token = server.get(lock);
+    faults.refuse(new Error("connect ECONNREFUSED"));
+    const released = lease.release().catch((error: unknown) => error);
+    await pass(1_500);
+    faults.refuse(null);
+    faults.freeze();
+    expect(await within(500, released)).toMatchObject({ code: "engine-unavailable", outcome: "unknown" });
+    faults.thaw();
+    await pass(10_000);
+    expect(server.get(lock)).not.toBe(token); // it has gone on
+  },
+);
 
 /** The server refuses a lease's release, which is to pass it on, until who comes next has given up. */
 async function passedOnInVain(refusal: string): Promise<{ faults: Faults; released: Promise<boolean> }> {

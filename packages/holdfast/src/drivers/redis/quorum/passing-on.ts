@@ -38,14 +38,15 @@ export class PassingOn {
     this.#parts = electorate.voters.map(() => new Part());
     this.#givingUp = new GivingUp({
       clock,
-      release: () => {
+      release: (patientUntil) => {
         const release = new QuorumRelease(electorate, hold, {
+          patientUntil,
           wasGivenUp: (voter) => this.#partOf(voter).mayHaveGivenUp,
         });
         release.begin(engineEnd(grant.validity));
         return release.result;
       },
-      patienceMs: commandTimeoutMs,
+      budgetMs: commandTimeoutMs,
     });
     this.released = this.#givingUp.released;
   }

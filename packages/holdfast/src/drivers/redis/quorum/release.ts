@@ -10,6 +10,8 @@ interface ReleaseOptions {
   readonly fencingToken?: bigint | undefined;
   /** Whether a node that does not have it any more may have been told before this to give it up. */
   readonly wasGivenUp?: (voter: Voter) => boolean;
+  /** When who waits is told that too few have answered, on the scale of `clock.now()`. @defaultValue after the budget */
+  readonly patientUntil?: number;
 }
 
 /**
@@ -40,7 +42,7 @@ export class QuorumRelease {
   constructor(
     electorate: Electorate,
     hold: QuorumHold,
-    { fencingToken, wasGivenUp = () => false }: ReleaseOptions = {},
+    { fencingToken, wasGivenUp = () => false, patientUntil }: ReleaseOptions = {},
   ) {
     this.#electorate = electorate;
     this.#hold = hold;
@@ -48,7 +50,7 @@ export class QuorumRelease {
     this.#wasGivenUp = wasGivenUp;
     this.#begun = electorate.now();
     this.#parts = electorate.voters.map((voter) =>
-      hold.mayBeOn(voter) ? new NodeRelease(this, voter) : undefined,
+      hold.mayBeOn(voter) ? new NodeRelease(this, voter, patientUntil) : undefined,
     );
     for (const part of this.#parts) {
       this.#open += part ? 1 : 0;
@@ -179,6 +181,7 @@ export class QuorumRelease {
 /** The part of one node, and what it said. */
 class NodeRelease implements ReleaseListener {
   readonly voter: Voter;
+  readonly patientUntil: number | undefined;
   isOpen = true;
   wasReleased = false;
   wasTakenBack = false;
@@ -188,9 +191,10 @@ class NodeRelease implements ReleaseListener {
   behindAnswer: ((isPlain: boolean) => void) | undefined;
   readonly #release: QuorumRelease;
 
-  constructor(release: QuorumRelease, voter: Voter) {
+  constructor(release: QuorumRelease, voter: Voter, patientUntil: number | undefined) {
     this.#release = release;
     this.voter = voter;
+    this.patientUntil = patientUntil;
   }
 
   released(wasReleased: boolean, isPlain: boolean): void {

@@ -171,6 +171,9 @@ async function runUnevenly(server: ChaosServer, { forMs, number }: Fault): Promi
 async function replace(fault: Fault, stage: Stage): Promise<void> {
   const index = fault.client as number;
   const killed = stage.client(index);
+  if (!killed.isUp) {
+    return; // who comes in its place is still starting: a second one would be nobody's to stop
+  }
   stage.write({ e: "killed", at: stage.now(), process: killed.name });
   await killed.kill();
   await pause(fault.forMs);

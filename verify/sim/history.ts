@@ -6,10 +6,12 @@ import { Losses, type Standing } from "./losses.ts";
 import { partsOf, type WatchedWhole } from "./parts.ts";
 import { pollMs } from "./patience.ts";
 import { isFlawless, keepsLeases, mayForget, type Schedule, type Use } from "./schedule.ts";
-import type { Asking } from "./turns.ts";
+import { strangersAheadMs, type Asking } from "./turns.ts";
 
 /** Until a client is known to the servers and their messages reach it, it has no place in a queue, ms. */
 const acquaintanceMs = 500;
+/** Where nothing goes wrong all servers have told it their time by then, ms: a way there and back. */
+const introductionMs = 10;
 /** How much later than it wanted a caller may be answered, ms: it asks who holds the lock, and stops asking. */
 const farewellMs = 300;
 /** How long a try may take, ms: its command budget. */
@@ -35,6 +37,7 @@ export class History {
   readonly #schedule: Schedule;
   readonly #isFlawless: boolean;
   readonly #keepsLeases: boolean;
+  readonly #strangersAheadMs: number;
   readonly #firstSeen = new Map<number, number>();
   #serial = 0;
   #hasDead = false;
@@ -46,6 +49,9 @@ export class History {
     this.#schedule = schedule;
     this.#isFlawless = isFlawless(schedule);
     this.#keepsLeases = keepsLeases(schedule);
+    const { engine, nodes } = schedule;
+    this.#strangersAheadMs =
+      engine === "quorum" ? strangersAheadMs(nodes.map(({ offsetMs }) => offsetMs)) : 0;
   }
 
   /** A caller asks from now on. */
@@ -85,6 +91,7 @@ export class History {
       ttlMs,
       attemptId,
       since: now,
+      placedFrom: this.#placedFrom(client),
       serial: this.#serial,
       standsInLine: standsInLine && isPlain && !isShared(as),
       hasPlace: isPlain && this.isAcquainted(client) && !(standsInLine && this.#isLedByStranger(use)),
@@ -93,6 +100,10 @@ export class History {
       wasGranted: false,
       isOver: false,
     };
+  }
+
+  #placedFrom(client: number): number {
+    return this.findings.now - (this.#knownForMs(client) > introductionMs ? 0 : this.#strangersAheadMs);
   }
 
   /** Of its client's own line somebody who has no place by the time of his arrival stands at the head. */
@@ -104,7 +115,12 @@ export class History {
 
   /** Whether the servers have known a client for a while. */
   isAcquainted(client: number): boolean {
-    return this.findings.now - (this.#firstSeen.get(client) ?? this.findings.now) > acquaintanceMs;
+    return this.#knownForMs(client) > acquaintanceMs;
+  }
+
+  #knownForMs(client: number): number {
+    const { now } = this.findings;
+    return now - (this.#firstSeen.get(client) ?? now);
   }
 
   /** It has its answer. */

@@ -38,7 +38,9 @@ export class KeyHistory {
   get hasRoomForTheFirst(): boolean {
     const waiting = [...this.turns.waiting].filter(({ isOut }) => !isOut);
     const first = Math.min(...waiting.map(({ since }) => since));
-    const heads = this.#isFlawless ? waiting.filter(({ since }) => since <= first + toleranceMs) : waiting;
+    const heads = this.#isFlawless
+      ? waiting.filter(({ placedFrom }) => placedFrom <= first + toleranceMs)
+      : waiting;
     const most = Math.max(...heads.map(({ weight }) => weight));
     return heads.length > 0 && this.holdings.used + most <= this.limits.now;
   }

@@ -12,6 +12,8 @@ export interface Asking {
   /** The name of its attempt. */
   readonly attemptId?: string | undefined;
   readonly since: number;
+  /** Its place in the queue may be that of so early an arrival: see {@link Turns}. */
+  readonly placedFrom: number;
   /** Of two that ask at the same moment the smaller one was first. */
   readonly serial: number;
   /** It stands in its client's own line, where nobody overtakes. */
@@ -36,6 +38,17 @@ interface Suspicion {
 
 /** By how much a later arrival may go before an earlier one at the servers, ms: see {@link Turns}. */
 export const toleranceMs = 30;
+/** By how much the median of a majority's clocks may be behind that of all, ms. @param offsetsMs of each from the true time */
+export function strangersAheadMs(offsetsMs: readonly number[]): number {
+  const sorted = [...offsetsMs].sort((one, other) => one - other);
+  return medianOf(sorted) - medianOf(sorted.slice(0, Math.floor(sorted.length / 2) + 1));
+}
+
+function medianOf(sorted: readonly number[]): number {
+  const middle = (sorted.length - 1) / 2;
+  return ((sorted[Math.floor(middle)] ?? 0) + (sorted[Math.ceil(middle)] ?? 0)) / 2;
+}
+
 /** How often in a row a lease may be handed over inside a process while others wait. */
 const longestRun = 16;
 
@@ -44,8 +57,10 @@ const longestRun = 16;
  *
  * Inside one client's line nobody is overtaken, whatever happens. Between clients the place in the queue is the time of arrival by
  * the servers' clocks, which each client knows within half a round trip, and who is still on the way to a free lock has no place yet;
- * both are below 5 ms each way here, at each of the two. So where nothing goes wrong nobody who came `toleranceMs` later is granted
- * first, but by a hand-over inside a process, and that `longestRun` times in a row at the most.
+ * both are below 5 ms each way here, at each of the two. On a quorum a client's first place is by the clocks of a majority, where the
+ * others have not told their time yet: as much earlier as that is behind the clocks of all (see {@link strangersAheadMs}). So where
+ * nothing goes wrong nobody who came `toleranceMs` later is granted first, but by a hand-over inside a process, and that `longestRun`
+ * times in a row at the most.
  */
 export class Turns {
   readonly #findings: Findings;
@@ -141,5 +156,5 @@ export class Turns {
 function isEarlier(earlier: Asking, asking: Asking): boolean {
   return asking.client === earlier.client && !asking.isShared
     ? earlier.serial < asking.serial
-    : earlier.since + toleranceMs < asking.since;
+    : earlier.since + toleranceMs < asking.placedFrom;
 }

@@ -3,7 +3,7 @@ import { beforeEach, expect, test } from "vitest";
 import { History } from "../sim/history.ts";
 import type { Sharing, WatchedLease } from "../sim/holdings.ts";
 import type { Schedule, Step, Use } from "../sim/schedule.ts";
-import { toleranceMs, type Asking } from "../sim/turns.ts";
+import { strangersAheadMs, toleranceMs, type Asking } from "../sim/turns.ts";
 
 let now: number;
 let isRunning: boolean;
@@ -13,8 +13,15 @@ beforeEach(() => {
   [now, isRunning, wasDisturbed] = [0, true, false];
 });
 
-function history(weather: Schedule["weather"] = "calm", steps: readonly Step[] = []): History {
-  const schedule = { weather, steps, engine: "server", kind: "mutex" } as unknown as Schedule;
+/** @param offsetsMs of the nodes' clocks; none: it is one server */
+function history(
+  weather: Schedule["weather"] = "calm",
+  steps: readonly Step[] = [],
+  offsetsMs: readonly number[] = [],
+): History {
+  const nodes = offsetsMs.map((offsetMs) => ({ offsetMs }));
+  const engine = nodes.length > 0 ? "quorum" : "server";
+  const schedule = { weather, steps, engine, nodes, kind: "mutex" } as unknown as Schedule;
   return new History(
     () => now,
     schedule,
@@ -198,6 +205,29 @@ test("who waits for longer than the tolerance is not overtaken by another proces
   expect([...checksOf(close), ...checksOf(storm)]).toEqual([]);
 });
 
+test("whose first request on a quorum may know the clocks of a majority only goes before others by as much as these are behind", () => {
+  expect(strangersAheadMs([0, -200, 0])).toBe(100);
+  expect(strangersAheadMs([10, -200, 0, 30])).toBe(5);
+  expect(strangersAheadMs([0, 0, 0])).toBe(0);
+  for (const [laterMs, knownForMs, found] of [
+    [toleranceMs + 99, 0, []],
+    [toleranceMs + 101, 0, ["order"]],
+    [toleranceMs + 99, 11, ["order"]],
+  ] as const) {
+    const watched = history("calm", [], [0, -200, 0]);
+    watched.answered(watched.asks(use, false));
+    now += 1_000;
+    watched.asks(use, false);
+    now += laterMs - knownForMs;
+    watched.answered(watched.asks({ ...use, client: 1, key: "other" }, false));
+    now += knownForMs;
+    watched.granted(watched.asks({ ...use, client: 1 }, false), new PlantedLease(7));
+    now += 1;
+    watched.look();
+    expect(checksOf(watched)).toEqual(found);
+  }
+});
+
 test("who leaves at the same moment is not overtaken", () => {
   const watched = history();
   const earlier = overtake(watched, 500, [0, 1], false);
@@ -234,6 +264,7 @@ test("a process may hand a lease on sixteen times while others wait, and not mor
       isShared: false,
       ttlMs: 1_000,
       since: number === 1 ? 0 : now,
+      placedFrom: number === 1 ? 0 : now,
       serial: 0,
       standsInLine: true,
       hasPlace: true,

@@ -137,6 +137,7 @@ function asks(client: number, weight: number): Asking {
     isShared: true,
     ttlMs: 1_000,
     since: (now += 1),
+    placedFrom: now,
     serial: now,
     standsInLine: false,
     hasPlace: true,

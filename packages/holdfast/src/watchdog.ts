@@ -63,10 +63,8 @@ export class Watchdog {
       this.#startPulse();
     }
     const watch = new Watch(target);
-    watch.renewAt = Math.max(
-      this.#renewalTime(target),
-      this.#clock.now() + Math.min(settleMs, target.ttlMs / 20),
-    );
+    const leftMs = leftOf(target.validity, this.#clock); // little where it is adopted late: what it waits for is over then
+    watch.renewAt = Math.max(this.#renewalTime(target), this.#clock.now() + Math.min(settleMs, leftMs / 20));
     this.#schedule(watch);
     return watch;
   }

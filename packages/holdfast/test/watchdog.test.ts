@@ -236,6 +236,12 @@ test("a lease that ends within 5 ms costs no request", async () => {
   expect([target.renewals, clock.timers()]).toEqual([[], 0]);
 });
 
+test("what has less than that left, as where it is adopted late, is renewed before it is over", async () => {
+  const target = watched(renewing, { validity: { until: clock.now() + 4, untilWall: clock.wall() + 4 } });
+  await clock.advance(5);
+  expect([target.confirmations, target.losses]).toEqual([1, []]);
+});
+
 test("a lease that wants no renewal is only ended in time", async () => {
   const target = watched(renewing, { wantsRenewal: false });
   await clock.advance(10_000);

@@ -134,4 +134,22 @@ export const extension: readonly Mutant[] = [
       ),
     ],
   },
+  {
+    name: "adopted-for-as-long-as-those-who-answer-first-have-it",
+    breaks:
+      "the largest time until which a majority is valid (4.3), where the first to answer have no time left",
+    edits: [
+      redis(
+        "quorum/hold",
+        "if (validity && (isComplete || leftOf(validity, clock) >",
+        "if (validity && (true || leftOf(validity, clock) >",
+      ),
+    ],
+    killers: [
+      byRules(
+        "drivers/redis/quorum/renewal",
+        "adopting waits for all where those who answer first have it for 3 ms more",
+      ),
+    ],
+  },
 ];

@@ -45,6 +45,23 @@ export const leases: readonly Mutant[] = [
     killers: [byRules("drivers/redis/batch", "after an answer no timer is left")],
   },
   {
+    name: "what-is-adopted-late-waits-as-a-new-lease-does",
+    breaks: "a lease that is to be renewed is asked for before it is over",
+    edits: [
+      edit(
+        "watchdog.ts",
+        "Math.min(settleMs, leftMs / 20)",
+        "Math.min(settleMs, leftMs / 20 + target.ttlMs / 20)",
+      ),
+    ],
+    killers: [
+      byRules(
+        "watchdog",
+        "what has less than that left, as where it is adopted late, is renewed before it is over",
+      ),
+    ],
+  },
+  {
     name: "one-failed-renewal-loses-the-lease",
     breaks: "one transient error at renewal loses nothing: unknown is not lost (4.8)",
     edits: [

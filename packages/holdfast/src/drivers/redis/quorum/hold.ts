@@ -261,9 +261,11 @@ export class QuorumHold implements Timed {
         return "granted";
       },
       (isComplete) => {
-        if (held.length >= majority) {
+        const validity = held.length < majority ? undefined : validityOf(held, majority);
+        // Others may have it for longer: they are waited for where little is left for a renewal, which takes as long as this did.
+        if (validity && (isComplete || leftOf(validity, clock) > 2 * (clock.now() - begun))) {
           this.#wasVerified = true;
-          return { outcome: "held", validity: validityOf(held, majority) };
+          return { outcome: "held", validity };
         }
         if (this.isLost) {
           return { outcome: "lost", reason: this.#reason() };

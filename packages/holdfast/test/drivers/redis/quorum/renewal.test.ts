@@ -55,6 +55,29 @@ test("adopting may be tried again where too few nodes answered at first", async 
   expectHeld(adopted);
 });
 
+test.each([3, 5])(
+  "adopting waits for all where those who answer first have it for %d ms more",
+  async (leftMs) => {
+    const lab = new Lab(3);
+    const { locks } = await lab.warm();
+    const adopter = await lab.warm({ distancesMs: [1, 1, 5] });
+    const lease = await lab.within(100, locks.acquire("k", { ttlMs: 10_000 }));
+    const transfer = lease.transfer();
+    lab.nodes[0]?.set("lock:k", transfer.token, leftMs); // as of a vote that came late by message, and was not prolonged yet
+    const adopted = await lab.within(50, adopter.locks.adopt(transfer, { renew: false }));
+    expect(adopted.remainingMs()).toBeGreaterThan(5_000);
+  },
+);
+
+test("adopting does not wait for a silent node where enough is left by the others", async () => {
+  const lab = new Lab(3);
+  const { locks } = await lab.warm();
+  const adopter = await lab.warm({ distancesMs: [1, 1, 1] });
+  const lease = await lab.within(100, locks.acquire("k", { ttlMs: 10_000 }));
+  adopter.faults[2]?.freeze();
+  expectHeld(await lab.within(10, adopter.locks.adopt(lease.transfer())));
+});
+
 function expectHeld(lease: Lease): void {
   expect(lease.signal.aborted).toBe(false);
   expect(lease.remainingMs()).toBeGreaterThan(0);

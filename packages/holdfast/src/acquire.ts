@@ -133,7 +133,7 @@ function requestFor(
   key: string,
   options: ResolvedAcquire,
   deadline: number | null,
-  ticket?: number,
+  caller?: Acquisition,
 ): AcquireRequest {
   const { handover } = contention.options;
   const runs = standsInLine(contention, options) && options.renew;
@@ -142,7 +142,8 @@ function requestFor(
     share: options.share,
     ttlMs: options.ttlMs,
     deadline,
-    ticket,
+    ticket: caller?.ticket,
+    caller,
     attemptId: options.attemptId,
     want: runs && handover ? Math.min(handover.max, longestRun) + 1 : 1,
     words: options.words,
@@ -174,7 +175,8 @@ export class Acquisition implements Caller<Hold>, Pooled, Timed {
   readonly #key: string;
   readonly #options: ResolvedAcquire;
   readonly #deadline: number;
-  #ticket: number | undefined;
+  /** Its place in the queue; undefined: that of when it comes there. */
+  ticket: number | undefined;
   #contendsSince = 0;
   readonly #standsInLine: boolean;
   #pending: Pending | undefined;
@@ -190,7 +192,7 @@ export class Acquisition implements Caller<Hold>, Pooled, Timed {
     this.#key = key;
     this.#options = options;
     this.#deadline = contention.clock.now() + options.waitMs;
-    this.#ticket = contention.driver.ticket(key);
+    this.ticket = contention.driver.ticket(key);
     this.#standsInLine = standsInLine(contention, options);
   }
 
@@ -265,7 +267,7 @@ export class Acquisition implements Caller<Hold>, Pooled, Timed {
       waits.cancel(this);
     }
     this.#contendsSince = this.#contention.clock.now();
-    const request = requestFor(this.#contention, this.#key, this.#options, this.#deadline, this.#ticket);
+    const request = requestFor(this.#contention, this.#key, this.#options, this.#deadline, this);
     if (!from) {
       this.#follow(driver.acquire(request));
       return undefined;
@@ -273,6 +275,13 @@ export class Acquisition implements Caller<Hold>, Pooled, Timed {
     const pending = driver.requeue(from.grant, request);
     this.#follow(pending);
     return pending.released;
+  }
+
+  /** The next one's turn, who does not wait until this one is told who holds the lock. */
+  left(): void {
+    if (this.#standsInLine) {
+      this.#line.leave(this);
+    }
   }
 
   /** Who waits without a deadline is waited for all the same: a timer of ours keeps the process alive. */
@@ -326,7 +335,7 @@ export class Acquisition implements Caller<Hold>, Pooled, Timed {
   /** A repeat released it while the answer was on its way, or our question came after that and kept it alive. */
   async #askAgain(grant: Grant): Promise<void> {
     await this.#contention.giveUp(grant);
-    this.#ticket = undefined; // a place of its own: with the same one it would be granted the same token
+    this.ticket = undefined; // a place of its own: with the same one it would be granted the same token
     if (this.#cancelled) {
       this.#fail(this.#cancelled.reason);
     } else {

@@ -46,6 +46,8 @@ export interface AcquireRequest {
   /** How many fencing numbers the grant would like to carry, at least 1. */
   readonly want: number;
   readonly words: Words | undefined;
+  /** Told where its time is over and it has left the queue, before the answer: that may take longer, to say who holds the lock. */
+  readonly caller?: { left(): void } | undefined;
 }
 
 /** The engine's yes. `token` is the secret that later calls need. */

@@ -208,4 +208,11 @@ export const line: readonly Mutant[] = [
     ],
     killers: [byRules("hold-shared", "several keys, of which a repeat releases one")],
   },
+  {
+    name: "the-next-in-line-waits-for-a-farewell",
+    breaks:
+      "if the head leaves, the next goes to the server (6): also while the head is told who holds the lock",
+    edits: [redis("farewell", "  caller?.left();\n", "")],
+    killers: [byRules("drivers/redis/farewell", "the next in line has its place before that, on 1 nodes")],
+  },
 ];

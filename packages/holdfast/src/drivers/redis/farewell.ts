@@ -1,5 +1,5 @@
 import type { Clock } from "../../clock.ts";
-import type { Acquired } from "../../driver.ts";
+import type { Acquired, AcquireRequest } from "../../driver.ts";
 import type { Holder } from "../../state.ts";
 import { within } from "../../wait.ts";
 
@@ -17,9 +17,10 @@ interface FarewellHost {
  */
 export async function farewell(
   host: FarewellHost,
-  key: string,
+  { key, caller }: AcquireRequest,
   position: number | undefined,
 ): Promise<Acquired> {
+  caller?.left();
   const asked = host.holderOf(key).catch(() => undefined);
   const holder = await within(host.clock, longestFarewellMs, asked);
   return { outcome: "held", holder, position };

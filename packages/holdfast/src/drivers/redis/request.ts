@@ -320,17 +320,16 @@ export class Request implements Requeued, Operation, Pooled, Timed {
   }
 
   #timeOut(): void {
-    const { key } = this.#request;
     const outcome = this.#attempts.outcome;
     const failure =
       this.#attempts.lastError ??
       (this.#attempts.wasAnswered ? undefined : timeoutError(this.#deadline - this.#since));
     this.#abandon();
     if (failure !== undefined) {
-      this.#reject(engineError(failure, key, outcome));
+      this.#reject(engineError(failure, this.#request.key, outcome));
       return;
     }
-    void farewell(this.#host, key, this.#position).then(this.#resolve);
+    void farewell(this.#host, this.#request, this.#position).then(this.#resolve);
   }
 
   /** A grant that came so late that nothing is left of it is not handed out; asked again, it is a whole one. */

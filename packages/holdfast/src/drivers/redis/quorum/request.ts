@@ -345,7 +345,7 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidRequest {
     } else {
       const position = positionIn(this.#leader.bid?.ballots ?? []);
       this.#abandon();
-      void farewell(this.#host, this.key, position).then(this.#resolve);
+      void farewell(this.#host, this.#request, position).then(this.#resolve);
     }
   }
 

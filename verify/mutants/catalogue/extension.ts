@@ -139,11 +139,7 @@ export const extension: readonly Mutant[] = [
     breaks:
       "the largest time until which a majority is valid (4.3), where the first to answer have no time left",
     edits: [
-      redis(
-        "quorum/hold",
-        "if (validity && (isComplete || leftOf(validity, clock) >",
-        "if (validity && (true || leftOf(validity, clock) >",
-      ),
+      redis("quorum/hold", "leftOf(validity, clock) > 2 * (clock.now() - begun)", "clock.now() >= begun"),
     ],
     killers: [
       byRules(

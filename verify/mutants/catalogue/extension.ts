@@ -148,4 +148,10 @@ export const extension: readonly Mutant[] = [
       ),
     ],
   },
+  {
+    name: "a-node-is-filled-again-behind-the-release",
+    breaks: "nodes that miss the key may be filled again (4.8): not of what is given back",
+    edits: [redis("quorum/hold", "    if (this.isOver) {\n      return;\n    }\n", "")],
+    killers: [byRules("drivers/redis/quorum/late-requests", "that it lacks the lease is not filled again")],
+  },
 ];

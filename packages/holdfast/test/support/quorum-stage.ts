@@ -99,6 +99,18 @@ export class QuorumNode implements Endpoint {
     return [...locks, ...queues];
   }
 
+  /** What these keys hold and for how long, and how far its clock is ahead of ours: for who reads of a failure. */
+  async described(keys: readonly string[]): Promise<string> {
+    const contents = keys.map(async (key) => {
+      const isText = (await this.direct.type(key)) === "string";
+      const content = await (isText ? this.direct.get(key) : this.direct.zrange(key, "0", "-1"));
+      return `${key} = ${String(content)} for ${await this.direct.pttl(key)} ms`;
+    });
+    const [seconds, micros] = await this.direct.time();
+    const aheadMs = Number(seconds) * 1_000 + Number(micros) / 1_000 - Date.now();
+    return `${(await Promise.all(contents)).join("; ")}; its clock is ${aheadMs.toFixed(0)} ms ahead of ours`;
+  }
+
   holder(key: string): Promise<string | null> {
     return this.direct.get(`lock:${key}`);
   }
@@ -139,8 +151,8 @@ export async function nothingLeft(nodes: readonly QuorumNode[], withinMs = 8_000
   for (const node of nodes.filter(({ isUp }) => isUp)) {
     node.thaw();
     await until(async () => (left = await node.left()).length === 0, "nothing is left", withinMs).catch(
-      () => {
-        throw new Error(`left on the node at ${node.port}: ${left.join(", ")}`);
+      async () => {
+        throw new Error(`left on node ${nodes.indexOf(node)}: ${await node.described(left)}`);
       },
     );
   }

@@ -323,8 +323,11 @@ export class QuorumHold implements Timed {
     }
   }
 
-  /** The node has forgotten it: only behind a majority that has not. */
+  /** The node has forgotten it: only behind a majority that has not, and before the release, which may be all that ends it there. */
   #refill(voter: Voter, ttlMs: number): void {
+    if (this.isOver) {
+      return;
+    }
     const { electorate } = this.#host;
     const terms = this.termsOn(voter);
     this.#refilled.add(voter);

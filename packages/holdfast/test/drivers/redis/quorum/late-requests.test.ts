@@ -71,6 +71,19 @@ test("a node that is filled again behind the release is given back", async () =>
   expect(stage.servers.map((server) => server.get(lock))).toEqual([null, null, null]);
 });
 
+test("a node that says behind the release that it lacks the lease is not filled again", async () => {
+  const stage = new Stage();
+  const { locks, faults } = await stage.side();
+  const lease = await stage.within(10, locks.acquire("k", { ttlMs, renew: false }));
+  const granted = stage.servers[2]?.store.hget(fence, "first");
+  stage.servers[2]?.del(lock);
+  faults[2]?.delay({ replyMs: 30 });
+  await stage.within(10, lease.extend(ttlMs));
+  await stage.within(10, lease.release());
+  await stage.pass(100);
+  expect(stage.servers[2]?.store.hget(fence, "first")).toBe(granted); // nothing was, which a close() might leave there
+});
+
 test("a lease was ours where its release meets a late answer that shows it queued", async () => {
   const stage = new Stage();
   const [holder, waiter] = [await stage.side(), await stage.side()];

@@ -210,11 +210,11 @@ class World {
       this.#getAll(client, keys);
     }
     const rounds = weather === "unheard" ? keys.length * this.#clients.length * 2 : 1;
-    const begun = this.#clock.now;
+    const begun = Math.max(this.#clock.now, ...steps.map(({ at }) => at)); // some come in peace
     const leftMs = (): number => this.#clock.now - begun + this.history.leftForMs;
     const ownMs = boundMs * rounds + everybodyMs + lonelyMs(this.#schedule);
     let allMs = ownMs + leftMs();
-    while (this.#busy.length > 0 && this.#clock.now < begun + allMs) {
+    while ((this.#busy.length > 0 || this.#clock.now < begun) && this.#clock.now < begun + allMs) {
       await this.#clock.advance(20);
       allMs = Math.max(allMs, ownMs + (this.history.leftForMs > 0 ? leftMs() : 0));
     }

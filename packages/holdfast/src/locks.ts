@@ -334,17 +334,13 @@ class DriverLocks implements Locks {
   async #adopt(key: string, token: string, fencingToken: bigint, options: HoldOptions): Promise<Lease> {
     this.#contention.refuseClosed(key);
     const verified = await this.#driver.verify(key, token);
+    this.#contention.refuseClosed(key);
     if (verified.outcome === "lost" || leftOf(verified.validity, this.#driver.clock) <= 0) {
       const reason = verified.outcome === "lost" ? verified.reason : "expired";
       throw new LeaseLostError(key, reason, this.#driver.clock.wall());
     }
     const grant = { key, token, fencingToken, fencingCount: 1, validity: verified.validity, isClaim: false };
-    const { lease, hold } = Hold.keep(this.#contention, grant, options);
-    if (this.#contention.isClosed) {
-      hold.orphan();
-      throw closedError(key);
-    }
-    return lease;
+    return Hold.keep(this.#contention, grant, options).lease;
   }
 
   async #close(): Promise<void> {

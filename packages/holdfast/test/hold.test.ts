@@ -200,3 +200,32 @@ test("a grant that arrives after close is given back", async () => {
   }
   expect((await open().list()).locks).toEqual([]);
 });
+
+test("an orphan is told of its end after close, too, and then no timer is left", async () => {
+  const locks = open();
+  const lease = await locks.acquire("k", { ttlMs });
+  const { signal } = lease;
+  lease.orphan();
+  await locks.close();
+  await clock.advance(endMs - 1);
+  expect([lease.remainingMs(), signal.aborted]).toEqual([1, false]);
+  await clock.advance(1);
+  expect(signal.reason).toEqual(lost("expired"));
+  await clock.advance(ttlMs); // the engine keeps it for the drift, too
+  expect(clock.timers()).toBe(0);
+});
+
+test("what is adopted while close comes is refused, stays whose it was, and leaves no timer", async () => {
+  const serialized = (await open().acquire("k", { ttlMs })).transfer();
+  let answer!: () => void;
+  const answered = new Promise<void>((resolve) => (answer = resolve));
+  const verify: Driver["verify"] = (key, token) => answered.then(() => engine.verify(key, token));
+  const locks = open({ verify });
+  const adoption = locks.adopt(serialized);
+  await locks.close();
+  const before = clock.timers();
+  answer();
+  expect(isLockError(await settled(adoption), "closed")).toBe(true);
+  expect(clock.timers()).toBe(before);
+  expect(await (await open().adopt(serialized)).release()).toBe(true);
+});

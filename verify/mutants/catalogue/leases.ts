@@ -39,6 +39,30 @@ export const leases: readonly Mutant[] = [
     killers: [byRules("watchdog")],
   },
   {
+    name: "orphan-is-told-of-no-end",
+    breaks: "a lease that is left to expire is told of its end, also after close (3)",
+    edits: [
+      edit(
+        "hold.ts",
+        '      this.#state = "orphaned";\n      this.#keeper.watchdog.review(this.#watch);\n',
+        '      this.#state = "orphaned";\n      this.#keeper.watchdog.forget(this.#watch);\n',
+      ),
+    ],
+    killers: [byRules("hold", "an orphan is told of its end after close")],
+  },
+  {
+    name: "adopted-behind-close",
+    breaks: "after close nothing is taken into the rounds, and no timer is left",
+    edits: [
+      edit(
+        "locks.ts",
+        "    const verified = await this.#driver.verify(key, token);\n    this.#contention.refuseClosed(key);\n",
+        "    const verified = await this.#driver.verify(key, token);\n",
+      ),
+    ],
+    killers: [byRules("hold", "what is adopted while close comes is refused")],
+  },
+  {
     name: "timer-of-an-answered-call-runs-on",
     breaks: "timer not cleared: nothing is left behind by a call that was answered (7)",
     edits: [redis("batch", "    this.#clock.clearTimer(call.timer);\n", "")],

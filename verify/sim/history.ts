@@ -96,10 +96,14 @@ export class History {
       standsInLine: standsInLine && isPlain && !isShared(as),
       hasPlace: isPlain && this.isAcquainted(client) && !(standsInLine && this.#isLedByStranger(use)),
       isOut: false,
-      until: now + (waitMs ?? Infinity),
+      until: now + (waitMs ?? Infinity) / this.#rateOf(client), // its time is over by its own clock
       wasGranted: false,
       isOver: false,
     };
+  }
+
+  #rateOf(client: number): number {
+    return this.#schedule.clients[client]?.rate ?? 1;
   }
 
   #placedFrom(client: number): number {

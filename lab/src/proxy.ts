@@ -16,6 +16,8 @@ export interface Proxy {
   resume(flow: Flow): void;
   /** A connection that sends something that matches is kept back from that on, until `letGo`. Undefined: none is any more. */
   holdBack(pattern: RegExp | undefined): void;
+  /** How many connections were refused. */
+  readonly refusals: number;
   /** How many connections are kept back. */
   readonly heldBack: number;
   /** Sends on what was kept back. */
@@ -62,6 +64,7 @@ class TcpProxy implements Proxy {
   loss: { readonly pattern: RegExp; readonly done: () => void } | undefined;
   readonly expected = new Map<RegExp, () => void>();
   #refuses = false;
+  refusals = 0;
 
   constructor(targetPort: number) {
     this.#targetPort = targetPort;
@@ -163,6 +166,7 @@ class TcpProxy implements Proxy {
 
   #accept(socket: Socket): void {
     if (this.#refuses) {
+      this.refusals += 1;
       socket.destroy();
       return;
     }

@@ -39,6 +39,7 @@ export class Subscriber {
   /** Counts the subscriptions: one that is closed may tell of it long after its successor is up. */
   #generation = 0;
   #tries = 0;
+  #openNotBefore = -Infinity;
   #proof: { readonly text: string; readonly heard: () => void } | undefined;
   #retry: Timer;
   #isClosed = false;
@@ -107,16 +108,15 @@ export class Subscriber {
     if (this.#isClosed) {
       return;
     }
-    const wasUp = this.#isUp;
+    if (!this.#isUp) {
+      this.#failed(new Error("the subscription failed"));
+      return;
+    }
     this.#isUp = false;
     this.#hearing = "unproved";
     this.#proof = undefined;
-    if (wasUp) {
-      this.#options.lost();
-      this.#retryIn(this.#options.timeoutMs); // its client may not try again
-    } else {
-      this.#failed(new Error("the subscription failed"));
-    }
+    this.#options.lost();
+    this.#retryIn(this.#options.timeoutMs); // its client may not try again
   }
 
   async #prove(): Promise<void> {
@@ -170,6 +170,7 @@ export class Subscriber {
     }
     const { connection, random } = this.#options;
     this.#tries += 1;
+    const delayMs = jittered(random, Math.min(longestRetryMs, shortestRetryMs * 2 ** this.#tries), 0.5);
     if (this.#hearing !== "unavailable" && (this.#tries >= triesBeforeUnavailable || !isTransient(error))) {
       this.#hearing = "unavailable";
       tell("node", () => ({
@@ -178,11 +179,20 @@ export class Subscriber {
         detail: String(error),
       }));
       this.#options.changed("unavailable");
-      this.#open(); // a fresh connection may fare better
+      this.#openAnew(delayMs);
     } else if (!this.#isUp && this.#tries % triesBeforeUnavailable === 0) {
+      this.#openAnew(delayMs);
+    }
+    this.#retryIn(delayMs);
+  }
+
+  /** A fresh connection may fare better. Where it is refused at once, the next one has to wait. */
+  #openAnew(delayMs: number): void {
+    const now = this.#options.clock.now();
+    if (now >= this.#openNotBefore) {
+      this.#openNotBefore = now + delayMs;
       this.#open();
     }
-    this.#retryIn(jittered(random, Math.min(longestRetryMs, shortestRetryMs * 2 ** this.#tries), 0.5));
   }
 
   #retryIn(delayMs: number): void {

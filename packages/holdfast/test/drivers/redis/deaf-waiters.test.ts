@@ -1,7 +1,7 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 
 import type { RedisClient } from "holdfast/redis";
-import { Redis } from "ioredis";
+import { Redis, type RedisOptions } from "ioredis";
 import { describe, expect, test, vi, type TestContext } from "vitest";
 import { startProxy, type Proxy, startRedis } from "@holdfast/lab";
 
@@ -55,6 +55,18 @@ onWaiters(() => {
     test("gets the lock by polling where it may not use channels, and says so", async (context) => {
       await probe.acl("SETUSER", "deaf", "on", ">secret", "~*", "+@all", "resetchannels");
       await pollsOnly(context, server.client({ username: "deaf", password: "secret" }));
+    });
+
+    test("does not try one connection after the other where all are refused", async (context) => {
+      const proxy = await through(context);
+      proxy.refuse(true);
+      const client = server.client();
+      client.duplicate = (override) => new Redis({ ...override, port: proxy.port } as RedisOptions);
+      const begun = performance.now();
+      await pollsOnly(context, client);
+      const seconds = (performance.now() - begun) / 1_000;
+      expect(proxy.refusals).toBeGreaterThan(2);
+      expect(proxy.refusals).toBeLessThan(20 + 10 * seconds);
     });
 
     test("gets the lock by polling where its subscription is at another server, and says so", async (context) => {

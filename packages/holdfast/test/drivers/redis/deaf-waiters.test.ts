@@ -1,7 +1,7 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 
 import type { RedisClient } from "holdfast/redis";
-import { Redis, type RedisOptions } from "ioredis";
+import { Redis } from "ioredis";
 import { describe, expect, test, vi, type TestContext } from "vitest";
 import { startProxy, type Proxy, startRedis } from "@holdfast/lab";
 
@@ -61,7 +61,7 @@ onWaiters(() => {
       const proxy = await through(context);
       proxy.refuse(true);
       const client = server.client();
-      client.duplicate = (override) => new Redis({ ...override, port: proxy.port } as RedisOptions);
+      client.duplicate = () => proxyClient(context, proxy);
       const begun = performance.now();
       await pollsOnly(context, client);
       const seconds = (performance.now() - begun) / 1_000;

@@ -15,8 +15,7 @@ interface Query {
 
 /**
  * The locks that a majority holds. What a majority has is on at least one of any N − majority + 1 nodes: so many are gone through,
- * one after another, and each lock is told by the first of them that has it. Of nodes that were gone through for earlier pages it is
- * looked at who has it now: a lock that such a node got since then is not told.
+ * one after another, and each lock is told by the first of them that has it.
  */
 export async function listByMajority(
   electorate: Electorate,
@@ -27,8 +26,6 @@ export async function listByMajority(
   const { voters, majority } = electorate;
   const needed = voters.length - majority + 1;
   let [done, index, at] = cursor === null ? [new Set<number>(), 0, "0"] : readCursor(cursor);
-  const before = new Set(done);
-  const told = new Set<string>();
   const locks: LockState[] = [];
   for (;;) {
     const voter = voters[index];
@@ -42,13 +39,10 @@ export async function listByMajority(
     }
     const keys = page.found.map((lock) => keySpace.keyOf(lock)).filter((key) => key !== undefined);
     const views = await Promise.all(keys.map(viewOf));
-    const firstHere = views.filter(({ key, holding }) => {
-      const isHere = holding.some((one) => one.voter === voter);
-      return isHere && !told.has(key) && !holding.some((one) => before.has(one.voter.index));
-    });
-    for (const { key } of firstHere) {
-      told.add(key);
-    }
+    const firstHere = views.filter(
+      ({ holding }) =>
+        holding.find(({ voter }) => done.has(voter.index) || voter.index === index)?.voter.index === index,
+    );
     locks.push(...(await Promise.all(firstHere.map((view) => view.describe()))));
     at = page.next;
     if (at === "0") {

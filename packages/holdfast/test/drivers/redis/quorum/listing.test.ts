@@ -2,7 +2,6 @@ import type { Locks } from "holdfast";
 import { expect, test } from "vitest";
 
 import { Lab, type Process } from "./lab.ts";
-import { Stage } from "./quorum-stage.ts";
 
 type Page = Awaited<ReturnType<Locks["list"]>>;
 
@@ -19,30 +18,6 @@ test("all locks are listed where a node does not go through its keys", async () 
 test("each lock is listed once, page by page", async () => {
   const { lab, process } = await holding();
   expect(await lab.within(3_000, listed(process, 1))).toEqual(keys);
-});
-
-test("a lock is listed that a node gets behind its turn to be gone through", async () => {
-  const stage = new Stage();
-  const late = stage.servers[0];
-  let token: string | null = null;
-  const { locks } = await stage.side({}, (connection) => ({
-    keyPrefix: connection.keyPrefix,
-    name: connection.name,
-    run: (script, keys, args) => {
-      if (script.name === "scan" && connection.name === "n1" && token !== null) {
-        late?.set("lock:k", token, 60_000);
-      }
-      return connection.run(script, keys, args);
-    },
-    command: (name, args) => connection.command(name, args),
-    subscribe: (channel, kind, listener) => connection.subscribe(channel, kind, listener),
-    onDown: (listener) => connection.onDown(listener),
-  }));
-  await stage.within(10, locks.acquire("k", { ttlMs: 60_000, renew: false }));
-  token = late?.get("lock:k") ?? null;
-  late?.del("lock:k");
-  expect(keysOf(await stage.within(100, locks.list({ prefix: "k" })))).toEqual(["k"]);
-  expect(late?.get("lock:k")).toBe(token);
 });
 
 async function holding(): Promise<{ lab: Lab; process: Process }> {

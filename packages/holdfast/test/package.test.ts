@@ -62,6 +62,7 @@ const publicNames: Readonly<Record<string, { values: readonly string[]; types: r
       "Acquired",
       "AcquireRequest",
       "Capabilities",
+      "CountedVote",
       "DriverListener",
       "Extension",
       "ExtendRequest",

@@ -75,7 +75,7 @@ export const late: readonly Mutant[] = [
   {
     name: "release-reads-no-answer-behind-a-stall",
     breaks: "a process that stood still reads what is there before it says that it is not known",
-    edits: [redis("releaser", "if (now - dueAt > lateMs) {", "if (now < dueAt) {")],
+    edits: [redis("releaser", "if (now - dueAt > lateMs && !patience.isGraced) {", "if (now < dueAt) {")],
     killers: [byRules("drivers/redis/quorum/release-budget", "a process that stood still")],
   },
   {

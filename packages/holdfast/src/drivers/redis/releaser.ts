@@ -116,7 +116,8 @@ export class Releaser {
   #endPatience(patience: Patience): void {
     const { release, dueAt } = patience;
     const now = this.#clock.now();
-    if (now - dueAt > lateMs) {
+    if (now - dueAt > lateMs && !patience.isGraced) {
+      patience.isGraced = true; // once: a busy process may always be late
       this.#patience.schedule(patience, now + graceMs); // the process stood still: the answer may be there already
       return;
     }
@@ -295,6 +296,7 @@ class Release implements Operation, Timed {
 class Patience implements Timed {
   dueAt = 0;
   slot = -1;
+  isGraced = false;
   readonly release: Release;
 
   constructor(release: Release) {

@@ -99,7 +99,7 @@ export class Aftermath {
       // What is left to expire is taken back by nobody, nor is its place on a node that was cut off when it was granted.
       return isDead || (weather === "storm" && steps.some((step) => isUse(step) && step.ending === "orphan"));
     }
-    return weather === "storm" && isOfExpired(server, key);
+    return (weather === "storm" || weather === "unheard") && isOfExpired(server, key);
   }
 
   async #lookInMemory({ locks }: Client): Promise<void> {

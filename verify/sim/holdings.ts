@@ -4,6 +4,7 @@ import type { Findings } from "./findings.ts";
 import type { Limits } from "./limits.ts";
 import { Numbers } from "./numbers.ts";
 import { Runs, type Run } from "./runs.ts";
+import { wallStart } from "./server-machine.ts";
 import type { Asking } from "./turns.ts";
 
 /** What is watched of a lease. */
@@ -29,6 +30,13 @@ export interface Held {
   readonly room: number;
 }
 
+/** What may be asked of an engine. */
+export interface Judges {
+  readonly exclusion: boolean;
+  readonly isQuorum: boolean;
+  readonly numbersForgottenAt: readonly number[];
+}
+
 /** Of one key: who holds it, as somebody sees it who knows the true time. */
 export class Holdings {
   readonly held: Set<Held> = new Set();
@@ -36,6 +44,7 @@ export class Holdings {
   readonly #limits: Limits;
   readonly #judgesExclusion: boolean;
   readonly #isQuorum: boolean;
+  readonly #numbersForgottenAt: readonly number[];
   /** All leases that there were. */
   readonly #known = new WeakMap<WatchedLease, Held>();
   readonly #runs = new Runs();
@@ -48,11 +57,12 @@ export class Holdings {
   /** How many gave the grant of an attempt back while they had it. */
   readonly #givers = new Map<string, number>();
 
-  constructor(findings: Findings, limits: Limits, judges: { exclusion: boolean; isQuorum: boolean }) {
+  constructor(findings: Findings, limits: Limits, judges: Judges) {
     this.#findings = findings;
     this.#limits = limits;
     this.#judgesExclusion = judges.exclusion;
     this.#isQuorum = judges.isQuorum;
+    this.#numbersForgottenAt = judges.numbersForgottenAt;
   }
 
   /** Somebody asks by the name of an attempt. */
@@ -97,12 +107,21 @@ export class Holdings {
       : this.#runs.wrong(fencingToken);
     // A server whose clock is set forward grants anew what has not been told yet.
     const mayBeLate = !this.#judgesExclusion && fencingToken > this.#numbers.largestBefore(since);
-    if (wrong !== undefined && !mayBeLate && !this.#named.has(grantOf(sharing, lease))) {
+    const isExcused = mayBeLate || this.#mayBeForgotten();
+    if (wrong !== undefined && !isExcused && !this.#named.has(grantOf(sharing, lease))) {
       this.#findings.add(
         "fencing",
         `client ${client} was granted ${lease.key} with the number ${fencingToken} ${wrong}`,
       );
     }
+  }
+
+  /** The largest number was told ahead of the time, and a node that may have been the only one to know it lost it since. */
+  #mayBeForgotten(): boolean {
+    const { largest } = this.#numbers;
+    const { now } = this.#findings;
+    const isAhead = largest !== undefined && largest.largest > BigInt(Math.ceil((wallStart + now) * 1_000));
+    return isAhead && this.#numbersForgottenAt.some((at) => at > largest.at && at < now);
   }
 
   /** While an attempt has a grant, each repeat is told the number of that. */

@@ -2,7 +2,7 @@ import { whole } from "./as.ts";
 import type { Findings } from "./findings.ts";
 import { Holdings } from "./holdings.ts";
 import { Limits } from "./limits.ts";
-import { mayForget, isFlawless, type Schedule } from "./schedule.ts";
+import { isFlawless, mayForget, numbersForgottenAt, type Schedule } from "./schedule.ts";
 import { toleranceMs, Turns, type Asking } from "./turns.ts";
 
 /** Somebody who wants an answer. */
@@ -29,7 +29,11 @@ export class KeyHistory {
     const { kind, limit, engine } = schedule;
     this.#isFlawless = isFlawless(schedule);
     this.limits = new Limits(kind === "semaphore" ? (limit as number) : whole);
-    const judges = { exclusion: !mayForget(schedule), isQuorum: engine === "quorum" };
+    const judges = {
+      exclusion: !mayForget(schedule),
+      isQuorum: engine === "quorum",
+      numbersForgottenAt: numbersForgottenAt(schedule),
+    };
     this.holdings = new Holdings(findings, this.limits, judges);
     this.turns = new Turns(findings, key, this.#isFlawless);
   }

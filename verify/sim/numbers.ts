@@ -1,7 +1,12 @@
+interface Told {
+  readonly at: number;
+  readonly largest: bigint;
+}
+
 /** The numbers of one key's grants, where several may share it: which of them have been told, and when. */
 export class Numbers {
   /** The largest number that had been told at a time, rising. */
-  readonly #told: { readonly at: number; readonly largest: bigint }[] = [];
+  readonly #told: Told[] = [];
   readonly #largest = new Map<number, bigint>();
   readonly #weights = new Map<bigint, number>();
 
@@ -31,6 +36,11 @@ export class Numbers {
 
   largestBefore(since: number): bigint {
     return this.#told.findLast(({ at }) => at < since)?.largest ?? 0n;
+  }
+
+  /** The largest that was told, undefined: none was. */
+  get largest(): Told | undefined {
+    return this.#told.at(-1);
   }
 
   told(number: bigint, weight: number, at: number): void {

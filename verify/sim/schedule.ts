@@ -165,3 +165,14 @@ export function mayForget({ engine, steps }: Schedule): boolean {
     steps.some((step) => step.kind === "step node" || (step.kind === "restart node" && !step.keepData))
   );
 }
+
+/**
+ * When a node of a quorum lost what it kept while its numbers may have been ahead of the time, as a clock had been set forward: it can
+ * give them again, once it votes. ms.
+ */
+export function numbersForgottenAt({ engine, steps }: Schedule): readonly number[] {
+  const ahead = steps.find((step) => step.kind === "step node" && step.ms > 0);
+  return steps
+    .filter((step) => step.kind === "restart node" && !step.keepData && step.at > (ahead?.at ?? Infinity))
+    .map(({ at }) => (engine === "quorum" ? at : Infinity));
+}

@@ -7,6 +7,7 @@ import { Limits } from "../sim/limits.ts";
 import { scheduleOf } from "../sim/planner.ts";
 import { kinds } from "../sim/schedule.ts";
 import { seedsFrom } from "../sim/seeds.ts";
+import { wallStart } from "../sim/server-machine.ts";
 import type { Asking } from "../sim/turns.ts";
 import { play } from "../sim/world.ts";
 import { altered, defects, latching, ofNumberOne } from "./sim-defects.ts";
@@ -124,9 +125,14 @@ test.each(kinds)("schedules of the kind %s are played, and end well", async (kin
 
 let now = 0;
 
-function holdings(limits: Limits, isQuorum = false): { holdings: Holdings; findings: Findings } {
+function holdings(
+  limits: Limits,
+  isQuorum = false,
+  numbersForgottenAt: readonly number[] = [],
+): { holdings: Holdings; findings: Findings } {
   const findings = new Findings(() => now);
-  return { holdings: new Holdings(findings, limits, { exclusion: true, isQuorum }), findings };
+  const judges = { exclusion: true, isQuorum, numbersForgottenAt };
+  return { holdings: new Holdings(findings, limits, judges), findings };
 }
 
 function asks(client: number, weight: number): Asking {
@@ -196,6 +202,23 @@ test("a number below one that had been told is found, as is that of a writer aft
   now += 1;
   watched.granted(asks(4, 1), lease(6, 0));
   expect(findings.all.map(({ check }) => check)).toEqual(["fencing", "fencing"]);
+});
+
+test("a number may be given again only where a node lost it, and while it is ahead of the time", () => {
+  const lostAt = (now += 1);
+  for (const [toldAt, aheadMs, found] of [
+    [lostAt - 5, 1_000, []],
+    [lostAt - 5, 1, ["fencing"]],
+    [lostAt + 1, 1_000, ["fencing"]],
+  ] as const) {
+    now = toldAt;
+    const { holdings: watched, findings } = holdings(new Limits(2 ** 31), true, [lostAt]);
+    const number = (wallStart + now + aheadMs) * 1_000;
+    watched.granted(asks(1, 2 ** 31), lease(number, 0));
+    now = lostAt + 10;
+    watched.granted(asks(2, 2 ** 31), lease(number - 1, 0));
+    expect(findings.all.map(({ check }) => check)).toEqual(found);
+  }
 });
 
 test("who is let into what it gave back is found, and not who comes in while another is in", () => {

@@ -39,6 +39,12 @@ export const kinds: readonly Mutant[] = [
     killers: [bySim(1, 40, "reentrant"), byRules("kinds/reentrant")],
   },
   {
+    name: "reentrant-session-forgets-its-end",
+    breaks: "reentrant: loss inside a nested hold: what was found to be over does not come back",
+    edits: [edit("kinds/reentrant.ts", "this.base.lossNow() !== undefined || ", "")],
+    killers: [byRules("kinds/reentrant", "the late answer to a renewal does not bring back")],
+  },
+  {
     name: "reentrant-is-never-free",
     breaks: "reentrant: the lock is free at the last release",
     edits: [edit("kinds/reentrant.ts", "    if (this.#count > 0) {", "    if (this.#count >= 0) {")],
@@ -50,8 +56,8 @@ export const kinds: readonly Mutant[] = [
     edits: [
       edit(
         "kinds/reentrant.ts",
-        "return this.#count === 0 || this.base.remainingMs() === 0;",
-        "return this.base.remainingMs() === 0;",
+        "return this.#count === 0 || this.base.lossNow()",
+        "return this.base.lossNow()",
       ),
       edit(
         "kinds/reentrant.ts",

@@ -172,9 +172,9 @@ class Nest {
     this.#ended = ended;
   }
 
-  /** Nobody is in it any more, or it was lost. */
+  /** Nobody is in it any more, or it was lost: once that was said, a late answer to a renewal does not prolong it any more. */
   get isOver(): boolean {
-    return this.#count === 0 || this.base.remainingMs() === 0;
+    return this.#count === 0 || this.base.lossNow() !== undefined || this.base.remainingMs() === 0;
   }
 
   get count(): number {

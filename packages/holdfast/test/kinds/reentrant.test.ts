@@ -3,6 +3,7 @@ import { describe, expect, test, vi } from "vitest";
 
 import {
   clock,
+  endMs,
   engine,
   lost,
   onManualClock,
@@ -109,6 +110,29 @@ describe("leases of one nest", () => {
     const lease = (await settled(again)) as Lease;
     expect(lease.fencingToken).toBeGreaterThan(other.fencingToken);
     expect(await gone.release()).toBe(false);
+    lease.throwIfLost();
+    expect(await lease.release()).toBe(true);
+  });
+
+  test("the late answer to a renewal does not bring back what its session has found to be over", async () => {
+    let answered = (): void => undefined;
+    const own = open({
+      extend: async (request) => {
+        const extension = await engine.extend(request);
+        await new Promise<void>((resolve) => (answered = resolve));
+        return extension;
+      },
+    }).reentrant("k", { session: "s", ttlMs });
+    const gone = await own.acquire();
+    await clock.advance(ttlMs / 3);
+    clock.block(endMs - ttlMs / 3 + 100); // behind the end, and no timer has run yet; by the answer there are 900 ms left
+    const again = own.acquire();
+    answered();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(gone.remainingMs()).toBe(0);
+    expect(await gone.release()).toBe(false);
+    const lease = (await settled(again)) as Lease;
+    expect(lease.fencingToken).toBeGreaterThan(gone.fencingToken);
     lease.throwIfLost();
     expect(await lease.release()).toBe(true);
   });

@@ -79,6 +79,18 @@ export const late: readonly Mutant[] = [
     killers: [byRules("drivers/redis/quorum/release-budget", "a process that stood still")],
   },
   {
+    name: "late-process-never-gives-a-node-up",
+    breaks: "a process that is always late waits once more for a node, and not for ever",
+    edits: [redis("batch", " && !call.isGraced", "")],
+    killers: [byRules("drivers/redis/batch", "who stood still reads first")],
+  },
+  {
+    name: "late-process-does-not-read-what-is-there",
+    breaks: "a process that stood still reads what a node has answered before it gives it up",
+    edits: [redis("batch", "if (now - dueAt > lateMs && !call.isGraced) {", "if (now < dueAt) {")],
+    killers: [byRules("drivers/redis/batch", "who stood still reads first")],
+  },
+  {
     name: "late-message-of-a-node-is-not-answered",
     breaks: "any grant by message for a token that no longer waits here is answered by release at once (3)",
     isMarked: true,

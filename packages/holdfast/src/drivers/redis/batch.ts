@@ -24,11 +24,11 @@ interface BatcherSettings {
 
 const largestBatch = 128;
 /**
- * A turn's operations go in two calls: the server works on the second while we read the answers of the first. Not those of a
+ * So many calls share what is to be answered, so that the server works on some while we read the answers of others. Not those of a
  * quorum's node: we have the others' answers to read meanwhile.
  */
-const parts = 2;
-const smallestPart = 4;
+const parts = 4;
+const smallestPart = 2;
 /** More calls under way than this gain nothing: what comes meanwhile is gathered into the next. */
 const mostCalls = 8;
 /** A node that answers others is waited for this many times as long: calls stand behind each other. */
@@ -56,6 +56,8 @@ export class Batcher {
   #waiting: Operation[] = [];
   #isScheduled = false;
   #calls = 0;
+  /** Operations of all these calls. */
+  #underWay = 0;
   #epoch = 0;
   #isSilent = false;
   #heardAt = -Infinity;
@@ -125,8 +127,9 @@ export class Batcher {
       return;
     }
     this.#blockedSince = Infinity;
-    const ways = Math.min(this.#isVoter ? 1 : parts, mostCalls - this.#calls);
-    const share = Math.max(smallestPart, Math.ceil(this.#waiting.length / ways));
+    const waiting = this.#waiting.length;
+    const even = (this.#underWay + waiting) / (this.#isVoter ? 1 : parts);
+    const share = Math.ceil(Math.max(smallestPart, even, waiting / (mostCalls - this.#calls)));
     while (this.#waiting.length > 0 && this.#calls < mostCalls) {
       this.#call(this.#waiting.splice(0, Math.min(share, largestBatch)));
     }
@@ -137,6 +140,7 @@ export class Batcher {
     const args = [...this.#settings, joined(operations.map(({ text }) => text))];
     const call = new Call(operations, momentOf(this.#clock), this.#epoch);
     this.#calls += 1;
+    this.#underWay += operations.length;
     this.#watch(call, this.#timeoutMs);
     this.#connection.run(operate, keys, args).then(
       (answers) => {
@@ -182,7 +186,8 @@ export class Batcher {
   /** How much longer a call is waited for: where it was us who were late, or where the node works off what came before. */
   #patienceMs(call: Call, dueAt: number): number {
     const now = this.#clock.now();
-    if (now - dueAt > lateMs) {
+    if (now - dueAt > lateMs && !call.isGraced) {
+      call.isGraced = true; // once: a busy process may always be late
       return graceMs; // the answer may be there already
     }
     const isPatient = now - call.sent.now < this.#timeoutMs * longestBacklog;
@@ -224,6 +229,7 @@ export class Batcher {
     if (call.isUnderWay) {
       call.isUnderWay = false;
       this.#calls -= 1;
+      this.#underWay -= call.operations.length;
       if (this.#waiting.length > 0) {
         this.#schedule();
       }
@@ -236,6 +242,7 @@ class Call {
   readonly sent: Moment;
   readonly epoch: number;
   isUnderWay = true;
+  isGraced = false;
   timer: Timer;
 
   constructor(operations: readonly Operation[], sent: Moment, epoch: number) {

@@ -48,8 +48,8 @@ beforeEach(() => {
   batcher = open();
 });
 
-function open(): Batcher {
-  const settings = { retentionMs: 3_600_000, queueBound: 100, timeoutMs: 2_000, isVoter: false };
+function open(isVoter = false): Batcher {
+  const settings = { retentionMs: 3_600_000, queueBound: 100, timeoutMs: 2_000, isVoter };
   return new Batcher(connection, clock, settings, {
     replied: ({ serverMicros: micros }, sent, received) => {
       heard.push([micros, sent.now, received]);
@@ -101,17 +101,35 @@ async function turn(): Promise<void> {
 }
 
 test("operations of one turn travel as one call, and are answered each by its own", async () => {
-  const [a, b] = ask("a", "b");
+  const [a] = ask("a");
   await Promise.resolve();
-  const [c] = ask("c");
+  const [b] = ask("b");
   await turn();
   expect(calls).toHaveLength(1);
-  expect(calls[0]?.args).toEqual(["3600000", "100", "0", '["a","b","c"]']);
+  expect(calls[0]?.args).toEqual(["3600000", "100", "0", '["a","b"]']);
   const keys = ["lock:k", "holdfast:queue:{lock:k}", "holdfast:fence:{lock:k}", "holdfast:info:{lock:k}"];
-  expect(calls[0]?.keys).toEqual([...keys, ...keys, ...keys]);
+  expect(calls[0]?.keys).toEqual([...keys, ...keys]);
   calls[0]?.answer();
   await turn();
-  expect([a?.value, b?.value, c?.value]).toEqual(["done a", "done b", "done c"]);
+  expect([a?.value, b?.value]).toEqual(["done a", "done b"]);
+});
+
+test("more of them share four calls, evenly, and so does what is asked while these are under way", async () => {
+  ask(...numbered(8));
+  await turn();
+  expect(calls.map(({ operations }) => operations.length)).toEqual([2, 2, 2, 2]);
+  calls[0]?.answer();
+  calls[1]?.answer();
+  ask("next", "next", "next", "next");
+  await turn();
+  expect(calls.slice(4).map(({ operations }) => operations.length)).toEqual([2, 2]);
+});
+
+test("a quorum's node is sent one call a turn", async () => {
+  batcher = open(true);
+  ask(...numbered(100));
+  await turn();
+  expect(calls.map(({ operations }) => operations.length)).toEqual([100]);
 });
 
 test("nothing waits for company: an operation alone is sent in its own turn", async () => {
@@ -123,10 +141,10 @@ test("nothing waits for company: an operation alone is sent in its own turn", as
 });
 
 test("a call has at most 128 operations, in order", async () => {
-  ask(...numbered(300));
+  ask(...numbered(600));
   await turn();
-  expect(calls.map(({ operations }) => operations.length)).toEqual([128, 128, 44]);
-  expect(calls.flatMap(({ operations }) => operations)).toEqual(numbered(300));
+  expect(calls.map(({ operations }) => operations.length)).toEqual([128, 128, 128, 128, 88]);
+  expect(calls.flatMap(({ operations }) => operations)).toEqual(numbered(600));
 });
 
 test("what comes while enough calls are under way is gathered into the next", async () => {
@@ -176,6 +194,18 @@ test("no answer in time is told as a failure, and an answer that comes after all
   calls[0]?.answer();
   await turn();
   expect([a?.value, a?.failures.length]).toEqual(["done a", 1]);
+});
+
+test("who stood still reads first what a quorum's node has answered, and a process that is always late does so once", async () => {
+  batcher = open(true);
+  const [operation] = ask("a");
+  await clock.advance(0);
+  clock.block(2_100);
+  await clock.advance(0);
+  expect(operation?.failures).toEqual([]);
+  clock.block(100);
+  await clock.advance(0);
+  expect(operation?.failures).toMatchObject([{ message: expect.stringContaining("2000 ms") as string }]);
 });
 
 test("calls that hang do not hold up others for longer than their time", async () => {

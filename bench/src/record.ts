@@ -11,9 +11,9 @@ export interface RunRecord {
   readonly notes: readonly Note[];
 }
 
-/** Its name among the results: a second run of a day does not replace the first. */
+/** Its name among the results: a second run of a minute does not replace the first. */
 export function nameOf({ date }: RunRecord): string {
-  return date.toISOString().slice(0, 16).replace("T", "-").replace(":", "");
+  return date.toISOString().slice(0, 19).replace("T", "-").replaceAll(":", "");
 }
 
 /** A figure that is no number is `null`. */

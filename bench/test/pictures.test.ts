@@ -53,7 +53,7 @@ test("tables and pictures are the same when they are made of the record again", 
   expect(drawSuite(suite, again)).toBe(picture);
   expect(again.suites.map((one) => drawSuite(one, again))).toEqual([picture]);
   expect(toMarkdown(again)).toBe(toMarkdown(record));
-  expect(nameOf(again)).toBe("1970-01-01-0000");
+  expect(nameOf(again)).toBe("1970-01-01-000000");
 });
 
 test("a record that lacks what pictures need is refused", () => {

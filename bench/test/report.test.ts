@@ -93,7 +93,7 @@ test("a lone contestant has one table, with a row for each case", () => {
 });
 
 test("a section shows its picture, which lies beside the report", () => {
-  expect(reportOf()).toContain("![A title](1970-01-01-0000-redlock-hot.svg)");
+  expect(reportOf()).toContain("![A title](1970-01-01-000000-redlock-hot.svg)");
 });
 
 test("a section says how many rounds its medians are of", () => {

@@ -15,7 +15,8 @@ test("it was ours where the answer of a node was lost, and the next bid asks tha
   for (const node of lab.nodes) {
     node.failPublish(true); // who hears nothing begins anew, while it has too few votes
   }
-  const { locks, faults } = await lab.warm(withoutHandover);
+  // So long that it is the next bid that finds out, and not a release by itself.
+  const { locks, faults } = await lab.warm({ ...withoutHandover, redlock: { commandTimeoutMs: 10_000 } });
   faults[1]?.refuse(refusal());
   const held = await lab.within(100, locks.acquire("k", { ttlMs }));
   const next = follow(locks.acquire("k", { ttlMs, waitMs: 30_000 }));

@@ -38,7 +38,7 @@ export const late: readonly Mutant[] = [
         "if (this.#partOf(voter).hadIt === undefined && voter.index < 0) {",
       ),
     ],
-    killers: [byRules("verify/test/sim-found.test.ts", "a-late-place-of-what-is-being-passed-on")],
+    killers: [byRules("drivers/redis/quorum/passing-on", "it was ours where a node grants it late")],
   },
   {
     name: "what-a-repeat-takes-back-seems-lost-to-its-release",

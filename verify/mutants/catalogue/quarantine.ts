@@ -196,7 +196,7 @@ export const quarantine: readonly Mutant[] = [
         "if (apart >= this.majority && voter.guard.clockIsOff()) {",
       ),
     ],
-    killers: [byRules("verify/test/sim-found.test.ts", "a-node-whose-clock-was-set-forward-and-back")],
+    killers: [byRules("drivers/redis/quorum/quorum-rules", "a node whose clock was set does not vote")],
   },
   {
     name: "setting-of-a-servers-clock-is-not-counted",

@@ -53,6 +53,31 @@ test("it was ours where the client library asked a node once more by itself", as
   expect(asked).toBeGreaterThan(1);
 });
 
+test("it was ours where a node grants it late, before it is asked to pass it on", async () => {
+  const stage = new Stage();
+  const first = await stage.side();
+  let arrive = (): void => undefined;
+  const arrives = new Promise<void>((resolve) => (arrive = resolve));
+  const { locks } = await stage.side({}, (connection) =>
+    delaying(connection, (args) => connection.name === "n2" && said(args)[0] === "passOn", arrives),
+  );
+  first.faults[0]?.refuse(refusal());
+  first.faults[1]?.refuse(refusal());
+  const enough = new AbortController();
+  const rival = follow(first.locks.acquire("k", { ttlMs, signal: enough.signal }));
+  await stage.pass(20);
+  const held = await stage.within(20, locks.acquire("k", { ttlMs }));
+  const next = follow(locks.acquire("k", { ttlMs, renew: false })); // is not handed it in memory
+  await stage.pass(10);
+  stage.servers[1]?.del("lock:k"); // so it is node 2 that makes a majority
+  const released = held.release();
+  enough.abort(); // the rival leaves node 2, which grants it while it is given up
+  await stage.pass(10);
+  arrive();
+  expect(await stage.within(1_000, released)).toBe(true);
+  expect([rival.error, next.value?.remainingMs()]).toEqual([enough.signal.reason, expect.any(Number)]);
+});
+
 test("it was ours where who comes next gave up before any node was reached", async () => {
   const lab = new Lab(3);
   expect(await releasedBehindWhoGaveUp(lab, await lab.warm(withoutHandover), [])).toBe(true);
@@ -87,6 +112,27 @@ async function releasedBehindWhoGaveUp(
   const answer = await lab.within(1_900, released);
   expect(next.error).toBeDefined();
   return answer;
+}
+
+/** Some calls reach the server when that is settled. */
+function delaying(
+  connection: Connection,
+  isLate: (args: readonly string[]) => boolean,
+  arrives: Promise<void>,
+): Connection {
+  return {
+    keyPrefix: connection.keyPrefix,
+    name: connection.name,
+    run: async (script, keys, args) => {
+      if (isLate(args)) {
+        await arrives;
+      }
+      return connection.run(script, keys, args);
+    },
+    command: (name, args) => connection.command(name, args),
+    subscribe: (channel, kind, listener) => connection.subscribe(channel, kind, listener),
+    onDown: (listener) => connection.onDown(listener),
+  };
 }
 
 /** As of a client that lost its connection after the server had done what it was asked, and asks again. */

@@ -52,6 +52,28 @@ test("a node whose clock was off does not vote, also when it is right again", as
   }
 });
 
+test("a node whose clock was set does not vote, also where nobody saw it wrong beside the others", async () => {
+  let aheadMs = 0;
+  const stage = new Stage(3, (own, index) => ({
+    clock: index === 1 ? own.ahead(() => aheadMs) : own.clock,
+  }));
+  const { locks, faults } = await stage.side({ maxTtlMs: ttlMs });
+  for (const index of [0, 2]) {
+    faults[index]?.refuse(cut);
+    faults[index]?.dropSubscription(); // nothing is known of its time then
+  }
+  const refused = { code: "quorum-not-reached" };
+  aheadMs = 2_000;
+  await expect(stage.within(1_000, locks.tryAcquire("k"))).rejects.toMatchObject(refused);
+  aheadMs = 0;
+  faults[0]?.refuse(null);
+  await stage.pass(1_000);
+  await expect(stage.within(1_000, locks.tryAcquire("k"))).rejects.toMatchObject({
+    code: "quorum-not-reached",
+    votes: [{ vote: "granted" }, { vote: "quarantined" }, { vote: "error" }],
+  });
+});
+
 test("what a late node has is released with the rest", async () => {
   const stage = new Stage();
   const { locks, faults } = await stage.side();

@@ -105,9 +105,11 @@ async function connectionsOf(probe: ReturnType<RedisServer["client"]>): Promise<
 async function leftKeys(probe: ReturnType<RedisServer["client"]>): Promise<string[]> {
   const left: string[] = [];
   for (const key of await probe.keys("*")) {
-    const mayStay = /^holdfast:(fence|client):/.test(key) && (await probe.pttl(key)) > 0;
+    const ttlMs = await probe.pttl(key);
+    const mayStay = /^holdfast:(fence|client):/.test(key) && ttlMs > 0;
     if (!mayStay) {
-      left.push(key);
+      const value = await probe.get(key).catch(() => "no string");
+      left.push(`${key} for ${ttlMs} ms: ${value}`);
     }
   }
   return left;

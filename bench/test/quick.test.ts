@@ -59,10 +59,9 @@ test.concurrent("on one server: load, waiting, renewal and distance", { timeout:
   const outcome = await quickly(...names);
   expectWhole(outcome, names);
   expect(outcome.record.notes).toEqual([]);
-  // There and back, whatever else the machine does. Not the median: a wait that has not ended counts with what it has lasted, and on
-  // a busy machine there are few others in so short a time.
-  const acquireMs = figure(outcome.record, { case: "2 ms each way, alone", entrant: "holdfast", id: "p99" });
-  expect(acquireMs < 4).toBe(false);
+  // There and back, twice, whatever else the machine does. Not by the waits: one that has not ended counts with what it has lasted.
+  const turnMs = figure(outcome.record, { case: "2 ms each way, alone", entrant: "holdfast", id: "turnMs" });
+  expect(turnMs < 7).toBe(false);
 });
 
 test.concurrent("on one server: kinds, memory, the service", { timeout: mostMs }, async () => {

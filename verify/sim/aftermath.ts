@@ -99,7 +99,8 @@ export class Aftermath {
       // What is left to expire is taken back by nobody, nor is its place on a node that was cut off when it was granted.
       return isDead || (weather === "storm" && steps.some((step) => isUse(step) && step.ending === "orphan"));
     }
-    return (weather === "storm" || weather === "unheard") && isOfExpired(server, key);
+    const mayBeUnheard = weather === "storm" || weather === "unheard";
+    return mayBeUnheard && isOfExpired(server, key, this.#schedule.maxTtlMs);
   }
 
   async #lookInMemory({ locks }: Client): Promise<void> {
@@ -122,8 +123,10 @@ function isShareOver(server: Twin, key: string, wall: number): boolean {
 }
 
 /** Where the lock was handed to somebody who could not be reached, and ended by itself, what is said of whoever had it before stays until his TTL. */
-function isOfExpired(server: Twin, key: string): boolean {
-  return key.startsWith("holdfast:info:") && !server.keys().includes(lockOf(key));
+function isOfExpired(server: Twin, key: string, maxTtlMs: number): boolean {
+  const leftMs = server.dump(key)?.ttlMs ?? 0;
+  const endsInTime = leftMs > 0 && leftMs <= maxTtlMs;
+  return key.startsWith("holdfast:info:") && !server.keys().includes(lockOf(key)) && endsInTime;
 }
 
 function lockOf(key: string): string {

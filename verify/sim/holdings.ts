@@ -4,8 +4,8 @@ import type { Findings } from "./findings.ts";
 import type { Limits } from "./limits.ts";
 import { Numbers } from "./numbers.ts";
 import { Runs, type Run } from "./runs.ts";
-import { wallStart } from "./server-machine.ts";
 import type { Asking } from "./turns.ts";
+import { wallStart } from "./world-clock.ts";
 
 /** What is watched of a lease. */
 export type WatchedLease = Pick<Lease, "key" | "fencingToken" | "remainingMs" | "signal">;

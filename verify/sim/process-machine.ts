@@ -4,8 +4,7 @@ import { faulty, manualRandom, type Faults, type Twin } from "holdfast/testing";
 import { driverOf } from "./engines.ts";
 import { Gate, gated } from "./gate.ts";
 import type { ClientSetup, Schedule } from "./schedule.ts";
-import { wallStart } from "./server-machine.ts";
-import { ClockView, type WorldClock } from "./world-clock.ts";
+import { ClockView, wallStart, type WorldClock } from "./world-clock.ts";
 
 /** A process that locks, and its connections to all nodes. */
 export class ProcessMachine {

@@ -4,13 +4,12 @@ import { createLocks, type Lease, type Locks, type Random } from "holdfast";
 import { redlock, type Connection } from "holdfast/redis";
 import { faulty, manualRandom, twin, type Twin } from "holdfast/testing";
 
-import { ClockView, WorldClock } from "./world-clock.ts";
+import { ClockView, wallStart, WorldClock } from "./world-clock.ts";
 
 const [nodeCount, rivalCount] = [5, 20];
 /** The clocks of two rivals differ at least by so much, and those of two nodes at the most. */
 const apartMs = 50;
 const holdMs = 0.5;
-const wallStart = 1_700_000_000_000;
 
 export interface Contest {
   /** `acquire`: waits in the queue. `try`: tries again after a while at random. */

@@ -172,7 +172,10 @@ export function mayForget({ engine, steps }: Schedule): boolean {
  */
 export function numbersForgottenAt({ engine, steps }: Schedule): readonly number[] {
   const ahead = steps.find((step) => step.kind === "step node" && step.ms > 0);
+  if (engine !== "quorum" || !ahead) {
+    return [];
+  }
   return steps
-    .filter((step) => step.kind === "restart node" && !step.keepData && step.at > (ahead?.at ?? Infinity))
-    .map(({ at }) => (engine === "quorum" ? at : Infinity));
+    .filter((step) => step.kind === "restart node" && !step.keepData && step.at > ahead.at)
+    .map(({ at }) => at);
 }

@@ -1,9 +1,7 @@
 import { manualRandom, twin, type Twin } from "holdfast/testing";
 
 import type { NodeSetup } from "./schedule.ts";
-import { ClockView, type WorldClock } from "./world-clock.ts";
-
-export const wallStart = 1_700_000_000_000;
+import { ClockView, wallStart, type WorldClock } from "./world-clock.ts";
 
 /** A machine with a server on it. */
 export class ServerMachine {

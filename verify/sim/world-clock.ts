@@ -7,6 +7,9 @@ interface Event {
   action: (() => void) | undefined;
 }
 
+/** What a right wall clock says as a world begins. */
+export const wallStart = 1_700_000_000_000;
+
 /** True time, ms, which nobody in the world can read. What is due at one moment happens in the order in which it was planned. */
 export class WorldClock {
   /** The next one last. */

@@ -7,8 +7,8 @@ import { Limits } from "../sim/limits.ts";
 import { scheduleOf } from "../sim/planner.ts";
 import { kinds } from "../sim/schedule.ts";
 import { seedsFrom } from "../sim/seeds.ts";
-import { wallStart } from "../sim/server-machine.ts";
 import type { Asking } from "../sim/turns.ts";
+import { wallStart } from "../sim/world-clock.ts";
 import { play } from "../sim/world.ts";
 import { altered, defects, latching, ofNumberOne } from "./sim-defects.ts";
 

@@ -28,8 +28,10 @@ export interface Proxy {
   forgetLoss(): void;
   /** Resolves when the server has sent something that matches, whatever becomes of it. */
   sends(pattern: RegExp): Promise<void>;
-  /** Throws away what the server sends that matches, as long as there is a pattern. */
+  /** Throws away the messages that match, as long as there is a pattern. (Not answers: each that follows would be taken for the one before it.) */
   swallow(pattern: RegExp | undefined): void;
+  /** A connection by which the server sends something that matches passes nothing of what it sends any more, from that on. */
+  silence(pattern: RegExp): void;
   /** Lets that many more bytes of replies through, then throws all away, until `keepReplies`. */
   dropReplies(afterBytes?: number): void;
   keepReplies(): void;
@@ -59,6 +61,7 @@ class TcpProxy implements Proxy {
   readonly paused = new Set<Flow>();
   pattern: RegExp | undefined;
   swallowed: RegExp | undefined;
+  silenced: RegExp | undefined;
   delayMs = 0;
   repliesLeft = Infinity;
   loss: { readonly pattern: RegExp; readonly done: () => void } | undefined;
@@ -128,6 +131,10 @@ class TcpProxy implements Proxy {
     this.swallowed = pattern;
   }
 
+  silence(pattern: RegExp): void {
+    this.silenced = pattern;
+  }
+
   dropReplies(afterBytes = 0): void {
     this.repliesLeft = afterBytes;
   }
@@ -188,6 +195,7 @@ class Link {
   isHeldBack = false;
   isSubscribed = false;
   isDead = false;
+  #isSilent = false;
   #losesReply = false;
   readonly #proxy: TcpProxy;
   readonly #client: Socket;
@@ -263,7 +271,8 @@ class Link {
         resolve();
       }
     }
-    if (this.#proxy.swallowed?.test(text) === true) {
+    this.#isSilent ||= this.#proxy.silenced?.test(text) === true;
+    if (this.#isSilent || this.#proxy.swallowed?.test(text) === true) {
       return;
     }
     const allowed = bytes.subarray(0, Math.min(bytes.length, this.#proxy.repliesLeft));

@@ -34,12 +34,12 @@ export const hearing: readonly Mutant[] = [
   {
     name: "waiter-without-its-poll",
     breaks:
-      "the first three places poll when the holder's TTL is over; everybody at the latest after 5 s (3)",
+      "one place after the other polls when the holder's TTL is over; everybody at the latest after 5 s (3)",
     edits: [
       redis(
         "pacing",
-        "  if (remainingMs < 0) {\n    return pollMs;\n  }\n",
-        "  if (remainingMs < 0 || pollMs > 0) {\n    return 86_400_000;\n  }\n",
+        "  if (leftMs < 0) {\n    return pollMs;\n  }\n",
+        "  if (leftMs < 0 || pollMs > 0) {\n    return 86_400_000;\n  }\n",
       ),
     ],
     killers: [
@@ -49,18 +49,29 @@ export const hearing: readonly Mutant[] = [
   },
   {
     name: "first-places-poll-late",
-    breaks: "the first three places poll when the holder's remaining TTL is over (3)",
+    breaks: "one place after the other polls when the holder's remaining TTL is over (3)",
     edits: [
       redis(
         "pacing",
-        "return Math.min(pollMs, Math.max(shortestPollMs, remainingMs + spread));",
-        "return Math.min(pollMs, Math.max(pollMs, remainingMs + spread));",
+        "return Math.min(pollMs, Math.max(shortestPollMs, leftMs + spread));",
+        "return Math.min(pollMs, Math.max(pollMs, leftMs + spread));",
       ),
     ],
     killers: [
       byServer(
         "drivers/redis/waiters",
         "the next is served within a second of the TTL when the holder was killed",
+      ),
+    ],
+  },
+  {
+    name: "only-the-first-places-poll-in-time",
+    breaks: "one place after the other polls when the holder's remaining TTL is over (3)",
+    edits: [redis("pacing", "  if (leftMs < 0) {", "  if (leftMs < 0 || position > 2) {")],
+    killers: [
+      byServer(
+        "drivers/redis/waiters",
+        "so is who stood behind four when it asked, and was not told that they have left",
       ),
     ],
   },

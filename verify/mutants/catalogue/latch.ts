@@ -50,8 +50,8 @@ export const latch: readonly Mutant[] = [
     edits: [
       redis(
         "latch",
-        "      this.#askAgainIn(pollDelay(random, 0, remainingMs));",
-        "      void pollDelay(random, 0, remainingMs);",
+        "      this.#askAgainIn(pollDelay(random, 0, remainingMs, Infinity));",
+        "      void pollDelay(random, 0, remainingMs, Infinity);",
       ),
     ],
     killers: [bySim(514, 1, "latch"), byRules("kinds/latch", "a lost message costs no more than 5 s")],

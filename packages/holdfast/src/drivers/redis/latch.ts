@@ -258,7 +258,7 @@ class LatchCall implements Operation, LatchWait, Timed {
     const { node } = this;
     node.listen();
     if (this.#channelKind !== "n") {
-      this.#askAgainIn(pollDelay(random, 0, remainingMs));
+      this.#askAgainIn(pollDelay(random, 0, remainingMs, Infinity));
     } else if (node.hearing === "proved") {
       this.attempt(); // proved since we asked: now we can be told
     } else {

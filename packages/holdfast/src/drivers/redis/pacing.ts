@@ -5,6 +5,8 @@ const shortestPollMs = 50;
 const longestPauseMs = 1_000;
 /** Those who may poll at the same moment keep this distance. */
 const spacingMs = 20;
+/** Instead of what is left of the holder's TTL: who is far behind is not told it at first. */
+const notTold = -3;
 
 /** A timer that runs later than this tells of our own event loop, which may not have read answers either. */
 export const lateMs = 5;
@@ -12,16 +14,19 @@ export const lateMs = 5;
 export const graceMs = 1;
 
 /**
- * When a queued waiter asks again although nobody told it to: the first three places when the holder's TTL is over,
- * everybody after 5 s, never sooner than 50 ms.
- * @param remainingMs of the holder's TTL; negative: it has none, or only the first three are told
+ * When a queued waiter asks again although nobody told it to: one place after the other when the holder's TTL is over,
+ * everybody after 5 s, never sooner than 50 ms. Nobody knows that those before it have gone since it asked, so not only
+ * the first places do.
+ * @param remainingMs of the holder's TTL; negative: it has none, or that is not told
+ * @param ttlMs the waiter's own, which the holder's is taken to be until it is told
  */
-export function pollDelay(random: Random, position: number, remainingMs: number): number {
-  if (remainingMs < 0) {
+export function pollDelay(random: Random, position: number, remainingMs: number, ttlMs: number): number {
+  const leftMs = remainingMs === notTold ? ttlMs : remainingMs;
+  if (leftMs < 0) {
     return pollMs;
   }
   const spread = (position + random.fraction()) * spacingMs;
-  return Math.min(pollMs, Math.max(shortestPollMs, remainingMs + spread));
+  return Math.min(pollMs, Math.max(shortestPollMs, leftMs + spread));
 }
 
 /** When a waiter without a place in the queue asks again: nobody would tell it. */

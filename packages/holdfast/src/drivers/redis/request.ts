@@ -287,7 +287,7 @@ export class Request implements Requeued, Operation, Pooled, Timed {
       }
       return impatientDelay(random, this.#attempts.count, remainingMs);
     }
-    return pollDelay(random, this.#position ?? 0, remainingMs);
+    return pollDelay(random, this.#position ?? 0, remainingMs, this.#request.ttlMs);
   }
 
   /** No answer came, or none could: tried again until the time is over, unless it cannot pass by itself. */

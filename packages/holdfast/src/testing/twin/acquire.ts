@@ -28,7 +28,7 @@ export function acquire(scope: Scope, args: readonly string[]): Answer {
     return held(scope, holder, wait);
   }
   const isNew = standInLine(scope, token, terms);
-  const answer = held(scope, holder, wait, wanted.member);
+  const answer = held(scope, holder, wait, wanted.member, !isNew);
   if (isNew && answer[2] >= queueBound) {
     store.zrem(queue, wanted.member);
     return [2];
@@ -87,11 +87,11 @@ type Held = readonly [
   ...first: number[],
 ];
 
-/** Only the first three places need to know when the holder's TTL ends: they poll then. */
-function held(scope: Scope, holder: string, wait: string, member?: string): Held {
+/** Who is far behind is told when the holder's TTL ends if it asks once more, which most do not have to. */
+function held(scope: Scope, holder: string, wait: string, member?: string, isRepeat = false): Held {
   const { store, server, K, queue } = scope;
   const position = member === undefined ? -1 : (store.zrank(queue, member) ?? -1);
-  const left = position < 3 ? store.pttl(K) : -3;
+  const left = position < 3 || isRepeat ? store.pttl(K) : -3;
   return [0, left, position, holder, wait === "1" ? server.runId : "", ...firstOf(scope)];
 }
 

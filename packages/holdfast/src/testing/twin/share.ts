@@ -304,8 +304,7 @@ export class Share {
     const { server, store, K, queue, isQuorum } = this.#scope;
     const position = member === undefined ? -1 : (store.zrank(queue, member) ?? -1);
     const [first] = store.zrange(K, 0, 0);
-    const left =
-      first !== undefined && position < 3 ? (store.zscore(K, first) as number) - this.#holders.nowMs : -3;
+    const left = first === undefined ? -1 : (store.zscore(K, first) as number) - this.#holders.nowMs;
     const answer = [0, left, position, first ?? "", wait === "1" ? server.runId : ""];
     return isQuorum && first !== undefined ? [...answer, this.#holders.of(first)?.number] : answer;
   }

@@ -49,6 +49,28 @@ onWaiters(() => {
       expect(performance.now() - killed).toBeLessThan(ttlMs + 1_000);
     });
 
+    test("so is who stood behind four when it asked, and was not told that they have left", async (context) => {
+      const key = unique();
+      const ttlMs = 1_000;
+      await using holder = await Worker.start("holder", server.port);
+      await holder.ask("acquire", { key, options: { ttlMs } }, "granted");
+      const leaving = new AbortController();
+      const { signal } = leaving;
+      const before = Array.from({ length: 4 }, () =>
+        expect(open(context).acquire(key, { waitMs: 20_000, signal })).rejects.toThrow(),
+      );
+      await queued(key, 4);
+      const next = later(open(context).acquire(key, { ttlMs, waitMs: 20_000 }));
+      await queued(key, 5);
+      leaving.abort();
+      await Promise.all(before);
+      await queued(key, 1);
+      await holder.kill();
+      const killed = performance.now();
+      await (await next).release();
+      expect(performance.now() - killed).toBeLessThan(ttlMs + 1_000);
+    });
+
     test("the next is served at once when a lock is broken and many before it are dead", async (context) => {
       const key = unique();
       const [holder, other] = [open(context), open(context)];

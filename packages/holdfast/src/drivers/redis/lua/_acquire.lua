@@ -25,10 +25,10 @@ local function granted_again(token, member, ttl, words)
   return { 1, first, last, token }
 end
 
--- Only the first three places need to know when the holder's TTL ends: they poll then.
-local function held(by, member, wait)
+-- Who is far behind is told when the holder's TTL ends if it asks once more, which most do not have to.
+local function held(by, member, wait, is_repeat)
   local position = member and redis.call('ZRANK', queue, member) or -1
-  local left = position < 3 and redis.call('PTTL', K) or -3
+  local left = (position < 3 or is_repeat) and redis.call('PTTL', K) or -3
   return { 0, left, position, by, wait == '1' and run_id() or '', is_quorum and numbers() or nil }
 end
 
@@ -82,7 +82,7 @@ local function acquire(token, terms, ttl, want, wait, words)
     return held(holder, nil, wait)
   end
   local is_new = stand_in_line(token, terms)
-  local answer = held(holder, member, wait)
+  local answer = held(holder, member, wait, not is_new)
   if is_new and answer[3] >= queue_bound then
     redis.call('ZREM', queue, member)
     return { 2 }

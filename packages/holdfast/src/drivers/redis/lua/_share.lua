@@ -76,7 +76,7 @@ end
 local function held_by_others(member, wait)
   local position = member and redis.call('ZRANK', queue, member) or -1
   local first, expiry = first_to_end()
-  local left = first and position < 3 and expiry - now_ms or -3
+  local left = first and expiry - now_ms or -1
   local number = nil
   if is_quorum and first then
     number = select(2, holding_of(first))

@@ -252,7 +252,7 @@ export class Ballot {
         break;
       case 2:
         this.answer = "full";
-        this.#askAgainIn(pollDelay(this.#bid.random, 3, -1));
+        this.#askAgainIn(pollDelay(this.#bid.random, 0, -1, this.#bid.ttlMs));
         break;
       case 3:
         this.ask(); // dead waiters are left before us
@@ -349,7 +349,7 @@ export class Ballot {
 
   #pollDelay(random: Random, remainingMs: number): number {
     if (this.position !== undefined) {
-      return pollDelay(random, this.position, remainingMs);
+      return pollDelay(random, this.position, remainingMs, this.#bid.ttlMs);
     }
     return this.mayQueue && !this.#askedForPlace
       ? 0 // proved since we asked: now we may queue

@@ -1,4 +1,4 @@
-import { byRules, byServer, bySim, redis, type Mutant } from "../mutant.ts";
+import { byRules, byServer, redis, type Mutant } from "../mutant.ts";
 
 /** How a majority keeps a grant: section 4.8. */
 export const extension: readonly Mutant[] = [
@@ -113,7 +113,6 @@ export const extension: readonly Mutant[] = [
       ),
     ],
     killers: [
-      bySim(1, 60),
       byRules("drivers/redis/quorum/members", "a node that has lost it, and says so before the others"),
     ],
   },

@@ -13,7 +13,7 @@ export const fencing: readonly Mutant[] = [
         "return reports.length >= majority && reports.some((one) => isSame(one, one)) ? [...reports].sort((one, other) => other.first - one.first)[0] : undefined;",
       ),
     ],
-    killers: [bySim(1, 60), byRules("drivers/redis/quorum/quorum-rules", "only an equal number is a yes")],
+    killers: [byRules("drivers/redis/quorum/quorum-rules", "only an equal number is a yes")],
   },
   {
     name: "a-larger-number-is-a-yes",

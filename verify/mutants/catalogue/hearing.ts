@@ -12,10 +12,7 @@ export const hearing: readonly Mutant[] = [
         "const isClaim = grant.ttlMs < 0;",
       ),
     ],
-    killers: [
-      bySim(1, 60),
-      byRules("drivers/redis/late-requests", "who is granted by message has its whole TTL soon"),
-    ],
+    killers: [byRules("drivers/redis/late-requests", "who is granted by message has its whole TTL soon")],
   },
   {
     name: "claim-of-a-quorum-is-not-extended",

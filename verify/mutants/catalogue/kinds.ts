@@ -30,7 +30,7 @@ export const kinds: readonly Mutant[] = [
         "return Math.max(...this.#leases.map((lease) => lease.remainingMs()));",
       ),
     ],
-    killers: [bySim(1, 150, "all,storm"), byRules("kinds/all")],
+    killers: [byRules("kinds/all")],
   },
   {
     name: "reentrant-is-free-before-the-last-release",
@@ -89,7 +89,7 @@ export const kinds: readonly Mutant[] = [
         "  if (one.demand.weight !== other.demand.weight) {\n    return one.demand.weight < other.demand.weight;\n  }\n  return one.ticket < other.ticket ||",
       ),
     ],
-    killers: [bySim(1, 40, "semaphore,memory"), byRules("kinds/semaphore")],
+    killers: [byRules("kinds/semaphore", "who wants few is served at once when who wanted many gives up")],
   },
   {
     name: "try-is-granted-past-who-waits-for-more",
@@ -106,7 +106,7 @@ export const kinds: readonly Mutant[] = [
         "    if (waiter.request.deadline === null) {\n      this.#queue.unshift(waiter);\n      return;\n    }\n    this.#queue.splice(this.placeOf(waiter), 0, waiter);",
       ),
     ],
-    killers: [bySim(1, 60, "semaphore,memory"), byRules("kinds/semaphore")],
+    killers: [byRules("drivers/memory", "semaphore: who wants many is not passed over by who wants few")],
   },
   {
     name: "memory-downgrade-leaves-room-for-a-writer",
@@ -178,7 +178,13 @@ export const kinds: readonly Mutant[] = [
         "    const { limit } = demand;\n    const deadline",
       ),
     ],
-    killers: [bySim(1, 80, "server,semaphore")],
+    killers: [
+      byServer(
+        "drivers/redis/scripts/share-change",
+        "a higher limit serves who waits, also who asked under the lower one",
+      ),
+      byRules("drivers/redis/twin", "semaphore: another limit is refused, until it is changed for all"),
+    ],
   },
   {
     name: "share-of-who-crashed-stays",
@@ -191,7 +197,10 @@ export const kinds: readonly Mutant[] = [
         "store.zrangebyscore(K, 0, expiredAtOnce)",
       ),
     ],
-    killers: [bySim(1, 40, "server,read-write")],
+    killers: [
+      byServer("drivers/redis/scripts/share-grant", "holders whose time is over make room"),
+      byRules("drivers/redis/twin", "read-write: a reader's share expires by itself and alone"),
+    ],
   },
   {
     name: "who-missed-an-inquiry-is-not-asked-again",
@@ -207,7 +216,6 @@ export const kinds: readonly Mutant[] = [
     ],
     killers: [
       byServer("drivers/redis/scripts/share-votes", "is asked back again when who has it asks again"),
-      byRules("verify/test/sim-found.test.ts", "a-writer-behind-readers-that-missed-its-inquiry"),
     ],
   },
   {
@@ -225,6 +233,11 @@ export const kinds: readonly Mutant[] = [
         "if (other.weight > (this.#holders.limit as number) && precedes",
       ),
     ],
-    killers: [bySim(1, 80, "quorum,read-write")],
+    killers: [
+      byServer(
+        "drivers/redis/scripts/share-votes",
+        "is asked back by an earlier writer from every later reader",
+      ),
+    ],
   },
 ];

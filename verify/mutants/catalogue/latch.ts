@@ -1,4 +1,4 @@
-import { byRules, byServer, bySim, edit, lua, redis, twin, type Mutant } from "../mutant.ts";
+import { byRules, byServer, edit, lua, redis, twin, type Mutant } from "../mutant.ts";
 
 /** Latches: lua/_latch.lua says what they are. */
 export const latch: readonly Mutant[] = [
@@ -10,8 +10,7 @@ export const latch: readonly Mutant[] = [
       twin("latch", "store.hget(K, attempt) !== undefined", 'store.hget(K, attempt) === "no"'),
     ],
     killers: [
-      bySim(514, 1, "latch"),
-      byRules("kinds/latch.property"),
+      byRules("drivers/redis/twin", "latch: an attempt counts once"),
       byServer("drivers/redis/scripts/latch", "an attempt counts once"),
     ],
   },
@@ -25,7 +24,7 @@ export const latch: readonly Mutant[] = [
         "const told = [this.#latches.host.tokenOf(this.latch.key, undefined), String(count)",
       ),
     ],
-    killers: [bySim(514, 1, "latch"), byRules("kinds/latch.property", "each attempt counts once")],
+    killers: [byRules("kinds/latch", "a count whose answer was lost counts once")],
   },
   {
     name: "latch-tells-nobody",
@@ -39,7 +38,6 @@ export const latch: readonly Mutant[] = [
       ),
     ],
     killers: [
-      bySim(759, 1, "latch"),
       byRules("kinds/latch", "let go by a message"),
       byServer("drivers/redis/scripts/latch", "told once for each process"),
     ],
@@ -54,7 +52,7 @@ export const latch: readonly Mutant[] = [
         "      void pollDelay(random, 0, remainingMs, Infinity);",
       ),
     ],
-    killers: [bySim(514, 1, "latch"), byRules("kinds/latch", "a lost message costs no more than 5 s")],
+    killers: [byRules("kinds/latch", "a lost message costs no more than 5 s")],
   },
   {
     name: "latch-deaf-waiter-does-not-ask",
@@ -66,7 +64,7 @@ export const latch: readonly Mutant[] = [
     name: "latch-overtaken-by-its-message",
     breaks: "a message that overtakes the answer to the question is not missed",
     edits: [redis("latch", "      this.attempt(); // the message overtook the answer\n", "")],
-    killers: [bySim(5868, 1, "latch"), byRules("kinds/latch", "overtakes the answer")],
+    killers: [byRules("kinds/latch", "overtakes the answer")],
   },
   {
     name: "latch-opened-by-an-older-one",
@@ -74,7 +72,7 @@ export const latch: readonly Mutant[] = [
     edits: [
       redis("latch", "if (this.#isPatient && this.latch.id === id) {", 'if (this.#isPatient && id !== "") {'),
     ],
-    killers: [bySim(34970, 1, "latch"), byRules("kinds/latch", "a message of a latch that was before")],
+    killers: [byRules("kinds/latch", "a message of a latch that was before")],
   },
   {
     name: "latch-open-one-is-forgotten",
@@ -84,8 +82,7 @@ export const latch: readonly Mutant[] = [
       twin("latch", "      this.#write(counted);\n", ""),
     ],
     killers: [
-      bySim(206, 1, "latch"),
-      byRules("kinds/latch.property", "on Redis every count"),
+      byRules("drivers/redis/twin", "latch: an open one stays open"),
       byServer("drivers/redis/scripts/latch", "a repeat of who opened it"),
     ],
   },
@@ -97,7 +94,6 @@ export const latch: readonly Mutant[] = [
       twin("latch", "known !== found?.born) {", "found && known !== found.born) {"),
     ],
     killers: [
-      bySim(2580, 1, "latch"),
       byRules("kinds/latch", "what the server forgot"),
       byServer("drivers/redis/scripts/latch", "who was born before is over"),
     ],
@@ -118,7 +114,6 @@ export const latch: readonly Mutant[] = [
       ),
     ],
     killers: [
-      bySim(4403, 1, "latch"),
       byRules("kinds/latch", "reaches the server when its caller has given up"),
       byServer("drivers/redis/scripts/latch", "what comes too late touches nothing"),
     ],
@@ -161,7 +156,7 @@ export const latch: readonly Mutant[] = [
         '(attemptId === "" && this.#attempts.has(attemptId))',
       ),
     ],
-    killers: [bySim(228, 1, "latch"), byRules("kinds/latch.property", "in memory")],
+    killers: [byRules("drivers/memory", "latch: an attempt counts once")],
   },
   {
     name: "latch-of-memory-lets-a-mutex-in",

@@ -1,4 +1,4 @@
-import { byRules, byServer, bySim, edit, redis, type Mutant } from "../mutant.ts";
+import { byRules, byServer, edit, redis, type Mutant } from "../mutant.ts";
 
 /** What is late, lost or repeated, and what is given back: sections 1 and 3. */
 export const late: readonly Mutant[] = [
@@ -45,7 +45,10 @@ export const late: readonly Mutant[] = [
     breaks: "true: it was still ours (release): also where a repeat gave it back before the release came",
     edits: [redis("quorum/release", "part.wasTakenBack = true;", "part.wasTakenBack = false;")],
     killers: [
-      byRules("verify/test/sim-found.test.ts", "a-repeat-that-takes-back-what-its-release-has-not-reached"),
+      byRules(
+        "drivers/redis/quorum/named-attempts",
+        "where a repeat took a vote back before the release came",
+      ),
     ],
   },
   {
@@ -229,7 +232,7 @@ export const late: readonly Mutant[] = [
       ),
     ],
     killers: [
-      bySim(1, 60),
+      byRules("drivers/redis/late-requests", "what a try was granted without an answer is taken back"),
       byServer("drivers/redis/unknown-outcome", "the grant is taken back in the background"),
     ],
   },

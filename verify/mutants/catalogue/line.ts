@@ -1,4 +1,4 @@
-import { byRules, bySim, edit, redis, type Mutant } from "../mutant.ts";
+import { byRules, edit, redis, type Mutant } from "../mutant.ts";
 
 /** The local line, hand-over, and what is given up: section 6. */
 export const line: readonly Mutant[] = [
@@ -8,7 +8,7 @@ export const line: readonly Mutant[] = [
     edits: [
       edit("line.ts", "if (next && !this.#contender && !this.#holder) {", "if (next && !this.#holder) {"),
     ],
-    killers: [bySim(1, 60), byRules("line", "only the first in line contends")],
+    killers: [byRules("line", "only the first in line contends")],
   },
   {
     name: "who-leaves-the-line-stops-it",

@@ -35,10 +35,7 @@ export const memory: readonly Mutant[] = [
         "return this.#holdings.get(token) ?? Array.from(this.#holdings.values())[0];",
       ),
     ],
-    killers: [
-      bySim(1, 60),
-      byRules("drivers/memory-queue", "requeue of a grant that was lost takes nobody's lock away"),
-    ],
+    killers: [byRules("drivers/memory-queue", "requeue of a grant that was lost takes nobody's lock away")],
   },
   {
     name: "memory-waiter-past-its-deadline-is-granted",

@@ -149,10 +149,7 @@ export const oneNode: readonly Mutant[] = [
         '  if (holder === null || old !== "") {\n    return [holder !== null ? 1 : 0,',
       ),
     ],
-    killers: [
-      bySim(1, 60),
-      byServer("drivers/redis/scripts/pass-on", "a lock that was lost to another is not given up"),
-    ],
+    killers: [byServer("drivers/redis/scripts/pass-on", "a lock that was lost to another is not given up")],
   },
   {
     name: "extend-re-creates",

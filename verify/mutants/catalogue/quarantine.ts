@@ -1,4 +1,4 @@
-import { byRules, byServer, bySim, lua, redis, type Mutant } from "../mutant.ts";
+import { byRules, byServer, lua, redis, type Mutant } from "../mutant.ts";
 
 /** Nodes that do not vote: section 8. */
 export const quarantine: readonly Mutant[] = [
@@ -71,10 +71,7 @@ export const quarantine: readonly Mutant[] = [
         '    const { runId = "" } = this.voter.guard;\n    const vote = { ...voteByReply(this.#bid, answer, reply), runId };\n',
       ),
     ],
-    killers: [
-      bySim(1, 60),
-      byServer("faults/redlock-restart", "tells a command that the client library sends once more"),
-    ],
+    killers: [byServer("faults/redlock-restart", "tells a command that the client library sends once more")],
   },
   {
     name: "vote-of-an-earlier-run-counts",

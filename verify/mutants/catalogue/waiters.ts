@@ -1,4 +1,4 @@
-import { byServer, bySim, lua, twin, type Mutant } from "../mutant.ts";
+import { byServer, lua, twin, type Mutant } from "../mutant.ts";
 
 /** What one node does for who waits: sections 1 and 2. A script and its twin are broken alike. */
 export const waiters: readonly Mutant[] = [
@@ -127,10 +127,7 @@ export const waiters: readonly Mutant[] = [
         '  leave(scope, `${token}-`, `${terms}-`);\n  if (store.hget(info, "token") === token) {',
       ),
     ],
-    killers: [
-      bySim(1, 60),
-      byServer("drivers/redis/scripts/release", "a waiter leaves the queue, and only it does"),
-    ],
+    killers: [byServer("drivers/redis/scripts/release", "a waiter leaves the queue, and only it does")],
   },
   {
     name: "free-lock-is-passed-by",

@@ -150,6 +150,15 @@ test("a wait lives through an engine that fails, and ends in time; a count says 
   await closeWorld(world);
 });
 
+test("a count whose answer was lost counts once, however often it is sent", async () => {
+  const world = await redisWorld(1);
+  world.faults[0]?.dropReply(2, "reset");
+  const counted = latchOf(world, 0, 3).countDown();
+  await world.clock.advance(1_000);
+  expect(await counted).toBe(2);
+  await closeWorld(world);
+});
+
 test("a count that reaches the server when its caller has given up does not count in the next latch of the key", async () => {
   const world = await redisWorld(2);
   const round = { locks: world.locks };

@@ -44,6 +44,17 @@ test("what a waiter that gave up is granted by message is given back at once", a
   expect(server.get(lock)).toBeNull();
 });
 
+test("what a try was granted without an answer is taken back in the background", async () => {
+  const { locks, faults } = await process();
+  faults.dropReply(1);
+  const tried = locks.tryAcquire("k", { ttlMs }).catch((error: unknown) => error);
+  await pass(10);
+  expect(server.get(lock)).not.toBeNull();
+  await pass(2_000);
+  expect(await tried).toMatchObject({ code: "engine-unavailable", outcome: "unknown" });
+  expect(server.get(lock)).toBeNull();
+});
+
 test("a place in the queue that is asked for before the leaving and had behind it is given back", async () => {
   const held = await within(10, others.acquire("k", { ttlMs }));
   const gate = new Gate(server.connect());

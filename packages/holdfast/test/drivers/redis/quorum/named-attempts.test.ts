@@ -70,6 +70,26 @@ test("a repeat in the same process has the number of the lease, also where it ha
   await expect(lab.within(200, lease.extend())).resolves.toBeUndefined();
 });
 
+test("a lease was ours at its release, also where a repeat took a vote back before the release came to that node", async () => {
+  const lab = new Lab(3);
+  const { locks, faults } = await lab.warm();
+  const named = { ttlMs: 30_000, waitMs: 5_000, attemptId: "a" };
+  const loading = new Error("LOADING Redis is loading the dataset in memory");
+  faults[2]?.refuse(loading);
+  const lease = await lab.within(200, locks.acquire("k", named));
+  faults[1]?.refuse(loading, 1); // the release is sent there again
+  const released = lease.release();
+  await lab.clock.advance(5);
+  faults[2]?.refuse(null);
+  const [stale] = lab.holders("k").filter((holder) => holder !== null);
+  expect(lab.holders("k")).toEqual([null, stale, null]);
+  const repeated = await lab.within(20, locks.acquire("k", named));
+  expect(lab.holders("k")).not.toContain(stale);
+  expect(await lab.within(500, released)).toBe(true);
+  expect(repeated.fencingToken).toBeGreaterThan(lease.fencingToken);
+  expect(await lab.within(100, repeated.release())).toBe(true);
+});
+
 test("a repeat that goes on with what is left of its attempt gets a larger number than the lease between them", async () => {
   const lab = new Lab(3);
   const first = await lab.warm();

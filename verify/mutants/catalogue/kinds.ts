@@ -118,7 +118,10 @@ export const kinds: readonly Mutant[] = [
         "    this.#used -= holding.weight;\n",
       ),
     ],
-    killers: [bySim(1, 80, "read-write,memory"), byRules("kinds/read-write")],
+    killers: [
+      bySim(1, 80, "read-write,memory"),
+      byRules("drivers/memory", "read-write: a downgrade lets readers in and no writer"),
+    ],
   },
   {
     name: "weight-is-ignored",

@@ -35,7 +35,10 @@ export const oneNode: readonly Mutant[] = [
     ],
     killers: [
       bySim(1, 60),
-      byServer("drivers/redis/scripts/release", "a second release is told that it is not ours"),
+      byServer(
+        "drivers/redis/scripts/release",
+        "a lock of another is left alone: the whole token is compared",
+      ),
     ],
   },
   {

@@ -198,11 +198,15 @@ test("what the server forgot before its time is over for who knew it", async () 
   const clock = manualClock();
   const server = twin({ clock, random: manualRandom(1) });
   const locks = createLocks(redis(server.connect(), { clock, random: manualRandom(2) }));
-  const own = locks.latch("k", { count: 2, ttlMs });
-  await own.countDown();
+  const [own, other] = [locks.latch("k", { count: 3, ttlMs }), locks.latch("k", { count: 3, ttlMs })];
+  await Promise.all([own.countDown(), other.countDown()]);
   const waiting = watched(own.wait());
   await clock.advance(10);
   server.flushAll();
+  const counting = watched(other.countDown());
+  await clock.advance(10);
+  expect(counting.state).toBe("latch-expired");
+  expect(server.dump("lock:k")).toBeUndefined();
   await clock.advance(6_000);
   expect(waiting.state).toBe("latch-expired");
   const closing = locks.close();

@@ -57,11 +57,7 @@ export const shares: readonly Mutant[] = [
     breaks:
       "grant to the next: pop the first waiter (2); what was read is only kept where nothing has changed it",
     edits: [
-      lua(
-        "_holders",
-        "  if not score or score >= tonumber(string.match(token, '%d+$')) then",
-        "  if not score then",
-      ),
+      lua("_holders", "  if not score or score >= tonumber(ticket_of(token)) then", "  if not score then"),
     ],
     killers: [
       byServer("drivers/redis/twin.property", "on a read-write as a real server does as a node of a quorum"),

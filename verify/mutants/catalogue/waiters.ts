@@ -52,7 +52,7 @@ export const waiters: readonly Mutant[] = [
     name: "waiter-past-its-deadline-is-granted",
     breaks: "pop the first waiter not past its deadline (2, grant to the next)",
     edits: [
-      lua("_queue", "if token and (deadline == 0 or deadline * 1000 >= now) then", "if token then"),
+      lua("_queue", "if deadline and (deadline == 0 or deadline * 1000 >= now) then", "if deadline then"),
       twin(
         "queue",
         "if (waiter && (deadline === 0 || deadline * 1000 >= now) && hasTaken(",

@@ -34,7 +34,7 @@ end
 
 -- A rival that came later has the vote of this quorum's node: it is asked to give it back, unless it has won already.
 local function inquire(token, terms)
-  local client = string.match(holder, '^%x+:(%x+):%d+$')
+  local client = not is_share(holder) and client_of(holder)
   local first = numbers()
   if client and first and precedes(token, holder) then
     publish(string.sub(terms, -1), client, table.concat({ 'inquiry', holder, digits(first) }, ' '))

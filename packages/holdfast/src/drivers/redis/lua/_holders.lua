@@ -19,7 +19,7 @@ local head -- who stands first in the queue: { member, score }
 
 -- Kind, weight, limit. Nothing of what is no share.
 local function share_of(token)
-  local mark, weight, of = string.match(token, '^%x+:%x+:(%a)(%d*)/?(%d*):%d+')
+  local mark, weight, of = string.match(token, '^:(%a)(%d*)/?(%d*):%d+', 66)
   if mark == 'r' then
     return 'read-write', 1, all
   elseif mark == 'w' then
@@ -70,7 +70,7 @@ end
 local function stand_in_line(token, member)
   enqueue(token, member)
   local score = head and tonumber(head[2])
-  if not score or score >= tonumber(string.match(token, '%d+$')) then
+  if not score or score >= tonumber(ticket_of(token)) then
     head = nil
   end
 end

@@ -6,7 +6,9 @@ local popped -- a waiter that was taken from the queue and not served yet
 -- The server's identity, asked for only where an answer or a message needs it.
 local function run_id()
   if not known_run_id then
-    known_run_id = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+    local server = redis.call('INFO', 'server')
+    local run = string.find(server, 'run_id:', 1, true) + 7
+    known_run_id = string.sub(server, run, run + 39)
   end
   return known_run_id
 end
@@ -26,15 +28,29 @@ local function raise_ttl(ttl)
   redis.call('PEXPIRE', fence, math.max(left, ttl) + retention_ms)
 end
 
--- A queue member is "<attempt>:<client>:<ticket> <ttl> <want> <deadline> <channel>", deadline in server ms, 0 = none.
+-- A token is "<attempt>:<client>:<ticket>": attempt and client are 32 digits each, so their places are known. To match all of it
+-- is dearer than the commands of a hand-over.
+local function ticket_of(token)
+  return string.match(token, ':(%d+)$', 66)
+end
+
+local function client_of(token)
+  return string.byte(token, 33) == 58 and ticket_of(token) and string.sub(token, 34, 65) or nil
+end
+
+-- A queue member is "<token> <ttl> <want> <deadline> <channel>", deadline in server ms, 0 = none.
 -- The channel is p, plain, or s, sharded; in a cluster s and the hash tag that leads to K's slot.
 local function parse(member)
-  return string.match(member, '^(%x+:(%x+):[^ ]+) (%d+) (%d+) (%d+) (%a%w*)$')
+  local token = string.sub(member, 1, (string.find(member, ' ', 67, true) or 0) - 1)
+  local client = client_of(token)
+  if client then
+    return token, client, string.match(member, '^(%d+) (%d+) (%d+) (%a%w*)$', #token + 2)
+  end
 end
 
 -- Of two waiters the one whose member stands first in the queue. Not by Lua's own comparison, which follows the locale.
 local function precedes(token, other)
-  local ticket, others = tonumber(string.match(token, '%d+$')), tonumber(string.match(other, '%d+$'))
+  local ticket, others = tonumber(ticket_of(token)), tonumber(ticket_of(other))
   if ticket ~= others then
     return ticket < others
   end
@@ -49,7 +65,7 @@ end
 
 -- A resend keeps its place. Returns 1 for a new member, 0 for one that stood there.
 local function enqueue(token, member)
-  local added = redis.call('ZADD', queue, 'NX', string.match(token, '%d+$'), member)
+  local added = redis.call('ZADD', queue, 'NX', ticket_of(token), member)
   redis.call('PEXPIRE', queue, 60000)
   return added
 end
@@ -57,7 +73,7 @@ end
 -- Leaves the queue. Of a quorum's node who adopted a grant, or joined an earlier attempt's, does not know what a place there says
 -- beside the token: it is found by its ticket.
 local function leave(token, terms)
-  local ticket = terms == '' and is_quorum and string.match(token, '%d+$')
+  local ticket = terms == '' and is_quorum and ticket_of(token)
   if not ticket then
     redis.call('ZREM', queue, token .. ' ' .. terms)
     return
@@ -94,7 +110,7 @@ end
 
 -- Of a token or a queue member: whether it shares K, which a mutex does not.
 local function is_share(text)
-  return string.find(text, '^%x+:%x+:%a') ~= nil
+  return string.find(text, '^:%a', 66) ~= nil
 end
 
 -- Hands K, which nobody holds or its holder gives up, to the first waiter that is alive. An error of the publish, or of any
@@ -116,7 +132,7 @@ local function grant_next(own)
     end
     local token, client, ttl, want, deadline, kind = parse(member)
     deadline = tonumber(deadline)
-    if token and (deadline == 0 or deadline * 1000 >= now) then
+    if deadline and (deadline == 0 or deadline * 1000 >= now) then
       local ok, is_taken = pcall(offer, token, client, ttl, want, kind)
       if not ok then
         redis.call('ZADD', queue, first[2], member)

@@ -48,7 +48,7 @@ end
 
 -- Asks for the vote of this quorum's node back, unless who has it has won.
 local function inquire(holder_of_it, number, channel)
-  local client = string.match(holder_of_it, '^%x+:(%x+):')
+  local client = client_of(holder_of_it)
   publish(string.sub(channel, -1), client, table.concat({ 'inquiry', holder_of_it, digits(number) }, ' '))
 end
 
@@ -241,7 +241,7 @@ function share.breakGrant(number, channel, reason)
   for _, holder_found in ipairs(holders()) do
     if holder_found[3] == number or holder_found[1] == number then
       local token = holder_found[1]
-      local client = string.match(token, '^%x+:(%x+):')
+      local client = client_of(token)
       publish(channel, client, 'broken ' .. cjson.encode({ token, K, reason }))
       remove(token)
       redis.call('HSET', fence, 'broken', token)

@@ -8,8 +8,8 @@ export const waiters: readonly Mutant[] = [
     isMarked: true,
     edits: [
       lua(
-        "_queue",
-        "        redis.call('ZADD', queue, first[2], member)\n        redis.call('PEXPIRE', queue, 60000)\n",
+        "_offer",
+        "    redis.call('ZADD', queue, waiter[2], waiter[1])\n    redis.call('PEXPIRE', queue, 60000)\n",
         "",
       ),
       twin(
@@ -26,7 +26,11 @@ export const waiters: readonly Mutant[] = [
       "an error of the publish fails the operation: it is not the waiter who is gone (2, grant to the next)",
     isMarked: true,
     edits: [
-      lua("_queue", "    error(heard.err, 0)\n", "    heard = 0\n"),
+      lua(
+        "_offer",
+        "    error(heard.err, 0)\n  elseif heard == 0 then",
+        "    heard = 0\n  end\n  if heard == 0 then",
+      ),
       twin(
         "queue",
         "    store.zadd(queue, score, member);\n    store.pexpire(queue, queueTtlMs);\n    store.del(K);\n    throw error;",
@@ -39,11 +43,7 @@ export const waiters: readonly Mutant[] = [
     name: "who-does-not-hear-is-granted",
     breaks: "the count of receivers 0 means that process is gone: take the next one (2, grant to the next)",
     edits: [
-      lua(
-        "_queue",
-        "  if heard == 0 then\n    redis.call('DEL', K)\n  end\n  return heard > 0",
-        "  return true",
-      ),
+      lua("_offer", "  elseif heard == 0 then\n    redis.call('DEL', K)\n    return false\n  end", "  end"),
       twin("queue", "  if (heard === 0) {\n    store.del(K);\n  }\n  return heard > 0;", "  return true;"),
     ],
     killers: [byServer("drivers/redis/scripts/grant", "a waiter whose process is gone is passed over")],
@@ -52,7 +52,11 @@ export const waiters: readonly Mutant[] = [
     name: "waiter-past-its-deadline-is-granted",
     breaks: "pop the first waiter not past its deadline (2, grant to the next)",
     edits: [
-      lua("_queue", "if deadline and (deadline == 0 or deadline * 1000 >= now) then", "if deadline then"),
+      lua(
+        "_offer",
+        "if not deadline or (deadline ~= 0 and deadline * 1000 < now) then",
+        "if not deadline then",
+      ),
       twin(
         "queue",
         "if (waiter && (deadline === 0 || deadline * 1000 >= now) && hasTaken(",
@@ -151,8 +155,16 @@ export const waiters: readonly Mutant[] = [
   {
     name: "waiter-found-in-the-usual-case-is-dropped",
     breaks: "ours: K absent, grant to the next (2, release); a waiter that is popped is granted or put back",
-    edits: [lua("operate", "        popped = next_waiter\n", "")],
-    killers: [byServer("drivers/redis/scripts/release", "the next waiter holds the lock in the same step")],
+    edits: [lua("_give-up", "    popped = next_waiter\n", "")],
+    killers: [byServer("drivers/redis/scripts/release", "a waiter of another kind stays where it is")],
+  },
+  {
+    name: "attempt-that-has-it-stands-in-line",
+    breaks: "K is ours: granted with the same numbers (2, acquire)",
+    edits: [lua("_line-up", "if string.sub(holder, 1, 33) ~= string.sub(token, 1, 33) then", "do")],
+    killers: [
+      byServer("drivers/redis/scripts/acquire", "a repeat of who has it is told so, and gets no place"),
+    ],
   },
   {
     name: "waiter-found-in-the-usual-case-is-granted-twice",
@@ -177,6 +189,7 @@ export const waiters: readonly Mutant[] = [
     breaks: "a bound on the length gives too-many-waiters (2, acquire)",
     edits: [
       lua("_acquire", "if is_new and answer[3] >= queue_bound then", "if is_new and queue_bound < 0 then"),
+      lua("_line-up", "is_new == 1 and position >= queue_bound", "is_new == 1 and queue_bound < 0"),
       twin("acquire", "if (isNew && answer[2] >= queueBound) {", "if (isNew && queueBound < 0) {"),
     ],
     killers: [

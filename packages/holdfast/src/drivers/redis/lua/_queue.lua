@@ -1,17 +1,6 @@
--- The queue, and the grants to who stands there.
+-- The queue, and the grants to who stands there: where it is not the usual case.
 
-local queue_bound = tonumber(ARGV[2])
-local popped -- a waiter that was taken from the queue and not served yet
-
--- The server's identity, asked for only where an answer or a message needs it.
-local function run_id()
-  if not known_run_id then
-    local server = redis.call('INFO', 'server')
-    local run = string.find(server, 'run_id:', 1, true) + 7
-    known_run_id = string.sub(server, run, run + 39)
-  end
-  return known_run_id
-end
+local popped -- a waiter that was taken from the queue and not served yet; { false }: one was, and is gone
 
 -- Numbers of the newest grant: first, last; nil where the counter has expired.
 local function numbers()
@@ -26,26 +15,6 @@ local function raise_ttl(ttl)
     redis.call('PEXPIRE', K, ttl)
   end
   redis.call('PEXPIRE', fence, math.max(left, ttl) + retention_ms)
-end
-
--- A token is "<attempt>:<client>:<ticket>": attempt and client are 32 digits each, so their places are known. To match all of it
--- is dearer than the commands of a hand-over.
-local function ticket_of(token)
-  return string.match(token, ':(%d+)$', 66)
-end
-
-local function client_of(token)
-  return string.byte(token, 33) == 58 and ticket_of(token) and string.sub(token, 34, 65) or nil
-end
-
--- A queue member is "<token> <ttl> <want> <deadline> <channel>", deadline in server ms, 0 = none.
--- The channel is p, plain, or s, sharded; in a cluster s and the hash tag that leads to K's slot.
-local function parse(member)
-  local token = string.sub(member, 1, (string.find(member, ' ', 67, true) or 0) - 1)
-  local client = client_of(token)
-  if client then
-    return token, client, string.match(member, '^(%d+) (%d+) (%d+) (%a%w*)$', #token + 2)
-  end
 end
 
 -- Of two waiters the one whose member stands first in the queue. Not by Lua's own comparison, which follows the locale.
@@ -85,36 +54,12 @@ local function leave(token, terms)
   end
 end
 
-local function publish(kind, client, message)
-  if kind == 'p' then
-    return redis.pcall('PUBLISH', 'holdfast:grants:' .. client, message)
-  end
-  local tag = kind == 's' and '' or '{' .. string.sub(kind, 2) .. '}'
-  return redis.pcall('SPUBLISH', 'holdfast:grants:' .. tag .. client, message)
-end
-
--- Offers K to a waiter. K is written before the message is sent: whoever hears of a grant has it.
--- A receivers' count of 0 means that the process is gone.
-local function offer(token, client, ttl, want, kind)
-  local first, last = put(token, ttl, want)
-  local message = table.concat({ 'grant', token, digits(first), digits(last), digits(now), ttl, run_id(), K }, ' ')
-  local heard = publish(kind, client, message)
-  if type(heard) == 'table' then
-    error(heard.err, 0)
-  end
-  if heard == 0 then
-    redis.call('DEL', K)
-  end
-  return heard > 0
-end
-
 -- Of a token or a queue member: whether it shares K, which a mutex does not.
 local function is_share(text)
   return string.find(text, '^:%a', 66) ~= nil
 end
 
--- Hands K, which nobody holds or its holder gives up, to the first waiter that is alive. An error of the publish, or of any
--- other step, puts the member back: what one process may not do must not eat another's place.
+-- Hands K, which nobody holds or its holder gives up, to the first waiter that is alive.
 -- Returns the new holder's token; `own`, taken from the queue and not yet granted, if that member is first; nil if nobody
 -- waits (K is not touched); false at the bound of dead waiters, with K absent: the caller repeats.
 local function grant_next(own)
@@ -122,26 +67,16 @@ local function grant_next(own)
     local first = popped or redis.call('ZPOPMIN', queue)
     popped = nil
     local member = first[1]
-    if not member or member == own then
+    if member == nil or member == own then
       return member
-    end
-    if is_share(member) then
+    elseif member and is_share(member) then
       redis.call('ZADD', queue, first[2], member)
       redis.call('DEL', K)
       error('KINDMISMATCH another kind', 0)
     end
-    local token, client, ttl, want, deadline, kind = parse(member)
-    deadline = tonumber(deadline)
-    if deadline and (deadline == 0 or deadline * 1000 >= now) then
-      local ok, is_taken = pcall(offer, token, client, ttl, want, kind)
-      if not ok then
-        redis.call('ZADD', queue, first[2], member)
-        redis.call('PEXPIRE', queue, 60000)
-        redis.call('DEL', K)
-        error(is_taken, 0)
-      elseif is_taken then
-        return token
-      end
+    local taken = member and offer(first, K, queue, fence, floor)
+    if taken then
+      return taken
     end
   end
   redis.call('DEL', K)

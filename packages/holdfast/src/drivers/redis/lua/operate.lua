@@ -14,18 +14,29 @@
 -- Time is read once and only here, from the server. A number that may pass 10^14 is written by %.0f:
 -- Lua's tostring rounds at 14 digits.
 --
--- Most calls take a free lock for which nobody waits, or give it back. That is done in the loop below, without functions and captured
--- locals, as they cost more than the commands: nothing there may raise an error. All the rest is defined when it is needed.
+-- Most calls take a lock or stand in line for it, and give it back or pass it on. That is done in the loop below, with few functions
+-- and captured locals, as to define all of them costs more than the commands: nothing there may raise an error. All the rest is
+-- defined when it is needed.
 
 --- @include "_call.lua"
 local operations = cjson.decode(ARGV[4])
+local queue_bound = tonumber(ARGV[2])
 
--- Answers what performs any operation, isolated from the errors of the others.
-local function define_rest()
-  --- @include "_state.lua"
-  local function put(token, ttl, want)
+-- Answers what hands a lock over; or, for all that is not usual, what performs any operation, isolated from the errors of the others.
+local function define(is_all)
+  local function write_grant(token, ttl, want, K, fence, floor)
+    local call = redis.call
     --- @include "_put.lua"
     return number, last
+  end
+  --- @include "_offer.lua"
+  if not is_all then
+    return offer, write_grant
+  end
+
+  --- @include "_state.lua"
+  local function put(token, ttl, want)
+    return write_grant(token, ttl, want, K, fence, floor)
   end
   --- @include "_queue.lua"
 
@@ -79,7 +90,7 @@ local floor = now
 local call = redis.pcall
 local at, count = 1, 1
 local name = operations[at]
-local rest
+local rest, offer, write_grant
 while name do
   local keys = 4 * (count - 1)
   local K, queue, fence, info = KEYS[keys + 1], KEYS[keys + 2], KEYS[keys + 3], KEYS[keys + 4]
@@ -89,33 +100,31 @@ while name do
     first = first + 1
   end
 
-  -- The usual: acquire without words of a lock that nobody holds, release of one that is ours, where nobody waits. The same as in
-  -- their own files, and answered by less: the grant's first number, the others are known to who asked; 1, nothing is left.
+  -- The usual, of a mutex. The same as in their own files; a free lock's taking and giving back are answered by less: the grant's
+  -- first number, the others are known to who asked; 1, nothing is left.
   -- Where it is another case, or something fails, there is no answer: the rest takes it from there, and says what failed.
   local token, answer, holder, popped = operations[first], nil, nil, nil
-  local is_acquire = name == 'acquire'
-  if (is_acquire or name == 'release') and (string.byte(token, 67) or 58) <= 57 then
+  local is_acquire, is_release = name == 'acquire', name == 'release'
+  local is_pass_on = name == 'passOn' and not is_quorum
+  if (is_acquire or is_release or is_pass_on) and (string.byte(token, 67) or 58) <= 57 then
     holder = call('GET', K)
     if is_acquire then
       if not holder and operations[first + 5] == '' and call('EXISTS', queue) == 0 then
         local ttl, want = operations[first + 2], operations[first + 3]
         --- @include "_put.lua"
         answer, behind = is_put and number, first + 6
+      elseif operations[first + 4] == '2' and not is_quorum and type(holder) == 'string' then
+        --- @include "_line-up.lua"
       end
     elseif holder == token then
-      local next_waiter = call('ZPOPMIN', queue)
-      if next_waiter[1] then
-        popped = next_waiter
-      elseif not next_waiter.err then
-        answer, behind = tonumber(call('DEL', K, info)) and 1, first + 2
-      end
+      --- @include "_give-up.lua"
     end
   end
 
   if answer then
     is_proved = true
   else
-    rest = rest or define_rest()
+    rest = rest or define(true)
     local proves, refusal
     answer, proves, behind, refusal = rest(name, first, holder, popped, floor, K, queue, fence, info)
     if refusal then

@@ -74,7 +74,7 @@ onNodes("the inquiry", (stage) => {
 
   test("is not sent by a server that decides alone", async () => {
     const [keys] = await heldBy(later);
-    await stage.call([[keys, acquireOf(earlier, { wait: true }), 0]], false);
+    await stage.call([[keys, acquireOf(earlier, { wait: "1" }), 0]], false);
     expect(await stage.heard(20)).toEqual([]);
   });
 

@@ -108,6 +108,16 @@ onRedis("passOn", () => {
     expect([released, answer[0]]).toEqual([0, 1]);
   });
 
+  test("a waiter of another kind stays where it is", async () => {
+    const keys = stage.lock();
+    const other = asker(2, { share: "r" });
+    await stage.grant(keys, asker(1));
+    await stage.redis.zadd(keys[1], 2, other.member);
+    const answer = await stage.ask(keys, passOn(asker(1), asker(3)));
+    expect(answer).toEqual(["error", expect.stringContaining("KINDMISMATCH")]);
+    expect(await stage.redis.zrange(keys[1], "0", "-1")).toEqual([other.member, asker(3).member]);
+  });
+
   test("the new owner's words replace the old one's", async () => {
     const keys = stage.lock();
     await stage.grant(keys, asker(1), { words: '["owner","a","reason","r"]' });

@@ -26,7 +26,7 @@ onNodes("the answers of a quorum's node", (stage) => {
       expect.stringMatching(/^[\da-f]{40}$/),
       first,
     ]);
-    const quiet = await stage.ask(keys, acquireOf(asker(3), { wait: true }).with(5, "2"));
+    const quiet = await stage.ask(keys, acquireOf(asker(3), { wait: "1" }).with(5, "2"));
     expect(quiet).toEqual([0, expect.any(Number), 1, us.token, "", first]);
   });
 

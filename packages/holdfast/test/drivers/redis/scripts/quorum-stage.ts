@@ -122,7 +122,7 @@ export class QuorumStage {
 
   /** Asks for a place in the queue. */
   queue(keys: LockKeys, who: Asker): Promise<Answer> {
-    return this.ask(keys, acquireOf(who, { wait: true }));
+    return this.ask(keys, acquireOf(who, { wait: "1" }));
   }
 
   /** The server's time. */

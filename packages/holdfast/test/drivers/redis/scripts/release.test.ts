@@ -44,6 +44,16 @@ onRedis("release", () => {
     expect(await stage.redis.zrange(keys[1], "0", "-1")).toEqual([asker(3).member]);
   });
 
+  test("a waiter of another kind stays where it is", async () => {
+    const keys = stage.lock();
+    const other = asker(2, { share: "r" });
+    await stage.grant(keys, asker(1));
+    await stage.redis.zadd(keys[1], 2, other.member);
+    const answer = await stage.ask(keys, releaseOf(asker(1)));
+    expect(answer).toEqual(["error", expect.stringContaining("KINDMISMATCH")]);
+    expect(await stage.redis.zrange(keys[1], "0", "-1")).toEqual([other.member]);
+  });
+
   test("the next waiter holds the lock in the same step, for what its member says", async () => {
     const keys = stage.lock();
     const next = asker(2, { ttlMs: 2_000, want: 3 });
@@ -74,7 +84,7 @@ onRedis("release", () => {
     await stage.redis.zadd(awaited[1], 2, asker(2).member);
     const answers = await stage.batch([
       [alone, releaseOf(asker(1))],
-      [awaited, acquireOf(asker(3), { wait: true })],
+      [awaited, acquireOf(asker(3), { wait: "1" })],
     ]);
     expect(answers).toMatchObject([[1, 0, ""], { 0: 0, 2: 0, 3: asker(2).token }]);
     expect(await stage.redis.zrange(awaited[1], "0", "-1")).toEqual([asker(3).member]);

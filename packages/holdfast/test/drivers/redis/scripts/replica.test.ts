@@ -47,7 +47,7 @@ onRedis("of a replica, on a real server and on the twin,", () => {
     const parts = (token: string): string[] => [token, "20000", "1", "", token, "20000", "1", ""];
     asks = {
       "who tries": operation(held, ...acquireOf(rival)),
-      "who waits": operation(held, ...acquireOf(rival, { wait: true })),
+      "who waits": operation(held, ...acquireOf(rival, { wait: "1" })),
       "who has it already": operation(held, ...acquireOf(ours)),
       "who asks whether he has it": operation(held, "verify", ours.token),
       "who had it": operation(held, "extend", rival.token, "30000", ""),

@@ -21,11 +21,11 @@ onRedis("what changes a lock that several may hold", () => {
     const keys = stage.lock();
     await stage.grant(keys, asker(1, writer));
     await stage.queue(keys, asker(2, writer));
-    expect(await stage.ask(keys, acquireOf(asker(5, one), { wait: true }))).toEqual([
+    expect(await stage.ask(keys, acquireOf(asker(5, one), { wait: "1" }))).toEqual([
       "error",
       "KINDMISMATCH read-write",
     ]);
-    expect((await stage.ask(keys, acquireOf(asker(5), { wait: true })))[0]).toBe("error");
+    expect((await stage.ask(keys, acquireOf(asker(5), { wait: "1" })))[0]).toBe("error");
     expect(await stage.ask(keys, ["setLimit", "5"])).toEqual(["error", "KINDMISMATCH read-write"]);
     expect(await stage.redis.zrange(keys[1], "0", "-1")).toEqual([asker(2, writer).member]);
     expect(await stage.redis.zrange(keys[0], "0", "-1")).toEqual([asker(1, writer).token]);
@@ -191,7 +191,7 @@ onRedis("what changes a lock that several may hold", () => {
     await stage.redis.zadd(keys[0], 5, "somebody", 7, asker(1, one).token);
     for (const args of [
       acquireOf(asker(2, one)),
-      acquireOf(asker(2, one), { wait: true }),
+      acquireOf(asker(2, one), { wait: "1" }),
       ["release", asker(1, one).token, ""],
       ["setLimit", "4"],
     ]) {

@@ -181,9 +181,9 @@ onRedis("a grant of a lock that several may hold", () => {
       await stage.redis.zadd(keys[1], place, waiter.member); // of nobody who lives, but for two
     }
     await expire(keys[0], asker(1, { share: "s200/200" }));
-    expect(await stage.ask(keys, acquireOf(own, { wait: true }))).toEqual([3]);
+    expect(await stage.ask(keys, acquireOf(own, { wait: "1" }))).toEqual([3]);
     expect(await tokens(keys[0])).toEqual([own.token]);
-    expect(await stage.ask(keys, acquireOf(own, { wait: true }))).toMatchObject({ 0: 1, 3: own.token });
+    expect(await stage.ask(keys, acquireOf(own, { wait: "1" }))).toMatchObject({ 0: 1, 3: own.token });
     expect(await stage.redis.zcard(keys[0])).toBe(2);
     expect(await stage.redis.exists(keys[1])).toBe(0);
     expect([await stage.heard(2), await stage.heard(3)].map(({ length }) => length)).toEqual([0, 1]);
@@ -222,8 +222,7 @@ onRedis("a grant of a lock that several may hold", () => {
   test("the queue has a bound, and who stands there already keeps its place", async () => {
     const keys = stage.lock();
     await stage.grant(keys, asker(1, writer));
-    const ask = (who: Asker): Promise<Answer> =>
-      stage.ask(keys, acquireOf(who, { wait: true }), { bound: 1 });
+    const ask = (who: Asker): Promise<Answer> => stage.ask(keys, acquireOf(who, { wait: "1" }), { bound: 1 });
     expect((await ask(asker(2, reader)))[0]).toBe(0);
     expect(await ask(asker(3, reader))).toEqual([2]);
     expect((await ask(asker(2, reader)))[2]).toBe(0);
@@ -234,7 +233,7 @@ onRedis("a grant of a lock that several may hold", () => {
     const keys = stage.lock();
     const { first } = await stage.grant(keys, asker(1, semaphore), { ttlMs: 20_000 });
     const repeat = asker(1, { ...semaphore, client: 9, ticket: 77 });
-    expect(await stage.ask(keys, acquireOf(repeat, { ttlMs: 60_000, wait: true }))).toEqual([
+    expect(await stage.ask(keys, acquireOf(repeat, { ttlMs: 60_000, wait: "1" }))).toEqual([
       1,
       first,
       first,

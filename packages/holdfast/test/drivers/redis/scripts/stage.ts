@@ -45,13 +45,13 @@ export function asker(attempt: number, options: AskerOptions = {}): Asker {
 export interface AcquireOptions {
   readonly ttlMs?: number;
   readonly want?: number;
-  readonly wait?: boolean;
+  readonly wait?: "0" | "1" | "2";
   readonly words?: string;
 }
 
 export function acquireOf({ token, terms }: Asker, options: AcquireOptions = {}): string[] {
-  const { ttlMs = 30_000, want = 1, wait = false, words = "" } = options;
-  return ["acquire", token, terms, String(ttlMs), String(want), wait ? "1" : "0", words];
+  const { ttlMs = 30_000, want = 1, wait = "0", words = "" } = options;
+  return ["acquire", token, terms, String(ttlMs), String(want), wait, words];
 }
 
 export type Answer = readonly unknown[];
@@ -124,7 +124,7 @@ export class ScriptStage {
 
   /** Asks for a place in the queue. */
   queue(keys: LockKeys, who: Asker, options?: AcquireOptions): Promise<Answer> {
-    return this.ask(keys, acquireOf(who, { ...options, wait: true }));
+    return this.ask(keys, acquireOf(who, { wait: "1", ...options }));
   }
 
   /** From now on somebody receives what is sent to the client. */

@@ -53,7 +53,7 @@ onRedis("standing", () => {
       for (const [lock, operation] of [
         [stage.lock(), acquireOf(us)],
         [keys, ["release", us.token, ""]],
-        [keys, acquireOf(asker(2), { wait: true })],
+        [keys, acquireOf(asker(2), { wait: "1" })],
         [keys, acquireOf(asker(2))],
         [keys, ["verify", us.token]],
         [keys, ["inspect"]],

@@ -26,7 +26,7 @@ onNodes("whose turn it is", (stage) => {
     await stage.data.zadd(other[1], 3, asker(3).member);
     await stage.call([
       [one, ["release", asker(1).token, asker(1).terms], 0],
-      [other, acquireOf(asker(4), { wait: true }), 0],
+      [other, acquireOf(asker(4), { wait: "1" }), 0],
     ]);
     expect(await stage.data.get(one[0])).toBe(asker(2).token);
     expect(await stage.data.get(other[0])).toBe(asker(3).token);

@@ -92,6 +92,8 @@ class TwinServer implements Twin, Server, Host {
   #standing: Standing;
   #mayConfigure: boolean;
   #startedAt: number;
+  /** Time stands still while a script runs: what is there as it begins does not expire on the way. */
+  #frozenAt: number | undefined;
 
   constructor(options: TwinOptions) {
     this.version = options.version ?? "7.0.15";
@@ -127,9 +129,11 @@ class TwinServer implements Twin, Server, Host {
       throw new TypeError(`Expected a script that the twin knows, got ${script.name}`);
     }
     this.store.isReadOnly = this.#standing.role === "slave";
+    this.#frozenAt = this.#clock.micros();
     try {
       return run(this, keys, args);
     } finally {
+      this.#frozenAt = undefined;
       this.store.isReadOnly = false;
     }
   }
@@ -139,7 +143,7 @@ class TwinServer implements Twin, Server, Host {
   }
 
   micros(): number {
-    return this.#clock.micros();
+    return this.#frozenAt ?? this.#clock.micros();
   }
 
   uptimeSeconds(): number {

@@ -167,22 +167,10 @@ export const waiters: readonly Mutant[] = [
     ],
   },
   {
-    name: "waiter-found-in-the-usual-case-is-granted-twice",
-    breaks: "pop the first waiter: once (2, grant to the next)",
-    edits: [
-      lua("_queue", "    popped = nil\n", ""),
-      lua(
-        "_unusual",
-        "holder, popped, floor = found, waiter, least",
-        "holder, popped, floor = found, waiter or popped, least",
-      ),
-    ],
-    killers: [
-      byServer(
-        "drivers/redis/scripts/whose-turn",
-        "who is granted one lock of a call is not granted the next",
-      ),
-    ],
+    name: "waiter-found-gone-in-the-usual-case-is-tried-again",
+    breaks: "the count of receivers 0 means that process is gone: take the next one (2, grant to the next)",
+    edits: [lua("_queue", "    popped = nil\n", "")],
+    killers: [byServer("drivers/redis/scripts/grant", "a holder's release passes over who is gone")],
   },
   {
     name: "queue-without-bound",

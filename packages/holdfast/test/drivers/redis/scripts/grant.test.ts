@@ -70,6 +70,19 @@ onRedis("the grant to the next", () => {
     expect(await stage.heard(1)).toHaveLength(1);
   });
 
+  test("a holder's release passes over who is gone, whether it was the first or not", async () => {
+    for (const dead of [[firstDead], [firstDead, firstDead + 1]]) {
+      const keys = stage.lock();
+      const alive = asker(1, { ticket: 1_000 });
+      await stage.grant(keys, asker(9));
+      await queue(keys[1], [...dead.map((n) => asker(n)), alive]);
+      expect(await stage.ask(keys, ["release", asker(9).token, ""])).toEqual([1, 0, ""]);
+      expect(await stage.redis.get(keys[0])).toBe(alive.token);
+      expect(await stage.redis.exists(keys[1])).toBe(0);
+      expect(await stage.heard(1)).toHaveLength(1);
+    }
+  });
+
   test("where all are gone the lock is free, and a try gets it", async () => {
     const keys = stage.lock();
     await queue(keys[1], [asker(firstDead), asker(firstDead + 1)]);

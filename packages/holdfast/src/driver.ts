@@ -183,8 +183,12 @@ export interface Driver {
   requeue(given: Grant, request: AcquireRequest): Requeued;
   /** Prolongs a grant, also one of another process. */
   extend(request: ExtendRequest): Promise<Extension>;
-  /** Asks whether a token still holds, without extending. Rejects with an `EngineError` where the engine cannot say. */
-  verify(key: string, token: string): Promise<Verified>;
+  /**
+   * Asks whether a token still holds, without extending. Rejects with an `EngineError` where the engine cannot say.
+   * @param fencingToken of a grant that nobody has watched meanwhile: a late request may have got the lock again with the same token,
+   * and a greater number, after it was lost
+   */
+  verify(key: string, token: string, fencingToken?: bigint): Promise<Verified>;
   /**
    * @param fencingToken of a grant that others may share, by a repeated attempt or adopted twice: a late release must not end a later
    * grant of the same token, which has a greater number. Undefined: nobody else has the token

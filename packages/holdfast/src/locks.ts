@@ -333,7 +333,7 @@ class DriverLocks implements Locks {
 
   async #adopt(key: string, token: string, fencingToken: bigint, options: HoldOptions): Promise<Lease> {
     this.#contention.refuseClosed(key);
-    const verified = await this.#driver.verify(key, token);
+    const verified = await this.#driver.verify(key, token, fencingToken);
     this.#contention.refuseClosed(key);
     if (verified.outcome === "lost" || leftOf(verified.validity, this.#driver.clock) <= 0) {
       const reason = verified.outcome === "lost" ? verified.reason : "expired";

@@ -82,6 +82,12 @@ export const late: readonly Mutant[] = [
     killers: [byRules("drivers/redis/quorum/release-budget", "a process that stood still")],
   },
   {
+    name: "given-lease-is-brought-back",
+    breaks: "a late request's grant with the same token is another grant than the one that was given away",
+    edits: [redis("one-server", " && Number(first) > fencingToken", " && fencingToken < 0n")],
+    killers: [byServer("faults/late-answers", "request does not bring a given lease back")],
+  },
+  {
     name: "late-process-never-gives-a-node-up",
     breaks: "a process that is always late waits once more for a node, and not for ever",
     edits: [redis("batch", " && !call.isGraced", "")],

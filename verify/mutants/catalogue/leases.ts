@@ -56,8 +56,8 @@ export const leases: readonly Mutant[] = [
     edits: [
       edit(
         "locks.ts",
-        "    const verified = await this.#driver.verify(key, token);\n    this.#contention.refuseClosed(key);\n",
-        "    const verified = await this.#driver.verify(key, token);\n",
+        "    const verified = await this.#driver.verify(key, token, fencingToken);\n    this.#contention.refuseClosed(key);\n",
+        "    const verified = await this.#driver.verify(key, token, fencingToken);\n",
       ),
     ],
     killers: [byRules("hold", "what is adopted while close comes is refused")],

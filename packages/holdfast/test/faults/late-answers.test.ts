@@ -1,7 +1,9 @@
+import type { Lockable } from "holdfast";
 import { faultyClient, manualClock } from "holdfast/testing";
 import { expect, test } from "vitest";
 import { rejection, until } from "@holdfast/lab";
 
+import { operate } from "../../src/drivers/redis/scripts.generated.ts";
 import {
   connect,
   direct,
@@ -31,6 +33,27 @@ onSharedRedis("an answer that comes late", () => {
     await here.inspect(key); // what followed it is carried out
     expect(await there.tryAcquire(key)).toBeNull();
     expect(await lease.release()).toBe(true);
+  });
+
+  test.each(["mutex", "semaphore"])("to a %s's request does not bring a given lease back", async (kind) => {
+    const key = newKey();
+    const [here, there] = [open(connect(shared.port)), open(connect(shared.port))];
+    const [own, other] = [here, there].map((locks) =>
+      kind === "mutex" ? locks.mutex(key) : locks.semaphore(key, { limit: 1 }),
+    ) as readonly Lockable[] as readonly [Lockable, Lockable];
+    const lease = await own.acquire({ ttlMs: 300, renew: false });
+    const K = `lock:${key}`;
+    const token = kind === "mutex" ? await direct.get(K) : (await direct.zrange(K, "0", "0"))[0];
+    const given = lease.transfer();
+    await until(async () => (await there.inspect(key)).holders.length === 0, "it is over");
+    expect(await (await other.acquire()).release()).toBe(true);
+    const keys = [K, ...["queue", "fence", "info"].map((name) => `holdfast:${name}:{${K}}`)];
+    const request = JSON.stringify(["acquire", token, "300 1 0 s", "30000", "1", "0", ""]);
+    await direct.eval(operate.source, 4, ...keys, "3600000", "100", "0", request); // sent again by a client library
+    expect((await there.inspect(key)).holders).toHaveLength(1);
+    const { error } = await rejection(there.adopt(given));
+    expect(error).toMatchObject({ code: "lease-lost", reason: "expired" });
+    await direct.del(K);
   });
 
   test("by message does not release the grant that a resent request was answered with", async () => {

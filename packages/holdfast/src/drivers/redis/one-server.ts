@@ -166,11 +166,13 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
     }
   }
 
-  async verify(key: string, token: string): Promise<Verified> {
+  async verify(key: string, token: string, fencingToken?: bigint): Promise<Verified> {
     const reply = await this.#ask(key, ["verify", token]);
-    const [status, remainingMs] = reply.value as unknown[];
+    const [status, remainingMs, first] = reply.value as unknown[];
     if (Number(status) !== 1) {
       return { outcome: "lost", reason: reasonOf(status) };
+    } else if (fencingToken !== undefined && Number(first) > fencingToken) {
+      return { outcome: "lost", reason: "expired" };
     }
     return { outcome: "held", validity: validFrom(reply.sent, Math.max(0, Number(remainingMs))) };
   }

@@ -169,8 +169,8 @@ export class ReplicatedDriver implements Required<Driver> {
     return this.#primary.areTogether(keys);
   }
 
-  verify(key: string, token: string): Promise<Verified> {
-    return this.#primary.verify(key, token);
+  verify(key: string, token: string, fencingToken?: bigint): Promise<Verified> {
+    return this.#primary.verify(key, token, fencingToken);
   }
 
   release(key: string, token: string, until: number, fencingToken?: bigint): Promise<boolean> {

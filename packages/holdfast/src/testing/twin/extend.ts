@@ -1,4 +1,4 @@
-import { firstOf, raiseTtl, serveNext } from "./queue.ts";
+import { firstOf, numbers, raiseTtl, serveNext } from "./queue.ts";
 import { writeInfo, type Answer, type Scope } from "./state.ts";
 
 /** Raises the TTL of a grant that is ours; never shortens it and never creates it again. */
@@ -21,7 +21,8 @@ export function verify(scope: Scope, args: readonly string[]): Answer {
   if (scope.holder !== token) {
     return [whyNot(scope, token)];
   }
-  return [1, scope.store.pttl(scope.K), ...firstOf(scope)];
+  const { first } = numbers(scope);
+  return [1, scope.store.pttl(scope.K), ...(first === undefined ? [] : [first])];
 }
 
 /** A break leaves word beside the key for a holder that the message did not reach. */

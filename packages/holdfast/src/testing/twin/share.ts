@@ -96,13 +96,13 @@ export class Share {
   }
 
   verify([token]: Args): Answer {
-    const { store, K, isQuorum } = this.#scope;
+    const { store, K } = this.#scope;
     const known = this.#holders.heldBy(token as string);
     if (!known) {
       return [this.#whyNot(token as string)];
     }
     const left = (store.zscore(K, known.token) ?? 0) - this.#holders.nowMs;
-    return isQuorum ? [1, left, known.number] : [1, left];
+    return [1, left, known.number];
   }
 
   breakGrant([number, kind, reason]: Args): Answer {

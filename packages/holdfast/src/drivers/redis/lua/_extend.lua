@@ -26,10 +26,10 @@ end
 
 -- verify token
 --   Asks whether a grant is still ours, and changes nothing.
--- Answers { 1, remaining TTL in ms, of a quorum's node the first number of the grant }, or { why not }, as extend says it
+-- Answers { 1, remaining TTL in ms, first number of the grant }, or { why not }, as extend says it
 local function verify(token)
   if holder ~= token then
     return { why_not(token) }
   end
-  return { 1, redis.call('PTTL', K), is_quorum and numbers() or nil }
+  return { 1, redis.call('PTTL', K), (numbers()) }
 end

@@ -220,7 +220,7 @@ function share.verify(token)
   if known ~= token then
     return { why_not_any_more(token) }
   end
-  return { 1, redis.call('ZSCORE', K, token) - now_ms, is_quorum and number or nil }
+  return { 1, redis.call('ZSCORE', K, token) - now_ms, number }
 end
 
 -- Every holder, as { token, left in ms, number, weight, words }.

@@ -34,7 +34,7 @@ end
 -- Answers { 1 broken or 0 that grant is not the present one, 1 if dead waiters are left }
 local function break_grant(number, kind, reason)
   local first, last = numbers()
-  local client = holder and not is_share(holder) and client_of(holder)
+  local client = holder and string.match(holder, '^%x+:(%x+):%d+$')
   number = tonumber(number)
   if not client or not first or number < first or number > last then
     return { 0, 0 }

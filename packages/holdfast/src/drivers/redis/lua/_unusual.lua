@@ -65,7 +65,7 @@ end
 -- What failed and may have failed as K is of another kind, and was not touched: a latch is asked as what it is; and where all who
 -- shared K have expired, it is free.
 local function perform_anew(failure, ...)
-  local found = redis.call('TYPE', K).ok
+  local found = redis.pcall('TYPE', K).ok
   if found == 'hash' and redis.call('HEXISTS', K, 'latch') == 1 then
     return pcall(perform_on_latch, ...)
   elseif found == 'zset' and not shares(...) then

@@ -122,7 +122,7 @@ while name do
   end
 
   if answer then
-    is_proved = true
+    is_proved = is_proved or type(answer) == 'number' or answer[1] ~= 'error'
   else
     rest = rest or define(true)
     local proves, refusal

@@ -55,6 +55,15 @@ onRedis("breakGrant", () => {
     await stage.heard(1);
   });
 
+  test("a lock of others is not broken, however much its value looks like ours", async () => {
+    const keys = stage.lock();
+    const { first } = await stage.grant(keys, asker(1));
+    const value = `${"y".repeat(32)}:${"z".repeat(32)}:12`;
+    await stage.redis.set(keys[0], value);
+    expect(await stage.ask(keys, breakOf(first))).toEqual([0, 0]);
+    expect(await stage.redis.get(keys[0])).toBe(value);
+  });
+
   test("an old grant's number breaks nothing of the present one", async () => {
     const keys = stage.lock();
     const { first } = await stage.grant(keys, asker(1));

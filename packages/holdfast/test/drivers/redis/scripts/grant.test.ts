@@ -213,6 +213,20 @@ onRedis("the grant to the next", () => {
     expect(answer?.[1]).toMatch(/^(ERR|NOPERM) /);
   });
 
+  test("who may not ask for a key's type gets the answers of the operations beside one that failed", async () => {
+    const [broken, keys] = [stage.lock(), stage.lock()];
+    await stage.redis.rpush(broken[0], "a list");
+    await stage.redis.call("ACL", "SETUSER", "typeless", "on", "nopass", "~*", "&*", "+@all", "-type");
+    const typeless = connectionOf(stage.server.client({ username: "typeless", password: "any" }));
+    const asked = [
+      [keys, acquireOf(asker(9))],
+      [broken, ["extend", asker(9).token, "30000", ""]],
+    ] as const;
+    const [granted, failed] = await stage.batch(asked, { connection: typeless });
+    expect(granted?.[0]).toBe(1);
+    expect(failed).toEqual(["error", expect.stringContaining("WRONGTYPE")]);
+  });
+
   /** A release of nothing: it hands the lock to the next. */
   const nudge = ["release", asker(9).token, ""];
 

@@ -82,6 +82,24 @@ onRedis("of a replica, on a real server and on the twin,", () => {
   });
 });
 
+onRedis("a replica that may be written", () => {
+  test("is not proved a primary by what failed there", async () => {
+    const stage = await ScriptStage.open();
+    const [held, other] = [stage.lock(), stage.lock()];
+    await stage.grant(held, ours);
+    await stage.redis.zadd(held[1], 2, asker(2, { ttlMs: 0 }).member); // can not be granted
+    const asked = [
+      [held, ["release", ours.token, ours.terms]],
+      [other, ["extend", ours.token, "30000", ""]],
+    ] as const;
+    await stage.redis.config("SET", "replica-read-only", "no");
+    await stage.redis.replicaof("127.0.0.1", await steadyPort());
+    const { error } = await rejection(stage.batch(asked));
+    expect(String(error)).toMatch(/\bREADONLY\b/);
+    await stage.close();
+  });
+});
+
 test("a replica that is asked for several keys at once is left", async () => {
   const server = twin({ clock: systemClock });
   const connection = server.connect();

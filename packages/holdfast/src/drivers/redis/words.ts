@@ -46,6 +46,19 @@ export function readWords(
   };
 }
 
+/**
+ * Of what several nodes were told of one holder. A node whose grant came by a message was told nothing yet, and of words that changed
+ * hands within a process those with the greatest number are the last.
+ */
+export function latestWords(told: readonly ReadonlyMap<string, string>[]): ReadonlyMap<string, string> {
+  const numberOf = (words: ReadonlyMap<string, string>): bigint => BigInt(words.get("number") ?? 0);
+  const spoken = told.filter(({ size }) => size > 0);
+  return spoken.reduce(
+    (best, other) => (numberOf(other) > numberOf(best) ? other : best),
+    spoken[0] ?? new Map(),
+  );
+}
+
 /** Why a token is not the holder's any more, by what the scripts answer. */
 export function reasonOf(status: unknown): LossReason {
   switch (Number(status)) {

@@ -1,5 +1,6 @@
 import type { LockState } from "../../../state.ts";
 import { sharedHolderOf, type Facts, type SharedFacts, type SharedHolder } from "../inspection.ts";
+import { latestWords } from "../words.ts";
 import { reachedByMajority } from "./agreement.ts";
 
 /** Of a lock that several may hold: who holds it by what a majority of the nodes says. */
@@ -56,5 +57,6 @@ function merged(grants: readonly SharedHolder[], majority: number): SharedHolder
     grants.map((grant) => grant.weight),
     majority,
   );
-  return { ...one, fencingToken, remainingMs, weight: weight ?? one.weight };
+  const words = latestWords(grants.map((grant) => grant.words));
+  return { ...one, fencingToken, remainingMs, weight: weight ?? one.weight, words };
 }

@@ -5,6 +5,7 @@ import { engineError, isTransient, messageOf, outcomeOf, refusalBy } from "../fa
 import { holderOf, newestOf, ownersOf, readFacts, remainingOf, tokenOf, type Facts } from "../inspection.ts";
 import type { LockKeys } from "../keys.ts";
 import { noCandidate, textOf } from "../operation.ts";
+import { latestWords } from "../words.ts";
 import { reachedByMajority } from "./agreement.ts";
 import { SharedView } from "./shared-view.ts";
 import type { Voter } from "./voter.ts";
@@ -162,7 +163,11 @@ export class QuorumView {
     const [one] = this.holder === "" ? [] : this.holding;
     const remaining = this.holding.map(({ facts }) => remainingOf(facts) ?? Infinity);
     const remainingMs = reachedByMajority(remaining, this.#electorate.majority) ?? Infinity;
-    const facts = one && { ...one.facts, remainingMs: remainingMs === Infinity ? -1 : remainingMs };
+    const facts = one && {
+      ...one.facts,
+      remainingMs: remainingMs === Infinity ? -1 : remainingMs,
+      words: latestWords(this.holding.map((answered) => answered.facts.words)),
+    };
     return {
       kind: "mutex",
       limit: 1,

@@ -1,3 +1,4 @@
+import type { Lockable, Locks } from "holdfast";
 import { expect, test } from "vitest";
 
 import { Lab, refusal } from "./lab.ts";
@@ -51,6 +52,26 @@ async function told(): Promise<{
   lab.nodes[1]?.store.hset("holdfast:fence:{lock:k}", "first", "7", "last", "7");
   return { lab, fencingToken, operator };
 }
+
+test.each<[string, (locks: Locks) => Lockable, (locks: Locks) => Lockable]>([
+  ["a mutex", (locks) => locks.mutex("k"), (locks) => locks.mutex("k")],
+  ["a read lock", (locks) => locks.readWrite("k").read, (locks) => locks.readWrite("k").write],
+])(
+  "why %s is held is told, also by a first node that knows the holder by a message",
+  async (_what, ours, rivals) => {
+    const lab = new Lab(3);
+    const holder = await lab.warm({ distancesMs: [10, 1, 1] });
+    const rival = await lab.warm({ distancesMs: [1, 10, 10] });
+    const granted = ours(holder.locks).acquire({ ttlMs, reason: "report" });
+    await lab.clock.advance(1);
+    rivals(rival.locks)
+      .acquire({ ttlMs })
+      .catch(() => undefined); // has the first node's vote until it is asked for that back
+    const { fencingToken } = await lab.within(100, granted);
+    const { holders } = await lab.within(100, rival.locks.inspect("k"));
+    expect(holders).toMatchObject([{ reason: "report", fencingToken }]);
+  },
+);
 
 test("a lease is extended where one of three nodes is down, also right after the machine slept", async () => {
   const lab = new Lab(3);

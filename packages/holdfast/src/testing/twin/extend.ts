@@ -21,8 +21,10 @@ export function verify(scope: Scope, args: readonly string[]): Answer {
   if (scope.holder !== token) {
     return [whyNot(scope, token)];
   }
-  const { first } = numbers(scope);
-  return [1, scope.store.pttl(scope.K), ...(first === undefined ? [] : [first])];
+  const { store, K, info } = scope;
+  const { first = 0 } = numbers(scope);
+  const told = store.hget(info, "token") === token ? store.hget(info, "number") : undefined;
+  return [1, store.pttl(K), first, told ?? ""];
 }
 
 /** A break leaves word beside the key for a holder that the message did not reach. */

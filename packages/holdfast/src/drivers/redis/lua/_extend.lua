@@ -26,10 +26,12 @@ end
 
 -- verify token
 --   Asks whether a grant is still ours, and changes nothing.
--- Answers { 1, remaining TTL in ms, first number of the grant }, or { why not }, as extend says it
+-- Answers { 1, remaining TTL in ms, first number of the grant (0: not known), the number that the holder told last or "" },
+--         or { why not }, as extend says it
 local function verify(token)
   if holder ~= token then
     return { why_not(token) }
   end
-  return { 1, redis.call('PTTL', K), (numbers()) }
+  local said = redis.call('HMGET', info, 'token', 'number')
+  return { 1, redis.call('PTTL', K), numbers() or 0, said[1] == token and said[2] or '' }
 end

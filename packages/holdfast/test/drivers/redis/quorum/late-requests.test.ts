@@ -1,4 +1,4 @@
-import type { Lease } from "holdfast";
+import type { Lease, Lockable } from "holdfast";
 import type { Connection } from "holdfast/redis";
 import type { Twin } from "holdfast/testing";
 import { expect, test } from "vitest";
@@ -151,6 +151,52 @@ test("what was passed on and then granted again is another attempt, with another
     expect(before).not.toContain(attempt);
   }
 });
+
+test.each(["mutex", "read lock"])(
+  "requests that come late do not bring a given lease of a %s back",
+  async (kind) => {
+    const stage = new Stage();
+    const sides = [await stage.side(), await stage.side(), await stage.side()] as const;
+    const [giver, other, taker] = sides.map(({ locks }) =>
+      kind === "mutex" ? locks.mutex("k") : locks.readWrite("k").read,
+    ) as readonly Lockable[] as readonly [Lockable, Lockable, Lockable];
+    sides[0].faults.forEach((faults) => faults.duplicate(1, 1_000));
+    const lease = await stage.within(10, giver.acquire({ ttlMs: 300, renew: false }));
+    sides[0].faults.forEach((faults) => faults.duplicate(0, 0));
+    const given = lease.transfer();
+    await stage.pass(500);
+    const between = await stage.within(10, other.acquire({ ttlMs }));
+    expect(between.fencingToken).toBeGreaterThan(BigInt(given.fencingToken));
+    expect(await stage.within(10, between.release())).toBe(true);
+    await stage.pass(600);
+    const { holders } = await stage.within(10, sides[1].locks.inspect("k"));
+    expect(holders).toHaveLength(1);
+    const adopted = sides[2].locks.adopt(given).catch((error: unknown) => error);
+    expect(await stage.within(10, adopted)).toMatchObject({ code: "lease-lost", reason: "expired" });
+    await stage.pass(400);
+    expect(await stage.within(10, taker.tryAcquire())).not.toBeNull();
+  },
+);
+
+test.each(["mutex", "read lock"])(
+  "a %s that nodes were filled with again, one by one, is adopted",
+  async (kind) => {
+    const stage = new Stage();
+    const [giver, taker] = [await stage.side(), await stage.side()];
+    const own: Lockable = kind === "mutex" ? giver.locks.mutex("k") : giver.locks.readWrite("k").read;
+    const lease = await stage.within(10, own.acquire({ ttlMs }));
+    for (const server of stage.servers) {
+      server.del(lock);
+      server.store.hset(fence, "last", String((stage.clock.wall() + 500) * 1000));
+      await stage.pass(ttlMs);
+    }
+    const firsts = stage.servers.map((server) => BigInt(server.store.hget(fence, "first") ?? 0));
+    expect(firsts.every((first) => first > lease.fencingToken)).toBe(true);
+    const adopted = await stage.within(10, taker.locks.adopt(lease.transfer()));
+    expect(adopted.fencingToken).toBe(lease.fencingToken);
+    expect(await stage.within(10, adopted.release())).toBe(true);
+  },
+);
 
 test("an inquiry for a number before that of the vote is dropped", async () => {
   const stage = new Stage();

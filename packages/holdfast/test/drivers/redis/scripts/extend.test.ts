@@ -88,6 +88,16 @@ onRedis("extend and verify", () => {
     expect(await stage.redis.zcard(keys[1])).toBe(1);
   });
 
+  test("verify tells the grant's number, and the one that its holder told last", async () => {
+    const keys = stage.lock();
+    const { first } = await stage.grant(keys, asker(1));
+    expect(await stage.ask(keys, ["verify", token])).toEqual([1, expect.any(Number), first, ""]);
+    await stage.ask(keys, extendOf(40_000, '["owner","number","number","17"]'));
+    expect(await stage.ask(keys, ["verify", token])).toEqual([1, expect.any(Number), first, "17"]);
+    await stage.redis.hset(keys[3], "token", asker(2).token);
+    expect(await stage.ask(keys, ["verify", token])).toEqual([1, expect.any(Number), first, ""]);
+  });
+
   test("a key of another type is refused and not touched", async () => {
     const keys = stage.lock();
     await stage.redis.sadd(keys[0], "a");

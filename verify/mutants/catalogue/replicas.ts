@@ -89,6 +89,6 @@ export const replicas: readonly Mutant[] = [
     name: "former-primary-is-stayed-with",
     breaks: "after a failover we go to the new primary by ourselves, also where the former one lives",
     edits: [redis("ioredis-sentinel", "startsWith(`${name} `)", "startsWith(`${name}-`)")],
-    killers: [byServer("faults/sentinel", "ioredis 6 of a primary that was asked to step down")],
+    killers: [byServer("faults/sentinel", "ioredis 6 of a primary that goes on as one")],
   },
 ];

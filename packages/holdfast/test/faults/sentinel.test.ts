@@ -84,6 +84,25 @@ for (const [name, openClient] of Object.entries(sentinelLibraries)) {
       await (await waiting).release();
     });
 
+    test("of a primary that goes on as one, as the sentinels may not tell it", async () => {
+      const lease = await mine.acquire("key", { ttlMs: 12_000 });
+      await replicated(former);
+      const direct = former.client();
+      await direct.call("acl", "setuser", "default", "-client|kill"); // in one transaction with what would make it a replica
+      await lab.sentinels[0]?.client().call("sentinel", "failover", lab.name);
+      const primary = await lab.replaced(former);
+      const probe = primary.client();
+      const isRenewedThere = async (): Promise<boolean> => {
+        const [there, here] = await Promise.all([probe.pttl("lock:key"), direct.pttl("lock:key")]);
+        return there > here + 1_000;
+      };
+      await until(isRenewedThere, "it is renewed there, and not where it was", 30_000);
+      expect(lease.signal.aborted).toBe(false);
+      expect(await lease.release()).toBe(true);
+      expect(await probe.exists("lock:key")).toBe(0);
+      expect(await direct.role()).toMatchObject({ 0: "master" });
+    });
+
     test("a lease whose key did not survive is lost as soon as the new primary can be asked", async () => {
       const kept = await mine.acquire("kept", { ttlMs });
       await replicated(former);

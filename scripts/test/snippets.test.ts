@@ -1,0 +1,112 @@
+import { execFile } from "node:child_process";
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { expect, test } from "vitest";
+
+// What the pages say in TypeScript is what the packages take. Names that a page leaves to its reader may be anything.
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const settings = {
+  compilerOptions: {
+    module: "nodenext",
+    target: "es2022",
+    lib: ["es2023", "esnext.disposable"],
+    types: ["node"],
+    strict: true,
+    skipLibCheck: true,
+    noEmit: true,
+  },
+};
+/** What a block goes on from, where it does not say so itself. */
+const beforeIt = {
+  createLocks: `import { createLocks } from "holdfast";`,
+  redis: `import { redis } from "holdfast/redis";`,
+  redlock: `import { redlock } from "holdfast/redis";`,
+  Redis: `import { Redis } from "ioredis";`,
+  locks: `declare const locks: import("holdfast").Locks;`,
+  nodes: `declare const nodes: import("ioredis").Redis[];`,
+  client: `declare const client: import("ioredis").Redis;`,
+};
+const unknownName = /error TS(2304|2552|18004):/;
+
+interface Block {
+  readonly page: string;
+  readonly line: number;
+  readonly text: string;
+}
+
+test("every block of TypeScript in the documentation is right by the types", async () => {
+  const blocks = await blocksOfPages();
+  expect(blocks.length).toBeGreaterThan(20);
+  expect(await errorsIn(blocks)).toEqual([]);
+});
+
+test("one that is not would be found", async () => {
+  const wrong = { page: "none.md", line: 1, text: `await locks.acquire("key", { ttl: 1 });` };
+  expect(await errorsIn([wrong])).toEqual([expect.stringMatching(/^none\.md:1 .*'ttl' does not exist/)]);
+});
+
+async function blocksOfPages(): Promise<Block[]> {
+  const docs = (await readdir(join(root, "docs"), { recursive: true })).filter((name) =>
+    name.endsWith(".md"),
+  );
+  const packages = await readdir(join(root, "packages"));
+  const blocks: Block[] = [];
+  for (const page of [
+    "README.md",
+    ...docs.map((name) => join("docs", name)),
+    ...packages.map((name) => join("packages", name, "README.md")),
+  ]) {
+    const text = await readFile(join(root, page), "utf8");
+    for (const match of text.matchAll(/^```ts\n(.*?)^```$/gms)) {
+      const line = text.slice(0, match.index).split("\n").length;
+      blocks.push({ page, line, text: match[1] ?? "" });
+    }
+  }
+  return blocks;
+}
+
+async function errorsIn(blocks: readonly Block[]): Promise<string[]> {
+  const folder = await mkdtemp(join(tmpdir(), "holdfast-snippets-"));
+  try {
+    await symlink(join(root, "node_modules"), join(folder, "node_modules"));
+    await writeFile(join(folder, "package.json"), `{ "type": "module" }`);
+    await writeFile(join(folder, "tsconfig.json"), JSON.stringify(settings));
+    await mkdir(join(folder, "blocks"));
+    await Promise.all(
+      blocks.map((block, index) => writeFile(join(folder, "blocks", `${index}.ts`), wholeOf(block))),
+    );
+    const output = await compilerSays(folder);
+    return output.split("\n").flatMap((line) => {
+      const [, index] = /^blocks\/(\d+)\.ts\(/.exec(line) ?? [];
+      const block = blocks[Number(index)];
+      if (line === "" || unknownName.test(line) || /^\s/.test(line)) {
+        return [];
+      }
+      return [block ? `${block.page}:${block.line} ${line}` : line];
+    });
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+function wholeOf({ text }: Block): string {
+  const missing = Object.entries(beforeIt).filter(([name]) => !declares(text, name));
+  return [...missing.map(([, line]) => line), text, "export {};"].join("\n");
+}
+
+function declares(text: string, name: string): boolean {
+  return new RegExp(`(const|import) (\\{[^}]*)?\\b${name}\\b`).test(text);
+}
+
+function compilerSays(folder: string): Promise<string> {
+  return new Promise((resolve) => {
+    const compiler = join(root, "node_modules", ".bin", "tsc");
+    execFile(compiler, ["-p", folder, "--pretty", "false"], { cwd: folder }, (_error, stdout, stderr) => {
+      resolve(stdout + stderr);
+    });
+  });
+}

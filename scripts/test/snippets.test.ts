@@ -9,16 +9,21 @@ import { expect, test } from "vitest";
 // What the pages say in TypeScript is what the packages take. Names that a page leaves to its reader may be anything.
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
+/** Those of the sources, which are what is imported; a reader's own may be less strict. */
 const settings = {
+  extends: join(root, "tsconfig.base.json"),
   compilerOptions: {
-    module: "nodenext",
-    target: "es2022",
-    lib: ["es2023", "esnext.disposable"],
-    types: ["node"],
-    strict: true,
-    skipLibCheck: true,
+    customConditions: ["@holdfast/source"],
+    composite: false,
+    isolatedDeclarations: false,
+    rewriteRelativeImportExtensions: false,
+    allowImportingTsExtensions: true,
+    noUncheckedIndexedAccess: false,
+    noPropertyAccessFromIndexSignature: false,
     noEmit: true,
+    rootDir: "/",
   },
+  include: ["blocks"],
 };
 /** What a block goes on from, where it does not say so itself. */
 const beforeIt = {

@@ -84,21 +84,8 @@ export const late: readonly Mutant[] = [
   {
     name: "given-lease-is-brought-back",
     breaks: "a late request's grant with the same token is another grant than the one that was given away",
-    edits: [redis("one-server", " && isLaterGrant(answer, fencingToken)", " && fencingToken < 0n")],
+    edits: [redis("one-server", " && Number(first) > fencingToken", " && fencingToken < 0n")],
     killers: [byServer("faults/late-answers", "request does not bring a given lease back")],
-  },
-  {
-    name: "given-lease-is-brought-back-on-a-quorum",
-    breaks: "late requests' grants with the same token are another lease than the one that was given away",
-    edits: [redis("quorum/hold", " && isLaterGrant(answer, fencingToken)", " && fencingToken < 0n")],
-    killers: [byRules("drivers/redis/quorum/late-requests", "do not bring a given lease")],
-  },
-  {
-    name: "refilled-nodes-are-not-believed",
-    breaks:
-      "a node that was filled with a lease again has it, though with a number of its own: it was told the lease's",
-    edits: [redis("words", 'told === "" ? first : told', "first")],
-    killers: [byRules("drivers/redis/quorum/late-requests", "that nodes were filled with again, one by one")],
   },
   {
     name: "late-process-never-gives-a-node-up",

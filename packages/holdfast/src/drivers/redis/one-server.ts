@@ -37,7 +37,7 @@ import { takeTogether } from "./together.ts";
 import { TokenTable } from "./token-table.ts";
 import { makeToken } from "./tokens.ts";
 import { watchByAsking } from "./watch.ts";
-import { encodeWords, isLaterGrant, reasonOf } from "./words.ts";
+import { encodeWords, reasonOf } from "./words.ts";
 
 /** Makes the directory of a driver instance. */
 export type OpenDirectory = (clientId: string, listener: NodeListener) => Directory;
@@ -168,11 +168,10 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
 
   async verify(key: string, token: string, fencingToken?: bigint): Promise<Verified> {
     const reply = await this.#ask(key, ["verify", token]);
-    const answer = reply.value as unknown[];
-    const [status, remainingMs] = answer;
+    const [status, remainingMs, first] = reply.value as unknown[];
     if (Number(status) !== 1) {
       return { outcome: "lost", reason: reasonOf(status) };
-    } else if (fencingToken !== undefined && isLaterGrant(answer, fencingToken)) {
+    } else if (fencingToken !== undefined && Number(first) > fencingToken) {
       return { outcome: "lost", reason: "expired" };
     }
     return { outcome: "held", validity: validFrom(reply.sent, Math.max(0, Number(remainingMs))) };

@@ -167,25 +167,22 @@ class RedlockDriver implements Driver, QuorumHost {
   async extend({ key, token, ttlMs, words }: ExtendRequest): Promise<Extension> {
     const hold = this.holdings.holdOf(key, token);
     this.holdings.prolong(hold, ttlMs);
-    const refusal = hold.isKnown ? undefined : await this.#learn(hold, words?.fencingToken);
+    const refusal = hold.isKnown ? undefined : await this.#learn(hold);
     return refusal ?? hold.extend(ttlMs, encodeWords(words ?? hold.ownNumber()));
   }
 
   /** Which nodes have a grant of another process: only those that have it before they are asked to prolong it count. */
-  async #learn(
-    { key, token }: QuorumHold,
-    fencingToken: bigint | undefined,
-  ): Promise<Exclude<Extension, { outcome: "renewed" }> | undefined> {
+  async #learn({ key, token }: QuorumHold): Promise<Exclude<Extension, { outcome: "renewed" }> | undefined> {
     try {
-      const verified = await this.verify(key, token, fencingToken);
+      const verified = await this.verify(key, token);
       return verified.outcome === "lost" ? verified : undefined;
     } catch (error) {
       return { outcome: "unknown", error };
     }
   }
 
-  verify(key: string, token: string, fencingToken?: bigint): Promise<Verified> {
-    return this.#census.ready(key, () => this.holdings.holdOf(key, token).verify(fencingToken));
+  verify(key: string, token: string): Promise<Verified> {
+    return this.#census.ready(key, () => this.holdings.holdOf(key, token).verify());
   }
 
   release(key: string, token: string, until: number, fencingToken?: bigint): Promise<boolean> {

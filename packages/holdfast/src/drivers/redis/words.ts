@@ -59,15 +59,6 @@ export function latestWords(told: readonly ReadonlyMap<string, string>[]): Reado
   );
 }
 
-/**
- * Whether what `verify` answered is another grant than the one with this number: a later one, to a request of the same token that came
- * late. A node that was filled with the grant again has given it a greater number, and was told its own.
- */
-export function isLaterGrant(answer: readonly unknown[], fencingToken: bigint): boolean {
-  const [, , first, told] = answer;
-  return BigInt(String(told === "" ? first : told)) > fencingToken;
-}
-
 /** Why a token is not the holder's any more, by what the scripts answer. */
 export function reasonOf(status: unknown): LossReason {
   switch (Number(status)) {

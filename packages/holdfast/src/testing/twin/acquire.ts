@@ -67,13 +67,13 @@ export function takeTurn(scope: Scope, { token, member, ttl, want, words }: Want
 /** A repeat of an attempt that was granted: the same grant, the same numbers. */
 function grantedAgain(scope: Scope, holder: string, { member, ttl, words }: Wanted): Answer {
   scope.store.zrem(scope.queue, member);
-  raiseTtl(scope, ttl);
+  const lasts = raiseTtl(scope, ttl);
   let { first, last } = numbers(scope);
   if (first === undefined) {
     [first, last] = put(scope, holder, String(Math.max(scope.store.pttl(scope.K), Number(ttl))), "1");
   }
   if (scope.store.hget(scope.info, "token") !== holder) {
-    writeInfo(scope, holder, ttl, words);
+    writeInfo(scope, holder, lasts, words);
   }
   return [1, first, last, holder];
 }

@@ -1,4 +1,4 @@
-import { firstOf, numbers, raiseTtl, serveNext } from "./queue.ts";
+import { numbers, raiseTtl, serveNext } from "./queue.ts";
 import { writeInfo, type Answer, type Scope } from "./state.ts";
 
 /** Raises the TTL of a grant that is ours; never shortens it and never creates it again. */
@@ -10,9 +10,8 @@ export function extend(scope: Scope, args: readonly string[]): Answer {
     serveNext(scope);
     return scope.isQuorum ? [reason] : reason;
   }
-  raiseTtl(scope, ttl);
-  writeInfo(scope, token, ttl, words);
-  return scope.isQuorum ? [1, ...firstOf(scope)] : 1;
+  writeInfo(scope, token, raiseTtl(scope, ttl), words);
+  return scope.isQuorum ? [1, numbers(scope).first ?? 0] : 1;
 }
 
 /** Asks whether a grant is still ours, and changes nothing. */
@@ -21,10 +20,7 @@ export function verify(scope: Scope, args: readonly string[]): Answer {
   if (scope.holder !== token) {
     return [whyNot(scope, token)];
   }
-  const { store, K, info } = scope;
-  const { first = 0 } = numbers(scope);
-  const told = store.hget(info, "token") === token ? store.hget(info, "number") : undefined;
-  return [1, store.pttl(K), first, told ?? ""];
+  return [1, scope.store.pttl(scope.K), numbers(scope).first ?? 0];
 }
 
 /** A break leaves word beside the key for a holder that the message did not reach. */

@@ -97,13 +97,15 @@ export function firstOf(scope: Scope): readonly number[] {
   return first === undefined ? [] : [first];
 }
 
-/** Raises a TTL, never shortens it. */
-export function raiseTtl({ store, K, fence, retentionMs }: Scope, ttl: string): void {
+/** Raises a TTL, never shortens it. Returns what it is then. */
+export function raiseTtl({ store, K, fence, retentionMs }: Scope, ttl: string): string {
   const left = store.pttl(K);
   if (left >= 0 && left < Number(ttl)) {
     store.pexpire(K, Number(ttl));
   }
-  store.pexpire(fence, Math.max(left, Number(ttl)) + retentionMs);
+  const lastsMs = Math.max(left, Number(ttl));
+  store.pexpire(fence, lastsMs + retentionMs);
+  return String(lastsMs);
 }
 
 /** A resend keeps its place. Returns whether the member is new. */

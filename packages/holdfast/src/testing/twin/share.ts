@@ -102,15 +102,7 @@ export class Share {
       return [this.#whyNot(token as string)];
     }
     const left = (store.zscore(K, known.token) ?? 0) - this.#holders.nowMs;
-    return [1, left, known.number, this.#toldNumber(known.token)];
-  }
-
-  /** The number that the holder told last, or "". */
-  #toldNumber(token: string): string {
-    const { store, info } = this.#scope;
-    const words = store.hget(info, `w${attemptOf(token)}`);
-    const fields = words === undefined ? [] : (JSON.parse(words) as string[]);
-    return fields.find((_field, at) => at % 2 === 1 && fields[at - 1] === "number") ?? "";
+    return [1, left, known.number];
   }
 
   breakGrant([number, kind, reason]: Args): Answer {

@@ -14,13 +14,13 @@
 -- A repeat of an attempt that was granted: the same grant, the same numbers.
 local function granted_again(token, member, ttl, words)
   redis.call('ZREM', queue, member)
-  raise_ttl(ttl)
+  local lasts = raise_ttl(ttl)
   local first, last = numbers()
   if not first then
     first, last = put(token, math.max(redis.call('PTTL', K), ttl), 1)
   end
   if redis.call('HGET', info, 'token') ~= token then
-    write_info(token, ttl, words)
+    write_info(token, lasts, words)
   end
   return { 1, first, last, token }
 end

@@ -2,7 +2,7 @@
 --   Raises the TTL of a grant that is ours; never shortens it and never creates it again.
 --   words: what changed hands inside the holder's process (its number, owner, reason); empty: nothing
 -- Answers 1 renewed, or why not: 0 K is absent, 2 K is another's, 3 an operator broke it
---         of a quorum's node { 1, first number of the grant }, or { why not }
+--         of a quorum's node { 1, first number of the grant (0: not known) }, or { why not }
 
 -- A break leaves word beside the key for a holder that the message did not reach.
 local function why_not(token)
@@ -19,19 +19,16 @@ local function extend(token, ttl, words)
     serve_next()
     return is_quorum and { reason } or reason
   end
-  raise_ttl(ttl)
-  write_info(token, ttl, words)
-  return is_quorum and { 1, (numbers()) } or 1
+  write_info(token, raise_ttl(ttl), words)
+  return is_quorum and { 1, numbers() or 0 } or 1
 end
 
 -- verify token
 --   Asks whether a grant is still ours, and changes nothing.
--- Answers { 1, remaining TTL in ms, first number of the grant (0: not known), the number that the holder told last or "" },
---         or { why not }, as extend says it
+-- Answers { 1, remaining TTL in ms, first number of the grant (0: not known) }, or { why not }, as extend says it
 local function verify(token)
   if holder ~= token then
     return { why_not(token) }
   end
-  local said = redis.call('HMGET', info, 'token', 'number')
-  return { 1, redis.call('PTTL', K), numbers() or 0, said[1] == token and said[2] or '' }
+  return { 1, redis.call('PTTL', K), numbers() or 0 }
 end

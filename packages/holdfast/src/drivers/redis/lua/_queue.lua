@@ -9,12 +9,15 @@ local function numbers()
 end
 
 -- Raises K's TTL, never shortens it: an older, slower request must not cut a newer promise. The counter outlives K.
+-- Returns what it is then.
 local function raise_ttl(ttl)
   local left = redis.call('PTTL', K)
   if left >= 0 and left < tonumber(ttl) then
     redis.call('PEXPIRE', K, ttl)
   end
-  redis.call('PEXPIRE', fence, math.max(left, ttl) + retention_ms)
+  local lasts = math.max(left, ttl)
+  redis.call('PEXPIRE', fence, lasts + retention_ms)
+  return lasts
 end
 
 -- Of two waiters the one whose member stands first in the queue. Not by Lua's own comparison, which follows the locale.

@@ -215,24 +215,12 @@ function share.extend(token, ttl, words)
   return is_quorum and { 1, number } or 1
 end
 
--- The number that the holder told last, or "".
-local function told_number(token)
-  local words = redis.call('HGET', info, 'w' .. attempt_of(token))
-  local fields = words and cjson.decode(words) or {}
-  for i = 1, #fields, 2 do
-    if fields[i] == 'number' then
-      return fields[i + 1]
-    end
-  end
-  return ''
-end
-
 function share.verify(token)
   local known, number = holding_of(token)
   if known ~= token then
     return { why_not_any_more(token) }
   end
-  return { 1, redis.call('ZSCORE', K, token) - now_ms, number, told_number(token) }
+  return { 1, redis.call('ZSCORE', K, token) - now_ms, number }
 end
 
 -- Every holder, as { token, left in ms, number, weight, words }.

@@ -15,7 +15,7 @@ import { quarantineWords } from "./restart-guard.ts";
 import { Round } from "./round.ts";
 import { countedVote } from "./telling.ts";
 import type { Voter } from "./voter.ts";
-import { isLaterGrant, reasonOf } from "../words.ts";
+import { reasonOf } from "../words.ts";
 
 /** A node that has had the grant without a break since it was counted. */
 interface Member {
@@ -234,11 +234,8 @@ export class QuorumHold implements Timed {
     }));
   }
 
-  /**
-   * Asks whether a majority has it. Whose grant is not known yet is learned by that.
-   * @param fencingToken the number of such a grant: a later one of the same token is another's
-   */
-  verify(fencingToken?: bigint): Promise<Verified> {
+  /** Asks whether a majority has it. Whose grant is not known yet is learned by that. */
+  verify(): Promise<Verified> {
     const { electorate, clock, driftFactor } = this.#host;
     const { majority, voters } = electorate;
     const begun = clock.now();
@@ -247,16 +244,12 @@ export class QuorumHold implements Timed {
     const round = new Round<Verified>(this, voters, noCandidate, ["verify", this.token]);
     return round.run(
       (voter, reply) => {
-        const answer = reply.value as unknown[];
-        const [status, remainingMs, first] = answer;
+        const [status, remainingMs, first] = reply.value as unknown[];
         if (electorate.quarantineOf(voter)) {
           return "quarantined";
         }
         if (Number(status) !== 1) {
           this.#isMissing(voter, reasonOf(status), reply);
-          return "held";
-        } else if (isNew && fencingToken !== undefined && isLaterGrant(answer, fencingToken)) {
-          this.#isMissing(voter, "expired", reply);
           return "held";
         }
         if (isNew) {

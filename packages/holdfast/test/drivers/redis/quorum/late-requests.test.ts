@@ -153,33 +153,7 @@ test("what was passed on and then granted again is another attempt, with another
 });
 
 test.each(["mutex", "read lock"])(
-  "requests that come late do not bring a given lease of a %s back",
-  async (kind) => {
-    const stage = new Stage();
-    const sides = [await stage.side(), await stage.side(), await stage.side()] as const;
-    const [giver, other, taker] = sides.map(({ locks }) =>
-      kind === "mutex" ? locks.mutex("k") : locks.readWrite("k").read,
-    ) as readonly Lockable[] as readonly [Lockable, Lockable, Lockable];
-    sides[0].faults.forEach((faults) => faults.duplicate(1, 1_000));
-    const lease = await stage.within(10, giver.acquire({ ttlMs: 300, renew: false }));
-    sides[0].faults.forEach((faults) => faults.duplicate(0, 0));
-    const given = lease.transfer();
-    await stage.pass(500);
-    const between = await stage.within(10, other.acquire({ ttlMs }));
-    expect(between.fencingToken).toBeGreaterThan(BigInt(given.fencingToken));
-    expect(await stage.within(10, between.release())).toBe(true);
-    await stage.pass(600);
-    const { holders } = await stage.within(10, sides[1].locks.inspect("k"));
-    expect(holders).toHaveLength(1);
-    const adopted = sides[2].locks.adopt(given).catch((error: unknown) => error);
-    expect(await stage.within(10, adopted)).toMatchObject({ code: "lease-lost", reason: "expired" });
-    await stage.pass(400);
-    expect(await stage.within(10, taker.tryAcquire())).not.toBeNull();
-  },
-);
-
-test.each(["mutex", "read lock"])(
-  "a %s that nodes were filled with again, one by one, is adopted",
+  "a given %s is adopted though each node was filled with it again",
   async (kind) => {
     const stage = new Stage();
     const [giver, taker] = [await stage.side(), await stage.side()];
@@ -191,7 +165,7 @@ test.each(["mutex", "read lock"])(
       await stage.pass(ttlMs);
     }
     const firsts = stage.servers.map((server) => BigInt(server.store.hget(fence, "first") ?? 0));
-    expect(firsts.every((first) => first > lease.fencingToken)).toBe(true);
+    expect(firsts.every((first) => first > lease.fencingToken)).toBe(true); // so a number alone does not tell another's grant
     const adopted = await stage.within(10, taker.locks.adopt(lease.transfer()));
     expect(adopted.fencingToken).toBe(lease.fencingToken);
     expect(await stage.within(10, adopted.release())).toBe(true);

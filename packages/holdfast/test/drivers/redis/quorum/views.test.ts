@@ -73,6 +73,22 @@ test.each<[string, (locks: Locks) => Lockable, (locks: Locks) => Lockable]>([
   },
 );
 
+test.each(["renewed", "only adopted"])(
+  "a lease that was %s is released where a node has lost its counter",
+  async (how) => {
+    const lab = new Lab(3);
+    const { locks } = await lab.warm();
+    const lease = await lab.within(100, locks.acquire("k", { ttlMs }));
+    lab.nodes[0]?.del("holdfast:fence:{lock:k}");
+    const adopted = await lab.within(100, locks.adopt(lease.transfer()));
+    if (how === "renewed") {
+      await lab.within(100, adopted.extend());
+    }
+    expect(await lab.within(100, adopted.release())).toBe(true);
+    expect(lab.holders("k")).toEqual([null, null, null]);
+  },
+);
+
 test("a lease is extended where one of three nodes is down, also right after the machine slept", async () => {
   const lab = new Lab(3);
   const { locks, faults } = await lab.warm();

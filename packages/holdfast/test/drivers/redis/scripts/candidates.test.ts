@@ -39,7 +39,7 @@ onNodes("candidates", (stage) => {
       [1, header, header, one.token],
       [0, expect.any(Number), -1, one.token, ""],
       1,
-      [1, expect.any(Number), header, ""],
+      [1, expect.any(Number), header],
       2,
     ]);
   });

@@ -60,7 +60,7 @@ export function driverConformance({ test, open }: Conformance): void {
     test(name, async () => {
       const opened = await open();
       try {
-        await new Stage(opened.driver, opened.other ?? opened.driver).play(scene);
+        await new Stage(opened.driver, opened.other ?? opened.driver, name).play(scene);
       } finally {
         await opened.cleanup?.();
       }

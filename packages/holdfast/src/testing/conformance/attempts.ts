@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 
-import { granted, later, type Scenes } from "./stage.ts";
+import { granted, later, sharedByProcesses, type Scenes } from "./stage.ts";
 
 export const attempts: Scenes = {
   "a repeat of an attempt claims the same grant": async ({ here, key }) => {
@@ -13,8 +13,8 @@ export const attempts: Scenes = {
   },
 
   "another process may repeat an attempt": async ({ here, there, key }) => {
-    const first = await here.acquire(key, { attemptId: "order 555" });
-    const again = await there.acquire(key, { attemptId: "order 555" });
+    const first = await here.acquire(key, sharedByProcesses);
+    const again = await there.acquire(key, sharedByProcesses);
     assert.equal(again.fencingToken, first.fencingToken);
     assert.equal(await again.release(), true);
     assert.equal((await here.inspect(key)).holders.length, 0);
@@ -24,9 +24,9 @@ export const attempts: Scenes = {
     const { here, there, key } = stage;
     // A short TTL, as an engine may let the repeat look again when it could be over.
     const holder = await stage.open("here").acquire(key, { ttlMs: 1_000 });
-    const first = later(here.acquire(key, { attemptId: "order 555", waitMs: 20_000 }));
+    const first = later(here.acquire(key, { ...sharedByProcesses, waitMs: 20_000 }));
     await stage.queued(1);
-    const again = later(there.acquire(key, { attemptId: "order 555", waitMs: 20_000 }));
+    const again = later(there.acquire(key, { ...sharedByProcesses, waitMs: 20_000 }));
     await stage.pause(50);
     await holder.release();
     assert.equal((await first).fencingToken, (await again).fencingToken);

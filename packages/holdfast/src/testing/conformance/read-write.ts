@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 
-import { aborted, granted, later, refused, type Scenes } from "./stage.ts";
+import { aborted, granted, later, refused, sharedByProcesses, type Scenes } from "./stage.ts";
 
 export const readWrite: Scenes = {
   "read-write: many read, or one writes": async ({ here, there, key }) => {
@@ -111,9 +111,8 @@ export const readWrite: Scenes = {
   },
 
   "read-write: a repeat of a named attempt has the same grant": async ({ here, there, key }) => {
-    const attemptId = `attempt of ${key}`;
-    const one = await here.readWrite(key).read.acquire({ attemptId });
-    const other = await there.readWrite(key).read.acquire({ attemptId });
+    const one = await here.readWrite(key).read.acquire(sharedByProcesses);
+    const other = await there.readWrite(key).read.acquire(sharedByProcesses);
     assert.equal(other.fencingToken, one.fencingToken);
     assert.equal((await here.inspect(key)).holders.length, 1);
     await other.release();

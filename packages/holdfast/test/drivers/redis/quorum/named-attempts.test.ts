@@ -269,6 +269,23 @@ test("what a repeat in another process counts on is not given back by who asked 
   expect(asked.value?.fencingToken).toBeGreaterThan((waited.value as Lease).fencingToken);
 });
 
+test("what the late request of one process keeps of another's repeat on a node ends with its TTL", async () => {
+  const lab = new Lab(3);
+  const first = await lab.warm({ distancesMs: [1, 1, 5] });
+  const second = await lab.warm();
+  const named = { ttlMs: 10_000, attemptId: "a" };
+  const lease = await lab.within(3, first.locks.acquire("k", named));
+  const again = await lab.within(3, second.locks.acquire("k", named)); // the last node has a vote of its own for it
+  expect(again.fencingToken).toBe(lease.fencingToken);
+  await lab.clock.advance(10); // now the first process's request has claimed that
+  expect(await lab.within(100, again.release())).toBe(true);
+  expect(lab.holders("k")).toEqual([null, null, expect.any(String)]);
+  const other = await lab.within(100, lab.process().locks.acquire("k", { ttlMs: 1_000 }));
+  expect(await lab.within(100, other.release())).toBe(true);
+  await lab.clock.advance(10_000);
+  expect(lab.holders("k")).toEqual([null, null, null]);
+});
+
 test("who tries by the name of an attempt that waits here is told that it is held", async () => {
   const lab = new Lab(3);
   const holder = await lab.warm();

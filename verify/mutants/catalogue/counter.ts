@@ -7,12 +7,8 @@ export const counter: readonly Mutant[] = [
     breaks: "fenceRetentionMs beyond K's TTL, set again by grant and extension (1)",
     isMarked: true,
     edits: [
-      lua("_queue", "  redis.call('PEXPIRE', fence, math.max(left, ttl) + retention_ms)\n", ""),
-      twin(
-        "queue",
-        "  store.pexpire(fence, Math.max(left, Number(ttl)) + retentionMs);\n",
-        "  void [fence, retentionMs];\n",
-      ),
+      lua("_queue", "  redis.call('PEXPIRE', fence, lasts + retention_ms)\n", ""),
+      twin("queue", "  store.pexpire(fence, lastsMs + retentionMs);\n", "  void [fence, retentionMs];\n"),
     ],
     killers: [byServer("drivers/redis/scripts/extend", "prolongs the counter")],
   },

@@ -72,12 +72,12 @@ export const fencing: readonly Mutant[] = [
     edits: [
       lua(
         "_extend",
-        "return is_quorum and { 1, (numbers()) } or 1",
-        "return is_quorum and { 1, (select(2, numbers())) } or 1",
+        "return is_quorum and { 1, numbers() or 0 } or 1",
+        "return is_quorum and { 1, (select(2, numbers())) or 0 } or 1",
       ),
       twin(
         "extend",
-        "return scope.isQuorum ? [1, ...firstOf(scope)] : 1;",
+        "return scope.isQuorum ? [1, numbers(scope).first ?? 0] : 1;",
         'return scope.isQuorum ? [1, Number(scope.store.hget(scope.fence, "last"))] : 1;',
       ),
     ],

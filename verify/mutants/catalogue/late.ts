@@ -88,6 +88,13 @@ export const late: readonly Mutant[] = [
     killers: [byServer("faults/late-answers", "request does not bring a given lease back")],
   },
   {
+    name: "late-answer-takes-back-what-is-asked-for-again",
+    breaks:
+      "a vote that an open bid of this process counts on is not taken back by an earlier bid with its token",
+    edits: [redis("quorum/holdings", "if (bid?.isOpen !== true) {", "if (bid?.isOpen !== false) {")],
+    killers: [byRules("verify/test/sim-found.test.ts", "a-late-answer-for-a-token-that-is-asked-for-again")],
+  },
+  {
     name: "late-process-never-gives-a-node-up",
     breaks: "a process that is always late waits once more for a node, and not for ever",
     edits: [redis("batch", " && !call.isGraced", "")],

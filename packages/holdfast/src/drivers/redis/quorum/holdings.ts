@@ -169,16 +169,20 @@ export class Holdings {
 
   /** A node has something of a bid that is over. */
   leftBehind(bid: Bid, ballot: Ballot, vote: Vote | undefined): void {
-    const hold = this.#holds.get(vote?.token ?? bid.token);
+    const token = vote?.token ?? bid.token;
+    const hold = this.#holds.get(token);
     if (hold) {
       if (vote) {
         this.#heardLate(hold, ballot.voter, vote);
       }
-    } else if (!this.#options.attempts.isClaimable(bid.token)) {
+    } else if (
+      !this.#isLeftToBid(bid.token, ballot.voter) &&
+      !this.#options.attempts.isClaimable(bid.token)
+    ) {
       const takeBack = (): void => {
         this.#takingBack.ballot(ballot, bid);
       };
-      this.#takeBackBehind(vote?.token ?? bid.token, ballot.voter, vote !== undefined, takeBack);
+      this.#takeBackBehind(token, ballot.voter, vote !== undefined, takeBack);
     }
   }
 
@@ -246,7 +250,7 @@ export class Holdings {
   /** Of a lost grant: what is left of it on the nodes that did not end it themselves. */
   takeBackLost(hold: QuorumHold): void {
     for (const voter of this.#options.electorate.voters) {
-      this.#takingBack.lost(hold, voter);
+      this.#takeBackLostOn(voter, hold);
     }
   }
 
@@ -259,10 +263,26 @@ export class Holdings {
   /** A node's vote came when the grant was in use already, or was over. */
   #heardLate(hold: QuorumHold, voter: Voter, { first, runId }: Pick<Vote, "first" | "runId">): void {
     if (hold.isLost) {
-      this.#takingBack.lost(hold, voter);
+      this.#takeBackLostOn(voter, hold);
     } else if (!this.#options.electorate.quarantineOf(voter)) {
       hold.add(voter, first, runId);
     }
+  }
+
+  #takeBackLostOn(voter: Voter, hold: QuorumHold): void {
+    if (!this.#isLeftToBid(hold.token, voter)) {
+      this.#takingBack.lost(hold, voter);
+    }
+  }
+
+  /** A later bid with this token is open: what a node has of it that one counts on, or gives back. */
+  #isLeftToBid(token: string, voter: Voter): boolean {
+    const bid = this.#bids.get(token);
+    if (bid?.isOpen !== true) {
+      return false;
+    }
+    bid.ballots[voter.index]?.left();
+    return true;
   }
 
   #close(bid: Bid): void {

@@ -95,6 +95,31 @@ export const late: readonly Mutant[] = [
     killers: [byRules("verify/test/sim-found.test.ts", "a-late-answer-for-a-token-that-is-asked-for-again")],
   },
   {
+    name: "late-message-is-a-vote-for-a-repeat",
+    breaks:
+      "what was told to an earlier bid with the same token may have been given back since: a repeat counts answers only",
+    edits: [
+      redis("quorum/ballot", "const ageMs = this.#bid.isHeard ?", "const ageMs = this.#bid.ttlMs > 0 ?"),
+    ],
+    killers: [
+      byRules("drivers/redis/quorum/named-attempts", "a message of what was given back, which comes late"),
+    ],
+  },
+  {
+    name: "joining-an-earlier-attempt-releases-what-was-claimed",
+    breaks: "what a repeat elsewhere has claimed stays: it may have been elected with it",
+    edits: [
+      redis(
+        "quorum/taking-back",
+        "token: bid.token, terms, until, candidate });",
+        'token: bid.token, terms, until, candidate }, "release");',
+      ),
+    ],
+    killers: [
+      byRules("drivers/redis/quorum/named-attempts", "who joins an earlier attempt does not release"),
+    ],
+  },
+  {
     name: "late-process-never-gives-a-node-up",
     breaks: "a process that is always late waits once more for a node, and not for ever",
     edits: [redis("batch", " && !call.isGraced", "")],

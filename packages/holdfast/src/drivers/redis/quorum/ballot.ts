@@ -126,7 +126,8 @@ export class Ballot {
       this.#bid.giveBack(this);
       return;
     }
-    const ageMs = node.brackets.ageOf(grant.runId, grant.serverMicros);
+    // What was told to an earlier bid with this token may have been given back since: a repeat asks whether it is there.
+    const ageMs = this.#bid.isHeard ? node.brackets.ageOf(grant.runId, grant.serverMicros) : undefined;
     if (ageMs === undefined || grant.runId !== guard.runId || electorate.quarantineOf(this.voter)) {
       this.ask(); // the reply dates it, and says whose it is
       return;

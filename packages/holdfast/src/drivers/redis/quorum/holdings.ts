@@ -82,12 +82,12 @@ export class Holdings {
   }
 
   /** The bid is over without a grant: what the nodes may have of it is taken back, or is left for a repeat to claim. */
-  abandoned(bid: Bid, isClaimable: boolean, name?: "release" | "recant"): void {
+  abandoned(bid: Bid, isClaimable: boolean): void {
     this.#close(bid);
     if (isClaimable) {
       this.#options.attempts.leave(bid.token);
     } else {
-      this.#takingBack.bid(bid, name);
+      this.#takingBack.bid(bid);
     }
   }
 

@@ -296,7 +296,7 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidRequest {
   #joinsEarlier(bid: Bid): boolean {
     const earlier = bid.earlierAttempt();
     if (earlier !== undefined) {
-      this.#drop(bid.isRepeat, "release"); // whoever claimed it goes on with the earlier one, too
+      this.#drop(); // but what a repeat has claimed, as it may have been elected with it
       this.#open(earlier);
     }
     return earlier !== undefined;
@@ -381,12 +381,12 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidRequest {
   }
 
   /** @param isClaimable it is left for a repeat; and where it is an earlier attempt's, it is not ours to take back */
-  #drop(isClaimable: boolean = this.bid?.isRepeat === true, name?: "release"): void {
+  #drop(isClaimable: boolean = this.bid?.isRepeat === true): void {
     const { bid } = this;
     if (bid) {
       this.#wasHeard = this.isHeard;
       bid.close();
-      this.#host.holdings.abandoned(bid, isClaimable, name);
+      this.#host.holdings.abandoned(bid, isClaimable);
       this.bid = undefined;
     }
   }

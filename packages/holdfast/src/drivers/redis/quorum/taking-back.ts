@@ -18,28 +18,23 @@ export class TakingBack {
   }
 
   /** Of a bid that is over. */
-  bid(bid: Bid, name?: "release" | "recant"): void {
+  bid(bid: Bid): void {
     const candidate = this.#electorate.candidate();
     for (const ballot of bid.ballots) {
       if (ballot.mayHaveLeft) {
-        this.ballot(ballot, bid, candidate, name);
+        this.ballot(ballot, bid, candidate);
       }
     }
   }
 
   /** The same on one node. */
-  ballot(
-    ballot: Ballot,
-    bid: Bid,
-    candidate: string = this.#electorate.candidate(),
-    name?: "release" | "recant",
-  ): void {
+  ballot(ballot: Ballot, bid: Bid, candidate: string = this.#electorate.candidate()): void {
     const { voter } = ballot;
     const { key, keys, ttlMs, deadline } = bid.request;
     const now = this.#clock.now();
     const until = Math.max(now + ttlMs, ballot.mayBeQueued ? placeUntil(now, deadline) : 0);
     const terms = bid.wording.memberOn(ballot);
-    voter.releaser.takeBack({ key, keys, token: bid.token, terms, until, candidate }, name);
+    voter.releaser.takeBack({ key, keys, token: bid.token, terms, until, candidate });
   }
 
   /** What a lost grant has on a node that did not know of the loss, or was late with its vote. */

@@ -4,6 +4,8 @@ import { expect, test } from "vitest";
 import { said } from "../../../support/said.ts";
 import { follow, Lab, refusal } from "./lab.ts";
 
+const loading = new Error("LOADING Redis is loading the dataset in memory");
+
 test("what a repeat of a named attempt has claimed is not taken back by who asked first", async () => {
   const lab = new Lab(3);
   const holder = await lab.warm();
@@ -337,4 +339,48 @@ test("a repeat does not give back the votes that a lease of its process stands o
   expect(repeated.value?.fencingToken).toBe(lease.fencingToken);
   expect(await lab.within(100, lease.release())).toBe(true);
   expect(waited.value?.fencingToken).toBeGreaterThan(lease.fencingToken);
+});
+
+test("a message of what was given back, which comes late, is no vote for a repeat with its token", async () => {
+  const lab = new Lab(3);
+  const holder = await lab.warm();
+  const [first, other] = [await lab.warm(), await lab.warm()];
+  const named = { ttlMs: 2_900, renew: false, attemptId: "a" };
+  const held = await lab.within(20, holder.locks.acquire("k", { ttlMs: 30_000 }));
+  const given = follow(first.locks.acquire("k", { ...named, waitMs: 500 }));
+  await lab.clock.advance(50);
+  const waited = follow(other.locks.acquire("k", { ttlMs: 20_000, waitMs: 60_000 }));
+  await lab.clock.advance(50);
+  for (const each of first.faults) {
+    each.delay({ requestMs: 1, replyMs: 1, messageMs: 150 });
+  }
+  await lab.clock.advance(398);
+  const released = held.release(); // at the nodes 1 ms before it gives up
+  first.faults[1]?.refuse(loading); // what it gives back stays there
+  await lab.within(8, released);
+  expect(given.error).toBeDefined();
+  first.faults[1]?.refuse(null);
+  const again = follow(first.locks.acquire("k", { ...named, waitMs: 5_000 }));
+  await lab.clock.advance(220);
+  expect(waited.value?.remainingMs()).toBeGreaterThan(0);
+  expect(again.isSettled).toBe(false);
+});
+
+test("who joins an earlier attempt does not release what a repeat elsewhere has been elected with", async () => {
+  const lab = new Lab(3);
+  const before = await lab.warm();
+  const [first, second, other] = [await lab.warm(), await lab.warm(), await lab.warm()];
+  const named = { ttlMs: 10_000, waitMs: 5_000, attemptId: "a" };
+  const lease = await lab.within(20, before.locks.acquire("k", named));
+  before.faults[0]?.freeze(); // its release does not come there
+  expect(await lab.within(500, lease.release())).toBe(true);
+  let lost = 0;
+  first.faults[2]?.dropReply(({ args }) => said(args)[0] === "acquire" && lost++ === 0);
+  follow(first.locks.acquire("k", named));
+  await lab.clock.advance(10);
+  const repeat = await lab.within(20, second.locks.acquire("k", named));
+  const waited = follow(other.locks.acquire("k", { ttlMs: 1_000, waitMs: 500 }));
+  await lab.clock.advance(325);
+  expect(repeat.remainingMs()).toBeGreaterThan(0);
+  expect(waited.value).toBeUndefined();
 });

@@ -147,6 +147,21 @@ test.each<EngineName>(["redis", "redlock"])(
   },
 );
 
+test("a repeat has a grant of its own where the first was over by itself, though that is released behind it", async () => {
+  const clients = {
+    "client-0.1": [
+      ...granted(1, 100, 10, { kind: "attempt", attempt: "a" }),
+      { e: "lost", at: 200, ask: 1, reason: "expired" },
+      ...granted(2, 300, 12, { kind: "attempt", attempt: "a", askedAt: 110 }),
+      { e: "releasing", at: 310, ask: 1, until: 1_000 },
+      { e: "released", at: 311, ask: 1, answer: "false" },
+      ...released(2, 320),
+    ],
+    "client-2.3": [...granted(1, 250, 11), ...released(1, 260)],
+  } satisfies Readonly<Record<string, readonly ClientRecord[]>>;
+  expect(await violated({ engine: "redis", clients })).toEqual([]);
+});
+
 describe("a repeat in another process, of which the next holder knows nothing,", () => {
   const repeated = (askedAt: number): Readonly<Record<string, readonly ClientRecord[]>> => ({
     "client-0.1": [

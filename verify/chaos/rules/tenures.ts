@@ -92,10 +92,10 @@ function grantsOf(held: readonly Held[]): Held[][] {
 
 /**
  * Of one attempt: granted while the other was held, or asked for before the other's release was answered. That release may have come
- * to the servers behind the repeat, and then ended it too.
+ * to the servers behind the repeat, and then ended it too; not the release of what was over by itself before.
  */
 function mayShare({ askedAt, grantedAt }: Held, other: Held): boolean {
-  const isReleased = other.releasingAt !== undefined;
+  const isReleased = endOf(other) === other.releasingAt;
   return grantedAt < endOf(other) || (isReleased && askedAt < (other.releasedAt ?? Infinity));
 }
 

@@ -275,7 +275,7 @@ export class Holdings {
     }
   }
 
-  /** A later bid with this token is open: what a node has of it that one counts on, or gives back. */
+  /** A later bid with this token is open: that one counts on what a node has of it, or leaves it to its TTL, as a repeat does. */
   #isLeftToBid(token: string, voter: Voter): boolean {
     const bid = this.#bids.get(token);
     if (bid?.isOpen !== true) {

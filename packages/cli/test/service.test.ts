@@ -58,6 +58,10 @@ onRedis("a service", () => {
       await run(service.url, token, "deploy"),
     ];
     expect(refused.map(({ code, out }) => [code, out])).toEqual([77, 77, 77].map((code) => [code, ""]));
+    const listing = await cli.run(["ls", "job:"], {
+      env: { HOLDFAST_URL: service.url, HOLDFAST_TOKEN: token },
+    });
+    expect([listing.code, listing.out]).toEqual([77, ""]);
     expect(refused.map(({ err }) => err).join() + service.err()).not.toContain(token);
     expect(refused[2]?.err).toMatch(/"ci" may not do that to "deploy"/);
     service.kill("SIGTERM");

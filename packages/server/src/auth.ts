@@ -22,7 +22,10 @@ export interface JwtIssuer {
   readonly audience: string;
   /** Where its public keys are. */
   readonly jwksUrl: string;
-  /** The first whose `subject` the token's begins with says what its bearer may do; without one he may do nothing. */
+  /**
+   * The first rule for the token's subject names the grants of its bearer. A `subject` that ends with `:` or `/` admits every subject
+   * that begins with it; any other admits only an equal one.
+   */
   readonly rules: readonly { readonly subject: string; readonly grants: Grants }[];
 }
 
@@ -107,8 +110,13 @@ async function verified(
 }
 
 function principalOfJwt({ sub = "" }: JWTPayload, { issuer, rules }: JwtIssuer): Principal {
-  const rule = rules.find(({ subject }) => sub.startsWith(subject));
+  const rule = rules.find(({ subject }) => admits(subject, sub));
   return { name: `${issuer}#${sub}`, grants: rule?.grants ?? [] };
+}
+
+/** A prefix ends at a separator: `repo:acme` must not admit `repo:acme-evil`. */
+function admits(subject: string, sub: string): boolean {
+  return sub === subject || (/[:/]$/.test(subject) && sub.startsWith(subject));
 }
 
 function hashOf(token: string): string {

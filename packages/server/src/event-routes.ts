@@ -5,7 +5,7 @@ import { json, problems } from "./answers.ts";
 import { EventStream } from "./event-stream.ts";
 import { newApp, type App, type House } from "./house.ts";
 import { wireLock } from "./lock-routes.ts";
-import { mayDo, require } from "./principal.ts";
+import { require } from "./principal.ts";
 import { problemOf } from "./problems.ts";
 import { Refusal } from "./refusal.ts";
 
@@ -44,9 +44,7 @@ function toWatch(app: App, { engine, connections, draining, streams }: House): v
         throw new Refusal("invalid", "Expected `key` or `prefix`, got both");
       }
       const { principal } = c.var;
-      if (key !== undefined) {
-        require(principal, "lock:read", [key]);
-      }
+      require(principal, "lock:read", [key ?? prefix ?? ""]);
       if (draining.aborted) {
         throw draining.reason as Error;
       }
@@ -57,9 +55,7 @@ function toWatch(app: App, { engine, connections, draining, streams }: House): v
       const stream = new EventStream(c.env.outgoing);
       try {
         for await (const event of events) {
-          if (mayDo(principal, "lock:read", event.key)) {
-            await stream.send(event.type, { type: event.type, key: event.key, state: wireLock(event.state) });
-          }
+          await stream.send(event.type, { type: event.type, key: event.key, state: wireLock(event.state) });
         }
       } catch (error) {
         await stream.send("problem", problemOf(error)).catch(() => undefined);

@@ -4,7 +4,7 @@ import type { WireLock } from "holdfast/http";
 
 import { body, json, problems } from "./answers.ts";
 import { newApp, type App, type House } from "./house.ts";
-import { mayDo, require } from "./principal.ts";
+import { require } from "./principal.ts";
 import { Refusal } from "./refusal.ts";
 import { fencingToken, holderSchema, keySchema } from "./schemas.ts";
 
@@ -61,11 +61,10 @@ function toList(app: App, { engine: { locks } }: House): void {
     }),
     async (c) => {
       const { state, owner, ...page } = c.req.valid("query");
-      const { principal } = c.var;
+      require(c.var.principal, "lock:read", [page.prefix ?? ""]);
       const listed = await locks.list(page);
       const shown = listed.locks.filter(
         (lock) =>
-          mayDo(principal, "lock:read", lock.key) &&
           (state !== "contended" || lock.waiterCount > 0) &&
           (owner === undefined || lock.holders.some((holder) => holder.owner === owner)),
       );

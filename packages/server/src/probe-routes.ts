@@ -9,9 +9,13 @@ import { Refusal } from "./refusal.ts";
 
 const health = z.object({ status: z.string() });
 
+/** Anybody may ask for the readiness: one question to the engine answers all probes of so long a time. */
+const readinessMs = 250;
+
 /** For those who keep the service running. */
 export function probeRoutes({ engine, draining, meter }: House): App {
   const app = newApp();
+  const nodes = sharedFor(readinessMs, () => engine.locks.nodes());
 
   app.openapi(
     createRoute({
@@ -35,10 +39,10 @@ export function probeRoutes({ engine, draining, meter }: House): App {
       if (draining.aborted) {
         throw draining.reason as Error;
       }
-      const nodes = await engine.locks.nodes();
-      const usable = nodes.filter(({ reachable, quarantine }) => reachable && quarantine === null).length;
-      if (usable <= nodes.length / 2) {
-        const message = `${usable} of ${nodes.length} servers can be reached, and may grant locks`;
+      const states = await nodes();
+      const usable = states.filter(({ reachable, quarantine }) => reachable && quarantine === null).length;
+      if (usable <= states.length / 2) {
+        const message = `${usable} of ${states.length} servers can be reached, and may grant locks`;
         throw new EngineError(message, { outcome: "none", retryable: true });
       }
       return c.json({ status: "ready" }, 200);
@@ -64,4 +68,15 @@ export function probeRoutes({ engine, draining, meter }: House): App {
   );
 
   return app;
+}
+
+/** One question at a time; its answer also serves every caller of the next `ms` after it came. */
+function sharedFor<T>(ms: number, ask: () => Promise<T>): () => Promise<T> {
+  let answer: Promise<T> | undefined;
+  return () => {
+    answer ??= ask().finally(() => {
+      setTimeout(() => (answer = undefined), ms).unref();
+    });
+    return answer;
+  };
 }

@@ -60,7 +60,10 @@ beforeAll(async () => {
           issuer,
           audience,
           jwksUrl: `http://127.0.0.1:${port}/`,
-          rules: [{ subject: "repo:acme/", grants: [{ scope: "lock:acquire", prefix: "deploy:" }] }],
+          rules: [
+            { subject: "repo:acme/", grants: [{ scope: "lock:acquire", prefix: "deploy:" }] },
+            { subject: "repo:umbrella", grants: [{ scope: "lock:acquire", prefix: "deploy:" }] },
+          ],
         },
       ],
     },
@@ -144,13 +147,18 @@ test("a principal does what its scopes say, to keys that begin as they say", asy
   expect(await status(support, "GET", "/v1/lock?key=order:2")).toBe(200);
   expect(await status(billing, "GET", "/v1/lock?key=stock:2")).toBe(403);
   expect(await status(billing, "GET", "/v1/events?key=stock:2")).toBe(403);
+  for (const path of ["locks", "events"]) {
+    for (const prefix of ["", "?prefix=", "?prefix=order", "?prefix=stock:"]) {
+      expect(await status(billing, "GET", `/v1/${path}${prefix}`), `${path}${prefix}`).toBe(403);
+    }
+  }
   expect(await status(billing, "GET", "/v1/nodes")).toBe(403);
   expect(await status(billing, "GET", "/metrics")).toBe(403);
   const force = { key: "order:2", fencingToken, reason: "stuck" };
   expect(await status(billing, "POST", "/v1/lock/break", force)).toBe(403);
   expect(await status(operator, "GET", "/metrics")).toBe(200);
   await ask(url, "POST", "/v1/leases", { key: "stock:5" }, as(operator));
-  const { body } = await ask(url, "GET", "/v1/locks", undefined, as(billing));
+  const { body } = await ask(url, "GET", "/v1/locks?prefix=order:", undefined, as(billing));
   expect((body as { locks: { key: string }[] }).locks.map(({ key }) => key)).toEqual(["order:2"]);
   expect(await status(operator, "POST", "/v1/lock/break", force)).toBe(200);
 });
@@ -201,6 +209,12 @@ test("a token that an issuer signed is good for what its subject may do", async 
   expect(
     await status(await signed({ sub: "repo:evil/shop:main" }), "POST", "/v1/leases", { key: "deploy:x" }),
   ).toBe(403);
+  const statusOf = async (sub: string): Promise<number> =>
+    status(await signed({ sub }), "POST", "/v1/leases", { key: `deploy:${sub}` });
+  expect(await statusOf("repo:umbrella")).toBe(201);
+  for (const sub of ["repo:umbrella-evil/shop", "repo:umbrella/shop", "repo:acme", "repo:acme-evil/shop"]) {
+    expect(await statusOf(sub), sub).toBe(403); // a prefix ends with `:` or `/`
+  }
   const other = await generateKeyPair("ES256");
   const unsigned = `${Buffer.from('{"alg":"none"}').toString("base64url")}.${ci.token.split(".")[1]}.`;
   for (const bad of [

@@ -143,4 +143,28 @@ export const hearing: readonly Mutant[] = [
       ),
     ],
   },
+  {
+    name: "malformed-break-throws",
+    breaks: "a message of another form than the scripts write is counted and ignored (3)",
+    edits: [
+      redis(
+        "message",
+        "  try {\n    return JSON.parse(text) as unknown;\n  } catch {\n    return undefined;\n  }",
+        "  return JSON.parse(text) as unknown;",
+      ),
+    ],
+    killers: [byRules("drivers/redis/message", "whatever is published, nothing is thrown")],
+  },
+  {
+    name: "any-number-of-a-message-is-taken",
+    breaks: "a message of another form than the scripts write is counted and ignored (3)",
+    edits: [redis("message", "Number.isSafeInteger(number) ? number : undefined", "number")],
+    killers: [byRules("drivers/redis/message")],
+  },
+  {
+    name: "message-names-a-key-of-our-own",
+    breaks: "a message of another form than the scripts write is counted and ignored (3)",
+    edits: [redis("message", 'lock !== "" && !isReserved(lock)', 'lock !== "" || isReserved(lock)')],
+    killers: [byRules("drivers/redis/message")],
+  },
 ];

@@ -17,7 +17,7 @@ export class KeySpace {
 
   constructor(clientPrefix: string, prefix: string) {
     this.#before = clientPrefix + prefix;
-    if (this.#before.startsWith(ownSpace)) {
+    if (isReserved(this.#before)) {
       throw refusal("prefix", `not to begin with "${ownSpace}", which is ours`, this.#before);
     }
   }
@@ -38,7 +38,7 @@ export class KeySpace {
 
   #makeKeys(key: string): LockKeys {
     const lock = this.#before + key;
-    if (lock.startsWith(ownSpace)) {
+    if (isReserved(lock)) {
       throw refusal("key", `not to begin with "${ownSpace}", which is ours`, key);
     }
     const shared = withHashTag(lock);
@@ -54,6 +54,11 @@ export class KeySpace {
   patternOf(prefix: string): string {
     return `${(this.#before + prefix).replace(/[\\*?[\]]/g, "\\$&")}*`;
   }
+}
+
+/** Whether a key is in the library's own name space, where no lock can be. */
+export function isReserved(key: string): boolean {
+  return key.startsWith(ownSpace);
 }
 
 export function clientKey(clientId: string): string {

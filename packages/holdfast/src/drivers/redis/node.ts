@@ -9,6 +9,7 @@ import type { Connection } from "./connection.ts";
 import { engineError, isOfReplica, outcomeOf, timeoutError, unsupportedCluster } from "./failures.ts";
 import { readGreeting, stateOf, type Greeting } from "./greeting.ts";
 import { channelOf, clientKey, slotKey } from "./keys.ts";
+import { readMessage, type PushedGrant } from "./message.ts";
 import type { Operation } from "./operation.ts";
 import type { Script } from "./script.ts";
 import { clients, hello, standing } from "./scripts.generated.ts";
@@ -20,17 +21,6 @@ const clientTtlMs = 180_000;
 const clientRenewalMs = 60_000;
 const slowGreetingMs = 2;
 const probeMs = 100;
-
-/** A grant that a message brought. */
-export interface PushedGrant {
-  readonly token: string;
-  readonly first: number;
-  readonly last: number;
-  readonly serverMicros: number;
-  readonly ttlMs: number;
-  readonly runId: string;
-  readonly lock: string;
-}
 
 /** Who is to hear what the server pushes. */
 export interface NodeListener {
@@ -95,6 +85,8 @@ export class Node {
   #isClosed = false;
   #isProbing = false;
   #suspectedAt = -Infinity;
+  /** How many messages on our channel had a form that no script writes. */
+  #malformed = 0;
 
   constructor(options: NodeOptions) {
     const { connection, clock, random, commandTimeoutMs, retentionMs, queueBound } = options;
@@ -386,40 +378,35 @@ export class Node {
     return this.isKnown ? this.time.micros() / 1000 - this.#options.clock.wall() : undefined;
   }
 
+  /** A message of another form than the scripts write is counted and ignored. */
   #hear(text: string): void {
     const { listener } = this.#options;
-    const [kind = "", ...words] = text.split(" ");
-    const [about = "", ...rest] = words;
-    switch (kind) {
+    const message = readMessage(text);
+    switch (message?.kind) {
+      case undefined:
+        this.#malformed += 1;
+        tell("node", () => ({
+          node: this.connection.name,
+          event: "malformed-message",
+          detail: { count: this.#malformed },
+        }));
+        break;
       case "grant":
-        listener.granted(readGrant(words));
+        listener.granted(message.grant);
         break;
       case "again":
-        listener.askAgain?.(about);
+        listener.askAgain?.(message.token);
         break;
       case "open":
-        listener.opened?.(rest.join(" "), about);
+        listener.opened?.(message.lock, message.born);
         break;
       case "inquiry":
-        listener.inquired?.(about, Number(rest[0]));
+        listener.inquired?.(message.token, message.number);
         break;
-      case "broken": {
-        const [token, , reason] = JSON.parse(text.slice("broken ".length)) as [string, string, string];
-        listener.ended(token, "broken", new Error(reason));
-      }
+      case "broken":
+        listener.ended(message.token, "broken", new Error(message.reason));
+        break;
+      case "proof": // of an earlier try: the subscriber keeps the present one
     }
   }
-}
-
-function readGrant(words: readonly string[]): PushedGrant {
-  const [token = "", first, last, serverMicros, ttlMs, runId = "", ...lock] = words;
-  return {
-    token,
-    first: Number(first),
-    last: Number(last),
-    serverMicros: Number(serverMicros),
-    ttlMs: Number(ttlMs),
-    runId,
-    lock: lock.join(" "),
-  };
 }

@@ -16,7 +16,8 @@ import {
 import { farewell } from "./farewell.ts";
 import { alreadyReleased, GivingUp } from "./giving-up.ts";
 import type { LockKeys } from "./keys.ts";
-import type { Node, PushedGrant } from "./node.ts";
+import type { PushedGrant } from "./message.ts";
+import type { Node } from "./node.ts";
 import { textOf, type Operation, type Reply } from "./operation.ts";
 import { backoffDelay, impatientDelay, pollDelay } from "./pacing.ts";
 import { placeUntil } from "./releaser.ts";

@@ -5,7 +5,7 @@ import { leftOf } from "../../../validity.ts";
 import { Attempts } from "../attempts.ts";
 import { messageOf, outcomeOf, refusalBy, silentError } from "../failures.ts";
 import type { LockKeys } from "../keys.ts";
-import type { PushedGrant } from "../node.ts";
+import type { PushedGrant } from "../message.ts";
 import type { Operation, Reply } from "../operation.ts";
 import { backoffDelay, impatientDelay, pollDelay } from "../pacing.ts";
 import type { Bidder } from "./bidder.ts";

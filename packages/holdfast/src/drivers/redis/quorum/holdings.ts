@@ -4,7 +4,7 @@ import type { LossReason } from "../../../errors.ts";
 import { TimerQueue } from "../../../timer-queue.ts";
 import { engineEnd } from "../../../validity.ts";
 import type { KeySpace } from "../keys.ts";
-import type { PushedGrant } from "../node.ts";
+import type { PushedGrant } from "../message.ts";
 import { TokenTable } from "../token-table.ts";
 import type { Ballot } from "./ballot.ts";
 import type { Bid, Election } from "./bid.ts";

@@ -1,6 +1,6 @@
 import type { Clock } from "../../../clock.ts";
 import { validFrom, type Validity } from "../../../validity.ts";
-import type { PushedGrant } from "../node.ts";
+import type { PushedGrant } from "../message.ts";
 import type { Reply } from "../operation.ts";
 import type { Report } from "./agreement.ts";
 

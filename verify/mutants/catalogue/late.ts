@@ -9,8 +9,8 @@ export const late: readonly Mutant[] = [
     edits: [
       redis(
         "one-server",
-        "} else if (!this.#taken.has(grant.token) && key !== undefined) {",
-        '} else if (!this.#taken.has(grant.token) && key === "") {',
+        "} else if (key !== undefined && !this.inUse.has(grant.token)) {",
+        '} else if (key === "" && !this.inUse.has(grant.token)) {',
       ),
     ],
     killers: [
@@ -19,6 +19,25 @@ export const late: readonly Mutant[] = [
         "what a waiter that gave up is granted by message is given back at once",
       ),
     ],
+  },
+  {
+    name: "grant-in-use-is-not-remembered",
+    breaks: "a late message of a lease in use releases nothing, however many leases the process holds",
+    edits: [redis("grants-in-use", "    this.#uses.set(token, use);\n", "")],
+    killers: [byServer("faults/late-grants", "leases in use")],
+  },
+  {
+    name: "extended-grant-is-forgotten",
+    breaks: "a late message of a lease in use releases nothing, however long ago it was granted",
+    edits: [redis("one-server", "    this.inUse.prolong(token, ttlMs);\n", "")],
+    killers: [byRules("drivers/redis/late-requests", "does not end an extended lease")],
+  },
+  {
+    name: "late-message-ends-what-another-process-adopted",
+    breaks:
+      "a message older than its grant's TTL is not acted on: another process may have extended the grant",
+    edits: [redis("one-server", "time.micros() - serverMicros >= ttlMs * 1000", "serverMicros < 0")],
+    killers: [byServer("faults/late-grants", "another process has adopted")],
   },
   {
     name: "late-answer-ends-what-is-being-released",
@@ -156,7 +175,7 @@ export const late: readonly Mutant[] = [
     edits: [
       redis(
         "request",
-        "    if (isThere && !isInUse) {\n      this.#takeBack();",
+        "    if (isThere && isInUse !== true) {\n      this.#takeBack();",
         '    if (isThere && !isInUse && this.token === "") {\n      this.#takeBack();',
       ),
     ],

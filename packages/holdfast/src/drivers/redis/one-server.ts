@@ -22,6 +22,7 @@ import { TimerQueue } from "../../timer-queue.ts";
 import { validFrom } from "../../validity.ts";
 import type { Directory } from "./directory.ts";
 import { engineError, outcomeOf, refusalBy } from "./failures.ts";
+import { GrantsInUse } from "./grants-in-use.ts";
 import { describe, judgeFence, readFacts, type Facts } from "./inspection.ts";
 import { KeySpace, type LockKeys } from "./keys.ts";
 import { RedisLatches } from "./latch.ts";
@@ -43,9 +44,6 @@ import { encodeWords, reasonOf } from "./words.ts";
 /** Makes the directory of a driver instance. */
 export type OpenDirectory = (clientId: string, listener: NodeListener) => Directory;
 
-/** Late messages of this many grants are told from those of a request that is over. */
-const mostTaken = 10_000;
-
 /** Locks on what is one Redis to its users: a server, or a cluster, as its directory knows. */
 export class RedisDriver implements Driver, RequestHost, NodeListener {
   readonly clock: Clock;
@@ -57,6 +55,7 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
   readonly releaser: Releaser;
   readonly latches: RedisLatches;
   readonly namedGrants: NamedGrants;
+  readonly inUse: GrantsInUse;
   readonly #directory: Directory;
   readonly #keySpace: KeySpace;
   readonly #clientId: string;
@@ -64,7 +63,6 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
   readonly #requests = new Pool<Request>();
   /** Those that wait in a server's queue, by token: of many, messages come for these. */
   readonly #queued = new TokenTable<Request>();
-  readonly #taken = new Set<string>();
   readonly #listeners = new Set<DriverListener>();
 
   constructor(settings: RedisSettings, keyPrefix: string, open: OpenDirectory) {
@@ -88,6 +86,7 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
     this.#directory = open(this.#clientId, this);
     this.releaser = new Releaser((keys) => this.nodeOf(keys), clock, random, commandTimeoutMs);
     this.namedGrants = new NamedGrants(clock, this.releaser);
+    this.inUse = new GrantsInUse(clock);
     this.agenda = new TimerQueue(
       clock,
       (request) => {
@@ -152,11 +151,12 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
   }
 
   requeue(given: Grant, request: AcquireRequest): Requeued {
-    this.#taken.delete(given.token);
+    this.inUse.end(given.token);
     return this.#begin(new Request(this, request, this.#keySpace.keysOf(request.key), given));
   }
 
   async extend({ key, token, ttlMs, words }: ExtendRequest): Promise<Extension> {
+    this.inUse.prolong(token, ttlMs);
     try {
       const reply = await this.#ask(key, ["extend", token, String(ttlMs), encodeWords(words)]);
       return Number(reply.value) === 1
@@ -179,7 +179,7 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
   }
 
   release(key: string, token: string, until: number, fencingToken?: bigint): Promise<boolean> {
-    this.#taken.delete(token);
+    this.inUse.end(token);
     const leftover = { key, keys: this.#keySpace.keysOf(key), token, number: fencingToken, terms: "", until };
     return (this.namedGrants.has(token) ? this.namedGrants : this.releaser).release(leftover);
   }
@@ -255,6 +255,7 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
       request.close();
     }
     this.agenda.clear();
+    this.inUse.close();
     this.latches.close();
     await this.releaser.idle(); // bounded by the command budget
     this.releaser.close();
@@ -277,20 +278,10 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
     this.#queued.set(request.token, request);
   }
 
-  settled(request: Request, takenToken?: string): void {
+  settled(request: Request): void {
     this.#requests.delete(request);
     this.#queued.delete(request.token);
     this.agenda.cancel(request);
-    if (takenToken !== undefined) {
-      this.#taken.add(takenToken);
-      if (this.#taken.size > mostTaken) {
-        this.#taken.delete(this.#taken.values().next().value as string);
-      }
-    }
-  }
-
-  isTaken(token: string): boolean {
-    return this.#taken.has(token);
   }
 
   async holderOf(key: string): Promise<Holder | undefined> {
@@ -305,10 +296,12 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
     if (request) {
       request.granted(grant);
       this.#tellRepeats(request);
-    } else if (!this.#taken.has(grant.token) && key !== undefined) {
-      // Nobody waits for it here any more.
-      const until = this.clock.now() + grant.ttlMs;
-      this.releaser.takeBack({ key, keys: this.#keySpace.keysOf(key), token: grant.token, terms: "", until });
+    } else if (key !== undefined && !this.inUse.has(grant.token)) {
+      const keys = this.#keySpace.keysOf(key);
+      if (!isExpired(grant, this.nodeOf(keys))) {
+        const until = this.clock.now() + grant.ttlMs;
+        this.releaser.takeBack({ key, keys, token: grant.token, terms: "", until });
+      }
     }
   }
 
@@ -404,4 +397,12 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
       });
     });
   }
+}
+
+/**
+ * Whether a grant by message is over, unless its token's owner has extended it: a lease that was transferred is no longer known here,
+ * and is not released for a message that comes late. By the estimate of the server's clock; without one the grant is left to expire.
+ */
+function isExpired({ serverMicros, ttlMs }: PushedGrant, { time }: Node): boolean {
+  return !time.isKnown || time.micros() - serverMicros >= ttlMs * 1000;
 }

@@ -3,6 +3,7 @@ import type { AcquireRequest } from "../../driver.ts";
 import type { Random } from "../../random.ts";
 import type { Holder } from "../../state.ts";
 import type { TimerQueue } from "../../timer-queue.ts";
+import type { GrantsInUse } from "./grants-in-use.ts";
 import type { LockKeys } from "./keys.ts";
 import type { NamedGrants } from "./named-grants.ts";
 import type { Node } from "./node.ts";
@@ -18,13 +19,12 @@ export interface RequestHost {
   readonly agenda: TimerQueue<Request>;
   readonly releaser: Releaser;
   readonly namedGrants: NamedGrants;
+  readonly inUse: GrantsInUse;
   /** The server that has these keys. */
   nodeOf(keys: LockKeys): Node;
   tokenFor(wanted: AcquireRequest, node: Node): string;
   /** The request has a place in the server's queue. */
   queued(request: Request): void;
-  /** The request is settled. With a token: that grant is in use, and a late message of it means nothing. */
-  settled(request: Request, takenToken?: string): void;
-  isTaken(token: string): boolean;
+  settled(request: Request): void;
   holderOf(key: string): Promise<Holder | undefined>;
 }

@@ -15,6 +15,7 @@ import {
 } from "./failures.ts";
 import { farewell } from "./farewell.ts";
 import { alreadyReleased, GivingUp } from "./giving-up.ts";
+import type { Use } from "./grants-in-use.ts";
 import type { LockKeys } from "./keys.ts";
 import type { PushedGrant } from "./message.ts";
 import type { Node } from "./node.ts";
@@ -54,7 +55,8 @@ export class Request implements Requeued, Operation, Pooled, Timed {
   #position: number | undefined;
   #resolve!: (acquired: Acquired) => void;
   #reject!: (reason: unknown) => void;
-  #grantedToken = "";
+  /** Of a grant, or of a place, of which a late reply or message may still come. */
+  #use: Use | undefined;
   readonly #givingUp: GivingUp | undefined;
 
   /** @param given a grant that is given up in the same step */
@@ -354,8 +356,7 @@ export class Request implements Requeued, Operation, Pooled, Timed {
       namedGrants.granted(token);
     }
     const [, first, last] = answer;
-    this.#grantedToken = token;
-    this.#finish("granted", mayBeToldAgain ? this.#grantedToken : undefined);
+    this.#finish("granted", mayBeToldAgain ? token : undefined);
     this.#resolve({
       outcome: "granted",
       grant: {
@@ -411,15 +412,19 @@ export class Request implements Requeued, Operation, Pooled, Timed {
   #answeredTooLate(answer: readonly unknown[]): void {
     const status = Number(answer[0]);
     const isThere = status === 1 || (status === 0 && Number(answer[2]) >= 0);
-    const isInUse = this.#state === "granted" && this.#host.isTaken(this.#grantedToken);
-    if (isThere && !isInUse) {
+    const isInUse = this.#use && (!this.#use.isOver || this.#host.inUse.has(this.#use.token));
+    if (isThere && isInUse !== true) {
       this.#takeBack();
     }
   }
 
-  #finish(state: "granted" | "abandoned", takenToken?: string): void {
+  /** @param usedToken of a grant that is in use from now on, or is left to a repeat */
+  #finish(state: "granted" | "abandoned", usedToken?: string): void {
     this.#state = state;
-    this.#host.settled(this, takenToken);
+    if (usedToken !== undefined) {
+      this.#use = this.#host.inUse.add(usedToken, this.#request.ttlMs);
+    }
+    this.#host.settled(this);
     if (state === "abandoned") {
       this.#givingUp?.alone();
     }

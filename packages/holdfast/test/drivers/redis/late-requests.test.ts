@@ -44,6 +44,22 @@ test("what a waiter that gave up is granted by message is given back at once", a
   expect(server.get(lock)).toBeNull();
 });
 
+test("a message that comes late does not end an extended lease, also where the server's clock was set back", async () => {
+  const { locks, faults } = await process();
+  const held = await within(10, others.acquire("k", { ttlMs }));
+  const waiting = locks.acquire("k", { ttlMs });
+  await pass(100);
+  faults.delay({ messageMs: 3 * ttlMs });
+  await within(10, held.release());
+  const lease = await within(6_000, waiting); // by reply
+  faults.delay({});
+  clock.jumpWall(-4 * ttlMs);
+  await pass(3 * ttlMs);
+  expect(lease.signal.aborted).toBe(false);
+  expect(await within(10, others.tryAcquire("k"))).toBeNull();
+  expect(await within(10, lease.release())).toBe(true);
+});
+
 test("what a try was granted without an answer is taken back in the background", async () => {
   const { locks, faults } = await process();
   faults.dropReply(1);

@@ -1,0 +1,71 @@
+import type { Clock } from "../../clock.ts";
+import { TimerQueue, type Timed } from "../../timer-queue.ts";
+import { TokenTable } from "./token-table.ts";
+
+/** A grant that a request of this process was given, and of which a late message or reply may still come. */
+export class Use implements Timed {
+  dueAt = 0;
+  slot = -1;
+  /** This process has released it or passed it on. */
+  isOver = false;
+  readonly token: string;
+
+  constructor(token: string) {
+    this.token = token;
+  }
+}
+
+/**
+ * The grants that this process uses and that the server may tell it about once more, by token. A grant stays until it is released,
+ * passed on, or has expired. Their number has no bound but that of the leases: without its entry, a late message of a lease in use
+ * looks like a grant without an owner, and the process would release its own lease.
+ */
+export class GrantsInUse {
+  readonly #clock: Clock;
+  readonly #uses = new TokenTable<Use>();
+  readonly #ends: TimerQueue<Use>;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#ends = new TimerQueue(clock, ({ token }) => {
+      this.#uses.delete(token);
+    });
+  }
+
+  has(token: string): boolean {
+    return this.#uses.get(token) !== undefined;
+  }
+
+  add(token: string, ttlMs: number): Use {
+    const use = this.#uses.get(token) ?? new Use(token);
+    this.#uses.set(token, use);
+    this.#keep(use, ttlMs);
+    return use;
+  }
+
+  /** An extension is sent: the server may keep the grant for so long from now. */
+  prolong(token: string, ttlMs: number): void {
+    const use = this.#uses.get(token);
+    if (use) {
+      this.#keep(use, ttlMs);
+    }
+  }
+
+  end(token: string): void {
+    const use = this.#uses.get(token);
+    if (use) {
+      use.isOver = true;
+      this.#uses.delete(token);
+      this.#ends.cancel(use);
+    }
+  }
+
+  close(): void {
+    this.#ends.clear();
+  }
+
+  /** Twice the TTL: a message that comes later is older than its grant's TTL by any clock, and is not acted on (see `isExpired`). */
+  #keep(use: Use, ttlMs: number): void {
+    this.#ends.schedule(use, Math.max(use.dueAt, this.#clock.now() + 2 * ttlMs));
+  }
+}

@@ -258,4 +258,16 @@ export const quarantine: readonly Mutant[] = [
     ],
     killers: [byServer("faults/redlock-restart", "are refused")],
   },
+  {
+    name: "lost-answer-means-not-durable",
+    breaks: "only a server that forbids CONFIG counts as not durable (4)",
+    edits: [
+      redis(
+        "node",
+        "        if (!isForbidden(error)) {",
+        "        if (!isForbidden(error) && this.#isClosed) {",
+      ),
+    ],
+    killers: [byServer("faults/redlock-restart", "votes as soon as another answer says that it is durable")],
+  },
 ];

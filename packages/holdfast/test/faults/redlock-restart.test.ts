@@ -1,9 +1,11 @@
 import { isLockError, QuorumError, type Lease, type Locks } from "holdfast";
+import type { Redis } from "ioredis";
 import { expect, test } from "vitest";
 import { type Proxy, rejection, until } from "@holdfast/lab";
 
 import { operate } from "../../src/drivers/redis/scripts.generated.ts";
 import {
+  connect,
   cutOff,
   durable,
   heard,
@@ -186,6 +188,55 @@ onQuorum("a durable node that is restarted", () => {
     expect(await next.release()).toBe(true);
   });
 });
+
+onQuorum("a durable node whose answer to CONFIG is lost behind its restart", () => {
+  test("votes as soon as another answer says that it is durable", async () => {
+    const nodes = await startNodes(3);
+    const clients = nodes.map((node) => connect(node));
+    const locks = open(nodes, { commandTimeoutMs: 500 }, {}, clients);
+    await warmUp(locks);
+    const isLost = loseNextConfig(clients[0] as Redis);
+    await nodes[0]?.restart(durable);
+    await until(isLost, "it was asked for its configuration");
+    await until(
+      async () => {
+        await locks.withLock(newKey(), () => undefined);
+        const [state] = await locks.nodes();
+        return state?.reachable === true && state.quarantine === null;
+      },
+      "it votes",
+      20_000,
+    );
+  });
+
+  test("votes only after its quarantine where the question is refused", async () => {
+    const nodes = await startNodes(3);
+    await nodes[0]?.direct.acl("SETUSER", "default", "-config");
+    const locks = open(nodes, { commandTimeoutMs: 500 });
+    await locks.withLock(newKey(), () => undefined);
+    await until(
+      async () => (await locks.nodes())[0]?.quarantine?.reason.includes("forgotten") === true,
+      "it is known",
+    );
+    const [state] = await locks.nodes();
+    expect(state?.quarantine?.remainingMs).toBeGreaterThan(30_000);
+  });
+});
+
+/** The client never gets the answer to its next CONFIG. Returns whether that happened. */
+function loseNextConfig(client: Redis): () => boolean {
+  const send = client.sendCommand.bind(client);
+  let isLost = false;
+  client.sendCommand = (command, ...rest) => {
+    const answer = send(command, ...rest);
+    if (isLost || command.name.toLowerCase() !== "config") {
+      return answer;
+    }
+    isLost = true;
+    return new Promise(() => undefined);
+  };
+  return () => isLost;
+}
 
 onQuorum("nodes that may have forgotten", () => {
   test("are named with the reason and the time that is left, and vote after it", async () => {

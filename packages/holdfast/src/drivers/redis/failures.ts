@@ -21,6 +21,11 @@ export function isTransient(error: unknown): boolean {
   return isLockError(error) ? error.retryable : !permanent.test(messageOf(error));
 }
 
+/** The server refuses the command as such: to this user, or to everybody. Another try has the same answer. */
+export function isForbidden(error: unknown): boolean {
+  return /\b(NOPERM|ERR unknown command)\b/.test(messageOf(error));
+}
+
 /** It was sent to a server that is no primary, or no longer. */
 export function isOfReplica(error: unknown): boolean {
   return messageOf(error).includes("READONLY");

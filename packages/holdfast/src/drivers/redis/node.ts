@@ -6,7 +6,14 @@ import type { NodeState } from "../../state.ts";
 import { Batcher } from "./batch.ts";
 import { Brackets } from "./brackets.ts";
 import type { Connection } from "./connection.ts";
-import { engineError, isOfReplica, outcomeOf, timeoutError, unsupportedCluster } from "./failures.ts";
+import {
+  engineError,
+  isForbidden,
+  isOfReplica,
+  outcomeOf,
+  timeoutError,
+  unsupportedCluster,
+} from "./failures.ts";
 import { readGreeting, stateOf, type Greeting } from "./greeting.ts";
 import { channelOf, clientKey, slotKey } from "./keys.ts";
 import { readMessage, type PushedGrant } from "./message.ts";
@@ -211,11 +218,20 @@ export class Node {
     this.#batcher.perform(operation);
   }
 
-  /** Asks what decides whether a quorum may count it. Rejects with an `EngineError`. */
+  /**
+   * Asks what decides whether a quorum may count it. Only a server that forbids `CONFIG` counts as not durable: without an answer
+   * nothing is known, and this rejects with an `EngineError`.
+   */
   async standing(): Promise<Standing> {
     const [told, policy] = await Promise.all([
       this.ask(standing, [], []),
-      this.#within(() => this.connection.command("CONFIG", ["GET", "appendfsync"])).catch(() => undefined), // refused: not durable
+      this.#within(() => this.connection.command("CONFIG", ["GET", "appendfsync"])).catch(
+        (error: unknown) => {
+          if (!isForbidden(error)) {
+            throw error;
+          }
+        },
+      ),
     ]);
     return readStanding(told as unknown[], policy);
   }

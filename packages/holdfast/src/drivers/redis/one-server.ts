@@ -38,7 +38,7 @@ import type { Hearing } from "./subscriber.ts";
 import { takeTogether } from "./together.ts";
 import { TokenTable } from "./token-table.ts";
 import { makeToken } from "./tokens.ts";
-import { watchByAsking } from "./watch.ts";
+import { Watches } from "./watch.ts";
 import { encodeWords, reasonOf } from "./words.ts";
 
 /** Makes the directory of a driver instance. */
@@ -64,6 +64,7 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
   /** Those that wait in a server's queue, by token: of many, messages come for these. */
   readonly #queued = new TokenTable<Request>();
   readonly #listeners = new Set<DriverListener>();
+  readonly #watches = new Watches(this);
 
   constructor(settings: RedisSettings, keyPrefix: string, open: OpenDirectory) {
     const { clock, random, commandTimeoutMs, claimMs, prefix } = settings;
@@ -226,7 +227,7 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
   }
 
   watch(target: string | { readonly prefix: string }, signal: AbortSignal): AsyncIterable<LockEvent> {
-    return watchByAsking(this, target, signal);
+    return this.#watches.watch(target, signal);
   }
 
   async breakGrant(key: string, fencingToken: bigint, reason: string): Promise<boolean> {

@@ -36,7 +36,7 @@ import type { QuorumHost } from "./quorum/request-host.ts";
 import type { Hearing } from "./subscriber.ts";
 import { Voter } from "./quorum/voter.ts";
 import { makeToken } from "./tokens.ts";
-import { watchByAsking } from "./watch.ts";
+import { Watches } from "./watch.ts";
 import { encodeWords } from "./words.ts";
 
 /**
@@ -79,6 +79,7 @@ class RedlockDriver implements Driver, QuorumHost {
   readonly #requests = new Pool<QuorumRequest>();
   readonly #census: Census;
   readonly #listeners = new Set<DriverListener>();
+  readonly #watches = new Watches(this);
 
   constructor(settings: RedlockSettings, clients: readonly RedisClient[]) {
     const { clock, random, claimMs, prefix, maxTtlMs } = settings;
@@ -220,7 +221,7 @@ class RedlockDriver implements Driver, QuorumHost {
   }
 
   watch(target: string | { readonly prefix: string }, signal: AbortSignal): AsyncIterable<LockEvent> {
-    return watchByAsking(this, target, signal);
+    return this.#watches.watch(target, signal);
   }
 
   breakGrant(key: string, fencingToken: bigint, reason: string): Promise<boolean> {

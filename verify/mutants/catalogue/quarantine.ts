@@ -270,4 +270,16 @@ export const quarantine: readonly Mutant[] = [
     ],
     killers: [byServer("faults/redlock-restart", "votes as soon as another answer says that it is durable")],
   },
+  {
+    name: "late-examination-is-another-run",
+    breaks: "the examination of another run than the one that answers is ignored (4)",
+    edits: [
+      redis(
+        "quorum/restart-guard",
+        "    if (this.#runId === undefined) {\n      this.observe(standing.runId, standing.uptimeMs);\n    } else if",
+        "    this.observe(standing.runId, standing.uptimeMs);\n    if",
+      ),
+    ],
+    killers: [byRules("drivers/redis/quorum/restart-guard", "which is read late, changes nothing")],
+  },
 ];

@@ -75,9 +75,16 @@ export class RestartGuard {
     return true;
   }
 
-  /** What the server says of itself. Returns what it shows to have been forgotten without a restart. */
+  /**
+   * What the server says of itself. Returns what it shows to have been forgotten without a restart. The examination of another run
+   * than the one that answers is ignored: its answer may be read behind the first answer of the next run.
+   */
   examine(standing: Standing): string | undefined {
-    this.observe(standing.runId, standing.uptimeMs);
+    if (this.#runId === undefined) {
+      this.observe(standing.runId, standing.uptimeMs);
+    } else if (this.#runId !== standing.runId) {
+      return undefined;
+    }
     const before = this.#standing;
     this.#standing = standing;
     if (this.isDurable) {

@@ -64,6 +64,7 @@ test.each([
   expect(guard.quarantine).toMatchObject({ remainingMs: memoryMs });
   await clock.advance(memoryMs);
   expect(guard.quarantine).toBeUndefined();
+  guard.observe("b", 1_000);
   guard.examine(standing("b", 1_000));
   expect(guard.quarantine).toMatchObject({ remainingMs: memoryMs });
 });
@@ -84,9 +85,23 @@ test("a node that has every write on its disk votes at once", () => {
 
 test("durable now does not help where the run before was not", () => {
   guard.examine(standing("a", longUp));
+  guard.observe("b", 0);
   guard.examine(standing("b", 0, { isDurable: true }));
   expect(guard.isDurable).toBe(false);
   expect(guard.quarantine).toBeDefined();
+});
+
+test("an examination of the run before, which is read late, changes nothing", () => {
+  const durable = { isDurable: true };
+  guard.examine(standing("a", longUp, durable));
+  guard.observe("b", 0);
+  expect(guard.examine(standing("a", longUp, { ...durable, flushes: 7 }))).toBeUndefined();
+  expect(guard.runId).toBe("b");
+  expect(guard.isExamined).toBe(false);
+  expect(guard.observe("b", 0)).toBe(false);
+  guard.examine(standing("b", 0, durable));
+  expect(guard.isDurable).toBe(true);
+  expect(guard.quarantine).toBeUndefined();
 });
 
 test("a replica does not vote, and not at once when it is promoted", async () => {

@@ -120,8 +120,8 @@ export const extension: readonly Mutant[] = [
     edits: [
       redis(
         "quorum/hold",
-        "return voters.length - this.#without.size < majority;",
-        "return this.#without.size > 0 && voters.length >= majority;",
+        "this.#isLost ||= voters.length - this.#without.size < majority;",
+        "this.#isLost ||= this.#without.size > 0 && voters.length >= majority;",
       ),
     ],
     killers: [
@@ -134,8 +134,8 @@ export const extension: readonly Mutant[] = [
     edits: [
       redis(
         "quorum/hold",
-        "        if (this.isOver) {\n",
-        '        if (this.isOver && this.token === "") {\n',
+        "        if (this.isOver || this.isLost) {\n",
+        '        if ((this.isOver || this.isLost) && this.token === "") {\n',
       ),
     ],
     killers: [
@@ -164,5 +164,19 @@ export const extension: readonly Mutant[] = [
     breaks: "nodes that miss the key may be filled again (4.8): not of what is given back",
     edits: [redis("quorum/hold", "    if (this.isOver) {\n      return;\n    }\n", "")],
     killers: [byRules("drivers/redis/quorum/late-requests", "that it lacks the lease is not filled again")],
+  },
+  {
+    name: "a-loss-is-revived",
+    breaks: "a lease is lost where those without it leave less than a majority, at any time (4.8)",
+    edits: [
+      redis(
+        "quorum/hold",
+        "    return this.#isLost;\n  }\n\n  #reason",
+        "    return this.#isLost && this.#host.electorate.voters.length - this.#without.size < this.#host.electorate.majority;\n  }\n\n  #reason",
+      ),
+      redis("quorum/hold", "        if (this.isOver || this.isLost) {\n", "        if (this.isOver) {\n"),
+      redis("quorum/hold", "!this.isOver && !this.isLost && !this", "!this.isOver && !this"),
+    ],
+    killers: [byRules("drivers/redis/quorum/renewal", "behind a loss does not revive the lease")],
   },
 ];

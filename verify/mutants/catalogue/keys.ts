@@ -9,7 +9,7 @@ export const keys: readonly Mutant[] = [
     edits: [
       redis(
         "keys",
-        "    if (this.#before.startsWith(ownSpace)) {",
+        "    if (isReserved(this.#before)) {",
         "    if (this.#before === ownSpace.repeat(2)) {",
       ),
       redis("keys", "    if (lock.startsWith(ownSpace)) {", "    if (lock === ownSpace.repeat(2)) {"),

@@ -53,6 +53,8 @@ export class QuorumHold implements Timed {
   /** It was acquired here, or a majority has told that it has it. */
   #wasVerified: boolean;
   isOver = false;
+  /** At some time the nodes that had it were no majority. That is final, as others may have had the lock since. */
+  #isLost = false;
   /** Its token would be given a writer's vote again. */
   isDowngraded = false;
   /** The name of its attempt; undefined: it has none, or was acquired elsewhere. */
@@ -147,14 +149,19 @@ export class QuorumHold implements Timed {
   end(voter: Voter, reason: LossReason): boolean {
     this.#members[voter.index] = undefined;
     this.#without.set(voter, reason);
-    return this.isLost;
+    const { majority, voters } = this.#host.electorate;
+    this.#isLost ||= voters.length - this.#without.size < majority;
+    return this.#isLost;
   }
 
   /**
    * Prolongs it on a majority of all nodes, counting only those that have had it without a break since the last majority that was
    * confirmed. Nodes that miss it are filled again behind that, and count from the next round on.
    */
-  extend(ttlMs: number, words: string): Promise<Extension> {
+  async extend(ttlMs: number, words: string): Promise<Extension> {
+    if (this.isLost) {
+      return { outcome: "lost", reason: this.#reason() };
+    }
     const { electorate, clock, driftFactor } = this.#host;
     const begun = clock.now();
     const renewal = new Renewal();
@@ -283,10 +290,9 @@ export class QuorumHold implements Timed {
     return this.#wasVerified;
   }
 
-  /** Those without it leave less than a majority. */
+  /** Those without it left less than a majority, at any time. */
   get isLost(): boolean {
-    const { majority, voters } = this.#host.electorate;
-    return voters.length - this.#without.size < majority;
+    return this.#isLost;
   }
 
   #reason(): LossReason {
@@ -298,8 +304,7 @@ export class QuorumHold implements Timed {
   #isMissing(voter: Voter, reason: LossReason, reply: Reply): void {
     const member = this.#members[voter.index];
     if (!member || member.since <= reply.sent.now) {
-      this.#members[voter.index] = undefined;
-      this.#without.set(voter, reason);
+      this.end(voter, reason);
     }
   }
 
@@ -318,7 +323,7 @@ export class QuorumHold implements Timed {
 
   #join(voter: Voter, first: number, reply: Reply): void {
     const member = this.#members[voter.index];
-    if (!this.isOver && !this.#host.electorate.quarantineOf(voter) && !member) {
+    if (!this.isOver && !this.isLost && !this.#host.electorate.quarantineOf(voter) && !member) {
       this.add(voter, first, reply.runId);
     }
   }
@@ -342,7 +347,7 @@ export class QuorumHold implements Timed {
         if (Number(status) !== 1) {
           return;
         }
-        if (this.isOver) {
+        if (this.isOver || this.isLost) {
           const until = this.#host.clock.now() + ttlMs;
           const { key, token } = this;
           voter.releaser.takeBack({ key, keys, token, terms, until, candidate: electorate.candidate() });

@@ -62,6 +62,7 @@ export class Holdings {
   elected(bid: Bid, { key, ttlMs, attemptId }: QuorumRequest, election: Election): Grant {
     this.#close(bid);
     const { token, ballots, first, last, validity, isClaim } = election;
+    this.#forgetLost(token);
     const hold = this.holdOf(key, token, bid);
     // A repeat has the number that the grant was told with, while it is that grant; else it is another one of that token.
     const isSameGrant = hold.fencingNumber !== undefined && hold.isStill(election.told());
@@ -140,6 +141,14 @@ export class Holdings {
     hold.isOver = true;
     this.#holds.delete(hold.token);
     this.#ends.cancel(hold);
+  }
+
+  /** What was lost stays lost: a later grant of the same token is another one. */
+  #forgetLost(token: string): void {
+    const known = this.#holds.get(token);
+    if (known?.isLost === true) {
+      this.forget(known);
+    }
   }
 
   /** A lease of this process stands on it: a repeat that joins it may not give its votes back, nor let them expire. */

@@ -78,6 +78,27 @@ test("adopting does not wait for a silent node where enough is left by the other
   expectHeld(await lab.within(10, adopter.locks.adopt(lease.transfer())));
 });
 
+test("a node that is filled again behind a loss does not revive the lease, and keeps nothing of it", async () => {
+  const lab = new Lab(3);
+  const { locks, driver, faults } = await lab.warm();
+  const lease = await lab.within(20, locks.acquire("k", { ttlMs: 10_000, renew: false }));
+  const { key, token } = lease.transfer();
+  const extend = { key, token, ttlMs: 10_000, words: undefined };
+  lab.nodes[2]?.del("lock:k");
+  const first = driver.extend(extend);
+  await lab.clock.advance(2);
+  faults[2]?.delay({ requestMs: 1, replyMs: 200 });
+  await lab.clock.advance(2);
+  expect(await lab.within(1, first)).toMatchObject({ outcome: "renewed" });
+  expect(lab.holders("k")[2]).toBe(token); // filled again, and the answer is under way
+  lab.nodes[0]?.del("lock:k");
+  expect(await lab.within(100, driver.extend(extend))).toEqual({ outcome: "lost", reason: "expired" });
+  await lab.clock.advance(500);
+  faults[2]?.delay({ requestMs: 1, replyMs: 1 });
+  expect(lab.holders("k")[2]).toBeNull();
+  expect(await lab.within(100, driver.extend(extend))).toEqual({ outcome: "lost", reason: "expired" });
+});
+
 function expectHeld(lease: Lease): void {
   expect(lease.signal.aborted).toBe(false);
   expect(lease.remainingMs()).toBeGreaterThan(0);

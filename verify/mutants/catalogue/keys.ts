@@ -7,12 +7,8 @@ export const keys: readonly Mutant[] = [
     breaks: "derived keys have their own name space, which no prefix may begin with (1)",
     isMarked: true,
     edits: [
-      redis(
-        "keys",
-        "    if (isReserved(this.#before)) {",
-        "    if (this.#before === ownSpace.repeat(2)) {",
-      ),
-      redis("keys", "    if (lock.startsWith(ownSpace)) {", "    if (lock === ownSpace.repeat(2)) {"),
+      redis("keys", "    if (isReserved(this.#before)) {", "    if (this.#before === ownSpace.repeat(2)) {"),
+      redis("keys", "    if (isReserved(lock)) {", "    if (lock === ownSpace.repeat(2)) {"),
     ],
     killers: [byRules("drivers/redis/keys", "no prefix leads into our own name space")],
   },

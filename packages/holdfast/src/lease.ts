@@ -4,7 +4,8 @@ import { checkTtl } from "./options.ts";
 
 /**
  * Time-bound ownership in the caller's hand. While `remainingMs()` is positive nobody else holds the lock.
- * Loss is told by `signal`, before the validity ends, and by {@link Lease.throwIfLost}, which needs no timer to have run.
+ * Loss is told by `signal`, before the validity ends unless the event loop is blocked then, and by {@link Lease.throwIfLost}, which
+ * needs no timer to have run.
  */
 export interface Lease extends AsyncDisposable {
   /** Of several keys: the first in sorted order. */
@@ -14,7 +15,10 @@ export interface Lease extends AsyncDisposable {
   /** Larger than every earlier one of this key. Of several keys: that of `key`. */
   readonly fencingToken: bigint;
   readonly fencingTokens: ReadonlyMap<string, bigint>;
-  /** Aborted at loss, with a `LeaseLostError` as its reason. Not aborted by a release. */
+  /**
+   * Aborted at loss, with a `LeaseLostError` as its reason. Not aborted by a release. Where nothing prolongs the lease it aborts at
+   * least 2 ms before the validity ends, and earlier where timers of this process run late, by at most `ttlMs / 20` and 50 ms.
+   */
   readonly signal: AbortSignal;
   /** End of safe use on the scale of `performance.now()`. A renewal moves it. */
   readonly validUntil: number;

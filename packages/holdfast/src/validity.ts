@@ -47,7 +47,7 @@ const clockGrainMs = 20;
 
 /** Whether the wall clock ends it before the monotonic one does: the machine slept. */
 export function endsEarly(validity: Validity, clock: Clock): boolean {
-  return validity.until - clock.now() > clockGrainMs;
+  return validity.until - clock.now() - leftOf(validity, clock) > clockGrainMs;
 }
 
 /** When the engine has forgotten the grant for certain. */

@@ -2,6 +2,7 @@ import { momentOf, type Clock } from "./clock.ts";
 import { tell, traced, traces } from "./diagnostics.ts";
 import type { Extension } from "./driver.ts";
 import type { LossReason } from "./errors.ts";
+import { Lateness } from "./lateness.ts";
 import { jittered, type Random } from "./random.ts";
 import { TimerQueue, type Timed } from "./timer-queue.ts";
 import { endsEarly, leftOf, prolong, type Validity } from "./validity.ts";
@@ -34,20 +35,24 @@ const suspendedMs = 50;
 const settleMs = 5;
 
 /**
- * Keeps leases alive, all of them with one timer, and ends each at its deadline whatever a renewal under way is doing.
+ * Keeps leases alive, all of them with one timer, and ends each before its validity does, whatever a renewal under way is doing:
+ * the timer is due earlier by as much as timers of this process run late.
  * A renewal is tried when a third of the TTL has passed, and again with jittered backoff until the deadline. Whatever answer
  * comes first counts: `renewed` from when its request was sent, `lost` at once, `unknown` not at all.
  */
 export class Watchdog {
   readonly #clock: Clock;
   readonly #random: Random;
+  readonly #lateness: Lateness;
   readonly #queue: TimerQueue<Watch | Pulse>;
   readonly #pulse: Pulse;
 
   constructor(clock: Clock, random: Random) {
     this.#clock = clock;
     this.#random = random;
+    this.#lateness = new Lateness(clock);
     this.#queue = new TimerQueue(clock, (item) => {
+      this.#lateness.note(item.dueAt);
       if (item instanceof Watch) {
         this.#wake(item);
       } else {
@@ -92,7 +97,7 @@ export class Watchdog {
   #wake(watch: Watch): void {
     const { target } = watch;
     const now = this.#clock.now();
-    if (leftOf(target.validity, this.#clock) <= 0) {
+    if (this.#deadlineOf(target) <= now) {
       this.#end(watch, this.#reasonOfEnd(watch));
     } else if (now >= target.endsAt) {
       this.#end(watch, "max-hold");
@@ -152,7 +157,7 @@ export class Watchdog {
     if (watch.isOver) {
       return;
     }
-    if (leftOf(target.validity, this.#clock) <= 0) {
+    if (this.#deadlineOf(target) <= this.#clock.now()) {
       this.#end(watch, this.#reasonOfEnd(watch)); // the process stood still: its timers come behind all that it has to read
     } else if (extension.outcome === "renewed") {
       target.renewed();
@@ -175,8 +180,14 @@ export class Watchdog {
   #schedule(watch: Watch): void {
     const { target } = watch;
     this.#pulse.note(this.#clock);
-    const endsAt = Math.min(this.#endOf(target), target.endsAt);
-    this.#queue.schedule(watch, target.wantsRenewal ? Math.min(watch.renewAt, endsAt) : endsAt);
+    const endsAt = Math.min(this.#deadlineOf(target), target.endsAt);
+    const dueAt = target.wantsRenewal ? Math.min(watch.renewAt, endsAt) : endsAt;
+    this.#queue.schedule(watch, Math.max(dueAt, this.#clock.now())); // one that was due before it was set is not late
+  }
+
+  /** When the loss is declared. `remainingMs()` and `throwIfLost()` need no timer, and go by the end of the validity. */
+  #deadlineOf(target: Renewable): number {
+    return this.#endOf(target) - this.#lateness.leadMs(target.ttlMs);
   }
 
   /** When a third of the TTL has passed; for a claim at once. */

@@ -1,10 +1,21 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 
-import type { Lease } from "holdfast";
+import type { Lease, LeaseLostError } from "holdfast";
 import { expect, test } from "vitest";
 
 import type { Driver, Extension } from "../src/driver.ts";
-import { clock, endMs, engine, lost, onManualClock, open, ttlMs, unreachable } from "./support/hold-stage.ts";
+import {
+  clock,
+  endMs,
+  engine,
+  lossMs,
+  lost,
+  onManualClock,
+  open,
+  settled,
+  ttlMs,
+  unreachable,
+} from "./support/hold-stage.ts";
 
 onManualClock();
 
@@ -49,14 +60,37 @@ test("after a suspension throwIfLost throws at once, and the signal aborts withi
   expect(signal.reason).toEqual(lost("suspended"));
 });
 
-test("a lease whose renewals are not answered aborts its signal at the end of its validity", async () => {
+test("a lease whose renewals are not answered aborts its signal before its validity ends", async () => {
   const lease = await open({ extend: () => new Promise(() => undefined) }).acquire("k", { ttlMs });
   const until = lease.validUntil;
   const { signal } = lease;
-  await clock.advance(endMs - 1);
-  expect([clock.now(), until, signal.aborted, lease.remainingMs()]).toEqual([endMs - 1, endMs, false, 1]);
+  await clock.advance(lossMs - 1);
+  expect([clock.now(), until, signal.aborted, lease.remainingMs()]).toEqual([lossMs - 1, endMs, false, 3]);
   await clock.advance(1);
   expect(signal.reason).toEqual(lost("engine-unreachable"));
+});
+
+test("a lease that was declared lost before its validity ended is lost in every respect", async () => {
+  const lease = await open({ extend: () => new Promise(() => undefined) }).acquire("k", { ttlMs });
+  const { signal, validUntil } = lease;
+  const wallAtGrant = clock.wall();
+  await clock.advance(lossMs);
+  expect((signal.reason as LeaseLostError).lostAt).toBeCloseTo(wallAtGrant + lossMs);
+  expect([lease.validUntil, lease.remainingMs(), lease.toJSON().remainingMs]).toEqual([validUntil, 0, 0]);
+  expect(() => {
+    lease.throwIfLost();
+  }).toThrow(lost("engine-unreachable"));
+  expect(await settled(lease.extend())).toEqual(lost("engine-unreachable"));
+  expect(await settled(lease.release())).toBe(false);
+});
+
+test("at maxHoldMs, which no other process goes by, a lease is lost then and not before", async () => {
+  const lease = await open().acquire("k", { ttlMs, maxHoldMs: 1 });
+  const { signal } = lease;
+  await clock.advance(0.5);
+  expect(signal.aborted).toBe(false);
+  await clock.advance(0.5);
+  expect(signal.reason).toEqual(lost("max-hold"));
 });
 
 test("one failing renewal loses nothing", async () => {

@@ -8,11 +8,88 @@ export const leases: readonly Mutant[] = [
     edits: [
       edit(
         "watchdog.ts",
-        "    const endsAt = Math.min(this.#endOf(target), target.endsAt);",
-        "    const endsAt = Math.min(this.#endOf(target) + 50, target.endsAt);",
+        "    const endsAt = Math.min(this.#deadlineOf(target), target.endsAt);",
+        "    const endsAt = Math.min(this.#deadlineOf(target) + 50, target.endsAt);",
       ),
     ],
     killers: [bySim(1, 60), byRules("watchdog", "unknown until the end: the lease is lost at its deadline")],
+  },
+  {
+    name: "deadline-has-no-lead",
+    breaks: "a lease's signal aborts before the validity ends (3): timers run late",
+    edits: [
+      edit(
+        "watchdog.ts",
+        "return this.#endOf(target) - this.#lateness.leadMs(target.ttlMs);",
+        "return this.#endOf(target) - 0 * this.#lateness.leadMs(target.ttlMs);",
+      ),
+    ],
+    killers: [
+      byServer("faults/loss-before-end", "each signal aborts before the validity ends"),
+      byRules("watchdog", "unknown until the end: the lease is lost at its deadline"),
+    ],
+  },
+  {
+    name: "late-timers-are-not-noted",
+    breaks:
+      "a lease's signal aborts before the validity ends (3): earlier where timers of the process run late",
+    edits: [edit("watchdog.ts", "      this.#lateness.note(item.dueAt);\n", "")],
+    killers: [byRules("watchdog-deadline", "where timers ran late, the loss is declared earlier")],
+  },
+  {
+    name: "overdue-renewal-counts-as-a-late-timer",
+    breaks: "the lead of a deadline is the lateness of timers, and not of what was due before it was set",
+    edits: [
+      edit(
+        "watchdog.ts",
+        "this.#queue.schedule(watch, Math.max(dueAt, this.#clock.now()));",
+        "this.#queue.schedule(watch, dueAt);",
+      ),
+    ],
+    killers: [
+      byRules(
+        "watchdog-deadline",
+        "a lease that is reviewed when its renewal is overdue shows no late timer",
+      ),
+    ],
+  },
+  {
+    name: "late-timer-is-forgotten-with-its-window",
+    breaks: "the lead of a deadline is the worst lateness of this window and the one before",
+    edits: [
+      edit("lateness.ts", "Math.max(this.#worstMs, this.#worstBeforeMs)", "this.#worstMs"),
+      edit("lateness.ts", "? this.#worstMs : 0;", "? this.#worstBeforeMs : 0;"),
+    ],
+    killers: [
+      byRules("lateness", "a late timer counts for the window of 30 s in which it ran, and for the next"),
+    ],
+  },
+  {
+    name: "late-timer-is-never-forgotten",
+    breaks: "a lease is not cut short for ever because timers were late once",
+    edits: [edit("lateness.ts", "      this.#worstMs = 0;\n", "")],
+    killers: [
+      byRules("lateness", "a late timer counts for the window of 30 s in which it ran, and for the next"),
+    ],
+  },
+  {
+    name: "lead-has-no-bound",
+    breaks:
+      "a lease is not cut short by more than a twentieth of its TTL because the event loop was blocked once",
+    edits: [edit("lateness.ts", ", ttlMs / 20, longestLeadMs);", ", ttlMs, longestLeadMs * 1e6);")],
+    killers: [byRules("lateness", "the lead is at most a twentieth of the TTL and 50 ms")],
+  },
+  {
+    name: "early-loss-looks-like-a-suspension",
+    breaks: "suspended: the wall clock ended the lease, and not the monotonic one",
+    edits: [
+      edit(
+        "validity.ts",
+        "return validity.until - clock.now() - leftOf(validity, clock) > clockGrainMs;",
+        "return validity.until - clock.now() > clockGrainMs;",
+      ),
+    ],
+    killers: [byRules("watchdog-deadline", "a loss that is declared early is no suspension")],
   },
   {
     name: "loss-needs-a-timer",
@@ -103,7 +180,7 @@ export const leases: readonly Mutant[] = [
     edits: [
       edit(
         "watchdog.ts",
-        "    if (leftOf(target.validity, this.#clock) <= 0) {\n      this.#end(watch, this.#reasonOfEnd(watch)); //",
+        "    if (this.#deadlineOf(target) <= this.#clock.now()) {\n      this.#end(watch, this.#reasonOfEnd(watch)); //",
         "    if (watch.isOver) {\n      this.#end(watch, this.#reasonOfEnd(watch)); //",
       ),
     ],

@@ -10,6 +10,8 @@ import { altered } from "./altered-driver.ts";
 export const ttlMs = 3_000;
 /** 3 000 ms less the drift of 32 ms. */
 export const endMs = 2_968;
+/** The loss is declared 2 ms before the end, where no timer has been late. */
+export const lossMs = endMs - 2;
 export const unreachable = new EngineError("the engine is away", { outcome: "unknown", retryable: true });
 
 export let clock: ManualClock;

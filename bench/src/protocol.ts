@@ -19,6 +19,8 @@ export interface CycleLoad {
 export type Keys =
   /** Its own, always. */
   | { readonly by: "task" }
+  /** Another one each time, as where an order or a job names the key. */
+  | { readonly by: "acquisition" }
   /** The one of that name. */
   | { readonly by: "name"; readonly name: string }
   /** One of so many by chance, the k-th as often as k to the power of −exponent. */

@@ -8,6 +8,12 @@ test("tasks have keys of their own, which they keep", () => {
   expect(keyOf(0)).not.toBe(keyOf(1));
 });
 
+test("a fresh key is used for no other acquisition", () => {
+  const keyOf = chooserOf({ by: "acquisition" });
+  const keys = [keyOf(0), keyOf(0), keyOf(1), keyOf(0)];
+  expect(new Set(keys).size).toBe(4);
+});
+
 test("keys in turn go round, whichever task asks", () => {
   const keyOf = chooserOf({ by: "turn", count: 2 });
   expect([keyOf(7), keyOf(3), keyOf(7)]).toEqual(["turn:0", "turn:1", "turn:0"]);

@@ -97,6 +97,27 @@ test("a hot key is measured with all holds and processes, and a quorum with node
   ]);
 });
 
+test("what nobody contends for is measured with fresh keys first, then with a key per task", () => {
+  const [uncontended] = planned("--suite", "uncontended");
+  expect(uncontended?.cases).toEqual([
+    "fresh keys, 1 task",
+    "fresh keys, 8 tasks",
+    "fresh keys, 64 tasks",
+    "fresh keys, 512 tasks",
+    "a key per task, 1 task",
+    "a key per task, 8 tasks",
+    "a key per task, 64 tasks",
+    "a key per task, 512 tasks",
+  ]);
+  expect(uncontended?.entrants).toEqual(["raw", ...peers, "holdfast"]);
+});
+
+test("on a hot key Holdfast has its turns without hand-over too", () => {
+  const [hot] = planned("--suite", "hot", "--only", "redis-semaphore,holdfast-strict");
+  expect(hot?.entrants).toEqual(["redis-semaphore", "holdfast-strict"]);
+  expect(hot?.cases).toContain("4 processes, hold 0 ms");
+});
+
 test("keys come and go for as long as was asked for", () => {
   expect(planned("--suite", "churn", "--minutes", "60")[0]?.cases).toEqual(["1,000,000 keys, 60 min"]);
 });

@@ -5,6 +5,10 @@ export function chooserOf(keys: Keys, random: () => number = Math.random): (task
   switch (keys.by) {
     case "task":
       return (task) => `task:${process.pid}:${task}`;
+    case "acquisition": {
+      let acquisition = 0;
+      return () => `fresh:${process.pid}:${acquisition++}`;
+    }
     case "name":
       return () => keys.name;
     case "zipf":

@@ -21,41 +21,59 @@ const metrics: readonly Metric[] = [
 export interface MemorySize {
   /** How many there are of what is weighed. */
   readonly count: number;
+  /** How many keys are used once. More, as each may leave little. */
+  readonly usedOnce: number;
   /** All is left alone before it is weighed, until nothing has changed for so long. */
   readonly settleMs: number;
 }
 
 interface Case {
   readonly label: string;
+  readonly count: number;
   /** What somebody holds meanwhile, before anything is weighed. */
   readonly kept: readonly string[];
   readonly load: Load;
 }
 
 /** How much memory each of many takes, in the process and on the server. */
-export function memory(entrants: readonly Entrant[], { count, settleMs }: MemorySize, rounds: number): Suite {
-  const keys = Array.from({ length: count }, (_, index) => `weighed:${index}`);
+export function memory(
+  entrants: readonly Entrant[],
+  { count, usedOnce, settleMs }: MemorySize,
+  rounds: number,
+): Suite {
+  const keys = keysOf(count);
   const one = keys.slice(0, 1);
   const cases: readonly Case[] = [
-    { label: "a held lease", kept: [], load: { kind: "keep", keys, ttlMs } },
+    { label: "a held lease", count, kept: [], load: { kind: "keep", keys, ttlMs } },
     {
       label: "a waiter, all on one key",
+      count,
       kept: one,
       load: { kind: "queue", keys: one, waiters: count, ttlMs: 10_000 },
     },
     {
       label: "a waiter, each on a key of its own",
+      count,
       kept: keys,
       load: { kind: "queue", keys, waiters: count, ttlMs: 10_000 },
     },
-    { label: "a key that was used once", kept: [], load: { kind: "use", keys, ttlMs: 10_000 } },
+    {
+      label: "a key that was used once",
+      count: usedOnce,
+      kept: [],
+      load: { kind: "use", keys: keysOf(usedOnce), ttlMs: 10_000 },
+    },
   ];
 
   async function* measure(entrant: Entrant, site: Site): AsyncGenerator<Figures, void, void> {
     for (const one of cases) yield await weighed(entrant, site, one);
   }
 
-  async function weighed(entrant: Entrant, site: Site, { label, kept, load }: Case): Promise<Figures> {
+  async function weighed(
+    entrant: Entrant,
+    site: Site,
+    { label, count: weighedCount, kept, load }: Case,
+  ): Promise<Figures> {
     const [{ admin }] = site.servers;
     await admin.flushall();
     await using holder = await Crew.open(entrant, site, 1);
@@ -71,8 +89,8 @@ export function memory(entrants: readonly Entrant[], { count, settleMs }: Memory
     await crew.start(load);
     const after = await weigh();
     const values = {
-      here: (after.here - before.here) / count,
-      server: (after.server - before.server) / count,
+      here: (after.here - before.here) / weighedCount,
+      server: (after.server - before.server) / weighedCount,
     };
     return { case: label, settings: crew.settings, values, failures: 0, firstFailure: null };
   }
@@ -80,7 +98,7 @@ export function memory(entrants: readonly Entrant[], { count, settleMs }: Memory
   return {
     name: "memory",
     title: "Memory",
-    method: `${count.toLocaleString("en-US")} of each in one process; what they add, divided by their number. Here: the heap, after its garbage was collected. In Redis: used_memory without the buffers of connections.`,
+    method: `${count.toLocaleString("en-US")} of each in one process, ${usedOnce.toLocaleString("en-US")} keys that were used once; what they add, divided by their number. Here: the heap, after its garbage was collected. In Redis: used_memory without the buffers of connections.`,
     entrants,
     absent: [],
     reference: "raw",
@@ -91,6 +109,10 @@ export function memory(entrants: readonly Entrant[], { count, settleMs }: Memory
     panels: metrics.map(({ id }) => ({ form: "bars", metric: id })),
     measure,
   };
+}
+
+function keysOf(count: number): string[] {
+  return Array.from({ length: count }, (_, index) => `weighed:${index}`);
 }
 
 /** What the server keeps, once it keeps the same for a while: not all who wait stand in a queue at once. */

@@ -39,3 +39,8 @@ export function fingerprint(...texts: readonly string[]): string {
   }
   return hash.digest("hex").slice(0, 32);
 }
+
+/** By which a server's script cache knows a text. */
+export function sha1(text: string): string {
+  return createHash("sha1").update(text).digest("hex");
+}

@@ -7,6 +7,7 @@ import { accessChecks } from "./checks/access.ts";
 import { examine, type Check } from "./checks/check.ts";
 import { watchClock } from "./checks/clocks.ts";
 import { clusterChecks, clusterNodes, examineCluster, saidByAll } from "./checks/cluster.ts";
+import { examineHandshake, refusedUser } from "./checks/handshake.ts";
 import { loadChecks, uncheckedChecks } from "./checks/load.ts";
 import { memoryChecks } from "./checks/memory.ts";
 import { persistenceChecks } from "./checks/persistence.ts";
@@ -124,15 +125,15 @@ async function look(
 ): Promise<Finding[]> {
   const looked = await Promise.all(
     list.map(async (server) => {
-      const failure = await server.client.connect().then(
-        () => undefined,
-        (error: unknown) => wordsOf(error),
-      );
+      const failure = await connectionFailure(server);
       if (failure !== undefined) {
-        return { facts: undefined, findings: [unreachable(server.name, failure, list.length)] };
+        const finding =
+          refusedUser(server.name, failure, use.address) ?? unreachable(server.name, failure, list.length);
+        return { facts: undefined, findings: [finding] };
       }
       const facts = await readFacts(server);
       const findings = [
+        ...(await examineHandshake(server, facts, use.address)),
         ...examine(checksFor(use), facts, use),
         ...(await watchClock(facts, server.client, clocks)),
       ];
@@ -141,7 +142,7 @@ async function look(
   );
   const facts = looked.map((one) => one.facts).filter((one) => one !== undefined);
   const findings = looked.flatMap((one) => one.findings);
-  if (facts.length === 0 && list.length > 0) {
+  if (list.length > 0 && findings.length > 0 && findings.every(({ id }) => id === "unreachable")) {
     throw new Exit(
       exits.unavailable,
       findings.map(({ node, observed }) => `${node}: ${observed}`).join("; "),
@@ -151,6 +152,18 @@ async function look(
     ...together(findings, facts, use),
     ...(use.address.topology === "quorum" ? examineQuorum(facts, list.length, use).filter(isThere) : []),
   ];
+}
+
+/** The server's words where it refused the handshake: `connect()` itself rejects with no more than that the connection was closed. */
+async function connectionFailure({ client }: Server): Promise<string | undefined> {
+  let refusal: string | undefined;
+  client.on("error", (error: unknown) => {
+    refusal ??= wordsOf(error);
+  });
+  return client.connect().then(
+    () => undefined,
+    (error: unknown) => refusal ?? wordsOf(error),
+  );
 }
 
 function together(findings: Finding[], facts: readonly Facts[], { address }: Use): Finding[] {

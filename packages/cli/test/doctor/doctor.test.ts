@@ -108,6 +108,33 @@ onRedis("doctor", () => {
       .toMatchObject({ "failover-loses-locks": "risk", "isolated-primary": "risk" });
   });
 
+  test("a database that cannot be selected is named, with what to do", async () => {
+    const { port } = cli.redis;
+    const client = cli.redis.client();
+    await client.call("ACL", "SETUSER", "noselect", "on", ">secret", "~*", "&*", "+@all", "-select");
+    for (const [url, words] of [
+      [`redis://noselect:secret@127.0.0.1:${port}/3`, /expected database 3, .*NOPERM/],
+      [`redis://127.0.0.1:${port}/99`, /expected database 99, .*out of range/],
+    ] as const) {
+      const told = await diagnose(url);
+      const found = told.findings.find(({ id }) => id === "wrong-database");
+      expect(found).toMatchObject({ level: "danger", observed: expect.stringMatching(words) as string });
+      expect(found?.advice).toContain("+select");
+      expect(levelsOf(told)).toHaveProperty("probe-failed");
+      expect(told.code).toBe(2);
+    }
+  });
+
+  test("a user that the server refuses is named, with what to do", async () => {
+    const client = cli.redis.client();
+    await client.call("ACL", "SETUSER", "right", "on", ">other", "~*", "&*", "+@all");
+    const told = await diagnose(`redis://right:secret@127.0.0.1:${cli.redis.port}`);
+    const found = told.findings.find(({ id }) => id === "wrong-user");
+    expect(found?.observed).toMatch(/the user right: .*WRONGPASS/);
+    expect(found?.advice).toContain("ACL GETUSER");
+    expect(told.code).toBe(2);
+  });
+
   test("a user with too few rights: what is refused is named, and what could not be looked at", async () => {
     const client = cli.redis.client();
     await client.call(

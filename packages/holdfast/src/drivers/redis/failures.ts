@@ -10,7 +10,7 @@ import {
 
 /** What passes only if somebody changes something. Everything else is worth another try. */
 const permanent =
-  /\b(NOAUTH|NOPERM|WRONGPASS|WRONGTYPE|KINDMISMATCH|LIMITMISMATCH|COUNTMISMATCH|DENIED|ERR (unknown command|AUTH|invalid password|The user executing the script|ACL failure in script))\b/;
+  /\b(NOAUTH|NOPERM|NODATABASE|WRONGPASS|WRONGTYPE|KINDMISMATCH|LIMITMISMATCH|COUNTMISMATCH|DENIED|ERR (unknown command|AUTH|invalid password|DB index is out of range|SELECT is not allowed|The user executing the script|ACL failure in script))\b/;
 
 /** The server answered with an error: nothing was carried out. Redis 6.2 says first where in the script it was. */
 const refusedByServer =
@@ -38,13 +38,19 @@ export function engineError(error: unknown, key: string | undefined, outcome: Ou
   }
   return (
     mismatch(error, key ?? "") ??
-    new EngineError(`Redis: ${messageOf(error)}`, {
+    new EngineError(`Redis: ${withCode(messageOf(error))}`, {
       key,
       outcome,
       retryable: isTransient(error),
       cause: withoutCommand(error),
     })
   );
+}
+
+/** Redis 7 leaves the code out where a script lacked the right. */
+function withCode(message: string): string {
+  const isOfRights = /\b(The user executing the script|ACL failure in script)\b/.test(message);
+  return isOfRights && !message.includes("NOPERM") ? `NOPERM: ${message}` : message;
 }
 
 /** The key is something else than what was asked for; undefined: it is another failure. */

@@ -8,6 +8,7 @@ import {
   type Subscription,
   type SubscriptionListener,
 } from "./connection.ts";
+import { inDatabase } from "./database.ts";
 import type { Script } from "./script.ts";
 
 /** What we use of an ioredis `Redis` (5 and 6). */
@@ -60,21 +61,23 @@ export class IoredisConnection implements Connection {
   readonly name: string;
   readonly #client: IoredisClient;
   readonly #sender: Pick<IoredisClient, "call">;
+  readonly #database: number;
   /** Connections beside the one for commands. */
   readonly #others = new Set<IoredisClient>();
   /** Those that were left already, and may take a while to end. */
   readonly #left = new WeakSet<object>();
 
   constructor(client: IoredisClient) {
-    const { keyPrefix } = client.options as IoredisOptions;
+    const { keyPrefix, db } = client.options as IoredisOptions;
     this.#client = client;
+    this.#database = Number(db ?? 0);
     this.keyPrefix = keyPrefix === undefined || keyPrefix === null ? "" : String(keyPrefix as string);
     this.name = nameOf(client.options);
     this.#sender = withoutPrefix(client);
   }
 
   run(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
-    return evaluate(this.#send, script, keys, args);
+    return evaluate(this.#send, inDatabase(script, this.#database), keys, args);
   }
 
   command(name: string, args: readonly string[]): Promise<unknown> {

@@ -8,6 +8,8 @@ import {
   type Subscription,
   type SubscriptionListener,
 } from "./connection.ts";
+import { inDatabase } from "./database.ts";
+import { provedSender, type ProvedSender } from "./proved-sender.ts";
 import type { Script } from "./script.ts";
 
 /** What we use of a standalone node-redis client (4, 5 and 6). */
@@ -31,6 +33,8 @@ interface Subscriber extends NodeRedisClient {
 
 interface NodeRedisOptions {
   readonly url?: string;
+  readonly username?: string;
+  readonly password?: string;
   readonly socket?: { readonly host?: string; readonly port?: number; readonly path?: string };
   readonly database?: number;
   readonly keyPrefix?: string | Uint8Array | undefined;
@@ -46,6 +50,8 @@ export class NodeRedisConnection implements Connection {
   readonly keyPrefix: string;
   readonly name: string;
   readonly #client: NodeRedisClient;
+  readonly #sender: ProvedSender;
+  readonly #database: number;
 
   constructor(client: NodeRedisClient) {
     const { options } = client as { options?: NodeRedisOptions };
@@ -54,17 +60,20 @@ export class NodeRedisConnection implements Connection {
         "Expected `client` to be without `legacyMode`, in which its calls answer by callbacks",
       );
     }
+    refuseWithoutPassword(options);
     this.#client = client;
+    this.#sender = provedSender(client);
+    this.#database = Number(options?.database ?? 0);
     this.keyPrefix = prefixOf(options);
     this.name = nameOf(options);
   }
 
   run(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
-    return evaluate((name, rest) => this.#client.sendCommand([name, ...rest]), script, keys, args);
+    return evaluate(this.#send, inDatabase(script, this.#database), keys, args);
   }
 
   command(name: string, args: readonly string[]): Promise<unknown> {
-    return this.#client.sendCommand([name, ...args]);
+    return this.#send(name, args);
   }
 
   onDown(listener: () => void): () => void {
@@ -177,6 +186,9 @@ export class NodeRedisConnection implements Connection {
       },
     };
   }
+
+  readonly #send = (name: string, args: readonly string[]): Promise<unknown> =>
+    this.#sender.send([name, ...args]);
 }
 
 function end(subscriber: Subscriber): void {
@@ -188,6 +200,17 @@ function end(subscriber: Subscriber): void {
     }
   } catch {
     // It was closed already.
+  }
+}
+
+/** With RESP 3 node-redis sends no `AUTH` without a password: the server takes the connection for its default user's. */
+export function refuseWithoutPassword(
+  options: Pick<NodeRedisOptions, "username" | "password"> | undefined,
+): void {
+  if (options?.username && !options.password) {
+    throw new TypeError(
+      "Expected `client` to have a password beside its username (any, for a user without one), got none: node-redis may then connect as the default user",
+    );
   }
 }
 
@@ -203,13 +226,13 @@ export function prefixOf(options: Pick<NodeRedisOptions, "keyPrefix"> | undefine
 
 /** The URL may carry a password: only host, port and database are told. */
 function nameOf(options: NodeRedisOptions | undefined): string {
-  const { url, socket, database } = options ?? {};
+  const { url, socket, database = 0 } = options ?? {};
   if (socket?.path !== undefined) {
     return socket.path;
   }
-  if (url !== undefined && URL.canParse(url)) {
-    const { host, pathname } = new URL(url);
-    return `${host}${pathname.length > 1 ? pathname : "/0"}`;
-  }
-  return `${socket?.host ?? "localhost"}:${socket?.port ?? 6379}/${database ?? 0}`;
+  const host =
+    url !== undefined && URL.canParse(url)
+      ? new URL(url).host
+      : `${socket?.host ?? "localhost"}:${socket?.port ?? 6379}`;
+  return `${host}/${database}`;
 }

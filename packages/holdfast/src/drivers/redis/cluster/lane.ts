@@ -1,7 +1,7 @@
 import type { Clock } from "../../../clock.ts";
 import { EngineError } from "../../../errors.ts";
 import { within } from "../../../wait.ts";
-import { messageOf } from "../failures.ts";
+import { isTransient, messageOf } from "../failures.ts";
 import type { ClusterClient, Link, LinkListener } from "./link.ts";
 
 /** Who could not be reached is not asked again sooner, ms. */
@@ -88,7 +88,7 @@ export class Lane {
     const message = `${this.#options.address} cannot be reached: ${messageOf(error)}`;
     return error instanceof EngineError
       ? error
-      : new EngineError(message, { outcome: "none", retryable: true });
+      : new EngineError(message, { outcome: "none", retryable: isTransient(error) });
   }
 }
 

@@ -1,5 +1,5 @@
 import type { ChannelKind } from "../connection.ts";
-import { prefixOf } from "../node-redis.ts";
+import { prefixOf, refuseWithoutPassword } from "../node-redis.ts";
 import { splitAddress, type ClusterClient, type Link, type LinkListener } from "./link.ts";
 
 /** What we use of a node-redis cluster (4, 5 and 6). */
@@ -16,7 +16,7 @@ export interface NodeRedisClusterClient {
 
 /** What we use of the client of one node. */
 interface NodeClient {
-  readonly options?: { readonly socket?: object };
+  readonly options?: { readonly socket?: object; readonly username?: string; readonly password?: string };
   duplicate(override: object): NodeClient;
   connect(): Promise<unknown>;
   sendCommand(args: string[]): Promise<unknown>;
@@ -58,6 +58,7 @@ export class NodeRedisCluster implements ClusterClient {
   async open(address: string, listener: LinkListener): Promise<Link> {
     const own = this.#client.nodeByAddress.get(address) as ClusterNode | undefined;
     const template = clientOf(own) ?? (await this.#anyClient());
+    refuseWithoutPassword(template.options);
     const place = template === clientOf(own) ? {} : this.#placeOf(address); // to a node that it knows it knows the way as well
     const client = template.duplicate({
       socket: { ...template.options?.socket, ...place, reconnectStrategy: false },

@@ -182,7 +182,7 @@ onRedis("A right that is missing", () => {
     const locks = await without(...missing);
     const { error } = await rejection(locks.acquire("key", { waitMs: 20_000 }));
     expect(error).toMatchObject({ code: "engine-unavailable", retryable: false });
-    expect(String(error)).toMatch(/NOPERM|ACL failure|The user executing the script/);
+    expect(String(error)).toMatch(/NOPERM/);
   });
 
   test("to SCAN is missed by list() alone", async () => {

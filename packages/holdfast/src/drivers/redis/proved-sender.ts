@@ -5,11 +5,8 @@ import { isTransient, messageOf } from "./failures.ts";
 export interface SendingClient {
   readonly isOpen: boolean;
   readonly isReady: boolean;
-  /** The signal takes back what is not written yet: `signal` of version 4, `abortSignal` of 5 and 6. */
-  sendCommand(
-    args: string[],
-    options?: { readonly signal: AbortSignal; readonly abortSignal: AbortSignal },
-  ): Promise<unknown>;
+  /** Of versions 5 and 6: the signal takes back a command that is not written yet. That of version 4 breaks its queue. */
+  sendCommand(args: string[], options?: { readonly abortSignal: AbortSignal }): Promise<unknown>;
   on(event: string, listener: (...args: unknown[]) => void): unknown;
 }
 
@@ -79,7 +76,7 @@ export class ProvedSender {
   /** The client must not carry a command over to its next connection, where it goes out with the handshake. */
   async #send(args: string[]): Promise<unknown> {
     const { signal } = this.#connection;
-    const answer = await this.#client.sendCommand(args, { signal, abortSignal: signal });
+    const answer = await this.#client.sendCommand(args, { abortSignal: signal });
     if (signal.aborted) {
       throw new Error("The connection was lost before the answer");
     }

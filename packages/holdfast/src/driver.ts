@@ -132,6 +132,8 @@ export interface Latches {
 export interface ExtendRequest {
   readonly key: string;
   readonly token: string;
+  /** The lease's number. A later grant of the same token, which has a greater one, is not prolonged: the answer is lost. */
+  readonly fencingToken: bigint;
   readonly ttlMs: number;
   /** Told to the engine where the lease changed hands inside this process since it was last told. */
   readonly words: (Words & { readonly fencingToken: bigint }) | undefined;

@@ -370,6 +370,7 @@ export class Hold implements Renewable {
     const extension = await this.#keeper.driver.extend({
       key,
       token: grant.token,
+      fencingToken,
       ttlMs,
       words: hasNews ? { ...words, fencingToken } : undefined,
     });

@@ -83,8 +83,10 @@ export class Leases {
       parts.grants.map(async (grant) => {
         const { key, token, fencingToken } = grant;
         this.#engine.locks.mutex(key); // refuses what is no key
-        const told = words && { ...words, fencingToken: BigInt(fencingToken) };
-        const extension = await this.#engine.driver.extend({ key, token, ttlMs, words: told });
+        const number = BigInt(fencingToken);
+        const told = words && { ...words, fencingToken: number };
+        const asked = { key, token, fencingToken: number, ttlMs, words: told };
+        const extension = await this.#engine.driver.extend(asked);
         const elapsedMs = performance.now() - begun;
         this.#meter.renewed(grant, ttlMs, extension, elapsedMs);
         return { elapsedMs, leftMs: this.#leftMs(grant, extension) };

@@ -172,6 +172,25 @@ export const oneNode: readonly Mutant[] = [
     killers: [byServer("drivers/redis/scripts/extend", "never creates again what is gone")],
   },
   {
+    name: "extend-revives-an-expired-lease",
+    breaks: "extend: a later grant of the same token is not extended",
+    edits: [
+      lua(
+        "_extend",
+        "  elseif number ~= '' and (numbers() or 0) > tonumber(number) then\n    return 0\n",
+        "",
+      ),
+      twin("extend", 'if (number !== "" && (numbers', 'if (number === "-" && (numbers'),
+    ],
+    killers: [byServer("drivers/redis/scripts/extend", "does not touch a later grant of the token")],
+  },
+  {
+    name: "extension-forgets-what-was-said",
+    breaks: "what an owner said of itself lasts as long as K",
+    edits: [lua("_queue", "    redis.call('PEXPIRE', info, ttl)\n", "")],
+    killers: [byServer("drivers/redis/scripts/extend", "an extension without words keeps")],
+  },
+  {
     name: "extend-without-comparing",
     breaks: "extend: ours: raise the TTL; else not-held (2)",
     edits: [

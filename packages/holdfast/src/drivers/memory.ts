@@ -119,13 +119,15 @@ class MemoryDriver implements Driver {
     return { ...this.acquire(request), released: Promise.resolve(holding !== undefined) };
   }
 
-  async extend({ key, token, ttlMs, words }: ExtendRequest): Promise<Extension> {
+  async extend({ key, token, fencingToken, ttlMs, words }: ExtendRequest): Promise<Extension> {
     if (this.#isClosed) {
       return { outcome: "unknown", error: closedError(key) };
     }
     const holding = this.#engine.holdingOf(key, token);
     if (holding === undefined) {
       return { outcome: "lost", reason: this.#lossReason(key) };
+    } else if (holding.fence.first > fencingToken) {
+      return { outcome: "lost", reason: "expired" };
     }
     if (words !== undefined) {
       this.#tell(holding, words);

@@ -96,16 +96,24 @@ test("a request whose deadline is now is answered, not forgotten", async () => {
   expect(await giveBack(driver, first)).toBe(true);
 });
 
+test("extend does not prolong a grant with a greater number than the lease's", async () => {
+  const { driver } = opened();
+  const { key, token, fencingToken } = await grab(driver, "key", { ttlMs: 1_000 });
+  const asked = { key, token, fencingToken: fencingToken - 1n, ttlMs: 60_000, words: undefined };
+  expect(await driver.extend(asked)).toEqual({ outcome: "lost", reason: "expired" });
+  expect((await driver.inspect(key)).remainingMs).toBe(1_000);
+});
+
 test("extend raises the TTL, never shortens it, and never makes a grant again", async () => {
   const { clock, driver } = opened();
-  const { key, token } = await grab(driver, "key", { ttlMs: 1_000 });
-  const extension = await driver.extend({ key, token, ttlMs: 5_000, words: undefined });
+  const { key, token, fencingToken } = await grab(driver, "key", { ttlMs: 1_000 });
+  const extension = await driver.extend({ key, token, fencingToken, ttlMs: 5_000, words: undefined });
   expect(extension).toMatchObject({ outcome: "renewed", validity: { until: clock.now() + 5_000 - 52 } });
-  await driver.extend({ key, token, ttlMs: 100, words: undefined });
+  await driver.extend({ key, token, fencingToken, ttlMs: 100, words: undefined });
   await clock.advance(4_999);
   expect((await driver.inspect(key)).remainingMs).toBe(1);
   await clock.advance(1);
-  const late = await driver.extend({ key, token, ttlMs: 5_000, words: undefined });
+  const late = await driver.extend({ key, token, fencingToken, ttlMs: 5_000, words: undefined });
   expect(late).toEqual({ outcome: "lost", reason: "expired" });
   expect((await driver.inspect(key)).holders).toEqual([]);
 });

@@ -62,7 +62,7 @@ test("a number of the block counts as current until a later one is known to be i
     "unknown",
   ]);
   const words = { owner: "the second", fencingToken: fencingToken + 1n };
-  await driver.extend({ key, token, ttlMs: 1_000, words });
+  await driver.extend({ key, token, fencingToken, ttlMs: 1_000, words });
   expect(await Promise.all([check(0n), check(1n), check(2n)])).toEqual(["stale", "current", "current"]);
   const { holders, fencingToken: newest } = await driver.inspect(key);
   expect(holders).toMatchObject([words]);
@@ -77,7 +77,8 @@ test("a caller without words of its own is known by its instance", async () => {
     want: 2,
     words: { owner: "own", reason: "why" },
   });
-  await driver.extend({ key, token, ttlMs: 1_000, words: { fencingToken: fencingToken + 1n } });
+  const next = { fencingToken: fencingToken + 1n };
+  await driver.extend({ key, token, ...next, ttlMs: 1_000, words: next });
   const { holders } = await driver.inspect(key);
   expect(holders).toEqual([
     { owner: "second instance", fencingToken: fencingToken + 1n, remainingMs: 10_000 },

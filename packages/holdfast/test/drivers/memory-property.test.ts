@@ -130,9 +130,9 @@ class Play {
     this.#check(grant, await requeued.released);
   }
 
-  async #extend({ key, token, validity }: Grant, ttlMs: number): Promise<void> {
+  async #extend({ key, token, fencingToken, validity }: Grant, ttlMs: number): Promise<void> {
     const mayHold = this.#present.get(key)?.token === token;
-    const extension = await this.driver.extend({ key, token, ttlMs, words: undefined });
+    const extension = await this.driver.extend({ key, token, fencingToken, ttlMs, words: undefined });
     if (extension.outcome === "renewed") {
       expect(mayHold).toBe(true);
       const { until } = extension.validity;

@@ -190,13 +190,13 @@ test("a break serves the next, and the old holder hears of it before anybody run
 
 test("close rejects who waits, and answers nothing any more", async () => {
   const { clock, driver } = opened();
-  const { key, token } = await grab(driver, "key");
+  const { key, token, fencingToken } = await grab(driver, "key");
   const waiter = driver.acquire(request(driver, "key", { deadline: Infinity }));
   await driver.close();
   await expect(waiter.result).rejects.toMatchObject({ code: "closed", key: "key" });
   await expect(driver.acquire(request(driver, "key")).result).rejects.toMatchObject({ code: "closed" });
   await expect(driver.inspect("key")).rejects.toMatchObject({ code: "closed" });
-  expect(await driver.extend({ key, token, ttlMs: 100, words: undefined })).toMatchObject({
+  expect(await driver.extend({ key, token, fencingToken, ttlMs: 100, words: undefined })).toMatchObject({
     outcome: "unknown",
   });
   expect(await driver.release(key, token, Infinity)).toBe(false);

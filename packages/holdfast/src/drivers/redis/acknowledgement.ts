@@ -11,6 +11,7 @@ export interface Acknowledged {
   readonly key: string;
   readonly keys: LockKeys;
   readonly token: string;
+  readonly fencingToken: bigint;
   readonly ttlMs: number;
   readonly words: string;
 }
@@ -67,11 +68,11 @@ export class Acknowledgement {
   }
 
   /** Prolongs a grant; resolves when enough replicas have it. Rejects with an `EngineError`: then it may be prolonged all the same. */
-  extend({ key, keys, token, ttlMs, words }: Acknowledged): Promise<Reply> {
+  extend({ key, keys, token, fencingToken, ttlMs, words }: Acknowledged): Promise<Reply> {
     return new Promise((resolve, reject) => {
       this.#batcher.perform({
         keys,
-        text: textOf(["extend", token, String(ttlMs), words]),
+        text: textOf(["extend", token, String(ttlMs), words, fencingToken.toString()]),
         answered: (reply) => {
           const { value } = reply;
           if (Array.isArray(value) && value[0] === "error") {

@@ -156,10 +156,11 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
     return this.#begin(new Request(this, request, this.#keySpace.keysOf(request.key), given));
   }
 
-  async extend({ key, token, ttlMs, words }: ExtendRequest): Promise<Extension> {
+  async extend({ key, token, fencingToken, ttlMs, words }: ExtendRequest): Promise<Extension> {
     this.inUse.prolong(token, ttlMs);
     try {
-      const reply = await this.#ask(key, ["extend", token, String(ttlMs), encodeWords(words)]);
+      const asked = ["extend", token, String(ttlMs), encodeWords(words), fencingToken.toString()];
+      const reply = await this.#ask(key, asked);
       return Number(reply.value) === 1
         ? { outcome: "renewed", validity: validFrom(reply.sent, ttlMs) }
         : { outcome: "lost", reason: reasonOf(reply.value) };

@@ -100,10 +100,10 @@ export class ReplicatedDriver implements Required<Driver> {
     };
   }
 
-  async extend({ key, token, ttlMs, words }: ExtendRequest): Promise<Extension> {
+  async extend({ key, token, fencingToken, ttlMs, words }: ExtendRequest): Promise<Extension> {
     try {
       const keys = this.#keySpace.keysOf(key);
-      const asked = { key, keys, token, ttlMs, words: encodeWords(words) };
+      const asked = { key, keys, token, fencingToken, ttlMs, words: encodeWords(words) };
       const reply = await this.acknowledgement.extend(asked);
       return Number(reply.value) === 1
         ? { outcome: "renewed", validity: validFrom(reply.sent, ttlMs) }
@@ -117,10 +117,10 @@ export class ReplicatedDriver implements Required<Driver> {
 
   /** The grant as the replicas have it. Rejects with an `EngineError` where too few have, or where it is gone. */
   async confirm(grant: Grant, { ttlMs }: AcquireRequest): Promise<Grant> {
-    const { key, token, validity } = grant;
+    const { key, token, fencingToken, validity } = grant;
     const keys = this.#keySpace.keysOf(key);
     validity.engineUntil = Math.max(validity.engineUntil ?? 0, this.clock.now() + ttlMs);
-    const reply = await this.acknowledgement.extend({ key, keys, token, ttlMs, words: "" });
+    const reply = await this.acknowledgement.extend({ key, keys, token, fencingToken, ttlMs, words: "" });
     const confirmed = { ...validFrom(reply.sent, ttlMs), engineUntil: engineEnd(validity) };
     if (Number(reply.value) !== 1 || leftOf(confirmed, this.clock) <= 0) {
       throw expiredError();

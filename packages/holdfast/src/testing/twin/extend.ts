@@ -3,12 +3,14 @@ import { writeInfo, type Answer, type Scope } from "./state.ts";
 
 /** Raises the TTL of a grant that is ours; never shortens it and never creates it again. */
 export function extend(scope: Scope, args: readonly string[]): Answer {
-  const [token, ttl, words] = args as [string, string, string];
+  const [token, ttl, words, number] = args as [string, string, string, string];
   const { holder } = scope;
   if (holder !== token) {
     const reason = whyNot(scope, token);
     serveNext(scope);
     return scope.isQuorum ? [reason] : reason;
+  } else if (number !== "" && (numbers(scope).first ?? 0) > Number(number)) {
+    return 0;
   }
   writeInfo(scope, token, raiseTtl(scope, ttl), words);
   return scope.isQuorum ? [1, numbers(scope).first ?? 0] : 1;

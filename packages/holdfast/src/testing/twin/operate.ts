@@ -33,7 +33,7 @@ const operations: Readonly<Record<string, Operation>> = {
   release: [release, 2],
   releaseGrant: [release, 3],
   recant: [recant, 2],
-  extend: [extend, 3],
+  extend: [extend, 4],
   verify: [verify, 1],
   breakGrant: [breakGrant, 3],
   inspect: [inspect, 0],

@@ -98,10 +98,11 @@ export function firstOf(scope: Scope): readonly number[] {
 }
 
 /** Raises a TTL, never shortens it. Returns what it is then. */
-export function raiseTtl({ store, K, fence, retentionMs }: Scope, ttl: string): string {
+export function raiseTtl({ store, K, fence, info, retentionMs }: Scope, ttl: string): string {
   const left = store.pttl(K);
   if (left >= 0 && left < Number(ttl)) {
     store.pexpire(K, Number(ttl));
+    store.pexpire(info, Number(ttl));
   }
   const lastsMs = Math.max(left, Number(ttl));
   store.pexpire(fence, lastsMs + retentionMs);

@@ -83,13 +83,15 @@ export class Share {
     return this.release(args);
   }
 
-  extend([token, ttl, words]: Args): Answer {
+  extend([token, ttl, words, number]: Args): Answer {
     const { isQuorum } = this.#scope;
     const known = this.#holders.heldBy(token as string);
     if (!known) {
       const reason = this.#whyNot(token as string);
       this.#serve();
       return isQuorum ? [reason] : reason;
+    } else if (number !== "" && known.number > Number(number)) {
+      return 0;
     }
     this.#admittedAgain(known, "", Number(ttl), words as string);
     return isQuorum ? [1, known.number] : 1;

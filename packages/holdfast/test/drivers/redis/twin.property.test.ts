@@ -68,7 +68,7 @@ function rare(isQuorum: boolean, family: Family): Step[] {
     operation(0, "inspect", []),
     operation(0, "breakGrant", ["0", "s", "r"]),
     operation(0, "verify", [who.token]),
-    operation(0, "extend", [who.token, "20000", ""]),
+    operation(0, "extend", [who.token, "20000", "", ""]),
     operation(1, "acquire", [other.token, other.terms, "20000", "1", "0", ""]),
     operation(1, "setLimit", ["3"]),
     operation(1, "acquire", [who.token, who.terms, "20000", "1", "0", ""]),

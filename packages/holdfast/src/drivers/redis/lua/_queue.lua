@@ -8,12 +8,14 @@ local function numbers()
   return tonumber(found[1]), tonumber(found[2])
 end
 
--- Raises K's TTL, never shortens it: an older, slower request must not cut a newer promise. The counter outlives K.
+-- Raises K's TTL, never shortens it: an older, slower request must not cut a newer promise. The counter outlives K, and what an owner
+-- said of itself lasts as long as K.
 -- Returns what it is then.
 local function raise_ttl(ttl)
   local left = redis.call('PTTL', K)
   if left >= 0 and left < tonumber(ttl) then
     redis.call('PEXPIRE', K, ttl)
+    redis.call('PEXPIRE', info, ttl)
   end
   local lasts = math.max(left, ttl)
   redis.call('PEXPIRE', fence, lasts + retention_ms)

@@ -204,15 +204,17 @@ local function why_not_any_more(token)
   return redis.call('HGET', fence, 'broken') == token and 3 or 0
 end
 
-function share.extend(token, ttl, words)
-  local known, number = holding_of(token)
+function share.extend(token, ttl, words, number)
+  local known, own_number = holding_of(token)
   if known ~= token then
     local reason = why_not_any_more(token)
     serve()
     return is_quorum and { reason } or reason
+  elseif number ~= '' and own_number > tonumber(number) then
+    return 0
   end
-  admitted_again(token, number, '', ttl, words)
-  return is_quorum and { 1, number } or 1
+  admitted_again(token, own_number, '', ttl, words)
+  return is_quorum and { 1, own_number } or 1
 end
 
 function share.verify(token)

@@ -85,6 +85,8 @@ local function count_of(name)
     return 2
   elseif name == 'countDown' then
     return 5
+  elseif name == 'extend' then
+    return 4
   elseif name == 'inspect' then
     return 0
   end

@@ -165,7 +165,7 @@ export class QuorumHold implements Timed {
     const { electorate, clock, driftFactor } = this.#host;
     const begun = clock.now();
     const renewal = new Renewal();
-    const args = ["extend", this.token, String(ttlMs), words];
+    const args = ["extend", this.token, String(ttlMs), words, ""]; // the numbers in the answers are compared below
     const round = new Round<Extension>(this, electorate.voters, electorate.candidate(), args);
     return round.run(
       (voter, reply) => {

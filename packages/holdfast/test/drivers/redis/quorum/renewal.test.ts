@@ -83,7 +83,7 @@ test("a node that is filled again behind a loss does not revive the lease, and k
   const { locks, driver, faults } = await lab.warm();
   const lease = await lab.within(20, locks.acquire("k", { ttlMs: 10_000, renew: false }));
   const { key, token } = lease.transfer();
-  const extend = { key, token, ttlMs: 10_000, words: undefined };
+  const extend = { key, token, fencingToken: lease.fencingToken, ttlMs: 10_000, words: undefined };
   lab.nodes[2]?.del("lock:k");
   const first = driver.extend(extend);
   await lab.clock.advance(2);
@@ -110,13 +110,20 @@ test("a process that did not acquire it prolongs a lease, though one node is sil
   const { driver, faults } = await lab.warm();
   const lease = await lab.within(20, locks.acquire("k", { ttlMs: 1_000, renew: false }));
   const { key, token } = lease.transfer();
+  const { fencingToken } = lease;
   faults[0]?.freeze();
-  const extension = await lab.within(200, driver.extend({ key, token, ttlMs: 10_000, words: undefined }));
+  const extension = await lab.within(
+    200,
+    driver.extend({ key, token, fencingToken, ttlMs: 10_000, words: undefined }),
+  );
   expect(extension).toMatchObject({ outcome: "renewed" });
   await lab.clock.advance(5_000);
   expect(await lab.within(200, locks.tryAcquire("k"))).toBeNull();
   await lab.clock.advance(6_000);
-  const over = await lab.within(200, driver.extend({ key, token, ttlMs: 10_000, words: undefined }));
+  const over = await lab.within(
+    200,
+    driver.extend({ key, token, fencingToken, ttlMs: 10_000, words: undefined }),
+  );
   expect(over).toEqual({ outcome: "lost", reason: "expired" });
 });
 
@@ -126,8 +133,12 @@ test("a process that did not acquire it does not prolong what only a minority ha
   const { driver, faults } = await lab.warm();
   const lease = await lab.within(20, locks.acquire("k", { ttlMs: 10_000, renew: false }));
   const { key, token } = lease.transfer();
+  const { fencingToken } = lease;
   lab.nodes[0]?.del("lock:k");
   faults[1]?.freeze();
-  const extension = await lab.within(300, driver.extend({ key, token, ttlMs: 10_000, words: undefined }));
+  const extension = await lab.within(
+    300,
+    driver.extend({ key, token, fencingToken, ttlMs: 10_000, words: undefined }),
+  );
   expect(extension.outcome).toBe("unknown");
 });

@@ -30,11 +30,11 @@ onRedis("breakGrant", () => {
     await stage.ask(keys, breakOf(first, "maintenance"));
     expect(await stage.redis.hgetall(keys[3])).toEqual({ token: asker(50).token, broken: "maintenance" });
     expect(await stage.redis.pttl(keys[3])).toBeGreaterThan(19_000);
-    expect(await stage.ask(keys, ["extend", asker(50).token, "20000", ""])).toBe(3);
+    expect(await stage.ask(keys, ["extend", asker(50).token, "20000", "", ""])).toBe(3);
     expect(await stage.ask(keys, ["verify", asker(50).token])).toEqual([3]);
     expect(await stage.ask(keys, ["verify", asker(51).token])).toEqual([0]);
     await stage.grant(keys, asker(2));
-    expect(await stage.ask(keys, ["extend", asker(50).token, "20000", ""])).toBe(3);
+    expect(await stage.ask(keys, ["extend", asker(50).token, "20000", "", ""])).toBe(3);
     expect((await stage.ask(keys, ["inspect"]))[4]).toEqual([]);
     expect(await stage.ask(keys, ["release", asker(50).token, ""])).toEqual([0, 0, asker(2).token]);
     expect(await stage.redis.exists(keys[3])).toBe(0);

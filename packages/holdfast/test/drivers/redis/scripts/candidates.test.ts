@@ -28,9 +28,9 @@ onNodes("candidates", (stage) => {
       [
         [keys, acquireOf(one), 0],
         [keys, acquireOf(other), 0],
-        [keys, ["extend", one.token, "30000", ""], 0],
+        [keys, ["extend", one.token, "30000", "", ""], 0],
         [keys, ["verify", one.token], 0],
-        [keys, ["extend", other.token, "30000", ""], 0],
+        [keys, ["extend", other.token, "30000", "", ""], 0],
       ],
       false,
     );

@@ -12,7 +12,13 @@ onRedis("extend and verify", () => {
   afterAll(() => stage.close());
 
   const { token } = asker(1);
-  const extendOf = (ttlMs: number, words = "") => ["extend", token, String(ttlMs), words];
+  const extendOf = (ttlMs: number, words = "", number = "") => [
+    "extend",
+    token,
+    String(ttlMs),
+    words,
+    number,
+  ];
 
   test("raises the TTL of what is ours", async () => {
     const keys = stage.lock();
@@ -44,6 +50,18 @@ onRedis("extend and verify", () => {
     expect(await stage.redis.exists(keys[3])).toBe(0);
   });
 
+  test("does not touch a later grant of the token, which has a greater number", async () => {
+    const keys = stage.lock();
+    const { first } = await stage.grant(keys, asker(1), { ttlMs: 5_000, want: 3 });
+    const extension = extendOf(30_000, '["owner","a"]', String(first - 1));
+    expect(await stage.ask(keys, extension)).toBe(0);
+    expect(await stage.redis.pttl(keys[0])).toBeLessThanOrEqual(5_000);
+    expect(await stage.redis.exists(keys[3])).toBe(0);
+    expect(await stage.ask(keys, extendOf(6_000, "", String(first)))).toBe(1);
+    expect(await stage.ask(keys, extendOf(30_000, "", String(first + 2)))).toBe(1);
+    expect(await stage.redis.pttl(keys[0])).toBeGreaterThan(29_000);
+  });
+
   test("one that comes too late hands the lock to the next", async () => {
     const keys = stage.lock();
     await stage.redis.zadd(keys[1], 1, asker(2).member);
@@ -72,6 +90,14 @@ onRedis("extend and verify", () => {
     await stage.ask(keys, extendOf(40_000, '["owner","b","number","17"]'));
     expect(await stage.redis.hgetall(keys[3])).toEqual({ token, owner: "b", number: "17" });
     expect(await stage.redis.pttl(keys[3])).toBeGreaterThan(39_000);
+  });
+
+  test("an extension without words keeps what was said before for as long as the grant lasts", async () => {
+    const keys = stage.lock();
+    await stage.grant(keys, asker(1), { ttlMs: 1_000, words: '["owner","a"]' });
+    expect(await stage.ask(keys, extendOf(30_000))).toBe(1);
+    expect(await stage.redis.pttl(keys[3])).toBeGreaterThan(29_000);
+    expect(await stage.redis.hgetall(keys[3])).toEqual({ token, owner: "a" });
   });
 
   test("a shorter extension keeps what was said of the holder for as long as the grant lasts", async () => {

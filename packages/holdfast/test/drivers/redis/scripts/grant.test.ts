@@ -220,7 +220,7 @@ onRedis("the grant to the next", () => {
     const typeless = connectionOf(stage.server.client({ username: "typeless", password: "any" }));
     const asked = [
       [keys, acquireOf(asker(9))],
-      [broken, ["extend", asker(9).token, "30000", ""]],
+      [broken, ["extend", asker(9).token, "30000", "", ""]],
     ] as const;
     const [granted, failed] = await stage.batch(asked, { connection: typeless });
     expect(granted?.[0]).toBe(1);

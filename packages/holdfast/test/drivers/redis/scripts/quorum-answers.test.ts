@@ -45,7 +45,7 @@ onNodes("the answers of a quorum's node", (stage) => {
     await stage.grant(keys, us);
     await stage.data.del(keys[2]);
     expect(await stage.ask(keys, acquireOf(asker(2)))).toHaveLength(5);
-    expect(await stage.ask(keys, ["extend", us.token, "30000", ""])).toEqual([1, 0]);
+    expect(await stage.ask(keys, ["extend", us.token, "30000", "", ""])).toEqual([1, 0]);
     expect(await stage.ask(keys, ["verify", us.token])).toEqual([1, expect.any(Number), 0]);
     const other = stage.lock();
     await stage.data.set(other[0], "somebody else's");
@@ -70,12 +70,12 @@ onNodes("the answers of a quorum's node", (stage) => {
   test("who extends or asks whether it still holds is told its number, or why not", async () => {
     const keys = stage.lock();
     const { first } = await stage.grant(keys, us, { want: 3 });
-    expect(await stage.ask(keys, ["extend", us.token, "40000", ""])).toEqual([1, first]);
+    expect(await stage.ask(keys, ["extend", us.token, "40000", "", ""])).toEqual([1, first]);
     expect(await stage.ask(keys, ["verify", us.token])).toEqual([1, expect.any(Number), first]);
-    expect(await stage.ask(keys, ["extend", asker(2).token, "40000", ""])).toEqual([2]);
+    expect(await stage.ask(keys, ["extend", asker(2).token, "40000", "", ""])).toEqual([2]);
     expect(await stage.ask(keys, ["verify", asker(2).token])).toEqual([2]);
     await stage.ask(keys, ["breakGrant", String(first), "s", "stop"]);
-    expect(await stage.ask(keys, ["extend", us.token, "40000", ""])).toEqual([3]);
-    expect(await stage.ask(keys, ["extend", asker(2).token, "40000", ""])).toEqual([0]);
+    expect(await stage.ask(keys, ["extend", us.token, "40000", "", ""])).toEqual([3]);
+    expect(await stage.ask(keys, ["extend", asker(2).token, "40000", "", ""])).toEqual([0]);
   });
 });

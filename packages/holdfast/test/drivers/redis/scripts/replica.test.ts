@@ -50,7 +50,7 @@ onRedis("of a replica, on a real server and on the twin,", () => {
       "who waits": operation(held, ...acquireOf(rival, { wait: "1" })),
       "who has it already": operation(held, ...acquireOf(ours)),
       "who asks whether he has it": operation(held, "verify", ours.token),
-      "who had it": operation(held, "extend", rival.token, "30000", ""),
+      "who had it": operation(held, "extend", rival.token, "30000", "", ""),
       "who looks": operation(held, "inspect"),
       "who has counted already": operation(counted, "countDown", ...latch),
       "who looks at a latch": operation(counted, "awaitLatch", ...latch, "n"),
@@ -90,7 +90,7 @@ onRedis("a replica that may be written", () => {
     await stage.redis.zadd(held[1], 2, asker(2, { ttlMs: 0 }).member); // can not be granted
     const asked = [
       [held, ["release", ours.token, ours.terms]],
-      [other, ["extend", ours.token, "30000", ""]],
+      [other, ["extend", ours.token, "30000", "", ""]],
     ] as const;
     await stage.redis.config("SET", "replica-read-only", "no");
     await stage.redis.replicaof("127.0.0.1", await steadyPort());

@@ -165,7 +165,16 @@ onRedis("what changes a lock that several may hold", () => {
     expect(await stage.heard(3)).toHaveLength(1);
     expect(await stage.ask(keys, ["verify", asker(2, one).token])).toEqual([3]);
     expect(await stage.ask(keys, ["verify", asker(1, { share: "s2/3" }).token])).toMatchObject({ 0: 1 });
-    expect(await stage.ask(keys, ["extend", asker(2, one).token, "1000", ""])).toBe(3);
+    expect(await stage.ask(keys, ["extend", asker(2, one).token, "1000", "", ""])).toBe(3);
+  });
+
+  test("an extension does not touch a later grant of the token, which has a greater number", async () => {
+    const keys = stage.lock();
+    const { first } = await stage.grant(keys, asker(1, one), { ttlMs: 5_000 });
+    const { token } = asker(1, one);
+    expect(await stage.ask(keys, ["extend", token, "60000", "", String(first - 1)])).toBe(0);
+    expect(await stage.redis.pttl(keys[0])).toBeLessThan(10_000);
+    expect(await stage.ask(keys, ["extend", token, "60000", "", String(first)])).toBe(1);
   });
 
   test("what was said of the holders and is gone is restored from their tokens", async () => {

@@ -53,9 +53,9 @@ onRedis("a grant of a lock that several may hold", () => {
     const steps = [
       ["granted", () => stage.grant(keys, first as Asker, { ttlMs: 10_000 })],
       ["granted for longer", () => stage.grant(keys, second as Asker, { ttlMs: 30_000 })],
-      ["extended", () => stage.ask(keys, ["extend", (first as Asker).token, "60000", ""])],
+      ["extended", () => stage.ask(keys, ["extend", (first as Asker).token, "60000", "", ""])],
       ["granted within the second", () => stage.grant(keys, third as Asker, { ttlMs: 60_000 })],
-      ["shorter", () => stage.ask(keys, ["extend", (second as Asker).token, "20000", ""])],
+      ["shorter", () => stage.ask(keys, ["extend", (second as Asker).token, "20000", "", ""])],
     ] as const;
     for (const [what, step] of steps) {
       await step();
@@ -267,7 +267,7 @@ onRedis("a grant of a lock that several may hold", () => {
     const score = await stage.redis.zscore(keys[0], who.token);
     await stage.grant(keys, who, { ttlMs: 10_000 });
     expect(await stage.redis.zscore(keys[0], who.token)).toBe(score);
-    await stage.ask(keys, ["extend", who.token, "90000", ""]);
+    await stage.ask(keys, ["extend", who.token, "90000", "", ""]);
     expect(Number(await stage.redis.zscore(keys[0], who.token))).toBeGreaterThan(Number(score) + 20_000);
   });
 

@@ -141,8 +141,8 @@ onNodes("a vote for who shares a lock", (stage) => {
   test("is extended with its number, and told lost where it is not ours", async () => {
     const keys = stage.lock();
     const { first } = await stage.grant(keys, us);
-    expect(await stage.ask(keys, ["extend", us.token, "30000", ""])).toEqual([1, first]);
-    expect(await stage.ask(keys, ["extend", earlier.token, "30000", ""])).toEqual([0]);
+    expect(await stage.ask(keys, ["extend", us.token, "30000", "", ""])).toEqual([1, first]);
+    expect(await stage.ask(keys, ["extend", earlier.token, "30000", "", ""])).toEqual([0]);
   });
 });
 

@@ -57,7 +57,7 @@ onRedis("standing", () => {
         [keys, acquireOf(asker(2))],
         [keys, ["verify", us.token]],
         [keys, ["inspect"]],
-        [keys, ["extend", asker(2).token, "1000", ""]],
+        [keys, ["extend", asker(2).token, "1000", "", ""]],
       ] as const) {
         const both = [[lock, operation] as const, [keys, ["verify", us.token]] as const];
         for (const batch of [both.slice(0, 1), both]) {

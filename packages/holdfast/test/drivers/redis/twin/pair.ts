@@ -35,7 +35,13 @@ type Said = Pick<Seen, "header" | "answers">;
 
 const nothing: Said = { header: null, answers: [] };
 /** Which argument is a number that belongs to a grant. */
-const numberAt: Readonly<Record<string, number>> = { releaseGrant: 2, breakGrant: 0, yield: 2, agree: 1 };
+const numberAt: Readonly<Record<string, number>> = {
+  releaseGrant: 2,
+  extend: 3,
+  breakGrant: 0,
+  yield: 2,
+  agree: 1,
+};
 const listening = ["s", "p"] as const;
 /** What the two clocks may be apart, as the real server goes on while a script runs. */
 const toleranceMs = 60;
@@ -133,7 +139,7 @@ export class Pair {
       return args.map((arg) => (arg === "present" ? (born ?? "") : arg));
     }
     const at = numberAt[name];
-    if (at === undefined) {
+    if (at === undefined || args[at] === "") {
       return args;
     }
     const first = (await this.#redis.type(fence)) === "hash" ? await this.#redis.hget(fence, "first") : "0";

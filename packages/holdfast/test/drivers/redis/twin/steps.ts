@@ -10,7 +10,8 @@ export interface Operation {
   readonly lock: number;
   readonly name: string;
   /**
-   * Its arguments; the number among those of `releaseGrant`, `breakGrant`, `yield` and `agree` is counted from the first of the present grant, and
+   * Its arguments; the number among those of `releaseGrant`, `extend`, `breakGrant`, `yield` and `agree` is counted from the first of the
+   * present grant ("": none), and
    * `present` among those of a latch is when the present one was born.
    */
   readonly args: readonly string[];
@@ -145,7 +146,9 @@ function operationsOf(askers: fc.Arbitrary<Asker>): Weighted<Operation>[] {
       weight: 3,
       arbitrary: operation(
         "extend",
-        fc.tuple(askers, ttls, words).map(([{ token }, ttl, said]) => [token, String(ttl), said]),
+        fc
+          .tuple(askers, ttls, words, fc.constantFrom("", "0", "0", "15", "-1"))
+          .map(([{ token }, ttl, said, number]) => [token, String(ttl), said, number]),
       ),
     },
     {

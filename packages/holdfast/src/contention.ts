@@ -6,7 +6,7 @@ import { closedError, type LossReason } from "./errors.ts";
 import type { Hold, Keeper } from "./hold.ts";
 import { Line } from "./line.ts";
 import type { ResolvedAcquire, ResolvedLocks } from "./options.ts";
-import { lockState, type LockState } from "./state.ts";
+import { lockState, type FenceState, type LockState } from "./state.ts";
 import { Pool } from "./pool.ts";
 import { TimerQueue } from "./timer-queue.ts";
 import { engineEnd } from "./validity.ts";
@@ -109,6 +109,19 @@ export class Contention implements Keeper {
   handedOnFrom(key: string, fencingToken: bigint): boolean {
     const holder = this.holderOf(key);
     return holder !== undefined && fencingToken < holder.fencingToken;
+  }
+
+  /** Whether a lease of this process with this number holds the key, by the engine's word; `unknown`: it has none with it. */
+  async judgeFence(key: string, fencingToken: bigint): Promise<FenceState> {
+    const own = (this.watchdog.targets() as Hold[]).find(
+      (hold) => hold.key === key && hold.fencingToken === fencingToken && hold.isHeld,
+    );
+    if (!own) {
+      return this.handedOnFrom(key, fencingToken) ? "stale" : "unknown";
+    }
+    const { token, fencingToken: first } = own.grant;
+    const { outcome } = await this.driver.verify(key, token, first);
+    return outcome === "held" && own.isHeld ? "current" : "stale";
   }
 
   giveBack(hold: Hold, isShared: boolean): Promise<boolean> {

@@ -1,7 +1,7 @@
 import type { Clock } from "./clock.ts";
 import type { LossReason } from "./errors.ts";
 import type { Random } from "./random.ts";
-import type { Holder, LockEvent, LockKind, LockState, NodeState } from "./state.ts";
+import type { FenceState, Holder, LockEvent, LockKind, LockState, NodeState } from "./state.ts";
 import type { Validity } from "./validity.ts";
 
 /** How a request shares its key with others; none: as a mutex it wants the key for itself. */
@@ -219,7 +219,12 @@ export interface Driver {
   }): Promise<{ locks: LockState[]; cursor: string | null }>;
   watch(target: string | { readonly prefix: string }, signal: AbortSignal): AsyncIterable<LockEvent>;
   breakGrant(key: string, fencingToken: bigint, reason: string): Promise<boolean>;
-  checkFence(key: string, fencingToken: bigint): Promise<"current" | "stale" | "unknown">;
+  /**
+   * Whether the lease with this number holds the key now. `unknown`: the number belongs to the block of the present grant, and the
+   * engine does not know whether its process has handed the lease on. Never `current` for a lease that does not hold the key.
+   * Rejects with an `EngineError` where the engine cannot say.
+   */
+  checkFence(key: string, fencingToken: bigint): Promise<FenceState>;
   nodes(): Promise<NodeState[]>;
   /** Ends what the driver opened itself. Pending requests reject `closed`. */
   close(): Promise<void>;

@@ -99,7 +99,20 @@ export interface Locks extends AsyncDisposable {
     target: string | { prefix: string },
     options?: { signal?: AbortSignal | undefined },
   ): AsyncIterable<LockEvent>;
-  /** `stale`: a newer grant was made; `current`: none was; `unknown`: the engine remembers no grant, or none so new. */
+  /**
+   * Asks the engine whether the lease with this fencing token holds the key now.
+   *
+   * - `current`: it does.
+   * - `stale`: it does not. It was released, has expired, was broken or handed over, or there was none with this token.
+   * - `unknown`: the engine cannot say. A process with hand-over (`handover`) takes several numbers with one grant, and passes the
+   *   lease on from number to number in memory. The engine learns the present one at the next renewal. The `Locks` that has the lease
+   *   knows, and so answers `current` or `stale`; other processes get `unknown` while one of the later numbers may be in use. With
+   *   `handover: false` there is no such time.
+   *
+   * A resource that refuses all but `current` accepts no holder of the past. The lease may end between the answer and the write.
+   * @throws {EngineError} when the engine does not answer
+   * @throws {QuorumError} when too few nodes of a quorum answer to know
+   */
   checkFence(key: string, fencingToken: bigint): Promise<"current" | "stale" | "unknown">;
   /** What each server says of itself, and our view of it. */
   nodes(): Promise<NodeState[]>;
@@ -265,9 +278,13 @@ class DriverLocks implements Locks {
   checkFence(key: string, fencingToken: bigint): Promise<"current" | "stale" | "unknown"> {
     this.#key(key);
     checkFencingToken(fencingToken);
-    return this.#ask(async () =>
-      this.#contention.handedOnFrom(key, fencingToken) ? "stale" : this.#driver.checkFence(key, fencingToken),
-    );
+    return this.#ask(async () => {
+      if (this.#contention.handedOnFrom(key, fencingToken)) {
+        return "stale";
+      }
+      const state = await this.#driver.checkFence(key, fencingToken);
+      return state === "unknown" ? this.#contention.judgeFence(key, fencingToken) : state;
+    });
   }
 
   nodes(): Promise<NodeState[]> {

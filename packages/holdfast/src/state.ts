@@ -64,6 +64,9 @@ export interface LockState {
   toJSON(): unknown;
 }
 
+/** Whether the lease with a fencing token holds its key. */
+export type FenceState = "current" | "stale" | "unknown";
+
 /** A change that {@link LockState} shows. The first event of a watch is a snapshot; `gone`: it is free now, or a latch has ended. */
 export interface LockEvent {
   readonly type: "snapshot" | "changed" | "gone";

@@ -1,7 +1,9 @@
-import type { Lease } from "holdfast";
+import { createLocks, type Lease } from "holdfast";
+import { memory } from "holdfast/memory";
 import { expect, test } from "vitest";
 
 import type { Extension } from "../src/driver.ts";
+import { altered } from "./support/altered-driver.ts";
 import { clock, endMs, onManualClock, open, settled, ttlMs, unreachable } from "./support/hold-stage.ts";
 
 // Runs of hand-overs that only what is tested here ends.
@@ -63,4 +65,26 @@ test("however long a run is, its numbers are smaller than the next one's", async
   await held.release();
   await Promise.all(callers);
   expect((await theirs.acquire("k", { ttlMs })).fencingToken).toBeGreaterThan(newest);
+});
+
+test("a lease that the server has lost is stale for its own process, which was not told", async () => {
+  const driver = memory({ clock });
+  const other = createLocks(driver);
+  let breaks = false;
+  const deaf = altered(driver, {
+    listen: () => () => undefined,
+    verify: async (key, token, first) => {
+      if (breaks) {
+        await other.breakLock(key, { fencingToken: lease.fencingToken, reason: "test" });
+      }
+      return driver.verify(key, token, first);
+    },
+  });
+  const locks = createLocks(deaf, endless);
+  const lease = await locks.acquire("k", { ttlMs });
+  expect(await locks.checkFence("k", lease.fencingToken)).toBe("current");
+  expect(await other.checkFence("k", lease.fencingToken)).toBe("unknown");
+  breaks = true;
+  expect(await locks.checkFence("k", lease.fencingToken)).toBe("stale");
+  await Promise.all([locks.close(), other.close()]);
 });

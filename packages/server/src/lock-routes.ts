@@ -153,7 +153,9 @@ function toAsk(app: App, { engine: { locks }, meter }: House): void {
     createRoute({
       method: "post",
       path: "/v1/fence/check",
-      summary: "Whether a newer grant was made than the one with this fencing token",
+      summary:
+        "Whether the lease with this fencing token holds the key now: `current` if it does, `stale` if it does not. " +
+        "`unknown`: the engine cannot say, as another process may have handed the lease on in memory",
       request: { body: body(z.strictObject({ key: keySchema, fencingToken })) },
       responses: {
         200: json(z.object({ fence: z.enum(["current", "stale", "unknown"]) }), "The answer"),

@@ -1,4 +1,4 @@
-import { byRules, byServer, bySim, lua, redis, twin, type Mutant } from "../mutant.ts";
+import { byRules, byServer, bySim, edit, lua, redis, twin, type Mutant } from "../mutant.ts";
 
 /** How nodes come to one fencing number: section 5. */
 export const fencing: readonly Mutant[] = [
@@ -193,5 +193,46 @@ export const fencing: readonly Mutant[] = [
       ),
     ],
     killers: [byRules("drivers/redis/quorum/candidates")],
+  },
+  {
+    name: "a-number-inside-a-block-is-current",
+    breaks: "checkFence: unknown inside a block whose hand-overs the server has not been told",
+    edits: [
+      redis(
+        "inspection",
+        'return fencingToken === last ? "current" : "unknown";',
+        'return fencingToken <= last ? "current" : "unknown";',
+      ),
+    ],
+    killers: [byRules("drivers/redis/twin", "a lease that was handed on in memory is never current")],
+  },
+  {
+    name: "the-last-number-of-a-free-key-is-current",
+    breaks: "checkFence: stale if the lease with this token does not hold the key",
+    edits: [redis("inspection", "clientOf(facts.holder) === undefined", "false as boolean")],
+    killers: [byRules("drivers/redis/twin", "the holder's fencing token is current")],
+  },
+  {
+    name: "a-handed-over-lease-is-judged-without-the-server",
+    breaks: "checkFence: the process's own lease may have been lost meanwhile: the server is asked too",
+    edits: [
+      edit(
+        "contention.ts",
+        'return outcome === "held" && own.isHeld ? "current" : "stale";',
+        'return outcome === "held" || own.isHeld ? "current" : "stale";',
+      ),
+    ],
+    killers: [byRules("hold-runs", "a lease that the server has lost is stale for its own process")],
+  },
+  {
+    name: "one-node-makes-a-number-current",
+    breaks: "checkFence: on a quorum a majority has the token, and gave the number",
+    edits: [redis("quorum/view", "giving.length < majority", "giving.length === 0")],
+    killers: [
+      byRules(
+        "drivers/redis/quorum/views",
+        "a fencing token is current by a majority that gave it, and refused where too few nodes answer",
+      ),
+    ],
   },
 ];

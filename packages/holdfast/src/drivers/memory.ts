@@ -17,7 +17,7 @@ import type {
 import { closedError, type LossReason } from "../errors.ts";
 import { checkNames, checkObject } from "../options.ts";
 import { systemRandom, type Random } from "../random.ts";
-import type { LockEvent, LockState, NodeState } from "../state.ts";
+import type { FenceState, LockEvent, LockState, NodeState } from "../state.ts";
 import { validFrom } from "../validity.ts";
 import { MemoryEngine } from "./memory-engine.ts";
 import type { Holding } from "./memory-lock.ts";
@@ -226,18 +226,15 @@ class MemoryDriver implements Driver {
     return true;
   }
 
-  async checkFence(key: string, fencingToken: bigint): Promise<"current" | "stale" | "unknown"> {
+  async checkFence(key: string, fencingToken: bigint): Promise<FenceState> {
     this.#assertOpen(key);
-    const fence = this.#engine.fenceOf(key);
-    if (
-      Array.from(this.#engine.at(key)?.holdings ?? []).some((held) => held.fence.current === fencingToken)
-    ) {
-      return "current"; // others may have been granted beside it
+    const holding = Array.from(this.#engine.at(key)?.holdings ?? []).find(
+      ({ fence }) => fencingToken >= fence.current && fencingToken <= fence.last,
+    );
+    if (holding === undefined) {
+      return "stale";
     }
-    if (fence === undefined || fencingToken > fence.last) {
-      return "unknown";
-    }
-    return fencingToken < fence.current ? "stale" : "current";
+    return fencingToken === holding.fence.last ? "current" : "unknown"; // it may have been handed on since
   }
 
   async nodes(): Promise<NodeState[]> {

@@ -13,7 +13,7 @@ import type {
 } from "../../driver.ts";
 import { closedError, EngineError, LeaseLostError, LockError } from "../../errors.ts";
 import { jittered, type Random } from "../../random.ts";
-import type { LockEvent, LockState, NodeState } from "../../state.ts";
+import type { FenceState, LockEvent, LockState, NodeState } from "../../state.ts";
 import type { Answer, Client, Question } from "./client.ts";
 import { Entries } from "./entries.ts";
 import { errorOf, leaseOf, problemOf } from "./problems.ts";
@@ -166,10 +166,10 @@ export class HttpDriver implements Driver, RequestHost {
     return answer.status === 200;
   }
 
-  async checkFence(key: string, fencingToken: bigint): Promise<"current" | "stale" | "unknown"> {
+  async checkFence(key: string, fencingToken: bigint): Promise<FenceState> {
     const body = { key, fencingToken: fencingToken.toString() };
     const answer = await this.#ask({ method: "POST", path: "/v1/fence/check", body }, key);
-    return (answer.body as { fence: "current" | "stale" | "unknown" }).fence;
+    return (answer.body as { fence: FenceState }).fence;
   }
 
   async nodes(): Promise<NodeState[]> {

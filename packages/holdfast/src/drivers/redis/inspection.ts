@@ -1,4 +1,4 @@
-import { lockState, type HeldKind, type Holder, type LockState } from "../../state.ts";
+import { lockState, type FenceState, type HeldKind, type Holder, type LockState } from "../../state.ts";
 import type { Node } from "./node.ts";
 import { clientOf } from "./tokens.ts";
 import { readFields, readWords } from "./words.ts";
@@ -158,16 +158,30 @@ async function describeMutex(node: Node, key: string, facts: Facts): Promise<Loc
   });
 }
 
-/** A newer grant makes a number stale; within a block handed over in memory, the number that the holder told last. */
-export function judgeFence(facts: Facts, fencingToken: bigint): "current" | "stale" | "unknown" {
+/**
+ * Whether the lease with this number holds the key: `stale` for certain where no holder has the number. A holder may have handed its
+ * lease on in memory since it reported its number, up to the last of its block: only that one is surely the present one.
+ */
+export function judgeFence(facts: Facts, fencingToken: bigint): FenceState {
+  const { shared, last } = facts;
+  if (shared) {
+    return shared.holders.some((holder) => holdsWith(holder, fencingToken)) ? "current" : "stale";
+  } else if (clientOf(facts.holder) === undefined) {
+    return "stale";
+  }
   const newest = newestOf(facts);
-  if (facts.shared?.holders.some((holder) => holder.fencingToken === fencingToken) === true) {
-    return "current"; // others may have been granted beside it
+  if (newest === null || last === null) {
+    return "unknown"; // the server has lost the numbers of its holder
+  } else if (fencingToken < newest || fencingToken > last) {
+    return "stale";
   }
-  if (newest === null || facts.last === null || fencingToken > facts.last) {
-    return "unknown";
-  }
-  return fencingToken < newest ? "stale" : "current";
+  return fencingToken === last ? "current" : "unknown";
+}
+
+/** Whether one of several holders has this number, and its time is not over. */
+export function holdsWith({ words, fencingToken, remainingMs }: SharedHolder, number: bigint): boolean {
+  const reported = words.get("number");
+  return (reported === undefined ? fencingToken : BigInt(reported)) === number && remainingMs > 0;
 }
 
 /** The number that the holder told last, as it may have handed the lease on in memory; else the first of its block. */

@@ -16,7 +16,14 @@ import type {
 } from "../../driver.ts";
 import type { LossReason } from "../../errors.ts";
 import type { Random } from "../../random.ts";
-import { isThere, type Holder, type LockEvent, type LockState, type NodeState } from "../../state.ts";
+import {
+  isThere,
+  type FenceState,
+  type Holder,
+  type LockEvent,
+  type LockState,
+  type NodeState,
+} from "../../state.ts";
 import { Pool } from "../../pool.ts";
 import { TimerQueue } from "../../timer-queue.ts";
 import { validFrom } from "../../validity.ts";
@@ -244,7 +251,7 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
     return Number(isBroken) === 1;
   }
 
-  async checkFence(key: string, fencingToken: bigint): Promise<"current" | "stale" | "unknown"> {
+  async checkFence(key: string, fencingToken: bigint): Promise<FenceState> {
     return judgeFence(await this.#facts(key), fencingToken);
   }
 

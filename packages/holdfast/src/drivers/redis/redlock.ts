@@ -16,7 +16,7 @@ import type {
 import { LockError, type LossReason } from "../../errors.ts";
 import { refusal } from "../../options.ts";
 import type { Random } from "../../random.ts";
-import type { Holder, LockEvent, LockState, NodeState } from "../../state.ts";
+import type { FenceState, Holder, LockEvent, LockState, NodeState } from "../../state.ts";
 import { Pool } from "../../pool.ts";
 import { TimerQueue } from "../../timer-queue.ts";
 import { connectionOfNode, type RedisClient } from "./client.ts";
@@ -228,7 +228,7 @@ class RedlockDriver implements Driver, QuorumHost {
     return this.#census.breakGrant(key, fencingToken, reason);
   }
 
-  checkFence(key: string, fencingToken: bigint): Promise<"current" | "stale" | "unknown"> {
+  checkFence(key: string, fencingToken: bigint): Promise<FenceState> {
     return this.#census.checkFence(key, fencingToken);
   }
 

@@ -16,7 +16,7 @@ import type {
 } from "../../driver.ts";
 import { EngineError } from "../../errors.ts";
 import { jittered, type Random } from "../../random.ts";
-import type { LockEvent, LockState, NodeState } from "../../state.ts";
+import type { FenceState, LockEvent, LockState, NodeState } from "../../state.ts";
 import { engineEnd, leftOf, validFrom } from "../../validity.ts";
 import { Acknowledgement } from "./acknowledgement.ts";
 import type { Connection } from "./connection.ts";
@@ -205,7 +205,7 @@ export class ReplicatedDriver implements Required<Driver> {
     return this.#primary.breakGrant(key, fencingToken, reason);
   }
 
-  checkFence(key: string, fencingToken: bigint): Promise<"current" | "stale" | "unknown"> {
+  checkFence(key: string, fencingToken: bigint): Promise<FenceState> {
     return this.#primary.checkFence(key, fencingToken);
   }
 

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 
-import { granted, type Scenes } from "./stage.ts";
+import type { Lease } from "../../lease.ts";
+import type { Locks } from "../../locks.ts";
+import { granted, later, type Scenes } from "./stage.ts";
 
 export const fencing: Scenes = {
   "fencing tokens rise from release to grant": async ({ here, there, key }) => {
@@ -43,21 +45,111 @@ export const fencing: Scenes = {
     assertRising(tokens);
   },
 
-  "the newest fencing token is current, also after its release, and an older one is stale": async (stage) => {
-    const { here, there, key } = stage;
-    const first = await here.acquire(key);
-    assert.equal(await there.checkFence(key, first.fencingToken), "current");
-    await first.release();
-    assert.equal(await there.checkFence(key, first.fencingToken), "current");
-    const second = await there.acquire(key);
-    assert.equal(await here.checkFence(key, first.fencingToken), "stale");
-    assert.equal(await here.checkFence(key, second.fencingToken), "current");
+  "the holder's fencing token is current, and stale from the release, expiry or break on": async (stage) => {
+    const { there, key } = stage;
+    const here = stage.open("here", { handover: false });
+    const released = await here.acquire(key);
+    await asked([here, there], key, released, "current");
+    await released.release();
+    await asked([here, there], key, released, "stale");
+    const expired = await here.acquire(key, { ttlMs: 150, renew: false });
+    await stage.state(({ holders }) => holders.length === 0);
+    await asked([here, there], key, expired, "stale");
+    const broken = await here.acquire(key);
+    await there.breakLock(key, { fencingToken: broken.fencingToken, reason: "test" });
+    await asked([there, here], key, broken, "stale");
+    const last = await here.acquire(key);
+    await asked([here, there], key, broken, "stale");
+    await asked([here, there], key, last, "current");
   },
 
-  "a fencing token that was never granted is unknown": async ({ here, key }) => {
-    assert.equal(await here.checkFence(key, 1n), "unknown");
+  "a fencing token that no lease has is stale": async (stage) => {
+    const { there, key } = stage;
+    const here = stage.open("here", { handover: false });
+    assert.equal(await here.checkFence(key, 1n), "stale");
     const { fencingToken } = await here.acquire(key);
-    assert.equal(await here.checkFence(key, fencingToken + 1_000_000n), "unknown");
+    for (const other of [1n, fencingToken - 1n, fencingToken + 1n, fencingToken + 1_000_000n]) {
+      await asked([here, there], key, { fencingToken: other }, "stale");
+    }
+  },
+
+  "a lease that was handed on in memory is never current, and its process knows which one is": async (
+    stage,
+  ) => {
+    const { here, there, key } = stage;
+    const first = await here.acquire(key);
+    const waiting = [later(here.acquire(key)), later(here.acquire(key))] as const;
+    assert.equal(await here.checkFence(key, first.fencingToken), "current");
+    await first.release();
+    const second = await waiting[0];
+    await asked([here], key, first, "stale");
+    await asked([here], key, second, "current");
+    assert.notEqual(await there.checkFence(key, first.fencingToken), "current");
+    assert.notEqual(await there.checkFence(key, second.fencingToken), "stale");
+    await second.extend();
+    await asked([here, there], key, first, "stale");
+    assert.notEqual(await there.checkFence(key, second.fencingToken), "stale");
+    await second.release();
+    const third = await waiting[1];
+    assert.notEqual(await there.checkFence(key, second.fencingToken), "current");
+    await asked([here], key, second, "stale");
+    await asked([here], key, third, "current");
+    await third.release();
+    for (const lease of [first, second, third]) {
+      await asked([here, there], key, lease, "stale");
+    }
+  },
+
+  "the last of a run of hand-overs is current once its process has renewed it, and no other": async (
+    stage,
+  ) => {
+    const { there, key } = stage;
+    const here = stage.open("here", { handover: { max: 1 } });
+    const first = await here.acquire(key);
+    const waiting = later(here.acquire(key));
+    await first.release();
+    const second = await waiting;
+    await second.extend();
+    await asked([here, there], key, second, "current");
+    await asked([here, there], key, first, "stale");
+  },
+
+  "an adopted lease is current for its process, and stale after its release": async (stage) => {
+    const { here, there, key } = stage;
+    const first = await here.acquire(key);
+    const second = later(here.acquire(key));
+    await first.release();
+    const given = await second;
+    const adopted = await there.adopt(given.transfer());
+    await asked([there], key, adopted, "current");
+    assert.notEqual(await here.checkFence(key, adopted.fencingToken), "stale");
+    assert.notEqual(await here.checkFence(key, first.fencingToken), "current");
+    await adopted.release();
+    await asked([there, here], key, adopted, "stale");
+  },
+
+  "a lease that its process has not missed yet is stale once the engine has ended it": async ({
+    here,
+    there,
+    key,
+  }) => {
+    const lease = await here.acquire(key);
+    await there.breakLock(key, { fencingToken: lease.fencingToken, reason: "test" });
+    const next = await there.acquire(key);
+    await asked([here, there], key, lease, "stale");
+    await asked([there], key, next, "current");
+  },
+
+  "each key of a lease of several has a current fencing token of its own": async ({ here, there, key }) => {
+    const lease = await here.all([`${key}:a`, `${key}:b`]).acquire();
+    for (const [of, fencingToken] of lease.fencingTokens) {
+      await asked([here], of, { fencingToken }, "current");
+      assert.notEqual(await there.checkFence(of, fencingToken), "stale");
+    }
+    await lease.release();
+    for (const [of, fencingToken] of lease.fencingTokens) {
+      await asked([here, there], of, { fencingToken }, "stale");
+    }
   },
 };
 
@@ -66,4 +158,18 @@ function assertRising(tokens: readonly bigint[]): void {
     const before = tokens[i - 1] ?? 0n;
     assert.ok(token > before, `${token} was granted after ${before}`);
   }
+}
+
+/** What each process is to be answered of a lease. */
+export async function asked(
+  processes: readonly Locks[],
+  key: string,
+  { fencingToken }: Pick<Lease, "fencingToken">,
+  expected: Awaited<ReturnType<Locks["checkFence"]>>,
+): Promise<void> {
+  const answers = await Promise.all(processes.map((locks) => locks.checkFence(key, fencingToken)));
+  assert.deepEqual(
+    answers,
+    processes.map(() => expected),
+  );
 }

@@ -130,7 +130,7 @@ export const latch: Scenes = {
     assert.equal(await there.latch(key, { count: 2, ttlMs }).countDown(), 1);
     assert.equal(await lease.release(), false);
     assert.equal(await there.breakLock(key, { fencingToken: lease.fencingToken, reason: "test" }), false);
-    assert.equal(await there.checkFence(key, lease.fencingToken), "current");
+    assert.equal(await there.checkFence(key, lease.fencingToken), "stale");
     assert.equal((await here.inspect(key)).left, 1);
   },
 

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 
+import { asked } from "./fencing.ts";
 import { aborted, granted, later, refused, sharedByProcesses, type Scenes } from "./stage.ts";
 
 export const readWrite: Scenes = {
@@ -150,5 +151,25 @@ export const readWrite: Scenes = {
     });
     await Promise.all(uses);
     await stage.state(({ holders, waiterCount }) => holders.length === 0 && waiterCount === 0);
+  },
+
+  "read-write: the fencing token of each holder is current, until it is released": async ({
+    here,
+    there,
+    key,
+  }) => {
+    const writer = await here.readWrite(key).write.acquire();
+    await asked([here, there], key, writer, "current");
+    const reader = await writer.downgrade();
+    const second = await there.readWrite(key).read.acquire();
+    await asked([here, there], key, reader, "current");
+    await asked([here, there], key, second, "current");
+    await reader.release();
+    await asked([here, there], key, reader, "stale");
+    await asked([here, there], key, second, "current");
+    await second.release();
+    const last = await here.readWrite(key).read.acquire();
+    await asked([here, there], key, second, "stale");
+    await asked([here, there], key, last, "current");
   },
 };

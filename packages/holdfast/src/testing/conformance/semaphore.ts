@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 
+import { asked } from "./fencing.ts";
 import { aborted, granted, later, refused, type Scenes } from "./stage.ts";
 
 export const semaphore: Scenes = {
@@ -138,5 +139,19 @@ export const semaphore: Scenes = {
     });
     await Promise.all(uses);
     await stage.state(({ holders, waiterCount }) => holders.length === 0 && waiterCount === 0);
+  },
+
+  "semaphore: the fencing token of each holder is current, until it is released": async ({
+    here,
+    there,
+    key,
+  }) => {
+    const first = await here.semaphore(key, { limit: 2 }).acquire();
+    const second = await there.semaphore(key, { limit: 2 }).acquire();
+    await asked([here, there], key, first, "current");
+    await asked([here, there], key, second, "current");
+    await second.release();
+    await asked([here, there], key, first, "current");
+    await asked([here, there], key, second, "stale");
   },
 };

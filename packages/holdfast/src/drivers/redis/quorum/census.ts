@@ -1,5 +1,5 @@
 import { QuorumError } from "../../../errors.ts";
-import type { LockState, NodeState } from "../../../state.ts";
+import type { FenceState, LockState, NodeState } from "../../../state.ts";
 import type { KeySpace } from "../keys.ts";
 import { breakByMajority } from "./break.ts";
 import type { Electorate } from "./electorate.ts";
@@ -37,8 +37,8 @@ export class Census {
     return breakByMajority(this.#electorate, view, this.#keySpace.keysOf(key), fencingToken, reason);
   }
 
-  async checkFence(key: string, fencingToken: bigint): Promise<"current" | "stale" | "unknown"> {
-    return (await this.#view(key)).judgeFence(fencingToken);
+  async checkFence(key: string, fencingToken: bigint): Promise<FenceState> {
+    return (await this.#view(key, (seen) => !seen.isUndecided(fencingToken))).judgeFence(fencingToken);
   }
 
   /** Also of those who do not vote, and why. */

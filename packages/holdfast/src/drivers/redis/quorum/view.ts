@@ -1,8 +1,17 @@
 import { QuorumError } from "../../../errors.ts";
-import { lockState, type LockState, type NodeView } from "../../../state.ts";
+import { lockState, type FenceState, type LockState, type NodeView } from "../../../state.ts";
 import type { Electorate } from "./electorate.ts";
 import { engineError, isTransient, messageOf, outcomeOf, refusalBy } from "../failures.ts";
-import { holderOf, newestOf, ownersOf, readFacts, remainingOf, tokenOf, type Facts } from "../inspection.ts";
+import {
+  holderOf,
+  holdsWith,
+  newestOf,
+  ownersOf,
+  readFacts,
+  remainingOf,
+  tokenOf,
+  type Facts,
+} from "../inspection.ts";
 import type { LockKeys } from "../keys.ts";
 import { noCandidate, textOf } from "../operation.ts";
 import { latestWords } from "../words.ts";
@@ -98,9 +107,14 @@ export class QuorumView {
         .filter(({ facts }) => has(facts, token))
         .map(({ voter }) => ({ voter, name: token }));
     }
-    return this.holder === "" || this.judgeFence(fencingToken) !== "current"
+    const { newest, holding } = this;
+    if (this.holder === "" || newest === null || fencingToken < newest) {
+      return undefined;
+    }
+    const told = holding.find(({ facts }) => newestOf(facts) === newest)?.facts.last ?? newest;
+    return fencingToken > told
       ? undefined
-      : this.holding.map(({ voter, facts }) => ({ voter, name: String(facts.first ?? 0) }));
+      : holding.map(({ voter, facts }) => ({ voter, name: String(facts.first ?? 0) }));
   }
 
   /** With the nodes that did not answer, or do not count, a majority may have a present lease with this number. */
@@ -118,24 +132,23 @@ export class QuorumView {
     return this.#mostTold(numbers) ?? null;
   }
 
-  judgeFence(fencingToken: bigint): "current" | "stale" | "unknown" {
-    const { newest } = this;
-    if (this.shared?.holders.some((holder) => holder.fencingToken === fencingToken) === true) {
-      return "current"; // others may have been granted beside it
+  /** Whether the lease with this number holds the key: where a majority has its token, and gave the number. */
+  judgeFence(fencingToken: bigint): FenceState {
+    const { majority } = this.#electorate;
+    const sharing = this.#counted.flatMap(
+      ({ facts }) => facts.shared?.holders.find((holder) => holdsWith(holder, fencingToken))?.token ?? [],
+    );
+    const holding = this.#counted.filter(({ facts }) => this.holder !== "" && facts.holder === this.holder);
+    const giving = holding.filter(({ facts }) => gave(facts, fencingToken));
+    if (this.#mostTold(sharing) !== undefined) {
+      return "current";
+    } else if (giving.length < majority || holding.some(({ facts }) => isPast(facts, fencingToken))) {
+      return "stale";
     }
-    const lasts = this.#counted.map(({ facts }) => Number(facts.last ?? 0));
-    const reached = reachedByMajority(lasts, this.#electorate.majority) ?? 0;
-    if (newest === null) {
-      return reached > fencingToken ? "stale" : "unknown";
-    }
-    const blockEnds = this.#answered
-      .filter(({ facts }) => newestOf(facts) === newest)
-      .map(({ facts }) => facts.last ?? newest);
-    const last = blockEnds[0] ?? newest;
-    if (fencingToken > last) {
-      return "unknown";
-    }
-    return fencingToken < newest ? "stale" : "current";
+    // A node that was filled again has the token with another block, and knows the number by a renewal.
+    const blocks = giving.filter(({ facts }) => facts.first !== null && facts.first <= fencingToken);
+    const isLast = blocks.length > 0 && blocks.every(({ facts }) => facts.last === fencingToken);
+    return isLast ? "current" : "unknown";
   }
 
   async describe(): Promise<LockState> {
@@ -256,6 +269,12 @@ function gave(facts: Facts, fencingToken: bigint): boolean {
   const newest = newestOf(facts);
   const isInBlock = newest !== null && newest <= fencingToken && fencingToken <= (facts.last ?? newest);
   return facts.holder !== "" && isInBlock;
+}
+
+/** Whether the holder of a node reported a later number of its lease. */
+function isPast({ words }: Facts, fencingToken: bigint): boolean {
+  const reported = words.get("number");
+  return reported !== undefined && BigInt(reported) > fencingToken;
 }
 
 function testify(voter: Voter, keys: LockKeys): Promise<Testimony> {

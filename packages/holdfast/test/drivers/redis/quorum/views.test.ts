@@ -7,7 +7,10 @@ const ttlMs = 60_000;
 
 test("a client whose machine slept is told who holds a lock, and breaks it, where one of three nodes is down", async () => {
   const lab = new Lab(3);
-  const [holder, operator] = [await lab.warm({ locks: { owner: "holder" } }), await lab.warm()];
+  const [holder, operator] = [
+    await lab.warm({ locks: { owner: "holder", handover: false } }),
+    await lab.warm(),
+  ];
   const { fencingToken } = await lab.within(100, holder.locks.acquire("k", { ttlMs }));
   operator.faults[2]?.refuse(refusal());
   const afterSleep = <T>(question: () => Promise<T>): Promise<T> => {
@@ -25,6 +28,42 @@ test("a lease is broken though the node that would tell its number is late once"
   operator.faults[2]?.refuse(refusal(), 1);
   const broken = operator.locks.breakLock("k", { fencingToken, reason: "test" });
   expect(await lab.within(5_000, broken)).toBe(true);
+});
+
+test("a fencing token is current by a majority that gave it, and refused where too few nodes answer", async () => {
+  const { lab, fencingToken, operator } = await told();
+  const check = (number: bigint) => lab.within(5_000, operator.locks.checkFence("k", number));
+  expect(await check(fencingToken)).toBe("current");
+  expect(await check(7n)).toBe("stale"); // the number of one node
+  operator.faults[2]?.refuse(refusal());
+  await expect(check(fencingToken)).rejects.toMatchObject({ code: "quorum-not-reached", retryable: true });
+  expect(await check(fencingToken - 7n)).toBe("stale");
+});
+
+test.each(["mutex", "reader"])("the number of a %s that one node alone has is stale", async (kind) => {
+  const lab = new Lab(3);
+  const [holder, operator] = [await lab.warm({ locks: { handover: false } }), await lab.warm()];
+  const ours = kind === "mutex" ? holder.locks.mutex("k") : holder.locks.readWrite("k").read;
+  const { fencingToken } = await lab.within(100, ours.acquire({ ttlMs }));
+  const check = () => lab.within(5_000, operator.locks.checkFence("k", fencingToken));
+  expect(await check()).toBe("current");
+  lab.nodes[0]?.del("lock:k");
+  expect(await check()).toBe("current");
+  lab.nodes[1]?.del("lock:k");
+  expect(await check()).toBe("stale");
+});
+
+test("a later number that one node knows of makes the earlier ones of a block stale", async () => {
+  const lab = new Lab(3);
+  const [holder, operator] = [await lab.warm(), await lab.warm()];
+  const { fencingToken } = await lab.within(100, holder.locks.acquire("k", { ttlMs }));
+  const check = (number: bigint) => lab.within(5_000, operator.locks.checkFence("k", number));
+  expect(await check(fencingToken)).toBe("unknown");
+  const [token] = lab.holders("k");
+  const next = fencingToken + 1n; // as a renewal that has reached one node so far
+  lab.nodes[2]?.store.hset("holdfast:info:{lock:k}", "token", String(token), "number", String(next));
+  expect(await check(fencingToken)).toBe("stale");
+  expect(await check(next)).toBe("unknown");
 });
 
 test("who breaks a lease is told where too few nodes answer to know its number", async () => {
@@ -47,7 +86,7 @@ async function told(): Promise<{
   operator: Awaited<ReturnType<Lab["warm"]>>;
 }> {
   const lab = new Lab(3);
-  const [holder, operator] = [await lab.warm(), await lab.warm()];
+  const [holder, operator] = [await lab.warm({ locks: { handover: false } }), await lab.warm()];
   const { fencingToken } = await lab.within(100, holder.locks.acquire("k", { ttlMs }));
   lab.nodes[1]?.store.hset("holdfast:fence:{lock:k}", "first", "7", "last", "7");
   return { lab, fencingToken, operator };

@@ -10,6 +10,7 @@ import type { Caller, Line } from "./line.ts";
 import type { ResolvedAcquire } from "./options.ts";
 import { nowhere, type Pooled } from "./pool.ts";
 import { Link } from "./queue.ts";
+import type { Waiter } from "./state.ts";
 import { leftOf } from "./validity.ts";
 
 /**
@@ -174,6 +175,7 @@ export class Acquisition implements Caller<Hold>, Pooled, Timed {
   readonly #line: Line<Hold>;
   readonly #key: string;
   readonly #options: ResolvedAcquire;
+  readonly #begunAt: number;
   readonly #deadline: number;
   /** Its place in the queue; undefined: that of when it comes there. */
   ticket: number | undefined;
@@ -191,7 +193,8 @@ export class Acquisition implements Caller<Hold>, Pooled, Timed {
     this.#line = line;
     this.#key = key;
     this.#options = options;
-    this.#deadline = contention.clock.now() + options.waitMs;
+    this.#begunAt = contention.clock.now();
+    this.#deadline = this.#begunAt + options.waitMs;
     this.ticket = contention.driver.ticket(key);
     this.#standsInLine = standsInLine(contention, options);
   }
@@ -243,7 +246,14 @@ export class Acquisition implements Caller<Hold>, Pooled, Timed {
       return;
     }
     const holder = this.#line.holder?.describe();
-    this.#fail(new WaitTimeoutError(this.#key, this.#options.waitMs, holder));
+    const place = this.#line.placeOf(this);
+    this.#fail(new WaitTimeoutError(this.#key, this.#options.waitMs, holder, place));
+  }
+
+  describe(): Omit<Waiter, "position"> {
+    const { clock, owner } = this.#contention;
+    const since = Math.round(clock.wall() - (clock.now() - this.#begunAt));
+    return { owner: this.#options.words?.owner ?? owner, since };
   }
 
   accepts(hold: Hold): boolean {

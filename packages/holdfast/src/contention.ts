@@ -6,7 +6,7 @@ import { closedError, type LossReason } from "./errors.ts";
 import type { Hold, Keeper } from "./hold.ts";
 import { Line } from "./line.ts";
 import type { ResolvedAcquire, ResolvedLocks } from "./options.ts";
-import { lockState, type FenceState, type LockState } from "./state.ts";
+import { lockState, type FenceState, type LockEvent, type LockState, type Waiter } from "./state.ts";
 import { Pool } from "./pool.ts";
 import { TimerQueue } from "./timer-queue.ts";
 import { engineEnd } from "./validity.ts";
@@ -14,6 +14,8 @@ import { within } from "./wait.ts";
 import { Watchdog } from "./watchdog.ts";
 
 const mostEnded = 1_000;
+/** So many waiters are described; all are counted. */
+const mostShown = 100;
 /** So many lines are kept, also of keys that nobody uses any more: most are used again. */
 const fewLines = 1_000;
 
@@ -95,14 +97,49 @@ export class Contention implements Keeper {
     return holder?.isHeld === true ? holder : undefined;
   }
 
-  /** What the engine says, corrected by what only this process knows: who was handed the lease in memory. */
+  /**
+   * What the engine says, corrected by what only this process knows: which caller was handed the lease in memory, and the callers that
+   * wait in memory. Those come first where this process holds the lock and may hand it over, else behind the ones at the engine.
+   */
   correct(state: LockState): LockState {
     const holder = this.holderOf(state.key);
+    const waiting = this.#lines.get(state.key)?.waitingCount ?? 0;
     const [told] = state.holders;
-    if (!holder || told?.fencingToken === undefined || holder.fencingToken <= told.fencingToken) {
-      return state;
+    const isNews = holder && told?.fencingToken !== undefined && holder.fencingToken > told.fencingToken;
+    return isNews === true || waiting > 0
+      ? lockState({
+          ...state,
+          ...(isNews === true && { holders: [holder.describe()], fencingToken: holder.fencingToken }),
+          ...this.#withOwnWaiters(state, holder !== undefined),
+        })
+      : state;
+  }
+
+  /** Changes of the engine's state, each corrected when it is read. */
+  async *correctAll(events: AsyncIterable<LockEvent>): AsyncGenerator<LockEvent, void, undefined> {
+    for await (const event of events) {
+      yield { ...event, state: this.correct(event.state) };
     }
-    return lockState({ ...state, holders: [holder.describe()], fencingToken: holder.fencingToken });
+  }
+
+  #withOwnWaiters(
+    { key, waiters, waiterCount }: LockState,
+    isFirst: boolean,
+  ): Pick<LockState, "waiters" | "waiterCount"> {
+    const line = this.lineOf(key);
+    const [ownFrom, othersFrom] = isFirst ? [0, line.waitingCount] : [waiterCount, 0];
+    const own: Waiter[] = [];
+    for (const caller of line.waiting) {
+      if (ownFrom + own.length >= mostShown) {
+        break;
+      }
+      own.push({ ...caller.describe(), position: ownFrom + own.length });
+    }
+    const others = waiters.map((waiter) => ({ ...waiter, position: othersFrom + waiter.position }));
+    return {
+      waiters: (isFirst ? [...own, ...others] : [...others, ...own]).slice(0, mostShown),
+      waiterCount: waiterCount + line.waitingCount,
+    };
   }
 
   /** Whether the holder with this number has handed the lease on in memory, which the engine may not know yet. */

@@ -59,7 +59,7 @@ export class WaitTimeoutError extends LockError {
   override readonly name = "WaitTimeoutError";
   /** Who held it when we were last told. */
   readonly holder: Holder | undefined;
-  /** Our place in the queue then, from 0. */
+  /** Our place in the queue then, from 0. Of a caller that waited in its process's own line: at least, as only the line is counted. */
   readonly position: number | undefined;
 
   /** @param left of a latch: what is left of its count */

@@ -1,9 +1,12 @@
 import { Queue, type Link } from "./queue.ts";
+import type { Waiter } from "./state.ts";
 
 /** A local caller in a line. The line tells it what its turn is; it tells the line when it leaves. */
 export interface Caller<Hold> {
   /** Its place in the line. */
   readonly link: Link<Caller<Hold>>;
+  /** For `inspect`. */
+  describe(): Omit<Waiter, "position">;
   /** Whether it may take this hold over in memory. */
   accepts(hold: Hold): boolean;
   /** Takes the hold over; what it holds from now on. */
@@ -48,6 +51,24 @@ export class Line<Hold extends object> {
   /** How many callers of this process wait. */
   get length(): number {
     return this.#waiting.size + (this.#contender ? 1 : 0) + this.outside;
+  }
+
+  /** Callers that wait here and not at the engine, in order. */
+  get waiting(): Iterable<Caller<Hold>> {
+    return this.#waiting.items();
+  }
+
+  get waitingCount(): number {
+    return this.#waiting.size;
+  }
+
+  /** How many callers of the line a waiting one has before it, the one at the engine included. */
+  placeOf(caller: Caller<Hold>): number {
+    let place = this.#contender ? 1 : 0;
+    for (let link = caller.link.before; link; link = link.before) {
+      place += 1;
+    }
+    return place;
   }
 
   /** The hold that the next in line may be handed. */

@@ -94,7 +94,10 @@ export interface Locks extends AsyncDisposable {
   inspect(key: string): Promise<LockState>;
   /** Locks that are held now, and latches. Pages of about `limit` (default 100); `cursor` null: that was the last. */
   list(options?: ListOptions): Promise<{ locks: LockState[]; cursor: string | null }>;
-  /** A snapshot, then changes, coalesced; ends with the signal. */
+  /**
+   * A snapshot, then changes, coalesced; ends with the signal. Each state counts the callers that wait in memory in this `Locks`; a change
+   * of those alone makes no event.
+   */
   watch(
     target: string | { prefix: string },
     options?: { signal?: AbortSignal | undefined },
@@ -254,7 +257,10 @@ class DriverLocks implements Locks {
 
   list(options?: ListOptions): Promise<{ locks: LockState[]; cursor: string | null }> {
     const query = resolveList(options);
-    return this.#ask(() => this.#driver.list(query));
+    return this.#ask(async () => {
+      const { locks, cursor } = await this.#driver.list(query);
+      return { locks: locks.map((state) => this.#contention.correct(state)), cursor };
+    });
   }
 
   watch(
@@ -272,7 +278,7 @@ class DriverLocks implements Locks {
     const { signal } = options;
     const ends = [this.#contention.closing, ...(signal === undefined ? [] : [checkSignal("signal", signal)])];
     this.#contention.refuseClosed();
-    return this.#driver.watch(target, AbortSignal.any(ends));
+    return this.#contention.correctAll(this.#driver.watch(target, AbortSignal.any(ends)));
   }
 
   checkFence(key: string, fencingToken: bigint): Promise<"current" | "stale" | "unknown"> {

@@ -27,6 +27,13 @@ export class Queue<T> {
     return this.#first?.item;
   }
 
+  /** In order. */
+  *items(): Generator<T, void, undefined> {
+    for (let link = this.#first; link; link = link.behind) {
+      yield link.item;
+    }
+  }
+
   add(link: Link<T>): void {
     if (link.isQueued) {
       return;

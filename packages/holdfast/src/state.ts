@@ -22,6 +22,8 @@ export interface Holder {
 /** A place in the queue. */
 export interface Waiter {
   readonly owner: string;
+  /** When it began to wait, in ms since 1970; absent: the engine does not know. */
+  readonly since?: number;
   /** From 0. */
   readonly position: number;
 }
@@ -53,6 +55,10 @@ export interface LockState {
   readonly holders: readonly Holder[];
   /** The first 100, in order. */
   readonly waiters: readonly Waiter[];
+  /**
+   * Callers that wait. Of a process with hand-over one caller at most waits at the engine, and the others in memory: the `Locks` that they
+   * wait in counts all of them, and other processes only the one at the engine.
+   */
   readonly waiterCount: number;
   /** What is left of the holder's TTL, or of a latch's, ms; null: free, or without expiry. */
   readonly remainingMs: number | null;

@@ -21,6 +21,7 @@ function caller(name: string, takes = true): Caller<Held> {
     get link() {
       return link;
     },
+    describe: () => ({ owner: name, since: 0 }),
     accepts: () => takes,
     receive: (hold) => {
       told.push(`${name} takes over from ${hold.of}`);

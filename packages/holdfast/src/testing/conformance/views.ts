@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 
+import type { WaitTimeoutError } from "../../errors.ts";
+import type { Locks } from "../../locks.ts";
 import type { LockEvent } from "../../state.ts";
-import { later, type Scenes } from "./stage.ts";
+import { later, refused, type Scenes, type Stage } from "./stage.ts";
 
 export const views: Scenes = {
   "inspect tells who holds, why, for how long, and who waits in which order": async (stage) => {
@@ -26,6 +28,53 @@ export const views: Scenes = {
     assert.deepEqual(holders, [{ owner: "first", reason: "charge", labels, fencingToken, remainingMs }]);
     assert.ok(remainingMs !== null && remainingMs > 1_000 && remainingMs <= 20_000);
     assert.ok(nodes.some(({ held }) => held));
+  },
+
+  "callers that wait in the holder's process are counted, described and placed there": async (stage) => {
+    const { key } = stage;
+    const here = stage.open("here", { owner: "own" });
+    const lease = await here.acquire(key);
+    const waiting = Array.from({ length: 5 }, (_, i) => later(here.acquire(key, { owner: `caller ${i}` })));
+    await waitFor(stage, here, 5);
+    const { waiters, waiterCount } = await here.inspect(key);
+    const owners = ["caller 0", "caller 1", "caller 2", "caller 3", "caller 4"];
+    assert.deepEqual(
+      waiters.map(({ owner, position }) => ({ owner, position })),
+      owners.map((owner, position) => ({ owner, position })),
+    );
+    assert.equal(waiterCount, 5);
+    if (stage.handsOver) {
+      assert.ok(waiters.every(({ since }) => since !== undefined));
+    }
+    const { locks } = await here.list({ prefix: key });
+    assert.equal(locks[0]?.waiterCount, 5);
+    const abort = new AbortController();
+    const events = here.watch(key, { signal: abort.signal })[Symbol.asyncIterator]();
+    assert.equal((await next(events)).state.waiterCount, 5);
+    abort.abort();
+    const error = await refused(here.acquire(key, { waitMs: 300 }), "wait-timeout");
+    assert.equal((error as WaitTimeoutError).position, 5);
+    await lease.release();
+    for (const granted of waiting) {
+      await (await granted).release();
+    }
+    assert.equal((await here.inspect(key)).waiterCount, 0);
+  },
+
+  "callers that wait behind another process's holder are counted by their own process": async (stage) => {
+    const { there, key } = stage;
+    const here = stage.open("here");
+    const lease = await there.acquire(key);
+    const waiting = Array.from({ length: 3 }, () => later(here.acquire(key)));
+    await waitFor(stage, here, 3);
+    assert.deepEqual(
+      (await here.inspect(key)).waiters.map(({ position }) => position),
+      [0, 1, 2],
+    );
+    await lease.release();
+    for (const granted of waiting) {
+      await (await granted).release();
+    }
   },
 
   "inspect tells of a lock that nobody holds": async ({ here, key }) => {
@@ -120,6 +169,12 @@ export const views: Scenes = {
     }
   },
 };
+
+async function waitFor(stage: Stage, locks: Locks, waiterCount: number): Promise<void> {
+  while ((await locks.inspect(stage.key)).waiterCount !== waiterCount) {
+    await stage.pause(5);
+  }
+}
 
 async function next(events: AsyncIterator<LockEvent>): Promise<LockEvent> {
   const result = await events.next();

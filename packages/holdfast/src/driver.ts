@@ -32,6 +32,14 @@ export interface Words {
   readonly labels?: Readonly<Record<string, string>> | undefined;
 }
 
+export interface ListQuery {
+  readonly prefix: string;
+  /** null: from the start. */
+  readonly cursor: string | null;
+  readonly limit: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
 export interface AcquireRequest {
   readonly key: string;
   /** A key of another kind, or with another limit, is refused: `kind-mismatch`, `limit-mismatch`. */
@@ -212,11 +220,8 @@ export interface Driver {
   listen(listener: DriverListener): () => void;
 
   inspect(key: string): Promise<LockState>;
-  list(query: {
-    prefix: string;
-    cursor: string | null;
-    limit: number;
-  }): Promise<{ locks: LockState[]; cursor: string | null }>;
+  /** Takes a bounded time: a page may be empty, and only the cursor null is the end. Rejects with the reason of an aborted signal. */
+  list(query: ListQuery): Promise<{ locks: LockState[]; cursor: string | null }>;
   watch(target: string | { readonly prefix: string }, signal: AbortSignal): AsyncIterable<LockEvent>;
   breakGrant(key: string, fencingToken: bigint, reason: string): Promise<boolean>;
   /**

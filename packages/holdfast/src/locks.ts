@@ -92,7 +92,10 @@ export interface Locks extends AsyncDisposable {
   election(key: string, options?: AcquireOptions): Election;
 
   inspect(key: string): Promise<LockState>;
-  /** Locks that are held now, and latches. Pages of about `limit` (default 100); `cursor` null: that was the last. */
+  /**
+   * Locks that are held now, and latches. Pages of about `limit` (default 100). A page ends early where the search takes long, so it
+   * may be empty; `cursor` null: that was the last.
+   */
   list(options?: ListOptions): Promise<{ locks: LockState[]; cursor: string | null }>;
   /**
    * A snapshot, then changes, coalesced; ends with the signal. Each state counts the callers that wait in memory in this `Locks`; a change

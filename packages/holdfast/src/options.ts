@@ -91,6 +91,8 @@ export interface ListOptions {
   cursor?: string | undefined;
   /** About how many a page has, 1 to 1 000. @defaultValue 100 */
   limit?: number | undefined;
+  /** Stops the search between two steps: the call rejects with its reason. */
+  signal?: AbortSignal | undefined;
 }
 
 export interface ResolvedAcquire {
@@ -199,12 +201,14 @@ export function resolveList(options: ListOptions | undefined): {
   prefix: string;
   cursor: string | null;
   limit: number;
+  signal: AbortSignal | undefined;
 } {
   const given = options === undefined ? {} : options;
   checkObject("options", given);
-  checkNames(given, ["prefix", "cursor", "limit"]);
-  const { prefix, cursor, limit } = given;
+  checkNames(given, ["prefix", "cursor", "limit", "signal"]);
+  const { prefix, cursor, limit, signal } = given;
   return {
+    signal: signal === undefined ? undefined : checkSignal("signal", signal),
     prefix: prefix === undefined || prefix === "" ? "" : checkText("prefix", prefix, 512),
     cursor: cursor === undefined ? null : checkText("cursor", cursor, 512),
     limit: limit === undefined ? 100 : checkInteger("limit", limit, 1, 1000),

@@ -46,13 +46,13 @@ export function lockRoutes(house: House): App {
   return app;
 }
 
-function toList(app: App, { engine: { locks } }: House): void {
+function toList(app: App, { engine: { locks }, connections }: House): void {
   app.openapi(
     createRoute({
       method: "get",
       path: "/v1/locks",
       summary:
-        "Locks that are held, page by page; a page may be shorter than `limit`, only `cursor` null is the end",
+        "Locks that are held, page by page; a page may be shorter than `limit`, or empty: only `cursor` null is the end",
       request: { query: listQuery },
       responses: {
         200: json(z.object({ locks: z.array(lockSchema), cursor: z.string().nullable() }), "A page"),
@@ -62,7 +62,7 @@ function toList(app: App, { engine: { locks } }: House): void {
     async (c) => {
       const { state, owner, ...page } = c.req.valid("query");
       require(c.var.principal, "lock:read", [page.prefix ?? ""]);
-      const listed = await locks.list(page);
+      const listed = await locks.list({ ...page, signal: connections.open(c.env.outgoing).over });
       const shown = listed.locks.filter(
         (lock) =>
           (state !== "contended" || lock.waiterCount > 0) &&

@@ -3,6 +3,9 @@ import type { LockKeys } from "./keys.ts";
 import type { Node } from "./node.ts";
 import { scan } from "./scripts.generated.ts";
 
+/** How long one page of a list may search before it ends, ms: a narrow prefix must not go through all keys in one call. */
+export const pageBudgetMs = 250;
+
 /** One step through the keys that may be locks. */
 export interface Page {
   readonly locks: readonly string[];

@@ -9,6 +9,7 @@ import type {
   ExtendRequest,
   Extension,
   Grant,
+  ListQuery,
   Pending,
   Requeued,
   Together,
@@ -27,7 +28,7 @@ import {
 import { Pool } from "../../pool.ts";
 import { TimerQueue } from "../../timer-queue.ts";
 import { validFrom } from "../../validity.ts";
-import type { Directory } from "./directory.ts";
+import { pageBudgetMs, type Directory } from "./directory.ts";
 import { engineError, outcomeOf, refusalBy } from "./failures.ts";
 import { GrantsInUse } from "./grants-in-use.ts";
 import { describe, judgeFence, readFacts, type Facts } from "./inspection.ts";
@@ -218,19 +219,18 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
     return describe(this.nodeOf(this.#keySpace.keysOf(key)), key, await this.#facts(key));
   }
 
-  async list(query: { prefix: string; cursor: string | null; limit: number }): Promise<{
-    locks: LockState[];
-    cursor: string | null;
-  }> {
+  async list(query: ListQuery): Promise<{ locks: LockState[]; cursor: string | null }> {
     const locks: LockState[] = [];
+    const end = this.clock.now() + pageBudgetMs;
     let { cursor } = query;
     do {
+      query.signal?.throwIfAborted();
       const page = await this.#directory.scan(cursor, this.#keySpace.patternOf(query.prefix), query.limit);
       const keys = page.locks.map((lock) => this.#keySpace.keyOf(lock)).filter((key) => key !== undefined);
       const states = await Promise.all(keys.map((key) => this.inspect(key)));
       locks.push(...states.filter(isThere));
       ({ cursor } = page);
-    } while (cursor !== null && locks.length < query.limit);
+    } while (cursor !== null && locks.length < query.limit && this.clock.now() < end);
     return { locks, cursor };
   }
 

@@ -9,6 +9,7 @@ import type {
   ExtendRequest,
   Extension,
   Grant,
+  ListQuery,
   Pending,
   Requeued,
   Verified,
@@ -213,10 +214,7 @@ class RedlockDriver implements Driver, QuorumHost {
     return this.#census.inspect(key);
   }
 
-  list(query: { prefix: string; cursor: string | null; limit: number }): Promise<{
-    locks: LockState[];
-    cursor: string | null;
-  }> {
+  list(query: ListQuery): Promise<{ locks: LockState[]; cursor: string | null }> {
     return this.#census.list(query);
   }
 

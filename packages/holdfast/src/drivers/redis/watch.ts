@@ -232,10 +232,11 @@ async function look(driver: Driver, target: Target, signal: AbortSignal): Promis
       prefix: target.prefix,
       cursor,
       limit: 1000,
+      signal,
     });
     page.locks.forEach(add);
     cursor = page.cursor;
-  } while (cursor !== null && !signal.aborted);
+  } while (cursor !== null);
   return present;
 }
 

@@ -1,3 +1,4 @@
+import type { ListQuery } from "../../../driver.ts";
 import { QuorumError } from "../../../errors.ts";
 import type { FenceState, LockState, NodeState } from "../../../state.ts";
 import type { KeySpace } from "../keys.ts";
@@ -23,10 +24,7 @@ export class Census {
     return (await this.#view(key)).describe();
   }
 
-  list(query: { prefix: string; cursor: string | null; limit: number }): Promise<{
-    locks: LockState[];
-    cursor: string | null;
-  }> {
+  list(query: ListQuery): Promise<{ locks: LockState[]; cursor: string | null }> {
     return this.ready(undefined, () =>
       listByMajority(this.#electorate, this.#keySpace, query, (key) => this.#view(key)),
     );

@@ -1,33 +1,31 @@
+import type { ListQuery } from "../../../driver.ts";
 import { QuorumError } from "../../../errors.ts";
 import type { LockState } from "../../../state.ts";
 import type { Electorate } from "./electorate.ts";
 import type { KeySpace } from "../keys.ts";
 import type { QuorumView } from "./view.ts";
+import { pageBudgetMs } from "../directory.ts";
 import { scan } from "../scripts.generated.ts";
 import type { Voter } from "./voter.ts";
 
-interface Query {
-  readonly prefix: string;
-  /** "<the nodes that are done, separated by commas>:<node>:<the node's own cursor>"; null: from the start. */
-  readonly cursor: string | null;
-  readonly limit: number;
-}
-
 /**
  * The locks that a majority holds. What a majority has is on at least one of any N − majority + 1 nodes: so many are gone through,
- * one after another, and each lock is told by the first of them that has it.
+ * one after another, and each lock is told by the first of them that has it. The cursor is "<the nodes that are done, separated by commas>:<node>:<the node's
+ * own cursor>".
  */
 export async function listByMajority(
   electorate: Electorate,
   keySpace: KeySpace,
-  { prefix, cursor, limit }: Query,
+  { prefix, cursor, limit, signal }: ListQuery,
   viewOf: (key: string) => Promise<QuorumView>,
 ): Promise<{ locks: LockState[]; cursor: string | null }> {
   const { voters, majority } = electorate;
   const needed = voters.length - majority + 1;
   let [done, index, at] = cursor === null ? [new Set<number>(), 0, "0"] : readCursor(cursor);
   const locks: LockState[] = [];
+  const end = electorate.now() + pageBudgetMs;
   for (;;) {
+    signal?.throwIfAborted();
     const voter = voters[index];
     if (!voter) {
       throw tooFew(electorate);
@@ -52,7 +50,7 @@ export async function listByMajority(
     if (done.size === needed) {
       return { locks, cursor: null };
     }
-    if (locks.length >= limit) {
+    if (locks.length >= limit || electorate.now() >= end) {
       return { locks, cursor: `${[...done].join(",")}:${index}:${at}` };
     }
   }

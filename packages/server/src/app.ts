@@ -10,7 +10,7 @@ import { problemOf, problemResponse } from "./problems.ts";
 import { Refusal } from "./refusal.ts";
 
 /** All routes, behind the gate. */
-export function appOf(house: House, { auth, requestsPerSecond }: ResolvedService): App {
+export function appOf(house: House, { auth }: ResolvedService): App {
   const { log, draining } = house;
   const app = newApp();
   app.onError((error, c) => {
@@ -32,7 +32,7 @@ export function appOf(house: House, { auth, requestsPerSecond }: ResolvedService
     return response;
   });
   app.notFound(() => problemResponse(problemOf(new Refusal("not-found", "There is no such path"))));
-  for (const handler of gate(auth, requestsPerSecond)) {
+  for (const handler of gate(auth, house.rate)) {
     app.use(handler);
   }
   for (const routes of [leaseRoutes, lockRoutes, eventRoutes, probeRoutes]) {

@@ -3,7 +3,7 @@ import type { MiddlewareHandler } from "hono";
 
 import { Authenticator, type AuthOptions } from "./auth.ts";
 import type { Env } from "./house.ts";
-import { RateLimit } from "./limits.ts";
+import type { RateLimit } from "./limits.ts";
 import { anybody } from "./principal.ts";
 import { Refusal } from "./refusal.ts";
 
@@ -16,12 +16,8 @@ const open = new Set(["/healthz", "/readyz", "/openapi.json"]);
 const ownNames = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
 /** Lets in who may come in: no more bytes than are read, nobody unknown, nobody too often. */
-export function gate(
-  auth: AuthOptions | undefined,
-  requestsPerSecond: number | undefined,
-): MiddlewareHandler<Env>[] {
+export function gate(auth: AuthOptions | undefined, limit: RateLimit | undefined): MiddlewareHandler<Env>[] {
   const authenticator = auth && new Authenticator(auth);
-  const limit = requestsPerSecond === undefined ? undefined : new RateLimit(requestsPerSecond);
   const tooLong = (): never => {
     throw new Refusal("invalid", `Expected a body of ${mostBytes} bytes at the most`, {}, 413);
   };

@@ -3,7 +3,9 @@ import { OpenAPIHono } from "@hono/zod-openapi";
 
 import type { Connections } from "./connection.ts";
 import type { Engine } from "./engine.ts";
+import type { LeaseIds } from "./lease-ids.ts";
 import type { Leases } from "./leases.ts";
+import type { RateLimit } from "./limits.ts";
 import type { Log } from "./log.ts";
 import type { Meter } from "./meter.ts";
 import type { Principal } from "./principal.ts";
@@ -20,6 +22,9 @@ export interface Env {
 export interface House {
   readonly engine: Engine;
   readonly leases: Leases;
+  readonly leaseIds: LeaseIds;
+  /** Undefined: requests have no bound. */
+  readonly rate: RateLimit | undefined;
   readonly waits: Waits;
   /** The open streams of events: behind each the engine is asked, again and again. */
   readonly streams: Bound;

@@ -1,13 +1,6 @@
 import { createRoute, z } from "@hono/zod-openapi";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
-import {
-  readLeaseId,
-  type LeaseParts,
-  type WireAcquire,
-  type WireLease,
-  type WireOwner,
-  type WireRenew,
-} from "holdfast/http";
+import type { LeaseParts, WireAcquire, WireLease, WireOwner, WireRenew } from "holdfast/http";
 import type { Context } from "hono";
 import type { Words } from "holdfast";
 
@@ -16,7 +9,6 @@ import { ClientGone, type Connection } from "./connection.ts";
 import { EventStream } from "./event-stream.ts";
 import { holdByConnection } from "./held-by-connection.ts";
 import { newApp, type App, type Env, type House } from "./house.ts";
-import type { Leases } from "./leases.ts";
 import { problemOf } from "./problems.ts";
 import { require } from "./principal.ts";
 import { Refusal } from "./refusal.ts";
@@ -61,7 +53,8 @@ function toAcquire(app: App, house: House): void {
   );
 }
 
-function toKeep(app: App, { leases }: House): void {
+function toKeep(app: App, house: House): void {
+  const { leases } = house;
   app.openapi(
     createRoute({
       method: "get",
@@ -70,7 +63,8 @@ function toKeep(app: App, { leases }: House): void {
       request: { params: leaseIdParam },
       responses: { 200: json(leaseSchema, "It is"), ...problems },
     }),
-    async (c) => c.json(await leases.look(partsOf(c, c.req.valid("param").leaseId)), 200, noStore),
+    async (c) =>
+      c.json(await leases.look(await partsOf(house, c, c.req.valid("param").leaseId)), 200, noStore),
   );
 
   app.openapi(
@@ -82,17 +76,18 @@ function toKeep(app: App, { leases }: House): void {
       responses: { 200: json(leaseSchema, "It goes on"), ...problems },
     }),
     async (c) => {
-      const parts = partsOf(c, c.req.valid("param").leaseId);
+      const parts = await partsOf(house, c, c.req.valid("param").leaseId);
       const { ttlMs = parts.ttlMs, ...told } = c.req.valid("json");
       const words = Object.keys(told).length > 0 ? wordsOf(told) : undefined;
       return c.json(await leases.renew(parts, ttlMs, words), 200, noStore);
     },
   );
 
-  toRenewMany(app, leases);
+  toRenewMany(app, house);
 }
 
-function toEnd(app: App, { leases }: House): void {
+function toEnd(app: App, house: House): void {
+  const { leases } = house;
   app.openapi(
     createRoute({
       method: "delete",
@@ -102,7 +97,11 @@ function toEnd(app: App, { leases }: House): void {
       responses: { 200: json(releasedSchema, "It is not held any more"), ...problems },
     }),
     async (c) =>
-      c.json({ released: await leases.release(partsOf(c, c.req.valid("param").leaseId)) }, 200, noStore),
+      c.json(
+        { released: await leases.release(await partsOf(house, c, c.req.valid("param").leaseId)) },
+        200,
+        noStore,
+      ),
   );
 
   app.openapi(
@@ -117,11 +116,15 @@ function toEnd(app: App, { leases }: House): void {
       },
     }),
     async (c) =>
-      c.json({ released: await leases.downgrade(partsOf(c, c.req.valid("param").leaseId)) }, 200, noStore),
+      c.json(
+        { released: await leases.downgrade(await partsOf(house, c, c.req.valid("param").leaseId)) },
+        200,
+        noStore,
+      ),
   );
 }
 
-function toRenewMany(app: App, leases: Leases): void {
+function toRenewMany(app: App, house: House): void {
   app.openapi(
     createRoute({
       method: "post",
@@ -132,11 +135,16 @@ function toRenewMany(app: App, leases: Leases): void {
     }),
     async (c) => {
       const asked = c.req.valid("json").leases;
+      let grants = 0;
       const results = await Promise.all(
         asked.map(async ({ leaseId, ttlMs }) => {
           try {
-            const parts = partsOf(c, leaseId);
-            return await leases.renew(parts, ttlMs ?? parts.ttlMs);
+            const parts = await partsOf(house, c, leaseId);
+            grants += parts.grants.length;
+            if (grants > mostRenewed) {
+              throw new Refusal("invalid", `Expected one request to renew ${mostRenewed} keys at the most`);
+            }
+            return await house.leases.renew(parts, ttlMs ?? parts.ttlMs);
           } catch (error) {
             return problemOf(error);
           }
@@ -146,6 +154,9 @@ function toRenewMany(app: App, leases: Leases): void {
     },
   );
 }
+
+/** Keys that one request may renew. */
+const mostRenewed = 1_000;
 
 const noStore = { "cache-control": "no-store" };
 
@@ -223,10 +234,7 @@ async function acquireByEvents(
 function releaseIfUndelivered(house: House, ask: Ask, lease: WireLease, connection: Connection): void {
   if (ask.attemptId === undefined) {
     connection.ifUndelivered(() => {
-      const parts = readLeaseId(lease.leaseId);
-      if (parts) {
-        house.leases.giveBack(parts);
-      }
+      house.leases.giveBack(house.leaseIds.read(lease.leaseId));
     });
   }
 }
@@ -286,12 +294,18 @@ function ownerOf(owner: WireOwner): string {
   return `${name}${host === undefined ? "" : `@${host}`}${pid === undefined ? "" : `:${pid}`}`;
 }
 
-/** @throws {Refusal} for what is no lease id, and where its keys are none of the caller's */
-function partsOf(c: Context<Env>, leaseId: string): LeaseParts {
-  const parts = readLeaseId(leaseId);
-  if (!parts) {
-    throw new Refusal("not-found", "That is no lease id of this service");
+/**
+ * A request with a bad lease id counts in the rate limit, although renewals and releases do not.
+ * @throws {Refusal} for a lease id that is none of this service, or has a key that the principal may not acquire
+ */
+async function partsOf({ leaseIds, rate }: House, c: Context<Env>, leaseId: string): Promise<LeaseParts> {
+  const { principal } = c.var;
+  try {
+    const parts = leaseIds.read(leaseId);
+    require(principal, "lock:acquire", parts.grants.map(({ key }) => key)); // prettier-ignore
+    return parts;
+  } catch (error) {
+    await rate?.count(principal.name);
+    throw error;
   }
-  require(c.var.principal, "lock:acquire", parts.grants.map(({ key }) => key)); // prettier-ignore
-  return parts;
 }

@@ -1,7 +1,8 @@
 import { EngineError, LeaseLostError, type Extension, type Lease, type Words } from "holdfast";
-import { leaseIdOf, type LeaseParts, type WireLease } from "holdfast/http";
+import type { LeaseParts, WireLease } from "holdfast/http";
 
 import type { Engine } from "./engine.ts";
+import type { LeaseIds } from "./lease-ids.ts";
 import type { Meter } from "./meter.ts";
 import { Refusal } from "./refusal.ts";
 import { giveBackAll, type Ask, type Asker, type Taken, type Taking } from "./taking.ts";
@@ -14,8 +15,10 @@ export class Leases {
   readonly #engine: Engine;
   readonly #taking: Taking;
   readonly #meter: Meter;
+  readonly #ids: LeaseIds;
 
-  constructor(engine: Engine, taking: Taking, meter: Meter) {
+  constructor(engine: Engine, taking: Taking, meter: Meter, ids: LeaseIds) {
+    this.#ids = ids;
     this.#engine = engine;
     this.#taking = taking;
     this.#meter = meter;
@@ -170,7 +173,7 @@ export class Leases {
       this.#meter.holds(grant, parts.ttlMs, leftMs);
     }
     return {
-      leaseId: leaseIdOf(parts),
+      leaseId: this.#ids.of(parts),
       key: first?.key ?? "",
       keys: parts.grants.map(({ key }) => key),
       fencingToken: first?.fencingToken ?? "",

@@ -14,6 +14,7 @@ const help = `The lock service. Its settings are environment variables:
   HOLDFAST_AUTH_FILE     who may come in: JSON, see docs/service.md
   HOLDFAST_MAX_WAIT_MS   the longest that an answer is held back (60000)
   HOLDFAST_RATE          requests of one principal in a second (no bound)
+  HOLDFAST_LEASE_KEY     signs lease ids, the same for all instances (unsigned)
   HOLDFAST_DRAIN_MS      how long to wait for what is open at the end (10000)
   HOLDFAST_GROUPS        prefixes of keys that metrics tell apart, with commas
   HOLDFAST_LOG           debug: log every refusal too
@@ -75,6 +76,7 @@ async function optionsOf(env: NodeJS.ProcessEnv): Promise<ServiceOptions> {
     auth: await authOf(env["HOLDFAST_AUTH_FILE"]),
     maxWaitMs: read("HOLDFAST_MAX_WAIT_MS"),
     requestsPerSecond: read("HOLDFAST_RATE"),
+    leaseKey: env["HOLDFAST_LEASE_KEY"],
     drainMs: read("HOLDFAST_DRAIN_MS"),
     groups: env["HOLDFAST_GROUPS"]?.split(",").filter(Boolean),
     log: jsonLines((line) => process.stderr.write(line), env["HOLDFAST_LOG"] === "debug"),

@@ -13,6 +13,8 @@ export interface ServiceOptions {
   readonly maxWaitMs?: number | undefined;
   /** How many requests of one principal are taken in a second; renewals and releases always are. @defaultValue no bound */
   readonly requestsPerSecond?: number | undefined;
+  /** Signs lease ids; the same for every instance. 16 characters at least. @defaultValue lease ids are unsigned */
+  readonly leaseKey?: string | undefined;
   /** How many waits one principal may have open at this instance. @defaultValue 20 000 */
   readonly maxWaitsOfOne?: number | undefined;
   /** How many streams of events one principal may have open at this instance. @defaultValue 200 */
@@ -28,7 +30,7 @@ export interface ServiceOptions {
 }
 
 /** May be left away, and have no default. */
-type Optional = "auth" | "requestsPerSecond";
+type Optional = "auth" | "requestsPerSecond" | "leaseKey";
 
 /** The same, with the defaults. */
 export type ResolvedService = Pick<ServiceOptions, Optional> & {
@@ -67,6 +69,7 @@ const schema = z.strictObject({
   auth: authSchema.optional(),
   maxWaitMs: count.max(3_600_000).default(60_000),
   requestsPerSecond: count.optional(),
+  leaseKey: z.string().min(16).optional(),
   maxWaitsOfOne: count.default(20_000),
   maxStreamsOfOne: count.default(200),
   maxConnections: count.default(50_000),
@@ -82,6 +85,6 @@ export function resolveService(options: ServiceOptions): ResolvedService {
     throw new TypeError(`The options of the service are not understood:\n${z.prettifyError(read.error)}`);
   }
   const { engine = "memory:", log = () => undefined } = options;
-  const { auth, requestsPerSecond, ...rest } = read.data;
-  return { ...rest, auth, requestsPerSecond, engine, log };
+  const { auth, requestsPerSecond, leaseKey, ...rest } = read.data;
+  return { ...rest, auth, requestsPerSecond, leaseKey, engine, log };
 }

@@ -9,7 +9,9 @@ import { Connections } from "./connection.ts";
 import { Engine } from "./engine.ts";
 import { Groups } from "./groups.ts";
 import type { App, House } from "./house.ts";
+import { LeaseIds } from "./lease-ids.ts";
 import { Leases } from "./leases.ts";
+import { RateLimit } from "./limits.ts";
 import { Meter } from "./meter.ts";
 import { addNodeEvents, addNodeGauges, addTimerLag } from "./node-gauges.ts";
 import { resolveService, type ResolvedService, type ServiceOptions } from "./options.ts";
@@ -62,13 +64,16 @@ class HttpService implements Service {
     engine.onLoss = (token, reason) => {
       meter.lost(token, reason);
     };
+    const leaseIds = new LeaseIds(options.leaseKey);
     this.#options = options;
     this.#house = {
       engine,
       waits,
       streams: new Bound(options.maxStreamsOfOne, "open streams of events"),
       meter,
-      leases: new Leases(engine, new Taking(engine, waits), meter),
+      leases: new Leases(engine, new Taking(engine, waits), meter, leaseIds),
+      leaseIds,
+      rate: options.requestsPerSecond === undefined ? undefined : new RateLimit(options.requestsPerSecond),
       log: options.log,
       connections: new Connections(),
       draining: this.#draining.signal,
@@ -98,7 +103,13 @@ class HttpService implements Service {
     });
     const { address, family, port: bound } = server.address() as AddressInfo;
     const url = `http://${family === "IPv6" ? `[${address}]` : address}:${bound}`;
-    this.#options.log({ level: "info", event: "listening", url, guarantee: this.guarantee });
+    this.#options.log({
+      level: "info",
+      event: "listening",
+      url,
+      guarantee: this.guarantee,
+      leaseIds: this.#house.leaseIds.areSigned ? "signed" : "unsigned",
+    });
     return url;
   }
 

@@ -56,6 +56,7 @@ async function open(options: ServeOptions): Promise<Service> {
       maxWaitMs,
       drainMs,
       requestsPerSecond,
+      leaseKey: process.env["HOLDFAST_LEASE_KEY"],
       groups,
       ...(!options.onlyChecks && { log }),
     });

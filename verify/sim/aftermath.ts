@@ -138,8 +138,7 @@ function mayLeaveSomething(step: Step): boolean {
   if (!isUse(step)) {
     return step.kind === "duplicate"; // a request that comes again after its release
   }
-  // An attempt with an unknown outcome stays for a repeat; who adopts a lease does not know in which queues it still stands.
-  return step.attemptId !== undefined || typeof step.ending === "object";
+  return typeof step.ending === "object"; // who adopts a lease does not know in which queues it still stands
 }
 
 /** Until a process is known to a node, and its messages reach it. */

@@ -4,11 +4,10 @@ import { isLockError, LeaseLostError, type Lease } from "holdfast";
 
 import { keysOf } from "./as.ts";
 import type { Client } from "./client.ts";
-import type { History } from "./history.ts";
+import { attemptOf, type History } from "./history.ts";
 import type { Sharing } from "./holdings.ts";
 import { Judge } from "./judge.ts";
 import { Keeping } from "./keeping.ts";
-import { pollMs } from "./patience.ts";
 import type { Break, SetLimit, Use } from "./schedule.ts";
 import type { Asking } from "./turns.ts";
 import { Wants, within, type Want } from "./wants.ts";
@@ -16,8 +15,6 @@ import { Wants, within, type Want } from "./wants.ts";
 /** How often a named attempt is repeated where its outcome is unknown. */
 const mostRepeats = 3;
 const repeatAfterMs = 50;
-/** So many stand first in a queue, and poll when the holder's TTL is over: who stands behind them asks later. */
-const placesThatPoll = 3;
 
 /** The programs on all machines: they ask for locks, hold them for a while, and give them back. */
 export class Callers {
@@ -88,7 +85,6 @@ export class Callers {
 
   async #acquire(client: Client, use: Use): Promise<void> {
     const { attemptId } = use;
-    const left = new Leftover(this.#history, use);
     let granted: Lease | null | undefined;
     for (let tries = 0; granted === undefined && tries <= mostRepeats; tries += 1) {
       granted = await this.#ask(client, use, async (asking, signal) => {
@@ -100,9 +96,6 @@ export class Callers {
       });
       if (granted === undefined && attemptId === undefined) {
         return;
-      }
-      if (!granted && attemptId !== undefined) {
-        left.prolong();
       }
       if (granted === undefined) {
         await client.pause(repeatAfterMs);
@@ -191,41 +184,19 @@ export class Callers {
     if (keys !== keysOf(use).join() || !lease.keys.every((key) => lease.fencingTokens.has(key))) {
       this.#history.fail("several", `client ${index} asked for ${keysOf(use).join()} and has ${keys}`);
     }
-    this.#history.granted(asking, lease, sharing, use.as?.kind === "nested" && use.as.session !== undefined);
+    const mayBeShared =
+      use.attemptId !== undefined || (use.as?.kind === "nested" && use.as.session !== undefined);
+    this.#history.granted(asking, lease, sharing, mayBeShared);
   }
 
   /** With whom it may have one grant. */
   #sharing({ index }: Client, { as, attemptId }: Use): Sharing | undefined {
     if (as?.kind === "nested") {
       const name = as.session ?? `frame ${(this.#frames += 1)}`;
-      return { by: "nest", name: `client ${index}, ${name}` };
+      return { name: `client ${index}, ${name}` };
     }
-    return attemptId === undefined ? undefined : { by: "attempt", name: attemptId };
+    return attemptId === undefined ? undefined : { name: attemptOf(index, attemptId) };
   }
 }
 
 const impatience = new Error("the caller lost its patience");
-
-/**
- * What a named attempt that was not granted may have left: it stays for a repeat, which prolongs it, until the TTL ends it. So do its
- * places in the queues: each is granted for its window to claim, and who stands behind some of them is not told of their ends.
- */
-class Leftover {
-  readonly #history: History;
-  readonly #use: Use;
-  #prolongedAt: number | undefined;
-  #places = 0;
-
-  constructor(history: History, use: Use) {
-    this.#history = history;
-    this.#use = use;
-  }
-
-  prolong(): void {
-    const { now } = this.#history.findings;
-    const forMs = this.#prolongedAt === undefined ? this.#use.ttlMs : now - this.#prolongedAt;
-    this.#places += 1;
-    this.#history.taken(this.#use, forMs + (this.#places === placesThatPoll ? pollMs : 0));
-    this.#prolongedAt = now;
-  }
-}

@@ -62,14 +62,14 @@ export class History {
     const waits = use.kind !== "try" && use.waitMs !== 0;
     const asking = this.#askingFor(use, waits, standsInLine);
     const mostMs = waits ? asking.until - now + farewellMs : tryMs;
-    const dueBy = now + mostMs + extraMs(asking.keys.length, use.attemptId !== undefined);
+    const dueBy = now + mostMs + extraMs(asking.keys.length);
     for (const key of asking.keys) {
       const { turns, waiting, holdings } = this.of(key);
       if (waits) {
         turns.begin(asking);
       }
       if (use.attemptId !== undefined) {
-        holdings.asked(use.attemptId, now);
+        holdings.asked(attemptOf(use.client, use.attemptId), now);
       }
       waiting.add({ asking, dueBy });
     }
@@ -89,7 +89,6 @@ export class History {
       weight: weightOf(as),
       isShared: isShared(as),
       ttlMs,
-      attemptId,
       since: now,
       placedFrom: this.#placedFrom(client),
       serial: this.#serial,
@@ -161,9 +160,7 @@ export class History {
     for (const part of partsOf(lease)) {
       const history = this.of(part.key);
       const isHandedOver = history.holdings.granted(asking, part, sharing);
-      if (sharing?.by === "attempt" && asking.isShared) {
-        history.turns.repeated(asking);
-      } else if (sharing?.by !== "attempt" && !isAgain) {
+      if (!isAgain) {
         history.turns.granted(asking, isHandedOver);
       }
       history.freeSince = undefined;
@@ -177,11 +174,6 @@ export class History {
     for (const part of partsOf(lease)) {
       this.of(part.key).holdings.released(part);
     }
-  }
-
-  /** How many repeats of its attempt have given its grant back. */
-  giversOf(lease: WatchedWhole): number {
-    return Math.max(...partsOf(lease).map((part) => this.of(part.key).holdings.giversOf(part)));
   }
 
   /** Its caller gives it to another, who has `withinMs` to adopt it. */
@@ -229,12 +221,8 @@ export class History {
     turns.narrowed(limit);
   }
 
-  /** Whether an operator has ended it, or a repeat of its attempt. */
-  mayBeOver(lease: WatchedWhole): boolean {
-    return this.#isBroken(lease) || this.giversOf(lease) > 0;
-  }
-
-  #isBroken(lease: WatchedWhole): boolean {
+  /** Whether an operator has ended it. */
+  isBroken(lease: WatchedWhole): boolean {
     return partsOf(lease).some((part) =>
       [...this.of(part.key).holdings.held].some((one) => one.lease === part && one.run.isBroken),
     );
@@ -386,13 +374,12 @@ export class History {
   }
 }
 
-/**
- * A repeat that was given what is being released gives it back first, and asks again. Of several keys each is tried once behind the
- * deadline.
- */
-function extraMs(keys: number, isNamed: boolean): number {
-  const isOfSeveral = keys > 1;
-  return (
-    (isOfSeveral || isNamed ? givingBackMs : 0) + (isNamed ? tryMs : 0) + (isOfSeveral ? keys * tryMs : 0)
-  );
+/** Of several keys each is tried once behind the deadline, and what was had of them is given back. */
+function extraMs(keys: number): number {
+  return keys > 1 ? givingBackMs + keys * tryMs : 0;
+}
+
+/** Repeats share a grant where they ask with the same `Locks`. */
+export function attemptOf(client: number, attemptId: string): string {
+  return `client ${client}, ${attemptId}`;
 }

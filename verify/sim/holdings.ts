@@ -10,12 +10,10 @@ import { wallStart } from "./world-clock.ts";
 /** What is watched of a lease. */
 export type WatchedLease = Pick<Lease, "key" | "fencingToken" | "remainingMs" | "signal">;
 
-/** Who may have a lease on the same grant as another. */
-export type Sharing =
-  /** Repeats of a named attempt: the first release ends it for all. */
-  | { readonly by: "attempt"; readonly name: string }
-  /** Those who enter a reentrant lock again: the last release ends it. */
-  | { readonly by: "nest"; readonly name: string };
+/** Callers of this name may have leases on one grant: repeats of an attempt, or entries of a nest. The last release ends it. */
+export interface Sharing {
+  readonly name: string;
+}
 
 /** One lease, from its grant until its caller gives it back. It counts while its client's own clocks say so. */
 export interface Held {
@@ -54,8 +52,6 @@ export class Holdings {
   /** The grants that several have a lease on, and those of them that were given back. */
   readonly #named = new Set<string>();
   readonly #over = new Map<string, number>();
-  /** How many gave the grant of an attempt back while they had it. */
-  readonly #givers = new Map<string, number>();
 
   constructor(findings: Findings, limits: Limits, judges: Judges) {
     this.#findings = findings;
@@ -82,14 +78,10 @@ export class Holdings {
     }
     this.#numbers.told(fencingToken, weight, this.#findings.now);
     const run = this.#runs.granted(client, fencingToken, { isHandedOver, isShared, isBroken });
-    if (this.#isInForce(asking, lease, sharing)) {
-      this.#checkRepeat(asking, lease, sharing);
-      const { now } = this.#findings;
-      const room = this.#mostRoom(this.#firstAsked.get(sharing?.name ?? "") ?? asking.since); // a repeat is told of an older grant
-      this.#keep({ client, lease, since: now, weight, ttlMs: asking.ttlMs, sharing, run, room });
-    } else {
-      this.#noteGiver(grantOf(sharing, lease)); // a repeat that came while it was given back may do that first
-    }
+    this.#checkSharing(asking, lease, sharing);
+    const { now } = this.#findings;
+    const room = this.#mostRoom(this.#firstAsked.get(sharing?.name ?? "") ?? asking.since); // a repeat is told of an older grant
+    this.#keep({ client, lease, since: now, weight, ttlMs: asking.ttlMs, sharing, run, room });
     return isHandedOver;
   }
 
@@ -124,36 +116,18 @@ export class Holdings {
     return isAhead && this.#numbersForgottenAt.some((at) => at > largest.at && at < now);
   }
 
-  /** While an attempt has a grant, each repeat is told the number of that. */
-  #checkRepeat({ client }: Asking, { key, fencingToken }: WatchedLease, sharing: Sharing | undefined): void {
-    if (sharing?.by !== "attempt" || !this.#judgesExclusion) {
-      return;
-    }
-    for (const { lease, run, sharing: other, client: holder } of this.held) {
-      const isRepeat = other?.by === "attempt" && other.name === sharing.name && lease.key === key;
-      if (isRepeat && lease.fencingToken !== fencingToken && !run.isBroken && lease.remainingMs() > 0) {
+  /** A grant that the last of its owners gave back is never shared again. */
+  #checkSharing(asking: Asking, lease: WatchedLease, sharing: Sharing | undefined): void {
+    if (sharing) {
+      const overSince = this.#over.get(grantOf(sharing, lease));
+      this.#named.add(grantOf(sharing, lease));
+      if (overSince !== undefined && overSince < asking.since) {
         this.#findings.add(
-          "fencing",
-          `client ${client} repeats ${sharing.name} of client ${holder}, which has ${lease.fencingToken}, and is told ${fencingToken}`,
+          "nesting",
+          `client ${asking.client} is let into ${lease.fencingToken} again, which it gave back`,
         );
       }
     }
-  }
-
-  /** Of an attempt another repeat may have ended it for all: this one was under way. A nest that was left is never entered again. */
-  #isInForce(asking: Asking, lease: WatchedLease, sharing: Sharing | undefined): boolean {
-    const grant = grantOf(sharing, lease);
-    const overSince = sharing && this.#over.get(grant);
-    if (sharing) {
-      this.#named.add(grant);
-    }
-    if (sharing?.by === "nest" && overSince !== undefined && overSince < asking.since) {
-      this.#findings.add(
-        "nesting",
-        `client ${asking.client} is let into ${lease.fencingToken} again, which it gave back`,
-      );
-    }
-    return sharing?.by !== "attempt" || overSince === undefined;
   }
 
   /** Taken over from another client: the same grant. */
@@ -173,33 +147,17 @@ export class Holdings {
     this.#keep({ ...this.#onSameGrant(client, lease), weight: 1, ttlMs });
   }
 
-  /** Its caller gives it back now, and with it all leases on the same grant, unless each of them holds it. */
+  /** Its caller gives it back now. */
   released(lease: WatchedLease): void {
     const own = this.#known.get(lease);
     if (!own) {
       return;
     }
-    if (own.sharing?.by === "attempt" && lease.remainingMs() > 0) {
-      this.#noteGiver(grantOf(own.sharing, lease));
-    }
     this.held.delete(own);
     const others = own.sharing ? [...this.held].filter((one) => isSameGrant(one, own)) : [];
-    if (own.sharing?.by === "attempt") {
-      others.forEach((one) => this.held.delete(one));
-    }
-    if (own.sharing && (own.sharing.by === "attempt" || others.length === 0)) {
+    if (own.sharing && others.length === 0) {
       this.#over.set(grantOf(own.sharing, lease), this.#findings.now);
     }
-  }
-
-  #noteGiver(grant: string): void {
-    this.#givers.set(grant, (this.#givers.get(grant) ?? 0) + 1);
-  }
-
-  /** How many have given back the grant of its attempt while they had it: Infinity where it was over before this lease was told. */
-  giversOf(lease: WatchedLease): number {
-    const own = this.#known.get(lease);
-    return own ? (this.#givers.get(grantOf(own.sharing, lease)) ?? 0) : Infinity;
   }
 
   /** An operator ends the grant with that number, which is that client's. */

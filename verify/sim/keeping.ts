@@ -119,16 +119,15 @@ export class Keeping {
   }
 
   async #hold(client: Client, use: Use, lease: Lease): Promise<void> {
-    const { holdMs, extendAtMs, attemptId } = use;
+    const { holdMs, extendAtMs } = use;
     if (extendAtMs !== undefined) {
       await client.pause(extendAtMs);
-      await this.#extend(lease, use.ttlMs, attemptId === undefined ? [] : ["lease-lost"]);
+      await this.#extend(lease, use.ttlMs);
     }
     await client.pause(holdMs - (extendAtMs ?? 0));
   }
 
-  /** @param usual what may be told: of a named attempt others may have a lease on the same grant, and end it */
-  async #extend(lease: Lease, ttlMs: number, usual: readonly string[]): Promise<void> {
+  async #extend(lease: Lease, ttlMs: number): Promise<void> {
     this.#history.operations += 1;
     try {
       await lease.extend(ttlMs);
@@ -136,7 +135,7 @@ export class Keeping {
       if (error instanceof LeaseLostError && lease.remainingMs() > 0) {
         this.#history.fail("loss", `${lease.fencingToken} is told to be lost and has time left`);
       }
-      this.#judge.told(error, usual);
+      this.#judge.told(error, []);
     }
   }
 

@@ -52,7 +52,7 @@ export class Nesting {
       const again = client.locks.reentrant(use.key);
       const options = { waitMs: Infinity, ...(session === undefined ? {} : { session }) };
       await again.withLock(options, async (lease) => {
-        this.#entered(client, use, lease, outer, { by: "nest", name });
+        this.#entered(client, use, lease, outer, { name });
         await work(lease);
         this.#history.released(lease);
       });

@@ -50,11 +50,6 @@ export function repeatDice(seed: number): Dice {
   return new Dice(seed + 2 ** 28);
 }
 
-/** On a quorum each process has names of its own: two may not use one at the same time. */
-function nameIn({ engine, clients }: Frame, { client }: Use, name: string): string {
-  return engine === "quorum" ? `${name} of ${clients[client]?.process}` : name;
-}
-
 function useOf(frame: Frame, keys: readonly string[], names: readonly string[], dice: Dice): Use {
   const { weather, maxTtlMs } = frame;
   const isStorm = weather === "storm";
@@ -95,7 +90,7 @@ function endedOf(use: Use, frame: Frame, names: readonly string[], dice: Dice): 
       ...(dice.chance(0.2) ? { ending: "throw" } : {}),
     };
   } else if (names.length > 0 && dice.chance(0.4)) {
-    return { ...use, attemptId: nameIn(frame, use, dice.pick(names)) };
+    return { ...use, attemptId: dice.pick(names) };
   } else if (dice.chance(0.08)) {
     return { ...use, ending: { passTo: dice.whole(0, clients.length - 1) } };
   } else if (weather === "storm" && dice.chance(0.04)) {

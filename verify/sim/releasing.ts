@@ -24,7 +24,7 @@ export class Releasing {
     const { fencingToken, validUntil } = lease;
     const leftMs = lease.remainingMs();
     const wallEnd = process.clock.wall() + leftMs; // the other clock stands still while the machine sleeps
-    const isExpectedToLast = !mayEnd && !this.#history.mayBeOver(lease);
+    const isExpectedToLast = !mayEnd && !this.#history.isBroken(lease);
     this.#trace(`client ${index} releases ${fencingToken} with ${leftMs.toFixed(1)} ms left`);
     if (leftMs === 0 && isExpectedToLast) {
       this.#history.complain("release", `client ${index} lost ${fencingToken} before its release`);
@@ -38,19 +38,12 @@ export class Releasing {
       if (wasOurs && leftMs === 0) {
         this.#history.fail("release", `${fencingToken} was lost, and its release says it was not`);
       } else if (!wasOurs && leftMs > 0 && wasInTime && isExpectedToLast) {
-        this.#refused(index, lease);
+        this.#history.refusesRelease(`client ${index} lost ${fencingToken} in its release`);
       }
     } catch (error) {
       this.#judge.told(error, []);
     }
     this.isOver(lease);
-  }
-
-  /** Where another gives the grant of its attempt back meanwhile, one of the two is told that it was not ours. */
-  #refused(client: number, lease: Lease): void {
-    if (this.#history.giversOf(lease) <= 1) {
-      this.#history.refusesRelease(`client ${client} lost ${lease.fencingToken} in its release`);
-    }
   }
 
   /** Looks whether it may still be used. */

@@ -103,10 +103,9 @@ function* withPlainerClients(schedule: Schedule): Generator<Schedule> {
   }
 }
 
-/** In memory all are in one; on a quorum only one process may use the name of an attempt. */
-function isBoundToProcess({ engine, steps }: Schedule): boolean {
-  const isNamed = steps.some((step) => isUse(step) && step.attemptId !== undefined);
-  return engine === "memory" || (engine === "quorum" && isNamed);
+/** In memory all are in one. */
+function isBoundToProcess({ engine }: Schedule): boolean {
+  return engine === "memory";
 }
 
 function* withPlainerSteps(schedule: Schedule): Generator<Schedule> {

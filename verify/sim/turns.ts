@@ -9,8 +9,6 @@ export interface Asking {
   /** It shares the key with others, each by a grant of its own. */
   readonly isShared: boolean;
   readonly ttlMs: number;
-  /** The name of its attempt. */
-  readonly attemptId?: string | undefined;
   readonly since: number;
   /** Its place in the queue may be that of so early an arrival: see {@link Turns}. */
   readonly placedFrom: number;
@@ -97,13 +95,6 @@ export class Turns {
   narrowed(limit: number): void {
     for (const asking of this.#asking) {
       asking.isOut ||= asking.weight > limit;
-    }
-  }
-
-  /** Of those who wait with one name for a share, one has it: the others are out of the queue, and ask again. */
-  repeated(granted: Asking): void {
-    for (const asking of this.#asking) {
-      asking.isOut ||= asking !== granted && asking.attemptId === granted.attemptId;
     }
   }
 

@@ -2,9 +2,9 @@ import type { Timed } from "./timer-queue.ts";
 import { whenAborted } from "./cancellation.ts";
 import type { Contention } from "./contention.ts";
 import { tell } from "./diagnostics.ts";
-import type { Acquired, AcquireRequest, Grant, Pending, Together } from "./driver.ts";
+import type { Acquired, AcquireRequest, Pending, Together } from "./driver.ts";
 import { closedError, EngineError, LockError, QuorumError, WaitTimeoutError } from "./errors.ts";
-import { Hold, type HoldOptions, type Kept } from "./hold.ts";
+import { Hold, type Kept } from "./hold.ts";
 import type { HeldLease } from "./lease.ts";
 import type { Caller, Line } from "./line.ts";
 import type { ResolvedAcquire } from "./options.ts";
@@ -38,7 +38,7 @@ export async function tryLease(
 ): Promise<{ lease: HeldLease } | { held: Extract<Acquired, { outcome: "held" }> }> {
   const { driver } = contention;
   const local = contention.holderOf(key);
-  if (local && options.attemptId === undefined && options.share === undefined) {
+  if (local && options.share === undefined) {
     return { held: { outcome: "held", holder: local.describe() } };
   }
   const pending = driver.acquire(requestFor(contention, key, options, null));
@@ -46,11 +46,7 @@ export async function tryLease(
   if (acquired.outcome === "held") {
     return { held: acquired };
   }
-  if (contention.hasEnded(acquired.grant)) {
-    await contention.giveUp(acquired.grant); // a repeat released it while the answer was on its way
-    return tryLease(contention, key, options);
-  }
-  const { hold, lease } = Hold.keep(contention, acquired.grant, keptBy(options));
+  const { hold, lease } = Hold.keep(contention, acquired.grant, options);
   if (standsInLine(contention, options)) {
     contention.lineOf(key).begin(hold, contention.clock.now());
   }
@@ -71,7 +67,7 @@ export async function tryTogether(
   const { driver } = contention;
   if (!driver.acquireTogether) {
     return undefined;
-  } else if (options.attemptId === undefined && keys.some((key) => contention.holderOf(key))) {
+  } else if (keys.some((key) => contention.holderOf(key))) {
     return null;
   }
   const asked = driver.acquireTogether(keys.map((key) => requestFor(contention, key, options, null)));
@@ -79,13 +75,8 @@ export async function tryTogether(
   if (together.outcome === "held") {
     return null;
   }
-  const ended = together.grants.filter((grant) => contention.hasEnded(grant));
-  if (ended.length > 0) {
-    await Promise.all(ended.map((grant) => contention.giveUp(grant)));
-    return tryTogether(contention, keys, options);
-  }
   return together.grants.map((grant) => {
-    const { hold, lease } = Hold.keep(contention, grant, keptBy(options));
+    const { hold, lease } = Hold.keep(contention, grant, options);
     if (standsInLine(contention, options)) {
       contention.lineOf(grant.key).begin(hold, contention.clock.now());
     }
@@ -97,7 +88,7 @@ export async function tryTogether(
 async function whileWanted(
   contention: Contention,
   asked: Promise<Together>,
-  { signal, attemptId }: ResolvedAcquire,
+  { signal }: ResolvedAcquire,
 ): Promise<Together> {
   const stops: (() => void)[] = [];
   const ended = new Promise<never>((_resolve, reject) => {
@@ -108,7 +99,7 @@ async function whileWanted(
   const giveBackIfEnded = (together: Together): Together => {
     if ((contention.isClosed || signal?.aborted === true) && together.outcome === "granted") {
       for (const grant of together.grants) {
-        contention.decline(grant, attemptId);
+        contention.decline(grant);
       }
       throw contention.isClosed ? closedError() : signal?.reason;
     }
@@ -122,11 +113,6 @@ async function whileWanted(
       stop();
     }
   }
-}
-
-/** A repeat of an attempt that its caller named has a lease on the same grant. */
-function keptBy(options: ResolvedAcquire): HoldOptions {
-  return options.attemptId === undefined ? options : { ...options, mayBeShared: true };
 }
 
 function requestFor(
@@ -145,18 +131,14 @@ function requestFor(
     deadline,
     ticket: caller?.ticket,
     caller,
-    attemptId: options.attemptId,
     want: runs && handover ? Math.min(handover.max, longestRun) + 1 : 1,
     words: options.words,
   };
 }
 
-/**
- * Who wants the key for itself alone stands in the local line. Repeats of one attempt share a token: such a grant is nobody
- * else's to take over.
- */
-function standsInLine(contention: Contention, { attemptId, share }: ResolvedAcquire): boolean {
-  return contention.usesLines && attemptId === undefined && share === undefined;
+/** A caller that wants the key for itself alone stands in the local line. */
+function standsInLine(contention: Contention, { share }: ResolvedAcquire): boolean {
+  return contention.usesLines && share === undefined;
 }
 
 /** An engine that does not answer in less than this may be well. */
@@ -178,7 +160,7 @@ export class Acquisition implements Caller<Hold>, Pooled, Timed {
   readonly #begunAt: number;
   readonly #deadline: number;
   /** Its place in the queue; undefined: that of when it comes there. */
-  ticket: number | undefined;
+  readonly ticket: number | undefined;
   #contendsSince = 0;
   readonly #standsInLine: boolean;
   #pending: Pending | undefined;
@@ -195,7 +177,7 @@ export class Acquisition implements Caller<Hold>, Pooled, Timed {
     this.#options = options;
     this.#begunAt = contention.clock.now();
     this.#deadline = this.#begunAt + options.waitMs;
-    this.ticket = contention.driver.ticket(key);
+    this.ticket = options.ticket ?? contention.driver.ticket(key);
     this.#standsInLine = standsInLine(contention, options);
   }
 
@@ -329,27 +311,14 @@ export class Acquisition implements Caller<Hold>, Pooled, Timed {
     if (acquired.outcome === "held") {
       this.#fail(new WaitTimeoutError(this.#key, waitMs, acquired.holder, acquired.position));
     } else if (this.#cancelled) {
-      this.#contention.decline(acquired.grant, this.#options.attemptId);
+      this.#contention.decline(acquired.grant);
       this.#fail(this.#cancelled.reason);
-    } else if (this.#contention.hasEnded(acquired.grant)) {
-      void this.#askAgain(acquired.grant);
     } else {
-      const kept = Hold.keep(this.#contention, acquired.grant, keptBy(this.#options));
+      const kept = Hold.keep(this.#contention, acquired.grant, this.#options);
       if (this.#standsInLine) {
         this.#line.granted(this, kept.hold, this.#contention.clock.now());
       }
       this.#succeed(kept);
-    }
-  }
-
-  /** A repeat released it while the answer was on its way, or our question came after that and kept it alive. */
-  async #askAgain(grant: Grant): Promise<void> {
-    await this.#contention.giveUp(grant);
-    this.ticket = undefined; // a place of its own: with the same one it would be granted the same token
-    if (this.#cancelled) {
-      this.#fail(this.#cancelled.reason);
-    } else {
-      void this.contend();
     }
   }
 

@@ -13,17 +13,10 @@ import { engineEnd } from "./validity.ts";
 import { within } from "./wait.ts";
 import { Watchdog } from "./watchdog.ts";
 
-const mostEnded = 1_000;
 /** So many waiters are described; all are counted. */
 const mostShown = 100;
 /** So many lines are kept, also of keys that nobody uses any more: most are used again. */
 const fewLines = 1_000;
-
-/** A grant that repeats of one attempt shared and that was given back. */
-interface Ended {
-  readonly fencingToken: bigint;
-  isUnderWay: boolean;
-}
 
 /** What the callers of one `Locks` share: the lines before its keys, who waits, and who is held. */
 export class Contention implements Keeper {
@@ -39,8 +32,6 @@ export class Contention implements Keeper {
   readonly #givenUp = new Set<Promise<boolean>>();
   #lines = new Map<string, Line<Hold>>();
   #mostLines = fewLines;
-  /** By token. */
-  readonly #ended = new Map<string, Ended>();
 
   constructor(driver: Driver, options: ResolvedLocks) {
     this.driver = driver;
@@ -161,7 +152,7 @@ export class Contention implements Keeper {
     return outcome === "held" && own.isHeld ? "current" : "stale";
   }
 
-  giveBack(hold: Hold, isShared: boolean): Promise<boolean> {
+  giveBack(hold: Hold): Promise<boolean> {
     const { handover } = this.options;
     const line = this.#lines.get(hold.key);
     if (line && handover) {
@@ -173,50 +164,15 @@ export class Contention implements Keeper {
         return leaving.released;
       }
     }
-    const { key, grant, validity, fencingToken } = hold;
-    return this.driver.release(key, grant.token, engineEnd(validity), isShared ? fencingToken : undefined);
+    const { key, grant, validity } = hold;
+    return this.driver.release(key, grant.token, engineEnd(validity));
   }
 
-  /** A grant that repeats of one attempt share is given back: an answer that is on its way may still say that it is ours. */
-  endShared({ token, fencingToken }: Grant, released: Promise<boolean>): void {
-    const ended: Ended = { fencingToken, isUnderWay: true };
-    const settled = (): void => {
-      ended.isUnderWay = false;
-    };
-    released.then(settled, settled);
-    this.#ended.set(token, ended);
-    if (this.#ended.size > mostEnded) {
-      this.#ended.delete(this.#ended.keys().next().value as string);
-    }
-  }
-
-  /**
-   * Another process that does not know of the end may ask with the same token, and be granted anew: that grant has a greater number.
-   * A release that is under way may end whatever grant the engine has of the token. A quorum's answers to one grant may have different
-   * numbers.
-   */
-  hasEnded({ token, fencingToken }: Grant): boolean {
-    const ended = this.#ended.get(token);
-    const { guarantee } = this.driver.capabilities;
-    return (
-      ended !== undefined &&
-      (guarantee === "quorum" || ended.isUnderWay || fencingToken <= ended.fencingToken)
-    );
-  }
-
-  /** A grant that its caller does not want any more. That of a named attempt is for the repeat, which may have a lease on it already. */
-  decline(grant: Grant, attemptId: string | undefined): void {
-    if (attemptId === undefined) {
-      void this.giveUp(grant);
-    }
-  }
-
-  /** A grant that is nobody's. */
-  giveUp({ key, token, validity, fencingToken }: Grant): Promise<boolean> {
-    const released = this.driver.release(key, token, engineEnd(validity), fencingToken).catch(() => false);
+  /** A grant that came when its caller did not want it any more. */
+  decline({ key, token, validity }: Grant): void {
+    const released = this.driver.release(key, token, engineEnd(validity)).catch(() => false);
     this.#givenUp.add(released);
     void released.then(() => this.#givenUp.delete(released));
-    return released;
   }
 
   ended(hold: Hold): void {
@@ -224,15 +180,12 @@ export class Contention implements Keeper {
   }
 
   /** Waits for a request that the caller's signal, or `close()`, may end. A grant that races the end is declined. */
-  async cancellable(
-    pending: Pending,
-    { signal, attemptId }: Pick<ResolvedAcquire, "signal" | "attemptId">,
-  ): Promise<Acquired> {
+  async cancellable(pending: Pending, { signal }: Pick<ResolvedAcquire, "signal">): Promise<Acquired> {
     const stopListening = signal && whenAborted(signal, pending.cancel.bind(pending));
     try {
       const acquired = await pending.result;
       if (acquired.outcome === "granted" && (this.isClosed || signal?.aborted === true)) {
-        this.decline(acquired.grant, attemptId);
+        this.decline(acquired.grant);
         throw this.isClosed ? closedError(acquired.grant.key) : signal?.reason;
       }
       return acquired;

@@ -49,8 +49,6 @@ export interface AcquireRequest {
   readonly deadline: number | null;
   /** Our place in the queue, from {@link Driver.ticket}; undefined: that of now. */
   readonly ticket: number | undefined;
-  /** The caller's idempotency key: a request with it claims the grant of an earlier one. */
-  readonly attemptId: string | undefined;
   /** How many fencing numbers the grant would like to carry, at least 1. */
   readonly want: number;
   readonly words: Words | undefined;
@@ -200,13 +198,11 @@ export interface Driver {
    */
   verify(key: string, token: string, fencingToken?: bigint): Promise<Verified>;
   /**
-   * @param fencingToken of a grant that others may share, by a repeated attempt or adopted twice: a late release must not end a later
-   * grant of the same token, which has a greater number. Undefined: nobody else has the token
    * @returns whether it was still ours
    * Rejects with an `EngineError` after its budget where the engine cannot be reached, and goes on in the background until
    * `until` has passed: then it has expired.
    */
-  release(key: string, token: string, until: number, fencingToken?: bigint): Promise<boolean>;
+  release(key: string, token: string, until: number): Promise<boolean>;
   /**
    * A writer is a reader from now on. Settles when the engine knows; until then it goes on in the background.
    * @returns whether it was still ours

@@ -14,20 +14,18 @@ export interface Keeper {
   readonly clock: Clock;
   readonly watchdog: Watchdog;
   readonly owner: string;
-  /** Gives a hold back: to the next in the local line, or to the engine. @param isShared others may have its token */
-  giveBack(hold: Hold, isShared: boolean): Promise<boolean>;
+  /** Gives a hold back: to the next in the local line, or to the engine. */
+  giveBack(hold: Hold): Promise<boolean>;
   /** The engine says that a grant is not ours any more: every hold that stands on it is lost. */
   lose(token: string, reason: LossReason): void;
-  /** A grant that others of this process may share is given back. */
-  endShared(grant: Grant, released: Promise<boolean>): void;
   /** The hold ended without a release: nobody can be handed it. */
   ended(hold: Hold): void;
 }
 
 /** How a hold is kept; of an acquire's options those that outlive the grant. */
 export type HoldOptions = Pick<ResolvedAcquire, "ttlMs" | "renew" | "maxHoldMs" | "ifLost" | "words"> & {
-  /** Others of this process may have a lease on the same grant: by a repeated attempt, or adopted twice. */
-  readonly mayBeShared?: boolean;
+  /** It came by a transfer, which may have been adopted more than once: others may have a lease on the same grant. */
+  readonly isAdopted?: boolean;
 };
 
 /**
@@ -266,8 +264,8 @@ export class Hold implements Renewable {
    */
   async downgrade(): Promise<HeldLease> {
     this.#requireHeld("downgraded");
-    if (this.#options.mayBeShared === true) {
-      const message = `A repeat of the same attempt may have the lease of "${this.key}"; it cannot be downgraded`;
+    if (this.#options.isAdopted === true) {
+      const message = `The lease of "${this.key}" was adopted, perhaps more than once; it cannot be downgraded`;
       throw new LockError(message, { code: "unsupported", key: this.key });
     }
     this.#end("downgraded", "transferred");
@@ -345,16 +343,15 @@ export class Hold implements Renewable {
     }
     if (this.lossNow()) {
       // Ours no more as far as we may know; where the engine still has it, the next need not wait for the TTL.
-      // But not of what a repeat may share: its lease may be in force.
-      if (this.#options.mayBeShared !== true) {
+      // But not of an adopted one: another lease on it may be in force.
+      if (this.#options.isAdopted !== true) {
         this.#keeper.driver.release(this.key, this.grant.token, engineEnd(this.validity)).catch(() => false);
       }
       return notOurs;
     }
-    const released = this.#keeper.giveBack(this, this.#options.mayBeShared === true);
+    const released = this.#keeper.giveBack(this);
     this.#end("released", "released");
-    if (this.#options.mayBeShared === true) {
-      this.#keeper.endShared(this.grant, released);
+    if (this.#options.isAdopted === true) {
       this.#keeper.lose(this.grant.token, "released");
     }
     return released;

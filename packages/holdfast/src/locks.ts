@@ -318,7 +318,7 @@ class DriverLocks implements Locks {
   adopt(serialized: SerializedLease, options?: AdoptOptions): Promise<Lease> {
     const { key, token, fencingToken, words, ttlMs } = parseSerialized(serialized);
     const resolved = resolveAdopt(options, ttlMs, this.#driver.capabilities.maxTtlMs);
-    return this.#adopt(key, token, fencingToken, { ...resolved, words, ifLost: "abort", mayBeShared: true });
+    return this.#adopt(key, token, fencingToken, { ...resolved, words, ifLost: "abort", isAdopted: true });
   }
 
   close(): Promise<void> {

@@ -40,9 +40,10 @@ export interface AcquireOptions {
   /** Told beside the owner; at most 32. */
   labels?: Readonly<Record<string, string>> | undefined;
   /**
-   * The caller's own idempotency key. A repeated acquire with it, here or in another process, claims the same grant. One that comes
-   * when its caller does not want it any more is left to the repeat, or to its TTL.
-   * @defaultValue random for every acquire
+   * The caller's own idempotency key. A repeated acquire with it, by the same `Locks`, shares the grant of the first: with the same
+   * fencing token, and kept as the first one said. The lock is free when the last of them is released. In another process the same
+   * `attemptId` is an ordinary contender.
+   * @defaultValue none: every acquire is an attempt of its own
    */
   attemptId?: string | undefined;
 }
@@ -106,6 +107,8 @@ export interface ResolvedAcquire {
   readonly attemptId: string | undefined;
   /** Undefined: a mutex. */
   readonly share?: Share | undefined;
+  /** Its place in the queue, where it came before it asks; undefined: that of when it asks. */
+  readonly ticket?: number | undefined;
 }
 
 export interface ResolvedLocks {

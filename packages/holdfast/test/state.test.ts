@@ -11,7 +11,6 @@ test("a state that is made of another one is logged as itself, however often it 
     ttlMs: 1_000,
     deadline: null,
     ticket: undefined,
-    attemptId: undefined,
     want: 1,
     words: undefined,
   });

@@ -1,6 +1,7 @@
 import type { HttpBindings } from "@hono/node-server";
 import { OpenAPIHono } from "@hono/zod-openapi";
 
+import type { Attempts } from "./attempts.ts";
 import type { Connections } from "./connection.ts";
 import type { Engine } from "./engine.ts";
 import type { LeaseIds } from "./lease-ids.ts";
@@ -25,6 +26,7 @@ export interface House {
   readonly leaseIds: LeaseIds;
   /** Undefined: requests have no bound. */
   readonly rate: RateLimit | undefined;
+  readonly attempts: Attempts;
   readonly waits: Waits;
   /** The open streams of events: behind each the engine is asked, again and again. */
   readonly streams: Bound;

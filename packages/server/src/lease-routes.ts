@@ -12,7 +12,7 @@ import { newApp, type App, type Env, type House } from "./house.ts";
 import { problemOf } from "./problems.ts";
 import { require } from "./principal.ts";
 import { Refusal } from "./refusal.ts";
-import type { Ask } from "./taking.ts";
+import type { Ask, Asker } from "./taking.ts";
 import {
   acquireSchema,
   leaseIdParam,
@@ -187,14 +187,8 @@ async function acquireByAnswer(
   connection: Connection,
 ): Promise<Response> {
   const waitMs = Math.min(ask.waitMs, house.maxWaitMs);
-  const lease = await house.leases.acquire(
-    { ...ask, waitMs },
-    {
-      over: connection.over,
-      waiting: () => undefined,
-    },
-  );
-  releaseIfUndelivered(house, ask, lease, connection);
+  const asker = { over: connection.over, waiting: () => undefined };
+  const lease = await leaseFor(house, { ...ask, waitMs }, asker, connection);
   return c.json(lease, 201, noStore);
 }
 
@@ -207,7 +201,7 @@ async function acquireByEvents(
   let stream: EventStream | undefined;
   const open = (): EventStream => (stream ??= new EventStream(c.env.outgoing));
   try {
-    const lease = await house.leases.acquire(ask, {
+    const asker: Asker = {
       get over() {
         return connection.over;
       },
@@ -216,8 +210,8 @@ async function acquireByEvents(
           .send("waiting", { keys: ask.keys })
           .catch(() => undefined); // the wait ends by itself
       },
-    });
-    releaseIfUndelivered(house, ask, lease, connection);
+    };
+    const lease = await leaseFor(house, ask, asker, connection);
     await open().send("granted", lease);
   } catch (error) {
     if (!(error instanceof ClientGone)) {
@@ -230,13 +224,22 @@ async function acquireByEvents(
   return RESPONSE_ALREADY_SENT;
 }
 
-/** A named attempt stays: its caller may have asked again, and have the same grant by that. */
-function releaseIfUndelivered(house: House, ask: Ask, lease: WireLease, connection: Connection): void {
-  if (ask.attemptId === undefined) {
-    connection.ifUndelivered(() => {
-      house.leases.giveBack(house.leaseIds.read(lease.leaseId));
-    });
+/** What does not reach its client is given back; that of a named attempt where it reached none of its requests. */
+async function leaseFor(house: House, ask: Ask, asker: Asker, connection: Connection): Promise<WireLease> {
+  const { attemptId, keys, mode, permits } = ask;
+  if (attemptId !== undefined) {
+    return house.attempts.acquire(
+      JSON.stringify([attemptId, mode, permits, ...keys]),
+      ask,
+      asker,
+      connection,
+    );
   }
+  const lease = await house.leases.acquire(ask, asker);
+  connection.ifUndelivered(() => {
+    house.leases.giveBack(house.leaseIds.read(lease.leaseId));
+  });
+  return lease;
 }
 
 /** @throws {Refusal} */

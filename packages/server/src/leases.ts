@@ -31,7 +31,7 @@ export class Leases {
     try {
       leases.forEach((lease) => lease.throwIfLost());
     } catch (error) {
-      await giveBackAll(leases, ask);
+      await giveBackAll(leases);
       throw error instanceof LeaseLostError ? tooLate(error) : error;
     }
     return this.#handOut(leases, { ttlMs, begun, queuedMs });

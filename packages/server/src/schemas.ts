@@ -61,7 +61,8 @@ export const acquireSchema: z.ZodType<WireAcquire> = z
       .optional()
       .openapi({ description: "A grant that comes after a wait is for this long only, until it is renewed" }),
     attemptId: z.string().min(1).max(256).optional().openapi({
-      description: "The caller's own name for the attempt: repeated with it, it has the same grant",
+      description:
+        "The caller's own name for the attempt: repeated with it to the same instance, it has the same lease",
     }),
     ...words,
   })

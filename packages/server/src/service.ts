@@ -5,6 +5,7 @@ import { createAdaptorServer } from "@hono/node-server";
 import type { Driver } from "holdfast";
 
 import { appOf } from "./app.ts";
+import { Attempts } from "./attempts.ts";
 import { Connections } from "./connection.ts";
 import { Engine } from "./engine.ts";
 import { Groups } from "./groups.ts";
@@ -66,12 +67,14 @@ class HttpService implements Service {
     };
     const leaseIds = new LeaseIds(options.leaseKey);
     this.#options = options;
+    const leases = new Leases(engine, new Taking(engine, waits), meter, leaseIds);
     this.#house = {
       engine,
       waits,
       streams: new Bound(options.maxStreamsOfOne, "open streams of events"),
       meter,
-      leases: new Leases(engine, new Taking(engine, waits), meter, leaseIds),
+      leases,
+      attempts: new Attempts(leases, leaseIds),
       leaseIds,
       rate: options.requestsPerSecond === undefined ? undefined : new RateLimit(options.requestsPerSecond),
       log: options.log,

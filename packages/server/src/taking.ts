@@ -68,7 +68,7 @@ export class Taking {
     }
     const ttlMs = Math.min(ask.ttlMs, ask.claimMs ?? ask.ttlMs);
     const lease = await this.#wait(key, { ask, asker, lockable, begun, options: { ...options, ttlMs } });
-    await makeWhole(lease, ttlMs, ask);
+    await makeWhole(lease, ttlMs);
     return { leases: [lease], ttlMs, queuedMs: performance.now() - begun };
   }
 
@@ -97,7 +97,7 @@ export class Taking {
       }
       return { leases, ttlMs: ask.ttlMs, queuedMs };
     } catch (error) {
-      await giveBackAll(leases, ask);
+      await giveBackAll(leases);
       throw error;
     }
   }
@@ -147,31 +147,22 @@ function withPermits(semaphore: Semaphore, permits: number): Acquirable {
 }
 
 /** Who does not wait cannot be too late to leave. */
-function optionsOf({ ttlMs, waitMs, attemptId, words }: Ask, asker: Asker): Omit<AcquireOptions, "waitMs"> {
-  return { ttlMs, attemptId, ...words, signal: waitMs > 0 ? asker.over : undefined };
+function optionsOf({ ttlMs, waitMs, words }: Ask, asker: Asker): Omit<AcquireOptions, "waitMs"> {
+  return { ttlMs, ...words, signal: waitMs > 0 ? asker.over : undefined };
 }
 
 /** The library's grant after a wait is a claim at first: our client is not there to see it confirmed. */
-async function makeWhole(lease: Lease, ttlMs: number, ask: Ask): Promise<void> {
+async function makeWhole(lease: Lease, ttlMs: number): Promise<void> {
   if (lease.remainingMs() < ttlMs * 0.9) {
     try {
       await lease.extend(ttlMs);
     } catch (error) {
-      giveBack(lease, ask).catch(() => false); // it goes on in the background
+      lease.release().catch(() => false); // it goes on in the background
       throw error;
     }
   }
 }
 
-export async function giveBackAll(leases: readonly Lease[], ask: Ask): Promise<void> {
-  await Promise.allSettled(leases.map((lease) => giveBack(lease, ask)));
-}
-
-/** What a named attempt was granted stays: a repeat of it, perhaps by another instance, may have it. */
-async function giveBack(lease: Lease, { attemptId }: Ask): Promise<void> {
-  if (attemptId === undefined) {
-    await lease.release();
-  } else {
-    lease.orphan();
-  }
+export async function giveBackAll(leases: readonly Lease[]): Promise<void> {
+  await Promise.allSettled(leases.map((lease) => lease.release()));
 }

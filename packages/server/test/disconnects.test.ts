@@ -84,18 +84,30 @@ describe.each(["memory", "Redis"])("a client that goes away, on %s,", (name) => 
     await leavesNothing(urlOf(), key);
   });
 
-  test("before the grant of a named attempt can be sent finds it when it asks again", async () => {
+  test("before the grant of a named attempt can be sent leaves nothing", async () => {
     const key = newKey();
     const socket = await dial(urlOf());
     socket.pause();
     socket.write(head("GET", "/openapi.json", 0).repeat(400));
     send(socket, { key, ttlMs: 600_000, attemptId: "one" });
     await until(async () => (await inspect(urlOf(), key)).holders.length === 1, "it is granted");
-    const { fencingToken } = await inspect(urlOf(), key);
     socket.destroy();
-    const lease = await acquire(urlOf(), { key, attemptId: "one" });
-    expect(lease.fencingToken).toBe(fencingToken);
+    await leavesNothing(urlOf(), key);
+  });
+
+  test("while a repeat of its named attempt waits leaves the lease to that", async () => {
+    const key = newKey();
+    const held = await acquire(urlOf(), { key, ttlMs: 60_000 });
+    const socket = await dial(urlOf());
+    send(socket, { key, ttlMs: 600_000, waitMs: 60_000, attemptId: "one" });
+    await until(async () => (await inspect(urlOf(), key)).waiterCount === 1, "it waits");
+    const repeat = acquire(urlOf(), { key, waitMs: 20_000, attemptId: "one" });
+    socket.destroy();
+    await ask(urlOf(), "DELETE", `/v1/leases/${held.leaseId}`);
+    const lease = await repeat;
+    expect((await inspect(urlOf(), key)).fencingToken).toBe(lease.fencingToken);
     await ask(urlOf(), "DELETE", `/v1/leases/${lease.leaseId}`);
+    await leavesNothing(urlOf(), key);
   });
 
   test("at any moment around its grant never has what another one has", async () => {

@@ -170,14 +170,28 @@ test("readers share, a writer and the permits of a semaphore have their bounds",
   await acquire(url, { key: pool, mode: "semaphore", limit: 4, permits: 2 });
 });
 
-test("an attempt that is repeated has the same lease", async () => {
+test("an attempt that is repeated has the same lease while that is held, and another one behind it", async () => {
   const key = newKey();
   const one = await acquire(url, { key, attemptId: "a-1" });
   const again = await acquire(url, { key, attemptId: "a-1" });
-  expect(again.fencingToken).toBe(one.fencingToken);
+  expect([again.fencingToken, again.leaseId]).toEqual([one.fencingToken, one.leaseId]);
   expect(await refusal(url, "POST", "/v1/leases", { key, attemptId: "a-2" })).toMatchObject({
     code: "wait-timeout",
   });
+  await ask(url, "DELETE", `/v1/leases/${one.leaseId}`);
+  const anew = await acquire(url, { key, attemptId: "a-1" });
+  expect(BigInt(anew.fencingToken)).toBeGreaterThan(BigInt(one.fencingToken));
+});
+
+test("repeats that wait have the lease of the first, each in its own time", async () => {
+  const key = newKey();
+  const held = await acquire(url, { key });
+  const waits = [1, 2].map(() => acquire(url, { key, attemptId: "a-1", waitMs: 20_000 }));
+  const impatient = await refusal(url, "POST", "/v1/leases", { key, attemptId: "a-1", waitMs: 30 });
+  expect(impatient).toMatchObject({ code: "wait-timeout" });
+  await ask(url, "DELETE", `/v1/leases/${held.leaseId}`);
+  const [one, two] = await Promise.all(waits);
+  expect(two?.leaseId).toBe(one?.leaseId);
 });
 
 test("who waits as a stream is told of the wait, then of the grant", async () => {

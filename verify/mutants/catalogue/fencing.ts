@@ -134,11 +134,7 @@ export const fencing: readonly Mutant[] = [
     breaks:
       "write the largest; their replies are the next round (5): a smaller number is not these nodes' any more",
     edits: [
-      redis(
-        "quorum/numbering",
-        'if (block === "open" || (block && block.first >= this.#proposed)) {',
-        "if (block) {",
-      ),
+      redis("quorum/numbering", "if (block && block.first >= this.#proposed) {", "if (block) {"),
       redis(
         "quorum/numbering",
         "      if (hasAgreed) {\n        this.#bid.heardTooLate(",

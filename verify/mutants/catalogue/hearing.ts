@@ -86,8 +86,8 @@ export const hearing: readonly Mutant[] = [
     edits: [
       redis(
         "quorum/ballot",
-        'return this.#bid.isHeard && this.voter.node.hearing === "proved";',
-        "return this.#bid.isHeard && this.voter.node.hearing !== undefined;",
+        'return this.voter.node.hearing === "proved";',
+        "return this.voter.node.hearing !== undefined;",
       ),
     ],
     killers: [

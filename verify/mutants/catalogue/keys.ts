@@ -32,8 +32,8 @@ export const keys: readonly Mutant[] = [
     edits: [
       redis(
         "tokens",
-        "attemptId === undefined ? random.id() : fingerprint(key, attemptId,",
-        "random.id === undefined ? random.id() : fingerprint(key, attemptId ?? clientId,",
+        "return `${random.id()}:${clientId}:${mark}${ticket}`;",
+        "return `${fingerprint(clientId)}:${clientId}:${mark}${ticket}`;",
       ),
     ],
     killers: [
@@ -66,8 +66,8 @@ export const keys: readonly Mutant[] = [
     edits: [
       redis(
         "quorum/request",
-        "token: token ?? this.#host.tokenFor(",
-        "token: token ?? this.#passing?.token ?? this.#host.tokenFor(",
+        "token: this.#host.tokenFor(",
+        "token: this.#passing?.token ?? this.#host.tokenFor(",
       ),
     ],
     killers: [

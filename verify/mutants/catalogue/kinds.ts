@@ -35,32 +35,53 @@ export const kinds: readonly Mutant[] = [
   {
     name: "reentrant-is-free-before-the-last-release",
     breaks: "reentrant: nested acquires are counted; the lock is free at the last release",
-    edits: [edit("kinds/reentrant.ts", "    if (this.#count > 0) {", "    if (this.#count > 1) {")],
+    edits: [edit("kinds/nest.ts", "    if (this.#count > 0) {", "    if (this.#count > 1) {")],
     killers: [bySim(1, 40, "reentrant"), byRules("kinds/reentrant")],
   },
   {
     name: "reentrant-session-forgets-its-end",
     breaks: "reentrant: loss inside a nested hold: what was found to be over does not come back",
-    edits: [edit("kinds/reentrant.ts", "this.base.lossNow() !== undefined || ", "")],
+    edits: [edit("kinds/nest.ts", "this.base.lossNow() !== undefined || ", "")],
     killers: [byRules("kinds/reentrant", "the late answer to a renewal does not bring back")],
   },
   {
     name: "reentrant-is-never-free",
     breaks: "reentrant: the lock is free at the last release",
-    edits: [edit("kinds/reentrant.ts", "    if (this.#count > 0) {", "    if (this.#count >= 0) {")],
+    edits: [edit("kinds/nest.ts", "    if (this.#count > 0) {", "    if (this.#count >= 0) {")],
     killers: [bySim(1, 40, "reentrant"), byRules("kinds/reentrant")],
+  },
+  {
+    name: "repeat-asks-beside-the-first",
+    breaks: "repeats of an attempt join in the process: the driver sees one request (core-2 3.1)",
+    isMarked: true,
+    edits: [edit("kinds/joint.ts", "      if (entry.leader) {", "      if (entry.leader === asker) {")],
+    killers: [byRules("kinds/attempts", "asks the engine nothing, and both have the same grant at once")],
+  },
+  {
+    name: "first-of-the-repeats-releases-for-all",
+    breaks: "all that wait for a grant are counted before the first can release it (core-2 3.1)",
+    edits: [
+      edit(
+        "kinds/joint.ts",
+        "    const leases = wanted.map(() => this.#leaseOn(nest)); // all are counted before the first is used\n    wanted.forEach((each, index) => {\n      each.settle(leases[index] as L);\n    });\n",
+        "    wanted.slice(0, 1).forEach((each) => {\n      each.settle(this.#leaseOn(nest));\n    });\n",
+      ),
+    ],
+    killers: [byRules("kinds/attempts", "all are granted before the first of them can release")],
+  },
+  {
+    name: "orphaned-lease-is-shared",
+    breaks: "a lease that is left to expire is no repeat's (core-2 3.1)",
+    edits: [edit("kinds/joint.ts", " && !nest.isOrphaned", "")],
+    killers: [byRules("kinds/attempts", "what was orphaned is left to expire")],
   },
   {
     name: "session-enters-what-it-gave-back",
     breaks: "reentrant: a release too many, loss inside a nested hold: clear outcomes",
     edits: [
+      edit("kinds/nest.ts", "return this.#count === 0 || this.base.lossNow()", "return this.base.lossNow()"),
       edit(
-        "kinds/reentrant.ts",
-        "return this.#count === 0 || this.base.lossNow()",
-        "return this.base.lossNow()",
-      ),
-      edit(
-        "kinds/reentrant.ts",
+        "kinds/nest.ts",
         "    return this.isOver ? 0 : this.#base.remainingMs();",
         "    return this.#base.remainingMs();",
       ),

@@ -60,17 +60,6 @@ export const late: readonly Mutant[] = [
     killers: [byRules("drivers/redis/quorum/passing-on", "it was ours where a node grants it late")],
   },
   {
-    name: "what-a-repeat-takes-back-seems-lost-to-its-release",
-    breaks: "true: it was still ours (release): also where a repeat gave it back before the release came",
-    edits: [redis("quorum/release", "part.wasTakenBack = true;", "part.wasTakenBack = false;")],
-    killers: [
-      byRules(
-        "drivers/redis/quorum/named-attempts",
-        "where a repeat took a vote back before the release came",
-      ),
-    ],
-  },
-  {
     name: "release-is-waited-for-until-it-fails",
     breaks: "where the engine cannot be reached it rejects after its own small budget (release)",
     edits: [redis("releaser", "    this.#patience.schedule(release.patience, patientUntil);\n", "")],
@@ -105,24 +94,6 @@ export const late: readonly Mutant[] = [
     breaks: "a late request's grant with the same token is another grant than the one that was given away",
     edits: [redis("one-server", " && Number(first) > fencingToken", " && fencingToken < 0n")],
     killers: [byServer("faults/late-answers", "request does not bring a given lease back")],
-  },
-  {
-    name: "late-answer-takes-back-what-is-asked-for-again",
-    breaks:
-      "a vote that an open bid of this process counts on is not taken back by an earlier bid with its token",
-    edits: [redis("quorum/holdings", "if (bid?.isOpen !== true) {", "if (bid?.isOpen !== false) {")],
-    killers: [byRules("verify/test/sim-found.test.ts", "a-late-answer-for-a-token-that-is-asked-for-again")],
-  },
-  {
-    name: "late-message-is-a-vote-for-a-repeat",
-    breaks:
-      "what was told to an earlier bid with the same token may have been given back since: a repeat counts answers only",
-    edits: [
-      redis("quorum/ballot", "const ageMs = this.#bid.isHeard ?", "const ageMs = this.#bid.ttlMs > 0 ?"),
-    ],
-    killers: [
-      byRules("drivers/redis/quorum/named-attempts", "a message of what was given back, which comes late"),
-    ],
   },
   {
     name: "joining-an-earlier-attempt-releases-what-was-claimed",
@@ -281,13 +252,7 @@ export const late: readonly Mutant[] = [
     name: "nothing-is-released-after-a-failed-acquire",
     breaks: "after an unknown outcome the token is released in the background (1)",
     isMarked: true,
-    edits: [
-      redis(
-        "request",
-        '    if (this.token !== "" && !this.#isClaimable) {',
-        '    if (this.token === "-" && !this.#isClaimable) {',
-      ),
-    ],
+    edits: [redis("request", '    if (this.token !== "") {', '    if (this.token === "-") {')],
     killers: [
       byRules("drivers/redis/late-requests", "what a try was granted without an answer is taken back"),
       byServer("drivers/redis/unknown-outcome", "the grant is taken back in the background"),
@@ -308,53 +273,6 @@ export const late: readonly Mutant[] = [
       byRules(
         "drivers/redis/quorum/lost-answers",
         "what was granted without an answer is taken back when the caller gives up",
-      ),
-    ],
-  },
-  {
-    name: "answer-of-before-a-release-is-a-grant",
-    breaks: "a repeat is the same acquire (1): an answer that its release has overtaken tells of no grant",
-    edits: [
-      redis(
-        "request",
-        "namedGrants.releaseSince(token, since)",
-        'namedGrants.releaseSince(token, token === "" ? since : Infinity)',
-      ),
-    ],
-    killers: [
-      byRules("drivers/redis/late-requests", "what was asked before a release of its attempt was answered"),
-    ],
-  },
-  {
-    name: "named-attempt-is-taken-back",
-    breaks: "with a caller's attemptId nothing is released after an unknown outcome (1)",
-    isMarked: true,
-    edits: [
-      redis(
-        "request",
-        'this.#request.attemptId !== undefined && this.#attempts.outcome === "unknown" && this.token !== "";',
-        'this.#request.attemptId === "" && this.#attempts.outcome === "unknown" && this.token !== "";',
-      ),
-    ],
-    killers: [
-      byServer("drivers/redis/unknown-outcome", "that the caller named itself nothing is taken back"),
-    ],
-  },
-  {
-    name: "named-attempt-is-taken-back-from-the-nodes",
-    breaks: "with a caller's attemptId nothing is released after an unknown outcome (1)",
-    isMarked: true,
-    edits: [
-      redis(
-        "quorum/request",
-        'this.attemptId !== undefined && bid.outcome === "unknown";',
-        'this.attemptId === "" && bid.outcome === "unknown";',
-      ),
-    ],
-    killers: [
-      byRules(
-        "drivers/redis/quorum/lost-answers",
-        "where the caller has named its attempt it is left for the repeat",
       ),
     ],
   },
@@ -382,8 +300,8 @@ export const late: readonly Mutant[] = [
     edits: [
       redis(
         "quorum/holdings",
-        "    this.#takingBack.keep(token); // given up",
-        "    if (token !== bid.token) this.#takingBack.keep(token); // given up",
+        "    this.#takingBack.keep(token); // given back by",
+        '    if (key === "") this.#takingBack.keep(token); // given back by',
       ),
     ],
     killers: [

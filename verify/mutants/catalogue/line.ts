@@ -171,42 +171,12 @@ export const line: readonly Mutant[] = [
     breaks: "any grant for a token that no longer waits here is answered by release at once (3)",
     isMarked: true,
     edits: [
-      edit("contention.ts", "        this.decline(acquired.grant, attemptId);\n", ""),
-      edit("acquire.ts", "      this.#contention.decline(acquired.grant, this.#options.attemptId);\n", ""),
+      edit("contention.ts", "        this.decline(acquired.grant);\n", ""),
+      edit("acquire.ts", "      this.#contention.decline(acquired.grant);\n", ""),
     ],
     killers: [
       byRules("hold-waiting", "a caller that aborts while its grant is under way leaves the lock free"),
     ],
-  },
-  {
-    name: "who-shares-a-released-grant-is-not-told",
-    breaks: "a repeat through another instance is the same acquire (1): and so is its end",
-    edits: [
-      edit(
-        "hold.ts",
-        "if (this.#options.mayBeShared === true) {\n      this.#keeper.endShared",
-        'if (this.#options.mayBeShared === true && this.key === "") {\n      this.#keeper.endShared',
-      ),
-    ],
-    killers: [byRules("hold-shared")],
-  },
-  {
-    name: "release-under-way-ends-only-what-it-knew",
-    breaks: "a repeat through another instance is the same acquire (1): and so is its end",
-    edits: [edit("contention.ts", "ended.isUnderWay || ", "")],
-    killers: [byRules("hold-shared", "is told of another grant of the same token")],
-  },
-  {
-    name: "several-keys-are-granted-what-was-released",
-    breaks: "a repeat through another instance is the same acquire (1): and so is its end",
-    edits: [
-      edit(
-        "acquire.ts",
-        "together.grants.filter((grant) => contention.hasEnded(grant));",
-        'together.grants.filter((grant) => grant.key === "" && contention.hasEnded(grant));',
-      ),
-    ],
-    killers: [byRules("hold-shared", "several keys, of which a repeat releases one")],
   },
   {
     name: "the-next-in-line-waits-for-a-farewell",

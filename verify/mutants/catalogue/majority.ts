@@ -156,11 +156,11 @@ export const majority: readonly Mutant[] = [
     breaks: "yield(token, y): only if K is ours with the number y (2)",
     isMarked: true,
     edits: [
-      lua("_quorum", "if holder == token and numbers() == tonumber(number) and", "if holder == token and"),
+      lua("_quorum", "if holder == token and numbers() == tonumber(number) then", "if holder == token then"),
       twin(
         "quorum",
-        "if (scope.holder === token && numbers(scope).first === toNumber(number) &&",
-        "if (scope.holder === token && toNumber(number) !== undefined &&",
+        "if (scope.holder === token && numbers(scope).first === toNumber(number)) {",
+        "if (scope.holder === token && toNumber(number) !== undefined) {",
       ),
     ],
     killers: [byServer("drivers/redis/scripts/yield", "the vote with another number stays")],
@@ -300,101 +300,5 @@ export const majority: readonly Mutant[] = [
       ),
     ],
     killers: [byRules("drivers/redis/quorum/quorum-rules", "of two tries that share the nodes one wins")],
-  },
-  {
-    name: "two-ask-at-once-for-one-attempt",
-    breaks: "from the moment it sends yield, a vote of that node counts only with a greater number (4.5)",
-    isMarked: true,
-    edits: [
-      redis(
-        "quorum/named-attempts",
-        "      if (other.key === request.key && other",
-        "      if (other === request && other.key === request.key && other",
-      ),
-    ],
-    killers: [
-      byRules(
-        "drivers/redis/quorum/named-attempts",
-        "of two who ask at once for one attempt neither counts on what the other gives back",
-      ),
-    ],
-  },
-  {
-    name: "a-repeat-gives-back-votes-of-a-lease",
-    breaks: "a client that has acquired ignores an inquiry (4.5)",
-    edits: [
-      redis("quorum/holdings", "return this.#holds.get(token)?.isLost === false;", 'return token === "";'),
-    ],
-    killers: [
-      byRules(
-        "drivers/redis/quorum/named-attempts",
-        "a repeat does not give back the votes that a lease of its process stands on",
-      ),
-    ],
-  },
-  {
-    name: "release-by-the-fencing-token-alone",
-    breaks: "release goes to all nodes (4.7): also to those that have another number",
-    edits: [
-      redis(
-        "quorum/hold",
-        "return first === undefined || fencingToken > first ? fencingToken : BigInt(first);",
-        "return fencingToken;",
-      ),
-    ],
-    killers: [byRules("drivers/redis/quorum/named-attempts", "one has a greater number than the lease")],
-  },
-  {
-    name: "release-by-what-a-node-told-alone",
-    breaks: "release goes to all nodes (4.7): also to those that were asked for another number",
-    edits: [
-      redis(
-        "quorum/hold",
-        "return first === undefined || fencingToken > first ? fencingToken : BigInt(first);",
-        "return first === undefined ? undefined : BigInt(first);",
-      ),
-    ],
-    killers: [byRules("drivers/redis/quorum/named-attempts", "one did not tell that it has agreed")],
-  },
-  {
-    name: "late-release-ends-the-next-vote-of-an-unheard-node",
-    breaks: "the release of an earlier grant of a token ends no later one (2, release)",
-    edits: [
-      redis(
-        "quorum/hold",
-        "first === undefined && (this.fencingNumber === undefined || this.#refilled.has(voter));",
-        "first === undefined;",
-      ),
-    ],
-    killers: [
-      byRules("drivers/redis/quorum/named-attempts", "which was not heard of, does not take its vote"),
-    ],
-  },
-  {
-    name: "release-by-the-number-of-before-a-refill",
-    breaks: "release goes to all nodes (4.7): also to those that have another number",
-    edits: [redis("quorum/hold", " || this.#refilled.has(voter));", ");")],
-    killers: [byRules("drivers/redis/quorum/named-attempts", "filled again and did not say so")],
-  },
-  {
-    name: "release-of-what-was-adopted-by-the-fencing-token-alone",
-    breaks: "release goes to all nodes (4.7): also to those that have another number",
-    edits: [redis("quorum/hold", "(this.fencingNumber === undefined || ", "(")],
-    killers: [byRules("drivers/redis/quorum/named-attempts", "what was adopted is given back by a node")],
-  },
-  {
-    name: "what-a-repeat-claimed-is-given-back",
-    breaks: "a client that has acquired ignores an inquiry (4.5)",
-    edits: [
-      lua("_quorum", " == tonumber(number) and not is_claimed then", " == tonumber(number) then"),
-      twin("quorum", " === toNumber(number) && !isClaimed) {", " === toNumber(number)) {"),
-    ],
-    killers: [
-      byRules(
-        "drivers/redis/quorum/named-attempts",
-        "what a repeat in another process counts on is not given back by who asked before",
-      ),
-      byServer("drivers/redis/scripts/yield", "a vote that a repeat has claimed stays"),
-    ],
   },
 ];

@@ -1,4 +1,4 @@
-import { byRules, byServer, bySim, edit, lua, twin, type Mutant } from "../mutant.ts";
+import { byServer, bySim, lua, twin, type Mutant } from "../mutant.ts";
 
 /** What one node does for who holds a lock: sections 1 and 2. A script and its twin are broken alike. */
 export const oneNode: readonly Mutant[] = [
@@ -19,19 +19,15 @@ export const oneNode: readonly Mutant[] = [
       lua("operate", "elseif holder == token then", "elseif holder then"),
       lua(
         "_release",
-        "local function release(token, terms, number)\n  if holder == token then",
-        "local function release(token, terms, number)\n  if holder then",
+        "local function release(token, terms)\n  if holder == token then",
+        "local function release(token, terms)\n  if holder then",
       ),
       twin(
         "usual",
         'name === "release" && holder === token && store.zcard(queue) === 0',
         'name === "release" && holder !== null && store.zcard(queue) === 0',
       ),
-      twin(
-        "release",
-        "  if (holder === token) {\n    if (number",
-        "  if (holder !== null) {\n    if (number",
-      ),
+      twin("release", "  if (holder === token) {\n    return [1", "  if (holder !== null) {\n    return [1"),
     ],
     killers: [
       bySim(1, 60),
@@ -52,8 +48,8 @@ export const oneNode: readonly Mutant[] = [
       ),
       lua(
         "_release",
-        "local function release(token, terms, number)\n  if holder == token then",
-        "local function release(token, terms, number)\n  if holder and string.sub(holder, 1, 33) == string.sub(token, 1, 33) then",
+        "local function release(token, terms)\n  if holder == token then",
+        "local function release(token, terms)\n  if holder and string.sub(holder, 1, 33) == string.sub(token, 1, 33) then",
       ),
       twin(
         "usual",
@@ -62,8 +58,8 @@ export const oneNode: readonly Mutant[] = [
       ),
       twin(
         "release",
-        "  if (holder === token) {\n    if (number",
-        "  if (holder?.slice(0, 33) === token.slice(0, 33)) {\n    if (number",
+        "  if (holder === token) {\n    return [1",
+        "  if (holder?.slice(0, 33) === token.slice(0, 33)) {\n    return [1",
       ),
     ],
     killers: [
@@ -74,71 +70,27 @@ export const oneNode: readonly Mutant[] = [
     ],
   },
   {
-    name: "repeat-by-another-client-is-a-stranger",
-    breaks: 'acquire recognises "ours" by the attempt part and answers the stored token (1)',
+    name: "acquire-compares-the-random-part-only",
+    breaks: "a grant is ours if its whole token is: a token has one owner, for ever (core-2 3.1)",
+    isMarked: true,
     edits: [
       lua(
         "_acquire",
-        "return string.sub(holder, 1, 33) == string.sub(token, 1, 33)",
-        "return holder == token",
+        "  elseif holder == token then\n    return granted_again(",
+        "  elseif string.sub(holder, 1, 33) == string.sub(token, 1, 33) then\n    return granted_again(",
       ),
-      twin(
-        "acquire",
-        "return holder.slice(0, attemptLength) === token.slice(0, attemptLength);",
-        "return holder === token;",
+      lua(
+        "_line-up",
+        "if holder ~= token then",
+        "if string.sub(holder, 1, 33) ~= string.sub(token, 1, 33) then",
       ),
     ],
     killers: [
       byServer(
         "drivers/redis/scripts/acquire",
-        "a repeat of the attempt through another client gets the stored token",
+        "the same random part does not make another client's token, or another ticket's, ours",
       ),
-    ],
-  },
-  {
-    name: "late-release-ends-the-next-grant",
-    breaks: "the release of an earlier grant of a token ends no later one (2, release)",
-    edits: [
-      lua("_release", "(numbers() or 0) > tonumber(number)", "(numbers() or 0) < 0"),
-      twin("release", "(numbers(scope).first ?? 0) > Number(number)", "(numbers(scope).first ?? 0) < 0"),
-    ],
-    killers: [
-      byRules("drivers/redis/late-requests", "does not end the one that its process was granted behind that"),
-      byRules("drivers/redis/quorum/named-attempts", "does not take its vote from a repeat elsewhere"),
-      byServer("faults/resent-release", "that another process has claimed meanwhile"),
-    ],
-  },
-  {
-    name: "release-of-a-shared-token-names-no-number",
-    breaks: "the release of an earlier grant of a token ends no later one (2, release)",
-    edits: [edit("contention.ts", "isShared ? fencingToken : undefined", "undefined")],
-    killers: [
-      byRules("drivers/redis/late-requests", "does not end the one that its process was granted behind that"),
-      byServer("faults/resent-release", "that another process has claimed meanwhile"),
-    ],
-  },
-  {
-    name: "what-a-repeat-claimed-is-taken-back",
-    breaks: "with a caller's attemptId nothing is released: the repeat claims it (1)",
-    isMarked: true,
-    edits: [
-      lua(
-        "_release",
-        "if holder == token and redis.call('HGET', fence, 'claimed') == token then",
-        "if holder == token and redis.call('HGET', fence, 'claimed') == '' then",
-      ),
-      twin(
-        "release",
-        'if (holder === token && store.hget(fence, "claimed") === token) {',
-        'if (holder === token && store.hget(fence, "claimed") === "") {',
-      ),
-    ],
-    killers: [
-      byRules(
-        "drivers/redis/quorum/named-attempts",
-        "what a repeat of a named attempt has claimed is not taken back",
-      ),
-      byServer("drivers/redis/scripts/release", "what a repeat of the attempt has claimed is not taken back"),
+      byServer("drivers/redis/clones", "never hold a lock at once: one server"),
     ],
   },
   {

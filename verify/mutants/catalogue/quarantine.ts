@@ -67,8 +67,8 @@ export const quarantine: readonly Mutant[] = [
       ),
       redis(
         "quorum/ballot",
-        "    const vote = voteByReply(this.#bid, answer, reply);\n",
-        '    const { runId = "" } = this.voter.guard;\n    const vote = { ...voteByReply(this.#bid, answer, reply), runId };\n',
+        "    this.count(voteByReply(this.#bid, answer, reply));\n",
+        '    const { runId = "" } = this.voter.guard;\n    this.count({ ...voteByReply(this.#bid, answer, reply), runId });\n',
       ),
     ],
     killers: [byServer("faults/redlock-restart", "tells a command that the client library sends once more")],

@@ -35,8 +35,8 @@ export const replicas: readonly Mutant[] = [
     edits: [
       redis(
         "replicated",
-        'const release = this.#primary.releaser.release(leftover, attemptId === undefined ? "release" : "recant");',
-        "const release = Promise.resolve([leftover, attemptId]);",
+        "const release = this.#primary.releaser.release(leftover);",
+        "const release = Promise.resolve([leftover]);",
       ),
     ],
     killers: [byServer("faults/min-replicas", "where none acknowledges")],

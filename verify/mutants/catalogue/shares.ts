@@ -64,12 +64,10 @@ export const shares: readonly Mutant[] = [
     ],
   },
   {
-    name: "repeat-waits-for-a-second-grant",
-    breaks: "a repeat through another service instance is the same acquire (1)",
-    edits: [lua("_share", "local is_repeat = holding_of(token) --", "local is_repeat = false --")],
-    killers: [
-      byServer("drivers/redis/scripts/share-grant", "who waits with an attempt that was granted elsewhere"),
-    ],
+    name: "token-that-waits-twice-is-granted-twice",
+    breaks: "a token holds K once, also where its channel has changed while it waited",
+    edits: [lua("_share", "local has_it = holding_of(token) --", "local has_it = false --")],
+    killers: [byServer("drivers/redis/scripts/share-grant", "a token that stands in the queue twice")],
   },
   {
     name: "downgrade-counts-each-time",
@@ -81,19 +79,9 @@ export const shares: readonly Mutant[] = [
     name: "reader-yields-by-any-number",
     breaks: "yield(token, y): only if K is ours with the number y (2)",
     edits: [
-      lua("_share", "  if known ~= token or own_number ~= tonumber(number) or", "  if known ~= token or"),
+      lua("_share", "  if holding_of(token) ~= tonumber(number) then", "  if not holding_of(token) then"),
     ],
     killers: [byServer("drivers/redis/scripts/share-votes", "is not yielded with another number")],
-  },
-  {
-    name: "late-release-ends-the-next-share",
-    breaks: "the release of an earlier grant of a token ends no later one (2, release)",
-    edits: [
-      lua("_share", "  if is_ours and number and own_number > tonumber(number) then", "  if false then"),
-    ],
-    killers: [
-      byServer("drivers/redis/scripts/share-grant", "is not given back by the number of an earlier one"),
-    ],
   },
   {
     name: "memory-has-one-permit-more",

@@ -171,8 +171,8 @@ export const validity: readonly Mutant[] = [
     edits: [
       redis(
         "request",
-        "if (leftOf(validity, clock) <= 0) {",
-        "if (leftOf(validity, clock) <= -86_400_000) {",
+        "if (leftOf(validity, this.#host.clock) <= 0) {",
+        "if (leftOf(validity, this.#host.clock) <= -86_400_000) {",
       ),
     ],
     killers: [

@@ -7,7 +7,6 @@ import { written, type Form } from "./paper.ts";
 
 export interface AcquireOptions extends Wanted {
   readonly target: Target;
-  readonly attemptId: string | undefined;
   readonly heldExit: number;
   readonly form: Form;
   readonly voice: Voice;

@@ -16,7 +16,6 @@ interface AcquireFlags extends CommonOptions {
   readonly output: Form;
   readonly owner?: string;
   readonly reason?: string;
-  readonly attemptId?: string;
 }
 
 export function defineAcquire(program: Command): void {
@@ -44,7 +43,6 @@ export function defineAcquire(program: Command): void {
     )
     .option("--owner <text>", "who we are, for those who look")
     .option("--reason <text>", "why, for those who look")
-    .option("--attempt-id <text>", "a repeat with the same id gets the same grant")
     .action(async (flags: AcquireFlags) => {
       const { acquire } = await import("./acquire.ts");
       process.exitCode = await acquire({
@@ -55,7 +53,6 @@ export function defineAcquire(program: Command): void {
         maxHoldMs: Infinity,
         owner: flags.owner ?? defaultOwner(),
         reason: flags.reason,
-        attemptId: flags.attemptId,
         heldExit: flags.heldExit,
         form: flags.output,
         target: flags,

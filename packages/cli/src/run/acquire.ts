@@ -17,7 +17,6 @@ export interface Wanted {
   readonly reason: string | undefined;
   /** Whether it is renewed as long as we live. */
   readonly renew?: boolean;
-  readonly attemptId?: string | undefined;
 }
 
 /**
@@ -31,9 +30,9 @@ export async function acquire(
   around: { readonly voice: Voice; readonly interrupted: AbortSignal },
 ): Promise<Lease | null> {
   const { waitMs } = wanted;
-  const { ttlMs, maxHoldMs, owner, reason, renew, attemptId } = wanted;
+  const { ttlMs, maxHoldMs, owner, reason, renew } = wanted;
   const signal = around.interrupted;
-  const options: AcquireOptions = { ttlMs, maxHoldMs, owner, reason, renew, attemptId, signal };
+  const options: AcquireOptions = { ttlMs, maxHoldMs, owner, reason, renew, signal };
   const lock = lockOf(engine, wanted);
   const lease =
     waitMs === 0

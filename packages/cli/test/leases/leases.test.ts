@@ -52,14 +52,6 @@ onRedis("leases for scripts", () => {
     expect((await release(renewed.out)).code).toBe(0);
   });
 
-  test("a repeat of the same attempt gets the same grant", async () => {
-    const args = ["acquire", "-k", "attempt", "--attempt-id", "job-7", "-o", "json"];
-    const tokens = [await cli.run(args), await cli.run(args)].map(
-      ({ out }) => (JSON.parse(out) as { fencingToken: string }).fencingToken,
-    );
-    expect(tokens[0]).toBe(tokens[1]);
-  });
-
   test("what is no lease is refused, and not shown", async () => {
     for (const paper of ["", "secret-nonsense", '{"lease":"secret"}', "[]", '"secret"']) {
       const { code, err } = await release(paper);

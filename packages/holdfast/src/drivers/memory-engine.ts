@@ -10,7 +10,6 @@ import { MemoryLatches } from "./memory-latch.ts";
 import {
   demandOf,
   IdleFences,
-  isSameAttempt,
   MemoryLock,
   MemoryWaiter,
   type Demand,
@@ -61,10 +60,6 @@ export class MemoryEngine {
   ask(request: AcquireRequest, instance: string): Pending {
     const demand = demandOf(request.share);
     const present = this.at(request.key);
-    const repeated = present && attemptOf(present, request);
-    if (repeated) {
-      return answered(this.#claim(repeated, request));
-    }
     const refusal = this.#refusal(request.key, demand, present);
     if (refusal) {
       return { result: Promise.reject(refusal), cancel: () => undefined };
@@ -79,8 +74,7 @@ export class MemoryEngine {
   /** Whether a request for itself alone would be granted at once. */
   isFor(request: AcquireRequest): boolean {
     const present = this.at(request.key);
-    const isFree = present === undefined && this.latches.at(request.key) === undefined;
-    return isFree || (present !== undefined && attemptOf(present, request) !== undefined);
+    return present === undefined && this.latches.at(request.key) === undefined;
   }
 
   /** The lock as it is now: a holder whose TTL has passed is gone, whether its timer ran or not. Undefined: free. */
@@ -249,7 +243,7 @@ export class MemoryEngine {
   }
 
   #grant(lock: MemoryLock, waiter: MemoryWaiter): void {
-    const { attemptId, share, want, words } = waiter.request;
+    const { want, words } = waiter.request;
     const { kind, limit } = lock;
     const { weight } = waiter.demand;
     const newest = lock.fence?.last ?? this.#idle.floor;
@@ -263,8 +257,6 @@ export class MemoryEngine {
       token,
       fence,
       weight,
-      share,
-      attemptId,
       owner,
       words,
       dueAt: -Infinity,
@@ -273,12 +265,6 @@ export class MemoryEngine {
     lock.admit(holding);
     lock.fence = fence;
     waiter.settle(this.#claim(holding, waiter.request));
-    if (attemptId !== undefined) {
-      for (const repeat of lock.takeAttempt(waiter.request)) {
-        this.#deadlines.cancel(repeat);
-        repeat.settle(this.#claim(holding, repeat.request));
-      }
-    }
   }
 
   /** The grant in force, for a request that it is the answer to. */
@@ -302,11 +288,6 @@ export class MemoryEngine {
 
 function held(lock: MemoryLock, now: number, position?: number): Acquired {
   return { outcome: "held", holder: lock.state(now).holders[0], position };
-}
-
-/** What an earlier request of the same attempt was granted. */
-function attemptOf({ holdings }: MemoryLock, request: AcquireRequest): Holding | undefined {
-  return Array.from(holdings).find((holding) => isSameAttempt(holding, request));
 }
 
 function answered(acquired: Acquired): Pending {

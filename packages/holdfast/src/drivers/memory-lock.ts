@@ -104,15 +104,6 @@ export class MemoryLock {
     this.#queue.shift();
   }
 
-  /** Those who wait with the idempotency key of a grant: it is theirs as well. */
-  takeAttempt(wanted: AcquireRequest): MemoryWaiter[] {
-    const found = this.#queue.filter(({ request }) => isSameAttempt(request, wanted));
-    for (const waiter of found) {
-      this.leave(waiter);
-    }
-    return found;
-  }
-
   takeAll(): MemoryWaiter[] {
     return this.#queue.splice(0);
   }
@@ -157,8 +148,6 @@ export interface Holding extends Timed {
   /** Its own numbers. */
   readonly fence: Fence;
   weight: number;
-  readonly share: Share | undefined;
-  readonly attemptId: string | undefined;
   /** The description of its instance; an owner in its words goes before it. */
   readonly owner: string;
   words: Words | undefined;
@@ -265,18 +254,6 @@ function holderOf(holding: Holding, now: number): Holder {
     remainingMs: Math.max(0, holding.dueAt - now),
   };
 }
-
-/** Whether one repeats what its caller named for the other. */
-export function isSameAttempt(one: Attempt, other: Attempt): boolean {
-  return one.attemptId !== undefined && one.attemptId === other.attemptId && wishOf(one) === wishOf(other);
-}
-
-/** Another limit may have been set between the two. */
-function wishOf({ share }: Attempt): string {
-  return JSON.stringify(share?.kind === "semaphore" ? { ...share, limit: 0 } : share) ?? "";
-}
-
-type Attempt = Pick<AcquireRequest, "attemptId" | "share">;
 
 function shareOf({ lock, weight }: Holding): Pick<Holder, "mode" | "permits"> {
   switch (lock.kind) {

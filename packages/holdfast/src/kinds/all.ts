@@ -4,7 +4,9 @@ import { isLockError, LockError, WaitTimeoutError, type LossReason } from "../er
 import { controllerOf, type HeldLease, type Lease, type OwnedLease, type SerializedLease } from "../lease.ts";
 import type { Way } from "../lockable.ts";
 import { refusal, type AcquireOptions, type ResolvedAcquire } from "../options.ts";
+import { Joint } from "./joint.ts";
 import type { Mutexes } from "./mutex.ts";
+import { Nest, SharedLease } from "./nest.ts";
 
 const mostKeys = 64;
 const shortestWaitMs = 50;
@@ -16,20 +18,45 @@ const shortestWaitMs = 50;
 export class Alls {
   readonly #contention: Contention;
   readonly #mutexes: Mutexes;
+  readonly #attempts: Joint<Nest, SharedLease>;
 
   constructor(contention: Contention, mutexes: Mutexes) {
     this.#contention = contention;
     this.#mutexes = mutexes;
+    this.#attempts = new Joint(contention, (nest) => new SharedLease(nest));
   }
 
   /** @param keys from {@link distinctKeys} */
-  way(keys: readonly string[], defaults: ResolvedAcquire): Way<AcquireOptions, ResolvedAcquire, LeaseOfAll> {
+  way(
+    keys: readonly string[],
+    defaults: ResolvedAcquire,
+  ): Way<AcquireOptions, ResolvedAcquire, LeaseOfAll | SharedLease> {
     return {
       resolve: (options) => this.#mutexes.resolve(options, defaults),
       resolveTry: (options) => this.#mutexes.resolveTry(options, defaults),
-      acquire: (options) => this.#acquire(keys, options),
-      try: (options) => this.#try(keys, options),
+      acquire: (options) =>
+        options.attemptId === undefined ? this.#acquire(keys, options) : this.#acquireShared(keys, options),
+      try: (options) =>
+        options.attemptId === undefined ? this.#try(keys, options) : this.#tryShared(keys, options),
     };
+  }
+
+  /** A repeat names the same keys. It has all that the first one has. */
+  async #acquireShared(keys: readonly string[], options: ResolvedAcquire): Promise<SharedLease> {
+    const begin = async ({ waitMs }: Pick<ResolvedAcquire, "waitMs">): Promise<Nest> =>
+      new Nest(this.#contention, await this.#acquire(keys, { ...options, waitMs }));
+    const lease = await this.#attempts.acquire(nameOf(keys, options), options, begin);
+    if (!lease) {
+      throw new WaitTimeoutError(keys[0] as string, options.waitMs);
+    }
+    return lease;
+  }
+
+  #tryShared(keys: readonly string[], options: ResolvedAcquire): Promise<SharedLease | null> {
+    return this.#attempts.try(nameOf(keys, options), options, async ({ signal }) => {
+      const lease = await this.#try(keys, { ...options, signal });
+      return lease && new Nest(this.#contention, lease);
+    });
   }
 
   async #acquire(keys: readonly string[], options: ResolvedAcquire): Promise<LeaseOfAll> {
@@ -68,7 +95,7 @@ export class Alls {
         // What waiting for others has left may be too little for an answer: then it is tried once.
         const isTooLittle = leftMs < options.waitMs && leftMs < shortestWaitMs;
         const waitMs = isTooLittle ? 0 : Math.max(0, leftMs);
-        leases.push(await this.#mutexes.acquire(key, { ...kept, waitMs }));
+        leases.push(await this.#mutexes.acquireAlone(key, { ...kept, waitMs }));
       }
       return leases;
     } catch (error) {
@@ -126,7 +153,7 @@ export class Alls {
       return atOnce;
     }
     const tries = await Promise.allSettled(
-      keys.map((key) => this.#mutexes.try(key, { ...options, ifLost: "abort" })),
+      keys.map((key) => this.#mutexes.tryAlone(key, { ...options, ifLost: "abort" })),
     );
     const leases = tries.flatMap((tried) =>
       tried.status === "fulfilled" && tried.value ? [tried.value] : [],
@@ -154,6 +181,10 @@ export function distinctKeys(keys: readonly string[], check: (key: string) => st
     throw new RangeError(`Expected \`keys\` to have 1 to ${mostKeys} different keys, got ${distinct.length}`);
   }
   return distinct;
+}
+
+function nameOf(keys: readonly string[], { attemptId }: ResolvedAcquire): string {
+  return JSON.stringify([attemptId, ...keys]);
 }
 
 /** One lease on several keys, lost if any of them is lost. Then the others are left to expire, unless it is released. */

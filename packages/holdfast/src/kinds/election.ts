@@ -75,7 +75,7 @@ export class MutexElection implements Election {
       const message = `This candidate leads "${this.#key}" already, and would wait for itself`;
       throw new LockError(message, { code: "self-deadlock", key: this.#key });
     }
-    const term = await this.#mutexes.acquire(this.#key, options);
+    const term = await this.#mutexes.acquireAlone(this.#key, options);
     this.#term = term;
     return term;
   }

@@ -6,19 +6,30 @@ import type { Frames } from "../frames.ts";
 import type { HeldLease } from "../lease.ts";
 import type { Way } from "../lockable.ts";
 import { resolveAcquire, type AcquireOptions, type ResolvedAcquire, type TryOptions } from "../options.ts";
+import { within } from "../wait.ts";
+import { Joint } from "./joint.ts";
+import { Nest, SharedLease } from "./nest.ts";
+
+/** Of a request without a name, or of one that repeats may share. */
+export type MutexLease = HeldLease | SharedLease;
+
+/** How long a caller whose time is over waits to learn which owner holds the lock. */
+const longestLookMs = 250;
 
 /** The mutex by key, on which the other exclusive kinds stand: refuses what must not reach the engine, and tells of the rest. */
 export class Mutexes {
   readonly #contention: Contention;
   readonly #frames: Frames;
+  readonly #attempts: Joint<Nest, SharedLease>;
 
   constructor(contention: Contention, frames: Frames) {
     this.#contention = contention;
     this.#frames = frames;
+    this.#attempts = new Joint(contention, (nest) => new SharedLease(nest));
   }
 
   /** The way to the mutex of one key. */
-  way(key: string, defaults: ResolvedAcquire): Way<AcquireOptions, ResolvedAcquire, HeldLease> {
+  way(key: string, defaults: ResolvedAcquire): Way<AcquireOptions, ResolvedAcquire, MutexLease> {
     return {
       resolve: (options) => this.resolve(options, defaults),
       resolveTry: (options) => this.resolveTry(options, defaults),
@@ -35,26 +46,25 @@ export class Mutexes {
     return resolveAcquire(options, defaults, { maxTtlMs: this.#maxTtlMs, tryOnly: true });
   }
 
-  acquire(key: string, options: ResolvedAcquire): Promise<HeldLease> {
-    return isHeard(traces.acquire) ? this.#acquireTraced(key, options) : this.#acquireOnce(key, options);
+  acquire(key: string, options: ResolvedAcquire): Promise<MutexLease> {
+    return options.attemptId === undefined
+      ? this.acquireAlone(key, options)
+      : this.#asking(key, options, () => this.#acquireShared(key, options));
   }
 
-  try(key: string, options: ResolvedAcquire): Promise<HeldLease | null> {
-    return traced(
-      traces.acquire,
-      (): AcquireTrace => ({ key, waitMs: 0 }),
-      async () => {
-        this.#admit(key, options);
-        const tried = await tryLease(this.#contention, key, options);
-        return "held" in tried ? null : tried.lease;
-      },
-      (context, lease) => {
-        context.outcome = lease ? "granted" : "held";
-        if (lease) {
-          context.fencingToken = lease.fencingToken;
-        }
-      },
-    );
+  try(key: string, options: ResolvedAcquire): Promise<MutexLease | null> {
+    return options.attemptId === undefined
+      ? this.tryAlone(key, options)
+      : this.#trying(key, options, () => this.#tryShared(key, options));
+  }
+
+  /** A lease that no repeat shares. */
+  acquireAlone(key: string, options: ResolvedAcquire): Promise<HeldLease> {
+    return this.#asking(key, options, () => this.#acquireOnce(key, options));
+  }
+
+  tryAlone(key: string, options: ResolvedAcquire): Promise<HeldLease | null> {
+    return this.#trying(key, options, () => this.#tryOnce(key, options));
   }
 
   /** Several keys in one step; undefined where the engine has no such step. */
@@ -81,11 +91,14 @@ export class Mutexes {
     );
   }
 
-  #acquireTraced(key: string, options: ResolvedAcquire): Promise<HeldLease> {
+  #asking<L extends MutexLease>(key: string, options: ResolvedAcquire, ask: () => Promise<L>): Promise<L> {
+    if (!isHeard(traces.acquire)) {
+      return this.#admitted(key, options, ask);
+    }
     return traced(
       traces.acquire,
       (): AcquireTrace => ({ key, waitMs: options.waitMs }),
-      () => this.#acquireOnce(key, options),
+      () => this.#admitted(key, options, ask),
       (context, lease) => {
         context.outcome = "granted";
         context.fencingToken = lease.fencingToken;
@@ -93,13 +106,40 @@ export class Mutexes {
     );
   }
 
-  #acquireOnce(key: string, options: ResolvedAcquire): Promise<HeldLease> {
+  #trying<L extends MutexLease>(
+    key: string,
+    options: ResolvedAcquire,
+    ask: () => Promise<L | null>,
+  ): Promise<L | null> {
+    return traced(
+      traces.acquire,
+      (): AcquireTrace => ({ key, waitMs: 0 }),
+      () => this.#admitted(key, options, ask),
+      (context, lease) => {
+        context.outcome = lease ? "granted" : "held";
+        if (lease) {
+          context.fencingToken = lease.fencingToken;
+        }
+      },
+    );
+  }
+
+  #admitted<T>(key: string, options: ResolvedAcquire, ask: () => Promise<T>): Promise<T> {
     try {
       this.#admit(key, options);
     } catch (error) {
       return Promise.reject(error as Error);
     }
+    return ask();
+  }
+
+  #acquireOnce(key: string, options: ResolvedAcquire): Promise<HeldLease> {
     return options.waitMs > 0 ? acquireLease(this.#contention, key, options) : this.#acquireNow(key, options);
+  }
+
+  async #tryOnce(key: string, options: ResolvedAcquire): Promise<HeldLease | null> {
+    const tried = await tryLease(this.#contention, key, options);
+    return "held" in tried ? null : tried.lease;
   }
 
   /** Without waiting; where it is held, by whom. */
@@ -111,6 +151,31 @@ export class Mutexes {
       throw new WaitTimeoutError(key, 0, holder, tried.held.position);
     }
     return tried.lease;
+  }
+
+  /** A repeat of an attempt shares the lease of the first one. A repeat that asks itself keeps the place of its arrival. */
+  async #acquireShared(key: string, options: ResolvedAcquire): Promise<SharedLease> {
+    const { driver, clock } = this.#contention;
+    const ticket = driver.ticket(key);
+    const begin = async ({ waitMs }: Pick<ResolvedAcquire, "waitMs">): Promise<Nest> =>
+      new Nest(this.#contention, await this.#acquireOnce(key, { ...options, waitMs, ticket }));
+    const lease = await this.#attempts.acquire(nameOf(key, options), options, begin);
+    if (!lease) {
+      const state = await within(
+        clock,
+        longestLookMs,
+        driver.inspect(key).catch(() => undefined),
+      );
+      throw new WaitTimeoutError(key, options.waitMs, state?.holders[0]);
+    }
+    return lease;
+  }
+
+  #tryShared(key: string, options: ResolvedAcquire): Promise<SharedLease | null> {
+    return this.#attempts.try(nameOf(key, options), options, async ({ signal }) => {
+      const lease = await this.#tryOnce(key, { ...options, signal });
+      return lease && new Nest(this.#contention, lease);
+    });
   }
 
   /** Refuses what must not reach the engine. */
@@ -125,4 +190,10 @@ export class Mutexes {
   get #maxTtlMs(): number {
     return this.#contention.driver.capabilities.maxTtlMs;
   }
+}
+
+/** The name of an attempt. Another mode, or another number of permits, is another attempt; a limit may be changed between repeats. */
+function nameOf(key: string, { share, attemptId }: ResolvedAcquire): string {
+  const mode = share?.kind === "semaphore" ? share.permits : share?.mode;
+  return JSON.stringify([key, share?.kind, mode, attemptId]);
 }

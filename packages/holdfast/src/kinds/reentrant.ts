@@ -1,11 +1,12 @@
-import { whenAborted } from "../cancellation.ts";
 import type { Contention } from "../contention.ts";
-import { LeaseLostError, LockError, WaitTimeoutError, type LossReason } from "../errors.ts";
+import { WaitTimeoutError } from "../errors.ts";
 import type { Frames } from "../frames.ts";
-import { controllerOf, type HeldLease, type OwnedLease, type SerializedLease } from "../lease.ts";
+import type { OwnedLease } from "../lease.ts";
 import type { Way } from "../lockable.ts";
 import { checkText, type AcquireOptions, type ResolvedAcquire } from "../options.ts";
+import { Joint } from "./joint.ts";
 import type { Mutexes } from "./mutex.ts";
+import { Nest, NestedLease } from "./nest.ts";
 import { Turns } from "./turns.ts";
 
 export interface ReentrantOptions extends AcquireOptions {
@@ -28,13 +29,13 @@ export class Reentrants {
   readonly #contention: Contention;
   readonly #frames: Frames;
   readonly #mutexes: Mutexes;
-  readonly #sessions = new Map<string, Session>();
-  #sweepAt = fewSessions;
+  readonly #sessions: Joint<ReentrantNest, ReentrantLease>;
 
   constructor(contention: Contention, frames: Frames, mutexes: Mutexes) {
     this.#contention = contention;
     this.#frames = frames;
     this.#mutexes = mutexes;
+    this.#sessions = new Joint(contention, (nest) => new ReentrantLease(nest));
   }
 
   way(key: string, defaults: ResolvedReentrant): Way<ReentrantOptions, ResolvedReentrant, ReentrantLease> {
@@ -80,136 +81,44 @@ export class Reentrants {
       return this.#enterSession(key, session, options, isTry);
     }
     const base = await this.#begin(key, options, isTry);
-    return base && new Nest(this.#contention, base).enter();
+    return base && new ReentrantLease(new ReentrantNest(this.#contention, base));
   }
 
-  #begin(key: string, options: ResolvedAcquire, isTry: boolean): Promise<HeldLease | null> {
+  #begin(key: string, options: ResolvedAcquire, isTry: boolean): Promise<OwnedLease | null> {
     return isTry ? this.#mutexes.try(key, options) : this.#mutexes.acquire(key, options);
   }
 
-  /** One of a session asks the engine; the others of it wait for what that one gets. */
-  async #enterSession(
+  /** One of a session asks the engine; the others of it wait for its answer. */
+  #enterSession(
     key: string,
-    name: string,
+    session: string,
     options: ResolvedAcquire,
     isTry: boolean,
   ): Promise<ReentrantLease | null> {
-    const id = JSON.stringify([key, name]);
-    this.#sweep();
-    const session = this.#sessions.get(id) ?? { turns: new Turns(this.#contention), nest: undefined };
-    this.#sessions.set(id, session);
-    const { clock } = this.#contention;
-    const since = clock.now();
-    if (!(await session.turns.take(options))) {
-      return null;
-    }
-    try {
-      const nest = session.nest?.deref();
-      if (nest && !nest.isOver) {
-        return nest.enter();
-      }
-      const waitMs = Math.max(0, options.waitMs - (clock.now() - since));
+    return this.#sessions.acquire(JSON.stringify([key, session]), options, async ({ waitMs }) => {
       const base = await this.#begin(key, { ...options, waitMs }, isTry);
-      if (!base) {
-        return null;
-      }
-      const begun = new Nest(this.#contention, base, name, () => {
-        this.#forgetIfIdle(id, session);
-      });
-      session.nest = new WeakRef(begun);
-      return begun.enter();
-    } finally {
-      session.turns.give();
-      this.#forgetIfIdle(id, session);
-    }
-  }
-
-  /** Nobody tells of sessions whose leases were orphaned, transferred or forgotten. */
-  #sweep(): void {
-    if (this.#sessions.size >= this.#sweepAt) {
-      for (const [id, session] of this.#sessions) {
-        this.#forgetIfIdle(id, session);
-      }
-      this.#sweepAt = Math.max(fewSessions, 2 * this.#sessions.size);
-    }
-  }
-
-  #forgetIfIdle(id: string, session: Session): void {
-    const isHeld = session.nest?.deref()?.isOver === false;
-    if (!isHeld && session.turns.isIdle && this.#sessions.get(id) === session) {
-      this.#sessions.delete(id);
-    }
+      return base && new ReentrantNest(this.#contention, base, session);
+    });
   }
 }
 
-/** So many may be left that are over. */
-const fewSessions = 64;
-
-interface Session {
-  /** Whose it is to ask the engine. */
-  readonly turns: Turns;
-  /** What the session holds; weakly, so that a forgotten lease is found out. */
-  nest: WeakRef<Nest> | undefined;
-}
-
-/** One hold at the engine, and how many of its owner's leases stand on it. */
-class Nest {
-  readonly contention: Contention;
-  readonly base: HeldLease;
+class ReentrantNest extends Nest {
   readonly session: string | undefined;
-  readonly #ended: () => void;
-  #count = 0;
 
-  constructor(
-    contention: Contention,
-    base: HeldLease,
-    session?: string,
-    ended: () => void = () => undefined,
-  ) {
-    this.contention = contention;
-    this.base = base;
+  constructor(contention: Contention, base: OwnedLease, session?: string) {
+    super(contention, base);
     this.session = session;
-    this.#ended = ended;
-  }
-
-  /** Nobody is in it any more, or it was lost: once that was said, a late answer to a renewal does not prolong it any more. */
-  get isOver(): boolean {
-    return this.#count === 0 || this.base.lossNow() !== undefined || this.base.remainingMs() === 0;
-  }
-
-  get count(): number {
-    return this.#count;
-  }
-
-  enter(left?: () => void): ReentrantLease {
-    this.#count += 1;
-    return new ReentrantLease(this, left);
-  }
-
-  /** The last one out gives it back. */
-  async leave(): Promise<boolean> {
-    this.#count -= 1;
-    if (this.#count > 0) {
-      return this.base.remainingMs() > 0;
-    }
-    try {
-      return await this.base.release();
-    } finally {
-      this.#ended();
-    }
   }
 }
 
-/** A lease that shares its hold with those around it. The lock is free when the last of them is released. */
-export class ReentrantLease implements OwnedLease {
-  readonly #nest: Nest;
+/** A lease that shares its base with those around it. */
+export class ReentrantLease extends NestedLease {
+  readonly #nest: ReentrantNest;
   readonly #turns: Turns;
   readonly #left: () => void;
-  #controller: AbortController | undefined;
-  #stopFollowing: () => void = () => undefined;
-  #releasing: Promise<boolean> | undefined;
 
-  constructor(nest: Nest, left: () => void = () => undefined) {
+  constructor(nest: ReentrantNest, left: () => void = () => undefined) {
+    super(nest);
     this.#nest = nest;
     this.#turns = new Turns(nest.contention);
     this.#left = left;
@@ -230,123 +139,25 @@ export class ReentrantLease implements OwnedLease {
       throw error;
     }
     if (isForWork) {
-      return this.#nest.enter(() => {
+      return new ReentrantLease(this.#nest, () => {
         this.#turns.give();
       });
     }
     this.#turns.give();
-    return this.#nest.enter();
-  }
-
-  get isOver(): boolean {
-    return this.#releasing !== undefined;
+    return new ReentrantLease(this.#nest);
   }
 
   get session(): string | undefined {
     return this.#nest.session;
   }
 
-  get key(): string {
-    return this.#base.key;
-  }
-
-  get keys(): readonly string[] {
-    return this.#base.keys;
-  }
-
-  get owner(): string {
-    return this.#base.owner;
-  }
-
-  get fencingToken(): bigint {
-    return this.#base.fencingToken;
-  }
-
-  get fencingTokens(): ReadonlyMap<string, bigint> {
-    return this.#base.fencingTokens;
-  }
-
-  get validUntil(): number {
-    return this.#base.validUntil;
-  }
-
-  /** The signal of the hold, until we are released. */
-  get signal(): AbortSignal {
-    if (!this.#controller) {
-      const controller = controllerOf(this);
-      this.#controller = controller;
-      const { signal } = this.#base;
-      if (signal.aborted) {
-        controller.abort(signal.reason);
-      } else if (!this.isOver) {
-        this.#stopFollowing = whenAborted(signal, (reason) => {
-          controller.abort(reason);
-        });
-      }
-    }
-    return this.#controller.signal;
-  }
-
-  get wasTransferred(): boolean {
-    return this.#base.wasTransferred;
-  }
-
-  get isInForce(): boolean {
-    return this.remainingMs() > 0;
-  }
-
-  lossNow(): LossReason | undefined {
-    return this.#base.lossNow();
-  }
-
-  remainingMs(): number {
-    return this.isOver ? 0 : this.#base.remainingMs();
-  }
-
-  throwIfLost(): void {
-    this.#base.throwIfLost();
-    if (this.isOver) {
-      throw new LeaseLostError(this.key, "released", this.#nest.contention.clock.wall());
-    }
-  }
-
-  async extend(ttlMs?: number): Promise<void> {
-    this.throwIfLost();
-    await this.#base.extend(ttlMs);
-  }
-
-  release(): Promise<boolean> {
-    if (!this.#releasing) {
-      this.#stopFollowing();
-      this.#releasing = this.#nest.leave();
+  override release(): Promise<boolean> {
+    const isFirst = !this.isOver;
+    const released = super.release();
+    if (isFirst) {
       this.#left();
     }
-    return this.#releasing;
-  }
-
-  orphan(): void {
-    this.#base.orphan();
-  }
-
-  transfer(): SerializedLease {
-    if (this.#nest.count > 1) {
-      const message = `"${this.key}" is held ${this.#nest.count} times here; only the last of its leases can be transferred`;
-      throw new LockError(message, { code: "unsupported", key: this.key });
-    }
-    this.throwIfLost();
-    return this.#base.transfer();
-  }
-
-  toJSON(): ReturnType<HeldLease["toJSON"]> {
-    return { ...this.#base.toJSON(), remainingMs: this.remainingMs() };
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.release().catch(() => false);
-  }
-
-  get #base(): HeldLease {
-    return this.#nest.base;
+    return released;
   }
 }
 

@@ -1,8 +1,7 @@
 import type { Contention } from "../contention.ts";
 import { lockable, type Lockable, type Runner, type Way } from "../lockable.ts";
-import type { HeldLease } from "../lease.ts";
 import { checkInteger, type AcquireOptions, type ResolvedAcquire } from "../options.ts";
-import type { Mutexes } from "./mutex.ts";
+import type { MutexLease, Mutexes } from "./mutex.ts";
 
 export interface PermitOptions extends AcquireOptions {
   /** How many permits the lease takes, 1 to the limit. @defaultValue 1 */
@@ -41,7 +40,7 @@ export function semaphore(
       limit,
     },
   });
-  const way: Way<PermitOptions, ResolvedAcquire, HeldLease> = {
+  const way: Way<PermitOptions, ResolvedAcquire, MutexLease> = {
     resolve: ({ permits, ...rest } = {}) => sharing(permits, mutexes.resolve(rest, options.defaults)),
     resolveTry: ({ permits, ...rest } = {}) => sharing(permits, mutexes.resolveTry(rest, options.defaults)),
     acquire: (resolved) => mutexes.acquire(key, resolved),

@@ -118,15 +118,6 @@ test("extend raises the TTL, never shortens it, and never makes a grant again", 
   expect((await driver.inspect(key)).holders).toEqual([]);
 });
 
-test("a repeated attempt raises the TTL, never shortens it", async () => {
-  const { driver } = opened();
-  const first = await grab(driver, "key", { attemptId: "a", ttlMs: 1_000 });
-  const longer = await grab(driver, "key", { attemptId: "a", ttlMs: 5_000 });
-  const shorter = await grab(driver, "key", { attemptId: "a", ttlMs: 100 });
-  expect([longer.token, shorter.token]).toEqual([first.token, first.token]);
-  expect((await driver.inspect("key")).remainingMs).toBe(5_000);
-});
-
 test("the TTL stands still while the machine sleeps", async () => {
   const { clock, driver } = opened();
   const { key, token } = await grab(driver, "key", { ttlMs: 1_000 });

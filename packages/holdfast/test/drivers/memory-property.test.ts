@@ -13,7 +13,6 @@ const step = fc.oneof(
       acquire: fc.constantFrom("a", "b"),
       ttlMs: fc.integer({ min: 5, max: 60 }),
       waitMs: fc.constantFrom(null, 0, 10, 40, Infinity),
-      attemptId: fc.constantFrom(undefined, undefined, undefined, "x"),
       want: fc.integer({ min: 1, max: 4 }),
     }),
   },

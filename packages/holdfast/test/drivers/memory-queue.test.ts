@@ -122,23 +122,6 @@ test("requeue that only tries is over at once where others wait", async () => {
   await grantOf(waiter);
 });
 
-test("repeats of an attempt that waits all get its grant, and leave the queue", async () => {
-  const { clock, driver } = opened();
-  const first = await grab(driver, "key");
-  const other = driver.acquire(request(driver, "key"));
-  const repeats = [5_000, 20_000, 10_000].map((ttlMs) =>
-    driver.acquire(request(driver, "key", { attemptId: "a", ttlMs })),
-  );
-  repeats[0]?.cancel("no more");
-  await expect(repeats[0]?.result).rejects.toBe("no more");
-  await giveBack(driver, first);
-  await giveBack(driver, await grantOf(other));
-  const [one, two] = await Promise.all(repeats.slice(1).map(grantOf));
-  expect([one?.token, one?.fencingToken]).toEqual([two?.token, two?.fencingToken]);
-  expect(await driver.inspect("key")).toMatchObject({ waiterCount: 0, remainingMs: 20_000 });
-  expect(clock.timers(true)).toBe(0);
-});
-
 test("cancel rejects with its reason, once, and does nothing after a grant", async () => {
   const { driver } = opened();
   const pending = driver.acquire(request(driver, "key"));

@@ -8,7 +8,6 @@ export function request(driver: Driver, key: string, more: Partial<AcquireReques
     ttlMs: 10_000,
     deadline,
     ticket: undefined,
-    attemptId: undefined,
     want: 1,
     words: undefined,
     share: undefined,

@@ -194,21 +194,6 @@ describe("a downgrade", () => {
     await clock.advance(1);
     expect(signal.reason).toEqual(lost("max-hold"));
   });
-
-  test("a repeat of the writer's attempt does not get a writer's lease beside readers", async () => {
-    const [here, there] = [open(), open()];
-    const attempt = { attemptId: "job 1", ttlMs };
-    const writer = await here.readWrite("k").write.acquire(attempt);
-    const downgrading = writer.downgrade().catch((error: unknown) => error);
-    await downgrading;
-    const reader = await there.readWrite("k").read.tryAcquire({ ttlMs });
-    const repeat = await there
-      .readWrite("k")
-      .write.tryAcquire(attempt)
-      .catch(() => null);
-    const [reads, writes] = [reader, repeat].map((lease) => (lease?.remainingMs() ?? 0) > 0);
-    expect(reads && writes, "a reader and a writer at once").toBe(false);
-  });
 });
 
 describe("a share on its way", () => {

@@ -109,9 +109,9 @@ export class HttpRequest implements Pending {
     return this.#refused(problemOf({ status, body }));
   }
 
-  /** A grant that nobody waits for any more. That of a named attempt stays: a repeat may have it. */
+  /** A grant that came when its caller did not wait for it. */
   #giveBack(acquired: Acquired): void {
-    if (acquired.outcome === "granted" && this.#request.attemptId === undefined) {
+    if (acquired.outcome === "granted") {
       const { key, token, validity } = acquired.grant;
       this.#host.release(key, token, validity.until).catch(() => false);
     }
@@ -277,9 +277,7 @@ export class HttpRequest implements Pending {
       }
       throw transient(errorOf(problemOf(answer), key));
     } catch (error) {
-      if (this.#request.attemptId === undefined) {
-        this.#host.release(key, token, clock.now() + ttlMs).catch(() => false);
-      }
+      this.#host.release(key, token, clock.now() + ttlMs).catch(() => false);
       throw error;
     }
   }
@@ -306,7 +304,7 @@ export class HttpRequest implements Pending {
   }
 
   #question(waitMs: number): { method: "POST"; path: string; body: WireAcquire } {
-    const { key, share, ttlMs, attemptId, words } = this.#request;
+    const { key, share, ttlMs, words } = this.#request;
     const waits = this.#request.deadline !== null;
     const body: WireAcquire = {
       key,
@@ -315,7 +313,6 @@ export class HttpRequest implements Pending {
       ttlMs,
       waitMs: Math.min(Math.ceil(waitMs), longestWaitMs),
       ...(waits && { claimMs: Math.min(ttlMs, this.#host.claimMs) }),
-      attemptId,
       ...words,
       owner: words?.owner ?? this.#host.owner,
     };

@@ -34,7 +34,6 @@ import { GrantsInUse } from "./grants-in-use.ts";
 import { describe, judgeFence, readFacts, type Facts } from "./inspection.ts";
 import { KeySpace, type LockKeys } from "./keys.ts";
 import { RedisLatches } from "./latch.ts";
-import { NamedGrants } from "./named-grants.ts";
 import type { PushedGrant } from "./message.ts";
 import type { Node, NodeListener } from "./node.ts";
 import { textOf, type Reply } from "./operation.ts";
@@ -45,7 +44,7 @@ import { Request } from "./request.ts";
 import type { Hearing } from "./subscriber.ts";
 import { takeTogether } from "./together.ts";
 import { TokenTable } from "./token-table.ts";
-import { makeToken } from "./tokens.ts";
+import { attemptToken, makeToken } from "./tokens.ts";
 import { Watches } from "./watch.ts";
 import { encodeWords, reasonOf } from "./words.ts";
 
@@ -62,7 +61,6 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
   readonly agenda: TimerQueue<Request>;
   readonly releaser: Releaser;
   readonly latches: RedisLatches;
-  readonly namedGrants: NamedGrants;
   readonly inUse: GrantsInUse;
   readonly #directory: Directory;
   readonly #keySpace: KeySpace;
@@ -94,7 +92,6 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
     };
     this.#directory = open(this.#clientId, this);
     this.releaser = new Releaser((keys) => this.nodeOf(keys), clock, random, commandTimeoutMs);
-    this.namedGrants = new NamedGrants(clock, this.releaser);
     this.inUse = new GrantsInUse(clock);
     this.agenda = new TimerQueue(
       clock,
@@ -109,8 +106,7 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
       random,
       commandTimeoutMs,
       keysOf: (key) => this.#keySpace.keysOf(key),
-      tokenOf: (key, attemptId) =>
-        makeToken({ key, attemptId, clientId: this.#clientId, share: undefined, ticket: 0 }, random),
+      tokenOf: (key, attemptId) => attemptToken({ key, attemptId, clientId: this.#clientId }, random),
     });
   }
 
@@ -151,8 +147,8 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
       await node.meet();
     }
     const parts = requests.map((request) => {
-      const { key, attemptId, share, ticket = node.time.ticket() } = request;
-      const token = makeToken({ key, attemptId, clientId: this.#clientId, share, ticket }, this.random);
+      const { key, share, ticket = node.time.ticket() } = request;
+      const token = makeToken({ clientId: this.#clientId, share, ticket }, this.random);
       return { request, keys: this.#keySpace.keysOf(key), token };
     });
     const { clock, releaser, commandTimeoutMs } = this;
@@ -188,10 +184,9 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
     return { outcome: "held", validity: validFrom(reply.sent, Math.max(0, Number(remainingMs))) };
   }
 
-  release(key: string, token: string, until: number, fencingToken?: bigint): Promise<boolean> {
+  release(key: string, token: string, until: number): Promise<boolean> {
     this.inUse.end(token);
-    const leftover = { key, keys: this.#keySpace.keysOf(key), token, number: fencingToken, terms: "", until };
-    return (this.namedGrants.has(token) ? this.namedGrants : this.releaser).release(leftover);
+    return this.releaser.release({ key, keys: this.#keySpace.keysOf(key), token, terms: "", until });
   }
 
   downgrade(key: string, token: string, until: number): Promise<boolean> {
@@ -277,10 +272,9 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
     return this.#directory.nodeOf(keys);
   }
 
-  tokenFor({ key, attemptId, share, ticket }: AcquireRequest, node: Node): string {
-    const { random } = this;
+  tokenFor({ share, ticket }: AcquireRequest, node: Node): string {
     const place = ticket ?? node.time.ticket();
-    return makeToken({ key, attemptId, clientId: this.#clientId, share, ticket: place }, random);
+    return makeToken({ clientId: this.#clientId, share, ticket: place }, this.random);
   }
 
   queued(request: Request): void {
@@ -304,7 +298,6 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
     const key = this.#keySpace.keyOf(grant.lock);
     if (request) {
       request.granted(grant);
-      this.#tellRepeats(request);
     } else if (key !== undefined && !this.inUse.has(grant.token)) {
       const keys = this.#keySpace.keysOf(key);
       if (!isExpired(grant, this.nodeOf(keys))) {
@@ -348,21 +341,6 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
   /** A message may overtake the answer that says that it is queued. */
   #requestOf(token: string): Request | undefined {
     return this.#queued.get(token) ?? this.#requests.items.find((request) => request.token === token);
-  }
-
-  /** Others here may wait for the same attempt: it is granted to them as well. */
-  #tellRepeats(granted: Request): void {
-    if (granted.attemptId !== undefined) {
-      for (const request of Array.from(this.#requests.items)) {
-        if (
-          request.wasSent &&
-          request.attemptId === granted.attemptId &&
-          request.keys[0] === granted.keys[0]
-        ) {
-          request.attempt();
-        }
-      }
-    }
   }
 
   /** Dead waiters are left before the living: a release of what nobody holds passes over them, as often as it takes. */

@@ -29,7 +29,6 @@ import { resolveRedlock, type RedlockOptions, type RedlockSettings } from "./opt
 import { Census } from "./quorum/census.ts";
 import type { QuorumHold } from "./quorum/hold.ts";
 import { Holdings } from "./quorum/holdings.ts";
-import { NamedAttempts } from "./quorum/named-attempts.ts";
 import { PassingOn } from "./quorum/passing-on.ts";
 import { QuorumRelease } from "./quorum/release.ts";
 import { QuorumRequest } from "./quorum/request.ts";
@@ -73,7 +72,6 @@ class RedlockDriver implements Driver, QuorumHost {
   readonly nodeTimeoutMs: number;
   readonly claimMs: number;
   readonly driftFactor: number;
-  readonly attempts: NamedAttempts = new NamedAttempts();
   readonly holdings: Holdings;
   readonly #keySpace: KeySpace;
   readonly #clientId: string;
@@ -127,7 +125,6 @@ class RedlockDriver implements Driver, QuorumHost {
       driftFactor: settings.driftFactor,
       maxTtlMs,
       keySpace: this.#keySpace,
-      attempts: this.attempts,
     });
     this.#census = new Census(this.electorate, this.#keySpace, this.commandTimeoutMs);
     this.agenda = new TimerQueue(
@@ -170,7 +167,7 @@ class RedlockDriver implements Driver, QuorumHost {
     const hold = this.holdings.holdOf(key, token);
     this.holdings.prolong(hold, ttlMs);
     const refusal = hold.isKnown ? undefined : await this.#learn(hold);
-    return refusal ?? hold.extend(ttlMs, encodeWords(words ?? hold.ownNumber()));
+    return refusal ?? hold.extend(ttlMs, encodeWords(words));
   }
 
   /** Which nodes have a grant of another process: only those that have it before they are asked to prolong it count. */
@@ -187,8 +184,8 @@ class RedlockDriver implements Driver, QuorumHost {
     return this.#census.ready(key, () => this.holdings.holdOf(key, token).verify());
   }
 
-  release(key: string, token: string, until: number, fencingToken?: bigint): Promise<boolean> {
-    return this.holdings.release(key, token, until, fencingToken);
+  release(key: string, token: string, until: number): Promise<boolean> {
+    return this.holdings.release(key, token, until);
   }
 
   downgrade(key: string, token: string, until: number): Promise<boolean> {
@@ -249,13 +246,12 @@ class RedlockDriver implements Driver, QuorumHost {
 
   // What requests need.
 
-  tokenFor({ key, attemptId, share }: AcquireRequest, ticket: number): string {
-    return makeToken({ key, attemptId, clientId: this.#clientId, share, ticket }, this.random);
+  tokenFor({ share }: AcquireRequest, ticket: number): string {
+    return makeToken({ clientId: this.#clientId, share, ticket }, this.random);
   }
 
   settled(request: QuorumRequest): void {
     this.#requests.delete(request);
-    this.attempts.settled(request);
   }
 
   async holderOf(key: string): Promise<Holder | undefined> {
@@ -314,7 +310,6 @@ class RedlockDriver implements Driver, QuorumHost {
 
   #begin(request: QuorumRequest): QuorumRequest {
     this.#requests.add(request);
-    this.attempts.begun(request);
     request.begin();
     return request;
   }

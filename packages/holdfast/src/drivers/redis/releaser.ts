@@ -24,8 +24,6 @@ export interface Leftover {
   readonly key: string;
   readonly keys: LockKeys;
   readonly token: string;
-  /** Of a grant that repeats of its attempt may share: a later one of this token has a greater number, and is not taken back. */
-  readonly number?: bigint | undefined;
   /** What our queue member says after the token; "" where we have no place there. */
   readonly terms: string;
   /** Of a quorum's node: the fencing number of who is granted the lock by this. */
@@ -35,19 +33,12 @@ export interface Leftover {
 }
 
 /** What a node is told to take a leftover back. */
-export function takingBack({ token, terms, number, candidate }: Leftover, name: Giving): string {
-  const isNumbered = name === "release" && number !== undefined;
-  return textOf(
-    isNumbered ? ["releaseGrant", token, terms, String(number)] : [name, token, terms],
-    candidate,
-  );
+export function takingBack({ token, terms, candidate }: Leftover, name: Giving): string {
+  return textOf([name, token, terms], candidate);
 }
 
-/**
- * `recant`: of what nobody waits for, as a repeat of the same attempt may have claimed it. `downgrade`: what of a writer a reader
- * does not need.
- */
-export type Giving = "release" | "recant" | "downgrade";
+/** `downgrade`: what of a writer a reader does not need. */
+export type Giving = "release" | "downgrade";
 
 /** Who waits for a release. */
 export interface ReleaseListener {
@@ -141,22 +132,18 @@ export class Releaser {
   }
 
   /** The same for something that nobody waits for. @param heard is told whether it was still ours, once that is known */
-  takeBack(
-    leftover: Leftover,
-    name: Exclude<Giving, "downgrade"> = "recant",
-    heard: (wasReleased: boolean) => void = () => undefined,
-  ): void {
+  takeBack(leftover: Leftover, heard: (wasReleased: boolean) => void = () => undefined): void {
     const { token } = leftover;
     const done = new Promise<boolean>((resolve, reject) => {
-      const text = takingBack(leftover, name);
+      const text = takingBack(leftover, "release");
       const released = (wasReleased: boolean): void => {
         heard(wasReleased);
         resolve(wasReleased);
       };
       const listener = { released, failed: reject };
-      const release = new Release(this, name, text, leftover, listener);
+      const release = new Release(this, "release", text, leftover, listener);
       this.#note(token, release);
-      this.#begin(release); // a repeat of the same attempt may have claimed it
+      this.#begin(release);
     }).catch((error: unknown) => {
       tell("node", () => ({
         node: this.#nodeOf(leftover.keys).connection.name,

@@ -82,16 +82,13 @@ export class ReplicatedDriver implements Required<Driver> {
     if (together.outcome === "held") {
       return together;
     }
-    const pairs = together.grants.map((grant, index) => ({
-      grant,
-      request: requests[index] as AcquireRequest,
-    }));
+    const { grants } = together;
     const confirmed = await Promise.allSettled(
-      pairs.map(({ grant, request }) => this.confirm(grant, request)),
+      grants.map((grant, index) => this.confirm(grant, requests[index] as AcquireRequest)),
     );
     const failure = confirmed.find((one) => one.status === "rejected");
     if (failure) {
-      const rolledBack = pairs.map(({ grant, request }) => this.rollBack(grant, request));
+      const rolledBack = grants.map((grant) => this.rollBack(grant));
       throw failureAfter(failure.reason, requests[0]?.key, (await Promise.all(rolledBack)).every(Boolean));
     }
     return {
@@ -128,10 +125,10 @@ export class ReplicatedDriver implements Required<Driver> {
     return { ...grant, validity: confirmed, isClaim: false };
   }
 
-  /** @returns whether the primary has said that it is gone; else that goes on in the background. A grant that a repeat has claimed stays */
-  rollBack({ key, token, validity }: Grant, { attemptId }: AcquireRequest): Promise<boolean> {
+  /** @returns whether the primary has said that it is gone; else that goes on in the background */
+  rollBack({ key, token, validity }: Grant): Promise<boolean> {
     const leftover = { key, keys: this.#keySpace.keysOf(key), token, terms: "", until: engineEnd(validity) };
-    const release = this.#primary.releaser.release(leftover, attemptId === undefined ? "release" : "recant");
+    const release = this.#primary.releaser.release(leftover);
     const rolledBack = release.then(
       () => true,
       () => false,
@@ -173,8 +170,8 @@ export class ReplicatedDriver implements Required<Driver> {
     return this.#primary.verify(key, token, fencingToken);
   }
 
-  release(key: string, token: string, until: number, fencingToken?: bigint): Promise<boolean> {
-    return this.#primary.release(key, token, until, fencingToken);
+  release(key: string, token: string, until: number): Promise<boolean> {
+    return this.#primary.release(key, token, until);
   }
 
   downgrade(key: string, token: string, until: number): Promise<boolean> {
@@ -297,7 +294,7 @@ class ReplicatedRequest implements Pending {
   async #rollBack(): Promise<boolean> {
     const grant = this.#unconfirmed;
     this.#unconfirmed = undefined;
-    return grant !== undefined && (await this.#driver.rollBack(grant, this.#request));
+    return grant !== undefined && (await this.#driver.rollBack(grant));
   }
 
   #pause(): Promise<void> {

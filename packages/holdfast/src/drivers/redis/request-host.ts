@@ -5,7 +5,6 @@ import type { Holder } from "../../state.ts";
 import type { TimerQueue } from "../../timer-queue.ts";
 import type { GrantsInUse } from "./grants-in-use.ts";
 import type { LockKeys } from "./keys.ts";
-import type { NamedGrants } from "./named-grants.ts";
 import type { Node } from "./node.ts";
 import type { Releaser } from "./releaser.ts";
 import type { Request } from "./request.ts";
@@ -18,7 +17,6 @@ export interface RequestHost {
   readonly claimMs: number;
   readonly agenda: TimerQueue<Request>;
   readonly releaser: Releaser;
-  readonly namedGrants: NamedGrants;
   readonly inUse: GrantsInUse;
   /** The server that has these keys. */
   nodeOf(keys: LockKeys): Node;

@@ -28,7 +28,7 @@ import { encodeWords } from "./words.ts";
 /**
  * One request for a lock on one server: sent again until it is granted, cancelled, or its time is over.
  * Waiting has a place in the server's queue; a grant comes by reply, or by message and is then dated by a bracket. Whatever
- * message is lost, the poll asks again. Repeats are one attempt with one token: they get the same grant.
+ * message is lost, the poll asks again. All its questions have one token: they get the same grant.
  */
 export class Request implements Requeued, Operation, Pooled, Timed {
   dueAt = 0;
@@ -48,8 +48,6 @@ export class Request implements Requeued, Operation, Pooled, Timed {
   #terms = "";
   #state: "open" | "granted" | "abandoned" = "open";
   readonly #attempts = new Attempts();
-  /** Abandoned with a caller's own attempt and an unknown outcome: for good, whatever answer comes late. */
-  #isClaimable = false;
   #askedForPlace = false;
   #isQueued = false;
   #position: number | undefined;
@@ -80,11 +78,6 @@ export class Request implements Requeued, Operation, Pooled, Timed {
         budgetMs: host.commandTimeoutMs,
       });
     this.released = this.#givingUp?.released ?? alreadyReleased;
-  }
-
-  /** The caller's own name for its attempt. */
-  get attemptId(): string | undefined {
-    return this.#request.attemptId;
   }
 
   /** It was asked for: what its messages name is known. */
@@ -179,8 +172,7 @@ export class Request implements Requeued, Operation, Pooled, Timed {
     const { clock } = this.#host;
     const validity = validFrom({ now: clock.now(), wall: clock.wall() }, grant.ttlMs, ageMs);
     const isClaim = grant.ttlMs < this.#request.ttlMs;
-    const since = clock.now() - ageMs;
-    this.#take([1, grant.first, grant.last, this.token], validity, { since, isClaim, mayBeToldAgain: true });
+    this.#take([1, grant.first, grant.last], validity, { isClaim, mayBeToldAgain: true });
   }
 
   async #release({ key, token, validity }: Grant, patientUntil: number): Promise<boolean> {
@@ -241,7 +233,7 @@ export class Request implements Requeued, Operation, Pooled, Timed {
   #unwrap({ value, isSteady }: Reply): unknown[] {
     if (!Array.isArray(value)) {
       const first = Number(value); // of a usual grant all there is to say
-      return [1, first, first + this.#request.want - 1, this.token];
+      return [1, first, first + this.#request.want - 1];
     }
     const answer = value as unknown[];
     if (!this.#given || answer[0] === "error") {
@@ -254,10 +246,8 @@ export class Request implements Requeued, Operation, Pooled, Timed {
 
   #grantedByReply(answer: unknown[], reply: Reply): void {
     // Not steady: the client may have sent the request again, and the first sending may have queued us.
-    const mayBeToldAgain =
-      !reply.isSteady || this.#attempts.count > 1 || this.#given !== undefined || answer[3] !== this.token;
-    const since = reply.sent.now;
-    this.#take(answer, validFrom(reply.sent, this.#request.ttlMs), { since, isClaim: false, mayBeToldAgain });
+    const mayBeToldAgain = !reply.isSteady || this.#attempts.count > 1 || this.#given !== undefined;
+    this.#take(answer, validFrom(reply.sent, this.#request.ttlMs), { isClaim: false, mayBeToldAgain });
   }
 
   #held(answer: unknown[], reply: Reply): void {
@@ -339,22 +329,13 @@ export class Request implements Requeued, Operation, Pooled, Timed {
   #take(
     answer: readonly unknown[],
     validity: Validity,
-    { since, isClaim, mayBeToldAgain }: { since: number; isClaim: boolean; mayBeToldAgain: boolean },
+    { isClaim, mayBeToldAgain }: { isClaim: boolean; mayBeToldAgain: boolean },
   ): void {
-    const { clock, namedGrants } = this.#host;
-    if (leftOf(validity, clock) <= 0) {
+    if (leftOf(validity, this.#host.clock) <= 0) {
       this.#failedToReach(expiredError());
       return;
     }
-    const token = String(answer[3]);
-    const release = namedGrants.releaseSince(token, since);
-    if (release) {
-      this.#askBehind(release);
-      return;
-    }
-    if (this.attemptId !== undefined) {
-      namedGrants.granted(token);
-    }
+    const { token } = this;
     const [, first, last] = answer;
     this.#finish("granted", mayBeToldAgain ? token : undefined);
     this.#resolve({
@@ -370,32 +351,19 @@ export class Request implements Requeued, Operation, Pooled, Timed {
     });
   }
 
-  /** What is asked when a release has been answered, is answered as it is then. */
-  #askBehind(release: Promise<boolean>): void {
-    this.#askAgainIn(backoffDelay(this.#host.random, 1)); // where its answer is late, or lost
-    release.then(
-      () => {
-        this.attempt();
-      },
-      () => undefined,
-    );
-  }
-
   #fail(error: unknown): void {
     this.#abandon();
     this.#reject(error);
   }
 
-  /** Gives up: what the server may have of us is taken back. With a caller's own attempt a repeat is to find it. */
+  /** Gives up: what the server may have of us is taken back. */
   #abandon(): void {
-    this.#isClaimable =
-      this.#request.attemptId !== undefined && this.#attempts.outcome === "unknown" && this.token !== "";
-    this.#finish("abandoned", this.#isClaimable ? this.token : undefined);
+    this.#finish("abandoned");
     this.#takeBack();
   }
 
   #takeBack(): void {
-    if (this.token !== "" && !this.#isClaimable) {
+    if (this.token !== "") {
       const { ttlMs, key } = this.#request;
       const now = this.#host.clock.now();
       this.#host.releaser.takeBack({
@@ -418,7 +386,7 @@ export class Request implements Requeued, Operation, Pooled, Timed {
     }
   }
 
-  /** @param usedToken of a grant that is in use from now on, or is left to a repeat */
+  /** @param usedToken of a grant that is in use from now on */
   #finish(state: "granted" | "abandoned", usedToken?: string): void {
     this.#state = state;
     if (usedToken !== undefined) {

@@ -26,7 +26,7 @@ interface House {
 
 /**
  * Takes several free locks in one step, or none. Without an answer nothing is kept: what the server may have done is taken back, also
- * when its answer comes late; but with a caller's own attempt a repeat is to find it.
+ * when its answer comes late.
  */
 export async function takeTogether(parts: readonly Part[], house: House): Promise<Together> {
   const { node, clock, commandTimeoutMs } = house;
@@ -72,11 +72,11 @@ export async function takeTogether(parts: readonly Part[], house: House): Promis
   };
 }
 
-function grantOf({ request }: Part, answer: unknown[], sent: ReturnType<typeof momentOf>): Grant {
-  const [, first, last, token] = answer;
+function grantOf({ request, token }: Part, answer: unknown[], sent: ReturnType<typeof momentOf>): Grant {
+  const [, first, last] = answer;
   return {
     key: request.key,
-    token: String(token),
+    token,
     fencingToken: BigInt(String(first)),
     fencingCount: Number(last) - Number(first) + 1,
     validity: validFrom(sent, request.ttlMs),
@@ -86,9 +86,7 @@ function grantOf({ request }: Part, answer: unknown[], sent: ReturnType<typeof m
 
 function takeBack(parts: readonly Part[], { releaser, clock }: House): void {
   for (const { request, keys, token } of parts) {
-    if (request.attemptId === undefined) {
-      const until = clock.now() + request.ttlMs;
-      releaser.takeBack({ key: request.key, keys, token, terms: "", until });
-    }
+    const until = clock.now() + request.ttlMs;
+    releaser.takeBack({ key: request.key, keys, token, terms: "", until });
   }
 }

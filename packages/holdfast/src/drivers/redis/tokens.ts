@@ -3,28 +3,32 @@ import { fingerprint, type Random } from "../../random.ts";
 
 /** The parts of a token. */
 interface Parts {
-  readonly key: string;
-  /** The caller's own name for its attempt; undefined: it has none. */
-  readonly attemptId: string | undefined;
   readonly clientId: string;
   readonly share: Share | undefined;
   readonly ticket: number;
 }
 
-/**
- * `<attempt>:<client>:<ticket>`; of a lock that several may hold `<attempt>:<client>:<share>:<ticket>`. The scripts read a token as
- * lua/_holders.lua says. A repeat of a named attempt has the same attempt in every process.
- */
-export function makeToken({ key, attemptId, clientId, share, ticket }: Parts, random: Random): string {
-  const mark = share === undefined ? "" : `${markOf(share)}:`;
-  const attempt =
-    attemptId === undefined ? random.id() : fingerprint(key, attemptId, ...(share ? [wishOf(share)] : []));
-  return `${attempt}:${clientId}:${mark}${ticket}`;
+/** What a latch counts once. */
+interface Attempt {
+  readonly key: string;
+  /** The caller's own name for its attempt; undefined: it has none. */
+  readonly attemptId: string | undefined;
+  readonly clientId: string;
 }
 
-/** What a repeat asks for as well. Another limit may have been set between the two. */
-function wishOf(share: Share): string {
-  return share.kind === "semaphore" ? `s${share.permits}:` : `${markOf(share)}:`;
+/**
+ * `<random>:<client>:<ticket>`; of a lock that several may hold `<random>:<client>:<share>:<ticket>`. The scripts read a token as
+ * lua/_holders.lua says. Each request makes its own: a token has one owner, for ever.
+ */
+export function makeToken({ clientId, share, ticket }: Parts, random: Random): string {
+  const mark = share === undefined ? "" : `${markOf(share)}:`;
+  return `${random.id()}:${clientId}:${mark}${ticket}`;
+}
+
+/** `<attempt>:<client>:0`: a repeat of a named attempt has the same attempt in every process. */
+export function attemptToken({ key, attemptId, clientId }: Attempt, random: Random): string {
+  const attempt = attemptId === undefined ? random.id() : fingerprint(key, attemptId);
+  return `${attempt}:${clientId}:0`;
 }
 
 function markOf(share: Share): string {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 
 import { asked } from "./fencing.ts";
-import { aborted, granted, later, refused, sharedByProcesses, type Scenes } from "./stage.ts";
+import { aborted, granted, later, refused, type Scenes } from "./stage.ts";
 
 export const readWrite: Scenes = {
   "read-write: many read, or one writes": async ({ here, there, key }) => {
@@ -111,11 +111,14 @@ export const readWrite: Scenes = {
     await granted(await there.readWrite(key).write.tryAcquire()).release();
   },
 
-  "read-write: a repeat of a named attempt has the same grant": async ({ here, there, key }) => {
-    const one = await here.readWrite(key).read.acquire(sharedByProcesses);
-    const other = await there.readWrite(key).read.acquire(sharedByProcesses);
+  "read-write: a repeat of a named attempt shares the grant": async ({ here, there, key }) => {
+    const attempt = { attemptId: "order 555" };
+    const one = await here.readWrite(key).read.acquire(attempt);
+    const other = await here.readWrite(key).read.acquire(attempt);
     assert.equal(other.fencingToken, one.fencingToken);
     assert.equal((await here.inspect(key)).holders.length, 1);
+    await one.release();
+    assert.equal(await there.readWrite(key).write.tryAcquire(), null);
     await other.release();
     await granted(await there.readWrite(key).write.tryAcquire()).release();
   },

@@ -15,12 +15,6 @@ const patienceMs = 10_000;
 const longestSceneMs = 25_000;
 const pollMs = 5;
 
-/**
- * Of an attempt that two processes make at the same time a node of a quorum may keep what one of them has, as the other may count on
- * it. Its TTL ends that, and is short, for tests that look at what is left.
- */
-export const sharedByProcesses = { attemptId: "order 555", ttlMs: 5_000 } as const;
-
 /** Two processes at one engine, and keys that nobody else uses. */
 export class Stage {
   readonly key: string;

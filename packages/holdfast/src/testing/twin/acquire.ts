@@ -10,20 +10,14 @@ export interface Wanted {
   readonly words: string;
 }
 
-/** With the colon behind it. */
-const attemptLength = 33;
-
 export function acquire(scope: Scope, args: readonly string[]): Answer {
   const [token, terms, ttl, want, wait, words] = args as [string, string, string, string, string, string];
   const { store, queue, queueBound, holder } = scope;
   const wanted = { token, member: `${token} ${terms}`, ttl, want, words };
   if (holder === null) {
     return takeTurn(scope, wanted, wait);
-  } else if (isOurs(holder, token)) {
-    if (token !== holder) {
-      store.hset(scope.fence, "claimed", holder);
-    }
-    return grantedAgain(scope, holder, wanted);
+  } else if (holder === token) {
+    return grantedAgain(scope, wanted);
   } else if (wait === "0") {
     return held(scope, holder, wait);
   }
@@ -43,8 +37,8 @@ export function passOn(scope: Scope, args: readonly string[]): Answer {
   const { holder } = scope;
   if (holder === null || holder === old) {
     return [holder === old ? 1 : 0, takeTurn(scope, wanted, "1")];
-  } else if (isOurs(holder, token)) {
-    return [0, grantedAgain(scope, holder, wanted)];
+  } else if (holder === token) {
+    return [0, grantedAgain(scope, wanted)];
   }
   standInLine(scope, token, terms);
   return [0, held(scope, holder, "1", wanted.member)];
@@ -64,18 +58,18 @@ export function takeTurn(scope: Scope, { token, member, ttl, want, words }: Want
   return held(scope, nextHolder, wait, wait === "0" ? undefined : member);
 }
 
-/** A repeat of an attempt that was granted: the same grant, the same numbers. */
-function grantedAgain(scope: Scope, holder: string, { member, ttl, words }: Wanted): Answer {
+/** The same question once more: the same grant, the same numbers. */
+function grantedAgain(scope: Scope, { token, member, ttl, words }: Wanted): Answer {
   scope.store.zrem(scope.queue, member);
   const lasts = raiseTtl(scope, ttl);
   let { first, last } = numbers(scope);
   if (first === undefined) {
-    [first, last] = put(scope, holder, String(Math.max(scope.store.pttl(scope.K), Number(ttl))), "1");
+    [first, last] = put(scope, token, String(Math.max(scope.store.pttl(scope.K), Number(ttl))), "1");
   }
-  if (scope.store.hget(scope.info, "token") !== holder) {
-    writeInfo(scope, holder, lasts, words);
+  if (scope.store.hget(scope.info, "token") !== token) {
+    writeInfo(scope, token, lasts, words);
   }
-  return [1, first, last, holder];
+  return [1, first, last, token];
 }
 
 type Held = readonly [
@@ -112,8 +106,4 @@ function inquire(scope: Scope, token: string, terms: string): void {
     const kind = terms.endsWith("s") ? "s" : "p";
     tell(scope.server, kind, client, `inquiry ${holder} ${digits(first)}`);
   }
-}
-
-function isOurs(holder: string, token: string): boolean {
-  return holder.slice(0, attemptLength) === token.slice(0, attemptLength);
 }

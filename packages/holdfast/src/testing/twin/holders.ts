@@ -102,18 +102,11 @@ export class Holders {
     this.limit = limit;
   }
 
-  /** What this very token holds. */
-  heldBy(token: string): Holding | undefined {
-    const known = this.of(token);
-    return known?.token === token ? known : undefined;
-  }
-
-  /** What the token's attempt holds, by whichever token. */
+  /** What the token holds. */
   of(token: string): Holding | undefined {
     const { store, info } = this.#scope;
-    const [, number, weight, by] =
-      /^(\d+) (\d+) (.+)$/.exec(store.hget(info, `h${attemptOf(token)}`) ?? "") ?? [];
-    return by === undefined ? undefined : { token: by, number: Number(number), weight: Number(weight) };
+    const [, number, weight] = /^(\d+) (\d+)$/.exec(store.hget(info, `h${token}`) ?? "") ?? [];
+    return number === undefined ? undefined : { token, number: Number(number), weight: Number(weight) };
   }
 
   all(): Holding[] {
@@ -123,20 +116,18 @@ export class Holders {
 
   write(token: string, number: number, weight: number): void {
     const { store, info } = this.#scope;
-    const told = `${digits(number)} ${weight} ${token}`;
-    store.hset(info, "used", String(this.used), `h${attemptOf(token)}`, told);
+    store.hset(info, "used", String(this.used), `h${token}`, `${digits(number)} ${weight}`);
   }
 
   remove(token: string): void {
     const { store, K, info } = this.#scope;
-    const attempt = attemptOf(token);
     const { weight } = this.of(token) as Holding;
     store.zrem(K, token);
     this.used -= weight;
     if (this.used === 0) {
       store.del(info);
     } else {
-      store.hdel(info, `h${attempt}`, `w${attempt}`, `c${attempt}`);
+      store.hdel(info, `h${token}`, `w${token}`);
       store.hset(info, "used", String(this.used));
     }
   }
@@ -169,13 +160,9 @@ export class Holders {
 
   note(token: string, words: string): void {
     if (words !== "") {
-      this.#scope.store.hset(this.#scope.info, `w${attemptOf(token)}`, words);
+      this.#scope.store.hset(this.#scope.info, `w${token}`, words);
     }
   }
-}
-
-export function attemptOf(token: string): string {
-  return token.slice(0, 32);
 }
 
 export function clientOf(token: string): string {

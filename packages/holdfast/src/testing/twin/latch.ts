@@ -180,8 +180,6 @@ const operations: Readonly<Record<string, (latch: Latch, args: Args, scope: Scop
   },
   inspect: (latch) => latch.inspect(),
   release: () => [0, 0, ""],
-  releaseGrant: () => [0, 0, ""],
-  recant: () => [0, 0, ""],
   verify: () => [0],
   downgrade: () => [0],
   extend: (_latch, _args, { isQuorum }) => (isQuorum ? [0] : 0),

@@ -3,7 +3,7 @@ import { extend, verify } from "./extend.ts";
 import { inspect } from "./inspect.ts";
 import { isLatch, Latch } from "./latch.ts";
 import { agree, yieldVote } from "./quorum.ts";
-import { breakGrant, recant, release } from "./release.ts";
+import { breakGrant, release } from "./release.ts";
 import { readOnly, ServerError } from "./server-error.ts";
 import { isShared, Share } from "./share.ts";
 import { requirePrimary, toNumber, type Answer, type Scope, type Server } from "./state.ts";
@@ -31,8 +31,6 @@ const operations: Readonly<Record<string, Operation>> = {
   acquire: [acquire, 6],
   passOn: [passOn, 6],
   release: [release, 2],
-  releaseGrant: [release, 3],
-  recant: [recant, 2],
   extend: [extend, 4],
   verify: [verify, 1],
   breakGrant: [breakGrant, 3],

@@ -2,14 +2,10 @@ import { acquire, takeTurn } from "./acquire.ts";
 import { numbers } from "./queue.ts";
 import { digits, toNumber, type Answer, type Scope } from "./state.ts";
 
-/**
- * Gives the vote with this number to whoever stands first, and stands in line again; the vote with another number stays, and so does
- * one that a repeat of the same attempt has claimed.
- */
+/** Gives the vote with this number to whoever stands first, and stands in line again; the vote with another number stays. */
 export function yieldVote(scope: Scope, args: readonly string[]): Answer {
   const [token, terms, number, ttl, want, words] = args as [string, string, string, string, string, string];
-  const isClaimed = scope.store.hget(scope.fence, "claimed") === token;
-  if (scope.holder === token && numbers(scope).first === toNumber(number) && !isClaimed) {
+  if (scope.holder === token && numbers(scope).first === toNumber(number)) {
     return takeTurn(scope, { token, member: `${token} ${terms}`, ttl, want, words }, "2");
   }
   return acquire(scope, [token, terms, ttl, want, "2", words]);

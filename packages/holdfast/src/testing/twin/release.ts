@@ -4,14 +4,11 @@ import { writeInfo, type Answer, type Scope } from "./state.ts";
 /** How long a holder can learn at the least that its grant was broken. */
 const shortestWordMs = 1_000;
 
-/** Gives the grant back, or leaves the queue. With a number: a later grant of the same token stays. */
+/** Gives the grant back, or leaves the queue. */
 export function release(scope: Scope, args: readonly string[]): Answer {
-  const [token, terms, number] = args as [string, string, string?];
+  const [token, terms] = args as [string, string];
   const { store, info, holder } = scope;
   if (holder === token) {
-    if (number !== undefined && (numbers(scope).first ?? 0) > Number(number)) {
-      return [0, 0, holder];
-    }
     return [1, letGo(scope) ? 1 : 0, ""];
   }
   leave(scope, token, terms);
@@ -19,17 +16,6 @@ export function release(scope: Scope, args: readonly string[]): Answer {
     store.del(info);
   }
   return [0, serveNext(scope) ? 1 : 0, holder ?? ""];
-}
-
-/** The same for what was left behind: what a repeat of the same attempt has claimed stays. */
-export function recant(scope: Scope, args: readonly string[]): Answer {
-  const [token, terms] = args as [string, string];
-  const { store, queue, fence, holder } = scope;
-  if (holder === token && store.hget(fence, "claimed") === token) {
-    store.zrem(queue, `${token} ${terms}`);
-    return [0, 0, holder];
-  }
-  return release(scope, args);
 }
 
 /** An operator's force: ends the grant that the number belongs to, and tells its holder. */

@@ -1,4 +1,4 @@
-import { attemptOf, clientOf, demandOf, everybody, Holders, type Demand, type Holding } from "./holders.ts";
+import { clientOf, demandOf, everybody, Holders, type Demand, type Holding } from "./holders.ts";
 import { enqueue, isShare, leave, numbers, parse, precedes, publish, queueTtlMs, tell } from "./queue.ts";
 import { encode } from "./release.ts";
 import { ServerError } from "./server-error.ts";
@@ -60,12 +60,10 @@ export class Share {
     return answer;
   }
 
-  release([token, terms, number = "Infinity"]: Args): Answer {
+  release([token, terms]: Args): Answer {
     const { store, K } = this.#scope;
-    const own = this.#holders.heldBy(token as string);
-    if (own && own.number > Number(number)) {
-      return [0, 0, own.token];
-    } else if (own) {
+    const own = this.#holders.of(token as string);
+    if (own) {
       this.#holders.remove(token as string);
     }
     leave(this.#scope, token as string, terms as string);
@@ -73,19 +71,9 @@ export class Share {
     return [own ? 1 : 0, isMore ? 1 : 0, store.zrange(K, 0, 0)[0] ?? ""];
   }
 
-  recant(args: Args): Answer {
-    const { store, info } = this.#scope;
-    const [token, terms] = args as [string, string];
-    if (this.#holders.heldBy(token) && store.hget(info, `c${attemptOf(token)}`) !== undefined) {
-      leave(this.#scope, token, terms);
-      return [0, 0, token];
-    }
-    return this.release(args);
-  }
-
   extend([token, ttl, words, number]: Args): Answer {
     const { isQuorum } = this.#scope;
-    const known = this.#holders.heldBy(token as string);
+    const known = this.#holders.of(token as string);
     if (!known) {
       const reason = this.#whyNot(token as string);
       this.#serve();
@@ -99,7 +87,7 @@ export class Share {
 
   verify([token]: Args): Answer {
     const { store, K } = this.#scope;
-    const known = this.#holders.heldBy(token as string);
+    const known = this.#holders.of(token as string);
     if (!known) {
       return [this.#whyNot(token as string)];
     }
@@ -137,7 +125,7 @@ export class Share {
         (store.zscore(K, token) ?? 0) - this.#holders.nowMs,
         digits(number),
         weight,
-        store.hget(info, `w${attemptOf(token)}`) ?? "",
+        store.hget(info, `w${token}`) ?? "",
       ]);
     return [
       "",
@@ -156,10 +144,8 @@ export class Share {
   yield([token, terms, number, ttl, want, words]: Args): Answer {
     const own = token as string;
     const member = `${own} ${terms}`;
-    const known = this.#holders.heldBy(own);
-    const { store, info } = this.#scope;
-    const isClaimed = store.hget(info, `c${attemptOf(own)}`) !== undefined;
-    if (known?.number !== Number(number) || isClaimed) {
+    const known = this.#holders.of(own);
+    if (known?.number !== Number(number)) {
       return this.acquire([own, terms as string, ttl as string, want as string, "2", words as string]);
     }
     this.#holders.remove(own);
@@ -169,7 +155,7 @@ export class Share {
 
   agree([token, wanted]: Args): Answer {
     const { store, fence } = this.#scope;
-    const known = this.#holders.heldBy(token as string);
+    const known = this.#holders.of(token as string);
     if (!known) {
       return [0];
     }
@@ -185,7 +171,7 @@ export class Share {
   }
 
   downgrade([token]: Args): Answer {
-    const known = this.#holders.heldBy(token as string);
+    const known = this.#holders.of(token as string);
     if (!known) {
       return [this.#whyNot(token as string)];
     }
@@ -245,9 +231,9 @@ export class Share {
     return this.#holders.used + demand.weight <= limit ? "now" : "none";
   }
 
-  /** Of an attempt that has it, or of who wants more than there are. */
+  /** An earlier question has it, or it wants more than there are. */
   #mustAskAgain(member: string, chance: Chance): boolean {
-    return chance === "too many" || this.#holders.of(member) !== undefined;
+    return chance === "too many" || this.#holders.of(member.split(" ")[0] as string) !== undefined;
   }
 
   #sendAgain(member: string, own: string | undefined): void {
@@ -322,14 +308,6 @@ export class Share {
     return [1, number, number, token];
   }
 
-  /** Of a repeat with another token: it claims what the attempt has. */
-  #grantedToAttempt(own: string, known: Holding, member: string, ttlMs: number, words: string): Answer {
-    if (known.token !== own) {
-      this.#scope.store.hset(this.#scope.info, `c${attemptOf(own)}`, "1");
-    }
-    return this.#admittedAgain(known, member, ttlMs, words);
-  }
-
   #takePlace(token: string, member: string, ttlMs: number, wait: string, words: string): Answer {
     const { number, isMore } = this.#serve(member, ttlMs);
     if (isMore) {
@@ -340,7 +318,7 @@ export class Share {
     }
     const known = this.#holders.of(token);
     if (known) {
-      return this.#grantedToAttempt(token, known, member, ttlMs, words);
+      return this.#admittedAgain(known, member, ttlMs, words);
     }
     return this.#holders.hasExpiredOnes ? [3] : this.#heldByOthers(wait, member);
   }
@@ -353,7 +331,7 @@ export class Share {
     if (isMore) {
       return [3];
     } else if (known) {
-      return this.#grantedToAttempt(token, known, "", ttlMs, words);
+      return this.#admittedAgain(known, "", ttlMs, words);
     } else if (store.exists(queue) || this.#holders.used + weight > (this.#holders.limit as number)) {
       return this.#holders.hasExpiredOnes ? [3] : this.#heldByOthers("0");
     }
@@ -370,8 +348,6 @@ export class Share {
 const operations = {
   acquire: (share: Share, args: Args): Answer => share.acquire(args),
   release: (share: Share, args: Args): Answer => share.release(args),
-  releaseGrant: (share: Share, args: Args): Answer => share.release(args),
-  recant: (share: Share, args: Args): Answer => share.recant(args),
   extend: (share: Share, args: Args): Answer => share.extend(args),
   verify: (share: Share, args: Args): Answer => share.verify(args),
   breakGrant: (share: Share, args: Args): Answer => share.breakGrant(args),

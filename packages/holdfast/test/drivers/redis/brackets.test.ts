@@ -98,7 +98,6 @@ describe("a bracket", () => {
 const argumentCounts: Readonly<Record<string, number>> = {
   acquire: 6,
   release: 2,
-  recant: 2,
   extend: 3,
   inspect: 0,
 };
@@ -124,7 +123,7 @@ class HoldingServer implements Connection {
     if (operation === "inspect") {
       return ["", -2, "", "", [], 0, []];
     }
-    return operation === "release" || operation === "recant" ? [1, 0, ""] : 1;
+    return operation === "release" ? [1, 0, ""] : 1;
   }
 
   command(): Promise<unknown> {

@@ -215,56 +215,6 @@ async function passedOnInVain(refusal: string): Promise<{ faults: Faults; releas
   return { faults, released };
 }
 
-test("what was asked before a release of its attempt was answered tells of no grant", async () => {
-  const gate = new Gate(server.connect());
-  const driver = redis(gate, { clock, random: manualRandom(7) });
-  const [locks, besides] = [createLocks(driver), createLocks(driver)];
-  await within(100, locks.inspect("k"));
-  const attempt = { attemptId: "job 1", ttlMs, renew: false };
-  gate.keepsAnswers = true;
-  const first = locks.acquire("k", attempt);
-  await pass(10);
-  const second = besides.acquire("k", attempt);
-  await pass(10);
-  gate.answer(1);
-  expect(await within(10, (await within(10, first)).release())).toBe(true);
-  const other = await within(10, others.acquire("k", { ttlMs }));
-  gate.keepsAnswers = false;
-  gate.answer();
-  let isGranted = false;
-  void second.then(() => (isGranted = true));
-  await pass(500);
-  expect(isGranted).toBe(false);
-  expect(await within(10, other.release())).toBe(true);
-  expect((await within(10, second)).fencingToken).toBeGreaterThan(other.fencingToken);
-});
-
-test("the release of a named attempt's grant does not end the one that its process was granted behind that", async () => {
-  const gate = new Gate(server.connect());
-  const locks = await met(gate, 7);
-  const attempt = { attemptId: "job 1", ttlMs, renew: false };
-  gate.keepsAnswers = true;
-  const first = locks.acquire("k", attempt);
-  await pass(10);
-  const elsewhere = await within(10, others.acquire("k", attempt));
-  await within(10, elsewhere.release());
-  await pass(3_000); // it asks again, and is granted anew
-  const second = locks.acquire("k", attempt);
-  await pass(10);
-  gate.answer(1);
-  const lease = await within(10, first);
-  expect(lease.fencingToken).toBe(elsewhere.fencingToken);
-  expect(await within(10, lease.release())).toBe(false); // it was over
-  expect(await within(10, others.tryAcquire("k"))).toBeNull();
-  gate.keepsAnswers = false;
-  gate.answer();
-  const anew = await within(500, second);
-  expect(anew.fencingToken).toBeGreaterThan(lease.fencingToken);
-  expect(await within(10, others.tryAcquire("k"))).toBeNull();
-  expect(await within(10, anew.release())).toBe(true);
-  expect(server.get(lock)).toBeNull();
-});
-
 async function process(): Promise<{ locks: Locks; faults: Faults }> {
   const { connection, controls } = faulty(server.connect(), { clock });
   return { locks: await met(connection, 8), faults: controls };
@@ -302,14 +252,12 @@ async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
 
 type Listener = Parameters<Connection["subscribe"]>[2];
 
-/** A connection that holds acquires or their answers back while others pass, and whose subscription the test may interrupt. */
+/** A connection that holds acquires back while others pass, and whose subscription the test may interrupt. */
 class Gate implements Connection {
   isClosed = false;
-  keepsAnswers = false;
   listener: Listener | undefined;
   readonly #inner: Connection;
   readonly #held: (() => void)[] = [];
-  readonly #answers: (() => void)[] = [];
 
   constructor(inner: Connection) {
     this.#inner = inner;
@@ -330,24 +278,8 @@ class Gate implements Connection {
     }
   }
 
-  /** Lets that many of the answers through, the oldest first. */
-  answer(count = Infinity): void {
-    for (const go of this.#answers.splice(0, count)) {
-      go();
-    }
-  }
-
   run(...[script, keys, args]: Parameters<Connection["run"]>): Promise<unknown> {
-    if (said(args)[0] === "acquire" && this.keepsAnswers) {
-      return this.#inner.run(script, keys, args).then(
-        (answer) =>
-          new Promise((resolve) => {
-            this.#answers.push(() => {
-              resolve(answer);
-            });
-          }),
-      );
-    } else if (!this.isClosed || said(args)[0] !== "acquire") {
+    if (!this.isClosed || said(args)[0] !== "acquire") {
       return this.#inner.run(script, keys, args);
     }
     return new Promise((resolve, reject) => {

@@ -10,10 +10,7 @@ const runId = systemRandom.id() + systemRandom.id().slice(0, 8);
 const most = Number.MAX_SAFE_INTEGER;
 
 function token(share?: Parameters<typeof makeToken>[0]["share"]): string {
-  return makeToken(
-    { key: "k", attemptId: undefined, clientId, share, ticket: 1_700_000_000_000_000 },
-    systemRandom,
-  );
+  return makeToken({ clientId, share, ticket: 1_700_000_000_000_000 }, systemRandom);
 }
 
 const mutex = token();

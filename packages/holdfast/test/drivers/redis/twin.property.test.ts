@@ -83,9 +83,7 @@ const cases = named({
   inspect: ["facts", "error"],
   message: ["broken", "grant"],
   passOn: [0, 1, "error"],
-  recant: [0, 1, "error"],
   release: [0, 1, "error"],
-  releaseGrant: [0, 1, "error"],
   verify: [0, 1, 2, 3, "error"],
 });
 const casesOfLatches = named({
@@ -98,7 +96,6 @@ const casesOfLatches = named({
   inspect: ["facts", "error"],
   message: ["open"],
   release: [0],
-  releaseGrant: [0],
   verify: [0],
 });
 
@@ -109,9 +106,7 @@ function casesOf(family: Family): string[] {
     extend: [0, 1, 3, "error"],
     inspect: ["facts", "error"],
     message: ["broken", "grant"],
-    recant: [0, 1, "error"],
     release: [0, 1, "error"],
-    releaseGrant: [0, 1, "error"],
     verify: [0, 1, 3, "error"],
   });
   return [

@@ -1,5 +1,5 @@
 -- acquire token terms ttl want wait words
---   token   "<attempt>:<client>:<ticket>"; a grant is ours if its attempt is ours; the ticket is our place in the queue
+--   token   "<random>:<client>:<ticket>"; a grant is ours if its whole token is; the ticket is our place in the queue
 --   terms   what a queue member says after the token
 --   ttl     ms, if the answer is the grant (a grant by message has the member's)
 --   want    how many fencing numbers
@@ -11,7 +11,7 @@
 --         { 2 } the queue is full
 --         { 3 } dead waiters are left: repeat
 
--- A repeat of an attempt that was granted: the same grant, the same numbers.
+-- The same question once more: the same grant, the same numbers.
 local function granted_again(token, member, ttl, words)
   redis.call('ZREM', queue, member)
   local lasts = raise_ttl(ttl)
@@ -65,19 +65,12 @@ local function take_turn(token, member, ttl, want, wait, words)
   return held(next_holder, wait ~= '0' and member, wait)
 end
 
-local function is_ours(token)
-  return string.sub(holder, 1, 33) == string.sub(token, 1, 33)
-end
-
 local function acquire(token, terms, ttl, want, wait, words)
   local member = token .. ' ' .. terms
   if not holder then
     return take_turn(token, member, ttl, want, wait, words)
-  elseif is_ours(token) then
-    if token ~= holder then
-      redis.call('HSET', fence, 'claimed', holder) -- by a repeat: who had asked before must not take it back any more
-    end
-    return granted_again(holder, member, ttl, words)
+  elseif holder == token then
+    return granted_again(token, member, ttl, words)
   elseif wait == '0' then
     return held(holder, nil, wait)
   end
@@ -98,8 +91,8 @@ local function pass_on(old, token, terms, ttl, want, words)
   local released = holder == old
   if not holder or released then
     return { released and 1 or 0, take_turn(token, member, ttl, want, '1', words) }
-  elseif is_ours(token) then
-    return { 0, granted_again(holder, member, ttl, words) }
+  elseif holder == token then
+    return { 0, granted_again(token, member, ttl, words) }
   end
   stand_in_line(token, terms)
   return { 0, held(holder, member, '1') }

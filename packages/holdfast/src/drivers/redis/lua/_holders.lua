@@ -1,9 +1,8 @@
 -- Locks that several may hold: read-write locks and semaphores. Each holder has a weight, and all together a limit.
 --
--- Their tokens say so: "<attempt>:<client>:<share>:<ticket>", with the share r (reads), w (writes), s<permits>/<limit>.
+-- Their tokens say so: "<random>:<client>:<share>:<ticket>", with the share r (reads), w (writes), s<permits>/<limit>.
 -- K      sorted set: the holders' tokens by the expiry of each, in server ms
--- info   hash: used (the sum of weights), and for each holder h<attempt> ("<number> <weight> <token>"), w<attempt> (its words),
---        c<attempt> (claimed by a repeat)
+-- info   hash: used (the sum of weights), and for each holder h<token> ("<number> <weight>"), w<token> (its words)
 -- fence  as a mutex's, with the kind and the limit that were granted last, and the token that an operator broke last
 
 local now_ms = math.floor(now / 1000)
@@ -13,7 +12,7 @@ local kind, limit, used, newest -- as in the fence and the info; `newest`: the l
 local has_expired_ones -- more than are dropped at once
 
 -- What an operation has read and nothing has changed since; nil where that is not known.
-local holdings -- by attempt: { token, number, weight }, false where it holds nothing
+local holdings -- by token: { number, weight }, false where it holds nothing
 local earliest -- whose time is over first: { token, expiry }
 local head -- who stands first in the queue: { member, score }
 
@@ -29,31 +28,25 @@ local function share_of(token)
   end
 end
 
-local function attempt_of(token)
-  return string.sub(token, 1, 32)
+local function keep_holding(token, known)
+  local number, weight = string.match(known or '', '^(%d+) (%d+)$')
+  holdings[token] = number and { tonumber(number), tonumber(weight) } or false
 end
 
-local function keep_holding(attempt, known)
-  local number, weight, held_by = string.match(known or '', '^(%d+) (%d+) (.+)$')
-  holdings[attempt] = held_by and { held_by, tonumber(number), tonumber(weight) } or false
-end
-
--- The token by which an attempt holds K, its number and its weight; nothing where it does not.
+-- The number and the weight with which a token holds K; nothing where it does not.
 local function holding_of(token)
-  local attempt = attempt_of(token)
-  if holdings[attempt] == nil then
-    keep_holding(attempt, redis.call('HGET', info, 'h' .. attempt))
+  if holdings[token] == nil then
+    keep_holding(token, redis.call('HGET', info, 'h' .. token))
   end
-  local found = holdings[attempt]
+  local found = holdings[token]
   if found then
-    return found[1], found[2], found[3]
+    return found[1], found[2]
   end
 end
 
 local function write_holder(token, number, weight)
-  local attempt = attempt_of(token)
-  redis.call('HSET', info, 'used', used, 'h' .. attempt, digits(number) .. ' ' .. weight .. ' ' .. token)
-  holdings[attempt] = { token, number, weight }
+  redis.call('HSET', info, 'used', used, 'h' .. token, digits(number) .. ' ' .. weight)
+  holdings[token] = { number, weight }
 end
 
 local function first_to_end()
@@ -76,18 +69,17 @@ local function stand_in_line(token, member)
 end
 
 local function remove(token)
-  local _, _, weight = holding_of(token)
-  local attempt = attempt_of(token)
+  local _, weight = holding_of(token)
   redis.call('ZREM', K, token)
   used = used - weight
   if used == 0 then
     redis.call('DEL', info)
     holdings = {}
   else
-    redis.call('HDEL', info, 'h' .. attempt, 'w' .. attempt, 'c' .. attempt)
+    redis.call('HDEL', info, 'h' .. token, 'w' .. token)
     redis.call('HSET', info, 'used', used)
   end
-  holdings[attempt] = false
+  holdings[token] = false
   if earliest and earliest[1] == token then
     earliest = nil
   end
@@ -115,9 +107,9 @@ end
 
 -- The lock as it is now: holders whose time is over are gone. `token`: whose holding will be asked for.
 local function look(token)
-  local attempt = token and attempt_of(token) or ''
+  token = token or ''
   local kept = redis.call('HMGET', fence, 'kind', 'limit', 'last')
-  local said = redis.call('HMGET', info, 'used', 'h' .. attempt)
+  local said = redis.call('HMGET', info, 'used', 'h' .. token)
   kind, limit, newest, used = kept[1], tonumber(kept[2]), tonumber(kept[3]), tonumber(said[1])
   holdings, earliest, head = {}, nil, nil
   has_expired_ones = false
@@ -125,7 +117,7 @@ local function look(token)
   if not expiry then
     redis.call('DEL', info)
     used = 0
-    holdings[attempt] = false
+    holdings[token] = false
     local first = first_in_line()
     if first and not limit then
       local own_kind, _, own_limit = share_of(first)
@@ -133,7 +125,7 @@ local function look(token)
     end
     return
   elseif used and limit then
-    keep_holding(attempt, said[2])
+    keep_holding(token, said[2])
   else
     restore()
   end
@@ -187,6 +179,6 @@ end
 
 local function note(token, words)
   if words ~= '' then
-    redis.call('HSET', info, 'w' .. attempt_of(token), words)
+    redis.call('HSET', info, 'w' .. token, words)
   end
 end

@@ -1,5 +1,5 @@
 -- Another's lock that we wait for: a place in the queue.
-if string.sub(holder, 1, 33) ~= string.sub(token, 1, 33) then
+if holder ~= token then
   local member = token .. ' ' .. operations[first + 1]
   local is_new = call('ZADD', queue, 'NX', string.match(token, ':(%d+)$', 66), member)
   local position = tonumber(is_new) and call('PEXPIRE', queue, 60000) == 1 and call('ZRANK', queue, member)

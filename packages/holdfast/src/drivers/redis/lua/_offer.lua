@@ -10,7 +10,7 @@ local function run_id()
   return known_run_id
 end
 
--- A token is "<attempt>:<client>:<ticket>": attempt and client are 32 digits each, so their places are known. To match all of it
+-- A token is "<random>:<client>:<ticket>": random and client are 32 digits each, so their places are known. To match all of it
 -- is dearer than the commands of a hand-over.
 local function ticket_of(token)
   return string.match(token, ':(%d+)$', 66)

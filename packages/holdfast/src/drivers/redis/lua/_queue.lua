@@ -44,8 +44,8 @@ local function enqueue(token, member)
   return added
 end
 
--- Leaves the queue. Of a quorum's node who adopted a grant, or joined an earlier attempt's, does not know what a place there says
--- beside the token: it is found by its ticket.
+-- Leaves the queue. Of a quorum's node a client that adopted a grant does not know what a place there says beside the token: it is
+-- found by its ticket.
 local function leave(token, terms)
   local ticket = terms == '' and is_quorum and ticket_of(token)
   if not ticket then

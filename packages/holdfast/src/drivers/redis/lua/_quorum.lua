@@ -1,12 +1,10 @@
 -- What only a quorum's node is asked.
 
 -- yield token terms number ttl want words
---   Gives the vote with this number to whoever stands first, and stands in line again; the vote with another number stays, and so
---   does one that a repeat of the same attempt has claimed: it may count on it.
+--   Gives the vote with this number to whoever stands first, and stands in line again; the vote with another number stays.
 -- Answers as acquire
 local function yield(token, terms, number, ttl, want, words)
-  local is_claimed = redis.call('HGET', fence, 'claimed') == token
-  if holder == token and numbers() == tonumber(number) and not is_claimed then
+  if holder == token and numbers() == tonumber(number) then
     return take_turn(token, token .. ' ' .. terms, ttl, want, '2', words)
   end
   return acquire(token, terms, ttl, want, '2', words)

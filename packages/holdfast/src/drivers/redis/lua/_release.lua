@@ -1,14 +1,8 @@
 -- release token terms
 --   Gives the grant back, or leaves the queue; so it is cancel as well.
--- releaseGrant token terms number
---   The same of a grant that repeats of its attempt may share. A later one of the same token, granted to a request that came late and
---   claimed by a repeat, has a greater number: it is not ours, and stays.
 -- Answers { 1 released or 0 it was not ours, 1 if dead waiters are left: repeat, the present holder's token or "" }
-local function release(token, terms, number)
+local function release(token, terms)
   if holder == token then
-    if number and (numbers() or 0) > tonumber(number) then
-      return { 0, 0, holder }
-    end
     return { 1, let_go() and 1 or 0, '' }
   end
   leave(token, terms)
@@ -16,17 +10,6 @@ local function release(token, terms, number)
     redis.call('DEL', info)
   end
   return { 0, serve_next() and 1 or 0, holder or '' }
-end
-
--- recant token terms
---   The same for what was left behind and nobody waits for; a grant that a repeat of the same attempt has claimed stays.
--- Answers as release
-local function recant(token, terms)
-  if holder == token and redis.call('HGET', fence, 'claimed') == token then
-    redis.call('ZREM', queue, token .. ' ' .. terms)
-    return { 0, 0, holder }
-  end
-  return release(token, terms)
 end
 
 -- breakGrant number kind reason

@@ -23,12 +23,12 @@ local function serve(own, own_ttl)
     end
     redis.call('ZREM', queue, member)
     head = nil
-    local is_repeat = holding_of(token) -- of an attempt that has it
-    if is_alive and member ~= own and (is_repeat or not may_hold) then
+    local has_it = holding_of(token) -- by an earlier question
+    if is_alive and member ~= own and (has_it or not may_hold) then
       publish(channel, client, 'again ' .. token) -- who asks again has that grant, or is told of the limit
-    elseif not is_repeat and may_hold and member == own then
+    elseif not has_it and may_hold and member == own then
       own_number = admit(token, weight, own_ttl)
-    elseif not is_repeat and may_hold then
+    elseif not has_it and may_hold then
       local number = admit(token, weight, ttl)
       local text = digits(number)
       local message = table.concat({ 'grant', token, text, text, digits(now), ttl, run_id(), K }, ' ')
@@ -56,7 +56,7 @@ end
 local function inquire_all(token, terms)
   local _, weight = share_of(token)
   for _, other in ipairs(redis.call('ZRANGE', K, 0, 63)) do
-    local _, number, others_weight = holding_of(other)
+    local number, others_weight = holding_of(other)
     if weight + others_weight > limit and precedes(token, other) then
       inquire(other, number, terms)
     end
@@ -79,7 +79,7 @@ local function held_by_others(member, wait)
   local left = first and expiry - now_ms or -1
   local number = nil
   if is_quorum and first then
-    number = select(2, holding_of(first))
+    number = holding_of(first)
   end
   return { 0, left, position, first or '', wait == '1' and run_id() or '', number }
 end
@@ -102,15 +102,6 @@ local function admit_now(token, weight, ttl, words)
   return { 1, number, number, token }
 end
 
--- An attempt has the share of this token and number. A repeat with another token claims it: who had asked before must not take it
--- back any more.
-local function granted_to_attempt(own, token, number, member, ttl, words)
-  if token ~= own then
-    redis.call('HSET', info, 'c' .. attempt_of(token), 1)
-  end
-  return admitted_again(token, number, member, ttl, words)
-end
-
 -- Whoever stands in the queue is served in turn, and us with them. Who is granted and has more to serve repeats as well, and is
 -- granted again: nobody else would come for them soon.
 local function take_place(token, member, ttl, wait, words)
@@ -121,20 +112,20 @@ local function take_place(token, member, ttl, wait, words)
     note(token, words)
     return { 1, number, number, token }
   end
-  local known, its_number = holding_of(token)
-  if known then
-    return granted_to_attempt(token, known, its_number, member, ttl, words)
+  local its_number = holding_of(token)
+  if its_number then
+    return admitted_again(token, its_number, member, ttl, words)
   end
   return has_expired_ones and { 3 } or held_by_others(member, wait)
 end
 
 local function only_try(token, weight, ttl, words)
   local _, is_more = serve()
-  local known, its_number = holding_of(token) -- another request of the attempt stood in the queue
+  local number = holding_of(token) -- an earlier question stood in the queue
   if is_more then
     return { 3 }
-  elseif known then
-    return granted_to_attempt(token, known, its_number, '', ttl, words)
+  elseif number then
+    return admitted_again(token, number, '', ttl, words)
   elseif first_in_line() or used + weight > limit then
     return has_expired_ones and { 3 } or held_by_others(nil, '0')
   end
@@ -145,17 +136,17 @@ local share = {}
 
 function share.acquire(token, terms, ttl, _, wait, words)
   local member = token .. ' ' .. terms
-  local known, number, known_weight = holding_of(token)
+  local number, known_weight = holding_of(token)
   local own_kind, weight, own_limit = share_of(token)
-  local waits = not known and first_in_line() and redis.call('ZSCORE', queue, member)
-  if not known and (not waits or limit and weight > limit) then
+  local waits = not number and first_in_line() and redis.call('ZSCORE', queue, member)
+  if not number and (not waits or limit and weight > limit) then
     check(own_kind, own_limit) -- also of who waits already, where the limit was lowered
   end
-  if known then
+  if number then
     redis.call('ZREM', queue, member)
     head = nil
     if is_quorum then
-      inquire_again(known, number, known_weight, terms)
+      inquire_again(token, number, known_weight, terms)
     end
     return take_place(token, member, ttl, wait, words)
   elseif wait == '0' then
@@ -175,12 +166,9 @@ function share.acquire(token, terms, ttl, _, wait, words)
   return answer
 end
 
-function share.release(token, terms, number)
-  local known, own_number = holding_of(token)
-  local is_ours = known == token
-  if is_ours and number and own_number > tonumber(number) then
-    return { 0, 0, token }
-  elseif is_ours then
+function share.release(token, terms)
+  local is_ours = holding_of(token)
+  if is_ours then
     remove(token) -- who holds does not wait
   else
     leave(token, terms)
@@ -190,23 +178,13 @@ function share.release(token, terms, number)
   return { is_ours and 1 or 0, is_more and 1 or 0, first_to_end() or '' }
 end
 
-share.releaseGrant = share.release
-
-function share.recant(token, terms)
-  if holding_of(token) == token and redis.call('HEXISTS', info, 'c' .. attempt_of(token)) == 1 then
-    leave(token, terms)
-    return { 0, 0, token }
-  end
-  return share.release(token, terms)
-end
-
 local function why_not_any_more(token)
   return redis.call('HGET', fence, 'broken') == token and 3 or 0
 end
 
 function share.extend(token, ttl, words, number)
-  local known, own_number = holding_of(token)
-  if known ~= token then
+  local own_number = holding_of(token)
+  if not own_number then
     local reason = why_not_any_more(token)
     serve()
     return is_quorum and { reason } or reason
@@ -218,8 +196,8 @@ function share.extend(token, ttl, words, number)
 end
 
 function share.verify(token)
-  local known, number = holding_of(token)
-  if known ~= token then
+  local number = holding_of(token)
+  if not number then
     return { why_not_any_more(token) }
   end
   return { 1, redis.call('ZSCORE', K, token) - now_ms, number }
@@ -230,8 +208,8 @@ local function holders()
   local found = {}
   local held = redis.call('ZRANGE', K, 0, -1, 'WITHSCORES')
   for i = 1, #held, 2 do
-    local _, number, weight = holding_of(held[i])
-    local words = redis.call('HGET', info, 'w' .. attempt_of(held[i]))
+    local number, weight = holding_of(held[i])
+    local words = redis.call('HGET', info, 'w' .. held[i])
     found[#found + 1] = { held[i], held[i + 1] - now_ms, digits(number), weight, words or '' }
   end
   return found
@@ -272,9 +250,7 @@ function share.inspect()
 end
 
 function share.yield(token, terms, number, ttl, _, words)
-  local known, own_number = holding_of(token)
-  local is_claimed = redis.call('HEXISTS', info, 'c' .. attempt_of(token)) == 1
-  if known ~= token or own_number ~= tonumber(number) or is_claimed then
+  if holding_of(token) ~= tonumber(number) then
     return share.acquire(token, terms, ttl, '1', '2', words)
   end
   remove(token)
@@ -283,8 +259,8 @@ function share.yield(token, terms, number, ttl, _, words)
 end
 
 function share.agree(token, number)
-  local known, own_number, weight = holding_of(token)
-  if known ~= token then
+  local own_number, weight = holding_of(token)
+  if not own_number then
     return { 0 }
   end
   number = tonumber(number)
@@ -303,8 +279,8 @@ end
 --   A writer is a reader from now on, with the same token.
 -- Answers { 1, 1 if more may be left to serve }, or { why not }
 function share.downgrade(token)
-  local known, number, weight = holding_of(token)
-  if known ~= token then
+  local number, weight = holding_of(token)
+  if not number then
     return { why_not_any_more(token) }
   end
   used = used - weight + 1 -- a repeat finds a reader, among others

@@ -81,7 +81,7 @@ end
 local function count_of(name)
   if name == 'acquire' or name == 'passOn' or name == 'yield' or name == 'awaitLatch' then
     return 6
-  elseif name == 'release' or name == 'recant' or name == 'downgrade' or name == 'leaveLatch' then
+  elseif name == 'release' or name == 'downgrade' or name == 'leaveLatch' then
     return 2
   elseif name == 'countDown' then
     return 5

@@ -50,8 +50,6 @@ local function define(is_all)
       acquire = acquire,
       passOn = pass_on,
       release = release,
-      releaseGrant = release,
-      recant = recant,
       extend = extend,
       verify = verify,
       breakGrant = break_grant,

@@ -19,11 +19,7 @@ local function enter(i)
   return ARGV[4 * i], ARGV[4 * i + 1], ARGV[4 * i + 2], ARGV[4 * i + 3]
 end
 
-local function is_ours(token)
-  return holder and string.sub(holder, 1, 33) == string.sub(token, 1, 33)
-end
-
--- A repeat of what was granted: the same grant, the same numbers.
+-- The same question once more, by the client library: the same grant, the same numbers.
 local function known(ttl)
   local left = redis.call('PTTL', K)
   if left < tonumber(ttl) then
@@ -42,13 +38,13 @@ end
 
 for i = 1, count do
   local token = enter(i)
-  if not is_ours(token) and (holder or redis.call('EXISTS', queue) == 1) then
+  if holder ~= token and (holder or redis.call('EXISTS', queue) == 1) then
     return of_primary({ now, i, holder or '' })
   end
 end
 local answers = { now, 0 }
 for i = 1, count do
   local token, ttl, want, words = enter(i)
-  answers[#answers + 1] = is_ours(token) and known(ttl) or grant(token, ttl, want, words)
+  answers[#answers + 1] = holder == token and known(ttl) or grant(token, ttl, want, words)
 end
 return answers

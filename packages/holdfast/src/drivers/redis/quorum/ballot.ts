@@ -10,7 +10,7 @@ import type { Operation, Reply } from "../operation.ts";
 import { backoffDelay, impatientDelay, pollDelay } from "../pacing.ts";
 import type { Bidder } from "./bidder.ts";
 import { exclusionDelay, quarantineWords, type Quarantine } from "./restart-guard.ts";
-import { keptForMs, voteByMessage, voteByReply, type Vote } from "./vote.ts";
+import { voteByMessage, voteByReply, type Vote } from "./vote.ts";
 import type { Voter } from "./voter.ts";
 import { Yielding } from "./yielding.ts";
 
@@ -32,8 +32,6 @@ export class Ballot {
   dueAt: number = Infinity;
   /** It was asked to raise its number, and has not answered yet. */
   isAgreeing = false;
-  /** It is not asked before: a grant there has to end by itself. On the scale of `clock.now()`. */
-  leftUntil: number = -Infinity;
   readonly #bid: Bidder;
   readonly #yielding: Yielding = new Yielding();
   #askedForPlace = false;
@@ -115,7 +113,7 @@ export class Ballot {
 
   /** Whether a place in this node's queue may be asked for: its messages about this bid reach us. */
   get mayQueue(): boolean {
-    return this.#bid.isHeard && this.voter.node.hearing === "proved";
+    return this.voter.node.hearing === "proved";
   }
 
   /** A message says that the node's vote is ours. */
@@ -126,8 +124,7 @@ export class Ballot {
       this.#bid.giveBack(this);
       return;
     }
-    // What was told to an earlier bid with this token may have been given back since: a repeat asks whether it is there.
-    const ageMs = this.#bid.isHeard ? node.brackets.ageOf(grant.runId, grant.serverMicros) : undefined;
+    const ageMs = node.brackets.ageOf(grant.runId, grant.serverMicros);
     if (ageMs === undefined || grant.runId !== guard.runId || electorate.quarantineOf(this.voter)) {
       this.ask(); // the reply dates it, and says whose it is
       return;
@@ -159,7 +156,7 @@ export class Ballot {
     this.ask();
   }
 
-  /** An operator ended the grant, or who had it as well gave it back. */
+  /** An operator ended the grant. */
   broken(): void {
     this.vote = undefined;
     this.ask();
@@ -284,24 +281,7 @@ export class Ballot {
       this.#exclude(quarantine);
       return;
     }
-    const vote = voteByReply(this.#bid, answer, reply);
-    if (this.#bid.isReleased(vote.token)) {
-      this.#bid.takeBackReleased(this, vote.token);
-      this.ask(); // behind that
-    } else if (this.#yielding.isRefused(vote)) {
-      this.#leave(vote);
-    } else {
-      this.count(vote);
-    }
-  }
-
-  /** A repeat elsewhere has claimed what we wanted to give back: it is theirs until it ends, unless we prolong it by asking. */
-  #leave({ token }: Vote): void {
-    const { clock, ttlMs, driftFactor } = this.#bid;
-    this.answer = "held";
-    this.holder = token;
-    this.leftUntil = clock.now() + keptForMs(ttlMs, driftFactor);
-    this.dueAt = this.leftUntil;
+    this.count(voteByReply(this.#bid, answer, reply));
   }
 
   /** It is not asked before it may vote again. */
@@ -320,7 +300,6 @@ export class Ballot {
     if (!this.#bid.electorate.quarantineOf(this.voter)) {
       this.#bid.electorate.follow(vote.first);
     }
-    this.#sent = Math.max(1, this.#sent); // a message may tell of what an earlier bid has left
     this.vote = vote;
     this.answer = "granted";
     this.reason = null;

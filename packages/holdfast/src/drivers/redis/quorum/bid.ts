@@ -9,10 +9,10 @@ import { Ballot } from "./ballot.ts";
 import type { Bidder } from "./bidder.ts";
 import type { Electorate } from "./electorate.ts";
 import { rivalsShare } from "./verdict.ts";
-import { Numbering, type Elected, type Told } from "./numbering.ts";
+import { Numbering, type Elected } from "./numbering.ts";
 import type { PassingOn } from "./passing-on.ts";
 import type { QuorumHost } from "./request-host.ts";
-import { keptForMs, type Vote } from "./vote.ts";
+import type { Vote } from "./vote.ts";
 import { Wording } from "./wording.ts";
 
 /** What a bid needs of the request that it is made for. */
@@ -33,22 +33,17 @@ export interface BidRequest {
 interface BidOptions {
   readonly wanted: AcquireRequest;
   readonly token: string;
-  /** The token is an earlier attempt's of the same name: messages about it go to whoever made it. */
-  readonly isRepeat: boolean;
   /** An older grant that is given up in the same step. */
   readonly passing: PassingOn | undefined;
 }
 
 /** A majority of the nodes is ours, and has one number for it. */
 export interface Election extends Block {
-  readonly token: string;
   readonly validity: Validity;
   readonly isClaim: boolean;
   readonly rounds: number;
   /** Whose votes they are. */
   readonly ballots: readonly Elected[];
-  /** What they told before they were asked to agree on one number. */
-  told(): readonly Told[];
 }
 
 /**
@@ -59,7 +54,6 @@ export class Bid implements Bidder {
   readonly request: BidRequest;
   readonly token: string;
   readonly want: number;
-  readonly isRepeat: boolean;
   readonly passing: PassingOn | undefined;
   readonly wording: Wording;
   readonly ballots: readonly Ballot[];
@@ -70,12 +64,11 @@ export class Bid implements Bidder {
   readonly #numbering: Numbering = new Numbering(this);
 
   constructor(host: QuorumHost, request: BidRequest, options: BidOptions) {
-    const { wanted, token, isRepeat, passing } = options;
+    const { wanted, token, passing } = options;
     this.#host = host;
     this.request = request;
     this.token = token;
     this.want = wanted.want;
-    this.isRepeat = isRepeat;
     this.passing = passing;
     this.waits = wanted.deadline !== null;
     this.wording = new Wording(host, { wanted, deadline: request.deadline, token, passing });
@@ -105,15 +98,6 @@ export class Bid implements Bidder {
   }
   get round(): number {
     return this.#numbering.round;
-  }
-
-  /** Whether it was the first to ask with this token. */
-  isFirstOf(token: string): boolean {
-    return token === this.token && !this.isRepeat;
-  }
-
-  get isHeard(): boolean {
-    return !this.isRepeat;
   }
 
   get isElected(): boolean {
@@ -176,9 +160,7 @@ export class Bid implements Bidder {
   askAll(): void {
     const candidate = this.electorate.candidate();
     for (const ballot of this.ballots) {
-      if (!this.#isLeftToExpire(ballot)) {
-        ballot.ask(candidate);
-      }
+      ballot.ask(candidate);
     }
   }
 
@@ -188,39 +170,6 @@ export class Bid implements Bidder {
     for (const ballot of this.ballots) {
       if (ballot.dueAt <= now) {
         ballot.ask(candidate);
-      }
-    }
-  }
-
-  /**
-   * The token of an earlier attempt of the same name, which has votes while we split the others with it: both go on with the
-   * earlier of the two, or neither would have a majority.
-   */
-  earlierAttempt(): string | undefined {
-    if (this.ballots.some(({ isPending }) => isPending)) {
-      return undefined;
-    }
-    const others = this.ballots.flatMap(({ vote }) => (vote ? [vote.token] : []));
-    return others.find((token) => placeOf(token) < placeOf(this.token));
-  }
-
-  /**
-   * A node has voted for a later attempt of the same name. Whoever made that goes on with ours; if nobody does any more it ends by
-   * itself, unless we prolong it by asking.
-   */
-  #isLeftToExpire({ vote, leftUntil }: Ballot): boolean {
-    if (this.clock.now() < leftUntil) {
-      return true;
-    }
-    const isLater = vote !== undefined && placeOf(vote.token) > placeOf(this.token);
-    return isLater && this.clock.now() < vote.heardAt + keptForMs(this.ttlMs, this.driftFactor);
-  }
-
-  /** Votes with this token are none any more. */
-  forget(token: string): void {
-    for (const ballot of this.ballots) {
-      if (ballot.vote?.token === token) {
-        ballot.broken();
       }
     }
   }
@@ -235,14 +184,6 @@ export class Bid implements Bidder {
     for (const ballot of this.ballots) {
       this.heard(ballot);
     }
-  }
-
-  isReleased(token: string): boolean {
-    return this.#host.holdings.isReleased(token);
-  }
-
-  takeBackReleased(ballot: Ballot, token: string): void {
-    this.#host.holdings.takeBackReleased(this, ballot, token);
   }
 
   giveBack(ballot: Ballot): void {
@@ -280,7 +221,6 @@ export class Bid implements Bidder {
   #win(elected: readonly Elected[], { first, last }: Block): void {
     this.isOpen = false;
     const votes = elected.map(({ vote }) => vote);
-    const { token } = votes[0] as Vote;
     const validity = validityOf(
       votes.map((vote) => vote.validity),
       this.electorate.majority,
@@ -289,12 +229,10 @@ export class Bid implements Bidder {
     this.request.won({
       first,
       last,
-      token,
       validity,
       isClaim,
       rounds: this.round,
       ballots: elected,
-      told: () => this.#numbering.told(elected),
     });
   }
 
@@ -307,15 +245,9 @@ export class Bid implements Bidder {
     return votes >= this.electorate.majority;
   }
 
-  /** The valid votes for one token: repeats of one attempt may have different ones. */
+  /** The valid votes. */
   #elected(): Elected[] {
-    const valid = this.ballots.filter((ballot): ballot is Elected => ballot.isOurs);
-    const [first] = valid;
-    if (valid.every(({ vote }) => vote.token === first?.vote.token)) {
-      return valid;
-    }
-    const groups = valid.map((one) => valid.filter(({ vote }) => vote.token === one.vote.token));
-    return groups.reduce((one, other) => (other.length > one.length ? other : one));
+    return this.ballots.filter((ballot): ballot is Elected => ballot.isOurs);
   }
 }
 

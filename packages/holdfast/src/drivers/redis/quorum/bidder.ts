@@ -18,8 +18,6 @@ export interface Bidder {
   readonly driftFactor: number;
   readonly nodeTimeoutMs: number;
   readonly waits: boolean;
-  /** Messages about its token come to us. */
-  readonly isHeard: boolean;
   readonly round: number;
   readonly wording: Wording;
   /** An older grant that the node gives up in the same step. */
@@ -32,10 +30,6 @@ export interface Bidder {
   heard(ballot: Ballot): void;
   /** An answer for a bid that is over shows that the node has something of it. */
   heardTooLate(ballot: Ballot, vote: Vote | undefined): void;
-  /** Whether a grant with this token was given back here. */
-  isReleased(token: string): boolean;
-  /** The node still has a grant that was given back. */
-  takeBackReleased(ballot: Ballot, token: string): void;
   /** The node does not vote: what it has of us is given back. */
   giveBack(ballot: Ballot): void;
 }

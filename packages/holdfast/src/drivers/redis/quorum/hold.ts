@@ -10,7 +10,6 @@ import type { LockKeys } from "../keys.ts";
 import { noCandidate, textOf, type Reply } from "../operation.ts";
 import { placeUntil } from "../releaser.ts";
 import { validityOf } from "./agreement.ts";
-import type { Told } from "./numbering.ts";
 import { quarantineWords } from "./restart-guard.ts";
 import { Round } from "./round.ts";
 import { countedVote } from "./telling.ts";
@@ -40,14 +39,12 @@ export class QuorumHold implements Timed {
   readonly keys: LockKeys;
   readonly token: string;
   readonly #host: HoldHost;
-  /** Undefined: another one has asked for it with this token, which may have left on a node what this process does not know of. */
+  /** Undefined: it was acquired elsewhere, by what may have left on a node what this process does not know of. */
   readonly #bid: Bid | undefined;
   /** By node. */
   readonly #members: (Member | undefined)[] = [];
   /** Nodes that do not have it, and why. */
   readonly #without = new Map<Voter, LossReason>();
-  /** Nodes that were asked to give it anew. */
-  readonly #refilled = new Set<Voter>();
   /** What a majority confirmed after its question had been given up: the next one tells it. */
   #confirmedLate: Validity | undefined;
   /** It was acquired here, or a majority has told that it has it. */
@@ -57,12 +54,8 @@ export class QuorumHold implements Timed {
   #isLost = false;
   /** Its token would be given a writer's vote again. */
   isDowngraded = false;
-  /** The name of its attempt; undefined: it has none, or was acquired elsewhere. */
-  attemptId: string | undefined;
   /** The lease's own fencing number; undefined: it was acquired elsewhere. */
   fencingNumber: number | undefined;
-  /** The lease's own, which its renewals move; undefined: it was acquired elsewhere. */
-  validity: Validity | undefined;
 
   /** @param bid undefined: it was acquired elsewhere */
   constructor(host: HoldHost, key: string, keys: LockKeys, token: string, bid: Bid | undefined) {
@@ -70,7 +63,7 @@ export class QuorumHold implements Timed {
     this.key = key;
     this.keys = keys;
     this.token = token;
-    this.#bid = bid?.isFirstOf(token) === true ? bid : undefined;
+    this.#bid = bid;
     this.#wasVerified = bid !== undefined;
   }
 
@@ -94,27 +87,6 @@ export class QuorumHold implements Timed {
     return this.#bid?.ballots[voter.index]?.mayHaveLeft ?? true;
   }
 
-  /**
-   * The greatest number that a node has for it: its own, or the one that was agreed on. In a later grant of the token that somebody
-   * counts on, the node has a greater one: as its numbers rise, and the fencing tokens do. Undefined: it has not told its own, and that
-   * is likely to be greater.
-   */
-  greatestOn(voter: Voter, fencingToken: bigint | undefined): bigint | undefined {
-    const first = this.#members[voter.index]?.first;
-    const isUnheard = first === undefined && (this.fencingNumber === undefined || this.#refilled.has(voter));
-    if (fencingToken === undefined || isUnheard) {
-      return undefined;
-    }
-    return first === undefined || fencingToken > first ? fencingToken : BigInt(first);
-  }
-
-  /** What the nodes are told of its number where they have others: a refilled node gave a new one. */
-  ownNumber(): { fencingToken: bigint } | undefined {
-    const { fencingNumber } = this;
-    const isUneven = this.#members.some((member) => member && member.first !== fencingNumber);
-    return fencingNumber === undefined || !isUneven ? undefined : { fencingToken: BigInt(fencingNumber) };
-  }
-
   /** Why a node's answers do not count. */
   whyNot(voter: Voter): string | null {
     const quarantine = this.#host.electorate.quarantineOf(voter);
@@ -132,17 +104,6 @@ export class QuorumHold implements Timed {
       this.#members[voter.index] = { first, runId, since }; // else it is told once more of what it has counted for since then
     }
     this.#without.delete(voter);
-  }
-
-  /**
-   * Whether these are of this grant: a majority has had it without a break. While the lease is valid nobody else can have had one, so
-   * one node is enough then; behind its end that one may be a leftover.
-   */
-  isStill(told: readonly Told[]): boolean {
-    const { clock, electorate } = this.#host;
-    const same = told.filter(({ voter, first }) => this.#members[voter.index]?.first === first);
-    const isValid = !this.isLost && this.validity !== undefined && leftOf(this.validity, clock) > 0;
-    return same.length >= (isValid ? 1 : electorate.majority);
   }
 
   /** A node ended the grant. Returns whether the rest is no majority. */
@@ -335,7 +296,6 @@ export class QuorumHold implements Timed {
     }
     const { electorate } = this.#host;
     const terms = this.termsOn(voter);
-    this.#refilled.add(voter);
     this.#bid?.ballots[voter.index]?.left();
     const { keys } = this;
     const args = ["acquire", this.token, terms, String(ttlMs), "1", "0", ""];

@@ -2,19 +2,12 @@ import { agreedOn, type Block } from "./agreement.ts";
 import type { Ballot } from "./ballot.ts";
 import type { Bid } from "./bid.ts";
 import type { Vote } from "./vote.ts";
-import type { Voter } from "./voter.ts";
 
 /** After so many rounds without one number it is given up. */
 const mostRounds = 3;
 
 /** A ballot whose vote is ours. */
 export type Elected = Ballot & { readonly vote: Vote };
-
-/** Which number a node has for a grant. */
-export interface Told {
-  readonly voter: Voter;
-  readonly first: number;
-}
 
 /**
  * How a majority comes to one fencing number for its votes: where the nodes gave different ones they are asked to raise them, in
@@ -28,22 +21,21 @@ export class Numbering {
   #proposed = 0;
   /** Who was asked in this round: who failed, or has a greater number, is not asked again before the next. */
   #asked: Set<Ballot> | undefined;
-  #toldBefore: readonly Told[] | undefined;
 
   constructor(bid: Bid) {
     this.#bid = bid;
   }
 
   /**
-   * @param elected a majority whose votes are for one token
+   * @param elected a majority
    * @param heard who was heard last
    * @returns what they agree on; open: more is to be heard; undecided: they could not be brought to one number
    */
   settle(elected: readonly Elected[], heard: Ballot): Block | "open" | "undecided" {
     const votes = elected.map(({ vote }) => vote);
-    const block = this.#ofRepeat(votes) ?? agreedOn(votes, this.#bid.electorate.majority);
+    const block = agreedOn(votes, this.#bid.electorate.majority);
     // What was proposed is on its way: a smaller number is not that of these nodes any more.
-    if (block === "open" || (block && block.first >= this.#proposed)) {
+    if (block && block.first >= this.#proposed) {
       return block;
     }
     if (elected.some(({ isAgreeing }) => isAgreeing)) {
@@ -52,7 +44,6 @@ export class Numbering {
       }
     } else if (this.round < mostRounds) {
       this.round += 1;
-      this.#toldBefore ??= numbersOf(elected);
       this.#proposed = Math.max(...votes.map(({ first }) => first));
       this.#asked = new Set();
       for (const ballot of elected) {
@@ -64,38 +55,17 @@ export class Numbering {
     return "open";
   }
 
-  /** What they told before they were asked to agree. */
-  told(elected: readonly Elected[]): readonly Told[] {
-    return this.#toldBefore ?? numbersOf(elected);
-  }
-
-  /**
-   * The grant of an earlier attempt may have its number already, which its holder uses; nodes that were filled again or voted late
-   * have others. So all are heard before any is raised. Where no majority has one number, it is settled as for any other bid: only
-   * the largest is certainly larger than those of leases before.
-   */
-  #ofRepeat(votes: readonly Vote[]): Block | "open" | undefined {
-    const { token, isRepeat, electorate, ballots } = this.#bid;
-    if ((votes[0]?.token === token && !isRepeat) || this.round > 1) {
-      return undefined;
-    }
-    const told = votes.map(({ first, last }) => ({ first, last, round: 0 }));
-    const isPending = ballots.some((ballot) => ballot.isPending);
-    return agreedOn(told, electorate.majority) ?? (isPending ? "open" : undefined);
-  }
-
   #ask(ballot: Ballot): void {
     if (this.#asked?.has(ballot) !== false) {
       return;
     }
     this.#asked.add(ballot);
-    const { keys, token, wording } = this.#bid;
-    const ours = ballot.vote?.token ?? token; // an earlier attempt's, where we repeat it
+    const { keys, wording } = this.#bid;
     ballot.isAgreeing = true;
     ballot.left();
     ballot.voter.node.perform({
       keys,
-      text: wording.agreement(ours, this.#proposed),
+      text: wording.agreement(this.#proposed),
       answered: (reply) => {
         ballot.isAgreeing = false;
         this.#answered(ballot, reply.value as unknown[]);
@@ -128,8 +98,4 @@ export class Numbering {
     }
     this.#bid.heard(ballot);
   }
-}
-
-function numbersOf(elected: readonly Elected[]): Told[] {
-  return elected.map(({ voter, vote: { first } }) => ({ voter, first }));
 }

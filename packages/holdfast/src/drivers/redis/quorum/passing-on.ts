@@ -125,7 +125,7 @@ export class PassingOn {
     const part = this.#partOf(voter);
     const { attempts } = part;
     attempts.sent();
-    voter.releaser.takeBack({ key, keys, token, terms, until, candidate }, "release", (wasReleased) => {
+    voter.releaser.takeBack({ key, keys, token, terms, until, candidate }, (wasReleased) => {
       this.#note(part, wasReleased || attempts.isRepeat);
       attempts.answered();
     });

@@ -6,8 +6,6 @@ import type { QuorumHold } from "./hold.ts";
 import type { Voter } from "./voter.ts";
 
 interface ReleaseOptions {
-  /** Of a grant that others may share: a later one of its token stays. */
-  readonly fencingToken?: bigint | undefined;
   /** Whether a node that does not have it any more may have been told before this to give it up. */
   readonly wasGivenUp?: (voter: Voter) => boolean;
   /** When who waits is told that too few have answered, on the scale of `clock.now()`. @defaultValue after the budget */
@@ -26,7 +24,6 @@ export class QuorumRelease {
   readonly #electorate: Electorate;
   readonly #hold: QuorumHold;
   readonly #wasGivenUp: (voter: Voter) => boolean;
-  readonly #fencingToken: bigint | undefined;
   /** By node; undefined: nothing of it can be there. */
   readonly #parts: readonly (NodeRelease | undefined)[];
   readonly #begun: number;
@@ -42,11 +39,10 @@ export class QuorumRelease {
   constructor(
     electorate: Electorate,
     hold: QuorumHold,
-    { fencingToken, wasGivenUp = () => false, patientUntil }: ReleaseOptions = {},
+    { wasGivenUp = () => false, patientUntil }: ReleaseOptions = {},
   ) {
     this.#electorate = electorate;
     this.#hold = hold;
-    this.#fencingToken = fencingToken;
     this.#wasGivenUp = wasGivenUp;
     this.#begun = electorate.now();
     this.#parts = electorate.voters.map((voter) =>
@@ -83,9 +79,8 @@ export class QuorumRelease {
         const { voter } = part;
         const forgottenAt = this.#hold.forgottenAt(voter, until);
         const terms = this.#hold.termsOn(voter);
-        const number = this.#hold.greatestOn(voter, this.#fencingToken);
-        if (leftover?.terms !== terms || leftover.until !== forgottenAt || leftover.number !== number) {
-          leftover = { key, keys, token, number, terms, until: forgottenAt, candidate }; // most nodes are told the same
+        if (leftover?.terms !== terms || leftover.until !== forgottenAt) {
+          leftover = { key, keys, token, terms, until: forgottenAt, candidate }; // most nodes are told the same
           text = takingBack(leftover, name);
         }
         voter.releaser.begin(leftover, part, name, text);
@@ -93,17 +88,9 @@ export class QuorumRelease {
     }
   }
 
-  /** A node that has not answered yet gave it back to who asked it something else. */
-  wasTakenBack({ index }: Voter): void {
-    const part = this.#parts[index];
-    if (part) {
-      part.wasTakenBack = true;
-    }
-  }
-
   /** A node has answered. */
   answered(part: NodeRelease): void {
-    part.wasReleased ||= part.wasTakenBack || this.#wasGivenUp(part.voter);
+    part.wasReleased ||= this.#wasGivenUp(part.voter);
     this.#had += part.wasReleased ? 1 : 0;
     this.#hadNot += part.wasReleased ? 0 : 1;
     part.latencyMs = this.#electorate.now() - this.#begun;
@@ -184,7 +171,6 @@ class NodeRelease implements ReleaseListener {
   readonly patientUntil: number | undefined;
   isOpen = true;
   wasReleased = false;
-  wasTakenBack = false;
   latencyMs: number | null = null;
   error: unknown;
   /** To be done when the node has answered, for what came late. Is told whether the node itself says that it released. */

@@ -5,7 +5,6 @@ import type { Holder } from "../../../state.ts";
 import type { TimerQueue } from "../../../timer-queue.ts";
 import type { Electorate } from "./electorate.ts";
 import type { Holdings } from "./holdings.ts";
-import type { NamedAttempts } from "./named-attempts.ts";
 import type { QuorumRequest } from "./request.ts";
 
 /** What a request and its bids need of their driver. */
@@ -19,7 +18,6 @@ export interface QuorumHost {
   readonly claimMs: number;
   readonly driftFactor: number;
   readonly holdings: Holdings;
-  readonly attempts: NamedAttempts;
   /** A fresh token for an attempt. */
   tokenFor(request: AcquireRequest, ticket: number): string;
   settled(request: QuorumRequest): void;

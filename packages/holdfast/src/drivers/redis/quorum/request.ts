@@ -27,7 +27,6 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidRequest {
   readonly keys: LockKeys;
   readonly key: string;
   readonly ttlMs: number;
-  readonly attemptId: string | undefined;
   /** When it stops waiting, on the scale of `clock.now()`. */
   deadline: number;
   /** The one that is under way. */
@@ -37,7 +36,8 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidRequest {
   readonly #host: QuorumHost;
   readonly #request: AcquireRequest;
   readonly #passing: PassingOn | undefined;
-  #latestTicket: number | undefined;
+  /** In the queues. */
+  #place: number | undefined;
   #isSettled = false;
   #isSettling = false;
   #wasHeard = false;
@@ -55,7 +55,6 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidRequest {
     this.keys = keys;
     this.key = request.key;
     this.ttlMs = request.ttlMs;
-    this.attemptId = request.attemptId;
     this.#passing = passing;
     this.#split = new Split(host, request.ttlMs);
     this.deadline = request.deadline ?? host.clock.now() + host.commandTimeoutMs;
@@ -75,38 +74,15 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidRequest {
     this.#start();
   }
 
-  /**
-   * Those before it that asked for the same attempt are settled: a repeat meets what they have.
-   * @param wasHeard most nodes have answered the one before it
-   */
-  lead(wasHeard: boolean): void {
-    if (!this.#isSettled && !this.bid) {
-      this.#wasHeard = wasHeard;
-      this.begin();
-    }
-  }
-
-  /** How it shares its key, where that may differ between attempts of one name. */
-  get mode(): "read" | "write" | undefined {
-    const { share } = this.#request;
-    return share?.kind === "read-write" ? share.mode : undefined;
-  }
-
-  /** Of the requests for its attempt the one that asks the nodes. */
-  get #leader(): QuorumRequest {
-    return this.bid ? this : (this.#host.attempts.leaderOf(this) ?? this);
-  }
-
-  /** Most nodes have answered, or may still answer as they did before, to this one or to whom it waits for. */
+  /** Most nodes have answered, or may still answer as they did before. */
   get isHeard(): boolean {
-    const leader = this.#leader;
-    return leader === this ? (this.bid?.isAnswered(this.#wasHeard) ?? this.#wasHeard) : leader.isHeard;
+    return this.bid?.isAnswered(this.#wasHeard) ?? this.#wasHeard;
   }
 
   /** Its moment has come: the deadline, or to ask again. */
   wake(): void {
     const now = this.#host.clock.now();
-    if (now >= this.deadline || (this.#isTry && this.#leader !== this && this.isHeard)) {
+    if (now >= this.deadline) {
       this.#timeOut();
     } else if (!this.bid) {
       this.#host.agenda.schedule(this, this.deadline);
@@ -121,16 +97,6 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidRequest {
     const ballot = this.bid?.ballots[index];
     if (ballot && !this.#isSettled && !this.#isTry) {
       ballot.ask();
-    }
-  }
-
-  /** The grant of that token, which may have seemed ours as well, was given back. */
-  forget(token: string): void {
-    if (this.bid?.token === token) {
-      this.#drop(false);
-      this.#open();
-    } else {
-      this.bid?.forget(token);
     }
   }
 
@@ -174,13 +140,7 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidRequest {
   }
 
   #start(): void {
-    const { electorate, clock, nodeTimeoutMs } = this.#host;
-    if (this.#leader !== this) {
-      if (this.#isTry) {
-        this.#schedule(clock.now() + nodeTimeoutMs); // whoever is before it has its answers by then
-      }
-      return;
-    }
+    const { electorate } = this.#host;
     if (electorate.isReady) {
       this.#open();
       return;
@@ -195,8 +155,8 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidRequest {
     );
   }
 
-  /** @param token of an earlier attempt of the same name, which this one joins */
-  #open(token?: string): void {
+  /** With a fresh token: one that was given up is never asked for again. */
+  #open(): void {
     if (this.#isSettled || this.bid) {
       return;
     }
@@ -209,8 +169,7 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidRequest {
     }
     this.bid = new Bid(this.#host, this, {
       wanted: this.#request,
-      token: token ?? this.#host.tokenFor(this.#request, this.#ticket(electorate)),
-      isRepeat: token !== undefined,
+      token: this.#host.tokenFor(this.#request, this.#ticket(electorate)),
       passing: this.#passing,
     });
     this.#host.holdings.opened(this.bid);
@@ -233,9 +192,9 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidRequest {
   #askAgain(bid: Bid, now: number): void {
     if (now >= this.#split.askAgainAt) {
       this.#split.askAgain();
-      if (this.#split.isPauseDue && bid.hasDeafVotes && !this.#host.holdings.isHeld(bid.token)) {
+      if (this.#split.isPauseDue && bid.hasDeafVotes) {
         // Who cannot be asked gives its votes back by itself, and settles with its rivals by chance.
-        const pauseMs = this.#split.pauseMs(bid.isRepeat);
+        const pauseMs = this.#split.pauseMs;
         this.#drop();
         this.#schedule(now + pauseMs);
         return;
@@ -247,15 +206,10 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidRequest {
     this.#wait();
   }
 
-  /** Fresh tokens of one request keep its place; those of an attempt with a name differ by nothing else. */
+  /** Fresh tokens of one request keep its place. */
   #ticket(electorate: Electorate): number {
-    if (this.#latestTicket === undefined || this.attemptId !== undefined) {
-      this.#latestTicket =
-        this.#latestTicket === undefined
-          ? (this.#request.ticket ?? electorate.ticket())
-          : electorate.ticket();
-    }
-    return this.#latestTicket;
+    this.#place ??= this.#request.ticket ?? electorate.ticket();
+    return this.#place;
   }
 
   /** Not elected: goes on waiting for answers and messages, unless the nodes say that it is in vain. */
@@ -277,9 +231,6 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidRequest {
       this.#finishTry();
       return true;
     }
-    if (this.#joinsEarlier(bid)) {
-      return true;
-    }
     const refusal = refusalOf(bid, this.key);
     if (refusal !== undefined) {
       this.#fail(refusal);
@@ -292,21 +243,8 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidRequest {
     return false;
   }
 
-  /** Where the nodes have the tokens of several requests for this attempt it goes on with the earliest. */
-  #joinsEarlier(bid: Bid): boolean {
-    const earlier = bid.earlierAttempt();
-    if (earlier !== undefined) {
-      this.#drop(); // but what a repeat has claimed, as it may have been elected with it
-      this.#open(earlier);
-    }
-    return earlier !== undefined;
-  }
-
   #judgeTry(): void {
     const bid = this.bid as Bid;
-    if (this.#joinsEarlier(bid)) {
-      return;
-    }
     switch (verdictOnTry(bid.ballots, this.#host.electorate.majority)) {
       case "held":
         this.#finishTry();
@@ -333,24 +271,24 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidRequest {
   }
 
   #finishTry(): void {
-    this.#abandon("settled");
+    this.#abandon();
     this.#resolve({ outcome: "held" });
   }
 
   #timeOut(): void {
-    if (this.#isSettling || (this.#isTry && this.isHeard && !this.bid)) {
+    if (this.#isSettling) {
       this.#finishTry();
     } else if (!this.isHeard || this.#isTry) {
       this.#fail(this.#failure());
     } else {
-      const position = positionIn(this.#leader.bid?.ballots ?? []);
+      const position = positionIn(this.bid?.ballots ?? []);
       this.#abandon();
       void farewell(this.#host, this.#request, position).then(this.#resolve);
     }
   }
 
   #failure(): unknown {
-    const { bid } = this.#leader;
+    const { bid } = this;
     return bid || this.#lastError === undefined
       ? noQuorum(this.#host.electorate, this.key, bid)
       : aboutKey(this.#lastError, this.key);
@@ -365,28 +303,22 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidRequest {
     this.#reject(error);
   }
 
-  /**
-   * Gives up. With a caller's own attempt and an unknown outcome a repeat is to find what it left, unless the caller is told for
-   * certain that he has nothing.
-   */
-  #abandon(outcome: "settled" | "open" = "open"): void {
+  /** Gives up: what the nodes may have of it is taken back. */
+  #abandon(): void {
     this.#settle();
-    const { bid } = this;
-    if (bid) {
-      const isUnknown = this.attemptId !== undefined && bid.outcome === "unknown";
-      this.#passing?.releaseUnanswered(bid.ballots);
-      this.#drop(bid.isRepeat || (isUnknown && outcome === "open"));
+    if (this.bid) {
+      this.#passing?.releaseUnanswered(this.bid.ballots);
+      this.#drop();
     }
     this.#passing?.abandoned();
   }
 
-  /** @param isClaimable it is left for a repeat; and where it is an earlier attempt's, it is not ours to take back */
-  #drop(isClaimable: boolean = this.bid?.isRepeat === true): void {
+  #drop(): void {
     const { bid } = this;
     if (bid) {
       this.#wasHeard = this.isHeard;
       bid.close();
-      this.#host.holdings.abandoned(bid, isClaimable);
+      this.#host.holdings.abandoned(bid);
       this.bid = undefined;
     }
   }

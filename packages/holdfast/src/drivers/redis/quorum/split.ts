@@ -1,7 +1,6 @@
 import type { Clock } from "../../../clock.ts";
 import { jittered, type Random } from "../../../random.ts";
 import { backoffDelay } from "../pacing.ts";
-import { keptForMs } from "./vote.ts";
 
 const shortestMs = 250;
 const longestMs = 2_000;
@@ -10,7 +9,6 @@ interface SplitHost {
   readonly clock: Clock;
   readonly random: Random;
   readonly claimMs: number;
-  readonly driftFactor: number;
 }
 
 /**
@@ -56,14 +54,8 @@ export class Split {
     return this.#timesAsked % 2 === 0;
   }
 
-  /**
-   * How long it asks for no votes once it has given back those that nobody can ask for. Those of an earlier attempt are not ours to
-   * give back: they end by themselves, unless they are prolonged by asking.
-   */
-  pauseMs(isRepeat: boolean): number {
-    const { random, driftFactor } = this.#host;
-    return isRepeat
-      ? keptForMs(this.#ttlMs, driftFactor)
-      : backoffDelay(random, Math.min(this.#timesAsked, 3));
+  /** How long it asks for no votes once it has given back those that no rival can ask for. */
+  get pauseMs(): number {
+    return backoffDelay(this.#host.random, Math.min(this.#timesAsked, 3));
   }
 }

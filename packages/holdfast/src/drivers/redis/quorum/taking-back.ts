@@ -47,19 +47,11 @@ export class TakingBack {
     }
   }
 
-  /** A node still has what was given back. @param heard is told whether it had it */
-  released(
-    { request: { key, keys, ttlMs } }: Bid,
-    { voter }: Ballot,
-    token: string,
-    heard: (wasReleased: boolean) => void,
-  ): void {
-    this.#vote({ voter, key, keys, token, ttlMs }, "release", heard);
-  }
-
   /** A node granted by message what nobody waits for any more. */
   pushed(voter: Voter, key: string, keys: LockKeys, token: string, ttlMs: number): void {
-    this.#vote({ voter, key, keys, token, ttlMs });
+    const until = this.#clock.now() + ttlMs;
+    const candidate = this.#electorate.candidate();
+    voter.releaser.takeBack({ key, keys, token, terms: "", until, candidate });
   }
 
   /** The token is asked for again: what was to take it back must not come behind that. */
@@ -68,22 +60,4 @@ export class TakingBack {
       releaser.keep(token);
     }
   }
-
-  #vote(
-    { voter, key, keys, token, ttlMs }: GivenVote,
-    name?: "release",
-    heard?: (wasReleased: boolean) => void,
-  ): void {
-    const until = this.#clock.now() + ttlMs;
-    const candidate = this.#electorate.candidate();
-    voter.releaser.takeBack({ key, keys, token, terms: "", until, candidate }, name, heard);
-  }
-}
-
-interface GivenVote {
-  readonly voter: Voter;
-  readonly key: string;
-  readonly keys: LockKeys;
-  readonly token: string;
-  readonly ttlMs: number;
 }

@@ -4,12 +4,8 @@ import type { PushedGrant } from "../message.ts";
 import type { Reply } from "../operation.ts";
 import type { Report } from "./agreement.ts";
 
-/** A node lets a key go this long after its end at the latest. */
-const expiryMs = 20;
-
 /** The grant of one node. */
 export interface Vote extends Report {
-  readonly token: string;
   readonly validity: Validity;
   /** Of a message: for less than the TTL, until it is extended. */
   readonly isClaim: boolean;
@@ -31,11 +27,10 @@ interface VoteTerms {
 /** Counts from the moment that it was asked for. */
 export function voteByReply(
   { clock, ttlMs, driftFactor, round }: VoteTerms,
-  [, first, last, token]: readonly unknown[],
+  [, first, last]: readonly unknown[],
   { sent, runId }: Reply,
 ): Vote {
   return {
-    token: String(token),
     first: Number(first),
     last: Number(last),
     round,
@@ -53,14 +48,9 @@ export function voteByMessage(
   grant: PushedGrant,
   ageMs: number,
 ): Vote {
-  const { token, first, last, runId } = grant;
+  const { first, last, runId } = grant;
   const now = clock.now();
   const validity = validFrom({ now, wall: clock.wall() }, grant.ttlMs, ageMs, driftFactor);
   const isClaim = grant.ttlMs < ttlMs;
-  return { token, first, last, round, validity, isClaim, isPushed: true, runId, heardAt: now };
-}
-
-/** How long a node may keep a grant that nobody prolongs, on our clock. */
-export function keptForMs(ttlMs: number, driftFactor: number): number {
-  return ttlMs * (1 + driftFactor) + expiryMs;
+  return { first, last, round, validity, isClaim, isPushed: true, runId, heardAt: now };
 }

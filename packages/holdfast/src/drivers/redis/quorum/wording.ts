@@ -79,9 +79,9 @@ export class Wording {
     return textOf(args, candidate);
   }
 
-  /** The grant with this token shall have this number from now on, where it is not above it already. */
-  agreement(token: string, number: number): string {
-    return textOf(["agree", token, String(number), this.#want], String(number));
+  /** The grant shall have this number from now on, where it is not above it already. */
+  agreement(number: number): string {
+    return textOf(["agree", this.#token, String(number), this.#want], String(number));
   }
 
   /** What its queue member says on this node after the token. */
@@ -95,6 +95,6 @@ export class Wording {
 
   /** A node says no more of a usual grant than its first number. */
   grantFrom(first: number): readonly unknown[] {
-    return [1, first, first + this.#count - 1, this.#token];
+    return [1, first, first + this.#count - 1];
   }
 }

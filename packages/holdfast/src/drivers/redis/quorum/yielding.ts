@@ -45,11 +45,6 @@ export class Yielding {
     return vote.first <= this.#yielded;
   }
 
-  /** The node has answered, and keeps for us what we wanted to give back. */
-  isRefused(vote: Vote): boolean {
-    return this.hasGivenBack(vote) && !this.#isUnderWay;
-  }
-
   /** Something was given back at some time. */
   get hasBegun(): boolean {
     return this.#yielded > 0;

@@ -13,19 +13,8 @@ const nothing = [undefined, undefined, undefined];
 test("what was granted without an answer is taken back when the caller gives up", async () => {
   const stage = new Stage();
   const { locks, faults } = await stage.side();
-  await giveUp(stage, { locks, faults }, undefined);
+  await giveUp(stage, { locks, faults });
   expect(stage.servers.map((server) => server.get(lock))).toEqual([null, null, null]);
-});
-
-test("where the caller has named its attempt it is left for the repeat, which claims it", async () => {
-  const stage = new Stage();
-  const [first, second] = [await stage.side(), await stage.side()];
-  await giveUp(stage, first, "job 1");
-  const tokens = stage.servers.map((server) => server.get(lock));
-  expect(tokens).not.toContain(null);
-  const lease = await stage.within(100, second.locks.acquire("k", { ttlMs, attemptId: "job 1" }));
-  expect(stage.servers.map((server) => server.get(lock))).toEqual(tokens);
-  expect(await stage.within(10, lease.release())).toBe(true);
 });
 
 test("who was never heard to hear takes no place in a queue", async () => {
@@ -67,9 +56,10 @@ test("what was missed while messages were lost is found as soon as they are back
 test("places that are asked for at one moment differ, and stand in the order of the callers", async () => {
   const stage = new Stage();
   const [holder, waiter] = [await stage.side(), await stage.side()];
-  await stage.within(10, holder.locks.acquire("k", { ttlMs }));
-  for (const attemptId of ["a", "b", "c"]) {
-    waiter.locks.acquire("k", { ttlMs, attemptId }).catch(() => undefined); // by itself: not in a line
+  const { read } = waiter.locks.readWrite("k"); // its callers do not stand in a local line
+  await stage.within(10, holder.locks.readWrite("k").write.acquire({ ttlMs }));
+  for (let reader = 0; reader < 3; reader += 1) {
+    read.acquire({ ttlMs }).catch(() => undefined);
   }
   await stage.pass(10);
   const members = stage.servers[0]?.dump(queue)?.value as readonly (readonly [string, number])[];
@@ -78,12 +68,11 @@ test("places that are asked for at one moment differ, and stand in the order of 
 });
 
 /** It is granted, and nobody is told. */
-async function giveUp(stage: Stage, { locks, faults }: Side, attemptId: string | undefined): Promise<void> {
+async function giveUp(stage: Stage, { locks, faults }: Side): Promise<void> {
   for (const each of faults) {
     each.dropReply(({ args }) => said(args)[0] === "acquire");
   }
-  const named = attemptId === undefined ? {} : { attemptId };
-  const refused = locks.acquire("k", { ttlMs, waitMs: 100, ...named }).catch((error: unknown) => error);
+  const refused = locks.acquire("k", { ttlMs, waitMs: 100 }).catch((error: unknown) => error);
   expect(await stage.within(110, refused)).toMatchObject({ code: "quorum-not-reached", outcome: "unknown" });
   for (const each of faults) {
     each.dropReply(0);

@@ -195,8 +195,6 @@ onRedis("the script of latches", () => {
         expect(await ask(keys, acquireOf(who, { wait }))).toEqual(["error", "KINDMISMATCH latch"]);
       }
       expect(await ask(keys, ["release", who.token, who.terms])).toEqual([0, 0, ""]);
-      expect(await ask(keys, ["releaseGrant", who.token, who.terms, "0"])).toEqual([0, 0, ""]);
-      expect(await ask(keys, ["recant", who.token, who.terms])).toEqual([0, 0, ""]);
       expect(await ask(keys, ["extend", who.token, "20000", "", ""])).toBe(0);
       expect(await ask(keys, ["verify", who.token])).toEqual([0]);
     }

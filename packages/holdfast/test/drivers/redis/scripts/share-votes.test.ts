@@ -124,20 +124,6 @@ onNodes("a vote for who shares a lock", (stage) => {
     expect(await stage.ask(keys, ["agree", us.token, "5"])).toEqual([0]);
   });
 
-  test("that a repeat has claimed is neither recanted nor given back, and any other is", async () => {
-    const keys = stage.lock();
-    const repeat = asker(5, { ...writer, client: 9, ticket: 90 });
-    const { first } = await stage.grant(keys, us);
-    expect((await stage.ask(keys, acquireOf(repeat)))[3]).toBe(us.token);
-    expect(await stage.ask(keys, ["recant", us.token, us.terms])).toMatchObject({ 0: 0 });
-    expect(await stage.ask(keys, yieldOf(us, first))).toEqual([1, first, first, us.token]);
-    expect(await stage.data.zrange(keys[0])).toEqual([us.token]);
-    expect(await stage.ask(keys, ["release", us.token, us.terms])).toMatchObject({ 0: 1 });
-    await stage.grant(keys, earlier);
-    expect(await stage.ask(keys, ["recant", earlier.token, earlier.terms])).toMatchObject({ 0: 1 });
-    expect(await stage.data.zrange(keys[0])).toEqual([]);
-  });
-
   test("is extended with its number, and told lost where it is not ours", async () => {
     const keys = stage.lock();
     const { first } = await stage.grant(keys, us);

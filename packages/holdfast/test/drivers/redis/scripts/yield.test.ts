@@ -62,17 +62,6 @@ onNodes("yield", (stage) => {
     expect(await stage.data.zrange(keys[1])).toEqual([earlier.member]);
   });
 
-  test("a vote that a repeat has claimed stays", async () => {
-    const keys = stage.lock();
-    const repeat = asker(5, { client: 9, ticket: 90 });
-    const { first, last } = await stage.grant(keys, us);
-    await stage.ask(keys, ["acquire", repeat.token, repeat.terms, "30000", "1", "0", ""]);
-    await stage.queue(keys, earlier);
-    expect(await stage.ask(keys, yieldOf(us, first))).toEqual([1, first, last, us.token]);
-    expect(await stage.data.get(keys[0])).toBe(us.token);
-    expect(await stage.data.zrange(keys[1])).toEqual([earlier.member]);
-  });
-
   test("where the vote is another's we only stand in line", async () => {
     const keys = stage.lock();
     const { first } = await stage.grant(keys, earlier);

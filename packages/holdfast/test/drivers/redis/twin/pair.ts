@@ -35,13 +35,7 @@ type Said = Pick<Seen, "header" | "answers">;
 
 const nothing: Said = { header: null, answers: [] };
 /** Which argument is a number that belongs to a grant. */
-const numberAt: Readonly<Record<string, number>> = {
-  releaseGrant: 2,
-  extend: 3,
-  breakGrant: 0,
-  yield: 2,
-  agree: 1,
-};
+const numberAt: Readonly<Record<string, number>> = { extend: 3, breakGrant: 0, yield: 2, agree: 1 };
 const listening = ["s", "p"] as const;
 /** What the two clocks may be apart, as the real server goes on while a script runs. */
 const toleranceMs = 60;

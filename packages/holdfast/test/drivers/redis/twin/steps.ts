@@ -10,7 +10,7 @@ export interface Operation {
   readonly lock: number;
   readonly name: string;
   /**
-   * Its arguments; the number among those of `releaseGrant`, `extend`, `breakGrant`, `yield` and `agree` is counted from the first of the
+   * Its arguments; the number among those of `extend`, `breakGrant`, `yield` and `agree` is counted from the first of the
    * present grant ("": none), and
    * `present` among those of a latch is when the present one was born.
    */
@@ -123,22 +123,6 @@ function operationsOf(askers: fc.Arbitrary<Asker>): Weighted<Operation>[] {
       weight: 4,
       arbitrary: operation(
         "release",
-        askers.map(({ token, terms }) => [token, terms]),
-      ),
-    },
-    {
-      weight: 3,
-      arbitrary: operation(
-        "releaseGrant",
-        fc
-          .tuple(askers, fc.constantFrom(0, 0, 1, 15, -1))
-          .map(([{ token, terms }, offset]) => [token, terms, String(offset)]),
-      ),
-    },
-    {
-      weight: 4,
-      arbitrary: operation(
-        "recant",
         askers.map(({ token, terms }) => [token, terms]),
       ),
     },

@@ -1,0 +1,279 @@
+import type { Lease, Locks } from "holdfast";
+import { describe, expect, test, vi } from "vitest";
+
+import {
+  clock,
+  engine,
+  lost,
+  onManualClock,
+  open,
+  settled,
+  ttlMs,
+  unreachable,
+} from "../support/hold-stage.ts";
+
+onManualClock();
+
+const attempt = { attemptId: "job 1", ttlMs } as const;
+
+const holders = async (): Promise<number> => (await engine.inspect("k")).holders.length;
+const waiters = async (): Promise<number> => (await engine.inspect("k")).waiterCount;
+
+/** A process whose requests at the engine are counted. */
+function counted(): { locks: Locks; acquire: ReturnType<typeof vi.fn> } {
+  const acquire = vi.fn(engine.acquire.bind(engine));
+  return { locks: open({ acquire }), acquire };
+}
+
+describe("a repeat while the first waits", () => {
+  test("asks the engine nothing, and both have the same grant at once", async () => {
+    const { locks, acquire } = counted();
+    const other = await open().acquire("k", { ttlMs });
+    const asked = [1, 2, 3].map(() => locks.acquire("k", attempt));
+    await clock.advance(10);
+    expect([acquire.mock.calls.length, await waiters()]).toEqual([1, 1]);
+    await other.release();
+    const leases = await Promise.all(asked);
+    expect(new Set(leases.map(({ fencingToken }) => fencingToken)).size).toBe(1);
+    const answers = [];
+    for (const lease of leases) {
+      expect(await holders()).toBe(1);
+      answers.push(await lease.release());
+    }
+    expect([answers, await holders()]).toEqual([[true, true, true], 0]);
+  });
+
+  test("all are granted before the first of them can release", async () => {
+    const locks = open();
+    const other = await open().acquire("k", { ttlMs });
+    const asked = [1, 2, 3].map(async () => {
+      const lease = await locks.acquire("k", attempt);
+      await lease.release();
+      return lease.fencingToken;
+    });
+    await other.release();
+    expect(new Set(await Promise.all(asked)).size).toBe(1);
+    expect(await holders()).toBe(0);
+  });
+
+  test("each has its own patience; if the first gives up, the next one goes on in the place of its own arrival", async () => {
+    const locks = open();
+    const holder = await open().acquire("k", { ttlMs, maxHoldMs: Infinity });
+    const first = locks.acquire("k", { ...attempt, waitMs: 100 }).catch((error: unknown) => error);
+    const second = locks.acquire("k", { ...attempt, waitMs: 60_000 });
+    const third = locks.acquire("k", { ...attempt, waitMs: 50 }).catch((error: unknown) => error);
+    await clock.advance(10);
+    const later = open().acquire("k", { ttlMs, waitMs: 60_000 });
+    await clock.advance(45);
+    expect(await settled(third)).toMatchObject({ code: "wait-timeout" });
+    await clock.advance(100);
+    expect(await settled(first)).toMatchObject({ code: "wait-timeout" });
+    expect(await waiters()).toBe(2);
+    await holder.release();
+    const lease = await second;
+    expect(await settled(later)).toBe("pending");
+    await lease.release();
+    await (await later).release();
+  });
+
+  test("one that is aborted leaves the others waiting, and the last one cancels the request", async () => {
+    const locks = open();
+    const holder = await open().acquire("k", { ttlMs });
+    const [one, two] = [new AbortController(), new AbortController()];
+    const asked = [one, two].map(({ signal }) =>
+      locks.acquire("k", { ...attempt, signal }).catch((error: unknown) => error),
+    );
+    await clock.advance(10);
+    one.abort("first");
+    expect(await settled(asked[0] as Promise<unknown>)).toBe("first");
+    await clock.advance(10);
+    expect(await waiters()).toBe(1);
+    two.abort("second");
+    expect(await settled(asked[1] as Promise<unknown>)).toBe("second");
+    expect(await waiters()).toBe(0);
+    await holder.release();
+    expect(await holders()).toBe(0);
+  });
+
+  test("a try is told that the lock is held", async () => {
+    const locks = open();
+    const holder = await open().acquire("k", { ttlMs });
+    const waiting = locks.acquire("k", attempt);
+    await clock.advance(10);
+    expect(await locks.tryAcquire("k", attempt)).toBeNull();
+    await expect(locks.acquire("k", { ...attempt, waitMs: 0 })).rejects.toMatchObject({
+      code: "wait-timeout",
+    });
+    await holder.release();
+    await (await waiting).release();
+  });
+
+  test("it is refused where too many of the attempt wait already", async () => {
+    const locks = open({}, { maxWaiters: 2 });
+    const holder = await open().acquire("k", { ttlMs });
+    const waiting = [1, 2, 3].map(() => locks.acquire("k", attempt));
+    await expect(locks.acquire("k", attempt)).rejects.toMatchObject({
+      code: "too-many-waiters",
+      retryable: true,
+    });
+    await holder.release();
+    await Promise.all(waiting.map(async (lease) => (await lease).release()));
+  });
+
+  test("close ends all of them", async () => {
+    const locks = open();
+    const holder = await open().acquire("k", { ttlMs });
+    const asked = [1, 2].map(() => locks.acquire("k", attempt).catch((error: unknown) => error));
+    await clock.advance(10);
+    await locks.close();
+    expect(await Promise.all(asked)).toMatchObject([{ code: "closed" }, { code: "closed" }]);
+    await holder.release();
+    expect(await holders()).toBe(0);
+  });
+});
+
+describe("tries of one attempt at once", () => {
+  test("have one answer, and the abort of one of them does not end it", async () => {
+    const { locks, acquire } = counted();
+    const abort = new AbortController();
+    const one = locks.tryAcquire("k", { ...attempt, signal: abort.signal }).catch((error: unknown) => error);
+    const two = locks.tryAcquire("k", attempt);
+    abort.abort("gone");
+    expect(await settled(one)).toBe("gone");
+    const lease = await two;
+    expect([acquire.mock.calls.length, await holders()]).toEqual([1, 1]);
+    expect(await lease?.release()).toBe(true);
+    expect(await holders()).toBe(0);
+  });
+
+  test("whose callers have all gone leave nothing", async () => {
+    const abort = new AbortController();
+    const tried = open()
+      .tryAcquire("k", { ...attempt, signal: abort.signal })
+      .catch((error: unknown) => error);
+    abort.abort("gone");
+    expect(await settled(tried)).toBe("gone");
+    await clock.advance(1);
+    expect(await holders()).toBe(0);
+  });
+
+  test("fail together; the next one asks anew", async () => {
+    const acquire = vi.fn(engine.acquire.bind(engine));
+    acquire.mockImplementationOnce(() => ({ result: Promise.reject(unreachable), cancel: () => undefined }));
+    const locks = open({ acquire });
+    const tries = [1, 2].map(() => locks.tryAcquire("k", attempt).catch((error: unknown) => error));
+    expect(await Promise.all(tries)).toEqual([unreachable, unreachable]);
+    expect(await (await locks.tryAcquire("k", attempt))?.release()).toBe(true);
+    expect(acquire).toHaveBeenCalledTimes(2);
+  });
+});
+
+describe("a repeat while the first holds", () => {
+  test("is kept as the first one said, and is not ended by the release of the first", async () => {
+    const locks = open();
+    const first = await locks.acquire("k", { ...attempt, owner: "first", maxHoldMs: 10_000 });
+    const repeat = await locks.acquire("k", { ...attempt, owner: "second", maxHoldMs: 60_000 });
+    expect([repeat.owner, repeat.validUntil]).toEqual(["first", first.validUntil]);
+    expect(await first.release()).toBe(true);
+    expect(first.remainingMs()).toBe(0);
+    expect(() => first.throwIfLost()).toThrow("lost");
+    repeat.throwIfLost();
+    await clock.advance(9_999);
+    repeat.throwIfLost();
+    await clock.advance(1);
+    expect(repeat.signal.reason).toEqual(lost("max-hold"));
+    expect(await repeat.release()).toBe(false);
+  });
+
+  test("a loss is told to every owner", async () => {
+    const locks = open();
+    const leases = [await locks.acquire("k", attempt), await locks.acquire("k", attempt)];
+    const signals = leases.map(({ signal }) => signal);
+    const [{ fencingToken }] = leases as [Lease];
+    await open().breakLock("k", { fencingToken, reason: "stuck" });
+    await clock.advance(1);
+    expect(signals.map(({ reason }: AbortSignal) => reason as unknown)).toEqual([
+      lost("broken"),
+      lost("broken"),
+    ]);
+    expect(await Promise.all(leases.map((lease) => lease.release()))).toEqual([false, false]);
+  });
+
+  test("behind the loss a repeat is a new acquisition", async () => {
+    const locks = open();
+    const first = await locks.acquire("k", { ...attempt, renew: false });
+    await clock.advance(ttlMs);
+    const repeat = await locks.acquire("k", attempt);
+    expect(repeat.fencingToken).toBeGreaterThan(first.fencingToken);
+    expect(await first.release()).toBe(false);
+    repeat.throwIfLost();
+    expect(await repeat.release()).toBe(true);
+  });
+
+  test("behind the release a repeat is a new acquisition, also while that is on its way", async () => {
+    const locks = open();
+    const first = await locks.acquire("k", attempt);
+    const released = first.release();
+    const repeat = await locks.acquire("k", attempt);
+    expect([await released, repeat.fencingToken > first.fencingToken]).toEqual([true, true]);
+    expect(await repeat.release()).toBe(true);
+  });
+
+  test("it cannot be transferred by one of several owners; what was transferred is no repeat's", async () => {
+    const locks = open();
+    const first = await locks.acquire("k", attempt);
+    const repeat = await locks.acquire("k", attempt);
+    expect(() => first.transfer()).toThrow("is held 2 times here");
+    await first.release();
+    const given = repeat.transfer();
+    expect(await locks.tryAcquire("k", attempt)).toBeNull();
+    const adopted = await open().adopt(given);
+    expect(adopted.fencingToken).toBe(first.fencingToken);
+    expect(await adopted.release()).toBe(true);
+  });
+
+  test("what was orphaned is left to expire, and no repeat's", async () => {
+    const locks = open();
+    const first = await locks.acquire("k", attempt);
+    first.orphan();
+    expect(await locks.tryAcquire("k", attempt)).toBeNull();
+    await clock.advance(ttlMs);
+    expect(await (await locks.tryAcquire("k", attempt))?.release()).toBe(true);
+  });
+
+  test("it may be handed to the next in the local line when its last owner releases", async () => {
+    const { locks, acquire } = counted();
+    const [first, repeat] = [await locks.acquire("k", attempt), await locks.acquire("k", attempt)];
+    const next = locks.acquire("k", { ttlMs });
+    await clock.advance(10);
+    await first.release();
+    expect(await settled(next)).toBe("pending");
+    await repeat.release();
+    expect((await next).fencingToken).toBeGreaterThan(first.fencingToken);
+    expect(acquire.mock.calls.length).toBeLessThanOrEqual(2);
+    await (await next).release();
+  });
+
+  test("a writer of a named attempt cannot be downgraded", async () => {
+    const writer = await open().readWrite("k").write.acquire(attempt);
+    await expect(writer.downgrade()).rejects.toMatchObject({ code: "unsupported" });
+    await writer.release();
+  });
+});
+
+test("the same name in another mode, with other keys, or with another `Locks`, is another attempt", async () => {
+  const locks = open();
+  const one = await locks.readWrite("k").read.acquire(attempt);
+  expect(await locks.readWrite("k").write.tryAcquire(attempt)).toBeNull();
+  const other = await open().readWrite("k").read.acquire(attempt);
+  expect(other.fencingToken).toBeGreaterThan(one.fencingToken);
+  const all = await locks.all(["a", "b"]).acquire(attempt);
+  expect(await locks.all(["a", "c"]).tryAcquire(attempt)).toBeNull();
+  const again = await locks.all(["b", "a"]).acquire(attempt);
+  expect(again.fencingTokens).toEqual(all.fencingTokens);
+  expect(await all.release()).toBe(true);
+  expect(await open().tryAcquire("a")).toBeNull();
+  expect(await again.release()).toBe(true);
+  expect(await (await open().tryAcquire("a"))?.release()).toBe(true);
+  await Promise.all([one.release(), other.release()]);
+});

@@ -213,7 +213,7 @@ export function resolveList(options: ListOptions | undefined): {
   return {
     signal: signal === undefined ? undefined : checkSignal("signal", signal),
     prefix: prefix === undefined || prefix === "" ? "" : checkText("prefix", prefix, 512),
-    cursor: cursor === undefined ? null : checkText("cursor", cursor, 512),
+    cursor: cursor === undefined ? null : checkText("cursor", cursor, 1024),
     limit: limit === undefined ? 100 : checkInteger("limit", limit, 1, 1000),
   };
 }
@@ -295,6 +295,11 @@ export function checkObject(name: string, value: unknown): void {
 export function refusal(name: string, expected: string, value: unknown): TypeError | RangeError {
   const message = `Expected \`${name}\` to be ${expected}, got ${shown(value)} (${value === null ? "null" : typeof value})`;
   return typeof value === typeWanted(expected) ? new RangeError(message) : new TypeError(message);
+}
+
+/** The error for a cursor that no page of the engine has. */
+export function wrongCursor(cursor: string): TypeError | RangeError {
+  return refusal("cursor", "a string that an earlier page answered", cursor);
 }
 
 const tryNames: readonly string[] = [

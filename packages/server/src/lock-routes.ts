@@ -33,7 +33,7 @@ const listQuery = z.object({
   state: z.enum(["held", "contended"]).optional().openapi({ description: "contended: somebody waits" }),
   owner: z.string().optional().openapi({ description: "Only what this owner holds" }),
   limit: z.coerce.number().int().min(1).max(1000).optional(),
-  cursor: z.string().max(512).optional(),
+  cursor: z.string().max(1024).optional(),
 });
 
 /** What is known of locks, and an operator's force. */

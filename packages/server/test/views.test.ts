@@ -52,6 +52,38 @@ test("locks are listed by prefix, owner and state, page by page", async () => {
   expect((await waiting).status).toBe(201);
 });
 
+test("a cursor that no page has answered is refused as invalid", async () => {
+  for (const cursor of ["zzz", "-1", "18446744073709551616"]) {
+    expect(await refusal(url, "GET", `/v1/locks?cursor=${cursor}`)).toMatchObject({
+      status: 400,
+      code: "invalid",
+    });
+  }
+});
+
+test("corrupt metadata of one holder does not make a list fail", async () => {
+  await acquire(url, { key: "corrupt:1", owner: "a", labels: { job: "1" } });
+  await acquire(url, { key: "corrupt:2", owner: "b", mode: "read" });
+  const probe = redis.client();
+  const infoOf = async (key: string): Promise<string> => {
+    const [info = ""] = (await probe.keys(`*${key}*`)).filter((name) => name.includes(":info:"));
+    return info;
+  };
+  const info = await infoOf("corrupt:1");
+  const shared = await infoOf("corrupt:2");
+  const [words = ""] = (await probe.hkeys(shared)).filter((field) => field.startsWith("w"));
+  for (const labels of ["{broken", "null", "[]", '{"job":1}']) {
+    await probe.hset(info, "labels", labels);
+    await probe.hset(shared, words, labels);
+    const { status, body } = await ask(url, "GET", "/v1/locks?prefix=corrupt:");
+    expect(status, labels).toBe(200);
+    const holders = (body as WireLocks).locks.flatMap((lock) => lock.holders);
+    expect(holders).toHaveLength(2);
+    expect(holders.some(({ owner }) => owner === "a")).toBe(true);
+    expect(holders.every((holder) => holder.labels === undefined)).toBe(true);
+  }
+});
+
 test("the fencing token of the holder is current, and every other is stale", async () => {
   const first = await acquire(url, { key: "fence" });
   const check = async (fencingToken: string): Promise<unknown> =>

@@ -15,7 +15,7 @@ import type {
   Words,
 } from "../driver.ts";
 import { closedError, type LossReason } from "../errors.ts";
-import { checkNames, checkObject } from "../options.ts";
+import { checkNames, checkObject, wrongCursor } from "../options.ts";
 import { systemRandom, type Random } from "../random.ts";
 import type { FenceState, LockEvent, LockState, NodeState } from "../state.ts";
 import { validFrom } from "../validity.ts";
@@ -196,12 +196,15 @@ class MemoryDriver implements Driver {
   }): Promise<{ locks: LockState[]; cursor: string | null }> {
     this.#assertOpen();
     const { prefix, cursor, limit } = query;
+    if (cursor?.startsWith(">") === false) {
+      throw wrongCursor(cursor);
+    }
     const keys = this.#engine.heldKeys(prefix).sort();
-    const rest = cursor === null ? keys : keys.filter((key) => key > cursor);
+    const rest = cursor === null ? keys : keys.filter((key) => key > cursor.slice(1));
     const page = rest.slice(0, limit);
     return {
       locks: page.map((key) => this.#engine.state(key, this.#owner)),
-      cursor: rest.length > limit ? (page.at(-1) ?? null) : null,
+      cursor: rest.length > limit ? `>${page.at(-1) ?? ""}` : null,
     };
   }
 

@@ -38,6 +38,11 @@ test("locks that come and go between two pages neither hide nor repeat the other
   expect(second.cursor).toBeNull();
 });
 
+test("a cursor that no page has answered is refused", async () => {
+  const driver = memory({ clock: manualClock() });
+  await expect(driver.list({ prefix: "", cursor: "zzz", limit: 2 })).rejects.toThrow(RangeError);
+});
+
 test("a lock that expired is not listed, though no timer ran", async () => {
   const clock = manualClock();
   const driver = memory({ clock });

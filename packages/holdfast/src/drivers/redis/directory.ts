@@ -1,3 +1,4 @@
+import { wrongCursor } from "../../options.ts";
 import type { NodeState } from "../../state.ts";
 import type { LockKeys } from "./keys.ts";
 import type { Node } from "./node.ts";
@@ -52,6 +53,7 @@ export class OneServer implements Directory {
   }
 
   async scan(cursor: string | null, pattern: string, limit: number): Promise<Page> {
+    checkCursor(cursor, /^(\d{1,20})$/);
     const [next, found] = readPage(await this.#node.ask(scan, [], [cursor ?? "0", pattern, String(limit)]));
     return { locks: found, cursor: next === "0" ? null : next };
   }
@@ -69,4 +71,15 @@ export class OneServer implements Directory {
 export function readPage(answer: unknown): [next: string, found: string[]] {
   const [next, found] = answer as [unknown, unknown[]];
   return [String(next), found.map(String)];
+}
+
+/**
+ * `form`: of the whole cursor; its first group is the cursor of SCAN, an integer of 64 bits.
+ * @throws {RangeError} for a cursor that no page of this engine has
+ */
+export function checkCursor(cursor: string | null, form: RegExp): void {
+  const at = form.exec(cursor ?? "")?.[1];
+  if (cursor !== null && (at === undefined || BigInt(at) >= 2n ** 64n)) {
+    throw wrongCursor(cursor);
+  }
 }

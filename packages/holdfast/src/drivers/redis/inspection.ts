@@ -1,7 +1,7 @@
 import { lockState, type FenceState, type HeldKind, type Holder, type LockState } from "../../state.ts";
 import type { Node } from "./node.ts";
 import { clientOf } from "./tokens.ts";
-import { readFields, readWords } from "./words.ts";
+import { readFields, readJsonFields, readWords } from "./words.ts";
 
 /** What the script `inspect` answered for one lock. */
 export interface Facts {
@@ -64,7 +64,7 @@ function readShared([kind, limit, holders]: readonly unknown[]): SharedFacts | u
       remainingMs: Number(remainingMs),
       fencingToken: BigInt(String(number)),
       weight: Number(weight),
-      words: readFields(words === "" ? [] : JSON.parse(String(words))),
+      words: readJsonFields(String(words)),
     })),
   };
 }

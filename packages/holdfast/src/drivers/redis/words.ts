@@ -42,8 +42,30 @@ export function readWords(
   return {
     ...(owner === undefined ? {} : { owner }),
     ...(reason === undefined ? {} : { reason }),
-    ...(labels === undefined ? {} : { labels: JSON.parse(labels) as Record<string, string> }),
+    ...readLabels(labels),
   };
+}
+
+/** Labels that are no object of strings count as absent: one corrupt value must not make `list` reject. */
+function readLabels(text: string | undefined): Pick<Holder, "labels"> {
+  const labels = text === undefined ? undefined : parsed(text);
+  const isRecord = typeof labels === "object" && labels !== null && !Array.isArray(labels);
+  const isText = isRecord && Object.values(labels).every((value) => typeof value === "string");
+  return isText ? { labels: labels as Record<string, string> } : {};
+}
+
+/** The metadata of one holder as a script answers it: JSON of [field, value, ...]. Anything else counts as absent. */
+export function readJsonFields(text: string): ReadonlyMap<string, string> {
+  const fields = text === "" ? [] : parsed(text);
+  return readFields(Array.isArray(fields) ? fields : []);
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
 }
 
 /**
@@ -51,7 +73,8 @@ export function readWords(
  * hands within a process those with the greatest number are the last.
  */
 export function latestWords(told: readonly ReadonlyMap<string, string>[]): ReadonlyMap<string, string> {
-  const numberOf = (words: ReadonlyMap<string, string>): bigint => BigInt(words.get("number") ?? 0);
+  const numberOf = (words: ReadonlyMap<string, string>): bigint =>
+    BigInt(/^\d+$/.exec(words.get("number") ?? "")?.[0] ?? 0);
   const spoken = told.filter(({ size }) => size > 0);
   return spoken.reduce(
     (best, other) => (numberOf(other) > numberOf(best) ? other : best),

@@ -64,6 +64,13 @@ onRedis("what is particular to a cluster", () => {
     await Promise.all(leases.map((lease) => lease.release()));
   });
 
+  test("a cursor that no page has answered is refused", async () => {
+    const locks = stage.locks();
+    for (const cursor of ["zzz", "7", "127.0.0.1:1|", "127.0.0.1:1|18446744073709551616"]) {
+      await expect(locks.list({ cursor }), cursor).rejects.toThrow(RangeError);
+    }
+  });
+
   test("who holds and who waits is told by name, wherever its description is", async () => {
     const [here, there] = [stage.locks({}, { owner: "one" }), stage.locks({}, { owner: "another" })];
     const keys = keysOver(3, "named", 2).flat();

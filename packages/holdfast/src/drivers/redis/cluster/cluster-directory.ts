@@ -3,7 +3,7 @@ import { refusal } from "../../../options.ts";
 import type { NodeState } from "../../../state.ts";
 import { momentOf } from "../../../clock.ts";
 import { within } from "../../../wait.ts";
-import { readPage, type Directory, type Page } from "../directory.ts";
+import { checkCursor, readPage, type Directory, type Page } from "../directory.ts";
 import { timeoutError } from "../failures.ts";
 import { readGreeting, stateOf } from "../greeting.ts";
 import { slotOf, tagOf } from "../hash-slot.ts";
@@ -78,6 +78,7 @@ export class ClusterDirectory implements Directory {
 
   /** Through one primary after the other, in the order of their addresses; the cursor names the present one. */
   async scan(cursor: string | null, pattern: string, limit: number): Promise<Page> {
+    checkCursor(cursor, /^[^|]+\|(\d{1,20})$/);
     const [present = "", at = "0"] = cursor?.split("|") ?? [];
     if (this.#router.map.isEmpty || cursor === null) {
       await this.#router.refresh();

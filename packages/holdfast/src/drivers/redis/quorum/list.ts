@@ -1,6 +1,8 @@
 import type { ListQuery } from "../../../driver.ts";
+import { wrongCursor } from "../../../options.ts";
 import { QuorumError } from "../../../errors.ts";
 import type { LockState } from "../../../state.ts";
+import { checkCursor } from "../directory.ts";
 import type { Electorate } from "./electorate.ts";
 import type { KeySpace } from "../keys.ts";
 import type { QuorumView } from "./view.ts";
@@ -21,7 +23,7 @@ export async function listByMajority(
 ): Promise<{ locks: LockState[]; cursor: string | null }> {
   const { voters, majority } = electorate;
   const needed = voters.length - majority + 1;
-  let [done, index, at] = cursor === null ? [new Set<number>(), 0, "0"] : readCursor(cursor);
+  let [done, index, at] = cursor === null ? [new Set<number>(), 0, "0"] : readCursor(cursor, voters.length);
   const locks: LockState[] = [];
   const end = electorate.now() + pageBudgetMs;
   for (;;) {
@@ -56,8 +58,13 @@ export async function listByMajority(
   }
 }
 
-function readCursor(cursor: string): [done: Set<number>, index: number, at: string] {
+/** @throws {RangeError} */
+function readCursor(cursor: string, count: number): [done: Set<number>, index: number, at: string] {
+  checkCursor(cursor, /^(?:\d{1,2}(?:,\d{1,2})*)?:\d{1,2}:(\d{1,20})$/);
   const [done = "", index = "0", at = "0"] = cursor.split(":");
+  if (Number(index) >= count) {
+    throw wrongCursor(cursor);
+  }
   return [new Set(done === "" ? [] : done.split(",").map(Number)), Number(index), at];
 }
 

@@ -20,6 +20,13 @@ test("each lock is listed once, page by page", async () => {
   expect(await lab.within(3_000, listed(process, 1))).toEqual(keys);
 });
 
+test("a cursor that no page has answered is refused, and is no failure of the nodes", async () => {
+  const { process } = await holding();
+  for (const cursor of ["zzz", "0:1", ":3:0", "0:1:18446744073709551616", "x:1:0"]) {
+    await expect(process.locks.list({ cursor }), cursor).rejects.toThrow(RangeError);
+  }
+});
+
 async function holding(): Promise<{ lab: Lab; process: Process }> {
   const lab = new Lab(3);
   const process = await lab.warm();

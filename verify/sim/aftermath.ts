@@ -1,5 +1,4 @@
-import type { Twin } from "holdfast/testing";
-
+import type { FakeRedis } from "@holdfast/lab/fake-redis";
 import type { Client } from "./client.ts";
 import { commandTimeoutMs } from "./engines.ts";
 import type { History } from "./history.ts";
@@ -117,13 +116,13 @@ export class Aftermath {
 }
 
 /** Of those who share a key each has an end of his own; who is over stays until the next one comes, or the last one's end. */
-function isShareOver(server: Twin, key: string, wall: number): boolean {
+function isShareOver(server: FakeRedis, key: string, wall: number): boolean {
   const stored = server.dump(lockOf(key));
   return stored?.type === "zset" && stored.value.every(([, expiry]) => expiry <= wall);
 }
 
 /** Where the lock was handed to somebody who could not be reached, and ended by itself, what is said of whoever had it before stays until his TTL. */
-function isOfExpired(server: Twin, key: string, maxTtlMs: number): boolean {
+function isOfExpired(server: FakeRedis, key: string, maxTtlMs: number): boolean {
   const leftMs = server.dump(key)?.ttlMs ?? 0;
   const endsInTime = leftMs > 0 && leftMs <= maxTtlMs;
   return key.startsWith("holdfast:info:") && !server.keys().includes(lockOf(key)) && endsInTime;

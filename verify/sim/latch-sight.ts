@@ -1,5 +1,5 @@
+import type { FakeRedis } from "@holdfast/lab/fake-redis";
 import type { Clock } from "holdfast";
-import type { Twin } from "holdfast/testing";
 
 /** A latch as an engine has it. */
 export interface Seen {
@@ -21,7 +21,7 @@ export interface Sight {
 }
 
 /** What one server keeps, seen from outside. */
-export function sightOfServer(server: Twin, clock: Clock, key: string): Sight {
+export function sightOfServer(server: FakeRedis, clock: Clock, key: string): Sight {
   return {
     now: () => Math.floor(clock.wall()),
     waiters: () => {

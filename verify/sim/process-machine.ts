@@ -1,5 +1,6 @@
+import type { FakeRedis } from "@holdfast/lab/fake-redis";
 import type { Driver } from "holdfast";
-import { faulty, manualRandom, type Faults, type Twin } from "holdfast/testing";
+import { faulty, manualRandom, type Faults } from "holdfast/testing";
 
 import { driverOf } from "./engines.ts";
 import { Gate, gated } from "./gate.ts";
@@ -23,7 +24,7 @@ export class ProcessMachine {
     index: number,
     setup: ClientSetup,
     schedule: Schedule,
-    servers: readonly Twin[],
+    servers: readonly FakeRedis[],
   ) {
     this.#setup = setup;
     this.clock = new ClockView(world, { rate: setup.rate, wall: wallStart + setup.offsetMs });

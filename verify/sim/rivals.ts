@@ -1,8 +1,9 @@
+import { FakeRedis } from "@holdfast/lab/fake-redis";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 
 import { createLocks, type Lease, type Locks, type Random } from "holdfast";
 import { redlock, type Connection } from "holdfast/redis";
-import { faulty, manualRandom, twin, type Twin } from "holdfast/testing";
+import { faulty, manualRandom } from "holdfast/testing";
 
 import { ClockView, wallStart, WorldClock } from "./world-clock.ts";
 
@@ -66,13 +67,15 @@ class Contestants {
 
   constructor(contest: Contest) {
     this.#contest = contest;
-    const nodes = Array.from({ length: nodeCount }, (_, index) =>
-      twin({
-        clock: this.#view((apartMs * index) / (nodeCount - 1)),
-        random: manualRandom(100 + index),
-        name: `n${index}`,
-        upForMs: 3_600_000,
-      }),
+    const nodes = Array.from(
+      { length: nodeCount },
+      (_, index) =>
+        new FakeRedis({
+          clock: this.#view((apartMs * index) / (nodeCount - 1)),
+          random: manualRandom(100 + index),
+          name: `n${index}`,
+          upForMs: 3_600_000,
+        }),
     );
     this.#rivals = Array.from({ length: rivalCount }, (_, index) => this.#rival(index, nodes));
   }
@@ -124,7 +127,7 @@ class Contestants {
     }
   }
 
-  #rival(index: number, nodes: readonly Twin[]): { locks: Locks; clock: ClockView } {
+  #rival(index: number, nodes: readonly FakeRedis[]): { locks: Locks; clock: ClockView } {
     const clock = this.#view(apartMs * index);
     const connections = nodes.map((node) => this.#linkTo(node));
     const driver = redlock(connections, { clock, random: manualRandom(index) });
@@ -132,7 +135,7 @@ class Contestants {
   }
 
   /** With other delays from one request to the next. */
-  #linkTo(node: Twin): Connection {
+  #linkTo(node: FakeRedis): Connection {
     const { connection, controls } = faulty(node.connect(), { clock: this.#view(0) });
     const [requestMs, replyMs, messageMs] = [this.#random, this.#random, this.#random].map(delayMs);
     controls.delay({ requestMs, replyMs, messageMs });

@@ -1,4 +1,5 @@
-import { manualRandom, twin, type Twin } from "holdfast/testing";
+import { FakeRedis } from "@holdfast/lab/fake-redis";
+import { manualRandom } from "holdfast/testing";
 
 import type { NodeSetup } from "./schedule.ts";
 import { ClockView, wallStart, type WorldClock } from "./world-clock.ts";
@@ -6,13 +7,19 @@ import { ClockView, wallStart, type WorldClock } from "./world-clock.ts";
 /** A machine with a server on it. */
 export class ServerMachine {
   readonly clock: ClockView;
-  readonly server: Twin;
+  readonly server: FakeRedis;
   /** For a while some client could not reach it. */
   wasAway = false;
 
   constructor(world: WorldClock, index: number, { offsetMs, rate, durable }: NodeSetup, seed: number) {
     this.clock = new ClockView(world, { rate, wall: wallStart + offsetMs });
     const random = manualRandom(seed);
-    this.server = twin({ clock: this.clock, random, name: `n${index}`, durable, upForMs: 3_600_000 });
+    this.server = new FakeRedis({
+      clock: this.clock,
+      random,
+      name: `n${index}`,
+      durable,
+      upForMs: 3_600_000,
+    });
   }
 }

@@ -1,19 +1,18 @@
-import type { Twin } from "holdfast/testing";
-
+import type { FakeRedis } from "@holdfast/lab/fake-redis";
 import { whole } from "./as.ts";
 import type { History } from "./history.ts";
 
 /** What one server keeps of a key that several may hold, looked at from outside after everything that happens. */
 export class ServerRoom {
   readonly #history: History;
-  readonly #server: Twin;
+  readonly #server: FakeRedis;
   readonly #key: string;
   /** A server that forgets is only looked at. */
   readonly #isKept: boolean;
   #holders: ReadonlyMap<string, number> = new Map();
   #limit: number | undefined;
 
-  constructor(history: History, server: Twin, key: string, isKept: boolean) {
+  constructor(history: History, server: FakeRedis, key: string, isKept: boolean) {
     this.#history = history;
     this.#isKept = isKept;
     this.#server = server;

@@ -1,7 +1,8 @@
+import { FakeRedis } from "@holdfast/lab/fake-redis";
 import { createLocks, isLockError, type Locks } from "holdfast";
 import { memory } from "holdfast/memory";
 import { redis, redlock, type Connection, type RedisClient } from "holdfast/redis";
-import { manualClock, twin } from "holdfast/testing";
+import { manualClock } from "holdfast/testing";
 import { Cluster, Redis } from "ioredis";
 import { createClient, createClientPool, createCluster, createSentinel } from "redis";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -271,7 +272,7 @@ test("a cluster is refused with minReplicas: to wait for replicas is a matter of
 });
 
 test("a client that has no connection to wait for replicas on is refused with minReplicas", () => {
-  const connection = twin({ clock: manualClock() }).connect();
+  const connection = new FakeRedis({ clock: manualClock() }).connect();
   expect(() => redis(connection, { minReplicas: 1 })).toThrow(
     expect.toSatisfy((error: unknown) => isLockError(error, "unsupported")),
   );

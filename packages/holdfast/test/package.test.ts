@@ -133,21 +133,8 @@ const publicNames: Readonly<Record<string, { values: readonly string[]; types: r
     ],
   },
   "holdfast/testing": {
-    values: ["driverConformance", "faulty", "faultyClient", "manualClock", "manualRandom", "twin"],
-    types: [
-      "Call",
-      "Choice",
-      "Conformance",
-      "Faults",
-      "FaultyOptions",
-      "ManualClock",
-      "MessagePredicate",
-      "OpenedDriver",
-      "Store",
-      "Stored",
-      "Twin",
-      "TwinOptions",
-    ],
+    values: ["driverConformance", "faulty", "faultyClient", "manualClock", "manualRandom"],
+    types: ["Call", "Choice", "Conformance", "Faults", "FaultyOptions", "ManualClock", "OpenedDriver"],
   },
 };
 

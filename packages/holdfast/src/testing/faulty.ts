@@ -43,7 +43,7 @@ export interface Faults {
   dropSubscription(): void;
 }
 
-/** Puts faults between a connection, to a real server or to a {@link twin}, and who uses it. Without any it changes nothing. */
+/** Puts faults between a connection, to a real server or to a fake one, and its user. Without any it changes nothing. */
 export function faulty(
   connection: Connection,
   options: FaultyOptions = {},

@@ -6,7 +6,3 @@ export { manualRandom } from "./manual-random.ts";
 export { faulty, faultyClient } from "./faulty.ts";
 export type { Faults, FaultyOptions } from "./faulty.ts";
 export type { Call, Choice } from "./faulty/plan.ts";
-export { twin } from "./twin.ts";
-export type { Twin, TwinOptions } from "./twin.ts";
-export type { MessagePredicate } from "./twin/pub-sub.ts";
-export type { Store, Stored } from "./twin/store.ts";

@@ -1,7 +1,8 @@
+import { FakeRedis } from "@holdfast/lab/fake-redis";
 import { createLocks, isLockError, type Driver, type Latch, type Locks } from "holdfast";
 import { memory } from "holdfast/memory";
 import { redis, redlock } from "holdfast/redis";
-import { faulty, manualClock, manualRandom, twin } from "holdfast/testing";
+import { faulty, manualClock, manualRandom } from "holdfast/testing";
 import { expect, test } from "vitest";
 
 import { closeWorld, redisWorld, type World } from "./worlds.ts";
@@ -86,7 +87,7 @@ test("a message that overtakes the answer to the first question is not missed", 
 
 test("a message of a latch that was before opens none that came after it", async () => {
   const clock = manualClock();
-  const server = twin({ clock, random: manualRandom(1), upForMs: 3_600_000 });
+  const server = new FakeRedis({ clock, random: manualRandom(1), upForMs: 3_600_000 });
   const link = faulty(server.connect(), { clock });
   link.controls.delay({ messageMs: 400 });
   const locks = [server.connect(), link.connection].map((connection, index) =>
@@ -181,7 +182,7 @@ test("a count that reaches the server when its caller has given up does not coun
 test("where the server's clock is set, who counts is not late", async () => {
   const clock = manualClock();
   const serverClock = manualClock();
-  const server = twin({ clock: serverClock, random: manualRandom(1) });
+  const server = new FakeRedis({ clock: serverClock, random: manualRandom(1) });
   const locks = createLocks(redis(server.connect(), { clock, random: manualRandom(2) }));
   const own = locks.latch("k", { count: 3, ttlMs });
   expect(await own.countDown()).toBe(2);
@@ -196,7 +197,7 @@ test("where the server's clock is set, who counts is not late", async () => {
 
 test("what the server forgot before its time is over for who knew it", async () => {
   const clock = manualClock();
-  const server = twin({ clock, random: manualRandom(1) });
+  const server = new FakeRedis({ clock, random: manualRandom(1) });
   const locks = createLocks(redis(server.connect(), { clock, random: manualRandom(2) }));
   const [own, other] = [locks.latch("k", { count: 3, ttlMs }), locks.latch("k", { count: 3, ttlMs })];
   await Promise.all([own.countDown(), other.countDown()]);
@@ -216,7 +217,9 @@ test("what the server forgot before its time is over for who knew it", async () 
 
 test("a quorum has none, and says why", async () => {
   const clock = manualClock();
-  const servers = [1, 2, 3].map((seed) => twin({ clock, random: manualRandom(seed), upForMs: 3_600_000 }));
+  const servers = [1, 2, 3].map(
+    (seed) => new FakeRedis({ clock, random: manualRandom(seed), upForMs: 3_600_000 }),
+  );
   const driver: Driver = redlock(
     servers.map((server) => server.connect()),
     { clock, random: manualRandom(9) },

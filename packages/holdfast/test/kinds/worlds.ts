@@ -1,7 +1,8 @@
+import { FakeRedis } from "@holdfast/lab/fake-redis";
 import { createLocks, type Locks, type LocksOptions } from "holdfast";
 import { memory } from "holdfast/memory";
 import { redis } from "holdfast/redis";
-import { faulty, manualClock, manualRandom, twin, type Faults, type ManualClock } from "holdfast/testing";
+import { faulty, manualClock, manualRandom, type Faults, type ManualClock } from "holdfast/testing";
 
 /** An engine, and what several processes have of it, all in this process and on one clock. */
 export interface World {
@@ -27,7 +28,7 @@ export function memoryWorld(processes: number, options?: LocksOptions): World {
 /** @param claimMs how long a grant by message is for */
 export async function redisWorld(processes: number, claimMs = 1_000): Promise<World> {
   const clock = manualClock();
-  const server = twin({ clock, random: manualRandom(900), upForMs: 3_600_000 });
+  const server = new FakeRedis({ clock, random: manualRandom(900), upForMs: 3_600_000 });
   const links = Array.from({ length: processes }, () => {
     const { connection, controls } = faulty(server.connect(), { clock });
     controls.delay({ requestMs: 1, replyMs: 1 });

@@ -1,24 +1,25 @@
-import { faulty, manualClock, twin, type Faults, type ManualClock, type Twin } from "holdfast/testing";
+import { FakeRedis } from "@holdfast/lab/fake-redis";
+import { faulty, manualClock, type Faults, type ManualClock } from "holdfast/testing";
 import type { Connection } from "holdfast/redis";
 import { beforeEach, describe, expect, test } from "vitest";
 
 import { clients, hello } from "../../src/drivers/redis/scripts.generated.ts";
 
 let clock: ManualClock;
-let server: Twin;
+let server: FakeRedis;
 let connection: Connection;
 let faults: Faults;
 let log: string[];
 
 beforeEach(() => {
   clock = manualClock();
-  server = twin({ clock });
+  server = new FakeRedis({ clock });
   ({ connection, controls: faults } = faulty(server.connect({ keyPrefix: "app:" }), { clock }));
   log = [];
 });
 
 test("without faults nothing changes", async () => {
-  expect([connection.keyPrefix, connection.name]).toEqual(["app:", "twin"]);
+  expect([connection.keyPrefix, connection.name]).toEqual(["app:", "fake"]);
   listen();
   ask("a");
   await settle();

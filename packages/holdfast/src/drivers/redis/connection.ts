@@ -17,7 +17,7 @@ export interface Subscription {
 
 /**
  * All that Holdfast needs of a Redis client, in its own words. The adapters fit client libraries to it;
- * `holdfast/testing` has one over an in-process twin of the scripts, and one that injects faults into another.
+ * `holdfast/testing` has one that injects faults into another.
  */
 export interface Connection {
   /** What the client library puts before every key; `run` takes keys that have it already. */

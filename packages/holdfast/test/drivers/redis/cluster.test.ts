@@ -1,6 +1,6 @@
+import { FakeRedis } from "@holdfast/lab/fake-redis";
 import { createLocks, isLockError } from "holdfast";
 import { redis, redlock } from "holdfast/redis";
-import { twin } from "holdfast/testing";
 import { Cluster } from "ioredis";
 import { createCluster } from "redis";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -209,7 +209,7 @@ test("a cluster older than Redis 7 is unsupported", async () => {
   const time = new ServerTime(clock);
   const node = new Node({
     ...resolveRedis({ clock }),
-    connection: twin({ clock, version: "6.2.14" }).connect(),
+    connection: new FakeRedis({ clock, version: "6.2.14" }).connect(),
     clientId: "c".repeat(32),
     listener: { granted: () => undefined, ended: () => undefined, hearingChanged: () => undefined },
     membership: { tag: tagOf(1), ownTime: () => time, bestTime: () => time, clients: async () => [] },

@@ -1,6 +1,7 @@
+import { FakeRedis } from "@holdfast/lab/fake-redis";
 import { createLocks, type Locks } from "holdfast";
 import { redis, redlock } from "holdfast/redis";
-import { faulty, manualClock, manualRandom, twin } from "holdfast/testing";
+import { faulty, manualClock, manualRandom } from "holdfast/testing";
 import { expect, test } from "vitest";
 
 // Who waited as long as it wanted is told who holds the lock, which takes a while. Nobody waits for that.
@@ -10,8 +11,10 @@ const waitMs = 500;
 
 test.each([1, 3])("the next in line has its place before that, on %d nodes", async (nodeCount) => {
   const clock = manualClock();
-  const nodes = Array.from({ length: nodeCount }, (_, index) =>
-    twin({ clock, random: manualRandom(index), name: `n${index}`, upForMs: 3_600_000 }),
+  const nodes = Array.from(
+    { length: nodeCount },
+    (_, index) =>
+      new FakeRedis({ clock, random: manualRandom(index), name: `n${index}`, upForMs: 3_600_000 }),
   );
   let sides = 0;
   const side = (ms: number): Locks => {

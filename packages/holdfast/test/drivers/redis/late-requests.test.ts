@@ -1,14 +1,7 @@
+import { FakeRedis } from "@holdfast/lab/fake-redis";
 import { createLocks, type Locks } from "holdfast";
 import { redis, type Connection } from "holdfast/redis";
-import {
-  faulty,
-  manualClock,
-  manualRandom,
-  twin,
-  type Faults,
-  type ManualClock,
-  type Twin,
-} from "holdfast/testing";
+import { faulty, manualClock, manualRandom, type Faults, type ManualClock } from "holdfast/testing";
 import { beforeEach, expect, test } from "vitest";
 import { said } from "../../support/said.ts";
 
@@ -19,12 +12,12 @@ const lock = "lock:k";
 const queue = "holdfast:queue:{lock:k}";
 
 let clock: ManualClock;
-let server: Twin;
+let server: FakeRedis;
 let others: Locks;
 
 beforeEach(async () => {
   clock = manualClock({ now: 1_000 });
-  server = twin({ clock, random: manualRandom(1) });
+  server = new FakeRedis({ clock, random: manualRandom(1) });
   others = await met(server.connect(), 100);
 });
 

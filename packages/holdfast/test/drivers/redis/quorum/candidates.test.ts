@@ -9,7 +9,7 @@ test("who was told a greater number asks all nodes for one above it from then on
   const candidates: number[] = [];
   const { locks } = await stage.side({}, (connection) => noting(connection, candidates));
   const greater = (stage.clock.wall() + 300) * 1_000;
-  stage.servers[0]?.store.hset("holdfast:fence:{lock:k}", "last", String(greater));
+  stage.servers[0]?.call("HSET", "holdfast:fence:{lock:k}", "last", String(greater));
   const lease = await stage.within(10, locks.acquire("k"));
   expect(lease.fencingToken).toBe(BigInt(greater + 1));
   await stage.within(10, lease.release());

@@ -1,6 +1,7 @@
+import { FakeRedis, type FakeRedisOptions } from "@holdfast/lab/fake-redis";
 import { createLocks } from "holdfast";
 import { redlock, type Connection } from "holdfast/redis";
-import { manualClock, manualRandom, twin, type TwinOptions } from "holdfast/testing";
+import { manualClock, manualRandom } from "holdfast/testing";
 import { expect, test } from "vitest";
 
 // Nodes that were just started vote at once only where each write was on disk before it was answered.
@@ -19,12 +20,12 @@ test("a node that writes to its disk once a second may have forgotten", async ()
 
 /** What an acquire on three such nodes comes to. */
 async function attempt(
-  options: Partial<TwinOptions>,
+  options: Partial<FakeRedisOptions>,
   between: (connection: Connection) => Connection = (connection) => connection,
 ): Promise<string> {
   const clock = manualClock();
-  const servers = [1, 2, 3].map((seed) =>
-    twin({ clock, random: manualRandom(seed), name: `n${seed}`, ...options }),
+  const servers = [1, 2, 3].map(
+    (seed) => new FakeRedis({ clock, random: manualRandom(seed), name: `n${seed}`, ...options }),
   );
   const connections = servers.map((server) => between(server.connect()));
   const locks = createLocks(redlock(connections, { clock, random: manualRandom(9) }));

@@ -1,14 +1,7 @@
+import { FakeRedis } from "@holdfast/lab/fake-redis";
 import { createLocks, type Lease, type Locks } from "holdfast";
 import { redlock, type Connection, type RedlockOptions } from "holdfast/redis";
-import {
-  faulty,
-  manualClock,
-  manualRandom,
-  twin,
-  type Faults,
-  type ManualClock,
-  type Twin,
-} from "holdfast/testing";
+import { faulty, manualClock, manualRandom, type Faults, type ManualClock } from "holdfast/testing";
 import { beforeEach, expect, test } from "vitest";
 
 import type { Clock } from "../../../../src/clock.ts";
@@ -17,14 +10,21 @@ import type { Random } from "../../../../src/random.ts";
 // What the simulation found, each by its shortest way there.
 
 let clock: ManualClock;
-let servers: Twin[];
+let servers: FakeRedis[];
 let faults: Faults[];
 let locks: Locks;
 
 beforeEach(() => {
   clock = manualClock();
-  servers = [0, 1, 2].map((index) =>
-    twin({ clock, random: manualRandom(index), name: `n${index}`, durable: true, upForMs: 3_600_000 }),
+  servers = [0, 1, 2].map(
+    (index) =>
+      new FakeRedis({
+        clock,
+        random: manualRandom(index),
+        name: `n${index}`,
+        durable: true,
+        upForMs: 3_600_000,
+      }),
   );
 });
 
@@ -38,7 +38,7 @@ async function triedOnce(): Promise<void> {
 test("a node that went silent with its vote does not keep the others from agreeing on a number", async () => {
   open();
   await warmUp();
-  servers[1]?.store.hset("holdfast:fence:{lock:k}", "last", String((clock.wall() + 500) * 1000));
+  servers[1]?.call("HSET", "holdfast:fence:{lock:k}", "last", String((clock.wall() + 500) * 1000));
   faults[0]?.dropReply(1);
   void locks.tryAcquire("other").catch(() => undefined); // unanswered by n0, which is silent 50 ms later
   await clock.advance(10);
@@ -83,7 +83,7 @@ test("a vote that is told once more does not interrupt the grant that it is of",
 });
 
 test("a client whose machine slept does not take all nodes for wrong about the time", async () => {
-  servers.push(twin({ clock, random: manualRandom(3), name: "n3", upForMs: 3_600_000 }));
+  servers.push(new FakeRedis({ clock, random: manualRandom(3), name: "n3", upForMs: 3_600_000 }));
   open();
   await warmUp();
   clock.sleep(5_000);
@@ -93,8 +93,9 @@ test("a client whose machine slept does not take all nodes for wrong about the t
 });
 
 test("a waiter does not keep the votes that it does not count", async () => {
-  servers = servers.map((_, index) =>
-    twin({ clock, random: manualRandom(index), name: `n${index}`, upForMs: 3_600_000 }),
+  servers = servers.map(
+    (_, index) =>
+      new FakeRedis({ clock, random: manualRandom(index), name: `n${index}`, upForMs: 3_600_000 }),
   );
   open();
   await warmUp();
@@ -157,11 +158,11 @@ test("a try that gave a vote back leaves no place in the queue", async () => {
 
 test("a number that is being raised on the nodes is not the lease's any more", async () => {
   for (const index of [3, 4]) {
-    servers.push(twin({ clock, random: manualRandom(index), name: `n${index}`, durable: true }));
+    servers.push(new FakeRedis({ clock, random: manualRandom(index), name: `n${index}`, durable: true }));
   }
   open();
   await warmUp();
-  servers[0]?.store.hset("holdfast:fence:{lock:k}", "last", String((clock.wall() + 500) * 1000));
+  servers[0]?.call("HSET", "holdfast:fence:{lock:k}", "last", String((clock.wall() + 500) * 1000));
   faults[0]?.delay({ replyMs: 15 });
   faults[3]?.delay({ requestMs: 11, replyMs: 11 });
   faults[4]?.freeze();
@@ -185,8 +186,9 @@ test("a node whose clock is ahead does not pass over who still waits", async () 
       clock.clearTimer(timer);
     },
   };
-  servers = [clock, clock, ahead, ahead].map((own, index) =>
-    twin({ clock: own, random: manualRandom(index), name: `n${index}`, upForMs: 3_600_000 }),
+  servers = [clock, clock, ahead, ahead].map(
+    (own, index) =>
+      new FakeRedis({ clock: own, random: manualRandom(index), name: `n${index}`, upForMs: 3_600_000 }),
   );
   open();
   await warmUp();

@@ -22,8 +22,8 @@ async function givingBack(lab: Lab): Promise<{ process: Process; acquired: Promi
 
 test("what a node got back while it did not vote is not taken from it again once it does", async () => {
   const lab = new Lab(3);
-  lab.nodes[0]?.store.set("lock:k", "another's", memoryMs + 4_000);
-  lab.nodes[1]?.store.set("lock:k", "another's", memoryMs + 4_000);
+  lab.nodes[0]?.set("lock:k", "another's", memoryMs + 4_000);
+  lab.nodes[1]?.set("lock:k", "another's", memoryMs + 4_000);
   const { process, acquired } = await givingBack(lab);
   await lab.clock.advance(memoryMs - 100);
   process.faults[2]?.refuse(null);
@@ -38,7 +38,7 @@ test("what a node got back while it did not vote is not taken from it again once
 
 test("what a node is filled with again is not taken from it by what it was to give back before", async () => {
   const lab = new Lab(3);
-  lab.nodes[0]?.store.set("lock:k", "another's", 500);
+  lab.nodes[0]?.set("lock:k", "another's", 500);
   const { process, acquired } = await givingBack(lab);
   const lease = await lab.within(1_500, acquired); // by the two others
   await lab.clock.advance(memoryMs - 1_600);
@@ -48,7 +48,7 @@ test("what a node is filled with again is not taken from it by what it was to gi
   }
   expect(lab.holders("k")[2]).not.toBeNull();
   await lab.clock.advance(1_000); // from the next renewal on it counts
-  lab.nodes[0]?.store.set("lock:k", "another's", 60_000);
+  lab.nodes[0]?.set("lock:k", "another's", 60_000);
   await lab.clock.advance(3_000);
   expect(lease.signal.aborted).toBe(false);
 });

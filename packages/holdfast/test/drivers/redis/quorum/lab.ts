@@ -1,15 +1,7 @@
+import { FakeRedis, type FakeRedisOptions } from "@holdfast/lab/fake-redis";
 import { createLocks, type Driver, type Locks, type LocksOptions } from "holdfast";
 import { redlock, type Connection, type RedlockOptions } from "holdfast/redis";
-import {
-  faulty,
-  manualClock,
-  manualRandom,
-  twin,
-  type Faults,
-  type ManualClock,
-  type Twin,
-  type TwinOptions,
-} from "holdfast/testing";
+import { faulty, manualClock, manualRandom, type Faults, type ManualClock } from "holdfast/testing";
 
 /** One that locks, and what goes wrong between it and each node. */
 export interface Process {
@@ -30,19 +22,24 @@ export interface ProcessOptions {
 /** Nodes and processes in this process, with one clock for all. */
 export class Lab {
   readonly clock: ManualClock = manualClock();
-  readonly nodes: readonly Twin[];
+  readonly nodes: readonly FakeRedis[];
   #processes = 0;
 
   /** @param each what is special about a node */
-  constructor(count: number, each: (clock: ManualClock, index: number) => Partial<TwinOptions> = () => ({})) {
-    this.nodes = Array.from({ length: count }, (_, index) =>
-      twin({
-        clock: this.clock,
-        random: manualRandom(900 + index),
-        name: `n${index}`,
-        upForMs: 3_600_000,
-        ...each(this.clock, index),
-      }),
+  constructor(
+    count: number,
+    each: (clock: ManualClock, index: number) => Partial<FakeRedisOptions> = () => ({}),
+  ) {
+    this.nodes = Array.from(
+      { length: count },
+      (_, index) =>
+        new FakeRedis({
+          clock: this.clock,
+          random: manualRandom(900 + index),
+          name: `n${index}`,
+          upForMs: 3_600_000,
+          ...each(this.clock, index),
+        }),
     );
   }
 

@@ -1,6 +1,6 @@
+import type { FakeRedis } from "@holdfast/lab/fake-redis";
 import type { Lease, Lockable } from "holdfast";
 import type { Connection } from "holdfast/redis";
-import type { Twin } from "holdfast/testing";
 import { expect, test } from "vitest";
 
 import { Stage } from "./quorum-stage.ts";
@@ -39,7 +39,7 @@ test("what is granted behind its own giving back is given back again", async () 
   expect(await stage.within(1_000, refused)).toMatchObject({ code: "quorum-not-reached" });
   setClosed(gates, false);
   await stage.pass(50);
-  expect(stage.servers.map((server) => server.store.hget(fence, "first"))).not.toContain(undefined); // each granted it
+  expect(stage.servers.map((server) => server.hget(fence, "first"))).not.toContain(undefined); // each granted it
   expect(stage.servers.map((server) => server.get(lock))).toEqual([null, null, null]);
 });
 
@@ -75,13 +75,13 @@ test("a node that says behind the release that it lacks the lease is not filled 
   const stage = new Stage();
   const { locks, faults } = await stage.side();
   const lease = await stage.within(10, locks.acquire("k", { ttlMs, renew: false }));
-  const granted = stage.servers[2]?.store.hget(fence, "first");
+  const granted = stage.servers[2]?.hget(fence, "first");
   stage.servers[2]?.del(lock);
   faults[2]?.delay({ replyMs: 30 });
   await stage.within(10, lease.extend(ttlMs));
   await stage.within(10, lease.release());
   await stage.pass(100);
-  expect(stage.servers[2]?.store.hget(fence, "first")).toBe(granted); // nothing was, which a close() might leave there
+  expect(stage.servers[2]?.hget(fence, "first")).toBe(granted); // nothing was, which a close() might leave there
 });
 
 test("a lease was ours where its release meets a late answer that shows it queued", async () => {
@@ -116,7 +116,7 @@ test("who has a majority and settles its number keeps its votes, though an earli
   for (const { faults } of [rival, bidder]) {
     faults[2]?.freeze();
   }
-  stage.servers[0]?.store.hset(fence, "last", String((stage.clock.wall() + 500) * 1000)); // so that they do not agree at once
+  stage.servers[0]?.call("HSET", fence, "last", String((stage.clock.wall() + 500) * 1000)); // so that they do not agree at once
   rival.faults.slice(0, 2).forEach((faults) => faults.delay({ requestMs: 10 }));
   bidder.faults.slice(0, 2).forEach((faults) => faults.delay({ replyMs: 5, messageMs: 0 }));
   const order: string[] = [];
@@ -161,10 +161,10 @@ test.each(["mutex", "read lock"])(
     const lease = await stage.within(10, own.acquire({ ttlMs }));
     for (const server of stage.servers) {
       server.del(lock);
-      server.store.hset(fence, "last", String((stage.clock.wall() + 500) * 1000));
+      server.call("HSET", fence, "last", String((stage.clock.wall() + 500) * 1000));
       await stage.pass(ttlMs);
     }
-    const firsts = stage.servers.map((server) => BigInt(server.store.hget(fence, "first") ?? 0));
+    const firsts = stage.servers.map((server) => BigInt(server.hget(fence, "first") ?? 0));
     expect(firsts.every((first) => first > lease.fencingToken)).toBe(true); // so a number alone does not tell another's grant
     const adopted = await stage.within(10, taker.locks.adopt(lease.transfer()));
     expect(adopted.fencingToken).toBe(lease.fencingToken);
@@ -179,9 +179,9 @@ test("an inquiry for a number before that of the vote is dropped", async () => {
   faults.slice(1).forEach((each) => each.freeze());
   void locks.acquire("k", { ttlMs }).catch(() => undefined);
   await stage.pass(20);
-  const [server] = stage.servers as [Twin];
+  const [server] = stage.servers as [FakeRedis];
   const [listener] = listeners as [Listener];
-  const numberThere = (): number => Number(server.store.hget(fence, "first"));
+  const numberThere = (): number => Number(server.hget(fence, "first"));
   const first = numberThere();
   listener.message(`inquiry ${server.get(lock)} ${first - 1}`);
   await stage.pass(20);

@@ -1,6 +1,7 @@
+import { FakeRedis } from "@holdfast/lab/fake-redis";
 import { createLocks, QuorumError } from "holdfast";
 import { redlock } from "holdfast/redis";
-import { faulty, manualClock, manualRandom, twin, type Faults, type ManualClock } from "holdfast/testing";
+import { faulty, manualClock, manualRandom, type Faults, type ManualClock } from "holdfast/testing";
 import { beforeEach, expect, test } from "vitest";
 
 const longUp = 3_600_000;
@@ -11,7 +12,7 @@ let nodes: ReturnType<typeof faulty>[];
 beforeEach(() => {
   clock = manualClock();
   nodes = ["a", "b", "c"].map((name, seed) =>
-    faulty(twin({ clock, name, random: manualRandom(seed), upForMs: longUp }).connect(), { clock }),
+    faulty(new FakeRedis({ clock, name, random: manualRandom(seed), upForMs: longUp }).connect(), { clock }),
   );
 });
 

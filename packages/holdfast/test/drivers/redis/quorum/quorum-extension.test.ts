@@ -31,8 +31,8 @@ test("it takes a majority of all nodes, not of those that answer", async () => {
 });
 
 test("a node where the grant has another number has lost it meanwhile", async () => {
-  const first = Number(stage.servers[0]?.store.hget(fence, "first"));
-  stage.servers[0]?.store.hset(fence, "first", String(first + 100), "last", String(first + 100));
+  const first = Number(stage.servers[0]?.hget(fence, "first"));
+  stage.servers[0]?.call("HSET", fence, "first", String(first + 100), "last", String(first + 100));
   await expect(stage.within(1_000, lease.extend())).rejects.toMatchObject(notReached);
 });
 

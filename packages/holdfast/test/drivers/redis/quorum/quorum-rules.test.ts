@@ -122,12 +122,12 @@ test("only an equal number is a yes to the number that the nodes are asked to ag
   const { locks, faults } = await stage.side();
   const greater = (stage.clock.wall() + 500) * 1000;
   const fence = "holdfast:fence:{lock:k}";
-  stage.servers[0]?.store.hset(fence, "last", String(greater - 1));
+  stage.servers[0]?.call("HSET", fence, "last", String(greater - 1));
   faults[1]?.delay({ requestMs: 5 });
   faults[2]?.freeze();
   const acquired = locks.acquire("k", { ttlMs });
   await stage.pass(7); // n0 and n1 have voted, and are asked to agree
-  stage.servers[1]?.store.hset(fence, "first", String(greater + 5), "last", String(greater + 5 + 16));
+  stage.servers[1]?.call("HSET", fence, "first", String(greater + 5), "last", String(greater + 5 + 16));
   const lease = await stage.within(100, acquired);
   expect(lease.fencingToken).toBe(BigInt(greater + 5));
 });

@@ -1,15 +1,7 @@
+import { FakeRedis, type FakeRedisOptions } from "@holdfast/lab/fake-redis";
 import { createLocks, type Locks } from "holdfast";
 import { redlock, type Connection, type RedlockOptions } from "holdfast/redis";
-import {
-  faulty,
-  manualClock,
-  manualRandom,
-  twin,
-  type Faults,
-  type ManualClock,
-  type Twin,
-  type TwinOptions,
-} from "holdfast/testing";
+import { faulty, manualClock, manualRandom, type Faults, type ManualClock } from "holdfast/testing";
 
 import type { Clock } from "../../../../src/clock.ts";
 
@@ -22,18 +14,20 @@ export interface Side {
 /** Some nodes and processes, one clock for all, and a step for each of its milliseconds. */
 export class Stage {
   readonly clock: ManualClock = manualClock();
-  readonly servers: readonly Twin[];
+  readonly servers: readonly FakeRedis[];
   #sides = 0;
 
-  constructor(nodeCount = 3, each: (stage: Stage, index: number) => Partial<TwinOptions> = () => ({})) {
-    this.servers = Array.from({ length: nodeCount }, (_, index) =>
-      twin({
-        clock: this.clock,
-        random: manualRandom(index),
-        name: `n${index}`,
-        upForMs: 3_600_000,
-        ...each(this, index),
-      }),
+  constructor(nodeCount = 3, each: (stage: Stage, index: number) => Partial<FakeRedisOptions> = () => ({})) {
+    this.servers = Array.from(
+      { length: nodeCount },
+      (_, index) =>
+        new FakeRedis({
+          clock: this.clock,
+          random: manualRandom(index),
+          name: `n${index}`,
+          upForMs: 3_600_000,
+          ...each(this, index),
+        }),
     );
   }
 

@@ -29,7 +29,7 @@ test("a node that agreed on the number after the others had decided counts for t
   const base = Math.round(lab.clock.wall()) * 1000 + 500_000;
   for (const [index, ahead] of [0, 1_000, 500].entries()) {
     const last = String(base + ahead); // of earlier grants, that did not reach all nodes
-    lab.nodes[index]?.store.hset("holdfast:fence:{lock:k}", "first", last, "last", last);
+    lab.nodes[index]?.call("HSET", "holdfast:fence:{lock:k}", "first", last, "last", last);
   }
   const lease = await lab.within(50, locks.acquire("k", { ttlMs: 10_000 }));
   faults[0]?.refuse(refusal());

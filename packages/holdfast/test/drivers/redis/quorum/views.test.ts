@@ -88,7 +88,7 @@ async function told(): Promise<{
   const lab = new Lab(3);
   const [holder, operator] = [await lab.warm({ locks: { handover: false } }), await lab.warm()];
   const { fencingToken } = await lab.within(100, holder.locks.acquire("k", { ttlMs }));
-  lab.nodes[1]?.store.hset("holdfast:fence:{lock:k}", "first", "7", "last", "7");
+  lab.nodes[1]?.call("HSET", "holdfast:fence:{lock:k}", "first", "7", "last", "7");
   return { lab, fencingToken, operator };
 }
 

@@ -1,3 +1,4 @@
+import { FakeRedis } from "@holdfast/lab/fake-redis";
 import { afterAll, beforeAll, describe } from "vitest";
 import { startRedis, type RedisServer, until } from "@holdfast/lab";
 
@@ -6,7 +7,6 @@ import { connectionOf } from "../../../../src/drivers/redis/client.ts";
 import type { Connection } from "../../../../src/drivers/redis/connection.ts";
 import { channelOf, KeySpace, type LockKeys } from "../../../../src/drivers/redis/keys.ts";
 import { hello, operate } from "../../../../src/drivers/redis/scripts.generated.ts";
-import { twin, type Twin } from "../../../../src/testing/twin.ts";
 import { onRedis } from "../../../support/servers.ts";
 import { acquireOf, id, retentionMs, type AcquireOptions, type Answer, type Asker } from "./stage.ts";
 import { joined, textOf } from "../../../../src/drivers/redis/operation.ts";
@@ -34,13 +34,13 @@ interface Data {
   zrange(key: string): Promise<string[]>;
 }
 
-/** The same tests on a real server and on the twin, each a node of a quorum. */
+/** The same tests on a real server and on the fake Redis, each a node of a quorum. */
 export function onNodes(what: string, tests: (stage: QuorumStage) => void): void {
-  for (const kind of ["a real server", "the twin"] as const) {
-    const on = kind === "the twin" ? describe : onRedis;
+  for (const kind of ["a real server", "the fake Redis"] as const) {
+    const on = kind === "the fake Redis" ? describe : onRedis;
     on(`${what}, on ${kind}`, () => {
       const stage = new QuorumStage();
-      beforeAll(() => (kind === "the twin" ? stage.openTwin() : stage.openServer()));
+      beforeAll(() => (kind === "the fake Redis" ? stage.openFake() : stage.openServer()));
       afterAll(() => stage.close());
       tests(stage);
     });
@@ -56,8 +56,8 @@ export class QuorumStage {
   #server: RedisServer | undefined;
   #made = 0;
 
-  openTwin(): void {
-    const server = twin({ clock: systemClock });
+  openFake(): void {
+    const server = new FakeRedis({ clock: systemClock });
     this.connection = server.connect();
     this.data = dataOf(server);
   }
@@ -166,24 +166,22 @@ export class QuorumStage {
   }
 }
 
-function dataOf({ store }: Twin): Data {
+function dataOf(server: FakeRedis): Data {
   return {
-    get: async (key) => store.get(key),
+    get: async (key) => server.get(key),
     set: async (key, value) => {
-      store.set(key, value);
+      server.set(key, value);
     },
-    del: async (key) => store.del(key),
-    pttl: async (key) => store.pttl(key),
-    pexpire: async (key, ttlMs) => {
-      store.pexpire(key, ttlMs);
+    del: async (key) => {
+      server.del(key);
     },
+    pttl: async (key) => Number(server.call("PTTL", key)),
+    pexpire: async (key, ttlMs) => server.call("PEXPIRE", key, ttlMs),
     hgetall: async (key) => {
-      const found = store.dump(key);
+      const found = server.dump(key);
       return found?.type === "hash" ? Object.fromEntries(found.value) : {};
     },
-    zadd: async (key, score, member) => {
-      store.zadd(key, score, member);
-    },
-    zrange: async (key) => store.zrange(key, 0, Infinity),
+    zadd: async (key, score, member) => server.call("ZADD", key, score, member),
+    zrange: async (key) => server.call("ZRANGE", key, 0, -1) as string[],
   };
 }

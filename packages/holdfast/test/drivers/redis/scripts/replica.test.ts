@@ -1,6 +1,6 @@
+import { FakeRedis } from "@holdfast/lab/fake-redis";
 import { createLocks } from "holdfast";
 import { redis } from "holdfast/redis";
-import { twin, type Twin } from "holdfast/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { rejection, steadyPort } from "@holdfast/lab";
 
@@ -23,15 +23,15 @@ function operation(keys: LockKeys, ...args: string[]): Ask {
   return [operate, keys, [...settings, joined([textOf(args)])]];
 }
 
-onRedis("of a replica, on a real server and on the twin,", () => {
+onRedis("of a replica, on a real server and on the fake one,", () => {
   let stage: ScriptStage;
-  let own: Twin;
+  let own: FakeRedis;
   let connections: readonly Connection[];
   let asks: Readonly<Record<string, Ask>>;
 
   beforeAll(async () => {
     stage = await ScriptStage.open();
-    own = twin({ clock: systemClock });
+    own = new FakeRedis({ clock: systemClock });
     connections = [stage.connection, own.connect()];
     const [held, other, counted, free] = Array.from({ length: 4 }, () => stage.lock()) as [
       LockKeys,
@@ -101,7 +101,7 @@ onRedis("a replica that may be written", () => {
 });
 
 test("a replica that is asked for several keys at once is left", async () => {
-  const server = twin({ clock: systemClock });
+  const server = new FakeRedis({ clock: systemClock });
   const connection = server.connect();
   let suspicions = 0;
   connection.suspect = () => {

@@ -1,6 +1,6 @@
+import { FakeRedis } from "@holdfast/lab/fake-redis";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 
-import { twin } from "../../../../src/testing/twin.ts";
 import { systemClock } from "../../../../src/clock.ts";
 import { KeySpace } from "../../../../src/drivers/redis/keys.ts";
 import { scan } from "../../../../src/drivers/redis/scripts.generated.ts";
@@ -10,7 +10,7 @@ import { ScriptStage } from "./stage.ts";
 
 onRedis("scan", () => {
   let stage: ScriptStage;
-  const server = twin({ clock: systemClock });
+  const server = new FakeRedis({ clock: systemClock });
   beforeAll(async () => {
     stage = await ScriptStage.open();
   });
@@ -52,7 +52,7 @@ onRedis("scan", () => {
     }
   });
 
-  test("patterns of Redis' own language mean the same to the twin", async () => {
+  test("patterns of Redis' own language mean the same to the fake Redis", async () => {
     await fill(names);
     for (const pattern of [
       "lock:?",
@@ -75,8 +75,8 @@ onRedis("scan", () => {
     await stage.redis.zadd("lock:queue", 1, "a");
     await stage.redis.hset("lock:fence", "a", "1");
     await stage.redis.set("lock:gone", "x", "PX", 1);
-    server.store.zadd("lock:queue", 1, "a");
-    server.store.hset("lock:fence", "a", "1");
+    server.call("ZADD", "lock:queue", 1, "a");
+    server.call("HSET", "lock:fence", "a", "1");
     server.set("lock:gone", "x", 1);
     await expect.poll(() => stage.redis.exists("lock:gone"), { interval: 1 }).toBe(0);
     await expect.poll(() => server.get("lock:gone"), { interval: 1 }).toBeNull();

@@ -1,10 +1,10 @@
+import { FakeRedis } from "@holdfast/lab/fake-redis";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
 import { systemClock } from "../../../../src/clock.ts";
 import { connectionOf } from "../../../../src/drivers/redis/client.ts";
 import type { Connection } from "../../../../src/drivers/redis/connection.ts";
 import { hello, standing } from "../../../../src/drivers/redis/scripts.generated.ts";
-import { twin } from "../../../../src/testing/twin.ts";
 import { onRedis } from "../../../support/servers.ts";
 import { acquireOf, asker, ScriptStage, type Answer } from "./stage.ts";
 
@@ -40,15 +40,15 @@ onRedis("standing", () => {
     await stage.redis.config("SET", "maxmemory", "0");
   });
 
-  test("a replica says that it is one, and grants nothing; so does its twin", async () => {
-    const server = twin({ clock: systemClock, role: "slave" });
+  test("a replica says that it is one, and grants nothing; so does a fake one", async () => {
+    const server = new FakeRedis({ clock: systemClock, role: "slave" });
     const [keys, us] = [stage.lock(), asker(1)];
     await stage.grant(keys, us);
     server.set(keys[0], us.token, 30_000);
     await stage.redis.replicaof("127.0.0.1", "1");
-    const twins = server.connect();
+    const fakes = server.connect();
     const seen = [];
-    for (const connection of [stage.connection, twins]) {
+    for (const connection of [stage.connection, fakes]) {
       const told: string[] = [];
       for (const [lock, operation] of [
         [stage.lock(), acquireOf(us)],
@@ -86,8 +86,8 @@ onRedis("a plain command", () => {
   });
   afterAll(() => stage.close());
 
-  test("the twin answers and refuses as a real server does", async () => {
-    const server = twin({ clock: systemClock });
+  test("the fake Redis answers and refuses as a real server does", async () => {
+    const server = new FakeRedis({ clock: systemClock });
     for (const fsync of ["everysec", "always"] as const) {
       await stage.redis.config("SET", "appendfsync", fsync);
       server.setDurable(fsync === "always");
@@ -117,9 +117,9 @@ onRedis("a plain command", () => {
   }
 });
 
-describe("standing, on the twin", () => {
+describe("standing, on the fake Redis", () => {
   test("it says what it was made with, and what changed", async () => {
-    const server = twin({
+    const server = new FakeRedis({
       clock: systemClock,
       durable: true,
       upForMs: 70_000,
@@ -142,7 +142,7 @@ describe("standing, on the twin", () => {
 
   test("after a restart it is another run, up since now, and has flushed nothing", async () => {
     for (const keepData of [true, false]) {
-      const server = twin({ clock: systemClock, upForMs: 70_000 });
+      const server = new FakeRedis({ clock: systemClock, upForMs: 70_000 });
       const connection = server.connect();
       const before = await standingOf(connection);
       server.set("k", "v");
@@ -156,7 +156,7 @@ describe("standing, on the twin", () => {
   });
 
   test("its role is told to who greets it", async () => {
-    const server = twin({ clock: systemClock, name: "node 3" });
+    const server = new FakeRedis({ clock: systemClock, name: "node 3" });
     const connection = server.connect();
     expect(connection.name).toBe("node 3");
     expect(await connection.run(hello, ...greeting)).toContain("master");

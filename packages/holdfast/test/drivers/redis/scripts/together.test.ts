@@ -1,6 +1,7 @@
+import { FakeRedis } from "@holdfast/lab/fake-redis";
 import { createLocks } from "holdfast";
 import { redis } from "holdfast/redis";
-import { faulty, manualClock, manualRandom, twin } from "holdfast/testing";
+import { faulty, manualClock, manualRandom } from "holdfast/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
 import { connectionOf } from "../../../../src/drivers/redis/client.ts";
@@ -13,7 +14,7 @@ import { joined, textOf } from "../../../../src/drivers/redis/operation.ts";
 
 const words = '["owner","a"]';
 
-onRedis("several locks in one step, on a real server and on the twin", () => {
+onRedis("several locks in one step, on a real server and on the fake Redis", () => {
   let stage: ScriptStage;
   let real: Connection;
   beforeAll(async () => {
@@ -27,13 +28,13 @@ onRedis("several locks in one step, on a real server and on the twin", () => {
     const keys = parts.flatMap(([lock]) => lock);
     const args = ["3600000", "0", "0", ...parts.flatMap(([, token]) => [token, "20000", "1", words])];
     const [, ...answers] = (await real.run(together, keys, args)) as unknown[];
-    const [, ...twins] = (await own.run(together, keys, args)) as unknown[];
-    expect(twins.map(withoutNumbers)).toEqual(answers.map(withoutNumbers));
+    const [, ...fakes] = (await own.run(together, keys, args)) as unknown[];
+    expect(fakes.map(withoutNumbers)).toEqual(answers.map(withoutNumbers));
     return answers.map(withoutNumbers);
   }
 
   function open(): { own: Connection; locks: readonly LockKeys[] } {
-    const server = twin({ clock: manualClock() });
+    const server = new FakeRedis({ clock: manualClock() });
     return { own: server.connect(), locks: [stage.lock(), stage.lock(), stage.lock()] };
   }
 
@@ -84,7 +85,7 @@ onRedis("several locks in one step, on a real server and on the twin", () => {
 describe("several locks in one step", () => {
   test("whose answer is lost are taken back", async () => {
     const clock = manualClock();
-    const server = twin({ clock });
+    const server = new FakeRedis({ clock });
     const { connection, controls } = faulty(server.connect(), { clock });
     const locks = createLocks(redis(connection, { clock, random: manualRandom(1), commandTimeoutMs: 200 }));
     const warm = locks.acquire("warm");

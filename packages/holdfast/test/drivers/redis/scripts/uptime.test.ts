@@ -1,3 +1,4 @@
+import { FakeRedis } from "@holdfast/lab/fake-redis";
 import { startRedis } from "@holdfast/lab";
 import { expect, test } from "vitest";
 
@@ -6,7 +7,6 @@ import { manualClock } from "holdfast/testing";
 import { connectionOf } from "../../../../src/drivers/redis/client.ts";
 import type { Connection } from "../../../../src/drivers/redis/connection.ts";
 import { hello, operate, standing } from "../../../../src/drivers/redis/scripts.generated.ts";
-import { twin } from "../../../../src/testing/twin.ts";
 import { makeClocks } from "../../../support/clocks.ts";
 import { atEnd, onQuorum } from "../../../support/quorum-stage.ts";
 import { describeWithClocks } from "../../../support/servers.ts";
@@ -28,9 +28,9 @@ describeWithClocks("a server that was started with its clock ahead", () => {
   });
 });
 
-test("so does the twin", async () => {
+test("so does the fake Redis", async () => {
   const clock = manualClock({ wall: 1_000_000_000 });
-  const server = twin({ clock, upForMs: -aheadMs });
+  const server = new FakeRedis({ clock, upForMs: -aheadMs });
   await expectNegative(server.connect(), server.runId);
 });
 

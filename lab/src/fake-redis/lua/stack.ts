@@ -1,0 +1,149 @@
+import type { LuaExports } from "./wasm.ts";
+import type { Fields, Value } from "./value.ts";
+
+/** What kinds of values there are, as `lua_type` numbers them. */
+const kinds = { nil: 0, boolean: 1, number: 3, string: 4, table: 5 } as const;
+const bufferSize = 65_536;
+
+/** The stack by which Lua and we exchange values. All texts are of bytes. */
+export class Stack {
+  readonly #lua: LuaExports;
+  readonly #state: number;
+  /** Where texts are written for Lua to read. */
+  readonly #buffer: number;
+  /** Where Lua writes the length of a text. */
+  readonly #length: number;
+  #memory: Buffer;
+
+  constructor(lua: LuaExports, state: number) {
+    this.#lua = lua;
+    this.#state = state;
+    this.#buffer = lua.malloc(bufferSize);
+    this.#length = lua.malloc(4);
+    this.#memory = Buffer.from(lua.memory.buffer);
+  }
+
+  push(value: Value): void {
+    if (typeof value === "string") {
+      this.withText(value, (text, length) => {
+        this.#lua.lua_pushlstring(this.#state, text, length);
+      });
+    } else if (typeof value === "number") {
+      this.#lua.lua_pushnumber(this.#state, value);
+    } else if (typeof value === "boolean") {
+      this.#lua.lua_pushboolean(this.#state, value ? 1 : 0);
+    } else if (value === undefined) {
+      this.#lua.lua_pushnil(this.#state);
+    } else if (value === null) {
+      this.#lua.lua_pushlightuserdata(this.#state, 0);
+    } else {
+      this.#pushTable(value);
+    }
+  }
+
+  /** The value on top, which stays there. */
+  top(): Value {
+    const kind = this.#lua.lua_type(this.#state, -1);
+    if (kind === kinds.string) {
+      return this.text(-1);
+    } else if (kind === kinds.number) {
+      return this.#lua.lua_tonumber(this.#state, -1);
+    } else if (kind === kinds.boolean) {
+      return this.#lua.lua_toboolean(this.#state, -1) === 1;
+    }
+    return kind === kinds.table ? this.#table() : undefined;
+  }
+
+  /** All that lies on the stack, which are texts and numbers; undefined: something else lies there too. */
+  words(format: (number: number) => string): string[] | undefined {
+    const count = this.#lua.lua_gettop(this.#state);
+    const words: string[] = [];
+    for (let index = 1; index <= count; index += 1) {
+      const kind = this.#lua.lua_type(this.#state, index);
+      if (kind === kinds.string) {
+        words.push(this.text(index));
+      } else if (kind === kinds.number) {
+        words.push(format(this.#lua.lua_tonumber(this.#state, index)));
+      } else {
+        return undefined;
+      }
+    }
+    return words;
+  }
+
+  text(index: number): string {
+    const text = this.#lua.lua_tolstring(this.#state, index, this.#length);
+    const bytes = this.#bytes();
+    return bytes.toString("latin1", text, text + bytes.readUInt32LE(this.#length));
+  }
+
+  /** A field of the table on top. */
+  field(name: string): Value {
+    this.push(name);
+    this.#lua.lua_rawget(this.#state, -2);
+    return this.#pop();
+  }
+
+  /** Has Lua read a text while the action runs. */
+  withText<T>(text: string, action: (text: number, length: number) => T): T {
+    if (text.length <= bufferSize) {
+      this.#bytes().write(text, this.#buffer, "latin1");
+      return action(this.#buffer, text.length);
+    }
+    const place = this.#lua.malloc(text.length);
+    this.#bytes().write(text, place, "latin1");
+    const result = action(place, text.length);
+    this.#lua.free(place);
+    return result;
+  }
+
+  #pushTable(value: readonly Value[] | Fields): void {
+    this.#lua.lua_checkstack(this.#state, 4);
+    this.#lua.lua_createtable(this.#state, 0, 0);
+    if (Array.isArray(value)) {
+      for (let index = 0; index < value.length; index += 1) {
+        this.push(value[index] as Value);
+        this.#lua.lua_rawseti(this.#state, -2, index + 1);
+      }
+      return;
+    }
+    for (const [name, field] of Object.entries(value)) {
+      this.push(name);
+      this.push(field);
+      this.#lua.lua_rawset(this.#state, -3);
+    }
+  }
+
+  #table(): Value {
+    this.#lua.lua_checkstack(this.#state, 4);
+    for (const name of ["err", "ok"]) {
+      const text = this.field(name);
+      if (typeof text === "string") {
+        return { [name]: text };
+      }
+    }
+    const values: Value[] = [];
+    for (;;) {
+      this.#lua.lua_rawgeti(this.#state, -1, values.length + 1);
+      const value = this.#pop();
+      if (value === undefined) {
+        return values;
+      }
+      values.push(value);
+    }
+  }
+
+  #pop(): Value {
+    const value = this.top();
+    this.#lua.lua_settop(this.#state, -2);
+    return value;
+  }
+
+  /** All memory; it is another one each time that Lua has got more. */
+  #bytes(): Buffer {
+    if (this.#memory.length === 0) {
+      this.#memory = Buffer.from(this.#lua.memory.buffer);
+    }
+    return this.#memory;
+  }
+}

@@ -1,0 +1,24 @@
+/** What a command or a script answers: a bulk string, an integer, nil, a status, an error, or a list of these. */
+export type Reply = string | number | null | Status | ServerError | readonly Reply[];
+
+/** A status reply, such as `OK`. */
+export class Status {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+/** An error reply, in Redis' own words. */
+export class ServerError extends Error {
+  override readonly name = "ReplyError";
+}
+
+export const ok: Status = new Status("OK");
+
+export const wrongType = "WRONGTYPE Operation against a key holding the wrong kind of value";
+export const notAnInteger = "ERR value is not an integer or out of range";
+export const notAFloat = "ERR value is not a valid float";
+export const syntaxError = "ERR syntax error";
+export const readOnly = "READONLY You can't write against a read only replica.";

@@ -1,0 +1,65 @@
+interface Member {
+  readonly name: string;
+  readonly score: number;
+}
+
+/** Members in the order of their scores, those of one score in the order of their bytes, as Redis has them. */
+export class SortedSet {
+  readonly #scores = new Map<string, number>();
+  readonly #members: Member[] = [];
+
+  get size(): number {
+    return this.#members.length;
+  }
+
+  /** Adds a member, or gives it another score. */
+  put(score: number, name: string): void {
+    this.remove(name);
+    const member = { name, score };
+    this.#scores.set(name, score);
+    this.#members.splice(this.#placeOf(member), 0, member);
+  }
+
+  score(name: string): number | undefined {
+    return this.#scores.get(name);
+  }
+
+  remove(name: string): boolean {
+    const rank = this.rank(name);
+    if (rank === undefined) {
+      return false;
+    }
+    this.#scores.delete(name);
+    this.#members.splice(rank, 1);
+    return true;
+  }
+
+  /** The place from 0. */
+  rank(name: string): number | undefined {
+    const score = this.#scores.get(name);
+    return score === undefined ? undefined : this.#placeOf({ name, score });
+  }
+
+  entries(): [member: string, score: number][] {
+    return this.#members.map(({ name, score }) => [name, score]);
+  }
+
+  /** Where the member stands, or would stand. */
+  #placeOf(wanted: Member): number {
+    let low = 0;
+    let high = this.#members.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (isBefore(this.#members[middle] as Member, wanted)) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return low;
+  }
+}
+
+function isBefore(one: Member, other: Member): boolean {
+  return one.score === other.score ? one.name < other.name : one.score < other.score;
+}

@@ -1,0 +1,257 @@
+import { FakeRedis } from "@holdfast/lab/fake-redis";
+import { setTimeout as pause } from "node:timers/promises";
+
+import type { Redis } from "ioredis";
+import type { RedisServer } from "@holdfast/lab";
+
+import type { Clock } from "../../../../src/clock.ts";
+import { connectionOf } from "../../../../src/drivers/redis/client.ts";
+import type { Connection } from "../../../../src/drivers/redis/connection.ts";
+import { channelOf, KeySpace, type LockKeys } from "../../../../src/drivers/redis/keys.ts";
+import { operate } from "../../../../src/drivers/redis/scripts.generated.ts";
+import { asker, id, retentionMs, ScriptStage } from "../scripts/stage.ts";
+import { changes } from "./changes.ts";
+import { clientCount, lockCount, type Operation, type Step } from "./steps.ts";
+import { joined, textOf } from "../../../../src/drivers/redis/operation.ts";
+
+/** What one server made of a step, as far as the two have to agree. */
+export interface Seen {
+  /** What stands before the answers; for how long the server is up is each one's own. */
+  readonly header: unknown;
+  readonly answers: readonly unknown[];
+  /** Per client. */
+  readonly messages: readonly (readonly string[])[];
+  /** Per key: type, content, TTL. */
+  readonly data: readonly unknown[];
+}
+
+export interface Outcome {
+  readonly real: Seen;
+  readonly fake: Seen;
+}
+
+type Operating = Extract<Step, { type: "operate" }>;
+type Said = Pick<Seen, "header" | "answers">;
+
+const nothing: Said = { header: null, answers: [] };
+/** Which argument is a number that belongs to a grant. */
+const numberAt: Readonly<Record<string, number>> = { extend: 3, breakGrant: 0, yield: 2, agree: 1 };
+const listening = ["s", "p"] as const;
+/** What the two clocks may be apart, as the real server goes on while a script runs. */
+const toleranceMs = 60;
+
+/** A real server and a fake one to which the same is done. The clock of the fake one is set to the time at which the real one did it. */
+export class Pair {
+  readonly #stage: ScriptStage;
+  readonly #redis: Redis;
+  readonly #connection: Connection;
+  readonly #locks: readonly LockKeys[];
+  #fake: FakeRedis;
+  #fakeConnection: Connection;
+  #fakeMessages: string[][] = [];
+  #micros = 0;
+
+  private constructor(stage: ScriptStage, client: Redis) {
+    this.#stage = stage;
+    this.#redis = stage.redis;
+    this.#connection = connectionOf(client);
+    this.#locks = Array.from({ length: lockCount }, (_, n) => new KeySpace("", "lock:").keysOf(`k/${n}`));
+    this.#fake = new FakeRedis({ clock: this.#clock });
+    this.#fakeConnection = this.#fake.connect();
+  }
+
+  /** The scripts run as a user who can be forbidden to publish. */
+  static async open(): Promise<Pair> {
+    const stage = await ScriptStage.open();
+    await stage.redis.call("ACL", "SETUSER", "app", "on", "nopass", "~*", "+@all", "allchannels");
+    for (const [client, kind] of listening.entries()) {
+      await stage.listen(client, kind);
+    }
+    return new Pair(stage, clientOf(stage.server));
+  }
+
+  close(): Promise<void> {
+    return this.#stage.close();
+  }
+
+  async reset(): Promise<void> {
+    await this.#mute(false);
+    await this.#redis.flushall();
+    for (const client of listening.keys()) {
+      await this.#stage.heard(client); // of a sequence that failed in the middle
+    }
+    this.#fake = new FakeRedis({ clock: this.#clock });
+    this.#fakeConnection = this.#fake.connect();
+    this.#fakeMessages = Array.from({ length: clientCount }, () => []);
+    for (const [client, kind] of listening.entries()) {
+      this.#fakeConnection.subscribe(channelOf(id(client)), kind === "s" ? "sharded" : "plain", {
+        up: () => undefined,
+        down: () => undefined,
+        message: (text) => this.#fakeMessages[client]?.push(text),
+      });
+    }
+  }
+
+  async play(step: Step): Promise<Outcome> {
+    const [real, own] = step.type === "operate" ? await this.#operate(step) : await this.#change(step);
+    const realMessages = await Promise.all(
+      Array.from({ length: clientCount }, (_, client) => this.#stage.heard(client)),
+    );
+    const fakeMessages = this.#fakeMessages.map((messages) => messages.splice(0));
+    const [realData, fakeData] = await this.#data();
+    return agree(
+      { ...real, messages: realMessages, data: realData },
+      { ...own, messages: fakeMessages, data: fakeData },
+    );
+  }
+
+  async #operate({ operations, bound, isQuorum }: Operating): Promise<[Said, Said]> {
+    const prepared = await Promise.all(operations.map((operation) => this.#prepare(operation, isQuorum)));
+    const args = [String(retentionMs), String(bound), isQuorum ? "1" : "0", joined(prepared)];
+    const keys = operations.flatMap(({ lock }) => this.#locks[lock] as LockKeys);
+    const [header, ...real] = (await this.#connection.run(operate, keys, args)) as unknown[];
+    this.#micros = Number(Array.isArray(header) ? header[0] : header);
+    const [ownHeader, ...own] = (await this.#fakeConnection.run(operate, keys, args)) as unknown[];
+    const inOneOrder = (answers: unknown[]): unknown[] =>
+      answers.map((answer, i) => (operations[i]?.name === "inspect" ? withWordsInOrder(answer) : answer));
+    return [
+      { header: withoutUptime(header), answers: inOneOrder(real) },
+      { header: withoutUptime(ownHeader), answers: inOneOrder(own) },
+    ];
+  }
+
+  async #prepare(operation: Operation, isQuorum: boolean): Promise<string> {
+    const { name, candidate } = operation;
+    const args = await this.#argsOf(operation);
+    return textOf([name, ...args], isQuorum ? String(this.#micros + candidate) : undefined);
+  }
+
+  async #argsOf({ lock, name, args }: Operation): Promise<readonly string[]> {
+    const [K, , fence] = this.#locks[lock] as LockKeys;
+    if (args.includes("present")) {
+      const born = (await this.#redis.type(K)) === "hash" ? await this.#redis.hget(K, "born") : null;
+      return args.map((arg) => (arg === "present" ? (born ?? "") : arg));
+    }
+    const at = numberAt[name];
+    if (at === undefined || args[at] === "") {
+      return args;
+    }
+    const first = (await this.#redis.type(fence)) === "hash" ? await this.#redis.hget(fence, "first") : "0";
+    return args.with(at, String(Number(first) + Number(args[at])));
+  }
+
+  async #change(step: Exclude<Step, Operating>): Promise<[Said, Said]> {
+    if (step.type === "mute") {
+      await this.#mute(step.fails);
+      return [nothing, nothing];
+    }
+    const keys = "lock" in step ? (this.#locks[step.lock] as LockKeys) : undefined;
+    const commands = changes(step, keys, (n) => asker(1_000 + n, { client: 2 }).member);
+    const micros = await this.#redis.eval(runAll, 0, JSON.stringify(commands));
+    this.#micros = Number(micros);
+    for (const [name, ...args] of commands) {
+      this.#fake.call(name, ...args);
+    }
+    if (step.type === "expire") {
+      await pause(3); // what had 1 ms to live is gone on both
+    }
+    return [nothing, nothing];
+  }
+
+  async #mute(fails: boolean): Promise<void> {
+    await this.#redis.call("ACL", "SETUSER", "app", fails ? "resetchannels" : "allchannels");
+    this.#fake.failPublish(fails);
+  }
+
+  async #data(): Promise<[unknown[], unknown[]]> {
+    const keys = this.#locks.flat();
+    const [micros, ...real] = (await this.#redis.eval(dumpAll, keys.length, ...keys)) as [
+      number,
+      ...unknown[],
+    ];
+    this.#micros = micros;
+    const own = keys.map((key) => {
+      const stored = this.#fake.dump(key);
+      if (!stored) {
+        return ["none"];
+      }
+      const { type, value, ttlMs } = stored;
+      return [type, typeof value === "string" ? value : value.flat().map(String), ttlMs];
+    });
+    return [real.map(inOrder), own.map(inOrder)];
+  }
+
+  get #clock(): Clock {
+    return {
+      now: () => this.#micros / 1000,
+      wall: () => this.#micros / 1000,
+      setTimer: () => undefined,
+      clearTimer: () => undefined,
+    };
+  }
+}
+
+function clientOf(server: RedisServer): Redis {
+  return server.client({ username: "app", password: "any" });
+}
+
+function withoutUptime(header: unknown): unknown {
+  return Array.isArray(header) ? [...header.slice(0, 2), typeof header[2]] : header;
+}
+
+function inOrder(dumped: unknown): unknown {
+  const [type, value, ttlMs] = dumped as [string, string[], number];
+  return type === "hash" ? [type, fieldsInOrder(value), ttlMs] : dumped;
+}
+
+function withWordsInOrder(answer: unknown): unknown {
+  const list = answer as unknown[];
+  return list[0] === "error" ? list : list.with(4, fieldsInOrder(list[4] as string[]));
+}
+
+/** A hash has no order. */
+function fieldsInOrder(pairs: readonly string[]): string[] {
+  return Array.from({ length: pairs.length / 2 }, (_, i) => `${pairs[2 * i]}=${pairs[2 * i + 1]}`).toSorted();
+}
+
+/** Makes the view of the fake one the real one's where they differ only in what they may. */
+function agree(real: Seen, own: Seen): Outcome {
+  return { real: plain(real, real) as Seen, fake: plain(own, real) as Seen };
+}
+
+const runId = /^[\da-f]{40}$/;
+
+function plain(value: unknown, real: unknown): unknown {
+  if (Array.isArray(value)) {
+    return value.map((item, i) => plain(item, Array.isArray(real) ? real[i] : undefined));
+  } else if (typeof value === "object" && value !== null) {
+    const other = Object(real) as Record<string, unknown>;
+    return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, plain(item, other[name])]));
+  } else if (typeof value === "string") {
+    const words = value.split(" ");
+    return words.map((word) => (runId.test(word) ? "run id" : word)).join(" ");
+  } else if (typeof value === "number" && typeof real === "number") {
+    const isTime = value > 100 && real > 100 && Math.abs(value - real) <= toleranceMs;
+    return isTime && value < 1e12 ? real : value;
+  }
+  return value;
+}
+
+const runAll = `
+for _, command in ipairs(cjson.decode(ARGV[1])) do redis.call(unpack(command)) end
+local time = redis.call('TIME')
+return time[1] * 1000000 + time[2]`;
+
+const dumpAll = `
+local read = {
+  string = function(key) return redis.call('GET', key) end,
+  zset = function(key) return redis.call('ZRANGE', key, 0, -1, 'WITHSCORES') end,
+  hash = function(key) return redis.call('HGETALL', key) end,
+}
+local time = redis.call('TIME')
+local found = { time[1] * 1000000 + time[2] }
+for i, key in ipairs(KEYS) do
+  local kind = redis.call('TYPE', key).ok
+  found[i + 1] = kind == 'none' and { kind } or { kind, read[kind](key), redis.call('PTTL', key) }
+end
+return found`;

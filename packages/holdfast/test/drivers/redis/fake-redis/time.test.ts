@@ -1,0 +1,26 @@
+import { FakeRedis } from "@holdfast/lab/fake-redis";
+import { expect, test } from "vitest";
+
+import { systemClock, type Clock } from "../../../../src/clock.ts";
+import { operate } from "../../../../src/drivers/redis/scripts.generated.ts";
+
+/** Time passes with each look at it. */
+function hurriedClock(): Clock {
+  let now = Date.now();
+  const look = (): number => (now += 1);
+  return { ...systemClock, now: look, wall: look };
+}
+
+test("what is there as a script begins does not expire on the way, as on a server", async () => {
+  const server = new FakeRedis({ clock: hurriedClock() });
+  const keys = ["lock:k", "holdfast:queue:{lock:k}", "holdfast:fence:{lock:k}", "holdfast:info:{lock:k}"];
+  let held = 0;
+  for (let ttlMs = 1; ttlMs <= 40; ttlMs += 1) {
+    server.set("lock:k", "somebody's", ttlMs);
+    const answers = await server.connect().run(operate, keys, ["3600000", "100", "0", '["inspect"]']);
+    const [holder, left] = (answers as [number, [string, number]])[1];
+    held += holder === "" ? 0 : 1;
+    expect(left >= 0, `held by "${holder}", ${left} ms left`).toBe(holder !== "");
+  }
+  expect(held).toBeGreaterThan(0);
+});

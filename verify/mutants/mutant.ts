@@ -49,14 +49,9 @@ export function edit(file: string, search: string, replace: string): Edit {
   return { file, search, replace };
 }
 
-/** Of a script: the Lua that servers run. */
+/** A script. */
 export function lua(file: string, search: string, replace: string): Edit {
   return edit(`drivers/redis/lua/${file}.lua`, search, replace);
-}
-
-/** Of a script: its twin, that runs inside the process. */
-export function twin(file: string, search: string, replace: string): Edit {
-  return edit(`testing/twin/${file}.ts`, search, replace);
 }
 
 /** One file of the driver for Redis. */

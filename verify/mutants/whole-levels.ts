@@ -17,7 +17,7 @@ export const wholeLevels: Readonly<Record<Level, readonly [Killer, ...Killer[]]>
     "packages/holdfast/test/drivers/redis/late-requests",
     "packages/holdfast/test/drivers/redis/quorum/",
     "packages/holdfast/test/drivers/redis/server-time",
-    "packages/holdfast/test/drivers/redis/twin.test",
+    "packages/holdfast/test/drivers/redis/fake-redis.test",
     "verify/test/fencing-rounds",
   ]),
   server: testsOf("server", [
@@ -26,7 +26,7 @@ export const wholeLevels: Readonly<Record<Level, readonly [Killer, ...Killer[]]>
     "packages/holdfast/test/drivers/redis/contention",
     "packages/holdfast/test/drivers/redis/deaf-waiters",
     "packages/holdfast/test/drivers/redis/scripts/",
-    "packages/holdfast/test/drivers/redis/twin.property",
+    "packages/holdfast/test/drivers/redis/fake-redis.property",
     "packages/holdfast/test/drivers/redis/unknown-outcome",
     "packages/holdfast/test/drivers/redis/waiters",
     "packages/holdfast/test/faults/",

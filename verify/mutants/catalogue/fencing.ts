@@ -1,4 +1,4 @@
-import { byRules, byServer, bySim, edit, lua, redis, twin, type Mutant } from "../mutant.ts";
+import { byRules, byServer, bySim, edit, lua, redis, type Mutant } from "../mutant.ts";
 
 /** How nodes come to one fencing number: section 5. */
 export const fencing: readonly Mutant[] = [
@@ -75,11 +75,6 @@ export const fencing: readonly Mutant[] = [
         "return is_quorum and { 1, numbers() or 0 } or 1",
         "return is_quorum and { 1, (select(2, numbers())) or 0 } or 1",
       ),
-      twin(
-        "extend",
-        "return scope.isQuorum ? [1, numbers(scope).first ?? 0] : 1;",
-        'return scope.isQuorum ? [1, Number(scope.store.hget(scope.fence, "last"))] : 1;',
-      ),
     ],
     killers: [
       bySim(1, 60),
@@ -92,14 +87,7 @@ export const fencing: readonly Mutant[] = [
   {
     name: "agreeing-lowers-a-number",
     breaks: "write t on all nodes: first = max(first, t) (5)",
-    edits: [
-      lua("_quorum", "if not first or first < number then", "if not first or first ~= number then"),
-      twin(
-        "quorum",
-        "if (first !== undefined && first >= Number(number)) {",
-        "if (first !== undefined && first === Number(number)) {",
-      ),
-    ],
+    edits: [lua("_quorum", "if not first or first < number then", "if not first or first ~= number then")],
     killers: [byServer("drivers/redis/scripts/agree", "never lowers it, and answers what it is")],
   },
   {
@@ -107,11 +95,6 @@ export const fencing: readonly Mutant[] = [
     breaks: "on all nodes where the lock is still held by our token (5)",
     edits: [
       lua("_quorum", "  if holder ~= token then\n    return { 0 }", "  if not holder then\n    return { 0 }"),
-      twin(
-        "quorum",
-        "  if (holder !== token) {\n    return [0];",
-        '  if (holder === null || token === "") {\n    return [0];',
-      ),
     ],
     killers: [byServer("drivers/redis/scripts/agree", "is refused where the grant is not ours")],
   },
@@ -119,14 +102,7 @@ export const fencing: readonly Mutant[] = [
     name: "agreed-number-is-a-single-one",
     breaks: "a block of k numbers: written as a whole (5)",
     isMarked: true,
-    edits: [
-      lua("_quorum", "first, last = number, number + want - 1", "first, last = number, number"),
-      twin(
-        "quorum",
-        "const block = [Number(number), Number(number) + Number(want) - 1] as const;",
-        "const block = [Number(number), Number(number) + 0 * Number(want)] as const;",
-      ),
-    ],
+    edits: [lua("_quorum", "first, last = number, number + want - 1", "first, last = number, number")],
     killers: [byServer("drivers/redis/scripts/agree", "raises the number of our grant, as a block")],
   },
   {
@@ -200,13 +176,13 @@ export const fencing: readonly Mutant[] = [
         'return fencingToken <= last ? "current" : "unknown";',
       ),
     ],
-    killers: [byRules("drivers/redis/twin", "a lease that was handed on in memory is never current")],
+    killers: [byRules("drivers/redis/fake-redis", "a lease that was handed on in memory is never current")],
   },
   {
     name: "the-last-number-of-a-free-key-is-current",
     breaks: "checkFence: stale if the lease with this token does not hold the key",
     edits: [redis("inspection", "clientOf(facts.holder) === undefined", "false as boolean")],
-    killers: [byRules("drivers/redis/twin", "the holder's fencing token is current")],
+    killers: [byRules("drivers/redis/fake-redis", "the holder's fencing token is current")],
   },
   {
     name: "a-handed-over-lease-is-judged-without-the-server",

@@ -41,7 +41,7 @@ export const hearing: readonly Mutant[] = [
     ],
     killers: [
       bySim(1, 60),
-      byRules("drivers/redis/twin", "a grant whose message was lost is found by the poll"),
+      byRules("drivers/redis/fake-redis", "a grant whose message was lost is found by the poll"),
     ],
   },
   {
@@ -130,7 +130,7 @@ export const hearing: readonly Mutant[] = [
         '      if (request.waits && request.token === "") {\n        request.attempt();',
       ),
     ],
-    killers: [byRules("drivers/redis/twin", "a subscription that was down meanwhile")],
+    killers: [byRules("drivers/redis/fake-redis", "a subscription that was down meanwhile")],
   },
   {
     name: "nodes-are-not-asked-again-when-messages-are-back",

@@ -1,4 +1,4 @@
-import { byRules, byServer, bySim, edit, lua, twin, type Mutant } from "../mutant.ts";
+import { byRules, byServer, bySim, edit, lua, type Mutant } from "../mutant.ts";
 
 /** Several keys, reentrant locks, elections. */
 export const kinds: readonly Mutant[] = [
@@ -153,11 +153,6 @@ export const kinds: readonly Mutant[] = [
         "    if may_hold and used + weight > limit then",
         "    if may_hold and used >= limit then",
       ),
-      twin(
-        "share",
-        "return this.#holders.used + demand.weight <= limit ?",
-        "return this.#holders.used < limit ?",
-      ),
     ],
     killers: [bySim(1, 40, "server,semaphore")],
   },
@@ -170,21 +165,13 @@ export const kinds: readonly Mutant[] = [
         "first_in_line() or used + weight > limit then",
         "first_in_line() or weight > limit then",
       ),
-      twin(
-        "share",
-        "store.exists(queue) || this.#holders.used + weight >",
-        "store.exists(queue) || weight >",
-      ),
     ],
     killers: [bySim(1, 40, "server,read-write")],
   },
   {
     name: "downgrade-leaves-room-for-a-writer",
     breaks: "read-write: atomic downgrade",
-    edits: [
-      lua("_share", "  used = used - weight + 1 --", "  used = used - weight --"),
-      twin("share", "    this.#holders.used += 1 - known.weight;", "    this.#holders.used -= known.weight;"),
-    ],
+    edits: [lua("_share", "  used = used - weight + 1 --", "  used = used - weight --")],
     killers: [bySim(1, 80, "server,read-write")],
   },
   {
@@ -196,48 +183,29 @@ export const kinds: readonly Mutant[] = [
         "      waits_for, weight = share_of(member)\n",
         "      waits_for, weight, limit = share_of(member)\n",
       ),
-      twin(
-        "share",
-        "    const limit = this.#holders.limit as number;\n    const deadline",
-        "    const { limit } = demand;\n    const deadline",
-      ),
     ],
     killers: [
       byServer(
         "drivers/redis/scripts/share-change",
         "a higher limit serves who waits, also who asked under the lower one",
       ),
-      byRules("drivers/redis/twin", "semaphore: another limit is refused, until it is changed for all"),
+      byRules("drivers/redis/fake-redis", "semaphore: another limit is refused, until it is changed for all"),
     ],
   },
   {
     name: "share-of-who-crashed-stays",
     breaks: "read-write: a crashed reader's share expires by itself and alone",
-    edits: [
-      lua("_holders", "'ZRANGEBYSCORE', K, '-inf', now_ms,", "'ZRANGEBYSCORE', K, '-inf', 0,"),
-      twin(
-        "holders",
-        "store.zrangebyscore(K, this.nowMs, expiredAtOnce)",
-        "store.zrangebyscore(K, 0, expiredAtOnce)",
-      ),
-    ],
+    edits: [lua("_holders", "'ZRANGEBYSCORE', K, '-inf', now_ms,", "'ZRANGEBYSCORE', K, '-inf', 0,")],
     killers: [
       byServer("drivers/redis/scripts/share-grant", "holders whose time is over make room"),
-      byRules("drivers/redis/twin", "read-write: a reader's share expires by itself and alone"),
+      byRules("drivers/redis/fake-redis", "read-write: a reader's share expires by itself and alone"),
     ],
   },
   {
     name: "who-missed-an-inquiry-is-not-asked-again",
     breaks:
       "messages may be lost: a split of readers ends when they ask again, for a writer without votes too (4.6)",
-    edits: [
-      lua("_share", "  if wanted and weight + wanted > limit", "  if wanted and wanted > limit"),
-      twin(
-        "share",
-        "      known.weight + wanted > (this.#holders.limit as number) &&",
-        "      wanted > (this.#holders.limit as number) &&",
-      ),
-    ],
+    edits: [lua("_share", "  if wanted and weight + wanted > limit", "  if wanted and wanted > limit")],
     killers: [
       byServer("drivers/redis/scripts/share-votes", "is asked back again when who has it asks again"),
     ],
@@ -250,11 +218,6 @@ export const kinds: readonly Mutant[] = [
         "_share",
         "    if weight + others_weight > limit and precedes(token, other) then",
         "    if others_weight > limit and precedes(token, other) then",
-      ),
-      twin(
-        "share",
-        "if (weight + other.weight > (this.#holders.limit as number) && precedes",
-        "if (other.weight > (this.#holders.limit as number) && precedes",
       ),
     ],
     killers: [

@@ -1,4 +1,4 @@
-import { byRules, byServer, edit, lua, redis, twin, type Mutant } from "../mutant.ts";
+import { byRules, byServer, edit, lua, redis, type Mutant } from "../mutant.ts";
 
 /** Latches: lua/_latch.lua says what they are. */
 export const latch: readonly Mutant[] = [
@@ -7,10 +7,9 @@ export const latch: readonly Mutant[] = [
     breaks: "counted down to zero, once by each attempt",
     edits: [
       lua("_latch", "  if left > 1 and redis.call('HEXISTS', K, attempt) == 0 then", "  if left > 1 then"),
-      twin("latch", "store.hget(K, attempt) !== undefined", 'store.hget(K, attempt) === "no"'),
     ],
     killers: [
-      byRules("drivers/redis/twin", "latch: an attempt counts once"),
+      byRules("drivers/redis/fake-redis", "latch: an attempt counts once"),
       byServer("drivers/redis/scripts/latch", "an attempt counts once"),
     ],
   },
@@ -29,14 +28,7 @@ export const latch: readonly Mutant[] = [
   {
     name: "latch-tells-nobody",
     breaks: "tells who waits that it is open",
-    edits: [
-      lua("_latch", "      publish(kind, client, 'open ' .. born .. ' ' .. K)\n", ""),
-      twin(
-        "latch",
-        "        tell(server, kind as string, client, `open ${born} ${K}`);\n",
-        "        void [server, kind as string, tell, born, K];\n",
-      ),
-    ],
+    edits: [lua("_latch", "      publish(kind, client, 'open ' .. born .. ' ' .. K)\n", "")],
     killers: [
       byRules("kinds/latch", "let go by a message"),
       byServer("drivers/redis/scripts/latch", "told once for each process"),
@@ -77,22 +69,16 @@ export const latch: readonly Mutant[] = [
   {
     name: "latch-open-one-is-forgotten",
     breaks: "open from then on until their TTL is over",
-    edits: [
-      lua("_latch", " -- who has counted is of no use any more\n    write()\n", "\n"),
-      twin("latch", "      this.#write(counted);\n", ""),
-    ],
+    edits: [lua("_latch", " -- who has counted is of no use any more\n    write()\n", "\n")],
     killers: [
-      byRules("drivers/redis/twin", "latch: an open one stays open"),
+      byRules("drivers/redis/fake-redis", "latch: an open one stays open"),
       byServer("drivers/redis/scripts/latch", "a repeat of who opened it"),
     ],
   },
   {
     name: "latch-begins-anew-for-who-knew-it",
     breaks: "a view that has met a latch touches no other",
-    edits: [
-      lua("_latch", "  elseif known ~= '' then\n    return false\n  end\n", "  end\n"),
-      twin("latch", "known !== found?.born) {", "found && known !== found.born) {"),
-    ],
+    edits: [lua("_latch", "  elseif known ~= '' then\n    return false\n  end\n", "  end\n")],
     killers: [
       byRules("kinds/latch", "what the server forgot"),
       byServer("drivers/redis/scripts/latch", "who was born before is over"),
@@ -106,11 +92,6 @@ export const latch: readonly Mutant[] = [
         "_latch",
         "function latch.countDown(token, count, ttl, known, latest)\n  if now_ms > tonumber(latest) then",
         "function latch.countDown(token, count, ttl, known, latest)\n  if tonumber(latest) < 0 then",
-      ),
-      twin(
-        "latch",
-        "const { store, K } = this.#scope;\n    if (this.#nowMs > Number(latest)) {",
-        "const { store, K } = this.#scope;\n    if (Number(latest) < 0) {",
       ),
     ],
     killers: [
@@ -135,11 +116,6 @@ export const latch: readonly Mutant[] = [
     breaks: "a sorted set of who waits, by the time until which it is expected to ask again",
     edits: [
       lua("_latch", "numbers()\n  redis.call('ZREMRANGEBYSCORE', queue, '-inf', now_ms)\n", "numbers()\n"),
-      twin(
-        "latch",
-        "store.zrangebyscore(queue, this.#nowMs, Infinity)",
-        "store.zrangebyscore(queue, 0, Infinity)",
-      ),
     ],
     killers: [
       byRules("kinds/latch", "a process that died is forgotten"),

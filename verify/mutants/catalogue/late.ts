@@ -151,7 +151,7 @@ export const late: readonly Mutant[] = [
       ),
     ],
     killers: [
-      byRules("drivers/redis/twin", "a grant that comes after the caller gave up is released at once"),
+      byRules("drivers/redis/fake-redis", "a grant that comes after the caller gave up is released at once"),
     ],
   },
   {
@@ -233,7 +233,7 @@ export const late: readonly Mutant[] = [
         "const isRepeat = (this.#isUncertain && this.failures < 0) || !isSteady;",
       ),
     ],
-    killers: [byRules("drivers/redis/twin", "of a release: the repeat counts as released")],
+    killers: [byRules("drivers/redis/fake-redis", "of a release: the repeat counts as released")],
   },
   {
     name: "release-that-the-client-sent-again-says-not-held",

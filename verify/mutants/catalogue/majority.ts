@@ -1,4 +1,4 @@
-import { byRules, byServer, bySim, lua, redis, twin, type Mutant } from "../mutant.ts";
+import { byRules, byServer, bySim, lua, redis, type Mutant } from "../mutant.ts";
 
 /** How votes are asked for, settled and given back: section 4, but for extension. */
 export const majority: readonly Mutant[] = [
@@ -14,10 +14,7 @@ export const majority: readonly Mutant[] = [
     name: "equal-tickets-are-not-told-apart",
     breaks: "ties are broken by the member's bytes, as the sorted set does (4.1)",
     isMarked: true,
-    edits: [
-      lua("_queue", "      return byte < others_byte\n", "      return false\n"),
-      twin("queue", "token.slice(0, 32) < other.slice(0, 32)", "token.length + other.length < 32"),
-    ],
+    edits: [lua("_queue", "      return byte < others_byte\n", "      return false\n")],
     killers: [
       bySim(1, 60),
       byServer(
@@ -30,10 +27,7 @@ export const majority: readonly Mutant[] = [
     name: "equal-tickets-are-both-earlier",
     breaks: "ties are broken by the member's bytes, as the sorted set does (4.1)",
     isMarked: true,
-    edits: [
-      lua("_queue", "      return byte < others_byte\n", "      return true\n"),
-      twin("queue", "token.slice(0, 32) < other.slice(0, 32)", "token.length + other.length > 32"),
-    ],
+    edits: [lua("_queue", "      return byte < others_byte\n", "      return true\n")],
     killers: [
       byServer(
         "drivers/redis/scripts/inquiry",
@@ -87,11 +81,6 @@ export const majority: readonly Mutant[] = [
         "if client and first and precedes(token, holder) then",
         "if client and first and precedes(token, holder) and holder == '' then",
       ),
-      twin(
-        "acquire",
-        "if (client !== undefined && first !== undefined && precedes(token, holder)) {",
-        'if (client === "" && first !== undefined && precedes(token, holder)) {',
-      ),
     ],
     killers: [
       bySim(1, 60),
@@ -101,10 +90,7 @@ export const majority: readonly Mutant[] = [
   {
     name: "a-later-one-asks-for-a-vote",
     breaks: "whose vote is with a later ticket (4.5)",
-    edits: [
-      lua("_queue", "    return ticket < others\n", "    return true\n"),
-      twin("queue", " : ticket < others;", " : ticket < others || ticket > others;"),
-    ],
+    edits: [lua("_queue", "    return ticket < others\n", "    return true\n")],
     killers: [byServer("drivers/redis/scripts/inquiry", "does not go to a holder with an earlier ticket")],
   },
   {
@@ -157,11 +143,6 @@ export const majority: readonly Mutant[] = [
     isMarked: true,
     edits: [
       lua("_quorum", "if holder == token and numbers() == tonumber(number) then", "if holder == token then"),
-      twin(
-        "quorum",
-        "if (scope.holder === token && numbers(scope).first === toNumber(number)) {",
-        "if (scope.holder === token && toNumber(number) !== undefined) {",
-      ),
     ],
     killers: [byServer("drivers/redis/scripts/yield", "the vote with another number stays")],
   },
@@ -174,7 +155,6 @@ export const majority: readonly Mutant[] = [
         "return take_turn(token, token .. ' ' .. terms, ttl, want, '2', words)",
         "return take_turn(token, token .. ' ' .. terms, ttl, want, '0', words)",
       ),
-      twin("quorum", 'ttl, want, words }, "2");', 'ttl, want, words }, "0");'),
     ],
     killers: [byServer("drivers/redis/scripts/yield", "the vote with this number goes to who stands first")],
   },

@@ -1,15 +1,12 @@
-import { byServer, bySim, lua, twin, type Mutant } from "../mutant.ts";
+import { byServer, bySim, lua, type Mutant } from "../mutant.ts";
 
-/** What one node does for who holds a lock: sections 1 and 2. A script and its twin are broken alike. */
+/** What one node does for who holds a lock: sections 1 and 2. */
 export const oneNode: readonly Mutant[] = [
   {
     name: "raising-a-ttl-shortens-it",
     breaks: "K is ours: raise the TTL to at least ttl, never shorten it (2, acquire)",
     isMarked: true,
-    edits: [
-      lua("_queue", "if left >= 0 and left < tonumber(ttl) then", "if left >= 0 then"),
-      twin("queue", "if (left >= 0 && left < Number(ttl)) {", "if (left >= 0) {"),
-    ],
+    edits: [lua("_queue", "if left >= 0 and left < tonumber(ttl) then", "if left >= 0 then")],
     killers: [byServer("drivers/redis/scripts/acquire", "a repeat with a shorter TTL never shortens it")],
   },
   {
@@ -22,12 +19,6 @@ export const oneNode: readonly Mutant[] = [
         "local function release(token, terms)\n  if holder == token then",
         "local function release(token, terms)\n  if holder then",
       ),
-      twin(
-        "usual",
-        'name === "release" && holder === token && store.zcard(queue) === 0',
-        'name === "release" && holder !== null && store.zcard(queue) === 0',
-      ),
-      twin("release", "  if (holder === token) {\n    return [1", "  if (holder !== null) {\n    return [1"),
     ],
     killers: [
       bySim(1, 60),
@@ -50,16 +41,6 @@ export const oneNode: readonly Mutant[] = [
         "_release",
         "local function release(token, terms)\n  if holder == token then",
         "local function release(token, terms)\n  if holder and string.sub(holder, 1, 33) == string.sub(token, 1, 33) then",
-      ),
-      twin(
-        "usual",
-        'name === "release" && holder === token && store.zcard(queue) === 0',
-        'name === "release" && holder?.slice(0, 33) === token.slice(0, 33) && store.zcard(queue) === 0',
-      ),
-      twin(
-        "release",
-        "  if (holder === token) {\n    return [1",
-        "  if (holder?.slice(0, 33) === token.slice(0, 33)) {\n    return [1",
       ),
     ],
     killers: [
@@ -96,14 +77,7 @@ export const oneNode: readonly Mutant[] = [
   {
     name: "pass-on-without-comparing",
     breaks: "passOn: K is old: queue new, then grant to the next; else queue new (2)",
-    edits: [
-      lua("_acquire", "local released = holder == old", "local released = holder and true or false"),
-      twin(
-        "acquire",
-        "  if (holder === null || holder === old) {\n    return [holder === old ? 1 : 0,",
-        '  if (holder === null || old !== "") {\n    return [holder !== null ? 1 : 0,',
-      ),
-    ],
+    edits: [lua("_acquire", "local released = holder == old", "local released = holder and true or false")],
     killers: [byServer("drivers/redis/scripts/pass-on", "a lock that was lost to another is not given up")],
   },
   {
@@ -114,11 +88,6 @@ export const oneNode: readonly Mutant[] = [
         "_extend",
         "  if holder ~= token then\n    local reason",
         "  if not holder then\n    put(token, ttl, 1)\n  elseif holder ~= token then\n    local reason",
-      ),
-      twin(
-        "extend",
-        "  if (holder !== token) {\n    const reason",
-        "  if (holder === null) {\n    scope.store.set(scope.K, token, Number(ttl));\n  } else if (holder !== token) {\n    const reason",
       ),
     ],
     killers: [byServer("drivers/redis/scripts/extend", "never creates again what is gone")],
@@ -132,7 +101,6 @@ export const oneNode: readonly Mutant[] = [
         "  elseif number ~= '' and (numbers() or 0) > tonumber(number) then\n    return 0\n",
         "",
       ),
-      twin("extend", 'if (number !== "" && (numbers', 'if (number === "-" && (numbers'),
     ],
     killers: [byServer("drivers/redis/scripts/extend", "does not touch a later grant of the token")],
   },
@@ -147,11 +115,6 @@ export const oneNode: readonly Mutant[] = [
     breaks: "extend: ours: raise the TTL; else not-held (2)",
     edits: [
       lua("_extend", "  if holder ~= token then\n    local reason", "  if not holder then\n    local reason"),
-      twin(
-        "extend",
-        "  if (holder !== token) {\n    const reason",
-        "  if (holder === null) {\n    const reason",
-      ),
     ],
     killers: [byServer("drivers/redis/scripts/extend", "does not touch another's lock")],
   },
@@ -164,11 +127,6 @@ export const oneNode: readonly Mutant[] = [
         "if not client or not first or number < first or number > last then",
         "if not client or not first or number > last then",
       ),
-      twin(
-        "release",
-        "first !== undefined && last !== undefined && Number(number) >= first && Number(number) <= last;",
-        "first !== undefined && last !== undefined && Number(number) <= last;",
-      ),
     ],
     killers: [
       byServer("drivers/redis/scripts/break", "an old grant's number breaks nothing of the present one"),
@@ -179,11 +137,6 @@ export const oneNode: readonly Mutant[] = [
     breaks: "break: publish to the holder (2)",
     edits: [
       lua("_release", "  publish(kind, client, 'broken ' .. cjson.encode({ holder, K, reason }))\n", ""),
-      twin(
-        "release",
-        "  tell(server, kind, client, `broken ${encode([holder, K, reason])}`);\n",
-        "  void [server, kind, K, tell, encode];\n",
-      ),
     ],
     killers: [
       byServer(
@@ -197,11 +150,6 @@ export const oneNode: readonly Mutant[] = [
     breaks: "each operation isolated (pcall), so that one key's error is not another's (7)",
     edits: [
       lua("_unusual", "local ok, answer = pcall(perform, name,", "local ok, answer = true, perform(name,"),
-      twin(
-        "operate",
-        "    if (error instanceof ServerError) {\n      return [",
-        '    if (error instanceof ServerError && error.message === "") {\n      return [',
-      ),
     ],
     killers: [byServer("drivers/redis/scripts/acquire", "one key's error is not another's")],
   },

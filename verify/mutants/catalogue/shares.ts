@@ -1,4 +1,4 @@
-import { byRules, byServer, bySim, edit, lua, twin, type Mutant } from "../mutant.ts";
+import { byRules, byServer, bySim, edit, lua, type Mutant } from "../mutant.ts";
 
 /** Locks that several may hold: section 11. */
 export const shares: readonly Mutant[] = [
@@ -44,10 +44,7 @@ export const shares: readonly Mutant[] = [
   {
     name: "who-stays-longer-does-not-keep-the-lock",
     breaks: "every conflict is between holders; expiry of each: K stays as long as any of them (11)",
-    edits: [
-      lua("_holders", "if longest < ttl + slack_ms then", "if longest < 0 then"),
-      twin("holders", "if (longest < ttlMs + slackMs) {", "if (longest < 0) {"),
-    ],
+    edits: [lua("_holders", "if longest < ttl + slack_ms then", "if longest < 0 then")],
     killers: [
       byServer("drivers/redis/scripts/share-grant", "keeps what is said of the holders for about a second"),
     ],
@@ -60,7 +57,10 @@ export const shares: readonly Mutant[] = [
       lua("_holders", "  if not score or score >= tonumber(ticket_of(token)) then", "  if not score then"),
     ],
     killers: [
-      byServer("drivers/redis/twin.property", "on a read-write as a real server does as a node of a quorum"),
+      byServer(
+        "drivers/redis/scripts/share-grant",
+        "goes to a reader whose ticket is earlier than that of the first waiter",
+      ),
     ],
   },
   {

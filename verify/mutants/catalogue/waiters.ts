@@ -1,6 +1,6 @@
-import { byServer, lua, twin, type Mutant } from "../mutant.ts";
+import { byServer, lua, type Mutant } from "../mutant.ts";
 
-/** What one node does for who waits: sections 1 and 2. A script and its twin are broken alike. */
+/** What one node does for who waits: sections 1 and 2. */
 export const waiters: readonly Mutant[] = [
   {
     name: "publish-error-eats-the-waiter",
@@ -11,11 +11,6 @@ export const waiters: readonly Mutant[] = [
         "_offer",
         "    redis.call('ZADD', queue, waiter[2], waiter[1])\n    redis.call('PEXPIRE', queue, 60000)\n",
         "",
-      ),
-      twin(
-        "queue",
-        "    store.zadd(queue, score, member);\n    store.pexpire(queue, queueTtlMs);\n    store.del(K);\n    throw error;",
-        "    store.del(K);\n    throw error;",
       ),
     ],
     killers: [byServer("drivers/redis/scripts/grant", "a publish that is refused eats no waiter")],
@@ -31,11 +26,6 @@ export const waiters: readonly Mutant[] = [
         "    error(heard.err, 0)\n  elseif heard == 0 then",
         "    heard = 0\n  end\n  if heard == 0 then",
       ),
-      twin(
-        "queue",
-        "    store.zadd(queue, score, member);\n    store.pexpire(queue, queueTtlMs);\n    store.del(K);\n    throw error;",
-        "    store.del(K);\n    return false;",
-      ),
     ],
     killers: [byServer("drivers/redis/scripts/grant", "a publish that is refused eats no waiter")],
   },
@@ -44,7 +34,6 @@ export const waiters: readonly Mutant[] = [
     breaks: "the count of receivers 0 means that process is gone: take the next one (2, grant to the next)",
     edits: [
       lua("_offer", "  elseif heard == 0 then\n    redis.call('DEL', K)\n    return false\n  end", "  end"),
-      twin("queue", "  if (heard === 0) {\n    store.del(K);\n  }\n  return heard > 0;", "  return true;"),
     ],
     killers: [byServer("drivers/redis/scripts/grant", "a waiter whose process is gone is passed over")],
   },
@@ -57,11 +46,6 @@ export const waiters: readonly Mutant[] = [
         "if not deadline or (deadline ~= 0 and deadline * 1000 < now) then",
         "if not deadline then",
       ),
-      twin(
-        "queue",
-        "if (waiter && (deadline === 0 || deadline * 1000 >= now) && hasTaken(",
-        "if (waiter && deadline >= 0 && now > 0 && hasTaken(",
-      ),
     ],
     killers: [
       byServer("drivers/redis/scripts/grant", "members past their deadline are dropped without being asked"),
@@ -70,10 +54,7 @@ export const waiters: readonly Mutant[] = [
   {
     name: "dead-waiters-keep-the-lock",
     breaks: "at a bound of dead waiters K is left absent and the answer is more (2, grant to the next)",
-    edits: [
-      lua("_queue", "  redis.call('DEL', K)\n  return false\nend", "  return false\nend"),
-      twin("queue", "  store.del(K);\n  return false;\n}", "  return false;\n}"),
-    ],
+    edits: [lua("_queue", "  redis.call('DEL', K)\n  return false\nend", "  return false\nend")],
     killers: [
       byServer(
         "drivers/redis/scripts/whose-turn",
@@ -90,11 +71,6 @@ export const waiters: readonly Mutant[] = [
         "  local next_holder = grant_next(member)\n",
         "  local next_holder\n  if wait ~= '0' then\n    next_holder = grant_next(member)\n  end\n",
       ),
-      twin(
-        "acquire",
-        "const nextHolder = grantNext(scope, member);",
-        'const nextHolder = wait === "0" ? null : grantNext(scope, member);',
-      ),
     ],
     killers: [
       byServer("drivers/redis/scripts/acquire", "a try on a free lock comes after everybody who waits"),
@@ -106,11 +82,6 @@ export const waiters: readonly Mutant[] = [
     edits: [
       lua("operate", " and call('EXISTS', queue) == 0 then", " then"),
       lua("_unusual", " and redis.call('EXISTS', queue) == 0 then", " then"),
-      twin(
-        "usual",
-        'if (name === "acquire" && holder === null && !store.exists(queue)) {',
-        'if (name === "acquire" && holder === null) {',
-      ),
     ],
     killers: [
       byServer("drivers/redis/scripts/acquire", "a try on a free lock comes after everybody who waits"),
@@ -125,11 +96,6 @@ export const waiters: readonly Mutant[] = [
         "  leave(token, terms)\n  if redis.call('HGET', info, 'token') == token then",
         "  if redis.call('HGET', info, 'token') == token then",
       ),
-      twin(
-        "release",
-        '  leave(scope, token, terms);\n  if (store.hget(info, "token") === token) {',
-        '  leave(scope, `${token}-`, `${terms}-`);\n  if (store.hget(info, "token") === token) {',
-      ),
     ],
     killers: [byServer("drivers/redis/scripts/release", "a waiter leaves the queue, and only it does")],
   },
@@ -141,11 +107,6 @@ export const waiters: readonly Mutant[] = [
         "_queue",
         "return not holder and redis.call('EXISTS', queue) == 1 and grant_next() == false",
         "return false",
-      ),
-      twin(
-        "queue",
-        "return holder === null && store.exists(queue) && grantNext(scope) === false;",
-        "return holder === null && store.exists(queue) && scope.now < 0;",
       ),
     ],
     killers: [
@@ -178,7 +139,6 @@ export const waiters: readonly Mutant[] = [
     edits: [
       lua("_acquire", "if is_new and answer[3] >= queue_bound then", "if is_new and queue_bound < 0 then"),
       lua("_line-up", "is_new == 1 and position >= queue_bound", "is_new == 1 and queue_bound < 0"),
-      twin("acquire", "if (isNew && answer[2] >= queueBound) {", "if (isNew && queueBound < 0) {"),
     ],
     killers: [
       byServer("drivers/redis/scripts/acquire", "a full queue refuses, and keeps nobody whom it refused"),
@@ -192,11 +152,6 @@ export const waiters: readonly Mutant[] = [
         "_queue",
         "  redis.call('PEXPIRE', queue, 60000)\n  return added",
         "  if added == 1 then\n    redis.call('PEXPIRE', queue, 60000)\n  end\n  return added",
-      ),
-      twin(
-        "queue",
-        "  store.pexpire(queue, queueTtlMs);\n  return isNew;",
-        "  if (isNew) {\n    store.pexpire(queue, queueTtlMs);\n  }\n  return isNew;",
       ),
     ],
     killers: [

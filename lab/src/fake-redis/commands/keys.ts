@@ -14,12 +14,12 @@ export const keys: Commands = {
     arity: -3,
     flags: ["write"],
     run: (server, key = "", ttlMs = "", ...conditions) =>
-      expire(server, key, server.store.now() + integerOf(ttlMs), conditions),
+      expire(server, key, { from: server.store.now(), ms: ttlMs, conditions }),
   },
   pexpireat: {
     arity: -3,
     flags: ["write"],
-    run: (server, key = "", at = "", ...conditions) => expire(server, key, integerOf(at), conditions),
+    run: (server, key = "", at = "", ...conditions) => expire(server, key, { from: 0, ms: at, conditions }),
   },
   scan: { arity: -2, run: scan },
 };
@@ -41,25 +41,27 @@ function persist({ store }: Server, key = ""): number {
   return hasEnd ? 1 : 0;
 }
 
+interface Expiry {
+  readonly from: number;
+  /** Counted from there, as the command says it. */
+  readonly ms: string;
+  readonly conditions: readonly string[];
+}
+
 /** A key without an end ends later than any other. */
-function expire({ store }: Server, key: string, at: number, conditions: readonly string[]): number {
+function expire({ store }: Server, key: string, { from, ms, conditions }: Expiry): number {
   const end = store.endOf(key);
+  const given = conditions.map((condition) => condition.toLowerCase());
+  const unknown = given.findIndex((condition) => !/^(nx|xx|gt|lt)$/.test(condition));
+  if (unknown >= 0) {
+    throw new ServerError(`ERR Unsupported option ${conditions[unknown]}`);
+  } else if (given.length > 1) {
+    unknownOption("PEXPIRE", "combination");
+  }
+  const at = from + integerOf(ms);
   const present = end ?? Infinity;
-  const allowed = conditions.every((condition) => {
-    switch (condition.toLowerCase()) {
-      case "nx":
-        return end === null;
-      case "xx":
-        return end !== null;
-      case "gt":
-        return at > present;
-      case "lt":
-        return at < present;
-      default:
-        throw new ServerError(`ERR Unsupported option ${condition}`);
-    }
-  });
-  if (end === undefined || !allowed) {
+  const isAllowed = { nx: end === null, xx: end !== null, gt: at > present, lt: at < present };
+  if (end === undefined || !given.every((condition) => isAllowed[condition as keyof typeof isAllowed])) {
     return 0;
   }
   store.end(key, at);
@@ -68,6 +70,7 @@ function expire({ store }: Server, key: string, at: number, conditions: readonly
 
 /** What is there all the while is found, once. */
 function scan({ store }: Server, cursor = "", ...options: string[]): Reply {
+  const after = integerOf(cursor, "ERR invalid cursor");
   let count = 10;
   let matches = (_key: string): boolean => true;
   for (let at = 0; at < options.length; at += 2) {
@@ -85,7 +88,7 @@ function scan({ store }: Server, cursor = "", ...options: string[]): Reply {
   if (count < 1) {
     throw new ServerError(syntaxError);
   }
-  const rest = store.keysAfter(integerOf(cursor, "ERR invalid cursor"));
+  const rest = store.keysAfter(after);
   const page = rest.slice(0, count);
   const next = rest.length > count ? String(page.at(-1)?.serial) : "0";
   return [next, page.map(({ key }) => key).filter(matches)];

@@ -1,6 +1,6 @@
 import { fromBytes } from "../bytes.ts";
 import { readOnly, ServerError, type Reply } from "../reply.ts";
-import type { Commands, Server } from "./command.ts";
+import type { Command, Commands, Server } from "./command.ts";
 import { hashes } from "./hashes.ts";
 import { keys } from "./keys.ts";
 import { servers } from "./servers.ts";
@@ -18,22 +18,15 @@ export interface Circumstances {
 
 /** Runs one command. @param words its name and what comes behind it, of bytes */
 export function perform(server: Server, words: readonly string[], circumstances: Circumstances): Reply {
-  const { inScript, mayWrite, hasShards } = circumstances;
   const [name = "", ...args] = words;
   const command = commands.get(name.toLowerCase());
-  const flags = command?.flags ?? [];
+  const refusal = circumstances.inScript
+    ? refusalInScript(command, words.length, circumstances)
+    : refusalOutside(command, words, circumstances);
+  if (!command || refusal !== undefined) {
+    return new ServerError(refusal ?? unknownCommand(words));
+  }
   try {
-    if (words.length === 0) {
-      throw new ServerError("ERR Please specify at least one argument for this redis.call() call");
-    } else if (!command || (flags.includes("sharded") && !hasShards)) {
-      throw new ServerError(inScript ? "ERR Unknown Redis command called from script" : unknown(words));
-    } else if (command.arity < 0 ? words.length < -command.arity : words.length !== command.arity) {
-      throw new ServerError(inScript ? wrongArgumentsInScript : wrongArguments(name));
-    } else if (inScript && flags.includes("outside")) {
-      throw new ServerError("ERR This Redis command is not allowed from script");
-    } else if (!mayWrite && flags.includes("write")) {
-      throw new ServerError(readOnly);
-    }
     return command.run(server, ...args);
   } catch (error) {
     if (error instanceof ServerError) {
@@ -43,14 +36,49 @@ export function perform(server: Server, words: readonly string[], circumstances:
   }
 }
 
-const wrongArgumentsInScript = "ERR Wrong number of args calling Redis command from script";
-
-function wrongArguments(name: string): string {
-  return `ERR wrong number of arguments for '${name.toLowerCase()}' command`;
+function refusalInScript(
+  command: Command | undefined,
+  count: number,
+  circumstances: Circumstances,
+): string | undefined {
+  if (count === 0) {
+    return "ERR Please specify at least one argument for this redis lib call";
+  } else if (!command || isMissing(command, circumstances)) {
+    return "ERR Unknown Redis command called from script";
+  } else if (!takes(command, count)) {
+    return "ERR Wrong number of args calling Redis command from script";
+  } else if (command.flags?.includes("outside")) {
+    return "ERR This Redis command is not allowed from script";
+  }
+  return isRefusedByReplica(command, circumstances) ? readOnly : undefined;
 }
 
-function unknown([name = "", ...args]: readonly string[]): string {
-  return fromBytes(
-    `ERR unknown command '${name}', with args beginning with: ${args.map((arg) => `'${arg}' `).join("")}`,
-  );
+function refusalOutside(
+  command: Command | undefined,
+  words: readonly string[],
+  circumstances: Circumstances,
+): string | undefined {
+  if (!command || isMissing(command, circumstances)) {
+    return unknownCommand(words);
+  } else if (!takes(command, words.length)) {
+    return `ERR wrong number of arguments for '${words[0]?.toLowerCase()}' command`;
+  }
+  return isRefusedByReplica(command, circumstances) ? readOnly : undefined;
+}
+
+function isMissing({ flags }: Command, { hasShards }: Circumstances): boolean {
+  return flags?.includes("sharded") === true && !hasShards;
+}
+
+function takes({ arity }: Command, count: number): boolean {
+  return arity < 0 ? count >= -arity : count === arity;
+}
+
+function isRefusedByReplica({ flags }: Command, { mayWrite }: Circumstances): boolean {
+  return flags?.includes("write") === true && !mayWrite;
+}
+
+function unknownCommand([name = "", ...args]: readonly string[]): string {
+  const given = args.map((arg) => `'${arg}' `).join("");
+  return fromBytes(`ERR unknown command '${name}', with args beginning with: ${given}`);
 }

@@ -16,36 +16,46 @@ export const sortedSets: Commands = {
 };
 
 function zadd({ store }: Server, key = "", ...words: string[]): number {
-  const isOption = (word: string): boolean => /^(nx|xx|gt|lt|ch|incr)$/i.test(word);
-  const behind = words.findIndex((word) => !isOption(word));
-  const options = new Set((behind < 0 ? words : words.slice(0, behind)).map((word) => word.toLowerCase()));
-  const pairs = behind < 0 ? [] : words.slice(behind);
-  if (options.has("incr")) {
-    unknownOption("ZADD", "INCR");
-  } else if (pairs.length === 0 || pairs.length % 2 !== 0) {
-    throw new ServerError(syntaxError);
-  } else if (options.has("nx") && options.has("xx")) {
-    throw new ServerError("ERR XX and NX options at the same time are not compatible");
-  } else if ([...options].filter((option) => /^(nx|gt|lt)$/.test(option)).length > 1) {
-    throw new ServerError("ERR GT, LT, and/or NX options at the same time are not compatible");
-  }
-  const scores = pairs.filter((_, at) => at % 2 === 0).map((score) => floatOf(score));
+  const { options, pairs } = parse(words);
   const set = store.sortedSet(key) ?? new SortedSet();
   let added = 0;
   let changed = 0;
-  scores.forEach((score, at) => {
-    const member = pairs[2 * at + 1] as string;
+  for (const [score, member] of pairs) {
     const present = set.score(member);
     if (mayPut(options, present, score)) {
       added += present === undefined ? 1 : 0;
       changed += present === score ? 0 : 1;
       set.put(score, member);
     }
-  });
+  }
   if (set.size > 0 && !store.has(key)) {
     store.put(key, set);
   }
   return options.has("ch") ? changed : added;
+}
+
+interface Additions {
+  readonly options: ReadonlySet<string>;
+  readonly pairs: readonly (readonly [score: number, member: string])[];
+}
+
+function parse(words: readonly string[]): Additions {
+  const end = words.findIndex((word) => !/^(nx|xx|gt|lt|ch|incr)$/i.test(word));
+  const count = end < 0 ? words.length : end;
+  const options = new Set(words.slice(0, count).map((word) => word.toLowerCase()));
+  const rest = words.slice(count);
+  const comparing = ["nx", "gt", "lt"].filter((option) => options.has(option));
+  if (options.has("incr")) {
+    unknownOption("ZADD", "INCR");
+  } else if (rest.length === 0 || rest.length % 2 !== 0) {
+    throw new ServerError(syntaxError);
+  } else if (options.has("nx") && options.has("xx")) {
+    throw new ServerError("ERR XX and NX options at the same time are not compatible");
+  } else if (comparing.length > 1) {
+    throw new ServerError("ERR GT, LT, and/or NX options at the same time are not compatible");
+  }
+  const scores = rest.filter((_, at) => at % 2 === 0).map((score) => floatOf(score));
+  return { options, pairs: scores.map((score, at) => [score, rest[2 * at + 1] as string]) };
 }
 
 function mayPut(options: ReadonlySet<string>, present: number | undefined, score: number): boolean {

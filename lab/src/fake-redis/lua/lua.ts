@@ -18,7 +18,7 @@ export class Lua {
   readonly #compiled = new Map<string, number>();
   #call: Call = () => null;
   /** What went wrong outside of the script that runs. */
-  #fault: unknown;
+  #fault: Error | undefined;
 
   constructor() {
     this.#lua.luaL_openlibs(this.#state);
@@ -46,9 +46,7 @@ export class Lua {
       this.#setGlobal("ARGV", args);
       this.#pushScript(script);
       const hasFailed = this.#lua.lua_pcall(this.#state, 0, 1, handlerIndex) !== 0;
-      if (this.#fault !== undefined) {
-        throw this.#fault;
-      }
+      this.#throwFault();
       return hasFailed ? this.#failure(script.sha1) : replyOf(this.#stack.top());
     } finally {
       this.#lua.lua_settop(this.#state, handlerIndex);
@@ -105,16 +103,22 @@ export class Lua {
     try {
       return action();
     } catch (error) {
-      this.#fault ??= error;
+      this.#fault ??=
+        error instanceof Error ? error : new Error("It was no error that was thrown", { cause: error });
       return undefined;
+    }
+  }
+
+  #throwFault(): void {
+    if (this.#fault) {
+      throw this.#fault;
     }
   }
 
   /** What Redis answers for a script that ends with an error: which script it was, and where, is said behind the error's own words. */
   #failure(sha1: string): ServerError {
-    const [words, source, line] = ["err", "source", "line"].map((name) => this.#stack.field(name));
-    const where = source === undefined ? "" : ` script: ${sha1}, on ${String(source)}:${String(line)}.`;
-    return new ServerError(`${String(words)}${where}`);
+    const [words = "", source, line] = ["err", "source", "line"].map((name) => this.#stack.textOf(name));
+    return new ServerError(source === undefined ? words : `${words} script: ${sha1}, on ${source}:${line}.`);
   }
 }
 

@@ -3,16 +3,27 @@
  * the handler of errors that no script has caught.
  */
 export const prelude = `
-local call, pcall, decode, encode = ...
-local error, format, getinfo, tostring, type = error, string.format, debug.getinfo, tostring, type
+local call, pcall_command, decode, encode = ...
+local error, format, getinfo, protected, tostring, type = error, string.format, debug.getinfo, pcall, tostring, type
 
-redis = { call = call, pcall = pcall }
+redis = { call = call, pcall = pcall_command }
 cjson = { decode = decode, encode = encode }
 function redis.error_reply(text)
   return { err = string.sub(text, 1, 1) == '-' and string.sub(text, 2) or text }
 end
 function redis.status_reply(text)
   return { ok = text }
+end
+
+-- What Redis raises is a table; who catches it gets its words.
+local function caught(ok, failure, ...)
+  if not ok and type(failure) == 'table' and type(failure.err) == 'string' then
+    failure = failure.err
+  end
+  return ok, failure, ...
+end
+function pcall(...)
+  return caught(protected(...))
 end
 
 -- %d takes a long, which is of 64 bits on servers and of 32 here.

@@ -77,11 +77,12 @@ export class Stack {
     return bytes.toString("latin1", text, text + bytes.readUInt32LE(this.#length));
   }
 
-  /** A field of the table on top. */
-  field(name: string): Value {
+  /** A field of the table on top, if it is a text or a number. */
+  textOf(name: string): string | undefined {
     this.push(name);
     this.#lua.lua_rawget(this.#state, -2);
-    return this.#pop();
+    const value = this.#pop();
+    return typeof value === "string" || typeof value === "number" ? `${value}` : undefined;
   }
 
   /** Has Lua read a text while the action runs. */
@@ -117,8 +118,8 @@ export class Stack {
   #table(): Value {
     this.#lua.lua_checkstack(this.#state, 4);
     for (const name of ["err", "ok"]) {
-      const text = this.field(name);
-      if (typeof text === "string") {
+      const text = this.textOf(name);
+      if (text !== undefined) {
         return { [name]: text };
       }
     }

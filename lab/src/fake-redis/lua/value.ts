@@ -30,7 +30,8 @@ export function replyOf(value: Value): Reply {
   } else if (isList(value)) {
     return value.map(replyOf);
   }
-  return "err" in value ? new ServerError(String(value["err"])) : new Status(String(value["ok"]));
+  const { err, ok } = value as Readonly<Record<string, string>>;
+  return err === undefined ? new Status(ok ?? "") : new ServerError(err);
 }
 
 function isList(value: readonly Value[] | Fields): value is readonly Value[] {

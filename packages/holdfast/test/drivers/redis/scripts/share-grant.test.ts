@@ -66,6 +66,14 @@ onRedis("a grant of a lock that several may hold", () => {
     }
   });
 
+  test("goes to a reader whose ticket is earlier than that of the first waiter", async () => {
+    const keys = stage.lock();
+    await stage.grant(keys, asker(1, reader));
+    await stage.queue(keys, asker(2, { ...writer, ticket: 9 }));
+    const [status] = await stage.queue(keys, asker(3, { ...reader, ticket: 5 }));
+    expect(status).toBe(1);
+  });
+
   test("is made while the weights stay within the limit, each with a greater number", async () => {
     const keys = stage.lock();
     const numbers: number[] = [];

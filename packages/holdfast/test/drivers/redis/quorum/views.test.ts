@@ -61,7 +61,7 @@ test("a later number that one node knows of makes the earlier ones of a block st
   expect(await check(fencingToken)).toBe("unknown");
   const [token] = lab.holders("k");
   const next = fencingToken + 1n; // as a renewal that has reached one node so far
-  lab.nodes[2]?.store.hset("holdfast:info:{lock:k}", "token", String(token), "number", String(next));
+  lab.nodes[2]?.call("HSET", "holdfast:info:{lock:k}", "token", String(token), "number", String(next));
   expect(await check(fencingToken)).toBe("stale");
   expect(await check(next)).toBe("unknown");
 });

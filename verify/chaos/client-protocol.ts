@@ -33,7 +33,7 @@ export interface ClientTask {
   readonly seed: number;
 }
 
-/** What one process hands to another: a lease, or a named attempt to repeat. */
+/** What one process hands to another: a lease, or the name of an attempt, which is a stranger there. */
 export type Handed =
   | { readonly kind: "lease"; readonly lock: Lock; readonly serialized: SerializedLease }
   | { readonly kind: "attempt"; readonly lock: Lock; readonly attemptId: string };

@@ -137,7 +137,7 @@ function newStory(
     nest,
     kind,
     waitMs,
-    attempt,
+    attempt: attempt === undefined ? undefined : `${process} ${attempt}`, // each process has attempts of its own
     askedAt: at,
     grantedAt: undefined,
     token: 0n,

@@ -73,7 +73,7 @@ export const rules: readonly Rule[] = [
   },
   {
     name: "attempts",
-    says: "A repeated attempt gets the grant that it still has, with the same token (in another process at a quorum: not a smaller one).",
+    says: "A repeated attempt gets the grant that its process still has for it, with the same token; another process is a stranger.",
     check: repeatsShareTheGrant,
   },
   {

@@ -127,11 +127,9 @@ describe("attempts", () => {
   const repeated = (token: number, moved: number): Readonly<Record<string, readonly ClientRecord[]>> => ({
     "client-0.1": [
       ...granted(1, 900 + moved, 10, { kind: "attempt", attempt: "a", until: 3_000 }),
+      ...granted(2, 1_200 + moved, token, { kind: "attempt", attempt: "a" }),
+      ...released(2, 1_250 + moved),
       { e: "lost", at: 2_900, ask: 1, reason: "expired" },
-    ],
-    "client-1.2": [
-      ...granted(1, 1_200 + moved, token, { kind: "attempt", attempt: "a" }),
-      ...released(1, 1_250 + moved),
     ],
   });
 
@@ -147,18 +145,22 @@ describe("attempts", () => {
 
 test.each([
   ["may be granted anew from the moment on that an operator breaks it", 299, []],
-  ["shares the grant until that moment", 301, ["attempts"]],
+  ["shares the grant until that moment", 301, ["attempts", "exclusion"]],
 ])("an attempt %s", async (_what, breaking, rules) => {
   const attempt = { kind: "attempt", attempt: "a" } as const;
   const lost: ClientRecord = { e: "lost", at: 400, ask: 1, reason: "broken" };
   const found = await violated({
     clients: {
-      "client-0.1": [...granted(1, 100, 10, { ...attempt, until: 1_000 }), lost],
-      "client-1.2": [...granted(1, 300, 200, attempt), ...released(1, 320)],
+      "client-0.1": [
+        ...granted(1, 100, 10, { ...attempt, until: 1_000 }),
+        ...granted(2, 300, 200, attempt),
+        ...released(2, 320),
+        lost,
+      ],
       "client-2.3": [{ e: "breaking", at: breaking, key: "hot", token: "10" }],
     },
   });
-  expect(found).toEqual(rules);
+  expect(found.toSorted()).toEqual(rules);
 });
 
 test("a latch may be forgotten by a failover, and by nothing else", async () => {

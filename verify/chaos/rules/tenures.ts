@@ -62,20 +62,13 @@ export function tenuresByKey(run: RunStory): Map<string, Tenure[]> {
   return byKey;
 }
 
-/**
- * Those that have one token; and those of one attempt, whose tokens another rule compares. Readers of a quorum may have the token of
- * other readers.
- */
+/** Those that have one token. Readers of a quorum may have the token of other readers. */
 function grantsOf(held: readonly Held[]): Held[][] {
   const grants: Held[][] = [];
   const byToken = new Map<bigint, Held[]>();
-  const byAttempt = new Map<string, Held[]>();
   for (const lease of held.toSorted((one, other) => one.grantedAt - other.grantedAt)) {
-    const { token, attempt, as } = lease;
-    const earlier = attempt === undefined ? undefined : byAttempt.get(attempt);
-    const isGoingOn = earlier?.some((other) => mayShare(lease, other)) === true;
-    const ofToken = as === "read" ? undefined : byToken.get(token);
-    const leases = ofToken ?? (isGoingOn ? earlier : undefined) ?? [];
+    const { token, as } = lease;
+    const leases = (as === "read" ? undefined : byToken.get(token)) ?? [];
     if (leases.length === 0) {
       grants.push(leases);
     }
@@ -83,30 +76,19 @@ function grantsOf(held: readonly Held[]): Held[][] {
     if (as !== "read") {
       byToken.set(token, leases);
     }
-    if (attempt !== undefined) {
-      byAttempt.set(attempt, leases);
-    }
   }
   return grants;
 }
 
 /**
- * Of one attempt: granted while the other was held, or asked for before the other's release was answered. That release may have come
- * to the servers behind the repeat, and then ended it too; not the release of what was over by itself before.
- */
-function mayShare({ askedAt, grantedAt }: Held, other: Held): boolean {
-  const isReleased = endOf(other) === other.releasingAt;
-  return grantedAt < endOf(other) || (isReleased && askedAt < (other.releasedAt ?? Infinity));
-}
-
-/**
- * Leases of one attempt are one grant: the first release ends it for all, but of a reentrant lock the last one. After a transfer it
- * goes on with who adopted it. A writer that is downgraded is a reader from then on, which is a tenure of its own.
+ * Leases of one attempt, or of one owner that entered again, are one grant: the last release ends it. After a transfer it goes on with
+ * who adopted it. A writer that is downgraded is a reader from then on, which is a tenure of its own.
  */
 function tenureOf(key: string, leases: readonly Held[]): Tenure {
   const { token, as } = leases[0] as Held;
-  const first = as === "reentrant" ? Math.max : Math.min;
-  const released = first(...leases.map(({ releasingAt }) => releasingAt ?? Infinity));
+  const isCounted = as === "reentrant" || leases.every(({ attempt }) => attempt !== undefined);
+  const ending = isCounted ? Math.max : Math.min;
+  const released = ending(...leases.map(({ releasingAt }) => releasingAt ?? Infinity));
   return {
     key,
     token,

@@ -128,24 +128,18 @@ function smallerThanBefore(run: RunStory, key: string, held: readonly Held[]): V
   return found;
 }
 
-/**
- * A repeat that was granted while an earlier lease of the attempt was valid. Another process at a quorum may be told a larger number:
- * where the nodes have different ones it has to bring a majority to one again.
- */
+/** A repeat that was granted while an earlier lease of the attempt was valid, in the same process. */
 export function repeatsShareTheGrant(run: RunStory): Violation[] {
   const found: Violation[] = [];
-  const isQuorum = run.plan.engine === "redlock";
   for (const [key, held] of heldByKey(run)) {
     for (const [attempt, leases] of byAttempt(held)) {
-      const released = Math.min(...leases.map(({ releasingAt }) => releasingAt ?? Infinity));
       const [first, ...others] = leases.toSorted((one, other) => one.grantedAt - other.grantedAt);
       for (const other of others) {
         const wasValid =
           first &&
-          other.grantedAt < Math.min(endOf(first), released, brokenAt(run, first)) &&
+          other.grantedAt < Math.min(endOf(first), brokenAt(run, first)) &&
           !isAcross(run, key, first.grantedAt, other.grantedAt);
-        const mayBeLarger = isQuorum && other.process !== first?.process;
-        if (wasValid && (mayBeLarger ? other.token < first.token : other.token !== first.token)) {
+        if (wasValid && other.token !== first.token) {
           const text = `attempt ${attempt} was granted ${first.token}, and while that was valid ${other.token}`;
           found.push({ rule: "attempts", at: other.grantedAt, key, text });
         }

@@ -63,7 +63,7 @@ export const replicas: readonly Mutant[] = [
     name: "several-keys-of-a-replica",
     breaks: "READONLY: a replica's answer is no answer (9)",
     edits: [
-      lua("together", "return of_primary({ now, i, holder or '' })", "return { now, i, holder or '' }"),
+      lua("together", "return of_primary({ now, i, shown(holder) })", "return { now, i, shown(holder) }"),
     ],
     killers: [byServer("faults/replica", "what only reads is refused there as well")],
   },

@@ -30,6 +30,30 @@ export const shares: readonly Mutant[] = [
     killers: [byServer("drivers/redis/scripts/share-grant", "holders whose time is over make room")],
   },
   {
+    name: "several-locks-are-taken-from-a-live-reader",
+    breaks: "all([k]): K is free only where the lease of every holder has expired",
+    edits: [
+      lua(
+        "together",
+        "if not is_holder or tonumber(holders[at + 1]) * 1000 > now then",
+        "if not is_holder then",
+      ),
+    ],
+    killers: [byServer("drivers/redis/scripts/together", "leases of all readers have expired")],
+  },
+  {
+    name: "several-locks-delete-a-sorted-set-of-another-program",
+    breaks: "all([k]): a sorted set that holds anything but tokens of holders stays",
+    edits: [
+      lua(
+        "together",
+        "if not is_holder or tonumber(holders[at + 1]) * 1000 > now then",
+        "if tonumber(holders[at + 1]) * 1000 > now then",
+      ),
+    ],
+    killers: [byServer("drivers/redis/scripts/together", "a sorted set of another program")],
+  },
+  {
     name: "who-is-offered-in-vain-keeps-the-lock",
     breaks: "the count of receivers 0 means that process is gone: take the next one (2)",
     edits: [lua("_share", "      if heard == 0 then\n        remove(token)\n", "      if heard == 0 then\n")],

@@ -29,7 +29,7 @@ end
 local function held(by, member, wait, is_repeat)
   local position = member and redis.call('ZRANK', queue, member) or -1
   local left = (position < 3 or is_repeat) and redis.call('PTTL', K) or -3
-  return { 0, left, position, by, wait == '1' and run_id() or '', is_quorum and numbers() or nil }
+  return { 0, left, position, shown(by), wait == '1' and run_id() or '', is_quorum and numbers() or nil }
 end
 
 -- A rival that came later has the vote of this quorum's node: it is asked to give it back, unless it has won already.

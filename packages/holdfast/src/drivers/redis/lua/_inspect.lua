@@ -8,7 +8,7 @@ local function inspect()
     words = {}
   end
   return {
-    holder or '',
+    shown(holder),
     redis.call('PTTL', K),
     first and digits(first) or '',
     last and digits(last) or '',

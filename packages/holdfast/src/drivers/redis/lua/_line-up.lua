@@ -7,6 +7,6 @@ if holder ~= token then
     call('ZREM', queue, member)
   elseif type(position) == 'number' then
     local left = (position < 3 or is_new == 0) and call('PTTL', K) or -3
-    answer, behind = tonumber(left) and { 0, left, position, holder, '' }, first + 6
+    answer, behind = tonumber(left) and { 0, left, position, string.sub(holder, 1, 600), '' }, first + 6
   end
 end

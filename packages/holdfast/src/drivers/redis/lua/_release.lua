@@ -9,7 +9,7 @@ local function release(token, terms)
   if redis.call('HGET', info, 'token') == token then
     redis.call('DEL', info)
   end
-  return { 0, serve_next() and 1 or 0, holder or '' }
+  return { 0, serve_next() and 1 or 0, shown(holder) }
 end
 
 -- breakGrant number kind reason

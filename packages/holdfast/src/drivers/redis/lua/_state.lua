@@ -12,6 +12,11 @@ local function digits(number)
   return string.format(whole, number)
 end
 
+-- The holder as an answer has it. K may have a value of another program, of any size: a token is shorter than 600 bytes.
+local function shown(value)
+  return string.sub(value or '', 1, 600)
+end
+
 -- An owner's own words live beside K and count only for the token that they were written with.
 -- words: JSON of [field, value, ...]; empty: there are none.
 local function write_info(token, ttl, words)

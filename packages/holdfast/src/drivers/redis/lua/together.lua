@@ -13,9 +13,27 @@
 
 local count = #KEYS / 4
 
+-- K is free where the lease of every reader, writer or user of a semaphore has expired. A sorted set of another program stays.
+local function drop_expired()
+  local holders = redis.pcall('TYPE', K).ok == 'zset' and redis.call('ZRANGE', K, 0, -1, 'WITHSCORES') or {}
+  for at = 1, #holders, 2 do
+    local is_holder = string.find(holders[at], '^%x+:%x+:%a[%d/]*:%d+$')
+    if not is_holder or tonumber(holders[at + 1]) * 1000 > now then
+      return
+    end
+  end
+  if #holders > 0 then
+    redis.call('DEL', K, info)
+  end
+end
+
 local function enter(i)
   K, queue, fence, info = KEYS[4 * i - 3], KEYS[4 * i - 2], KEYS[4 * i - 1], KEYS[4 * i]
-  holder = redis.call('GET', K)
+  holder = redis.pcall('GET', K)
+  if type(holder) == 'table' then
+    drop_expired()
+    holder = redis.call('GET', K)
+  end
   return ARGV[4 * i], ARGV[4 * i + 1], ARGV[4 * i + 2], ARGV[4 * i + 3]
 end
 
@@ -39,7 +57,7 @@ end
 for i = 1, count do
   local token = enter(i)
   if holder ~= token and (holder or redis.call('EXISTS', queue) == 1) then
-    return of_primary({ now, i, holder or '' })
+    return of_primary({ now, i, shown(holder) })
   end
 end
 local answers = { now, 0 }

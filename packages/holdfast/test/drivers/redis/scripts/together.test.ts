@@ -72,6 +72,33 @@ onRedis("several locks in one step, on a real server and on the fake Redis", () 
     expect(await stage.redis.exists(...free)).toBe(0);
   });
 
+  test("are taken where the leases of all readers have expired, which K outlives by a second or two", async () => {
+    const { own, locks } = open();
+    const [lock] = locks as [LockKeys, LockKeys, LockKeys];
+    const args = ["3600000", "0", "0", asker(5).token, "20000", "1", ""];
+    for (const reader of [asker(1, { share: "r" }), asker(2, { share: "r" })]) {
+      await ask(real, lock, acquireOf(reader));
+    }
+    await stage.redis.zadd(lock[0], "XX", 1, asker(1, { share: "r" }).token);
+    await expect(real.run(together, [...lock], args)).rejects.toThrow("WRONGTYPE");
+    await stage.redis.zadd(lock[0], "XX", 1, asker(2, { share: "r" }).token);
+    expect(await take(own, [[lock, asker(5).token] as const])).toEqual([
+      0,
+      [1, "number", "number", asker(5).token],
+    ]);
+    expect(await stage.redis.hgetall(lock[3])).toEqual({ token: asker(5).token, owner: "a" });
+  });
+
+  test("are not touched where one is a sorted set of another program", async () => {
+    const { locks } = open();
+    const [free, other] = locks as [LockKeys, LockKeys, LockKeys];
+    await stage.redis.zadd(other[0], 1, asker(1, { share: "r" }).token, 2, "a rank");
+    const args = ["3600000", "0", "0", asker(1).token, "20000", "1", "", asker(3).token, "20000", "1", ""];
+    await expect(real.run(together, [...free, ...other], args)).rejects.toThrow("WRONGTYPE");
+    expect(await stage.redis.exists(...free)).toBe(0);
+    expect(await stage.redis.zcard(other[0])).toBe(2);
+  });
+
   test("are not touched where one is no lock", async () => {
     const { locks } = open();
     const [free, other] = locks as [LockKeys, LockKeys, LockKeys];

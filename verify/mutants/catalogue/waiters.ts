@@ -6,13 +6,7 @@ export const waiters: readonly Mutant[] = [
     name: "publish-error-eats-the-waiter",
     breaks: "an error of the publish puts the member back and fails the operation (2, grant to the next)",
     isMarked: true,
-    edits: [
-      lua(
-        "_offer",
-        "    redis.call('ZADD', queue, waiter[2], waiter[1])\n    redis.call('PEXPIRE', queue, 60000)\n",
-        "",
-      ),
-    ],
+    edits: [lua("_offer", "    put_back(waiter, queue)\n", "")],
     killers: [byServer("drivers/redis/scripts/grant", "a publish that is refused eats no waiter")],
   },
   {
@@ -28,6 +22,37 @@ export const waiters: readonly Mutant[] = [
       ),
     ],
     killers: [byServer("drivers/redis/scripts/grant", "a publish that is refused eats no waiter")],
+  },
+  {
+    name: "retries-of-who-may-not-publish-keep-the-queue",
+    breaks:
+      "an error of the publish leaves the queue the TTL that it had: it does not keep the lock from all (2)",
+    edits: [
+      lua(
+        "_offer",
+        "redis.call('PEXPIRE', queue, waiter[3] or 60000)",
+        "redis.call('PEXPIRE', queue, 60000)",
+      ),
+    ],
+    killers: [
+      byServer("drivers/redis/scripts/grant", "does not make the queue last longer"),
+      byServer("drivers/redis/scripts/share-change", "does not make the queue last longer"),
+    ],
+  },
+  {
+    name: "own-place-makes-the-queue-last-longer",
+    breaks: "the TTL that the queue had before the operation's own place renewed it (2)",
+    edits: [lua("_acquire", "    note_ttl()\n    enqueue(token, member)", "    enqueue(token, member)")],
+    killers: [byServer("drivers/redis/scripts/grant", "does not make the queue last longer")],
+  },
+  {
+    name: "unknown-kind-of-channel-stops-the-queue",
+    breaks: "a waiter whose kind of channel the server does not have is gone: take the next one (2)",
+    edits: [lua("_offer", "return is_unknown and 0 or heard", "return heard")],
+    killers: [
+      byServer("drivers/redis/scripts/grant", "whose kind of channel the server does not have"),
+      byServer("drivers/redis/scripts/share-change", "whose kind of channel the server does not have"),
+    ],
   },
   {
     name: "who-does-not-hear-is-granted",

@@ -52,6 +52,7 @@ end
 -- K is absent, or its holder gives it up in this very operation.
 local function take_turn(token, member, ttl, want, wait, words)
   if wait ~= '0' then
+    note_ttl()
     enqueue(token, member)
   end
   local next_holder = grant_next(member)

@@ -61,6 +61,7 @@ end
 
 -- Who comes behind the first leaves him there.
 local function stand_in_line(token, member)
+  note_ttl()
   enqueue(token, member)
   local score = head and tonumber(head[2])
   if not score or score >= tonumber(ticket_of(token)) then

@@ -30,12 +30,22 @@ local function parse(member)
   end
 end
 
+-- Answers the count of receivers, or an error. A server without the command, as after a downgrade, has no receivers.
 local function publish(kind, client, message)
   if kind == 'p' then
     return redis.pcall('PUBLISH', 'holdfast:grants:' .. client, message)
   end
   local tag = kind == 's' and '' or '{' .. string.sub(kind, 2) .. '}'
-  return redis.pcall('SPUBLISH', 'holdfast:grants:' .. tag .. client, message)
+  local heard = redis.pcall('SPUBLISH', 'holdfast:grants:' .. tag .. client, message)
+  local is_unknown = type(heard) == 'table' and string.find(heard.err, 'Unknown %a+ command')
+  return is_unknown and 0 or heard
+end
+
+-- The waiter, { member, score, the queue's TTL before in ms }, stands in its place again. The queue does not last longer than before:
+-- else a client that may not publish would keep the lock from all by its retries. Where K was held the TTL begins anew.
+local function put_back(waiter, queue)
+  redis.call('ZADD', queue, waiter[2], waiter[1])
+  redis.call('PEXPIRE', queue, waiter[3] or 60000)
 end
 
 -- K is written before the message is sent: whoever hears of a grant has it. A receivers' count of 0 means that the process is gone.
@@ -58,14 +68,13 @@ local function try(member, K, fence, floor)
   return token, ttl
 end
 
--- Offers K to a waiter that was taken from the queue: { member, score }. An error of the publish, or of any other step, puts it back
+-- Offers K to a waiter that was taken from the queue. An error of the publish, or of any other step, puts it back
 -- and is raised: what one process may not do must not eat another's place.
 -- Returns the token that has K now, and its TTL; false where the waiter is gone, or its time is over.
 local function offer(waiter, K, queue, fence, floor)
   local ok, taken, ttl = pcall(try, waiter[1], K, fence, floor)
   if not ok then
-    redis.call('ZADD', queue, waiter[2], waiter[1])
-    redis.call('PEXPIRE', queue, 60000)
+    put_back(waiter, queue)
     redis.call('DEL', K)
     error(taken, 0)
   end

@@ -2,6 +2,19 @@
 
 local popped -- a waiter that was taken from the queue and not served yet; { false }: one was, and is gone
 
+-- The queue's TTL in ms as the operation began, where it may offer K: read before the operation changes the queue.
+local lasts
+
+local function note_ttl()
+  lasts = lasts or redis.call('PTTL', queue)
+end
+
+-- { member, score } as `put_back` takes it.
+local function with_ttl(waiter)
+  waiter[3] = lasts >= 0 and lasts or nil
+  return waiter
+end
+
 -- Numbers of the newest grant: first, last; nil where the counter has expired.
 local function numbers()
   local found = redis.call('HMGET', fence, 'first', 'last')
@@ -68,6 +81,7 @@ end
 -- Returns the new holder's token; `own`, taken from the queue and not yet granted, if that member is first; nil if nobody
 -- waits (K is not touched); false at the bound of dead waiters, with K absent: the caller repeats.
 local function grant_next(own)
+  note_ttl()
   for _ = 1, 16 do
     local first = popped or redis.call('ZPOPMIN', queue)
     popped = nil
@@ -75,11 +89,11 @@ local function grant_next(own)
     if member == nil or member == own then
       return member
     elseif member and is_share(member) then
-      redis.call('ZADD', queue, first[2], member)
+      put_back(with_ttl(first), queue)
       redis.call('DEL', K)
       error('KINDMISMATCH another kind', 0)
     end
-    local taken = member and offer(first, K, queue, fence, floor)
+    local taken = member and offer(with_ttl(first), K, queue, fence, floor)
     if taken then
       return taken
     end

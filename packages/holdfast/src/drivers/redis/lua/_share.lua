@@ -21,6 +21,7 @@ local function serve(own, own_ttl)
     if may_hold and used + weight > limit then
       return own_number, false
     end
+    note_ttl()
     redis.call('ZREM', queue, member)
     head = nil
     local has_it = holding_of(token) -- by an earlier question
@@ -37,8 +38,7 @@ local function serve(own, own_ttl)
         remove(token)
       elseif type(heard) == 'table' then
         remove(token)
-        redis.call('ZADD', queue, score, member)
-        redis.call('PEXPIRE', queue, 60000)
+        put_back(with_ttl({ member, score }), queue)
         error(heard.err, 0)
       end
     end

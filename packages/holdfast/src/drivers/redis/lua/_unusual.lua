@@ -110,7 +110,7 @@ end
 -- Answers what the operation does; whether a primary did; where the next one begins; the words of a replica that refuses.
 local function perform_alone(name, first, found, waiter, least, ...)
   K, queue, fence, info = ...
-  holder, popped, floor = found, waiter, least
+  holder, popped, floor, lasts = found, waiter, least, nil
   is_read = found ~= nil and type(found) ~= 'table'
   local behind = first + count_of(name)
   local ok, answer = pcall(perform, name, unpack(operations, first, behind - 1))

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { until } from "@holdfast/lab";
 
 import { connectionOf } from "../../../../src/drivers/redis/client.ts";
 import { onRedis } from "../../../support/servers.ts";
@@ -182,6 +183,45 @@ onRedis("the grant to the next", () => {
     await stage.ask(keys, ["release", asker(9).token, ""]);
     expect(await stage.redis.get(keys[0])).toBe(asker(1).token);
     expect(await stage.heard(1)).toHaveLength(1);
+  });
+
+  test("a client that may not publish does not make the queue last longer by its retries", async () => {
+    const keys = stage.lock();
+    await queue(keys[1], [asker(1)]);
+    await stage.redis.pexpire(keys[1], 20_000);
+    await stage.redis.call("ACL", "SETUSER", "mute", "on", "nopass", "~*", "+@all", "resetchannels");
+    const mute = connectionOf(stage.server.client({ username: "mute", password: "any" }));
+    for (const args of [
+      acquireOf(asker(9), { wait: "1" }),
+      acquireOf(asker(9)),
+      ["release", asker(8).token, ""],
+      ["passOn", asker(8).token, asker(9).token, asker(9).terms, "30000", "1", ""],
+    ]) {
+      const [answer] = await stage.batch([[keys, args]], { connection: mute });
+      expect(answer, args[0]).toEqual(["error", expect.stringContaining("channel")]);
+      expect(await stage.redis.pttl(keys[1]), args[0]).toBeLessThanOrEqual(20_000);
+      expect(await stage.redis.zscore(keys[1], asker(1).member), args[0]).toBe("1");
+    }
+    await stage.redis.pexpire(keys[1], 1);
+    await until(async () => (await stage.redis.exists(keys[1])) === 0, "the queue has expired");
+    await stage.batch([[keys, acquireOf(asker(9))]], { connection: mute });
+    expect(await stage.redis.get(keys[0])).toBe(asker(9).token);
+  });
+
+  test("a waiter whose kind of channel the server does not have is passed over", async () => {
+    const old = await ScriptStage.open(["--rename-command", "SPUBLISH", ""]);
+    try {
+      await old.listen(2, "p");
+      const keys = old.lock();
+      await old.grant(keys, asker(9));
+      await old.redis.zadd(keys[1], 1, asker(1).member, 2, asker(2, { kind: "p" }).member);
+      expect((await old.ask(keys, ["release", asker(9).token, ""]))[0]).toBe(1);
+      expect(await old.redis.get(keys[0])).toBe(asker(2).token);
+      expect(await old.heard(2)).toHaveLength(1);
+      expect(await old.redis.exists(keys[1])).toBe(0);
+    } finally {
+      await old.close();
+    }
   });
 
   test("an error on the way to the next leaves it in its place, and the lock free", async () => {

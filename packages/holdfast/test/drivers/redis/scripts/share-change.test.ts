@@ -279,4 +279,44 @@ onRedis("a user who may not publish", () => {
       await stage.close();
     }
   });
+
+  test("does not make the queue last longer by its retries", async () => {
+    const stage = await ScriptStage.open();
+    try {
+      await stage.redis.call("ACL", "SETUSER", "mute", "on", ">x", "~*", "+@all", "resetchannels");
+      const mute = connectionOf(stage.server.client({ username: "mute", password: "x" }));
+      const keys = stage.lock();
+      await stage.redis.zadd(keys[1], 2, asker(2, reader).member);
+      await stage.redis.pexpire(keys[1], 20_000);
+      for (const args of [
+        acquireOf(asker(9, reader), { wait: "1" }),
+        acquireOf(asker(9, reader)),
+        ["release", asker(8, reader).token, ""],
+      ]) {
+        const [answer] = await stage.batch([[keys, args]], { connection: mute });
+        expect(answer, args[0]).toEqual(["error", expect.stringMatching(/can't publish/)]);
+        expect(await stage.redis.pttl(keys[1]), args[0]).toBeLessThanOrEqual(20_000);
+        expect(await stage.redis.zscore(keys[1], asker(2, reader).member), args[0]).toBe("2");
+      }
+    } finally {
+      await stage.close();
+    }
+  });
+
+  test("passes a reader over whose kind of channel the server does not have", async () => {
+    const stage = await ScriptStage.open(["--rename-command", "SPUBLISH", ""]);
+    try {
+      const keys = stage.lock();
+      await stage.listen(3, "p");
+      await stage.grant(keys, asker(1, writer));
+      await stage.queue(keys, asker(2, reader));
+      await stage.queue(keys, asker(3, { ...reader, kind: "p" }));
+      expect(await stage.ask(keys, ["release", asker(1, writer).token, ""])).toMatchObject({ 0: 1, 1: 0 });
+      expect(await stage.redis.zrange(keys[0], "0", "-1")).toEqual([asker(3, reader).token]);
+      expect(await stage.redis.exists(keys[1])).toBe(0);
+      expect(await stage.heard(3)).toHaveLength(1);
+    } finally {
+      await stage.close();
+    }
+  });
 });

@@ -6,7 +6,15 @@ import { closedError, type LossReason } from "./errors.ts";
 import type { Hold, Keeper } from "./hold.ts";
 import { Line } from "./line.ts";
 import type { ResolvedAcquire, ResolvedLocks } from "./options.ts";
-import { lockState, type FenceState, type LockEvent, type LockState, type Waiter } from "./state.ts";
+import {
+  localWaitersOf,
+  lockState,
+  type FenceState,
+  type Holder,
+  type LockEvent,
+  type LockState,
+  type Waiter,
+} from "./state.ts";
 import { Pool } from "./pool.ts";
 import { TimerQueue } from "./timer-queue.ts";
 import { engineEnd } from "./validity.ts";
@@ -91,19 +99,35 @@ export class Contention implements Keeper {
   /**
    * What the engine says, corrected by what only this process knows: which caller was handed the lease in memory, and the callers that
    * wait in memory. Those come first where this process holds the lock and may hand it over, else behind the ones at the engine.
+   * The engine may have a report of them from a holder of this process: they are not counted twice.
    */
-  correct(state: LockState): LockState {
-    const holder = this.holderOf(state.key);
-    const waiting = this.#lines.get(state.key)?.waitingCount ?? 0;
-    const [told] = state.holders;
+  correct(given: LockState): LockState {
+    const line = this.#lines.get(given.key);
+    if (!line) {
+      return given;
+    }
+    const [told] = given.holders;
+    const holder = this.holderOf(given.key);
+    const isOwn = hasNumberOf(holder, told) || hasNumberOf(line.reporter, told);
+    const state = isOwn ? withoutReport(given) : given;
     const isNews = holder && told?.fencingToken !== undefined && holder.fencingToken > told.fencingToken;
-    return isNews === true || waiting > 0
+    return isNews === true || line.waitingCount > 0
       ? lockState({
           ...state,
           ...(isNews === true && { holders: [holder.describe()], fencingToken: holder.fencingToken }),
           ...this.#withOwnWaiters(state, holder !== undefined),
         })
       : state;
+  }
+
+  /** For the engine: how many callers wait in memory for a hold. The report of a grant is repeated until the grant ends. */
+  reportWaiters(hold: Hold): number | undefined {
+    const line = this.#lines.get(hold.key);
+    const waiting = line?.holder === hold ? line.waitingCount : 0;
+    if (line && waiting > 0) {
+      line.reporter = hold;
+    }
+    return line?.reporter?.grant === hold.grant ? waiting : undefined;
   }
 
   /** Changes of the engine's state, each corrected when it is read. */
@@ -114,11 +138,13 @@ export class Contention implements Keeper {
   }
 
   #withOwnWaiters(
-    { key, waiters, waiterCount }: LockState,
+    { key, holders, waiters, waiterCount }: LockState,
     isFirst: boolean,
   ): Pick<LockState, "waiters" | "waiterCount"> {
     const line = this.lineOf(key);
-    const [ownFrom, othersFrom] = isFirst ? [0, line.waitingCount] : [waiterCount, 0];
+    const [ownFrom, othersFrom] = isFirst
+      ? [0, line.waitingCount]
+      : [waiterCount - localWaitersOf(holders), 0];
     const own: Waiter[] = [];
     for (const caller of line.waiting) {
       if (ownFrom + own.length >= mostShown) {
@@ -225,4 +251,26 @@ export class Contention implements Keeper {
       hold.orphan();
     }
   }
+}
+
+/** Whether the number that the engine has of a holder belongs to the grant of a hold. */
+function hasNumberOf(hold: Hold | undefined, { fencingToken }: Partial<Holder> = {}): boolean {
+  const { fencingToken: first = 0n, fencingCount = 0 } = hold?.grant ?? {};
+  return fencingToken !== undefined && first <= fencingToken && fencingToken < first + BigInt(fencingCount);
+}
+
+/** The state without what its holders reported of callers in memory. */
+function withoutReport(state: LockState): LockState {
+  const { holders, waiterCount } = state;
+  const reported = localWaitersOf(holders);
+  return reported === 0
+    ? state
+    : lockState({
+        ...state,
+        holders: holders.map((holder) => {
+          const { localWaiters: _, ...rest } = holder;
+          return rest;
+        }),
+        waiterCount: waiterCount - reported,
+      });
 }

@@ -32,6 +32,14 @@ export interface Words {
   readonly labels?: Readonly<Record<string, string>> | undefined;
 }
 
+/** What a holder reports with an extension. */
+export interface Report extends Words {
+  /** The number in use: inside the holder's process numbers change hands without the engine. */
+  readonly fencingToken: bigint;
+  /** Callers that wait in memory in the holder's process; undefined or 0: none. */
+  readonly localWaiters?: number | undefined;
+}
+
 export interface ListQuery {
   readonly prefix: string;
   /** null: from the start. */
@@ -141,8 +149,8 @@ export interface ExtendRequest {
   /** The lease's number. A later grant of the same token, which has a greater one, is not prolonged: the answer is lost. */
   readonly fencingToken: bigint;
   readonly ttlMs: number;
-  /** Told to the engine where the lease changed hands inside this process since it was last told. */
-  readonly words: (Words & { readonly fencingToken: bigint }) | undefined;
+  /** What the engine is to keep beside the key from now on, instead of the last report; undefined: the last report stays. */
+  readonly words: Report | undefined;
 }
 
 /** `unknown` is neither held past its validity nor lost before it. */

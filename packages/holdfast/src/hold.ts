@@ -20,6 +20,8 @@ export interface Keeper {
   lose(token: string, reason: LossReason): void;
   /** The hold ended without a release: nobody can be handed it. */
   ended(hold: Hold): void;
+  /** How many callers wait in memory for this hold, for the engine; undefined: none, and the engine has no report of others. */
+  reportWaiters(hold: Hold): number | undefined;
 }
 
 /** How a hold is kept; of an acquire's options those that outlive the grant. */
@@ -357,19 +359,19 @@ export class Hold implements Renewable {
     return released;
   }
 
-  /** Tells the engine again what it keeps beside the key, and that the grant changed hands in this process. */
+  /** Extends, with a report where the engine keeps one beside the key: it replaces the last. */
   async #askEngine(ttlMs: number): Promise<Extension> {
-    const { key, fencingToken, grant } = this;
-    const { words } = this.#options;
-    const hasNews = words !== undefined || fencingToken !== grant.fencingToken;
-    const { validity } = grant;
+    const { key, fencingToken, grant, validity } = this;
     validity.engineUntil = Math.max(validity.engineUntil ?? 0, this.#keeper.clock.now() + ttlMs);
+    const { words } = this.#options;
+    const localWaiters = this.#keeper.reportWaiters(this);
+    const hasNews = words !== undefined || fencingToken !== grant.fencingToken || localWaiters !== undefined;
     const extension = await this.#keeper.driver.extend({
       key,
       token: grant.token,
       fencingToken,
       ttlMs,
-      words: hasNews ? { ...words, fencingToken } : undefined,
+      words: hasNews ? { ...words, fencingToken, localWaiters } : undefined,
     });
     if (extension.outcome === "lost") {
       this.#keeper.lose(grant.token, extension.reason); // also whoever was handed the grant while we asked

@@ -42,6 +42,8 @@ export class Line<Hold extends object> {
   #runSince = 0;
   /** Callers that wait for the key past the line, each by itself. */
   outside = 0;
+  /** The last holder that reported waiting callers to the engine. */
+  reporter: Hold | undefined;
 
   /** Nobody waits, contends or holds: the line may be forgotten. */
   get isEmpty(): boolean {

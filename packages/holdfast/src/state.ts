@@ -17,6 +17,11 @@ export interface Holder {
   readonly permits?: number;
   /** What is left of the TTL, ms; absent: it has none or it is not known. */
   readonly remainingMs?: number;
+  /**
+   * Callers that wait in memory in the holder's process, behind the holder, by its last renewal: at most a third of the TTL old while
+   * renewals succeed. Absent: none are reported, or the answer is of the `Locks` that they wait in, which has them in `waiters`.
+   */
+  readonly localWaiters?: number;
 }
 
 /** A place in the queue. */
@@ -56,8 +61,9 @@ export interface LockState {
   /** The first 100, in order. */
   readonly waiters: readonly Waiter[];
   /**
-   * Callers that wait. Of a process with hand-over one caller at most waits at the engine, and the others in memory: the `Locks` that they
-   * wait in counts all of them, and other processes only the one at the engine.
+   * Callers that wait: those on the engine, which are exact, and {@link Holder.localWaiters} of the holder. A process with hand-over has one
+   * caller at most on the engine for each key, and the others wait in its memory. The `Locks` that the callers wait in counts all of them
+   * exactly. Other processes do not see the callers in the memory of a process that does not hold the lock.
    */
   readonly waiterCount: number;
   /** What is left of the holder's TTL, or of a latch's, ms; null: free, or without expiry. */
@@ -139,6 +145,11 @@ export type LockFacts = Omit<LockState, "toJSON">;
 /** Whether there is anything of it but who waits: somebody who holds it, or a latch. */
 export function isThere({ holders, left }: LockFacts): boolean {
   return holders.length > 0 || left !== undefined;
+}
+
+/** The part of {@link LockState.waiterCount} that the holder reported. */
+export function localWaitersOf(holders: readonly Holder[]): number {
+  return holders.reduce((sum, { localWaiters = 0 }) => sum + localWaiters, 0);
 }
 
 /** Adds what makes a state safe to log, instead of what another state had for it. */

@@ -1,7 +1,7 @@
 import { isLockError, type Lease, type Locks } from "holdfast";
 import { expect, test } from "vitest";
 
-import type { Driver } from "../src/driver.ts";
+import type { Driver, ExtendRequest } from "../src/driver.ts";
 import { clock, engine, onManualClock, open, settled, ttlMs } from "./support/hold-stage.ts";
 
 onManualClock();
@@ -107,4 +107,33 @@ test("a run of hand-overs ends after handover.maxMs", async () => {
   expect(await settled(second)).toBe("pending");
   await (await others).release();
   expect(await settled(second)).toMatchObject({ key: "k" });
+});
+
+test("a renewal reports the callers in the line once there are any, and carries nothing before", async () => {
+  const reports: ExtendRequest["words"][] = [];
+  const locks = open({
+    extend: (request) => {
+      reports.push(request.words);
+      return engine.extend(request);
+    },
+  });
+  const lease = await locks.acquire("k", { ttlMs });
+  await clock.advance(ttlMs);
+  expect(reports.length).toBeGreaterThan(1);
+  expect(reports.every((words) => words === undefined)).toBe(true);
+  const { fencingToken } = lease;
+  const leaving = new AbortController();
+  const waiting = [1, 2].map(() => settled(locks.acquire("k", { signal: leaving.signal })));
+  await Promise.all(waiting);
+  await clock.advance(ttlMs / 2);
+  expect(reports.at(-1)).toEqual({ fencingToken, localWaiters: 2 });
+  expect(await engine.inspect("k")).toMatchObject({ waiterCount: 2, holders: [{ localWaiters: 2 }] });
+  leaving.abort();
+  await clock.advance(ttlMs / 2);
+  expect(reports.at(-1)).toEqual({ fencingToken, localWaiters: 0 });
+  expect((await engine.inspect("k")).waiterCount).toBe(0);
+  await lease.release();
+  const next = await locks.acquire("k", { ttlMs });
+  await next.extend();
+  expect(reports.at(-1)).toBeUndefined();
 });

@@ -21,7 +21,9 @@ const lockSchema = z
     waiters: z
       .array(z.object({ owner: z.string(), position: z.number() }))
       .openapi({ description: "The first 100, in order" }),
-    waiterCount: z.number(),
+    waiterCount: z
+      .number()
+      .openapi({ description: "Callers that wait: on the engine, and `localWaiters` of the holder" }),
     remainingMs: z.number().nullable(),
     fencingToken: fencingToken.nullable(),
     nodes: z.array(z.object({ node: z.string(), held: z.boolean().nullable() })),

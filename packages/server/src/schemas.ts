@@ -115,6 +115,10 @@ export const holderSchema: z.ZodType<Undefined<WireHolder>> = z
     mode: z.enum(["read", "write"]).optional(),
     permits: z.number().optional(),
     remainingMs: z.number().optional(),
+    localWaiters: z.number().optional().openapi({
+      description:
+        "Callers that wait in memory in the holder's process, as of its last renewal; absent: none",
+    }),
   })
   .openapi("Holder");
 

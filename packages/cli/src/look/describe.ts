@@ -24,7 +24,7 @@ export function row({ key, kind, holders, left, remainingMs, waiterCount, limit 
 
 /** All that is known of one lock, for a person. */
 export function described(state: LockState): string {
-  const { key, kind, limit, holders, waiters, waiterCount, fencingToken, nodes, left } = state;
+  const { key, kind, limit, holders, waiterCount, fencingToken, nodes, left } = state;
   const bound = kind === "semaphore" ? ` of ${limit}` : "";
   const opened = left === undefined ? "" : `, ${left === 0 ? "open" : `${left} of ${limit} left`}`;
   const isFree = holders.length === 0 && left === undefined;
@@ -32,13 +32,7 @@ export function described(state: LockState): string {
     `"${key}" is ${isFree ? "free" : `a ${kind}${bound}${opened}`}`,
     ...(fencingToken === null ? [] : [`newest fencing token: ${fencingToken}`]),
     ...(holders.length === 0 ? [] : ["", "held by", indented(holders.map(holderRow))]),
-    ...(waiterCount === 0
-      ? []
-      : [
-          "",
-          `${waiterCount} waiting`,
-          indented(waiters.map(({ position, owner }) => [`${position + 1}.`, owner])),
-        ]),
+    ...(waiterCount === 0 ? [] : ["", ...waiting(state)]),
     ...(nodes.length < 2
       ? []
       : [
@@ -54,6 +48,17 @@ export function described(state: LockState): string {
   ]
     .map((line) => line.split("\n").map(harmless).join("\n"))
     .join("\n");
+}
+
+function waiting({ holders, waiters, waiterCount }: LockState): string[] {
+  const localWaiters = holders[0]?.localWaiters ?? 0;
+  const reported = `  ${localWaiters} in the memory of the holder's process, by its last renewal`;
+  const rows = waiters.map(({ position, owner }) => [`${position + 1}.`, owner]);
+  return [
+    `${waiterCount} waiting`,
+    ...(localWaiters === 0 ? [] : [reported]),
+    ...(rows.length === 0 ? [] : [indented(rows)]),
+  ];
 }
 
 function holderRow({ owner, reason, labels, fencingToken, mode, permits, remainingMs }: Holder): string[] {

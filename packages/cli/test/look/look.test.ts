@@ -1,4 +1,6 @@
 import { until } from "@holdfast/lab";
+import { createLocks } from "holdfast";
+import { redis } from "holdfast/redis";
 import { beforeAll, expect, test } from "vitest";
 
 import { commandLine } from "../support/cli.ts";
@@ -49,6 +51,22 @@ onRedis("looking at locks", () => {
     expect(out).toMatch(/^KEY +KIND +HOLDER +FENCE +LEFT +WAITING +REASON\n/);
     expect(out).toMatch(/^look:b +mutex +bob +\d+ +59m \d+s +0 +backup$/m);
     expect(out).not.toContain("\u001b");
+  });
+
+  test("ls, inspect and top count the callers in the memory of the holder's process", async () => {
+    const locks = createLocks(redis(cli.redis.client()), { owner: "busy" });
+    const lease = await locks.acquire("crowded", { ttlMs: 2_000 });
+    const waiting = [1, 2, 3].map(() => locks.acquire("crowded", { waitMs: 60_000 }));
+    await until(async () => (await cli.run(["ls", "--waiting"])).out.includes("crowded"), "it has renewed");
+    expect((await cli.run(["ls", "--waiting"])).out).toMatch(/^crowded +mutex +busy +\d+ +\d+m?s +3 *$/m);
+    expect((await cli.run(["top", "--once"])).out).toMatch(/3 waiting/);
+    const { out } = await cli.run(["inspect", "crowded"]);
+    expect(out).toMatch(/3 waiting\n {2}3 in the memory of the holder's process, by its last renewal\n?/);
+    await lease.release();
+    for (const granted of waiting) {
+      await (await granted).release();
+    }
+    await locks.close();
   });
 
   test("inspect tells who holds it and who waits, in order", async () => {

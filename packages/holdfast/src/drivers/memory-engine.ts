@@ -259,6 +259,7 @@ export class MemoryEngine {
       weight,
       owner,
       words,
+      localWaiters: 0,
       dueAt: -Infinity,
       slot: -1,
     };

@@ -1,5 +1,5 @@
 import type { Acquired, AcquireRequest, Share, Words } from "../driver.ts";
-import { lockState, type HeldKind, type Holder, type LockState } from "../state.ts";
+import { localWaitersOf, lockState, type HeldKind, type Holder, type LockState } from "../state.ts";
 import type { Timed } from "../timer-queue.ts";
 
 const listedWaiters = 100;
@@ -119,7 +119,7 @@ export class MemoryLock {
       limit: kind === "read-write" ? Infinity : limit,
       holders,
       waiters: this.#queue.slice(0, listedWaiters).map(({ owner }, position) => ({ owner, position })),
-      waiterCount: this.#queue.length,
+      waiterCount: this.#queue.length + localWaitersOf(holders),
       remainingMs: holders.at(-1)?.remainingMs ?? null,
       fencingToken: fence && fence.first > 0n ? fence.first : null,
       nodes: [{ node: "memory", held: holders.length > 0 }],
@@ -151,6 +151,8 @@ export interface Holding extends Timed {
   /** The description of its instance; an owner in its words goes before it. */
   readonly owner: string;
   words: Words | undefined;
+  /** As its holder last reported. */
+  localWaiters: number;
 }
 
 /** The numbers of the newest grant of a key, and what it was granted as. */
@@ -245,6 +247,7 @@ export class IdleFences {
 
 function holderOf(holding: Holding, now: number): Holder {
   const { owner = holding.owner, reason, labels } = holding.words ?? {};
+  const { localWaiters } = holding;
   return {
     owner,
     ...(reason === undefined ? {} : { reason }),
@@ -252,6 +255,7 @@ function holderOf(holding: Holding, now: number): Holder {
     fencingToken: holding.fence.current,
     ...shareOf(holding),
     remainingMs: Math.max(0, holding.dueAt - now),
+    ...(localWaiters === 0 ? {} : { localWaiters }),
   };
 }
 

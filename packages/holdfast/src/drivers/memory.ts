@@ -9,10 +9,10 @@ import type {
   Grant,
   Latches,
   Pending,
+  Report,
   Requeued,
   Together,
   Verified,
-  Words,
 } from "../driver.ts";
 import { closedError, type LossReason } from "../errors.ts";
 import { checkNames, checkObject, wrongCursor } from "../options.ts";
@@ -267,11 +267,12 @@ class MemoryDriver implements Driver {
     this.#listeners.clear();
   }
 
-  /** The grant changed hands inside the holder's process. */
-  #tell(holding: Holding, { fencingToken, ...words }: Words & { readonly fencingToken: bigint }): void {
+  #tell(holding: Holding, { fencingToken, localWaiters = 0, ...words }: Report): void {
+    const isNews = holding.fence.current !== fencingToken || holding.localWaiters !== localWaiters;
     holding.words = words;
-    if (holding.fence.current !== fencingToken) {
-      holding.fence.current = fencingToken;
+    holding.fence.current = fencingToken;
+    holding.localWaiters = localWaiters;
+    if (isNews) {
       this.#watchers.changed(holding.lock.key);
     }
   }

@@ -98,9 +98,9 @@ export class HttpDriver implements Driver, RequestHost {
 
   async extend({ key, token, ttlMs, words }: ExtendRequest): Promise<Extension> {
     try {
-      const { fencingToken: _, ...told } = words ?? {};
+      const { owner, reason, labels } = words ?? {}; // no caller waits in memory here
       const path = `${pathOf(key, token)}/renew`;
-      const answer = await this.#ask({ method: "POST", path, body: { ttlMs, ...told } }, key);
+      const answer = await this.#ask({ method: "POST", path, body: { ttlMs, owner, reason, labels } }, key);
       return { outcome: "renewed", validity: validityOf(leaseOf(answer.status, answer.body), answer.sent) };
     } catch (error) {
       return error instanceof LeaseLostError

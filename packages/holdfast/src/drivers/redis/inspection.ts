@@ -1,4 +1,11 @@
-import { lockState, type FenceState, type HeldKind, type Holder, type LockState } from "../../state.ts";
+import {
+  localWaitersOf,
+  lockState,
+  type FenceState,
+  type HeldKind,
+  type Holder,
+  type LockState,
+} from "../../state.ts";
 import type { Node } from "./node.ts";
 import { clientOf } from "./tokens.ts";
 import { readFields, readJsonFields, readWords } from "./words.ts";
@@ -142,16 +149,17 @@ async function describeMutex(node: Node, key: string, facts: Facts): Promise<Loc
   const owners = await ownersOf(node, [facts.holder, ...facts.members.map(tokenOf)]);
   const isHeld = facts.holder !== "";
   const remainingMs = remainingOf(facts);
+  const holders = isHeld ? [holderOf(facts, owners[0] ?? "unknown", newestOf(facts))] : [];
   return lockState({
     key,
     kind: "mutex",
     limit: 1,
-    holders: isHeld ? [holderOf(facts, owners[0] ?? "unknown", newestOf(facts))] : [],
+    holders,
     waiters: facts.members.map((_member, position) => ({
       owner: owners[position + 1] ?? "unknown",
       position,
     })),
-    waiterCount: facts.waiterCount,
+    waiterCount: facts.waiterCount + localWaitersOf(holders),
     remainingMs,
     fencingToken: facts.first,
     nodes: [{ node: node.connection.name, held: isHeld }],

@@ -1,19 +1,20 @@
-import type { Words } from "../../driver.ts";
+import type { Report, Words } from "../../driver.ts";
 import type { LossReason } from "../../errors.ts";
 import type { Holder } from "../../state.ts";
 
 /** An owner's own words as a script takes them: JSON of [field, value, ...], "" for none. */
-export function encodeWords(words: (Words & { readonly fencingToken?: bigint }) | undefined): string {
+export function encodeWords(words: (Words & Partial<Report>) | undefined): string {
   if (words === undefined) {
     return "";
   }
-  const { owner, reason, labels, fencingToken } = words;
+  const { owner, reason, labels, fencingToken, localWaiters } = words;
   const fields: string[] = [];
   for (const [name, value] of [
     ["owner", owner],
     ["reason", reason],
     ["labels", labels && JSON.stringify(labels)],
     ["number", fencingToken?.toString()],
+    ["waiting", localWaiters ? localWaiters.toString() : undefined],
   ] as const) {
     if (value !== undefined) {
       fields.push(name, value);
@@ -35,14 +36,16 @@ export function readFields(answer: unknown): ReadonlyMap<string, string> {
 /** What of the words `inspect` tells. */
 export function readWords(
   fields: ReadonlyMap<string, string>,
-): Pick<Holder, "reason" | "labels"> & { owner?: string } {
+): Pick<Holder, "reason" | "labels" | "localWaiters"> & { owner?: string } {
   const owner = fields.get("owner");
   const reason = fields.get("reason");
   const labels = fields.get("labels");
+  const localWaiters = Number(fields.get("waiting") ?? 0);
   return {
     ...(owner === undefined ? {} : { owner }),
     ...(reason === undefined ? {} : { reason }),
     ...readLabels(labels),
+    ...(Number.isSafeInteger(localWaiters) && localWaiters > 0 ? { localWaiters } : {}),
   };
 }
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 
 import type { WaitTimeoutError } from "../../errors.ts";
 import type { Locks } from "../../locks.ts";
-import type { LockEvent } from "../../state.ts";
+import type { LockEvent, LockState } from "../../state.ts";
 import { later, refused, type Scenes, type Stage } from "./stage.ts";
 
 export const views: Scenes = {
@@ -46,8 +46,7 @@ export const views: Scenes = {
     if (stage.handsOver) {
       assert.ok(waiters.every(({ since }) => since !== undefined));
     }
-    const { locks } = await here.list({ prefix: key });
-    assert.equal(locks[0]?.waiterCount, 5);
+    assert.equal((await listed(here, key))?.waiterCount, 5);
     const abort = new AbortController();
     const events = here.watch(key, { signal: abort.signal })[Symbol.asyncIterator]();
     assert.equal((await next(events)).state.waiterCount, 5);
@@ -76,6 +75,53 @@ export const views: Scenes = {
       await (await granted).release();
     }
   },
+
+  "callers that wait in the holder's process are counted by other processes as the holder last reported them":
+    async (stage) => {
+      const { key, there } = stage;
+      const here = stage.open("here");
+      const lease = await here.acquire(key, { reason: "first" });
+      const leaving = new AbortController();
+      const waiting = Array.from({ length: 3 }, () => later(here.acquire(key, { signal: leaving.signal })));
+      await waitFor(stage, here, 3);
+      await lease.extend();
+      await waitFor(stage, there, 3);
+      assert.equal((await listed(there, key))?.waiterCount, 3);
+      for (const locks of [here, there]) {
+        const { waiterCount, waiters, holders } = await locks.inspect(key);
+        assert.deepEqual([waiterCount, holders[0]?.reason], [3, "first"]);
+        const isReported = stage.handsOver && locks === there;
+        assert.equal(holders[0]?.localWaiters, isReported ? 3 : undefined);
+        assert.equal(waiters.length, isReported ? 0 : 3);
+      }
+      const abort = new AbortController();
+      const events = there.watch(key, { signal: abort.signal })[Symbol.asyncIterator]();
+      assert.equal((await next(events)).state.waiterCount, 3);
+      leaving.abort(new Error("changed my mind"));
+      await Promise.allSettled(waiting);
+      await waitFor(stage, here, 0);
+      await lease.extend();
+      const { state } = await nextWhere(events, (event) => event.state.waiterCount === 0);
+      assert.deepEqual([state.holders.length, state.holders[0]?.localWaiters], [1, undefined]);
+      abort.abort();
+      await lease.release();
+    },
+
+  "a report of callers that wait in memory is not counted beside them, also where its lease was orphaned":
+    async (stage) => {
+      const { key } = stage;
+      const here = stage.open("here");
+      const lease = await here.acquire(key, { ttlMs: 3_000 });
+      const waiting = Array.from({ length: 3 }, () => later(here.acquire(key)));
+      await waitFor(stage, here, 3);
+      await lease.extend();
+      lease.orphan();
+      await waitFor(stage, here, 3);
+      for (const granted of waiting) {
+        await (await granted).release();
+      }
+      await waitFor(stage, here, 0);
+    },
 
   "inspect tells of a lock that nobody holds": async ({ here, key }) => {
     const { holders, waiters, waiterCount, remainingMs, fencingToken } = await here.inspect(key);
@@ -174,6 +220,20 @@ async function waitFor(stage: Stage, locks: Locks, waiterCount: number): Promise
   while ((await locks.inspect(stage.key)).waiterCount !== waiterCount) {
     await stage.pause(5);
   }
+}
+
+/** The lock as a list has it, of which some pages may be empty. */
+async function listed(locks: Locks, key: string): Promise<LockState | undefined> {
+  let cursor: string | null | undefined;
+  while (cursor !== null) {
+    const page = await locks.list({ prefix: key, cursor });
+    const found = page.locks.find((lock) => lock.key === key);
+    if (found) {
+      return found;
+    }
+    cursor = page.cursor;
+  }
+  return undefined;
 }
 
 async function next(events: AsyncIterator<LockEvent>): Promise<LockEvent> {

@@ -1,5 +1,5 @@
 import { QuorumError } from "../../../errors.ts";
-import { lockState, type FenceState, type LockState, type NodeView } from "../../../state.ts";
+import { localWaitersOf, lockState, type FenceState, type LockState, type NodeView } from "../../../state.ts";
 import type { Electorate } from "./electorate.ts";
 import { engineError, isTransient, messageOf, outcomeOf, refusalBy } from "../failures.ts";
 import {
@@ -160,11 +160,13 @@ export class QuorumView {
     const ownerOf = (token: string): string => owners.get(token) ?? "unknown";
     const counts = this.#counted.map(({ facts }) => facts.waiterCount);
     const { majority } = this.#electorate;
+    const described = this.shared?.describe(ownerOf) ?? this.#describeMutex(ownerOf);
+    const waiterCount = Math.max(shown.length, reachedByMajority(counts, majority) ?? 0);
     return lockState({
       key: this.key,
-      ...(this.shared?.describe(ownerOf) ?? this.#describeMutex(ownerOf)),
+      ...described,
       waiters: shown.map((token, position) => ({ owner: ownerOf(token), position })),
-      waiterCount: Math.max(shown.length, reachedByMajority(counts, majority) ?? 0),
+      waiterCount: waiterCount + localWaitersOf(described.holders),
       fencingToken: this.newest,
       nodes: this.testimonies.map((testimony) => this.#nodeView(testimony, ownerOf)),
     });

@@ -9,6 +9,7 @@ import { createClient as createClient5 } from "redis5";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { rejection, startRedis, until, type RedisServer } from "@holdfast/lab";
 
+import { connectionOf } from "../../src/drivers/redis/client.ts";
 import { onRedis } from "../support/servers.ts";
 
 /** How a client is to connect. */
@@ -53,6 +54,20 @@ onRedis("A connection", () => {
 
   afterAll(async () => {
     await server.stop();
+  });
+
+  test("of node-redis 6 with many commands under way warns of nothing", async () => {
+    const client = createClient6({ socket: { host: "127.0.0.1", port: server.port } });
+    await client.connect();
+    ends.push(() => client.destroy());
+    const warnings: Error[] = [];
+    const warned = (warning: Error): number => warnings.push(warning);
+    process.on("warning", warned);
+    ends.push(() => process.off("warning", warned));
+    const connection = connectionOf(client as unknown as RedisClient);
+    await Promise.all(Array.from({ length: 50 }, () => connection.command("PING", [])));
+    await new Promise(setImmediate); // warnings come in a turn of their own
+    expect(warnings).toEqual([]);
   });
 
   describe.each(Object.keys(ways))("of %s", (way) => {

@@ -1,3 +1,5 @@
+import { setMaxListeners } from "node:events";
+
 import { EngineError } from "../../errors.ts";
 import { isTransient, messageOf } from "./failures.ts";
 
@@ -40,7 +42,7 @@ export class ProvedSender {
   readonly #options: Options;
   readonly #waiting: WaitingCommand[] = [];
   /** Aborted when the connection is lost. */
-  #connection = new AbortController();
+  #connection = anyNumberOfCommands();
   /** Why the server refused the last handshake, until one passes. */
   #refusal: EngineError | undefined;
 
@@ -85,7 +87,7 @@ export class ProvedSender {
 
   readonly #ready = (): void => {
     this.#refusal = undefined;
-    this.#connection = new AbortController();
+    this.#connection = anyNumberOfCommands();
     for (const command of this.#waiting.splice(0)) {
       command.send();
     }
@@ -115,4 +117,11 @@ export class ProvedSender {
       cause: new Error(messageOf(error)),
     });
   }
+}
+
+/** Each command under way adds a listener to the signal; Node warns of more than ten. */
+function anyNumberOfCommands(): AbortController {
+  const controller = new AbortController();
+  setMaxListeners(0, controller.signal);
+  return controller;
 }

@@ -89,7 +89,7 @@ onSharedRedis("a lease on a real server", () => {
     await pause(10); // a stall is measured once it is over
     const loopDelayMs = loopDelay.max / 1e6;
     expect(lease.validUntil).toBe(validUntil);
-    expect(abortedAt).toBeGreaterThanOrEqual(validUntil - 20);
+    expect(abortedAt).toBeGreaterThanOrEqual(validUntil - 51); // a signal is aborted up to 50 ms early, by the lateness of timers
     expect(abortedAt).toBeLessThanOrEqual(validUntil + 50 + loopDelayMs);
     expect(reasonOf(signal)).toBe("engine-unreachable");
   });

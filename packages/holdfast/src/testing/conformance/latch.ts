@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 
 import { WaitTimeoutError } from "../../errors.ts";
 import type { LockEvent } from "../../state.ts";
+import { listed } from "./listed.ts";
 import { granted, later, refused, type Scenes } from "./stage.ts";
 
 const ttlMs = 60_000;
@@ -149,16 +150,12 @@ export const latch: Scenes = {
       [0],
     );
     assert.ok(remainingMs !== null && remainingMs > 0 && remainingMs <= ttlMs);
-    const { locks } = await there.list({ prefix: key });
-    assert.deepEqual(
-      locks.map((lock) => [lock.key, lock.left]),
-      [[key, 4]],
-    );
+    assert.equal((await listed(there, key))?.left, 4);
     for (let count = 3; count >= 0; count -= 1) {
       assert.equal(await here.latch(key, { count: 5, ttlMs }).countDown(), count);
     }
     await waiting;
-    assert.equal((await there.list({ prefix: key })).locks[0]?.left, 0);
+    assert.equal((await listed(there, key))?.left, 0);
   },
 
   "latch: a watch tells each count, and its end": async ({ here, there, key }) => {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 
 import { asked } from "./fencing.ts";
+import { listed } from "./listed.ts";
 import { aborted, granted, later, refused, type Scenes } from "./stage.ts";
 
 export const readWrite: Scenes = {
@@ -89,11 +90,7 @@ export const readWrite: Scenes = {
       state.holders.map(({ mode, reason, fencingToken }) => [mode, reason, fencingToken]),
       [["read", "report", reader.fencingToken]],
     );
-    const { locks } = await here.list({ prefix: key });
-    assert.deepEqual(
-      locks.map((lock) => [lock.key, lock.kind]),
-      [[key, "read-write"]],
-    );
+    assert.equal((await listed(here, key))?.kind, "read-write");
     await reader.release();
     const writer = await writing;
     assert.equal((await here.inspect(key)).holders[0]?.mode, "write");

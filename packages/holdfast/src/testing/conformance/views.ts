@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 
 import type { WaitTimeoutError } from "../../errors.ts";
 import type { Locks } from "../../locks.ts";
-import type { LockEvent, LockState } from "../../state.ts";
+import type { LockEvent } from "../../state.ts";
+import { listed } from "./listed.ts";
 import { later, refused, type Scenes, type Stage } from "./stage.ts";
 
 export const views: Scenes = {
@@ -220,20 +221,6 @@ async function waitFor(stage: Stage, locks: Locks, waiterCount: number): Promise
   while ((await locks.inspect(stage.key)).waiterCount !== waiterCount) {
     await stage.pause(5);
   }
-}
-
-/** The lock as a list has it, of which some pages may be empty. */
-async function listed(locks: Locks, key: string): Promise<LockState | undefined> {
-  let cursor: string | null | undefined;
-  while (cursor !== null) {
-    const page = await locks.list({ prefix: key, cursor });
-    const found = page.locks.find((lock) => lock.key === key);
-    if (found) {
-      return found;
-    }
-    cursor = page.cursor;
-  }
-  return undefined;
 }
 
 async function next(events: AsyncIterator<LockEvent>): Promise<LockEvent> {

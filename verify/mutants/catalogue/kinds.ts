@@ -86,7 +86,7 @@ export const kinds: readonly Mutant[] = [
         "    return this.#base.remainingMs();",
       ),
     ],
-    killers: [bySim(1, 40, "reentrant"), byRules("kinds/reentrant")],
+    killers: [bySim(1, 100, "reentrant"), byRules("kinds/reentrant")],
   },
   {
     name: "leader-resigns-without-a-word",

@@ -263,7 +263,9 @@ onRedis("a grant of a lock that several may hold", () => {
 
   test("a token that stands in the queue twice, as its channel changed, is granted once and told to ask again", async () => {
     const keys = stage.lock();
-    const [before, after] = [asker(2, reader), asker(2, { ...reader, kind: "p" })];
+    const [before, after] = [asker(21, reader), asker(21, { ...reader, kind: "p" })];
+    await stage.listen(21, "s");
+    await stage.listen(21, "p");
     await stage.grant(keys, asker(1, writer));
     await stage.queue(keys, before);
     await stage.queue(keys, after);
@@ -271,6 +273,7 @@ onRedis("a grant of a lock that several may hold", () => {
     expect(await tokens(keys[0])).toEqual([before.token]);
     expect(await stage.redis.hget(keys[3], "used")).toBe("1");
     expect(await stage.redis.exists(keys[1])).toBe(0);
+    expect((await stage.heard(21)).map((text) => text.split(" ")[0])).toEqual(["grant", "again"]);
   });
 
   test("who asks again after its deadline is not granted past the limit", async () => {

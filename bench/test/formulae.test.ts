@@ -8,17 +8,11 @@ test("a quorum of five takes ten connections of each process", () => {
   expect(formulae.connections({ processes: 3, nodes: 5 })).toBe(30);
 });
 
-test("memory is what is held, who waits, and what is remembered", () => {
-  const { lease, waiter, queue, idleKey } = formulae.bytesOf;
-  const counts = { lease: 2, waiter: 3, queue: 1, idleKey: 5 };
-  expect(formulae.redisBytes(counts)).toBe(2 * lease + 3 * waiter + queue + 5 * idleKey);
+test("memory is what is held and who waits", () => {
+  const { lease, waiter, queue } = formulae.bytesOf;
+  const counts = { lease: 2, waiter: 3, queue: 1 };
+  expect(formulae.redisBytes(counts)).toBe(2 * lease + 3 * waiter + queue);
   expect(formulae.redisBytes({})).toBe(0);
-});
-
-test("a million new keys a day leave an hour's worth behind", () => {
-  const newKeysPerSecond = 1_000_000 / 86_400;
-  const keys = formulae.idleKeys({ newKeysPerSecond, retentionMs: 3_600_000, ttlMs: 30_000 });
-  expect(keys).toBeCloseTo(42_014, 0);
 });
 
 test("rates are bounded by round trips, and by the holds of one key", () => {

@@ -79,7 +79,7 @@ export class Aftermath {
       const { server } = machine;
       for (const key of server.keys()) {
         const value = JSON.stringify(server.dump(key));
-        const isKept = /^holdfast:(fence|client):/.test(key);
+        const isKept = /^holdfast:(fence$|fence:|client:)/.test(key);
         if (!isKept && isOurs(value) && !this.#mayStay(machine, key, value)) {
           this.#history.fail("leftovers", `left on ${server.connect().name}: ${key} ${value}`);
         }

@@ -37,7 +37,7 @@ export class ServerRoom {
   }
 
   #readLimit(): number | undefined {
-    const found = this.#read("fence").get("limit");
+    const found = this.#read("info").get("limit");
     return found === undefined ? undefined : Number(found);
   }
 
@@ -46,10 +46,10 @@ export class ServerRoom {
     const stored = this.#server.dump(`lock:${this.#key}`);
     const info = this.#read("info");
     const tokens = stored?.type === "zset" ? stored.value.map(([token]) => token) : [];
-    return new Map(tokens.map((token) => [token, Number(info.get(`h${token.slice(0, 32)}`)?.split(" ")[1])]));
+    return new Map(tokens.map((token) => [token, Number(info.get(`h${token}`)?.split(" ")[1])]));
   }
 
-  #read(what: "fence" | "info"): ReadonlyMap<string, string> {
+  #read(what: "info"): ReadonlyMap<string, string> {
     const stored = this.#server.dump(`holdfast:${what}:{lock:${this.#key}}`);
     return new Map(stored?.type === "hash" ? stored.value : []);
   }

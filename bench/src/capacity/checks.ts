@@ -40,7 +40,6 @@ export const checks: readonly Check[] = [
   { label: "bytes in Redis: waiters in one queue", run: waiters },
   { label: "bytes in Redis: waiters in a queue each", run: queues },
   { label: "bytes in Redis: keys that were used once", run: usedOnce },
-  { label: "keys that are remembered, ever new ones", run: remembered },
   { label: `pairs/s of a task, ${oneWayMs} ms each way`, run: pairs },
   { label: `turns/s on one key, ${rivals} processes, ${oneWayMs} ms each way`, run: turns },
   { label: "renewals/s", run: renewals },
@@ -103,24 +102,7 @@ async function usedOnce(site: Site, { count }: CapacitySize): Promise<Checked> {
   await using smith = new Locksmith();
   const locks = smith.open(portsOf(site)[0]);
   const measured = await grown(site, locks, () => inPortions(keys(count), (key) => pair(locks, key)));
-  return { formula: formulae.redisBytes({ idleKey: count }), measured };
-}
-
-/** A hundred new ones every now and then, until the first ones have been forgotten for a while. */
-async function remembered(site: Site, { measureMs }: CapacitySize): Promise<Checked> {
-  const [{ port, admin }] = site.servers;
-  const [retentionMs, ttlMs, atOnce, everyMs] = [measureMs, 200, 100, 50];
-  await using smith = new Locksmith();
-  const locks = smith.open(port, { driver: { fenceRetentionMs: retentionMs } });
-  const startedAt = performance.now();
-  let used = 0;
-  while (performance.now() - startedAt < (retentionMs + ttlMs) * 2) {
-    await Promise.all(Array.from({ length: atOnce }, () => pair(locks, `new:${used++}`, ttlMs)));
-    await sleep(everyMs);
-  }
-  const newKeysPerSecond = used / ((performance.now() - startedAt) / 1_000);
-  const measured = await livingKeys(admin);
-  return { formula: formulae.idleKeys({ newKeysPerSecond, retentionMs, ttlMs }), measured };
+  return { formula: formulae.redisBytes({}), measured };
 }
 
 async function pairs(site: Site, { measureMs }: CapacitySize): Promise<Checked> {
@@ -216,11 +198,6 @@ async function queuedIn(admin: Redis, held: readonly string[]): Promise<number> 
   const look = admin.pipeline();
   for (const key of held) look.zcard(`holdfast:queue:{lock:${key}}`);
   return sum(((await look.exec()) ?? []).map(([, length]) => Number(length)));
-}
-
-/** Those that have expired count until the server comes across them: to ask for them makes it. */
-async function livingKeys(admin: Redis): Promise<number> {
-  return (await admin.keys("holdfast:fence:*")).length;
 }
 
 function keys(count: number): string[] {

@@ -2,7 +2,7 @@
  * What one of each takes on a server, in bytes, with a key of about 20 characters and no owner, reason or labels of its own: Redis
  * 7.0 on 64 bits. The suites `memory` and `capacity` measure them.
  */
-export const bytesOf = { lease: 430, waiter: 210, queue: 940, idleKey: 200 } as const;
+export const bytesOf = { lease: 220, waiter: 210, queue: 940 } as const;
 
 /** Of a driver one connection for commands and one for messages, to each node. */
 export function connections({ processes, nodes }: { processes: number; nodes: number }): number {
@@ -13,13 +13,8 @@ export function connections({ processes, nodes }: { processes: number; nodes: nu
 type Counts = Readonly<Partial<Record<keyof typeof bytesOf, number>>>;
 
 /** What Redis keeps, beside its own few MB: the same on each node of a quorum. A queue is a key that somebody waits for. */
-export function redisBytes({ lease = 0, waiter = 0, queue = 0, idleKey = 0 }: Counts): number {
-  return lease * bytesOf.lease + waiter * bytesOf.waiter + queue * bytesOf.queue + idleKey * bytesOf.idleKey;
-}
-
-/** Keys that were released, and whose fencing counter is still there. */
-export function idleKeys(given: { newKeysPerSecond: number; retentionMs: number; ttlMs: number }): number {
-  return given.newKeysPerSecond * ((given.retentionMs + given.ttlMs) / 1_000);
+export function redisBytes({ lease = 0, waiter = 0, queue = 0 }: Counts): number {
+  return lease * bytesOf.lease + waiter * bytesOf.waiter + queue * bytesOf.queue;
 }
 
 /** Acquire and release are a round trip each. */

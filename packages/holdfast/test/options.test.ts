@@ -208,7 +208,6 @@ const badRedisOptions: [name: string, options: object, kind: Refused, expected: 
   ["commandTimeoutMs", { commandTimeoutMs: "2000" }, TypeError, "an integer from 10", '"2000" (string)'],
   ["commandTimeoutMs", { commandTimeoutMs: Infinity }, RangeError, "an integer from 10", "Infinity"],
   ["claimMs", { claimMs: 99 }, RangeError, "an integer from 100", "99 (number)"],
-  ["fenceRetentionMs", { fenceRetentionMs: -1 }, RangeError, "an integer from 0", "-1 (number)"],
   ["maxQueue", { maxQueue: 0 }, RangeError, "an integer from 1", "0 (number)"],
   ["minReplicas", { minReplicas: -1 }, RangeError, "an integer from 0 to 100", "-1 (number)"],
   ["minReplicas", { minReplicas: true }, TypeError, "an integer from 0 to 100", "true (boolean)"],

@@ -4,6 +4,11 @@ import { unknownOption, type Commands, type Server } from "./command.ts";
 
 export const strings: Commands = {
   get: { arity: 2, run: ({ store }, key = "") => store.string(key) ?? null },
+  getrange: {
+    arity: 4,
+    run: ({ store }, key = "", first = "", last = "") =>
+      (store.string(key) ?? "").slice(integerOf(first), integerOf(last) + 1),
+  },
   set: { arity: -3, flags: ["write"], run: set },
 };
 
@@ -19,6 +24,8 @@ function set({ store }: Server, key = "", value = "", ...options: string[]): Rep
         throw new ServerError("ERR invalid expire time in 'set' command");
       }
       expiresAt = store.now() + ttlMs;
+    } else if (name === "keepttl") {
+      expiresAt = store.endOf(key) ?? undefined;
     } else if (name === "nx" || name === "xx") {
       mayWrite = store.has(key) === (name === "xx");
     } else {

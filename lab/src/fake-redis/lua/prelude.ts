@@ -6,7 +6,7 @@ export const prelude = `
 local call, pcall_command, decode, encode = ...
 local error, format, getinfo, protected, tostring, type = error, string.format, debug.getinfo, pcall, tostring, type
 
-redis = { call = call, pcall = pcall_command }
+redis = { call = call, pcall = pcall_command, REDIS_VERSION_NUM = 0x00070000 }
 cjson = { decode = decode, encode = encode }
 function redis.error_reply(text)
   return { err = string.sub(text, 1, 1) == '-' and string.sub(text, 2) or text }

@@ -218,7 +218,7 @@ onRedis("connect by Sentinel", () => {
     const url = `redis+sentinel://app:p%40ss@${hosts}/${lab.name}?client=${client}&database=2`;
     await worksBy(url, ["a"]);
     const primary = (await lab.primary()).client({ db: 2 });
-    expect(await primary.exists("holdfast:fence:{lock:a}")).toBe(1);
+    expect(await primary.exists("holdfast:fence")).toBe(1);
   });
 
   describe.each(libraries)("with minReplicas and the least rights, by %s", (client) => {

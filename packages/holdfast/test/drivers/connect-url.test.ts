@@ -130,10 +130,10 @@ describe("a URL", () => {
   });
 
   test("may leave to the options what it does not say itself, and its secrets above all", () => {
-    const options = { username: "u", password: secret, fenceRetentionMs: 5, database: 1 };
+    const options = { username: "u", password: secret, claimMs: 500, database: 1 };
     expect(understood("redis://h?maxQueue=7", options)).toMatchObject({
       access: { username: "u", password: secret, database: 1 },
-      driver: { maxQueue: 7, fenceRetentionMs: 5 },
+      driver: { maxQueue: 7, claimMs: 500 },
     });
   });
 

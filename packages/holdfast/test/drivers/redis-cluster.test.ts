@@ -80,7 +80,7 @@ onRedis("Redis Cluster", () => {
           const left: string[] = [];
           for (const key of await probe.keys("*")) {
             const isLatch = !key.startsWith("holdfast:") && (await probe.type(key)) === "hash";
-            if (!isLatch && !/^holdfast:(fence|client):/.test(key)) {
+            if (!isLatch && !/^holdfast:(fence:\{[a-z\d]+\}$|client:)/.test(key)) {
               left.push(key);
             }
           }

@@ -115,14 +115,14 @@ async function connectionsOf(probe: ReturnType<RedisServer["client"]>): Promise<
   return Array.from(list.matchAll(/^id=(\d+)/gm), ([, id]) => Number(id)).sort((a, b) => a - b);
 }
 
-/** All keys in every database but fencing counters, descriptions of clients and latches, all of which expire. */
+/** All keys in every database but the fencing counter, and descriptions of clients and latches, which expire. */
 async function leftKeys(server: RedisServer): Promise<string[]> {
   const left: string[] = [];
   for (const db of databases) {
     const probe = server.client({ db });
     for (const key of await probe.keys("*")) {
       const isLatch = !key.startsWith("holdfast:") && (await probe.type(key)) === "hash";
-      const mayStay = (isLatch || /^holdfast:(fence|client):/.test(key)) && (await probe.pttl(key)) > 0;
+      const mayStay = key === "holdfast:fence" || ((isLatch || key.startsWith("holdfast:client:")) && (await probe.pttl(key)) > 0);
       if (!mayStay) {
         left.push(key);
       }

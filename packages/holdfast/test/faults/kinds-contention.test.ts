@@ -126,7 +126,7 @@ onSharedRedis("shares, when the server or the way to it fails", () => {
     await warmUp(locks);
     const key = newKey();
     const own = locks.semaphore(key, { limit: 2 });
-    const lost = proxy.loseNextReply(/"acquire"/);
+    const lost = proxy.loseNextReply(/\bacquire\b/);
     const first = await own.acquire({ waitMs: 10_000 });
     await lost; // executed, and sent again by the client or by us
     expect((await locks.inspect(key)).holders).toHaveLength(1);
@@ -143,7 +143,7 @@ onSharedRedis("shares, when the server or the way to it fails", () => {
     const key = newKey();
     const own = locks.semaphore(key, { limit: 2 });
     const [one, other] = [await own.acquire(), await own.acquire()];
-    const lost = proxy.loseNextReply(/"release"/);
+    const lost = proxy.loseNextReply(/\brelease\b/);
     expect(await one.release()).toBe(true);
     await lost;
     other.throwIfLost();
@@ -162,7 +162,7 @@ onSharedRedis("shares, when the server or the way to it fails", () => {
     const writer = await here.readWrite(key).write.acquire();
     const reading = there.readWrite(key).read.acquire();
     await until(async () => (await there.inspect(key)).waiterCount === 1, "a reader waits");
-    const lost = proxy.loseNextReply(/"downgrade"/);
+    const lost = proxy.loseNextReply(/\bdowngrade\b/);
     const [reader] = await Promise.all([writer.downgrade(), lost]);
     const other = await reading;
     const writing = there.readWrite(key).write.acquire({ waitMs: 20_000 });
@@ -181,7 +181,7 @@ onSharedRedis("shares, when the server or the way to it fails", () => {
     await warmUp(locks);
     const key = newKey();
     const own = locks.semaphore(key, { limit: 8 });
-    const lost = proxy.loseNextReply(/"acquire"/);
+    const lost = proxy.loseNextReply(/\bacquire\b/);
     const leases = await Promise.all(Array.from({ length: 8 }, () => own.acquire({ waitMs: 10_000 })));
     await lost;
     expect(new Set(leases.map(({ fencingToken }) => fencingToken)).size).toBe(8);

@@ -27,7 +27,7 @@ export function onWaiters(tests: () => void): void {
     afterAll(async () => {
       const left = await probe.keys("*");
       await server.stop();
-      expect(left.filter((key) => !/^holdfast:(fence|client):/.test(key))).toEqual([]);
+      expect(left.filter((key) => !/^holdfast:(fence$|client:)/.test(key))).toEqual([]);
     });
 
     tests();

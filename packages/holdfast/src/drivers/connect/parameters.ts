@@ -70,7 +70,7 @@ const ofDrivers: Readonly<Record<DriverNames, Parameter>> = {
   prefix: { reads: "text", of: every },
   commandTimeoutMs: { reads: "number", of: every },
   claimMs: { reads: "number", of: every },
-  fenceRetentionMs: { reads: "number", of: every },
+  fenceRetentionMs: { reads: "number", of: quorum },
   maxQueue: { reads: "number", of: every },
   minReplicas: { reads: "number", of: ["server", "sentinel"] },
   nodeTimeoutMs: { reads: "number", of: quorum },

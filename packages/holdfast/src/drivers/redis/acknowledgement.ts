@@ -2,9 +2,10 @@ import { LockError } from "../../errors.ts";
 import { Batcher } from "./batch.ts";
 import type { CommandLine, Connection } from "./connection.ts";
 import { engineError, outcomeOf, refusalBy, replicasError } from "./failures.ts";
-import type { LockKeys } from "./keys.ts";
-import { textOf, type Reply } from "./operation.ts";
+import { counterKey, type LockKeys } from "./keys.ts";
+import type { Reply } from "./operation.ts";
 import type { OneServerSettings } from "./options.ts";
+import { execute } from "./scripts.generated.ts";
 
 /** A grant whose replicas are asked for. */
 export interface Acknowledged {
@@ -31,7 +32,7 @@ export class Acknowledgement {
   #next: Promise<number> | undefined;
 
   constructor(connection: Connection, settings: OneServerSettings) {
-    const { clock, commandTimeoutMs, retentionMs, queueBound } = settings;
+    const { clock, commandTimeoutMs, queueBound } = settings;
     const line = connection.beside?.();
     if (!line) {
       throw new LockError("This client cannot wait for replicas: `minReplicas` needs ioredis or node-redis", {
@@ -57,7 +58,7 @@ export class Acknowledgement {
     this.#batcher = new Batcher(
       { run },
       clock,
-      { retentionMs, queueBound, timeoutMs, isVoter: false },
+      { script: execute, keys: [counterKey()], args: [String(queueBound)], timeoutMs, isVoter: false },
       {
         replied: () => undefined,
         refused: () => undefined,
@@ -72,7 +73,7 @@ export class Acknowledgement {
     return new Promise((resolve, reject) => {
       this.#batcher.perform({
         keys,
-        text: textOf(["extend", token, String(ttlMs), words, fencingToken.toString()]),
+        args: ["extend", token, String(ttlMs), words, fencingToken.toString()],
         answered: (reply) => {
           const { value } = reply;
           if (Array.isArray(value) && value[0] === "error") {

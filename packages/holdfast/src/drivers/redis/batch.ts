@@ -3,7 +3,7 @@ import type { Connection } from "./connection.ts";
 import { isOfReplica, silentError, timeoutError } from "./failures.ts";
 import { graceMs, lateMs } from "./pacing.ts";
 import { joined, type Operation } from "./operation.ts";
-import { operate } from "./scripts.generated.ts";
+import type { Script } from "./script.ts";
 
 /** What stands before the answers of a call. */
 export interface Header {
@@ -13,9 +13,11 @@ export interface Header {
   readonly uptimeMs: number;
 }
 
-interface BatcherSettings {
-  readonly retentionMs: number;
-  readonly queueBound: number;
+export interface BatcherSettings {
+  readonly script: Script;
+  /** What stands before the keys and the arguments of all operations. */
+  readonly keys: readonly string[];
+  readonly args: readonly string[];
   /** How long a call may take before its operations are told that no answer came. */
   readonly timeoutMs: number;
   /** A node of a quorum: who let a call time out is not waited for again. */
@@ -27,7 +29,7 @@ const largestBatch = 128;
  * So many calls share what is to be answered, so that the server works on some while we read the answers of others. Not those of a
  * quorum's node: we have the others' answers to read meanwhile.
  */
-const parts = 4;
+const parts = 2;
 const smallestPart = 2;
 /** More calls under way than this gain nothing: what comes meanwhile is gathered into the next. */
 const mostCalls = 8;
@@ -49,7 +51,9 @@ interface BatchListener {
 export class Batcher {
   readonly #connection: Pick<Connection, "run">;
   readonly #clock: Clock;
-  readonly #settings: readonly [retentionMs: string, queueBound: string, isVoter: string];
+  readonly #script: Script;
+  readonly #keys: readonly string[];
+  readonly #args: readonly string[];
   readonly #timeoutMs: number;
   readonly #isVoter: boolean;
   readonly #listener: BatchListener;
@@ -72,8 +76,10 @@ export class Batcher {
   ) {
     this.#connection = connection;
     this.#clock = clock;
-    const { retentionMs, queueBound, timeoutMs, isVoter } = settings;
-    this.#settings = [String(retentionMs), String(queueBound), isVoter ? "1" : "0"];
+    const { script, keys, args, timeoutMs, isVoter } = settings;
+    this.#script = script;
+    this.#keys = keys;
+    this.#args = args;
     this.#timeoutMs = timeoutMs;
     this.#isVoter = isVoter;
     this.#listener = listener;
@@ -136,13 +142,21 @@ export class Batcher {
   };
 
   #call(operations: readonly Operation[]): void {
-    const keys = operations.flatMap((operation) => operation.keys);
-    const args = [...this.#settings, joined(operations.map(({ text }) => text))];
+    const keys = this.#keys.slice();
+    for (const operation of operations) {
+      keys.push(...operation.keys);
+    }
+    const [lone] = operations;
+    // A lone operation's arguments need no JSON. A quorum's node always gets JSON, which most nodes share.
+    const args =
+      lone !== undefined && operations.length === 1 && !this.#isVoter
+        ? [...this.#args, ...lone.args]
+        : [...this.#args, joined(operations)];
     const call = new Call(operations, momentOf(this.#clock), this.#epoch);
     this.#calls += 1;
     this.#underWay += operations.length;
     this.#watch(call, this.#timeoutMs);
-    this.#connection.run(operate, keys, args).then(
+    this.#connection.run(this.#script, keys, args).then(
       (answers) => {
         this.#done(call);
         this.#heard();

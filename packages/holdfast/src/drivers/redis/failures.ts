@@ -10,11 +10,11 @@ import {
 
 /** What passes only if somebody changes something. Everything else is worth another try. */
 const permanent =
-  /\b(NOAUTH|NOPERM|NODATABASE|WRONGPASS|WRONGTYPE|KINDMISMATCH|LIMITMISMATCH|COUNTMISMATCH|DENIED|ERR (unknown command|AUTH|invalid password|DB index is out of range|SELECT is not allowed|The user executing the script|ACL failure in script))\b/;
+  /\b(NOAUTH|NOPERM|NODATABASE|WRONGPASS|WRONGTYPE|KINDMISMATCH|LIMITMISMATCH|COUNTMISMATCH|COUNTER|DENIED|ERR (unknown command|AUTH|invalid password|DB index is out of range|SELECT is not allowed|The user executing the script|ACL failure in script))\b/;
 
 /** The server answered with an error: nothing was carried out. Redis 6.2 says first where in the script it was. */
 const refusedByServer =
-  /^(?:@user_script: ?\d+: -?)?(ERR|NO[A-Z]+|WRONG[A-Z]+|OOM|LOADING|READONLY|BUSY|MISCONF|MASTERDOWN|CLUSTERDOWN|MOVED|ASK|TRYAGAIN|CROSSSLOT|DENIED|KINDMISMATCH|LIMITMISMATCH|COUNTMISMATCH)\b/;
+  /^(?:@user_script: ?\d+: -?)?(ERR|NO[A-Z]+|WRONG[A-Z]+|OOM|LOADING|READONLY|BUSY|MISCONF|MASTERDOWN|CLUSTERDOWN|MOVED|ASK|TRYAGAIN|CROSSSLOT|DENIED|KINDMISMATCH|LIMITMISMATCH|COUNTMISMATCH|COUNTER)\b/;
 
 /** Whether another try may succeed by itself. */
 export function isTransient(error: unknown): boolean {

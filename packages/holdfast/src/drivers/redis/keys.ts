@@ -1,7 +1,7 @@
 import { refusal } from "../../options.ts";
 
-/** The keys of one lock: K, its queue, its fence, its info. */
-export type LockKeys = readonly [lock: string, queue: string, fence: string, info: string];
+/** The keys of one lock: K, its queue, its info; on a node of a quorum its fence as well. */
+export type LockKeys = readonly [lock: string, queue: string, info: string, ...fence: string[]];
 
 const ownSpace = "holdfast:";
 const mostRecent = 1_024;
@@ -12,10 +12,13 @@ const mostRecent = 1_024;
  */
 export class KeySpace {
   readonly #before: string;
+  readonly #hasFences: boolean;
   /** The keys of locks that were asked for lately. */
   readonly #recent = new Map<string, LockKeys>();
 
-  constructor(clientPrefix: string, prefix: string) {
+  /** @param hasFences whether each lock has a fencing counter of its own, as on the nodes of a quorum */
+  constructor(clientPrefix: string, prefix: string, hasFences = false) {
+    this.#hasFences = hasFences;
     this.#before = clientPrefix + prefix;
     if (isReserved(this.#before)) {
       throw refusal("prefix", `not to begin with "${ownSpace}", which is ours`, this.#before);
@@ -42,7 +45,8 @@ export class KeySpace {
       throw refusal("key", `not to begin with "${ownSpace}", which is ours`, key);
     }
     const shared = withHashTag(lock);
-    return [lock, `${ownSpace}queue:${shared}`, `${ownSpace}fence:${shared}`, `${ownSpace}info:${shared}`];
+    const [queue, info] = [`${ownSpace}queue:${shared}`, `${ownSpace}info:${shared}`];
+    return this.#hasFences ? [lock, queue, info, `${ownSpace}fence:${shared}`] : [lock, queue, info];
   }
 
   /** The key of a lock as the caller knows it; undefined for a lock of others. */
@@ -68,6 +72,14 @@ export function clientKey(clientId: string): string {
 /** @param tag the hash tag that leads to a slot: of the channel for grants in that slot of a cluster */
 export function channelOf(clientId: string, tag?: string): string {
   return `${ownSpace}grants:${tag === undefined ? "" : `{${tag}}`}${clientId}`;
+}
+
+/**
+ * The fencing counter of a server.
+ * @param tag the hash tag that leads to a slot of a cluster, each of which has a counter of its own
+ */
+export function counterKey(tag?: string): string {
+  return `${ownSpace}fence${tag === undefined ? "" : `:{${tag}}`}`;
 }
 
 /** Never written: names a slot to a script that is about no lock. */

@@ -7,7 +7,7 @@ import { Attempts } from "./attempts.ts";
 import { engineError, isTransient, queueFullError, refusalBy, timeoutError } from "./failures.ts";
 import type { LockKeys } from "./keys.ts";
 import type { Node } from "./node.ts";
-import { textOf, type Operation, type Reply } from "./operation.ts";
+import type { Operation, Reply } from "./operation.ts";
 import { backoffDelay, impatientDelay, pollDelay } from "./pacing.ts";
 
 interface LatchHost {
@@ -138,14 +138,14 @@ class LatchCall implements Operation, LatchWait, Timed {
     });
   }
 
-  get text(): string {
+  get args(): readonly string[] {
     const { count, ttlMs, id = "" } = this.latch;
     const { clock, commandTimeoutMs } = this.#latches.host;
     const patienceMs = this.#isPatient ? commandTimeoutMs : this.#deadline - clock.now();
     const latest = Math.ceil(this.node.time.micros() / 1000 + patienceMs);
     const told = [this.#token, String(count), String(ttlMs), id, String(latest)];
     const kind = this.#name === "countDown" ? [] : [this.#channelKind];
-    return textOf([this.#name, ...told, ...kind]);
+    return [this.#name, ...told, ...kind];
   }
 
   begin(): void {
@@ -318,8 +318,8 @@ class LatchCall implements Operation, LatchWait, Timed {
     const kind = this.#standsAs;
     if (kind !== undefined) {
       const { keys } = this;
-      const text = textOf(["leaveLatch", this.#token, kind]);
-      this.node.perform({ keys, text, answered: () => undefined, failed: () => undefined });
+      const args = ["leaveLatch", this.#token, kind];
+      this.node.perform({ keys, args, answered: () => undefined, failed: () => undefined });
     }
   }
 

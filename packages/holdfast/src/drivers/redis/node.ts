@@ -3,7 +3,7 @@ import { tell } from "../../diagnostics.ts";
 import type { LossReason } from "../../errors.ts";
 import type { Random } from "../../random.ts";
 import type { NodeState } from "../../state.ts";
-import { Batcher } from "./batch.ts";
+import { Batcher, type BatcherSettings } from "./batch.ts";
 import { Brackets } from "./brackets.ts";
 import type { Connection } from "./connection.ts";
 import {
@@ -15,11 +15,11 @@ import {
   unsupportedCluster,
 } from "./failures.ts";
 import { readGreeting, stateOf, type Greeting } from "./greeting.ts";
-import { channelOf, clientKey, slotKey } from "./keys.ts";
+import { channelOf, clientKey, counterKey, slotKey } from "./keys.ts";
 import { readMessage, type PushedGrant } from "./message.ts";
 import type { Operation } from "./operation.ts";
 import type { Script } from "./script.ts";
-import { clients, hello, standing } from "./scripts.generated.ts";
+import { clients, execute, hello, operate, standing } from "./scripts.generated.ts";
 import { ServerTime } from "./server-time.ts";
 import { readStanding, type Standing } from "./standing.ts";
 import { Subscriber, type Hearing } from "./subscriber.ts";
@@ -28,6 +28,8 @@ const clientTtlMs = 180_000;
 const clientRenewalMs = 60_000;
 const slowGreetingMs = 2;
 const probeMs = 100;
+/** How much later than a call may take the server may execute it. */
+const latenessMs = 3_000;
 
 /** Who is to hear what the server pushes. */
 export interface NodeListener {
@@ -65,9 +67,9 @@ export interface NodeOptions {
   readonly random: Random;
   readonly clientId: string;
   readonly commandTimeoutMs: number;
-  /** Of a quorum's node: how long one call may take. */
+  /** Of a quorum's node: how long one call may take, and how long a fencing counter outlives its lock. */
   readonly nodeTimeoutMs?: number | undefined;
-  readonly retentionMs: number;
+  readonly retentionMs?: number | undefined;
   readonly queueBound: number;
   readonly listener: NodeListener;
   readonly membership?: Membership | undefined;
@@ -77,6 +79,8 @@ export interface NodeOptions {
 export class Node {
   readonly connection: Connection;
   readonly brackets: Brackets;
+  /** The key of the counter of fencing numbers, where a server has one for all its locks. */
+  readonly counter: string;
   readonly #time: ServerTime;
   readonly #options: NodeOptions;
   readonly #batcher: Batcher;
@@ -96,7 +100,7 @@ export class Node {
   #malformed = 0;
 
   constructor(options: NodeOptions) {
-    const { connection, clock, random, commandTimeoutMs, retentionMs, queueBound } = options;
+    const { connection, clock, random, commandTimeoutMs } = options;
     this.#options = options;
     this.connection = connection;
     this.brackets = new Brackets(clock);
@@ -106,13 +110,8 @@ export class Node {
     this.#isSharded = membership === undefined || membership.tag !== undefined;
     this.#about = membership?.tag === undefined ? ["owner", "unknown"] : [];
     const isVoter = nodeTimeoutMs !== undefined;
-    const settings = {
-      retentionMs,
-      queueBound,
-      timeoutMs: nodeTimeoutMs ?? commandTimeoutMs,
-      isVoter,
-    };
-    this.#batcher = new Batcher(connection, clock, settings, {
+    this.counter = counterKey(membership?.tag);
+    this.#batcher = new Batcher(connection, clock, batchingOf(options, this.counter), {
       replied: ({ serverMicros, runId, uptimeMs }, sent, received, isSteady) => {
         this.#observe(serverMicros, sent, received);
         if (isVoter) {
@@ -187,6 +186,15 @@ export class Node {
   /** The server's time; of a slot whose server has not answered yet, another's. */
   get time(): ServerTime {
     return this.#options.membership?.bestTime() ?? this.#time;
+  }
+
+  /**
+   * The latest server time, ms, at which an operation that is sent now may take effect. A server that executes it later refuses it,
+   * because nobody expects it any more.
+   */
+  latestExecution(): string {
+    const earliestMs = Math.floor(this.time.earliestMicros() / 1000);
+    return String(earliestMs + this.#options.commandTimeoutMs + latenessMs);
   }
 
   /** The server has answered once: its time and version are known, as a place in the queue needs. */
@@ -425,4 +433,24 @@ export class Node {
       case "proof": // of an earlier try: the subscriber keeps the present one
     }
   }
+}
+
+/** How operations are sent: a server that decides alone, and a node of a quorum, have a script each. */
+function batchingOf(options: NodeOptions, counter: string): BatcherSettings {
+  const { nodeTimeoutMs, retentionMs = 0, queueBound } = options;
+  return nodeTimeoutMs === undefined
+    ? {
+        script: execute,
+        keys: [counter],
+        args: [String(queueBound)],
+        timeoutMs: options.commandTimeoutMs,
+        isVoter: false,
+      }
+    : {
+        script: operate,
+        keys: [],
+        args: [String(retentionMs), String(queueBound), "1"],
+        timeoutMs: nodeTimeoutMs,
+        isVoter: true,
+      };
 }

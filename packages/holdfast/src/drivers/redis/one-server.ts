@@ -27,7 +27,7 @@ import {
 } from "../../state.ts";
 import { Pool } from "../../pool.ts";
 import { TimerQueue } from "../../timer-queue.ts";
-import { validFrom } from "../../validity.ts";
+import { engineEnd, validFrom } from "../../validity.ts";
 import { pageBudgetMs, type Directory } from "./directory.ts";
 import { engineError, outcomeOf, refusalBy } from "./failures.ts";
 import { GrantsInUse } from "./grants-in-use.ts";
@@ -36,7 +36,7 @@ import { KeySpace, type LockKeys } from "./keys.ts";
 import { RedisLatches } from "./latch.ts";
 import type { PushedGrant } from "./message.ts";
 import type { Node, NodeListener } from "./node.ts";
-import { textOf, type Reply } from "./operation.ts";
+import type { Reply } from "./operation.ts";
 import type { RedisSettings } from "./options.ts";
 import { Releaser } from "./releaser.ts";
 import type { RequestHost } from "./request-host.ts";
@@ -44,7 +44,7 @@ import { Request } from "./request.ts";
 import type { Hearing } from "./subscriber.ts";
 import { takeTogether } from "./together.ts";
 import { TokenTable } from "./token-table.ts";
-import { attemptToken, makeToken } from "./tokens.ts";
+import { attemptToken, clientOf, makeToken } from "./tokens.ts";
 import { Watches } from "./watch.ts";
 import { encodeWords, reasonOf } from "./words.ts";
 
@@ -65,7 +65,6 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
   readonly #directory: Directory;
   readonly #keySpace: KeySpace;
   readonly #clientId: string;
-  readonly #retentionMs: number;
   readonly #requests = new Pool<Request>();
   /** Those that wait in a server's queue, by token: of many, messages come for these. */
   readonly #queued = new TokenTable<Request>();
@@ -80,7 +79,6 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
     this.claimMs = claimMs;
     this.#keySpace = new KeySpace(keyPrefix, prefix);
     this.#clientId = random.id();
-    this.#retentionMs = settings.retentionMs;
     this.capabilities = {
       kinds: ["mutex", "read-write", "semaphore", "latch"],
       guarantee: "server",
@@ -91,7 +89,9 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
       claimMs,
     };
     this.#directory = open(this.#clientId, this);
-    this.releaser = new Releaser((keys) => this.nodeOf(keys), clock, random, commandTimeoutMs);
+    this.releaser = new Releaser((keys) => this.nodeOf(keys), clock, random, commandTimeoutMs, (grant, sent) => {
+      this.#requestOf(grant.token)?.grantedByRelease(grant, sent);
+    });
     this.inUse = new GrantsInUse(clock);
     this.agenda = new TimerQueue(
       clock,
@@ -134,7 +134,7 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
   }
 
   acquire(request: AcquireRequest): Pending {
-    return this.#begin(new Request(this, request, this.#keySpace.keysOf(request.key)));
+    return this.begin(new Request(this, request, this.#keySpace.keysOf(request.key)));
   }
 
   areTogether(keys: readonly string[]): boolean {
@@ -152,12 +152,15 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
       return { request, keys: this.#keySpace.keysOf(key), token };
     });
     const { clock, releaser, commandTimeoutMs } = this;
-    return takeTogether(parts, { node, clock, releaser, commandTimeoutMs, retentionMs: this.#retentionMs });
+    return takeTogether(parts, { node, clock, releaser, commandTimeoutMs });
   }
 
   requeue(given: Grant, request: AcquireRequest): Requeued {
-    this.inUse.end(given.token);
-    return this.#begin(new Request(this, request, this.#keySpace.keysOf(request.key), given));
+    const pending = this.begin(
+      new Request(this, request, this.#keySpace.keysOf(request.key), { isPastBound: true }),
+    );
+    const released = this.release(given.key, given.token, engineEnd(given.validity));
+    return { result: pending.result, released, cancel: (reason) => { pending.cancel(reason); } };
   }
 
   async extend({ key, token, fencingToken, ttlMs, words }: ExtendRequest): Promise<Extension> {
@@ -186,7 +189,8 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
 
   release(key: string, token: string, until: number): Promise<boolean> {
     this.inUse.end(token);
-    return this.releaser.release({ key, keys: this.#keySpace.keysOf(key), token, terms: "", until });
+    const isOwn = clientOf(token) === this.#clientId;
+    return this.releaser.release({ key, keys: this.#keySpace.keysOf(key), token, terms: "", until, isOwn });
   }
 
   downgrade(key: string, token: string, until: number): Promise<boolean> {
@@ -349,7 +353,7 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
     this.releaser.takeBack({ key, keys: this.#keySpace.keysOf(key), token: "-", terms: "", until });
   }
 
-  #begin(request: Request): Request {
+  begin(request: Request): Request {
     this.#requests.add(request);
     request.begin();
     return request;
@@ -369,7 +373,7 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
     return new Promise<Reply>((answered, refused) => {
       node.perform({
         keys,
-        text: textOf(args),
+        args,
         answered: (reply) => {
           const value = reply.value as unknown[] | number;
           if (Array.isArray(value) && value[0] === "error") {

@@ -1,11 +1,11 @@
 import type { Moment } from "../../clock.ts";
 import type { LockKeys } from "./keys.ts";
 
-/** One operation of the script `operate`. */
+/** One operation of the scripts `execute` and `operate`. */
 export interface Operation {
   readonly keys: LockKeys;
-  /** What `textOf` makes of its name and its arguments. */
-  readonly text: string;
+  /** Its name and its arguments; of a quorum's node as `withCandidate` makes them. */
+  readonly args: readonly string[];
   /** The answer. It may still come after a timeout was told. */
   answered(reply: Reply): void;
   /** No answer: whether it was carried out is unknown. */
@@ -24,31 +24,32 @@ export interface Reply {
 }
 
 /**
- * An operation as the script reads it. Made once where several nodes are asked the same: they get one text.
- * @param candidate for a quorum's node: the fencing number that all nodes shall give to whom this operation grants the lock
+ * The arguments as a quorum's node reads them. Made once where several nodes are asked the same: they get one array.
+ * @param candidate the fencing number that all nodes shall give to whom this operation grants the lock
  */
-export function textOf(args: readonly string[], candidate?: string): string {
-  const [name] = args;
-  const words = candidate === undefined ? [name] : [name, candidate];
-  for (let i = 1; i < args.length; i += 1) {
-    words.push(args[i]);
-  }
-  return JSON.stringify(words).slice(1, -1);
+export function withCandidate(args: readonly string[], candidate: string): readonly string[] {
+  const [name = "", ...rest] = args;
+  return [name, candidate, ...rest];
 }
 
-/** The texts of a batch as one argument. */
-export function joined(texts: readonly string[]): string {
-  if (!isSame(texts, latest.texts)) {
-    latest = { texts, text: `[${texts.join(",")}]` };
+type Arguments = Pick<Operation, "args">;
+
+/** The operations of a batch as one argument. */
+export function joined(operations: readonly Arguments[]): string {
+  if (!isSame(operations, latest.operations)) {
+    latest = { operations, text: JSON.stringify(operations.flatMap(({ args }) => args)) };
   }
   return latest.text;
 }
 
 /** The nodes of a quorum are usually asked the same in the same turn. */
-let latest: { readonly texts: readonly string[]; readonly text: string } = { texts: [], text: "[]" };
+let latest: { readonly operations: readonly Arguments[]; readonly text: string } = {
+  operations: [],
+  text: "[]",
+};
 
-function isSame(some: readonly string[], others: readonly string[]): boolean {
-  return some.length === others.length && some.every((text, i) => text === others[i]);
+function isSame(some: readonly Arguments[], others: readonly Arguments[]): boolean {
+  return some.length === others.length && some.every(({ args }, i) => args === others[i]?.args);
 }
 
 /** A candidate of who does not mean to be granted anything. */

@@ -10,8 +10,6 @@ interface CommonOptions {
   commandTimeoutMs?: number | undefined;
   /** How long a grant by message is valid before its first extension, ms. @defaultValue 3 000 */
   claimMs?: number | undefined;
-  /** How long a lock's fencing counter outlives it, ms. @defaultValue 3 600 000 */
-  fenceRetentionMs?: number | undefined;
   /** How many may wait for one key on the server; then `too-many-waiters`. @defaultValue 100 000 */
   maxQueue?: number | undefined;
   /** For tests. */
@@ -39,6 +37,8 @@ export interface RedlockOptions extends CommonOptions {
    * grants that are still valid. The same for all who use the nodes. @defaultValue 60 000
    */
   maxTtlMs?: number | undefined;
+  /** How long a lock's fencing counter outlives it on each node, ms. @defaultValue 3 600 000 */
+  fenceRetentionMs?: number | undefined;
   /** `"off"`: restarted nodes vote at once, which gives two holders. For tests. @defaultValue "auto" */
   restartGuard?: "auto" | "off" | undefined;
 }
@@ -50,7 +50,6 @@ export interface RedisSettings {
   readonly random: Random;
   readonly commandTimeoutMs: number;
   readonly claimMs: number;
-  readonly retentionMs: number;
   readonly queueBound: number;
 }
 
@@ -62,18 +61,11 @@ export interface RedlockSettings extends RedisSettings {
   readonly nodeTimeoutMs: number;
   readonly driftFactor: number;
   readonly maxTtlMs: number;
+  readonly retentionMs: number;
   readonly isGuardOff: boolean;
 }
 
-const redisNames = [
-  "prefix",
-  "commandTimeoutMs",
-  "claimMs",
-  "fenceRetentionMs",
-  "maxQueue",
-  "clock",
-  "random",
-];
+const redisNames = ["prefix", "commandTimeoutMs", "claimMs", "maxQueue", "clock", "random"];
 const dayMs = 86_400_000;
 
 /** @throws {TypeError | RangeError} that names the option, what was expected, and what came */
@@ -90,6 +82,7 @@ export function resolveRedlock(options: RedlockOptions | undefined): RedlockSett
     "nodeTimeoutMs",
     "driftFactor",
     "maxTtlMs",
+    "fenceRetentionMs",
     "restartGuard",
   ]);
   const { driftFactor = 0.01, restartGuard = "auto" } = given;
@@ -103,6 +96,7 @@ export function resolveRedlock(options: RedlockOptions | undefined): RedlockSett
     ...settingsOf(given),
     nodeTimeoutMs: integerOr(50, "nodeTimeoutMs", given.nodeTimeoutMs, [5, 60_000]),
     maxTtlMs: integerOr(60_000, "maxTtlMs", given.maxTtlMs, [100, dayMs]),
+    retentionMs: integerOr(3_600_000, "fenceRetentionMs", given.fenceRetentionMs, [0, 31_536_000_000]),
     driftFactor,
     isGuardOff: restartGuard === "off",
   };
@@ -126,7 +120,6 @@ function settingsOf(given: CommonOptions): RedisSettings {
     random: given.random ?? systemRandom,
     commandTimeoutMs: integerOr(2_000, "commandTimeoutMs", given.commandTimeoutMs, [10, 600_000]),
     claimMs: integerOr(3_000, "claimMs", given.claimMs, [100, dayMs]),
-    retentionMs: integerOr(3_600_000, "fenceRetentionMs", given.fenceRetentionMs, [0, 31_536_000_000]),
     queueBound: integerOr(100_000, "maxQueue", given.maxQueue, [1, 10_000_000]),
   };
 }

@@ -99,7 +99,7 @@ class RedlockDriver implements Driver, QuorumHost {
     };
     this.#clientId = random.id();
     const connections = clients.map(connectionOfNode);
-    this.#keySpace = new KeySpace(commonPrefix(connections), prefix);
+    this.#keySpace = new KeySpace(commonPrefix(connections), prefix, true);
     const voters = connections.map(
       (connection, index) =>
         new Voter({

@@ -1,4 +1,4 @@
-import type { Clock } from "../../clock.ts";
+import type { Clock, Moment } from "../../clock.ts";
 import { tell } from "../../diagnostics.ts";
 import { closedError } from "../../errors.ts";
 import { jittered, type Random } from "../../random.ts";
@@ -6,7 +6,7 @@ import { TimerQueue, type Timed } from "../../timer-queue.ts";
 import { engineError, isTransient, outcomeOf, refusalBy, timeoutError } from "./failures.ts";
 import type { LockKeys } from "./keys.ts";
 import type { Node } from "./node.ts";
-import { textOf, type Operation, type Reply } from "./operation.ts";
+import { withCandidate, type Operation, type Reply } from "./operation.ts";
 import { graceMs, lateMs } from "./pacing.ts";
 
 const shortestBackoffMs = 50;
@@ -28,13 +28,26 @@ export interface Leftover {
   readonly terms: string;
   /** Of a quorum's node: the fencing number of who is granted the lock by this. */
   readonly candidate?: string | undefined;
+  /** Of one server: the token was made here, so the answer may name the next holder of this client instead of a message. */
+  readonly isOwn?: boolean | undefined;
   /** When the server will have forgotten it by itself, on the scale of `clock.now()`. */
   readonly until: number;
 }
 
 /** What a node is told to take a leftover back. */
-export function takingBack({ token, terms, candidate }: Leftover, name: Giving): string {
-  return textOf([name, token, terms], candidate);
+export function takingBack({ token, terms, candidate, isOwn }: Leftover, name: Giving): readonly string[] {
+  if (candidate !== undefined) {
+    return withCandidate([name, token, terms], candidate);
+  }
+  return name === "release" ? [name, token, terms, isOwn === true ? "1" : "0"] : [name, token, terms];
+}
+
+/** The grant of a request of this client, to which a release has handed the lock over. */
+export interface HandedOver {
+  readonly token: string;
+  readonly first: number;
+  readonly last: number;
+  readonly ttlMs: number;
 }
 
 /** `downgrade`: what of a writer a reader does not need. */
@@ -59,6 +72,8 @@ export class Releaser {
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #budgetMs: number;
+  /** Tells of the next holder of this client that a release answered. */
+  readonly handedOver: (grant: HandedOver, sent: Moment) => void;
   readonly #agenda: TimerQueue<Release>;
   /** Who waits for an answer, whatever is sent meanwhile. */
   readonly #patience: TimerQueue<Patience>;
@@ -67,7 +82,14 @@ export class Releaser {
   /** What nobody waits for, by token, while it goes on. */
   readonly #takenBack = new Map<string, Set<Release>>();
 
-  constructor(nodeOf: (keys: LockKeys) => Node, clock: Clock, random: Random, budgetMs: number) {
+  constructor(
+    nodeOf: (keys: LockKeys) => Node,
+    clock: Clock,
+    random: Random,
+    budgetMs: number,
+    handedOver: (grant: HandedOver, sent: Moment) => void = () => undefined,
+  ) {
+    this.handedOver = handedOver;
     this.#nodeOf = nodeOf;
     this.#clock = clock;
     this.#random = random;
@@ -87,14 +109,14 @@ export class Releaser {
     });
   }
 
-  /** The same, where a promise for each node would be many. @param text what the node is told, where several are told the same */
+  /** The same, where a promise for each node would be many. @param args what the node is told, where several are told the same */
   begin(
     leftover: Leftover,
     listener: ReleaseListener,
     name: Giving = "release",
-    text: string = takingBack(leftover, name),
+    args: readonly string[] = takingBack(leftover, name),
   ): void {
-    this.#begin(new Release(this, name, text, leftover, listener));
+    this.#begin(new Release(this, name, args, leftover, listener));
   }
 
   #begin(release: Release): void {
@@ -135,13 +157,13 @@ export class Releaser {
   takeBack(leftover: Leftover, heard: (wasReleased: boolean) => void = () => undefined): void {
     const { token } = leftover;
     const done = new Promise<boolean>((resolve, reject) => {
-      const text = takingBack(leftover, "release");
+      const args = takingBack(leftover, "release");
       const released = (wasReleased: boolean): void => {
         heard(wasReleased);
         resolve(wasReleased);
       };
       const listener = { released, failed: reject };
-      const release = new Release(this, "release", text, leftover, listener);
+      const release = new Release(this, "release", args, leftover, listener);
       this.#note(token, release);
       this.#begin(release);
     }).catch((error: unknown) => {
@@ -226,7 +248,7 @@ class Release implements Operation, Timed {
   readonly patience: Patience = new Patience(this);
   /** How it failed last. */
   error: unknown;
-  readonly text: string;
+  readonly args: readonly string[];
   readonly listener: ReleaseListener;
   readonly #releaser: Releaser;
   readonly #givesBack: boolean;
@@ -237,11 +259,17 @@ class Release implements Operation, Timed {
   #isUncertain = false;
   #isDone = false;
 
-  constructor(releaser: Releaser, name: Giving, text: string, leftover: Leftover, listener: ReleaseListener) {
+  constructor(
+    releaser: Releaser,
+    name: Giving,
+    args: readonly string[],
+    leftover: Leftover,
+    listener: ReleaseListener,
+  ) {
     this.#releaser = releaser;
     this.leftover = leftover;
     this.#givesBack = name !== "downgrade";
-    this.text = text;
+    this.args = args;
     this.listener = listener;
   }
 
@@ -249,14 +277,18 @@ class Release implements Operation, Timed {
     return this.leftover.keys;
   }
 
-  answered({ value, isSteady }: Reply): void {
+  answered({ value, isSteady, sent }: Reply): void {
     // Of a usual release 1: it was ours, and nothing is left.
-    const [released, more] = Array.isArray(value) ? (value as unknown[]) : [value, 0];
+    const [released, more, token, first, last, ttlMs] = Array.isArray(value) ? (value as unknown[]) : [value, 0];
     if (released === "error") {
       this.failed(refusalBy(String(more)));
       return;
     }
     this.#wasReleased ||= Number(released) === 1;
+    if (ttlMs !== undefined) {
+      const grant = { token: String(token), first: Number(first), last: Number(last), ttlMs: Number(ttlMs) };
+      this.#releaser.handedOver(grant, sent);
+    }
     if (Number(more) === 1 && !this.isOver) {
       this.#releaser.send(this); // dead waiters are left to be passed over
       return;

@@ -21,6 +21,7 @@ export interface RequestHost {
   /** The server that has these keys. */
   nodeOf(keys: LockKeys): Node;
   tokenFor(wanted: AcquireRequest, node: Node): string;
+  begin(request: Request): void;
   /** The request has a place in the server's queue. */
   queued(request: Request): void;
   settled(request: Request): void;

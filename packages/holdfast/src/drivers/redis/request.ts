@@ -1,9 +1,10 @@
+import type { Moment } from "../../clock.ts";
 import { tell } from "../../diagnostics.ts";
-import type { Acquired, AcquireRequest, Grant, Requeued } from "../../driver.ts";
+import type { Acquired, AcquireRequest, Pending } from "../../driver.ts";
 import { closedError } from "../../errors.ts";
 import { nowhere, type Pooled } from "../../pool.ts";
 import type { Timed } from "../../timer-queue.ts";
-import { engineEnd, leftOf, validFrom, type Validity } from "../../validity.ts";
+import { leftOf, validFrom, type Validity } from "../../validity.ts";
 import { Attempts } from "./attempts.ts";
 import {
   engineError,
@@ -14,14 +15,13 @@ import {
   timeoutError,
 } from "./failures.ts";
 import { farewell } from "./farewell.ts";
-import { alreadyReleased, GivingUp } from "./giving-up.ts";
 import type { Use } from "./grants-in-use.ts";
 import type { LockKeys } from "./keys.ts";
 import type { PushedGrant } from "./message.ts";
 import type { Node } from "./node.ts";
-import { textOf, type Operation, type Reply } from "./operation.ts";
+import type { Operation, Reply } from "./operation.ts";
 import { backoffDelay, impatientDelay, pollDelay } from "./pacing.ts";
-import { placeUntil } from "./releaser.ts";
+import { placeUntil, type HandedOver } from "./releaser.ts";
 import type { RequestHost } from "./request-host.ts";
 import { encodeWords } from "./words.ts";
 
@@ -30,21 +30,20 @@ import { encodeWords } from "./words.ts";
  * Waiting has a place in the server's queue; a grant comes by reply, or by message and is then dated by a bracket. Whatever
  * message is lost, the poll asks again. All its questions have one token: they get the same grant.
  */
-export class Request implements Requeued, Operation, Pooled, Timed {
+export class Request implements Pending, Operation, Pooled, Timed {
   dueAt = 0;
   slot = -1;
   place: number = nowhere;
-  text = "";
+  args: readonly string[] = [];
   readonly keys: LockKeys;
   readonly node: Node;
   token = "";
   readonly result: Promise<Acquired>;
-  readonly released: Promise<boolean>;
   readonly #host: RequestHost;
   readonly #request: AcquireRequest;
   readonly #since: number;
   readonly #deadline: number;
-  readonly #given: Grant | undefined;
+  readonly #isPastBound: boolean;
   #terms = "";
   #state: "open" | "granted" | "abandoned" = "open";
   readonly #attempts = new Attempts();
@@ -55,29 +54,27 @@ export class Request implements Requeued, Operation, Pooled, Timed {
   #reject!: (reason: unknown) => void;
   /** Of a grant, or of a place, of which a late reply or message may still come. */
   #use: Use | undefined;
-  readonly #givingUp: GivingUp | undefined;
+  /** Goes on in its place, with a new token. */
+  #successor: Request | undefined;
 
-  /** @param given a grant that is given up in the same step */
-  constructor(host: RequestHost, request: AcquireRequest, keys: LockKeys, given?: Grant) {
+  /** @param isPastBound the bound of the queue does not apply, because a grant is given up with this request */
+  constructor(
+    host: RequestHost,
+    request: AcquireRequest,
+    keys: LockKeys,
+    { isPastBound = false, deadline }: { isPastBound?: boolean; deadline?: number } = {},
+  ) {
     this.#host = host;
     this.#request = request;
     this.keys = keys;
     this.node = host.nodeOf(keys);
-    this.#given = given;
+    this.#isPastBound = isPastBound;
     this.#since = host.clock.now();
-    this.#deadline = request.deadline ?? this.#since + host.commandTimeoutMs;
+    this.#deadline = deadline ?? request.deadline ?? this.#since + host.commandTimeoutMs;
     this.result = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
     });
-    this.#givingUp =
-      given &&
-      new GivingUp({
-        clock: host.clock,
-        release: (patientUntil) => this.#release(given, patientUntil),
-        budgetMs: host.commandTimeoutMs,
-      });
-    this.released = this.#givingUp?.released ?? alreadyReleased;
   }
 
   /** It was asked for: what its messages name is known. */
@@ -126,6 +123,7 @@ export class Request implements Requeued, Operation, Pooled, Timed {
   }
 
   cancel(reason: unknown): void {
+    this.#successor?.cancel(reason);
     if (this.#state === "open") {
       this.#abandon();
       this.#reject(reason);
@@ -133,7 +131,7 @@ export class Request implements Requeued, Operation, Pooled, Timed {
   }
 
   answered(reply: Reply): void {
-    const answer = this.#unwrap(reply);
+    const answer = answerOf(reply);
     this.#attempts.answered();
     if (this.#state !== "open") {
       this.#answeredTooLate(answer);
@@ -151,6 +149,9 @@ export class Request implements Requeued, Operation, Pooled, Timed {
         return;
       case 2:
         this.#fail(queueFullError(this.#request.key));
+        return;
+      case 4:
+        this.#beginAnew();
         return;
       default:
         this.attempt(); // dead waiters are left before us
@@ -175,12 +176,10 @@ export class Request implements Requeued, Operation, Pooled, Timed {
     this.#take([1, grant.first, grant.last], validity, { isClaim, mayBeToldAgain: true });
   }
 
-  async #release({ key, token, validity }: Grant, patientUntil: number): Promise<boolean> {
-    const { keys } = this;
-    const until = engineEnd(validity);
-    const leftover = { key, keys, token, terms: "", until };
-    const wasOurs = await this.#host.releaser.release(leftover, "release", patientUntil);
-    return wasOurs || this.#attempts.isUncertain; // the passing on, which was sent while it was ours, has released it
+  /** The answer of a release of this client says that it is our turn. */
+  grantedByRelease({ first, last, ttlMs }: HandedOver, sent: Moment): void {
+    const isClaim = ttlMs < this.#request.ttlMs;
+    this.#take([1, first, last], validFrom(sent, ttlMs), { isClaim, mayBeToldAgain: true });
   }
 
   /** Ends it without a word to the server: the driver is closed. */
@@ -203,20 +202,18 @@ export class Request implements Requeued, Operation, Pooled, Timed {
     const numbers = String(want);
     const told = encodeWords(words);
     this.#attempts.sent();
-    this.#askedForPlace = this.#given !== undefined || (this.waits && node.hearing === "proved");
-    const args = this.#given
-      ? ["passOn", this.#given.token, token, this.#terms, ttl, numbers, told]
-      : [
-          "acquire",
-          token,
-          this.#terms,
-          ttl,
-          numbers,
-          this.#askedForPlace ? (node.brackets.isFresh ? "2" : "1") : "0",
-          told,
-        ];
-    this.text = textOf(args);
+    this.#askedForPlace = this.waits && (this.#isPastBound || node.hearing === "proved");
+    this.args = ["acquire", token, this.#terms, ttl, numbers, this.#place(), told, node.latestExecution()];
     node.perform(this);
+  }
+
+  /** Whether a place in the queue is wanted, as the script takes it. */
+  #place(): string {
+    if (!this.#askedForPlace) {
+      return "0";
+    }
+    const { isFresh } = this.node.brackets;
+    return this.#isPastBound ? (isFresh ? "4" : "3") : isFresh ? "2" : "1";
   }
 
   /** What a queue member says after the token: written once, as a member is immutable. */
@@ -226,27 +223,12 @@ export class Request implements Requeued, Operation, Pooled, Timed {
     const { ttlMs, want } = this.#request;
     const leftMs = this.#deadline - clock.now();
     const deadline = leftMs === Infinity ? 0 : Math.ceil(node.time.micros() / 1000 + leftMs);
-    return `${Math.min(ttlMs, claimMs)} ${want} ${deadline} ${node.channelKind}`;
-  }
-
-  /** Of a passing on: tells whether the old grant was still ours, and goes on with the answer of the acquire. */
-  #unwrap({ value, isSteady }: Reply): unknown[] {
-    if (!Array.isArray(value)) {
-      const first = Number(value); // of a usual grant all there is to say
-      return [1, first, first + this.#request.want - 1];
-    }
-    const answer = value as unknown[];
-    if (!this.#given || answer[0] === "error") {
-      return answer;
-    }
-    // A repeat, of ours or by the client library, finds that the lost attempt before it has released.
-    this.#givingUp?.answered(Number(answer[0]) === 1 || this.#attempts.isRepeat || !isSteady);
-    return answer[1] as unknown[];
+    return `${Math.min(ttlMs, claimMs)} ${want} ${deadline} ${node.channelKind} ${ttlMs}`;
   }
 
   #grantedByReply(answer: unknown[], reply: Reply): void {
     // Not steady: the client may have sent the request again, and the first sending may have queued us.
-    const mayBeToldAgain = !reply.isSteady || this.#attempts.count > 1 || this.#given !== undefined;
+    const mayBeToldAgain = !reply.isSteady || this.#attempts.count > 1 || this.#isPastBound;
     this.#take(answer, validFrom(reply.sent, this.#request.ttlMs), { isClaim: false, mayBeToldAgain });
   }
 
@@ -351,6 +333,16 @@ export class Request implements Requeued, Operation, Pooled, Timed {
     });
   }
 
+  /** The server executed it too late, by its clock, which is known better now: another request goes on, with a new token and place. */
+  #beginAnew(): void {
+    this.#abandon();
+    const request = { ...this.#request, ticket: undefined };
+    const [isPastBound, deadline] = [this.#isPastBound, this.#deadline];
+    this.#successor = new Request(this.#host, request, this.keys, { isPastBound, deadline });
+    this.#successor.result.then(this.#resolve, this.#reject);
+    this.#host.begin(this.#successor);
+  }
+
   #fail(error: unknown): void {
     this.#abandon();
     this.#reject(error);
@@ -393,8 +385,10 @@ export class Request implements Requeued, Operation, Pooled, Timed {
       this.#use = this.#host.inUse.add(usedToken, this.#request.ttlMs);
     }
     this.#host.settled(this);
-    if (state === "abandoned") {
-      this.#givingUp?.alone();
-    }
   }
+}
+
+/** Of a usual grant the answer is its number. */
+function answerOf({ value }: Reply): unknown[] {
+  return Array.isArray(value) ? (value as unknown[]) : [1, value, value];
 }

@@ -81,6 +81,12 @@ export class ServerTime {
     return Math.floor(this.#clock.now() * 1000 + (this.#offsetMicros ?? 0));
   }
 
+  /** The earliest that the server's clock can show now. */
+  earliestMicros(): number {
+    const { errorMs } = this;
+    return this.micros() - (errorMs === Infinity ? 0 : Math.ceil(errorMs * 1000));
+  }
+
   #isStale(now: number): boolean {
     return Math.abs(this.#clock.wall() - now - this.#wallLead) > suspendedMs;
   }

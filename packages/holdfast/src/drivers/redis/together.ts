@@ -21,7 +21,6 @@ interface House {
   readonly clock: Clock;
   readonly releaser: Releaser;
   readonly commandTimeoutMs: number;
-  readonly retentionMs: number;
 }
 
 /**
@@ -39,8 +38,8 @@ export async function takeTogether(parts: readonly Part[], house: House): Promis
   const sent = momentOf(clock);
   const answering = node.connection.run(
     together,
-    parts.flatMap(({ keys }) => keys),
-    [String(house.retentionMs), "0", "0", ...args],
+    [node.counter, ...parts.flatMap(({ keys }) => keys)],
+    [node.latestExecution(), ...args],
   );
   let answer: unknown;
   try {
@@ -48,6 +47,8 @@ export async function takeTogether(parts: readonly Part[], house: House): Promis
     if (answer === undefined) {
       node.suspect();
       throw timeoutError(commandTimeoutMs);
+    } else if (Number((answer as unknown[])[1]) < 0) {
+      throw timeoutError(commandTimeoutMs); // the server executed it too late, or its clock was set, which is known now
     }
   } catch (error) {
     if (isOfReplica(error)) {

@@ -4,8 +4,9 @@ import type { Connection } from "holdfast/redis";
 import { beforeEach, expect, test } from "vitest";
 
 import { Batcher } from "../../../src/drivers/redis/batch.ts";
-import { KeySpace } from "../../../src/drivers/redis/keys.ts";
-import { textOf, type Operation, type Reply } from "../../../src/drivers/redis/operation.ts";
+import { counterKey, KeySpace } from "../../../src/drivers/redis/keys.ts";
+import type { Operation, Reply } from "../../../src/drivers/redis/operation.ts";
+import { execute, operate } from "../../../src/drivers/redis/scripts.generated.ts";
 import { said } from "../../support/said.ts";
 
 interface Call {
@@ -49,25 +50,32 @@ beforeEach(() => {
 });
 
 function open(isVoter = false): Batcher {
-  const settings = { retentionMs: 3_600_000, queueBound: 100, timeoutMs: 2_000, isVoter };
-  return new Batcher(connection, clock, settings, {
-    replied: ({ serverMicros: micros }, sent, received) => {
-      heard.push([micros, sent.now, received]);
+  const settings = isVoter
+    ? { script: operate, keys: [], args: ["3600000", "100", "1"] }
+    : { script: execute, keys: [counterKey()], args: ["100"] };
+  return new Batcher(
+    connection,
+    clock,
+    { ...settings, timeoutMs: 2_000, isVoter },
+    {
+      replied: ({ serverMicros: micros }, sent, received) => {
+        heard.push([micros, sent.now, received]);
+      },
+      refused: () => undefined,
+      revived: () => undefined,
+      suspected: () => undefined,
     },
-    refused: () => undefined,
-    revived: () => undefined,
-    suspected: () => undefined,
-  });
+  );
 }
 
 class Asked implements Operation {
   readonly keys = space.keysOf("k");
-  readonly text: string;
+  readonly args: readonly string[];
   readonly replies: Reply[] = [];
   readonly failures: unknown[] = [];
 
   constructor(name: string) {
-    this.text = textOf([name]);
+    this.args = [name];
   }
 
   answered(reply: Reply): void {
@@ -91,8 +99,13 @@ function ask(...names: string[]): Asked[] {
   });
 }
 
+/** The name of an operation has letters only. */
+function nameOf(index: number): string {
+  return `op${String(index).replace(/\d/g, (digit) => "abcdefghij"[Number(digit)] as string)}`;
+}
+
 function numbered(count: number): string[] {
-  return Array.from({ length: count }, (_, index) => `op${index}`);
+  return Array.from({ length: count }, (_, index) => nameOf(index));
 }
 
 /** What was asked for in this turn is sent, and answers have come through. */
@@ -106,23 +119,33 @@ test("operations of one turn travel as one call, and are answered each by its ow
   const [b] = ask("b");
   await turn();
   expect(calls).toHaveLength(1);
-  expect(calls[0]?.args).toEqual(["3600000", "100", "0", '["a","b"]']);
-  const keys = ["lock:k", "holdfast:queue:{lock:k}", "holdfast:fence:{lock:k}", "holdfast:info:{lock:k}"];
-  expect(calls[0]?.keys).toEqual([...keys, ...keys]);
+  expect(calls[0]?.args).toEqual(["100", '["a","b"]']);
+  const keys = ["lock:k", "holdfast:queue:{lock:k}", "holdfast:info:{lock:k}"];
+  expect(calls[0]?.keys).toEqual(["holdfast:fence", ...keys, ...keys]);
   calls[0]?.answer();
   await turn();
   expect([a?.value, b?.value]).toEqual(["done a", "done b"]);
 });
 
-test("more of them share four calls, evenly, and so does what is asked while these are under way", async () => {
+test("an operation alone travels with its arguments as they are; to a quorum's node as JSON, which many nodes share", async () => {
+  ask("a");
+  await turn();
+  expect(calls[0]?.args).toEqual(["100", "a"]);
+  batcher = open(true);
+  ask("a");
+  await turn();
+  expect(calls[1]?.args).toEqual(["3600000", "100", "1", '["a"]']);
+  expect(calls[1]?.keys).toHaveLength(3); // without the counter of one server
+});
+
+test("more of them share two calls, evenly, and so does what is asked while these are under way", async () => {
   ask(...numbered(8));
   await turn();
-  expect(calls.map(({ operations }) => operations.length)).toEqual([2, 2, 2, 2]);
+  expect(calls.map(({ operations }) => operations.length)).toEqual([4, 4]);
   calls[0]?.answer();
-  calls[1]?.answer();
   ask("next", "next", "next", "next");
   await turn();
-  expect(calls.slice(4).map(({ operations }) => operations.length)).toEqual([2, 2]);
+  expect(calls.slice(2).map(({ operations }) => operations.length)).toEqual([4]);
 });
 
 test("a quorum's node is sent one call a turn", async () => {
@@ -149,7 +172,7 @@ test("a call has at most 128 operations, in order", async () => {
 
 test("what comes while enough calls are under way is gathered into the next", async () => {
   for (let call = 0; call < 20; call += 1) {
-    ask(`op${call}`);
+    ask(nameOf(call));
     await turn();
   }
   const underWay = calls.length;
@@ -210,7 +233,7 @@ test("who stood still reads first what a quorum's node has answered, and a proce
 
 test("calls that hang do not hold up others for longer than their time", async () => {
   for (let call = 0; call < 20; call += 1) {
-    ask(`op${call}`);
+    ask(nameOf(call));
     await turn();
   }
   await clock.advance(2_000);

@@ -96,9 +96,9 @@ describe("a bracket", () => {
 });
 
 const argumentCounts: Readonly<Record<string, number>> = {
-  acquire: 6,
-  release: 2,
-  extend: 3,
+  acquire: 7,
+  release: 3,
+  extend: 4,
   inspect: 0,
 };
 

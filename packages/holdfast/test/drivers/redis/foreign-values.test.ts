@@ -4,9 +4,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { startRedis, type RedisServer } from "@holdfast/lab";
 
 import { connectionOf } from "../../../src/drivers/redis/client.ts";
-import { KeySpace } from "../../../src/drivers/redis/keys.ts";
-import { joined, textOf } from "../../../src/drivers/redis/operation.ts";
-import { operate } from "../../../src/drivers/redis/scripts.generated.ts";
+import { counterKey, KeySpace } from "../../../src/drivers/redis/keys.ts";
+import { execute } from "../../../src/drivers/redis/scripts.generated.ts";
 import { onRedis } from "../../support/servers.ts";
 import { asker } from "./scripts/stage.ts";
 
@@ -32,14 +31,14 @@ onRedis("a value of another program, of 5 MB", () => {
     await lease.release();
     const keys = new KeySpace("", "lock:").keysOf("foreign");
     await client.set(keys[0], "x".repeat(valueBytes));
-    const release = joined([textOf(["release", asker(1).token, ""])]);
+    const release = ["100", "release", asker(1).token, "", "1"];
     const asked: Readonly<Record<string, () => Promise<unknown>>> = {
       tries: () => locks.tryAcquire("foreign"),
       waits: () => locks.acquire("foreign", { waitMs: 300 }).catch(() => undefined),
       "takes several": () => locks.all(["foreign", "other"]).tryAcquire(),
       inspects: () => locks.inspect("foreign"),
       lists: () => locks.list(),
-      releases: () => connectionOf(client).run(operate, [...keys], ["3600000", "100", "0", release]),
+      releases: () => connectionOf(client).run(execute, [counterKey(), ...keys], release),
     };
     for (const [who, ask] of Object.entries(asked)) {
       const before = await answered();

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { channelOf, clientKey, KeySpace } from "../../../src/drivers/redis/keys.ts";
+import { channelOf, clientKey, counterKey, isReserved, KeySpace } from "../../../src/drivers/redis/keys.ts";
 
 const space = new KeySpace("", "lock:");
 
@@ -20,9 +20,22 @@ test("derived keys have a name space of their own, and a hash tag of the whole l
   expect(space.keysOf("order:1")).toEqual([
     "lock:order:1",
     "holdfast:queue:{lock:order:1}",
-    "holdfast:fence:{lock:order:1}",
     "holdfast:info:{lock:order:1}",
   ]);
+});
+
+test("on a node of a quorum each lock has a counter of its own behind them", () => {
+  const keys = new KeySpace("", "lock:", true).keysOf("order:1");
+  expect(keys).toEqual([...space.keysOf("order:1"), "holdfast:fence:{lock:order:1}"]);
+});
+
+test("a server has one counter, and each slot of a cluster its own, in that slot", () => {
+  expect(counterKey()).toBe("holdfast:fence");
+  expect(hashed(counterKey("a1"))).toBe("a1");
+  for (const counter of [counterKey(), counterKey("a1")]) {
+    expect(isReserved(counter)).toBe(true);
+    expect(() => new KeySpace("", "").keysOf(counter)).toThrow(RangeError);
+  }
 });
 
 test("a lock with a hash tag of its own keeps it", () => {

@@ -160,7 +160,7 @@ test("who passes a lease on behind its release, whose answer was lost, is told t
   faults.dropReply(({ args }) => said(args)[0] === "release" && (lost += 1) === 1, "reset");
   faults.refuse(new Error("LOADING Redis is loading the dataset in memory"));
   const released = lease.release();
-  await pass(1_050); // the passing on has had its half of the budget
+  await pass(300);
   faults.refuse(null);
   await within(3_000, next);
   expect(lost).toBeGreaterThan(0);

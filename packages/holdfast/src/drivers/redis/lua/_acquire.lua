@@ -68,7 +68,11 @@ end
 
 local function acquire(token, terms, ttl, want, wait, words)
   local member = token .. ' ' .. terms
-  if not holder then
+  if not holder and redis.call('EXISTS', queue) == 0 then
+    local number = put(token, ttl, want)
+    write_info(token, ttl, words)
+    return number
+  elseif not holder then
     return take_turn(token, member, ttl, want, wait, words)
   elseif holder == token then
     return granted_again(token, member, ttl, words)

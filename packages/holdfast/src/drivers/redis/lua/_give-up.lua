@@ -7,7 +7,7 @@ local is_ready = is_release
 local next_waiter = is_ready and call('ZPOPMIN', queue) or {}
 local next_member = next_waiter[1]
 if next_member and not offer then
-  offer, write_grant = define(false)
+  offer, put = define(false)
 end
 if not next_member then
   if is_release and not next_waiter.err then
@@ -16,7 +16,7 @@ if not next_member then
 elseif next_member == member then
   if operations[first + 5] == '' then
     token = operations[first + 1]
-    local ok, number, last = pcall(write_grant, token, operations[first + 3], operations[first + 4], K, fence, floor)
+    local ok, number, last = pcall(put, token, operations[first + 3], operations[first + 4])
     answer, behind = ok and { 1, { 1, number, last, token } }, first + 6
   end
 else
@@ -24,7 +24,7 @@ else
   if not tonumber(position) or (string.byte(next_member, 67) or 58) > 57 then
     popped = next_waiter
   else
-    local ok, taken, ttl = pcall(offer, next_waiter, K, queue, fence, floor)
+    local ok, taken, ttl = pcall(offer, next_waiter)
     behind = first + (is_release and 2 or 6)
     if not ok then
       answer = { 'error', type(taken) == 'table' and taken.err or tostring(taken) }

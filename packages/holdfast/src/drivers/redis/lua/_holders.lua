@@ -3,7 +3,8 @@
 -- Their tokens say so: "<random>:<client>:<share>:<ticket>", with the share r (reads), w (writes), s<permits>/<limit>.
 -- K      sorted set: the holders' tokens by the expiry of each, in server ms
 -- info   hash: used (the sum of weights), and for each holder h<token> ("<number> <weight>"), w<token> (its words)
--- fence  as a mutex's, with the kind and the limit that were granted last, and the token that an operator broke last
+-- Beside the metadata of one server, in the fence of a quorum's node: the kind and the limit of who holds or waits, and the token that an
+-- operator broke last.
 
 local now_ms = math.floor(now / 1000)
 local all = 2147483648
@@ -69,13 +70,22 @@ local function stand_in_line(token, member)
   end
 end
 
+-- Nobody holds K. Its kind and limit are kept as long as somebody waits.
+local function forget_holders()
+  redis.call('DEL', info)
+  holdings, used = {}, 0
+  if limit and first_in_line() and not is_quorum then
+    redis.call('HSET', info, 'kind', kind, 'limit', limit)
+    redis.call('PEXPIRE', info, 60000)
+  end
+end
+
 local function remove(token)
   local _, weight = holding_of(token)
   redis.call('ZREM', K, token)
   used = used - weight
   if used == 0 then
-    redis.call('DEL', info)
-    holdings = {}
+    forget_holders()
   else
     redis.call('HDEL', info, 'h' .. token, 'w' .. token)
     redis.call('HSET', info, 'used', used)
@@ -109,17 +119,22 @@ end
 -- The lock as it is now: holders whose time is over are gone. `token`: whose holding will be asked for.
 local function look(token)
   token = token or ''
-  local kept = redis.call('HMGET', fence, 'kind', 'limit', 'last')
+  local kept = redis.call('HMGET', terms_key(), 'kind', 'limit', 'last')
   local said = redis.call('HMGET', info, 'used', 'h' .. token)
   kind, limit, newest, used = kept[1], tonumber(kept[2]), tonumber(kept[3]), tonumber(said[1])
   holdings, earliest, head = {}, nil, nil
   has_expired_ones = false
   local _, expiry = first_to_end()
   if not expiry then
-    redis.call('DEL', info)
+    local first = first_in_line()
+    if not first and not is_quorum then
+      kind, limit = nil, nil
+    end
+    if used then
+      forget_holders()
+    end
     used = 0
     holdings[token] = false
-    local first = first_in_line()
     if first and not limit then
       local own_kind, _, own_limit = share_of(first)
       kind, limit = own_kind, own_limit
@@ -159,15 +174,16 @@ local function outlive(ttl)
     redis.call('PEXPIRE', K, longest)
     redis.call('PEXPIRE', info, longest)
   end
-  redis.call('PEXPIRE', fence, longest + retention_ms)
+  if is_quorum then
+    keep_terms(longest)
+  end
 end
 
 -- Writes a grant and answers its number.
 local function admit(token, weight, ttl)
-  local number = math.max((newest or 0) + 1, floor)
-  local text = digits(number)
+  local number = next_number(newest)
   local expiry = now_ms + ttl
-  redis.call('HSET', fence, 'first', text, 'last', text, 'kind', kind, 'limit', limit)
+  redis.call('HSET', terms_key(), 'kind', kind, 'limit', limit)
   newest, used = number, used + weight
   redis.call('ZADD', K, expiry, token)
   if earliest and (not earliest[1] or expiry <= tonumber(earliest[2])) then

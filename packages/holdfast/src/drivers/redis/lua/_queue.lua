@@ -15,26 +15,6 @@ local function with_ttl(waiter)
   return waiter
 end
 
--- Numbers of the newest grant: first, last; nil where the counter has expired.
-local function numbers()
-  local found = redis.call('HMGET', fence, 'first', 'last')
-  return tonumber(found[1]), tonumber(found[2])
-end
-
--- Raises K's TTL, never shortens it: an older, slower request must not cut a newer promise. The counter outlives K, and what an owner
--- said of itself lasts as long as K.
--- Returns what it is then.
-local function raise_ttl(ttl)
-  local left = redis.call('PTTL', K)
-  if left >= 0 and left < tonumber(ttl) then
-    redis.call('PEXPIRE', K, ttl)
-    redis.call('PEXPIRE', info, ttl)
-  end
-  local lasts = math.max(left, ttl)
-  redis.call('PEXPIRE', fence, lasts + retention_ms)
-  return lasts
-end
-
 -- Of two waiters the one whose member stands first in the queue. Not by Lua's own comparison, which follows the locale.
 local function precedes(token, other)
   local ticket, others = tonumber(ticket_of(token)), tonumber(ticket_of(other))
@@ -89,11 +69,11 @@ local function grant_next(own)
     if member == nil or member == own then
       return member
     elseif member and is_share(member) then
-      put_back(with_ttl(first), queue)
+      put_back(with_ttl(first))
       redis.call('DEL', K)
       error('KINDMISMATCH another kind', 0)
     end
-    local taken = member and offer(with_ttl(first), K, queue, fence, floor)
+    local taken = member and offer(with_ttl(first))
     if taken then
       return taken
     end

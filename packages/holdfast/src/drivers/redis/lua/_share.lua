@@ -38,7 +38,7 @@ local function serve(own, own_ttl)
         remove(token)
       elseif type(heard) == 'table' then
         remove(token)
-        put_back(with_ttl({ member, score }), queue)
+        put_back(with_ttl({ member, score }))
         error(heard.err, 0)
       end
     end
@@ -81,7 +81,7 @@ local function held_by_others(member, wait)
   if is_quorum and first then
     number = holding_of(first)
   end
-  return { 0, left, position, first or '', wait == '1' and run_id() or '', number }
+  return { 0, left, position, first or '', (wait == '1' or wait == '3') and run_id() or '', number }
 end
 
 local function admitted_again(token, number, member, ttl, words)
@@ -134,7 +134,10 @@ end
 
 local share = {}
 
-function share.acquire(token, terms, ttl, _, wait, words)
+function share.acquire(token, terms, ttl, _, wait, words, latest)
+  if latest and now > latest * 1000 then
+    return { 4 }
+  end
   local member = token .. ' ' .. terms
   local number, known_weight = holding_of(token)
   local own_kind, weight, own_limit = share_of(token)
@@ -159,7 +162,7 @@ function share.acquire(token, terms, ttl, _, wait, words)
     inquire_all(token, terms)
   end
   local answer = take_place(token, member, ttl, wait, words)
-  if answer[1] == 0 and not waits and answer[3] >= queue_bound then
+  if answer[1] == 0 and not waits and tonumber(wait) < 3 and answer[3] >= queue_bound then
     redis.call('ZREM', queue, member)
     return { 2 }
   end
@@ -179,7 +182,7 @@ function share.release(token, terms)
 end
 
 local function why_not_any_more(token)
-  return redis.call('HGET', fence, 'broken') == token and 3 or 0
+  return redis.call('HGET', terms_key(), 'broken') == token and 3 or 0
 end
 
 function share.extend(token, ttl, words, number)
@@ -224,7 +227,8 @@ function share.breakGrant(number, channel, reason)
       local client = client_of(token)
       publish(channel, client, 'broken ' .. cjson.encode({ token, K, reason }))
       remove(token)
-      redis.call('HSET', fence, 'broken', token)
+      redis.call('HSET', terms_key(), 'broken', token)
+      keep_terms(60000)
       local _, is_more = serve()
       return { 1, is_more and 1 or 0 }
     end
@@ -299,8 +303,10 @@ function share.setLimit(wanted)
     error('KINDMISMATCH ' .. present, 0)
   end
   kind, limit = 'semaphore', tonumber(wanted)
-  redis.call('HSET', fence, 'kind', kind, 'limit', wanted)
-  redis.call('PEXPIRE', fence, math.max(redis.call('PTTL', K), 0) + retention_ms)
+  if is_quorum or present then
+    redis.call('HSET', terms_key(), 'kind', kind, 'limit', wanted)
+    keep_terms(math.max(redis.call('PTTL', K), 60000))
+  end
   local _, is_more = serve()
   return { 1, is_more and 1 or 0 }
 end

@@ -30,14 +30,7 @@ local function shares(name, token)
   if waiter then
     return is_share(waiter)
   end
-  return name == 'setLimit' or redis.call('HEXISTS', fence, 'kind') == 1
-end
-
--- The usual acquire, of which something has failed, or that has words of its own.
-local function take(token, _, ttl, want, _, words)
-  local number = put(token, ttl, want)
-  write_info(token, ttl, words)
-  return number
+  return name == 'setLimit' or redis.call('HEXISTS', terms_key(), 'kind') == 1
 end
 
 local mutex
@@ -48,11 +41,9 @@ local function perform(name, ...)
     return share.perform(name, ...)
   end
   if not is_read then
-    holder = redis.call('GET', K)
+    holder = read_holder()
   end
-  if not holder and name == 'acquire' and redis.call('EXISTS', queue) == 0 then
-    return take(...)
-  elseif not holder and (name == 'countDown' or name == 'awaitLatch' or name == 'leaveLatch') then
+  if not holder and (name == 'countDown' or name == 'awaitLatch' or name == 'leaveLatch') then
     return perform_on_latch(name, ...)
   end
   mutex = mutex or define_mutex()
@@ -80,7 +71,9 @@ end
 -- How many arguments an operation has.
 local function count_of(name)
   if name == 'acquire' or name == 'passOn' or name == 'yield' or name == 'awaitLatch' then
-    return 6
+    return (name == 'acquire' and not is_quorum) and 7 or 6
+  elseif name == 'release' and not is_quorum then
+    return 3
   elseif name == 'release' or name == 'downgrade' or name == 'leaveLatch' then
     return 2
   elseif name == 'countDown' then
@@ -96,7 +89,7 @@ end
 -- Whether an answer could only be given by a primary: what was granted, queued, given back or renewed was written. Of a latch that
 -- is asked again nothing may be.
 local function is_of_primary(name, answer)
-  if name == 'verify' or name == 'inspect' or name == 'countDown' or name == 'awaitLatch' then
+  if name == 'verify' or name == 'inspect' or name == 'countDown' or name == 'awaitLatch' or name == 'setLimit' then
     return false
   elseif type(answer) == 'number' then
     return answer == 1 or name == 'acquire'
@@ -108,9 +101,8 @@ end
 
 -- Performs one operation, whose arguments begin at `first`. `found`: who holds K, nil or an error if that is not known.
 -- Answers what the operation does; whether a primary did; where the next one begins; the words of a replica that refuses.
-local function perform_alone(name, first, found, waiter, least, ...)
-  K, queue, fence, info = ...
-  holder, popped, floor, lasts = found, waiter, least, nil
+local function perform_alone(name, first, found, waiter)
+  holder, popped, lasts, giver, given = found, waiter, nil, nil, nil
   is_read = found ~= nil and type(found) ~= 'table'
   local behind = first + count_of(name)
   local ok, answer = pcall(perform, name, unpack(operations, first, behind - 1))
@@ -119,6 +111,9 @@ local function perform_alone(name, first, found, waiter, least, ...)
   end
   if ok then
     return answer, is_of_primary(name, answer), behind
+  end
+  if popped and popped[1] then
+    put_back(popped) -- what failed must not eat a waiter
   end
   local words = type(answer) == 'table' and answer.err or tostring(answer)
   return { 'error', words }, false, behind, string.match(words, 'READONLY .*')

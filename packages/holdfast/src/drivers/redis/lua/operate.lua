@@ -1,6 +1,6 @@
 -- Runs a batch of operations on locks of one node, each isolated from the errors of the others.
 --
--- KEYS      four for each operation: K, its queue, its fence, its info
+-- KEYS      four for each operation: K, its queue, its info, its fence
 -- ARGV[1]   how long a fence outlives its lock, ms
 -- ARGV[2]   bound on the length of a queue
 -- ARGV[3]   1: this is a node of a quorum; 0: it decides alone
@@ -22,22 +22,28 @@
 local operations = cjson.decode(ARGV[4])
 local queue_bound = tonumber(ARGV[2])
 
+-- The lock in turn: its keys, who holds it as the operation begins, and the least number of a new grant. Alone that is the server's
+-- time, so numbers rise even where the counter was lost. A quorum's client sends a candidate to all nodes; each keeps it within a
+-- second of its own time.
+local K, queue, info, fence
+local holder
+local floor = now
+
 -- Answers what hands a lock over; or, for all that is not usual, what performs any operation, isolated from the errors of the others.
 local function define(is_all)
-  local function write_grant(token, ttl, want, K, fence, floor)
-    local call = redis.call
+  local call = redis.call
+  local function put(token, ttl, want)
     --- @include "_put.lua"
     return number, last
   end
+  --- @include "_waiters.lua"
   --- @include "_offer.lua"
   if not is_all then
-    return offer, write_grant
+    return offer, put
   end
 
-  --- @include "_state.lua"
-  local function put(token, ttl, want)
-    return write_grant(token, ttl, want, K, fence, floor)
-  end
+  --- @include "_info.lua"
+  --- @include "_fence.lua"
   --- @include "_queue.lua"
 
   local function define_mutex()
@@ -84,14 +90,13 @@ if is_quorum then
 end
 
 local is_proved = is_quorum -- a primary answered
-local floor = now
 local call = redis.pcall
 local at, count = 1, 1
 local name = operations[at]
-local rest, offer, write_grant
+local rest, offer, put
 while name do
   local keys = 4 * (count - 1)
-  local K, queue, fence, info = KEYS[keys + 1], KEYS[keys + 2], KEYS[keys + 3], KEYS[keys + 4]
+  K, queue, info, fence = KEYS[keys + 1], KEYS[keys + 2], KEYS[keys + 3], KEYS[keys + 4]
   local first, behind = at + 1, nil
   if is_quorum then
     floor = math.max(now - 1000000, math.min(now + 1000000, tonumber(operations[first])))
@@ -101,7 +106,8 @@ while name do
   -- The usual, of a mutex. The same as in their own files; a free lock's taking and giving back are answered by less: the grant's
   -- first number, the others are known to who asked; 1, nothing is left.
   -- Where it is another case, or something fails, there is no answer: the rest takes it from there, and says what failed.
-  local token, answer, holder, popped = operations[first], nil, nil, nil
+  local token, answer, popped = operations[first], nil, nil
+  holder = nil
   local is_acquire, is_release = name == 'acquire', name == 'release'
   local is_pass_on = name == 'passOn' and not is_quorum
   if (is_acquire or is_release or is_pass_on) and (string.byte(token, 67) or 58) <= 57 then
@@ -124,7 +130,7 @@ while name do
   else
     rest = rest or define(true)
     local proves, refusal
-    answer, proves, behind, refusal = rest(name, first, holder, popped, floor, K, queue, fence, info)
+    answer, proves, behind, refusal = rest(name, first, holder, popped)
     if refusal then
       return redis.error_reply(refusal) -- a replica: nothing was written, and what was read may be old
     end

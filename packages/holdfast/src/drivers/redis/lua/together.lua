@@ -1,17 +1,20 @@
--- Takes several free locks in one step, or none of them.
+-- Takes several free locks of one server in one step, or none of them.
 --
--- KEYS     four for each lock: K, its queue, its fence, its info
--- ARGV[1]  how long a fence outlives its lock, ms
--- ARGV[2]  not used, ARGV[3] is 0: a quorum's node is asked for each key by itself
--- ARGV[4+] for each lock token ttl want words, as of acquire
--- Answers  { server time in microseconds, 0, grant, grant, ... } with what acquire answers for each
+-- KEYS     the counter of fencing numbers; then three for each lock: K, its queue, its info
+-- ARGV[1]  server time in ms behind which this must have no effect
+-- ARGV[2+] for each lock token ttl want words, as of acquire
+-- Answers  { server time in microseconds, 0, grant, grant, ... }, each { 1, first, last, token }
 --          { server time, which of them is not free, from 1, its holder's token or "" where others wait }
+--          { server time, -1 } it came too late
 
 --- @include "_primary.lua"
---- @include "_call.lua"
---- @include "_state.lua"
-
-local count = #KEYS / 4
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local K, queue, info
+local holder
+--- @include "_numbers.lua"
+--- @include "_info.lua"
+--- @include "_lock.lua"
 
 -- K is free where the lease of every reader, writer or user of a semaphore has expired. A sorted set of another program stays.
 local function drop_expired()
@@ -28,32 +31,27 @@ local function drop_expired()
 end
 
 local function enter(i)
-  K, queue, fence, info = KEYS[4 * i - 3], KEYS[4 * i - 2], KEYS[4 * i - 1], KEYS[4 * i]
-  holder = redis.pcall('GET', K)
-  if type(holder) == 'table' then
+  K, queue, info = KEYS[3 * i - 1], KEYS[3 * i], KEYS[3 * i + 1]
+  local type_of_K = redis.call('TYPE', K).ok
+  if type_of_K == 'zset' then
     drop_expired()
-    holder = redis.call('GET', K)
   end
-  return ARGV[4 * i], ARGV[4 * i + 1], ARGV[4 * i + 2], ARGV[4 * i + 3]
-end
-
--- The same question once more, by the client library: the same grant, the same numbers.
-local function known(ttl)
-  local left = redis.call('PTTL', K)
-  if left < tonumber(ttl) then
-    redis.call('PEXPIRE', K, ttl)
-  end
-  redis.call('PEXPIRE', fence, math.max(left, ttl) + retention_ms) -- always written: a replica refuses that
-  local numbers = redis.call('HMGET', fence, 'first', 'last')
-  return { 1, tonumber(numbers[1]) or 0, tonumber(numbers[2]) or 0, holder }
+  holder = read_holder()
+  return ARGV[4 * i - 2], ARGV[4 * i - 1], ARGV[4 * i], ARGV[4 * i + 1]
 end
 
 local function grant(token, ttl, want, words)
-  --- @include "_put.lua"
+  local first, last = take_numbers(want)
+  local value = table.concat({ token, digits(first), last - first + 1 }, ' ')
   write_info(token, ttl, words)
-  return { 1, number, last, token }
+  redis.call('SET', K, words ~= '' and value .. ' i' or value, 'PX', ttl)
+  return { 1, first, last, token }
 end
 
+if now > ARGV[1] * 1000 then
+  return of_primary({ now, -1 })
+end
+local count = (#KEYS - 1) / 3
 for i = 1, count do
   local token = enter(i)
   if holder ~= token and (holder or redis.call('EXISTS', queue) == 1) then
@@ -61,8 +59,20 @@ for i = 1, count do
   end
 end
 local answers = { now, 0 }
-for i = 1, count do
-  local token, ttl, want, words = enter(i)
-  answers[#answers + 1] = holder == token and known(ttl) or grant(token, ttl, want, words)
+local function grant_all()
+  for i = 1, count do
+    local token, ttl, want, words = enter(i)
+    if holder == token then
+      raise_ttl(ttl) -- the same question once more, by the client library: the same grant, the same numbers
+      answers[#answers + 1] = { 1, own_first, own_last, token }
+    else
+      answers[#answers + 1] = grant(token, ttl, want, words)
+    end
+  end
+end
+local ok, failure = pcall(grant_all)
+keep_counter()
+if not ok then
+  return redis.error_reply(type(failure) == 'table' and failure.err or failure)
 end
 return answers

@@ -219,12 +219,12 @@ export class Ballot {
     this.attempts.sent();
     const { keys, wording } = this.#bid;
     const yielded = this.#yielding.number;
-    const text =
+    const args =
       yielded > 0
         ? wording.yielding(this, yielded, candidate)
         : wording.request(this, candidate, this.#askedForPlace);
     this.left();
-    this.voter.node.perform(new Question(this, keys, text, yielded));
+    this.voter.node.perform(new Question(this, keys, args, yielded));
   }
 
   /** @param yielded the number of the vote that the question gave back; 0: none */
@@ -354,14 +354,14 @@ export class Ballot {
 /** One operation of a ballot. */
 class Question implements Operation {
   readonly keys: LockKeys;
-  readonly text: string;
+  readonly args: readonly string[];
   readonly #ballot: Ballot;
   readonly #yielded: number;
 
-  constructor(ballot: Ballot, keys: LockKeys, text: string, yielded: number) {
+  constructor(ballot: Ballot, keys: LockKeys, args: readonly string[], yielded: number) {
     this.#ballot = ballot;
     this.keys = keys;
-    this.text = text;
+    this.args = args;
     this.#yielded = yielded;
   }
 

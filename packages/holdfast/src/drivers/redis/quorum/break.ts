@@ -1,7 +1,7 @@
 import { QuorumError, type NodeVote } from "../../../errors.ts";
 import { messageOf, refusalBy } from "../failures.ts";
 import type { LockKeys } from "../keys.ts";
-import { textOf } from "../operation.ts";
+import { withCandidate } from "../operation.ts";
 import type { Electorate } from "./electorate.ts";
 import type { QuorumView } from "./view.ts";
 
@@ -35,7 +35,7 @@ export async function breakByMajority(
           };
           node.perform({
             keys,
-            text: textOf(["breakGrant", grant, node.channelKind, reason], candidate),
+            args: withCandidate(["breakGrant", grant, node.channelKind, reason], candidate),
             answered: ({ value }) => {
               const [isBroken, more] = value as unknown[];
               if (isBroken === "error") {

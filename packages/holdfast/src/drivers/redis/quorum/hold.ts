@@ -7,7 +7,7 @@ import { leftOf, validFrom, type Validity } from "../../../validity.ts";
 import type { Bid } from "./bid.ts";
 import type { Electorate } from "./electorate.ts";
 import type { LockKeys } from "../keys.ts";
-import { noCandidate, textOf, type Reply } from "../operation.ts";
+import { noCandidate, withCandidate, type Reply } from "../operation.ts";
 import { placeUntil } from "../releaser.ts";
 import { validityOf } from "./agreement.ts";
 import { quarantineWords } from "./restart-guard.ts";
@@ -301,7 +301,7 @@ export class QuorumHold implements Timed {
     const args = ["acquire", this.token, terms, String(ttlMs), "1", "0", ""];
     voter.node.perform({
       keys,
-      text: textOf(args, electorate.candidate()),
+      args: withCandidate(args, electorate.candidate()),
       answered: (reply) => {
         const [status, first] = Array.isArray(reply.value) ? (reply.value as unknown[]) : [1, reply.value];
         if (Number(status) !== 1) {

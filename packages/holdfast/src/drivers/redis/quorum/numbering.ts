@@ -65,7 +65,7 @@ export class Numbering {
     ballot.left();
     ballot.voter.node.perform({
       keys,
-      text: wording.agreement(this.#proposed),
+      args: wording.agreement(this.#proposed),
       answered: (reply) => {
         ballot.isAgreeing = false;
         this.#answered(ballot, reply.value as unknown[]);

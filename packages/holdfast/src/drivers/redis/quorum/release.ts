@@ -73,7 +73,7 @@ export class QuorumRelease {
     this.#onDone = onDone;
     this.#judge();
     let leftover: Leftover | undefined;
-    let text = "";
+    let args: readonly string[] = [];
     for (const part of this.#parts) {
       if (part) {
         const { voter } = part;
@@ -81,9 +81,9 @@ export class QuorumRelease {
         const terms = this.#hold.termsOn(voter);
         if (leftover?.terms !== terms || leftover.until !== forgottenAt) {
           leftover = { key, keys, token, terms, until: forgottenAt, candidate }; // most nodes are told the same
-          text = takingBack(leftover, name);
+          args = takingBack(leftover, name);
         }
-        voter.releaser.begin(leftover, part, name, text);
+        voter.releaser.begin(leftover, part, name, args);
       }
     }
   }

@@ -1,6 +1,6 @@
 import { QuorumError, type NodeVote } from "../../../errors.ts";
 import { messageOf, outcomeOf, refusalBy } from "../failures.ts";
-import { textOf, type Operation, type Reply } from "../operation.ts";
+import { withCandidate, type Operation, type Reply } from "../operation.ts";
 import type { QuorumHold } from "./hold.ts";
 import type { Voter } from "./voter.ts";
 
@@ -8,7 +8,7 @@ import type { Voter } from "./voter.ts";
 export class Round<Result> {
   readonly #hold: QuorumHold;
   readonly #voters: readonly Voter[];
-  readonly #text: string;
+  readonly #args: readonly string[];
   readonly #votes: NodeVote[];
   readonly #errors: unknown[] = [];
   /** What the answers come to of nodes that did not count when they came: the next answer may show that they do. */
@@ -18,7 +18,7 @@ export class Round<Result> {
   constructor(hold: QuorumHold, voters: readonly Voter[], candidate: string, args: readonly string[]) {
     this.#hold = hold;
     this.#voters = voters;
-    this.#text = textOf(args, candidate);
+    this.#args = withCandidate(args, candidate);
     this.#votes = voters.map(({ name }) => ({
       node: name,
       vote: "timeout",
@@ -69,7 +69,7 @@ export class Round<Result> {
         };
         const question: Operation = {
           keys: this.#hold.keys,
-          text: this.#text,
+          args: this.#args,
           answered: (reply) => {
             const value = reply.value as unknown[];
             if (value[0] === "error") {

@@ -13,7 +13,7 @@ import {
   type Facts,
 } from "../inspection.ts";
 import type { LockKeys } from "../keys.ts";
-import { noCandidate, textOf } from "../operation.ts";
+import { noCandidate, withCandidate } from "../operation.ts";
 import { latestWords } from "../words.ts";
 import { reachedByMajority } from "./agreement.ts";
 import { SharedView } from "./shared-view.ts";
@@ -286,7 +286,7 @@ function testify(voter: Voter, keys: LockKeys): Promise<Testimony> {
     };
     voter.node.perform({
       keys,
-      text: textOf(["inspect"], noCandidate),
+      args: withCandidate(["inspect"], noCandidate),
       answered: ({ value }) => {
         const answer = value as unknown[];
         if (answer[0] === "error") {

@@ -1,5 +1,5 @@
 import type { AcquireRequest } from "../../../driver.ts";
-import { textOf } from "../operation.ts";
+import { withCandidate } from "../operation.ts";
 import { encodeWords } from "../words.ts";
 import type { Ballot } from "./ballot.ts";
 import { mostApartMs } from "./electorate.ts";
@@ -28,9 +28,9 @@ export class Wording {
   readonly #terms: string;
   /** The same with the kind: that of most nodes. */
   #member = "";
-  /** Most nodes are asked in the same words: they get one text. */
+  /** Most nodes are asked in the same words: they get one array. */
   #asked: readonly string[] = [];
-  #text = "";
+  #args: readonly string[] = [];
 
   constructor({ clock, claimMs, electorate }: QuorumHost, options: WordingOptions) {
     const { wanted, deadline, token, passing } = options;
@@ -48,25 +48,25 @@ export class Wording {
   }
 
   /** The request for a node's vote. @param waits a place in its queue is wanted as well */
-  request(ballot: Ballot, candidate: string, waits: boolean): string {
+  request(ballot: Ballot, candidate: string, waits: boolean): readonly string[] {
     const passing = this.#passing;
     const member = this.memberOn(ballot);
     if (passing?.isDoneOn(ballot) === false) {
       const args = ["passOn", passing.token, this.#token, member, this.#ttlMs, this.#want, this.#words];
-      return textOf(args, candidate);
+      return withCandidate(args, candidate);
     }
     const wait = waits ? "2" : "0";
     const [askedCandidate, askedMember, askedWait] = this.#asked;
     if (askedCandidate !== candidate || askedMember !== member || askedWait !== wait) {
       this.#asked = [candidate, member, wait];
       const args = ["acquire", this.#token, member, this.#ttlMs, this.#want, wait, this.#words];
-      this.#text = textOf(args, candidate);
+      this.#args = withCandidate(args, candidate);
     }
-    return this.#text;
+    return this.#args;
   }
 
   /** The vote with this number is given back, and asked for again. */
-  yielding(ballot: Ballot, number: number, candidate: string): string {
+  yielding(ballot: Ballot, number: number, candidate: string): readonly string[] {
     const args = [
       "yield",
       this.#token,
@@ -76,12 +76,12 @@ export class Wording {
       this.#want,
       this.#words,
     ];
-    return textOf(args, candidate);
+    return withCandidate(args, candidate);
   }
 
   /** The grant shall have this number from now on, where it is not above it already. */
-  agreement(number: number): string {
-    return textOf(["agree", this.#token, String(number), this.#want], String(number));
+  agreement(number: number): readonly string[] {
+    return withCandidate(["agree", this.#token, String(number), this.#want], String(number));
   }
 
   /** What its queue member says on this node after the token. */

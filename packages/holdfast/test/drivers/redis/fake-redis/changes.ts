@@ -5,9 +5,10 @@ import type { Step } from "./steps.ts";
 export function changes(
   step: Exclude<Step, { type: "operate" | "mute" }>,
   keys: LockKeys = ["", "", "", ""],
+  micros: number,
   deadWaiter: (n: number) => string,
 ): readonly (readonly [name: string, ...args: string[]])[] {
-  const [K, queue, fence] = keys;
+  const [K, queue, , counter = ""] = keys;
   switch (step.type) {
     case "expire":
       return [["PEXPIRE", keys[step.part] as string, "1"]];
@@ -20,15 +21,21 @@ export function changes(
     case "seize":
       return [["SET", K, "another library's", ...(step.ttlMs === null ? [] : ["PX", String(step.ttlMs)])]];
     case "count":
-      return [
-        ["DEL", fence],
-        ["HSET", fence, "first", String(step.last), "last", String(step.last)],
-      ];
+      return [["DEL", counter], count(counter, step, micros)];
     case "crowd":
       return crowd(queue, step, deadWaiter);
     case "flush":
       return [["FLUSHALL"]];
   }
+}
+
+function count(
+  counter: string,
+  { last, aheadMs, isQuorum }: Extract<Step, { type: "count" }>,
+  micros: number,
+): [string, ...string[]] {
+  const number = String(aheadMs > 0 ? micros + aheadMs * 1_000 : last);
+  return isQuorum ? ["HSET", counter, "first", number, "last", number] : ["SET", counter, number];
 }
 
 function limit(key: string, ttlMs: number | null): [string, ...string[]] {

@@ -7,12 +7,13 @@ import type { RedisServer } from "@holdfast/lab";
 import type { Clock } from "../../../../src/clock.ts";
 import { connectionOf } from "../../../../src/drivers/redis/client.ts";
 import type { Connection } from "../../../../src/drivers/redis/connection.ts";
-import { channelOf, KeySpace, type LockKeys } from "../../../../src/drivers/redis/keys.ts";
-import { operate } from "../../../../src/drivers/redis/scripts.generated.ts";
+import { channelOf, counterKey, KeySpace, type LockKeys } from "../../../../src/drivers/redis/keys.ts";
+import { execute, operate } from "../../../../src/drivers/redis/scripts.generated.ts";
 import { asker, id, retentionMs, ScriptStage } from "../scripts/stage.ts";
+import { argumentsOf } from "./arguments.ts";
 import { changes } from "./changes.ts";
 import { clientCount, lockCount, type Operation, type Step } from "./steps.ts";
-import { joined, textOf } from "../../../../src/drivers/redis/operation.ts";
+import { joined, withCandidate } from "../../../../src/drivers/redis/operation.ts";
 
 /** What one server made of a step, as far as the two have to agree. */
 export interface Seen {
@@ -34,8 +35,6 @@ type Operating = Extract<Step, { type: "operate" }>;
 type Said = Pick<Seen, "header" | "answers">;
 
 const nothing: Said = { header: null, answers: [] };
-/** Which argument is a number that belongs to a grant. */
-const numberAt: Readonly<Record<string, number>> = { extend: 3, breakGrant: 0, yield: 2, agree: 1 };
 const listening = ["s", "p"] as const;
 /** What the two clocks may be apart, as the real server goes on while a script runs, or stands still on a busy machine. */
 const toleranceMs = 500;
@@ -45,7 +44,8 @@ export class Pair {
   readonly #stage: ScriptStage;
   readonly #redis: Redis;
   readonly #connection: Connection;
-  readonly #locks: readonly LockKeys[];
+  /** Each with its counter behind it, which all have in common where the server decides alone. */
+  #locks: readonly LockKeys[] = [];
   #fake: FakeRedis;
   #fakeConnection: Connection;
   #fakeMessages: string[][] = [];
@@ -55,7 +55,6 @@ export class Pair {
     this.#stage = stage;
     this.#redis = stage.redis;
     this.#connection = connectionOf(client);
-    this.#locks = Array.from({ length: lockCount }, (_, n) => new KeySpace("", "lock:").keysOf(`k/${n}`));
     this.#fake = new FakeRedis({ clock: this.#clock });
     this.#fakeConnection = this.#fake.connect();
   }
@@ -74,7 +73,12 @@ export class Pair {
     return this.#stage.close();
   }
 
-  async reset(): Promise<void> {
+  async reset(isQuorum: boolean): Promise<void> {
+    const space = new KeySpace("", "lock:", isQuorum);
+    this.#locks = Array.from({ length: lockCount }, (_, n) => {
+      const keys = space.keysOf(`k/${n}`);
+      return isQuorum ? keys : [...keys, counterKey()];
+    });
     await this.#mute(false);
     await this.#redis.flushall();
     for (const client of listening.keys()) {
@@ -107,11 +111,11 @@ export class Pair {
 
   async #operate({ operations, bound, isQuorum }: Operating): Promise<[Said, Said]> {
     const prepared = await Promise.all(operations.map((operation) => this.#prepare(operation, isQuorum)));
-    const args = [String(retentionMs), String(bound), isQuorum ? "1" : "0", joined(prepared)];
-    const keys = operations.flatMap(({ lock }) => this.#locks[lock] as LockKeys);
-    const [header, ...real] = (await this.#connection.run(operate, keys, args)) as unknown[];
+    const locks = operations.map(({ lock }) => this.#locks[lock] as LockKeys);
+    const call = isQuorum ? callOfNode(locks, prepared, bound) : callOfOneServer(locks, prepared, bound);
+    const [header, ...real] = (await this.#connection.run(...call)) as unknown[];
     this.#micros = Number(Array.isArray(header) ? header[0] : header);
-    const [ownHeader, ...own] = (await this.#fakeConnection.run(operate, keys, args)) as unknown[];
+    const [ownHeader, ...own] = (await this.#fakeConnection.run(...call)) as unknown[];
     const inOneOrder = (answers: unknown[]): unknown[] =>
       answers.map((answer, i) => (operations[i]?.name === "inspect" ? withWordsInOrder(answer) : answer));
     return [
@@ -120,24 +124,11 @@ export class Pair {
     ];
   }
 
-  async #prepare(operation: Operation, isQuorum: boolean): Promise<string> {
+  async #prepare(operation: Operation, isQuorum: boolean): Promise<readonly string[]> {
     const { name, candidate } = operation;
-    const args = await this.#argsOf(operation);
-    return textOf([name, ...args], isQuorum ? String(this.#micros + candidate) : undefined);
-  }
-
-  async #argsOf({ lock, name, args }: Operation): Promise<readonly string[]> {
-    const [K, , fence] = this.#locks[lock] as LockKeys;
-    if (args.includes("present")) {
-      const born = (await this.#redis.type(K)) === "hash" ? await this.#redis.hget(K, "born") : null;
-      return args.map((arg) => (arg === "present" ? (born ?? "") : arg));
-    }
-    const at = numberAt[name];
-    if (at === undefined || args[at] === "") {
-      return args;
-    }
-    const first = (await this.#redis.type(fence)) === "hash" ? await this.#redis.hget(fence, "first") : "0";
-    return args.with(at, String(Number(first) + Number(args[at])));
+    const keys = this.#locks[operation.lock] as LockKeys;
+    const args = [name, ...(await argumentsOf(this.#redis, keys, operation, isQuorum))];
+    return isQuorum ? withCandidate(args, String(this.#micros + candidate)) : args;
   }
 
   async #change(step: Exclude<Step, Operating>): Promise<[Said, Said]> {
@@ -146,7 +137,7 @@ export class Pair {
       return [nothing, nothing];
     }
     const keys = "lock" in step ? (this.#locks[step.lock] as LockKeys) : undefined;
-    const commands = changes(step, keys, (n) => asker(1_000 + n, { client: 2 }).member);
+    const commands = changes(step, keys, this.#micros, (n) => asker(1_000 + n, { client: 2 }).member);
     const micros = await this.#redis.eval(runAll, 0, JSON.stringify(commands));
     this.#micros = Number(micros);
     for (const [name, ...args] of commands) {
@@ -164,7 +155,7 @@ export class Pair {
   }
 
   async #data(): Promise<[unknown[], unknown[]]> {
-    const keys = this.#locks.flat();
+    const keys = Array.from(new Set(this.#locks.flat()));
     const [micros, ...real] = (await this.#redis.eval(dumpAll, keys.length, ...keys)) as [
       number,
       ...unknown[],
@@ -189,6 +180,23 @@ export class Pair {
       clearTimer: () => undefined,
     };
   }
+}
+
+type Arguments = readonly (readonly string[])[];
+type ScriptCall = Parameters<Connection["run"]>;
+
+function callOfNode(locks: readonly LockKeys[], operations: Arguments, bound: number): ScriptCall {
+  const args = [String(retentionMs), String(bound), "1", joined(operations.map((own) => ({ args: own })))];
+  return [operate, locks.flat(), args];
+}
+
+/** As a client calls: a lone operation has its arguments as they are. */
+function callOfOneServer(locks: readonly LockKeys[], operations: Arguments, bound: number): ScriptCall {
+  const keys = [counterKey(), ...locks.flatMap((own) => own.slice(0, 3))];
+  const [lone, ...others] = operations;
+  const isLone = lone !== undefined && others.length === 0;
+  const args = isLone ? lone : [joined(operations.map((own) => ({ args: own })))];
+  return [execute, keys, [String(bound), ...args]];
 }
 
 function clientOf(server: RedisServer): Redis {

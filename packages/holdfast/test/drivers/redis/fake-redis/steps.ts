@@ -1,5 +1,6 @@
 import fc from "fast-check";
 
+import { asker as askerOfNode } from "../scripts/quorum-stage.ts";
 import { asker, type Asker } from "../scripts/stage.ts";
 
 /** Clients 0 and 1 listen, the first by sharded and the second by plain pub/sub; the processes of 2 and 3 are gone. */
@@ -11,15 +12,14 @@ export interface Operation {
   readonly name: string;
   /**
    * Its arguments; the number among those of `extend`, `breakGrant`, `yield` and `agree` is counted from the first of the
-   * present grant ("": none), and
-   * `present` among those of a latch is when the present one was born.
+   * present grant ("": none), and `present` among those of a latch is when the present one was born.
    */
   readonly args: readonly string[];
   /** Of a quorum's node: the candidate, counted in microseconds from the server's time. */
   readonly candidate: number;
 }
 
-/** What happens to both servers. `part` is one of a lock's four keys. */
+/** What happens to both servers. `part` is one of a lock's three keys, or its counter. */
 export type Step =
   | {
       readonly type: "operate";
@@ -30,7 +30,14 @@ export type Step =
   | { readonly type: "expire" | "delete" | "spoil"; readonly lock: number; readonly part: number }
   | { readonly type: "limit"; readonly lock: number; readonly part: number; readonly ttlMs: number | null }
   | { readonly type: "seize"; readonly lock: number; readonly ttlMs: number | null }
-  | { readonly type: "count"; readonly lock: number; readonly last: number }
+  /** The counter is set; by `aheadMs` it is ahead of the time. */
+  | {
+      readonly type: "count";
+      readonly lock: number;
+      readonly last: number;
+      readonly aheadMs: number;
+      readonly isQuorum: boolean;
+    }
   | { readonly type: "crowd"; readonly lock: number; readonly dead: number; readonly junk: boolean }
   | { readonly type: "mute"; readonly fails: boolean }
   | { readonly type: "flush" };
@@ -60,7 +67,8 @@ const shares: Readonly<Record<Family, readonly (string | undefined)[]>> = {
 };
 
 /** Few attempts, each with terms of its own, by two clients or tickets: so that they meet again. */
-function askersOf(family: Family): fc.Arbitrary<Asker> {
+function askersOf(isQuorum: boolean, family: Family): fc.Arbitrary<Asker> {
+  const make = isQuorum ? askerOfNode : asker;
   const oddOnes = family === "mutex" ? ["r"] : [undefined, "s1/2", "w"];
   return fc
     .tuple(
@@ -74,7 +82,7 @@ function askersOf(family: Family): fc.Arbitrary<Asker> {
     .map(([attempt, variant, odd]) => {
       const own = shares[family][attempt % shares[family].length];
       const share = odd === null ? own : odd;
-      return asker(attempt, {
+      return make(attempt, {
         client: (attempt + variant * 2) % clientCount,
         ticket: [7, 3, 5, 3, 9_007_199_254_740_991, 1_700_000_000_123_456][attempt] as number,
         ...(share === undefined ? {} : { share }),
@@ -97,35 +105,35 @@ function operation(name: string, args: fc.Arbitrary<readonly string[]>): fc.Arbi
 
 const wants = fc.constantFrom("1", "16");
 const waits = fc.constantFrom("0", "1", "1", "2");
+const waitsOfOneServer = fc.constantFrom("0", "1", "1", "2", "3", "4");
+const latests = fc.constantFrom("9999999999999", "9999999999999", "9999999999999", "1000000000000");
 const reasons = fc.constantFrom("r", 'a/b "c"\\ ü \u007f\u0001\n\t', "");
 
-function operationsOf(askers: fc.Arbitrary<Asker>): Weighted<Operation>[] {
+function operationsOfOneServer(askers: fc.Arbitrary<Asker>): Weighted<Operation>[] {
   return [
     {
-      weight: 6,
+      weight: 8,
       arbitrary: operation(
         "acquire",
         fc
-          .tuple(askers, ttls, wants, waits, words)
-          .map(([who, ttl, want, wait, said]) => [who.token, who.terms, String(ttl), want, wait, said]),
+          .tuple(askers, ttls, wants, waitsOfOneServer, words, latests)
+          .map(([who, ttl, want, wait, said, latest]) => {
+            return [who.token, who.terms, String(ttl), want, wait, said, latest];
+          }),
       ),
     },
     {
-      weight: 2,
-      arbitrary: operation(
-        "passOn",
-        fc
-          .tuple(askers, askers, ttls, wants, words)
-          .map(([old, who, ttl, want, said]) => [old.token, who.token, who.terms, String(ttl), want, said]),
-      ),
-    },
-    {
-      weight: 4,
+      weight: 5,
       arbitrary: operation(
         "release",
-        askers.map(({ token, terms }) => [token, terms]),
+        fc.tuple(askers, fc.constantFrom("0", "1")).map(([{ token, terms }, own]) => [token, terms, own]),
       ),
     },
+  ];
+}
+
+function operationsOf(askers: fc.Arbitrary<Asker>): Weighted<Operation>[] {
+  return [
     {
       weight: 3,
       arbitrary: operation(
@@ -170,7 +178,6 @@ function operationsOfShares(askers: fc.Arbitrary<Asker>): Weighted<Operation>[] 
 
 /** What the caller knows of the latch: nothing, the present one, or one that is over. */
 const knownLatches = fc.constantFrom("", "", "", "present", "1");
-const latests = fc.constantFrom("9999999999999", "9999999999999", "9999999999999", "1000000000000");
 const counts = fc.constantFrom("2", "2", "2", "2", "2", "2", "3");
 
 function operationsOfLatches(all: fc.Arbitrary<Asker>): Weighted<Operation>[] {
@@ -214,6 +221,31 @@ function operationsOfLatches(all: fc.Arbitrary<Asker>): Weighted<Operation>[] {
 function operationsOfQuorum(askers: fc.Arbitrary<Asker>): Weighted<Operation>[] {
   return [
     {
+      weight: 6,
+      arbitrary: operation(
+        "acquire",
+        fc
+          .tuple(askers, ttls, wants, waits, words)
+          .map(([who, ttl, want, wait, said]) => [who.token, who.terms, String(ttl), want, wait, said]),
+      ),
+    },
+    {
+      weight: 2,
+      arbitrary: operation(
+        "passOn",
+        fc
+          .tuple(askers, askers, ttls, wants, words)
+          .map(([old, who, ttl, want, said]) => [old.token, who.token, who.terms, String(ttl), want, said]),
+      ),
+    },
+    {
+      weight: 4,
+      arbitrary: operation(
+        "release",
+        askers.map(({ token, terms }) => [token, terms]),
+      ),
+    },
+    {
       weight: 4,
       arbitrary: operation(
         "yield",
@@ -242,10 +274,10 @@ function operationsOfQuorum(askers: fc.Arbitrary<Asker>): Weighted<Operation>[] 
 }
 
 function operating(isQuorum: boolean, family: Family): fc.Arbitrary<Step> {
-  const askers = askersOf(family);
+  const askers = askersOf(isQuorum, family);
   const offered = [
     ...operationsOf(askers),
-    ...(isQuorum ? operationsOfQuorum(askers) : []),
+    ...(isQuorum ? operationsOfQuorum(askers) : operationsOfOneServer(askers)),
     ...(family === "mutex" ? [] : operationsOfShares(askers)),
     ...(family === "latch" ? operationsOfLatches(askers) : []),
   ];
@@ -257,7 +289,7 @@ function operating(isQuorum: boolean, family: Family): fc.Arbitrary<Step> {
   });
 }
 
-const incidents: Weighted<Step>[] = [
+const incidents = (isQuorum: boolean): Weighted<Step>[] => [
   { weight: 2, arbitrary: fc.record({ type: fc.constant("expire" as const), lock: locks, part: parts }) },
   { weight: 1, arbitrary: fc.record({ type: fc.constant("delete" as const), lock: locks, part: parts }) },
   { weight: 1, arbitrary: fc.record({ type: fc.constant("spoil" as const), lock: locks, part: parts }) },
@@ -284,6 +316,8 @@ const incidents: Weighted<Step>[] = [
       type: fc.constant("count" as const),
       lock: locks,
       last: fc.constantFrom(0, 17, 1_700_000_000_000_000, 3_000_000_000_000_000, 9_007_199_254_740_000),
+      aheadMs: fc.constantFrom(0, 5, 3_600_000, 80_000_000),
+      isQuorum: fc.constant(isQuorum),
     }),
   },
   {
@@ -301,6 +335,6 @@ const incidents: Weighted<Step>[] = [
 
 /** @param isQuorum whether the server is a node of a quorum all the while */
 export function steps(isQuorum: boolean, family: Family): fc.Arbitrary<Step[]> {
-  const step = fc.oneof({ weight: 24, arbitrary: operating(isQuorum, family) }, ...incidents);
+  const step = fc.oneof({ weight: 24, arbitrary: operating(isQuorum, family) }, ...incidents(isQuorum));
   return fc.array(step, { minLength: 1, maxLength: 40, size: "max" });
 }

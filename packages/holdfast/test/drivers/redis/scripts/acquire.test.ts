@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
 import { onRedis } from "../../../support/servers.ts";
-import type { LockKeys } from "../../../../src/drivers/redis/keys.ts";
-import { acquireOf, asker, retentionMs, ScriptStage, type Answer, type Asker } from "./stage.ts";
+import { counterKey, type LockKeys } from "../../../../src/drivers/redis/keys.ts";
+import { acquireOf, asker, ScriptStage, type Answer, type Asker } from "./stage.ts";
 
 onRedis("acquire", () => {
   let stage: ScriptStage;
@@ -12,7 +12,7 @@ onRedis("acquire", () => {
   });
   afterAll(() => stage.close());
 
-  test("a free lock is granted: K is our token for the TTL, and the number is the server's time", async () => {
+  test("a free lock is granted: K says our token and its number for the TTL, and the number is the server's time", async () => {
     const keys = stage.lock();
     const us = asker(1);
     const before = await serverMicros();
@@ -20,7 +20,7 @@ onRedis("acquire", () => {
     expect([status, token, last]).toEqual([1, us.token, first]);
     expect(first).toBeGreaterThanOrEqual(before);
     expect(first).toBeLessThanOrEqual(await serverMicros());
-    expect(await stage.redis.get(keys[0])).toBe(us.token);
+    expect(await stage.redis.get(keys[0])).toBe(`${us.token} ${String(first)} 1`);
     expect(near(await stage.redis.pttl(keys[0]), 30_000)).toBe(true);
   });
 
@@ -56,15 +56,32 @@ onRedis("acquire", () => {
         expect(await stage.ask(keys, acquireOf(clone, { wait }))).toMatchObject({ 0: 0, 3: asker(1).token });
       }
     }
-    expect(await stage.redis.get(keys[0])).toBe(asker(1).token);
+    expect(await stage.holder(keys)).toBe(asker(1).token);
   });
 
-  test("a repeat after the counter was lost gets new numbers, larger ones", async () => {
+  test("a repeat after the counter was lost gets the same numbers, which K says", async () => {
     const keys = stage.lock();
-    const { last } = await stage.grant(keys, asker(1), { want: 5 });
-    await stage.redis.del(keys[2]);
-    const again = await stage.grant(keys, asker(1), { want: 5 });
-    expect(again.first).toBeGreaterThan(last);
+    const granted = await stage.grant(keys, asker(1), { want: 5 });
+    await stage.redis.del(counterKey());
+    expect(await stage.grant(keys, asker(1), { want: 5 })).toEqual(granted);
+  });
+
+  test("a repeat that asks for more or fewer numbers gets those of the first", async () => {
+    const keys = stage.lock();
+    const granted = await stage.grant(keys, asker(1), { want: 5 });
+    for (const want of [1, 17]) {
+      expect(await stage.grant(keys, asker(1), { want })).toEqual(granted);
+    }
+  });
+
+  test("a token that ours begins with, or that begins with ours, is another's", async () => {
+    const keys = stage.lock();
+    for (const ticket of [123, 12_345]) {
+      await stage.grant(keys, asker(1, { ticket }));
+      const answer = await stage.ask(keys, acquireOf(asker(1, { ticket: 1_234 })));
+      expect([answer[0], answer[3]]).toEqual([0, asker(1, { ticket }).token]);
+      await stage.redis.del(keys[0]);
+    }
   });
 
   test("a try on a lock of another is told who holds it and for how long, and leaves nothing behind", async () => {
@@ -81,8 +98,11 @@ onRedis("acquire", () => {
     await stage.grant(keys, asker(1));
     const asking = await stage.ask(keys, acquireOf(asker(2), { wait: "1" }));
     expect(await stage.redis.info("server")).toContain(`run_id:${String(asking[4])}\r\n`);
-    const quiet = await stage.ask(keys, acquireOf(asker(3)).with(6 - 1, "2"));
-    expect([quiet[0], quiet[2], quiet[4]]).toEqual([0, 1, ""]);
+    expect((await stage.queue(keys, asker(3), { wait: "3" }))[4]).toBe(asking[4]);
+    for (const wait of ["2", "4"] as const) {
+      const quiet = await stage.queue(keys, asker(2), { wait });
+      expect([quiet[0], quiet[2], quiet[4]]).toEqual([0, 0, ""]);
+    }
   });
 
   test("a lock of another client library excludes us, and is told as it stands", async () => {
@@ -92,8 +112,7 @@ onRedis("acquire", () => {
     expect((await stage.ask(keys, acquireOf(asker(3)))).slice(0, 4)).toEqual([0, -1, -1, "somebody else's"]);
   });
 
-  // 2 is asked for where the server's run is known: the usual case, which has a way of its own through the script.
-  describe.each(["1", "2"] as const)("where the wait is %s", (wait) => {
+  describe.each(["1", "2", "3", "4"] as const)("where the wait is %s", (wait) => {
     const queue = (keys: LockKeys, who: Asker): Promise<Answer> => stage.queue(keys, who, { wait });
 
     test("a repeat of who has it is told so, and gets no place", async () => {
@@ -152,14 +171,20 @@ onRedis("acquire", () => {
       expect(near(Number((await queue(keys, asker(5)))[1]), 30_000)).toBe(true);
     });
 
-    test("a full queue refuses, and keeps nobody whom it refused", async () => {
+    test("a full queue refuses, and keeps nobody whom it refused; but not who gives up a grant in the same call", async () => {
       const keys = stage.lock();
       await stage.grant(keys, asker(1));
       const bounded = (n: number) => stage.ask(keys, acquireOf(asker(n), { wait }), { bound: 2 });
+      const waiters = [asker(2).member, asker(3).member];
       await bounded(2);
       await bounded(3);
-      expect(await bounded(4)).toEqual([2]);
-      expect(await stage.redis.zrange(keys[1], "0", "-1")).toEqual([asker(2).member, asker(3).member]);
+      if (wait === "1" || wait === "2") {
+        expect(await bounded(4)).toEqual([2]);
+      } else {
+        waiters.push(asker(4).member);
+        expect(await bounded(4)).toMatchObject({ 0: 0, 2: 2, 3: asker(1).token });
+      }
+      expect(await stage.redis.zrange(keys[1], "0", "-1")).toEqual(waiters);
       expect((await bounded(3))[2]).toBe(1);
     });
   });
@@ -193,63 +218,16 @@ onRedis("acquire", () => {
     expect(await stage.heard(1)).toHaveLength(1);
   });
 
-  test("a block of numbers is granted as a whole, and the next grant begins behind it", async () => {
-    const keys = stage.lock();
-    await stage.redis.hset(keys[2], "last", "3000000000000000"); // ahead of the clock: no gap between the grants
-    const block = await stage.grant(keys, asker(1), { want: 17 });
-    expect(block).toEqual({ first: 3_000_000_000_000_001, last: 3_000_000_000_000_017 });
-    await stage.redis.del(keys[0]);
-    expect((await stage.grant(keys, asker(2))).first).toBe(3_000_000_000_000_018);
-  });
-
-  test("numbers are kept to their last digit, without an exponent", async () => {
-    const keys = stage.lock();
-    await stage.redis.hset(keys[2], "last", "9007199254740100");
-    const { first, last } = await stage.grant(keys, asker(1), { want: 14 });
-    expect([first, last]).toEqual([9_007_199_254_740_101, 9_007_199_254_740_114]);
-    expect(await stage.redis.hgetall(keys[2])).toEqual({
-      first: "9007199254740101",
-      last: "9007199254740114",
-    });
-  });
-
-  test("numbers rise over the loss of everything, and over the expiry of the counter", async () => {
-    const keys = stage.lock();
-    const numbers = [(await stage.grant(keys, asker(1))).first];
-    await stage.redis.flushall();
-    numbers.push((await stage.grant(keys, asker(2))).first);
-    await stage.redis.del(keys[0]);
-    await stage.redis.pexpire(keys[2], 1);
-    await expect.poll(() => stage.redis.exists(keys[2]), { interval: 1 }).toBe(0);
-    numbers.push((await stage.grant(keys, asker(3))).first);
-    expect(numbers).toEqual(numbers.toSorted((one, other) => one - other));
-    expect(new Set(numbers).size).toBe(3);
-  });
-
-  test("the counter outlives every grant by its retention", async () => {
-    const keys = stage.lock();
-    await stage.grant(keys, asker(1), { ttlMs: 1_000 });
-    expect(near(await stage.redis.pttl(keys[2]), retentionMs + 1_000)).toBe(true);
-    await stage.redis.del(keys[0]);
-    await stage.grant(keys, asker(2), { ttlMs: 90_000 });
-    expect(near(await stage.redis.pttl(keys[2]), retentionMs + 90_000)).toBe(true);
-  });
-
-  test("a repeat that raises the TTL prolongs the counter with it", async () => {
-    const keys = stage.lock();
-    await stage.grant(keys, asker(1), { ttlMs: 1_000 });
-    await stage.grant(keys, asker(1), { ttlMs: 90_000 });
-    expect(near(await stage.redis.pttl(keys[2]), retentionMs + 90_000)).toBe(true);
-  });
-
   test("a repeat that finds a grant by message writes the owner's words", async () => {
     const keys = stage.lock();
     await stage.grant(keys, asker(9));
     await stage.queue(keys, asker(1));
-    await stage.ask(keys, ["release", asker(9).token, ""]);
+    await stage.ask(keys, ["release", asker(9).token, "", "1"]);
     await stage.heard(1);
     await stage.queue(keys, asker(1), { words: '["owner","a worker"]' });
-    expect(await stage.redis.hget(keys[3], "owner")).toBe("a worker");
+    expect(await stage.redis.hget(keys[2], "owner")).toBe("a worker");
+    expect(await stage.ask(keys, ["release", asker(1).token, "", "1"])).toEqual([1, 0, ""]);
+    expect(await stage.redis.exists(...keys)).toBe(0);
   });
 
   test("an owner's own words are kept beside K, for as long as K", async () => {
@@ -257,8 +235,8 @@ onRedis("acquire", () => {
     const words = JSON.stringify(["owner", "a worker", "reason", 'a "quote" / ü']);
     await stage.grant(keys, asker(1), { ttlMs: 20_000, words });
     const kept = { token: asker(1).token, owner: "a worker", reason: 'a "quote" / ü' };
-    expect(await stage.redis.hgetall(keys[3])).toEqual(kept);
-    expect(near(await stage.redis.pttl(keys[3]), 20_000)).toBe(true);
+    expect(await stage.redis.hgetall(keys[2])).toEqual(kept);
+    expect(near(await stage.redis.pttl(keys[2]), 20_000)).toBe(true);
   });
 
   test("a key of another type is refused and not touched", async () => {
@@ -269,7 +247,7 @@ onRedis("acquire", () => {
       expect([kind, message]).toEqual(["error", expect.stringMatching(/^WRONGTYPE /)]);
     }
     expect(await stage.redis.hgetall(keys[0])).toEqual({ a: "1" });
-    expect(await stage.redis.exists(keys[1], keys[2], keys[3])).toBe(0);
+    expect(await stage.redis.exists(keys[1], keys[2])).toBe(0);
   });
 
   test("one key's error is not another's", async () => {
@@ -281,23 +259,38 @@ onRedis("acquire", () => {
     expect(answers.map(([status]) => status)).toEqual([1, "error", 1]);
   });
 
-  test.each(["get", "exists", "hget", "hset", "pexpire", "set"])(
-    "who may not %s is granted nothing, and is told so",
-    async (command) => {
+  test.each([
+    ["exists", ""],
+    ["get", ""],
+    ["set", ""],
+    ["hset", '["owner","a"]'],
+    ["pexpire", '["owner","a"]'],
+  ])("who may not %s, where that is needed, is granted nothing, and is told so", async (command, words) => {
+    const keys = stage.lock();
+    await stage.redis.call("ACL", "SETUSER", "default", `-${command}`);
+    try {
+      const answer = await stage.ask(keys, acquireOf(asker(1), { words }));
+      expect(answer).toEqual(["error", expect.stringMatching(/^NOPERM |can't run this command/)]);
+    } finally {
+      await stage.redis.call("ACL", "SETUSER", "default", `+${command}`);
+    }
+    expect(await stage.holder(keys)).toBe(null);
+    expect((await stage.ask(keys, acquireOf(asker(2))))[0]).toBe(1);
+  });
+
+  test("nothing is left of a lock that was given back but the server's counter, which stays", async () => {
+    await stage.redis.flushall();
+    for (const [who, words] of [
+      [asker(1), ""],
+      [asker(2), '["owner","a"]'],
+    ] as const) {
       const keys = stage.lock();
-      await stage.grant(keys, asker(3));
-      await stage.ask(keys, ["release", asker(3).token, asker(3).terms]);
-      await stage.redis.call("ACL", "SETUSER", "default", `-${command}`);
-      try {
-        const answer = await stage.ask(keys, acquireOf(asker(1)));
-        expect(answer).toEqual(["error", expect.stringMatching(/^NOPERM |can't run this command/)]);
-      } finally {
-        await stage.redis.call("ACL", "SETUSER", "default", `+${command}`);
-      }
-      expect(await stage.redis.get(keys[0])).toBe(null);
-      expect((await stage.ask(keys, acquireOf(asker(2))))[0]).toBe(1);
-    },
-  );
+      await stage.grant(keys, who, { words });
+      await stage.ask(keys, ["release", who.token, who.terms, "1"]);
+    }
+    expect(await stage.redis.keys("*")).toEqual([counterKey()]);
+    expect(await stage.redis.pttl(counterKey())).toBe(-1);
+  });
 
   test("beside K only keys in our own name space are written", async () => {
     await stage.redis.flushall();
@@ -305,7 +298,7 @@ onRedis("acquire", () => {
     await stage.grant(keys, asker(1), { words: '["owner","a"]' });
     await stage.queue(keys, asker(2));
     const written = await stage.redis.keys("*");
-    expect(written.toSorted()).toEqual([...keys].toSorted());
+    expect(written.toSorted()).toEqual([counterKey(), ...keys].toSorted());
     expect(written.filter((key) => key !== keys[0]).every((key) => key.startsWith("holdfast:"))).toBe(true);
   });
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 
-import { onNodes } from "./quorum-stage.ts";
-import { acquireOf, asker, retentionMs } from "./stage.ts";
+import { asker, fenceOf, onNodes } from "./quorum-stage.ts";
+import { acquireOf, retentionMs } from "./stage.ts";
 
 onNodes("agree", (stage) => {
   const us = asker(1);
@@ -11,7 +11,10 @@ onNodes("agree", (stage) => {
     const { first } = await stage.grant(keys, us, { want: 16 });
     const number = first + 3;
     expect(await stage.ask(keys, agreeOn(number, 16))).toEqual([1, number, number + 15]);
-    expect(await stage.data.hgetall(keys[2])).toEqual({ first: String(number), last: String(number + 15) });
+    expect(await stage.data.hgetall(fenceOf(keys))).toEqual({
+      first: String(number),
+      last: String(number + 15),
+    });
     expect(await stage.ask(keys, ["verify", us.token])).toEqual([1, expect.any(Number), number]);
   });
 
@@ -21,7 +24,7 @@ onNodes("agree", (stage) => {
     for (const number of [first, first - 1, 0]) {
       expect(await stage.ask(keys, agreeOn(number, 2))).toEqual([1, first, last]);
     }
-    expect(await stage.data.hgetall(keys[2])).toEqual({ first: String(first), last: String(last) });
+    expect(await stage.data.hgetall(fenceOf(keys))).toEqual({ first: String(first), last: String(last) });
   });
 
   test("is refused where the grant is not ours, and changes nothing", async () => {
@@ -29,7 +32,7 @@ onNodes("agree", (stage) => {
     expect(await stage.ask(keys, agreeOn(5))).toEqual([0]);
     const { first } = await stage.grant(keys, asker(1, { ticket: 2 }));
     expect(await stage.ask(keys, agreeOn(first + 5))).toEqual([0]);
-    expect(await stage.data.hgetall(keys[2])).toEqual({ first: String(first), last: String(first) });
+    expect(await stage.data.hgetall(fenceOf(keys))).toEqual({ first: String(first), last: String(first) });
   });
 
   test("does not go by the candidate, nor by the server's time", async () => {
@@ -45,16 +48,16 @@ onNodes("agree", (stage) => {
   test("writes the number anew where the counter was lost", async () => {
     const keys = stage.lock();
     const { first } = await stage.grant(keys, us);
-    await stage.data.del(keys[2]);
+    await stage.data.del(fenceOf(keys));
     expect(await stage.ask(keys, agreeOn(first - 7, 3))).toEqual([1, first - 7, first - 5]);
   });
 
   test("the counter outlives the lock by its retention", async () => {
     const keys = stage.lock();
     const { first } = await stage.grant(keys, us, { ttlMs: 20_000 });
-    await stage.data.pexpire(keys[2], 5_000);
+    await stage.data.pexpire(fenceOf(keys), 5_000);
     await stage.ask(keys, agreeOn(first + 1));
-    const left = await stage.data.pttl(keys[2]);
+    const left = await stage.data.pttl(fenceOf(keys));
     expect(left).toBeGreaterThan(retentionMs + 19_000);
     expect(left).toBeLessThanOrEqual(retentionMs + 20_000);
     expect(await stage.data.pttl(keys[0])).toBeLessThanOrEqual(20_000);

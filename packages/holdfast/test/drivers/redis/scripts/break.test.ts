@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 
+import { counterKey } from "../../../../src/drivers/redis/keys.ts";
 import { onRedis } from "../../../support/servers.ts";
 import { asker, ScriptStage } from "./stage.ts";
 
@@ -28,16 +29,16 @@ onRedis("breakGrant", () => {
     const keys = stage.lock();
     const { first } = await stage.grant(keys, asker(50), { ttlMs: 20_000 });
     await stage.ask(keys, breakOf(first, "maintenance"));
-    expect(await stage.redis.hgetall(keys[3])).toEqual({ token: asker(50).token, broken: "maintenance" });
-    expect(await stage.redis.pttl(keys[3])).toBeGreaterThan(19_000);
+    expect(await stage.redis.hgetall(keys[2])).toEqual({ token: asker(50).token, broken: "maintenance" });
+    expect(await stage.redis.pttl(keys[2])).toBeGreaterThan(19_000);
     expect(await stage.ask(keys, ["extend", asker(50).token, "20000", "", ""])).toBe(3);
     expect(await stage.ask(keys, ["verify", asker(50).token])).toEqual([3]);
     expect(await stage.ask(keys, ["verify", asker(51).token])).toEqual([0]);
     await stage.grant(keys, asker(2));
     expect(await stage.ask(keys, ["extend", asker(50).token, "20000", "", ""])).toBe(3);
     expect((await stage.ask(keys, ["inspect"]))[4]).toEqual([]);
-    expect(await stage.ask(keys, ["release", asker(50).token, ""])).toEqual([0, 0, asker(2).token]);
-    expect(await stage.redis.exists(keys[3])).toBe(0);
+    expect(await stage.ask(keys, ["release", asker(50).token, "", "1"])).toEqual([0, 0, asker(2).token]);
+    expect(await stage.redis.exists(keys[2])).toBe(0);
   });
 
   test("every number of the block belongs to the grant, and none beside it", async () => {
@@ -58,7 +59,7 @@ onRedis("breakGrant", () => {
   test("a lock of others is not broken, however much its value looks like ours", async () => {
     const keys = stage.lock();
     const { first } = await stage.grant(keys, asker(1));
-    const value = `${"y".repeat(32)}:${"z".repeat(32)}:12`;
+    const value = `${"y".repeat(32)}:${"z".repeat(32)}:12 ${first} 1`;
     await stage.redis.set(keys[0], value);
     expect(await stage.ask(keys, breakOf(first))).toEqual([0, 0]);
     expect(await stage.redis.get(keys[0])).toBe(value);
@@ -67,10 +68,10 @@ onRedis("breakGrant", () => {
   test("an old grant's number breaks nothing of the present one", async () => {
     const keys = stage.lock();
     const { first } = await stage.grant(keys, asker(1));
-    await stage.ask(keys, ["release", asker(1).token, ""]);
+    await stage.ask(keys, ["release", asker(1).token, "", "1"]);
     await stage.grant(keys, asker(2));
     expect(await stage.ask(keys, breakOf(first))).toEqual([0, 0]);
-    expect(await stage.redis.get(keys[0])).toBe(asker(2).token);
+    expect(await stage.holder(keys)).toBe(asker(2).token);
     expect(await stage.heard(1)).toEqual([]);
   });
 
@@ -79,7 +80,7 @@ onRedis("breakGrant", () => {
     const { first } = await stage.grant(keys, asker(1));
     await stage.queue(keys, asker(2));
     expect(await stage.ask(keys, breakOf(first))).toEqual([1, 0]);
-    expect(await stage.redis.get(keys[0])).toBe(asker(2).token);
+    expect(await stage.holder(keys)).toBe(asker(2).token);
     expect(await stage.heard(2)).toHaveLength(1);
     expect(await stage.heard(1)).toHaveLength(1);
   });
@@ -98,18 +99,23 @@ onRedis("breakGrant", () => {
     expect(await stage.heard(3)).toHaveLength(1);
   });
 
-  test("a free lock, another library's lock, and a lock whose counter is gone are not broken", async () => {
+  test("a free lock and another library's are not broken", async () => {
     const free = stage.lock();
     expect(await stage.ask(free, breakOf(1))).toEqual([0, 0]);
     const foreign = stage.lock();
-    await stage.redis.hset(foreign[2], "first", "1", "last", "10");
-    await stage.redis.set(foreign[0], "somebody else's");
-    expect(await stage.ask(foreign, breakOf(5))).toEqual([0, 0]);
-    expect(await stage.redis.get(foreign[0])).toBe("somebody else's");
-    const uncounted = stage.lock();
-    const { first } = await stage.grant(uncounted, asker(1));
-    await stage.redis.del(uncounted[2]);
-    expect(await stage.ask(uncounted, breakOf(first))).toEqual([0, 0]);
+    for (const value of ["somebody else's", "somebody 1 10", asker(1).token, `${asker(1).token} 1`, "5"]) {
+      await stage.redis.set(foreign[0], value);
+      expect(await stage.ask(foreign, breakOf(5))).toEqual([0, 0]);
+      expect(await stage.redis.get(foreign[0])).toBe(value);
+    }
+  });
+
+  test("a lock is broken by its number also where the counter is gone", async () => {
+    const keys = stage.lock();
+    const { first } = await stage.grant(keys, asker(1));
+    await stage.redis.del(counterKey());
+    expect(await stage.ask(keys, breakOf(first))).toEqual([1, 0]);
+    expect(await stage.heard(1)).toHaveLength(1);
   });
 
   test("dead waiters beyond the bound are told of", async () => {

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 
 import { standing } from "../../../../src/drivers/redis/scripts.generated.ts";
-import { candidateMicros, onNodes } from "./quorum-stage.ts";
-import { acquireOf, asker } from "./stage.ts";
+import { asker, candidateMicros, onNodes } from "./quorum-stage.ts";
+import { acquireOf } from "./stage.ts";
 
 onNodes("candidates", (stage) => {
   test("the answer says the server's time, its run, and for how long that is up", async () => {
@@ -19,29 +19,6 @@ onNodes("candidates", (stage) => {
     expect(micros).toBeLessThanOrEqual(after);
     expect([0, 1]).toContain(seconds - uptime);
     expect(answers.map(([status]) => status)).toEqual([1, ""]);
-  });
-
-  test("a server that decides alone says only its time, takes no candidate, and its answers are the shorter ones", async () => {
-    const keys = stage.lock();
-    const [one, other] = [asker(1), asker(2)];
-    const { header, answers } = await stage.call(
-      [
-        [keys, acquireOf(one), 0],
-        [keys, acquireOf(other), 0],
-        [keys, ["extend", one.token, "30000", "", ""], 0],
-        [keys, ["verify", one.token], 0],
-        [keys, ["extend", other.token, "30000", "", ""], 0],
-      ],
-      false,
-    );
-    expect(header).toEqual(expect.any(Number));
-    expect(answers).toEqual([
-      [1, header, header, one.token],
-      [0, expect.any(Number), -1, one.token, ""],
-      1,
-      [1, expect.any(Number), header],
-      2,
-    ]);
   });
 
   test("one near the server's time is the number, ahead of it or behind", async () => {

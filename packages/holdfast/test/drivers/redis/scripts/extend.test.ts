@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 
+import { counterKey } from "../../../../src/drivers/redis/keys.ts";
 import { onRedis } from "../../../support/servers.ts";
-import { asker, retentionMs, ScriptStage } from "./stage.ts";
+import { acquireOf, asker, ScriptStage } from "./stage.ts";
 
 onRedis("extend and verify", () => {
   let stage: ScriptStage;
@@ -45,9 +46,9 @@ onRedis("extend and verify", () => {
     const other = asker(1, { ticket: 2 });
     await stage.grant(keys, other, { ttlMs: 5_000 });
     expect(await stage.ask(keys, extendOf(30_000, '["owner","a"]'))).toBe(2);
-    expect(await stage.redis.get(keys[0])).toBe(other.token);
+    expect(await stage.holder(keys)).toBe(other.token);
     expect(await stage.redis.pttl(keys[0])).toBeLessThanOrEqual(5_000);
-    expect(await stage.redis.exists(keys[3])).toBe(0);
+    expect(await stage.redis.exists(keys[2])).toBe(0);
   });
 
   test("does not touch a later grant of the token, which has a greater number", async () => {
@@ -56,7 +57,7 @@ onRedis("extend and verify", () => {
     const extension = extendOf(30_000, '["owner","a"]', String(first - 1));
     expect(await stage.ask(keys, extension)).toBe(0);
     expect(await stage.redis.pttl(keys[0])).toBeLessThanOrEqual(5_000);
-    expect(await stage.redis.exists(keys[3])).toBe(0);
+    expect(await stage.redis.exists(keys[2])).toBe(0);
     expect(await stage.ask(keys, extendOf(6_000, "", String(first)))).toBe(1);
     expect(await stage.ask(keys, extendOf(30_000, "", String(first + 2)))).toBe(1);
     expect(await stage.redis.pttl(keys[0])).toBeGreaterThan(29_000);
@@ -66,45 +67,81 @@ onRedis("extend and verify", () => {
     const keys = stage.lock();
     await stage.redis.zadd(keys[1], 1, asker(2).member);
     expect(await stage.ask(keys, extendOf(30_000))).toBe(0);
-    expect(await stage.redis.get(keys[0])).toBe(asker(2).token);
+    expect(await stage.holder(keys)).toBe(asker(2).token);
     expect(await stage.heard(2)).toHaveLength(1);
   });
 
-  test("prolongs the counter: it outlives the extended lock by its retention", async () => {
+  test("counts a lock as ours only where K has the whole token and the blank behind it", async () => {
     const keys = stage.lock();
-    await stage.grant(keys, asker(1), { ttlMs: 1_000 });
-    await stage.ask(keys, extendOf(90_000));
-    expect(await stage.redis.pttl(keys[2])).toBeGreaterThan(retentionMs + 89_000);
+    const longer = asker(1, { ticket: 15 });
+    await stage.grant(keys, longer, { ttlMs: 5_000 });
+    expect(await stage.ask(keys, extendOf(30_000))).toBe(2);
+    expect(await stage.ask(keys, ["verify", token])).toEqual([2]);
+    expect(await stage.redis.pttl(keys[0])).toBeLessThanOrEqual(5_000);
   });
 
-  test("a shorter extension does not shorten the counter's life", async () => {
+  test("counts no lock as ours whose value is the token alone: we never wrote that", async () => {
     const keys = stage.lock();
-    await stage.grant(keys, asker(1), { ttlMs: 90_000 });
-    await stage.ask(keys, extendOf(1_000));
-    expect(await stage.redis.pttl(keys[2])).toBeGreaterThan(retentionMs + 89_000);
+    await stage.redis.set(keys[0], token, "PX", 5_000);
+    expect(await stage.ask(keys, extendOf(30_000))).toBe(2);
+    expect(await stage.ask(keys, extendOf(30_000, '["owner","a"]', "5"))).toBe(2);
+    expect(await stage.ask(keys, ["verify", token])).toEqual([2]);
+    expect(await stage.ask(keys, acquireOf(asker(1)))).toMatchObject({ 0: 0, 3: token });
+    expect(await stage.ask(keys, ["release", token, "", "1"])).toEqual([0, 0, token]);
+    expect(await stage.redis.get(keys[0])).toBe(token);
+    expect(await stage.redis.pttl(keys[0])).toBeLessThanOrEqual(5_000);
+  });
+
+  test("does not touch the counter: what was lost of it is not needed", async () => {
+    const keys = stage.lock();
+    const { first } = await stage.grant(keys, asker(1), { ttlMs: 1_000, want: 3 });
+    await stage.redis.del(counterKey());
+    expect(await stage.ask(keys, extendOf(30_000, '["owner","a"]', String(first)))).toBe(1);
+    expect(await stage.ask(keys, ["verify", token])).toEqual([1, expect.any(Number), first]);
+    expect(await stage.numbersOf(keys)).toEqual({ first, last: first + 2 });
+    expect(await stage.redis.exists(counterKey())).toBe(0);
+  });
+
+  test("leaves a lock to stay that somebody made to stay", async () => {
+    const keys = stage.lock();
+    await stage.grant(keys, asker(1));
+    await stage.redis.persist(keys[0]);
+    expect(await stage.ask(keys, extendOf(30_000))).toBe(1);
+    expect(await stage.redis.pttl(keys[0])).toBe(-1);
+  });
+
+  test("whose words come first behind a grant without any: a release removes them", async () => {
+    const keys = stage.lock();
+    const { first, last } = await stage.grant(keys, asker(1), { want: 2 });
+    await stage.ask(keys, extendOf(40_000, '["owner","b"]', String(first)));
+    await stage.ask(keys, extendOf(50_000, '["owner","c"]', String(first)));
+    expect(await stage.numbersOf(keys)).toEqual({ first, last });
+    expect(await stage.redis.pttl(keys[0])).toBeGreaterThan(49_000);
+    expect(await stage.ask(keys, ["release", token, "", "1"])).toEqual([1, 0, ""]);
+    expect(await stage.redis.exists(...keys)).toBe(0);
   });
 
   test("writes what changed hands inside the holder's process", async () => {
     const keys = stage.lock();
     await stage.grant(keys, asker(1), { words: '["owner","a","reason","r"]' });
     await stage.ask(keys, extendOf(40_000, '["owner","b","number","17"]'));
-    expect(await stage.redis.hgetall(keys[3])).toEqual({ token, owner: "b", number: "17" });
-    expect(await stage.redis.pttl(keys[3])).toBeGreaterThan(39_000);
+    expect(await stage.redis.hgetall(keys[2])).toEqual({ token, owner: "b", number: "17" });
+    expect(await stage.redis.pttl(keys[2])).toBeGreaterThan(39_000);
   });
 
   test("an extension without words keeps what was said before for as long as the grant lasts", async () => {
     const keys = stage.lock();
     await stage.grant(keys, asker(1), { ttlMs: 1_000, words: '["owner","a"]' });
     expect(await stage.ask(keys, extendOf(30_000))).toBe(1);
-    expect(await stage.redis.pttl(keys[3])).toBeGreaterThan(29_000);
-    expect(await stage.redis.hgetall(keys[3])).toEqual({ token, owner: "a" });
+    expect(await stage.redis.pttl(keys[2])).toBeGreaterThan(29_000);
+    expect(await stage.redis.hgetall(keys[2])).toEqual({ token, owner: "a" });
   });
 
   test("a shorter extension keeps what was said of the holder for as long as the grant lasts", async () => {
     const keys = stage.lock();
     await stage.grant(keys, asker(1), { ttlMs: 60_000 });
     await stage.ask(keys, extendOf(1_000, '["owner","b","number","17"]'));
-    expect(await stage.redis.pttl(keys[3])).toBeGreaterThan(59_000);
+    expect(await stage.redis.pttl(keys[2])).toBeGreaterThan(59_000);
   });
 
   test("verify tells what is left of ours, and changes nothing", async () => {

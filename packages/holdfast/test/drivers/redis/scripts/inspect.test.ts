@@ -38,13 +38,31 @@ onRedis("inspect", () => {
     expect(queue).toEqual([2, [asker(2).member, asker(3).member]]);
   });
 
-  test("the numbers of the newest grant are told after its end, to the last digit", async () => {
+  test("of a lock that was given back nothing is told, and no number", async () => {
     const keys = stage.lock();
-    await stage.redis.hset(keys[2], "last", "9007199254740100");
-    await stage.grant(keys, asker(1), { want: 2 });
-    await stage.ask(keys, ["release", asker(1).token, ""]);
-    const facts = await stage.ask(keys, ["inspect"]);
-    expect(facts).toEqual(["", -2, "9007199254740101", "9007199254740102", [], 0, []]);
+    await stage.grant(keys, asker(1), { want: 2, words: '["owner","a"]' });
+    await stage.ask(keys, ["release", asker(1).token, "", "1"]);
+    expect(await stage.ask(keys, ["inspect"])).toEqual(["", -2, "", "", [], 0, []]);
+  });
+
+  test("the lock of another program: its value up to 600 characters, and no number", async () => {
+    const keys = stage.lock();
+    await stage.redis.set(keys[0], `somebody else's ${"x".repeat(1_000)}`);
+    const [holder, left, first, last] = await stage.ask(keys, ["inspect"]);
+    expect(holder).toBe(`somebody else's ${"x".repeat(584)}`);
+    expect([left, first, last]).toEqual([-1, "", ""]);
+  });
+
+  test("each operation of a call tells of its own lock", async () => {
+    const [held, free, foreign] = [stage.lock(), stage.lock(), stage.lock()];
+    const { first, last } = await stage.grant(held, asker(1), { want: 2 });
+    await stage.redis.set(foreign[0], "somebody else's");
+    const answers = await stage.batch([held, free, foreign].map((keys) => [keys, ["inspect"]] as const));
+    expect(answers.map((answer) => [answer[0], answer[2], answer[3]])).toEqual([
+      [asker(1).token, String(first), String(last)],
+      ["", "", ""],
+      ["somebody else's", "", ""],
+    ]);
   });
 
   test("words of another grant are not told", async () => {
@@ -73,7 +91,7 @@ onRedis("inspect", () => {
   });
 
   test("keys of another type are an error", async () => {
-    for (const wrong of [0, 1, 2, 3] as const) {
+    for (const wrong of [0, 1, 2] as const) {
       const keys = stage.lock();
       await stage.redis.lpush(keys[wrong], "a");
       expect((await stage.ask(keys, ["inspect"]))[0]).toBe("error");

@@ -194,7 +194,7 @@ onRedis("the script of latches", () => {
       for (const wait of ["0", "1", "2"] as const) {
         expect(await ask(keys, acquireOf(who, { wait }))).toEqual(["error", "KINDMISMATCH latch"]);
       }
-      expect(await ask(keys, ["release", who.token, who.terms])).toEqual([0, 0, ""]);
+      expect(await ask(keys, ["release", who.token, who.terms, "1"])).toEqual([0, 0, ""]);
       expect(await ask(keys, ["extend", who.token, "20000", "", ""])).toBe(0);
       expect(await ask(keys, ["verify", who.token])).toEqual([0]);
     }

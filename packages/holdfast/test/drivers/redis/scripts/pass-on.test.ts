@@ -1,15 +1,10 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 
-import { onRedis } from "../../../support/servers.ts";
-import { asker, ScriptStage, type Asker } from "./stage.ts";
+import { asker, onNodes } from "./quorum-stage.ts";
+import type { Asker } from "./stage.ts";
 
-onRedis("passOn", () => {
-  let stage: ScriptStage;
-  beforeAll(async () => {
-    stage = await ScriptStage.open();
-    await stage.listen(2);
-  });
-  afterAll(() => stage.close());
+onNodes("passOn", (stage) => {
+  beforeAll(() => stage.listen(2));
 
   test("nobody waits: the lock goes to the new token by reply, with new numbers", async () => {
     const keys = stage.lock();
@@ -22,8 +17,8 @@ onRedis("passOn", () => {
     expect([released, status, token]).toEqual([1, 1, asker(3).token]);
     expect(first).toBeGreaterThan(old.last);
     expect(last).toBe(Number(first) + 1);
-    expect(await stage.redis.get(keys[0])).toBe(asker(3).token);
-    expect(await stage.redis.exists(keys[1])).toBe(0);
+    expect(await stage.data.get(keys[0])).toBe(asker(3).token);
+    expect(await stage.data.zrange(keys[1])).toEqual([]);
   });
 
   test("an earlier waiter gets the lock, and the new token a place behind it, in one step", async () => {
@@ -33,8 +28,8 @@ onRedis("passOn", () => {
     const [released, answer] = (await stage.ask(keys, passOn(asker(1), asker(3)))) as [number, unknown[]];
     expect(released).toBe(1);
     expect([answer[0], answer[2], answer[3]]).toEqual([0, 0, asker(2).token]);
-    expect(await stage.redis.get(keys[0])).toBe(asker(2).token);
-    expect(await stage.redis.zrange(keys[1], "0", "-1")).toEqual([asker(3).member]);
+    expect(await stage.data.get(keys[0])).toBe(asker(2).token);
+    expect(await stage.data.zrange(keys[1])).toEqual([asker(3).member]);
     expect(await stage.heard(2)).toHaveLength(1);
   });
 
@@ -47,7 +42,7 @@ onRedis("passOn", () => {
       unknown[],
     ];
     expect(answer[0]).toBe(1);
-    expect(await stage.redis.zcard(keys[1])).toBe(1);
+    expect(await stage.data.zrange(keys[1])).toHaveLength(1);
     expect(await stage.heard(2)).toEqual([]);
   });
 
@@ -65,7 +60,7 @@ onRedis("passOn", () => {
     await stage.ask(keys, passOn(asker(1), asker(3)));
     const [released, answer] = (await stage.ask(keys, passOn(asker(1), asker(3)))) as [number, unknown[]];
     expect([released, answer[0], answer[2]]).toEqual([0, 0, 0]);
-    expect(await stage.redis.zcard(keys[1])).toBe(1);
+    expect(await stage.data.zrange(keys[1])).toHaveLength(1);
     await stage.heard(2);
   });
 
@@ -78,7 +73,7 @@ onRedis("passOn", () => {
 
   test("a lock that has expired goes to the first, and the old token counts as not released", async () => {
     const keys = stage.lock();
-    await stage.redis.zadd(keys[1], 2, asker(2).member);
+    await stage.data.zadd(keys[1], 2, asker(2).member);
     const [released, answer] = (await stage.ask(keys, passOn(asker(1), asker(3)))) as [number, unknown[]];
     expect([released, answer[0], answer[3]]).toEqual([0, 0, asker(2).token]);
     expect(await stage.heard(2)).toHaveLength(1);
@@ -89,7 +84,7 @@ onRedis("passOn", () => {
     await stage.grant(keys, asker(1));
     await stage.queue(keys, asker(2));
     await stage.queue(keys, asker(4));
-    const answer = await stage.ask(keys, passOn(asker(9), asker(30)), { bound: 1 });
+    const answer = await stage.ask(keys, passOn(asker(9), asker(30)), 0, 1);
     expect((answer[1] as unknown[])[2]).toBe(2);
   });
 
@@ -97,10 +92,10 @@ onRedis("passOn", () => {
     const keys = stage.lock();
     await stage.grant(keys, asker(1));
     for (let n = 100; n < 117; n += 1) {
-      await stage.redis.zadd(keys[1], n, asker(n).member);
+      await stage.data.zadd(keys[1], n, asker(n).member);
     }
     expect(await stage.ask(keys, passOn(asker(1), asker(3, { ticket: 500 })))).toEqual([1, [3]]);
-    expect(await stage.redis.exists(keys[0])).toBe(0);
+    expect(await stage.data.get(keys[0])).toBeNull();
     const [released, answer] = (await stage.ask(keys, passOn(asker(1), asker(3, { ticket: 500 })))) as [
       number,
       unknown[],
@@ -112,17 +107,17 @@ onRedis("passOn", () => {
     const keys = stage.lock();
     const other = asker(2, { share: "r" });
     await stage.grant(keys, asker(1));
-    await stage.redis.zadd(keys[1], 2, other.member);
+    await stage.data.zadd(keys[1], 2, other.member);
     const answer = await stage.ask(keys, passOn(asker(1), asker(3)));
     expect(answer).toEqual(["error", expect.stringContaining("KINDMISMATCH")]);
-    expect(await stage.redis.zrange(keys[1], "0", "-1")).toEqual([other.member, asker(3).member]);
+    expect(await stage.data.zrange(keys[1])).toEqual([other.member, asker(3).member]);
   });
 
   test("the new owner's words replace the old one's", async () => {
     const keys = stage.lock();
     await stage.grant(keys, asker(1), { words: '["owner","a","reason","r"]' });
     await stage.ask(keys, passOn(asker(1), asker(3), { words: '["owner","b"]' }));
-    expect(await stage.redis.hgetall(keys[3])).toEqual({ token: asker(3).token, owner: "b" });
+    expect(await stage.data.hgetall(keys[2])).toEqual({ token: asker(3).token, owner: "b" });
   });
 });
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 
-import { onNodes } from "./quorum-stage.ts";
-import { acquireOf, asker } from "./stage.ts";
+import { asker, fenceOf, onNodes } from "./quorum-stage.ts";
+import { acquireOf } from "./stage.ts";
 
 onNodes("the answers of a quorum's node", (stage) => {
   const us = asker(1);
@@ -43,7 +43,7 @@ onNodes("the answers of a quorum's node", (stage) => {
   test("where the counter is gone, or the lock another library's, there is no number", async () => {
     const keys = stage.lock();
     await stage.grant(keys, us);
-    await stage.data.del(keys[2]);
+    await stage.data.del(fenceOf(keys));
     expect(await stage.ask(keys, acquireOf(asker(2)))).toHaveLength(5);
     expect(await stage.ask(keys, ["extend", us.token, "30000", "", ""])).toEqual([1, 0]);
     expect(await stage.ask(keys, ["verify", us.token])).toEqual([1, expect.any(Number), 0]);

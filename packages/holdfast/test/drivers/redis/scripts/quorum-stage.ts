@@ -8,8 +8,16 @@ import type { Connection } from "../../../../src/drivers/redis/connection.ts";
 import { channelOf, KeySpace, type LockKeys } from "../../../../src/drivers/redis/keys.ts";
 import { hello, operate } from "../../../../src/drivers/redis/scripts.generated.ts";
 import { onRedis } from "../../../support/servers.ts";
-import { acquireOf, id, retentionMs, type AcquireOptions, type Answer, type Asker } from "./stage.ts";
-import { joined, textOf } from "../../../../src/drivers/redis/operation.ts";
+import {
+  acquireOf,
+  asker as askerOfOneServer,
+  id,
+  retentionMs,
+  type AcquireOptions,
+  type Answer,
+  type Asker,
+} from "./stage.ts";
+import { joined, withCandidate } from "../../../../src/drivers/redis/operation.ts";
 import { whole } from "../../../support/said.ts";
 
 /** Where a candidate may be from the server's time, in microseconds. */
@@ -30,6 +38,7 @@ interface Data {
   pttl(key: string): Promise<number>;
   pexpire(key: string, ttlMs: number): Promise<unknown>;
   hgetall(key: string): Promise<Record<string, string>>;
+  hset(key: string, field: string, value: string): Promise<unknown>;
   zadd(key: string, score: number, member: string): Promise<unknown>;
   zrange(key: string): Promise<string[]>;
 }
@@ -47,12 +56,24 @@ export function onNodes(what: string, tests: (stage: QuorumStage) => void): void
   }
 }
 
+/** As of one server, but its queue member does not say the TTL of a grant that a reply tells. */
+export function asker(...about: Parameters<typeof askerOfOneServer>): Asker {
+  const { token, terms: whole } = askerOfOneServer(...about);
+  const terms = whole.slice(0, whole.lastIndexOf(" "));
+  return { token, terms, member: `${token} ${terms}` };
+}
+
+/** The key of a lock's own counter. */
+export function fenceOf([, , , fence = ""]: LockKeys): string {
+  return fence;
+}
+
 /** A node of a quorum for the tests of one group, and who listens to its messages. */
 export class QuorumStage {
   data!: Data;
   connection!: Connection;
   readonly #ears = new Map<number, Ear>();
-  readonly #keySpace = new KeySpace("", "lock:");
+  readonly #keySpace = new KeySpace("", "lock:", true);
   #server: RedisServer | undefined;
   #made = 0;
 
@@ -73,6 +94,7 @@ export class QuorumStage {
       pttl: (key) => redis.pttl(key),
       pexpire: (key, ttlMs) => redis.pexpire(key, ttlMs),
       hgetall: (key) => redis.hgetall(key),
+      hset: (key, field, value) => redis.hset(key, field, value),
       zadd: (key, score, member) => redis.zadd(key, score, member),
       zrange: (key) => redis.zrange(key, "0", "-1"),
     };
@@ -91,20 +113,20 @@ export class QuorumStage {
   /** What stands before the answers, and the answers. */
   async call(
     operations: readonly Operation[],
-    isQuorum = true,
+    bound = 100_000,
   ): Promise<{ header: unknown; answers: Answer[] }> {
-    const texts = operations.map(([, own, candidate]) =>
-      textOf(own, isQuorum ? String(candidate) : undefined),
-    );
+    const all = operations.map(([, own, candidate]) => ({
+      args: withCandidate(own[0] === "acquire" ? own.slice(0, 7) : own, String(candidate)),
+    }));
     const keys = operations.flatMap(([own]) => own);
-    const args = [String(retentionMs), "100000", isQuorum ? "1" : "0", joined(texts)];
+    const args = [String(retentionMs), String(bound), "1", joined(all)];
     const [header, ...answers] = (await this.connection.run(operate, keys, args)) as unknown[];
-    return { header, answers: operations.map(([, own], i) => whole(own, answers[i])) };
+    return { header, answers: operations.map(([, own], i) => whole(own, answers[i], true)) };
   }
 
   /** One operation's answer. @param candidate without one it is as low as the server lets it be */
-  async ask(keys: LockKeys, args: readonly string[], candidate = 0): Promise<Answer> {
-    return (await this.call([[keys, args, candidate]])).answers[0] as Answer;
+  async ask(keys: LockKeys, args: readonly string[], candidate = 0, bound?: number): Promise<Answer> {
+    return (await this.call([[keys, args, candidate]], bound)).answers[0] as Answer;
   }
 
   /** Asks without waiting for a place, and expects the grant. */
@@ -181,6 +203,7 @@ function dataOf(server: FakeRedis): Data {
       const found = server.dump(key);
       return found?.type === "hash" ? Object.fromEntries(found.value) : {};
     },
+    hset: async (key, field, value) => server.call("HSET", key, field, value),
     zadd: async (key, score, member) => server.call("ZADD", key, score, member),
     zrange: async (key) => server.call("ZRANGE", key, 0, -1) as string[],
   };

@@ -6,21 +6,21 @@ import { rejection, steadyPort } from "@holdfast/lab";
 
 import { systemClock } from "../../../../src/clock.ts";
 import type { Connection } from "../../../../src/drivers/redis/connection.ts";
-import type { LockKeys } from "../../../../src/drivers/redis/keys.ts";
-import { joined, textOf } from "../../../../src/drivers/redis/operation.ts";
+import { counterKey, type LockKeys } from "../../../../src/drivers/redis/keys.ts";
 import type { Script } from "../../../../src/drivers/redis/script.ts";
-import { operate, scan, together } from "../../../../src/drivers/redis/scripts.generated.ts";
+import { execute, scan, together } from "../../../../src/drivers/redis/scripts.generated.ts";
 import { onRedis } from "../../../support/servers.ts";
 import { acquireOf, asker, ScriptStage } from "./stage.ts";
 
-const settings = ["3600000", "100", "0"];
+const settings = ["100"];
+const latest = "9999999999999";
 const [ours, rival] = [asker(1), asker(2)];
-const latch = [ours.token, "3", "60000", "", "9999999999999"];
+const latch = [ours.token, "3", "60000", "", latest];
 
 type Ask = readonly [script: Script, keys: readonly string[], args: readonly string[]];
 
 function operation(keys: LockKeys, ...args: string[]): Ask {
-  return [operate, keys, [...settings, joined([textOf(args)])]];
+  return [execute, [counterKey(), ...keys], [...settings, ...args]];
 }
 
 onRedis("of a replica, on a real server and on the fake one,", () => {
@@ -56,10 +56,14 @@ onRedis("of a replica, on a real server and on the fake one,", () => {
       "who looks at a latch": operation(counted, "awaitLatch", ...latch, "n"),
       "who wants several, of which one is held": [
         together,
-        [...free, ...held],
-        [...settings, ...parts(rival.token)],
+        [counterKey(), ...free, ...held],
+        [latest, ...parts(rival.token)],
       ],
-      "who has several already": [together, [...held, ...other], [...settings, ...parts(ours.token)]],
+      "who has several already": [
+        together,
+        [counterKey(), ...held, ...other],
+        [latest, ...parts(ours.token)],
+      ],
       "who goes through all": [scan, [], ["0", "lock:*", "100"]],
     };
     for (const connection of connections) {
@@ -89,7 +93,7 @@ onRedis("a replica that may be written", () => {
     await stage.grant(held, ours);
     await stage.redis.zadd(held[1], 2, asker(2, { ttlMs: 0 }).member); // can not be granted
     const asked = [
-      [held, ["release", ours.token, ours.terms]],
+      [held, ["release", ours.token, ours.terms, "1"]],
       [other, ["extend", ours.token, "30000", "", ""]],
     ] as const;
     await stage.redis.config("SET", "replica-read-only", "no");

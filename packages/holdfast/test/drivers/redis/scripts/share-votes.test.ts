@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 
-import { onNodes } from "./quorum-stage.ts";
-import { asker, type Asker } from "./stage.ts";
+import { asker, onNodes } from "./quorum-stage.ts";
+import type { Asker } from "./stage.ts";
 
 const reader = { share: "r" };
 const writer = { share: "w" };

@@ -3,12 +3,14 @@ import { startRedis, type RedisServer } from "@holdfast/lab";
 
 import { connectionOf } from "../../../../src/drivers/redis/client.ts";
 import type { Connection } from "../../../../src/drivers/redis/connection.ts";
-import { channelOf, KeySpace, type LockKeys } from "../../../../src/drivers/redis/keys.ts";
-import { operate } from "../../../../src/drivers/redis/scripts.generated.ts";
-import { joined, textOf } from "../../../../src/drivers/redis/operation.ts";
+import { channelOf, counterKey, KeySpace, type LockKeys } from "../../../../src/drivers/redis/keys.ts";
+import { execute } from "../../../../src/drivers/redis/scripts.generated.ts";
+import { joined } from "../../../../src/drivers/redis/operation.ts";
 import { whole } from "../../../support/said.ts";
 
 export const retentionMs = 3_600_000;
+/** Behind all times of a test. */
+const noTime = 9_999_999_999_999;
 const keySpace = new KeySpace("", "lock:");
 
 /** 32 hex digits that end in `n`: an attempt, or a client. */
@@ -38,20 +40,22 @@ export function asker(attempt: number, options: AskerOptions = {}): Asker {
   const { client = attempt, ticket = attempt, ttlMs = 3_000, want = 1, deadline = 0, kind = "s" } = options;
   const share = options.share === undefined ? "" : `${options.share}:`;
   const token = `${id(attempt)}:${id(client)}:${share}${ticket}`;
-  const terms = `${ttlMs} ${want} ${deadline} ${kind}`;
+  const terms = `${ttlMs} ${want} ${deadline} ${kind} ${ttlMs}`;
   return { token, terms, member: `${token} ${terms}` };
 }
 
 export interface AcquireOptions {
   readonly ttlMs?: number;
   readonly want?: number;
-  readonly wait?: "0" | "1" | "2";
+  readonly wait?: "0" | "1" | "2" | "3" | "4";
   readonly words?: string;
+  /** Server time in ms. */
+  readonly latest?: number;
 }
 
 export function acquireOf({ token, terms }: Asker, options: AcquireOptions = {}): string[] {
-  const { ttlMs = 30_000, want = 1, wait = "0", words = "" } = options;
-  return ["acquire", token, terms, String(ttlMs), String(want), wait, words];
+  const { ttlMs = 30_000, want = 1, wait = "0", words = "", latest = noTime } = options;
+  return ["acquire", token, terms, String(ttlMs), String(want), wait, words, String(latest)];
 }
 
 export type Answer = readonly unknown[];
@@ -77,8 +81,11 @@ export class ScriptStage {
     }
   }
 
-  static async open(args: string[] = []): Promise<ScriptStage> {
-    const server = await startRedis({ args });
+  static async open(
+    args: readonly string[] = [],
+    env: Readonly<Record<string, string>> = {},
+  ): Promise<ScriptStage> {
+    const server = await startRedis({ args, env });
     return new ScriptStage(server, server.client(), server.client());
   }
 
@@ -92,6 +99,22 @@ export class ScriptStage {
     return keySpace.keysOf(`k${this.#keys}`);
   }
 
+  /** The token that holds a mutex; null where nobody does. */
+  async holder([K]: LockKeys): Promise<string | null> {
+    return (await this.redis.get(K))?.split(" ")[0] ?? null;
+  }
+
+  /** The numbers of the grant that holds a mutex. */
+  async numbersOf([K]: LockKeys): Promise<{ first: number; last: number }> {
+    const [, first, count] = (await this.redis.get(K))?.split(" ") ?? [];
+    return { first: Number(first), last: Number(first) + Number(count) - 1 };
+  }
+
+  /** The last number that the server's counter says; 0: there is none. */
+  async counter(): Promise<number> {
+    return Number(await this.redis.get(counterKey()));
+  }
+
   /** One operation's answer. */
   async ask(keys: LockKeys, args: readonly string[], settings: { bound?: number } = {}): Promise<Answer> {
     return (await this.batch([[keys, args]], settings))[0] as Answer;
@@ -102,11 +125,12 @@ export class ScriptStage {
     operations: readonly (readonly [LockKeys, readonly string[]])[],
     { bound = 100_000, connection = this.connection }: { bound?: number; connection?: Connection } = {},
   ): Promise<Answer[]> {
-    const texts = operations.map(([, args]) => textOf(args));
-    const keys = operations.flatMap(([own]) => own);
-    const args = [String(retentionMs), String(bound), "0", joined(texts)];
-    const [, ...answers] = (await connection.run(operate, keys, args)) as unknown[];
-    return operations.map(([, own], i) => whole(own, answers[i]));
+    const keys = [counterKey(), ...operations.flatMap(([own]) => own)];
+    const [lone] = operations;
+    const own =
+      lone && operations.length === 1 ? lone[1] : [joined(operations.map(([, args]) => ({ args })))];
+    const [, ...answers] = (await connection.run(execute, keys, [String(bound), ...own])) as unknown[];
+    return operations.map(([, own], i) => whole(own, answers[i], false));
   }
 
   /** Asks without waiting for a place, and expects the grant. */

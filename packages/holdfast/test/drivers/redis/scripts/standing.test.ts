@@ -44,7 +44,7 @@ onRedis("standing", () => {
     const server = new FakeRedis({ clock: systemClock, role: "slave" });
     const [keys, us] = [stage.lock(), asker(1)];
     await stage.grant(keys, us);
-    server.set(keys[0], us.token, 30_000);
+    server.set(keys[0], `${us.token} 1 1`, 30_000);
     await stage.redis.replicaof("127.0.0.1", "1");
     const fakes = server.connect();
     const seen = [];
@@ -52,7 +52,7 @@ onRedis("standing", () => {
       const told: string[] = [];
       for (const [lock, operation] of [
         [stage.lock(), acquireOf(us)],
-        [keys, ["release", us.token, ""]],
+        [keys, ["release", us.token, "", "1"]],
         [keys, acquireOf(asker(2), { wait: "1" })],
         [keys, acquireOf(asker(2))],
         [keys, ["verify", us.token]],

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 
-import { onNodes } from "./quorum-stage.ts";
-import { acquireOf, asker } from "./stage.ts";
+import { asker, onNodes } from "./quorum-stage.ts";
+import { acquireOf } from "./stage.ts";
 
 /** At most so many waiters that are gone are passed over at once. */
 const mostGone = 16;

@@ -1,0 +1,50 @@
+-- What is kept of a lock on a node of a quorum.
+--
+-- K      of a mutex a string: the holder's token
+-- fence  hash: first and last number of the newest grant; of a lock that several may hold its kind and limit, and the last break
+-- info   hash: a mutex's metadata [field, value, ...] with the token that they belong to
+
+-- The holder as an answer has it. K may have a value of another program, of any size: a token is shorter than 600 bytes.
+local function shown(value)
+  return string.sub(value or '', 1, 600)
+end
+
+-- Numbers of the newest grant: first, last; nil where the counter has expired.
+local function numbers()
+  local found = redis.call('HMGET', fence, 'first', 'last')
+  return tonumber(found[1]), tonumber(found[2])
+end
+
+-- Raises K's TTL, never shortens it: an older, slower request must not cut a newer promise. The counter outlives K, and what an owner
+-- said of itself lasts as long as K.
+-- Returns what it is then.
+local function raise_ttl(ttl)
+  local left = redis.call('PTTL', K)
+  if left >= 0 and left < tonumber(ttl) then
+    redis.call('PEXPIRE', K, ttl)
+    redis.call('PEXPIRE', info, ttl)
+  end
+  local lasts = math.max(left, ttl)
+  redis.call('PEXPIRE', fence, lasts + retention_ms)
+  return lasts
+end
+
+-- Where the kind, the limit and the last break of a lock that several may hold are kept.
+local function terms_key()
+  return fence
+end
+
+local function keep_terms(ttl)
+  redis.call('PEXPIRE', fence, ttl + retention_ms)
+end
+
+-- The number of a shared grant behind the newest one.
+local function next_number(newest)
+  local number = math.max((newest or 0) + 1, floor)
+  redis.call('HSET', fence, 'first', digits(number), 'last', digits(number))
+  return number
+end
+
+local function read_holder()
+  return redis.call('GET', K)
+end

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 
 import type { Ended } from "./child.ts";
 import type { Copy } from "./copy.ts";
-import type { Killer, SimKiller, TestKiller } from "./mutant.ts";
+import type { Killer, KeptKiller, SimKiller, TestKiller } from "./mutant.ts";
 
 /** What came of a run in a copy. */
 export type Attempt = Failed | Passed;
@@ -23,11 +23,16 @@ interface Passed {
   readonly seconds: number;
 }
 
+/** A run was stopped when its time was over. */
+export class NoEnd extends Error {}
+
 const simulation = "verify/dist/sim/main.js";
-/** How long a run may take: of some tests or schedules, and of a whole level. */
+const keptSchedules = "verify/test/schedules";
+/** How long a run may take: of some tests or schedules, of the files that are near a source, and of a whole level. */
 const timeoutsMs = {
-  some: { sim: 180_000, rules: 120_000, server: 180_000 },
-  whole: { sim: 900_000, rules: 900_000, server: 1_800_000 },
+  some: { kept: 60_000, sim: 180_000, rules: 120_000, server: 180_000 },
+  near: { kept: 60_000, sim: 120_000, rules: 300_000, server: 400_000 },
+  whole: { kept: 60_000, sim: 900_000, rules: 900_000, server: 1_800_000 },
 } as const;
 type Extent = keyof typeof timeoutsMs;
 
@@ -44,8 +49,10 @@ export function attempt(
   const timeoutMs = timeoutsMs[extent][first.level];
   if (first.level === "sim") {
     return simulate(copy, first, timeoutMs);
+  } else if (first.level === "kept") {
+    return playKept(copy, first, timeoutMs);
   }
-  const tests = killers.filter((killer) => killer.level !== "sim");
+  const tests = killers.filter((killer) => "file" in killer);
   return runTests(copy, tests, timeoutMs);
 }
 
@@ -72,6 +79,19 @@ async function simulate(copy: Copy, { seed, runs, only }: SimKiller, timeoutMs: 
     const run = Number(failing) - seed + 1;
     const again = { level: "sim", seed: Number(failing), runs: 1 } as const;
     return { outcome: "failed", by: `run ${run}, seed ${failing}: ${seen}`, seen, again, seconds };
+  }
+  throw noResult(ended, timeoutMs);
+}
+
+async function playKept(copy: Copy, again: KeptKiller, timeoutMs: number): Promise<Attempt> {
+  const ended = await copy.run([simulation, "--schedule", keptSchedules], timeoutMs);
+  const { code, output, seconds } = ended;
+  const told = /^FAILED (\S+): (.*)$/m.exec(output);
+  if (code === 0) {
+    return { outcome: "passed", seconds };
+  } else if (code === 1 && told) {
+    const [, name = "", seen = ""] = told;
+    return { outcome: "failed", by: `${name}: ${seen}`, seen, again, seconds };
   }
   throw noResult(ended, timeoutMs);
 }
@@ -132,9 +152,10 @@ function judge(
 
 /** A run that has no result of its own: it took too long, perhaps for others on this machine, or broke down. */
 function noResult({ code, output }: Ended, timeoutMs: number): Error {
-  const what =
-    code === undefined ? `It has no end within ${timeoutMs / 1_000} s` : `It ended with code ${code}`;
-  return new Error(`${what}: ${output.slice(-1_000)}`);
+  const end = output.slice(-1_000);
+  return code === undefined
+    ? new NoEnd(`It has no end within ${timeoutMs / 1_000} s: ${end}`)
+    : new Error(`It ended with code ${code}: ${end}`);
 }
 
 /** Text as a regular expression that finds it. */

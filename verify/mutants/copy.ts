@@ -19,6 +19,10 @@ import type { Mutant } from "./mutant.ts";
 
 const generated = "packages/holdfast/src/drivers/redis/scripts.generated.ts";
 const compileMs = 120_000;
+
+/** It is no library at all. */
+export class NotCompiled extends Error {}
+
 /** The copies that must not outlive this process. */
 const open = new Set<string>();
 
@@ -66,7 +70,7 @@ export class Copy implements Disposable {
     }
   }
 
-  /** @throws {Error} where it does not compile: `what` is no library at all */
+  /** @throws {NotCompiled} where it does not compile: `what` is no library at all */
   async build(what: string): Promise<void> {
     await this.#succeed(["node_modules/typescript/bin/tsc", "-b", "packages/holdfast"], what);
   }
@@ -78,7 +82,7 @@ export class Copy implements Disposable {
   async #succeed(args: readonly string[], what: string): Promise<void> {
     const { code, output } = await this.run(args, compileMs);
     if (code !== 0) {
-      throw new Error(`${what} does not compile:\n${output.slice(0, 2_000)}`);
+      throw new NotCompiled(`${what} does not compile:\n${output.slice(0, 2_000)}`);
     }
   }
 

@@ -4,29 +4,41 @@ import { killAll } from "./child.ts";
 import { removeCopies } from "./copy.ts";
 import { parseOptions, usage, type ResolvedOptions } from "./options.ts";
 import { lineOf, listOf, matrixOf, notYetOf, summaryOf, tableOf } from "./report.ts";
+import { randomReportOf } from "./random/report.ts";
+import { randomMutants } from "./random/sample.ts";
 import { repositoryRoot } from "./root.ts";
 import { run } from "./run.ts";
 import { deathOf, type Verdict } from "./trial.ts";
 
 async function main(options: ResolvedOptions): Promise<boolean> {
-  const { mutants, workers, allLevels, json } = options;
+  const { workers, allLevels, json, random, seed } = options;
+  const root = repositoryRoot();
+  const mutants = random === null ? options.mutants : randomMutants(root, random, seed);
   let judgedCount = 0;
   const verdicts = await run(mutants, {
-    root: repositoryRoot(),
+    root,
     workers,
-    form: allLevels ? "all" : "first",
-    checksUnmutated: true,
+    form: allLevels ? "all" : random === null ? "first" : "expected",
+    checksUnmutated: random === null, // what survives chance is looked at by people
     say,
     judged: (verdict) => {
       judgedCount += 1;
       say(`${judgedCount} of ${mutants.length} ${lineOf(verdict)}`);
     },
   });
-  const report = allLevels ? matrixOf(verdicts) : tableOf(verdicts);
-  print(
-    json ? JSON.stringify(verdicts, null, 2) : `${report}\n\n${notYetOf(notYet)}\n\n${summaryOf(verdicts)}`,
-  );
-  return verdicts.every(isKilled);
+  if (json) {
+    print(JSON.stringify(verdicts, null, 2));
+  } else if (random !== null) {
+    print(randomReportOf(verdicts, seed));
+  } else {
+    const report = allLevels ? matrixOf(verdicts) : tableOf(verdicts);
+    print(`${report}\n\n${notYetOf(notYet)}\n\n${summaryOf(verdicts)}`);
+  }
+  return random === null ? verdicts.every(isKilled) : verdicts.every(isJudged);
+}
+
+function isJudged({ problem, cause }: Verdict): boolean {
+  return problem === undefined || cause !== undefined;
 }
 
 function isKilled(verdict: Verdict): boolean {

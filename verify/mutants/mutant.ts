@@ -1,5 +1,5 @@
 /** The levels on which a mutant may be killed, the cheapest first. */
-export const levels = ["sim", "rules", "server"] as const;
+export const levels = ["kept", "sim", "rules", "server"] as const;
 export type Level = (typeof levels)[number];
 
 /** The library with one thing wrong on purpose: an assumption that somebody might make, and the design forbids. */
@@ -25,7 +25,12 @@ export interface Edit {
 }
 
 /** A run that fails on a mutant. */
-export type Killer = SimKiller | TestKiller;
+export type Killer = KeptKiller | SimKiller | TestKiller;
+
+/** The schedules of the simulation that are kept, all of them. */
+export interface KeptKiller {
+  readonly level: "kept";
+}
 
 /** Schedules of the simulation: `runs` of them, from `seed` on. */
 export interface SimKiller {
@@ -57,6 +62,10 @@ export function lua(file: string, search: string, replace: string): Edit {
 /** One file of the driver for Redis. */
 export function redis(file: string, search: string, replace: string): Edit {
   return edit(`drivers/redis/${file}.ts`, search, replace);
+}
+
+export function byKept(): KeptKiller {
+  return { level: "kept" };
 }
 
 export function bySim(seed: number, runs: number, only?: string): SimKiller {

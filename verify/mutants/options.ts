@@ -9,6 +9,10 @@ export interface ResolvedOptions {
   readonly allLevels: boolean;
   readonly workers: number;
   readonly mutants: readonly Mutant[];
+  /** Mutants of chance instead, so many; null: those of the catalogue. */
+  readonly random: number | null;
+  /** Decides which. */
+  readonly seed: number;
 }
 
 export const usage: string = `Usage: npm run verify:mutants -- [options]
@@ -18,6 +22,9 @@ the simulation, the tests of rules inside the process, the tests on real servers
 Exit code 1: a mutant survives, or could not be judged.
 
   --only NAME      only mutants with this in their names; several separated by commas
+  --random N       N mutants of chance instead: an operator, a constant or a statement of the library
+                   is changed. Survivors are reported, and are no failure: some change nothing.
+  --seed S         decides which (default: 1)
   --workers N      how many are tried at the same time, each in a copy of its own (default: 2)
   --all-levels     tries each mutant on every level as a whole, and prints who kills it where;
                    takes minutes for each
@@ -32,6 +39,8 @@ export function parseOptions(args: readonly string[], catalogue: readonly Mutant
     args: [...args],
     options: {
       only: { type: "string" },
+      random: { type: "string" },
+      seed: { type: "string", default: "1" },
       workers: { type: "string", default: "2" },
       "all-levels": { type: "boolean", default: false },
       list: { type: "boolean", default: false },
@@ -45,7 +54,9 @@ export function parseOptions(args: readonly string[], catalogue: readonly Mutant
     list,
     json,
     allLevels: values["all-levels"],
-    workers: workersFrom(values.workers),
+    workers: wholeFrom("workers", values.workers, [1, 64]),
+    random: values.random === undefined ? null : wholeFrom("random", values.random, [1, 10_000]),
+    seed: wholeFrom("seed", values.seed, [0, 2 ** 27]),
     mutants: only === undefined ? catalogue : chosen(only, catalogue),
   };
 }
@@ -59,12 +70,12 @@ function chosen(only: string, catalogue: readonly Mutant[]): readonly Mutant[] {
   return catalogue.filter(({ name }) => parts.some((part) => name.includes(part)));
 }
 
-function workersFrom(text: string): number {
-  const workers = Number(text);
-  if (text.trim() === "" || !Number.isInteger(workers) || workers < 1 || workers > 64) {
-    throw refusal("workers", "an integer from 1 to 64", text);
+function wholeFrom(option: string, text: string, [low, high]: readonly [number, number]): number {
+  const value = Number(text);
+  if (text.trim() === "" || !Number.isInteger(value) || value < low || value > high) {
+    throw refusal(option, `an integer from ${low} to ${high}`, text);
   }
-  return workers;
+  return value;
 }
 
 function refusal(option: string, expected: string, given: string): TypeError {

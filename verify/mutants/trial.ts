@@ -1,5 +1,5 @@
-import { attempt } from "./attempt.ts";
-import type { Copy } from "./copy.ts";
+import { attempt, NoEnd } from "./attempt.ts";
+import { NotCompiled, type Copy } from "./copy.ts";
 import { levels, type Killer, type Level, type Mutant } from "./mutant.ts";
 import { wholeLevels } from "./whole-levels.ts";
 
@@ -18,6 +18,8 @@ export interface Verdict {
   readonly findings: readonly Finding[];
   /** Why it could not be judged: it does not compile, or what was to kill it does not run. */
   readonly problem?: string;
+  /** What kind of problem that is, where chance made the mutant: it is no library, or it goes round in circles. */
+  readonly cause?: "compile" | "endless";
 }
 
 /** The finding that killed it, if one did. */
@@ -40,8 +42,8 @@ export async function judge(copy: Copy, mutant: Mutant, form: Form): Promise<Ver
   try {
     await copy.as(mutant, async () => {
       if (form !== "all") {
-        for (const killer of mutant.killers) {
-          const finding = await find(copy, [killer], true);
+        for (const killers of together([mutant])) {
+          const finding = await find(copy, killers, true);
           findings.push(finding);
           if (finding.by !== undefined) {
             return;
@@ -58,8 +60,16 @@ export async function judge(copy: Copy, mutant: Mutant, form: Form): Promise<Ver
     });
     return { mutant, findings };
   } catch (error) {
-    return { mutant, findings, problem: error instanceof Error ? error.message : String(error) };
+    const problem = error instanceof Error ? error.message : String(error);
+    return { mutant, findings, problem, ...causeOf(error) };
   }
+}
+
+function causeOf(error: unknown): Pick<Verdict, "cause"> {
+  if (error instanceof NotCompiled) {
+    return { cause: "compile" };
+  }
+  return error instanceof NoEnd ? { cause: "endless" } : {};
 }
 
 async function find(
@@ -68,12 +78,13 @@ async function find(
   wasExpected: boolean,
 ): Promise<Finding> {
   const { level } = killers[0];
-  const found = await attempt(copy, killers, wasExpected ? "some" : "whole");
+  const hasFiles = killers.some((killer) => "file" in killer && killer.test === undefined);
+  const found = await attempt(copy, killers, wasExpected ? (hasFiles ? "near" : "some") : "whole");
   if (found.outcome === "passed") {
     return { level, by: undefined, seconds: found.seconds, wasExpected };
   }
   const { by, seen, again, seconds } = found;
-  if (level === "server" || !wasExpected) {
+  if (level === "server" || hasFiles || !wasExpected) {
     await confirm(copy, again, `${by} (${seen})`);
   }
   return { level, by, seconds, wasExpected };
@@ -107,10 +118,9 @@ export async function judgeUnmutated(copy: Copy, mutants: readonly Mutant[], for
 function together(mutants: readonly Mutant[]): (readonly [Killer, ...Killer[]])[] {
   const groups = new Map<string, [Killer, ...Killer[]]>();
   for (const killer of mutants.flatMap(({ killers }) => killers)) {
-    const group =
-      killer.level === "sim"
-        ? JSON.stringify(killer)
-        : `${killer.level} ${killer.test === undefined ? "files" : "tests"}`;
+    const group = !("file" in killer)
+      ? JSON.stringify(killer)
+      : `${killer.level} ${killer.test === undefined ? "files" : "tests"}`;
     const found = groups.get(group);
     if (found) {
       found.push(killer);

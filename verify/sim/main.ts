@@ -1,4 +1,5 @@
-import { readFile } from "node:fs/promises";
+import { readdir, readFile, stat } from "node:fs/promises";
+import { basename, join } from "node:path";
 
 import { campaign, type Result } from "./campaign.ts";
 import { openCrew } from "./crew.ts";
@@ -20,7 +21,7 @@ const mostShrunk = 3;
 async function main(options: ResolvedOptions): Promise<boolean> {
   const { schedule, trace, seed } = options;
   if (schedule !== null) {
-    return trace ? replay(await read(schedule), print) : playOne(await read(schedule));
+    return trace ? replay(await read(schedule), print) : playFiles(await filesOf(schedule));
   } else if (trace) {
     return replay(scheduleOf(seed), print);
   }
@@ -31,13 +32,26 @@ async function read(file: string): Promise<Schedule> {
   return JSON.parse(await readFile(file, "utf8")) as Schedule;
 }
 
-async function playOne(schedule: Schedule): Promise<boolean> {
-  const { findings, grants } = await play(schedule);
-  findings.map(toldOf).forEach(print);
-  print(
-    `${schedule.engine}, ${schedule.kind}, ${schedule.weather}: ${grants} grants, ${findings.length} findings`,
-  );
-  return findings.length === 0;
+/** The file itself, or all schedules of a folder. */
+async function filesOf(path: string): Promise<string[]> {
+  if (!(await stat(path)).isDirectory()) {
+    return [path];
+  }
+  const names = await readdir(path);
+  return names.filter((name) => name.endsWith(".json")).map((name) => join(path, name));
+}
+
+async function playFiles(files: readonly string[]): Promise<boolean> {
+  let failures = 0;
+  for (const file of files) {
+    const schedule = await read(file);
+    const { engine, kind, weather } = schedule;
+    const { findings, grants } = await play(schedule);
+    failures += findings.length > 0 ? 1 : 0;
+    findings.map((finding) => `FAILED ${basename(file, ".json")}: ${toldOf(finding)}`).forEach(print);
+    print(`${engine}, ${kind}, ${weather}: ${grants} grants, ${findings.length} findings`);
+  }
+  return failures === 0;
 }
 
 async function playMany(options: ResolvedOptions): Promise<boolean> {

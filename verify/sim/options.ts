@@ -13,7 +13,7 @@ export interface ResolvedOptions {
   /** The engine, kind or weather that is played; null: all. */
   readonly only: string | null;
   readonly trace: boolean;
-  /** A file with one schedule to be played instead; null: none. */
+  /** A file with one schedule, or a folder of them, to be played instead; null: none. */
   readonly schedule: string | null;
   readonly stopAtFirst: boolean;
   /** How long one failing schedule may be shrunk, ms. */
@@ -38,7 +38,8 @@ Exit code 1: one of them went wrong.
   --stop-at-first  ends at the first that goes wrong, and prints it in one line, not shrunk
   --shrink-seconds S
                    how long a failing schedule is made smaller (default: 60; 0: not at all)
-  --schedule FILE  plays the schedule in this JSON file instead, as a shrunk one is printed
+  --schedule PATH  plays the schedule in this JSON file instead, as a shrunk one is printed;
+                   of a folder, each one
   --trace          prints what happens: with one seed (--runs 1) or a schedule
   --json           the summary as JSON
   --help           this text

@@ -10,12 +10,20 @@ interface Event {
 /** What a right wall clock says as a world begins. */
 export const wallStart = 1_700_000_000_000;
 
+/** So much happens within a millisecond only where something goes round in circles. */
+const mostPerMs = 20_000;
+
+/** Time stands still, as what happens brings about more of the same at once. */
+export class StandstillError extends Error {}
+
 /** True time, ms, which nobody in the world can read. What is due at one moment happens in the order in which it was planned. */
 export class WorldClock {
   /** The next one last. */
   readonly #events: Event[] = [];
   readonly #afterEach: () => void;
   #now = 0;
+  /** How much has happened within the present millisecond. */
+  #happened = 0;
 
   /** @param afterEach called whenever what happened has come to rest */
   constructor(afterEach: () => void = () => undefined) {
@@ -35,7 +43,10 @@ export class WorldClock {
     };
   }
 
-  /** Lets time pass. */
+  /**
+   * Lets time pass.
+   * @throws {StandstillError}
+   */
   async advance(ms: number): Promise<void> {
     const end = this.#now + ms;
     await rest();
@@ -46,6 +57,7 @@ export class WorldClock {
     ) {
       this.#events.pop();
       if (next.action !== undefined) {
+        this.#count(next.moment);
         this.#now = next.moment;
         next.action();
         await rest();
@@ -53,6 +65,13 @@ export class WorldClock {
       }
     }
     this.#now = end;
+  }
+
+  #count(moment: number): void {
+    this.#happened = Math.floor(moment) === Math.floor(this.#now) ? this.#happened + 1 : 0;
+    if (this.#happened > mostPerMs) {
+      throw new StandstillError("time stands still");
+    }
   }
 
   #placeOf(moment: number): number {

@@ -28,7 +28,7 @@ import {
 import { ServerMachine } from "./server-machine.ts";
 import { ServerRoom } from "./server-room.ts";
 import { Trouble } from "./trouble.ts";
-import { WorldClock } from "./world-clock.ts";
+import { StandstillError, WorldClock } from "./world-clock.ts";
 
 export interface PlayOptions {
   /** Hears of everything that happens. */
@@ -63,6 +63,11 @@ export async function play(schedule: Schedule, options: PlayOptions = {}): Promi
   });
   try {
     await Promise.race([world.play(), stuck]);
+  } catch (error) {
+    if (!(error instanceof StandstillError)) {
+      throw error;
+    }
+    history.fail("progress", error.message);
   } finally {
     clearTimeout(timer);
     process.off("unhandledRejection", unhandled);

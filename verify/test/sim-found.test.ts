@@ -1,16 +1,56 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { execFile } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 
-import { expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 
+import { bundleSimulation } from "../mutants/bundle.ts";
+import { catalogue } from "../mutants/catalogue.ts";
+import { mutatedFiles } from "../mutants/edits.ts";
+import type { Mutant } from "../mutants/mutant.ts";
+import { repositoryRoot } from "../mutants/root.ts";
 import { toldOf } from "../sim/findings.ts";
 import type { Schedule } from "../sim/schedule.ts";
 import { play } from "../sim/world.ts";
 
-const folder = new URL("schedules/", import.meta.url);
+const folder = fileURLToPath(new URL("schedules/", import.meta.url));
+const kept = readdirSync(folder).map((file) => {
+  const schedule = JSON.parse(readFileSync(join(folder, file), "utf8")) as Kept;
+  return { ...schedule, file };
+});
 
-test.each(readdirSync(folder))("what once went wrong does not: %s", async (file) => {
-  const schedule = JSON.parse(readFileSync(new URL(file, folder), "utf8")) as Schedule;
+interface Kept extends Schedule {
+  /** The mutant on which it fails. */
+  readonly kills: string;
+}
+
+test.each(kept)("what once went wrong does not: $file", async (schedule) => {
   const { findings, grants } = await play(schedule);
   expect(findings.map(toldOf)).toEqual([]);
   expect(grants).toBeGreaterThan(0);
+});
+
+let temporary: string;
+
+beforeAll(() => {
+  temporary = mkdtempSync(join(tmpdir(), "holdfast-kept-"));
+});
+
+afterAll(() => {
+  rmSync(temporary, { recursive: true });
+});
+
+test.each(kept)("$file goes wrong on the mutant $kills", async ({ file, kills }) => {
+  const mutant = catalogue.find(({ name }) => name === kills) as Mutant;
+  const root = repositoryRoot();
+  const program = join(temporary, `${kills}.mjs`);
+  await bundleSimulation(root, mutatedFiles(root, mutant), program);
+  const played = promisify(execFile)(process.execPath, [program, "--schedule", join(folder, file)]);
+  await expect(played).rejects.toMatchObject({
+    code: 1,
+    stdout: expect.stringContaining("FAILED") as unknown,
+  });
 });

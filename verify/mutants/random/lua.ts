@@ -1,0 +1,66 @@
+import type { Site } from "./site.ts";
+
+const swaps: Readonly<Record<string, string>> = {
+  "<": "<=",
+  "<=": "<",
+  ">": ">=",
+  ">=": ">",
+  "==": "~=",
+  "~=": "==",
+  "+": "-",
+  "-": "+",
+  "*": "/",
+  "/": "*",
+  and: "or",
+  or: "and",
+  not: "",
+  true: "false",
+  false: "true",
+  "math.max": "math.min",
+  "math.min": "math.max",
+};
+
+/** Comments and strings, which nothing is changed in; numbers; words, and `math.max` as one; operators. */
+const token =
+  /--[^\n]*|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|\d+(?:\.\d+)?(?:e\d+)?|math\.\w+|\w+|\.\.\.?|[=~<>]=|[^\s]/g;
+
+/** A call or an assignment that stands on a line of its own. */
+const statement = /^[ \t]*(?!local\b|return\b|function\b)(?:[\w.]+\(.*\)|[\w.[\]]+(?:, \w+)* = .*[^({,])$/gm;
+
+/** All that a mechanical mutant changes in a script: operators, constants, and statements that are left out. */
+export function sitesOfLua(text: string): Site[] {
+  const sites: Site[] = [];
+  let before = "";
+  for (const { 0: source, index } of text.matchAll(token)) {
+    const end = index + source.length;
+    const isSign = source === "-" && !/[\w)\]]$/.test(before);
+    sites.push(
+      ...(isSign ? [] : replacements(source)).map((replacement) => ({ start: index, end, replacement })),
+    );
+    before = source.startsWith("--") ? before : source;
+  }
+  for (const { 0: line, index } of text.matchAll(statement)) {
+    if (isWhole(line)) {
+      sites.push({ start: index, end: index + line.length, replacement: "" });
+    }
+  }
+  return sites;
+}
+
+function replacements(source: string): string[] {
+  const swap = swaps[source];
+  if (swap !== undefined) {
+    return [swap];
+  }
+  if (!/^\d/.test(source)) {
+    return [];
+  }
+  return Number(source) === 0 ? ["1"] : ["0", `(${source} * 2)`];
+}
+
+/** Whether all brackets of a line are closed on it. */
+function isWhole(line: string): boolean {
+  const plain = line.replace(/'[^']*'|"[^"]*"/g, "");
+  const count = (pattern: RegExp): number => (plain.match(pattern) ?? []).length;
+  return count(/[([{]/g) === count(/[)\]}]/g) && !/\bfunction\b|\bthen\b/.test(plain);
+}

@@ -1,0 +1,25 @@
+import { levels } from "../mutant.ts";
+import { deathOf, type Verdict } from "../trial.ts";
+
+/** Who survives, where the others died, and the rate: of those that compile, how many are killed. */
+export function randomReportOf(verdicts: readonly Verdict[], seed: number): string {
+  const broken = verdicts.filter(({ cause }) => cause === "compile").length;
+  const endless = verdicts.filter(({ cause }) => cause === "endless").length;
+  const unclear = verdicts.filter(({ problem, cause }) => problem !== undefined && cause === undefined);
+  const judged = verdicts.filter(({ problem }) => problem === undefined);
+  const survivors = judged.filter((verdict) => deathOf(verdict) === undefined);
+  const killed = judged.length - survivors.length + endless;
+  const byLevel = levels.map(
+    (level) => `${judged.filter((verdict) => deathOf(verdict)?.level === level).length} by ${level}`,
+  );
+  return [
+    ...survivors.map(({ mutant }) => `SURVIVES ${mutant.name}: ${mutant.breaks}`),
+    ...unclear.map(({ mutant, problem }) => `NOT JUDGED ${mutant.name}: ${problem}`),
+    `${verdicts.length} mutants of seed ${seed}: ${broken} do not compile, ${unclear.length} not judged`,
+    `${killed} of ${killed + survivors.length} killed (${byLevel.join(", ")}, ${endless} without an end): ${percent(killed, killed + survivors.length)}`,
+  ].join("\n");
+}
+
+function percent(part: number, all: number): string {
+  return all === 0 ? "-" : `${((part / all) * 100).toFixed(1)} %`;
+}

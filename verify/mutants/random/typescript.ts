@@ -1,0 +1,121 @@
+import { parseSync } from "oxc-parser";
+
+import type { Site } from "./site.ts";
+
+/** A node of the syntax tree, as far as it is read here. */
+interface Node {
+  readonly type: string;
+  readonly start: number;
+  readonly end: number;
+  readonly [field: string]: unknown;
+}
+
+const swaps: Readonly<Record<string, string>> = {
+  "<": "<=",
+  "<=": "<",
+  ">": ">=",
+  ">=": ">",
+  "===": "!==",
+  "!==": "===",
+  "+": "-",
+  "-": "+",
+  "*": "/",
+  "/": "*",
+  "&&": "||",
+  "||": "&&",
+  "+=": "-=",
+  "-=": "+=",
+};
+
+/** Expressions with an effect: a statement of one of them can be left out. */
+const effects: ReadonlySet<string> = new Set([
+  "CallExpression",
+  "AssignmentExpression",
+  "UpdateExpression",
+  "AwaitExpression",
+  "ChainExpression",
+]);
+
+/** All that a mechanical mutant changes in a module: operators, constants, conditions, and statements that are left out. */
+export function sitesOfTypeScript(file: string, text: string): Site[] {
+  const { program, errors } = parseSync(file, text);
+  if (errors.length > 0) {
+    throw new Error(`${file} cannot be parsed: ${errors[0]?.message}`);
+  }
+  const sites: Site[] = [];
+  visit(program as unknown as Node, (node) => {
+    sites.push(...sitesOf(node, text));
+  });
+  return sites;
+}
+
+function visit(node: Node, action: (node: Node) => void): void {
+  action(node);
+  for (const child of Object.values(node).flat()) {
+    if (isNode(child) && (!child.type.startsWith("TS") || "expression" in child)) {
+      visit(child, action);
+    }
+  }
+}
+
+function isNode(value: unknown): value is Node {
+  return typeof value === "object" && value !== null && "type" in value && typeof value.type === "string";
+}
+
+function sitesOf(node: Node, text: string): Site[] {
+  const { start, end } = node;
+  const source = text.slice(start, end);
+  switch (node.type) {
+    case "BinaryExpression":
+    case "LogicalExpression":
+    case "AssignmentExpression":
+      return swapped(node, text);
+    case "UnaryExpression":
+      return node["operator"] === "!" ? [{ start, end, replacement: `(${source.slice(1)})` }] : [];
+    case "Literal":
+      return constants(source).map((replacement) => ({ start, end, replacement }));
+    case "IfStatement":
+    case "ConditionalExpression": {
+      const test = node["test"] as Node;
+      const negated = `!(${text.slice(test.start, test.end)})`;
+      return [{ start: test.start, end: test.end, replacement: negated }];
+    }
+    case "ExpressionStatement":
+      return effects.has((node["expression"] as Node).type) && !source.startsWith("super(")
+        ? [{ start, end, replacement: ";" }]
+        : [];
+    case "BreakStatement":
+    case "ContinueStatement":
+      return [{ start, end, replacement: ";" }];
+    case "MemberExpression":
+      return extremes(node, source);
+    default:
+      return [];
+  }
+}
+
+/** The operator between both sides, where it has a counterpart. */
+function swapped(node: Node, text: string): Site[] {
+  const operator = node["operator"] as string;
+  const replacement = swaps[operator];
+  const start = text.indexOf(operator, (node["left"] as Node).end);
+  return replacement === undefined ? [] : [{ start, end: start + operator.length, replacement }];
+}
+
+function constants(source: string): string[] {
+  if (source === "true" || source === "false") {
+    return [source === "true" ? "false" : "true"];
+  }
+  if (!/^\d/.test(source)) {
+    return [];
+  }
+  const suffix = source.endsWith("n") ? "n" : "";
+  return Number.parseInt(source.replaceAll("_", ""), 10) === 0
+    ? [`1${suffix}`]
+    : [`0${suffix}`, `(${source} * 2${suffix})`];
+}
+
+function extremes({ start, end }: Node, source: string): Site[] {
+  const other = { "Math.min": "Math.max", "Math.max": "Math.min" }[source];
+  return other === undefined ? [] : [{ start, end, replacement: other }];
+}

@@ -73,7 +73,12 @@ test("a mutant of chance is killed by the kept schedules, or no library, and the
     killers: [byKept()],
   });
   const mutants = [
-    of("killed", "drivers/redis/lua/operate.lua", "local answers = { now }", "local answers = {}"),
+    of(
+      "killed",
+      "validity.ts",
+      "if (leftOf(confirmed, clock) > leftOf(validity, clock)) {",
+      "if (leftOf(confirmed, clock) > 0 && confirmed.until > validity.until) {",
+    ),
     of("no library", "validity.ts", "return ttlMs * driftFactor + 2;", "return !ttlMs;"),
     of("survives", "validity.ts", "return ttlMs * driftFactor + 2;", "return ttlMs * driftFactor + 1 + 1;"),
   ];

@@ -41,7 +41,7 @@ export async function tryLease(
   if (local && options.share === undefined) {
     return { held: { outcome: "held", holder: local.describe() } };
   }
-  const pending = driver.acquire(requestFor(contention, key, options, null));
+  const pending = driver.acquire(requestFor(contention, key, options));
   const acquired = await contention.cancellable(pending, options);
   if (acquired.outcome === "held") {
     return { held: acquired };
@@ -70,7 +70,7 @@ export async function tryTogether(
   } else if (keys.some((key) => contention.holderOf(key))) {
     return null;
   }
-  const asked = driver.acquireTogether(keys.map((key) => requestFor(contention, key, options, null)));
+  const asked = driver.acquireTogether(keys.map((key) => requestFor(contention, key, options)));
   const together = await whileWanted(contention, asked, options);
   if (together.outcome === "held") {
     return null;
@@ -119,21 +119,30 @@ function requestFor(
   contention: Contention,
   key: string,
   options: ResolvedAcquire,
-  deadline: number | null,
-  caller?: Acquisition,
+  turn?: { readonly deadline: number; readonly caller: Acquisition; readonly from: Hold | undefined },
 ): AcquireRequest {
-  const { handover } = contention.options;
-  const runs = standsInLine(contention, options) && options.renew;
+  const isContended = turn?.from !== undefined || contention.waitingFor(key) > 0;
   return {
     key,
     share: options.share,
     ttlMs: options.ttlMs,
-    deadline,
-    ticket: caller?.ticket,
-    caller,
-    want: runs && handover ? Math.min(handover.max, longestRun) + 1 : 1,
+    deadline: turn?.deadline ?? null,
+    ticket: turn?.caller.ticket,
+    caller: turn?.caller,
+    want: isContended ? blockFor(contention, options) : 1,
     words: options.words,
   };
+}
+
+/**
+ * Numbers for a whole run of hand-overs. A request asks for them only if another caller of this process waits, or gives up the
+ * lock in the same step: that caller often comes again at once. A lone caller has one number, so the engine knows its lease exactly.
+ */
+function blockFor(contention: Contention, options: ResolvedAcquire): number {
+  const { handover } = contention.options;
+  return handover && options.renew && standsInLine(contention, options)
+    ? Math.min(handover.max, longestRun) + 1
+    : 1;
 }
 
 /** A caller that wants the key for itself alone stands in the local line. */
@@ -259,7 +268,8 @@ export class Acquisition implements Caller<Hold>, Pooled, Timed {
       waits.cancel(this);
     }
     this.#contendsSince = this.#contention.clock.now();
-    const request = requestFor(this.#contention, this.#key, this.#options, this.#deadline, this);
+    const turn = { deadline: this.#deadline, caller: this, from };
+    const request = requestFor(this.#contention, this.#key, this.#options, turn);
     if (!from) {
       this.#follow(driver.acquire(request));
       return undefined;

@@ -90,6 +90,11 @@ export class Contention implements Keeper {
     return line;
   }
 
+  /** How many callers of this process wait for the key in memory. */
+  waitingFor(key: string): number {
+    return this.#lines.get(key)?.waitingCount ?? 0;
+  }
+
   /** Who of this process holds the key, as far as the line knows. */
   holderOf(key: string): Hold | undefined {
     const holder = this.#lines.get(key)?.holder;

@@ -57,7 +57,7 @@ export interface AcquireRequest {
   readonly deadline: number | null;
   /** Our place in the queue, from {@link Driver.ticket}; undefined: that of now. */
   readonly ticket: number | undefined;
-  /** How many fencing numbers the grant would like to carry, at least 1. */
+  /** How many fencing numbers the grant would like to carry, at least 1; the same in all repeats. */
   readonly want: number;
   readonly words: Words | undefined;
   /** Told where its time is over and it has left the queue, before the answer: that may take longer, to say who holds the lock. */

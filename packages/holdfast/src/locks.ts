@@ -110,10 +110,10 @@ export interface Locks extends AsyncDisposable {
    *
    * - `current`: it does.
    * - `stale`: it does not. It was released, has expired, was broken or handed over, or there was none with this token.
-   * - `unknown`: the engine cannot say. A process with hand-over (`handover`) takes several numbers with one grant, and passes the
+   * - `unknown`: the engine cannot say. A process whose callers wait for each other takes several numbers with one grant, and passes the
    *   lease on from number to number in memory. The engine learns the present one at the next renewal. The `Locks` that has the lease
-   *   knows, and so answers `current` or `stale`; other processes get `unknown` while one of the later numbers may be in use. With
-   *   `handover: false` there is no such time.
+   *   knows, and so answers `current` or `stale`; other processes get `unknown` while one of the later numbers may be in use. There is
+   *   no such time for the lease of a lone caller, and none with `handover: false`.
    *
    * A resource that refuses all but `current` accepts no holder of the past. The lease may end between the answer and the write.
    * @throws {EngineError} when the engine does not answer

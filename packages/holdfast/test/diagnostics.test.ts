@@ -7,6 +7,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 
 import { isHeard, tell, traced, traces } from "../src/diagnostics.ts";
 import type { Driver } from "../src/driver.ts";
+import { contended } from "../src/testing/conformance/stage.ts";
 import { altered } from "./support/altered-driver.ts";
 
 const ttlMs = 3_000;
@@ -62,7 +63,7 @@ function other(changes: Partial<Driver> = {}, options?: LocksOptions): Locks {
 
 /** One of everything: a hand-over, a wait, a break, a loss, a late renewal, a failed acquire. */
 async function liveThroughEverything(): Promise<void> {
-  const first = await locks.acquire("k", { ttlMs, reason: "test" });
+  const first = await contended(locks, "k", { ttlMs, reason: "test" });
   const [handed, passedOn] = [locks.acquire("k", { ttlMs }), locks.acquire("k", { ttlMs })];
   await first.release();
   await clock.advance(ttlMs);
@@ -233,8 +234,8 @@ test("a hold is traced from its grant to its end, with the reason and any overru
 });
 
 test("who waits in the line, and who is handed the lock there, is told", async () => {
+  const lease = await contended(locks, "k", { ttlMs });
   const told = listen("holdfast:queued", "holdfast:handover");
-  const lease = await locks.acquire("k", { ttlMs });
   const waiting = [locks.acquire("k", { ttlMs }), locks.acquire("k", { ttlMs })];
   await lease.release();
   const next = (await waiting[0]) as Lease;

@@ -3,6 +3,7 @@ import { memory } from "holdfast/memory";
 import { expect, test } from "vitest";
 
 import type { Extension } from "../src/driver.ts";
+import { contended } from "../src/testing/conformance/stage.ts";
 import { altered } from "./support/altered-driver.ts";
 import { clock, endMs, onManualClock, open, settled, ttlMs, unreachable } from "./support/hold-stage.ts";
 
@@ -14,7 +15,7 @@ onManualClock();
 
 test("what is handed over has the next number", async () => {
   const locks = open({}, endless);
-  const held = await locks.acquire("k", { ttlMs });
+  const held = await contended(locks, "k", { ttlMs });
   const next = locks.acquire("k", { ttlMs });
   await clock.advance(500);
   await held.release();
@@ -24,7 +25,7 @@ test("what is handed over has the next number", async () => {
 test("a lease with less than a third of its TTL left is passed on", async () => {
   const notRenewed = async (): Promise<Extension> => ({ outcome: "unknown", error: unreachable });
   const locks = open({ extend: notRenewed }, endless);
-  const held = await locks.acquire("k", { ttlMs });
+  const held = await contended(locks, "k", { ttlMs });
   const next = locks.acquire("k", { ttlMs });
   await clock.advance(endMs - 999);
   await held.release();
@@ -33,7 +34,7 @@ test("a lease with less than a third of its TTL left is passed on", async () => 
 
 test("a caller that does not renew has a whole TTL", async () => {
   const locks = open({}, endless);
-  const held = await locks.acquire("k", { ttlMs });
+  const held = await contended(locks, "k", { ttlMs });
   const next = locks.acquire("k", { ttlMs, renew: false });
   await clock.advance(500);
   await held.release();
@@ -42,7 +43,7 @@ test("a caller that does not renew has a whole TTL", async () => {
 
 test("a lease that ended while the event loop was blocked is nobody's", async () => {
   const locks = open({}, endless);
-  const held = await locks.acquire("k", { ttlMs });
+  const held = await contended(locks, "k", { ttlMs });
   const next = locks.acquire("k", { ttlMs });
   await clock.advance(0);
   clock.block(ttlMs);
@@ -55,7 +56,7 @@ test("a lease that ended while the event loop was blocked is nobody's", async ()
 test("however long a run is, its numbers are smaller than the next one's", async () => {
   const [ours, theirs] = [open({}, endless), open()];
   let newest = 0n;
-  const held = await ours.acquire("k", { ttlMs });
+  const held = await contended(ours, "k", { ttlMs });
   const callers = Array.from({ length: 100 }, async () => {
     const lease = await ours.acquire("k", { ttlMs });
     expect(lease.fencingToken).toBeGreaterThan(newest);
@@ -81,7 +82,7 @@ test("a lease that the server has lost is stale for its own process, which was n
     },
   });
   const locks = createLocks(deaf, endless);
-  const lease = await locks.acquire("k", { ttlMs });
+  const lease = await contended(locks, "k", { ttlMs });
   expect(await locks.checkFence("k", lease.fencingToken)).toBe("current");
   expect(await other.checkFence("k", lease.fencingToken)).toBe("unknown");
   breaks = true;

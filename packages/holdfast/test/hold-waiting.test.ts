@@ -1,7 +1,8 @@
 import { isLockError, type Lease, type Locks } from "holdfast";
 import { expect, test } from "vitest";
 
-import type { Driver, ExtendRequest } from "../src/driver.ts";
+import type { AcquireRequest, Driver, ExtendRequest } from "../src/driver.ts";
+import { contended } from "../src/testing/conformance/stage.ts";
 import { clock, engine, onManualClock, open, settled, ttlMs } from "./support/hold-stage.ts";
 
 onManualClock();
@@ -87,7 +88,7 @@ test("a run of hand-overs ends after handover.max and passes on to another proce
     await clock.advance(0);
     await lease.release();
   };
-  const held = await ours.acquire("k", { ttlMs });
+  const held = await contended(ours, "k", { ttlMs });
   const all = [use(theirs, "theirs"), ...["1", "2", "3", "4"].map((name) => use(ours, name))];
   await held.release();
   await Promise.all(all);
@@ -96,7 +97,7 @@ test("a run of hand-overs ends after handover.max and passes on to another proce
 
 test("a run of hand-overs ends after handover.maxMs", async () => {
   const [ours, theirs] = [open({}, { handover: { max: 100, maxMs: 50 } }), open()];
-  const held = await ours.acquire("k", { ttlMs });
+  const held = await contended(ours, "k", { ttlMs });
   const others = theirs.acquire("k", { ttlMs });
   const [first, second] = [ours.acquire("k", { ttlMs }), ours.acquire("k", { ttlMs })];
   await clock.advance(49);
@@ -107,6 +108,24 @@ test("a run of hand-overs ends after handover.maxMs", async () => {
   expect(await settled(second)).toBe("pending");
   await (await others).release();
   expect(await settled(second)).toMatchObject({ key: "k" });
+});
+
+test("a request asks for what it asked first, however many callers join the line while it waits", async () => {
+  const theirs = await open().acquire("k", { ttlMs });
+  const asked: AcquireRequest[] = [];
+  const acquire: Driver["acquire"] = (request) => {
+    asked.push(request);
+    return engine.acquire(request);
+  };
+  const ours = open({ acquire });
+  const waiting = Array.from({ length: 4 }, () => ours.acquire("k", { ttlMs }));
+  expect(asked.map(({ want }) => want)).toEqual([1]);
+  await theirs.release();
+  const { fencingToken } = (await settled(waiting[0] as Promise<Lease>)) as Lease;
+  expect(await open().checkFence("k", fencingToken)).toBe("current");
+  for (const lease of waiting) {
+    await (await lease).release();
+  }
 });
 
 test("a renewal reports the callers in the line once there are any, and carries nothing before", async () => {

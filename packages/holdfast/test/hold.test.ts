@@ -2,6 +2,7 @@ import { isLockError, type Lease } from "holdfast";
 import { expect, test } from "vitest";
 
 import type { Driver, Extension } from "../src/driver.ts";
+import { contended } from "../src/testing/conformance/stage.ts";
 import {
   clock,
   endMs,
@@ -115,7 +116,7 @@ test("a transferred lease is over here: it throws, answers false, and is not ren
 
 test("a transferred lease is not handed to the next in line", async () => {
   const locks = open();
-  const lease = await locks.acquire("k", { ttlMs });
+  const lease = await contended(locks, "k", { ttlMs });
   const next = locks.acquire("k", { ttlMs });
   const serialized = lease.transfer();
   await lease.release();

@@ -36,6 +36,35 @@ export const line: readonly Mutant[] = [
     killers: [byRules("line", "after so many hand-overs the hold is passed on")],
   },
   {
+    name: "a-repeat-asks-for-other-numbers",
+    breaks: "all repeats of a request ask for as many numbers as the first",
+    edits: [
+      edit(
+        "acquire.ts",
+        "    want: isContended ? blockFor(contention, options) : 1,\n",
+        "    get want() {\n      return contention.waitingFor(key) > 0 ? blockFor(contention, options) : 1;\n    },\n",
+      ),
+      edit(
+        "acquire.ts",
+        "  const isContended = turn?.from !== undefined || contention.waitingFor(key) > 0;\n",
+        "",
+      ),
+    ],
+    killers: [byRules("hold-waiting", "a request asks for what it asked first")],
+  },
+  {
+    name: "a-lone-caller-has-a-block",
+    breaks: "a block of numbers only where another caller of the process waits, or gives the lock up",
+    edits: [
+      edit(
+        "acquire.ts",
+        "turn?.from !== undefined || contention.waitingFor(key) > 0;",
+        "turn?.from !== undefined || contention.waitingFor(key) >= 0;",
+      ),
+    ],
+    killers: [byRules("drivers/memory", "the lease of a lone caller is current for other processes too")],
+  },
+  {
     name: "what-is-lost-is-handed-over",
     breaks: "handed over only a lease that is valid (6)",
     edits: [

@@ -375,8 +375,9 @@ onQuorum("what is told of locks where nodes disagree", () => {
     await Promise.all([warmUp(locks), warmUp(other)]);
     const key = newKey();
     const before = await locks.acquire(key, { ttlMs });
+    const next = locks.acquire(key, { ttlMs, reason: "a reason" });
     await before.release();
-    const lease = await locks.acquire(key, { ttlMs, reason: "a reason" });
+    const lease = await next;
     await until(async () => (await holders(nodes, key)).every((one) => one !== null), "all have it");
     const waiting = other.acquire(key, { ttlMs, waitMs });
     await queued(nodes, key, 1);

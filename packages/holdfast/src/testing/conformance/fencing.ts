@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 
 import type { Lease } from "../../lease.ts";
 import type { Locks } from "../../locks.ts";
-import { granted, later, type Scenes } from "./stage.ts";
+import { contended, granted, later, type Scenes } from "./stage.ts";
 
 export const fencing: Scenes = {
   "fencing tokens rise from release to grant": async ({ here, there, key }) => {
@@ -63,6 +63,24 @@ export const fencing: Scenes = {
     await asked([here, there], key, last, "current");
   },
 
+  "the lease of a lone caller is current for other processes too, and stale from its release on": async ({
+    here,
+    there,
+    key,
+  }) => {
+    const tried = granted(await here.tryAcquire(key));
+    await asked([here, there], key, tried, "current");
+    await tried.release();
+    await asked([here, there], key, tried, "stale");
+    const lease = await here.acquire(key);
+    await asked([here, there], key, lease, "current");
+    const waiting = later(here.acquire(key));
+    await asked([here, there], key, lease, "current");
+    await lease.release();
+    await asked([here, there], key, lease, "stale");
+    await (await waiting).release();
+  },
+
   "a fencing token that no lease has is stale": async (stage) => {
     const { there, key } = stage;
     const here = stage.open("here", { handover: false });
@@ -77,7 +95,7 @@ export const fencing: Scenes = {
     stage,
   ) => {
     const { here, there, key } = stage;
-    const first = await here.acquire(key);
+    const first = await contended(here, key);
     const waiting = [later(here.acquire(key)), later(here.acquire(key))] as const;
     assert.equal(await here.checkFence(key, first.fencingToken), "current");
     await first.release();
@@ -105,7 +123,7 @@ export const fencing: Scenes = {
   ) => {
     const { there, key } = stage;
     const here = stage.open("here", { handover: { max: 1 } });
-    const first = await here.acquire(key);
+    const first = await contended(here, key);
     const waiting = later(here.acquire(key));
     await first.release();
     const second = await waiting;

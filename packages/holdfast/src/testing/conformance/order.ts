@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 
 import type { Locks } from "../../locks.ts";
-import { later, type Scenes, type Stage } from "./stage.ts";
+import { contended, later, type Scenes, type Stage } from "./stage.ts";
 
 export const order: Scenes = {
   "callers of one process are served in the order of their arrival": async ({ here, key }) => {
@@ -28,7 +28,7 @@ export const order: Scenes = {
   "a run of hand-overs ends, and other processes get their turn": async (stage) => {
     const { there, key } = stage;
     const here = stage.open("here", { handover: { max: 2, maxMs: 60_000 } });
-    const lease = await here.acquire(key);
+    const lease = await contended(here, key);
     const served: string[] = [];
     const other = there.withLock(key, () => served.push("there"));
     await stage.queued(1);

@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 
 import type { Driver } from "../../driver.ts";
 import { isLockError, type LockError, type LockErrorCode } from "../../errors.ts";
+import type { Lease } from "../../lease.ts";
 import { createLocks, type Locks } from "../../locks.ts";
-import type { LocksOptions } from "../../options.ts";
+import type { AcquireOptions, LocksOptions } from "../../options.ts";
 import type { LockKind, LockState } from "../../state.ts";
 
 /** Tests. The name of each says what is true of every driver. */
@@ -151,6 +152,14 @@ export function aborted(signal: AbortSignal): Promise<unknown> {
       signal.addEventListener("abort", end, { once: true });
     }
   });
+}
+
+/** A lease that may be handed over in memory: another caller of its process gave the lock up in the step that granted it. */
+export async function contended(locks: Locks, key: string, options?: AcquireOptions): Promise<Lease> {
+  const first = await locks.acquire(key, options);
+  const second = later(locks.acquire(key, options));
+  await first.release();
+  return second;
 }
 
 /** What a try has to give. */

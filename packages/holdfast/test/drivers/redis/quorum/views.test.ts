@@ -1,6 +1,7 @@
 import type { Lockable, Locks } from "holdfast";
 import { expect, test } from "vitest";
 
+import { contended } from "../../../../src/testing/conformance/stage.ts";
 import { Lab, refusal } from "./lab.ts";
 
 const ttlMs = 60_000;
@@ -56,7 +57,7 @@ test.each(["mutex", "reader"])("the number of a %s that one node alone has is st
 test("a later number that one node knows of makes the earlier ones of a block stale", async () => {
   const lab = new Lab(3);
   const [holder, operator] = [await lab.warm(), await lab.warm()];
-  const { fencingToken } = await lab.within(100, holder.locks.acquire("k", { ttlMs }));
+  const { fencingToken } = await lab.within(300, contended(holder.locks, "k", { ttlMs }));
   const check = (number: bigint) => lab.within(5_000, operator.locks.checkFence("k", number));
   expect(await check(fencingToken)).toBe("unknown");
   const [token] = lab.holders("k");

@@ -47,6 +47,8 @@ export interface Finding {
 /** What went wrong in one world. */
 export class Findings {
   readonly all: Finding[] = [];
+  /** What was not judged, by the reason. */
+  readonly excuses: Set<string> = new Set();
   readonly #now: () => number;
 
   constructor(now: () => number) {
@@ -59,6 +61,11 @@ export class Findings {
 
   add(check: Check, text: string): void {
     this.all.push({ check, at: this.now, text });
+  }
+
+  /** Something would be wrong if there were not this reason. */
+  excuse(reason: string): undefined {
+    this.excuses.add(reason);
   }
 }
 

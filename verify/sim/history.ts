@@ -1,11 +1,12 @@
 import { isShared, keysOf, weightOf } from "./as.ts";
+import { Disturbances } from "./disturbances.ts";
 import { Findings, type Check } from "./findings.ts";
 import type { Held, Sharing, WatchedLease } from "./holdings.ts";
 import { KeyHistory } from "./key-history.ts";
 import { Losses, type Standing } from "./losses.ts";
 import { partsOf, type WatchedWhole } from "./parts.ts";
 import { pollMs } from "./patience.ts";
-import { isFlawless, keepsLeases, mayForget, type Schedule, type Use } from "./schedule.ts";
+import { isFlawless, type Schedule, type Use } from "./schedule.ts";
 import { strangersAheadMs, type Asking } from "./turns.ts";
 
 /** Until a client is known to the servers and their messages reach it, it has no place in a queue, ms. */
@@ -32,11 +33,13 @@ export class History {
   readonly #allKeys: Pick<KeyHistory, "freeSince"> = { freeSince: undefined };
   /** What is looked at on servers, before leases are: a grant may be told in the same moment as a limit was changed. */
   rooms: readonly { look(): void; gone?(client: number): void }[] = [];
+  readonly disturbances: Disturbances = new Disturbances();
   readonly #losses: Losses;
   readonly #standingOf: (client: number) => Standing;
   readonly #schedule: Schedule;
   readonly #isFlawless: boolean;
-  readonly #keepsLeases: boolean;
+  /** When a node last forgot what it had granted; on a quorum that is one of a minority. */
+  #forgotAt = -Infinity;
   readonly #strangersAheadMs: number;
   readonly #firstSeen = new Map<number, number>();
   #serial = 0;
@@ -48,7 +51,6 @@ export class History {
     this.#standingOf = standingOf;
     this.#schedule = schedule;
     this.#isFlawless = isFlawless(schedule);
-    this.#keepsLeases = keepsLeases(schedule);
     const { engine, nodes } = schedule;
     this.#strangersAheadMs =
       engine === "quorum" ? strangersAheadMs(nodes.map(({ offsetMs }) => offsetMs)) : 0;
@@ -215,7 +217,7 @@ export class History {
   hasLimit(key: string, limit: number): void {
     const { limits, turns } = this.of(key);
     const wasAsked = limit === limits.now || limits.changed(this.findings.now, limit);
-    if (!wasAsked && !mayForget(this.#schedule)) {
+    if (!wasAsked) {
       this.fail("room", `${key} has the limit ${limit}, which nobody asked for`);
     }
     turns.narrowed(limit);
@@ -273,10 +275,18 @@ export class History {
     }
   }
 
-  /** A release says that a lease with time left was lost. */
-  refusesRelease(what: string): void {
-    if (this.#keepsLeases) {
+  /** A node forgets from now on what it has granted. */
+  forgets(): void {
+    this.#forgotAt = this.findings.now;
+  }
+
+  /** A release says that a lease with time left was lost: only a node that forgot its grant may have lost it. */
+  refusesRelease(lease: WatchedWhole, what: string): void {
+    const since = Math.min(...partsOf(lease).map((part) => this.of(part.key).holdings.since(part)));
+    if (since > this.#forgotAt) {
       this.fail("release", what);
+    } else {
+      this.findings.excuse("release: a node forgot the grant");
     }
   }
 
@@ -364,10 +374,19 @@ export class History {
     }
   }
 
+  /** Whether nothing goes wrong for a client since then. */
+  #isQuietSince(client: number, since: number): boolean {
+    const isStorm = this.#schedule.weather === "storm"; // else messages are lost all the time, or nothing goes wrong
+    return this.#isFlawless || (isStorm && this.disturbances.isQuietSince(client, since));
+  }
+
   of(key: string): KeyHistory {
     let history = this.#keys.get(key);
     if (!history) {
-      history = new KeyHistory(this.findings, key, this.#schedule);
+      history = new KeyHistory(this.findings, key, this.#schedule, {
+        forgotAt: () => (this.#schedule.engine === "server" ? this.#forgotAt : -Infinity),
+        isQuiet: (client, since) => this.#isQuietSince(client, since),
+      });
       this.#keys.set(key, history);
     }
     return history;

@@ -30,8 +30,9 @@ export interface Held {
 
 /** What may be asked of an engine. */
 export interface Judges {
-  readonly exclusion: boolean;
   readonly isQuorum: boolean;
+  /** When the only server forgot what it had granted until then; -Infinity: it did not. */
+  readonly forgotAt: () => number;
   readonly numbersForgottenAt: readonly number[];
 }
 
@@ -40,7 +41,7 @@ export class Holdings {
   readonly held: Set<Held> = new Set();
   readonly #findings: Findings;
   readonly #limits: Limits;
-  readonly #judgesExclusion: boolean;
+  readonly #forgotAt: () => number;
   readonly #isQuorum: boolean;
   readonly #numbersForgottenAt: readonly number[];
   /** All leases that there were. */
@@ -56,7 +57,7 @@ export class Holdings {
   constructor(findings: Findings, limits: Limits, judges: Judges) {
     this.#findings = findings;
     this.#limits = limits;
-    this.#judgesExclusion = judges.exclusion;
+    this.#forgotAt = judges.forgotAt;
     this.#isQuorum = judges.isQuorum;
     this.#numbersForgottenAt = judges.numbersForgottenAt;
   }
@@ -77,7 +78,12 @@ export class Holdings {
       this.#checkNumber(asking, lease, sharing);
     }
     this.#numbers.told(fencingToken, weight, this.#findings.now);
-    const run = this.#runs.granted(client, fencingToken, { isHandedOver, isShared, isBroken });
+    const run = this.#runs.granted(client, fencingToken, {
+      isHandedOver,
+      isShared,
+      isBroken,
+      since: asking.since,
+    });
     this.#checkSharing(asking, lease, sharing);
     const { now } = this.#findings;
     const room = this.#mostRoom(this.#firstAsked.get(sharing?.name ?? "") ?? asking.since); // a repeat is told of an older grant
@@ -97,10 +103,13 @@ export class Holdings {
           this.#isQuorum && weight === 1,
         )
       : this.#runs.wrong(fencingToken);
-    // A server whose clock is set forward grants anew what has not been told yet.
-    const mayBeLate = !this.#judgesExclusion && fencingToken > this.#numbers.largestBefore(since);
-    const isExcused = mayBeLate || this.#mayBeForgotten();
-    if (wrong !== undefined && !isExcused && !this.#named.has(grantOf(sharing, lease))) {
+    // What the server granted before it forgot may be told behind what it granted since.
+    const mayBeLate = since < this.#forgotAt() && fencingToken > this.#numbers.largestBefore(since);
+    if (wrong === undefined || this.#named.has(grantOf(sharing, lease))) {
+      return;
+    } else if (mayBeLate || this.#mayBeForgotten()) {
+      this.#findings.excuse("fencing: a server forgot its numbers");
+    } else {
       this.#findings.add(
         "fencing",
         `client ${client} was granted ${lease.key} with the number ${fencingToken} ${wrong}`,
@@ -170,6 +179,11 @@ export class Holdings {
     );
   }
 
+  /** Its grant is no older. */
+  since(lease: WatchedLease): number {
+    return this.#known.get(lease)?.run.since ?? 0;
+  }
+
   /** Whether somebody thinks that he holds it. */
   get isHeld(): boolean {
     return this.used > 0;
@@ -181,10 +195,11 @@ export class Holdings {
   }
 
   look(): void {
-    if (this.held.size < 2 || !this.#judgesExclusion) {
+    if (this.held.size < 2) {
       return;
     }
-    const valid = this.#valid(({ run }) => !run.isBroken).sort((one, other) =>
+    const isKnown = ({ run }: Held): boolean => !run.isBroken && run.since >= this.#forgotAt();
+    const valid = this.#valid(isKnown).sort((one, other) =>
       one.lease.fencingToken < other.lease.fencingToken ? -1 : 1,
     );
     let used = 0;

@@ -2,7 +2,7 @@ import { whole } from "./as.ts";
 import type { Findings } from "./findings.ts";
 import { Holdings } from "./holdings.ts";
 import { Limits } from "./limits.ts";
-import { isFlawless, mayForget, numbersForgottenAt, type Schedule } from "./schedule.ts";
+import { isFlawless, numbersForgottenAt, type Schedule } from "./schedule.ts";
 import { toleranceMs, Turns, type Asking } from "./turns.ts";
 
 /** Somebody who wants an answer. */
@@ -25,17 +25,26 @@ export class KeyHistory {
   wasLeft = false;
   readonly #isFlawless: boolean;
 
-  constructor(findings: Findings, key: string, schedule: Schedule) {
+  constructor(
+    findings: Findings,
+    key: string,
+    schedule: Schedule,
+    standing: {
+      /** When the only server forgot what it had granted until then. */
+      readonly forgotAt: () => number;
+      readonly isQuiet: (client: number, since: number) => boolean;
+    },
+  ) {
     const { kind, limit, engine } = schedule;
     this.#isFlawless = isFlawless(schedule);
     this.limits = new Limits(kind === "semaphore" ? (limit as number) : whole);
     const judges = {
-      exclusion: !mayForget(schedule),
+      forgotAt: standing.forgotAt,
       isQuorum: engine === "quorum",
       numbersForgottenAt: numbersForgottenAt(schedule),
     };
     this.holdings = new Holdings(findings, this.limits, judges);
-    this.turns = new Turns(findings, key, this.#isFlawless);
+    this.turns = new Turns(findings, key, standing.isQuiet);
   }
 
   /** Whether whoever is first in the queue could be let in: as it is not known exactly who that is, all who may be. */

@@ -6,7 +6,7 @@ import { LatchHistory } from "./latch-history.ts";
 import { MemorySight, sightOfServer } from "./latch-sight.ts";
 import { slowly } from "./patience.ts";
 import { keysIn } from "./peace.ts";
-import { isFlawless, mayForget, type Schedule } from "./schedule.ts";
+import { isFlawless, type Schedule } from "./schedule.ts";
 import type { ServerMachine } from "./server-machine.ts";
 
 /** How wrong a process may be about a server's time: by what a message takes at most, ms. */
@@ -26,7 +26,7 @@ export function watchLatches(
   const isTimed = !steps.some((step) => step.kind === "step node");
   const terms = {
     latestMs: isTimed ? commandTimeoutMs * slowly + aheadMs : Infinity,
-    isKept: !mayForget(schedule),
+    isKept: isTimed && !steps.some((step) => step.kind === "restart node" && !step.keepData),
     isTidy: weather === "calm",
     patience: () => history.patience,
   };

@@ -38,7 +38,7 @@ export class Releasing {
       if (wasOurs && leftMs === 0) {
         this.#history.fail("release", `${fencingToken} was lost, and its release says it was not`);
       } else if (!wasOurs && leftMs > 0 && wasInTime && isExpectedToLast) {
-        this.#history.refusesRelease(`client ${index} lost ${fencingToken} in its release`);
+        this.#history.refusesRelease(lease, `client ${index} lost ${fencingToken} in its release`);
       }
     } catch (error) {
       this.#judge.told(error, []);

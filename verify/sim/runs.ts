@@ -5,6 +5,8 @@ export interface Run {
   last: bigint;
   /** An operator ends it: that it is over may be told late. */
   isBroken: boolean;
+  /** It was granted then or later: its first owner asked for it. */
+  readonly since: number;
 }
 
 /** How many numbers a grant has for those it is handed on to. */
@@ -12,7 +14,9 @@ const mostNumbers = 17n;
 
 /** The grants of one key by their numbers: which belong together, and which an operator has ended. */
 export class Runs {
-  #newest: Run = { client: -1, first: 0n, last: 0n, isBroken: false };
+  #newest: Run = { client: -1, first: 0n, last: 0n, isBroken: false, since: 0 };
+  /** Since when each number may have been granted. */
+  readonly #granted = new Map<bigint, number>();
   /** The numbers that operators have named. */
   readonly #broken: bigint[] = [];
 
@@ -33,9 +37,16 @@ export class Runs {
   granted(
     client: number,
     number: bigint,
-    about: { readonly isHandedOver: boolean; readonly isShared: boolean; readonly isBroken: boolean },
+    about: {
+      readonly isHandedOver: boolean;
+      readonly isShared: boolean;
+      readonly isBroken: boolean;
+      readonly since: number;
+    },
   ): Run {
-    const own = { client, first: number, last: number, isBroken: about.isBroken };
+    const since = this.#granted.get(number) ?? about.since;
+    this.#granted.set(number, since);
+    const own = { client, first: number, last: number, isBroken: about.isBroken, since };
     if (about.isShared) {
       return own;
     } else if (about.isHandedOver) {
@@ -50,7 +61,13 @@ export class Runs {
   of(client: number, number: bigint): Run {
     return this.#newest.first <= number && this.#newest.client >= 0
       ? this.#newest
-      : { client, first: number, last: number, isBroken: this.isBroken(number, true) };
+      : {
+          client,
+          first: number,
+          last: number,
+          isBroken: this.isBroken(number, true),
+          since: this.#granted.get(number) ?? 0,
+        };
   }
 
   /**

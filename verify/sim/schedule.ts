@@ -150,22 +150,6 @@ export function isFlawless({ weather }: Schedule): boolean {
   return weather === "calm" || weather === "duel" || weather === "death";
 }
 
-/** Whoever has time left by his own clocks has the lease: no server forgets it, and nobody ends it by force. */
-export function keepsLeases({ steps }: Schedule): boolean {
-  return !steps.some(
-    (step) =>
-      step.kind === "step node" || step.kind === "break" || (step.kind === "restart node" && !step.keepData),
-  );
-}
-
-/** One server has nobody who remembers what it forgot, and nobody who notices that its clock was set. */
-export function mayForget({ engine, steps }: Schedule): boolean {
-  return (
-    engine === "server" &&
-    steps.some((step) => step.kind === "step node" || (step.kind === "restart node" && !step.keepData))
-  );
-}
-
 /**
  * When a node of a quorum lost what it kept while its numbers may have been ahead of the time, as a clock had been set forward: it can
  * give them again, once it votes. ms.

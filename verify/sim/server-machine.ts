@@ -10,6 +10,8 @@ export class ServerMachine {
   readonly server: FakeRedis;
   /** For a while some client could not reach it. */
   wasAway = false;
+  /** Its clock was. */
+  wasSetBack = false;
 
   constructor(world: WorldClock, index: number, { offsetMs, rate, durable }: NodeSetup, seed: number) {
     this.clock = new ClockView(world, { rate, wall: wallStart + offsetMs });

@@ -7,14 +7,11 @@ export class ServerRoom {
   readonly #history: History;
   readonly #server: FakeRedis;
   readonly #key: string;
-  /** A server that forgets is only looked at. */
-  readonly #isKept: boolean;
   #holders: ReadonlyMap<string, number> = new Map();
   #limit: number | undefined;
 
-  constructor(history: History, server: FakeRedis, key: string, isKept: boolean) {
+  constructor(history: History, server: FakeRedis, key: string) {
     this.#history = history;
-    this.#isKept = isKept;
     this.#server = server;
     this.#key = key;
   }
@@ -27,7 +24,7 @@ export class ServerRoom {
     const used = [...holders.values()].reduce((sum, weight) => sum + weight, 0);
     const before = this.#limit ?? Math.max(0, ...[...holders.keys()].map(limitNamedBy)); // who is the first sets it
     const most = Math.max(limit ?? whole, before); // it may have changed in the same step
-    if (this.#isKept && isLetIn && used > most) {
+    if (isLetIn && used > most) {
       this.#history.fail("room", `the server let in ${used} where there is room for ${most}: ${this.#key}`);
     }
     if (limit !== undefined) {

@@ -25,13 +25,16 @@ export function summaryText(summary: Summary): string {
     ...listed(summary.weathers),
     "faults by kind:",
     ...listed(summary.faults),
+    "schedules in which something is not judged, by the reason:",
+    ...listed(summary.excuses),
     `${failures === 0 ? "no" : whole(failures)} failure${failures === 1 ? "" : "s"}`,
   ].join("\n");
 }
 
 function listed(amounts: Readonly<Record<string, number>>): string[] {
   const entries = Object.entries(amounts).sort(([one], [other]) => (one < other ? -1 : 1));
-  return entries.map(([name, amount]) => `  ${name.padEnd(18)} ${whole(amount).padStart(9)}`);
+  const width = Math.max(18, ...entries.map(([name]) => name.length));
+  return entries.map(([name, amount]) => `  ${name.padEnd(width)} ${whole(amount).padStart(9)}`);
 }
 
 function whole(amount: number): string {

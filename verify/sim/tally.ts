@@ -14,6 +14,8 @@ export interface Tally {
   kinds: Record<string, number>;
   weathers: Record<string, number>;
   faults: Record<string, number>;
+  /** In how many schedules something was not judged, by the reason. */
+  excuses: Record<string, number>;
 }
 
 /** A schedule that went wrong. */
@@ -23,7 +25,7 @@ export interface Failure {
 }
 
 export function emptyTally(): Tally {
-  return { runs: 0, grants: 0, operations: 0, commands: 0, kinds: {}, weathers: {}, faults: {} };
+  return { runs: 0, grants: 0, operations: 0, commands: 0, kinds: {}, weathers: {}, faults: {}, excuses: {} };
 }
 
 export function count(tally: Tally, schedule: Schedule, report: Report): void {
@@ -33,6 +35,9 @@ export function count(tally: Tally, schedule: Schedule, report: Report): void {
   tally.commands += report.commands;
   increase(tally.kinds, schedule.kind, 1);
   increase(tally.weathers, `${schedule.engine}, ${schedule.weather}`, 1);
+  for (const reason of report.excuses) {
+    increase(tally.excuses, reason, 1);
+  }
   for (const step of schedule.steps) {
     if (isFault(step)) {
       increase(tally.faults, step.kind, 1);
@@ -45,7 +50,7 @@ export function add(tally: Tally, other: Tally): void {
   tally.grants += other.grants;
   tally.operations += other.operations;
   tally.commands += other.commands;
-  for (const what of ["kinds", "weathers", "faults"] as const) {
+  for (const what of ["kinds", "weathers", "faults", "excuses"] as const) {
     for (const [name, amount] of Object.entries(other[what])) {
       increase(tally[what], name, amount);
     }

@@ -27,6 +27,7 @@ export class Trouble {
   }
 
   begin(fault: Fault): void {
+    this.#note(fault);
     if (isLinkFault(fault)) {
       this.#disturb(fault, this.#process(fault.client));
       return;
@@ -50,8 +51,29 @@ export class Trouble {
         this.#restart(fault.node, fault.keepData, fault.downMs);
         return;
       case "step node":
-        this.#machine(fault.node).clock.step(fault.ms);
+        this.#step(this.#machine(fault.node), fault.ms);
         return;
+    }
+  }
+
+  #step(machine: ServerMachine, ms: number): void {
+    machine.clock.step(ms);
+    machine.wasSetBack ||= ms < 0;
+    if (ms > 0) {
+      this.#world.history.forgets(); // what is to expire does so early
+    }
+  }
+
+  /** Whom it disturbs, and for how long. */
+  #note(fault: Fault): void {
+    const { history, clients, clock, peaceAt } = this.#world;
+    const forMs = "forMs" in fault ? fault.forMs : fault.kind === "restart node" ? fault.downMs : 0;
+    const end = Math.min(peaceAt, clock.now + ("count" in fault ? Infinity : forMs)); // nobody sees when all are used up
+    const process = "client" in fault ? this.#process(fault.client) : undefined;
+    for (const client of clients) {
+      if (process === undefined || client.process === process) {
+        history.disturbances.begin(client.index, end);
+      }
     }
   }
 
@@ -124,6 +146,9 @@ export class Trouble {
   #restart(node: number, keepData: boolean, downMs: number): void {
     const machine = this.#machine(node);
     machine.server.restart({ keepData });
+    if (!keepData) {
+      this.#world.history.forgets();
+    }
     machine.wasAway ||= downMs > 0;
     if (downMs > 0) {
       const refuse = (error: Error | null): void => {

@@ -16,7 +16,6 @@ import {
   isFlawless,
   isOfLatch,
   isUse,
-  mayForget,
   type Await,
   type Break,
   type CountDown,
@@ -39,6 +38,8 @@ export interface PlayOptions {
 
 export interface Report {
   readonly findings: readonly Finding[];
+  /** What was not judged, by the reason. */
+  readonly excuses: readonly string[];
   readonly grants: number;
   /** Calls of callers. */
   readonly operations: number;
@@ -73,7 +74,13 @@ export async function play(schedule: Schedule, options: PlayOptions = {}): Promi
     process.off("unhandledRejection", unhandled);
   }
   const { grants, operations, findings } = history;
-  return { findings: findings.all, grants, operations, commands: world.commands };
+  return {
+    findings: findings.all,
+    excuses: [...findings.excuses],
+    grants,
+    operations,
+    commands: world.commands,
+  };
 }
 
 const mostTries = 100;
@@ -113,9 +120,8 @@ class World {
     );
     const servers = this.#machines.map(({ server }) => server);
     const hasRoom = schedule.engine === "server" && ["read-write", "semaphore"].includes(schedule.kind);
-    const isKept = !mayForget(schedule);
     this.history.rooms = servers.flatMap((server) =>
-      hasRoom ? keysIn(schedule.steps).map((key) => new ServerRoom(this.history, server, key, isKept)) : [],
+      hasRoom ? keysIn(schedule.steps).map((key) => new ServerRoom(this.history, server, key)) : [],
     );
     const processes = new Map<number, ProcessMachine>();
     const drivers = new Map<ProcessMachine, Driver>();

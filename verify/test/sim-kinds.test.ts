@@ -131,7 +131,7 @@ function holdings(
   numbersForgottenAt: readonly number[] = [],
 ): { holdings: Holdings; findings: Findings } {
   const findings = new Findings(() => now);
-  const judges = { exclusion: true, isQuorum, numbersForgottenAt };
+  const judges = { forgotAt: () => -Infinity, isQuorum, numbersForgottenAt };
   return { holdings: new Holdings(findings, limits, judges), findings };
 }
 

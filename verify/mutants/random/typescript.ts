@@ -44,7 +44,7 @@ export function sitesOfTypeScript(file: string, text: string): Site[] {
   }
   const sites: Site[] = [];
   visit(program as unknown as Node, (node) => {
-    sites.push(...sitesOf(node, text));
+    sites.push(...(finders[node.type]?.(node, text) ?? []));
   });
   return sites;
 }
@@ -62,36 +62,47 @@ function isNode(value: unknown): value is Node {
   return typeof value === "object" && value !== null && "type" in value && typeof value.type === "string";
 }
 
-function sitesOf(node: Node, text: string): Site[] {
+type Finder = (node: Node, text: string) => Site[];
+
+const finders: Readonly<Record<string, Finder>> = {
+  BinaryExpression: swapped,
+  LogicalExpression: swapped,
+  AssignmentExpression: swapped,
+  UnaryExpression: bare,
+  Literal: otherConstants,
+  IfStatement: negated,
+  ConditionalExpression: negated,
+  ExpressionStatement: (node, text) =>
+    effects.has((node["expression"] as Node).type) && !sourceOf(node, text).startsWith("super(")
+      ? leftOut(node)
+      : [],
+  BreakStatement: leftOut,
+  ContinueStatement: leftOut,
+  MemberExpression: extremes,
+};
+
+function sourceOf({ start, end }: Node, text: string): string {
+  return text.slice(start, end);
+}
+
+function leftOut({ start, end }: Node): Site[] {
+  return [{ start, end, replacement: ";" }];
+}
+
+function negated(node: Node, text: string): Site[] {
+  const test = node["test"] as Node;
+  return [{ start: test.start, end: test.end, replacement: `!(${sourceOf(test, text)})` }];
+}
+
+/** Without its `!`. */
+function bare(node: Node, text: string): Site[] {
   const { start, end } = node;
-  const source = text.slice(start, end);
-  switch (node.type) {
-    case "BinaryExpression":
-    case "LogicalExpression":
-    case "AssignmentExpression":
-      return swapped(node, text);
-    case "UnaryExpression":
-      return node["operator"] === "!" ? [{ start, end, replacement: `(${source.slice(1)})` }] : [];
-    case "Literal":
-      return constants(source).map((replacement) => ({ start, end, replacement }));
-    case "IfStatement":
-    case "ConditionalExpression": {
-      const test = node["test"] as Node;
-      const negated = `!(${text.slice(test.start, test.end)})`;
-      return [{ start: test.start, end: test.end, replacement: negated }];
-    }
-    case "ExpressionStatement":
-      return effects.has((node["expression"] as Node).type) && !source.startsWith("super(")
-        ? [{ start, end, replacement: ";" }]
-        : [];
-    case "BreakStatement":
-    case "ContinueStatement":
-      return [{ start, end, replacement: ";" }];
-    case "MemberExpression":
-      return extremes(node, source);
-    default:
-      return [];
-  }
+  return node["operator"] === "!" ? [{ start, end, replacement: `(${sourceOf(node, text).slice(1)})` }] : [];
+}
+
+function otherConstants(node: Node, text: string): Site[] {
+  const { start, end } = node;
+  return constants(sourceOf(node, text)).map((replacement) => ({ start, end, replacement }));
 }
 
 /** The operator between both sides, where it has a counterpart. */
@@ -115,7 +126,8 @@ function constants(source: string): string[] {
     : [`0${suffix}`, `(${source} * 2${suffix})`];
 }
 
-function extremes({ start, end }: Node, source: string): Site[] {
-  const other = { "Math.min": "Math.max", "Math.max": "Math.min" }[source];
+function extremes(node: Node, text: string): Site[] {
+  const { start, end } = node;
+  const other = { "Math.min": "Math.max", "Math.max": "Math.min" }[sourceOf(node, text)];
   return other === undefined ? [] : [{ start, end, replacement: other }];
 }

@@ -2,7 +2,7 @@ import { memory } from "holdfast/memory";
 import { manualClock, manualRandom } from "holdfast/testing";
 import { expect, test } from "vitest";
 
-import type { Driver } from "../../src/driver.ts";
+import type { Driver, Grant } from "../../src/driver.ts";
 import { giveBack, grab } from "./memory-requests.ts";
 
 function opened() {
@@ -87,4 +87,44 @@ test("an option that it does not know is refused by its name", () => {
   expect(() => memory({ clok: manualClock() } as object)).toThrow("`clok`");
   expect(() => memory(null as unknown as object)).toThrow(TypeError);
   memory({ clock: undefined, random: undefined });
+});
+
+test("each holder of a semaphore may have a block of numbers: no number is in two, and later grants have larger ones", async () => {
+  const { clock, driver } = opened();
+  const permit = { want: 4, share: { kind: "semaphore", permits: 1, limit: 3 } } as const;
+  const [first, second] = [await grab(driver, "key", permit), await grab(driver, "key", permit)];
+  await giveBack(driver, first);
+  clock.jumpWall(-500_000);
+  const third = await grab(driver, "key", permit);
+  const numbers = [first, second, third].flatMap(({ fencingToken, fencingCount }) =>
+    Array.from({ length: fencingCount }, (_, used) => fencingToken + BigInt(used)),
+  );
+  expect(numbers).toHaveLength(12);
+  expect(numbers).toEqual(numbers.map((_, index) => first.fencingToken + BigInt(index)));
+});
+
+test("a number of one holder's block tells nothing of the other holders, whom a break by it leaves alone", async () => {
+  const { driver } = opened();
+  const reader = { want: 3, share: { kind: "read-write", mode: "read" } } as const;
+  const [one, other] = [await grab(driver, "key", reader), await grab(driver, "key", reader)];
+  const check = ({ fencingToken }: Grant, offset: bigint) => driver.checkFence("key", fencingToken + offset);
+  expect(await Promise.all([check(one, 0n), check(one, 2n), check(other, 0n)])).toEqual([
+    "unknown",
+    "current",
+    "unknown",
+  ]);
+  const next = { fencingToken: one.fencingToken + 1n };
+  await driver.extend({ key: "key", token: one.token, ...next, ttlMs: 1_000, words: next });
+  expect(await Promise.all([check(one, 0n), check(one, 1n), check(other, 0n)])).toEqual([
+    "stale",
+    "unknown",
+    "unknown",
+  ]);
+  expect(await driver.breakGrant("key", one.fencingToken + 2n, "test")).toBe(true);
+  expect(await Promise.all([check(one, 1n), check(one, 2n), check(other, 2n)])).toEqual([
+    "stale",
+    "stale",
+    "current",
+  ]);
+  expect(await giveBack(driver, other)).toBe(true);
 });

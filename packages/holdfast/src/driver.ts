@@ -169,6 +169,8 @@ export interface DriverListener {
   lost(token: string, reason: LossReason, cause?: unknown): void;
   /** The engine could not reach us for a while: what is held has to be verified. */
   mayHaveMissed(): void;
+  /** The engine answers again after it did not: renewals that failed are tried again at once. */
+  answersAgain(): void;
 }
 
 /**

@@ -189,6 +189,9 @@ class DriverLocks implements Locks {
       mayHaveMissed: () => {
         contention.verify();
       },
+      answersAgain: () => {
+        contention.watchdog.answersAgain();
+      },
     });
   }
 

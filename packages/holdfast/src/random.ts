@@ -1,5 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 
+import { systemClock, type Clock } from "./clock.ts";
+
 /** The only source of chance. Handed in everywhere, so that a simulation replays. */
 export interface Random {
   /** 128 random bits as 32 hex digits: unguessable and unique. */
@@ -10,21 +12,32 @@ export interface Random {
 
 const idBytes = 16;
 const poolBytes = idBytes * 256;
-let pool = Buffer.alloc(0);
-let used = poolBytes;
+const jumpMs = 50;
 
-/** The operating system's randomness, asked for 256 ids at a time. */
-export const systemRandom: Random = {
-  id() {
-    if (used >= pool.length) {
-      pool = randomBytes(poolBytes);
-      used = 0;
-    }
-    used += idBytes;
-    return pool.toString("hex", used - idBytes, used);
-  },
-  fraction: () => Math.random(),
-};
+/**
+ * The operating system's randomness, asked for 256 ids at a time. What is left of them is thrown away when the wall clock jumped: the
+ * machine may be a clone that was made from a snapshot, and its twin has them, too.
+ */
+export function pooledRandom(clock: Clock, draw: (bytes: number) => Buffer = randomBytes): Random {
+  let pool: Buffer = Buffer.alloc(0);
+  let used = 0;
+  let lead = 0;
+  return {
+    id() {
+      const wallLead = clock.wall() - clock.now();
+      if (used >= pool.length || Math.abs(wallLead - lead) > jumpMs) {
+        pool = draw(poolBytes);
+        used = 0;
+        lead = wallLead;
+      }
+      used += idBytes;
+      return pool.toString("hex", used - idBytes, used);
+    },
+    fraction: () => Math.random(),
+  };
+}
+
+export const systemRandom: Random = pooledRandom(systemClock);
 
 /** `baseMs` lengthened by up to `share` of itself, so that many do not act at once. */
 export function jittered(random: Random, baseMs: number, share: number): number {

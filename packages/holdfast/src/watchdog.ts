@@ -90,6 +90,16 @@ export class Watchdog {
     }
   }
 
+  /** The engine answers again: what was not confirmed because of that is tried again at once. */
+  answersAgain(): void {
+    for (const item of Array.from(this.#queue.items())) {
+      if (item instanceof Watch && item.lastError !== undefined) {
+        item.renewAt = this.#clock.now();
+        this.#wake(item);
+      }
+    }
+  }
+
   targets(): Renewable[] {
     return this.#queue.items().flatMap((item) => (item instanceof Watch ? [item.target] : []));
   }
@@ -144,6 +154,7 @@ export class Watchdog {
         // The validity belongs to the run: whoever holds the grant by now has it.
         prolong(target.validity, extension.validity, this.#clock);
         watch.tries = 0;
+        watch.lastError = undefined;
         break;
       case "lost":
         if (!watch.isOver) {

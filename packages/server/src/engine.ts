@@ -32,6 +32,7 @@ export class Engine {
         }
       },
       mayHaveMissed: () => undefined,
+      answersAgain: () => undefined,
     });
   }
 

@@ -280,8 +280,8 @@ export const leases: readonly Mutant[] = [
     edits: [
       redis(
         "batch",
-        "      this.#isSilent ||= this.#isVoter;\n      call.fail(timeoutError(this.#timeoutMs));",
-        "      this.#isSilent ||= this.#isVoter;\n      void timeoutError(this.#timeoutMs);",
+        "      call.fail(timeoutError(this.#timeoutMs));",
+        "      void timeoutError(this.#timeoutMs);",
       ),
     ],
     killers: [byRules("drivers/redis/batch", "no answer in time is told as a failure")],
@@ -290,14 +290,96 @@ export const leases: readonly Mutant[] = [
     name: "silent-node-is-waited-for-each-time",
     breaks:
       "each with its own small timeout (4.2): requests do not pile up before a node that does not answer",
+    edits: [redis("batch", "      this.#silence.gaveUp(call.question);\n", "")],
+    killers: [
+      byServer("faults/redlock-minority", "2 000 acquisitions do not pile up before it"),
+      byServer("faults/silent-server", "frozen: ioredis that keeps every command keeps few calls"),
+    ],
+  },
+  {
+    name: "silent-server-is-asked-past-the-batches",
+    breaks:
+      "after a timeout one probe is under way and other calls are refused at once: also those that are not batched",
+    edits: [redis("node", "      throw this.#silence.refuse();\n", "      this.#silence.refuse();\n")],
+    killers: [byServer("faults/silent-server", "frozen: ioredis that keeps every command keeps few calls")],
+  },
+  {
+    name: "silence-ends-with-any-late-answer",
+    breaks: "calls that the client library still keeps count as unanswered: no more are added to them",
+    edits: [redis("silence", "if (other <= question) {", "if (other > 0) {")],
+    killers: [byRules("drivers/redis/batch", "a late answer to the first of two ends no silence")],
+  },
+  {
+    name: "silence-ends-with-what-its-client-drops",
+    breaks: "only an answer of the server ends a silence: who was refused is not called for nothing",
     edits: [
       redis(
-        "batch",
-        "      this.#isSilent ||= this.#isVoter;\n",
-        "      this.#isSilent ||= this.#isVoter && this.#calls < 0;\n",
+        "silence",
+        "      this.#unanswered.delete(question);\n    }\n  }",
+        "      this.answered(question);\n    }\n  }",
       ),
     ],
-    killers: [byServer("faults/redlock-minority", "2 000 acquisitions do not pile up before it")],
+    killers: [byRules("drivers/redis/batch", "a call that its client drops is no answer")],
+  },
+  {
+    name: "probe-of-a-silent-server-is-not-repeated-later",
+    breaks: "one probe is under way: the next one comes after a part of the silence",
+    edits: [
+      redis(
+        "silence",
+        "Math.max(timeoutMs, probeShare * (now - this.#since))",
+        "timeoutMs * (probeShare * 10)",
+      ),
+    ],
+    killers: [byRules("drivers/redis/batch", "a probe without an answer is repeated")],
+  },
+  {
+    name: "message-ends-no-silence",
+    breaks: "a message ends the silence, and the grant that it brings is confirmed",
+    edits: [
+      redis(
+        "node",
+        "        this.#hear(text);\n        this.#silence.heard();\n",
+        "        this.#hear(text);\n",
+      ),
+    ],
+    killers: [byServer("faults/silent-server", "confirms a grant by message, although it answers nothing")],
+  },
+  {
+    name: "renewals-wait-after-a-silence",
+    breaks: "after a silence extensions are sent at once, and first",
+    edits: [redis("one-server", "      listener.answersAgain();\n", "      void listener;\n")],
+    killers: [byServer("faults/silent-server", "is asked for renewals first when it is back")],
+  },
+  {
+    name: "releases-wait-after-a-silence",
+    breaks: "after a silence releases are sent at once, behind the extensions",
+    edits: [redis("one-server", "    this.releaser.revived(node);\n", "")],
+    killers: [byServer("faults/silent-server", "is asked for renewals first when it is back")],
+  },
+  {
+    name: "clone-releases-what-the-other-was-granted",
+    breaks: "a grant for an unknown token is given back only where nobody else hears the channel",
+    edits: [
+      redis(
+        "one-server",
+        "if (node.hearsAlone && !isExpired(grant, node)) {",
+        "if (!isExpired(grant, node)) {",
+      ),
+    ],
+    killers: [byServer("drivers/redis/clones", "leave the grants of each other alone: one server")],
+  },
+  {
+    name: "clone-gives-back-votes-of-the-other",
+    breaks: "a vote for an unknown token is given back only where nobody else hears the channel",
+    edits: [redis("quorum/holdings", "} else if (voter.node.hearsAlone) {", "} else {")],
+    killers: [byServer("drivers/redis/clones", "leave the grants of each other alone: a quorum")],
+  },
+  {
+    name: "clones-draw-from-one-pool",
+    breaks: "ids that were drawn ahead are thrown away when the wall clock jumped",
+    edits: [edit("random.ts", " || Math.abs(wallLead - lead) > jumpMs", "")],
+    killers: [byRules("random", "ids that were drawn ahead are thrown away")],
   },
   {
     name: "loss-that-was-missed-is-not-asked-for",

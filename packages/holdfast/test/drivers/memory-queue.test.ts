@@ -158,6 +158,7 @@ test("a break serves the next, and the old holder hears of it before anybody run
   const stop = driver.listen({
     lost: (token, reason) => heard.push(token === first.token ? reason : "another"),
     mayHaveMissed: () => heard.push("nothing of memory is missed"),
+    answersAgain: () => heard.push("memory always answers"),
   });
   const waiter = driver.acquire(request(driver, "key"));
   void waiter.result.then(() => heard.push("granted"));

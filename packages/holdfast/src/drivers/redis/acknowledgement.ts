@@ -6,6 +6,7 @@ import { counterKey, type LockKeys } from "./keys.ts";
 import type { Reply } from "./operation.ts";
 import type { OneServerSettings } from "./options.ts";
 import { execute } from "./scripts.generated.ts";
+import { Silence } from "./silence.ts";
 
 /** A grant whose replicas are asked for. */
 export interface Acknowledged {
@@ -31,7 +32,8 @@ export class Acknowledgement {
   #lost: (() => void) | undefined;
   #next: Promise<number> | undefined;
 
-  constructor(connection: Connection, settings: OneServerSettings) {
+  /** @param revived the server answers this connection again */
+  constructor(connection: Connection, settings: OneServerSettings, revived: () => void) {
     const { clock, commandTimeoutMs, queueBound } = settings;
     const line = connection.beside?.();
     if (!line) {
@@ -61,10 +63,9 @@ export class Acknowledgement {
       { script: execute, keys: [counterKey()], args: [String(queueBound)], timeoutMs, isVoter: false },
       {
         replied: () => undefined,
-        refused: () => undefined,
-        revived: () => undefined,
         suspected: () => connection.suspect?.(),
       },
+      new Silence({ clock, timeoutMs, probe: () => line.command("INFO", ["replication"]), ended: revived }),
     );
   }
 

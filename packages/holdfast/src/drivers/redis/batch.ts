@@ -1,9 +1,10 @@
 import { momentOf, type Clock, type Moment, type Timer } from "../../clock.ts";
 import type { Connection } from "./connection.ts";
-import { isOfReplica, silentError, timeoutError } from "./failures.ts";
+import { isOfReplica, timeoutError } from "./failures.ts";
 import { graceMs, lateMs } from "./pacing.ts";
 import { joined, type Operation } from "./operation.ts";
 import type { Script } from "./script.ts";
+import type { Question, Silence } from "./silence.ts";
 
 /** What stands before the answers of a call. */
 export interface Header {
@@ -20,7 +21,7 @@ export interface BatcherSettings {
   readonly args: readonly string[];
   /** How long a call may take before its operations are told that no answer came. */
   readonly timeoutMs: number;
-  /** A node of a quorum: who let a call time out is not waited for again. */
+  /** A node of a quorum. */
   readonly isVoter: boolean;
 }
 
@@ -33,16 +34,12 @@ const parts = 2;
 const smallestPart = 2;
 /** More calls under way than this gain nothing: what comes meanwhile is gathered into the next. */
 const mostCalls = 8;
-/** A node that answers others is waited for this many times as long: calls stand behind each other. */
+/** A quorum's node that answers others is waited for this many times as long: calls stand behind each other. */
 const longestBacklog = 10;
 
 /** Who is told of the node, beside the operations. */
 interface BatchListener {
   replied(header: Header, sent: Moment, received: number, isSteady: boolean): void;
-  /** Operations were not sent, as the node is silent or too slow. */
-  refused(): void;
-  /** It answers again. */
-  revived(): void;
   /** It did not answer in time, or as a replica does. */
   suspected(): void;
 }
@@ -57,13 +54,13 @@ export class Batcher {
   readonly #timeoutMs: number;
   readonly #isVoter: boolean;
   readonly #listener: BatchListener;
+  readonly #silence: Silence;
   #waiting: Operation[] = [];
   #isScheduled = false;
   #calls = 0;
   /** Operations of all these calls. */
   #underWay = 0;
   #epoch = 0;
-  #isSilent = false;
   #heardAt = -Infinity;
   /** Since when operations wait for a call to end; Infinity: none does. */
   #blockedSince = Infinity;
@@ -73,6 +70,7 @@ export class Batcher {
     clock: Clock,
     settings: BatcherSettings,
     listener: BatchListener,
+    silence: Silence,
   ) {
     this.#connection = connection;
     this.#clock = clock;
@@ -83,22 +81,13 @@ export class Batcher {
     this.#timeoutMs = timeoutMs;
     this.#isVoter = isVoter;
     this.#listener = listener;
-  }
-
-  /** Let a call time out and has not answered since: operations fail at once, and nothing is sent. */
-  get isSilent(): boolean {
-    return this.#isSilent;
-  }
-
-  /** It was heard of, past the batches. */
-  answeredElsewhere(): void {
-    this.#heard();
+    this.#silence = silence;
   }
 
   perform(operation: Operation): void {
     this.#waiting.push(operation);
     this.#schedule();
-    if (this.#isVoter && !this.#isScheduled) {
+    if (!this.#isScheduled) {
       this.#wait();
     }
   }
@@ -128,7 +117,7 @@ export class Batcher {
 
   readonly #flush = (): void => {
     this.#isScheduled = false;
-    if (this.#isSilent) {
+    if (this.#silence.isOn) {
       this.#refuse();
       return;
     }
@@ -152,28 +141,20 @@ export class Batcher {
       lone !== undefined && operations.length === 1 && !this.#isVoter
         ? [...this.#args, ...lone.args]
         : [...this.#args, joined(operations)];
-    const call = new Call(operations, momentOf(this.#clock), this.#epoch);
+    const call = new Call(operations, momentOf(this.#clock), this.#epoch, this.#silence.ask());
     this.#calls += 1;
     this.#underWay += operations.length;
     this.#watch(call, this.#timeoutMs);
     this.#connection.run(this.#script, keys, args).then(
       (answers) => {
         this.#done(call);
-        this.#heard();
-        let header: Header;
-        let values: readonly unknown[];
-        try {
-          [header, values] = this.#read(answers);
-        } catch (error) {
-          call.fail(error); // no answer of ours: something stands between us and Redis
-          return;
-        }
-        const isSteady = call.epoch === this.#epoch;
-        this.#listener.replied(header, call.sent, this.#clock.now(), isSteady);
-        call.answer(values, header, isSteady);
+        this.#heardAt = this.#clock.now();
+        this.#answer(call, answers);
+        this.#silence.answered(call.question);
       },
       (error: unknown) => {
         this.#done(call);
+        this.#silence.failed(call.question, error);
         if (isOfReplica(error)) {
           this.#listener.suspected();
         }
@@ -182,17 +163,31 @@ export class Batcher {
     );
   }
 
+  #answer(call: Call, answers: unknown): void {
+    let header: Header;
+    let values: readonly unknown[];
+    try {
+      [header, values] = this.#read(answers);
+    } catch (error) {
+      call.fail(error); // no answer of ours: something stands between us and Redis
+      return;
+    }
+    const isSteady = call.epoch === this.#epoch;
+    this.#listener.replied(header, call.sent, this.#clock.now(), isSteady);
+    call.answer(values, header, isSteady);
+  }
+
   #watch(call: Call, timeoutMs: number): void {
     const dueAt = this.#clock.now() + timeoutMs;
     call.timer = this.#clock.setTimer(() => {
-      const leftMs = this.#isVoter ? this.#patienceMs(call, dueAt) : 0;
+      const leftMs = this.#patienceMs(call, dueAt);
       if (leftMs > 0) {
         this.#watch(call, leftMs);
         return;
       }
       this.#done(call);
       this.#listener.suspected();
-      this.#isSilent ||= this.#isVoter;
+      this.#silence.gaveUp(call.question);
       call.fail(timeoutError(this.#timeoutMs));
     }, timeoutMs);
   }
@@ -204,24 +199,15 @@ export class Batcher {
       call.isGraced = true; // once: a busy process may always be late
       return graceMs; // the answer may be there already
     }
-    const isPatient = now - call.sent.now < this.#timeoutMs * longestBacklog;
+    const isPatient = this.#isVoter && now - call.sent.now < this.#timeoutMs * longestBacklog;
     return isPatient ? this.#heardAt + this.#timeoutMs - now : 0;
-  }
-
-  #heard(): void {
-    this.#heardAt = this.#clock.now();
-    if (this.#isSilent) {
-      this.#isSilent = false;
-      this.#listener.revived();
-    }
   }
 
   /** Nothing is sent: many requests would pile up before a server that does not answer. */
   #refuse(): void {
     const refused = this.#waiting.splice(0);
     this.#blockedSince = Infinity;
-    const error = silentError();
-    this.#listener.refused();
+    const error = this.#silence.refuse();
     for (const operation of refused) {
       operation.failed(error);
     }
@@ -255,14 +241,16 @@ class Call {
   readonly operations: readonly Operation[];
   readonly sent: Moment;
   readonly epoch: number;
+  readonly question: Question;
   isUnderWay = true;
   isGraced = false;
   timer: Timer;
 
-  constructor(operations: readonly Operation[], sent: Moment, epoch: number) {
+  constructor(operations: readonly Operation[], sent: Moment, epoch: number, question: Question) {
     this.operations = operations;
     this.sent = sent;
     this.epoch = epoch;
+    this.question = question;
   }
 
   answer(values: readonly unknown[], { serverMicros, runId }: Header, isSteady: boolean): void {

@@ -16,6 +16,11 @@ const permanent =
 const refusedByServer =
   /^(?:@user_script: ?\d+: -?)?(ERR|NO[A-Z]+|WRONG[A-Z]+|OOM|LOADING|READONLY|BUSY|MISCONF|MASTERDOWN|CLUSTERDOWN|MOVED|ASK|TRYAGAIN|CROSSSLOT|DENIED|KINDMISMATCH|LIMITMISMATCH|COUNTMISMATCH|COUNTER)\b/;
 
+/** The error is the server's own answer, and no failure of the way to it. */
+export function isAnswer(error: unknown): boolean {
+  return !isLockError(error) && refusedByServer.test(messageOf(error));
+}
+
 /** Whether another try may succeed by itself. */
 export function isTransient(error: unknown): boolean {
   return isLockError(error) ? error.retryable : !permanent.test(messageOf(error));

@@ -56,15 +56,24 @@ export class RedisLatches implements Latches {
 
   /** Whether messages reach us changed. */
   hearingChanged(node: Node): void {
-    for (const call of Array.from(this.#calls.values(), (calls) => [...calls]).flat()) {
+    for (const call of this.#all()) {
       if (call.node === node) {
         call.hearingChanged();
       }
     }
   }
 
+  /** The server answers again. */
+  revived(node: Node): void {
+    for (const call of this.#all()) {
+      if (call.node === node) {
+        call.revived();
+      }
+    }
+  }
+
   close(): void {
-    for (const call of Array.from(this.#calls.values(), (calls) => [...calls]).flat()) {
+    for (const call of this.#all()) {
       call.cancel(closedError(call.latch.key));
     }
     this.agenda.clear();
@@ -77,6 +86,10 @@ export class RedisLatches implements Latches {
     if (calls?.size === 0) {
       this.#calls.delete(call.keys[0]);
     }
+  }
+
+  #all(): LatchCall[] {
+    return Array.from(this.#calls.values(), (calls) => [...calls]).flat();
   }
 
   #begin(call: LatchCall): LatchCall {
@@ -195,6 +208,12 @@ class LatchCall implements Operation, LatchWait, Timed {
 
   hearingChanged(): void {
     if (this.#isPatient) {
+      this.attempt();
+    }
+  }
+
+  revived(): void {
+    if (this.#attempts.failures > 0) {
       this.attempt();
     }
   }

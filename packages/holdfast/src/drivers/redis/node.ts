@@ -3,7 +3,7 @@ import { tell } from "../../diagnostics.ts";
 import type { LossReason } from "../../errors.ts";
 import type { Random } from "../../random.ts";
 import type { NodeState } from "../../state.ts";
-import { Batcher, type BatcherSettings } from "./batch.ts";
+import { Batcher, type BatcherSettings, type Header } from "./batch.ts";
 import { Brackets } from "./brackets.ts";
 import type { Connection } from "./connection.ts";
 import {
@@ -18,16 +18,15 @@ import { readGreeting, stateOf, type Greeting } from "./greeting.ts";
 import { channelOf, clientKey, counterKey, slotKey } from "./keys.ts";
 import { readMessage, type PushedGrant } from "./message.ts";
 import type { Operation } from "./operation.ts";
-import type { Script } from "./script.ts";
 import { clients, execute, hello, operate, standing } from "./scripts.generated.ts";
 import { ServerTime } from "./server-time.ts";
+import { Silence } from "./silence.ts";
 import { readStanding, type Standing } from "./standing.ts";
 import { Subscriber, type Hearing } from "./subscriber.ts";
 
 const clientTtlMs = 180_000;
 const clientRenewalMs = 60_000;
 const slowGreetingMs = 2;
-const probeMs = 100;
 /** How much later than a call may take the server may execute it. */
 const latenessMs = 3_000;
 
@@ -43,8 +42,8 @@ export interface NodeListener {
   hearingChanged(hearing: Hearing, node: Node): void;
   /** A rival that came earlier asks for the vote with this number back. Told of a quorum's node only. */
   inquired?(token: string, number: number): void;
-  /** It was silent and answers again. Told of a quorum's node only. */
-  revived?(): void;
+  /** It was silent and answers again: what failed meanwhile is worth another try at once. */
+  revived(node: Node): void;
   /** Which run of the server answered, and how long it has been up. Told of a quorum's node only, before the answers are. */
   identified?(runId: string, uptimeMs: number): void;
 }
@@ -83,6 +82,7 @@ export class Node {
   readonly counter: string;
   readonly #time: ServerTime;
   readonly #options: NodeOptions;
+  readonly #silence: Silence;
   readonly #batcher: Batcher;
   readonly #subscriber: Subscriber;
   readonly #stopListening: () => void;
@@ -94,7 +94,6 @@ export class Node {
   #isSharded: boolean;
   #isListening = false;
   #isClosed = false;
-  #isProbing = false;
   #suspectedAt = -Infinity;
   /** How many messages on our channel had a form that no script writes. */
   #malformed = 0;
@@ -111,9 +110,20 @@ export class Node {
     this.#about = membership?.tag === undefined ? ["owner", "unknown"] : [];
     const isVoter = nodeTimeoutMs !== undefined;
     this.counter = counterKey(membership?.tag);
-    this.#batcher = new Batcher(connection, clock, batchingOf(options, this.counter), {
-      replied: ({ serverMicros, runId, uptimeMs }, sent, received, isSteady) => {
-        this.#observe(serverMicros, sent, received);
+    this.#silence = new Silence({
+      clock,
+      timeoutMs: commandTimeoutMs,
+      probe: () => this.#greet(null, (script, keys, args) => connection.run(script, keys, args)),
+      ended: () => {
+        if (!this.#isClosed) {
+          this.meet().catch(() => undefined); // where a probe was its first answer
+          options.listener.revived(this);
+        }
+      },
+    });
+    const listener = {
+      replied: ({ serverMicros, runId, uptimeMs }: Header, sent: Moment, at: number, isSteady: boolean) => {
+        this.#observe(serverMicros, sent, at);
         if (isVoter) {
           if (isSteady) {
             this.brackets.observe(runId, serverMicros, sent);
@@ -121,14 +131,15 @@ export class Node {
           options.listener.identified?.(runId, uptimeMs);
         }
       },
-      refused: () => {
-        this.#probe();
-      },
-      revived: () => {
-        options.listener.revived?.();
-      },
       suspected: this.suspect,
-    });
+    };
+    this.#batcher = new Batcher(
+      connection,
+      clock,
+      batchingOf(options, this.counter),
+      listener,
+      this.#silence,
+    );
     this.#subscriber = new Subscriber({
       connection,
       clock,
@@ -136,8 +147,12 @@ export class Node {
       channel: this.#channel,
       timeoutMs: commandTimeoutMs,
       publish: async (text) => (await this.#greet(text)).receivers,
+      answered: () => {
+        this.#silence.heard();
+      },
       heard: (text) => {
         this.#hear(text);
+        this.#silence.heard();
       },
       changed: (hearing) => {
         options.listener.hearingChanged(hearing, this);
@@ -154,13 +169,18 @@ export class Node {
     });
   }
 
-  /** A quorum's node that let a call time out and has not answered since. */
+  /** It let a call time out and was not heard since: calls are refused. */
   get isSilent(): boolean {
-    return this.#batcher.isSilent;
+    return this.#silence.isOn;
   }
 
   get hearing(): Hearing {
     return this.#subscriber.hearing;
+  }
+
+  /** Whether all grants that are heard are ours: no clone of this machine has the same channel. */
+  get hearsAlone(): boolean {
+    return this.#subscriber.isAlone;
   }
 
   /** How our waiters are published to: the last word of a queue member. */
@@ -260,9 +280,8 @@ export class Node {
   }
 
   /** Runs one of the scripts that are not batched. Rejects with an `EngineError`, at the latest after the command budget. */
-  ask(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
-    return this.#within(() => this.connection.run(script, keys, args));
-  }
+  readonly ask: Connection["run"] = (script, keys, args) =>
+    this.#within(() => this.connection.run(script, keys, args));
 
   /** It may be no primary any more. Once in the time of a call: what is looked for anew has to have a chance. */
   readonly suspect = (): void => {
@@ -275,15 +294,29 @@ export class Node {
 
   async #within(send: () => Promise<unknown>): Promise<unknown> {
     const { clock, commandTimeoutMs } = this.#options;
+    if (this.#silence.isOn) {
+      throw this.#silence.refuse();
+    }
+    const question = this.#silence.ask();
     let timer: Timer;
     const tooLate = new Promise<never>((_resolve, reject) => {
       timer = clock.setTimer(() => {
         this.suspect();
+        this.#silence.gaveUp(question);
         reject(timeoutError(commandTimeoutMs));
       }, commandTimeoutMs);
     });
+    const sent = send();
+    sent.then(
+      () => {
+        this.#silence.answered(question);
+      },
+      (error: unknown) => {
+        this.#silence.failed(question, error);
+      },
+    );
     try {
-      return await Promise.race([send(), tooLate]);
+      return await Promise.race([sent, tooLate]);
     } catch (error) {
       if (isOfReplica(error)) {
         this.suspect();
@@ -313,44 +346,17 @@ export class Node {
   async #meet(): Promise<void> {
     const { clock } = this.#options;
     const begun = clock.now();
-    const { version } = await this.#greet(null);
+    const greeting = await this.#greet(null);
     if (clock.now() - begun > slowGreetingMs) {
       await this.#greet(null); // the first may have waited for the connection: places in the queue need a better estimate
     }
-    const isSeven = Number.parseInt(version, 10) >= 7;
-    if (this.#options.membership && !isSeven) {
-      throw unsupportedCluster(version);
+    if (this.#options.membership && !isSeven(greeting)) {
+      throw unsupportedCluster(greeting.version);
     }
-    this.#isSharded = this.#options.membership ? this.#isSharded : isSeven;
     if (!this.#isClosed && this.hearsForce) {
       this.listen();
       this.#keepIntroduced();
     }
-  }
-
-  /** Whether a silent node answers again: one question at a time, and only while somebody asks for it. */
-  #probe(): void {
-    const { clock } = this.#options;
-    if (this.#isProbing || this.#isClosed) {
-      return;
-    }
-    this.#isProbing = true;
-    const asked = clock.now();
-    void this.#greet(null)
-      .then(
-        () => {
-          this.#batcher.answeredElsewhere();
-        },
-        () => undefined,
-      )
-      .then(() => {
-        clock.setTimer(
-          () => {
-            this.#isProbing = false;
-          },
-          Math.max(0, asked + probeMs - clock.now()),
-        );
-      });
   }
 
   #keepIntroduced(): void {
@@ -361,13 +367,14 @@ export class Node {
   }
 
   /** Says who we are; with a text, publishes it to our own channel. */
-  async #greet(text: string | null): Promise<Greeting> {
+  async #greet(text: string | null, ask: Connection["run"] = this.ask): Promise<Greeting> {
     const { clock, clientId } = this.#options;
     const sent = momentOf(clock);
     const kind = text === null ? "n" : this.channelKind;
     const args = [this.#channel, kind, text ?? "", String(clientTtlMs), ...this.#about];
     const key = this.#tag === undefined ? clientKey(clientId) : slotKey(this.#tag);
-    const greeting = readGreeting((await this.ask(hello, [key], args)) as unknown[]);
+    const greeting = readGreeting((await ask(hello, [key], args)) as unknown[]);
+    this.#isSharded = this.#options.membership ? this.#isSharded : isSeven(greeting);
     if (greeting.role !== "master") {
       this.suspect();
     }
@@ -453,4 +460,8 @@ function batchingOf(options: NodeOptions, counter: string): BatcherSettings {
         timeoutMs: nodeTimeoutMs,
         isVoter: true,
       };
+}
+
+function isSeven({ version }: Greeting): boolean {
+  return Number.parseInt(version, 10) >= 7;
 }

@@ -89,9 +89,15 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
       claimMs,
     };
     this.#directory = open(this.#clientId, this);
-    this.releaser = new Releaser((keys) => this.nodeOf(keys), clock, random, commandTimeoutMs, (grant, sent) => {
-      this.#requestOf(grant.token)?.grantedByRelease(grant, sent);
-    });
+    this.releaser = new Releaser(
+      (keys) => this.nodeOf(keys),
+      clock,
+      random,
+      commandTimeoutMs,
+      (grant, sent) => {
+        this.#requestOf(grant.token)?.grantedByRelease(grant, sent);
+      },
+    );
     this.inUse = new GrantsInUse(clock);
     this.agenda = new TimerQueue(
       clock,
@@ -160,7 +166,13 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
       new Request(this, request, this.#keySpace.keysOf(request.key), { isPastBound: true }),
     );
     const released = this.release(given.key, given.token, engineEnd(given.validity));
-    return { result: pending.result, released, cancel: (reason) => { pending.cancel(reason); } };
+    return {
+      result: pending.result,
+      released,
+      cancel: (reason) => {
+        pending.cancel(reason);
+      },
+    };
   }
 
   async extend({ key, token, fencingToken, ttlMs, words }: ExtendRequest): Promise<Extension> {
@@ -304,7 +316,8 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
       request.granted(grant);
     } else if (key !== undefined && !this.inUse.has(grant.token)) {
       const keys = this.#keySpace.keysOf(key);
-      if (!isExpired(grant, this.nodeOf(keys))) {
+      const node = this.nodeOf(keys);
+      if (node.hearsAlone && !isExpired(grant, node)) {
         const until = this.clock.now() + grant.ttlMs;
         this.releaser.takeBack({ key, keys, token: grant.token, terms: "", until });
       }
@@ -340,6 +353,20 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
       }
     }
     this.latches.hearingChanged(node);
+  }
+
+  /** Extensions go first, then releases, then waits. */
+  revived(node: Node): void {
+    for (const listener of this.#listeners) {
+      listener.answersAgain();
+    }
+    this.releaser.revived(node);
+    for (const request of Array.from(this.#requests.items)) {
+      if (request.node === node) {
+        request.revived();
+      }
+    }
+    this.latches.revived(node);
   }
 
   /** A message may overtake the answer that says that it is queued. */

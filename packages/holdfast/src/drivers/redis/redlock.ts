@@ -275,7 +275,7 @@ class RedlockDriver implements Driver, QuorumHost {
         this.#ended(index, token, reason, cause);
       },
       revived: () => {
-        this.#askAgain(index);
+        this.#revived(index);
       },
       hearingChanged: (hearing) => {
         this.#hearingChanged(index, hearing);
@@ -299,6 +299,16 @@ class RedlockDriver implements Driver, QuorumHost {
         listener.mayHaveMissed();
       }
     }
+    this.#askAgain(index);
+  }
+
+  /** Extensions go first, then releases, then waits. */
+  #revived(index: number): void {
+    for (const listener of this.#listeners) {
+      listener.answersAgain();
+    }
+    const { node, releaser } = this.electorate.voters[index] as Voter;
+    releaser.revived(node);
     this.#askAgain(index);
   }
 

@@ -225,6 +225,16 @@ export class Releaser {
     }
   }
 
+  /** The node answers again: what waits to be sent again goes out. */
+  revived(node: Node): void {
+    for (const release of Array.from(this.#agenda.items())) {
+      if (this.#nodeOf(release.keys) === node) {
+        this.#agenda.cancel(release);
+        this.send(release);
+      }
+    }
+  }
+
   /** No answer came: tried again until the server has forgotten by itself. */
   retry(release: Release, error: unknown): void {
     const { key, until } = release.leftover;
@@ -279,7 +289,9 @@ class Release implements Operation, Timed {
 
   answered({ value, isSteady, sent }: Reply): void {
     // Of a usual release 1: it was ours, and nothing is left.
-    const [released, more, token, first, last, ttlMs] = Array.isArray(value) ? (value as unknown[]) : [value, 0];
+    const [released, more, token, first, last, ttlMs] = Array.isArray(value)
+      ? (value as unknown[])
+      : [value, 0];
     if (released === "error") {
       this.failed(refusalBy(String(more)));
       return;

@@ -50,6 +50,7 @@ export class ReplicatedDriver implements Required<Driver> {
   readonly #primary: PrimaryDriver;
   readonly #keySpace: KeySpace;
   readonly #rollingBack = new Set<Promise<boolean>>();
+  readonly #listeners = new Set<DriverListener>();
 
   constructor(primary: PrimaryDriver, connection: Connection, settings: OneServerSettings) {
     this.#primary = primary;
@@ -57,7 +58,11 @@ export class ReplicatedDriver implements Required<Driver> {
     this.random = primary.random;
     this.capabilities = primary.capabilities;
     this.latches = primary.latches;
-    this.acknowledgement = new Acknowledgement(connection, settings);
+    this.acknowledgement = new Acknowledgement(connection, settings, () => {
+      for (const listener of this.#listeners) {
+        listener.answersAgain();
+      }
+    });
     this.#keySpace = new KeySpace(connection.keyPrefix, settings.prefix);
   }
 
@@ -183,7 +188,12 @@ export class ReplicatedDriver implements Required<Driver> {
   }
 
   listen(listener: DriverListener): () => void {
-    return this.#primary.listen(listener);
+    this.#listeners.add(listener);
+    const forget = this.#primary.listen(listener);
+    return () => {
+      this.#listeners.delete(listener);
+      forget();
+    };
   }
 
   inspect(key: string): Promise<LockState> {

@@ -112,6 +112,13 @@ export class Request implements Pending, Operation, Pooled, Timed {
     );
   }
 
+  /** The server answers again. */
+  revived(): void {
+    if (this.#attempts.failures > 0) {
+      this.attempt();
+    }
+  }
+
   /** Its moment has come: the deadline, or the poll. */
   wake(): void {
     if (this.#host.clock.now() >= this.#deadline) {

@@ -19,6 +19,8 @@ interface SubscriberOptions {
   readonly timeoutMs: number;
   /** Publishes `text` to the channel by a script on the connection for commands; the number of receivers. */
   readonly publish: (text: string) => Promise<number>;
+  /** The server has confirmed the subscription. */
+  readonly answered: () => void;
   readonly heard: (text: string) => void;
   /** Called each time that hearing was proved, and when it turns out to be unavailable. */
   readonly changed: (hearing: Hearing) => void;
@@ -35,6 +37,8 @@ export class Subscriber {
   #kind: ChannelKind = "sharded";
   #subscription: Subscription | undefined;
   #hearing: Hearing = "unproved";
+  /** Nobody else received the last proof, nor has published one since. */
+  #isAlone = false;
   #isUp = false;
   /** Counts the subscriptions: one that is closed may tell of it long after its successor is up. */
   #generation = 0;
@@ -50,6 +54,11 @@ export class Subscriber {
 
   get hearing(): Hearing {
     return this.#hearing;
+  }
+
+  /** Whether all grants on the channel are ours. A clone of the machine has the same channel, and hears ours as we hear its. */
+  get isAlone(): boolean {
+    return this.#hearing === "proved" && this.#isAlone;
   }
 
   start(kind: ChannelKind): void {
@@ -86,6 +95,7 @@ export class Subscriber {
       up: () => {
         if (generation === this.#generation) {
           this.#isUp = true;
+          this.#options.answered();
           void this.#prove();
         }
       },
@@ -99,9 +109,18 @@ export class Subscriber {
           this.#proof.heard();
         } else {
           this.#options.heard(text);
+          this.#doubtAlone(text);
         }
       },
     });
+  }
+
+  /** Somebody else proves that he hears this channel, or a proof of ours came late: the next proof tells. */
+  #doubtAlone(text: string): void {
+    if (this.isAlone && text.startsWith("proof ")) {
+      this.#isAlone = false;
+      void this.#prove();
+    }
   }
 
   #down(): void {
@@ -144,6 +163,7 @@ export class Subscriber {
           receivers === 0 ? "nobody receives on our channel" : "what we publish does not reach us",
         );
       }
+      this.#isAlone = receivers === 1;
       this.#proved(text);
     } catch (error) {
       if (this.#proof?.text === text) {

@@ -3,10 +3,12 @@ import { isLockError } from "holdfast";
 import type { Connection } from "holdfast/redis";
 import { beforeEach, expect, test } from "vitest";
 
-import { Batcher } from "../../../src/drivers/redis/batch.ts";
+import type { Moment } from "../../../src/clock.ts";
+import { Batcher, type Header } from "../../../src/drivers/redis/batch.ts";
 import { counterKey, KeySpace } from "../../../src/drivers/redis/keys.ts";
 import type { Operation, Reply } from "../../../src/drivers/redis/operation.ts";
 import { execute, operate } from "../../../src/drivers/redis/scripts.generated.ts";
+import { Silence } from "../../../src/drivers/redis/silence.ts";
 import { said } from "../../support/said.ts";
 
 interface Call {
@@ -24,11 +26,16 @@ let clock: ManualClock;
 let batcher: Batcher;
 let connection: Connection;
 let calls: Call[];
+let silence: Silence;
+let probes: ((answer: unknown) => void)[];
+let endings: number;
 let heard: [serverMicros: number, sentAt: number, receivedAt: number][];
 
 beforeEach(() => {
   clock = manualClock({ wall: 1_000_000 });
   calls = [];
+  probes = [];
+  endings = 0;
   heard = [];
   connection = {
     run: (_script: unknown, keys: readonly string[], args: readonly string[]) =>
@@ -53,19 +60,21 @@ function open(isVoter = false): Batcher {
   const settings = isVoter
     ? { script: operate, keys: [], args: ["3600000", "100", "1"] }
     : { script: execute, keys: [counterKey()], args: ["100"] };
-  return new Batcher(
-    connection,
-    clock,
-    { ...settings, timeoutMs: 2_000, isVoter },
-    {
-      replied: ({ serverMicros: micros }, sent, received) => {
-        heard.push([micros, sent.now, received]);
-      },
-      refused: () => undefined,
-      revived: () => undefined,
-      suspected: () => undefined,
+  const listener = {
+    replied: ({ serverMicros: micros }: Header, sent: Moment, received: number) => {
+      heard.push([micros, sent.now, received]);
     },
-  );
+    suspected: () => undefined,
+  };
+  silence = new Silence({
+    clock,
+    timeoutMs: 2_000,
+    probe: () => new Promise((resolve) => probes.push(resolve)),
+    ended: () => {
+      endings += 1;
+    },
+  });
+  return new Batcher(connection, clock, { ...settings, timeoutMs: 2_000, isVoter }, listener, silence);
 }
 
 class Asked implements Operation {
@@ -231,14 +240,83 @@ test("who stood still reads first what a quorum's node has answered, and a proce
   expect(operation?.failures).toMatchObject([{ message: expect.stringContaining("2000 ms") as string }]);
 });
 
-test("calls that hang do not hold up others for longer than their time", async () => {
+test("after a timeout one probe is under way, and what waits or comes is refused at once", async () => {
+  const operations: Asked[] = [];
   for (let call = 0; call < 20; call += 1) {
-    ask(nameOf(call));
+    operations.push(...ask(nameOf(call)));
     await turn();
   }
   await clock.advance(2_000);
+  operations.push(...ask("late", "later"));
   await turn();
-  expect(calls.flatMap(({ operations }) => operations)).toEqual(numbered(20));
+  expect(calls).toHaveLength(8);
+  expect(operations.every(({ failures }) => failures.length === 1)).toBe(true);
+  expect(operations.at(-1)?.failures).toMatchObject([{ outcome: "none", retryable: true }]);
+  expect(probes).toHaveLength(1);
+  await clock.advance(1_999);
+  ask("again");
+  await turn();
+  expect([probes.length, silence.isOn, endings]).toEqual([1, true, 0]);
+});
+
+test("a probe without an answer is repeated as its client may have dropped it, ever more rarely", async () => {
+  ask("a");
+  await turn();
+  await clock.advance(2_000);
+  const waitFor = async (seconds: number): Promise<number> => {
+    for (let second = 0; second < seconds; second += 1) {
+      ask("again");
+      await turn();
+      await clock.advance(1_000);
+    }
+    return probes.length;
+  };
+  expect(await waitFor(10)).toBe(5);
+  expect(await waitFor(590)).toBeLessThan(50);
+});
+
+test.each([
+  ["the answer to a probe", () => probes[0]?.("pong")],
+  ["a late answer", () => calls[0]?.answer()],
+  ["a message", () => silence.heard()],
+  ["an error that the server answers", () => calls[0]?.fail(new Error("LOADING Redis is loading"))],
+  ["an error that does not pass", () => calls[0]?.fail(new Error("WRONGPASS invalid password"))],
+])("%s ends the silence: it is told, and calls are sent again", async (_what, end) => {
+  ask("a");
+  await turn();
+  await clock.advance(2_000);
+  const [refused] = ask("b");
+  await turn();
+  expect(refused?.failures).toHaveLength(1);
+  end();
+  await turn();
+  expect([silence.isOn, endings]).toEqual([false, 1]);
+  ask("c");
+  await turn();
+  expect(calls.map(({ operations }) => operations)).toEqual([["a"], ["c"]]);
+});
+
+test("a late answer to the first of two ends no silence: the client keeps the second", async () => {
+  ask("a");
+  await turn();
+  ask("b");
+  await turn();
+  await clock.advance(2_000);
+  calls[0]?.answer();
+  await turn();
+  expect([silence.isOn, endings]).toEqual([true, 0]);
+  calls[1]?.answer();
+  await turn();
+  expect([silence.isOn, endings]).toEqual([false, 1]);
+});
+
+test("a call that its client drops is no answer, and nothing is left to wait for", async () => {
+  ask("a");
+  await turn();
+  await clock.advance(2_000);
+  calls[0]?.fail(new Error("Connection is closed."));
+  await turn();
+  expect([silence.isOn, endings]).toEqual([false, 0]);
 });
 
 test("a reply says when its request was sent, not when it was asked for or answered", async () => {

@@ -1,9 +1,10 @@
 import { randomUUID } from "node:crypto";
+import { setTimeout as pause } from "node:timers/promises";
 
-import { createLocks, type Locks } from "holdfast";
+import { createLocks, type Lease, type Locks } from "holdfast";
 import { redis, redlock } from "holdfast/redis";
 import { manualRandom } from "holdfast/testing";
-import { startRedis, type RedisServer } from "@holdfast/lab";
+import { startRedis, until, type RedisServer } from "@holdfast/lab";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 import { systemRandom, type Random } from "../../../src/random.ts";
@@ -72,4 +73,39 @@ onRedis("two processes that draw the same random numbers", () => {
     expect(await here.tryAcquire(key)).toBeNull();
     expect(await next.release()).toBe(true);
   });
+
+  test.each(["one server", "a quorum"])(
+    "with one channel leave the grants of each other alone: %s",
+    async (engine) => {
+      const key = randomUUID();
+      const id = systemRandom.id();
+      const [here, there] = [clone(engine, id), clone(engine, id)];
+      const holder = clone(engine, systemRandom.id());
+      for (const locks of [here, there]) {
+        await locks.withLock(`${key}:first`, () => undefined);
+        await until(
+          async () => (await locks.nodes()).every((node) => node.notifications === "proved"),
+          "it hears",
+        );
+      }
+      const held = await holder.acquire(key);
+      const waiting = [];
+      for (const [index, locks] of [here, there].entries()) {
+        waiting.push(locks.acquire(key, { waitMs: 20_000 }));
+        await until(async () => (await holder.inspect(key)).waiterCount === index + 1, "it waits");
+      }
+      const granted: Lease[] = [];
+      for (const lease of waiting) {
+        void lease.then((one) => granted.push(one));
+      }
+      expect(await held.release()).toBe(true);
+      await until(() => granted.length > 0, "one is granted");
+      await pause(500); // enough for a release by the other and the next grant
+      expect(granted).toHaveLength(1);
+      expect(await granted[0]?.release()).toBe(true);
+      await until(() => granted.length === 2, "so is the other, behind it");
+      await pause(500);
+    expect(await granted[1]?.release()).toBe(true);
+    },
+  );
 });

@@ -211,7 +211,12 @@ test("a cluster older than Redis 7 is unsupported", async () => {
     ...resolveRedis({ clock }),
     connection: new FakeRedis({ clock, version: "6.2.14" }).connect(),
     clientId: "c".repeat(32),
-    listener: { granted: () => undefined, ended: () => undefined, hearingChanged: () => undefined },
+    listener: {
+      granted: () => undefined,
+      ended: () => undefined,
+      hearingChanged: () => undefined,
+      revived: () => undefined,
+    },
     membership: { tag: tagOf(1), ownTime: () => time, bestTime: () => time, clients: async () => [] },
   });
   const refused = await node.meet().catch((error: unknown) => error);

@@ -172,7 +172,7 @@ export class Holdings {
       if (grant.runId === voter.guard.runId) {
         this.#heardLate(hold, voter, grant);
       }
-    } else {
+    } else if (voter.node.hearsAlone) {
       const key = keySpace.keyOf(grant.lock);
       if (key !== undefined) {
         this.#takeBackBehind(grant.token, voter, true, () => {

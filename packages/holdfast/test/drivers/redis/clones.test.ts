@@ -105,7 +105,7 @@ onRedis("two processes that draw the same random numbers", () => {
       expect(await granted[0]?.release()).toBe(true);
       await until(() => granted.length === 2, "so is the other, behind it");
       await pause(500);
-    expect(await granted[1]?.release()).toBe(true);
+      expect(await granted[1]?.release()).toBe(true);
     },
   );
 });

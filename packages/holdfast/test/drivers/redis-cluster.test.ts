@@ -4,6 +4,7 @@ import { driverConformance } from "holdfast/testing";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { startCluster, type RedisCluster } from "@holdfast/lab";
 
+import { mayStay } from "../support/leftovers.ts";
 import { clusterLibraries, type OpenCluster } from "../support/cluster-clients.ts";
 import { onRedis } from "../support/servers.ts";
 
@@ -79,8 +80,7 @@ onRedis("Redis Cluster", () => {
           expect(subscribed).toBeNull();
           const left: string[] = [];
           for (const key of await probe.keys("*")) {
-            const isLatch = !key.startsWith("holdfast:") && (await probe.type(key)) === "hash";
-            if (!isLatch && !/^holdfast:(fence:\{[a-z\d]+\}$|client:)/.test(key)) {
+            if (!(await mayStay(probe, key))) {
               left.push(key);
             }
           }

@@ -4,6 +4,7 @@ import { driverConformance } from "holdfast/testing";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { startRedis, type RedisServer } from "@holdfast/lab";
 
+import { mayStay } from "../support/leftovers.ts";
 import { clientLibraries, type OpenClient } from "../support/clients.ts";
 import { onRedis } from "../support/servers.ts";
 
@@ -115,15 +116,13 @@ async function connectionsOf(probe: ReturnType<RedisServer["client"]>): Promise<
   return Array.from(list.matchAll(/^id=(\d+)/gm), ([, id]) => Number(id)).sort((a, b) => a - b);
 }
 
-/** All keys in every database but the fencing counter, and descriptions of clients and latches, which expire. */
+/** All keys in every database but those that may stay. */
 async function leftKeys(server: RedisServer): Promise<string[]> {
   const left: string[] = [];
   for (const db of databases) {
     const probe = server.client({ db });
     for (const key of await probe.keys("*")) {
-      const isLatch = !key.startsWith("holdfast:") && (await probe.type(key)) === "hash";
-      const mayStay = key === "holdfast:fence" || ((isLatch || key.startsWith("holdfast:client:")) && (await probe.pttl(key)) > 0);
-      if (!mayStay) {
+      if (!(await mayStay(probe, key))) {
         left.push(key);
       }
     }

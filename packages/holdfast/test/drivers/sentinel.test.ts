@@ -5,6 +5,7 @@ import { startSentinels, until, type Sentinels } from "@holdfast/lab";
 import type { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
+import { mayStay } from "../support/leftovers.ts";
 import {
   sentinelLibraries,
   type OpenSentinelClient,
@@ -87,10 +88,7 @@ for (const { name, open, options } of setups) {
       );
       const left: string[] = [];
       for (const key of await probe.keys("*")) {
-        // What a break, a latch and a client leave behind expires by itself.
-        const isLatch = !key.startsWith("holdfast:") && (await probe.type(key)) === "hash";
-        const mayStay = isLatch || /^holdfast:(client|info):/.test(key);
-        if (key !== "holdfast:fence" && (!mayStay || (await probe.pttl(key)) === -1)) {
+        if (!(await mayStay(probe, key))) {
           left.push(key);
         }
       }

@@ -71,7 +71,11 @@ export function connect(port: number, options?: Omit<ClientOptions, "protocol" |
   return client;
 }
 
-export async function ownServer(options?: { args?: string[]; port?: number }): Promise<RedisServer> {
+export async function ownServer(options?: {
+  args?: string[];
+  port?: number;
+  env?: Readonly<Record<string, string>>;
+}): Promise<RedisServer> {
   const server = await startRedis(options);
   atEnd(() => server.stop());
   return server;

@@ -14,7 +14,11 @@ export function said(args: readonly string[]): readonly string[] {
  * An answer as one that is not the usual one says it: a usual release is told by 1, a usual grant by its first number.
  * @param isBlock the number is the first of as many as were asked for, as on a node of a quorum
  */
-export function whole([name, ...args]: readonly string[], answer: unknown, isBlock: boolean): readonly unknown[] {
+export function whole(
+  [name, ...args]: readonly string[],
+  answer: unknown,
+  isBlock: boolean,
+): readonly unknown[] {
   if (typeof answer !== "number" || (name !== "acquire" && name !== "release")) {
     return answer as readonly unknown[];
   }

@@ -90,6 +90,7 @@ export class Node {
   /** When it was asked last, on the scale of `clock.now()`, where it is a slot of a cluster: one that is not asked is forgotten. */
   usedAt: number;
   #meeting: Promise<void> | undefined;
+  #refreshing: Promise<unknown> | undefined;
   #keepKnown: Timer;
   #isSharded: boolean;
   #isListening = false;
@@ -237,6 +238,17 @@ export class Node {
       throw error;
     });
     return this.#meeting;
+  }
+
+  /** Resolves when the server's present time is known: it is asked, unless it is known. Rejects where it does not answer. */
+  knowTime(): Promise<unknown> {
+    if (!this.isKnown) {
+      return this.meet();
+    }
+    this.#refreshing ??= this.#greet(null).finally(() => {
+      this.#refreshing = undefined;
+    });
+    return this.#refreshing;
   }
 
   perform(operation: Operation): void {

@@ -136,7 +136,7 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
 
   ticket(key: string): number | undefined {
     const node = this.nodeOf(this.#keySpace.keysOf(key));
-    return node.isKnown ? node.time.ticket() : undefined;
+    return node.time.isCertain ? node.time.ticket() : undefined;
   }
 
   acquire(request: AcquireRequest): Pending {

@@ -23,6 +23,7 @@ import type { Operation, Reply } from "./operation.ts";
 import { backoffDelay, impatientDelay, pollDelay } from "./pacing.ts";
 import { placeUntil, type HandedOver } from "./releaser.ts";
 import type { RequestHost } from "./request-host.ts";
+import type { TimeEstimate } from "./server-time.ts";
 import { encodeWords } from "./words.ts";
 
 /**
@@ -45,6 +46,8 @@ export class Request implements Pending, Operation, Pooled, Timed {
   readonly #deadline: number;
   readonly #isPastBound: boolean;
   #terms = "";
+  /** Of the server's clock, by which the token's place and its deadline in the queue are written. */
+  #estimate: TimeEstimate | undefined;
   #state: "open" | "granted" | "abandoned" = "open";
   readonly #attempts = new Attempts();
   #askedForPlace = false;
@@ -98,11 +101,12 @@ export class Request implements Pending, Operation, Pooled, Timed {
       return;
     }
     this.#attempts.count += 1;
-    if (this.node.isKnown) {
+    const { node } = this;
+    if (this.wasSent ? node.isKnown : node.time.isCertain) {
       this.#send();
       return;
     }
-    this.node.meet().then(
+    node.knowTime().then(
       () => {
         this.#send();
       },
@@ -202,6 +206,7 @@ export class Request implements Pending, Operation, Pooled, Timed {
     const { ttlMs, want, words } = this.#request;
     if (this.token === "") {
       this.token = this.#host.tokenFor(this.#request, this.node);
+      this.#estimate = this.node.time.estimate();
       this.#terms = this.#writeTerms();
     }
     const { token } = this;
@@ -250,6 +255,10 @@ export class Request implements Pending, Operation, Pooled, Timed {
       return;
     }
     this.node.listen();
+    if (this.#estimate && this.node.time.contradicts(this.#estimate)) {
+      this.#beginAnew();
+      return;
+    }
     this.#isQueued = Number(position) >= 0;
     this.#position = this.#isQueued ? Number(position) : undefined;
     if (this.#isQueued) {
@@ -340,7 +349,10 @@ export class Request implements Pending, Operation, Pooled, Timed {
     });
   }
 
-  /** The server executed it too late, by its clock, which is known better now: another request goes on, with a new token and place. */
+  /**
+   * The server executed it too late, or its clock shows another time than the one by which the place and its deadline were written: another
+   * request goes on, with a new token and place.
+   */
   #beginAnew(): void {
     this.#abandon();
     const request = { ...this.#request, ticket: undefined };

@@ -4,9 +4,19 @@ import type { Clock, Moment } from "../../clock.ts";
 const agingPerMs = 0.0001;
 /** How far two clocks may drift apart, and be off by their grain, before one of them must have been set. */
 const driftRate = 0.001;
+/** The largest drift that the guarantees allow: a clock within it was not set. */
+const allowedDriftRate = 0.01;
 const grainMs = 1;
 const setMs = 1_000;
 const suspendedMs = 50;
+
+/** What was thought of a server's clock at some moment. */
+export interface TimeEstimate {
+  readonly offsetMicros: number;
+  readonly errorMs: number;
+  /** On the scale of `clock.now()`. */
+  readonly at: number;
+}
 
 /** The last place in a queue that was taken: of servers whose places must not repeat each other. */
 export class Tickets {
@@ -43,6 +53,9 @@ export class ServerTime {
     if (!isStale && this.#isContradictedBy(offsetMicros, errorMs, receivedAt, setMs)) {
       this.#timesSet += 1;
     }
+    if (isStale || this.#isContradictedBy(offsetMicros, errorMs, receivedAt, suspendedMs)) {
+      this.#tickets.last = 0; // places of the wrong estimate may all be ahead of the time
+    }
     if (
       errorMs <= this.#errorMs + (receivedAt - this.#at) * agingPerMs ||
       this.#isContradictedBy(offsetMicros, errorMs, receivedAt, grainMs) ||
@@ -64,6 +77,23 @@ export class ServerTime {
   get errorMs(): number {
     const now = this.#clock.now();
     return this.#isStale(now) ? Infinity : this.#errorMs + (now - this.#at) * driftRate;
+  }
+
+  /** Whether the present is known: the machine has not slept since the last answer, and the connection has stood. */
+  get isCertain(): boolean {
+    return this.isKnown && this.errorMs !== Infinity;
+  }
+
+  /** What is thought of the clock now, for {@link contradicts}. */
+  estimate(): TimeEstimate {
+    return { offsetMicros: this.#offsetMicros ?? 0, errorMs: this.errorMs, at: this.#clock.now() };
+  }
+
+  /** Whether answers since have shown that an estimate was wrong by more than its error: times that were written by it are wrong. */
+  contradicts({ offsetMicros, errorMs, at }: TimeEstimate): boolean {
+    const apartMs = Math.abs((this.#offsetMicros ?? offsetMicros) - offsetMicros) / 1000;
+    const driftMs = (this.#clock.now() - at) * allowedDriftRate;
+    return apartMs > errorMs + this.errorMs + driftMs + grainMs;
   }
 
   /** How often the server's clock was certainly set by more than a second between two of its answers, forward or back. */

@@ -11,6 +11,7 @@ local all = 2147483648
 local slack_ms = 1000
 local kind, limit, used, newest -- as in the fence and the info; `newest`: the last number
 local has_expired_ones -- more than are dropped at once
+local has_lone_terms -- on one server: kind and limit are kept though nobody holds K
 
 -- What an operation has read and nothing has changed since; nil where that is not known.
 local holdings -- by token: { number, weight }, false where it holds nothing
@@ -70,13 +71,20 @@ local function stand_in_line(token, member)
   end
 end
 
--- Nobody holds K. Its kind and limit are kept as long as somebody waits.
+-- Nobody holds K. On one server its kind and limit are kept as long as somebody waits: `forget_terms` ends that.
 local function forget_holders()
   redis.call('DEL', info)
   holdings, used = {}, 0
   if limit and first_in_line() and not is_quorum then
     redis.call('HSET', info, 'kind', kind, 'limit', limit)
     redis.call('PEXPIRE', info, 60000)
+    has_lone_terms = true
+  end
+end
+
+local function forget_terms()
+  if has_lone_terms and used == 0 and not first_in_line() then
+    redis.call('HDEL', info, 'kind', 'limit')
   end
 end
 
@@ -123,10 +131,11 @@ local function look(token)
   local said = redis.call('HMGET', info, 'used', 'h' .. token)
   kind, limit, newest, used = kept[1], tonumber(kept[2]), tonumber(kept[3]), tonumber(said[1])
   holdings, earliest, head = {}, nil, nil
-  has_expired_ones = false
+  has_expired_ones, has_lone_terms = false, false
   local _, expiry = first_to_end()
   if not expiry then
     local first = first_in_line()
+    has_lone_terms = kind and not is_quorum
     if not first and not is_quorum then
       kind, limit = nil, nil
     end

@@ -321,5 +321,7 @@ function share.perform(name, ...)
   if not share[name] then
     error('KINDMISMATCH ' .. (kind or 'mutex'), 0)
   end
-  return share[name](...)
+  local answer = share[name](...)
+  forget_terms()
+  return answer
 end

@@ -3,7 +3,7 @@ import type { Client } from "./client.ts";
 import { commandTimeoutMs } from "./engines.ts";
 import type { History } from "./history.ts";
 import { keysIn } from "./peace.ts";
-import { isFlawless, type Schedule } from "./schedule.ts";
+import { isFlawless, isUse, type Schedule } from "./schedule.ts";
 import type { ServerMachine } from "./server-machine.ts";
 import type { WorldClock } from "./world-clock.ts";
 
@@ -109,6 +109,16 @@ export class Aftermath {
     if (isTwice) {
       return "a request of this client to this node may have come again after its release";
     } else if (key.startsWith("holdfast:queue:")) {
+      const isOrphan = steps.some(
+        (step) =>
+          isUse(step) &&
+          step.ending === "orphan" &&
+          key.endsWith(`:${step.key}}`) &&
+          owners.some(({ index }) => index === step.client),
+      );
+      if (isOrphan && (wasAway || wasSetBack)) {
+        return "nobody takes back the place of a lease left to expire on a node that was out as it was granted";
+      }
       return wasAway && !mayWait(value, clock.wall())
         ? "a node that was away keeps the place of a waiter whose deadline is over"
         : undefined;

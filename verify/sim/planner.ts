@@ -1,6 +1,7 @@
 import { Dice } from "./dice.ts";
 import { faultsOf } from "./plan-faults.ts";
 import { kindDice, kindOf, ofKind } from "./plan-kinds.ts";
+import { sleepDice, sleepsOf } from "./plan-sleeps.ts";
 import { latchDice, latchSteps, orLatch } from "./plan-latches.ts";
 import { repeatDice, repeatsOf, workOf } from "./plan-work.ts";
 import type { ClientSetup, Engine, NodeSetup, Schedule, Step, Weather } from "./schedule.ts";
@@ -18,7 +19,11 @@ export function scheduleOf(seed: number): Schedule {
   const frame = { ...plain, ...orLatch(kindOf(plain.engine, plain.weather, ownDice), plain, latches) };
   const ofItsKind =
     frame.kind === "latch" ? latchSteps(steps, frame, latches) : ofKind(steps, frame, ownDice);
-  const all = [...ofItsKind, ...repeatsOf(ofItsKind, repeatDice(seed))];
+  const all = [
+    ...ofItsKind,
+    ...repeatsOf(ofItsKind, repeatDice(seed)),
+    ...sleepsOf(ofItsKind, frame, sleepDice(seed)),
+  ];
   return { ...frame, steps: all.sort((one, other) => one.at - other.at) };
 }
 

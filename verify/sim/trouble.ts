@@ -67,12 +67,11 @@ export class Trouble {
   /** Whom it disturbs, and for how long. */
   #note(fault: Fault): void {
     const { history, clients, clock, peaceAt } = this.#world;
-    const forMs = "forMs" in fault ? fault.forMs : fault.kind === "restart node" ? fault.downMs : 0;
-    const end = Math.min(peaceAt, clock.now + ("count" in fault ? Infinity : forMs)); // nobody sees when all are used up
     const process = "client" in fault ? this.#process(fault.client) : undefined;
+    const end = "count" in fault ? peaceAt : Math.min(peaceAt, clock.now + lengthOf(fault)); // nobody sees when all are used up
     for (const client of clients) {
       if (process === undefined || client.process === process) {
-        history.disturbances.begin(client.index, end);
+        history.disturbances.begin(client.index, end + effectsMs(fault));
       }
     }
   }
@@ -176,6 +175,25 @@ export class Trouble {
     return this.#world.machines[index] as ServerMachine;
   }
 }
+
+function lengthOf(fault: Fault): number {
+  return "forMs" in fault ? fault.forMs : fault.kind === "restart node" ? fault.downMs : 0;
+}
+
+/** How long a fault has effects behind its end, ms. */
+function effectsMs(fault: Fault): number {
+  if (fault.kind === "step node") {
+    return Math.abs(fault.ms) + underWayMs; // tickets never fall: behind a clock that was set back they stay ahead
+  } else if (fault.kind === "restart node") {
+    return longestDeafMs;
+  }
+  return Math.min(longestDeafMs, lengthOf(fault) + underWayMs); // the delay between tries doubles while they fail
+}
+
+/** What was under way still comes, and a client that slept looks at its clocks, ms. */
+const underWayMs = 2_000;
+/** A client to which no message came tries again to be heard, and stands in no queue until then, ms. */
+const longestDeafMs = 7_500;
 
 function isLinkFault(fault: Fault): fault is LinkFault {
   return "client" in fault && "node" in fault;

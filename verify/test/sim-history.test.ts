@@ -212,7 +212,7 @@ test.each([
 ])("who waits is not overtaken, $what", ({ disturbed, found }) => {
   const storm = history("storm");
   disturbed.forEach((client) => {
-    storm.disturbances.begin(client, 0);
+    storm.disturbances.begin(client, 2_000);
   });
   overtake(storm, toleranceMs + 1, [0, 1], false);
   now += 1;

@@ -1,3 +1,4 @@
+import { calls } from "./catalogue/calls.ts";
 import { cluster } from "./catalogue/cluster.ts";
 import { counter } from "./catalogue/counter.ts";
 import { extension } from "./catalogue/extension.ts";
@@ -11,7 +12,9 @@ import { leases } from "./catalogue/leases.ts";
 import { line } from "./catalogue/line.ts";
 import { majority } from "./catalogue/majority.ts";
 import { memory } from "./catalogue/memory.ts";
+import { oneCounter } from "./catalogue/one-counter.ts";
 import { oneNode } from "./catalogue/one-node.ts";
+import { oneServer } from "./catalogue/one-server.ts";
 import { quarantine } from "./catalogue/quarantine.ts";
 import { replicas } from "./catalogue/replicas.ts";
 import { shares } from "./catalogue/shares.ts";
@@ -22,6 +25,8 @@ import type { Mutant } from "./mutant.ts";
 /** All mutants. Those of one file of the catalogue break one part of the design. */
 export const catalogue: readonly Mutant[] = [
   ...keys,
+  ...oneServer,
+  ...calls,
   ...oneNode,
   ...waiters,
   ...validity,
@@ -30,6 +35,7 @@ export const catalogue: readonly Mutant[] = [
   ...majority,
   ...extension,
   ...fencing,
+  ...oneCounter,
   ...counter,
   ...line,
   ...leases,

@@ -1,13 +1,13 @@
 import { byRules, byServer, bySim, edit, lua, type Mutant } from "../mutant.ts";
 
-/** The numbers that one node or one process gives: sections 1, 5 and 6. */
+/** The numbers that a node of a quorum or one process gives: sections 1, 5 and 6. One server: one-counter.ts. */
 export const counter: readonly Mutant[] = [
   {
     name: "extension-leaves-the-counter-to-expire",
     breaks: "fenceRetentionMs beyond K's TTL, set again by grant and extension (1)",
     isMarked: true,
-    edits: [lua("_queue", "  redis.call('PEXPIRE', fence, lasts + retention_ms)\n", "")],
-    killers: [byServer("drivers/redis/scripts/extend", "prolongs the counter")],
+    edits: [lua("_fence", "  redis.call('PEXPIRE', fence, lasts + retention_ms)\n", "")],
+    killers: [byServer("drivers/redis/scripts/node-counter", "is prolonged by a repeat and by an extension")],
   },
   {
     name: "grant-leaves-the-counter-to-expire",
@@ -17,23 +17,19 @@ export const counter: readonly Mutant[] = [
       lua(
         "_put",
         "  and call('PEXPIRE', fence, outlives) == 1\n",
-        "  and (newest or call('PEXPIRE', fence, outlives) == 1)\n",
+        "  and (call('PTTL', fence) > 0 or call('PEXPIRE', fence, outlives) == 1)\n",
       ),
     ],
-    killers: [byServer("drivers/redis/scripts/grant", "each grant sets the counter's expiry anew")],
+    killers: [byServer("drivers/redis/scripts/node-counter", "has its expiry set anew")],
   },
   {
-    name: "counter-through-tostring",
+    name: "number-of-a-vote-through-tostring",
     breaks: "never tostring a number: it rounds at 14 digits (5)",
-    edits: [
-      lua("_state", "return string.format(whole, number)", "return tostring(number)"),
-      lua("_put", "string.format(whole, number)", "tostring(number)"),
-      lua("_put", "string.format(whole, last)", "tostring(last)"),
-    ],
-    killers: [byServer("drivers/redis/scripts/acquire", "numbers are kept to their last digit")],
+    edits: [lua("_call", "return string.format(whole, number)", "return tostring(number)")],
+    killers: [byServer("drivers/redis/scripts/node-counter", "is said in a message to the last digit")],
   },
   {
-    name: "counter-without-plus-one",
+    name: "counter-of-a-node-without-plus-one",
     breaks: "n = max(last + 1, server time in µs) (5)",
     edits: [
       lua("_put", "math.max((tonumber(newest) or 0) + 1, floor)", "math.max((tonumber(newest) or 0), floor)"),
@@ -43,20 +39,16 @@ export const counter: readonly Mutant[] = [
     ],
   },
   {
-    name: "counter-without-time",
-    breaks:
-      "time as the floor keeps numbers rising after the counter expired, after a flush, and after a failover (5)",
+    name: "counter-of-a-node-without-candidate",
+    breaks: "all nodes give the client's candidate, where their counter and their time allow it (5)",
     edits: [lua("_put", "math.max((tonumber(newest) or 0) + 1, floor)", "(tonumber(newest) or 0) + 1")],
-    killers: [
-      byRules("drivers/redis/fake-redis", "a restart without its data: the numbers rise all the same"),
-      byServer("drivers/redis/scripts/acquire", "numbers rise over the loss of everything"),
-    ],
+    killers: [byServer("drivers/redis/scripts/candidates", "one near the server's time is the number")],
   },
   {
-    name: "next-grant-begins-inside-the-block",
+    name: "next-vote-begins-inside-the-block",
     breaks: "a block of k numbers is written as a whole: last = first + k − 1 (5)",
     edits: [lua("_put", "local last = number + want - 1", "local last = number")],
-    killers: [byServer("drivers/redis/scripts/acquire", "a block of numbers is granted as a whole")],
+    killers: [byServer("drivers/redis/scripts/node-counter", "begins a block behind the last one")],
   },
   {
     name: "candidate-is-not-clamped",

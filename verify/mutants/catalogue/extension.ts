@@ -1,19 +1,7 @@
-import { byRules, byServer, lua, redis, type Mutant } from "../mutant.ts";
+import { byRules, byServer, redis, type Mutant } from "../mutant.ts";
 
 /** How a majority keeps a grant: section 4.8. */
 export const extension: readonly Mutant[] = [
-  {
-    name: "shorter-extension-forgets-the-holder",
-    breaks: "what is said of a holder is there for as long as its grant",
-    edits: [
-      lua(
-        "_extend",
-        "write_info(token, raise_ttl(ttl), words)",
-        "raise_ttl(ttl)\n  write_info(token, ttl, words)",
-      ),
-    ],
-    killers: [byServer("drivers/redis/scripts/extend", "keeps what was said of the holder")],
-  },
   {
     name: "refilled-behind-the-end",
     breaks:

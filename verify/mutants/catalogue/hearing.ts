@@ -76,7 +76,13 @@ export const hearing: readonly Mutant[] = [
     name: "queues-before-its-subscription-is-proved",
     breaks:
       "a driver may queue only after a script has published to its channel, counted a receiver, and was heard (3)",
-    edits: [redis("request", '(this.waits && node.hearing === "proved")', "this.waits")],
+    edits: [
+      redis(
+        "request",
+        '(this.#isPastBound || node.hearing === "proved")',
+        "(this.#isPastBound || this.waits)",
+      ),
+    ],
     killers: [byServer("drivers/redis/deaf-waiters", "does not queue before its subscription is proved")],
   },
   {

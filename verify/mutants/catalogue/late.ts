@@ -72,12 +72,6 @@ export const late: readonly Mutant[] = [
     killers: [byRules("drivers/redis/quorum/release-budget", "passed on")],
   },
   {
-    name: "release-behind-a-passing-on-has-a-budget-of-its-own-on-one-server",
-    breaks: "where the engine cannot be reached it rejects after its own small budget: one, from its call on",
-    edits: [redis("request", 'release(leftover, "release", patientUntil)', "release(leftover)")],
-    killers: [byRules("drivers/redis/late-requests", "takes no longer than its budget")],
-  },
-  {
     name: "passing-on-has-the-whole-budget",
     breaks: "a release that could not be passed on is given back within its budget",
     edits: [redis("giving-up", "const passingShare = 0.5;", "const passingShare = 1;")],
@@ -94,20 +88,6 @@ export const late: readonly Mutant[] = [
     breaks: "a late request's grant with the same token is another grant than the one that was given away",
     edits: [redis("one-server", " && Number(first) > fencingToken", " && fencingToken < 0n")],
     killers: [byServer("faults/late-answers", "request does not bring a given lease back")],
-  },
-  {
-    name: "joining-an-earlier-attempt-releases-what-was-claimed",
-    breaks: "what a repeat elsewhere has claimed stays: it may have been elected with it",
-    edits: [
-      redis(
-        "quorum/taking-back",
-        "token: bid.token, terms, until, candidate });",
-        'token: bid.token, terms, until, candidate }, "release");',
-      ),
-    ],
-    killers: [
-      byRules("drivers/redis/quorum/named-attempts", "who joins an earlier attempt does not release"),
-    ],
   },
   {
     name: "late-process-never-gives-a-node-up",

@@ -1,16 +1,18 @@
-import { byServer, bySim, lua, type Mutant } from "../mutant.ts";
+import { byServer, lua, type Mutant } from "../mutant.ts";
 
-/** What one node does for who holds a lock: sections 1 and 2. */
+const nodeMutex = "drivers/redis/scripts/node-mutex";
+
+/** What a node of a quorum does for who has its vote: sections 1 and 2. */
 export const oneNode: readonly Mutant[] = [
   {
-    name: "raising-a-ttl-shortens-it",
+    name: "raising-the-ttl-of-a-vote-shortens-it",
     breaks: "K is ours: raise the TTL to at least ttl, never shorten it (2, acquire)",
     isMarked: true,
-    edits: [lua("_queue", "if left >= 0 and left < tonumber(ttl) then", "if left >= 0 then")],
-    killers: [byServer("drivers/redis/scripts/acquire", "a repeat with a shorter TTL never shortens it")],
+    edits: [lua("_fence", "if left >= 0 and left < tonumber(ttl) then", "if left >= 0 then")],
+    killers: [byServer(nodeMutex, "raises its TTL and never shortens it")],
   },
   {
-    name: "release-without-comparing",
+    name: "release-of-a-vote-without-comparing",
     breaks: "release: K is not ours: answer not-held (2)",
     edits: [
       lua("operate", "elseif holder == token then", "elseif holder then"),
@@ -20,58 +22,22 @@ export const oneNode: readonly Mutant[] = [
         "local function release(token, terms)\n  if holder then",
       ),
     ],
-    killers: [
-      bySim(1, 60),
-      byServer(
-        "drivers/redis/scripts/release",
-        "a lock of another is left alone: the whole token is compared",
-      ),
-    ],
+    killers: [byServer(nodeMutex, "the whole token is compared")],
   },
   {
-    name: "release-compares-the-attempt-only",
-    breaks: "every operation but acquire compares the whole token (1)",
-    edits: [
-      lua(
-        "operate",
-        "elseif holder == token then",
-        "elseif holder and string.sub(holder, 1, 33) == string.sub(token, 1, 33) then",
-      ),
-      lua(
-        "_release",
-        "local function release(token, terms)\n  if holder == token then",
-        "local function release(token, terms)\n  if holder and string.sub(holder, 1, 33) == string.sub(token, 1, 33) then",
-      ),
-    ],
-    killers: [
-      byServer(
-        "drivers/redis/scripts/release",
-        "a lock of another is left alone: the whole token is compared",
-      ),
-    ],
-  },
-  {
-    name: "acquire-compares-the-random-part-only",
+    name: "acquire-of-a-vote-compares-the-random-part-only",
     breaks: "a grant is ours if its whole token is: a token has one owner, for ever (core-2 3.1)",
     isMarked: true,
     edits: [
       lua(
         "_acquire",
-        "  elseif holder == token then\n    return granted_again(",
-        "  elseif string.sub(holder, 1, 33) == string.sub(token, 1, 33) then\n    return granted_again(",
-      ),
-      lua(
-        "_line-up",
-        "if holder ~= token then",
-        "if string.sub(holder, 1, 33) ~= string.sub(token, 1, 33) then",
+        "  elseif holder == token then\n    return granted_again(token, member, ttl, words)\n  elseif wait",
+        "  elseif string.sub(holder, 1, 33) == string.sub(token, 1, 33) then\n    return granted_again(token, member, ttl, words)\n  elseif wait",
       ),
     ],
     killers: [
-      byServer(
-        "drivers/redis/scripts/acquire",
-        "the same random part does not make another client's token, or another ticket's, ours",
-      ),
-      byServer("drivers/redis/clones", "never hold a lock at once: one server"),
+      byServer(nodeMutex, "the whole token is compared"),
+      byServer("drivers/redis/clones", "never hold a lock at once: a quorum"),
     ],
   },
   {
@@ -81,7 +47,7 @@ export const oneNode: readonly Mutant[] = [
     killers: [byServer("drivers/redis/scripts/pass-on", "a lock that was lost to another is not given up")],
   },
   {
-    name: "extend-re-creates",
+    name: "extension-of-a-vote-re-creates",
     breaks: "extend: ours: raise the TTL; else not-held. Never re-creates (2)",
     edits: [
       lua(
@@ -90,36 +56,36 @@ export const oneNode: readonly Mutant[] = [
         "  if not holder then\n    put(token, ttl, 1)\n  elseif holder ~= token then\n    local reason",
       ),
     ],
-    killers: [byServer("drivers/redis/scripts/extend", "never creates again what is gone")],
+    killers: [byServer(nodeMutex, "an extension never creates again")],
   },
   {
-    name: "extend-revives-an-expired-lease",
-    breaks: "extend: a later grant of the same token is not extended",
-    edits: [
-      lua(
-        "_extend",
-        "  elseif number ~= '' and (numbers() or 0) > tonumber(number) then\n    return 0\n",
-        "",
-      ),
-    ],
-    killers: [byServer("drivers/redis/scripts/extend", "does not touch a later grant of the token")],
-  },
-  {
-    name: "extension-forgets-what-was-said",
-    breaks: "what an owner said of itself lasts as long as K",
-    edits: [lua("_queue", "    redis.call('PEXPIRE', info, ttl)\n", "")],
-    killers: [byServer("drivers/redis/scripts/extend", "an extension without words keeps")],
-  },
-  {
-    name: "extend-without-comparing",
+    name: "extension-without-comparing-the-vote",
     breaks: "extend: ours: raise the TTL; else not-held (2)",
     edits: [
       lua("_extend", "  if holder ~= token then\n    local reason", "  if not holder then\n    local reason"),
     ],
-    killers: [byServer("drivers/redis/scripts/extend", "does not touch another's lock")],
+    killers: [byServer(nodeMutex, "the whole token is compared")],
   },
   {
-    name: "operator-breaks-a-later-grant",
+    name: "extension-of-a-vote-forgets-what-was-said",
+    breaks: "what an owner said of itself lasts as long as K",
+    edits: [lua("_fence", "    redis.call('PEXPIRE', info, ttl)\n", "")],
+    killers: [byServer(nodeMutex, "its owner's words last as long as it does")],
+  },
+  {
+    name: "shorter-extension-of-a-vote-forgets-the-holder",
+    breaks: "what is said of a holder is there for as long as its grant",
+    edits: [
+      lua(
+        "_extend",
+        "write_info(token, raise_ttl(ttl), words)",
+        "raise_ttl(ttl)\n  write_info(token, ttl, words)",
+      ),
+    ],
+    killers: [byServer(nodeMutex, "its owner's words last as long as it does")],
+  },
+  {
+    name: "operator-breaks-a-later-vote",
     breaks: "break: if the number lies in the current grant's block (2)",
     edits: [
       lua(
@@ -128,29 +94,52 @@ export const oneNode: readonly Mutant[] = [
         "if not client or not first or number > last then",
       ),
     ],
-    killers: [
-      byServer("drivers/redis/scripts/break", "an old grant's number breaks nothing of the present one"),
-    ],
+    killers: [byServer(nodeMutex, "is broken by a number of its block")],
   },
   {
-    name: "broken-holder-is-not-told",
+    name: "holder-of-a-broken-vote-is-not-told",
     breaks: "break: publish to the holder (2)",
     edits: [
       lua("_release", "  publish(kind, client, 'broken ' .. cjson.encode({ holder, K, reason }))\n", ""),
     ],
-    killers: [
-      byServer(
-        "drivers/redis/scripts/break",
-        "the grant that a number belongs to is ended, and its holder told why",
-      ),
-    ],
+    killers: [byServer(nodeMutex, "is broken by a number of its block")],
   },
   {
-    name: "an-error-stops-the-whole-batch",
-    breaks: "each operation isolated (pcall), so that one key's error is not another's (7)",
+    name: "place-for-a-vote-stays-behind-its-release",
+    breaks: "K is not ours: leave the queue, so release is also cancel (2)",
     edits: [
-      lua("_unusual", "local ok, answer = pcall(perform, name,", "local ok, answer = true, perform(name,"),
+      lua(
+        "_release",
+        "  leave(token, terms)\n  if redis.call('HGET', info, 'token') == token then",
+        "  if redis.call('HGET', info, 'token') == token then",
+      ),
     ],
-    killers: [byServer("drivers/redis/scripts/acquire", "one key's error is not another's")],
+    killers: [byServer(nodeMutex, "who waits for it leaves the queue")],
+  },
+  {
+    name: "waiter-found-in-the-usual-case-is-dropped",
+    breaks: "ours: K absent, grant to the next (2, release); a waiter that is popped is granted or put back",
+    edits: [lua("_give-up", "popped = next_waiter\n", "popped = nil\n")],
+    killers: [byServer(nodeMutex, "a waiter of another kind stays where it is")],
+  },
+  {
+    name: "queue-for-a-vote-without-bound",
+    breaks: "a bound on the length gives too-many-waiters (2, acquire)",
+    edits: [
+      lua("_acquire", "if is_new and answer[3] >= queue_bound then", "if is_new and queue_bound < 0 then"),
+    ],
+    killers: [byServer(nodeMutex, "a full queue refuses")],
+  },
+  {
+    name: "try-for-a-vote-overtakes-the-queue",
+    breaks: "last of all if we only try (2, acquire)",
+    edits: [
+      lua(
+        "_acquire",
+        "  local next_holder = grant_next(member)\n",
+        "  local next_holder\n  if wait ~= '0' then\n    next_holder = grant_next(member)\n  end\n",
+      ),
+    ],
+    killers: [byServer(nodeMutex, "a try comes after everybody who waits")],
   },
 ];

@@ -56,7 +56,7 @@ export const replicas: readonly Mutant[] = [
   {
     name: "answer-of-a-replica",
     breaks: "READONLY: a replica's answer is no answer (9)",
-    edits: [lua("operate", "return of_primary(answers)", "return answers")],
+    edits: [lua("execute", "return of_primary(answers)", "return answers")],
     killers: [byServer("faults/replica", "what only reads is refused there as well")],
   },
   {
@@ -70,7 +70,9 @@ export const replicas: readonly Mutant[] = [
   {
     name: "latch-of-a-replica",
     breaks: "READONLY: a replica's answer is no answer (9)",
-    edits: [lua("_unusual", " or name == 'countDown' or name == 'awaitLatch' then", " then")],
+    edits: [
+      lua("_unusual", " or name == 'awaitLatch' or name == 'setLimit' then", " or name == 'setLimit' then"),
+    ],
     killers: [byServer("faults/replica", "what only reads is refused there as well")],
   },
   {

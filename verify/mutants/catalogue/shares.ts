@@ -62,7 +62,7 @@ export const shares: readonly Mutant[] = [
   {
     name: "error-of-the-publish-eats-who-shares",
     breaks: "an error of the publish puts the member back and fails the operation (2)",
-    edits: [lua("_share", "        put_back(with_ttl({ member, score }), queue)\n", "")],
+    edits: [lua("_share", "        put_back(with_ttl({ member, score }))\n", "")],
     killers: [byServer("drivers/redis/scripts/share-change", "puts the waiter back and fails")],
   },
   {

@@ -1,12 +1,12 @@
 import { byServer, lua, type Mutant } from "../mutant.ts";
 
-/** What one node does for who waits: sections 1 and 2. */
+/** What one server, or one node, does for who waits: sections 1 and 2. */
 export const waiters: readonly Mutant[] = [
   {
     name: "publish-error-eats-the-waiter",
     breaks: "an error of the publish puts the member back and fails the operation (2, grant to the next)",
     isMarked: true,
-    edits: [lua("_offer", "    put_back(waiter, queue)\n", "")],
+    edits: [lua("_offer", "    put_back(waiter)\n", "")],
     killers: [byServer("drivers/redis/scripts/grant", "a publish that is refused eats no waiter")],
   },
   {
@@ -42,13 +42,13 @@ export const waiters: readonly Mutant[] = [
   {
     name: "own-place-makes-the-queue-last-longer",
     breaks: "the TTL that the queue had before the operation's own place renewed it (2)",
-    edits: [lua("_acquire", "    note_ttl()\n    enqueue(token, member)", "    enqueue(token, member)")],
+    edits: [lua("_mutex", "    note_ttl()\n    enqueue(token, member)", "    enqueue(token, member)")],
     killers: [byServer("drivers/redis/scripts/grant", "does not make the queue last longer")],
   },
   {
     name: "unknown-kind-of-channel-stops-the-queue",
     breaks: "a waiter whose kind of channel the server does not have is gone: take the next one (2)",
-    edits: [lua("_offer", "return is_unknown and 0 or heard", "return heard")],
+    edits: [lua("_waiters", "return is_unknown and 0 or heard", "return heard")],
     killers: [
       byServer("drivers/redis/scripts/grant", "whose kind of channel the server does not have"),
       byServer("drivers/redis/scripts/share-change", "whose kind of channel the server does not have"),
@@ -92,7 +92,7 @@ export const waiters: readonly Mutant[] = [
     breaks: "last of all if we only try (2, acquire)",
     edits: [
       lua(
-        "_acquire",
+        "_mutex",
         "  local next_holder = grant_next(member)\n",
         "  local next_holder\n  if wait ~= '0' then\n    next_holder = grant_next(member)\n  end\n",
       ),
@@ -105,8 +105,8 @@ export const waiters: readonly Mutant[] = [
     name: "free-lock-is-taken-past-the-queue",
     breaks: "K is absent: grant to the next, with us among the candidates (2, acquire)",
     edits: [
-      lua("operate", " and call('EXISTS', queue) == 0 then", " then"),
-      lua("_unusual", " and redis.call('EXISTS', queue) == 0 then", " then"),
+      lua("_usual-acquire", "call('EXISTS', K, queue) == 0", "call('EXISTS', K) == 0"),
+      lua("_mutex", "  if redis.call('EXISTS', queue) == 0 then", "  if redis.call('EXISTS', K) == 0 then"),
     ],
     killers: [
       byServer("drivers/redis/scripts/acquire", "a try on a free lock comes after everybody who waits"),
@@ -117,7 +117,7 @@ export const waiters: readonly Mutant[] = [
     breaks: "K is not ours: leave the queue, so release is also cancel (2)",
     edits: [
       lua(
-        "_release",
+        "_mutex",
         "  leave(token, terms)\n  if redis.call('HGET', info, 'token') == token then",
         "  if redis.call('HGET', info, 'token') == token then",
       ),
@@ -139,15 +139,15 @@ export const waiters: readonly Mutant[] = [
     ],
   },
   {
-    name: "waiter-found-in-the-usual-case-is-dropped",
-    breaks: "ours: K absent, grant to the next (2, release); a waiter that is popped is granted or put back",
-    edits: [lua("_give-up", "    popped = next_waiter\n", "")],
-    killers: [byServer("drivers/redis/scripts/release", "a waiter of another kind stays where it is")],
-  },
-  {
     name: "attempt-that-has-it-stands-in-line",
     breaks: "K is ours: granted with the same numbers (2, acquire)",
-    edits: [lua("_line-up", "if holder ~= token then", "do")],
+    edits: [
+      lua(
+        "_mutex",
+        "  elseif holder == token then\n    return granted_again(",
+        "  elseif holder == token and wait == '0' then\n    return granted_again(",
+      ),
+    ],
     killers: [
       byServer("drivers/redis/scripts/acquire", "a repeat of who has it is told so, and gets no place"),
     ],
@@ -161,10 +161,7 @@ export const waiters: readonly Mutant[] = [
   {
     name: "queue-without-bound",
     breaks: "a bound on the length gives too-many-waiters (2, acquire)",
-    edits: [
-      lua("_acquire", "if is_new and answer[3] >= queue_bound then", "if is_new and queue_bound < 0 then"),
-      lua("_line-up", "is_new == 1 and position >= queue_bound", "is_new == 1 and queue_bound < 0"),
-    ],
+    edits: [lua("_mutex", "tonumber(wait) < 3 and answer[3] >= queue_bound", "queue_bound < 0")],
     killers: [
       byServer("drivers/redis/scripts/acquire", "a full queue refuses, and keeps nobody whom it refused"),
     ],

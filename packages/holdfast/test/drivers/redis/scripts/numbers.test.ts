@@ -64,10 +64,10 @@ onRedis("the counter of fencing numbers", () => {
     const keys = stage.lock();
     const ahead = (await serverMicros(stage)) + 60_000_000;
     await stage.redis.set(counter, ahead);
-    expect(await stage.grant(stage.lock(), asker(1), { want: 17 })).toEqual({
-      first: ahead + 1,
-      last: ahead + 1,
-    });
+    const lock = stage.lock();
+    const single = { first: ahead + 1, last: ahead + 1 };
+    expect(await stage.grant(lock, asker(1), { want: 17 })).toEqual(single);
+    expect(await stage.numbersOf(lock)).toEqual(single);
     await stage.grant(keys, asker(1));
     await stage.queue(keys, asker(2, { want: 17 }));
     await stage.ask(keys, releaseOf(asker(1)));

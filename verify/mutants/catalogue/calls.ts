@@ -1,0 +1,210 @@
+import { byRules, byServer, bySim, lua, redis, type Mutant } from "../mutant.ts";
+
+/** The usual calls to one server, what a release tells, and what comes too late: lua/execute.lua (core-2, 2 and 3.2). */
+export const calls: readonly Mutant[] = [
+  {
+    name: "lone-operation-is-read-as-one-of-several",
+    breaks: "a lone operation does not pay for a batch: its arguments are the script's (core-2, 2)",
+    edits: [lua("execute", "local is_lone = #KEYS == 4", "local is_lone = #KEYS == 1")],
+    killers: [byServer("drivers/redis/scripts/commands", "an acquire of a free lock")],
+  },
+  {
+    name: "several-operations-are-read-as-a-lone-one",
+    breaks: "a lone operation does not pay for a batch; several are told as JSON (core-2, 2)",
+    edits: [lua("execute", "local is_lone = #KEYS == 4", "local is_lone = #KEYS >= 4")],
+    killers: [byServer("drivers/redis/scripts/commands", "several operations in one call")],
+  },
+  {
+    name: "lone-operation-travels-as-several",
+    breaks: "a lone operation does not pay for a batch: no JSON (core-2, 2)",
+    edits: [
+      redis(
+        "batch",
+        "operations.length === 1 && !this.#isVoter",
+        "operations.length === 0 && !this.#isVoter",
+      ),
+    ],
+    killers: [byRules("drivers/redis/batch", "an operation alone travels with its arguments as they are")],
+  },
+  {
+    name: "one-batch-in-flight",
+    breaks:
+      "two batches in flight: half-size batches, two under way, let client and server both work (core-2, 2)",
+    edits: [redis("batch", "const parts = 2;", "const parts: number = 1;")],
+    killers: [byRules("drivers/redis/batch", "more of them share two calls, evenly")],
+  },
+  {
+    name: "counter-is-read-where-nothing-is-granted",
+    breaks: "TIME, GET and SET of the counter only where a call grants (core-2, 2)",
+    edits: [
+      lua(
+        "execute",
+        "keep_counter()\nif is_proved then",
+        "read_counter()\nkeep_counter()\nif is_proved then",
+      ),
+    ],
+    killers: [byServer("drivers/redis/scripts/commands", "what grants nothing: the counter is neither read")],
+  },
+  {
+    name: "waiter-found-in-the-usual-release-is-dropped",
+    breaks: "a waiter that is popped is granted, or put back by whatever fails",
+    isMarked: true,
+    edits: [lua("_usual-release", "    popped = waiter\n", "    popped = nil\n")],
+    killers: [byServer("drivers/redis/scripts/release", "a waiter of another kind stays where it is")],
+  },
+  {
+    name: "waiter-that-was-popped-is-lost-by-an-error",
+    breaks: "a waiter that is popped is granted, or put back by whatever fails",
+    isMarked: true,
+    edits: [
+      lua(
+        "_unusual",
+        "  if popped and popped[1] then\n    put_back(popped)",
+        "  if not popped and popped[1] then\n    put_back(popped)",
+      ),
+    ],
+    killers: [
+      byServer("drivers/redis/scripts/release", "who may not del while somebody waits eats no place"),
+    ],
+  },
+  {
+    name: "waiter-is-looked-for-behind-the-deletion",
+    breaks:
+      "release: GET K, ZPOPMIN queue, DEL K (core-2, 2): a queue that cannot be read leaves the lock as it is",
+    edits: [lua("_usual-release", "  elseif not waiter.err then", "  else")],
+    killers: [byServer("drivers/redis/scripts/release", "who may not zpopmin keeps what he has")],
+  },
+  {
+    name: "next-of-the-same-client-has-a-message",
+    breaks:
+      "where the next holder is a request of the caller's client, the answer of the release is its grant",
+    edits: [
+      lua("_mutex", "is_own == '1' and client_of(token) or nil", "is_own == '2' and client_of(token) or nil"),
+    ],
+    killers: [byServer("drivers/redis/scripts/release", "the answer is its grant, for the TTL of a reply")],
+  },
+  {
+    name: "whose-token-is-adopted-learns-of-no-grant",
+    breaks: "is_own: only who made the token learns from its release who has the lock now",
+    edits: [lua("_mutex", "is_own == '1' and client_of(token) or nil", "client_of(token)")],
+    killers: [
+      byServer(
+        "drivers/redis/scripts/release",
+        "it is sent the message where the token was not the caller's own",
+      ),
+    ],
+  },
+  {
+    name: "every-token-counts-as-our-own",
+    breaks: "is_own: only who made the token learns from its release who has the lock now",
+    edits: [redis("one-server", "clientOf(token) === this.#clientId;", 'clientOf(token) !== "";')],
+    killers: [byRules("hold", "transferred lease"), bySim(1, 60)],
+  },
+  {
+    name: "repeated-release-does-not-name-the-next-holder",
+    breaks: "a release whose answer was lost names the next holder of the client again",
+    edits: [
+      lua(
+        "_mutex",
+        "if holder and own_first and client and client_of(holder) == client then",
+        "if holder == '' then",
+      ),
+    ],
+    killers: [byServer("drivers/redis/scripts/release", "a repeat names it again")],
+  },
+  {
+    name: "answer-of-a-release-is-not-read",
+    breaks:
+      "where the next holder is a request of the caller's client, the answer of the release is its grant",
+    edits: [redis("releaser", "    if (ttlMs !== undefined) {\n", "    if (ttlMs === null) {\n")],
+    killers: [byRules("hold-runs")],
+  },
+  {
+    name: "grant-in-an-answer-lasts-as-one-by-message",
+    breaks: "a queue member says two TTLs: of a grant by message, and of one that a reply tells",
+    edits: [lua("_offer", "put(token, whole_ttl, want)", "put(token, ttl, want)")],
+    killers: [byServer("drivers/redis/scripts/release", "the answer is its grant, for the TTL of a reply")],
+  },
+  {
+    name: "next-operation-sends-no-message",
+    breaks: "a giver is that of one operation: the next one tells by message",
+    edits: [
+      lua(
+        "_unusual",
+        "holder, popped, lasts, giver, given = found, waiter, nil, nil, nil",
+        "holder, popped, lasts, given = found, waiter, nil, nil",
+      ),
+    ],
+    killers: [
+      byServer("drivers/redis/scripts/release", "the next operation of the call sends messages again"),
+    ],
+  },
+  {
+    name: "free-lock-is-granted-too-late",
+    breaks: "an acquire that is executed behind its latest time has no effect (core-2, 3.2)",
+    isMarked: true,
+    edits: [lua("_usual-acquire", " and now <= operations[first + 6] * 1000", "")],
+    killers: [byServer("drivers/redis/scripts/late", "does nothing to a free lock")],
+  },
+  {
+    name: "place-is-given-too-late",
+    breaks: "an acquire that is executed behind its latest time has no effect (core-2, 3.2)",
+    isMarked: true,
+    edits: [
+      lua(
+        "_mutex",
+        "  if now > latest * 1000 then\n    return { 4 }\n  elseif not holder then",
+        "  if not holder then",
+      ),
+    ],
+    killers: [byServer("drivers/redis/scripts/late", "gets no place behind a holder")],
+  },
+  {
+    name: "share-is-given-too-late",
+    breaks: "an acquire that is executed behind its latest time has no effect (core-2, 3.2)",
+    edits: [lua("_share", "if latest and now > latest * 1000 then", "if not latest and not now then")],
+    killers: [byServer("drivers/redis/scripts/late", "does nothing to a free lock")],
+  },
+  {
+    name: "several-keys-are-given-too-late",
+    breaks: "an acquire that is executed behind its latest time has no effect (core-2, 3.2)",
+    edits: [lua("together", "if now > ARGV[1] * 1000 then", "if now < 0 then")],
+    killers: [byServer("drivers/redis/scripts/together", "are not touched where the request comes too late")],
+  },
+  {
+    name: "what-came-too-late-is-asked-for-with-its-old-token",
+    breaks: "a server that executes it later answers so, and the client asks with a new token (core-2, 3.2)",
+    edits: [
+      redis(
+        "request",
+        "        this.#beginAnew();\n        return;",
+        "        this.attempt();\n        return;",
+      ),
+    ],
+    killers: [byServer("faults/late-answers"), byRules("drivers/redis/late-requests")],
+  },
+  {
+    name: "bound-holds-for-who-gives-a-grant-up",
+    breaks: "an acquire beside a release in one call is not subject to the queue's bound (core-2, 4.1)",
+    edits: [lua("_mutex", "if is_new and tonumber(wait) < 3 and answer[3]", "if is_new and answer[3]")],
+    killers: [byServer("drivers/redis/scripts/acquire", "a full queue refuses, and keeps nobody")],
+  },
+  {
+    name: "bound-holds-for-who-gives-a-share-up",
+    breaks: "an acquire beside a release in one call is not subject to the queue's bound (core-2, 4.1)",
+    edits: [lua("_share", "not waits and tonumber(wait) < 3 and", "not waits and")],
+    killers: [byServer("drivers/redis/scripts/share-grant", "the queue has a bound")],
+  },
+  {
+    name: "who-gives-a-grant-up-learns-of-no-run",
+    breaks: "wait 3 asks for the run id, as 1 does; 4 does not, as 2",
+    edits: [lua("_mutex", "(wait == '1' or wait == '3') and run_id()", "wait == '1' and run_id()")],
+    killers: [byServer("drivers/redis/scripts/acquire", "a waiter is told of which run of the server it is")],
+  },
+  {
+    name: "who-gives-a-grant-up-is-refused-by-a-full-queue",
+    breaks: "an acquire beside a release in one call is not subject to the queue's bound (core-2, 4.1)",
+    edits: [redis("one-server", "{ isPastBound: true }", "{ isPastBound: false }")],
+    killers: [byRules("drivers/redis/late-requests"), byRules("hold-runs")],
+  },
+];

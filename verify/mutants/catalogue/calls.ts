@@ -1,4 +1,4 @@
-import { byRules, byServer, bySim, lua, redis, type Mutant } from "../mutant.ts";
+import { byRules, byServer, lua, redis, type Mutant } from "../mutant.ts";
 
 /** The usual calls to one server, what a release tells, and what comes too late: lua/execute.lua (core-2, 2 and 3.2). */
 export const calls: readonly Mutant[] = [
@@ -98,7 +98,7 @@ export const calls: readonly Mutant[] = [
     name: "every-token-counts-as-our-own",
     breaks: "is_own: only who made the token learns from its release who has the lock now",
     edits: [redis("one-server", "clientOf(token) === this.#clientId;", 'clientOf(token) !== "";')],
-    killers: [byRules("hold", "transferred lease"), bySim(1, 60)],
+    killers: [byRules("drivers/redis/passed-on", "goes to a caller of its maker by message")],
   },
   {
     name: "repeated-release-does-not-name-the-next-holder",
@@ -117,7 +117,7 @@ export const calls: readonly Mutant[] = [
     breaks:
       "where the next holder is a request of the caller's client, the answer of the release is its grant",
     edits: [redis("releaser", "    if (ttlMs !== undefined) {\n", "    if (ttlMs === null) {\n")],
-    killers: [byRules("hold-runs")],
+    killers: [byRules("drivers/redis/passed-on", "by the answer of the release")],
   },
   {
     name: "grant-in-an-answer-lasts-as-one-by-message",
@@ -205,6 +205,6 @@ export const calls: readonly Mutant[] = [
     name: "who-gives-a-grant-up-is-refused-by-a-full-queue",
     breaks: "an acquire beside a release in one call is not subject to the queue's bound (core-2, 4.1)",
     edits: [redis("one-server", "{ isPastBound: true }", "{ isPastBound: false }")],
-    killers: [byRules("drivers/redis/late-requests"), byRules("hold-runs")],
+    killers: [byRules("drivers/redis/passed-on", "is not refused by a full queue")],
   },
 ];

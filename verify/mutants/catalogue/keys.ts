@@ -50,9 +50,9 @@ export const keys: readonly Mutant[] = [
     isMarked: true,
     edits: [
       redis(
-        "request",
-        "this.token = this.#host.tokenFor(this.#request, this.node);",
-        "this.token = this.#given?.token ?? this.#host.tokenFor(this.#request, this.node);",
+        "one-server",
+        "new Request(this, request, this.#keySpace.keysOf(request.key), { isPastBound: true }),",
+        "Object.assign(new Request(this, request, this.#keySpace.keysOf(request.key), { isPastBound: true }), {\n        token: given.token,\n      }),",
       ),
     ],
     killers: [

@@ -75,7 +75,9 @@ export const late: readonly Mutant[] = [
     name: "passing-on-has-the-whole-budget",
     breaks: "a release that could not be passed on is given back within its budget",
     edits: [redis("giving-up", "const passingShare = 0.5;", "const passingShare = 1;")],
-    killers: [byRules("drivers/redis/late-requests", "who passes a lease on behind its release")],
+    killers: [
+      byRules("drivers/redis/quorum/release-budget", "it was ours where a majority answers within it"),
+    ],
   },
   {
     name: "release-reads-no-answer-behind-a-stall",

@@ -126,8 +126,8 @@ export const line: readonly Mutant[] = [
     ],
     killers: [
       byRules(
-        "drivers/redis/late-requests",
-        "what could not be passed on is released also where who comes next gives up",
+        "drivers/redis/quorum/passing-on",
+        "it was lost where most nodes had forgotten it, and who comes next",
       ),
     ],
   },
@@ -137,10 +137,9 @@ export const line: readonly Mutant[] = [
       "a release whose repeat says not-held counts as released (3): also where the passing on comes behind it",
     edits: [redis("giving-up", "if (released || !isAlone) {", "if (released || isDone) {")],
     killers: [
-      byRules(
-        "drivers/redis/late-requests",
-        "who passes a lease on behind its release, whose answer was lost",
-      ),
+      byRules("drivers/redis/quorum/passing-on"),
+      byRules("drivers/redis/quorum/leftovers"),
+      byRules("drivers/redis/quorum/release-budget"),
     ],
   },
   {

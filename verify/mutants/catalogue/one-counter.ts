@@ -1,4 +1,4 @@
-import { byRules, byServer, bySim, lua, redis, type Mutant } from "../mutant.ts";
+import { byRules, byServer, lua, redis, type Mutant } from "../mutant.ts";
 
 /** The fencing numbers of one server, from one counter: lua/_numbers.lua (core-2, 2). */
 export const oneCounter: readonly Mutant[] = [
@@ -177,7 +177,7 @@ export const oneCounter: readonly Mutant[] = [
         "fencingCount: Math.max(this.#request.want, Number(last) - Number(first) + 1),",
       ),
     ],
-    killers: [bySim(1, 60)],
+    killers: [byRules("drivers/redis/passed-on", "no number is told twice")],
   },
   {
     name: "repeat-derives-the-last-number",

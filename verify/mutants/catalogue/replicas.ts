@@ -71,7 +71,11 @@ export const replicas: readonly Mutant[] = [
     name: "latch-of-a-replica",
     breaks: "READONLY: a replica's answer is no answer (9)",
     edits: [
-      lua("_unusual", " or name == 'awaitLatch' or name == 'setLimit' then", " or name == 'setLimit' then"),
+      lua(
+        "_unusual",
+        " or name == 'countDown' or name == 'awaitLatch' or name == 'setLimit' then",
+        " or name == 'setLimit' then",
+      ),
     ],
     killers: [byServer("faults/replica", "what only reads is refused there as well")],
   },

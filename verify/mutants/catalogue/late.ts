@@ -3,6 +3,12 @@ import { byRules, byServer, edit, redis, type Mutant } from "../mutant.ts";
 /** What is late, lost or repeated, and what is given back: sections 1 and 3. */
 export const late: readonly Mutant[] = [
   {
+    name: "a-place-is-given-up-for-drift",
+    breaks: "an answer contradicts an estimate only by more than clocks may drift apart (core, 3.3)",
+    edits: [redis("server-time", "(allowedDriftRate - driftRate)", "0")],
+    killers: [byRules("drivers/redis/server-time", "clocks that drift apart by one percent")],
+  },
+  {
     name: "late-message-is-not-answered",
     breaks: "any grant by message for a token that no longer waits here is answered by release at once (3)",
     isMarked: true,

@@ -86,7 +86,10 @@ export class ServerTime {
 
   /** What is thought of the clock now, for {@link contradicts}. */
   estimate(): TimeEstimate {
-    return { offsetMicros: this.#offsetMicros ?? 0, errorMs: this.errorMs, at: this.#clock.now() };
+    const now = this.#clock.now();
+    // A caller that asks after a pause keeps its place, although two clocks have drifted apart meanwhile.
+    const driftMs = (now - this.#at) * (allowedDriftRate - driftRate);
+    return { offsetMicros: this.#offsetMicros ?? 0, errorMs: this.errorMs + driftMs, at: now };
   }
 
   /** Whether answers since have shown that an estimate was wrong by more than its error: times that were written by it are wrong. */

@@ -103,3 +103,15 @@ test("a reply that was under way while the machine slept tells nothing of the pr
   observe(serverMicros + 5_000_000, clock.now(), clock.now());
   expect(time.errorMs).toBe(0);
 });
+
+test.each([
+  { what: "clocks that drift apart by one percent contradict no estimate", byMs: 990, contradicts: false },
+  { what: "a clock that was set by more contradicts it", byMs: 1_100, contradicts: true },
+])("$what, however old its answer is", async ({ byMs, contradicts }) => {
+  observe(serverMicros, 1_000, 1_000);
+  await clock.advance(100_000);
+  const before = time.estimate();
+  await clock.advance(1);
+  observe(serverMicros + 100_001_000 + byMs * 1_000, 101_001, 101_001);
+  expect(time.contradicts(before)).toBe(contradicts);
+});

@@ -243,12 +243,6 @@ export class History {
     return Math.max(0, ...Array.from(this.#keys.values(), ({ takenUntil }) => takenUntil - now));
   }
 
-  /** The same, and how long some key is still held. */
-  get takenForMs(): number {
-    const held = [...this.#keys.values()].flatMap(({ holdings }) => [...holdings.held]);
-    return Math.max(this.leftForMs, ...held.map(({ lease }) => lease.remainingMs()));
-  }
-
   /** A client never does anything again: it waits for nothing, and what it holds ends by itself, as does what it is granted yet. */
   gone(client: number): void {
     this.#hasDead = true;

@@ -198,10 +198,13 @@ export class Holdings {
     if (this.held.size < 2) {
       return;
     }
-    const isKnown = ({ run }: Held): boolean => !run.isBroken && run.since >= this.#forgotAt();
-    const valid = this.#valid(isKnown).sort((one, other) =>
-      one.lease.fencingToken < other.lease.fencingToken ? -1 : 1,
-    );
+    const all = this.#valid(({ run }) => !run.isBroken);
+    const valid = all
+      .filter(({ run }) => run.since >= this.#forgotAt())
+      .sort((one, other) => (one.lease.fencingToken < other.lease.fencingToken ? -1 : 1));
+    if (valid.length < all.length) {
+      this.#findings.excuse("exclusion: the only server forgot the grant");
+    }
     let used = 0;
     for (const [index, one] of valid.entries()) {
       used += one.weight;

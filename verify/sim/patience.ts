@@ -18,8 +18,8 @@ export function flawlessPatienceMs({ weather, nodeTimeoutMs }: Schedule): number
   return (weather === "death" ? afterDeathMs : calmPatienceMs) + nodeTimeoutMs;
 }
 
-/** How long a lock may be free in peace while somebody waits for it, ms. @param takenForMs left to expire */
-export function peaceBoundMs(schedule: Schedule, clients: readonly Client[], takenForMs: number): number {
+/** How long a lock may be free in peace while somebody waits for it, ms. */
+export function peaceBoundMs(schedule: Schedule, clients: readonly Client[]): number {
   const { weather, maxTtlMs, claimMs, engine } = schedule;
   switch (weather) {
     case "calm":
@@ -34,7 +34,7 @@ export function peaceBoundMs(schedule: Schedule, clients: readonly Client[], tak
       // theirs for another waiter, who was not told of it, until his window to claim it is over.
       return pollMs + 300 + (engine === "quorum" ? Math.max(splitMs, claimMs) : 0);
     case "storm":
-      return pollMs + 1_000 + takenForMs + ofTheDeadMs(schedule, clients) + afterFaultsMs(schedule);
+      return pollMs + 1_000 + ofTheDeadMs(schedule, clients) + afterFaultsMs(schedule);
   }
 }
 
@@ -61,13 +61,21 @@ function givenToTheDeadMs({ steps, maxTtlMs }: Schedule): number {
 /** The slowest clock that there is. */
 export const slowly = 1.03;
 
-function afterFaultsMs({ engine, steps, maxTtlMs }: Schedule): number {
+function afterFaultsMs({ engine, steps, maxTtlMs, peaceAt }: Schedule): number {
   const twiceMs = steps.some(({ kind }) => kind === "duplicate") ? maxTtlMs : 0;
   if (engine === "quorum") {
-    const mayNotVote = steps.some(({ kind }) => kind === "restart node" || kind === "step node");
-    return twiceMs + (mayNotVote ? maxTtlMs + guardMs : 0);
+    return twiceMs + noVoteMs(steps, maxTtlMs + guardMs, peaceAt);
   }
   // One server keeps what it has for longer where its clock was set back.
   const backMs = steps.map((step) => (step.kind === "step node" ? Math.max(0, -step.ms) : 0));
   return backMs.reduce((sum, ms) => sum + ms, twiceMs);
+}
+
+/** How long some node does not vote yet in peace, as it restarted or its clock was set. */
+function noVoteMs(steps: Schedule["steps"], guardedMs: number, peaceAt: number): number {
+  const left = steps.map((step) => {
+    const downMs = step.kind === "restart node" ? step.downMs : step.kind === "step node" ? 0 : -Infinity;
+    return step.at + downMs + guardedMs - peaceAt;
+  });
+  return Math.max(0, ...left) * slowly;
 }

@@ -210,7 +210,7 @@ class World {
         faults.dropMessages(null);
       });
     }
-    const boundMs = peaceBoundMs(this.#schedule, this.#clients, this.history.takenForMs);
+    const boundMs = peaceBoundMs(this.#schedule, this.#clients);
     if (!isFlawless(this.#schedule)) {
       this.history.expect(boundMs);
     }

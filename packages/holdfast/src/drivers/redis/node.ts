@@ -111,17 +111,7 @@ export class Node {
     this.#about = membership?.tag === undefined ? ["owner", "unknown"] : [];
     const isVoter = nodeTimeoutMs !== undefined;
     this.counter = counterKey(membership?.tag);
-    this.#silence = new Silence({
-      clock,
-      timeoutMs: commandTimeoutMs,
-      probe: () => this.#greet(null, (script, keys, args) => connection.run(script, keys, args)),
-      ended: () => {
-        if (!this.#isClosed) {
-          this.meet().catch(() => undefined); // where a probe was its first answer
-          options.listener.revived(this);
-        }
-      },
-    });
+    this.#silence = this.#silenceOf(options);
     const listener = {
       replied: ({ serverMicros, runId, uptimeMs }: Header, sent: Moment, at: number, isSteady: boolean) => {
         this.#observe(serverMicros, sent, at);
@@ -167,6 +157,20 @@ export class Node {
         this.#interrupted("connection-lost");
         this.#subscriber.doubt();
       }
+    });
+  }
+
+  #silenceOf({ connection, clock, commandTimeoutMs, listener }: NodeOptions): Silence {
+    return new Silence({
+      clock,
+      timeoutMs: commandTimeoutMs,
+      probe: () => this.#greet(null, (script, keys, args) => connection.run(script, keys, args)),
+      ended: () => {
+        if (!this.#isClosed) {
+          this.meet().catch(() => undefined); // where a probe was its first answer
+          listener.revived(this);
+        }
+      },
     });
   }
 

@@ -136,11 +136,7 @@ export const line: readonly Mutant[] = [
     breaks:
       "a release whose repeat says not-held counts as released (3): also where the passing on comes behind it",
     edits: [redis("giving-up", "if (released || !isAlone) {", "if (released || isDone) {")],
-    killers: [
-      byRules("drivers/redis/quorum/passing-on"),
-      byRules("drivers/redis/quorum/leftovers"),
-      byRules("drivers/redis/quorum/release-budget"),
-    ],
+    killers: [byRules("drivers/redis/quorum/passing-on", "behind its release, whose answers were lost")],
   },
   {
     name: "passing-on-of-an-earlier-bid-is-forgotten",

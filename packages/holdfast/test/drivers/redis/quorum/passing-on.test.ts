@@ -83,6 +83,21 @@ test("it was ours where who comes next gave up before any node was reached", asy
   expect(await releasedBehindWhoGaveUp(lab, await lab.warm(withoutHandover), [])).toBe(true);
 });
 
+test("it was ours where nodes are asked to pass it on behind its release, whose answers were lost", async () => {
+  const stage = new Stage();
+  let begins = false;
+  const { locks } = await stage.side({ commandTimeoutMs: 8_000 }, (connection) =>
+    releasingFirst(connection, () => begins),
+  );
+  const held = await stage.within(10, locks.acquire("k", { ttlMs }));
+  const next = follow(locks.acquire("k", { ttlMs, renew: false })); // is not handed it in memory
+  await stage.pass(10);
+  begins = true;
+  expect(await stage.within(7_900, held.release())).toBe(true);
+  await stage.pass(1_000);
+  expect(next.value?.remainingMs()).toBeGreaterThan(0);
+});
+
 test("it was lost where most nodes had forgotten it, and who comes next gave up", async () => {
   const lab = new Lab(3);
   expect(await releasedBehindWhoGaveUp(lab, await lab.warm(withoutHandover), [0, 1])).toBe(false);
@@ -128,6 +143,33 @@ function delaying(
         await arrives;
       }
       return connection.run(script, keys, args);
+    },
+    command: (name, args) => connection.command(name, args),
+    subscribe: (channel, kind, listener) => connection.subscribe(channel, kind, listener),
+    onDown: (listener) => connection.onDown(listener),
+  };
+}
+
+/** Refuses to pass anything on until a release has come, whose answer is lost, and whose repeat is refused until then. */
+function releasingFirst(connection: Connection, begins: () => boolean): Connection {
+  const loading = new Error("LOADING Redis is loading the dataset in memory");
+  let released = 0;
+  let passedOn = 0;
+  return {
+    keyPrefix: connection.keyPrefix,
+    name: connection.name,
+    run: async (script, keys, args) => {
+      const name = begins() ? said(args)[0] : undefined;
+      if ((name === "passOn" && released === 0) || (name === "release" && released > 0 && passedOn === 0)) {
+        throw loading;
+      }
+      const answer = await connection.run(script, keys, args);
+      passedOn += name === "passOn" ? 1 : 0;
+      released += name === "release" ? 1 : 0;
+      if (name === "release" && released === 1) {
+        throw new Error("read ECONNRESET");
+      }
+      return answer;
     },
     command: (name, args) => connection.command(name, args),
     subscribe: (channel, kind, listener) => connection.subscribe(channel, kind, listener),

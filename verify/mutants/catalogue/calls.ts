@@ -207,4 +207,32 @@ export const calls: readonly Mutant[] = [
     edits: [redis("one-server", "{ isPastBound: true }", "{ isPastBound: false }")],
     killers: [byRules("drivers/redis/passed-on", "is not refused by a full queue")],
   },
+  {
+    name: "share-takes-the-usual-path",
+    breaks: "a token says of itself whether it shares the lock: the usual path is a mutex's",
+    edits: [
+      lua(
+        "execute",
+        "if name == 'acquire' and (string.byte(token, 67) or 58) <= 57 then",
+        "if name == 'acquire' then",
+      ),
+    ],
+    killers: [byServer("drivers/redis/scripts/share-grant", "writes the holder with its expiry")],
+  },
+  {
+    name: "everybody-is-told-the-holder-s-ttl",
+    breaks: "who is far behind is told when the holder's TTL ends if it asks once more",
+    edits: [
+      lua("_mutex", "(position < 3 or is_repeat) and redis.call('PTTL', K) or -3", "redis.call('PTTL', K)"),
+    ],
+    killers: [byServer("drivers/redis/scripts/acquire", "the first three places are told")],
+  },
+  {
+    name: "run-is-asked-for-with-each-message",
+    breaks: "the server's identity is asked for once in a call",
+    edits: [lua("_waiters", "  if not known_run_id then\n", "  do\n")],
+    killers: [
+      byServer("drivers/redis/scripts/commands", "the run of the server is asked for once in a call"),
+    ],
+  },
 ];

@@ -207,4 +207,16 @@ export const fencing: readonly Mutant[] = [
       ),
     ],
   },
+  {
+    name: "a-number-behind-the-holder-s-is-not-stale",
+    breaks: "checkFence: stale: released, expired, or a later grant (core-2, 2)",
+    edits: [redis("inspection", "fencingToken < newest || fencingToken > last", "fencingToken > last")],
+    killers: [byRules("drivers/redis/fake-redis", "a lease that was handed on in memory is never current")],
+  },
+  {
+    name: "a-number-that-no-lease-has-is-not-stale",
+    breaks: "checkFence: current only if the lease with this token holds the key now (core-2, 2)",
+    edits: [redis("inspection", "fencingToken < newest || fencingToken > last", "fencingToken < newest")],
+    killers: [byRules("drivers/redis/fake-redis", "a fencing token that no lease has is stale")],
+  },
 ];

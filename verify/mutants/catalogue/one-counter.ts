@@ -245,4 +245,28 @@ export const oneCounter: readonly Mutant[] = [
     edits: [lua("together", "words ~= '' and value .. ' i' or value", "value")],
     killers: [byServer("drivers/redis/scripts/together", "are all taken where all are free")],
   },
+  {
+    name: "number-is-the-time-alone",
+    breaks: "numbers rise where a clock steps back by less than the counter's lead (core-2, 2)",
+    edits: [lua("_numbers", "math.max(last + 1, now)", "math.max(newest and newest + 1 or 0, now)")],
+    killers: [
+      byServer("drivers/redis/scripts/numbers", "while it is more than 10 ms ahead of the time"),
+      byServer(
+        "drivers/redis/scripts/numbers-at-risk",
+        "by less than the counter may be ahead: numbers rise",
+      ),
+    ],
+  },
+  {
+    name: "cluster-has-one-counter-for-all-slots",
+    breaks: "in a cluster one counter per slot in use, with a hash tag of that slot (core-2, 2)",
+    edits: [
+      redis(
+        "keys",
+        '`${ownSpace}fence${tag === undefined ? "" : `:{${tag}}`}`',
+        '`${ownSpace}fence${tag === "" ? tag : ""}`',
+      ),
+    ],
+    killers: [byRules("drivers/redis/keys", "a server has one counter, and each slot of a cluster its own")],
+  },
 ];

@@ -272,4 +272,32 @@ export const oneServer: readonly Mutant[] = [
     ],
     killers: [byServer("drivers/redis/scripts/acquire", "one key's error is not another's")],
   },
+  {
+    name: "word-of-a-break-is-not-left",
+    breaks: "a break leaves word beside the key for a holder that the message did not reach",
+    edits: [
+      lua("_mutex", "  write_info(holder, math.max(left, 1000), cjson.encode({ 'broken', reason }))\n", ""),
+    ],
+    killers: [
+      byServer("drivers/redis/scripts/break", "a holder that the message did not reach learns of it"),
+    ],
+  },
+  {
+    name: "words-of-another-grant-are-told",
+    breaks: "an owner's metadata count only for the token that they were written with",
+    edits: [
+      lua(
+        "_mutex",
+        "if not holder or redis.call('HGET', info, 'token') ~= holder then",
+        "if not holder then",
+      ),
+    ],
+    killers: [byServer("drivers/redis/scripts/inspect", "words of another grant are not told")],
+  },
+  {
+    name: "what-is-said-in-the-usual-case-is-dropped",
+    breaks: "a grant with words takes the general path: these are written",
+    edits: [lua("_usual-acquire", "operations[first + 5] == '' and ", "")],
+    killers: [byServer("drivers/redis/scripts/acquire", "an owner's own words are kept beside K")],
+  },
 ];

@@ -139,4 +139,18 @@ export const shares: readonly Mutant[] = [
     ],
     killers: [byRules("kinds/all")],
   },
+  {
+    name: "limit-that-was-set-is-forgotten-with-the-last-holder",
+    breaks: "kind and limit are kept beside K while somebody holds or waits (core-2, 2)",
+    edits: [lua("_holders", "    redis.call('HSET', info, 'kind', kind, 'limit', limit)\n", "")],
+    killers: [byServer("drivers/redis/scripts/share-terms", "a limit that was lowered is kept over the end")],
+  },
+  {
+    name: "limit-is-kept-when-nobody-waits",
+    breaks: "kind and limit are kept beside K only while somebody holds or waits (core-2, 2)",
+    edits: [lua("_share", "  forget_terms()\n", "")],
+    killers: [
+      byServer("drivers/redis/scripts/share-terms", "a limit is forgotten when the last who waits leaves"),
+    ],
+  },
 ];

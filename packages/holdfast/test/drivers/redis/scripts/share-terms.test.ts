@@ -50,11 +50,24 @@ onRedis("the kind and the limit of a lock that several may hold", () => {
     await stage.queue(keys, asker(3, { share: "s2/3" }));
     await stage.ask(keys, ["setLimit", "2"]);
     await expire(keys[0], asker(1, { share: "s2/3" }).token);
+    await stage.ask(keys, ["verify", asker(1, { share: "s2/3" }).token]); // from here on nobody holds it
     await stage.ask(keys, ["release", asker(8, one).token, "", "1"]);
     expect(await stage.redis.zrange(keys[0], "0", "-1")).toEqual([asker(2, { share: "s2/3" }).token]);
     expect(await stage.redis.hgetall(keys[2])).toMatchObject({ used: "2", limit: "2" });
     expect(await stage.heard(2)).toHaveLength(1);
     expect(await stage.ask(keys, acquireOf(asker(4, one)))).toEqual(["error", "LIMITMISMATCH 2"]);
+  });
+
+  test("a limit is forgotten when the last who waits leaves, and nobody holds", async () => {
+    const keys = stage.lock();
+    const waiter = asker(9, heavy);
+    await stage.grant(keys, asker(1, heavy));
+    await stage.queue(keys, waiter);
+    await expire(keys[0], asker(1, heavy).token);
+    await stage.ask(keys, ["verify", asker(1, heavy).token]);
+    expect(await stage.redis.hget(keys[2], "limit")).toBe("3");
+    expect(await stage.ask(keys, ["release", waiter.token, waiter.terms, "1"])).toEqual([0, 0, ""]);
+    expect(await stage.redis.exists(...keys)).toBe(0);
   });
 
   test("what is said of the terms is never there without an end", async () => {

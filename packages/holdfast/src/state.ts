@@ -68,7 +68,7 @@ export interface LockState {
   readonly waiterCount: number;
   /** What is left of the holder's TTL, or of a latch's, ms; null: free, or without expiry. */
   readonly remainingMs: number | null;
-  /** First number of the newest grant; null: none is remembered. */
+  /** First number of the newest grant that is in force; null: nobody holds the key, or on a node of a quorum as long as it is remembered. */
   readonly fencingToken: bigint | null;
   /** What each server says. */
   readonly nodes: readonly NodeView[];

@@ -7,19 +7,11 @@ import type { LockState } from "../state.ts";
 import { TimerQueue } from "../timer-queue.ts";
 import { validFrom, type Validity } from "../validity.ts";
 import { MemoryLatches } from "./memory-latch.ts";
-import {
-  demandOf,
-  IdleFences,
-  MemoryLock,
-  MemoryWaiter,
-  type Demand,
-  type Fence,
-  type Holding,
-} from "./memory-lock.ts";
+import { demandOf, MemoryLock, MemoryWaiter, type Demand, type Holding } from "./memory-lock.ts";
 
 /**
  * Who holds and who waits, key by key: everything that a server would do by itself, expiry included.
- * Between any two calls every lock that it knows has a holder; what is free is forgotten but for its numbers.
+ * Between any two calls every lock that it knows has a holder; what is free is forgotten.
  */
 export class MemoryEngine {
   readonly latches: MemoryLatches;
@@ -27,7 +19,8 @@ export class MemoryEngine {
   readonly #random: Random;
   readonly #changed: (key: string) => void;
   readonly #locks = new Map<string, MemoryLock>();
-  readonly #idle = new IdleFences();
+  /** The last fencing number given out, for any key. */
+  #newest = 0n;
   readonly #expiries: TimerQueue<Holding>;
   readonly #deadlines: TimerQueue<MemoryWaiter>;
   #lastTicket = 0;
@@ -123,7 +116,6 @@ export class MemoryEngine {
     }
     if (lock.isIdle) {
       this.#locks.delete(lock.key);
-      this.#idle.keep(lock.key, lock.fence);
     }
     this.#changed(lock.key);
   }
@@ -134,14 +126,9 @@ export class MemoryEngine {
     if (kind !== "semaphore") {
       return kindMismatch(key, kind);
     }
-    const fence = this.fenceOf(key) ?? { first: 0n, current: 0n, last: 0n };
-    const changed: Fence = { ...fence, kind: "semaphore", limit };
     if (lock) {
       lock.limit = limit;
-      lock.fence = changed;
       this.serve(lock);
-    } else {
-      this.#idle.keep(key, changed);
     }
     return undefined;
   }
@@ -155,18 +142,13 @@ export class MemoryEngine {
     return validFrom(sent, ttlMs);
   }
 
-  fenceOf(key: string): Fence | undefined {
-    return this.at(key)?.fence ?? this.#idle.get(key);
-  }
-
   /** @param instance who waits for latches */
   state(key: string, instance: string): LockState {
     const latch = this.latches.at(key);
     if (latch) {
-      return latch.state(this.#clock.now(), instance, this.fenceOf(key)?.first ?? null);
+      return latch.state(this.#clock.now(), instance);
     }
-    const idle = this.#idle.get(key);
-    const lock = this.at(key) ?? new MemoryLock(key, idle ?? demandOf(undefined), idle);
+    const lock = this.at(key) ?? new MemoryLock(key, demandOf(undefined));
     return lock.state(this.#clock.now());
   }
 
@@ -191,9 +173,8 @@ export class MemoryEngine {
     }
   }
 
-  /** Another kind is refused while somebody holds or waits, another limit as long as the last one is remembered. */
+  /** Another kind, or another limit, is refused while somebody holds or waits. */
   #refusal(key: string, { kind, limit }: Demand, present: MemoryLock | undefined): LockError | undefined {
-    const kept = present ?? this.#idle.get(key);
     const latch = this.latches.at(key);
     if (latch) {
       return kindMismatch(key, latch.kind);
@@ -201,11 +182,11 @@ export class MemoryEngine {
     if (present && present.kind !== kind) {
       return kindMismatch(key, present.kind);
     }
-    return kept?.kind === kind && kept.limit !== limit ? limitMismatch(key, kept.limit) : undefined;
+    return present && present.limit !== limit ? limitMismatch(key, present.limit) : undefined;
   }
 
   #open(key: string, demand: Demand): MemoryLock {
-    const lock = new MemoryLock(key, demand, this.#idle.take(key));
+    const lock = new MemoryLock(key, demand);
     this.#locks.set(key, lock);
     return lock;
   }
@@ -244,12 +225,11 @@ export class MemoryEngine {
 
   #grant(lock: MemoryLock, waiter: MemoryWaiter): void {
     const { want, words } = waiter.request;
-    const { kind, limit } = lock;
     const { weight } = waiter.demand;
-    const newest = lock.fence?.last ?? this.#idle.floor;
     const now = BigInt(this.#wallMicros());
-    const first = now > newest ? now : newest + 1n;
-    const fence = { first, current: first, last: first + BigInt(want - 1), kind, limit };
+    const first = now > this.#newest ? now : this.#newest + 1n;
+    const fence = { first, current: first, last: first + BigInt(want - 1) };
+    this.#newest = fence.last;
     const token = this.#random.id();
     const owner = waiter.instance;
     const holding = {
@@ -264,7 +244,6 @@ export class MemoryEngine {
       slot: -1,
     };
     lock.admit(holding);
-    lock.fence = fence;
     waiter.settle(this.#claim(holding, waiter.request));
   }
 

@@ -180,7 +180,7 @@ class MemoryLatch implements Timed {
   }
 
   /** @param owner who waits, as far as the driver knows */
-  state(now: number, owner: string, fencingToken: bigint | null): LockState {
+  state(now: number, owner: string): LockState {
     const { key, count, left, waiting } = this;
     const listed = Math.min(waiting.size, listedWaiters);
     return lockState({
@@ -192,7 +192,7 @@ class MemoryLatch implements Timed {
       waiters: Array.from({ length: listed }, (_, position) => ({ owner, position })),
       waiterCount: waiting.size,
       remainingMs: this.dueAt - now,
-      fencingToken,
+      fencingToken: null,
       nodes: [{ node: "memory", held: left > 0 }],
     });
   }

@@ -23,22 +23,19 @@ export function demandOf(share: Share | undefined): Demand {
 
 const everybody = 2 ** 31;
 
-/** One lock that is held: its holders, its queue, the numbers of its newest grant. */
+/** One lock that is held: its holders and its queue. */
 export class MemoryLock {
   readonly key: string;
   kind: HeldKind;
   limit: number;
   readonly #holdings = new Map<string, Holding>();
   #used = 0;
-  /** Undefined until the first grant, unless an earlier one is remembered. */
-  fence: Fence | undefined;
   readonly #queue: MemoryWaiter[] = [];
 
-  constructor(key: string, { kind, limit }: Pick<Demand, "kind" | "limit">, fence: Fence | undefined) {
+  constructor(key: string, { kind, limit }: Pick<Demand, "kind" | "limit">) {
     this.key = key;
     this.kind = kind;
     this.limit = limit;
-    this.fence = fence;
   }
 
   /** In the order of the grants. */
@@ -109,7 +106,8 @@ export class MemoryLock {
   }
 
   state(now: number): LockState {
-    const { key, kind, limit, fence } = this;
+    const { key, kind, limit } = this;
+    const newest = Array.from(this.#holdings.values()).at(-1);
     const holders = Array.from(this.#holdings.values(), (holding) => holderOf(holding, now)).sort(
       (one, other) => (one.remainingMs ?? 0) - (other.remainingMs ?? 0),
     );
@@ -121,7 +119,7 @@ export class MemoryLock {
       waiters: this.#queue.slice(0, listedWaiters).map(({ owner }, position) => ({ owner, position })),
       waiterCount: this.#queue.length + localWaitersOf(holders),
       remainingMs: holders.at(-1)?.remainingMs ?? null,
-      fencingToken: fence && fence.first > 0n ? fence.first : null,
+      fencingToken: newest?.fence.first ?? null,
       nodes: [{ node: "memory", held: holders.length > 0 }],
     });
   }
@@ -155,8 +153,8 @@ export interface Holding extends Timed {
   localWaiters: number;
 }
 
-/** The numbers of the newest grant of a key, and what it was granted as. */
-export interface Fence extends Pick<Demand, "kind" | "limit"> {
+/** The numbers of a grant. */
+interface Fence {
   readonly first: bigint;
   readonly last: bigint;
   /** The number in use, as far as we were told: inside the holder's process they change hands without us. */
@@ -203,45 +201,6 @@ export class MemoryWaiter implements Timed {
   reject(reason: unknown): void {
     this.isSettled = true;
     this.#reject(reason);
-  }
-}
-
-const idleLimit = 10_000;
-
-/**
- * The numbers of locks that are free, so that `checkFence` and `inspect` still know them. Of the keys forgotten beyond its
- * limit only the largest number stays, from which all of them go on: numbers rise for ever in bounded memory.
- */
-export class IdleFences {
-  readonly #fences = new Map<string, Fence>();
-  #floor = 0n;
-
-  /** No forgotten key had a larger number. */
-  get floor(): bigint {
-    return this.#floor;
-  }
-
-  get(key: string): Fence | undefined {
-    return this.#fences.get(key);
-  }
-
-  take(key: string): Fence | undefined {
-    const fence = this.#fences.get(key);
-    this.#fences.delete(key);
-    return fence;
-  }
-
-  keep(key: string, fence: Fence | undefined): void {
-    if (fence !== undefined) {
-      this.#fences.set(key, fence);
-    }
-    if (this.#fences.size > idleLimit) {
-      for (const [oldest, { last }] of this.#fences) {
-        this.#fences.delete(oldest);
-        this.#floor = last > this.#floor ? last : this.#floor;
-        break;
-      }
-    }
   }
 }
 

@@ -44,7 +44,7 @@ export async function redisWorld(processes: number, claimMs = 1_000): Promise<Wo
     await clock.advance(100);
     await warm;
   }
-  const leftovers = (): string[] => server.keys().filter((key) => !/^holdfast:(fence|client):/.test(key));
+  const leftovers = (): string[] => server.keys().filter((key) => !/^holdfast:(fence$|client:)/.test(key));
   return {
     name: "redis",
     clock,

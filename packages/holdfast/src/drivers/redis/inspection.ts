@@ -88,7 +88,7 @@ export async function describe(node: Node, key: string, facts: Facts): Promise<L
 async function describeShared(
   node: Node,
   key: string,
-  { members, waiterCount, first }: Facts,
+  { members, waiterCount }: Facts,
   { kind, limit, holders }: SharedFacts,
 ): Promise<LockState> {
   const tokens = holders.map(({ token }) => token);
@@ -105,7 +105,7 @@ async function describeShared(
     })),
     waiterCount,
     remainingMs: holders.at(-1)?.remainingMs ?? null,
-    fencingToken: first,
+    fencingToken: greatestOf(holders.map(({ fencingToken }) => fencingToken)),
     nodes: [{ node: node.connection.name, held: isHeld }],
   });
 }
@@ -113,7 +113,7 @@ async function describeShared(
 async function describeLatch(
   node: Node,
   key: string,
-  { members, waiterCount, remainingMs, first }: Facts,
+  { members, waiterCount, remainingMs }: Facts,
   { count, left }: LatchFacts,
 ): Promise<LockState> {
   const owners = await ownersOf(node, members.map(tokenOf));
@@ -126,9 +126,16 @@ async function describeLatch(
     waiters: owners.map((owner, position) => ({ owner, position })),
     waiterCount,
     remainingMs,
-    fencingToken: first,
+    fencingToken: null,
     nodes: [{ node: node.connection.name, held: left > 0 }],
   });
+}
+
+function greatestOf(numbers: readonly bigint[]): bigint | null {
+  return numbers.reduce<bigint | null>(
+    (greatest, each) => (greatest === null || each > greatest ? each : greatest),
+    null,
+  );
 }
 
 export function sharedHolderOf(

@@ -35,7 +35,7 @@ onRedis("how run ends", () => {
     const ends = await Promise.all(
       [
         ["--wait", "0"],
-        ["--wait", "200ms"],
+        ["--wait", "2s"],
         ["--if-held", "fail"],
         ["--if-held", "skip"],
         ["--wait", "0", "-E", "9"],

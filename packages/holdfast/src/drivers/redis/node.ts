@@ -100,7 +100,7 @@ export class Node {
   #malformed = 0;
 
   constructor(options: NodeOptions) {
-    const { connection, clock, random, commandTimeoutMs } = options;
+    const { connection, clock, commandTimeoutMs } = options;
     this.#options = options;
     this.connection = connection;
     this.brackets = new Brackets(clock);
@@ -131,27 +131,7 @@ export class Node {
       listener,
       this.#silence,
     );
-    this.#subscriber = new Subscriber({
-      connection,
-      clock,
-      random,
-      channel: this.#channel,
-      timeoutMs: commandTimeoutMs,
-      publish: async (text) => (await this.#greet(text)).receivers,
-      answered: () => {
-        this.#silence.heard();
-      },
-      heard: (text) => {
-        this.#hear(text);
-        this.#silence.heard();
-      },
-      changed: (hearing) => {
-        options.listener.hearingChanged(hearing, this);
-      },
-      lost: () => {
-        this.#interrupted("subscription-lost");
-      },
-    });
+    this.#subscriber = this.#makeSubscriber();
     this.#stopListening = connection.onDown(() => {
       if (this.isKnown && !this.#isClosed) {
         this.#interrupted("connection-lost");
@@ -357,6 +337,31 @@ export class Node {
     this.#stopListening();
     this.#subscriber.close();
     this.connection.close?.();
+  }
+
+  #makeSubscriber(): Subscriber {
+    const { connection, clock, random, commandTimeoutMs, listener } = this.#options;
+    return new Subscriber({
+      connection,
+      clock,
+      random,
+      channel: this.#channel,
+      timeoutMs: commandTimeoutMs,
+      publish: async (text) => (await this.#greet(text)).receivers,
+      answered: () => {
+        this.#silence.heard();
+      },
+      heard: (text) => {
+        this.#hear(text);
+        this.#silence.heard();
+      },
+      changed: (hearing) => {
+        listener.hearingChanged(hearing, this);
+      },
+      lost: () => {
+        this.#interrupted("subscription-lost");
+      },
+    });
   }
 
   async #meet(): Promise<void> {

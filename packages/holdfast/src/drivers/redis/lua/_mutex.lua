@@ -5,7 +5,7 @@ local mutex = {}
 local function grant(token, ttl, want, words)
   write_info(token, ttl, words) -- before K: where this fails, nothing is granted
   local first, last = put(token, ttl, want, words ~= '')
-  return { 1, first, last, token }
+  return first == last and first or { 1, first, last, token }
 end
 
 -- The same question once more: the same grant, the same numbers.

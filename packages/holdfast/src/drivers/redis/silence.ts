@@ -47,11 +47,12 @@ export class Silence {
   }
 
   gaveUp(question: Question): void {
-    if (!this.isOn) {
-      this.#since = this.#options.clock.now();
-      this.#notBefore = -Infinity;
-    }
+    const isFirst = !this.isOn;
     this.#unanswered.add(question);
+    if (isFirst) {
+      this.#since = this.#options.clock.now();
+      this.#sendProbe(); // at once: a caller that comes much later must not be refused for one lost answer
+    }
   }
 
   answered(question: Question): void {
@@ -86,28 +87,32 @@ export class Silence {
 
   /** Why a call is not sent. */
   refuse(): EngineError {
-    const { clock, timeoutMs, probe } = this.#options;
-    const now = clock.now();
-    if (now >= this.#notBefore) {
-      const question = this.ask();
-      this.#probe = question;
-      this.#notBefore = now + Math.max(timeoutMs, probeShare * (now - this.#since));
-      probe()
-        .then(
-          () => {
-            this.answered(question);
-          },
-          (error: unknown) => {
-            this.failed(question, error);
-          },
-        )
-        .finally(() => {
-          if (this.#probe === question) {
-            this.#notBefore = Math.max(clock.now(), now + shortestProbeMs);
-          }
-        });
+    if (this.#options.clock.now() >= this.#notBefore) {
+      this.#sendProbe();
     }
     return silentError();
+  }
+
+  #sendProbe(): void {
+    const { clock, timeoutMs, probe } = this.#options;
+    const now = clock.now();
+    const question = this.ask();
+    this.#probe = question;
+    this.#notBefore = now + Math.max(timeoutMs, probeShare * (now - this.#since));
+    probe()
+      .then(
+        () => {
+          this.answered(question);
+        },
+        (error: unknown) => {
+          this.failed(question, error);
+        },
+      )
+      .finally(() => {
+        if (this.#probe === question) {
+          this.#notBefore = Math.max(clock.now(), now + shortestProbeMs);
+        }
+      });
   }
 
   #endIfOver(): void {

@@ -100,7 +100,7 @@ export class Node {
   #malformed = 0;
 
   constructor(options: NodeOptions) {
-    const { connection, clock, commandTimeoutMs } = options;
+    const { connection, clock } = options;
     this.#options = options;
     this.connection = connection;
     this.brackets = new Brackets(clock);

@@ -6,7 +6,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { systemClock } from "../../src/clock.ts";
 import { IoredisCluster } from "../../src/drivers/redis/cluster/ioredis-cluster.ts";
 import { Router } from "../../src/drivers/redis/cluster/router.ts";
-import { slotOf } from "../../src/drivers/redis/hash-slot.ts";
+import { slotOf, tagOf } from "../../src/drivers/redis/hash-slot.ts";
+import { counterKey } from "../../src/drivers/redis/keys.ts";
 import { clients } from "../../src/drivers/redis/scripts.generated.ts";
 import { systemRandom } from "../../src/random.ts";
 import { clusterLibraries } from "../support/cluster-clients.ts";
@@ -41,6 +42,7 @@ onRedis("Redirections of a cluster", () => {
       const [source, target] = await placesOf(slot);
       const lease = await locks.acquire(keyOf("held"), { ttlMs: 60_000 });
       const { validUntil } = lease;
+      await source.client().del(counterKey(tagOf(slot))); // else it is there for every key of the slot
       const asked: Promise<unknown>[] = [];
       await stage.cluster.migrate(slot, target, async () => {
         const before = await refusalsOf(source);

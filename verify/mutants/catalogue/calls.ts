@@ -181,7 +181,12 @@ export const calls: readonly Mutant[] = [
         "        this.attempt();\n        return;",
       ),
     ],
-    killers: [byServer("faults/late-answers"), byRules("drivers/redis/late-requests")],
+    killers: [
+      byRules(
+        "drivers/redis/late-requests",
+        "what the server executed too late is asked for with a new token",
+      ),
+    ],
   },
   {
     name: "bound-holds-for-who-gives-a-grant-up",

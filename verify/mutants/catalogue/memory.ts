@@ -18,7 +18,11 @@ export const memory: readonly Mutant[] = [
     name: "memory-counter-without-plus-one",
     breaks: "n = max(last + 1, time in µs) (5)",
     edits: [
-      edit("drivers/memory-engine.ts", "now > newest ? now : newest + 1n;", "now > newest ? now : newest;"),
+      edit(
+        "drivers/memory-engine.ts",
+        "now > this.#newest ? now : this.#newest + 1n;",
+        "now > this.#newest ? now : this.#newest;",
+      ),
     ],
     killers: [
       bySim(1, 60),

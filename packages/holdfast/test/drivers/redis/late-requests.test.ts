@@ -189,6 +189,35 @@ test.each(["passed on", "given back"])(
   },
 );
 
+test("what the server executed too late is asked for with a new token, which then holds the lock", async () => {
+  const inner = server.connect();
+  const tokens: (string | undefined)[] = [];
+  const locks = await met(
+    {
+      keyPrefix: inner.keyPrefix,
+      name: inner.name,
+      command: (name, args) => inner.command(name, args),
+      subscribe: (...about) => inner.subscribe(...about),
+      onDown: (listener) => inner.onDown(listener),
+      run: (script, keys, args) => {
+        const all = said(args);
+        const at = all.indexOf("acquire");
+        if (at >= 0) {
+          tokens.push(all[at + 1]);
+        }
+        const isFirst = at >= 0 && tokens.length === 1;
+        return inner.run(script, keys, isFirst ? args.with(-1, "1") : args); // its latest time
+      },
+    },
+    9,
+  );
+  const lease = await within(50, locks.acquire("k", { ttlMs }));
+  expect(tokens).toHaveLength(2);
+  expect(new Set(tokens).size).toBe(2);
+  expect(server.get(lock)?.split(" ")[0]).toBe(tokens[1]);
+  expect(await within(10, lease.release())).toBe(true);
+});
+
 /** The server refuses a lease's release, which is to pass it on, until who comes next has given up. */
 async function passedOnInVain(refusal: string): Promise<{ faults: Faults; released: Promise<boolean> }> {
   const { locks, faults } = await process();

@@ -16,6 +16,7 @@ import { oneCounter } from "./catalogue/one-counter.ts";
 import { oneNode } from "./catalogue/one-node.ts";
 import { oneServer } from "./catalogue/one-server.ts";
 import { quarantine } from "./catalogue/quarantine.ts";
+import { remembered } from "./catalogue/remembered.ts";
 import { replicas } from "./catalogue/replicas.ts";
 import { shares } from "./catalogue/shares.ts";
 import { validity } from "./catalogue/validity.ts";
@@ -40,6 +41,7 @@ export const catalogue: readonly Mutant[] = [
   ...line,
   ...leases,
   ...quarantine,
+  ...remembered,
   ...memory,
   ...shares,
   ...replicas,

@@ -79,7 +79,11 @@ class Storm {
       (): Fault => this.#restart(node),
       (): Fault =>
         this.#unreliable.has(node) && (engine === "quorum" || !this.#forgets)
-          ? { kind: "step node", node, ms: dice.pick([-10_000, 10_000]) }
+          ? {
+              kind: "step node",
+              node,
+              ms: dice.pick([-10_000, 10_000, dice.extreme(2_000), dice.extreme(300)]),
+            }
           : { kind: "cut", client, node, forMs: this.#forMs() },
       ...Array.from({ length: 8 }, () => (): Fault => this.#linkFault(client, node)),
     ])();

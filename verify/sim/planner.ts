@@ -92,7 +92,7 @@ const drifts = [
 function nodesOf(engine: Engine, drift: number, dice: Dice): NodeSetup[] {
   const count = engine === "quorum" ? dice.pick([3, 3, 4, 5]) : engine === "server" ? 1 : 0;
   return Array.from({ length: count }, () => ({
-    offsetMs: dice.between(-250, 250),
+    offsetMs: drift === 0 ? dice.between(-95, 95) : dice.between(-250, 250),
     rate: 1 + dice.extreme(drift),
     durable: dice.chance(0.15),
   }));

@@ -31,9 +31,7 @@ export const counter: readonly Mutant[] = [
   {
     name: "counter-of-a-node-without-plus-one",
     breaks: "n = max(last + 1, server time in µs) (5)",
-    edits: [
-      lua("_put", "math.max((tonumber(newest) or 0) + 1, floor)", "math.max((tonumber(newest) or 0), floor)"),
-    ],
+    edits: [lua("_put", "math.max((tonumber(kept[1]) or 0) + 1, ", "math.max((tonumber(kept[1]) or 0), ")],
     killers: [
       byServer("drivers/redis/scripts/candidates", "one that is not above the last number does not count"),
     ],
@@ -41,7 +39,7 @@ export const counter: readonly Mutant[] = [
   {
     name: "counter-of-a-node-without-candidate",
     breaks: "all nodes give the client's candidate, where their counter and their time allow it (5)",
-    edits: [lua("_put", "math.max((tonumber(newest) or 0) + 1, floor)", "(tonumber(newest) or 0) + 1")],
+    edits: [lua("_put", "(tonumber(kept[2]) or 0) + 1, floor)", "(tonumber(kept[2]) or 0) + 1)")],
     killers: [byServer("drivers/redis/scripts/candidates", "one near the server's time is the number")],
   },
   {
@@ -56,8 +54,8 @@ export const counter: readonly Mutant[] = [
     edits: [
       lua(
         "operate",
-        "math.max(now - 1000000, math.min(now + 1000000, tonumber(operations[first])))",
-        "tonumber(operations[first])",
+        "math.max(now - 1000000, math.min(now + 1000000, tonumber(operations[at + 1])))",
+        "tonumber(operations[at + 1])",
       ),
     ],
     killers: [

@@ -9,8 +9,8 @@ export const extension: readonly Mutant[] = [
     edits: [
       redis(
         "quorum/hold",
-        "if (leftOf(validity, this.#host.clock) > 0) {\n        renewal.confirm();",
-        "if (renewal.validities.length > 0) {\n        renewal.confirm();",
+        "if (leftOf(validity, this.#host.clock) > 0) {\n        this.validUntil",
+        "if (renewal.validities.length > 0) {\n        this.validUntil",
       ),
     ],
     killers: [
@@ -150,7 +150,13 @@ export const extension: readonly Mutant[] = [
   {
     name: "a-node-is-filled-again-behind-the-release",
     breaks: "nodes that miss the key may be filled again (4.8): not of what is given back",
-    edits: [redis("quorum/hold", "    if (this.isOver) {\n      return;\n    }\n", "")],
+    edits: [
+      redis(
+        "quorum/hold",
+        "if (this.isOver || this.numbers === undefined) {",
+        "if (this.numbers === undefined) {",
+      ),
+    ],
     killers: [byRules("drivers/redis/quorum/late-requests", "that it lacks the lease is not filled again")],
   },
   {

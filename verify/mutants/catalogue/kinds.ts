@@ -162,8 +162,8 @@ export const kinds: readonly Mutant[] = [
     edits: [
       lua(
         "_share",
-        "first_in_line() or used + weight > limit then",
-        "first_in_line() or weight > limit then",
+        "elseif first_in_line() or used + weight > limit then",
+        "elseif first_in_line() or weight > limit then",
       ),
     ],
     killers: [bySim(1, 40, "server,read-write")],

@@ -1,4 +1,4 @@
-import { byRules, byServer, lua, redis, type Mutant } from "../mutant.ts";
+import { byKept, byRules, byServer, lua, redis, type Mutant } from "../mutant.ts";
 
 /** Nodes that do not vote: section 8. */
 export const quarantine: readonly Mutant[] = [
@@ -67,8 +67,8 @@ export const quarantine: readonly Mutant[] = [
       ),
       redis(
         "quorum/ballot",
-        "    this.count(voteByReply(this.#bid, answer, reply));\n",
-        '    const { runId = "" } = this.voter.guard;\n    this.count({ ...voteByReply(this.#bid, answer, reply), runId });\n',
+        "    this.#take(voteByReply(this.#bid, answer, reply));\n",
+        '    const { runId = "" } = this.voter.guard;\n    this.#take({ ...voteByReply(this.#bid, answer, reply), runId });\n',
       ),
     ],
     killers: [byServer("faults/redlock-restart", "tells a command that the client library sends once more")],
@@ -87,8 +87,8 @@ export const quarantine: readonly Mutant[] = [
     edits: [
       redis(
         "quorum/ballot",
-        "if (ageMs === undefined || grant.runId !== guard.runId || electorate",
-        "if (ageMs === undefined || electorate",
+        "if (ageMs === undefined || grant.runId !== guard.runId || guard",
+        "if (ageMs === undefined || guard",
       ),
       redis(
         "brackets",
@@ -97,8 +97,8 @@ export const quarantine: readonly Mutant[] = [
       ),
       redis(
         "quorum/ballot",
-        "    this.count(voteByMessage(this.#bid, grant, ageMs));\n",
-        '    this.count({ ...voteByMessage(this.#bid, grant, ageMs), runId: guard.runId ?? "" });\n',
+        "      this.#take(voteByMessage(this.#bid, grant, ageMs));\n",
+        '      this.#take({ ...voteByMessage(this.#bid, grant, ageMs), runId: guard.runId ?? "" });\n',
       ),
     ],
     killers: [
@@ -168,53 +168,17 @@ export const quarantine: readonly Mutant[] = [
   },
   {
     name: "node-with-a-wrong-clock-votes",
-    breaks: "its clock is off: TIME differs from the nodes' median by more than 1 s (8)",
-    edits: [
-      redis(
-        "quorum/restart-guard",
-        "if (this.#clockOffUntil > now) {",
-        "if (this.#clockOffUntil > now + 86_400_000) {",
-      ),
-      redis(
-        "quorum/electorate",
-        "this.#isInTime[voter.index] = near >= this.majority;",
-        "this.#isInTime[voter.index] = near >= 1;",
-      ),
-    ],
-    killers: [byRules("drivers/redis/quorum/quorum-rules", "a node whose clock was off does not vote")],
-  },
-  {
-    name: "node-whose-clock-was-set-and-is-right-again-votes",
-    breaks: "its clock is off (8): what it let expire early is gone also where nobody saw it wrong",
+    breaks: "a node whose time differs from another's by more than D cannot vote (core-2 3.4)",
     edits: [
       redis(
         "quorum/electorate",
-        "if ((wasSet || apart >= this.majority) && voter.guard.clockIsOff()) {",
-        "if (apart >= this.majority && voter.guard.clockIsOff()) {",
-      ),
-    ],
-    killers: [byRules("drivers/redis/quorum/quorum-rules", "a node whose clock was set does not vote")],
-  },
-  {
-    name: "setting-of-a-servers-clock-is-not-counted",
-    breaks: "its clock is off (8): a clock that was set forward and back between two answers",
-    edits: [redis("server-time", "this.#timesSet += 1;", "this.#timesSet += 0;")],
-    killers: [
-      byRules("drivers/redis/server-time", "was set by more than a second, forward or back, is counted"),
-    ],
-  },
-  {
-    name: "node-votes-as-soon-as-its-clock-is-right",
-    breaks: "its clock is off (8): what it let expire early may still be valid elsewhere",
-    edits: [
-      redis(
-        "quorum/restart-guard",
-        "this.#clockOffUntil = now + this.#memoryMs;",
-        "this.#clockOffUntil = now + 0 * this.#memoryMs;",
+        "reading.wasInTime = near >= this.majority;",
+        "reading.wasInTime = near >= 1;",
       ),
     ],
     killers: [
-      byRules("drivers/redis/quorum/restart-guard", "a node whose clock was off does not vote for as long"),
+      byRules("drivers/redis/quorum/quorum-rules", "a node whose clock is off does not vote"),
+      byKept(),
     ],
   },
   {

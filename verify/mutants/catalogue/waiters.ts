@@ -57,9 +57,7 @@ export const waiters: readonly Mutant[] = [
   {
     name: "who-does-not-hear-is-granted",
     breaks: "the count of receivers 0 means that process is gone: take the next one (2, grant to the next)",
-    edits: [
-      lua("_offer", "  elseif heard == 0 then\n    redis.call('DEL', K)\n    return false\n  end", "  end"),
-    ],
+    edits: [lua("_offer", "  elseif heard == 0 then\n    withdraw()\n    return false\n  end", "  end")],
     killers: [byServer("drivers/redis/scripts/grant", "a waiter whose process is gone is passed over")],
   },
   {

@@ -23,7 +23,7 @@ import {
 } from "../support/quorum-stage.ts";
 
 const waitMs = 25_000;
-/** So long a node does not vote after its clock was off; the largest TTL here. */
+/** The largest TTL here. */
 const maxTtlMs = 1_500;
 const patient = { nodeTimeoutMs: 500, maxTtlMs };
 const stepMs = 10_000;
@@ -62,6 +62,30 @@ describeWithClocks("servers with clocks of their own", () => {
   });
 
   onQuorum("a node whose clock is stepped under a held lock", () => {
+    test.each([200, 500])(
+      "forward by %i ms gives no second holder while the first may use its lease",
+      async (aheadMs) => {
+        const { nodes, clocks } = await startTimed(3);
+        const ways = [await startProxies(nodes), await startProxies(nodes)] as const;
+        const options = { ...patient, maxClockDifferenceMs: aheadMs + 50 };
+        const [one, other] = ways.map((way) => open(way, options)) as [Locks, Locks];
+        const ledger = new Ledger();
+        await Promise.all([warmUp(one), warmUp(other)]);
+        await quiet([one, other], nodes);
+        cutOff(ways[0].slice(2));
+        cutOff(ways[1].slice(1, 2));
+        const key = newKey();
+        const lease = ledger.granted(await one.acquire(key, { ttlMs: maxTtlMs, renew: false }));
+        clocks[0]?.set({ aheadMs });
+        const next = ledger.granted(await other.acquire(key, { ttlMs: maxTtlMs, waitMs }));
+        expect(lease.remainingMs()).toBe(0);
+        reconnect(ways.flat());
+        await ledger.release(next);
+        await Promise.all([heard(one, 3), heard(other, 3)]);
+        expect(ledger).toMatchObject({ grants: 2, faults: [] });
+      },
+    );
+
     test.each([
       { what: "forward", aheadMs: stepMs, away: [0] },
       { what: "forward", aheadMs: stepMs, away: [0, 1] },
@@ -98,7 +122,7 @@ describeWithClocks("servers with clocks of their own", () => {
       clocks[2]?.set({});
     });
 
-    test("votes again after it was right for as long as its errors may matter", async () => {
+    test("votes again as soon as it is right", async () => {
       const { nodes, clocks } = await startTimed(3);
       const options = { ...patient, maxTtlMs: 300 };
       const locks = open(nodes, options);
@@ -106,9 +130,7 @@ describeWithClocks("servers with clocks of their own", () => {
       clocks[1]?.set({ aheadMs: stepMs });
       await toldOff(locks, 1);
       clocks[1]?.set({});
-      const since = performance.now();
-      await until(async () => (await locks.nodes())[1]?.quarantine === null, "it votes again", 20_000);
-      expect(performance.now() - since).toBeGreaterThan(3_000);
+      await until(async () => (await locks.nodes())[1]?.quarantine === null, "it votes again", 1_000);
       nodes[2]?.freeze();
       const lease = await locks.acquire(newKey(), { ttlMs: 300, waitMs });
       await lease.release();
@@ -199,11 +221,8 @@ describeWithClocks("servers with clocks of their own", () => {
   });
 
   onQuorum("a node whose clock runs 1 % fast", () => {
-    test("gives no second holder while the first may use its lease; if it ran 10 % fast, it would", async () => {
-      const [allowed, beyond] = await Promise.all([overtake(1.01), overtake(1.1)]);
-      expect(allowed).toEqual({ leftMs: 0, faults: [] });
-      expect(beyond.leftMs).toBeGreaterThan(0); // so this test can fail
-      expect(beyond.faults).toHaveLength(1);
+    test("gives no second holder while the first may use its lease", async () => {
+      expect(await overtake(1.01)).toEqual({ leftMs: 0, faults: [] });
     });
 
     test("goes on voting while many contend, one after another, with rising numbers", async () => {

@@ -69,7 +69,7 @@ onQuorum("a lease of which a minority is lost", () => {
     const lost = abortOf(lease.signal);
     const { validUntil } = lease;
     away.freeze();
-    await empty.direct.del(`lock:${key}`);
+    await empty.forget(key);
     for (let round = 0; round < 3; round += 1) {
       const { error } = await rejection(lease.extend());
       expect(error).toMatchObject({ code: "quorum-not-reached" });
@@ -129,7 +129,7 @@ onQuorum("a lease of which a minority is lost", () => {
       [a, b],
       [c, d],
     ]) {
-      await Promise.all(gone.map((node) => node.direct.del(`lock:${key}`)));
+      await Promise.all(gone.map((node) => node.forget(key)));
       await lease.extend();
       await onAll(nodes, key, token);
       await lease.extend();
@@ -143,7 +143,7 @@ onQuorum("a lease of which a minority is lost", () => {
 
 onQuorum("a lease that a majority has lost", () => {
   test.each([
-    ["deleted", "expired"],
+    ["forgotten", "expired"],
     ["taken by another", "stolen"],
   ])("is told lost at the next renewal: %s", async (how, reason) => {
     const nodes = await startNodes();
@@ -155,10 +155,10 @@ onQuorum("a lease that a majority has lost", () => {
     const aborted = abortOf(lease.signal);
     const changedAt = performance.now();
     await Promise.all(
-      nodes.slice(2).map(async ({ direct }) => {
-        await (how === "deleted"
-          ? direct.del(`lock:${key}`)
-          : direct.set(`lock:${key}`, "another's", "PX", 1_500));
+      nodes.slice(2).map(async (node) => {
+        await (how === "forgotten"
+          ? node.forget(key)
+          : node.direct.set(`lock:${key}`, "another's", "PX", 1_500));
       }),
     );
     expect((await aborted) - changedAt).toBeLessThan(1_000 + slackMs); // its validity would end after 3 s
@@ -325,7 +325,7 @@ onQuorum("a lease that goes to another process", () => {
     const { fencingToken } = await worker.ask("acquire", { key, options }, "granted");
     await until(async () => (await holders(nodes, key)).every((one) => one !== null), "all have it");
     const [token] = await holders(nodes, key);
-    await nodes[0]?.direct.del(`lock:${key}`);
+    await nodes[0]?.forget(key);
     await nodes[1]?.kill();
 
     const { serialized } = await worker.ask("transfer", { key }, "transferred");
@@ -360,10 +360,10 @@ onQuorum("a lease that goes to another process", () => {
     const lease = await from.acquire(key, { ttlMs });
     await until(async () => (await holders(nodes, key)).every((one) => one !== null), "all have it");
     const serialized = lease.transfer();
-    await Promise.all(nodes.slice(1).map(({ direct }) => direct.del(`lock:${key}`)));
+    await Promise.all(nodes.slice(1).map((node) => node.forget(key)));
     const { error } = await rejection(to.adopt(serialized));
     expect(error).toMatchObject({ code: "lease-lost" });
-    await nodes[0]?.direct.del(`lock:${key}`);
+    await nodes[0]?.forget(key);
   });
 });
 
@@ -409,7 +409,7 @@ onQuorum("what is told of locks where nodes disagree", () => {
       expect(await asked.checkFence(key, lease.fencingToken + 1_000_000n)).toBe("stale");
     }
     dumb.thaw();
-    await stolen.direct.del(`lock:${key}`);
+    await stolen.forget(key);
     expect(await lease.release()).toBe(true);
     expect(await (await waiting).release()).toBe(true);
     await nothingLeft(nodes); // the node that is late is told behind the result
@@ -422,7 +422,7 @@ onQuorum("what is told of locks where nodes disagree", () => {
     const key = newKey();
     const lease = await locks.acquire(key, { ttlMs, renew: false });
     await until(async () => (await holders(nodes, key)).every((one) => one !== null), "all have it");
-    await Promise.all(nodes.slice(2).map(({ direct }) => direct.del(`lock:${key}`)));
+    await Promise.all(nodes.slice(2).map((node) => node.forget(key)));
     const state = await locks.inspect(key);
     expect(state.holders).toEqual([]);
     expect(state.remainingMs).toBeNull();
@@ -445,7 +445,7 @@ onQuorum("what is told of locks where nodes disagree", () => {
       // Each third is missing on two nodes, each fourth of the others on three.
       const missing = index % 3 === 0 ? 2 : index % 4 === 0 ? 3 : 0;
       for (let turn = 0; turn < missing; turn += 1) {
-        await nodes[(index + turn) % nodes.length]?.direct.del(`lock:${key}`);
+        await nodes[(index + turn) % nodes.length]?.forget(key);
       }
       if (missing === 3) {
         minority.push(key);

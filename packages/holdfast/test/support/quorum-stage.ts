@@ -111,6 +111,11 @@ export class QuorumNode implements Endpoint {
     return `${(await Promise.all(contents)).join("; ")}; its clock is ${aheadMs.toFixed(0)} ms ahead of ours`;
   }
 
+  /** As by an eviction of all that it keeps of a lock. */
+  async forget(key: string): Promise<void> {
+    await this.direct.del(`lock:${key}`, `holdfast:fence:{lock:${key}}`);
+  }
+
   holder(key: string): Promise<string | null> {
     return this.direct.get(`lock:${key}`);
   }

@@ -76,6 +76,7 @@ const ofDrivers: Readonly<Record<DriverNames, Parameter>> = {
   nodeTimeoutMs: { reads: "number", of: quorum },
   driftFactor: { reads: "number", of: quorum },
   maxTtlMs: { reads: "number", of: quorum },
+  maxClockDifferenceMs: { reads: "number", of: quorum },
   restartGuard: { reads: "text", of: quorum },
 };
 

@@ -8,6 +8,8 @@ export interface PushedGrant {
   readonly last: number;
   readonly serverMicros: number;
   readonly ttlMs: number;
+  /** Of a quorum's node: in how many ms from its receipt on it counts. */
+  readonly waitMs: number;
   readonly runId: string;
   readonly lock: string;
 }
@@ -24,7 +26,7 @@ export type Message =
 /** The largest TTL that the options allow. */
 const longestTtlMs = 86_400_000;
 
-const grantForm = /^grant (\S+) (\d+) (\d+) (\d+) (\d+) ([\da-f]{40}) (.+)$/s;
+const grantForm = /^grant (\S+) (\d+) (\d+) (\d+) (\d+)((?:\+\d{1,9})?) ([\da-f]{40}) (.+)$/s;
 const againForm = /^again (\S+)$/;
 const inquiryForm = /^inquiry (\S+) (\d+)$/;
 const openForm = /^open (\d+) (.+)$/s;
@@ -57,7 +59,8 @@ export function readMessage(text: string): Message | undefined {
 }
 
 function readGrant(text: string): Message | undefined {
-  const [, word, firstDigits, lastDigits, micros, ttl, runId = "", lock = ""] = grantForm.exec(text) ?? [];
+  const [, word, firstDigits, lastDigits, micros, ttl, wait, runId = "", lock = ""] =
+    grantForm.exec(text) ?? [];
   const token = tokenOf(word);
   const [first, last] = [numberOf(firstDigits), numberOf(lastDigits)];
   const [serverMicros, ttlMs] = [numberOf(micros), numberOf(ttl)];
@@ -66,7 +69,8 @@ function readGrant(text: string): Message | undefined {
   } else if (serverMicros === undefined || ttlMs === undefined || ttlMs > longestTtlMs) {
     return undefined;
   }
-  return { kind: "grant", grant: { token, first, last, serverMicros, ttlMs, runId, lock } };
+  const waitMs = Number(wait); // "": it counts at once
+  return { kind: "grant", grant: { token, first, last, serverMicros, ttlMs, waitMs, runId, lock } };
 }
 
 function readInquiry(text: string): Message | undefined {

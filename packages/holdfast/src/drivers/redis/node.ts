@@ -17,6 +17,7 @@ import {
 import { readGreeting, stateOf, type Greeting } from "./greeting.ts";
 import { channelOf, clientKey, counterKey, slotKey } from "./keys.ts";
 import { readMessage, type PushedGrant } from "./message.ts";
+import { waitMs } from "./options.ts";
 import type { Operation } from "./operation.ts";
 import { clients, execute, hello, operate, standing } from "./scripts.generated.ts";
 import { ServerTime } from "./server-time.ts";
@@ -66,8 +67,9 @@ export interface NodeOptions {
   readonly random: Random;
   readonly clientId: string;
   readonly commandTimeoutMs: number;
-  /** Of a quorum's node: how long one call may take, and how long a fencing counter outlives its lock. */
+  /** Of a quorum's node: how long one call may take, how far the clocks of two may differ, how long a counter outlives its lock. */
   readonly nodeTimeoutMs?: number | undefined;
+  readonly maxClockDifferenceMs?: number | undefined;
   readonly retentionMs?: number | undefined;
   readonly queueBound: number;
   readonly listener: NodeListener;
@@ -465,7 +467,7 @@ export class Node {
 
 /** How operations are sent: a server that decides alone, and a node of a quorum, have a script each. */
 function batchingOf(options: NodeOptions, counter: string): BatcherSettings {
-  const { nodeTimeoutMs, retentionMs = 0, queueBound } = options;
+  const { nodeTimeoutMs, maxClockDifferenceMs = 0, retentionMs = 0, queueBound } = options;
   return nodeTimeoutMs === undefined
     ? {
         script: execute,
@@ -477,7 +479,7 @@ function batchingOf(options: NodeOptions, counter: string): BatcherSettings {
     : {
         script: operate,
         keys: [],
-        args: [String(retentionMs), String(queueBound), "1"],
+        args: [String(retentionMs), String(queueBound), String(waitMs(maxClockDifferenceMs))],
         timeoutMs: nodeTimeoutMs,
         isVoter: true,
       };

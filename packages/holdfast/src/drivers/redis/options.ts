@@ -37,7 +37,15 @@ export interface RedlockOptions extends CommonOptions {
    * grants that are still valid. The same for all who use the nodes. @defaultValue 60 000
    */
   maxTtlMs?: number | undefined;
-  /** How long a lock's fencing counter outlives it on each node, ms. @defaultValue 3 600 000 */
+  /**
+   * How far the clocks of two nodes may differ, ms. A node that differs by more from the others does not vote. Whoever takes over
+   * after a holder that did not release waits three times as long. The same for all who use the nodes. @defaultValue 200
+   */
+  maxClockDifferenceMs?: number | undefined;
+  /**
+   * How long a lock's fencing counter outlives it on each node, ms; at least for the largest TTL and the wait behind it, as the node
+   * remembers its votes there. @defaultValue 3 600 000
+   */
   fenceRetentionMs?: number | undefined;
   /** `"off"`: restarted nodes vote at once, which gives two holders. For tests. @defaultValue "auto" */
   restartGuard?: "auto" | "off" | undefined;
@@ -61,6 +69,7 @@ export interface RedlockSettings extends RedisSettings {
   readonly nodeTimeoutMs: number;
   readonly driftFactor: number;
   readonly maxTtlMs: number;
+  readonly maxClockDifferenceMs: number;
   readonly retentionMs: number;
   readonly isGuardOff: boolean;
 }
@@ -82,6 +91,7 @@ export function resolveRedlock(options: RedlockOptions | undefined): RedlockSett
     "nodeTimeoutMs",
     "driftFactor",
     "maxTtlMs",
+    "maxClockDifferenceMs",
     "fenceRetentionMs",
     "restartGuard",
   ]);
@@ -92,14 +102,31 @@ export function resolveRedlock(options: RedlockOptions | undefined): RedlockSett
   if (restartGuard !== "auto" && restartGuard !== "off") {
     throw refusal("restartGuard", '"auto" or "off"', restartGuard);
   }
+  const maxTtlMs = integerOr(60_000, "maxTtlMs", given.maxTtlMs, [100, dayMs]);
+  const maxClockDifferenceMs = integerOr(
+    200,
+    "maxClockDifferenceMs",
+    given.maxClockDifferenceMs,
+    [1, 60_000],
+  );
+  const retentionMs = integerOr(3_600_000, "fenceRetentionMs", given.fenceRetentionMs, [0, 31_536_000_000]);
   return {
     ...settingsOf(given),
     nodeTimeoutMs: integerOr(50, "nodeTimeoutMs", given.nodeTimeoutMs, [5, 60_000]),
-    maxTtlMs: integerOr(60_000, "maxTtlMs", given.maxTtlMs, [100, dayMs]),
-    retentionMs: integerOr(3_600_000, "fenceRetentionMs", given.fenceRetentionMs, [0, 31_536_000_000]),
+    maxTtlMs,
+    maxClockDifferenceMs,
+    retentionMs: Math.max(retentionMs, maxTtlMs + waitMs(maxClockDifferenceMs)),
     driftFactor,
     isGuardOff: restartGuard === "off",
   };
+}
+
+/**
+ * How long a vote waits behind a holder that was not released. The node was at most so far behind one of the others when it voted for
+ * that holder, is at most so far ahead of another now, and these two differ by no more.
+ */
+export function waitMs(maxClockDifferenceMs: number): number {
+  return 3 * maxClockDifferenceMs;
 }
 
 function objectOf<Options extends object>(options: Options | undefined, names: readonly string[]): Options {

@@ -113,12 +113,12 @@ class RedlockDriver implements Driver, QuorumHost {
               request.reconsider();
             }
           },
-          answered: (voter, isNewRun) => {
-            this.electorate.answered(voter, isNewRun);
+          answered: (isNewRun) => {
+            this.electorate.answered(isNewRun);
           },
         }),
     );
-    this.electorate = new Electorate(clock, voters);
+    this.electorate = new Electorate(clock, voters, settings.maxClockDifferenceMs);
     this.holdings = new Holdings({
       electorate: this.electorate,
       clock,
@@ -163,25 +163,28 @@ class RedlockDriver implements Driver, QuorumHost {
     return this.#begin(new QuorumRequest(this, request, this.#keysOf(request.key), passing));
   }
 
-  async extend({ key, token, ttlMs, words }: ExtendRequest): Promise<Extension> {
+  async extend({ key, token, fencingToken, ttlMs, words }: ExtendRequest): Promise<Extension> {
     const hold = this.holdings.holdOf(key, token);
     this.holdings.prolong(hold, ttlMs);
-    const refusal = hold.isKnown ? undefined : await this.#learn(hold);
-    return refusal ?? hold.extend(ttlMs, encodeWords(words));
+    const refusal = hold.isKnown ? undefined : await this.#learn(hold, fencingToken);
+    return refusal ?? hold.extend(ttlMs, encodeWords(words), fencingToken);
   }
 
   /** Which nodes have a grant of another process: only those that have it before they are asked to prolong it count. */
-  async #learn({ key, token }: QuorumHold): Promise<Exclude<Extension, { outcome: "renewed" }> | undefined> {
+  async #learn(
+    { key, token }: QuorumHold,
+    fencingToken: bigint,
+  ): Promise<Exclude<Extension, { outcome: "renewed" }> | undefined> {
     try {
-      const verified = await this.verify(key, token);
+      const verified = await this.verify(key, token, fencingToken);
       return verified.outcome === "lost" ? verified : undefined;
     } catch (error) {
       return { outcome: "unknown", error };
     }
   }
 
-  verify(key: string, token: string): Promise<Verified> {
-    return this.#census.ready(key, () => this.holdings.holdOf(key, token).verify());
+  verify(key: string, token: string, fencingToken?: bigint): Promise<Verified> {
+    return this.#census.ready(key, () => this.holdings.holdOf(key, token).verify(fencingToken));
   }
 
   release(key: string, token: string, until: number): Promise<boolean> {

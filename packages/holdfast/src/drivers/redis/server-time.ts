@@ -7,7 +7,6 @@ const driftRate = 0.001;
 /** The largest drift that the guarantees allow: a clock within it was not set. */
 const allowedDriftRate = 0.01;
 const grainMs = 1;
-const setMs = 1_000;
 const suspendedMs = 50;
 
 /** What was thought of a server's clock at some moment. */
@@ -34,7 +33,6 @@ export class ServerTime {
   #at = 0;
   /** The wall clock less the monotonic one when it was asked for: they part where the machine slept, and then the estimate is of no use. */
   #wallLead = 0;
-  #timesSet = 0;
   readonly #tickets: Tickets;
 
   constructor(clock: Clock, tickets: Tickets = new Tickets()) {
@@ -50,9 +48,6 @@ export class ServerTime {
     const errorMs = (receivedAt - sent.now) / 2;
     const offsetMicros = serverMicros - (sent.now + errorMs) * 1000;
     const isStale = this.#isStale(this.#clock.now());
-    if (!isStale && this.#isContradictedBy(offsetMicros, errorMs, receivedAt, setMs)) {
-      this.#timesSet += 1;
-    }
     if (isStale || this.#isContradictedBy(offsetMicros, errorMs, receivedAt, suspendedMs)) {
       this.#tickets.last = 0; // places of the wrong estimate may all be ahead of the time
     }
@@ -97,11 +92,6 @@ export class ServerTime {
     const apartMs = Math.abs((this.#offsetMicros ?? offsetMicros) - offsetMicros) / 1000;
     const driftMs = (this.#clock.now() - at) * allowedDriftRate;
     return apartMs > errorMs + this.errorMs + driftMs + grainMs;
-  }
-
-  /** How often the server's clock was certainly set by more than a second between two of its answers, forward or back. */
-  get timesSet(): number {
-    return this.#timesSet;
   }
 
   /** After a reconnect the server may be another one. */

@@ -29,13 +29,14 @@ const written: readonly (readonly [string, Message])[] = [
         last: 8,
         serverMicros: 1_700_000_000_000_001,
         ttlMs: 3000,
+        waitMs: 0,
         runId,
         lock: "lock:a b",
       },
     },
   ],
   [
-    `grant ${permits} ${most} ${most} 1 86400000 ${runId} two\nlines`,
+    `grant ${permits} ${most} ${most} 1 86400000+600 ${runId} two\nlines`,
     {
       kind: "grant",
       grant: {
@@ -44,6 +45,7 @@ const written: readonly (readonly [string, Message])[] = [
         last: most,
         serverMicros: 1,
         ttlMs: 86_400_000,
+        waitMs: 600,
         runId,
         lock: "two\nlines",
       },

@@ -5,7 +5,7 @@
 --   want    how many fencing numbers
 --   wait    1: queue us if we are not granted; 2: the same, and the run id is not asked for; 0: only try
 --   words   our own owner, reason, labels as JSON of [field, value, ...]; empty: none
--- Answers { 1, first, last, token } granted
+-- Answers { 1, first, last, token, in how many ms it counts, if not now } granted
 --         { 0, remaining TTL in ms (-1 none, -3 not asked), our position from 0 (-1 not queued), holder's token,
 --           run id or "", of a quorum's node the first number of the present grant }
 --         { 2 } the queue is full
@@ -17,12 +17,13 @@ local function granted_again(token, member, ttl, words)
   local lasts = raise_ttl(ttl)
   local first, last = numbers()
   if not first then
+    forget()
     first, last = put(token, math.max(redis.call('PTTL', K), ttl), 1)
   end
   if redis.call('HGET', info, 'token') ~= token then
     write_info(token, lasts, words)
   end
-  return { 1, first, last, token }
+  return { 1, first, last, token, left_to_wait() }
 end
 
 -- Who is far behind is told when the holder's TTL ends if it asks once more, which most do not have to.
@@ -59,9 +60,9 @@ local function take_turn(token, member, ttl, want, wait, words)
   if next_holder == false then
     return { 3 }
   elseif next_holder == nil or next_holder == member then
-    local first, last = put(token, ttl, want)
+    local first, last, left = put(token, ttl, want)
     write_info(token, ttl, words)
-    return { 1, first, last, token }
+    return { 1, first, last, token, left }
   end
   return held(next_holder, wait ~= '0' and member, wait)
 end
@@ -69,9 +70,9 @@ end
 local function acquire(token, terms, ttl, want, wait, words)
   local member = token .. ' ' .. terms
   if not holder and redis.call('EXISTS', queue) == 0 then
-    local number = put(token, ttl, want)
+    local number, last, left = put(token, ttl, want)
     write_info(token, ttl, words)
-    return number
+    return left and { 1, number, last, token, left } or number
   elseif not holder then
     return take_turn(token, member, ttl, want, wait, words)
   elseif holder == token then
@@ -94,6 +95,9 @@ end
 local function pass_on(old, token, terms, ttl, want, words)
   local member = token .. ' ' .. terms
   local released = holder == old
+  if released then
+    forget()
+  end
   if not holder or released then
     return { released and 1 or 0, take_turn(token, member, ttl, want, '1', words) }
   elseif holder == token then

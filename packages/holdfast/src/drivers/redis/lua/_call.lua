@@ -1,9 +1,12 @@
--- What every operation of a call sees: the server's time, how long a fence outlives its lock, whether this node is one of a quorum.
+-- What every operation of a call sees: the server's time, how long a fence outlives its lock, and how long a vote waits behind a
+-- holder that was not released.
 
 local retention_ms = tonumber(ARGV[1])
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local is_quorum = ARGV[3] == '1'
+local now_ms = math.floor(now / 1000)
+local wait_ms = tonumber(ARGV[3])
+local is_quorum = true
 local known_run_id
 
 -- How a number is written: %d takes a fraction of the time, and is right only where the server's C has longs of 64 bits.
@@ -13,5 +16,6 @@ local function digits(number)
   return string.format(whole, number)
 end
 
--- The TTL of the fence beside a K with this one, as text: most grants of a call have one TTL, and to write a number is dear.
-local known_ttl, outlives
+-- Of a K with this TTL: that of the fence beside it, and its end. As text: most grants of a call have one TTL, and to write a number
+-- is dear.
+local known_ttl, outlives, ending

@@ -2,7 +2,7 @@
 --   Raises the TTL of a grant that is ours; never shortens it and never creates it again.
 --   words: what changed hands inside the holder's process (its number, owner, reason); empty: nothing
 --   number: of the lease. A later grant of the same token, made by a request that came late, has a greater one and is not extended:
---   others may have held the lock in between. Empty, on a quorum's node: its client compares the number in the answer
+--   others may have held the lock in between. Empty: not known
 -- Answers 1 renewed, or why not: 0 K is absent, 2 K is another's, 3 an operator broke it
 --         of a quorum's node { 1, first number of the grant (0: not known) }, or { why not }
 
@@ -21,7 +21,7 @@ local function extend(token, ttl, words, number)
     serve_next()
     return is_quorum and { reason } or reason
   elseif number ~= '' and (numbers() or 0) > tonumber(number) then
-    return 0
+    return is_quorum and { 0 } or 0
   end
   write_info(token, raise_ttl(ttl), words)
   return is_quorum and { 1, numbers() or 0 } or 1

@@ -1,7 +1,7 @@
 -- What is kept of a lock on a node of a quorum.
 --
 -- K      of a mutex a string: the holder's token
--- fence  hash: first and last number of the newest grant; of a lock that several may hold its kind and limit, and the last break
+-- fence  hash: first and last number of the newest grant, and what is remembered of votes (_memory.lua); of a lock that several may hold its kind and limit, and the last break
 -- info   hash: a mutex's metadata [field, value, ...] with the token that they belong to
 
 -- The holder as an answer has it. K may have a value of another program, of any size: a token is shorter than 600 bytes.
@@ -23,6 +23,7 @@ local function raise_ttl(ttl)
   if left >= 0 and left < tonumber(ttl) then
     redis.call('PEXPIRE', K, ttl)
     redis.call('PEXPIRE', info, ttl)
+    remember(holder, ttl)
   end
   local lasts = math.max(left, ttl)
   redis.call('PEXPIRE', fence, lasts + retention_ms)

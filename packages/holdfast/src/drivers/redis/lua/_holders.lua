@@ -3,6 +3,7 @@
 -- Their tokens say so: "<random>:<client>:<share>:<ticket>", with the share r (reads), w (writes), s<permits>/<limit>.
 -- K      sorted set: the holders' tokens by the expiry of each, in server ms
 -- info   hash: used (the sum of weights), and for each holder h<token> ("<number> <weight>"), w<token> (its words)
+-- A quorum's node has used and h<token> in the fence, "<number> <weight> <expiry>", and remembers by them whom K has lost.
 -- Beside the metadata of one server, in the fence of a quorum's node: the kind and the limit of who holds or waits, and the token that an
 -- operator broke last.
 
@@ -14,7 +15,8 @@ local has_expired_ones -- more than are dropped at once
 local has_lone_terms -- on one server: kind and limit are kept though nobody holds K
 
 -- What an operation has read and nothing has changed since; nil where that is not known.
-local holdings -- by token: { number, weight }, false where it holds nothing
+local book -- the key that has `used` and what each holder has
+local holdings -- by token: { number, weight, expiry }, false where it holds nothing; the expiry of a quorum's node only
 local earliest -- whose time is over first: { token, expiry }
 local head -- who stands first in the queue: { member, score }
 
@@ -31,24 +33,25 @@ local function share_of(token)
 end
 
 local function keep_holding(token, known)
-  local number, weight = string.match(known or '', '^(%d+) (%d+)$')
-  holdings[token] = number and { tonumber(number), tonumber(weight) } or false
+  local number, weight, expiry = string.match(known or '', '^(%d+) (%d+) ?(%d*)$')
+  holdings[token] = number and { tonumber(number), tonumber(weight), tonumber(expiry) } or false
 end
 
--- The number and the weight with which a token holds K; nothing where it does not.
+-- The number and the weight with which a token holds K, on a quorum's node until when; nothing where it does not.
 local function holding_of(token)
   if holdings[token] == nil then
-    keep_holding(token, redis.call('HGET', info, 'h' .. token))
+    keep_holding(token, redis.call('HGET', book, 'h' .. token))
   end
   local found = holdings[token]
   if found then
-    return found[1], found[2]
+    return found[1], found[2], found[3]
   end
 end
 
-local function write_holder(token, number, weight)
-  redis.call('HSET', info, 'used', used, 'h' .. token, digits(number) .. ' ' .. weight)
-  holdings[token] = { number, weight }
+local function write_holder(token, number, weight, expiry)
+  local text = digits(number) .. ' ' .. weight .. (is_quorum and ' ' .. digits(expiry) or '')
+  redis.call('HSET', book, 'used', used, 'h' .. token, text)
+  holdings[token] = { number, weight, expiry }
 end
 
 local function first_to_end()
@@ -96,7 +99,12 @@ local function remove(token)
     forget_holders()
   else
     redis.call('HDEL', info, 'h' .. token, 'w' .. token)
-    redis.call('HSET', info, 'used', used)
+  end
+  if is_quorum then
+    redis.call('HDEL', fence, 'h' .. token)
+  end
+  if is_quorum or used > 0 then
+    redis.call('HSET', book, 'used', used)
   end
   holdings[token] = false
   if earliest and earliest[1] == token then
@@ -106,33 +114,53 @@ end
 
 -- What was said of the holders is gone, as where keys are evicted, and they are not: their tokens say it again, but for the numbers.
 local function restore()
-  local tokens = redis.call('ZRANGE', K, 0, -1)
+  local held = redis.call('ZRANGE', K, 0, -1, 'WITHSCORES')
   used = 0
-  for _, token in ipairs(tokens) do
-    if not share_of(token) then
+  for i = 1, #held, 2 do
+    if not share_of(held[i]) then
       error('KINDMISMATCH sorted set of others', 0)
     end
   end
   redis.call('DEL', info)
   holdings = {}
-  for _, token in ipairs(tokens) do
-    local own_kind, weight, own_limit = share_of(token)
+  for i = 1, #held, 2 do
+    local own_kind, weight, own_limit = share_of(held[i])
     kind, limit = own_kind, limit or own_limit
     used = used + weight
-    write_holder(token, newest or floor, weight)
+    write_holder(held[i], newest or floor, weight, tonumber(held[i + 1]))
   end
-  redis.call('PEXPIRE', info, math.max(redis.call('PTTL', K), slack_ms))
+  redis.call('PEXPIRE', book, math.max(redis.call('PTTL', K), slack_ms) + (is_quorum and retention_ms or 0))
 end
 
--- The lock as it is now: holders whose time is over are gone. `token`: whose holding will be asked for.
-local function look(token)
+-- K is absent, and the fence of a quorum's node remembers holders: they have it again, those whose time is over to be dropped by it.
+local function revive()
+  local longest = now_ms
+  local kept = redis.call('HGETALL', fence)
+  for i = 1, #kept, 2 do
+    local expiry = string.match(kept[i], '^h%x') and tonumber(string.match(kept[i + 1], ' (%d+)$'))
+    if expiry then
+      redis.call('ZADD', K, digits(expiry), string.sub(kept[i], 2))
+      longest = math.max(longest, expiry)
+    end
+  end
+  redis.call('PEXPIRE', K, digits(longest - now_ms + 2 * slack_ms))
+  earliest = nil
+end
+
+-- The lock as it is now: holders whose time is over are gone. `token`: whose holding will be asked for, by this operation.
+local function look(token, name)
   token = token or ''
+  book = is_quorum and fence or info
   local kept = redis.call('HMGET', terms_key(), 'kind', 'limit', 'last')
-  local said = redis.call('HMGET', info, 'used', 'h' .. token)
+  local said = redis.call('HMGET', book, 'used', 'h' .. token)
   kind, limit, newest, used = kept[1], tonumber(kept[2]), tonumber(kept[3]), tonumber(said[1])
   holdings, earliest, head = {}, nil, nil
   has_expired_ones, has_lone_terms = false, false
   local _, expiry = first_to_end()
+  if is_quorum and not expiry and (used or 0) > 0 then
+    revive()
+    _, expiry = first_to_end()
+  end
   if not expiry then
     local first = first_in_line()
     has_lone_terms = kind and not is_quorum
@@ -157,6 +185,10 @@ local function look(token)
   if tonumber(expiry) <= now_ms then
     local expired = redis.call('ZRANGEBYSCORE', K, '-inf', now_ms, 'LIMIT', 0, 64)
     for _, over in ipairs(expired) do
+      local _, weight, ended_at = holding_of(over)
+      if is_quorum and not is_ended_by(name, token, over) then
+        wait_for(ended_at, weight < limit and 'alone' or 'notBefore')
+      end
       remove(over)
     end
     has_expired_ones = #expired == 64
@@ -188,23 +220,27 @@ local function outlive(ttl)
   end
 end
 
--- Writes a grant and answers its number.
-local function admit(token, weight, ttl)
-  local number = next_number(newest)
+-- Writes a grant, with the number that the lease has already or the next one. Answers the number; of a quorum's node also in how many
+-- ms it counts.
+local function admit(token, weight, ttl, known_number)
+  local number = known_number or next_number(newest)
   local expiry = now_ms + ttl
   redis.call('HSET', terms_key(), 'kind', kind, 'limit', limit)
-  newest, used = number, used + weight
+  newest, used = math.max(newest or 0, number), used + weight
   redis.call('ZADD', K, expiry, token)
   if earliest and (not earliest[1] or expiry <= tonumber(earliest[2])) then
     earliest = nil
   end
-  write_holder(token, number, weight)
+  write_holder(token, number, weight, expiry)
   outlive(ttl)
-  return number
+  return number, is_quorum and left_to_wait(weight < limit) or nil
 end
 
 local function note(token, words)
   if words ~= '' then
     redis.call('HSET', info, 'w' .. token, words)
+    if is_quorum then
+      redis.call('PEXPIRE', info, redis.call('PTTL', K)) -- nothing else is there
+    end
   end
 end

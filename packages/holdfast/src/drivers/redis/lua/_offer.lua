@@ -11,6 +11,19 @@ end
 -- Then `given` is the answer.
 local giver, given
 
+-- The TTL as a message tells it: "<ms>", of a vote that does not count yet "<ms>+<in how many ms it does>".
+local function lasting(ttl, left)
+  return left and ttl .. '+' .. left or ttl
+end
+
+-- A grant that nobody heard of: nothing is remembered of it.
+local function withdraw()
+  redis.call('DEL', K)
+  if is_quorum then
+    redis.call('HDEL', fence, 'by')
+  end
+end
+
 -- K is written before the message is sent: whoever hears of a grant has it. A receivers' count of 0 means that the process is gone.
 local function try(member)
   local token, client, ttl, want, deadline, channel, whole_ttl = parse(member)
@@ -23,13 +36,14 @@ local function try(member)
     given = { 1, 0, token, first, last, tonumber(whole_ttl) }
     return token, whole_ttl
   end
-  local first, last = put(token, ttl, want)
-  local message = table.concat({ 'grant', token, digits(first), digits(last), digits(now), ttl, run_id(), K }, ' ')
+  local first, last, left = put(token, ttl, want)
+  local numbers = digits(first) .. ' ' .. digits(last)
+  local message = table.concat({ 'grant', token, numbers, digits(now), lasting(ttl, left), run_id(), K }, ' ')
   local heard = publish(channel, client, message)
   if type(heard) == 'table' then
     error(heard.err, 0)
   elseif heard == 0 then
-    redis.call('DEL', K)
+    withdraw()
     return false
   end
   return token, ttl
@@ -42,7 +56,7 @@ local function offer(waiter)
   local ok, taken, ttl = pcall(try, waiter[1])
   if not ok then
     put_back(waiter)
-    redis.call('DEL', K)
+    withdraw()
     error(taken, 0)
   end
   return taken, ttl

@@ -84,6 +84,9 @@ end
 
 -- K is given up: to the next, or absent. Returns true where the caller has to repeat.
 local function let_go()
+  if is_quorum then
+    forget()
+  end
   local next_holder = grant_next()
   if next_holder == nil then
     redis.call('DEL', K, info)

@@ -5,6 +5,7 @@
 -- Answers as acquire
 local function yield(token, terms, number, ttl, want, words)
   if holder == token and numbers() == tonumber(number) then
+    forget()
     return take_turn(token, token .. ' ' .. terms, ttl, want, '2', words)
   end
   return acquire(token, terms, ttl, want, '2', words)
@@ -25,4 +26,31 @@ local function agree(token, number, want)
     redis.call('PEXPIRE', fence, redis.call('PTTL', K) + retention_ms)
   end
   return { 1, first, last }
+end
+
+-- refill token terms ttl first last latest
+--   A node without the grant has it again, with the lease's own numbers, unless another has or waits for the vote there. The counter
+--   stays the greater of both.
+--   latest  until when it may be done, server ms: the lease's time is over then
+-- Answers as acquire, or { 0 }
+local function refill(token, terms, ttl, first, last, latest)
+  if now_ms > tonumber(latest) or holder and holder ~= token then
+    return { 0 }
+  end
+  leave(token, terms)
+  if not holder and redis.call('EXISTS', queue) == 1 and grant_next() ~= nil then
+    return { 0 }
+  end
+  local number = holder and numbers()
+  if number and number <= tonumber(first) then
+    return granted_again(token, token .. ' ' .. terms, ttl, '')
+  end
+  local newest = redis.call('HMGET', fence, 'last', 'most')
+  local most = math.max(tonumber(newest[1]) or 0, tonumber(newest[2]) or 0, tonumber(last))
+  local lasts = math.max(redis.call('PTTL', K), ttl)
+  redis.call('HSET', fence, 'first', first, 'last', last, 'most', digits(most))
+  remember(token, lasts)
+  redis.call('PEXPIRE', fence, lasts + retention_ms)
+  redis.call('SET', K, token, 'PX', digits(lasts))
+  return { 1, first, last, token, left_to_wait() }
 end

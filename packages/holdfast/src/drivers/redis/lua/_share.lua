@@ -3,9 +3,9 @@
 
 -- Grants to who stands first, as long as there is room for him: readers at the head go together, and who needs much room is not
 -- passed over. As `grant_next` of a mutex: an error of the publish puts the member back.
--- Returns the number of `own`, a member, if its turn has come; and whether more may be left to serve.
+-- Returns the number of `own`, a member, if its turn has come; whether more may be left to serve; in how many ms its vote counts.
 local function serve(own, own_ttl)
-  local own_number
+  local own_number, own_left
   for _ = 1, 64 do
     local member, score = first_in_line()
     local waits_for, weight = nil, nil
@@ -13,13 +13,13 @@ local function serve(own, own_ttl)
       waits_for, weight = share_of(member)
     end
     if not waits_for or waits_for ~= kind then
-      return own_number, false
+      return own_number, false, own_left
     end
     local token, client, ttl, _, deadline, channel = parse(member)
     local is_alive = tonumber(deadline) == 0 or tonumber(deadline) >= now_ms or member == own
     local may_hold = is_alive and weight <= limit
     if may_hold and used + weight > limit then
-      return own_number, false
+      return own_number, false, own_left
     end
     note_ttl()
     redis.call('ZREM', queue, member)
@@ -28,11 +28,11 @@ local function serve(own, own_ttl)
     if is_alive and member ~= own and (has_it or not may_hold) then
       publish(channel, client, 'again ' .. token) -- who asks again has that grant, or is told of the limit
     elseif not has_it and may_hold and member == own then
-      own_number = admit(token, weight, own_ttl)
+      own_number, own_left = admit(token, weight, own_ttl)
     elseif not has_it and may_hold then
-      local number = admit(token, weight, ttl)
+      local number, left = admit(token, weight, ttl)
       local text = digits(number)
-      local message = table.concat({ 'grant', token, text, text, digits(now), ttl, run_id(), K }, ' ')
+      local message = table.concat({ 'grant', token, text, text, digits(now), lasting(ttl, left), run_id(), K }, ' ')
       local heard = publish(channel, client, message)
       if heard == 0 then
         remove(token)
@@ -43,7 +43,7 @@ local function serve(own, own_ttl)
       end
     end
   end
-  return own_number, true
+  return own_number, true, own_left
 end
 
 -- Asks for the vote of this quorum's node back, unless who has it has won.
@@ -86,31 +86,35 @@ end
 
 local function admitted_again(token, number, member, ttl, words)
   local expiry = tonumber(redis.call('ZSCORE', K, token))
+  local _, weight = holding_of(token)
   if expiry < now_ms + ttl then
     redis.call('ZADD', K, now_ms + ttl, token)
+    if is_quorum then
+      write_holder(token, number, weight, now_ms + ttl)
+    end
   end
   outlive(tonumber(ttl))
   redis.call('ZREM', queue, member)
   note(token, words)
-  return { 1, number, number, token }
+  return { 1, number, number, token, is_quorum and left_to_wait(weight < limit) or nil }
 end
 
 -- There is room, and nobody is before us.
-local function admit_now(token, weight, ttl, words)
-  local number = admit(token, weight, ttl)
+local function admit_now(token, weight, ttl, words, known_number)
+  local number, left = admit(token, weight, ttl, known_number)
   note(token, words)
-  return { 1, number, number, token }
+  return { 1, number, number, token, left }
 end
 
 -- Whoever stands in the queue is served in turn, and us with them. Who is granted and has more to serve repeats as well, and is
 -- granted again: nobody else would come for them soon.
 local function take_place(token, member, ttl, wait, words)
-  local number, is_more = serve(member, ttl)
+  local number, is_more, left = serve(member, ttl)
   if is_more then
     return { 3 }
   elseif number then
     note(token, words)
-    return { 1, number, number, token }
+    return { 1, number, number, token, left }
   end
   local its_number = holding_of(token)
   if its_number then
@@ -192,7 +196,7 @@ function share.extend(token, ttl, words, number)
     serve()
     return is_quorum and { reason } or reason
   elseif number ~= '' and own_number > tonumber(number) then
-    return 0
+    return is_quorum and { 0 } or 0
   end
   admitted_again(token, own_number, '', ttl, words)
   return is_quorum and { 1, own_number } or 1
@@ -263,14 +267,14 @@ function share.yield(token, terms, number, ttl, _, words)
 end
 
 function share.agree(token, number)
-  local own_number, weight = holding_of(token)
+  local own_number, weight, expiry = holding_of(token)
   if not own_number then
     return { 0 }
   end
   number = tonumber(number)
   if own_number < number then
     own_number = number
-    write_holder(token, number, weight)
+    write_holder(token, number, weight, expiry)
     local _, last = numbers()
     if last < number then
       redis.call('HSET', fence, 'first', digits(number), 'last', digits(number))
@@ -279,16 +283,44 @@ function share.agree(token, number)
   return { 1, own_number, own_number }
 end
 
+function share.refill(token, terms, ttl, number, _, latest)
+  local own_number, known_weight, expiry = holding_of(token)
+  local own_kind, weight, own_limit = share_of(token)
+  number = tonumber(number)
+  if now_ms > tonumber(latest) then
+    return { 0 }
+  elseif own_number then
+    if own_number > number then
+      write_holder(token, number, known_weight, expiry)
+    end
+    return admitted_again(token, math.min(number, own_number), '', ttl, '')
+  end
+  leave(token, terms)
+  head = nil
+  check(own_kind, own_limit)
+  serve()
+  if first_in_line() or used + weight > limit then
+    return { 0 }
+  end
+  if number > (newest or 0) then
+    redis.call('HSET', fence, 'first', digits(number), 'last', digits(number))
+  end
+  if number > (newest or 0) then
+    redis.call('HSET', fence, 'first', digits(number), 'last', digits(number))
+  end
+  return admit_now(token, weight, ttl, '', number)
+end
+
 -- downgrade token terms
 --   A writer is a reader from now on, with the same token.
 -- Answers { 1, 1 if more may be left to serve }, or { why not }
 function share.downgrade(token)
-  local number, weight = holding_of(token)
+  local number, weight, expiry = holding_of(token)
   if not number then
     return { why_not_any_more(token) }
   end
   used = used - weight + 1 -- a repeat finds a reader, among others
-  write_holder(token, number, 1)
+  write_holder(token, number, 1, expiry)
   local _, is_more = serve()
   return { 1, is_more and 1 or 0 }
 end
@@ -317,7 +349,7 @@ local function is_over()
 end
 
 function share.perform(name, ...)
-  look((...))
+  look((...), name)
   if not share[name] then
     error('KINDMISMATCH ' .. (kind or 'mutex'), 0)
   end

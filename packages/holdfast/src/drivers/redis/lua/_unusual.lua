@@ -36,6 +36,13 @@ end
 local mutex
 local is_read -- `holder`
 local function perform(name, ...)
+  if is_quorum and not holder and redis.call('EXISTS', K) == 0 then
+    is_read = false
+    if recall(name, ...) and not shares(name, ...) then
+      know_shares()
+      is_over()
+    end
+  end
   if shares(name, ...) then
     know_shares()
     return share.perform(name, ...)
@@ -70,7 +77,7 @@ end
 
 -- How many arguments an operation has.
 local function count_of(name)
-  if name == 'acquire' or name == 'passOn' or name == 'yield' or name == 'awaitLatch' then
+  if name == 'acquire' or name == 'passOn' or name == 'yield' or name == 'refill' or name == 'awaitLatch' then
     return (name == 'acquire' and not is_quorum) and 7 or 6
   elseif name == 'release' and not is_quorum then
     return 3

@@ -1,20 +1,19 @@
--- Runs a batch of operations on locks of one node, each isolated from the errors of the others.
+-- Runs a batch of operations on locks of one node of a quorum, each isolated from the errors of the others.
 --
 -- KEYS      four for each operation: K, its queue, its info, its fence
 -- ARGV[1]   how long a fence outlives its lock, ms
 -- ARGV[2]   bound on the length of a queue
--- ARGV[3]   1: this is a node of a quorum; 0: it decides alone
--- ARGV[4]   JSON: one array of strings with all operations, each its name and its arguments; the files below say which.
---           Of a quorum's node the name is followed by the candidate: the fencing number that the client would like all nodes to give
--- Answers   { server time in microseconds, answer, answer, ... }
---           of a quorum's node { { server time, run id, uptime in s }, answer, answer, ... }: a client library may send
+-- ARGV[3]   how long a vote waits behind a holder that was not released, ms
+-- ARGV[4]   JSON: one array of strings with all operations, each its name, the candidate, and its arguments; the files below say which.
+--           The candidate is the fencing number that the client would like all nodes to give
+-- Answers   { { server time in microseconds, run id, uptime in s }, answer, answer, ... }: a client library may send
 --           unanswered commands again to a server that has forgotten, so each answer says whose it is
 --           an answer is what the operation's file says, or { "error", message }
 --
 -- Time is read once and only here, from the server. A number that may pass 10^14 is written by %.0f:
 -- Lua's tostring rounds at 14 digits.
 --
--- Most calls take a lock or stand in line for it, and give it back or pass it on. That is done in the loop below, with few functions
+-- Most calls take a lock, and give it back. That is done in the loop below, with few functions
 -- and captured locals, as to define all of them costs more than the commands: nothing there may raise an error. All the rest is
 -- defined when it is needed.
 
@@ -22,9 +21,8 @@
 local operations = cjson.decode(ARGV[4])
 local queue_bound = tonumber(ARGV[2])
 
--- The lock in turn: its keys, who holds it as the operation begins, and the least number of a new grant. Alone that is the server's
--- time, so numbers rise even where the counter was lost. A quorum's client sends a candidate to all nodes; each keeps it within a
--- second of its own time.
+-- The lock in turn: its keys, who holds it as the operation begins, and the least number of a new grant: the candidate, which each
+-- node keeps within a second of its own time.
 local K, queue, info, fence
 local holder
 local floor = now
@@ -34,7 +32,8 @@ local function define(is_all)
   local call = redis.call
   local function put(token, ttl, want)
     --- @include "_put.lua"
-    return number, last
+    assert(is_put, 'a holder is remembered')
+    return number, last, left
   end
   --- @include "_waiters.lua"
   --- @include "_offer.lua"
@@ -43,6 +42,7 @@ local function define(is_all)
   end
 
   --- @include "_info.lua"
+  --- @include "_memory.lua"
   --- @include "_fence.lua"
   --- @include "_queue.lua"
 
@@ -62,6 +62,7 @@ local function define(is_all)
       inspect = inspect,
       yield = yield,
       agree = agree,
+      refill = refill,
     }
   end
 
@@ -80,16 +81,12 @@ local function define(is_all)
   return perform_alone
 end
 
-local answers = { now }
-if is_quorum then
-  local server = redis.call('INFO', 'server')
-  local run = string.find(server, 'run_id:', 1, true) + 7
-  local uptime = string.find(server, 'uptime_in_seconds:', run, true) + 18
-  known_run_id = string.sub(server, run, run + 39)
-  answers[1] = { now, known_run_id, tonumber(string.match(server, '^%-?%d+', uptime)) }
-end
+local server = redis.call('INFO', 'server')
+local run = string.find(server, 'run_id:', 1, true) + 7
+local uptime = string.find(server, 'uptime_in_seconds:', run, true) + 18
+known_run_id = string.sub(server, run, run + 39)
+local answers = { { now, known_run_id, tonumber(string.match(server, '^%-?%d+', uptime)) } }
 
-local is_proved = is_quorum -- a primary answered
 local call = redis.pcall
 local at, count = 1, 1
 local name = operations[at]
@@ -97,11 +94,8 @@ local rest, offer, put
 while name do
   local keys = 4 * (count - 1)
   K, queue, info, fence = KEYS[keys + 1], KEYS[keys + 2], KEYS[keys + 3], KEYS[keys + 4]
-  local first, behind = at + 1, nil
-  if is_quorum then
-    floor = math.max(now - 1000000, math.min(now + 1000000, tonumber(operations[first])))
-    first = first + 1
-  end
+  local first, behind = at + 2, nil
+  floor = math.max(now - 1000000, math.min(now + 1000000, tonumber(operations[at + 1])))
 
   -- The usual, of a mutex. The same as in their own files; a free lock's taking and giving back are answered by less: the grant's
   -- first number, the others are known to who asked; 1, nothing is left.
@@ -109,40 +103,30 @@ while name do
   local token, answer, popped = operations[first], nil, nil
   holder = nil
   local is_acquire, is_release = name == 'acquire', name == 'release'
-  local is_pass_on = name == 'passOn' and not is_quorum
-  if (is_acquire or is_release or is_pass_on) and (string.byte(token, 67) or 58) <= 57 then
+  if (is_acquire or is_release) and (string.byte(token, 67) or 58) <= 57 then
     holder = call('GET', K)
     if is_acquire then
       if not holder and operations[first + 5] == '' and call('EXISTS', queue) == 0 then
         local ttl, want = operations[first + 2], operations[first + 3]
         --- @include "_put.lua"
-        answer, behind = is_put and number, first + 6
-      elseif operations[first + 4] == '2' and not is_quorum and type(holder) == 'string' then
-        --- @include "_line-up.lua"
+        answer, behind = is_put and (left and { 1, number, last, token, left } or number), first + 6
       end
     elseif holder == token then
       --- @include "_give-up.lua"
     end
   end
 
-  if answer then
-    is_proved = is_proved or type(answer) == 'number' or answer[1] ~= 'error'
-  else
+  if not answer then
     rest = rest or define(true)
-    local proves, refusal
-    answer, proves, behind, refusal = rest(name, first, holder, popped)
+    local refusal, _
+    answer, _, behind, refusal = rest(name, first, holder, popped)
     if refusal then
       return redis.error_reply(refusal) -- a replica: nothing was written, and what was read may be old
     end
-    is_proved = is_proved or proves
   end
   count = count + 1
   answers[count] = answer
   at = behind
   name = operations[at]
 end
-if is_proved then
-  return answers
-end
---- @include "_primary.lua"
-return of_primary(answers)
+return answers

@@ -4,15 +4,19 @@ import type { Random } from "../../../random.ts";
 import { leftOf } from "../../../validity.ts";
 import { Attempts } from "../attempts.ts";
 import { messageOf, outcomeOf, refusalBy, silentError } from "../failures.ts";
-import type { LockKeys } from "../keys.ts";
 import type { PushedGrant } from "../message.ts";
-import type { Operation, Reply } from "../operation.ts";
+import type { Reply } from "../operation.ts";
 import { backoffDelay, impatientDelay, pollDelay } from "../pacing.ts";
 import type { Bidder } from "./bidder.ts";
+import { readingOf } from "./clock-reading.ts";
+import { Question, type Asked } from "./question.ts";
 import { exclusionDelay, quarantineWords, type Quarantine } from "./restart-guard.ts";
 import { voteByMessage, voteByReply, type Vote } from "./vote.ts";
 import type { Voter } from "./voter.ts";
 import { Yielding } from "./yielding.ts";
+
+/** How soon a vote that waits is asked for again, at the earliest. */
+const shortestMs = 20;
 
 type Answer = NodeVote["vote"] | "asked" | "full";
 
@@ -37,6 +41,9 @@ export class Ballot {
   #askedForPlace = false;
   /** Questions that may have left something on the node. */
   #sent = 0;
+  /** How many questions it was asked, and how many of them before a vote was given back: that ends what those have brought. */
+  #asks = 0;
+  #asksBefore = 0;
 
   constructor(bid: Bidder, voter: Voter) {
     this.#bid = bid;
@@ -72,9 +79,7 @@ export class Ballot {
   /** What the node said of the lock counts: ours, or another's. */
   get hasAnswered(): boolean {
     return (
-      this.answer === "held" ||
-      this.answer === "full" ||
-      (this.answer === "granted" && !this.#bid.electorate.quarantineOf(this.voter))
+      this.answer === "held" || this.answer === "full" || (this.answer === "granted" && !this.quarantine)
     );
   }
 
@@ -82,13 +87,31 @@ export class Ballot {
     return this.vote !== undefined && leftOf(this.vote.validity, this.#bid.clock) > 0;
   }
 
-  /** Whether its vote counts now: the node has not restarted since, and its clock is right. */
+  /** Its vote counts later: somebody who had it before may believe in a lease still. */
+  get isWaiting(): boolean {
+    return this.vote !== undefined && this.#bid.clock.now() < this.vote.countsFrom;
+  }
+
+  /** Why its vote does not count; undefined: it does. */
+  get quarantine(): Quarantine | undefined {
+    return this.#bid.electorate.quarantineOf(this.voter, this.vote?.reading);
+  }
+
+  /** Whether its vote counts now: the node has not restarted since, and its clock was right. */
   get isOurs(): boolean {
     return (
-      this.hasValidVote &&
-      this.vote?.runId === this.voter.guard.runId &&
-      !this.#bid.electorate.quarantineOf(this.voter)
+      this.hasValidVote && !this.isWaiting && this.vote?.runId === this.voter.guard.runId && !this.quarantine
     );
+  }
+
+  /** Its moment has come. */
+  wake(candidate: string): void {
+    if (this.vote && this.hasValidVote && !this.isWaiting) {
+      this.dueAt = Infinity;
+      this.#bid.heard(this); // it counts from now on
+    } else {
+      this.ask(candidate);
+    }
   }
 
   /** Asks for the vote, or asks again: the place in the queue stays, and so does a vote. */
@@ -99,7 +122,7 @@ export class Ballot {
       this.#askWhenMet(candidate);
       return;
     }
-    const quarantine = this.#bid.electorate.exclusionOf(this.voter);
+    const quarantine = this.#bid.electorate.whyNotAsked(this.voter);
     if (!quarantine) {
       this.#send(candidate);
       return;
@@ -120,17 +143,16 @@ export class Ballot {
   granted(grant: PushedGrant): void {
     const { electorate } = this.#bid;
     const { node, guard } = this.voter;
-    if (electorate.exclusionOf(this.voter)) {
-      this.#bid.giveBack(this);
-      return;
-    }
+    const refusal = electorate.whyNotAsked(this.voter);
     const ageMs = node.brackets.ageOf(grant.runId, grant.serverMicros);
-    if (ageMs === undefined || grant.runId !== guard.runId || electorate.quarantineOf(this.voter)) {
+    if (refusal) {
+      this.#giveBack(refusal);
+    } else if (ageMs === undefined || grant.runId !== guard.runId || guard.quarantine) {
       this.ask(); // the reply dates it, and says whose it is
-      return;
+    } else {
+      this.#take(voteByMessage(this.#bid, grant, ageMs));
+      this.#bid.heard(this);
     }
-    this.count(voteByMessage(this.#bid, grant, ageMs));
-    this.#bid.heard(this);
   }
 
   /** A rival that came earlier asks the vote with this number back. */
@@ -181,7 +203,7 @@ export class Ballot {
     if (!this.hasValidVote) {
       this.answer = error instanceof EngineError ? "timeout" : "error";
       this.reason = messageOf(error);
-      const quarantine = this.answer === "error" ? this.#bid.electorate.exclusionOf(this.voter) : undefined;
+      const quarantine = this.answer === "error" ? this.#bid.electorate.whyNotAsked(this.voter) : undefined;
       if (quarantine) {
         this.answer = "quarantined"; // a read-only replica refuses what it may not do anyway
         this.reason = quarantineWords(quarantine);
@@ -224,16 +246,19 @@ export class Ballot {
         ? wording.yielding(this, yielded, candidate)
         : wording.request(this, candidate, this.#askedForPlace);
     this.left();
-    this.voter.node.perform(new Question(this, keys, args, yielded));
+    this.#asks += 1;
+    this.voter.node.perform(new Question(this, keys, args, { yielded, ask: this.#asks }));
   }
 
-  /** @param yielded the number of the vote that the question gave back; 0: none */
-  answered(reply: Reply, yielded: number): void {
+  answered(reply: Reply, { yielded, ask }: Asked): void {
     this.#yielding.answered(yielded);
     const answer = this.#unwrap(reply); // before the failures are forgotten
     this.attempts.answered();
     if (!this.#bid.isOpen) {
       this.#answeredTooLate(answer, reply);
+      return;
+    }
+    if (ask <= this.#asksBefore) {
       return;
     }
     this.latencyMs = this.#bid.clock.now() - reply.sent.now;
@@ -275,13 +300,23 @@ export class Ballot {
   }
 
   #grantedByReply(answer: readonly unknown[], reply: Reply): void {
-    const quarantine = this.#bid.electorate.exclusionOf(this.voter);
-    if (quarantine) {
-      this.#bid.giveBack(this); // it must not keep out those for whom it may count
-      this.#exclude(quarantine);
-      return;
+    this.#take(voteByReply(this.#bid, answer, reply));
+  }
+
+  /** What does not count must not keep out those for whom it may. */
+  #take(vote: Vote): void {
+    const exclusion = this.#bid.electorate.exclusionOf(this.voter, vote.reading);
+    if (exclusion) {
+      this.#giveBack(exclusion);
+    } else {
+      this.count(vote);
     }
-    this.count(voteByReply(this.#bid, answer, reply));
+  }
+
+  #giveBack(quarantine: Quarantine): void {
+    this.#asksBefore = this.#asks;
+    this.#bid.giveBack(this);
+    this.#exclude(quarantine);
   }
 
   /** It is not asked before it may vote again. */
@@ -297,19 +332,26 @@ export class Ballot {
     if (this.#yielding.hasGivenBack(vote) || vote.first < (this.vote?.first ?? 0)) {
       return; // given back, or told before what we know
     }
-    if (!this.#bid.electorate.quarantineOf(this.voter)) {
-      this.#bid.electorate.follow(vote.first);
-    }
     this.vote = vote;
     this.answer = "granted";
     this.reason = null;
-    this.dueAt = Infinity;
+    this.dueAt = this.#isDueAgainAt(vote);
+    if (!this.quarantine) {
+      this.#bid.electorate.follow(vote.first);
+    }
+  }
+
+  /** A vote that waits is asked for again before it is over. */
+  #isDueAgainAt({ countsFrom, validity, heardAt }: Vote): number {
+    const halfMs = leftOf(validity, this.#bid.clock) / 2;
+    return countsFrom > heardAt ? Math.min(countsFrom, heardAt + Math.max(halfMs, shortestMs)) : Infinity;
   }
 
   #held(answer: readonly unknown[], reply: Reply): void {
     const [, remainingMs, position, holder, , first] = answer;
     const { electorate, random } = this.#bid;
-    if (first !== null && first !== undefined && !electorate.quarantineOf(this.voter)) {
+    const reading = readingOf(reply.serverMicros, reply.sent.now, this.#bid.clock.now());
+    if (first !== null && first !== undefined && !electorate.quarantineOf(this.voter, reading)) {
       electorate.follow(Number(first));
     }
     if (this.vote && this.vote.heardAt > reply.sent.now) {
@@ -348,28 +390,5 @@ export class Ballot {
 
   #askAgainIn(delayMs: number): void {
     this.dueAt = this.#bid.clock.now() + delayMs;
-  }
-}
-
-/** One operation of a ballot. */
-class Question implements Operation {
-  readonly keys: LockKeys;
-  readonly args: readonly string[];
-  readonly #ballot: Ballot;
-  readonly #yielded: number;
-
-  constructor(ballot: Ballot, keys: LockKeys, args: readonly string[], yielded: number) {
-    this.#ballot = ballot;
-    this.keys = keys;
-    this.args = args;
-    this.#yielded = yielded;
-  }
-
-  answered(reply: Reply): void {
-    this.#ballot.answered(reply, this.#yielded);
-  }
-
-  failed(error: unknown): void {
-    this.#ballot.failed(error);
   }
 }

@@ -168,8 +168,8 @@ export class Bid implements Bidder {
     const now = this.clock.now();
     const candidate = this.electorate.candidate();
     for (const ballot of this.ballots) {
-      if (ballot.dueAt <= now) {
-        ballot.ask(candidate);
+      if (ballot.dueAt <= now && this.isOpen) {
+        ballot.wake(candidate);
       }
     }
   }

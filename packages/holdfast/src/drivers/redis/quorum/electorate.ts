@@ -3,11 +3,10 @@ import { tell } from "../../../diagnostics.ts";
 import { EngineError, LockError, QuorumError, type NodeVote } from "../../../errors.ts";
 import { isTransient, messageOf, outcomeOf } from "../failures.ts";
 import { majorityOf, medianOf } from "./agreement.ts";
+import type { ClockReading } from "./clock-reading.ts";
 import type { Quarantine } from "./restart-guard.ts";
 import type { Voter } from "./voter.ts";
 
-/** A node whose clock differs by more does not vote. */
-export const mostApartMs = 1_000;
 /**
  * So far ahead of the nodes' time a candidate may be. A node keeps it within a second of its own: each would give another number to
  * one that is further ahead, as after a node's clock was wrong.
@@ -16,21 +15,29 @@ const mostLeadMicros = 500_000;
 /** How much longer than for a majority the others are waited for at the first meeting: a few times as long. */
 const graceTimes = 5;
 const longestGraceMs = 50;
-/** An estimate that may be wrong by more says nothing of who agrees with it. */
+/** An estimate that may be wrong by more says nothing of who has the same time. */
 const vagueMs = 500;
+
+const unknownTime: Quarantine = {
+  reason: "too few nodes are known to have its time",
+  remainingMs: null,
+  isMomentary: true,
+};
+const clockIsOff: Quarantine = { reason: "its clock is off", remainingMs: null, isMomentary: false };
 
 /** The nodes of a quorum: the time that they have in common, and which of them may vote. */
 export class Electorate {
   readonly voters: readonly Voter[];
   readonly majority: number;
+  /** A node whose time differs from that of the others by more does not vote. */
+  readonly maxClockDifferenceMs: number;
   readonly #clock: Clock;
   #lastTicket = 0;
   #lastCandidate = 0;
   /** What our candidates are ahead of `clock.now()`, in microseconds. */
   #lead = -Infinity;
-  readonly #isInTime: boolean[] = [];
-  /** By node: how often its clock had been set when it was compared last. */
-  readonly #timesSet: number[] = [];
+  /** By node: its clock was told to be off. */
+  readonly #isOff: boolean[] = [];
   /** By node, as they were when the median was taken last. */
   readonly #offsets: (number | undefined)[] = [];
   #median: number | undefined;
@@ -38,9 +45,10 @@ export class Electorate {
   #isReady = false;
   #readying: Promise<void> | undefined;
 
-  constructor(clock: Clock, voters: readonly Voter[]) {
+  constructor(clock: Clock, voters: readonly Voter[], maxClockDifferenceMs: number) {
     this.#clock = clock;
     this.voters = voters;
+    this.maxClockDifferenceMs = maxClockDifferenceMs;
     this.majority = majorityOf(voters.length);
   }
 
@@ -101,23 +109,67 @@ export class Electorate {
     this.#lead = Math.max(this.#lead, number - this.#clock.now() * 1000);
   }
 
-  /** Why a node does not vote now; undefined: it does. */
-  quarantineOf(voter: Voter): Quarantine | undefined {
-    if (this.#twins?.includes(voter) === true) {
-      return { reason: "two of the nodes are the same server", remainingMs: null, isMomentary: false };
-    }
-    return (
-      voter.guard.quarantine ??
-      (this.#isInTime[voter.index] === true
-        ? undefined
-        : { reason: "too few nodes are known to have its time", remainingMs: null, isMomentary: true })
-    );
+  /**
+   * Why a node does not vote now; undefined: it does.
+   * @param reading its clock, as the answer or message says that is to count
+   */
+  quarantineOf(voter: Voter, reading?: ClockReading): Quarantine | undefined {
+    return this.#standingOf(voter) ?? this.#untimely(voter, reading ?? estimateOf(voter));
   }
 
-  /** Why a node does not vote, and will not soon; undefined: it does, or may with its next answer. */
-  exclusionOf(voter: Voter): Quarantine | undefined {
-    const quarantine = this.quarantineOf(voter);
-    return quarantine?.isMomentary === true ? undefined : quarantine;
+  /** Why a vote does not count, and will not soon; undefined: it does, or may with the node's next answer. */
+  exclusionOf(voter: Voter, reading: ClockReading): Quarantine | undefined {
+    return lasting(this.quarantineOf(voter, reading));
+  }
+
+  /** Why a node is not asked at all. One whose clock is off is: each answer tells its time. */
+  whyNotAsked(voter: Voter): Quarantine | undefined {
+    return lasting(this.#standingOf(voter));
+  }
+
+  #standingOf(voter: Voter): Quarantine | undefined {
+    return this.#twins?.includes(voter) === true
+      ? { reason: "two of the nodes are the same server", remainingMs: null, isMomentary: false }
+      : voter.guard.quarantine;
+  }
+
+  /**
+   * A node votes where a majority, with itself, has the same time. Of two majorities that both count it, the other nodes bound then how
+   * far its clock can have been set between the two votes. What delays hide of its own clock makes up for itself: a vote is valid from
+   * the earliest moment, and waits from the latest.
+   */
+  #untimely(voter: Voter, reading: ClockReading | undefined): Quarantine | undefined {
+    if (reading === undefined) {
+      return unknownTime;
+    } else if (reading.wasInTime) {
+      return undefined;
+    }
+    let near = 1;
+    let apart = 0;
+    for (const other of this.voters) {
+      const estimate = other === voter ? undefined : estimateOf(other);
+      if (estimate) {
+        const aheadMs = reading.leastMs - estimate.leastMs;
+        const behindMs = estimate.mostMs - reading.mostMs;
+        near += Math.max(aheadMs, behindMs) <= this.maxClockDifferenceMs ? 1 : 0;
+        const certainMs = Math.max(reading.leastMs - estimate.mostMs, estimate.leastMs - reading.mostMs);
+        apart += certainMs > this.maxClockDifferenceMs ? 1 : 0;
+      }
+    }
+    reading.wasInTime = near >= this.majority;
+    const isOff = apart >= this.majority;
+    this.#noteClock(voter, isOff);
+    return reading.wasInTime ? undefined : isOff ? clockIsOff : unknownTime;
+  }
+
+  #noteClock(voter: Voter, isOff: boolean): void {
+    const wasOff = this.#isOff[voter.index] === true;
+    this.#isOff[voter.index] = isOff;
+    if (isOff && !wasOff) {
+      const { offsetMicros } = voter.node.time;
+      const clockOffsetMs = ((offsetMicros ?? 0) - (this.#medianOffset() ?? 0)) / 1000;
+      tell("node", () => ({ node: voter.name, event: "clock-off", clockOffsetMs }));
+    }
   }
 
   /** When enough nodes may vote again, as far as it is known; undefined: they may, or it is not. */
@@ -134,43 +186,9 @@ export class Electorate {
   }
 
   /** After each answer of a node. */
-  answered(voter: Voter, isNewRun: boolean): void {
+  answered(isNewRun: boolean): void {
     if (isNewRun) {
       this.#twins = this.#findTwins();
-    }
-    this.#compareClocks();
-  }
-
-  /**
-   * A node votes while a majority, with itself, may have the same time within a second. One that is certainly apart from a
-   * majority is kept out for as long as what it let expire early may be valid elsewhere; and so is one whose clock was set: it is wrong
-   * now, or was before.
-   */
-  #compareClocks(): void {
-    const clocks = this.voters.map(({ node }) => ({
-      atMs: (node.time.offsetMicros ?? 0) / 1000,
-      errorMs: node.time.errorMs,
-    }));
-    for (const voter of this.voters) {
-      const own = clocks[voter.index] as (typeof clocks)[number];
-      let near = 0;
-      let apart = 0;
-      for (const { atMs, errorMs } of clocks) {
-        const isApart = Math.abs(atMs - own.atMs) - errorMs - own.errorMs > mostApartMs;
-        apart += isApart ? 1 : 0;
-        near += !isApart && errorMs < vagueMs && own.errorMs < vagueMs ? 1 : 0;
-      }
-      this.#isInTime[voter.index] = near >= this.majority;
-      const { timesSet } = voter.node.time;
-      const wasSet = timesSet !== (this.#timesSet[voter.index] ?? 0);
-      this.#timesSet[voter.index] = timesSet;
-      if ((wasSet || apart >= this.majority) && voter.guard.clockIsOff()) {
-        tell("node", () => ({
-          node: voter.name,
-          event: "clock-off",
-          clockOffsetMs: own.atMs - (this.#medianOffset() ?? 0) / 1000,
-        }));
-      }
     }
   }
 
@@ -263,4 +281,18 @@ export class Electorate {
     }
     return undefined;
   }
+}
+
+function lasting(quarantine: Quarantine | undefined): Quarantine | undefined {
+  return quarantine?.isMomentary === true ? undefined : quarantine;
+}
+
+/** What is known of a node's clock; undefined: too little. */
+function estimateOf({ node }: Voter): ClockReading | undefined {
+  const { offsetMicros, errorMs } = node.time;
+  if (offsetMicros === undefined || errorMs > vagueMs) {
+    return undefined;
+  }
+  const atMs = offsetMicros / 1000;
+  return { leastMs: atMs - errorMs, mostMs: atMs + errorMs, wasInTime: false };
 }

@@ -9,10 +9,12 @@ import type { Electorate } from "./electorate.ts";
 import type { LockKeys } from "../keys.ts";
 import { noCandidate, withCandidate, type Reply } from "../operation.ts";
 import { placeUntil } from "../releaser.ts";
-import { validityOf } from "./agreement.ts";
+import { validityOf, type Block } from "./agreement.ts";
+import { readingOf, type ClockReading } from "./clock-reading.ts";
 import { quarantineWords } from "./restart-guard.ts";
 import { Round } from "./round.ts";
 import { countedVote } from "./telling.ts";
+import { countsFrom } from "./vote.ts";
 import type { Voter } from "./voter.ts";
 import { reasonOf } from "../words.ts";
 
@@ -54,8 +56,10 @@ export class QuorumHold implements Timed {
   #isLost = false;
   /** Its token would be given a writer's vote again. */
   isDowngraded = false;
-  /** The lease's own fencing number; undefined: it was acquired elsewhere. */
-  fencingNumber: number | undefined;
+  /** The lease's own fencing numbers; undefined: it was acquired elsewhere, and was not prolonged yet. */
+  numbers: Block | undefined;
+  /** When the end was that a majority confirmed last, on the scale of `clock.now()`. */
+  validUntil: number = -Infinity;
 
   /** @param bid undefined: it was acquired elsewhere */
   constructor(host: HoldHost, key: string, keys: LockKeys, token: string, bid: Bid | undefined) {
@@ -87,9 +91,9 @@ export class QuorumHold implements Timed {
     return this.#bid?.ballots[voter.index]?.mayHaveLeft ?? true;
   }
 
-  /** Why a node's answers do not count. */
-  whyNot(voter: Voter): string | null {
-    const quarantine = this.#host.electorate.quarantineOf(voter);
+  /** Why a node's answer does not count. */
+  whyNot(voter: Voter, reading: ClockReading): string | null {
+    const quarantine = this.#host.electorate.quarantineOf(voter, reading);
     return quarantine ? quarantineWords(quarantine) : null;
   }
 
@@ -119,25 +123,28 @@ export class QuorumHold implements Timed {
    * Prolongs it on a majority of all nodes, counting only those that have had it without a break since the last majority that was
    * confirmed. Nodes that miss it are filled again behind that, and count from the next round on.
    */
-  async extend(ttlMs: number, words: string): Promise<Extension> {
+  async extend(ttlMs: number, words: string, fencingToken: bigint): Promise<Extension> {
     if (this.isLost) {
       return { outcome: "lost", reason: this.#reason() };
     }
+    this.numbers ??= { first: Number(fencingToken), last: Number(fencingToken) };
     const { electorate, clock, driftFactor } = this.#host;
     const begun = clock.now();
     const renewal = new Renewal();
-    const args = ["extend", this.token, String(ttlMs), words, ""]; // the numbers in the answers are compared below
+    const firsts = this.#members.flatMap((member) => (member ? [member.first] : [])); // a node that did not agree has a greater one
+    const number = Math.max(Number(fencingToken), ...firsts);
+    const args = ["extend", this.token, String(ttlMs), words, String(number)];
     const round = new Round<Extension>(this, electorate.voters, electorate.candidate(), args);
     return round.run(
-      (voter, reply) => {
+      (voter, reply, reading) => {
         const [status, first] = reply.value as unknown[];
         if (Number(status) === 0 && !this.isDowngraded && !renewal.fills.has(voter)) {
           renewal.fills.add(voter);
           renewal.behind(() => {
-            this.#refill(voter, ttlMs);
+            this.#refill(voter, ttlMs, reading);
           });
         }
-        if (electorate.quarantineOf(voter)) {
+        if (electorate.quarantineOf(voter, reading)) {
           return "quarantined"; // neither held nor lost: it cannot vote for others either
         } else if (Number(status) !== 1) {
           this.#isMissing(voter, reasonOf(status), reply);
@@ -146,7 +153,7 @@ export class QuorumHold implements Timed {
           renewal.voters.push(voter);
         } else {
           renewal.behind(() => {
-            this.#join(voter, Number(first), reply);
+            this.#join(voter, Number(first), reply, reading);
           });
         }
         return Number(status) === 1 ? "granted" : "held";
@@ -160,6 +167,7 @@ export class QuorumHold implements Timed {
     if (renewal.validities.length >= majority) {
       const validity = validityOf(renewal.validities, majority);
       if (leftOf(validity, this.#host.clock) > 0) {
+        this.validUntil = Math.max(this.validUntil, validity.until);
         renewal.confirm(); // else it is over by the time that it is heard
       }
       this.#tellExtended(renewal);
@@ -189,11 +197,11 @@ export class QuorumHold implements Timed {
       return;
     }
     renewal.isTold = true;
-    const { key, fencingNumber } = this;
+    const { key, numbers } = this;
     const { voters, validities } = renewal;
     tell("extended", () => ({
       key,
-      fencingToken: fencingNumber === undefined ? undefined : BigInt(fencingNumber),
+      fencingToken: this.#bid === undefined || numbers === undefined ? undefined : BigInt(numbers.first),
       votes: voters.map((voter, index) => {
         const runId = this.#members[voter.index]?.runId ?? voter.guard.runId ?? "";
         const validity = validities[index] as Validity;
@@ -202,8 +210,11 @@ export class QuorumHold implements Timed {
     }));
   }
 
-  /** Asks whether a majority has it. Whose grant is not known yet is learned by that. */
-  verify(): Promise<Verified> {
+  /**
+   * Asks whether a majority has it. Whose grant is not known yet is learned by that, from the nodes that have it with no greater number
+   * than the lease's: a greater one was given to a request that came late, and others may have had the lock in between.
+   */
+  verify(fencingToken?: bigint): Promise<Verified> {
     const { electorate, clock, driftFactor } = this.#host;
     const { majority, voters } = electorate;
     const begun = clock.now();
@@ -211,13 +222,14 @@ export class QuorumHold implements Timed {
     const held: Validity[] = [];
     const round = new Round<Verified>(this, voters, noCandidate, ["verify", this.token]);
     return round.run(
-      (voter, reply) => {
+      (voter, reply, reading) => {
         const [status, remainingMs, first] = reply.value as unknown[];
-        if (electorate.quarantineOf(voter)) {
+        if (electorate.quarantineOf(voter, reading)) {
           return "quarantined";
         }
-        if (Number(status) !== 1) {
-          this.#isMissing(voter, reasonOf(status), reply);
+        const isLater = isNew && fencingToken !== undefined && Number(first) > fencingToken;
+        if (Number(status) !== 1 || isLater) {
+          this.#isMissing(voter, isLater ? "expired" : reasonOf(status), reply);
           return "held";
         }
         if (isNew) {
@@ -233,6 +245,7 @@ export class QuorumHold implements Timed {
         // Others may have it for longer: they are waited for where little is left for a renewal, which takes as long as this did.
         if (validity && (isComplete || leftOf(validity, clock) > 2 * (clock.now() - begun))) {
           this.#wasVerified = true;
+          this.validUntil = Math.max(this.validUntil, validity.until);
           return { outcome: "held", validity };
         }
         if (this.isLost) {
@@ -282,28 +295,34 @@ export class QuorumHold implements Timed {
     return false;
   }
 
-  #join(voter: Voter, first: number, reply: Reply): void {
+  #join(voter: Voter, first: number, reply: Reply, reading: ClockReading, since?: number): void {
     const member = this.#members[voter.index];
-    if (!this.isOver && !this.isLost && !this.#host.electorate.quarantineOf(voter) && !member) {
-      this.add(voter, first, reply.runId);
+    if (!this.isOver && !this.isLost && !this.#host.electorate.quarantineOf(voter, reading) && !member) {
+      this.add(voter, first, reply.runId, since);
     }
   }
 
-  /** The node has forgotten it: only behind a majority that has not, and before the release, which may be all that ends it there. */
-  #refill(voter: Voter, ttlMs: number): void {
-    if (this.isOver) {
+  /**
+   * The node has forgotten it: only behind a majority that has not, and before the release, which may be all that ends it there. A
+   * node that is asked too late, when the lease is over, does nothing.
+   * @param asked its clock, as it said that it has not got it
+   */
+  #refill(voter: Voter, ttlMs: number, asked: ClockReading): void {
+    if (this.isOver || this.numbers === undefined) {
       return;
     }
-    const { electorate } = this.#host;
+    const { electorate, clock, driftFactor } = this.#host;
     const terms = this.termsOn(voter);
     this.#bid?.ballots[voter.index]?.left();
-    const { keys } = this;
-    const args = ["acquire", this.token, terms, String(ttlMs), "1", "0", ""];
+    const { keys, numbers } = this;
+    const latest = Math.floor(this.validUntil + asked.leastMs);
+    const block = [String(numbers.first), String(numbers.last)];
+    const args = ["refill", this.token, terms, String(ttlMs), ...block, String(latest)];
     voter.node.perform({
       keys,
       args: withCandidate(args, electorate.candidate()),
       answered: (reply) => {
-        const [status, first] = Array.isArray(reply.value) ? (reply.value as unknown[]) : [1, reply.value];
+        const [status, first, , , waitMs] = reply.value as unknown[];
         if (Number(status) !== 1) {
           return;
         }
@@ -312,7 +331,10 @@ export class QuorumHold implements Timed {
           const { key, token } = this;
           voter.releaser.takeBack({ key, keys, token, terms, until, candidate: electorate.candidate() });
         } else {
-          this.#join(voter, Number(first), reply);
+          const now = clock.now();
+          const reading = readingOf(reply.serverMicros, reply.sent.now, now);
+          const since = countsFrom(now, Number(waitMs ?? 0), driftFactor);
+          this.#join(voter, Number(first), reply, reading, since);
         }
       },
       failed: () => undefined,

@@ -14,7 +14,7 @@ import type { PassingOn } from "./passing-on.ts";
 import { QuorumRelease } from "./release.ts";
 import type { QuorumRequest } from "./request.ts";
 import { TakingBack } from "./taking-back.ts";
-import type { Vote } from "./vote.ts";
+import { countsFrom, type Vote } from "./vote.ts";
 import type { Voter } from "./voter.ts";
 
 interface HoldingsOptions {
@@ -59,7 +59,8 @@ export class Holdings {
     const { token } = bid;
     const { ballots, first, last, validity, isClaim } = election;
     const hold = this.holdOf(key, token, bid);
-    hold.fencingNumber = first;
+    hold.numbers = { first, last };
+    hold.validUntil = validity.until;
     for (const { voter, vote } of ballots) {
       hold.add(voter, vote.first, vote.runId);
     }
@@ -170,7 +171,10 @@ export class Holdings {
       bid.ballots[index]?.granted(grant);
     } else if (hold) {
       if (grant.runId === voter.guard.runId) {
-        this.#heardLate(hold, voter, grant);
+        const { clock, driftFactor } = this.#options;
+        const { first, runId, waitMs } = grant;
+        const from = countsFrom(clock.now(), waitMs, driftFactor);
+        this.#heardLate(hold, voter, { first, runId, countsFrom: from });
       }
     } else if (voter.node.hearsAlone) {
       const key = keySpace.keyOf(grant.lock);
@@ -218,11 +222,11 @@ export class Holdings {
   }
 
   /** A node's vote came when the grant was in use already, or was over. */
-  #heardLate(hold: QuorumHold, voter: Voter, { first, runId }: Pick<Vote, "first" | "runId">): void {
+  #heardLate(hold: QuorumHold, voter: Voter, vote: Pick<Vote, "first" | "runId" | "countsFrom">): void {
     if (hold.isLost) {
       this.#takingBack.lost(hold, voter);
     } else if (!this.#options.electorate.quarantineOf(voter)) {
-      hold.add(voter, first, runId);
+      hold.add(voter, vote.first, vote.runId, vote.countsFrom);
     }
   }
 

@@ -18,9 +18,7 @@ export function noQuorum(
   const ballots = bid?.ballots ?? [];
   const votes = electorate.voters.map(({ name, index }): NodeVote => {
     const ballot = ballots[index];
-    return ballot
-      ? said(electorate, ballot)
-      : { node: name, vote: "timeout", latencyMs: null, reason: "not asked yet" };
+    return ballot ? said(ballot) : { node: name, vote: "timeout", latencyMs: null, reason: "not asked yet" };
   });
   const outcome = bid?.outcome ?? "none";
   const cause = ballots.find(({ error }) => error !== undefined)?.error;
@@ -39,11 +37,17 @@ export function refusalOf(bid: Bid, key: string): unknown {
   return ballots.filter(({ answer }) => answer === "full").length > most ? queueFullError(key) : undefined;
 }
 
-function said(electorate: Electorate, { voter, answer, latencyMs, reason }: Ballot): NodeVote {
+function said({ voter, answer, latencyMs, reason, quarantine, isWaiting }: Ballot): NodeVote {
   const node = voter.name;
-  const quarantine = answer === "granted" ? electorate.exclusionOf(voter) : undefined;
-  if (quarantine) {
+  if (answer === "granted" && quarantine?.isMomentary === false) {
     return { node, vote: "quarantined", latencyMs, reason: quarantineWords(quarantine) };
+  } else if (answer === "granted" && isWaiting) {
+    return {
+      node,
+      vote: "held",
+      latencyMs,
+      reason: "somebody before was not released, and may hold it still",
+    };
   } else if (answer === "asked") {
     return { node, vote: "timeout", latencyMs, reason: reason ?? "not answered yet" };
   }

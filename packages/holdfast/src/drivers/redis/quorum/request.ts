@@ -14,7 +14,7 @@ import type { PassingOn } from "./passing-on.ts";
 import type { QuorumHost } from "./request-host.ts";
 import { Split } from "./split.ts";
 import { tellElection } from "./telling.ts";
-import { positionIn, rivalsShare, verdictOnTry } from "./verdict.ts";
+import { positionIn, verdictOnTry } from "./verdict.ts";
 
 /**
  * One request for a lock on N nodes: its bid is repeated until it is elected, cancelled, or its time is over. A try asks once;
@@ -227,7 +227,7 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidRequest {
   /** Whether what the nodes have said ends this bid. */
   #endsInVain(bid: Bid): boolean {
     const { ballots } = bid;
-    if (this.#isSettling && rivalsShare(ballots) >= bid.electorate.majority) {
+    if (this.#isSettling && verdictOnTry(ballots, bid.electorate.majority) === "held") {
       this.#finishTry();
       return true;
     }

@@ -1,8 +1,8 @@
 import type { Clock } from "../../../clock.ts";
 import type { Standing } from "../standing.ts";
 
-/** Added to the largest TTL: uptimes are whole seconds, and clocks drift. */
-const marginMs = 3_000;
+/** Added to what a node may have promised: uptimes are whole seconds, and clocks drift. */
+const marginMs = 2_400;
 const shortestExclusionMs = 50;
 const longestExclusionMs = 5_000;
 
@@ -26,8 +26,7 @@ export function exclusionDelay({ remainingMs }: Quarantine): number {
 
 /**
  * Keeps a node from voting that may have forgotten grants which are still valid: until its uptime exceeds the largest TTL, unless
- * it had every write on its disk. A restart that we saw is waited for on our own clock. Also a node whose clock was off, as keys
- * may have expired early, and one that is no master.
+ * it had every write on its disk. A restart that we saw is waited for on our own clock. Also a node that is no master.
  */
 export class RestartGuard {
   readonly #clock: Clock;
@@ -38,12 +37,11 @@ export class RestartGuard {
   #wasDurable = true;
   #standing: Standing | undefined;
   #forgetsUntil = -Infinity;
-  #clockOffUntil = -Infinity;
 
-  /** @param maxTtlMs the largest TTL of anybody who uses these nodes */
-  constructor(clock: Clock, maxTtlMs: number, isOff: boolean) {
+  /** @param promisedMs the largest TTL of anybody who uses these nodes, and how long votes wait behind it */
+  constructor(clock: Clock, promisedMs: number, isOff: boolean) {
     this.#clock = clock;
-    this.#memoryMs = maxTtlMs + marginMs;
+    this.#memoryMs = promisedMs + marginMs;
     this.#isOff = isOff;
   }
 
@@ -97,23 +95,12 @@ export class RestartGuard {
     return before && before.flushes !== standing.flushes ? "keys were flushed" : undefined;
   }
 
-  /** Its clock differs too much from that of the others: what it let expire was perhaps still valid. True: that is news. */
-  clockIsOff(): boolean {
-    const now = this.#clock.now();
-    const isNews = this.#clockOffUntil <= now;
-    this.#clockOffUntil = now + this.#memoryMs;
-    return isNews;
-  }
-
   /** Undefined: it may vote. */
   get quarantine(): Quarantine | undefined {
     const standing = this.#standing;
     const now = this.#clock.now();
     if (standing && standing.role !== "master") {
       return { reason: `it is a ${standing.role}, not a master`, remainingMs: null, isMomentary: false };
-    }
-    if (this.#clockOffUntil > now) {
-      return { reason: "its clock was off", remainingMs: this.#clockOffUntil - now, isMomentary: false };
     }
     if (this.#isOff) {
       return undefined;

@@ -1,6 +1,7 @@
 import { QuorumError, type NodeVote } from "../../../errors.ts";
 import { messageOf, outcomeOf, refusalBy } from "../failures.ts";
 import { withCandidate, type Operation, type Reply } from "../operation.ts";
+import { readingOf, type ClockReading } from "./clock-reading.ts";
 import type { QuorumHold } from "./hold.ts";
 import type { Voter } from "./voter.ts";
 
@@ -33,7 +34,7 @@ export class Round<Result> {
    * @param decide called after each answer; has to decide when all have come
    */
   run(
-    answered: (voter: Voter, reply: Reply) => NodeVote["vote"],
+    answered: (voter: Voter, reply: Reply, reading: ClockReading) => NodeVote["vote"],
     decide: (isComplete: boolean) => Result | undefined,
   ): Promise<Result> {
     return new Promise((resolve, reject) => {
@@ -53,14 +54,14 @@ export class Round<Result> {
             reject(error as Error);
           }
         };
-        const count = (reply: Reply): void => {
-          const vote = answered(voter, reply);
+        const count = (reply: Reply, reading: ClockReading): void => {
+          const vote = answered(voter, reply, reading);
           if (vote === "quarantined") {
             this.#uncounted.set(voter, () => {
-              count(reply);
+              count(reply, reading);
             });
           }
-          heard(vote, reply, vote === "quarantined" ? this.#hold.whyNot(voter) : null);
+          heard(vote, reply, vote === "quarantined" ? this.#hold.whyNot(voter, reading) : null);
         };
         const failed = (error: unknown): void => {
           this.#errors.push(error);
@@ -76,7 +77,7 @@ export class Round<Result> {
               failed(refusalBy(String(value[1])));
             } else {
               this.#countAgain();
-              count(reply);
+              count(reply, readingOf(reply.serverMicros, reply.sent.now, this.#hold.now()));
             }
           },
           failed,

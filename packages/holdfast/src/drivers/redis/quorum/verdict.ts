@@ -8,16 +8,17 @@ export type Verdict = "open" | "held" | "split" | "unheard";
 
 export function verdictOnTry(ballots: readonly Ballot[], majority: number): Verdict {
   const pending = ballots.filter(({ isPending }) => isPending).length;
-  const ours = ballots.filter(({ vote }) => vote !== undefined).length;
+  const waiting = ballots.filter(({ isWaiting }) => isWaiting).length;
+  const ours = ballots.filter(({ vote }) => vote !== undefined).length - waiting;
   if (ours + pending >= majority) {
     return "open";
-  } else if (rivalsShare(ballots) >= majority) {
+  } else if (rivalsShare(ballots) + waiting >= majority) {
     return "held";
   } else if (pending > 0) {
     return "open";
   }
   const held = ballots.filter(({ answer }) => answer === "held").length;
-  return ours + held >= majority ? "split" : "unheard";
+  return ours + waiting + held >= majority ? "split" : "unheard";
 }
 
 /** How many nodes one rival has at the most. */

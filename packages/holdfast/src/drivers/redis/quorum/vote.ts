@@ -3,6 +3,7 @@ import { validFrom, type Validity } from "../../../validity.ts";
 import type { PushedGrant } from "../message.ts";
 import type { Reply } from "../operation.ts";
 import type { Report } from "./agreement.ts";
+import { readingOf, type ClockReading } from "./clock-reading.ts";
 
 /** The grant of one node. */
 export interface Vote extends Report {
@@ -14,6 +15,10 @@ export interface Vote extends Report {
   readonly runId: string;
   /** When we heard of it, on the scale of `clock.now()`. */
   readonly heardAt: number;
+  /** From when on it counts, on the same scale: a holder before may believe in its lease until then. */
+  readonly countsFrom: number;
+  /** The node's clock as it voted. */
+  readonly reading: ClockReading;
 }
 
 interface VoteTerms {
@@ -27,9 +32,10 @@ interface VoteTerms {
 /** Counts from the moment that it was asked for. */
 export function voteByReply(
   { clock, ttlMs, driftFactor, round }: VoteTerms,
-  [, first, last]: readonly unknown[],
-  { sent, runId }: Reply,
+  [, first, last, , waitMs]: readonly unknown[],
+  { sent, runId, serverMicros }: Reply,
 ): Vote {
+  const now = clock.now();
   return {
     first: Number(first),
     last: Number(last),
@@ -38,7 +44,9 @@ export function voteByReply(
     isClaim: false,
     isPushed: false,
     runId,
-    heardAt: clock.now(),
+    heardAt: now,
+    countsFrom: countsFrom(now, Number(waitMs ?? 0), driftFactor),
+    reading: readingOf(serverMicros, sent.now, now),
   };
 }
 
@@ -52,5 +60,21 @@ export function voteByMessage(
   const now = clock.now();
   const validity = validFrom({ now, wall: clock.wall() }, grant.ttlMs, ageMs, driftFactor);
   const isClaim = grant.ttlMs < ttlMs;
-  return { first, last, round, validity, isClaim, isPushed: true, runId, heardAt: now };
+  return {
+    first,
+    last,
+    round,
+    validity,
+    isClaim,
+    isPushed: true,
+    runId,
+    heardAt: now,
+    countsFrom: countsFrom(now, grant.waitMs, driftFactor),
+    reading: readingOf(grant.serverMicros, now - ageMs, now),
+  };
+}
+
+/** @param waitMs what the node said is left until then, by its own clock */
+export function countsFrom(heardAt: number, waitMs: number, driftFactor: number): number {
+  return waitMs > 0 ? heardAt + waitMs * (1 + driftFactor) : heardAt;
 }

@@ -1,6 +1,7 @@
 import type { Timer } from "../../../clock.ts";
 import { tell } from "../../../diagnostics.ts";
 import { Node, type NodeListener, type NodeOptions } from "../node.ts";
+import { waitMs } from "../options.ts";
 import { Releaser } from "../releaser.ts";
 import { RestartGuard } from "./restart-guard.ts";
 
@@ -9,10 +10,11 @@ const examinationMs = 60_000;
 export interface VoterOptions extends Omit<NodeOptions, "listener"> {
   readonly index: number;
   readonly maxTtlMs: number;
+  readonly maxClockDifferenceMs: number;
   readonly isGuardOff: boolean;
   readonly listener: NodeListener;
   /** An answer came, which told the node's time; `isNewRun`: also that it was started (again). */
-  readonly answered: (voter: Voter, isNewRun: boolean) => void;
+  readonly answered: (isNewRun: boolean) => void;
   /** Its standing is known (again): what it said may count now. */
   readonly examined: (voter: Voter) => void;
 }
@@ -31,10 +33,11 @@ export class Voter {
   #isClosed = false;
 
   constructor(options: VoterOptions) {
-    const { index, clock, random, commandTimeoutMs, maxTtlMs, isGuardOff, listener, answered } = options;
+    const { index, clock, random, commandTimeoutMs, isGuardOff, listener, answered } = options;
+    const { maxTtlMs, maxClockDifferenceMs } = options;
     this.index = index;
     this.#options = options;
-    this.guard = new RestartGuard(clock, maxTtlMs, isGuardOff);
+    this.guard = new RestartGuard(clock, maxTtlMs + waitMs(maxClockDifferenceMs), isGuardOff);
     this.node = new Node({
       ...options,
       listener: {
@@ -48,7 +51,7 @@ export class Voter {
             // The next answer brings another try; whoever asked, a node that was down at first is met by its first answer.
             (this.#isReady ? this.#examine() : this.meet()).catch(() => undefined);
           }
-          answered(this, isNewRun);
+          answered(isNewRun);
         },
       },
     });

@@ -2,7 +2,6 @@ import type { AcquireRequest } from "../../../driver.ts";
 import { withCandidate } from "../operation.ts";
 import { encodeWords } from "../words.ts";
 import type { Ballot } from "./ballot.ts";
-import { mostApartMs } from "./electorate.ts";
 import type { PassingOn } from "./passing-on.ts";
 import type { QuorumHost } from "./request-host.ts";
 
@@ -37,7 +36,9 @@ export class Wording {
     const { ttlMs, want, words } = wanted;
     const leftMs = deadline - clock.now();
     // A node's clock may be ahead of the median: it must not pass over who still waits.
-    const until = leftMs === Infinity ? 0 : Math.ceil(electorate.micros() / 1000 + leftMs + mostApartMs);
+    const { maxClockDifferenceMs } = electorate;
+    const until =
+      leftMs === Infinity ? 0 : Math.ceil(electorate.micros() / 1000 + leftMs + maxClockDifferenceMs);
     this.#terms = `${Math.min(ttlMs, claimMs)} ${want} ${until}`;
     this.#token = token;
     this.#ttlMs = String(ttlMs);

@@ -4,7 +4,13 @@ import type { LockKeys } from "../../../../src/drivers/redis/keys.ts";
 import type { Operation } from "./steps.ts";
 
 /** Which argument is a number that belongs to a grant. */
-const numberAt: Readonly<Record<string, number>> = { extend: 3, breakGrant: 0, yield: 2, agree: 1 };
+const numberAt: Readonly<Record<string, number>> = {
+  extend: 3,
+  breakGrant: 0,
+  yield: 2,
+  agree: 1,
+  refill: 3,
+};
 
 /** An operation's arguments, with what they say of the present grant or latch. */
 export async function argumentsOf(
@@ -23,7 +29,18 @@ export async function argumentsOf(
     return args;
   }
   const first = await (isQuorum ? firstOnNode(redis, keys) : firstOnOneServer(redis, keys));
-  return args.with(at, String(first + Number(args[at])));
+  const number = String(Math.max(name === "refill" ? 1 : -Infinity, first + Number(args[at])));
+  return name === "refill"
+    ? args
+        .with(at, number)
+        .with(at + 1, number)
+        .with(at + 2, soon())
+    : args.with(at, number);
+}
+
+/** Server ms. */
+function soon(): string {
+  return String(Date.now() + 60_000);
 }
 
 async function firstOnNode(redis: Redis, [, , , fence = ""]: LockKeys): Promise<number> {

@@ -270,6 +270,15 @@ function operationsOfQuorum(askers: fc.Arbitrary<Asker>): Weighted<Operation>[] 
           .map(([{ token }, offset, want]) => [token, String(offset), want]),
       ),
     },
+    {
+      weight: 4,
+      arbitrary: operation(
+        "refill",
+        fc
+          .tuple(askers, ttls, fc.constantFrom(0, 1, -1))
+          .map(([{ token, terms }, ttl, offset]) => [token, terms, String(ttl), String(offset), "0", "0"]),
+      ),
+    },
   ];
 }
 

@@ -180,7 +180,7 @@ test("a number that is being raised on the nodes is not the lease's any more", a
 test("a node whose clock is ahead does not pass over who still waits", async () => {
   const ahead: Clock = {
     now: () => clock.now(),
-    wall: () => clock.wall() + 300,
+    wall: () => clock.wall() + 190,
     setTimer: (action, delayMs) => clock.setTimer(action, delayMs),
     clearTimer: (timer) => {
       clock.clearTimer(timer);

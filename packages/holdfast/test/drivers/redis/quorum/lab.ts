@@ -75,6 +75,12 @@ export class Lab {
     return Promise.race([answer, Promise.reject(new Error(`Expected an answer within ${ms} ms`))]);
   }
 
+  /** As after an eviction of what it keeps of a lock: the node does not remember who has it. */
+  forget(index: number, key = "k"): void {
+    this.nodes[index]?.del(`lock:${key}`);
+    this.nodes[index]?.del(`holdfast:fence:{lock:${key}}`);
+  }
+
   /** Per node, who has the lock there. */
   holders(key: string): (string | null)[] {
     return this.nodes.map((node) => node.get(`lock:${key}`));

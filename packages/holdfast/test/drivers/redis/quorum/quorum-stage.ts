@@ -59,6 +59,12 @@ export class Stage {
     return { locks, faults: links.map(({ controls }) => controls) };
   }
 
+  /** As after an eviction of what it keeps of a lock: the node does not remember who has it. */
+  forget(index: number, key = "k"): void {
+    this.servers[index]?.del(`lock:${key}`);
+    this.servers[index]?.del(`holdfast:fence:{lock:${key}}`);
+  }
+
   async within<T>(ms: number, promise: Promise<T>): Promise<T> {
     const settled = promise.then(
       (value) => () => value,

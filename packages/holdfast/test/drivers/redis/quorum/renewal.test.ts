@@ -84,14 +84,14 @@ test("a node that is filled again behind a loss does not revive the lease, and k
   const lease = await lab.within(20, locks.acquire("k", { ttlMs: 10_000, renew: false }));
   const { key, token } = lease.transfer();
   const extend = { key, token, fencingToken: lease.fencingToken, ttlMs: 10_000, words: undefined };
-  lab.nodes[2]?.del("lock:k");
+  lab.forget(2);
   const first = driver.extend(extend);
   await lab.clock.advance(2);
   faults[2]?.delay({ requestMs: 1, replyMs: 200 });
   await lab.clock.advance(2);
   expect(await lab.within(1, first)).toMatchObject({ outcome: "renewed" });
   expect(lab.holders("k")[2]).toBe(token); // filled again, and the answer is under way
-  lab.nodes[0]?.del("lock:k");
+  lab.forget(0);
   expect(await lab.within(100, driver.extend(extend))).toEqual({ outcome: "lost", reason: "expired" });
   await lab.clock.advance(500);
   faults[2]?.delay({ requestMs: 1, replyMs: 1 });
@@ -134,7 +134,7 @@ test("a process that did not acquire it does not prolong what only a minority ha
   const lease = await lab.within(20, locks.acquire("k", { ttlMs: 10_000, renew: false }));
   const { key, token } = lease.transfer();
   const { fencingToken } = lease;
-  lab.nodes[0]?.del("lock:k");
+  lab.forget(0);
   faults[1]?.freeze();
   const extension = await lab.within(
     300,

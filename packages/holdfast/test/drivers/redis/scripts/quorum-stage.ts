@@ -20,6 +20,9 @@ import {
 import { joined, withCandidate } from "../../../../src/drivers/redis/operation.ts";
 import { whole } from "../../../support/said.ts";
 
+/** How long a vote waits behind a holder that was not released. */
+export const waitMs = 600;
+
 /** Where a candidate may be from the server's time, in microseconds. */
 export const candidateMicros = 1_000_000;
 
@@ -119,7 +122,7 @@ export class QuorumStage {
       args: withCandidate(own[0] === "acquire" ? own.slice(0, 7) : own, String(candidate)),
     }));
     const keys = operations.flatMap(([own]) => own);
-    const args = [String(retentionMs), String(bound), "1", joined(all)];
+    const args = [String(retentionMs), String(bound), String(waitMs), joined(all)];
     const [header, ...answers] = (await this.connection.run(operate, keys, args)) as unknown[];
     return { header, answers: operations.map(([, own], i) => whole(own, answers[i], true)) };
   }

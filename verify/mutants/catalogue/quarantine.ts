@@ -76,7 +76,7 @@ export const quarantine: readonly Mutant[] = [
   {
     name: "vote-of-an-earlier-run-counts",
     breaks: "its reports do not count while it may have forgotten (8): the vote of a run that is over",
-    edits: [redis("quorum/ballot", "      this.vote?.runId === this.voter.guard.runId &&\n", "")],
+    edits: [redis("quorum/ballot", " && this.vote?.runId === this.voter.guard.runId", "")],
     killers: [
       byRules("drivers/redis/quorum/members", "the vote of a node from before its restart does not count"),
     ],

@@ -35,8 +35,12 @@ local function terms_key()
   return fence
 end
 
+-- They last as long as the counter, which a shorter grant must not cut.
 local function keep_terms(ttl)
-  redis.call('PEXPIRE', fence, ttl + retention_ms)
+  local lasts = ttl + retention_ms
+  if redis.call('PTTL', fence) < lasts then
+    redis.call('PEXPIRE', fence, lasts)
+  end
 end
 
 -- The number of a shared grant behind the newest one.

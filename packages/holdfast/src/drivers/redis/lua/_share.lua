@@ -232,7 +232,7 @@ function share.breakGrant(number, channel, reason)
       publish(channel, client, 'broken ' .. cjson.encode({ token, K, reason }))
       remove(token)
       redis.call('HSET', terms_key(), 'broken', token)
-      keep_terms(60000)
+      keep_terms(math.max(holder_found[2], 1000)) -- for as long as the holder may believe in its lease
       local _, is_more = serve()
       return { 1, is_more and 1 or 0 }
     end

@@ -1,4 +1,4 @@
-import { byRules, byServer, redis, type Mutant } from "../mutant.ts";
+import { byRules, byServer, lua, redis, type Mutant } from "../mutant.ts";
 
 /** How a majority keeps a grant: section 4.8. */
 export const extension: readonly Mutant[] = [
@@ -12,6 +12,7 @@ export const extension: readonly Mutant[] = [
         "if (leftOf(validity, this.#host.clock) > 0) {\n        this.validUntil",
         "if (renewal.validities.length > 0) {\n        this.validUntil",
       ),
+      lua("_quorum", "if now_ms > tonumber(latest) or holder", "if holder"),
     ],
     killers: [
       byRules("drivers/redis/quorum/quorum-extension", "nothing is put back by what is heard behind"),

@@ -1,2 +1,2 @@
-/** Bundles the command line into a folder; its program is `main.cjs` there. */
+/** Writes the command line's bundle into a folder, beside other files of it; its program is `main.cjs` there. */
 export declare function bundleCli(outdir?: string): Promise<void>;

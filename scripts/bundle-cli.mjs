@@ -3,7 +3,7 @@
 
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
-import { chmod, rm, writeFile } from "node:fs/promises";
+import { chmod, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -13,9 +13,8 @@ const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const folder = join(root, "packages", "cli");
 const { version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
 
-/** Bundles the command line into a folder; `main.cjs` starts it there. */
+/** Writes the command line's bundle into a folder, beside other files of it; `main.cjs` starts it there. */
 export async function bundleCli(outdir = join(folder, "dist", "bundle")) {
-  await rm(outdir, { recursive: true, force: true });
   const { metafile } = await build({
     ...common,
     metafile: true,

@@ -1,3 +1,5 @@
+import { Clocks } from "./clocks/clocks.ts";
+import { plainClocks, type ClocksSettings } from "./clocks/settings.ts";
 import type { Limits } from "./explorer/explore.ts";
 import type { Model } from "./explorer/model.ts";
 import { Extension } from "./extension/extension.ts";
@@ -67,6 +69,19 @@ export function extension(
   return { name, nodes, attempts, covers, isLong, limits, model, intact };
 }
 
+export function clocks(
+  name: string,
+  covers: string,
+  settings: Partial<ClocksSettings>,
+  { isLong = false, limits = unbounded }: Sizes = {},
+): Configuration {
+  const resolved = { ...plainClocks, ...settings };
+  const { attempts, ahead } = resolved;
+  const model = (): Model => new Clocks(resolved);
+  const intact = (): Model => new Clocks({ ...resolved, mutant: undefined });
+  return { name, nodes: ahead.length, attempts, covers, isLong, limits, model, intact };
+}
+
 const long = { isLong: true };
 /** In order of depth: all states that fewer steps reach are among them. */
 const longUpTo3Million = { isLong: true, limits: { states: 3_000_000, depth: 10_000 } };
@@ -131,6 +146,8 @@ export const configurations: readonly Configuration[] = [
     candidates: "following",
   }),
   extension("extension", "no assumption about time; rounds without bound", {}),
+  clocks("clocks", "with a clock; 1 node's clock is set once", {}),
+  clocks("clocks-evicted", "with a clock; 1 node loses the key once", { sets: 0, evictions: 1 }),
 
   turns(
     "turns-all-faults",

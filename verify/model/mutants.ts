@@ -1,4 +1,4 @@
-import { extension, fencing, turns, type Configuration } from "./configurations.ts";
+import { clocks, extension, fencing, turns, type Configuration } from "./configurations.ts";
 
 /** A protocol with one rule broken, within bounds in which that shows. */
 export interface Mutant {
@@ -151,5 +151,35 @@ export const mutants: readonly Mutant[] = [
     "an extension needs a majority of the answers only",
     "extension",
     extension("majority-of-answers-extends", "", { mutant: "majority-of-answers" }),
+  ),
+  mutant(
+    "a grant over an unreleased holder counts at once",
+    "exclusion",
+    clocks("no-wait", "", { mutant: "no-wait" }),
+  ),
+  mutant(
+    "the wait after an unreleased holder is D",
+    "exclusion",
+    clocks("wait-of-1-d", "", { mutant: "wait-of-1-d" }),
+  ),
+  mutant(
+    "the wait after an unreleased holder is 2 × D",
+    "exclusion",
+    clocks("wait-of-2-d", "", { mutant: "wait-of-2-d" }),
+  ),
+  mutant(
+    "a node votes although its clock is off",
+    "exclusion",
+    clocks("off-clocks-vote", "", { mutant: "off-clocks-vote" }),
+  ),
+  mutant(
+    "the release of a later grant lowers the wait",
+    "exclusion",
+    clocks("release-lowers-wait", "", { attempts: 3, lasts: 1, mutant: "release-lowers-wait" }),
+  ),
+  mutant(
+    "a repeat does not tell what is left of the wait",
+    "exclusion",
+    clocks("repeat-without-wait", "", { losses: 1, lasts: 1, mutant: "repeat-without-wait" }),
   ),
 ];

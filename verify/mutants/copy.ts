@@ -23,7 +23,7 @@ const compileMs = 120_000;
 /** It is no library at all. */
 export class NotCompiled extends Error {}
 
-/** The copies that must not outlive this process. */
+/** The folders of copies, as `mkdtemp` made them. They must not outlive this process, and no other folder is removed. */
 const open = new Set<string>();
 
 /** A copy of the repository, to be changed. What it takes of other people's packages is the original's. */
@@ -33,7 +33,7 @@ export class Copy implements Disposable {
   readonly #temporary: string;
 
   constructor(root: string) {
-    this.#home = realpathSync(mkdtempSync(join(tmpdir(), "holdfast-mutants-")));
+    this.#home = mkdtempSync(join(realpathSync(tmpdir()), "holdfast-mutants-"));
     open.add(this.#home);
     this.#folder = join(this.#home, "copy");
     this.#temporary = join(this.#home, "tmp");
@@ -105,8 +105,10 @@ export function removeCopies(): void {
 }
 
 function remove(home: string): void {
-  rmSync(home, { recursive: true, force: true, maxRetries: 5 });
-  open.delete(home);
+  if (open.has(home)) {
+    rmSync(home, { recursive: true, force: true, maxRetries: 5 });
+    open.delete(home);
+  }
 }
 
 function copySources(root: string, folder: string): void {
@@ -114,13 +116,15 @@ function copySources(root: string, folder: string): void {
   cpSync(root, folder, { recursive: true, filter: (path) => !left.has(basename(path)) });
 }
 
-/** The same packages, but for ours: those are the copy's. */
+/**
+ * The same packages, but for ours: those are the copy's. Each folder of packages is the copy's own and has a link for each package,
+ * so nothing that a program removes in such a folder is the original's.
+ */
 function linkPackages(root: string, folder: string): void {
-  linkEach(root, folder, "node_modules");
-  for (const own of ["bench", "lab", "verify", "packages/holdfast"]) {
+  for (const own of [".", "bench", "lab", "verify", "packages/holdfast"]) {
     const packages = join(own, "node_modules");
     if (existsSync(join(root, packages))) {
-      symlinkSync(join(root, packages), join(folder, packages));
+      linkEach(root, folder, packages);
     }
   }
 }

@@ -10,7 +10,10 @@ const sources = "packages/holdfast/src";
  * The files of a mutant with its edits done, by their paths below the root.
  * @throws {Error} where the source has changed since the mutant was written: an edit does not fit exactly one place
  */
-export function mutatedFiles(root: string, { name, edits }: Mutant): Map<string, string> {
+export function mutatedFiles(
+  root: string,
+  { name, edits }: Pick<Mutant, "name" | "edits">,
+): Map<string, string> {
   const files = new Map<string, string>();
   for (const edit of edits) {
     const path = `${sources}/${edit.file}`;

@@ -42,6 +42,8 @@ export class History {
   #forgotAt = -Infinity;
   readonly #strangersAheadMs: number;
   readonly #firstSeen = new Map<number, number>();
+  /** When a call of each client last began or ended. */
+  readonly #lastHeard = new Map<number, number>();
   #serial = 0;
   #hasDead = false;
 
@@ -92,12 +94,11 @@ export class History {
       isShared: isShared(as),
       ttlMs,
       since: now,
-      placedFrom: this.#placedFrom(client),
+      ...this.#placeOf(client, waitMs ?? Infinity),
       serial: this.#serial,
       standsInLine: standsInLine && isPlain && !isShared(as),
       hasPlace: isPlain && this.isAcquainted(client) && !(standsInLine && this.#isLedByStranger(use)),
       isOut: false,
-      until: now + (waitMs ?? Infinity) / this.#rateOf(client), // its time is over by its own clock
       wasGranted: false,
       isOver: false,
     };
@@ -107,8 +108,24 @@ export class History {
     return this.#schedule.clients[client]?.rate ?? 1;
   }
 
-  #placedFrom(client: number): number {
-    return this.findings.now - (this.#knownForMs(client) > introductionMs ? 0 : this.#strangersAheadMs);
+  #placeOf(
+    client: number,
+    waitMs: number,
+  ): Pick<Asking, "placedFrom" | "placedTo" | "until" | "placeEndsFrom"> {
+    const { now } = this.findings;
+    const heardAt = this.#lastHeard.get(client) ?? now;
+    this.#lastHeard.set(client, now);
+    const drift = this.#driftOf(client);
+    const driftMs = drift * (now - heardAt);
+    const aheadMs = this.#knownForMs(client) > introductionMs ? 0 : this.#strangersAheadMs;
+    const until = now + waitMs / this.#rateOf(client); // its time is over by its own clock
+    const placeEndsFrom = waitMs === Infinity ? Infinity : until - drift * (until - heardAt);
+    return { placedFrom: now - aheadMs - driftMs, placedTo: now + driftMs, until, placeEndsFrom };
+  }
+
+  /** How far a client's clock and those of the servers part, of each ms without an answer. */
+  #driftOf(client: number): number {
+    return offOf(this.#rateOf(client)) + Math.max(0, ...this.#schedule.nodes.map(({ rate }) => offOf(rate)));
   }
 
   /** Of its client's own line somebody who has no place by the time of his arrival stands at the head. */
@@ -130,6 +147,7 @@ export class History {
 
   /** It has its answer. */
   answered(asking: Asking): void {
+    this.#lastHeard.set(asking.client, this.findings.now);
     for (const { turns, waiting } of asking.keys.map((key) => this.of(key))) {
       if (turns.waiting.has(asking) && !asking.wasGranted) {
         this.#leftQueue(asking);
@@ -198,7 +216,9 @@ export class History {
   /** An operator ends the grant with that number, which is that client's by what he was told. */
   breaks(key: string, fencingToken: bigint, client: number): void {
     const { kind } = this.#schedule;
-    this.of(key).holdings.breaks(fencingToken, client, kind === "read-write" || kind === "semaphore");
+    const { holdings, turns } = this.of(key);
+    holdings.breaks(fencingToken, client, kind === "read-write" || kind === "semaphore");
+    turns.broken(client);
   }
 
   /** An operator asks for another limit; clients name that one from now on. */
@@ -395,4 +415,8 @@ function extraMs(keys: number): number {
 /** Repeats share a grant where they ask with the same `Locks`. */
 export function attemptOf(client: number, attemptId: string): string {
   return `client ${client}, ${attemptId}`;
+}
+
+function offOf(rate: number): number {
+  return Math.abs(rate - 1);
 }

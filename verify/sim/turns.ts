@@ -12,6 +12,8 @@ export interface Asking {
   readonly since: number;
   /** Its place in the queue may be that of so early an arrival: see {@link Turns}. */
   readonly placedFrom: number;
+  /** Or of so late a one. */
+  readonly placedTo: number;
   /** Of two that ask at the same moment the smaller one was first. */
   readonly serial: number;
   /** It stands in its client's own line, where nobody overtakes. */
@@ -22,6 +24,8 @@ export interface Asking {
   isOut: boolean;
   /** Until when it wants to wait: then it leaves the queue, and asks who has the lock before it answers. */
   readonly until: number;
+  /** Its deadline at the servers is an estimate too, and may be that early. */
+  readonly placeEndsFrom: number;
   wasGranted: boolean;
   isOver: boolean;
 }
@@ -56,7 +60,8 @@ const longestRun = 16;
  * Inside one client's line nobody is overtaken, whatever happens. Between clients the place in the queue is the time of arrival by
  * the servers' clocks, which each client knows within half a round trip, and who is still on the way to a free lock has no place yet;
  * both are below 5 ms each way here, at each of the two. On a quorum a client's first place is by the clocks of a majority, where the
- * others have not told their time yet: as much earlier as that is behind the clocks of all (see {@link strangersAheadMs}). So where
+ * others have not told their time yet: as much earlier as that is behind the clocks of all (see {@link strangersAheadMs}). Since a
+ * client's last answer its clock and the servers' have drifted apart. So where
  * nothing goes wrong nobody who came `toleranceMs` later is granted first, but by a hand-over inside a process, and that `longestRun`
  * times in a row at the most.
  */
@@ -88,6 +93,15 @@ export class Turns {
     for (const asking of this.#asking) {
       if (asking.client === client) {
         this.end(asking);
+      }
+    }
+  }
+
+  /** An operator ends the lease of that client: its line waited behind that lease, without a place at the servers. */
+  broken(client: number): void {
+    for (const asking of this.#asking) {
+      if (asking.client === client && asking.standsInLine) {
+        asking.hasPlace = false;
       }
     }
   }
@@ -138,7 +152,7 @@ export class Turns {
       return earlier.serial < asking.serial ? "in the same line before" : undefined;
     }
     const mayPass = this.#run > 0 && this.#run <= longestRun;
-    if (mayPass || !earlier.hasPlace || earlier.isOut || !isEarlier(earlier, asking)) {
+    if (mayPass || !hasPlaceAt(this.#findings.now, earlier) || !isEarlier(earlier, asking)) {
       return undefined;
     }
     // A place is an estimate of the servers' clocks, and a client that a fault keeps from its turn loses it.
@@ -147,9 +161,13 @@ export class Turns {
   }
 }
 
+function hasPlaceAt(now: number, { hasPlace, isOut, placeEndsFrom }: Asking): boolean {
+  return hasPlace && !isOut && now < placeEndsFrom;
+}
+
 /** Those of one client have their places in the order in which they came, but where each asks the servers by itself. */
 function isEarlier(earlier: Asking, asking: Asking): boolean {
   return asking.client === earlier.client && !asking.isShared
     ? earlier.serial < asking.serial
-    : earlier.since + toleranceMs < asking.placedFrom;
+    : earlier.placedTo + toleranceMs < asking.placedFrom;
 }

@@ -6,7 +6,14 @@ import { mutants } from "../model/mutants.ts";
 import { parseOptions } from "../model/options.ts";
 
 /** Of those that `npm run verify:model` explores the ones that take about a second. */
-const small = ["turns", "turns-equal-tickets", "turns-minority-down", "fencing-restart"];
+const small = [
+  "turns",
+  "turns-equal-tickets",
+  "turns-minority-down",
+  "fencing-restart",
+  "clocks",
+  "clocks-evicted",
+];
 
 test.each(small)("every state of %s keeps every promise", (name) => {
   const configuration = configurations.find((one) => one.name === name);

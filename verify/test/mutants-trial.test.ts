@@ -1,8 +1,13 @@
-import { describe, expect, test } from "vitest";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { describe, expect, onTestFinished, test } from "vitest";
 
 import { catalogue } from "../mutants/catalogue.ts";
+import { Copy } from "../mutants/copy.ts";
 import { mutatedFiles } from "../mutants/edits.ts";
-import { edit, byRules, type Edit, type Mutant } from "../mutants/mutant.ts";
+import { edit, byRules, byServer, type Edit, type Mutant } from "../mutants/mutant.ts";
 import { parseOptions } from "../mutants/options.ts";
 import { matrixOf, summaryOf, tableOf } from "../mutants/report.ts";
 import { repositoryRoot } from "../mutants/root.ts";
@@ -45,12 +50,39 @@ describe("an edit", () => {
   });
 });
 
+test("a program in a copy that removes every folder of packages leaves the original's packages alone", async () => {
+  const root = mkdtempSync(join(tmpdir(), "holdfast-original-"));
+  onTestFinished(() => {
+    rmSync(root, { recursive: true });
+  });
+  const packages = ["node_modules/a", "node_modules/@scope/b", "verify/node_modules/c"];
+  for (const path of packages) {
+    mkdirSync(join(root, path), { recursive: true });
+    writeFileSync(join(root, path, "index.js"), "");
+  }
+  using copy = new Copy(root);
+  const program = `
+    const { readdirSync, rmSync } = require("node:fs");
+    for (const folder of ["node_modules/@scope/", "node_modules/", "verify/node_modules/"]) {
+      console.log(readdirSync(folder).join());
+      for (const name of readdirSync(folder)) rmSync(folder + name, { recursive: true });
+      rmSync(folder, { recursive: true });
+    }`;
+  const { output } = await copy.run(["-e", program], 30_000);
+  expect(output).toBe("b\na\nc\n");
+  expect(packages.filter((path) => !existsSync(join(root, path, "index.js")))).toEqual([]);
+});
+
 test("who survives, who does not compile, and whom nothing was run against are told apart from who is killed", async () => {
-  const mutants = [
+  const mutants: Mutant[] = [
     mutant([edit("validity.ts", driftOfOnePercent, "return ttlMs + driftFactor;")]),
     mutant([edit("validity.ts", driftOfOnePercent, "return ttlMs * driftFactor + 1 + 1;")]),
     mutant([edit("validity.ts", driftOfOnePercent, "return `${ttlMs * driftFactor}`;")]),
     mutant([edit("validity.ts", driftOfOnePercent, "return ttlMs + driftFactor;")], "no test of this name"),
+    {
+      ...mutant([edit("validity.ts", driftOfOnePercent, "return ttlMs + driftFactor;")]),
+      killers: [byServer("verify/test/mutants-copy.test.ts")] as const,
+    },
   ];
   const verdicts = await run(mutants, {
     root: repositoryRoot(),
@@ -65,9 +97,10 @@ test("who survives, who does not compile, and whom nothing was run against are t
     { findings: [{ by: undefined }] },
     { findings: [], problem: expect.stringContaining("does not compile") as unknown },
     { findings: [], problem: expect.stringContaining("No test was run") as unknown },
+    { problem: expect.stringContaining("It fails without the mutant, too") as unknown },
   ]);
-  expect(summaryOf(verdicts)).toContain("4 mutants: 1 killed");
-  expect(summaryOf(verdicts)).toContain("1 survive, 2 not judged");
+  expect(summaryOf(verdicts)).toContain("5 mutants: 1 killed");
+  expect(summaryOf(verdicts)).toContain("1 survive, 3 not judged");
 }, 120_000);
 
 describe("the report", () => {

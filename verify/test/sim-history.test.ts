@@ -19,7 +19,7 @@ function history(
   steps: readonly Step[] = [],
   offsetsMs: readonly number[] = [],
 ): History {
-  const nodes = offsetsMs.map((offsetMs) => ({ offsetMs }));
+  const nodes = offsetsMs.map((offsetMs) => ({ offsetMs, rate: 1 }));
   const engine = nodes.length > 0 ? "quorum" : "server";
   const clients = [1, 1, 1, 1.01].map((rate) => ({ rate }));
   const schedule = { weather, steps, engine, nodes, clients, kind: "mutex" } as unknown as Schedule;
@@ -243,6 +243,24 @@ test("whose first request on a quorum may know the clocks of a majority only goe
   }
 });
 
+test("a client is judged by its place as far as its clock may have drifted since its last answer", () => {
+  for (const [laterMs, found] of [
+    [toleranceMs + 9, []],
+    [toleranceMs + 11, ["order"]],
+  ] as const) {
+    const watched = history();
+    watched.answered(watched.asks({ ...use, key: "other" }, false));
+    watched.answered(watched.asks({ ...use, client: 3, key: "other" }, false));
+    now += 1_000 - laterMs;
+    watched.asks(use, false);
+    now += laterMs;
+    watched.granted(watched.asks({ ...use, client: 3 }, false), new PlantedLease(7));
+    now += 1;
+    watched.look();
+    expect(checksOf(watched)).toEqual(found);
+  }
+});
+
 test("who leaves at the same moment is not overtaken", () => {
   const watched = history();
   const earlier = overtake(watched, 500, [0, 1], false);
@@ -284,11 +302,13 @@ test("a process may hand a lease on sixteen times while others wait, and not mor
       ttlMs: 1_000,
       since: number === 1 ? 0 : now,
       placedFrom: number === 1 ? 0 : now,
+      placedTo: now,
       serial: 0,
       standsInLine: true,
       hasPlace: true,
       isOut: false,
       until: Infinity,
+      placeEndsFrom: Infinity,
       wasGranted: false,
       isOver: false,
     };

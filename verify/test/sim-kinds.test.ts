@@ -144,11 +144,13 @@ function asks(client: number, weight: number): Asking {
     ttlMs: 1_000,
     since: (now += 1),
     placedFrom: now,
+    placedTo: now,
     serial: now,
     standsInLine: false,
     hasPlace: true,
     isOut: false,
     until: Infinity,
+    placeEndsFrom: Infinity,
     wasGranted: false,
     isOver: false,
   };

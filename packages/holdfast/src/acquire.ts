@@ -198,9 +198,7 @@ export class Acquisition implements Caller<Hold>, Pooled, Timed {
     this.#contention.acquisitions.add(this);
     const { signal } = this.#options;
     if (signal) {
-      this.#stopListening = whenAborted(signal, (reason) => {
-        this.cancel(reason);
-      });
+      this.#stopListening = whenAborted(signal, (reason) => this.cancel(reason));
     }
     if (this.#standsInLine) {
       this.#line.join(this);
@@ -296,12 +294,9 @@ export class Acquisition implements Caller<Hold>, Pooled, Timed {
   #follow(pending: Pending): void {
     this.#pending = pending;
     pending.result.then(
-      (acquired) => {
-        this.#acquired(acquired);
-      },
-      (error: unknown) => {
-        this.#fail(this.#cameTooLate(error) ? new WaitTimeoutError(this.#key, this.#options.waitMs) : error);
-      },
+      (acquired) => this.#acquired(acquired),
+      (error: unknown) =>
+        this.#fail(this.#cameTooLate(error) ? new WaitTimeoutError(this.#key, this.#options.waitMs) : error),
     );
   }
 

@@ -43,7 +43,5 @@ export const systemClock: Clock = {
     const timer = setTimeout(action, Math.min(Math.max(0, Math.ceil(delayMs)), longestTimerMs));
     return hold ? timer : timer.unref();
   },
-  clearTimer: (timer) => {
-    clearTimeout(timer as NodeJS.Timeout);
-  },
+  clearTimer: (timer) => clearTimeout(timer as NodeJS.Timeout),
 };

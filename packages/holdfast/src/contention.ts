@@ -225,9 +225,10 @@ export class Contention implements Keeper {
     }
   }
 
-  lose(token: string, reason: LossReason, cause?: unknown): void {
+  /** @param token null: all grants */
+  lose(token: string | null, reason: LossReason, cause?: unknown): void {
     for (const hold of this.watchdog.targets() as Hold[]) {
-      if (hold.grant.token === token) {
+      if (token === null || hold.grant.token === token) {
         hold.lose(reason, cause);
       }
     }

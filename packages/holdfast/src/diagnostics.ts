@@ -72,34 +72,19 @@ export interface HoldTrace {
   overrunMs?: number;
 }
 
-const plain = {
-  queued: channel("holdfast:queued"),
-  lost: channel("holdfast:lost"),
-  "late-renewal": channel("holdfast:late-renewal"),
-  handover: channel("holdfast:handover"),
-  broken: channel("holdfast:broken"),
-  vote: channel("holdfast:vote"),
-  extended: channel("holdfast:extended"),
-  node: channel("holdfast:node"),
-  leaked: channel("holdfast:leaked"),
-} satisfies Record<keyof Diagnostics, Channel>;
+const plain: Partial<Record<keyof Diagnostics, Channel>> = {};
 
 /** Operations with a beginning and an end. */
-export const traces: {
-  readonly acquire: TracingChannel<unknown, AcquireTrace>;
-  readonly renew: TracingChannel<unknown, RenewTrace>;
-  readonly release: TracingChannel<unknown, ReleaseTrace>;
-  readonly hold: TracingChannel<unknown, HoldTrace>;
-} = {
-  acquire: tracingChannel<unknown, AcquireTrace>("holdfast:acquire"),
-  renew: tracingChannel<unknown, RenewTrace>("holdfast:renew"),
-  release: tracingChannel<unknown, ReleaseTrace>("holdfast:release"),
-  hold: tracingChannel<unknown, HoldTrace>("holdfast:hold"),
+export const traces = {
+  acquire: tracingChannel("holdfast:acquire") as TracingChannel<unknown, AcquireTrace>,
+  renew: tracingChannel("holdfast:renew") as TracingChannel<unknown, RenewTrace>,
+  release: tracingChannel("holdfast:release") as TracingChannel<unknown, ReleaseTrace>,
+  hold: tracingChannel("holdfast:hold") as TracingChannel<unknown, HoldTrace>,
 };
 
 /** Publishes what `message` makes, if anybody listens. */
 export function tell<Name extends keyof Diagnostics>(name: Name, message: () => Diagnostics[Name]): void {
-  const target = plain[name];
+  const target = (plain[name] ??= channel(`holdfast:${name}`));
   if (target.hasSubscribers) {
     target.publish(message());
   }

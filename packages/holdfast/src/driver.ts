@@ -165,8 +165,8 @@ export type Verified =
 
 /** What an engine tells without being asked. */
 export interface DriverListener {
-  /** A grant of this driver was ended by force. */
-  lost(token: string, reason: LossReason, cause?: unknown): void;
+  /** A grant of this driver was ended by force. @param token null: all grants of this process are lost */
+  lost(token: string | null, reason: LossReason, cause?: unknown): void;
   /** The engine could not reach us for a while: what is held has to be verified. */
   mayHaveMissed(): void;
   /** The engine answers again after it did not: renewals that failed are tried again at once. */

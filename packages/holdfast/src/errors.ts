@@ -67,11 +67,7 @@ export class WaitTimeoutError extends LockError {
     const by = holder === undefined ? "" : ` by ${holder.owner}`;
     const what =
       left === undefined ? `The lock "${key}" is still held${by}` : `The latch "${key}" still lacks ${left}`;
-    super(`${what} after ${waitMs} ms`, {
-      code: "wait-timeout",
-      key,
-      retryable: true,
-    });
+    super(`${what} after ${waitMs} ms`, { code: "wait-timeout", key, retryable: true });
     this.holder = holder;
     this.position = position;
   }

@@ -302,9 +302,7 @@ export class Hold implements Renewable {
     tell("leaked", () => ({ key: this.key, fencingToken: this.fencingToken }));
     process.emitWarning(
       `The lease of "${this.key}" was garbage-collected without a release; it is no longer renewed`,
-      {
-        code: "HOLDFAST_LEAKED_LEASE",
-      },
+      { code: "HOLDFAST_LEAKED_LEASE" },
     );
   }
 

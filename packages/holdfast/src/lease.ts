@@ -90,6 +90,8 @@ export interface OwnedLease extends Lease {
   lossNow(): LossReason | undefined;
 }
 
+type LeaseText = ReturnType<Lease["toJSON"]>;
+
 const keepsAlive = Symbol("holdfast.lease");
 
 /** A signal that keeps its lease alive as long as somebody has it. */
@@ -99,12 +101,30 @@ export function controllerOf(lease: Lease): AbortController {
   return controller;
 }
 
+/** What every lease does in the same way. */
+export class BaseLease {
+  get isInForce(): boolean {
+    return (this as unknown as Lease).remainingMs() > 0;
+  }
+
+  toJSON(this: Lease): LeaseText {
+    const { key, keys, owner } = this;
+    return { key, keys, owner, fencingToken: this.fencingToken.toString(), remainingMs: this.remainingMs() };
+  }
+
+  async [Symbol.asyncDispose](this: Lease): Promise<void> {
+    // The engine goes on releasing in the background; a scope that ends must not fail for it.
+    await this.release().catch(() => false);
+  }
+}
+
 /** What the caller sees of a {@link Hold}. Nothing of ours holds it strongly: once it is garbage, it is no longer renewed. */
-export class HeldLease implements OwnedLease, WriteLease {
+export class HeldLease extends BaseLease implements OwnedLease, WriteLease {
   readonly #hold: Hold;
   #controller: AbortController | undefined;
 
   constructor(hold: Hold) {
+    super();
     this.#hold = hold;
   }
 
@@ -166,22 +186,6 @@ export class HeldLease implements OwnedLease, WriteLease {
     return this.#hold.transfer();
   }
 
-  toJSON(): {
-    key: string;
-    keys: readonly string[];
-    owner: string;
-    fencingToken: string;
-    remainingMs: number;
-  } {
-    const { key, keys, owner } = this;
-    return { key, keys, owner, fencingToken: this.fencingToken.toString(), remainingMs: this.remainingMs() };
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    // The engine goes on releasing in the background; a scope that ends must not fail for it.
-    await this.release().catch(() => false);
-  }
-
   get wasTransferred(): boolean {
     return this.#hold.wasTransferred;
   }
@@ -197,7 +201,7 @@ export class HeldLease implements OwnedLease, WriteLease {
     this.#hold.stopRenewing();
   }
 
-  get isInForce(): boolean {
+  override get isInForce(): boolean {
     return (this.#hold.reader ?? this).remainingMs() > 0;
   }
 

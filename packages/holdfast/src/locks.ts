@@ -183,15 +183,9 @@ class DriverLocks implements Locks {
     this.#alls = new Alls(contention, this.#mutexes);
     this.#runner = new Runner(frames, driver.clock);
     this.#forgetDriver = driver.listen({
-      lost: (token, reason, cause) => {
-        contention.lose(token, reason, cause);
-      },
-      mayHaveMissed: () => {
-        contention.verify();
-      },
-      answersAgain: () => {
-        contention.watchdog.answersAgain();
-      },
+      lost: (token, reason, cause) => contention.lose(token, reason, cause),
+      mayHaveMissed: () => contention.verify(),
+      answersAgain: () => contention.watchdog.answersAgain(),
     });
   }
 

@@ -142,7 +142,6 @@ export function resolveAcquire(
   if (options === undefined) {
     return defaults;
   }
-  checkObject("options", options);
   checkNames(options, limits.tryOnly === true ? tryNames : acquireNames);
   const { ttlMs, waitMs, renew, maxHoldMs, ifLost, attemptId, signal } = options;
   return {
@@ -158,23 +157,17 @@ export function resolveAcquire(
   };
 }
 
-export function resolveLocks(options: LocksOptions | undefined, maxTtlMs: number): ResolvedLocks {
-  const given = options === undefined ? {} : options;
-  checkObject("options", given);
-  refuseAttempt(given.defaults);
-  checkNames(given, ["handover", "owner", "maxWaiters", "closeTimeoutMs", "defaults"]);
-  const { owner, maxWaiters, closeTimeoutMs } = given;
+export function resolveLocks(options: LocksOptions = {}, maxTtlMs: number): ResolvedLocks {
+  checkNames(options, ["handover", "owner", "maxWaiters", "closeTimeoutMs", "defaults"]);
+  const { handover, owner = defaultOwner(), maxWaiters = 10_000, closeTimeoutMs = 2_000, defaults } = options;
+  refuseAttempt(defaults);
+  const usual = { ...acquireDefaults, ttlMs: Math.min(acquireDefaults.ttlMs, maxTtlMs) };
   return {
-    handover: resolveHandover(given.handover),
-    owner: owner === undefined ? defaultOwner() : checkText("owner", owner, 512),
-    maxWaiters: maxWaiters === undefined ? 10_000 : checkInteger("maxWaiters", maxWaiters, 1, 10_000_000),
-    closeTimeoutMs:
-      closeTimeoutMs === undefined ? 2_000 : checkInteger("closeTimeoutMs", closeTimeoutMs, 0, dayMs),
-    defaults: resolveAcquire(
-      given.defaults,
-      { ...acquireDefaults, ttlMs: Math.min(acquireDefaults.ttlMs, maxTtlMs) },
-      { maxTtlMs },
-    ),
+    handover: resolveHandover(handover),
+    owner: checkText("owner", owner, 512),
+    maxWaiters: checkInteger("maxWaiters", maxWaiters, 1, 10_000_000),
+    closeTimeoutMs: checkInteger("closeTimeoutMs", closeTimeoutMs, 0, dayMs),
+    defaults: resolveAcquire(defaults, usual, { maxTtlMs }),
   };
 }
 
@@ -185,46 +178,40 @@ export function refuseAttempt(defaults: AcquireOptions | undefined): void {
   }
 }
 
+/** @param usualTtlMs that of the lease */
 export function resolveAdopt(
-  options: AdoptOptions | undefined,
-  ttlMs: number,
+  options: AdoptOptions = {},
+  usualTtlMs: number,
   maxTtlMs: number,
 ): { renew: boolean; ttlMs: number; maxHoldMs: number } {
-  const given = options === undefined ? {} : options;
-  checkObject("options", given);
-  checkNames(given, ["renew", "ttlMs", "maxHoldMs"]);
+  checkNames(options, ["renew", "ttlMs", "maxHoldMs"]);
+  const { renew = true, ttlMs = usualTtlMs, maxHoldMs = dayMs } = options;
   return {
-    renew: given.renew === undefined ? true : checkBoolean("renew", given.renew),
-    ttlMs: checkTtl("ttlMs", given.ttlMs === undefined ? ttlMs : given.ttlMs, maxTtlMs),
-    maxHoldMs: given.maxHoldMs === undefined ? dayMs : checkDuration("maxHoldMs", given.maxHoldMs, 1),
+    renew: checkBoolean("renew", renew),
+    ttlMs: checkTtl("ttlMs", ttlMs, maxTtlMs),
+    maxHoldMs: checkDuration("maxHoldMs", maxHoldMs, 1),
   };
 }
 
-export function resolveList(options: ListOptions | undefined): {
+export function resolveList(options: ListOptions = {}): {
   prefix: string;
   cursor: string | null;
   limit: number;
   signal: AbortSignal | undefined;
 } {
-  const given = options === undefined ? {} : options;
-  checkObject("options", given);
-  checkNames(given, ["prefix", "cursor", "limit", "signal"]);
-  const { prefix, cursor, limit, signal } = given;
+  checkNames(options, ["prefix", "cursor", "limit", "signal"]);
+  const { prefix = "", cursor, limit = 100, signal } = options;
   return {
     signal: signal === undefined ? undefined : checkSignal("signal", signal),
-    prefix: prefix === undefined || prefix === "" ? "" : checkText("prefix", prefix, 512),
+    prefix: prefix === "" ? "" : checkText("prefix", prefix, 512),
     cursor: cursor === undefined ? null : checkText("cursor", cursor, 1024),
-    limit: limit === undefined ? 100 : checkInteger("limit", limit, 1, 1000),
+    limit: checkInteger("limit", limit, 1, 1000),
   };
 }
 
 /** A key: 1 to 512 bytes of UTF-8. A lone surrogate is refused, as two such keys would become one. */
 export function checkKey(key: string): string {
-  const tooLong = typeof key === "string" && key.length > 170 && Buffer.byteLength(key) > 512;
-  if (typeof key !== "string" || key === "" || tooLong || /\p{Surrogate}/u.test(key)) {
-    throw refusal("key", "a string of 1 to 512 bytes of well-formed UTF-8", key);
-  }
-  return key;
+  return checkText("key", key, 512);
 }
 
 export function checkTtl(name: string, value: unknown, maxTtlMs: number): number {
@@ -250,12 +237,8 @@ export function checkInteger(name: string, value: unknown, least: number, most: 
 
 /** At most `most` bytes of UTF-8, not empty. */
 export function checkText(name: string, value: unknown, most: number): string {
-  if (
-    typeof value !== "string" ||
-    value === "" ||
-    Buffer.byteLength(value) > most ||
-    /\p{Surrogate}/u.test(value)
-  ) {
+  const tooLong = typeof value === "string" && value.length * 3 > most && Buffer.byteLength(value) > most;
+  if (typeof value !== "string" || value === "" || tooLong || /\p{Surrogate}/u.test(value)) {
     throw refusal(name, `a string of 1 to ${most} bytes of well-formed UTF-8`, value);
   }
   return value;
@@ -302,17 +285,7 @@ export function wrongCursor(cursor: string): TypeError | RangeError {
   return refusal("cursor", "a string that an earlier page answered", cursor);
 }
 
-const tryNames: readonly string[] = [
-  "ttlMs",
-  "signal",
-  "renew",
-  "maxHoldMs",
-  "ifLost",
-  "owner",
-  "reason",
-  "labels",
-  "attemptId",
-];
+const tryNames = "ttlMs signal renew maxHoldMs ifLost owner reason labels attemptId".split(" ");
 const acquireNames: readonly string[] = [...tryNames, "waitMs"];
 
 export function checkDuration(name: string, value: unknown, least: number): number {
@@ -349,16 +322,10 @@ export function checkWords({ owner, reason, labels }: Words): Words {
 }
 
 function resolveWords(options: AcquireOptions, defaults: Words | undefined): Words | undefined {
-  const { owner, reason, labels } = options;
-  if (owner === undefined && reason === undefined && labels === undefined) {
-    return defaults;
-  }
-  const given = checkWords({ owner, reason, labels });
-  return {
-    owner: given.owner ?? defaults?.owner,
-    reason: given.reason ?? defaults?.reason,
-    labels: given.labels ?? defaults?.labels,
-  };
+  const usual = defaults ?? {};
+  const { owner = usual.owner, reason = usual.reason, labels = usual.labels } = options;
+  const isOwn = owner !== usual.owner || reason !== usual.reason || labels !== usual.labels;
+  return isOwn ? checkWords({ owner, reason, labels }) : defaults;
 }
 
 function checkLabels(labels: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
@@ -375,16 +342,16 @@ function checkLabels(labels: Readonly<Record<string, string>>): Readonly<Record<
   );
 }
 
-function resolveHandover(handover: LocksOptions["handover"]): ResolvedLocks["handover"] {
+function resolveHandover(handover: LocksOptions["handover"] = {}): ResolvedLocks["handover"] {
   if (handover === false) {
     return false;
   }
-  const given = handover === undefined ? {} : handover;
-  checkObject("handover", given);
-  checkNames(given, ["max", "maxMs"]);
+  checkObject("handover", handover);
+  checkNames(handover, ["max", "maxMs"]);
+  const { max = 16, maxMs = 100 } = handover;
   return {
-    max: given.max === undefined ? 16 : checkInteger("handover.max", given.max, 0, 10_000),
-    maxMs: given.maxMs === undefined ? 100 : checkInteger("handover.maxMs", given.maxMs, 0, dayMs),
+    max: checkInteger("handover.max", max, 0, 10_000),
+    maxMs: checkInteger("handover.maxMs", maxMs, 0, dayMs),
   };
 }
 

@@ -8,6 +8,8 @@ export interface Random {
   id(): string;
   /** A number from 0 up to, but not including, 1, for jitter. */
   fraction(): number;
+  /** Throws away what was drawn in advance: a clone of this machine has it, too. Absent: nothing is. */
+  refresh?(): void;
 }
 
 const idBytes = 16;
@@ -34,6 +36,9 @@ export function pooledRandom(clock: Clock, draw: (bytes: number) => Buffer = ran
       return pool.toString("hex", used - idBytes, used);
     },
     fraction: () => Math.random(),
+    refresh() {
+      used = pool.length;
+    },
   };
 }
 
@@ -42,6 +47,11 @@ export const systemRandom: Random = pooledRandom(systemClock);
 /** `baseMs` lengthened by up to `share` of itself, so that many do not act at once. */
 export function jittered(random: Random, baseMs: number, share: number): number {
   return baseMs * (1 + share * random.fraction());
+}
+
+/** How long to pause after so many failures in a row, ms: 50, then twice as long each time, and jittered. */
+export function backoffMs(random: Random, failures: number, longestMs: number): number {
+  return jittered(random, Math.min(longestMs, 50 * 2 ** Math.min(failures, 10)), 0.5);
 }
 
 /** The same 32 hex digits for the same texts, in every process. */

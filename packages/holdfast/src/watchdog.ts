@@ -65,7 +65,7 @@ export class Watchdog {
   /** Takes a lease into the rounds; give the result back to {@link forget}. */
   watch(target: Renewable): Watch {
     if (this.#queue.size === 0) {
-      this.#startPulse();
+      this.#queue.schedule(this.#pulse, this.#clock.now() + pulseMs);
     }
     const watch = new Watch(target);
     const leftMs = leftOf(target.validity, this.#clock); // little where it is adopted late: what it waits for is over then
@@ -142,9 +142,7 @@ export class Watchdog {
       () => ({ key: target.key, marginMs }),
       () => target.renew(),
       (context, extension) => (context.outcome = extension.outcome),
-    ).then((extension) => {
-      this.#answered(watch, extension);
-    });
+    ).then((extension) => this.#answered(watch, extension));
   }
 
   #answered(watch: Watch, extension: Extension): void {
@@ -209,11 +207,6 @@ export class Watchdog {
   /** By the stricter of the two clocks: they differ after the machine slept. */
   #endOf(target: Renewable): number {
     return this.#clock.now() + leftOf(target.validity, this.#clock);
-  }
-
-  #startPulse(): void {
-    this.#pulse.read(this.#clock);
-    this.#queue.schedule(this.#pulse, this.#clock.now() + pulseMs);
   }
 
   /** Timers stand still while the machine sleeps: after a jump of the wall clock every lease is looked at. */

@@ -15,6 +15,7 @@ interface Entry {
   endsAt: number;
   /** Requests whose answer is still on its way. */
   open: number;
+  /** Whether a client has `lease`. */
   wasDelivered: boolean;
 }
 
@@ -46,11 +47,11 @@ export class Attempts {
     try {
       const lease = await this.#acquire(entry, ask, asker);
       connection.atEnd((isDelivered) => {
-        this.#ended(name, entry, isDelivered);
+        this.#ended(name, entry, isDelivered ? lease : undefined);
       });
       return lease;
     } catch (error) {
-      this.#ended(name, entry, false);
+      this.#ended(name, entry, undefined);
       throw error;
     }
   }
@@ -80,6 +81,7 @@ export class Attempts {
     entry.asked = asked;
     try {
       const lease = await asked;
+      entry.wasDelivered = false;
       keep(entry, lease);
       return lease;
     } finally {
@@ -103,9 +105,9 @@ export class Attempts {
   }
 
   /** A lease that no client has is given back, once no repeat waits for it. */
-  #ended(name: string, entry: Entry, isDelivered: boolean): void {
+  #ended(name: string, entry: Entry, delivered: WireLease | undefined): void {
     entry.open -= 1;
-    entry.wasDelivered ||= isDelivered;
+    entry.wasDelivered ||= delivered !== undefined && delivered.fencingToken === entry.lease?.fencingToken;
     if (entry.open === 0 && !entry.wasDelivered && entry.lease) {
       this.#leases.giveBack(this.#leaseIds.read(entry.lease.leaseId));
       entry.lease = undefined;

@@ -25,6 +25,9 @@ export class Engine {
     this.locks = createLocks(driver, { handover: false, maxWaiters: mostWaiters, owner: this.owner });
     this.#forget = driver.listen({
       lost: (token, reason) => {
+        if (token === null) {
+          return; // the driver refuses to extend these
+        }
         this.#losses.set(token, reason);
         this.onLoss(token, reason);
         if (this.#losses.size > mostLosses) {

@@ -95,6 +95,19 @@ describe.each(["memory", "Redis"])("a client that goes away, on %s,", (name) => 
     await leavesNothing(urlOf(), key);
   });
 
+  test("before the grant of a named attempt that had a lease before can be sent leaves nothing", async () => {
+    const key = newKey();
+    const before = await acquire(urlOf(), { key, attemptId: "one" });
+    await ask(urlOf(), "DELETE", `/v1/leases/${before.leaseId}`);
+    const socket = await dial(urlOf());
+    socket.pause();
+    socket.write(head("GET", "/openapi.json", 0).repeat(400));
+    send(socket, { key, ttlMs: 600_000, attemptId: "one" });
+    await until(async () => (await inspect(urlOf(), key)).holders.length === 1, "it is granted");
+    socket.destroy();
+    await leavesNothing(urlOf(), key);
+  });
+
   test("while a repeat of its named attempt waits leaves the lease to that", async () => {
     const key = newKey();
     const held = await acquire(urlOf(), { key, ttlMs: 60_000 });

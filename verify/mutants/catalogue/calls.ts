@@ -152,18 +152,106 @@ export const calls: readonly Mutant[] = [
     isMarked: true,
     edits: [
       lua(
-        "_mutex",
-        "  if now > latest * 1000 then\n    return { 4 }\n  elseif not holder then",
-        "  if not holder then",
+        "_unusual",
+        "(name == 'acquire' or name == 'yield') and now > select(7, ...) * 1000",
+        "name == 'yield' and now > select(7, ...) * 1000",
       ),
     ],
     killers: [byServer("drivers/redis/scripts/late", "gets no place behind a holder")],
   },
   {
-    name: "share-is-given-too-late",
-    breaks: "an acquire that is executed behind its latest time has no effect (core-2, 3.2)",
-    edits: [lua("_share", "if latest and now > latest * 1000 then", "if not latest and not now then")],
-    killers: [byServer("drivers/redis/scripts/late", "does nothing to a free lock")],
+    name: "vote-is-given-too-late",
+    breaks: "a node that executes an acquire behind its latest time does nothing (core-2, 3.2)",
+    edits: [lua("operate", " and now <= operations[first + 6] * 1000", "")],
+    killers: [
+      byRules("drivers/redis/quorum/late-votes", "a request that a node executes too late gets no vote"),
+    ],
+  },
+  {
+    name: "late-acquire-ends-what-is-remembered",
+    breaks: "a late acquire leaves what the node remembers of its token (core-2, 3.2 and 3.4)",
+    edits: [
+      lua(
+        "_unusual",
+        "  if (name == 'acquire' or name == 'yield') and now > select(7, ...) * 1000 then\n" +
+          "    return { 4 } -- it came too late: what is remembered of its token stays, too\n" +
+          "  end\n",
+        "",
+      ),
+      lua(
+        "_unusual",
+        "  if shares(name, ...) then\n    know_shares()\n    return share.perform",
+        "  if (name == 'acquire' or name == 'yield') and now > select(7, ...) * 1000 then\n" +
+          "    return { 4 }\n" +
+          "  end\n" +
+          "  if shares(name, ...) then\n    know_shares()\n    return share.perform",
+      ),
+    ],
+    killers: [
+      byServer(
+        "drivers/redis/scripts/late-votes",
+        "does not make the node forget the vote whose key has vanished",
+      ),
+    ],
+  },
+  {
+    name: "late-yield-counts-as-one",
+    breaks: "a vote that is asked back is given back until a node says that it is (4.5; core-2, 3.2)",
+    edits: [redis("quorum/ballot", "if (Number(answer[0]) !== tooLate) {", "if (answer.length > 0) {")],
+    killers: [
+      byRules("drivers/redis/quorum/quorum-inquiry", "giving back came too late is given back again"),
+    ],
+  },
+  {
+    name: "vote-is-yielded-too-late",
+    breaks: "a node that executes a yield behind its latest time does nothing (core-2, 3.2)",
+    edits: [lua("_unusual", "(name == 'acquire' or name == 'yield')", "name == 'acquire'")],
+    killers: [byServer("drivers/redis/scripts/late-votes", "a yield gives nothing back")],
+  },
+  {
+    name: "turn-is-given-before-the-next-request",
+    breaks:
+      "who gives others their turn sends acquire(new) and release(old), in this order, in one call (core-2, 4.1)",
+    edits: [
+      redis(
+        "redlock",
+        "    const pending = this.#begin(new QuorumRequest(this, request, this.#keysOf(request.key), true));\n    return {",
+        "    const freed = this.release(given.key, given.token, engineEnd(given.validity));\n    const pending = this.#begin(new QuorumRequest(this, request, this.#keysOf(request.key), true));\n    return {",
+      ),
+      redis(
+        "redlock",
+        "released: this.release(given.key, given.token, engineEnd(given.validity)),",
+        "released: freed,",
+      ),
+    ],
+    killers: [byRules("drivers/redis/quorum/passing-on", "travel in one call to each node, in this order")],
+  },
+  {
+    name: "turn-that-is-given-may-find-the-queue-full",
+    breaks: "an acquire in the call that gives the lock up is not subject to the queue's bound (core-2, 4.1)",
+    edits: [lua("_acquire", "is_new and wait ~= '3' and answer[3]", "is_new and answer[3]")],
+    killers: [byServer("drivers/redis/scripts/turn-given", "the bound on the queue does not hold for it")],
+  },
+  {
+    name: "vote-behind-a-release-is-told-by-message-only",
+    breaks: "the release answers who has the vote now: a lost message costs no poll (core-2, 4.1)",
+    edits: [lua("_give-up", "answer = { 1, 0, taken }", "answer = { 1, 0, '' }")],
+    killers: [byRules("drivers/redis/quorum/passing-on", "is granted without a message")],
+  },
+  {
+    name: "sleeper-waits-in-a-place-of-the-past",
+    breaks:
+      "a request begins anew where answers contradict the nodes' time by which it was written (core-2, 3.3)",
+    edits: [redis("quorum/electorate", "      this.#era += 1;\n", "")],
+    killers: [
+      byRules("drivers/redis/quorum/late-votes", "a request that waits on a machine that sleeps is served"),
+    ],
+  },
+  {
+    name: "places-of-a-quorum-stay-ahead",
+    breaks: "places begin anew from the new estimate of the nodes' time (core-2, 3.3)",
+    edits: [redis("quorum/electorate", "      this.#lastTicket = 0; // places", "      // places")],
+    killers: [byRules("drivers/redis/quorum/late-votes", "places begin anew")],
   },
   {
     name: "several-keys-are-given-too-late",

@@ -17,11 +17,7 @@ export const cluster: readonly Mutant[] = [
         "if (!this.#isClosed && this.hearsForce) {",
         "this.listen();\n    if (!this.#isClosed && this.hearsForce) {",
       ),
-      redis(
-        "node",
-        "this.usedAt = this.#options.clock.now();\n    }\n    this.#batcher",
-        "this.listen();\n    }\n    this.#batcher",
-      ),
+      redis("node", "this.usedAt = this.#options.clock.now();\n    }\n", "this.listen();\n    }\n"),
     ],
     killers: [byServer("drivers/redis/cluster", "subscribes to nothing in its slot")],
   },

@@ -46,7 +46,7 @@ export const keys: readonly Mutant[] = [
   },
   {
     name: "what-is-passed-on-keeps-its-token",
-    breaks: "passOn with a fresh token: a token is never used for two runs (6)",
+    breaks: "requeue with a fresh token: a token is never used for two runs (6)",
     isMarked: true,
     edits: [
       redis(
@@ -57,24 +57,6 @@ export const keys: readonly Mutant[] = [
     ],
     killers: [
       byRules("drivers/redis/late-requests", "what was passed on and then granted again is another attempt"),
-    ],
-  },
-  {
-    name: "what-a-quorum-passed-on-keeps-its-token",
-    breaks: "passOn with a fresh token: a token is never used for two runs (6)",
-    isMarked: true,
-    edits: [
-      redis(
-        "quorum/request",
-        "token: this.#host.tokenFor(",
-        "token: this.#passing?.token ?? this.#host.tokenFor(",
-      ),
-    ],
-    killers: [
-      byRules(
-        "drivers/redis/quorum/late-requests",
-        "what was passed on and then granted again is another attempt",
-      ),
     ],
   },
 ];

@@ -35,7 +35,7 @@ export const kinds: readonly Mutant[] = [
   {
     name: "reentrant-is-free-before-the-last-release",
     breaks: "reentrant: nested acquires are counted; the lock is free at the last release",
-    edits: [edit("kinds/nest.ts", "    if (this.#count > 0) {", "    if (this.#count > 1) {")],
+    edits: [edit("kinds/nest.ts", "    if (this.count > 0) {", "    if (this.count > 1) {")],
     killers: [bySim(1, 40, "reentrant"), byRules("kinds/reentrant")],
   },
   {
@@ -47,7 +47,7 @@ export const kinds: readonly Mutant[] = [
   {
     name: "reentrant-is-never-free",
     breaks: "reentrant: the lock is free at the last release",
-    edits: [edit("kinds/nest.ts", "    if (this.#count > 0) {", "    if (this.#count >= 0) {")],
+    edits: [edit("kinds/nest.ts", "    if (this.count > 0) {", "    if (this.count >= 0) {")],
     killers: [bySim(1, 40, "reentrant"), byRules("kinds/reentrant")],
   },
   {
@@ -63,7 +63,7 @@ export const kinds: readonly Mutant[] = [
     edits: [
       edit(
         "kinds/joint.ts",
-        "    const leases = wanted.map(() => this.#leaseOn(nest)); // all are counted before the first is used\n    wanted.forEach((each, index) => {\n      each.settle(leases[index] as L);\n    });\n",
+        "    const leases = wanted.map(() => this.#leaseOn(nest)); // all are counted before the first is used\n    wanted.forEach((each, index) => each.settle(leases[index] as L));\n",
         "    wanted.slice(0, 1).forEach((each) => {\n      each.settle(this.#leaseOn(nest));\n    });\n",
       ),
     ],
@@ -79,7 +79,7 @@ export const kinds: readonly Mutant[] = [
     name: "session-enters-what-it-gave-back",
     breaks: "reentrant: a release too many, loss inside a nested hold: clear outcomes",
     edits: [
-      edit("kinds/nest.ts", "return this.#count === 0 || this.base.lossNow()", "return this.base.lossNow()"),
+      edit("kinds/nest.ts", "return this.count === 0 || this.base.lossNow()", "return this.base.lossNow()"),
       edit(
         "kinds/nest.ts",
         "    return this.isOver ? 0 : this.#base.remainingMs();",

@@ -1,4 +1,4 @@
-import { byRules, byServer, edit, redis, type Mutant } from "../mutant.ts";
+import { byKept, byRules, byServer, edit, redis, type Mutant } from "../mutant.ts";
 
 /** What is late, lost or repeated, and what is given back: sections 1 and 3. */
 export const late: readonly Mutant[] = [
@@ -53,37 +53,16 @@ export const late: readonly Mutant[] = [
     killers: [byRules("drivers/redis/quorum/late-requests", "a lease was ours where its release meets")],
   },
   {
-    name: "late-answer-ends-what-is-being-passed-on",
-    breaks:
-      "true: it was still ours (release): what takes back a late answer's place does not make it seem lost to who passes it on",
-    edits: [
-      redis(
-        "quorum/passing-on",
-        "if (this.#partOf(voter).hadIt === undefined && this.#hold.mayBeOn(voter)) {",
-        "if (this.#partOf(voter).hadIt === undefined && voter.index < 0) {",
-      ),
-    ],
-    killers: [byRules("drivers/redis/quorum/passing-on", "it was ours where a node grants it late")],
-  },
-  {
     name: "release-is-waited-for-until-it-fails",
     breaks: "where the engine cannot be reached it rejects after its own small budget (release)",
-    edits: [redis("releaser", "    this.#patience.schedule(release.patience, patientUntil);\n", "")],
-    killers: [byRules("drivers/redis/quorum/release-budget", "it is told in time that too few answered")],
-  },
-  {
-    name: "release-behind-a-passing-on-has-a-budget-of-its-own",
-    breaks: "where the engine cannot be reached it rejects after its own small budget: one, from its call on",
-    edits: [redis("quorum/passing-on", "          patientUntil,\n", "")],
-    killers: [byRules("drivers/redis/quorum/release-budget", "passed on")],
-  },
-  {
-    name: "passing-on-has-the-whole-budget",
-    breaks: "a release that could not be passed on is given back within its budget",
-    edits: [redis("giving-up", "const passingShare = 0.5;", "const passingShare = 1;")],
-    killers: [
-      byRules("drivers/redis/quorum/release-budget", "it was ours where a majority answers within it"),
+    edits: [
+      redis(
+        "releaser",
+        "    this.#patience.schedule(release.patience, this.#clock.now() + this.#budgetMs);\n",
+        "",
+      ),
     ],
+    killers: [byRules("drivers/redis/quorum/release-budget", "it is told in time that too few answered")],
   },
   {
     name: "release-reads-no-answer-behind-a-stall",
@@ -222,6 +201,13 @@ export const late: readonly Mutant[] = [
       ),
     ],
     killers: [byRules("drivers/redis/fake-redis", "of a release: the repeat counts as released")],
+  },
+  {
+    name: "clean-up-hides-the-grant-from-its-release",
+    breaks:
+      "a release tells whether the grant was ours, also where a clean-up of a late answer came before it (core-2, 4.2)",
+    edits: [redis("releaser", "      this.#releaser.found(this);\n", "")],
+    killers: [byKept()],
   },
   {
     name: "release-that-the-client-sent-again-says-not-held",

@@ -367,13 +367,66 @@ export const leases: readonly Mutant[] = [
         "if (!isExpired(grant, node)) {",
       ),
     ],
-    killers: [byServer("drivers/redis/clones", "leave the grants of each other alone: one server")],
+    killers: [
+      byRules("drivers/redis/clones-apart", "a clone: one server leaves alone what the other is granted"),
+    ],
   },
   {
     name: "clone-gives-back-votes-of-the-other",
     breaks: "a vote for an unknown token is given back only where nobody else hears the channel",
     edits: [redis("quorum/holdings", "} else if (voter.node.hearsAlone) {", "} else {")],
-    killers: [byServer("drivers/redis/clones", "leave the grants of each other alone: a quorum")],
+    killers: [
+      byRules("drivers/redis/clones-apart", "a clone: a quorum leaves alone what the other is granted"),
+    ],
+  },
+  {
+    name: "clone-keeps-its-client-id",
+    breaks: "a process that hears the proof of a clone takes a new client id",
+    edits: [redis("node", "        listener.cloned();\n", "")],
+    killers: [byRules("drivers/redis/clones-apart", "that hears of the other waits with a new token")],
+  },
+  {
+    name: "clone-keeps-its-leases",
+    breaks: "a process that hears the proof of a clone loses its leases",
+    edits: [redis("one-server", '      listener.lost(null, "suspended", clonedError());\n', "")],
+    killers: [byRules("drivers/redis/clones-apart", "a clone: one server that hears of the other loses")],
+  },
+  {
+    name: "clone-keeps-its-leases-on-a-quorum",
+    breaks: "a process that hears the proof of a clone loses its leases",
+    edits: [redis("redlock", '      listener.lost(null, "suspended", clonedError());\n', "")],
+    killers: [byRules("drivers/redis/clones-apart", "a clone: a quorum that hears of the other loses")],
+  },
+  {
+    name: "clone-waits-with-its-token",
+    breaks: "a request goes on with a new token when a clone has the same",
+    edits: [redis("one-server", "      request.cloned();\n", "")],
+    killers: [byRules("drivers/redis/clones-apart", "a clone: one server that hears of the other waits")],
+  },
+  {
+    name: "clone-waits-with-its-token-on-a-quorum",
+    breaks: "a request goes on with a new token when a clone has the same",
+    edits: [redis("redlock", "      request.cloned();\n", "")],
+    killers: [byRules("drivers/redis/clones-apart", "a clone: a quorum that hears of the other waits")],
+  },
+  {
+    name: "clone-releases-a-former-token",
+    breaks: "no operation names a token of a former client id",
+    edits: [redis("node", "    this.#formerIds.add(this.#clientId);\n", "")],
+    killers: [byRules("drivers/redis/clones-apart", "loses its leases, and releases nothing")],
+  },
+  {
+    name: "proof-of-another-server-is-a-clones",
+    breaks:
+      "only a clone's proof parts a process from its leases (core-2, 3.6): a replica passes on its master's",
+    edits: [redis("subscriber", "!text.startsWith(this.#proofPrefix) || ", "")],
+    killers: [byServer("faults/redlock-restart", "is quarantined, with replica-read-only")],
+  },
+  {
+    name: "own-proof-looks-like-a-clone",
+    breaks: "a proof of one's own that comes late is no proof of a clone",
+    edits: [redis("subscriber", "    this.#ownProofs.push(text);\n", "")],
+    killers: [byRules("drivers/redis/clones-apart", "is not seen in a proof of one's own")],
   },
   {
     name: "clones-draw-from-one-pool",

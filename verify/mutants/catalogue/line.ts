@@ -25,7 +25,7 @@ export const line: readonly Mutant[] = [
   {
     name: "a-run-without-end",
     breaks:
-      "at most handover.max times in a row and for at most handover.maxMs; then passOn lets the other processes in (6)",
+      "at most handover.max times in a row and for at most handover.maxMs; then requeue lets the other processes in (6)",
     edits: [
       edit(
         "line.ts",
@@ -115,56 +115,6 @@ export const line: readonly Mutant[] = [
     killers: [byRules("hold", "transferred lease")],
   },
   {
-    name: "passing-on-without-an-answer-is-forgotten",
-    breaks: "release is re-sent until the TTL has passed (3): also of what was to be passed on",
-    edits: [
-      redis(
-        "giving-up",
-        "          release(patientUntil).then(resolve, reject);",
-        "          void [release, reject];\n          resolve(true);",
-      ),
-    ],
-    killers: [
-      byRules(
-        "drivers/redis/quorum/passing-on",
-        "it was lost where most nodes had forgotten it, and who comes next",
-      ),
-    ],
-  },
-  {
-    name: "passing-on-behind-the-release-says-lost",
-    breaks:
-      "a release whose repeat says not-held counts as released (3): also where the passing on comes behind it",
-    edits: [redis("giving-up", "if (released || !isAlone) {", "if (released || isDone) {")],
-    killers: [byRules("drivers/redis/quorum/passing-on", "behind its release, whose answers were lost")],
-  },
-  {
-    name: "passing-on-of-an-earlier-bid-is-forgotten",
-    breaks:
-      "a release whose reply was lost and whose repeat says not-held counts as released (3): also by another bid",
-    edits: [redis("quorum/ballot", "bid.passing?.attemptsOn(voter) ?? new Attempts()", "new Attempts()")],
-    killers: [byRules("drivers/redis/quorum/passing-on", "it was ours where the answer of a node was lost")],
-  },
-  {
-    name: "passing-on-that-the-client-repeats-says-lost",
-    breaks:
-      "a release whose reply was lost and whose repeat says not-held counts as released (3): of the client library's too",
-    edits: [
-      redis(
-        "quorum/ballot",
-        "this.attempts.isRepeat || !isSteady, isPlain",
-        "this.attempts.isRepeat || (isSteady && answer.length === 0), isPlain",
-      ),
-    ],
-    killers: [byRules("drivers/redis/quorum/passing-on", "it was ours where the client library")],
-  },
-  {
-    name: "what-was-lost-counts-as-passed-on",
-    breaks: "not ours: lost (2), unless something of ours may have released it",
-    edits: [redis("quorum/passing-on", "(voter) => this.#partOf(voter).mayHaveGivenUp", "() => true")],
-    killers: [byRules("drivers/redis/quorum/passing-on", "it was lost where most nodes had forgotten it")],
-  },
-  {
     name: "refused-release-counts-as-released",
     breaks: "a release whose *reply was lost* and whose repeat says not-held counts as released (3)",
     edits: [
@@ -175,20 +125,6 @@ export const line: readonly Mutant[] = [
       ),
     ],
     killers: [byRules("drivers/redis/late-requests", "had been lost")],
-  },
-  {
-    name: "silent-node-keeps-what-was-passed-on",
-    breaks: "release and cancel go to all nodes (4.7): also of what was passed on",
-    edits: [
-      redis(
-        "quorum/passing-on",
-        "if (!this.#done.has(ballot) && this.#hold.mayBeOn(voter)) {",
-        'if (!this.#done.has(ballot) && this.#hold.isOver && this.#hold.token === "") {',
-      ),
-    ],
-    killers: [
-      byRules("drivers/redis/quorum/leftovers", "a grant that was passed on is given back on a silent node"),
-    ],
   },
   {
     name: "grant-that-races-an-abort-is-kept",

@@ -258,8 +258,8 @@ export const majority: readonly Mutant[] = [
     edits: [
       redis(
         "quorum/holdings",
-        "    } else if (!release) {\n      takeBack();",
-        "    } else if (!release) {\n      return;",
+        "    if (!release) {\n      takeBack();",
+        "    if (!release) {\n      return;",
       ),
     ],
     killers: [

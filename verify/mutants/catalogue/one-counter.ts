@@ -150,7 +150,7 @@ export const oneCounter: readonly Mutant[] = [
   {
     name: "lost-counter-of-a-used-server-is-refused",
     breaks: "if the counter is lost, server time is the floor (core-2, 2)",
-    edits: [lua("_numbers", "redis.call('GET', KEYS[1]) or '0'", "redis.call('GET', KEYS[1]) or ''")],
+    edits: [lua("_numbers", "redis.pcall('GET', KEYS[1]) or '0'", "redis.pcall('GET', KEYS[1]) or ''")],
     killers: [byServer("drivers/redis/scripts/numbers", "where it is lost with all else")],
   },
   {

@@ -41,12 +41,6 @@ export const oneNode: readonly Mutant[] = [
     ],
   },
   {
-    name: "pass-on-without-comparing",
-    breaks: "passOn: K is old: queue new, then grant to the next; else queue new (2)",
-    edits: [lua("_acquire", "local released = holder == old", "local released = holder and true or false")],
-    killers: [byServer("drivers/redis/scripts/pass-on", "a lock that was lost to another is not given up")],
-  },
-  {
     name: "extension-of-a-vote-re-creates",
     breaks: "extend: ours: raise the TTL; else not-held. Never re-creates (2)",
     edits: [
@@ -126,7 +120,11 @@ export const oneNode: readonly Mutant[] = [
     name: "queue-for-a-vote-without-bound",
     breaks: "a bound on the length gives too-many-waiters (2, acquire)",
     edits: [
-      lua("_acquire", "if is_new and answer[3] >= queue_bound then", "if is_new and queue_bound < 0 then"),
+      lua(
+        "_acquire",
+        "if is_new and wait ~= '3' and answer[3] >= queue_bound then",
+        "if is_new and queue_bound < 0 then",
+      ),
     ],
     killers: [byServer(nodeMutex, "a full queue refuses")],
   },

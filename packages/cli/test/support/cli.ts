@@ -42,6 +42,8 @@ export class CommandLine {
   #program = "";
   #redis: RedisServer | undefined;
   #folder = "";
+  /** The temporary folders that exist, for `close`. */
+  readonly #made: string[] = [];
   readonly #running = new Set<ChildProcess>();
 
   get redis(): RedisServer {
@@ -69,17 +71,18 @@ export class CommandLine {
   async open(): Promise<void> {
     const cache = join(folder, "node_modules", ".cache");
     await mkdir(cache, { recursive: true });
-    const bundle = await mkdtemp(join(cache, "test-"));
+    const bundle = await this.#makeFolder(join(cache, "test-"));
     await bundleCli(bundle);
     this.#program = join(bundle, "main.cjs");
-    this.#folder = await mkdtemp(join(tmpdir(), "holdfast-cli-"));
+    this.#folder = await this.#makeFolder(join(tmpdir(), "holdfast-cli-"));
     this.#redis = await startRedis();
   }
 
   async close(): Promise<void> {
     await this.#redis?.stop();
-    await rm(join(this.#program, ".."), { recursive: true, force: true });
-    await rm(this.#folder, { recursive: true, force: true });
+    for (const folder of this.#made.splice(0)) {
+      await rm(folder, { recursive: true, force: true });
+    }
   }
 
   /** Nothing that a test started outlives it. */
@@ -132,6 +135,12 @@ export class CommandLine {
       err: () => said.err,
       kill: (signal) => void child.kill(signal),
     };
+  }
+
+  async #makeFolder(prefix: string): Promise<string> {
+    const folder = await mkdtemp(prefix);
+    this.#made.push(folder);
+    return folder;
   }
 }
 

@@ -57,9 +57,7 @@ async function open(address: Address, access: Access, options: DriverOptions): P
     tls: await readTls(access.tls),
     commandTimeoutMs: options.commandTimeoutMs ?? 2_000,
     random: options.random ?? systemRandom,
-    failed: (error) => {
-      tell("node", () => ({ node, event: "connection-failed", detail: messageOf(error) }));
-    },
+    failed: (error) => tell("node", () => ({ node, event: "connection-failed", detail: messageOf(error) })),
   };
   const opened = openClients(plan);
   try {

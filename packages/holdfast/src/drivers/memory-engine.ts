@@ -1,6 +1,6 @@
 import { momentOf, type Clock } from "../clock.ts";
 import { tell } from "../diagnostics.ts";
-import type { Acquired, AcquireRequest, Grant, Pending } from "../driver.ts";
+import type { Acquired, AcquireRequest, Pending } from "../driver.ts";
 import { closedError, kindMismatch, limitMismatch, type LockError } from "../errors.ts";
 import type { Random } from "../random.ts";
 import type { LockState } from "../state.ts";
@@ -32,14 +32,10 @@ export class MemoryEngine {
     this.#random = random;
     this.#changed = changed;
     this.latches = new MemoryLatches({ clock, changed, kindAt: (key) => this.at(key)?.kind });
-    this.#expiries = new TimerQueue(clock, ({ lock }) => {
-      this.at(lock.key);
-    });
+    this.#expiries = new TimerQueue(clock, ({ lock }) => this.at(lock.key));
     this.#deadlines = new TimerQueue(
       clock,
-      (waiter) => {
-        this.#timeOut(waiter);
-      },
+      (waiter) => this.#timeOut(waiter),
       true, // somebody waits for it
     );
   }
@@ -75,9 +71,7 @@ export class MemoryEngine {
     const lock = this.#locks.get(key);
     const due = lock && Array.from(lock.holdings).filter(({ dueAt }) => dueAt <= this.#clock.now());
     if (lock && due && due.length > 0) {
-      due.forEach((holding) => {
-        this.end(holding);
-      });
+      due.forEach((holding) => this.end(holding));
       this.serve(lock);
     }
     return this.#locks.get(key);
@@ -224,7 +218,7 @@ export class MemoryEngine {
   }
 
   #grant(lock: MemoryLock, waiter: MemoryWaiter): void {
-    const { want, words } = waiter.request;
+    const { key, ttlMs, want, words } = waiter.request;
     const { weight } = waiter.demand;
     const now = BigInt(this.#wallMicros());
     const first = now > this.#newest ? now : this.#newest + 1n;
@@ -232,33 +226,11 @@ export class MemoryEngine {
     this.#newest = fence.last;
     const token = this.#random.id();
     const owner = waiter.instance;
-    const holding = {
-      lock,
-      token,
-      fence,
-      weight,
-      owner,
-      words,
-      localWaiters: 0,
-      dueAt: -Infinity,
-      slot: -1,
-    };
+    const holding = { lock, token, fence, weight, owner, words, localWaiters: 0, dueAt: -Infinity, slot: -1 };
     lock.admit(holding);
-    waiter.settle(this.#claim(holding, waiter.request));
-  }
-
-  /** The grant in force, for a request that it is the answer to. */
-  #claim(holding: Holding, request: AcquireRequest): Acquired {
-    const { first, last } = holding.fence;
-    const grant: Grant = {
-      key: request.key,
-      token: holding.token,
-      fencingToken: first,
-      fencingCount: Number(last - first) + 1,
-      validity: this.prolong(holding, request.ttlMs),
-      isClaim: false,
-    };
-    return { outcome: "granted", grant };
+    const validity = this.prolong(holding, ttlMs);
+    const grant = { key, token, fencingToken: first, fencingCount: want, validity, isClaim: false };
+    waiter.settle({ outcome: "granted", grant });
   }
 
   #wallMicros(): number {

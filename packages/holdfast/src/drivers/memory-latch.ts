@@ -25,9 +25,7 @@ export class MemoryLatches implements Latches {
 
   constructor(neighbours: Neighbours) {
     this.#neighbours = neighbours;
-    this.#ends = new TimerQueue(neighbours.clock, ({ key }) => {
-      this.at(key);
-    });
+    this.#ends = new TimerQueue(neighbours.clock, ({ key }) => this.at(key));
     this.#deadlines = new TimerQueue(
       neighbours.clock,
       (waiting) => {
@@ -44,9 +42,7 @@ export class MemoryLatches implements Latches {
     if (latch && latch.dueAt <= this.#neighbours.clock.now()) {
       this.#ends.cancel(latch);
       this.#latches.delete(key);
-      this.#letGo(latch, (waiting) => {
-        waiting.reject(latchExpired(key));
-      });
+      this.#letGo(latch, (waiting) => waiting.reject(latchExpired(key)));
       this.#neighbours.changed(key);
       return undefined;
     }
@@ -63,9 +59,7 @@ export class MemoryLatches implements Latches {
       this.#neighbours.changed(view.key);
     }
     if (latch.left === 0) {
-      this.#letGo(latch, (waiting) => {
-        waiting.resolve(0);
-      });
+      this.#letGo(latch, (waiting) => waiting.resolve(0));
     }
     return latch.left;
   }
@@ -96,9 +90,7 @@ export class MemoryLatches implements Latches {
   close(): void {
     this.#isClosed = true;
     for (const latch of this.#latches.values()) {
-      this.#letGo(latch, (waiting) => {
-        waiting.reject(closedError(latch.key));
-      });
+      this.#letGo(latch, (waiting) => waiting.reject(closedError(latch.key)));
     }
     this.#latches.clear();
     this.#ends.clear();

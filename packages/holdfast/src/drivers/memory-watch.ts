@@ -29,9 +29,7 @@ export class Watchers {
   async *watch(target: WatchTarget, signal: AbortSignal): AsyncGenerator<LockEvent, void, void> {
     const atStart = typeof target === "string" ? [target] : this.#watched.heldKeys(target.prefix);
     const watcher: Watcher = { target, untold: new Set(atStart), wake: () => undefined };
-    const wake = (): void => {
-      watcher.wake();
-    };
+    const wake = (): void => watcher.wake();
     const teller = new Teller(this.#watched, typeof target === "string" ? target : undefined, atStart);
     this.#watchers.add(watcher);
     signal.addEventListener("abort", wake);

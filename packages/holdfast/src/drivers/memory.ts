@@ -15,7 +15,7 @@ import type {
   Verified,
 } from "../driver.ts";
 import { closedError, type LossReason } from "../errors.ts";
-import { checkNames, checkObject, wrongCursor } from "../options.ts";
+import { checkNames, wrongCursor } from "../options.ts";
 import { systemRandom, type Random } from "../random.ts";
 import type { FenceState, LockEvent, LockState, NodeState } from "../state.ts";
 import { validFrom } from "../validity.ts";
@@ -48,7 +48,6 @@ const capabilities: Capabilities = {
  * @throws {TypeError} for an option that it does not know
  */
 export function memory(options: MemoryOptions = {}): Driver {
-  checkObject("options", options);
   checkNames(options, ["clock", "random"]);
   return new MemoryDriver(options.clock ?? systemClock, options.random ?? systemRandom);
 }
@@ -68,9 +67,7 @@ class MemoryDriver implements Driver {
     this.clock = clock;
     this.random = random;
     this.#startedAt = clock.now();
-    this.#engine = new MemoryEngine(clock, random, (key) => {
-      this.#watchers.changed(key);
-    });
+    this.#engine = new MemoryEngine(clock, random, (key) => this.#watchers.changed(key));
     this.#watchers = new Watchers({
       heldKeys: (prefix) => this.#engine.heldKeys(prefix),
       state: (key) => this.#engine.state(key, this.#owner),
@@ -179,9 +176,7 @@ class MemoryDriver implements Driver {
 
   listen(listener: DriverListener): () => void {
     this.#listeners.add(listener);
-    return () => {
-      this.#listeners.delete(listener);
-    };
+    return () => this.#listeners.delete(listener);
   }
 
   async inspect(key: string): Promise<LockState> {

@@ -1,12 +1,12 @@
 import { whenAborted } from "../cancellation.ts";
 import type { Contention } from "../contention.ts";
 import { isLockError, LockError, WaitTimeoutError, type LossReason } from "../errors.ts";
-import { controllerOf, type HeldLease, type Lease, type OwnedLease, type SerializedLease } from "../lease.ts";
+import { BaseLease, controllerOf, type HeldLease, type OwnedLease, type SerializedLease } from "../lease.ts";
 import type { Way } from "../lockable.ts";
 import { refusal, type AcquireOptions, type ResolvedAcquire } from "../options.ts";
 import { Joint } from "./joint.ts";
 import type { Mutexes } from "./mutex.ts";
-import { Nest, SharedLease } from "./nest.ts";
+import { SharedLease } from "./nest.ts";
 
 const mostKeys = 64;
 const shortestWaitMs = 50;
@@ -18,7 +18,7 @@ const shortestWaitMs = 50;
 export class Alls {
   readonly #contention: Contention;
   readonly #mutexes: Mutexes;
-  readonly #attempts: Joint<Nest, SharedLease>;
+  readonly #attempts: Joint<SharedLease>;
 
   constructor(contention: Contention, mutexes: Mutexes) {
     this.#contention = contention;
@@ -43,9 +43,9 @@ export class Alls {
 
   /** A repeat names the same keys. It has all that the first one has. */
   async #acquireShared(keys: readonly string[], options: ResolvedAcquire): Promise<SharedLease> {
-    const begin = async ({ waitMs }: Pick<ResolvedAcquire, "waitMs">): Promise<Nest> =>
-      new Nest(this.#contention, await this.#acquire(keys, { ...options, waitMs }));
-    const lease = await this.#attempts.acquire(nameOf(keys, options), options, begin);
+    const lease = await this.#attempts.acquire(nameOf(keys, options), options, ({ waitMs }) =>
+      this.#acquire(keys, { ...options, waitMs }),
+    );
     if (!lease) {
       throw new WaitTimeoutError(keys[0] as string, options.waitMs);
     }
@@ -53,10 +53,9 @@ export class Alls {
   }
 
   #tryShared(keys: readonly string[], options: ResolvedAcquire): Promise<SharedLease | null> {
-    return this.#attempts.try(nameOf(keys, options), options, async ({ signal }) => {
-      const lease = await this.#try(keys, { ...options, signal });
-      return lease && new Nest(this.#contention, lease);
-    });
+    return this.#attempts.try(nameOf(keys, options), options, ({ signal }) =>
+      this.#try(keys, { ...options, signal }),
+    );
   }
 
   async #acquire(keys: readonly string[], options: ResolvedAcquire): Promise<LeaseOfAll> {
@@ -112,8 +111,7 @@ export class Alls {
       if (!options.renew) {
         await Promise.all(leases.map((lease) => lease.keepFor(options.ttlMs)));
       }
-      const isWhole = leases.every((lease) => lease.lossNow() === undefined);
-      if (isWhole) {
+      if (areHeld(leases)) {
         for (const lease of leases) {
           lease.endIn(options.maxHoldMs);
         }
@@ -121,7 +119,7 @@ export class Alls {
       }
     } catch (error) {
       await giveBack(leases);
-      if (leases.every((lease) => lease.lossNow() === undefined)) {
+      if (areHeld(leases)) {
         throw error;
       }
       return null;
@@ -136,15 +134,11 @@ export class Alls {
       return undefined;
     }
     const leases = await this.#mutexes.tryTogether(keys, { ...options, ifLost: "abort" });
-    if (!leases) {
-      return leases;
+    if (!leases || areHeld(leases)) {
+      return leases && new LeaseOfAll(leases, options);
     }
-    const isWhole = leases.every((lease) => lease.lossNow() === undefined);
-    if (!isWhole) {
-      await giveBack(leases);
-      return null;
-    }
-    return new LeaseOfAll(leases, options);
+    await giveBack(leases);
+    return null;
   }
 
   async #try(keys: readonly string[], options: ResolvedAcquire): Promise<LeaseOfAll | null> {
@@ -158,8 +152,7 @@ export class Alls {
     const leases = tries.flatMap((tried) =>
       tried.status === "fulfilled" && tried.value ? [tried.value] : [],
     );
-    const isWhole = leases.length === keys.length && leases.every((lease) => lease.lossNow() === undefined);
-    if (isWhole) {
+    if (leases.length === keys.length && areHeld(leases)) {
       return new LeaseOfAll(leases, options);
     }
     await giveBack(leases);
@@ -188,7 +181,7 @@ function nameOf(keys: readonly string[], { attemptId }: ResolvedAcquire): string
 }
 
 /** One lease on several keys, lost if any of them is lost. Then the others are left to expire, unless it is released. */
-export class LeaseOfAll implements OwnedLease {
+export class LeaseOfAll extends BaseLease implements OwnedLease {
   readonly #leases: readonly HeldLease[];
   readonly #ifLost: ResolvedAcquire["ifLost"];
   #controller: AbortController | undefined;
@@ -196,12 +189,11 @@ export class LeaseOfAll implements OwnedLease {
   #releasing: Promise<boolean> | undefined;
 
   constructor(leases: readonly HeldLease[], { ifLost }: ResolvedAcquire) {
+    super();
     this.#leases = leases;
     this.#ifLost = ifLost;
     for (const lease of leases) {
-      whenAborted(lease.signal, (reason) => {
-        this.#lost(reason);
-      });
+      whenAborted(lease.signal, (reason) => this.#lost(reason));
     }
   }
 
@@ -242,18 +234,8 @@ export class LeaseOfAll implements OwnedLease {
     return false;
   }
 
-  get isInForce(): boolean {
-    return this.remainingMs() > 0;
-  }
-
   lossNow(): LossReason | undefined {
-    for (const lease of this.#leases) {
-      const reason = lease.lossNow();
-      if (reason !== undefined) {
-        return reason;
-      }
-    }
-    return undefined;
+    return this.#leases.map((lease) => lease.lossNow()).find((reason) => reason !== undefined);
   }
 
   remainingMs(): number {
@@ -268,13 +250,10 @@ export class LeaseOfAll implements OwnedLease {
 
   async extend(ttlMs?: number): Promise<void> {
     this.throwIfLost();
-    const extensions = await Promise.allSettled(this.#leases.map((lease) => lease.extend(ttlMs)));
+    const extensions = this.#leases.map((lease) => lease.extend(ttlMs));
+    await Promise.allSettled(extensions);
     this.throwIfLost();
-    for (const extension of extensions) {
-      if (extension.status === "rejected") {
-        throw extension.reason;
-      }
-    }
+    await Promise.all(extensions);
   }
 
   release(): Promise<boolean> {
@@ -289,19 +268,8 @@ export class LeaseOfAll implements OwnedLease {
   }
 
   transfer(): SerializedLease {
-    throw new LockError("A lease of several keys cannot be transferred", {
-      code: "unsupported",
-      key: this.key,
-    });
-  }
-
-  toJSON(): ReturnType<Lease["toJSON"]> {
-    const { key, keys, owner } = this;
-    return { key, keys, owner, fencingToken: this.fencingToken.toString(), remainingMs: this.remainingMs() };
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.release().catch(() => false);
+    const message = "A lease of several keys cannot be transferred";
+    throw new LockError(message, { code: "unsupported", key: this.key });
   }
 
   get #first(): HeldLease {
@@ -309,13 +277,9 @@ export class LeaseOfAll implements OwnedLease {
   }
 
   async #release(): Promise<boolean> {
-    const releases = await Promise.allSettled(this.#leases.map((lease) => lease.release()));
-    for (const release of releases) {
-      if (release.status === "rejected") {
-        throw release.reason;
-      }
-    }
-    return releases.every((release) => release.status === "fulfilled" && release.value);
+    const releases = this.#leases.map((lease) => lease.release());
+    await Promise.allSettled(releases);
+    return (await Promise.all(releases)).every(Boolean);
   }
 
   #lost(reason: unknown): void {
@@ -343,6 +307,10 @@ function goOn(error: unknown): undefined {
     throw error;
   }
   return undefined;
+}
+
+function areHeld(leases: readonly HeldLease[]): boolean {
+  return leases.every((lease) => lease.lossNow() === undefined);
 }
 
 async function giveBack(leases: readonly HeldLease[]): Promise<void> {

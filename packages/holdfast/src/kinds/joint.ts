@@ -1,17 +1,18 @@
 import { whenAborted } from "../cancellation.ts";
 import type { Contention } from "../contention.ts";
 import { LockError } from "../errors.ts";
+import type { OwnedLease } from "../lease.ts";
 import type { ResolvedAcquire } from "../options.ts";
-import type { Nest } from "./nest.ts";
+import { Nest } from "./nest.ts";
 
 type Wish = Pick<ResolvedAcquire, "waitMs" | "signal">;
 
 /** Asks the engine: resolves with null where another holds the lock. */
-export type Begin<N extends Nest> = (wish: Wish) => Promise<N | null>;
+type Begin = (wish: Wish) => Promise<OwnedLease | null>;
 
 /** Caller of one name. */
-interface Asker<N extends Nest, L> {
-  readonly begin: Begin<N>;
+interface Asker<L> {
+  readonly begin: Begin;
   readonly wish: Wish;
   readonly isTry: boolean;
   /** On the scale of `clock.now()`. */
@@ -23,11 +24,11 @@ interface Asker<N extends Nest, L> {
 }
 
 /** What one name has: a lease, or a caller that asks for it and others that wait for the answer. */
-interface Entry<N extends Nest, L> {
+interface Entry<L> {
   /** Weak, so that a forgotten lease is found out. */
-  nest: WeakRef<N> | undefined;
-  leader: Asker<N, L> | undefined;
-  readonly followers: Set<Asker<N, L>>;
+  nest: WeakRef<Nest> | undefined;
+  leader: Asker<L> | undefined;
+  readonly followers: Set<Asker<L>>;
 }
 
 /** How many entries may stay behind until the next sweep. */
@@ -37,29 +38,29 @@ const fewEntries = 64;
  * Callers of one name share one lease. At most one of them asks the engine at a time; its grant is given to all who wait for it.
  * If it fails, the next caller asks, with its own patience.
  */
-export class Joint<N extends Nest, L> {
+export class Joint<L> {
   readonly #contention: Contention;
-  readonly #leaseOn: (nest: N) => L;
-  readonly #entries = new Map<string, Entry<N, L>>();
+  readonly #leaseOn: (nest: Nest) => L;
+  readonly #entries = new Map<string, Entry<L>>();
   #sweepAt = fewEntries;
 
   /** @param leaseOn makes a lease that is counted in the nest */
-  constructor(contention: Contention, leaseOn: (nest: N) => L) {
+  constructor(contention: Contention, leaseOn: (nest: Nest) => L) {
     this.#contention = contention;
     this.#leaseOn = leaseOn;
   }
 
   /** Waits for `waitMs`; null: the lock was not granted in that time. Rejects with the signal's reason, `closed`, or what the engine says. */
-  acquire(name: string, wish: Wish, begin: Begin<N>): Promise<L | null> {
+  acquire(name: string, wish: Wish, begin: Begin): Promise<L | null> {
     return this.#ask(name, wish, begin, false);
   }
 
   /** The same at once. It waits for the answer to another try, and for no other caller. */
-  try(name: string, wish: Wish, begin: Begin<N>): Promise<L | null> {
+  try(name: string, wish: Wish, begin: Begin): Promise<L | null> {
     return this.#ask(name, { ...wish, waitMs: 0 }, begin, true);
   }
 
-  async #ask(name: string, wish: Wish, begin: Begin<N>, isTry: boolean): Promise<L | null> {
+  async #ask(name: string, wish: Wish, begin: Begin, isTry: boolean): Promise<L | null> {
     const entry = this.#entryOf(name);
     const nest = entry.nest?.deref();
     if (nest && !nest.isOver && !nest.isOrphaned) {
@@ -81,11 +82,11 @@ export class Joint<N extends Nest, L> {
   }
 
   #asker(
-    entry: Entry<N, L>,
-    { begin, wish, isTry }: Pick<Asker<N, L>, "begin" | "wish" | "isTry">,
+    entry: Entry<L>,
+    { begin, wish, isTry }: Pick<Asker<L>, "begin" | "wish" | "isTry">,
     resolve: (lease: L | null) => void,
     reject: (reason: Error) => void,
-  ): Asker<N, L> {
+  ): Asker<L> {
     const { clock, closing } = this.#contention;
     const { waitMs, signal } = wish;
     const end = (settle: () => void): void => {
@@ -93,9 +94,7 @@ export class Joint<N extends Nest, L> {
         asker.isSettled = true;
         entry.followers.delete(asker);
         clock.clearTimer(timer);
-        stops.forEach((stop) => {
-          stop();
-        });
+        stops.forEach((stop) => stop());
         settle();
       }
     };
@@ -105,21 +104,13 @@ export class Joint<N extends Nest, L> {
         asker.fail(reason);
       }
     };
-    const asker: Asker<N, L> = {
+    const asker: Asker<L> = {
       begin,
       wish,
       isTry,
       deadline: clock.now() + waitMs,
-      settle: (lease) => {
-        end(() => {
-          resolve(lease);
-        });
-      },
-      fail: (reason) => {
-        end(() => {
-          reject(reason as Error);
-        });
-      },
+      settle: (lease) => end(() => resolve(lease)),
+      fail: (reason) => end(() => reject(reason as Error)),
       isSettled: false,
     };
     const stops = [closing, ...(signal ? [signal] : [])].map((source) => whenAborted(source, refuse));
@@ -133,53 +124,46 @@ export class Joint<N extends Nest, L> {
   }
 
   /** A try asks for all who try meanwhile: the signal of one of them does not end it. */
-  #lead(name: string, entry: Entry<N, L>, asker: Asker<N, L>): void {
+  #lead(name: string, entry: Entry<L>, asker: Asker<L>): void {
     entry.leader = asker;
     const { wish, deadline, isTry, begin } = asker;
     const waitMs = isTry ? 0 : Math.max(0, deadline - this.#contention.clock.now());
     begin({ waitMs, signal: isTry ? undefined : wish.signal })
       .then(
-        (nest) => {
-          this.#answered(name, entry, asker, nest);
-        },
+        (base) => this.#answered(name, entry, asker, base),
         (error: unknown) => {
           for (const each of this.#companions(entry, asker)) {
             each.fail(error);
           }
         },
       )
-      .finally(() => {
-        this.#goOn(name, entry);
-      });
+      .finally(() => this.#goOn(name, entry));
   }
 
-  #answered(name: string, entry: Entry<N, L>, leader: Asker<N, L>, nest: N | null): void {
-    if (!nest) {
+  #answered(name: string, entry: Entry<L>, leader: Asker<L>, base: OwnedLease | null): void {
+    if (!base) {
       for (const each of this.#companions(entry, leader)) {
         each.settle(null);
       }
       return;
     }
-    nest.ended = () => {
-      this.#forgetIfIdle(name, entry);
-    };
+    const nest = new Nest(this.#contention, base, name);
+    nest.ended = () => this.#forgetIfIdle(name, entry);
     entry.nest = new WeakRef(nest);
     const wanted = [leader, ...entry.followers].filter(({ isSettled }) => !isSettled);
     const leases = wanted.map(() => this.#leaseOn(nest)); // all are counted before the first is used
-    wanted.forEach((each, index) => {
-      each.settle(leases[index] as L);
-    });
+    wanted.forEach((each, index) => each.settle(leases[index] as L));
     if (wanted.length === 0) {
-      nest.base.release().catch(() => false); // it goes on in the background
+      base.release().catch(() => false); // it goes on in the background
     }
   }
 
   /** Callers that the answer to this one is for as well: of a try, those that try. */
-  #companions(entry: Entry<N, L>, leader: Asker<N, L>): readonly Asker<N, L>[] {
+  #companions(entry: Entry<L>, leader: Asker<L>): readonly Asker<L>[] {
     return [leader, ...(leader.isTry ? entry.followers : [])].filter((each) => each === leader || each.isTry);
   }
 
-  #goOn(name: string, entry: Entry<N, L>): void {
+  #goOn(name: string, entry: Entry<L>): void {
     entry.leader = undefined;
     const [next] = entry.followers;
     if (next) {
@@ -190,7 +174,7 @@ export class Joint<N extends Nest, L> {
     }
   }
 
-  #entryOf(name: string): Entry<N, L> {
+  #entryOf(name: string): Entry<L> {
     this.#sweep();
     const entry = this.#entries.get(name) ?? { nest: undefined, leader: undefined, followers: new Set() };
     this.#entries.set(name, entry);
@@ -207,7 +191,7 @@ export class Joint<N extends Nest, L> {
     }
   }
 
-  #forgetIfIdle(name: string, entry: Entry<N, L>): void {
+  #forgetIfIdle(name: string, entry: Entry<L>): void {
     const isHeld = entry.nest?.deref()?.isOver === false;
     if (!isHeld && !entry.leader && entry.followers.size === 0 && this.#entries.get(name) === entry) {
       this.#entries.delete(name);

@@ -2,15 +2,7 @@ import { whenAborted } from "../cancellation.ts";
 import type { Contention } from "../contention.ts";
 import type { Latches, LatchView } from "../driver.ts";
 import { WaitTimeoutError } from "../errors.ts";
-import {
-  checkDuration,
-  checkInteger,
-  checkNames,
-  checkObject,
-  checkSignal,
-  checkText,
-  checkTtl,
-} from "../options.ts";
+import { checkDuration, checkInteger, checkNames, checkSignal, checkText, checkTtl } from "../options.ts";
 
 export interface LatchOptions {
   /** How many attempts open it, 1 to 10 000. All who use the key have to name the same. */
@@ -61,7 +53,6 @@ export interface Latch {
 const largestCount = 10_000;
 
 export function checkLatch(options: LatchOptions, maxTtlMs: number): LatchOptions {
-  checkObject("options", options);
   checkNames(options, ["count", "ttlMs"]);
   return {
     count: checkInteger("count", options.count, 1, largestCount),
@@ -71,53 +62,37 @@ export function checkLatch(options: LatchOptions, maxTtlMs: number): LatchOption
 
 export function latch(view: LatchView, contention: Contention): Latch {
   const latches = contention.driver.latches as Latches; // its kinds say that it has them
+  const countDown = async (attemptId: string | undefined): Promise<number> => {
+    contention.refuseClosed(view.key);
+    return latches.countDown(view, attemptId);
+  };
+  const wait = async (waitMs: number, signal: AbortSignal | undefined): Promise<void> => {
+    contention.refuseClosed(view.key);
+    signal?.throwIfAborted();
+    const waiting = latches.wait(view, waitMs === 0 ? null : contention.clock.now() + waitMs);
+    const ends = [contention.closing, ...(signal ? [signal] : [])];
+    const stopListening = ends.map((end) => whenAborted(end, waiting.cancel.bind(waiting)));
+    try {
+      const left = await waiting.result;
+      if (left > 0) {
+        throw new WaitTimeoutError(view.key, waitMs, undefined, undefined, left);
+      }
+    } finally {
+      stopListening.forEach((stop) => stop());
+    }
+  };
   return {
     countDown(options = {}) {
       checkNames(options, ["attemptId"]);
       const { attemptId } = options;
       const named = attemptId === undefined ? undefined : checkText("attemptId", attemptId, 512);
-      return countDown(view, named, { latches, contention });
+      return countDown(named);
     },
     wait(options = {}) {
       checkNames(options, ["waitMs", "signal"]);
-      const { waitMs, signal } = options;
-      const patience = {
-        waitMs: waitMs === undefined ? 10_000 : checkDuration("waitMs", waitMs, 0),
-        signal: signal === undefined ? undefined : checkSignal("signal", signal),
-      };
-      return wait(view, patience, { latches, contention });
+      const { waitMs = 10_000, signal } = options;
+      const checked = signal === undefined ? undefined : checkSignal("signal", signal);
+      return wait(checkDuration("waitMs", waitMs, 0), checked);
     },
   };
-}
-
-interface House {
-  readonly latches: Latches;
-  readonly contention: Contention;
-}
-
-async function countDown(view: LatchView, attemptId: string | undefined, house: House): Promise<number> {
-  house.contention.refuseClosed(view.key);
-  return house.latches.countDown(view, attemptId);
-}
-
-async function wait(
-  view: LatchView,
-  { waitMs, signal }: { readonly waitMs: number; readonly signal: AbortSignal | undefined },
-  { latches, contention }: House,
-): Promise<void> {
-  contention.refuseClosed(view.key);
-  signal?.throwIfAborted();
-  const waiting = latches.wait(view, waitMs === 0 ? null : contention.clock.now() + waitMs);
-  const ends = [contention.closing, ...(signal ? [signal] : [])];
-  const stopListening = ends.map((end) => whenAborted(end, waiting.cancel.bind(waiting)));
-  try {
-    const left = await waiting.result;
-    if (left > 0) {
-      throw new WaitTimeoutError(view.key, waitMs, undefined, undefined, left);
-    }
-  } finally {
-    stopListening.forEach((stop) => {
-      stop();
-    });
-  }
 }

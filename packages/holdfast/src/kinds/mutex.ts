@@ -8,7 +8,7 @@ import type { Way } from "../lockable.ts";
 import { resolveAcquire, type AcquireOptions, type ResolvedAcquire, type TryOptions } from "../options.ts";
 import { within } from "../wait.ts";
 import { Joint } from "./joint.ts";
-import { Nest, SharedLease } from "./nest.ts";
+import { SharedLease } from "./nest.ts";
 
 /** Of a request without a name, or of one that repeats may share. */
 export type MutexLease = HeldLease | SharedLease;
@@ -20,7 +20,7 @@ const longestLookMs = 250;
 export class Mutexes {
   readonly #contention: Contention;
   readonly #frames: Frames;
-  readonly #attempts: Joint<Nest, SharedLease>;
+  readonly #attempts: Joint<SharedLease>;
 
   constructor(contention: Contention, frames: Frames) {
     this.#contention = contention;
@@ -49,22 +49,22 @@ export class Mutexes {
   acquire(key: string, options: ResolvedAcquire): Promise<MutexLease> {
     return options.attemptId === undefined
       ? this.acquireAlone(key, options)
-      : this.#asking(key, options, () => this.#acquireShared(key, options));
+      : this.#asking(key, options, options.waitMs, () => this.#acquireShared(key, options));
   }
 
   try(key: string, options: ResolvedAcquire): Promise<MutexLease | null> {
     return options.attemptId === undefined
       ? this.tryAlone(key, options)
-      : this.#trying(key, options, () => this.#tryShared(key, options));
+      : this.#asking(key, options, 0, () => this.#tryShared(key, options));
   }
 
   /** A lease that no repeat shares. */
   acquireAlone(key: string, options: ResolvedAcquire): Promise<HeldLease> {
-    return this.#asking(key, options, () => this.#acquireOnce(key, options));
+    return this.#asking(key, options, options.waitMs, () => this.#acquireOnce(key, options));
   }
 
   tryAlone(key: string, options: ResolvedAcquire): Promise<HeldLease | null> {
-    return this.#trying(key, options, () => this.#tryOnce(key, options));
+    return this.#asking(key, options, 0, () => this.#tryOnce(key, options));
   }
 
   /** Several keys in one step; undefined where the engine has no such step. */
@@ -82,55 +82,27 @@ export class Mutexes {
       traces.acquire,
       (): AcquireTrace => ({ key: keys[0] as string, keys, waitMs: 0 }),
       () => tryTogether(this.#contention, keys, options),
-      (context, leases) => {
-        context.outcome = leases ? "granted" : "held";
-        if (leases?.[0]) {
-          context.fencingToken = leases[0].fencingToken;
-        }
-      },
+      (context, leases) => tellOutcome(context, leases?.[0]),
     );
   }
 
-  #asking<L extends MutexLease>(key: string, options: ResolvedAcquire, ask: () => Promise<L>): Promise<L> {
-    if (!isHeard(traces.acquire)) {
-      return this.#admitted(key, options, ask);
-    }
-    return traced(
-      traces.acquire,
-      (): AcquireTrace => ({ key, waitMs: options.waitMs }),
-      () => this.#admitted(key, options, ask),
-      (context, lease) => {
-        context.outcome = "granted";
-        context.fencingToken = lease.fencingToken;
-      },
-    );
-  }
-
-  #trying<L extends MutexLease>(
+  #asking<L extends MutexLease | null>(
     key: string,
     options: ResolvedAcquire,
-    ask: () => Promise<L | null>,
-  ): Promise<L | null> {
-    return traced(
-      traces.acquire,
-      (): AcquireTrace => ({ key, waitMs: 0 }),
-      () => this.#admitted(key, options, ask),
-      (context, lease) => {
-        context.outcome = lease ? "granted" : "held";
-        if (lease) {
-          context.fencingToken = lease.fencingToken;
-        }
-      },
-    );
-  }
-
-  #admitted<T>(key: string, options: ResolvedAcquire, ask: () => Promise<T>): Promise<T> {
-    try {
-      this.#admit(key, options);
-    } catch (error) {
-      return Promise.reject(error as Error);
-    }
-    return ask();
+    waitMs: number,
+    ask: () => Promise<L>,
+  ): Promise<L> {
+    const admitted = (): Promise<L> => {
+      try {
+        this.#admit(key, options);
+      } catch (error) {
+        return Promise.reject(error as Error);
+      }
+      return ask();
+    };
+    return isHeard(traces.acquire)
+      ? traced(traces.acquire, (): AcquireTrace => ({ key, waitMs }), admitted, tellOutcome)
+      : admitted();
   }
 
   #acquireOnce(key: string, options: ResolvedAcquire): Promise<HeldLease> {
@@ -157,25 +129,21 @@ export class Mutexes {
   async #acquireShared(key: string, options: ResolvedAcquire): Promise<SharedLease> {
     const { driver, clock } = this.#contention;
     const ticket = driver.ticket(key);
-    const begin = async ({ waitMs }: Pick<ResolvedAcquire, "waitMs">): Promise<Nest> =>
-      new Nest(this.#contention, await this.#acquireOnce(key, { ...options, waitMs, ticket }));
-    const lease = await this.#attempts.acquire(nameOf(key, options), options, begin);
+    const lease = await this.#attempts.acquire(nameOf(key, options), options, ({ waitMs }) =>
+      this.#acquireOnce(key, { ...options, waitMs, ticket }),
+    );
     if (!lease) {
-      const state = await within(
-        clock,
-        longestLookMs,
-        driver.inspect(key).catch(() => undefined),
-      );
+      const look = driver.inspect(key).catch(() => undefined);
+      const state = await within(clock, longestLookMs, look);
       throw new WaitTimeoutError(key, options.waitMs, state?.holders[0]);
     }
     return lease;
   }
 
   #tryShared(key: string, options: ResolvedAcquire): Promise<SharedLease | null> {
-    return this.#attempts.try(nameOf(key, options), options, async ({ signal }) => {
-      const lease = await this.#tryOnce(key, { ...options, signal });
-      return lease && new Nest(this.#contention, lease);
-    });
+    return this.#attempts.try(nameOf(key, options), options, ({ signal }) =>
+      this.#tryOnce(key, { ...options, signal }),
+    );
   }
 
   /** Refuses what must not reach the engine. */
@@ -189,6 +157,13 @@ export class Mutexes {
 
   get #maxTtlMs(): number {
     return this.#contention.driver.capabilities.maxTtlMs;
+  }
+}
+
+function tellOutcome(context: AcquireTrace, lease: MutexLease | null | undefined): void {
+  context.outcome = lease ? "granted" : "held";
+  if (lease) {
+    context.fencingToken = lease.fencingToken;
   }
 }
 

@@ -1,40 +1,35 @@
 import { whenAborted } from "../cancellation.ts";
 import type { Contention } from "../contention.ts";
 import { LeaseLostError, LockError, type LossReason } from "../errors.ts";
-import { controllerOf, type Lease, type OwnedLease, type SerializedLease } from "../lease.ts";
+import { BaseLease, controllerOf, type Lease, type OwnedLease, type SerializedLease } from "../lease.ts";
 
 /** One lease at the engine, and how many leases of its owners stand on it. */
 export class Nest {
   readonly contention: Contention;
   readonly base: OwnedLease;
+  /** What callers that may join it say; undefined: none may. */
+  readonly name: string | undefined;
   /** Called when the last of its leases has been released. */
   ended: () => void = () => undefined;
   /** It is left to expire: a lease that joined it now would not be renewed. */
   isOrphaned = false;
-  #count = 0;
+  count = 0;
 
-  constructor(contention: Contention, base: OwnedLease) {
+  constructor(contention: Contention, base: OwnedLease, name?: string) {
     this.contention = contention;
     this.base = base;
+    this.name = name;
   }
 
   /** All of its leases are released, or it was lost. A late answer to a renewal does not revive a lease that was reported as lost. */
   get isOver(): boolean {
-    return this.#count === 0 || this.base.lossNow() !== undefined || this.base.remainingMs() === 0;
-  }
-
-  get count(): number {
-    return this.#count;
-  }
-
-  enter(): void {
-    this.#count += 1;
+    return this.count === 0 || this.base.lossNow() !== undefined || this.base.remainingMs() === 0;
   }
 
   /** The last lease that leaves releases the base. */
   async leave(): Promise<boolean> {
-    this.#count -= 1;
-    if (this.#count > 0) {
+    this.count -= 1;
+    if (this.count > 0) {
       return this.base.remainingMs() > 0;
     }
     try {
@@ -46,15 +41,16 @@ export class Nest {
 }
 
 /** A lease that shares its base with others of this process. The lock is free when the last of them is released. */
-export class NestedLease implements OwnedLease {
-  protected readonly nest: Nest;
+export class NestedLease extends BaseLease implements OwnedLease {
+  readonly nest: Nest;
   #controller: AbortController | undefined;
   #stopFollowing: () => void = () => undefined;
   #releasing: Promise<boolean> | undefined;
 
   constructor(nest: Nest) {
+    super();
     this.nest = nest;
-    nest.enter();
+    nest.count += 1;
   }
 
   get isOver(): boolean {
@@ -94,9 +90,7 @@ export class NestedLease implements OwnedLease {
       if (signal.aborted) {
         controller.abort(signal.reason);
       } else if (!this.isOver) {
-        this.#stopFollowing = whenAborted(signal, (reason) => {
-          controller.abort(reason);
-        });
+        this.#stopFollowing = whenAborted(signal, (reason) => controller.abort(reason));
       }
     }
     return this.#controller.signal;
@@ -104,10 +98,6 @@ export class NestedLease implements OwnedLease {
 
   get wasTransferred(): boolean {
     return this.#base.wasTransferred;
-  }
-
-  get isInForce(): boolean {
-    return this.remainingMs() > 0;
   }
 
   lossNow(): LossReason | undefined {
@@ -151,14 +141,6 @@ export class NestedLease implements OwnedLease {
     }
     this.throwIfLost();
     return this.#base.transfer();
-  }
-
-  toJSON(): ReturnType<Lease["toJSON"]> {
-    return { ...this.#base.toJSON(), remainingMs: this.remainingMs() };
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.release().catch(() => false);
   }
 
   get #base(): OwnedLease {

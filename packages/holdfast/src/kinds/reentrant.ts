@@ -29,7 +29,7 @@ export class Reentrants {
   readonly #contention: Contention;
   readonly #frames: Frames;
   readonly #mutexes: Mutexes;
-  readonly #sessions: Joint<ReentrantNest, ReentrantLease>;
+  readonly #sessions: Joint<ReentrantLease>;
 
   constructor(contention: Contention, frames: Frames, mutexes: Mutexes) {
     this.#contention = contention;
@@ -73,53 +73,28 @@ export class Reentrants {
     const around = this.#frames.find(
       (lease) => lease instanceof ReentrantLease && lease.key === key && !lease.isOver,
     ) as ReentrantLease | undefined;
-    const { session } = options;
-    if (around && (session === undefined || session === around.session)) {
+    const name = options.session === undefined ? undefined : JSON.stringify([key, options.session]);
+    if (around && (name === undefined || name === around.nest.name)) {
       return around.enter(options, isForWork);
-    } else if (session !== undefined) {
-      this.#frames.refuseWithin(key);
-      return this.#enterSession(key, session, options, isTry);
     }
-    const base = await this.#begin(key, options, isTry);
-    return base && new ReentrantLease(new ReentrantNest(this.#contention, base));
-  }
-
-  #begin(key: string, options: ResolvedAcquire, isTry: boolean): Promise<OwnedLease | null> {
-    return isTry ? this.#mutexes.try(key, options) : this.#mutexes.acquire(key, options);
-  }
-
-  /** One of a session asks the engine; the others of it wait for its answer. */
-  #enterSession(
-    key: string,
-    session: string,
-    options: ResolvedAcquire,
-    isTry: boolean,
-  ): Promise<ReentrantLease | null> {
-    return this.#sessions.acquire(JSON.stringify([key, session]), options, async ({ waitMs }) => {
-      const base = await this.#begin(key, { ...options, waitMs }, isTry);
-      return base && new ReentrantNest(this.#contention, base, session);
-    });
-  }
-}
-
-class ReentrantNest extends Nest {
-  readonly session: string | undefined;
-
-  constructor(contention: Contention, base: OwnedLease, session?: string) {
-    super(contention, base);
-    this.session = session;
+    const begin = ({ waitMs }: { readonly waitMs: number }): Promise<OwnedLease | null> =>
+      isTry ? this.#mutexes.try(key, options) : this.#mutexes.acquire(key, { ...options, waitMs });
+    if (name !== undefined) {
+      this.#frames.refuseWithin(key);
+      return this.#sessions.acquire(name, options, begin); // one asks the engine; the others wait for its answer
+    }
+    const base = await begin(options);
+    return base && new ReentrantLease(new Nest(this.#contention, base));
   }
 }
 
 /** A lease that shares its base with those around it. */
 export class ReentrantLease extends NestedLease {
-  readonly #nest: ReentrantNest;
   readonly #turns: Turns;
-  readonly #left: () => void;
+  readonly #left: (() => void) | undefined;
 
-  constructor(nest: ReentrantNest, left: () => void = () => undefined) {
+  constructor(nest: Nest, left?: () => void) {
     super(nest);
-    this.#nest = nest;
     this.#turns = new Turns(nest.contention);
     this.#left = left;
   }
@@ -132,30 +107,24 @@ export class ReentrantLease extends NestedLease {
     if (!(await this.#turns.take(options))) {
       return null;
     }
+    const give = (): void => this.#turns.give();
     try {
       this.throwIfLost();
     } catch (error) {
-      this.#turns.give();
+      give();
       throw error;
     }
-    if (isForWork) {
-      return new ReentrantLease(this.#nest, () => {
-        this.#turns.give();
-      });
+    if (!isForWork) {
+      give();
     }
-    this.#turns.give();
-    return new ReentrantLease(this.#nest);
-  }
-
-  get session(): string | undefined {
-    return this.#nest.session;
+    return new ReentrantLease(this.nest, isForWork ? give : undefined);
   }
 
   override release(): Promise<boolean> {
     const isFirst = !this.isOver;
     const released = super.release();
     if (isFirst) {
-      this.#left();
+      this.#left?.();
     }
     return released;
   }

@@ -14,55 +14,28 @@ export class Turns {
     this.#contention = contention;
   }
 
-  /** Nobody has the turn or waits for it. */
-  get isIdle(): boolean {
-    return !this.#isTaken && this.#waiting.size === 0;
-  }
-
-  /** Whether the turn is ours now. */
-  tryTake(): boolean {
-    const isFree = !this.#isTaken;
-    this.#isTaken = true;
-    return isFree;
-  }
-
   /** Resolves with whether it became ours within `waitMs`; rejects with the signal's reason, and `closed`. */
   async take({ waitMs, signal }: Patience): Promise<boolean> {
-    if (this.tryTake()) {
-      return true;
-    }
-    if (waitMs === 0) {
-      return false;
+    const isFree = !this.#isTaken;
+    this.#isTaken = true;
+    if (isFree || waitMs === 0) {
+      return isFree;
     }
     const { clock, closing } = this.#contention;
     return new Promise<boolean>((resolve, reject) => {
       const end = (settle: () => void): void => {
         this.#waiting.delete(begin);
         clock.clearTimer(timer);
-        stopListening.forEach((stop) => {
-          stop();
-        });
+        stopListening.forEach((stop) => stop());
         settle();
       };
-      const begin = (): void => {
-        end(() => {
-          resolve(true);
-        });
-      };
-      const refuse = (reason: unknown): void => {
-        end(() => {
-          reject(reason as Error);
-        });
-      };
+      const begin = (): void => end(() => resolve(true));
+      const refuse = (reason: unknown): void => end(() => reject(reason as Error));
       const stopListening = [closing, ...(signal ? [signal] : [])].map((source) =>
         whenAborted(source, refuse),
       );
       const timer = clock.setTimer(
-        () => {
-          end(() => {
-            resolve(false);
-          });
-        },
+        () => end(() => resolve(false)),
         Math.min(waitMs, longMs),
         true, // somebody waits for it
       );

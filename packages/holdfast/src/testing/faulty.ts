@@ -51,30 +51,15 @@ export function faulty(
   const between = new FaultyConnection(connection, options.clock ?? systemClock);
   const { plan } = between;
   const controls: Faults = {
-    delay: ({ requestMs = 0, replyMs = 0, messageMs = replyMs }) => {
-      Object.assign(plan, { requestMs, replyMs, messageMs });
-    },
-    dropReply: (which, mode = "silence") => {
-      Object.assign(plan, { lostReplies: which, lossMode: mode });
-    },
-    duplicate: (which, afterMs) => {
-      Object.assign(plan, { duplicates: which, duplicatesAfterMs: afterMs });
-    },
-    refuse: (error, times = Infinity) => {
-      Object.assign(plan, { refusal: error, refusals: times });
-    },
-    freeze: () => {
-      between.setFrozen(true);
-    },
-    thaw: () => {
-      between.setFrozen(false);
-    },
-    dropMessages: (predicate) => {
-      plan.isMessageDropped = predicate ?? (() => false);
-    },
-    dropSubscription: () => {
-      between.dropSubscriptions();
-    },
+    delay: ({ requestMs = 0, replyMs = 0, messageMs = replyMs }) =>
+      Object.assign(plan, { requestMs, replyMs, messageMs }),
+    dropReply: (which, mode = "silence") => Object.assign(plan, { lostReplies: which, lossMode: mode }),
+    duplicate: (which, afterMs) => Object.assign(plan, { duplicates: which, duplicatesAfterMs: afterMs }),
+    refuse: (error, times = Infinity) => Object.assign(plan, { refusal: error, refusals: times }),
+    freeze: () => between.setFrozen(true),
+    thaw: () => between.setFrozen(false),
+    dropMessages: (predicate) => (plan.isMessageDropped = predicate ?? (() => false)),
+    dropSubscription: () => between.dropSubscriptions(),
   };
   return { connection: between, controls };
 }

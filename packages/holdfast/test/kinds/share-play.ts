@@ -100,6 +100,8 @@ interface Asked {
   readonly controller: AbortController;
   /** Greater than every number that had been seen when it was asked. */
   readonly floor: bigint;
+  /** The limit that it named. */
+  readonly limit: number;
   weight: number;
   /** An operator's force ended it, of which its holder need not have heard. */
   isBroken: boolean;
@@ -121,6 +123,8 @@ export class SharePlay {
   #limit: number;
   /** The largest limit of this step. */
   #limitOfStep: number;
+  /** A limit is forgotten where nobody holds or waits: the next request brings the one that it names, perhaps an earlier one. */
+  #limitAfterIdle = 0;
   #step = 0;
   #largest = 0n;
   #givesBack = false;
@@ -186,6 +190,7 @@ export class SharePlay {
       waits: waitMs !== null && waitMs > 0,
       controller,
       floor: this.#largest,
+      limit: this.#limit,
       isBroken: false,
       wasImpossible: false,
       state: "waiting",
@@ -219,9 +224,13 @@ export class SharePlay {
     }
     asked.lease = lease;
     asked.grantedIn = this.#step;
-    const weights = this.#living().reduce((sum, { weight }) => sum + weight, 0);
+    const living = this.#living();
+    if (living.length === 1) {
+      this.#limitAfterIdle = asked.limit;
+    }
+    const weights = living.reduce((sum, { weight }) => sum + weight, 0);
     expect(weights, "never more than the limit at once").toBeLessThanOrEqual(
-      Math.max(this.#limit, this.#limitOfStep),
+      Math.max(this.#limit, this.#limitOfStep, this.#limitAfterIdle),
     );
     expect(lease.remainingMs(), "nobody is given what is over").toBeGreaterThan(0);
     expect(lease.fencingToken, "numbers rise").toBeGreaterThan(asked.floor);
@@ -339,6 +348,7 @@ export class SharePlay {
     }
     const present = this.#limit;
     this.#limit = wanted;
+    this.#limitAfterIdle = 0;
     for (const asked of this.#asked) {
       asked.wasImpossible ||= asked.weight > wanted;
     }

@@ -75,10 +75,5 @@ function opened(client: Ioredis.Redis | Ioredis.Cluster, { failed }: Plan): Open
     outliveSocket(client);
     failed(error);
   });
-  return {
-    client: client as unknown as Opened["client"],
-    close: () => {
-      client.disconnect();
-    },
-  };
+  return { client: client as unknown as Opened["client"], close: () => client.disconnect() };
 }

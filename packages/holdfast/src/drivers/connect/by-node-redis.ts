@@ -82,13 +82,7 @@ function opened(made: object, { failed, random }: Plan): Opened {
     client.connect().catch((error: unknown) => {
       if (!isClosed) {
         failed(error);
-        timer = systemClock.setTimer(
-          () => {
-            connect(times + 1);
-          },
-          pauseMs(times, random),
-          true,
-        );
+        timer = systemClock.setTimer(() => connect(times + 1), pauseMs(times, random), true);
       }
     });
   };

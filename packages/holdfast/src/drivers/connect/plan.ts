@@ -1,4 +1,4 @@
-import { jittered, type Random } from "../../random.ts";
+import { backoffMs, type Random } from "../../random.ts";
 import type { RedisClient } from "../redis/client.ts";
 import type { Address } from "./address.ts";
 import type { Access } from "./parameters.ts";
@@ -22,9 +22,7 @@ export interface Opened {
   close(): void;
 }
 
-const longestPauseMs = 1_000;
-
 /** How long to wait before the connection is tried for the so-and-so-manieth time, from 1. */
 export function pauseMs(times: number, random: Random): number {
-  return jittered(random, Math.min(50 * 2 ** Math.min(times - 1, 10), longestPauseMs), 0.5);
+  return backoffMs(random, times - 1, 1_000);
 }

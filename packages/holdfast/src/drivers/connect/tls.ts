@@ -55,9 +55,7 @@ async function read(name: string, path: string | undefined): Promise<string | un
     const { code } = error as NodeJS.ErrnoException;
     throw new TypeError(
       `Expected \`${name}\` to be a file that can be read, got ${JSON.stringify(path)} (${code})`,
-      {
-        cause: error,
-      },
+      { cause: error },
     );
   }
 }

@@ -12,26 +12,16 @@ import type {
   Verified,
 } from "../../driver.ts";
 import { closedError, EngineError, LeaseLostError, LockError } from "../../errors.ts";
-import { jittered, type Random } from "../../random.ts";
+import { backoffMs, type Random } from "../../random.ts";
 import type { FenceState, LockEvent, LockState, NodeState } from "../../state.ts";
+import { pause } from "../../wait.ts";
 import type { Answer, Client, Question } from "./client.ts";
 import { Entries } from "./entries.ts";
 import { errorOf, leaseOf, problemOf } from "./problems.ts";
-import { HttpRequest, validityOf, type RequestHost } from "./request.ts";
+import { HttpRequest, validityOf } from "./request.ts";
 import { stateOf } from "./states.ts";
 import { watchByEvents } from "./watch.ts";
 import { withKeys, type WireLocks, type WireLock, type WireNodes } from "./wire.ts";
-
-export interface HttpSettings {
-  readonly client: Client;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly requestTimeoutMs: number;
-}
-
-const claimMs = 3_000;
-const shortestPauseMs = 50;
-const longestPauseMs = 2_000;
 
 /** The guarantee is that of the service's engine: see `guarantee` in its answers. Here it stands for what is sure of all of them. */
 const capabilities: Capabilities = {
@@ -41,26 +31,25 @@ const capabilities: Capabilities = {
   requeue: false,
   fencingBlocks: false,
   maxTtlMs: 86_400_000,
-  claimMs,
+  claimMs: 3_000,
 };
 
 /** Locks by a lock service. A token is what a lease id says beside its keys. */
-export class HttpDriver implements Driver, RequestHost {
+export class HttpDriver implements Driver {
   readonly clock: Clock;
   readonly random: Random;
   readonly capabilities: Capabilities = capabilities;
   readonly client: Client;
   readonly entries: Entries = new Entries();
   readonly requestTimeoutMs: number;
-  readonly claimMs: number = claimMs;
   owner = "unknown";
   readonly #open = new Set<HttpRequest>();
   readonly #givingBack = new Set<Promise<unknown>>();
   readonly #closing = new AbortController();
 
-  constructor({ client, clock, random, requestTimeoutMs }: HttpSettings) {
+  constructor(client: Client, random: Random, requestTimeoutMs: number) {
     this.client = client;
-    this.clock = clock;
+    this.clock = client.clock;
     this.random = random;
     this.requestTimeoutMs = requestTimeoutMs;
   }
@@ -84,9 +73,7 @@ export class HttpDriver implements Driver, RequestHost {
     }
     const pending = new HttpRequest(this, request);
     this.#open.add(pending);
-    const settled = (): void => {
-      this.#open.delete(pending);
-    };
+    const settled = () => this.#open.delete(pending);
     pending.result.then(settled, settled);
     return pending;
   }
@@ -208,14 +195,10 @@ export class HttpDriver implements Driver, RequestHost {
     const persisting = this.#persist(question, key, until);
     const attempt = new Promise<boolean>((resolve, reject) => {
       const impatient = clock.setTimer(() => reject(silent(key)), this.requestTimeoutMs, true);
-      persisting.then(resolve, reject).finally(() => {
-        clock.clearTimer(impatient);
-      });
+      persisting.then(resolve, reject).finally(() => clock.clearTimer(impatient));
     });
     this.#givingBack.add(attempt);
-    const forget = (): void => {
-      this.#givingBack.delete(attempt);
-    };
+    const forget = () => this.#givingBack.delete(attempt);
     attempt.then(forget, forget);
     return attempt;
   }
@@ -231,16 +214,9 @@ export class HttpDriver implements Driver, RequestHost {
         if (!(error instanceof LockError) || !error.retryable || isOver) {
           throw error;
         }
-        const pauseMs = Math.min(longestPauseMs, shortestPauseMs * 2 ** Math.min(failures, 6));
-        await this.#pause(jittered(this.random, pauseMs, 0.5));
+        await pause(this.clock, backoffMs(this.random, failures, 2_000), false);
       }
     }
-  }
-
-  #pause(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      this.clock.setTimer(resolve, ms);
-    });
   }
 }
 

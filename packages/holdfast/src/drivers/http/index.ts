@@ -26,7 +26,6 @@ export interface HttpOptions {
  * @throws {TypeError | RangeError} for a URL or an option that is not understood
  */
 export function http(url: string | URL, options: HttpOptions = {}): Driver {
-  checkObject("options", options);
   checkNames(options, ["token", "tls", "requestTimeoutMs", "clock", "random"]);
   const { token, tls, requestTimeoutMs = 5_000, clock = systemClock, random = systemRandom } = options;
   checkInteger("requestTimeoutMs", requestTimeoutMs, 1, 600_000);
@@ -36,7 +35,7 @@ export function http(url: string | URL, options: HttpOptions = {}): Driver {
   }
   const given = token === undefined ? read.token : checkText("token", token, 8_192);
   const client = new Client({ url: read.address, token: given, tls, clock });
-  return new HttpDriver({ client, clock, random, requestTimeoutMs });
+  return new HttpDriver(client, random, requestTimeoutMs);
 }
 
 function checkTls(tls: object, { protocol }: URL): void {

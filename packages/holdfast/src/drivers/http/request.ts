@@ -1,29 +1,16 @@
 import type { IncomingMessage } from "node:http";
 
-import { momentOf, type Clock, type Moment } from "../../clock.ts";
+import { momentOf, type Moment } from "../../clock.ts";
 import type { Acquired, AcquireRequest, Pending } from "../../driver.ts";
 import { EngineError, isLockError, WaitTimeoutError, type LockError } from "../../errors.ts";
-import { jittered, type Random } from "../../random.ts";
+import { backoffMs } from "../../random.ts";
 import { leftOf, type Validity } from "../../validity.ts";
-import { within } from "../../wait.ts";
-import { bodyOf, type Client } from "./client.ts";
-import type { Entries } from "./entries.ts";
+import { pause, within } from "../../wait.ts";
+import { bodyOf, type Answer } from "./client.ts";
+import type { HttpDriver } from "./driver.ts";
 import { eventsOf } from "./events.ts";
 import { errorOf, leaseOf, problemOf } from "./problems.ts";
 import { secretOf, type WireAcquire, type WireLease, type WireProblem } from "./wire.ts";
-
-/** What a request needs of its driver. */
-export interface RequestHost {
-  readonly client: Client;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly entries: Entries;
-  readonly requestTimeoutMs: number;
-  readonly claimMs: number;
-  readonly owner: string;
-  /** Goes on in the background until `until`. */
-  release(key: string, token: string, until: number): Promise<boolean>;
-}
 
 /** How long an answer that nobody waits for any more is listened for: it may be a grant, to be given back. */
 const lateAnswerMs = 60_000;
@@ -31,8 +18,6 @@ const lateAnswerMs = 60_000;
 const farewellMs = 1_000;
 /** The service gives a sign of life every 15 s. */
 const longestSilenceMs = 40_000;
-const shortestPauseMs = 50;
-const longestPauseMs = 1_000;
 
 type Told =
   | { readonly granted: WireLease; readonly sent: Moment }
@@ -42,7 +27,7 @@ type Told =
 /** One request for a lock by the service. Who waits has one connection open, and leaves the queue by closing it. */
 export class HttpRequest implements Pending {
   readonly result: Promise<Acquired>;
-  readonly #host: RequestHost;
+  readonly #host: HttpDriver;
   readonly #request: AcquireRequest;
   /** Aborted when the connection is to be closed. */
   readonly #stream = new AbortController();
@@ -50,7 +35,7 @@ export class HttpRequest implements Pending {
   #isSettled = false;
   #reject!: (reason: unknown) => void;
 
-  constructor(host: RequestHost, request: AcquireRequest) {
+  constructor(host: HttpDriver, request: AcquireRequest) {
     this.#host = host;
     this.#request = request;
     this.result = new Promise((resolve, reject) => {
@@ -86,22 +71,16 @@ export class HttpRequest implements Pending {
 
   async #try(): Promise<Acquired> {
     const { client, clock, requestTimeoutMs } = this.#host;
-    const asked = this.#ask(client.ask(this.#question(0), lateAnswerMs));
+    const asked = client.ask(this.#question(0), lateAnswerMs).then((answer) => this.#answered(answer));
     const answer = await within(clock, requestTimeoutMs, asked);
     if (answer === undefined) {
-      asked.then(
-        (late) => {
-          this.#giveBack(late);
-        },
-        () => undefined,
-      );
+      asked.then((late) => this.#giveBack(late)).catch(() => undefined);
       throw client.silent(requestTimeoutMs);
     }
     return answer;
   }
 
-  async #ask(asked: ReturnType<Client["ask"]>): Promise<Acquired> {
-    const { status, body, sent } = await asked;
+  #answered({ status, body, sent }: Answer): Acquired {
     if (status === 200 || status === 201) {
       const granted = leaseOf(status, body);
       return this.#grant(granted, validityOf(granted, sent));
@@ -137,9 +116,9 @@ export class HttpRequest implements Pending {
           throw error;
         }
         failure = error;
-        const pauseMs = Math.min(longestPauseMs, shortestPauseMs * 2 ** Math.min(failures, 6));
+        const pauseMs = backoffMs(random, failures, 1_000);
         failures += 1;
-        await this.#pause(Math.min(jittered(random, pauseMs, 0.5), Math.max(0, deadline - clock.now())));
+        await pause(clock, Math.min(pauseMs, Math.max(0, deadline - clock.now())));
       }
     }
     return { outcome: "held" }; // cancelled: nobody hears it
@@ -222,9 +201,7 @@ export class HttpRequest implements Pending {
   /** The answer to a question that was given up may be a grant. If it is that we wait, we do not. */
   #hearOut(sending: Promise<IncomingMessage>, over: AbortController, sent: Moment): void {
     const { clock } = this.#host;
-    const end = (): void => {
-      over.abort();
-    };
+    const end = (): void => over.abort();
     const timer = clock.setTimer(end, lateAnswerMs);
     sending
       .then((response) => this.#read(response, sent, { heard: () => undefined, waiting: end }))
@@ -234,9 +211,7 @@ export class HttpRequest implements Pending {
         }
       })
       .catch(() => undefined) // there is none
-      .finally(() => {
-        clock.clearTimer(timer);
-      });
+      .finally(() => clock.clearTimer(timer));
   }
 
   async #read(
@@ -312,17 +287,11 @@ export class HttpRequest implements Pending {
       ...(share?.kind === "semaphore" && { mode: "semaphore", limit: share.limit, permits: share.permits }),
       ttlMs,
       waitMs: Math.min(Math.ceil(waitMs), longestWaitMs),
-      ...(waits && { claimMs: Math.min(ttlMs, this.#host.claimMs) }),
+      ...(waits && { claimMs: Math.min(ttlMs, this.#host.capabilities.claimMs) }),
       ...words,
       owner: words?.owner ?? this.#host.owner,
     };
     return { method: "POST", path: "/v1/leases", body };
-  }
-
-  #pause(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      this.#host.clock.setTimer(resolve, ms, true);
-    });
   }
 }
 

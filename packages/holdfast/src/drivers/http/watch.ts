@@ -1,28 +1,22 @@
-import { jittered } from "../../random.ts";
+import { backoffMs } from "../../random.ts";
 import { EngineError, isLockError } from "../../errors.ts";
-import { isThere, type LockEvent, type LockState } from "../../state.ts";
+import { isThere, type LockEvent } from "../../state.ts";
+import { pause } from "../../wait.ts";
 import { bodyOf } from "./client.ts";
+import type { HttpDriver } from "./driver.ts";
 import { eventsOf } from "./events.ts";
 import { errorOf, problemOf } from "./problems.ts";
-import type { RequestHost } from "./request.ts";
 import { stateOf } from "./states.ts";
 import type { WireEvent } from "./wire.ts";
 
-/** What a watch needs of its driver. */
-interface Watched extends RequestHost {
-  inspect(key: string): Promise<LockState>;
-}
-
 const longestSilenceMs = 40_000;
-const shortestPauseMs = 50;
-const longestPauseMs = 2_000;
 
 /**
  * Watches by the service's events. A stream that breaks is opened again: it starts with a snapshot, and what ended meanwhile is asked
  * for. Ends when the signal aborts; rejects where that cannot pass by itself.
  */
 export async function* watchByEvents(
-  driver: Watched,
+  driver: HttpDriver,
   target: string | { readonly prefix: string },
   signal: AbortSignal,
 ): AsyncGenerator<LockEvent, void, undefined> {
@@ -46,15 +40,14 @@ export async function* watchByEvents(
         throw error;
       }
     }
-    const pauseMs = Math.min(longestPauseMs, shortestPauseMs * 2 ** Math.min(failures, 6));
-    await pause(driver, jittered(driver.random, pauseMs, 0.5), signal);
+    await pause(driver.clock, backoffMs(driver.random, failures, 2_000), true, signal);
     yield* endedOf(driver, known, signal);
   }
 }
 
 /** What was there when the stream broke, and is not any more. */
 async function* endedOf(
-  driver: Watched,
+  driver: HttpDriver,
   known: Set<string>,
   signal: AbortSignal,
 ): AsyncGenerator<LockEvent, void, undefined> {
@@ -68,7 +61,7 @@ async function* endedOf(
 }
 
 async function* eventsFrom(
-  { client, clock, requestTimeoutMs }: Watched,
+  { client, clock, requestTimeoutMs }: HttpDriver,
   target: string | { readonly prefix: string },
   signal: AbortSignal,
 ): AsyncGenerator<LockEvent, void, undefined> {
@@ -103,19 +96,4 @@ async function* eventsFrom(
     silent.abort();
   }
   throw new EngineError("The stream of events ended", { outcome: "none", retryable: true });
-}
-
-function pause({ clock }: Watched, ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const end = (): void => {
-      clock.clearTimer(timer);
-      signal.removeEventListener("abort", end);
-      resolve();
-    };
-    const timer = clock.setTimer(end, ms, true);
-    signal.addEventListener("abort", end, { once: true });
-    if (signal.aborted) {
-      end();
-    }
-  });
 }

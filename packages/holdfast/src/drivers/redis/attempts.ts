@@ -10,21 +10,10 @@ export class Attempts {
   wasAnswered = false;
   #underWay = 0;
   #wasUnanswered = false;
-  #wasEverUnanswered = false;
 
   /** Unknown while one is under way, and once one got no answer, until a later one is answered. */
   get outcome(): Outcome {
     return this.#underWay > 0 || this.#wasUnanswered ? "unknown" : "none";
-  }
-
-  /** Of the one whose answer has come: an earlier one may have been carried out, as it got no answer, or has not got it yet. */
-  get isRepeat(): boolean {
-    return this.#underWay > 1 || this.#wasEverUnanswered;
-  }
-
-  /** One may have been carried out of which no answer has told. */
-  get isUncertain(): boolean {
-    return this.#underWay > 0 || this.#wasEverUnanswered;
   }
 
   sent(): void {
@@ -43,7 +32,6 @@ export class Attempts {
   failed(error: unknown): void {
     this.#ended();
     this.#wasUnanswered ||= outcomeOf(error) === "unknown";
-    this.#wasEverUnanswered ||= this.#wasUnanswered;
   }
 
   #ended(): void {

@@ -19,6 +19,8 @@ export interface Directory {
   nodeOf(keys: LockKeys): Node;
   /** What `inspect` tells of us: field, value, ... */
   introduce(about: readonly string[]): void;
+  /** We have another client id from now on. */
+  rename(clientId: string): void;
   /** Refuses a lock whose keys one server cannot have. @throws {RangeError} */
   check(keys: LockKeys, key: string): void;
   /** Whether one script may take these locks. */
@@ -42,6 +44,10 @@ export class OneServer implements Directory {
 
   introduce(about: readonly string[]): void {
     this.#node.introduce(about);
+  }
+
+  rename(clientId: string): void {
+    this.#node.rename(clientId);
   }
 
   check(): void {

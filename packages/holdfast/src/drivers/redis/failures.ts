@@ -36,6 +36,17 @@ export function isOfReplica(error: unknown): boolean {
   return messageOf(error).includes("READONLY");
 }
 
+/** Why an operation with a token of an earlier client id is not sent. */
+export function clonedError(): EngineError {
+  return new EngineError(
+    "Redis: another process has this client id: it is a clone of this machine, and has the same tokens",
+    {
+      outcome: "unknown",
+      retryable: false,
+    },
+  );
+}
+
 /** A failure of the server or of the way to it, in the words of the contract. */
 export function engineError(error: unknown, key: string | undefined, outcome: Outcome): LockError {
   if (isLockError(error)) {

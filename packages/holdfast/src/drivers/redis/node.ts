@@ -7,6 +7,7 @@ import { Batcher, type BatcherSettings, type Header } from "./batch.ts";
 import { Brackets } from "./brackets.ts";
 import type { Connection } from "./connection.ts";
 import {
+  clonedError,
   engineError,
   isForbidden,
   isOfReplica,
@@ -24,12 +25,20 @@ import { ServerTime } from "./server-time.ts";
 import { Silence } from "./silence.ts";
 import { readStanding, type Standing } from "./standing.ts";
 import { Subscriber, type Hearing } from "./subscriber.ts";
+import { clientOf } from "./tokens.ts";
 
 const clientTtlMs = 180_000;
 const clientRenewalMs = 60_000;
 const slowGreetingMs = 2;
 /** How much later than a call may take the server may execute it. */
 const latenessMs = 3_000;
+/** A clone that repeats these does no harm: an attempt counts once. */
+const latchOperations = new Set(["countDown", "awaitLatch", "leaveLatch"]);
+
+/** The latest server time, ms, at which an operation that is sent at this time may take effect. */
+export function latestTime(sentMs: number, commandTimeoutMs: number): string {
+  return String(sentMs + commandTimeoutMs + latenessMs);
+}
 
 /** Who is to hear what the server pushes. */
 export interface NodeListener {
@@ -37,6 +46,8 @@ export interface NodeListener {
   ended(token: string, reason: LossReason, cause: unknown): void;
   /** Who waits with this token stands in the queue no more, and has to ask again. */
   askAgain?(token: string): void;
+  /** Another process proves that it hears our channel: it is a clone of this one, with the same tokens. */
+  cloned(): void;
   /** The latch of this K that was born then is open. A quorum has none. */
   opened?(lock: string, born: string): void;
   /** Whether messages reach us changed: waiting requests have to ask again. */
@@ -86,7 +97,10 @@ export class Node {
   readonly #options: NodeOptions;
   readonly #silence: Silence;
   readonly #batcher: Batcher;
-  readonly #subscriber: Subscriber;
+  #subscriber: Subscriber;
+  #clientId: string;
+  /** Our clones have these, too: nothing is asked with a token of theirs. */
+  readonly #formerIds = new Set<string>();
   readonly #stopListening: () => void;
   #about: string[];
   /** When it was asked last, on the scale of `clock.now()`, where it is a slot of a cluster: one that is not asked is forgotten. */
@@ -105,6 +119,7 @@ export class Node {
     const { connection, clock } = options;
     this.#options = options;
     this.connection = connection;
+    this.#clientId = options.clientId;
     this.brackets = new Brackets(clock);
     this.#time = new ServerTime(clock);
     this.usedAt = clock.now();
@@ -201,7 +216,7 @@ export class Node {
    */
   latestExecution(): string {
     const earliestMs = Math.floor(this.time.earliestMicros() / 1000);
-    return String(earliestMs + this.#options.commandTimeoutMs + latenessMs);
+    return latestTime(earliestMs, this.#options.commandTimeoutMs);
   }
 
   /** The server has answered once: its time and version are known, as a place in the queue needs. */
@@ -215,6 +230,25 @@ export class Node {
     if (this.isKnown) {
       this.#greet(null).catch(() => undefined);
     }
+  }
+
+  /** Whether its token, which a quorum's operation has behind the candidate, is one of a former id. */
+  #isOfClones({ args: [name = "", ...rest] }: Operation): boolean {
+    const isOf = (word: string): boolean => this.#formerIds.has(clientOf(word) ?? "");
+    return !latchOperations.has(name) && rest.slice(0, 2).some(isOf);
+  }
+
+  /** Has another id from now on. What is under way with the former one ends, as a clone of this process has it, too. */
+  rename(clientId: string): void {
+    this.#formerIds.add(this.#clientId);
+    this.#clientId = clientId;
+    this.#subscriber.close();
+    this.#subscriber = this.#makeSubscriber();
+    if (this.#isListening) {
+      this.#isListening = false;
+      this.listen();
+    }
+    this.introduce(this.#about);
   }
 
   /** Asks the server who it is, once, and then subscribes. Rejects where it does not answer; the next call asks again. */
@@ -241,7 +275,11 @@ export class Node {
     if (this.#options.membership) {
       this.usedAt = this.#options.clock.now();
     }
-    this.#batcher.perform(operation);
+    if (this.#formerIds.size > 0 && this.#isOfClones(operation)) {
+      operation.failed(clonedError());
+    } else {
+      this.#batcher.perform(operation);
+    }
   }
 
   /**
@@ -391,11 +429,11 @@ export class Node {
 
   /** Says who we are; with a text, publishes it to our own channel. */
   async #greet(text: string | null, ask: Connection["run"] = this.ask): Promise<Greeting> {
-    const { clock, clientId } = this.#options;
+    const { clock } = this.#options;
     const sent = momentOf(clock);
     const kind = text === null ? "n" : this.channelKind;
     const args = [this.#channel, kind, text ?? "", String(clientTtlMs), ...this.#about];
-    const key = this.#tag === undefined ? clientKey(clientId) : slotKey(this.#tag);
+    const key = this.#tag === undefined ? clientKey(this.#clientId) : slotKey(this.#tag);
     const greeting = readGreeting((await ask(hello, [key], args)) as unknown[]);
     this.#isSharded = this.#options.membership ? this.#isSharded : isSeven(greeting);
     if (greeting.role !== "master") {
@@ -411,7 +449,7 @@ export class Node {
   }
 
   get #channel(): string {
-    return channelOf(this.#options.clientId, this.#tag);
+    return channelOf(this.#clientId, this.#tag);
   }
 
   #observe(serverMicros: number, sent: Moment, receivedAt: number): void {
@@ -460,7 +498,8 @@ export class Node {
       case "broken":
         listener.ended(message.token, "broken", new Error(message.reason));
         break;
-      case "proof": // of an earlier try: the subscriber keeps the present one
+      case "proof":
+        listener.cloned();
     }
   }
 }

@@ -29,7 +29,7 @@ import { Pool } from "../../pool.ts";
 import { TimerQueue } from "../../timer-queue.ts";
 import { engineEnd, validFrom } from "../../validity.ts";
 import { pageBudgetMs, type Directory } from "./directory.ts";
-import { engineError, outcomeOf, refusalBy } from "./failures.ts";
+import { clonedError, engineError, outcomeOf, refusalBy } from "./failures.ts";
 import { GrantsInUse } from "./grants-in-use.ts";
 import { describe, judgeFence, readFacts, type Facts } from "./inspection.ts";
 import { KeySpace, type LockKeys } from "./keys.ts";
@@ -64,7 +64,7 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
   readonly inUse: GrantsInUse;
   readonly #directory: Directory;
   readonly #keySpace: KeySpace;
-  readonly #clientId: string;
+  #clientId: string;
   readonly #requests = new Pool<Request>();
   /** Those that wait in a server's queue, by token: of many, messages come for these. */
   readonly #queued = new TokenTable<Request>();
@@ -158,7 +158,12 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
       return { request, keys: this.#keySpace.keysOf(key), token };
     });
     const { clock, releaser, commandTimeoutMs } = this;
-    return takeTogether(parts, { node, clock, releaser, commandTimeoutMs });
+    const clientId = this.#clientId;
+    const taken = await takeTogether(parts, { node, clock, releaser, commandTimeoutMs });
+    if (clientId !== this.#clientId && taken.outcome === "granted") {
+      throw clonedError();
+    }
+    return taken;
   }
 
   requeue(given: Grant, request: AcquireRequest): Requeued {
@@ -338,6 +343,19 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
   ended(token: string, reason: LossReason, cause: unknown): void {
     for (const listener of this.#listeners) {
       listener.lost(token, reason, cause);
+    }
+  }
+
+  /** What is held, or waits, has the same token in the clone: only with new tokens are the two apart. */
+  cloned(): void {
+    this.random.refresh?.();
+    this.#clientId = this.random.id();
+    this.#directory.rename(this.#clientId);
+    for (const listener of this.#listeners) {
+      listener.lost(null, "suspended", clonedError());
+    }
+    for (const request of Array.from(this.#requests.items)) {
+      request.cloned();
     }
   }
 

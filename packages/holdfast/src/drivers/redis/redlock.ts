@@ -20,16 +20,17 @@ import type { Random } from "../../random.ts";
 import type { FenceState, Holder, LockEvent, LockState, NodeState } from "../../state.ts";
 import { Pool } from "../../pool.ts";
 import { TimerQueue } from "../../timer-queue.ts";
+import { engineEnd } from "../../validity.ts";
 import { connectionOfNode, type RedisClient } from "./client.ts";
 import type { Connection } from "./connection.ts";
 import { Electorate } from "./quorum/electorate.ts";
+import { clonedError } from "./failures.ts";
 import { KeySpace, type LockKeys } from "./keys.ts";
 import type { NodeListener } from "./node.ts";
 import { resolveRedlock, type RedlockOptions, type RedlockSettings } from "./options.ts";
 import { Census } from "./quorum/census.ts";
 import type { QuorumHold } from "./quorum/hold.ts";
 import { Holdings } from "./quorum/holdings.ts";
-import { PassingOn } from "./quorum/passing-on.ts";
 import { QuorumRelease } from "./quorum/release.ts";
 import { QuorumRequest } from "./quorum/request.ts";
 import type { QuorumHost } from "./quorum/request-host.ts";
@@ -74,7 +75,7 @@ class RedlockDriver implements Driver, QuorumHost {
   readonly driftFactor: number;
   readonly holdings: Holdings;
   readonly #keySpace: KeySpace;
-  readonly #clientId: string;
+  #clientId: string;
   readonly #requests = new Pool<QuorumRequest>();
   readonly #census: Census;
   readonly #listeners = new Set<DriverListener>();
@@ -118,7 +119,7 @@ class RedlockDriver implements Driver, QuorumHost {
           },
         }),
     );
-    this.electorate = new Electorate(clock, voters, settings.maxClockDifferenceMs);
+    this.electorate = new Electorate(clock, voters, settings);
     this.holdings = new Holdings({
       electorate: this.electorate,
       clock,
@@ -156,11 +157,14 @@ class RedlockDriver implements Driver, QuorumHost {
   }
 
   requeue(given: Grant, request: AcquireRequest): Requeued {
-    const hold = this.holdings.holdOf(given.key, given.token);
-    this.holdings.forget(hold);
-    const passing = new PassingOn(this, given, hold);
-    this.holdings.passedOn(passing);
-    return this.#begin(new QuorumRequest(this, request, this.#keysOf(request.key), passing));
+    const pending = this.#begin(new QuorumRequest(this, request, this.#keysOf(request.key), true));
+    return {
+      result: pending.result,
+      released: this.release(given.key, given.token, engineEnd(given.validity)),
+      cancel: (reason) => {
+        pending.cancel(reason);
+      },
+    };
   }
 
   async extend({ key, token, fencingToken, ttlMs, words }: ExtendRequest): Promise<Extension> {
@@ -271,6 +275,9 @@ class RedlockDriver implements Driver, QuorumHost {
       askAgain: (token) => {
         this.holdings.askAgain(index, token);
       },
+      cloned: () => {
+        this.#cloned();
+      },
       inquired: (token, number) => {
         this.holdings.inquired(index, token, number);
       },
@@ -293,6 +300,21 @@ class RedlockDriver implements Driver, QuorumHost {
         listener.lost(token, reason, cause);
       }
       this.holdings.takeBackLost(lost);
+    }
+  }
+
+  /** What is held, or waits, has the same token in the clone: only with new tokens are the two apart. */
+  #cloned(): void {
+    this.random.refresh?.();
+    this.#clientId = this.random.id();
+    for (const { node } of this.electorate.voters) {
+      node.rename(this.#clientId);
+    }
+    for (const listener of this.#listeners) {
+      listener.lost(null, "suspended", clonedError());
+    }
+    for (const request of Array.from(this.#requests.items)) {
+      request.cloned();
     }
   }
 

@@ -55,8 +55,6 @@ export type Giving = "release" | "downgrade";
 
 /** Who waits for a release. */
 export interface ReleaseListener {
-  /** How long, on the scale of `clock.now()`. @defaultValue for the budget */
-  readonly patientUntil?: number | undefined;
   /**
    * Behind {@link failed}, too, as it goes on.
    * @param isPlain the server itself said that it released
@@ -74,13 +72,15 @@ export class Releaser {
   readonly #budgetMs: number;
   /** Tells of the next holder of this client that a release answered. */
   readonly handedOver: (grant: HandedOver, sent: Moment) => void;
+  /** Tells whom a quorum's node votes for behind a release; "": nobody, or it is not known. */
+  readonly votedFor: (token: string) => void;
   readonly #agenda: TimerQueue<Release>;
   /** Who waits for an answer, whatever is sent meanwhile. */
   readonly #patience: TimerQueue<Patience>;
   #isClosed = false;
   readonly #underWay = new Set<Promise<unknown>>();
-  /** What nobody waits for, by token, while it goes on. */
-  readonly #takenBack = new Map<string, Set<Release>>();
+  /** The latest one of each token, while it goes on; the earlier ones follow as {@link Release.earlier}. */
+  readonly #open = new Map<string, Release>();
 
   constructor(
     nodeOf: (keys: LockKeys) => Node,
@@ -88,8 +88,10 @@ export class Releaser {
     random: Random,
     budgetMs: number,
     handedOver: (grant: HandedOver, sent: Moment) => void = () => undefined,
+    votedFor: (token: string) => void = () => undefined,
   ) {
     this.handedOver = handedOver;
+    this.votedFor = votedFor;
     this.#nodeOf = nodeOf;
     this.#clock = clock;
     this.#random = random;
@@ -103,9 +105,9 @@ export class Releaser {
   }
 
   /** @returns whether it was still ours; rejects with an `EngineError` after the budget and goes on in the background */
-  release(leftover: Leftover, name?: Giving, patientUntil?: number): Promise<boolean> {
+  release(leftover: Leftover, name?: Giving): Promise<boolean> {
     return new Promise((resolve, reject) => {
-      this.begin(leftover, { released: resolve, failed: reject, patientUntil }, name);
+      this.begin(leftover, { released: resolve, failed: reject }, name);
     });
   }
 
@@ -120,8 +122,10 @@ export class Releaser {
   }
 
   #begin(release: Release): void {
-    const { patientUntil = this.#clock.now() + this.#budgetMs } = release.listener;
-    this.#patience.schedule(release.patience, patientUntil);
+    const { token } = release.leftover;
+    release.earlier = this.#open.get(token);
+    this.#open.set(token, release);
+    this.#patience.schedule(release.patience, this.#clock.now() + this.#budgetMs);
     this.send(release);
   }
 
@@ -140,31 +144,22 @@ export class Releaser {
 
   /** The token is asked for again: what was to take it back and got no answer yet must not come behind that. */
   keep(token: string): void {
-    const releases = this.#takenBack.get(token);
-    if (releases === undefined) {
-      return;
+    for (let release = this.#open.get(token); release; release = release.earlier) {
+      if (release.isCleanup) {
+        this.ended(release);
+        release.isOver = true;
+        release.listener.released(false, false);
+      }
     }
-    for (const release of releases) {
-      this.#agenda.cancel(release);
-      this.#patience.cancel(release.patience);
-      release.isOver = true;
-      release.listener.released(false, false);
-    }
-    this.#takenBack.delete(token);
   }
 
-  /** The same for something that nobody waits for. @param heard is told whether it was still ours, once that is known */
-  takeBack(leftover: Leftover, heard: (wasReleased: boolean) => void = () => undefined): void {
-    const { token } = leftover;
+  /** The same for something that nobody waits for. */
+  takeBack(leftover: Leftover): void {
     const done = new Promise<boolean>((resolve, reject) => {
       const args = takingBack(leftover, "release");
-      const released = (wasReleased: boolean): void => {
-        heard(wasReleased);
-        resolve(wasReleased);
-      };
-      const listener = { released, failed: reject };
+      const listener = { released: resolve, failed: reject };
       const release = new Release(this, "release", args, leftover, listener);
-      this.#note(token, release);
+      release.isCleanup = true;
       this.#begin(release);
     }).catch((error: unknown) => {
       tell("node", () => ({
@@ -177,10 +172,11 @@ export class Releaser {
     void done.then(() => this.#underWay.delete(done));
   }
 
-  /** It goes on after its budget, until the server has answered or has forgotten. */
-  #note(token: string, release: Release): void {
-    const others = this.#takenBack.get(token) ?? new Set();
-    this.#takenBack.set(token, others.add(release));
+  /** The server says that this one released: the other releases of its token find nothing, but the grant was ours when they began. */
+  found({ leftover: { token } }: Release): void {
+    for (let release = this.#open.get(token); release; release = release.earlier) {
+      release.wasFound = true;
+    }
   }
 
   /** The server has answered, or has forgotten by itself. */
@@ -188,9 +184,17 @@ export class Releaser {
     this.#agenda.cancel(release); // the answer may have come late, to a question that was to be repeated
     this.#patience.cancel(release.patience);
     const { token } = release.leftover;
-    const others = this.#takenBack.get(token);
-    if (others?.delete(release) === true && others.size === 0) {
-      this.#takenBack.delete(token);
+    const latest = this.#open.get(token);
+    if (latest !== release) {
+      for (let later = latest; later; later = later.earlier) {
+        if (later.earlier === release) {
+          later.earlier = release.earlier;
+        }
+      }
+    } else if (release.earlier) {
+      this.#open.set(token, release.earlier);
+    } else {
+      this.#open.delete(token);
     }
   }
 
@@ -264,6 +268,12 @@ class Release implements Operation, Timed {
   readonly #givesBack: boolean;
   /** It must not be sent again. */
   isOver = false;
+  /** Nobody waits for it: a request takes back what its own repeats left. */
+  isCleanup = false;
+  /** The release of the same token that began before this one. */
+  earlier: Release | undefined;
+  /** Another release of the token found the grant. */
+  wasFound = false;
   #wasReleased = false;
   /** It may have been carried out by a server that did not answer. */
   #isUncertain = false;
@@ -296,10 +306,15 @@ class Release implements Operation, Timed {
       this.failed(refusalBy(String(more)));
       return;
     }
-    this.#wasReleased ||= Number(released) === 1;
+    if (Number(released) === 1) {
+      this.#wasReleased = true;
+      this.#releaser.found(this);
+    }
     if (ttlMs !== undefined) {
       const grant = { token: String(token), first: Number(first), last: Number(last), ttlMs: Number(ttlMs) };
       this.#releaser.handedOver(grant, sent);
+    } else if (typeof token === "string") {
+      this.#releaser.votedFor(token);
     }
     if (Number(more) === 1 && !this.isOver) {
       this.#releaser.send(this); // dead waiters are left to be passed over
@@ -310,7 +325,8 @@ class Release implements Operation, Timed {
     // A repeat, of ours or by the client library, finds that the attempt whose answer was lost has released: it was sent while the
     // grant was ours.
     const isRepeat = this.#isUncertain || !isSteady;
-    this.listener.released(this.#wasReleased || (this.#givesBack && isRepeat), this.#wasReleased);
+    const wasOurs = this.#wasReleased || (this.#givesBack && (isRepeat || this.wasFound));
+    this.listener.released(wasOurs, this.#wasReleased);
   }
 
   failed(error: unknown): void {

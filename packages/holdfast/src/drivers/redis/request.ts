@@ -193,6 +193,13 @@ export class Request implements Pending, Operation, Pooled, Timed {
     this.#take([1, first, last], validFrom(sent, ttlMs), { isClaim, mayBeToldAgain: true });
   }
 
+  /** Another process has our tokens. */
+  cloned(): void {
+    if (this.wasSent) {
+      this.#beginAnew();
+    }
+  }
+
   /** Ends it without a word to the server: the driver is closed. */
   close(): void {
     this.cancel(closedError(this.#request.key));

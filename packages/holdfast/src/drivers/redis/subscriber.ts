@@ -1,6 +1,6 @@
 import type { Clock, Timer } from "../../clock.ts";
 import { tell } from "../../diagnostics.ts";
-import { jittered, type Random } from "../../random.ts";
+import { fingerprint, jittered, type Random } from "../../random.ts";
 import type { ChannelKind, Connection, Subscription } from "./connection.ts";
 import { isTransient } from "./failures.ts";
 
@@ -8,6 +8,8 @@ import { isTransient } from "./failures.ts";
 export type Hearing = "unproved" | "proved" | "unavailable";
 
 const triesBeforeUnavailable = 3;
+/** Of so many proofs a message that comes late is known. */
+const rememberedProofs = 100;
 const shortestRetryMs = 50;
 const longestRetryMs = 5_000;
 
@@ -37,7 +39,7 @@ export class Subscriber {
   #kind: ChannelKind = "sharded";
   #subscription: Subscription | undefined;
   #hearing: Hearing = "unproved";
-  /** Nobody else received the last proof, nor has published one since. */
+  /** Nobody else received the last proof. */
   #isAlone = false;
   #isUp = false;
   /** Counts the subscriptions: one that is closed may tell of it long after its successor is up. */
@@ -45,11 +47,15 @@ export class Subscriber {
   #tries = 0;
   #openNotBefore = -Infinity;
   #proof: { readonly text: string; readonly heard: () => void } | undefined;
+  /** A proof names its server, because a replica passes on what its master publishes. */
+  readonly #proofPrefix: string;
+  readonly #ownProofs: string[] = [];
   #retry: Timer;
   #isClosed = false;
 
   constructor(options: SubscriberOptions) {
     this.#options = options;
+    this.#proofPrefix = `proof ${fingerprint(options.connection.name).slice(0, 8)}`;
   }
 
   get hearing(): Hearing {
@@ -107,20 +113,17 @@ export class Subscriber {
       message: (text) => {
         if (text === this.#proof?.text) {
           this.#proof.heard();
-        } else {
+        } else if (!this.#isClosed && !this.#isOurs(text)) {
           this.#options.heard(text);
-          this.#doubtAlone(text);
         }
       },
     });
   }
 
-  /** Somebody else proves that he hears this channel, or a proof of ours came late: the next proof tells. */
-  #doubtAlone(text: string): void {
-    if (this.isAlone && text.startsWith("proof ")) {
-      this.#isAlone = false;
-      void this.#prove();
-    }
+  /** Published by this process: here, or on another server, of which this one is a replica. */
+  #isOurs(text: string): boolean {
+    const isProof = text.startsWith("proof ");
+    return isProof && (!text.startsWith(this.#proofPrefix) || this.#ownProofs.includes(text));
   }
 
   #down(): void {
@@ -140,7 +143,11 @@ export class Subscriber {
 
   async #prove(): Promise<void> {
     const { clock, random, timeoutMs, publish } = this.#options;
-    const text = `proof ${random.id()}`;
+    // A clone may draw the same id, but not at the same moment.
+    const drawn = fingerprint(random.id(), String(clock.now()), String(clock.wall()));
+    const text = this.#proofPrefix + drawn.slice(this.#proofPrefix.length - "proof ".length);
+    this.#ownProofs.push(text);
+    this.#ownProofs.splice(0, this.#ownProofs.length - rememberedProofs);
     clock.clearTimer(this.#retry);
     let timer: Timer;
     try {

@@ -31,11 +31,10 @@ export const attempts: Scenes = {
     assert.equal(await second.release(), true);
   },
 
-  "a repeat joins an attempt that still waits": async (stage) => {
-    const { here, key } = stage;
-    const holder = await stage.open("here").acquire(key);
+  "a repeat joins an attempt that still waits": async ({ here, key, open, queued }) => {
+    const holder = await open("here").acquire(key);
     const first = later(here.acquire(key, { ...attempt, waitMs: 20_000 }));
-    await stage.queued(1);
+    await queued(1);
     const again = later(here.acquire(key, { ...attempt, waitMs: 20_000 }));
     await holder.release();
     assert.equal((await first).fencingToken, (await again).fencingToken);

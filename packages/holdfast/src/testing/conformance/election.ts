@@ -47,37 +47,15 @@ export const election: Scenes = {
 
   "election: observers see every leader in turn": async ({ here, there, key }) => {
     const end = new AbortController();
-    const seen: (Holder | null)[] = [];
-    const waiting: { count: number; resolve: () => void }[] = [];
-    const watching = (async () => {
-      for await (const leader of there.election(key).observe({ signal: end.signal })) {
-        seen.push(leader);
-        for (const { count, resolve } of waiting) {
-          if (seen.length >= count) {
-            resolve();
-          }
-        }
-      }
-    })();
-    const reach = (count: number): Promise<void> =>
-      new Promise((resolve) => {
-        waiting.push({ count, resolve });
-        if (seen.length >= count) {
-          resolve();
-        }
-      });
-    await reach(1);
+    const leaders = there.election(key).observe({ signal: end.signal })[Symbol.asyncIterator]();
+    assert.equal((await leaders.next()).value, null);
     const candidate = here.election(key, { owner: "first" });
     const term = await candidate.campaign();
-    await reach(2);
+    const { owner, fencingToken } = (await leaders.next()).value as Holder;
+    assert.deepEqual([owner, fencingToken], ["first", term.fencingToken]);
     await candidate.resign();
-    await reach(3);
+    assert.equal((await leaders.next()).value, null);
     end.abort();
-    await watching;
-    assert.deepEqual(
-      seen.map((leader) => leader?.fencingToken ?? null),
-      [null, term.fencingToken, null],
-    );
-    assert.equal(seen[1]?.owner, "first");
+    assert.equal((await leaders.next()).done, true);
   },
 };

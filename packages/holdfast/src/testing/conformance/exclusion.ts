@@ -30,8 +30,7 @@ export const exclusion: Scenes = {
     assert.equal(leases.length, 1);
   },
 
-  "of many who change one value at once nobody's change is lost": async (stage) => {
-    const { here, there, key } = stage;
+  "of many who change one value at once nobody's change is lost": async ({ here, there, key, pause }) => {
     let value = 0;
     let inside = 0;
     async function change(caller: number): Promise<void> {
@@ -40,7 +39,7 @@ export const exclusion: Scenes = {
           inside += 1;
           assert.equal(inside, 1);
           const read = value;
-          await stage.pause(1);
+          await pause(1);
           value = read + 1;
           inside -= 1;
         });

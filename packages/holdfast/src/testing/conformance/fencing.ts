@@ -81,9 +81,8 @@ export const fencing: Scenes = {
     await (await waiting).release();
   },
 
-  "a fencing token that no lease has is stale": async (stage) => {
-    const { there, key } = stage;
-    const here = stage.open("here", { handover: false });
+  "a fencing token that no lease has is stale": async ({ there, key, open }) => {
+    const here = open("here", { handover: false });
     assert.equal(await here.checkFence(key, 1n), "stale");
     const { fencingToken } = await here.acquire(key);
     for (const other of [1n, fencingToken - 1n, fencingToken + 1n, fencingToken + 1_000_000n]) {

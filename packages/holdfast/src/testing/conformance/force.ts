@@ -5,12 +5,11 @@ import type { SerializedLease } from "../../lease.ts";
 import { aborted, granted, later, refused, type Scenes } from "./stage.ts";
 
 export const force: Scenes = {
-  "a break tells the holder and serves the next": async (stage) => {
-    const { here, there, key } = stage;
+  "a break tells the holder and serves the next": async ({ here, there, key, queued }) => {
     const lease = await here.acquire(key);
     const told = aborted(lease.signal);
     const waiter = later(there.acquire(key));
-    await stage.queued(1);
+    await queued(1);
     const { fencingToken } = lease;
     assert.equal(await there.breakLock(key, { fencingToken, reason: "maintenance" }), true);
     const reason = await told;
@@ -48,11 +47,10 @@ export const force: Scenes = {
     granted(await here.tryAcquire(key));
   },
 
-  "an adopted lease is renewed where it is now": async (stage) => {
-    const { here, there, key } = stage;
+  "an adopted lease is renewed where it is now": async ({ here, there, key, pause }) => {
     const lease = await here.acquire(key, { ttlMs: 1_000 });
     const adopted = await there.adopt(throughJson(lease.transfer()));
-    await stage.pause(2_500);
+    await pause(2_500);
     adopted.throwIfLost();
     assert.equal(await adopted.release(), true);
   },

@@ -55,13 +55,12 @@ export const keeping: Scenes = {
     granted(await there.tryAcquire(key));
   },
 
-  "renewal keeps a short lease for many times its TTL": async (stage) => {
-    const { here, there, key } = stage;
+  "renewal keeps a short lease for many times its TTL": async ({ here, there, key, open, pause }) => {
     const lease = await here.acquire(key, { ttlMs: 1_000 });
     const waiter = later(there.acquire(key));
-    await stage.pause(2_500);
+    await pause(2_500);
     lease.throwIfLost();
-    assert.equal(await stage.open("there").tryAcquire(key), null);
+    assert.equal(await open("there").tryAcquire(key), null);
     assert.equal(await lease.release(), true);
     await (await waiter).release();
   },

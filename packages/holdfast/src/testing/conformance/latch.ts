@@ -10,17 +10,16 @@ const ttlMs = 60_000;
 const shortTtlMs = 3_000;
 
 export const latch: Scenes = {
-  "latch: the last count opens it for all who wait": async (stage) => {
-    const { here, there, key } = stage;
+  "latch: the last count opens it for all who wait": async ({ here, there, key, queued }) => {
     const [own, other] = [here, there].map((locks) => locks.latch(key, { count: 3, ttlMs })) as [Own, Own];
     const waits = [own.wait({ waitMs: 20_000 }), other.wait({ waitMs: 20_000 })].map(later);
-    await stage.queued(2);
+    await queued(2);
     assert.equal(await own.countDown(), 2);
     assert.equal(await other.countDown(), 1);
-    await stage.queued(2);
+    await queued(2);
     assert.equal(await own.countDown(), 0);
     await Promise.all(waits);
-    await stage.queued(0);
+    await queued(0);
   },
 
   "latch: an attempt counts once, whoever repeats it": async ({ here, there, key }) => {
@@ -45,8 +44,7 @@ export const latch: Scenes = {
     assert.equal((await there.inspect(key)).left, 0);
   },
 
-  "latch: a wait ends with its time, after one look, or with its signal": async (stage) => {
-    const { here, key } = stage;
+  "latch: a wait ends with its time, after one look, or with its signal": async ({ here, key, queued }) => {
     const own = here.latch(key, { count: 2, ttlMs });
     await refused(own.wait({ waitMs: 0 }), "wait-timeout"); // the first use may be a wait
     const error = await refused(own.wait({ waitMs: 300 }), "wait-timeout");
@@ -54,10 +52,10 @@ export const latch: Scenes = {
     const abort = new AbortController();
     const reason = new Error("no more");
     const waiting = later(own.wait({ waitMs: Infinity, signal: abort.signal }));
-    await stage.queued(1);
+    await queued(1);
     abort.abort(reason);
     await assert.rejects(waiting, reason);
-    await stage.queued(0);
+    await queued(0);
     await assert.rejects(own.wait({ signal: abort.signal }), reason);
     assert.equal(await own.countDown(), 1);
   },
@@ -87,11 +85,10 @@ export const latch: Scenes = {
     await Promise.all(waits);
   },
 
-  "latch: the TTL is that of who used it first": async (stage) => {
-    const { here, there, key } = stage;
+  "latch: the TTL is that of who used it first": async ({ here, there, key, state }) => {
     assert.equal(await here.latch(key, { count: 2, ttlMs: 800 }).countDown(), 1);
     await later(there.latch(key, { count: 2, ttlMs }).wait({ waitMs: 0 })).catch(() => undefined);
-    await stage.state(({ kind }) => kind !== "latch");
+    await state(({ kind }) => kind !== "latch");
   },
 
   "latch: another count is refused": async ({ here, there, key }) => {
@@ -102,14 +99,13 @@ export const latch: Scenes = {
     assert.equal((await here.inspect(key)).left, 2);
   },
 
-  "latch: a key is one kind at a time": async (stage) => {
-    const { here, there, key } = stage;
+  "latch: a key is one kind at a time": async ({ here, there, key, kinds, state }) => {
     const own = here.latch(key, { count: 1, ttlMs: shortTtlMs });
     const lease = await there.acquire(key, { ttlMs: 20_000 });
     await refused(own.countDown(), "kind-mismatch");
     await refused(own.wait(), "kind-mismatch");
     assert.equal(await lease.release(), true);
-    if (stage.kinds.includes("semaphore")) {
+    if (kinds.includes("semaphore")) {
       const permit = await there.semaphore(key, { limit: 2 }).acquire();
       await refused(own.countDown(), "kind-mismatch");
       assert.equal(await permit.release(), true);
@@ -120,7 +116,7 @@ export const latch: Scenes = {
     await refused(there.all([key, `${key}:free`]).tryAcquire(), "kind-mismatch");
     await refused(there.readWrite(key).read.tryAcquire(), "kind-mismatch");
     assert.equal((await here.inspect(key)).left, 0);
-    await stage.state(({ kind }) => kind !== "latch");
+    await state(({ kind }) => kind !== "latch");
     await granted(await there.tryAcquire(key)).release();
   },
 
@@ -135,10 +131,9 @@ export const latch: Scenes = {
     assert.equal((await here.inspect(key)).left, 1);
   },
 
-  "latch: inspect and list tell what is left of it, and who waits": async (stage) => {
-    const { here, there, key } = stage;
+  "latch: inspect and list tell what is left of it, and who waits": async ({ here, there, key, queued }) => {
     const waiting = later(there.latch(key, { count: 5, ttlMs }).wait({ waitMs: 20_000 }));
-    await stage.queued(1);
+    await queued(1);
     assert.equal(await here.latch(key, { count: 5, ttlMs }).countDown(), 4);
     const { kind, limit, left, holders, waiters, remainingMs, fencingToken } = await here.inspect(key);
     assert.deepEqual(
@@ -198,12 +193,11 @@ export const latch: Scenes = {
     assert.equal((await here.inspect(key)).left, undefined); // nothing of it was begun
   },
 
-  "latch: closing ends the waits, and calls after it": async (stage) => {
-    const { there, key } = stage;
-    const locks = stage.open("here");
+  "latch: closing ends the waits, and calls after it": async ({ there, key, open, queued }) => {
+    const locks = open("here");
     const own = locks.latch(key, { count: 1, ttlMs });
     const waiting = later(own.wait({ waitMs: Infinity }));
-    await stage.queued(1);
+    await queued(1);
     await locks.close();
     await refused(waiting, "closed");
     await refused(own.wait(), "closed");

@@ -38,12 +38,11 @@ export const readWrite: Scenes = {
     await Promise.all(readers.map((reader) => reader.release()));
   },
 
-  "read-write: a reader's share expires by itself and alone": async (stage) => {
-    const { here, there, key } = stage;
+  "read-write: a reader's share expires by itself and alone": async ({ here, there, key, state }) => {
     const gone = await here.readWrite(key).read.acquire({ ttlMs: 200, renew: false });
     const stays = await there.readWrite(key).read.acquire();
     await aborted(gone.signal);
-    await stage.state(({ holders }) => holders.length === 1);
+    await state(({ holders }) => holders.length === 1);
     assert.equal(await here.readWrite(key).write.tryAcquire(), null);
     stays.throwIfLost();
     assert.equal(await gone.release(), false);
@@ -52,11 +51,10 @@ export const readWrite: Scenes = {
     await (await here.readWrite(key).write.acquire({ waitMs: 10_000 })).release();
   },
 
-  "read-write: a downgrade lets readers in and no writer": async (stage) => {
-    const { here, there, key } = stage;
+  "read-write: a downgrade lets readers in and no writer": async ({ here, there, key, queued }) => {
     const writer = await here.readWrite(key).write.acquire();
     const reading = later(there.readWrite(key).read.acquire());
-    await stage.queued(1);
+    await queued(1);
     const reader = await writer.downgrade();
     assert.equal(reader.fencingToken, writer.fencingToken);
     assert.equal(writer.remainingMs(), 0);
@@ -80,11 +78,10 @@ export const readWrite: Scenes = {
     await write.withLock(() => undefined);
   },
 
-  "read-write: inspect tells who reads and who writes": async (stage) => {
-    const { here, there, key } = stage;
+  "read-write: inspect tells who reads and who writes": async ({ here, there, key, queued }) => {
     const reader = await here.readWrite(key).read.acquire({ reason: "report" });
     const writing = later(there.readWrite(key).write.acquire());
-    await stage.queued(1);
+    await queued(1);
     const state = await here.inspect(key);
     assert.deepEqual([state.kind, state.limit, state.waiterCount], ["read-write", Infinity, 1]);
     assert.deepEqual(

@@ -37,8 +37,7 @@ export const semaphore: Scenes = {
     await (await light).release();
   },
 
-  "semaphore: each lease has its own expiry": async (stage) => {
-    const { here, there, key } = stage;
+  "semaphore: each lease has its own expiry": async ({ here, there, key }) => {
     const own = here.semaphore(key, { limit: 2 });
     const gone = await own.acquire({ ttlMs: 200, renew: false });
     const stays = await own.acquire({ ttlMs: 20_000 });
@@ -100,12 +99,11 @@ export const semaphore: Scenes = {
     assert.deepEqual((await here.inspect(key)).holders, []);
   },
 
-  "semaphore: a break ends one lease and serves who waits": async (stage) => {
-    const { here, there, key } = stage;
+  "semaphore: a break ends one lease and serves who waits": async ({ here, there, key, queued }) => {
     const own = here.semaphore(key, { limit: 2 });
     const [one, other] = [await own.acquire(), await own.acquire()];
     const waiting = later(there.semaphore(key, { limit: 2 }).acquire());
-    await stage.queued(1);
+    await queued(1);
     const told = aborted(one.signal);
     assert.equal(await there.breakLock(key, { fencingToken: one.fencingToken, reason: "test" }), true);
     await told;

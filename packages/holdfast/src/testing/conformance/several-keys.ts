@@ -91,17 +91,16 @@ export const severalKeys: Scenes = {
     await aborted(lease.signal);
   },
 
-  "all: an aborted wait leaves nothing": async (stage) => {
-    const { here, there, key } = stage;
+  "all: an aborted wait leaves nothing": async ({ here, there, key, queued }) => {
     const blocker = await there.acquire(`${key}:b`);
     const controller = new AbortController();
     const waiting = later(
       here.all([`${key}:a`, `${key}:b`]).acquire({ signal: controller.signal, waitMs: Infinity }),
     );
-    await stage.queued(1, `${key}:b`);
+    await queued(1, `${key}:b`);
     controller.abort(new Error("enough"));
     await assert.rejects(waiting, { message: "enough" });
-    await stage.queued(0, `${key}:b`);
+    await queued(0, `${key}:b`);
     await granted(await there.tryAcquire(`${key}:a`)).release();
     await blocker.release();
   },

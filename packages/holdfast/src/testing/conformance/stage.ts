@@ -6,6 +6,7 @@ import type { Lease } from "../../lease.ts";
 import { createLocks, type Locks } from "../../locks.ts";
 import type { AcquireOptions, LocksOptions } from "../../options.ts";
 import type { LockKind, LockState } from "../../state.ts";
+import { pause } from "../../wait.ts";
 
 /** Tests. The name of each says what is true of every driver. */
 export type Scenes = Readonly<Record<string, Scene>>;
@@ -51,9 +52,7 @@ export class Stage {
     let timer: unknown;
     const limit = new Promise<never>((_, reject) => {
       timer = clock.setTimer(
-        () => {
-          reject(new assert.AssertionError({ message: `not done within ${longestSceneMs} ms` }));
-        },
+        () => reject(new assert.AssertionError({ message: `not done within ${longestSceneMs} ms` })),
         longestSceneMs,
         true,
       );
@@ -67,14 +66,17 @@ export class Stage {
   }
 
   /** Callers with a line of their own: another process where the engine is concerned. */
-  open(where: "here" | "there", options?: LocksOptions): Locks {
+  readonly open = (where: "here" | "there", options?: LocksOptions): Locks => {
     const locks = createLocks(where === "here" ? this.#driver : this.#other, options);
     this.#opened.push(locks);
     return locks;
-  }
+  };
 
   /** Polls until the engine says so of the key: what it waits for makes no event here. */
-  async state(condition: (state: LockState) => boolean, key: string = this.key): Promise<LockState> {
+  readonly state = async (
+    condition: (state: LockState) => boolean,
+    key: string = this.key,
+  ): Promise<LockState> => {
     const { clock } = this.#driver;
     const end = clock.now() + patienceMs;
     for (;;) {
@@ -85,21 +87,15 @@ export class Stage {
       assert.ok(clock.now() < end, `not within ${patienceMs} ms, but ${JSON.stringify(state)}`);
       await this.pause(pollMs);
     }
-  }
+  };
 
-  async queued(count: number, key: string = this.key): Promise<void> {
+  readonly queued = async (count: number, key: string = this.key): Promise<void> => {
     await this.state(({ waiterCount }) => waiterCount === count, key);
-  }
+  };
 
-  now(): number {
-    return this.#driver.clock.now();
-  }
+  readonly now = (): number => this.#driver.clock.now();
 
-  pause(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      this.#driver.clock.setTimer(resolve, ms, true);
-    });
-  }
+  readonly pause = (ms: number): Promise<void> => pause(this.#driver.clock, ms);
 
   /** Closes the drivers too: the last `Locks` of each does. */
   async #close(): Promise<void> {
@@ -143,9 +139,7 @@ export async function refused(call: Promise<unknown>, code: LockErrorCode): Prom
 /** Resolves with the reason once the signal aborts. */
 export function aborted(signal: AbortSignal): Promise<unknown> {
   return new Promise((resolve) => {
-    const end = (): void => {
-      resolve(signal.reason);
-    };
+    const end = (): void => resolve(signal.reason);
     if (signal.aborted) {
       end();
     } else {

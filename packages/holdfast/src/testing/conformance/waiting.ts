@@ -4,11 +4,10 @@ import { WaitTimeoutError } from "../../errors.ts";
 import { granted, later, refused, type Scenes, type Stage } from "./stage.ts";
 
 export const waiting: Scenes = {
-  "a waiter gets the lock when it is released": async (stage) => {
-    const { here, there, key } = stage;
+  "a waiter gets the lock when it is released": async ({ here, there, key, queued }) => {
     const lease = await here.acquire(key);
     const waiter = later(there.acquire(key));
-    await stage.queued(1);
+    await queued(1);
     assert.equal(await lease.release(), true);
     const next = await waiter;
     assert.equal(await here.tryAcquire(key), null);
@@ -75,14 +74,13 @@ export const waiting: Scenes = {
     assert.equal(await lease.release(), true);
   },
 
-  "a waiter that leaves does not hold up those behind it": async (stage) => {
-    const { here, there, key } = stage;
-    const lease = await stage.open("here").acquire(key);
+  "a waiter that leaves does not hold up those behind it": async ({ here, there, key, open, queued }) => {
+    const lease = await open("here").acquire(key);
     const abort = new AbortController();
     const first = later(there.acquire(key, { signal: abort.signal }));
-    await stage.queued(1);
+    await queued(1);
     const second = later(here.acquire(key));
-    await stage.queued(2);
+    await queued(2);
     abort.abort();
     await assert.rejects(first);
     await lease.release();

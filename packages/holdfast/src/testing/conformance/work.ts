@@ -42,8 +42,7 @@ export const work: Scenes = {
     await assert.rejects(failing, (error) => error === failure);
   },
 
-  "work that wants to continue is told of a loss only where it asks": async (stage) => {
-    const { here, there, key } = stage;
+  "work that wants to continue is told of a loss only where it asks": async ({ here, there, key }) => {
     const value = await here.withLock(
       key,
       { ifLost: "continue", ttlMs: 150, renew: false },

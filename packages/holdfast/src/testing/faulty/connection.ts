@@ -73,13 +73,9 @@ export class FaultyConnection implements Connection {
   }
 
   onDown(listener: () => void): () => void {
-    const called = (): void => {
-      listener();
-    };
+    const called = (): void => listener();
     this.#downListeners.add(called);
-    const stop = this.#inner.onDown(() => {
-      this.#replies.enter(called, 0);
-    });
+    const stop = this.#inner.onDown(() => this.#replies.enter(called, 0));
     return () => {
       this.#downListeners.delete(called);
       stop();
@@ -116,16 +112,8 @@ export class FaultyConnection implements Connection {
           this.#sendAgain(send);
         }
         send().then(
-          (answer) => {
-            this.#reply(call, reject, () => {
-              resolve(answer);
-            });
-          },
-          (error: unknown) => {
-            this.#reply(call, reject, () => {
-              reject(error as Error);
-            });
-          },
+          (answer) => this.#reply(call, reject, () => resolve(answer)),
+          (error: unknown) => this.#reply(call, reject, () => reject(error as Error)),
         );
       }, this.plan.requestMs);
     });
@@ -133,11 +121,10 @@ export class FaultyConnection implements Connection {
 
   /** The server does it once more, and nobody hears what it answers. */
   #sendAgain(send: () => Promise<unknown>): void {
-    this.#clock.setTimer(() => {
-      this.#requests.enter(() => {
-        send().catch(() => undefined);
-      }, 0);
-    }, this.plan.duplicatesAfterMs);
+    this.#clock.setTimer(
+      () => this.#requests.enter(() => void send().catch(() => undefined), 0),
+      this.plan.duplicatesAfterMs,
+    );
   }
 
   #refusal(): Error | null {

@@ -22,26 +22,20 @@ export class FaultySubscription implements SubscriptionListener {
   up(): void {
     this.#isUp = true;
     if (!this.#isCut) {
-      this.#pass(() => {
-        this.#listener.up();
-      });
+      this.#pass(() => this.#listener.up());
     }
   }
 
   down(): void {
     this.#isUp = false;
     if (!this.#isCut) {
-      this.#pass(() => {
-        this.#listener.down();
-      });
+      this.#pass(() => this.#listener.down());
     }
   }
 
   message(text: string): void {
     if (!this.#isCut && !this.#plan.isMessageDropped(text, this.#channel)) {
-      this.#pass(() => {
-        this.#listener.message(text);
-      }, this.#plan.messageMs);
+      this.#pass(() => this.#listener.message(text), this.#plan.messageMs);
     }
   }
 

@@ -214,6 +214,7 @@ test("a cluster older than Redis 7 is unsupported", async () => {
     listener: {
       granted: () => undefined,
       ended: () => undefined,
+      cloned: () => undefined,
       hearingChanged: () => undefined,
       revived: () => undefined,
     },

@@ -49,7 +49,7 @@ onRedis("the fake Redis", () => {
 
 /** Rare by chance: a lock that stays is broken, and who held it asks; a limit is set where it is none. */
 function rare(isQuorum: boolean, family: Family): Step[] {
-  const latest = isQuorum ? [] : ["9999999999999"];
+  const latest = ["9999999999999"];
   const operation = (lock: number, name: string, args: readonly string[]): Step => {
     return { type: "operate", operations: [{ lock, name, args, candidate: 0 }], bound: 100_000, isQuorum };
   };
@@ -118,8 +118,8 @@ function casesOf(family: Family): string[] {
 
 function casesOfQuorum(isMutex: boolean): string[] {
   const some = [0, 1, "error"];
-  const others = isMutex ? { passOn: some, yield: [0, 1, 2, 3, "error"] } : { yield: some };
-  return named({ agree: some, message: ["inquiry"], ...others });
+  const others = { yield: isMutex ? [0, 1, 2, 3, 4, "error"] : [...some, 4] };
+  return named({ acquire: [4], agree: some, message: ["inquiry"], ...others });
 }
 
 function named(answers: Readonly<Record<string, readonly (number | string)[]>>): string[] {

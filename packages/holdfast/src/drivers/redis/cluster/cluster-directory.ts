@@ -31,10 +31,11 @@ interface ClusterSettings extends RedisSettings {
  * One more, at home in the slot of our description, hears by a plain channel, which reaches all nodes, what is ended by force.
  */
 export class ClusterDirectory implements Directory {
-  readonly #settings: ClusterSettings;
+  #settings: ClusterSettings;
   readonly #router: Router;
   readonly #nodes = new Map<number, Node>();
-  readonly #home: Node;
+  #home: Node;
+  #about: readonly string[] = [];
   #homeRetry: Timer;
   #sweep: Timer;
   #isClosed = false;
@@ -57,8 +58,19 @@ export class ClusterDirectory implements Directory {
   }
 
   introduce(about: readonly string[]): void {
+    this.#about = about;
     this.#home.introduce(about);
     this.#meetHome();
+  }
+
+  rename(clientId: string): void {
+    this.#settings = { ...this.#settings, clientId };
+    for (const node of this.#nodes.values()) {
+      node.rename(clientId);
+    }
+    this.#home.close();
+    this.#home = this.#makeNode(slotOf(clientKey(clientId)), undefined);
+    this.introduce(this.#about);
   }
 
   check([lock, ...derived]: LockKeys, key: string): void {

@@ -1,15 +1,18 @@
--- acquire token terms ttl want wait words
+-- acquire token terms ttl want wait words latest
 --   token   "<random>:<client>:<ticket>"; a grant is ours if its whole token is; the ticket is our place in the queue
 --   terms   what a queue member says after the token
 --   ttl     ms, if the answer is the grant (a grant by message has the member's)
 --   want    how many fencing numbers
---   wait    1: queue us if we are not granted; 2: the same, and the run id is not asked for; 0: only try
+--   wait    0: only try; 1: queue us if we are not granted; 2: the same, and the run id is not asked for; 3: as 2, and the queue's bound
+--           does not apply, because the caller gives a grant up in the same call
 --   words   our own owner, reason, labels as JSON of [field, value, ...]; empty: none
+--   latest  server time in ms behind which this must have no effect
 -- Answers { 1, first, last, token, in how many ms it counts, if not now } granted
 --         { 0, remaining TTL in ms (-1 none, -3 not asked), our position from 0 (-1 not queued), holder's token,
 --           run id or "", of a quorum's node the first number of the present grant }
 --         { 2 } the queue is full
 --         { 3 } dead waiters are left: repeat
+--         { 4 } it came too late
 
 -- The same question once more: the same grant, the same numbers.
 local function granted_again(token, member, ttl, words)
@@ -82,27 +85,9 @@ local function acquire(token, terms, ttl, want, wait, words)
   end
   local is_new = stand_in_line(token, terms)
   local answer = held(holder, member, wait, not is_new)
-  if is_new and answer[3] >= queue_bound then
+  if is_new and wait ~= '3' and answer[3] >= queue_bound then
     redis.call('ZREM', queue, member)
     return { 2 }
   end
   return answer
-end
-
--- passOn old token terms ttl want words
---   Gives up the grant of `old` and queues `token` in one step; the queue's bound does not apply.
--- Answers { 1 if `old` was still the holder, else 0, the answer of acquire }
-local function pass_on(old, token, terms, ttl, want, words)
-  local member = token .. ' ' .. terms
-  local released = holder == old
-  if released then
-    forget()
-  end
-  if not holder or released then
-    return { released and 1 or 0, take_turn(token, member, ttl, want, '1', words) }
-  elseif holder == token then
-    return { 0, granted_again(token, member, ttl, words) }
-  end
-  stand_in_line(token, terms)
-  return { 0, held(holder, member, '1') }
 end

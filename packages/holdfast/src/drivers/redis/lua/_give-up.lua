@@ -19,6 +19,6 @@ else
   elseif not taken then
     popped = { false }
   else
-    answer = { 1, 0, '' }
+    answer = { 1, 0, taken }
   end
 end

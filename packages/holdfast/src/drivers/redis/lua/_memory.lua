@@ -33,7 +33,7 @@ end
 
 -- Whether an operation that names the token of a past holder ends what is remembered of it: it gives the vote up, or has it again.
 local function is_ended_by(name, token, past)
-  local gives_up = name == 'release' or name == 'yield' or name == 'passOn'
+  local gives_up = name == 'release' or name == 'yield'
   return token == past and (gives_up or name == 'acquire' and redis.call('EXISTS', queue) == 0)
 end
 

@@ -57,11 +57,9 @@ end
 --         { 2 } the queue is full
 --         { 3 } dead waiters are left: repeat
 --         { 4 } it came too late
-function mutex.acquire(token, terms, ttl, want, wait, words, latest)
+function mutex.acquire(token, terms, ttl, want, wait, words)
   local member = token .. ' ' .. terms
-  if now > latest * 1000 then
-    return { 4 }
-  elseif not holder then
+  if not holder then
     return take_turn(token, member, ttl, want, wait, words)
   elseif holder == token then
     return granted_again(token, member, ttl, words)

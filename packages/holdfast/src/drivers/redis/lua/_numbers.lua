@@ -10,7 +10,10 @@ end
 local newest, kept
 
 local function read_counter()
-  local text = redis.call('GET', KEYS[1]) or '0'
+  local text = redis.pcall('GET', KEYS[1]) or '0'
+  if text.err then
+    error(text.err .. ', at the counter ' .. KEYS[1], 0)
+  end
   local number = string.find(text, '^%d+$') and tonumber(text)
   if not number or number > now + 86400000000 then
     error('COUNTER ' .. KEYS[1] .. ' has ' .. string.sub(text, 1, 40) .. ': expected digits, at most a day ahead of the time', 0)

@@ -1,7 +1,8 @@
 -- What only a quorum's node is asked.
 
--- yield token terms number ttl want words
+-- yield token terms number ttl want words latest
 --   Gives the vote with this number to whoever stands first, and stands in line again; the vote with another number stays.
+--   A late one does nothing.
 -- Answers as acquire
 local function yield(token, terms, number, ttl, want, words)
   if holder == token and numbers() == tonumber(number) then

@@ -1,6 +1,6 @@
 -- release token terms
 --   Gives the grant back, or leaves the queue; so it is cancel as well.
--- Answers { 1 released or 0 it was not ours, 1 if dead waiters are left: repeat, the present holder's token or "" }
+-- Answers { 1 released or 0 it was not ours, 1 if dead waiters are left: repeat, the present holder's token, "" if nobody or not known }
 local function release(token, terms)
   if holder == token then
     return { 1, let_go() and 1 or 0, '' }

@@ -138,10 +138,7 @@ end
 
 local share = {}
 
-function share.acquire(token, terms, ttl, _, wait, words, latest)
-  if latest and now > latest * 1000 then
-    return { 4 }
-  end
+function share.acquire(token, terms, ttl, _, wait, words)
   local member = token .. ' ' .. terms
   local number, known_weight = holding_of(token)
   local own_kind, weight, own_limit = share_of(token)

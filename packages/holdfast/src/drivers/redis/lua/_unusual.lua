@@ -36,6 +36,9 @@ end
 local mutex
 local is_read -- `holder`
 local function perform(name, ...)
+  if (name == 'acquire' or name == 'yield') and now > select(7, ...) * 1000 then
+    return { 4 } -- it came too late: what is remembered of its token stays, too
+  end
   if is_quorum and not holder and redis.call('EXISTS', K) == 0 then
     is_read = false
     if recall(name, ...) and not shares(name, ...) then
@@ -77,8 +80,10 @@ end
 
 -- How many arguments an operation has.
 local function count_of(name)
-  if name == 'acquire' or name == 'passOn' or name == 'yield' or name == 'refill' or name == 'awaitLatch' then
-    return (name == 'acquire' and not is_quorum) and 7 or 6
+  if name == 'acquire' or name == 'yield' then
+    return 7
+  elseif name == 'refill' or name == 'awaitLatch' then
+    return 6
   elseif name == 'release' and not is_quorum then
     return 3
   elseif name == 'release' or name == 'downgrade' or name == 'leaveLatch' then

@@ -54,7 +54,6 @@ local function define(is_all)
     --- @include "_quorum.lua"
     return {
       acquire = acquire,
-      passOn = pass_on,
       release = release,
       extend = extend,
       verify = verify,
@@ -106,10 +105,10 @@ while name do
   if (is_acquire or is_release) and (string.byte(token, 67) or 58) <= 57 then
     holder = call('GET', K)
     if is_acquire then
-      if not holder and operations[first + 5] == '' and call('EXISTS', queue) == 0 then
+      if not holder and operations[first + 5] == '' and now <= operations[first + 6] * 1000 and call('EXISTS', queue) == 0 then
         local ttl, want = operations[first + 2], operations[first + 3]
         --- @include "_put.lua"
-        answer, behind = is_put and (left and { 1, number, last, token, left } or number), first + 6
+        answer, behind = is_put and (left and { 1, number, last, token, left } or number), first + 7
       end
     elseif holder == token then
       --- @include "_give-up.lua"

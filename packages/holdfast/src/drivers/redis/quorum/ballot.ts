@@ -18,12 +18,15 @@ import { Yielding } from "./yielding.ts";
 /** How soon a vote that waits is asked for again, at the earliest. */
 const shortestMs = 20;
 
+/** How the script says that it did nothing because its latest time is over. */
+const tooLate = 4;
+
 type Answer = NodeVote["vote"] | "asked" | "full";
 
 /** What one node says to one bid. Knows that node's answers, messages and inquiries, and not what they come to. */
 export class Ballot {
   readonly voter: Voter;
-  readonly attempts: Attempts;
+  readonly attempts: Attempts = new Attempts();
   vote: Vote | undefined;
   answer: Answer = "asked";
   reason: string | null = null;
@@ -48,7 +51,6 @@ export class Ballot {
   constructor(bid: Bidder, voter: Voter) {
     this.#bid = bid;
     this.voter = voter;
-    this.attempts = bid.passing?.attemptsOn(voter) ?? new Attempts();
   }
 
   /** Whether anything of us may be there. */
@@ -127,7 +129,6 @@ export class Ballot {
       this.#send(candidate);
       return;
     }
-    this.#bid.passing?.passedOver(this);
     this.#exclude(quarantine);
     queueMicrotask(() => {
       this.#bid.heard(this);
@@ -193,8 +194,6 @@ export class Ballot {
     }
     if (this.#bid.isOpen) {
       this.#unheard(error);
-    } else {
-      this.#bid.passing?.releaseOn(this);
     }
   }
 
@@ -251,8 +250,11 @@ export class Ballot {
   }
 
   answered(reply: Reply, { yielded, ask }: Asked): void {
-    this.#yielding.answered(yielded);
-    const answer = this.#unwrap(reply); // before the failures are forgotten
+    const { value } = reply;
+    const answer = Array.isArray(value) ? (value as unknown[]) : this.#bid.wording.grantFrom(Number(value));
+    if (Number(answer[0]) !== tooLate) {
+      this.#yielding.answered(yielded);
+    }
     this.attempts.answered();
     if (!this.#bid.isOpen) {
       this.#answeredTooLate(answer, reply);
@@ -280,23 +282,14 @@ export class Ballot {
       case 3:
         this.ask(); // dead waiters are left before us
         return;
+      case tooLate:
+        this.#executedTooLate();
+        break;
       default:
         this.failed(refusalBy("an answer that is none of ours"));
         return;
     }
     this.#bid.heard(this);
-  }
-
-  #unwrap({ value: answer, isSteady }: Reply): readonly unknown[] {
-    if (!Array.isArray(answer)) {
-      return this.#bid.wording.grantFrom(Number(answer));
-    } else if (!Array.isArray(answer[1])) {
-      return answer;
-    }
-    // A repeat, of ours or by the client library, finds that the lost attempt before it has released.
-    const isPlain = Number(answer[0]) === 1;
-    this.#bid.passing?.answered(this, isPlain || this.attempts.isRepeat || !isSteady, isPlain);
-    return answer[1] as unknown[];
   }
 
   #grantedByReply(answer: readonly unknown[], reply: Reply): void {
@@ -367,6 +360,15 @@ export class Ballot {
     } else if (reply.isSteady && this.attempts.outcome === "none" && !this.#yielding.hasBegun) {
       this.#sent = 0; // nothing of us is there; who yields is queued, also of a try
     }
+  }
+
+  /** The node did nothing: the question was long on its way, or one of the clocks is off. */
+  #executedTooLate(): void {
+    if (!this.vote) {
+      this.answer = "timeout";
+      this.reason = "it was asked too late, by its clock";
+    }
+    this.#askAgainIn(impatientDelay(this.#bid.random, this.attempts.count, -1));
   }
 
   #pollDelay(random: Random, remainingMs: number): number {

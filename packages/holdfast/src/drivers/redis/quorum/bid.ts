@@ -10,7 +10,6 @@ import type { Bidder } from "./bidder.ts";
 import type { Electorate } from "./electorate.ts";
 import { rivalsShare } from "./verdict.ts";
 import { Numbering, type Elected } from "./numbering.ts";
-import type { PassingOn } from "./passing-on.ts";
 import type { QuorumHost } from "./request-host.ts";
 import type { Vote } from "./vote.ts";
 import { Wording } from "./wording.ts";
@@ -33,8 +32,8 @@ export interface BidRequest {
 interface BidOptions {
   readonly wanted: AcquireRequest;
   readonly token: string;
-  /** An older grant that is given up in the same step. */
-  readonly passing: PassingOn | undefined;
+  /** The bound of the queues does not apply, because a grant is given up with this request. */
+  readonly isPastBound: boolean;
 }
 
 /** A majority of the nodes is ours, and has one number for it. */
@@ -54,7 +53,6 @@ export class Bid implements Bidder {
   readonly request: BidRequest;
   readonly token: string;
   readonly want: number;
-  readonly passing: PassingOn | undefined;
   readonly wording: Wording;
   readonly ballots: readonly Ballot[];
   /** Whether places in the queues are wanted. */
@@ -64,14 +62,13 @@ export class Bid implements Bidder {
   readonly #numbering: Numbering = new Numbering(this);
 
   constructor(host: QuorumHost, request: BidRequest, options: BidOptions) {
-    const { wanted, token, passing } = options;
+    const { wanted, token, isPastBound } = options;
     this.#host = host;
     this.request = request;
     this.token = token;
     this.want = wanted.want;
-    this.passing = passing;
     this.waits = wanted.deadline !== null;
-    this.wording = new Wording(host, { wanted, deadline: request.deadline, token, passing });
+    this.wording = new Wording(host, { wanted, deadline: request.deadline, token, isPastBound });
     this.ballots = host.electorate.voters.map((voter) => new Ballot(this, voter));
   }
 

@@ -3,7 +3,6 @@ import type { Random } from "../../../random.ts";
 import type { LockKeys } from "../keys.ts";
 import type { Ballot } from "./ballot.ts";
 import type { Electorate } from "./electorate.ts";
-import type { PassingOn } from "./passing-on.ts";
 import type { Vote } from "./vote.ts";
 import type { Wording } from "./wording.ts";
 
@@ -20,8 +19,6 @@ export interface Bidder {
   readonly waits: boolean;
   readonly round: number;
   readonly wording: Wording;
-  /** An older grant that the node gives up in the same step. */
-  readonly passing: PassingOn | undefined;
   /** Whether answers still matter. */
   readonly isOpen: boolean;
   /** It has a majority: nobody gets a vote back. */

@@ -3,6 +3,7 @@ import { tell } from "../../../diagnostics.ts";
 import { EngineError, LockError, QuorumError, type NodeVote } from "../../../errors.ts";
 import { isTransient, messageOf, outcomeOf } from "../failures.ts";
 import { majorityOf, medianOf } from "./agreement.ts";
+import { latestTime } from "../node.ts";
 import type { ClockReading } from "./clock-reading.ts";
 import type { Quarantine } from "./restart-guard.ts";
 import type { Voter } from "./voter.ts";
@@ -17,6 +18,9 @@ const graceTimes = 5;
 const longestGraceMs = 50;
 /** An estimate that may be wrong by more says nothing of who has the same time. */
 const vagueMs = 500;
+/** By how much the nodes' time may move without that what was written by it is wrong, beside the drift of the clocks. */
+const mostMoveMs = 50;
+const mostDriftRate = 0.01;
 
 const unknownTime: Quarantine = {
   reason: "too few nodes are known to have its time",
@@ -25,6 +29,11 @@ const unknownTime: Quarantine = {
 };
 const clockIsOff: Quarantine = { reason: "its clock is off", remainingMs: null, isMomentary: false };
 
+interface ElectorateOptions {
+  readonly maxClockDifferenceMs: number;
+  readonly commandTimeoutMs: number;
+}
+
 /** The nodes of a quorum: the time that they have in common, and which of them may vote. */
 export class Electorate {
   readonly voters: readonly Voter[];
@@ -32,6 +41,7 @@ export class Electorate {
   /** A node whose time differs from that of the others by more does not vote. */
   readonly maxClockDifferenceMs: number;
   readonly #clock: Clock;
+  readonly #commandTimeoutMs: number;
   #lastTicket = 0;
   #lastCandidate = 0;
   /** What our candidates are ahead of `clock.now()`, in microseconds. */
@@ -41,20 +51,31 @@ export class Electorate {
   /** By node, as they were when the median was taken last. */
   readonly #offsets: (number | undefined)[] = [];
   #median: number | undefined;
+  /** When it was found, on the scale of `clock.now()`. */
+  #medianAt = 0;
+  #era = 0;
   #twins: readonly [Voter, Voter] | undefined;
   #isReady = false;
   #readying: Promise<void> | undefined;
 
-  constructor(clock: Clock, voters: readonly Voter[], maxClockDifferenceMs: number) {
+  constructor(clock: Clock, voters: readonly Voter[], options: ElectorateOptions) {
+    const { maxClockDifferenceMs, commandTimeoutMs } = options;
     this.#clock = clock;
+    this.#commandTimeoutMs = commandTimeoutMs;
     this.voters = voters;
     this.maxClockDifferenceMs = maxClockDifferenceMs;
     this.majority = majorityOf(voters.length);
   }
 
-  /** The time of a majority is known. */
+  /** The time of a majority is known. After a sleep the next answers correct it. */
   get isReady(): boolean {
     return this.#isReady;
+  }
+
+  /** Another one: answers have shown that the nodes' time was wrong, and with it the places and deadlines that were written by it. */
+  get era(): number {
+    this.#medianOffset();
+    return this.#era;
   }
 
   /**
@@ -103,6 +124,11 @@ export class Electorate {
     const lead = Math.min(this.#lead, (this.#medianOffset() ?? this.#lead) + mostLeadMicros);
     this.#lastCandidate = Math.max(this.#lastCandidate + 1, Math.floor(now + lead));
     return String(this.#lastCandidate);
+  }
+
+  /** The latest time of a node, ms, at which an operation that is sent now may take effect. */
+  latestExecution(): string {
+    return latestTime(Math.floor(this.micros() / 1000), this.#commandTimeoutMs);
   }
 
   follow(number: number): void {
@@ -264,9 +290,20 @@ export class Electorate {
     }
     if (isChanged) {
       const known = this.#offsets.filter((offset) => offset !== undefined);
-      this.#median = known.length < this.majority ? undefined : medianOf(known);
+      this.#setMedian(known.length < this.majority ? undefined : medianOf(known));
     }
     return this.#median;
+  }
+
+  #setMedian(median: number | undefined): void {
+    const now = this.#clock.now();
+    const movedMs = Math.abs((median ?? 0) - (this.#median ?? median ?? 0)) / 1000;
+    if (movedMs > mostMoveMs + (now - this.#medianAt) * mostDriftRate) {
+      this.#era += 1;
+      this.#lastTicket = 0; // places of the wrong time may all be ahead of the right one
+    }
+    this.#median = median;
+    this.#medianAt = now;
   }
 
   #findTwins(): readonly [Voter, Voter] | undefined {

@@ -10,7 +10,6 @@ import type { Ballot } from "./ballot.ts";
 import type { Bid, Election } from "./bid.ts";
 import type { Electorate } from "./electorate.ts";
 import { QuorumHold } from "./hold.ts";
-import type { PassingOn } from "./passing-on.ts";
 import { QuorumRelease } from "./release.ts";
 import type { QuorumRequest } from "./request.ts";
 import { TakingBack } from "./taking-back.ts";
@@ -36,8 +35,6 @@ export class Holdings {
   readonly #holds = new TokenTable<QuorumHold>();
   readonly #ends: TimerQueue<QuorumHold>;
   readonly #releases = new TokenTable<QuorumRelease>();
-  /** Of which it is not known yet whether they were still ours. */
-  readonly #passings = new TokenTable<PassingOn>();
   readonly #takingBack: TakingBack;
 
   constructor(options: HoldingsOptions) {
@@ -87,16 +84,6 @@ export class Holdings {
       }
     });
     return release.result;
-  }
-
-  /** A grant is given up by being passed on. */
-  passedOn(passing: PassingOn): void {
-    const { token } = passing;
-    const settled = (): void => {
-      this.#passings.delete(token);
-    };
-    this.#passings.set(token, passing);
-    passing.released.then(settled, settled);
   }
 
   /** @param bid that won it; undefined: it is another process's, if we have none */
@@ -149,10 +136,7 @@ export class Holdings {
   /** What came late of a token is taken back; where that is being given up, in such a way that nobody takes it for lost. */
   #takeBackBehind(token: string, voter: Voter, isVote: boolean, takeBack: () => void): void {
     const release = this.#releases.get(token);
-    const passing = this.#passings.get(token);
-    if (passing) {
-      passing.heardLate(voter, takeBack);
-    } else if (!release) {
+    if (!release) {
       takeBack();
     } else if (isVote) {
       release.heardLate(voter, takeBack);

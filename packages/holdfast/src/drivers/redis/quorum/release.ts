@@ -5,13 +5,6 @@ import type { Electorate } from "./electorate.ts";
 import type { QuorumHold } from "./hold.ts";
 import type { Voter } from "./voter.ts";
 
-interface ReleaseOptions {
-  /** Whether a node that does not have it any more may have been told before this to give it up. */
-  readonly wasGivenUp?: (voter: Voter) => boolean;
-  /** When who waits is told that too few have answered, on the scale of `clock.now()`. @defaultValue after the budget */
-  readonly patientUntil?: number;
-}
-
 /**
  * The release of a grant, or of what a reader does not need of a writer's, on all nodes that may have something of it; goes on
  * behind its result until each has answered or forgotten.
@@ -23,7 +16,6 @@ export class QuorumRelease {
   readonly done: Promise<void>;
   readonly #electorate: Electorate;
   readonly #hold: QuorumHold;
-  readonly #wasGivenUp: (voter: Voter) => boolean;
   /** By node; undefined: nothing of it can be there. */
   readonly #parts: readonly (NodeRelease | undefined)[];
   readonly #begun: number;
@@ -36,17 +28,12 @@ export class QuorumRelease {
   #reject!: (error: unknown) => void;
   #finish!: () => void;
 
-  constructor(
-    electorate: Electorate,
-    hold: QuorumHold,
-    { wasGivenUp = () => false, patientUntil }: ReleaseOptions = {},
-  ) {
+  constructor(electorate: Electorate, hold: QuorumHold) {
     this.#electorate = electorate;
     this.#hold = hold;
-    this.#wasGivenUp = wasGivenUp;
     this.#begun = electorate.now();
     this.#parts = electorate.voters.map((voter) =>
-      hold.mayBeOn(voter) ? new NodeRelease(this, voter, patientUntil) : undefined,
+      hold.mayBeOn(voter) ? new NodeRelease(this, voter) : undefined,
     );
     for (const part of this.#parts) {
       this.#open += part ? 1 : 0;
@@ -90,7 +77,6 @@ export class QuorumRelease {
 
   /** A node has answered. */
   answered(part: NodeRelease): void {
-    part.wasReleased ||= this.#wasGivenUp(part.voter);
     this.#had += part.wasReleased ? 1 : 0;
     this.#hadNot += part.wasReleased ? 0 : 1;
     part.latencyMs = this.#electorate.now() - this.#begun;
@@ -168,7 +154,6 @@ export class QuorumRelease {
 /** The part of one node, and what it said. */
 class NodeRelease implements ReleaseListener {
   readonly voter: Voter;
-  readonly patientUntil: number | undefined;
   isOpen = true;
   wasReleased = false;
   latencyMs: number | null = null;
@@ -177,10 +162,9 @@ class NodeRelease implements ReleaseListener {
   behindAnswer: ((isPlain: boolean) => void) | undefined;
   readonly #release: QuorumRelease;
 
-  constructor(release: QuorumRelease, voter: Voter, patientUntil: number | undefined) {
+  constructor(release: QuorumRelease, voter: Voter) {
     this.#release = release;
     this.voter = voter;
-    this.patientUntil = patientUntil;
   }
 
   released(wasReleased: boolean, isPlain: boolean): void {

@@ -1,16 +1,14 @@
 import { tell } from "../../../diagnostics.ts";
-import type { Acquired, AcquireRequest, Requeued } from "../../../driver.ts";
+import type { Acquired, AcquireRequest, Pending } from "../../../driver.ts";
 import { closedError, LockError } from "../../../errors.ts";
 import { nowhere, type Pooled } from "../../../pool.ts";
 import type { Timed } from "../../../timer-queue.ts";
 import { farewell } from "../farewell.ts";
-import { alreadyReleased } from "../giving-up.ts";
 import type { LockKeys } from "../keys.ts";
 import { backoffDelay } from "../pacing.ts";
 import { Bid, type BidRequest, type Election } from "./bid.ts";
 import type { Electorate } from "./electorate.ts";
 import { aboutKey, noQuorum, refusalOf } from "./no-quorum.ts";
-import type { PassingOn } from "./passing-on.ts";
 import type { QuorumHost } from "./request-host.ts";
 import { Split } from "./split.ts";
 import { tellElection } from "./telling.ts";
@@ -20,7 +18,7 @@ import { positionIn, verdictOnTry } from "./verdict.ts";
  * One request for a lock on N nodes: its bid is repeated until it is elected, cancelled, or its time is over. A try asks once;
  * where the answers show that nobody has a majority, rivals tried at the same moment: it then waits its turn for one node timeout.
  */
-export class QuorumRequest implements Requeued, Pooled, Timed, BidRequest {
+export class QuorumRequest implements Pending, Pooled, Timed, BidRequest {
   dueAt = 0;
   slot = -1;
   place: number = nowhere;
@@ -32,12 +30,13 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidRequest {
   /** The one that is under way. */
   bid: Bid | undefined;
   readonly result: Promise<Acquired>;
-  readonly released: Promise<boolean>;
   readonly #host: QuorumHost;
   readonly #request: AcquireRequest;
-  readonly #passing: PassingOn | undefined;
+  readonly #isPastBound: boolean;
   /** In the queues. */
   #place: number | undefined;
+  /** Of the nodes' time by which the place, and the deadline in the queues, are written. */
+  #era: number | undefined;
   #isSettled = false;
   #isSettling = false;
   #wasHeard = false;
@@ -48,21 +47,20 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidRequest {
   #resolve!: (acquired: Acquired) => void;
   #reject!: (reason: unknown) => void;
 
-  /** @param passing a grant that is given up in the same step */
-  constructor(host: QuorumHost, request: AcquireRequest, keys: LockKeys, passing?: PassingOn) {
+  /** @param isPastBound the bound of the queues does not apply, because a grant is given up with this request */
+  constructor(host: QuorumHost, request: AcquireRequest, keys: LockKeys, isPastBound = false) {
     this.#host = host;
     this.#request = request;
     this.keys = keys;
     this.key = request.key;
     this.ttlMs = request.ttlMs;
-    this.#passing = passing;
+    this.#isPastBound = isPastBound;
     this.#split = new Split(host, request.ttlMs);
     this.deadline = request.deadline ?? host.clock.now() + host.commandTimeoutMs;
     this.result = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
     });
-    this.released = passing?.released ?? alreadyReleased;
   }
 
   get #isTry(): boolean {
@@ -120,19 +118,27 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidRequest {
     const bid = this.bid as Bid;
     this.#settle();
     const grant = this.#host.holdings.elected(bid, this, election);
-    this.#passing?.releaseUnanswered(bid.ballots);
     tellElection(grant, election, bid);
     this.#resolve({ outcome: "granted", grant });
   }
 
-  /** With a fresh token, in the same place. */
+  /** Another process has our tokens. */
+  cloned(): void {
+    if (this.bid) {
+      this.undecided();
+    }
+  }
+
+  /** With a fresh token. In the same place, unless the nodes' time is another than the one by which that was written. */
   undecided(): void {
     this.#drop();
     this.#open();
   }
 
   heard(): void {
-    if (this.#isTry && !this.#isSettling) {
+    if (this.#era !== this.#host.electorate.era) {
+      this.undecided();
+    } else if (this.#isTry && !this.#isSettling) {
       this.#judgeTry();
     } else {
       this.#wait();
@@ -170,8 +176,9 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidRequest {
     this.bid = new Bid(this.#host, this, {
       wanted: this.#request,
       token: this.#host.tokenFor(this.#request, this.#ticket(electorate)),
-      passing: this.#passing,
+      isPastBound: this.#isPastBound,
     });
+    this.bid.waits ||= this.#isSettling;
     this.#host.holdings.opened(this.bid);
     this.bid.askAll();
   }
@@ -206,9 +213,15 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidRequest {
     this.#wait();
   }
 
-  /** Fresh tokens of one request keep its place. */
+  /** Fresh tokens of one request keep its place in one era. */
   #ticket(electorate: Electorate): number {
-    this.#place ??= this.#request.ticket ?? electorate.ticket();
+    const { era } = electorate;
+    if (this.#place === undefined) {
+      this.#place = this.#request.ticket ?? electorate.ticket();
+    } else if (era !== this.#era) {
+      this.#place = electorate.ticket();
+    }
+    this.#era = era;
     return this.#place;
   }
 
@@ -306,11 +319,7 @@ export class QuorumRequest implements Requeued, Pooled, Timed, BidRequest {
   /** Gives up: what the nodes may have of it is taken back. */
   #abandon(): void {
     this.#settle();
-    if (this.bid) {
-      this.#passing?.releaseUnanswered(this.bid.ballots);
-      this.#drop();
-    }
-    this.#passing?.abandoned();
+    this.#drop();
   }
 
   #drop(): void {

@@ -55,7 +55,16 @@ export class Voter {
         },
       },
     });
-    this.releaser = new Releaser(() => this.node, clock, random, commandTimeoutMs);
+    this.releaser = new Releaser(
+      () => this.node,
+      clock,
+      random,
+      commandTimeoutMs,
+      undefined,
+      (token) => {
+        listener.askAgain?.(token); // our own next request: the answer is the vote, whatever becomes of the message
+      },
+    );
   }
 
   get name(): string {

@@ -2,7 +2,7 @@ import type { AcquireRequest } from "../../../driver.ts";
 import { withCandidate } from "../operation.ts";
 import { encodeWords } from "../words.ts";
 import type { Ballot } from "./ballot.ts";
-import type { PassingOn } from "./passing-on.ts";
+import type { Electorate } from "./electorate.ts";
 import type { QuorumHost } from "./request-host.ts";
 
 interface WordingOptions {
@@ -10,7 +10,7 @@ interface WordingOptions {
   /** When its request stops waiting, on the scale of `clock.now()`. */
   readonly deadline: number;
   readonly token: string;
-  readonly passing: PassingOn | undefined;
+  readonly isPastBound: boolean;
 }
 
 /** What a bid says to a node, in the words of the script. */
@@ -22,7 +22,9 @@ export class Wording {
   readonly #words: string;
   /** How many numbers a grant has. */
   readonly #count: number;
-  readonly #passing: PassingOn | undefined;
+  /** How a place in a queue is asked for. */
+  readonly #place: string;
+  readonly #electorate: Electorate;
   /** What a queue member says between its token and the kind of its channel. */
   readonly #terms: string;
   /** The same with the kind: that of most nodes. */
@@ -32,7 +34,7 @@ export class Wording {
   #args: readonly string[] = [];
 
   constructor({ clock, claimMs, electorate }: QuorumHost, options: WordingOptions) {
-    const { wanted, deadline, token, passing } = options;
+    const { wanted, deadline, token, isPastBound } = options;
     const { ttlMs, want, words } = wanted;
     const leftMs = deadline - clock.now();
     // A node's clock may be ahead of the median: it must not pass over who still waits.
@@ -45,23 +47,19 @@ export class Wording {
     this.#want = String(want);
     this.#count = want;
     this.#words = encodeWords(words);
-    this.#passing = passing;
+    this.#place = isPastBound ? "3" : "2";
+    this.#electorate = electorate;
   }
 
   /** The request for a node's vote. @param waits a place in its queue is wanted as well */
   request(ballot: Ballot, candidate: string, waits: boolean): readonly string[] {
-    const passing = this.#passing;
     const member = this.memberOn(ballot);
-    if (passing?.isDoneOn(ballot) === false) {
-      const args = ["passOn", passing.token, this.#token, member, this.#ttlMs, this.#want, this.#words];
-      return withCandidate(args, candidate);
-    }
-    const wait = waits ? "2" : "0";
+    const wait = waits ? this.#place : "0";
     const [askedCandidate, askedMember, askedWait] = this.#asked;
     if (askedCandidate !== candidate || askedMember !== member || askedWait !== wait) {
       this.#asked = [candidate, member, wait];
       const args = ["acquire", this.#token, member, this.#ttlMs, this.#want, wait, this.#words];
-      this.#args = withCandidate(args, candidate);
+      this.#args = withCandidate([...args, this.#electorate.latestExecution()], candidate);
     }
     return this.#args;
   }
@@ -76,6 +74,7 @@ export class Wording {
       this.#ttlMs,
       this.#want,
       this.#words,
+      this.#electorate.latestExecution(),
     ];
     return withCandidate(args, candidate);
   }

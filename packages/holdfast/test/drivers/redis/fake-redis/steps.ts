@@ -104,7 +104,7 @@ function operation(name: string, args: fc.Arbitrary<readonly string[]>): fc.Arbi
 }
 
 const wants = fc.constantFrom("1", "16");
-const waits = fc.constantFrom("0", "1", "1", "2");
+const waits = fc.constantFrom("0", "1", "1", "2", "3");
 const waitsOfOneServer = fc.constantFrom("0", "1", "1", "2", "3", "4");
 const latests = fc.constantFrom("9999999999999", "9999999999999", "9999999999999", "1000000000000");
 const reasons = fc.constantFrom("r", 'a/b "c"\\ ü \u007f\u0001\n\t', "");
@@ -224,18 +224,9 @@ function operationsOfQuorum(askers: fc.Arbitrary<Asker>): Weighted<Operation>[] 
       weight: 6,
       arbitrary: operation(
         "acquire",
-        fc
-          .tuple(askers, ttls, wants, waits, words)
-          .map(([who, ttl, want, wait, said]) => [who.token, who.terms, String(ttl), want, wait, said]),
-      ),
-    },
-    {
-      weight: 2,
-      arbitrary: operation(
-        "passOn",
-        fc
-          .tuple(askers, askers, ttls, wants, words)
-          .map(([old, who, ttl, want, said]) => [old.token, who.token, who.terms, String(ttl), want, said]),
+        fc.tuple(askers, ttls, wants, waits, words, latests).map(([who, ttl, want, wait, said, latest]) => {
+          return [who.token, who.terms, String(ttl), want, wait, said, latest];
+        }),
       ),
     },
     {
@@ -250,15 +241,10 @@ function operationsOfQuorum(askers: fc.Arbitrary<Asker>): Weighted<Operation>[] 
       arbitrary: operation(
         "yield",
         fc
-          .tuple(askers, fc.constantFrom(0, 0, 0, 1, -1), ttls, wants, words)
-          .map(([who, offset, ttl, want, said]) => [
-            who.token,
-            who.terms,
-            String(offset),
-            String(ttl),
-            want,
-            said,
-          ]),
+          .tuple(askers, fc.constantFrom(0, 0, 0, 1, -1), ttls, wants, words, latests)
+          .map(([who, offset, ttl, want, said, latest]) => {
+            return [who.token, who.terms, String(offset), String(ttl), want, said, latest];
+          }),
       ),
     },
     {

@@ -60,7 +60,7 @@ test("an expired lease that late requests got again is not adopted, nor prolonge
   const stage = new Stage();
   const [giver, taker, between] = [await stage.side(), await stage.side(), await stage.side()];
   for (const faults of giver.faults) {
-    faults.duplicate(1, 6_000);
+    faults.duplicate(1, 4_800);
   }
   const given = await stage.within(10, giver.locks.acquire("k", { ttlMs, renew: false }));
   const transfer = given.transfer();

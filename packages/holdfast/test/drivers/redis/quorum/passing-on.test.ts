@@ -5,44 +5,56 @@ import { said } from "../../../support/said.ts";
 import { follow, Lab, refusal, type Process } from "./lab.ts";
 import { Stage } from "./quorum-stage.ts";
 
-// What the release of a lease answers that is passed on to the next caller of the process in the same step.
+// A process that gives others their turn: its next caller asks for a place, and the lease is released, in one call.
 
 const withoutHandover = { locks: { handover: { max: 0, maxMs: 0 } } } as const;
 const ttlMs = 60_000;
 
-test("it was ours where the answer of a node was lost, and the next bid asks that node again", async () => {
-  const lab = new Lab(3);
-  for (const node of lab.nodes) {
-    node.failPublish(true); // who hears nothing begins anew, while it has too few votes
-  }
-  // So long that it is the next bid that finds out, and not a release by itself.
-  const { locks, faults } = await lab.warm({ ...withoutHandover, redlock: { commandTimeoutMs: 10_000 } });
-  faults[1]?.refuse(refusal());
-  const held = await lab.within(100, locks.acquire("k", { ttlMs }));
-  const next = follow(locks.acquire("k", { ttlMs, waitMs: 30_000 }));
-  await lab.clock.advance(20);
-  const bids = new Set<unknown>();
-  faults[0]?.dropReply(({ args }) => {
-    const [name, , , token] = said(args);
-    if (name === "passOn") {
-      bids.add(token);
-    }
-    if (bids.size > 1) {
-      faults[1]?.refuse(null);
-    }
-    return name === "passOn" && bids.size === 1;
-  }, "reset");
-  expect(await lab.within(1_900, held.release())).toBe(true);
-  expect(bids.size).toBe(2);
-  await lab.clock.advance(2_000);
+test("the next request and the release travel in one call to each node, in this order", async () => {
+  const stage = new Stage();
+  const calls: string[][] = [];
+  const { locks } = await stage.side({}, (connection) => ({
+    ...through(connection),
+    run: (script, keys, args) => {
+      calls.push(namesIn(args));
+      return connection.run(script, keys, args);
+    },
+  }));
+  const held = await stage.within(10, locks.acquire("k", { ttlMs }));
+  const next = follow(locks.acquire("k", { ttlMs, renew: false })); // is not handed it in memory
+  await stage.pass(10);
+  calls.splice(0);
+  const released = held.release();
+  await stage.pass(1);
+  expect(calls.slice(0, 3)).toEqual([
+    ["acquire", "release"],
+    ["acquire", "release"],
+    ["acquire", "release"],
+  ]);
+  expect(await stage.within(10, released)).toBe(true);
+  await stage.pass(20);
   expect(next.value?.remainingMs()).toBeGreaterThan(0);
+});
+
+test("where nobody else waits the next request is granted without a message", async () => {
+  const lab = new Lab(3);
+  const { locks, faults } = await lab.warm({ locks: { handover: { max: 0, maxMs: 0 } } });
+  const held = await lab.within(20, locks.acquire("k", { ttlMs }));
+  const next = follow(locks.acquire("k", { ttlMs }));
+  await lab.clock.advance(20);
+  for (const each of faults) {
+    each.dropMessages((text) => text.startsWith("grant"));
+  }
+  expect(await lab.within(10, held.release())).toBe(true);
+  await lab.clock.advance(10);
+  expect(next.value?.remainingMs()).toBeGreaterThan(ttlMs / 2);
 });
 
 test("it was ours where the client library asked a node once more by itself", async () => {
   const stage = new Stage();
   let asked = 0;
   const { locks } = await stage.side({}, (connection) =>
-    resending(connection, (args) => said(args)[0] === "passOn" && (asked += 1) > 0),
+    resending(connection, (args) => namesIn(args).includes("release") && (asked += 1) > 0),
   );
   const held = await stage.within(10, locks.acquire("k", { ttlMs }));
   for (let caller = 0; caller < 20; caller += 1) {
@@ -53,13 +65,13 @@ test("it was ours where the client library asked a node once more by itself", as
   expect(asked).toBeGreaterThan(1);
 });
 
-test("it was ours where a node grants it late, before it is asked to pass it on", async () => {
+test("it was ours where a node grants it late, before it is told to release it", async () => {
   const stage = new Stage();
   const first = await stage.side();
   let arrive = (): void => undefined;
   const arrives = new Promise<void>((resolve) => (arrive = resolve));
   const { locks } = await stage.side({}, (connection) =>
-    delaying(connection, (args) => connection.name === "n2" && said(args)[0] === "passOn", arrives),
+    delaying(connection, (args) => connection.name === "n2" && namesIn(args)[1] === "release", arrives),
   );
   first.faults[0]?.refuse(refusal());
   first.faults[1]?.refuse(refusal());
@@ -81,21 +93,6 @@ test("it was ours where a node grants it late, before it is asked to pass it on"
 test("it was ours where who comes next gave up before any node was reached", async () => {
   const lab = new Lab(3);
   expect(await releasedBehindWhoGaveUp(lab, await lab.warm(withoutHandover), [])).toBe(true);
-});
-
-test("it was ours where nodes are asked to pass it on behind its release, whose answers were lost", async () => {
-  const stage = new Stage();
-  let begins = false;
-  const { locks } = await stage.side({ commandTimeoutMs: 8_000 }, (connection) =>
-    releasingFirst(connection, () => begins),
-  );
-  const held = await stage.within(10, locks.acquire("k", { ttlMs }));
-  const next = follow(locks.acquire("k", { ttlMs, renew: false })); // is not handed it in memory
-  await stage.pass(10);
-  begins = true;
-  expect(await stage.within(7_900, held.release())).toBe(true);
-  await stage.pass(1_000);
-  expect(next.value?.remainingMs()).toBeGreaterThan(0);
 });
 
 test("it was lost where most nodes had forgotten it, and who comes next gave up", async () => {
@@ -129,6 +126,22 @@ async function releasedBehindWhoGaveUp(
   return answer;
 }
 
+/** The operations of a call. */
+function namesIn(args: readonly string[]): string[] {
+  return said(args).filter((each) => ["acquire", "release"].includes(each));
+}
+
+function through(connection: Connection): Connection {
+  return {
+    keyPrefix: connection.keyPrefix,
+    name: connection.name,
+    run: (script, keys, args) => connection.run(script, keys, args),
+    command: (name, args) => connection.command(name, args),
+    subscribe: (channel, kind, listener) => connection.subscribe(channel, kind, listener),
+    onDown: (listener) => connection.onDown(listener),
+  };
+}
+
 /** Some calls reach the server when that is settled. */
 function delaying(
   connection: Connection,
@@ -136,44 +149,13 @@ function delaying(
   arrives: Promise<void>,
 ): Connection {
   return {
-    keyPrefix: connection.keyPrefix,
-    name: connection.name,
+    ...through(connection),
     run: async (script, keys, args) => {
       if (isLate(args)) {
         await arrives;
       }
       return connection.run(script, keys, args);
     },
-    command: (name, args) => connection.command(name, args),
-    subscribe: (channel, kind, listener) => connection.subscribe(channel, kind, listener),
-    onDown: (listener) => connection.onDown(listener),
-  };
-}
-
-/** Refuses to pass anything on until a release has come, whose answer is lost, and whose repeat is refused until then. */
-function releasingFirst(connection: Connection, begins: () => boolean): Connection {
-  const loading = new Error("LOADING Redis is loading the dataset in memory");
-  let released = 0;
-  let passedOn = 0;
-  return {
-    keyPrefix: connection.keyPrefix,
-    name: connection.name,
-    run: async (script, keys, args) => {
-      const name = begins() ? said(args)[0] : undefined;
-      if ((name === "passOn" && released === 0) || (name === "release" && released > 0 && passedOn === 0)) {
-        throw loading;
-      }
-      const answer = await connection.run(script, keys, args);
-      passedOn += name === "passOn" ? 1 : 0;
-      released += name === "release" ? 1 : 0;
-      if (name === "release" && released === 1) {
-        throw new Error("read ECONNRESET");
-      }
-      return answer;
-    },
-    command: (name, args) => connection.command(name, args),
-    subscribe: (channel, kind, listener) => connection.subscribe(channel, kind, listener),
-    onDown: (listener) => connection.onDown(listener),
   };
 }
 
@@ -181,8 +163,7 @@ function releasingFirst(connection: Connection, begins: () => boolean): Connecti
 function resending(connection: Connection, isSentAgain: (args: readonly string[]) => boolean): Connection {
   const listeners = new Set<() => void>();
   return {
-    keyPrefix: connection.keyPrefix,
-    name: connection.name,
+    ...through(connection),
     run: async (script, keys, args) => {
       if (isSentAgain(args)) {
         await connection.run(script, keys, args);
@@ -192,8 +173,6 @@ function resending(connection: Connection, isSentAgain: (args: readonly string[]
       }
       return connection.run(script, keys, args);
     },
-    command: (name, args) => connection.command(name, args),
-    subscribe: (channel, kind, listener) => connection.subscribe(channel, kind, listener),
     onDown: (listener) => {
       listeners.add(listener);
       return () => listeners.delete(listener);

@@ -62,6 +62,19 @@ test("a vote that could not be given back is given back later", async () => {
   expect(isGranted()).toBe(true);
 });
 
+test("a vote whose giving back came too late is given back again", async () => {
+  bidder = await stage.side({ commandTimeoutMs: 100, nodeTimeoutMs: 10_000 });
+  bidder.faults[2]?.freeze();
+  const isGranted = await begin();
+  await stage.pass(1);
+  bidder.faults[0]?.delay({ requestMs: 4_000 });
+  await stage.pass(4_100);
+  expect(isGranted()).toBe(false);
+  bidder.faults[0]?.delay({});
+  await stage.pass(10_000);
+  expect(isGranted()).toBe(true);
+});
+
 test("a vote that was given back does not count, though an answer from before that comes later", async () => {
   rival.faults[0]?.delay({ requestMs: 400 });
   bidder.faults[2]?.thaw();

@@ -72,7 +72,7 @@ onNodes("candidates", (stage) => {
     const candidate = (await stage.micros()) + 700_000;
     const { header, answers } = await stage.call([[keys, ["release", asker(1).token, ""], candidate]]);
     const [micros, runId] = header as [number, string];
-    expect(answers).toEqual([[1, 0, ""]]);
+    expect(answers).toEqual([[1, 0, expect.any(String)]]);
     expect(await stage.heard(2)).toEqual([
       `grant ${waiter.token} ${candidate} ${candidate + 3} ${micros} 3000 ${runId} ${keys[0]}`,
     ]);

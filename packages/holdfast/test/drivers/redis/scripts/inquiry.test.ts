@@ -54,9 +54,9 @@ onNodes("the inquiry", (stage) => {
     expect(await stage.heard(20)).toEqual([]);
   });
 
-  test("is sent for what is passed on, and for a yield of what is no longer ours", async () => {
+  test("is sent for who gives a grant up, and for a yield of what is no longer ours", async () => {
     const [keys, first] = await heldBy(later);
-    await stage.ask(keys, ["passOn", asker(9).token, earlier.token, earlier.terms, "30000", "1", ""]);
+    await stage.ask(keys, acquireOf(earlier, { wait: "3" }));
     expect(await stage.heard(20)).toEqual([`inquiry ${later.token} ${first}`]);
     await stage.ask(keys, ["yield", earlier.token, earlier.terms, String(first), "30000", "1", ""]);
     expect(await stage.heard(20)).toEqual([`inquiry ${later.token} ${first}`]);

@@ -137,7 +137,7 @@ onNodes("a vote", (stage) => {
     const next = asker(2, { ttlMs: 2_000, want: 3 });
     await stage.grant(keys, asker(1));
     await stage.queue(keys, next);
-    expect(await stage.ask(keys, releaseOf(asker(1)))).toEqual([1, 0, ""]);
+    expect(await stage.ask(keys, releaseOf(asker(1)))).toEqual([1, 0, asker(2).token]);
     expect(await stage.data.get(keys[0])).toBe(next.token);
     expect(await stage.data.pttl(keys[0])).toBeLessThanOrEqual(2_000);
     expect(await stage.data.pttl(keys[3] ?? "")).toBeGreaterThan(retentionMs);

@@ -169,7 +169,7 @@ onRedis("the counter of fencing numbers", () => {
       try {
         const keys = stage.lock();
         const [kind, words] = await stage.ask(keys, acquireOf(asker(1)));
-        expect([kind, words]).toEqual(["error", expect.stringContaining("WRONGTYPE")]);
+        expect([kind, words]).toEqual(["error", expect.stringMatching(`^WRONGTYPE .*${counter}$`)]);
         expect(await stage.redis.exists(...keys)).toBe(0);
       } finally {
         await stage.redis.del(counter);

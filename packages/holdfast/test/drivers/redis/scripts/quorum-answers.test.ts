@@ -52,21 +52,6 @@ onNodes("the answers of a quorum's node", (stage) => {
     expect(await stage.ask(other, acquireOf(asker(2)))).toEqual([0, -1, -1, "somebody else's", ""]);
   });
 
-  test("passOn tells it in the same place", async () => {
-    const keys = stage.lock();
-    const { first } = await stage.grant(keys, asker(9));
-    const [released, answer] = await stage.ask(keys, [
-      "passOn",
-      us.token,
-      asker(10).token,
-      asker(10).terms,
-      "30000",
-      "1",
-      "",
-    ]);
-    expect([released, (answer as unknown[])[5]]).toEqual([0, first]);
-  });
-
   test("who extends or asks whether it still holds is told its number, or why not", async () => {
     const keys = stage.lock();
     const { first } = await stage.grant(keys, us, { want: 3 });

@@ -1,0 +1,297 @@
+import type { Columns, Model, Step, Take } from "../explorer/model.ts";
+import { exclusion, promises } from "../promises.ts";
+import type { ClocksMutant, ClocksSettings } from "./settings.ts";
+
+/** All times are in units of D, the most by which two clocks that are not set differ. */
+const ttl = 4;
+/** By how much a clock may be off when it is set. Further off it is as much out of time as at the edge. */
+const furthest = 4;
+/** Clocks show this at the beginning, so that none shows less than 1. */
+const origin = 8;
+
+const waits: Partial<Record<ClocksMutant, number>> = { "no-wait": 0, "wait-of-1-d": 1, "wait-of-2-d": 2 };
+
+const idle = 0;
+const seeking = 1;
+const holding = 2;
+const past = 3;
+
+/** Of an attempt: its phase, and when it asked. */
+const attemptBytes = 2;
+const headBytes = 5;
+/** Places in the head. */
+const broken = 0;
+const now = 1;
+const setsLeft = 2;
+const evictionsLeft = 3;
+const lossesLeft = 4;
+/** Places in a node: by how much it is ahead; the holder (attempt + 1) and its end; the same as remembered; no vote before. */
+const lead = 0;
+const isSettable = 1;
+const holder = 2;
+const end = 3;
+const memory = 4;
+const memoryEnd = 5;
+const notBefore = 6;
+const nodeBytes = 7;
+
+type Emit = (rule: string, a: number, n: number, detail: number, change: () => void) => void;
+
+/**
+ * What a node remembers of its votes, with a clock. A node ends votes by its own clock, which differs from the others' by up to D, and a
+ * minority of clocks is set at any time to anything. A client that sleeps is one that does nothing while the time goes on.
+ */
+export class Clocks implements Model {
+  readonly size: number;
+  readonly columns: Columns;
+  readonly #settings: ClocksSettings;
+  readonly #nodes: number;
+  readonly #majority: number;
+  readonly #wait: number;
+  readonly #bytes: Uint8Array;
+
+  constructor(settings: ClocksSettings) {
+    const { ahead, attempts, mutant } = settings;
+    this.#settings = settings;
+    this.#nodes = ahead.length;
+    this.#majority = Math.floor(this.#nodes / 2) + 1;
+    this.#wait = (mutant && waits[mutant]) ?? 3;
+    this.columns = {
+      from: headBytes + attempts * attemptBytes,
+      width: nodeBytes + attempts,
+      count: this.#nodes,
+    };
+    this.size = this.columns.from + this.columns.width * this.#nodes;
+    this.#bytes = new Uint8Array(this.size);
+  }
+
+  initial(): Uint8Array {
+    this.#bytes.fill(0);
+    this.#bytes[setsLeft] = this.#settings.sets;
+    this.#bytes[evictionsLeft] = this.#settings.evictions;
+    this.#bytes[lossesLeft] = this.#settings.losses;
+    this.#settings.ahead.forEach((ahead, n) => {
+      this.#set(n, lead, ahead + furthest);
+      this.#set(n, isSettable, n < this.#settings.settable ? 1 : 0);
+    });
+    return this.#bytes.slice();
+  }
+
+  violation(state: Uint8Array): string | undefined {
+    const promise = state[broken] as number;
+    return promise === 0 ? undefined : promises[promise - 1];
+  }
+
+  expand(source: Uint8Array, take: Take): void {
+    const emit: Emit = (rule, a, n, detail, change) => {
+      this.#bytes.set(source);
+      change();
+      take(this.#bytes, rule, a, n, detail, false);
+      this.#bytes.set(source);
+    };
+    this.#bytes.set(source);
+    const at = this.#at(now);
+    if (at < this.#settings.lasts) {
+      emit("tick", -1, -1, at + 1, () => (this.#bytes[now] = at + 1));
+    }
+    for (let a = 0; a < this.#settings.attempts; a += 1) {
+      this.#attemptSteps(a, emit);
+      for (let n = 0; n < this.#nodes; n += 1) {
+        this.#linkSteps(a, n, emit);
+      }
+    }
+    for (let n = 0; n < this.#nodes; n += 1) {
+      this.#nodeSteps(n, emit);
+    }
+  }
+
+  #attemptSteps(a: number, emit: Emit): void {
+    const phase = this.#phase(a);
+    const at = this.#at(now);
+    if (phase === idle && (a === 0 || this.#phase(a - 1) !== idle)) {
+      emit("ask", a, -1, at, () => {
+        this.#setPhase(a, seeking);
+        this.#bytes[headBytes + a * attemptBytes + 1] = at;
+      });
+    }
+    if (phase === seeking && this.#isValid(a) && this.#votes(a) >= this.#majority) {
+      emit("win", a, -1, at, () => {
+        this.#win(a);
+      });
+    }
+    if (phase === seeking || phase === holding) {
+      emit("end", a, -1, at, () => {
+        this.#end(a);
+      });
+    }
+  }
+
+  #linkSteps(a: number, n: number, emit: Emit): void {
+    const phase = this.#phase(a);
+    if (phase === past) {
+      emit("release", a, n, 0, () => {
+        this.#release(a, n);
+      });
+    }
+    if (phase !== seeking || this.#get(n, nodeBytes + a) !== 0) {
+      return;
+    }
+    if (this.#at(lossesLeft) > 0) {
+      emit("vote unheard", a, n, 0, () => {
+        this.#bytes[lossesLeft] = this.#at(lossesLeft) - 1;
+        this.#vote(a, n, false);
+      });
+    }
+    emit("vote", a, n, this.#clock(n), () => {
+      this.#vote(a, n, true);
+    });
+  }
+
+  #nodeSteps(n: number, emit: Emit): void {
+    const canBeSet = this.#at(setsLeft) > 0 && this.#get(n, isSettable) === 1;
+    for (let to = 0; canBeSet && to <= 2 * furthest; to += 1) {
+      emit("set", -1, n, to - furthest, () => {
+        this.#bytes[setsLeft] = this.#at(setsLeft) - 1;
+        this.#set(n, lead, to);
+      });
+    }
+    if (this.#at(evictionsLeft) > 0 && this.#get(n, holder) !== 0) {
+      emit("evict", -1, n, 0, () => {
+        this.#bytes[evictionsLeft] = this.#at(evictionsLeft) - 1;
+        this.#set(n, holder, 0);
+        this.#set(n, end, 0);
+      });
+    }
+  }
+
+  tell({ rule, attempt, node, detail }: Step): string {
+    const who = attempt < 0 ? "" : `${"ABC"[attempt]} `;
+    return `${who}${rule}${node < 0 ? "" : ` on node ${node + 1}`}: ${detail}`;
+  }
+
+  describe(state: Uint8Array): string {
+    this.#bytes.set(state);
+    const nodes = Array.from({ length: this.#nodes }, (_, n) => {
+      const [by, until] = [this.#get(n, memory), this.#get(n, memoryEnd)];
+      return `node ${n + 1} at ${this.#clock(n)}: ${this.#get(n, holder)} until ${this.#get(n, end)}, remembers ${by} until ${until}, not before ${this.#get(n, notBefore)}`;
+    });
+    const phases = Array.from({ length: this.#settings.attempts }, (_, a) => this.#phase(a));
+    return `time ${this.#at(now)}; phases ${phases.join(" ")}; ${nodes.join("; ")}`;
+  }
+
+  /** What the node's script does, and what the client makes of the answer. */
+  #vote(a: number, n: number, isHeard: boolean): void {
+    const { mutant } = this.#settings;
+    const clock = this.#clock(n);
+    const isRepeat = this.#get(n, holder) === a + 1 && clock < this.#get(n, end);
+    if (!isRepeat && !this.#grant(a, n, clock)) {
+      return;
+    }
+    const left = isRepeat && mutant === "repeat-without-wait" ? 0 : this.#get(n, notBefore) - clock;
+    if (isHeard && (this.#isInTime(n) || mutant === "off-clocks-vote")) {
+      this.#set(n, nodeBytes + a, this.#at(now) + Math.max(0, left) + 1);
+    }
+  }
+
+  #grant(a: number, n: number, clock: number): boolean {
+    if (this.#get(n, holder) !== 0 && clock < this.#get(n, end)) {
+      return false;
+    }
+    const by = this.#get(n, memory);
+    const until = this.#get(n, memoryEnd);
+    if (by !== 0 && by !== a + 1 && clock < until) {
+      this.#set(n, holder, by); // it votes for nobody else
+      this.#set(n, end, until);
+      return false;
+    }
+    if (by !== 0 && by !== a + 1) {
+      this.#set(n, notBefore, Math.max(this.#get(n, notBefore), until + this.#wait));
+    }
+    for (const [place, endPlace] of [[holder, end] as const, [memory, memoryEnd] as const]) {
+      this.#set(n, place, a + 1);
+      this.#set(n, endPlace, clock + ttl);
+    }
+    return true;
+  }
+
+  #release(a: number, n: number): void {
+    if (this.#settings.mutant === "release-lowers-wait" && this.#get(n, memory) === a + 1) {
+      this.#set(n, notBefore, 0);
+    }
+    for (const [place, endPlace] of [[holder, end] as const, [memory, memoryEnd] as const]) {
+      if (this.#get(n, place) === a + 1) {
+        this.#set(n, place, 0);
+        this.#set(n, endPlace, 0);
+      }
+    }
+  }
+
+  #win(a: number): void {
+    for (let other = 0; other < this.#settings.attempts; other += 1) {
+      if (this.#phase(other) === holding && this.#isValid(other)) {
+        this.#bytes[broken] = exclusion;
+      }
+    }
+    this.#setPhase(a, holding);
+    this.#forgetVotes(a);
+  }
+
+  #end(a: number): void {
+    this.#setPhase(a, past);
+    this.#bytes[headBytes + a * attemptBytes + 1] = 0;
+    this.#forgetVotes(a);
+  }
+
+  /** Validity counts from the request. */
+  #isValid(a: number): boolean {
+    return this.#at(now) < this.#at(headBytes + a * attemptBytes + 1) + ttl;
+  }
+
+  #votes(a: number): number {
+    let votes = 0;
+    for (let n = 0; n < this.#nodes; n += 1) {
+      const from = this.#get(n, nodeBytes + a);
+      votes += from > 0 && from - 1 <= this.#at(now) ? 1 : 0;
+    }
+    return votes;
+  }
+
+  #forgetVotes(a: number): void {
+    for (let n = 0; n < this.#nodes; n += 1) {
+      this.#set(n, nodeBytes + a, 0);
+    }
+  }
+
+  /** Within D of a majority, itself included. */
+  #isInTime(n: number): boolean {
+    let near = 0;
+    for (let other = 0; other < this.#nodes; other += 1) {
+      near += Math.abs(this.#get(other, lead) - this.#get(n, lead)) <= 1 ? 1 : 0;
+    }
+    return near >= this.#majority;
+  }
+
+  #clock(n: number): number {
+    return origin + this.#at(now) + this.#get(n, lead) - furthest;
+  }
+
+  #at(place: number): number {
+    return this.#bytes[place] as number;
+  }
+
+  #get(n: number, place: number): number {
+    return this.#at(this.columns.from + n * this.columns.width + place);
+  }
+
+  #set(n: number, place: number, value: number): void {
+    this.#bytes[this.columns.from + n * this.columns.width + place] = value;
+  }
+
+  #phase(a: number): number {
+    return this.#at(headBytes + a * attemptBytes);
+  }
+
+  #setPhase(a: number, phase: number): void {
+    this.#bytes[headBytes + a * attemptBytes] = phase;
+  }
+}

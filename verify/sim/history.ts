@@ -208,6 +208,14 @@ export class History {
     this.look();
   }
 
+  startsDowngrade(writer: WatchedLease): void {
+    this.of(writer.key).holdings.startsDowngrade(writer);
+  }
+
+  endsDowngrade(writer: WatchedLease): void {
+    this.of(writer.key).holdings.endsDowngrade(writer);
+  }
+
   downgraded(client: number, lease: WatchedLease, writer: WatchedLease): void {
     this.of(lease.key).holdings.downgraded(client, lease, writer);
     this.look();
@@ -269,8 +277,9 @@ export class History {
     this.rooms.forEach((room) => room.gone?.(client));
     for (const [key, { waiting, turns, holdings }] of this.#keys) {
       turns.gone(client);
-      const held = [...holdings.held].filter((one) => one.client === client && one.lease.remainingMs() > 0);
-      const longestMs = Math.max(0, ...held.map(({ ttlMs }) => ttlMs));
+      const held = [...holdings.held].filter(({ lease }) => lease.remainingMs() > 0);
+      const granted = [...held, ...holdings.downgrading].filter((one) => one.client === client);
+      const longestMs = Math.max(0, ...granted.map(({ ttlMs }) => ttlMs));
       const left = [...waiting].filter(({ asking }) => asking.client === client);
       left.forEach((one) => waiting.delete(one));
       if (this.#isFlawless) {

@@ -39,6 +39,8 @@ export interface Judges {
 /** Of one key: who holds it, as somebody sees it who knows the true time. */
 export class Holdings {
   readonly held: Set<Held> = new Set();
+  /** Writers whose downgrade is under way: neither lease counts for its client, but the servers have the grant. */
+  readonly downgrading: Set<Held> = new Set();
   readonly #findings: Findings;
   readonly #limits: Limits;
   readonly #forgotAt: () => number;
@@ -145,6 +147,23 @@ export class Holdings {
       this.#findings.add("fencing", `client ${client} adopted ${given} and has ${lease.fencingToken}`);
     }
     this.#keep({ ...this.#onSameGrant(client, lease), ...terms });
+  }
+
+  /** A writer asks to become a reader. */
+  startsDowngrade(writer: WatchedLease): void {
+    const own = this.#known.get(writer);
+    if (own) {
+      this.held.delete(own);
+      this.downgrading.add(own);
+    }
+  }
+
+  /** A downgrade has an answer. */
+  endsDowngrade(writer: WatchedLease): void {
+    const own = this.#known.get(writer);
+    if (own) {
+      this.downgrading.delete(own);
+    }
   }
 
   /** A writer is a reader from now on, on the same grant. */

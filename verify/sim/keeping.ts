@@ -100,7 +100,7 @@ export class Keeping {
     this.#history.operations += 1;
     const leftMs = writer.remainingMs();
     this.#trace(`client ${client.index} lets readers in beside ${writer.fencingToken}`);
-    this.#history.released(writer);
+    this.#history.startsDowngrade(writer);
     try {
       const lease = await writer.downgrade();
       void lease.signal; // made when somebody asks for it
@@ -115,6 +115,8 @@ export class Keeping {
       }
       this.#judge.told(error, ["lease-lost"]);
       return undefined;
+    } finally {
+      this.#history.endsDowngrade(writer);
     }
   }
 

@@ -357,6 +357,30 @@ test("a free lock may be left to expire, and nobody has to want it", () => {
   expect(checksOf(unwanted)).toEqual([]);
 });
 
+test("a dead client's grant is left to its TTL, also while its downgrade is under way", () => {
+  for (const isDowngrading of [false, true]) {
+    now = 0;
+    const watched = history("death");
+    watched.expect(100);
+    const writer = new PlantedLease(1);
+    grant(watched, 0, writer);
+    watched.asks({ ...use, client: 1, waitMs: 5_000 }, false);
+    if (isDowngrading) {
+      watched.startsDowngrade(writer);
+      writer.leftMs = 0;
+    }
+    watched.gone(0);
+    writer.end({ isTold: true });
+    for (now of [0, 1_000, 1_100]) {
+      watched.look();
+    }
+    expect(checksOf(watched)).toEqual([]);
+    now = 1_101;
+    watched.look();
+    expect(checksOf(watched)).toEqual(["progress"]);
+  }
+});
+
 test("who is not answered when its time is over is found", () => {
   const watched = history("storm");
   watched.asks({ ...use, waitMs: 50 }, false);

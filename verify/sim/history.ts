@@ -42,8 +42,10 @@ export class History {
   #forgotAt = -Infinity;
   readonly #strangersAheadMs: number;
   readonly #firstSeen = new Map<number, number>();
-  /** When a call of each client last began or ended. */
+  /** When a call of each client last ended: then it had an answer. */
   readonly #lastHeard = new Map<number, number>();
+  /** When a call of each client last began, of those that began `introductionMs` apart. */
+  readonly #lastBegun = new Map<number, number>();
   #serial = 0;
   #hasDead = false;
 
@@ -113,14 +115,24 @@ export class History {
     waitMs: number,
   ): Pick<Asking, "placedFrom" | "placedTo" | "until" | "placeEndsFrom"> {
     const { now } = this.findings;
-    const heardAt = this.#lastHeard.get(client) ?? now;
-    this.#lastHeard.set(client, now);
+    const heardAt = this.#heardAt(client);
     const drift = this.#driftOf(client);
     const driftMs = drift * (now - heardAt);
     const aheadMs = this.#knownForMs(client) > introductionMs ? 0 : this.#strangersAheadMs;
     const until = now + waitMs / this.#rateOf(client); // its time is over by its own clock
     const placeEndsFrom = waitMs === Infinity ? Infinity : until - drift * (until - heardAt);
     return { placedFrom: now - aheadMs - driftMs, placedTo: now + driftMs, until, placeEndsFrom };
+  }
+
+  /** When a client last learned the servers' time, at the earliest. A call that began a while ago has had a first answer. */
+  #heardAt(client: number): number {
+    const { now } = this.findings;
+    const begunAt = this.#lastBegun.get(client) ?? -Infinity;
+    if (now - begunAt > introductionMs) {
+      this.#lastBegun.set(client, now);
+      this.#lastHeard.set(client, Math.max(this.#lastHeard.get(client) ?? now, begunAt));
+    }
+    return this.#lastHeard.get(client) ?? now;
   }
 
   /** How far a client's clock and those of the servers part, of each ms without an answer. */

@@ -243,6 +243,23 @@ test("whose first request on a quorum may know the clocks of a majority only goe
   }
 });
 
+test("calls that begin in one moment all have the estimate of the last answer before it", () => {
+  for (const [waitMs, found] of [
+    [10, []], // less than the clocks drift apart in 5 s: the server may think that its time is over
+    [80, ["order"]],
+  ] as const) {
+    const watched = history();
+    watched.answered(watched.asks({ ...use, client: 3, key: "other" }, false));
+    now += 5_000;
+    watched.asks({ ...use, client: 3, key: "other" }, false);
+    watched.asks({ ...use, client: 3, waitMs }, false);
+    watched.granted(watched.asks({ ...use, client: 3 }, false), new PlantedLease(8 + now));
+    now += 1;
+    watched.look();
+    expect(checksOf(watched).filter((check) => check === "order")).toEqual(found);
+  }
+});
+
 test("a client is judged by its place as far as its clock may have drifted since its last answer", () => {
   for (const [laterMs, found] of [
     [toleranceMs + 9, []],

@@ -7,6 +7,9 @@ import { asker } from "./scripts/stage.ts";
 import { Pair, type Outcome } from "./fake-redis/pair.ts";
 import { steps, type Family, type Step } from "./fake-redis/steps.ts";
 
+/** How long a comparison may take, ms: 15 s on a machine that does nothing else. */
+const patienceMs = 200_000;
+
 onRedis("the fake Redis", () => {
   let pair: Pair;
   beforeAll(async () => {
@@ -20,9 +23,13 @@ onRedis("the fake Redis", () => {
         continue; // a quorum has none
       }
       const where = isQuorum ? "as a node of a quorum" : "alone";
-      test(`answers every operation on a ${family} as a real server does ${where}, sends the same messages and keeps the same data`, async () => {
-        await compare(isQuorum, family);
-      }, 120_000);
+      test(
+        `answers every operation on a ${family} as a real server does ${where}, sends the same messages and keeps the same data`,
+        async () => {
+          await compare(isQuorum, family);
+        },
+        patienceMs + 20_000,
+      );
     }
   }
 
@@ -37,7 +44,12 @@ onRedis("the fake Redis", () => {
           count(seen, step, outcome);
         }
       }),
-      { numRuns: family === "mutex" ? 600 : 300, examples: [[rare(isQuorum, family)]] },
+      {
+        numRuns: family === "mutex" ? 600 : 300,
+        examples: [[rare(isQuorum, family)]],
+        interruptAfterTimeLimit: patienceMs, // so a counterexample that is being made smaller is told
+        markInterruptAsFailure: true,
+      },
     );
     // That the sequences reach what they are to compare.
     const reached = [...seen.keys()].toSorted();

@@ -178,8 +178,8 @@ export const late: readonly Mutant[] = [
     edits: [
       redis(
         "releaser",
-        "const goesOn = isTransient(error) && now < until && !this.#isClosed && !release.isOver;",
-        "const goesOn = isTransient(error) && now < until && this.#isClosed && !release.isOver;",
+        "const goesOn = isTransient(error) && now < release.until && !this.#isClosed;",
+        "const goesOn = isTransient(error) && now < release.until && this.#isClosed;",
       ),
     ],
     killers: [byServer("faults/release-goes-on")],
@@ -189,6 +189,33 @@ export const late: readonly Mutant[] = [
     breaks: "release is re-sent until the TTL has passed (3): also that of an extension without an answer",
     edits: [edit("validity.ts", "return Math.max(until, engineUntil);", "return until + 0 * engineUntil;")],
     killers: [byServer("faults/release-goes-on")],
+  },
+  {
+    name: "clean-up-ends-with-its-first-answer",
+    breaks:
+      "a clean-up ends when a release was answered with a server time behind the latest time of the token's last request (core-2, 3.2)",
+    isMarked: true,
+    edits: [redis("releaser", "    if (lateMs < 0 || ", "    if (lateMs < Infinity || ")],
+    killers: [
+      byRules("drivers/redis/late-clean-up", "a request that is executed behind its clean-up"),
+      byRules("drivers/redis/late-clean-up", "a repeat that is executed behind the release of its lease"),
+      byRules("drivers/redis/quorum/late-clean-up", "what a node executes behind the clean-up"),
+    ],
+  },
+  {
+    name: "clean-up-forgets-what-may-come-late",
+    breaks:
+      "a clean-up without an answer goes on until what a request may still do at its latest time is forgotten (core-2, 3.2)",
+    edits: [redis("releaser", "(latest > 0 ? Math.max(0, lateMs) : 0)", "Math.min(0, lateMs)")],
+    killers: [byRules("drivers/redis/late-clean-up", "a clean-up without answers outlasts")],
+  },
+  {
+    name: "refill-is-not-cleaned-up-behind-its-latest-time",
+    breaks: "a refill that is executed behind the release of its lease leaves nothing (core-2, 3.2)",
+    edits: [redis("quorum/hold", "    attempts.sent(latest);", "    attempts.sent(0 * latest);")],
+    killers: [
+      byRules("drivers/redis/quorum/late-clean-up", "a refill that a node executes behind the release"),
+    ],
   },
   {
     name: "repeated-release-says-not-held",
@@ -256,8 +283,8 @@ export const late: readonly Mutant[] = [
     edits: [
       redis(
         "quorum/ballot",
-        "    if (this.mayHaveLeft) {\n      this.voter.releaser.keep(",
-        '    if (this.mayHaveLeft && this.#bid.token === "") {\n      this.voter.releaser.keep(',
+        "    this.voter.releaser.keep(this.#bid.token);",
+        '    if (this.#bid.token === "") this.voter.releaser.keep("");',
       ),
     ],
     killers: [

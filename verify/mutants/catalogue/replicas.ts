@@ -35,8 +35,8 @@ export const replicas: readonly Mutant[] = [
     edits: [
       redis(
         "replicated",
-        "const release = this.#primary.releaser.release(leftover);",
-        "const release = Promise.resolve([leftover]);",
+        "const release = this.#primary.release(key, token, engineEnd(validity));",
+        "const release = Promise.resolve([key, token, engineEnd(validity)]);",
       ),
     ],
     killers: [byServer("faults/min-replicas", "where none acknowledges")],

@@ -1,5 +1,6 @@
 import type { Clock } from "../../clock.ts";
 import { TimerQueue, type Timed } from "../../timer-queue.ts";
+import type { Attempts } from "./attempts.ts";
 import { TokenTable } from "./token-table.ts";
 
 /** A grant that a request of this process was given, and of which a late message or reply may still come. */
@@ -9,9 +10,12 @@ export class Use implements Timed {
   /** This process has released it or passed it on. */
   isOver = false;
   readonly token: string;
+  /** Of the request that was given it. */
+  readonly attempts: Attempts;
 
-  constructor(token: string) {
+  constructor(token: string, attempts: Attempts) {
     this.token = token;
+    this.attempts = attempts;
   }
 }
 
@@ -36,8 +40,8 @@ export class GrantsInUse {
     return this.#uses.get(token) !== undefined;
   }
 
-  add(token: string, ttlMs: number): Use {
-    const use = this.#uses.get(token) ?? new Use(token);
+  add(token: string, ttlMs: number, attempts: Attempts): Use {
+    const use = this.#uses.get(token) ?? new Use(token, attempts);
     this.#uses.set(token, use);
     this.#keep(use, ttlMs);
     return use;
@@ -51,13 +55,16 @@ export class GrantsInUse {
     }
   }
 
-  end(token: string): void {
+  /** @returns the latest server time, ms, at which a request for it may still be carried out; 0: none is under way */
+  end(token: string): number {
     const use = this.#uses.get(token);
-    if (use) {
-      use.isOver = true;
-      this.#uses.delete(token);
-      this.#ends.cancel(use);
+    if (!use) {
+      return 0;
     }
+    use.isOver = true;
+    this.#uses.delete(token);
+    this.#ends.cancel(use);
+    return use.attempts.latest;
   }
 
   close(): void {

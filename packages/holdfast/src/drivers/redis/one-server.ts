@@ -205,9 +205,10 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
   }
 
   release(key: string, token: string, until: number): Promise<boolean> {
-    this.inUse.end(token);
+    const latest = this.inUse.end(token);
     const isOwn = clientOf(token) === this.#clientId;
-    return this.releaser.release({ key, keys: this.#keySpace.keysOf(key), token, terms: "", until, isOwn });
+    const keys = this.#keySpace.keysOf(key);
+    return this.releaser.release({ key, keys, token, terms: "", until, latest, isOwn });
   }
 
   downgrade(key: string, token: string, until: number): Promise<boolean> {

@@ -32,6 +32,8 @@ export interface Leftover {
   readonly isOwn?: boolean | undefined;
   /** When the server will have forgotten it by itself, on the scale of `clock.now()`. */
   readonly until: number;
+  /** The latest server time, ms, at which a request for it may still be carried out; absent or 0: none is under way. */
+  readonly latest?: number | undefined;
 }
 
 /** What a node is told to take a leftover back. */
@@ -122,7 +124,9 @@ export class Releaser {
   }
 
   #begin(release: Release): void {
-    const { token } = release.leftover;
+    const { token, keys, until, latest = 0 } = release.leftover;
+    const lateMs = latest - this.#nodeOf(keys).time.micros() / 1000;
+    release.until = until + (latest > 0 ? Math.max(0, lateMs) : 0); // what comes so late lasts as long
     release.earlier = this.#open.get(token);
     this.#open.set(token, release);
     this.#patience.schedule(release.patience, this.#clock.now() + this.#budgetMs);
@@ -147,8 +151,7 @@ export class Releaser {
     for (let release = this.#open.get(token); release; release = release.earlier) {
       if (release.isCleanup) {
         this.ended(release);
-        release.isOver = true;
-        release.listener.released(false, false);
+        release.tell(false, false);
       }
     }
   }
@@ -181,6 +184,7 @@ export class Releaser {
 
   /** The server has answered, or has forgotten by itself. */
   ended(release: Release): void {
+    release.isEnded = true;
     this.#agenda.cancel(release); // the answer may have come late, to a question that was to be repeated
     this.#patience.cancel(release.patience);
     const { token } = release.leftover;
@@ -206,8 +210,7 @@ export class Releaser {
   close(): void {
     this.#isClosed = true;
     for (const release of Array.from(this.#agenda.items())) {
-      this.ended(release);
-      release.listener.failed(closedError(release.leftover.key));
+      this.#gaveUp(release, closedError(release.leftover.key));
     }
   }
 
@@ -218,7 +221,7 @@ export class Releaser {
     } else {
       node.meet().then(
         () => {
-          if (!release.isOver) {
+          if (!release.isEnded) {
             node.perform(release);
           }
         },
@@ -229,10 +232,10 @@ export class Releaser {
     }
   }
 
-  /** The node answers again: what waits to be sent again goes out. */
+  /** The node answers again: what failed goes out again. */
   revived(node: Node): void {
     for (const release of Array.from(this.#agenda.items())) {
-      if (this.#nodeOf(release.keys) === node) {
+      if (release.failures > 0 && this.#nodeOf(release.keys) === node) {
         this.#agenda.cancel(release);
         this.send(release);
       }
@@ -241,15 +244,37 @@ export class Releaser {
 
   /** No answer came: tried again until the server has forgotten by itself. */
   retry(release: Release, error: unknown): void {
-    const { key, until } = release.leftover;
     const now = this.#clock.now();
-    const goesOn = isTransient(error) && now < until && !this.#isClosed && !release.isOver;
+    const goesOn = isTransient(error) && now < release.until && !this.#isClosed;
     if (goesOn) {
       const backoffMs = Math.min(longestBackoffMs, shortestBackoffMs * 2 ** Math.min(release.failures, 6));
       this.#agenda.schedule(release, now + jittered(this.#random, backoffMs, 0.5));
     } else {
+      this.#gaveUp(release, engineError(error, release.leftover.key, "unknown"));
+    }
+  }
+
+  /**
+   * The server has released. A request for the same token may still be carried out: then it is released once more, behind the latest
+   * time of that.
+   */
+  answered(release: Release, serverMicros: number): void {
+    const now = this.#clock.now();
+    const lateMs = (release.leftover.latest ?? 0) - serverMicros / 1000;
+    if (lateMs < 0 || now >= release.until || release.isEnded || this.#isClosed) {
       this.ended(release);
-      release.listener.failed(engineError(error, key, "unknown"));
+    } else {
+      this.#patience.cancel(release.patience);
+      release.isCleanup = true;
+      release.failures = 0;
+      this.#agenda.schedule(release, Math.min(now + lateMs + 1, release.until));
+    }
+  }
+
+  #gaveUp(release: Release, error: unknown): void {
+    this.ended(release);
+    if (!release.isTold) {
+      release.listener.failed(error);
     }
   }
 }
@@ -259,6 +284,8 @@ class Release implements Operation, Timed {
   slot = -1;
   failures = 0;
   readonly leftover: Leftover;
+  /** When the server will have forgotten, on the scale of `clock.now()`. */
+  until = 0;
   readonly patience: Patience = new Patience(this);
   /** How it failed last. */
   error: unknown;
@@ -266,8 +293,6 @@ class Release implements Operation, Timed {
   readonly listener: ReleaseListener;
   readonly #releaser: Releaser;
   readonly #givesBack: boolean;
-  /** It must not be sent again. */
-  isOver = false;
   /** Nobody waits for it: a request takes back what its own repeats left. */
   isCleanup = false;
   /** The release of the same token that began before this one. */
@@ -277,7 +302,10 @@ class Release implements Operation, Timed {
   #wasReleased = false;
   /** It may have been carried out by a server that did not answer. */
   #isUncertain = false;
-  #isDone = false;
+  /** Its listener has the outcome. */
+  isTold = false;
+  /** It is not sent again. */
+  isEnded = false;
 
   constructor(
     releaser: Releaser,
@@ -297,7 +325,7 @@ class Release implements Operation, Timed {
     return this.leftover.keys;
   }
 
-  answered({ value, isSteady, sent }: Reply): void {
+  answered({ value, isSteady, sent, serverMicros }: Reply): void {
     // Of a usual release 1: it was ours, and nothing is left.
     const [released, more, token, first, last, ttlMs] = Array.isArray(value)
       ? (value as unknown[])
@@ -316,21 +344,27 @@ class Release implements Operation, Timed {
     } else if (typeof token === "string") {
       this.#releaser.votedFor(token);
     }
-    if (Number(more) === 1 && !this.isOver) {
+    if (Number(more) === 1 && !this.isEnded) {
       this.#releaser.send(this); // dead waiters are left to be passed over
       return;
     }
-    this.#isDone = true;
-    this.#releaser.ended(this);
+    this.#releaser.answered(this, serverMicros);
     // A repeat, of ours or by the client library, finds that the attempt whose answer was lost has released: it was sent while the
     // grant was ours.
     const isRepeat = this.#isUncertain || !isSteady;
     const wasOurs = this.#wasReleased || (this.#givesBack && (isRepeat || this.wasFound));
-    this.listener.released(wasOurs, this.#wasReleased);
+    this.tell(wasOurs, this.#wasReleased);
+  }
+
+  tell(wasReleased: boolean, isPlain: boolean): void {
+    if (!this.isTold) {
+      this.isTold = true;
+      this.listener.released(wasReleased, isPlain);
+    }
   }
 
   failed(error: unknown): void {
-    if (!this.#isDone) {
+    if (!this.isEnded) {
       this.failures += 1;
       this.error = error;
       this.#isUncertain ||= outcomeOf(error) === "unknown";

@@ -23,12 +23,10 @@ import type { Connection } from "./connection.ts";
 import { engineError, expiredError, isTransient, outcomeOf } from "./failures.ts";
 import { KeySpace } from "./keys.ts";
 import type { OneServerSettings } from "./options.ts";
-import type { Releaser } from "./releaser.ts";
 import { encodeWords, reasonOf } from "./words.ts";
 
 /** The driver of the primary, which knows nothing of replicas. */
 export interface PrimaryDriver extends Driver {
-  readonly releaser: Releaser;
   readonly latches: Latches;
   areTogether(keys: readonly string[]): boolean;
   acquireTogether(requests: readonly AcquireRequest[]): Promise<Together>;
@@ -132,8 +130,7 @@ export class ReplicatedDriver implements Required<Driver> {
 
   /** @returns whether the primary has said that it is gone; else that goes on in the background */
   rollBack({ key, token, validity }: Grant): Promise<boolean> {
-    const leftover = { key, keys: this.#keySpace.keysOf(key), token, terms: "", until: engineEnd(validity) };
-    const release = this.#primary.releaser.release(leftover);
+    const release = this.#primary.release(key, token, engineEnd(validity));
     const rolledBack = release.then(
       () => true,
       () => false,

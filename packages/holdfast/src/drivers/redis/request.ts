@@ -143,7 +143,7 @@ export class Request implements Pending, Operation, Pooled, Timed {
 
   answered(reply: Reply): void {
     const answer = answerOf(reply);
-    this.#attempts.answered();
+    this.#attempts.answered(reply.isSteady);
     if (this.#state !== "open") {
       this.#answeredTooLate(answer);
       return;
@@ -220,9 +220,10 @@ export class Request implements Pending, Operation, Pooled, Timed {
     const ttl = String(ttlMs);
     const numbers = String(want);
     const told = encodeWords(words);
-    this.#attempts.sent();
+    const latest = node.latestExecution();
+    this.#attempts.sent(Number(latest));
     this.#askedForPlace = this.waits && (this.#isPastBound || node.hearing === "proved");
-    this.args = ["acquire", token, this.#terms, ttl, numbers, this.#place(), told, node.latestExecution()];
+    this.args = ["acquire", token, this.#terms, ttl, numbers, this.#place(), told, latest];
     node.perform(this);
   }
 
@@ -390,6 +391,7 @@ export class Request implements Pending, Operation, Pooled, Timed {
         token: this.token,
         terms: this.#terms,
         until: Math.max(now + ttlMs, placeUntil(now, this.#deadline)),
+        latest: this.#attempts.latest,
       });
     }
   }
@@ -408,7 +410,7 @@ export class Request implements Pending, Operation, Pooled, Timed {
   #finish(state: "granted" | "abandoned", usedToken?: string): void {
     this.#state = state;
     if (usedToken !== undefined) {
-      this.#use = this.#host.inUse.add(usedToken, this.#request.ttlMs);
+      this.#use = this.#host.inUse.add(usedToken, this.#request.ttlMs, this.#attempts);
     }
     this.#host.settled(this);
   }

@@ -36,11 +36,9 @@ export async function takeTogether(parts: readonly Part[], house: House): Promis
     encodeWords(words),
   ]);
   const sent = momentOf(clock);
-  const answering = node.connection.run(
-    together,
-    [node.counter, ...parts.flatMap(({ keys }) => keys)],
-    [node.latestExecution(), ...args],
-  );
+  const latest = node.latestExecution();
+  const keys = [node.counter, ...parts.flatMap((part) => part.keys)];
+  const answering = node.connection.run(together, keys, [latest, ...args]);
   let answer: unknown;
   try {
     answer = await within(clock, commandTimeoutMs, answering);
@@ -54,13 +52,7 @@ export async function takeTogether(parts: readonly Part[], house: House): Promis
     if (isOfReplica(error)) {
       node.suspect();
     }
-    takeBack(parts, house);
-    answering.then(
-      () => {
-        takeBack(parts, house);
-      },
-      () => undefined,
-    );
+    takeBack(parts, house, Number(latest));
     throw engineError(error, parts[0]?.request.key, outcomeOf(error));
   }
   const [, taken, ...grants] = answer as [unknown, unknown, ...unknown[][]];
@@ -85,9 +77,9 @@ function grantOf({ request, token }: Part, answer: unknown[], sent: ReturnType<t
   };
 }
 
-function takeBack(parts: readonly Part[], { releaser, clock }: House): void {
+function takeBack(parts: readonly Part[], { releaser, clock }: House, latest: number): void {
   for (const { request, keys, token } of parts) {
     const until = clock.now() + request.ttlMs;
-    releaser.takeBack({ key: request.key, keys, token, terms: "", until });
+    releaser.takeBack({ key: request.key, keys, token, terms: "", until, latest });
   }
 }

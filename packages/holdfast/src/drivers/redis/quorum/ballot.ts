@@ -187,6 +187,10 @@ export class Ballot {
 
   failed(error: unknown): void {
     this.attempts.failed(error);
+    this.#failed(error);
+  }
+
+  #failed(error: unknown): void {
     this.attempts.failures += 1;
     this.isAgreeing = false;
     if (this.#sent > 0 && outcomeOf(error) === "none") {
@@ -234,16 +238,14 @@ export class Ballot {
 
   #send(candidate: string): void {
     this.#askedForPlace = this.#bid.waits && this.mayQueue;
-    if (this.mayHaveLeft) {
-      this.voter.releaser.keep(this.#bid.token); // the node did not vote meanwhile: what was to be given back is asked for again
-    }
-    this.attempts.sent();
+    this.voter.releaser.keep(this.#bid.token); // the node did not vote meanwhile: what was to be given back is asked for again
     const { keys, wording } = this.#bid;
     const yielded = this.#yielding.number;
     const args =
       yielded > 0
         ? wording.yielding(this, yielded, candidate)
         : wording.request(this, candidate, this.#askedForPlace);
+    this.attempts.sent(Number(args.at(-1)));
     this.left();
     this.#asks += 1;
     this.voter.node.perform(new Question(this, keys, args, { yielded, ask: this.#asks }));
@@ -255,7 +257,7 @@ export class Ballot {
     if (Number(answer[0]) !== tooLate) {
       this.#yielding.answered(yielded);
     }
-    this.attempts.answered();
+    this.attempts.answered(reply.isSteady);
     if (!this.#bid.isOpen) {
       this.#answeredTooLate(answer, reply);
       return;
@@ -267,7 +269,7 @@ export class Ballot {
     this.error = undefined;
     switch (answer[0] === "error" ? "error" : Number(answer[0])) {
       case "error":
-        this.failed(refusalBy(String(answer[1])));
+        this.#failed(refusalBy(String(answer[1])));
         return;
       case 0:
         this.#held(answer, reply);
@@ -286,7 +288,7 @@ export class Ballot {
         this.#executedTooLate();
         break;
       default:
-        this.failed(refusalBy("an answer that is none of ours"));
+        this.#failed(refusalBy("an answer that is none of ours"));
         return;
     }
     this.#bid.heard(this);

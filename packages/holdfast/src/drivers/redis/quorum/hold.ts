@@ -6,6 +6,7 @@ import type { Timed } from "../../../timer-queue.ts";
 import { leftOf, validFrom, type Validity } from "../../../validity.ts";
 import type { Bid } from "./bid.ts";
 import type { Electorate } from "./electorate.ts";
+import { Attempts } from "../attempts.ts";
 import type { LockKeys } from "../keys.ts";
 import { noCandidate, withCandidate, type Reply } from "../operation.ts";
 import { placeUntil } from "../releaser.ts";
@@ -45,6 +46,8 @@ export class QuorumHold implements Timed {
   readonly #bid: Bid | undefined;
   /** By node. */
   readonly #members: (Member | undefined)[] = [];
+  /** By node. */
+  readonly #refills: (Attempts | undefined)[] = [];
   /** Nodes that do not have it, and why. */
   readonly #without = new Map<Voter, LossReason>();
   /** What a majority confirmed after its question had been given up: the next one tells it. */
@@ -84,6 +87,11 @@ export class QuorumHold implements Timed {
   forgottenAt(voter: Voter, until: number): number {
     const mayBeQueued = this.#bid?.ballots[voter.index]?.mayBeQueued ?? false;
     return mayBeQueued ? Math.max(until, placeUntil(this.now(), Infinity)) : until;
+  }
+
+  /** The latest server time, ms, at which a node may still carry out a request or a refill of it; 0: none is under way. */
+  latestOn({ index }: Voter): number {
+    return Math.max(this.#bid?.ballots[index]?.attempts.latest ?? 0, this.#refills[index]?.latest ?? 0);
   }
 
   /** Whether a node may have something of it. */
@@ -318,10 +326,13 @@ export class QuorumHold implements Timed {
     const latest = Math.floor(this.validUntil + asked.leastMs);
     const block = [String(numbers.first), String(numbers.last)];
     const args = ["refill", this.token, terms, String(ttlMs), ...block, String(latest)];
+    const attempts = (this.#refills[voter.index] ??= new Attempts());
+    attempts.sent(latest);
     voter.node.perform({
       keys,
       args: withCandidate(args, electorate.candidate()),
       answered: (reply) => {
+        attempts.answered(reply.isSteady);
         const [status, first, , , waitMs] = reply.value as unknown[];
         if (Number(status) !== 1) {
           return;
@@ -329,7 +340,8 @@ export class QuorumHold implements Timed {
         if (this.isOver || this.isLost) {
           const until = this.#host.clock.now() + ttlMs;
           const { key, token } = this;
-          voter.releaser.takeBack({ key, keys, token, terms, until, candidate: electorate.candidate() });
+          const candidate = electorate.candidate();
+          voter.releaser.takeBack({ key, keys, token, terms, until, candidate, latest: attempts.latest });
         } else {
           const now = clock.now();
           const reading = readingOf(reply.serverMicros, reply.sent.now, now);
@@ -337,7 +349,7 @@ export class QuorumHold implements Timed {
           this.#join(voter, Number(first), reply, reading, since);
         }
       },
-      failed: () => undefined,
+      failed: (error) => attempts.failed(error),
     });
   }
 }

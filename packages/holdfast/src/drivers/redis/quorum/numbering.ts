@@ -62,11 +62,13 @@ export class Numbering {
     this.#asked.add(ballot);
     const { keys, wording } = this.#bid;
     ballot.isAgreeing = true;
+    ballot.attempts.sent();
     ballot.left();
     ballot.voter.node.perform({
       keys,
       args: wording.agreement(this.#proposed),
       answered: (reply) => {
+        ballot.attempts.answered(reply.isSteady);
         ballot.isAgreeing = false;
         this.#answered(ballot, reply.value as unknown[]);
       },

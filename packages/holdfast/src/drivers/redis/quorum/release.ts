@@ -66,8 +66,9 @@ export class QuorumRelease {
         const { voter } = part;
         const forgottenAt = this.#hold.forgottenAt(voter, until);
         const terms = this.#hold.termsOn(voter);
-        if (leftover?.terms !== terms || leftover.until !== forgottenAt) {
-          leftover = { key, keys, token, terms, until: forgottenAt, candidate }; // most nodes are told the same
+        const latest = name === "release" ? this.#hold.latestOn(voter) : 0;
+        if (leftover?.terms !== terms || leftover.until !== forgottenAt || leftover.latest !== latest) {
+          leftover = { key, keys, token, terms, until: forgottenAt, candidate, latest }; // most nodes are told the same
           args = takingBack(leftover, name);
         }
         voter.releaser.begin(leftover, part, name, args);

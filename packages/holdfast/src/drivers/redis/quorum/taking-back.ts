@@ -34,7 +34,8 @@ export class TakingBack {
     const now = this.#clock.now();
     const until = Math.max(now + ttlMs, ballot.mayBeQueued ? placeUntil(now, deadline) : 0);
     const terms = bid.wording.memberOn(ballot);
-    voter.releaser.takeBack({ key, keys, token: bid.token, terms, until, candidate });
+    const { latest } = ballot.attempts;
+    voter.releaser.takeBack({ key, keys, token: bid.token, terms, until, candidate, latest });
   }
 
   /** What a lost grant has on a node that did not know of the loss, or was late with its vote. */
@@ -43,7 +44,8 @@ export class TakingBack {
       const { key, keys, token } = hold;
       const candidate = this.#electorate.candidate();
       const until = hold.forgottenAt(voter, hold.dueAt);
-      voter.releaser.takeBack({ key, keys, token, terms: hold.termsOn(voter), until, candidate });
+      const [terms, latest] = [hold.termsOn(voter), hold.latestOn(voter)];
+      voter.releaser.takeBack({ key, keys, token, terms, until, candidate, latest });
     }
   }
 

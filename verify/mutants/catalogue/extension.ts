@@ -55,8 +55,8 @@ export const extension: readonly Mutant[] = [
     edits: [
       redis(
         "quorum/hold",
-        "        } else {\n          renewal.behind(() => {",
-        "        } else {\n          renewal.validities.push(validFrom(reply.sent, ttlMs, 0, driftFactor));\n          renewal.behind(() => {",
+        "        } else {\n          renewal.behind(",
+        "        } else {\n          renewal.validities.push(validFrom(reply.sent, ttlMs, 0, driftFactor));\n          renewal.behind(",
       ),
     ],
     killers: [

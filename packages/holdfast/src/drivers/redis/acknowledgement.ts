@@ -83,9 +83,7 @@ export class Acknowledgement {
             resolve(reply);
           }
         },
-        failed: (error) => {
-          reject(engineError(error, key, outcomeOf(error)));
-        },
+        failed: (error) => reject(engineError(error, key, outcomeOf(error))),
       });
     });
   }
@@ -109,9 +107,7 @@ export class Acknowledgement {
         reject(new Error("The connection was lost while it waited for replicas"));
       };
       const asked = this.#line.command("WAIT", [String(this.#wanted), String(this.#waitMs)]);
-      asked.then((acknowledged) => {
-        resolve(Number(acknowledged));
-      }, reject);
+      asked.then((acknowledged) => resolve(Number(acknowledged)), reject);
     });
     return this.#waiting;
   }

@@ -102,9 +102,7 @@ export class Batcher {
     const now = this.#clock.now();
     this.#blockedSince = Math.min(this.#blockedSince, now);
     if (now - this.#blockedSince > this.#timeoutMs) {
-      process.nextTick(() => {
-        this.#refuse();
-      });
+      process.nextTick(() => this.#refuse());
     }
   }
 

@@ -31,9 +31,7 @@ export class GrantsInUse {
 
   constructor(clock: Clock) {
     this.#clock = clock;
-    this.#ends = new TimerQueue(clock, ({ token }) => {
-      this.#uses.delete(token);
-    });
+    this.#ends = new TimerQueue(clock, ({ token }) => this.#uses.delete(token));
   }
 
   has(token: string): boolean {

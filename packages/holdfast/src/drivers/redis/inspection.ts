@@ -232,9 +232,7 @@ export async function ownersOf(node: Node, tokens: readonly string[]): Promise<s
   const owners = new Map<string, string>();
   if (known.length > 0) {
     const answers = await node.clients(known);
-    known.forEach((id, index) => {
-      owners.set(id, readFields(answers[index]).get("owner") ?? "unknown");
-    });
+    known.forEach((id, index) => owners.set(id, readFields(answers[index]).get("owner") ?? "unknown"));
   }
   return ids.map((id) => (id === undefined ? "unknown" : (owners.get(id) ?? "unknown")));
 }

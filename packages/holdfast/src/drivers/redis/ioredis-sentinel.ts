@@ -38,9 +38,7 @@ export class IoredisSentinelConnection extends IoredisConnection {
       lazyConnect: true,
       disconnectTimeout: 100,
     }) as ConnectableClient;
-    own.on("error", () => {
-      outliveSocket(own);
-    });
+    own.on("error", () => outliveSocket(own));
     super(own);
     this.#client = client;
     this.#own = own;
@@ -102,12 +100,8 @@ export class IoredisSentinelConnection extends IoredisConnection {
         enableReadyCheck: false,
         maxRetriesPerRequest: null,
       });
-      watcher.on("error", () => {
-        outliveSocket(watcher);
-      });
-      watcher.on("connect", () => {
-        (watcher as { stream?: { unref?: () => void } }).stream?.unref?.();
-      });
+      watcher.on("error", () => outliveSocket(watcher));
+      watcher.on("connect", () => (watcher as { stream?: { unref?: () => void } }).stream?.unref?.());
       watcher.on("message", (_channel: unknown, text: unknown) => {
         if (String(text).startsWith(`${name} `)) {
           this.reconnect();

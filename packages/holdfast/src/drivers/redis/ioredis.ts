@@ -86,9 +86,7 @@ export class IoredisConnection implements Connection {
 
   onDown(listener: () => void): () => void {
     this.#client.on("close", listener);
-    return () => {
-      this.#client.off("close", listener);
-    };
+    return () => this.#client.off("close", listener);
   }
 
   subscribe(channel: string, kind: ChannelKind, listener: SubscriptionListener): Subscription {
@@ -104,21 +102,13 @@ export class IoredisConnection implements Connection {
       (subscriber as { stream?: { unref?: () => void } }).stream?.unref?.();
       const subscribed = kind === "sharded" ? subscriber.ssubscribe(channel) : subscriber.subscribe(channel);
       subscribed.then(
-        () => {
-          listener.up();
-        },
-        () => {
-          listener.down();
-        },
+        () => listener.up(),
+        () => listener.down(),
       );
     };
-    subscriber.on("error", () => {
-      outliveSocket(subscriber);
-    });
+    subscriber.on("error", () => outliveSocket(subscriber));
     subscriber.on("ready", subscribe);
-    subscriber.on("close", () => {
-      listener.down();
-    });
+    subscriber.on("close", () => listener.down());
     subscriber.on(kind === "sharded" ? "smessage" : "message", (_channel: unknown, text: unknown) => {
       listener.message(String(text));
     });
@@ -137,9 +127,7 @@ export class IoredisConnection implements Connection {
 
   beside(): CommandLine {
     const client = this.#client.duplicate({ ...goesOn, lazyConnect: true }) as ConnectableClient;
-    client.on("error", () => {
-      outliveSocket(client);
-    });
+    client.on("error", () => outliveSocket(client));
     this.#others.add(client);
     const connection = new IoredisConnection(client);
     let isClosed = false;
@@ -150,9 +138,7 @@ export class IoredisConnection implements Connection {
       }
       return connection;
     };
-    const end = (): void => {
-      client.disconnect();
-    };
+    const end = (): void => client.disconnect();
     this.#client.on("end", end);
     return {
       run: (script, keys, args) => line().run(script, keys, args),

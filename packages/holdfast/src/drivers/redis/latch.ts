@@ -32,9 +32,7 @@ export class RedisLatches implements Latches {
     this.host = host;
     this.agenda = new TimerQueue(
       host.clock,
-      (call) => {
-        call.wake();
-      },
+      (call) => call.wake(),
       true, // somebody waits for it
     );
   }
@@ -178,12 +176,8 @@ class LatchCall implements Operation, LatchWait, Timed {
       return;
     }
     node.meet().then(
-      () => {
-        this.#send();
-      },
-      (error: unknown) => {
-        this.#failedToReach(error);
-      },
+      () => this.#send(),
+      (error: unknown) => this.#failedToReach(error),
     );
   }
 

@@ -69,9 +69,7 @@ export class NodeRedisSentinelConnection implements Connection {
 
   onDown(listener: () => void): () => void {
     this.#downListeners.add(listener);
-    return () => {
-      this.#downListeners.delete(listener);
-    };
+    return () => this.#downListeners.delete(listener);
   }
 
   subscribe(channel: string, kind: ChannelKind, listener: SubscriptionListener): Subscription {
@@ -108,9 +106,7 @@ export class NodeRedisSentinelConnection implements Connection {
       command: async (name, args) => (await line()).command(name, args),
       onDown: (listener) => {
         listeners.add(listener);
-        return () => {
-          listeners.delete(listener);
-        };
+        return () => listeners.delete(listener);
       },
       close: () => {
         stopListening();

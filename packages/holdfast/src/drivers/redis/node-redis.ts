@@ -114,9 +114,7 @@ export class NodeRedisConnection implements Connection {
       );
       return connecting;
     };
-    const ended = (): void => {
-      end(client);
-    };
+    const ended = (): void => end(client);
     this.#client.on("end", ended);
     return {
       run: async (script, keys, args) => {
@@ -156,9 +154,7 @@ export class NodeRedisConnection implements Connection {
         listener.up(); // node-redis subscribes again by itself, before it is ready
       }
     });
-    const onMessage = (text: string): void => {
-      listener.message(text);
-    };
+    const onMessage = (text: string): void => listener.message(text);
     const connect = async (): Promise<void> => {
       await subscriber.connect();
       await (kind === "sharded"

@@ -344,12 +344,8 @@ export class Node {
     });
     const sent = send();
     sent.then(
-      () => {
-        this.#silence.answered(question);
-      },
-      (error: unknown) => {
-        this.#silence.failed(question, error);
-      },
+      () => this.#silence.answered(question),
+      (error: unknown) => this.#silence.failed(question, error),
     );
     try {
       return await Promise.race([sent, tooLate]);
@@ -388,19 +384,13 @@ export class Node {
       channel: this.#channel,
       timeoutMs: commandTimeoutMs,
       publish: async (text) => (await this.#greet(text)).receivers,
-      answered: () => {
-        this.#silence.heard();
-      },
+      answered: () => this.#silence.heard(),
       heard: (text) => {
         this.#hear(text);
         this.#silence.heard();
       },
-      changed: (hearing) => {
-        listener.hearingChanged(hearing, this);
-      },
-      lost: () => {
-        this.#interrupted("subscription-lost");
-      },
+      changed: (hearing) => listener.hearingChanged(hearing, this),
+      lost: () => this.#interrupted("subscription-lost"),
     });
   }
 

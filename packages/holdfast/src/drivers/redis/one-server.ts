@@ -94,18 +94,10 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
       clock,
       random,
       commandTimeoutMs,
-      (grant, sent) => {
-        this.#requestOf(grant.token)?.grantedByRelease(grant, sent);
-      },
+      (grant, sent) => this.#requestOf(grant.token)?.grantedByRelease(grant, sent),
     );
     this.inUse = new GrantsInUse(clock);
-    this.agenda = new TimerQueue(
-      clock,
-      (request) => {
-        request.wake();
-      },
-      true,
-    );
+    this.agenda = new TimerQueue(clock, (request) => request.wake(), true);
     this.latches = new RedisLatches({
       nodeOf: (keys) => this.nodeOf(keys),
       clock,
@@ -174,9 +166,7 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
     return {
       result: pending.result,
       released,
-      cancel: (reason) => {
-        pending.cancel(reason);
-      },
+      cancel: (reason) => pending.cancel(reason),
     };
   }
 
@@ -227,9 +217,7 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
 
   listen(listener: DriverListener): () => void {
     this.#listeners.add(listener);
-    return () => {
-      this.#listeners.delete(listener);
-    };
+    return () => this.#listeners.delete(listener);
   }
 
   async inspect(key: string): Promise<LockState> {
@@ -428,9 +416,7 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
             answered(reply);
           }
         },
-        failed: (error) => {
-          refused(engineError(error, key, outcomeOf(error)));
-        },
+        failed: (error) => refused(engineError(error, key, outcomeOf(error))),
       });
     });
   }

@@ -51,9 +51,7 @@ export class ProvedSender {
     this.#options = (client as { options?: Options }).options ?? {};
     client.on("ready", this.#ready);
     client.on("error", this.#failed);
-    client.on("end", () => {
-      this.#failed(new Error("The client is closed"));
-    });
+    client.on("end", () => this.#failed(new Error("The client is closed")));
   }
 
   send(args: string[]): Promise<unknown> {
@@ -67,9 +65,7 @@ export class ProvedSender {
     }
     return new Promise((resolve, reject) => {
       this.#waiting.push({
-        send: () => {
-          this.#send(args).then(resolve, reject);
-        },
+        send: () => void this.#send(args).then(resolve, reject),
         reject,
       });
     });

@@ -114,9 +114,7 @@ class RedlockDriver implements Driver, QuorumHost {
               request.reconsider();
             }
           },
-          answered: (isNewRun) => {
-            this.electorate.answered(isNewRun);
-          },
+          answered: (isNewRun) => this.electorate.answered(isNewRun),
         }),
     );
     this.electorate = new Electorate(clock, voters, settings);
@@ -128,13 +126,7 @@ class RedlockDriver implements Driver, QuorumHost {
       keySpace: this.#keySpace,
     });
     this.#census = new Census(this.electorate, this.#keySpace, this.commandTimeoutMs);
-    this.agenda = new TimerQueue(
-      clock,
-      (request) => {
-        request.wake();
-      },
-      true,
-    );
+    this.agenda = new TimerQueue(clock, (request) => request.wake(), true);
   }
 
   introduce(owner: string): void {
@@ -161,9 +153,7 @@ class RedlockDriver implements Driver, QuorumHost {
     return {
       result: pending.result,
       released: this.release(given.key, given.token, engineEnd(given.validity)),
-      cancel: (reason) => {
-        pending.cancel(reason);
-      },
+      cancel: (reason) => pending.cancel(reason),
     };
   }
 
@@ -209,9 +199,7 @@ class RedlockDriver implements Driver, QuorumHost {
 
   listen(listener: DriverListener): () => void {
     this.#listeners.add(listener);
-    return () => {
-      this.#listeners.delete(listener);
-    };
+    return () => this.#listeners.delete(listener);
   }
 
   inspect(key: string): Promise<LockState> {
@@ -269,27 +257,13 @@ class RedlockDriver implements Driver, QuorumHost {
 
   #listenerOf(index: number): NodeListener {
     return {
-      granted: (grant) => {
-        this.holdings.granted(index, grant);
-      },
-      askAgain: (token) => {
-        this.holdings.askAgain(index, token);
-      },
-      cloned: () => {
-        this.#cloned();
-      },
-      inquired: (token, number) => {
-        this.holdings.inquired(index, token, number);
-      },
-      ended: (token, reason, cause) => {
-        this.#ended(index, token, reason, cause);
-      },
-      revived: () => {
-        this.#revived(index);
-      },
-      hearingChanged: (hearing) => {
-        this.#hearingChanged(index, hearing);
-      },
+      granted: (grant) => this.holdings.granted(index, grant),
+      askAgain: (token) => this.holdings.askAgain(index, token),
+      cloned: () => this.#cloned(),
+      inquired: (token, number) => this.holdings.inquired(index, token, number),
+      ended: (token, reason, cause) => this.#ended(index, token, reason, cause),
+      revived: () => this.#revived(index),
+      hearingChanged: (hearing) => this.#hearingChanged(index, hearing),
     };
   }
 

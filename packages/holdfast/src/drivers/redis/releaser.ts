@@ -98,12 +98,8 @@ export class Releaser {
     this.#clock = clock;
     this.#random = random;
     this.#budgetMs = budgetMs;
-    this.#agenda = new TimerQueue(clock, (release) => {
-      this.send(release);
-    });
-    this.#patience = new TimerQueue(clock, (patience) => {
-      this.#endPatience(patience);
-    });
+    this.#agenda = new TimerQueue(clock, (release) => this.send(release));
+    this.#patience = new TimerQueue(clock, (patience) => this.#endPatience(patience));
   }
 
   /** @returns whether it was still ours; rejects with an `EngineError` after the budget and goes on in the background */
@@ -225,9 +221,7 @@ export class Releaser {
             node.perform(release);
           }
         },
-        (error: unknown) => {
-          release.failed(error);
-        },
+        (error: unknown) => release.failed(error),
       );
     }
   }

@@ -74,9 +74,7 @@ export class ReplicatedDriver implements Required<Driver> {
     return {
       result: pending.result,
       released: requeued.released,
-      cancel: (reason) => {
-        pending.cancel(reason);
-      },
+      cancel: (reason) => pending.cancel(reason),
     };
   }
 

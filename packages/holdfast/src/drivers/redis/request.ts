@@ -107,12 +107,8 @@ export class Request implements Pending, Operation, Pooled, Timed {
       return;
     }
     node.knowTime().then(
-      () => {
-        this.#send();
-      },
-      (error: unknown) => {
-        this.#failedToReach(error);
-      },
+      () => this.#send(),
+      (error: unknown) => this.#failedToReach(error),
     );
   }
 

@@ -101,12 +101,8 @@ export class Silence {
     this.#notBefore = now + Math.max(timeoutMs, probeShare * (now - this.#since));
     probe()
       .then(
-        () => {
-          this.answered(question);
-        },
-        (error: unknown) => {
-          this.failed(question, error);
-        },
+        () => this.answered(question),
+        (error: unknown) => this.failed(question, error),
       )
       .finally(() => {
         if (this.#probe === question) {

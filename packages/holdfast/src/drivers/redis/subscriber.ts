@@ -154,15 +154,11 @@ export class Subscriber {
       const heard = new Promise<true>((resolve) => {
         this.#proof = {
           text,
-          heard: () => {
-            resolve(true);
-          },
+          heard: () => resolve(true),
         };
       });
       const tooLate = new Promise<false>((resolve) => {
-        timer = clock.setTimer(() => {
-          resolve(false);
-        }, timeoutMs);
+        timer = clock.setTimer(() => resolve(false), timeoutMs);
       });
       const receivers = await publish(text);
       if (receivers === 0 || !(await Promise.race([heard, tooLate]))) {

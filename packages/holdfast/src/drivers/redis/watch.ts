@@ -52,10 +52,7 @@ export class Watches {
   #watcherOf(target: Target): Watcher {
     const name = typeof target === "string" ? `key ${target}` : `prefix ${target.prefix}`;
     const watcher =
-      this.#watchers.get(name) ??
-      new Watcher(this.#driver, target, () => {
-        this.#watchers.delete(name);
-      });
+      this.#watchers.get(name) ?? new Watcher(this.#driver, target, () => this.#watchers.delete(name));
     this.#watchers.set(name, watcher);
     return watcher;
   }

@@ -141,9 +141,7 @@ export class ClusterDirectory implements Directory {
   #meetHome(): void {
     this.#home.meet().catch(() => {
       if (!this.#isClosed) {
-        this.#homeRetry = this.#settings.clock.setTimer(() => {
-          this.#meetHome();
-        }, homeRetryMs);
+        this.#homeRetry = this.#settings.clock.setTimer(() => this.#meetHome(), homeRetryMs);
       }
     });
   }

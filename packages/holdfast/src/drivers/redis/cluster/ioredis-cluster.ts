@@ -73,9 +73,7 @@ export class IoredisCluster implements ClusterClient {
       }
     });
     for (const event of ["message", "smessage"]) {
-      client.on(event, (channel, text) => {
-        listener.message(String(channel), String(text));
-      });
+      client.on(event, (channel, text) => listener.message(String(channel), String(text)));
     }
     await client.connect();
     isOpen = true;

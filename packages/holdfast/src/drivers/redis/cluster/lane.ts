@@ -59,12 +59,8 @@ export class Lane {
   async #open(): Promise<Link> {
     const { client, clock, address, patienceMs, listener } = this.#options;
     const opening = client.open(address, {
-      message: (channel, text) => {
-        listener.message(channel, text);
-      },
-      dropped: () => {
-        listener.dropped();
-      },
+      message: (channel, text) => listener.message(channel, text),
+      dropped: () => listener.dropped(),
       ended: () => {
         this.#link = undefined;
         this.#opening = undefined;
@@ -94,9 +90,7 @@ export class Lane {
 
 function closeWhenOpen(opening: Promise<Link>): void {
   opening.then(
-    (link) => {
-      link.close();
-    },
+    (link) => link.close(),
     () => undefined,
   );
 }

@@ -104,9 +104,7 @@ async function connect(client: NodeClient, listener: LinkListener): Promise<Link
   };
   client.on("error", ended); // without this listener node-redis ends the process
   client.on("end", ended);
-  client.on("sharded-channel-moved", () => {
-    listener.dropped();
-  });
+  client.on("sharded-channel-moved", () => listener.dropped());
   await client.connect();
   isConnected = true;
   client.unref?.();
@@ -119,9 +117,7 @@ class NodeRedisLink implements Link {
 
   constructor(client: NodeClient, listener: LinkListener) {
     this.#client = client;
-    this.#hear = (text, channel) => {
-      listener.message(channel, text);
-    };
+    this.#hear = (text, channel) => listener.message(channel, text);
   }
 
   send(name: string, args: string[]): Promise<unknown> {

@@ -259,9 +259,7 @@ export class Router {
   #pause(tries: number): Promise<void> {
     const { clock, random } = this.#options;
     const pauseMs = Math.min(longestPauseMs, shortestPauseMs * 2 ** Math.min(tries, 6));
-    return new Promise((resolve) => {
-      clock.setTimer(resolve, jittered(random, pauseMs, 0.5), true);
-    });
+    return new Promise((resolve) => clock.setTimer(resolve, jittered(random, pauseMs, 0.5), true));
   }
 
   async #refresh(first: string | undefined): Promise<void> {

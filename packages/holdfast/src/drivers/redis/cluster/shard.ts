@@ -70,12 +70,8 @@ export class Shard {
     this.#messages = new Lane({
       ...options,
       listener: {
-        message: (channel, text) => {
-          this.#ears.get(channel)?.listener.message(text);
-        },
-        dropped: () => {
-          listener.dropped(this);
-        },
+        message: (channel, text) => this.#ears.get(channel)?.listener.message(text),
+        dropped: () => listener.dropped(this),
         ended: () => {
           const ears = Array.from(this.#ears.values());
           this.#ears.clear();
@@ -115,9 +111,7 @@ export class Shard {
   forget(ear: Ear): void {
     if (this.#forget(ear) && this.#messages.isOpen) {
       this.#messages.link().then(
-        (link) => {
-          link.unsubscribe(ear.channel, ear.kind);
-        },
+        (link) => link.unsubscribe(ear.channel, ear.kind),
         () => undefined,
       );
     }

@@ -130,9 +130,7 @@ export class Ballot {
       return;
     }
     this.#exclude(quarantine);
-    queueMicrotask(() => {
-      this.#bid.heard(this);
-    });
+    queueMicrotask(() => this.#bid.heard(this));
   }
 
   /** Whether a place in this node's queue may be asked for: its messages about this bid reach us. */
@@ -225,9 +223,7 @@ export class Ballot {
         this.#unheard(error);
       }
     };
-    const timer: Timer = clock.setTimer(() => {
-      notMet(silentError());
-    }, nodeTimeoutMs);
+    const timer: Timer = clock.setTimer(() => notMet(silentError()), nodeTimeoutMs);
     this.voter.meet().then(() => {
       clock.clearTimer(timer);
       if (this.#bid.isOpen) {

@@ -102,9 +102,7 @@ export class Electorate {
   }
 
   pause(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      this.#clock.setTimer(resolve, ms, true);
-    });
+    return new Promise((resolve) => this.#clock.setTimer(resolve, ms, true));
   }
 
   /** The nodes' median time, in microseconds. */
@@ -257,9 +255,7 @@ export class Electorate {
           },
         );
       }
-    }).finally(() => {
-      this.#clock.clearTimer(timer);
-    });
+    }).finally(() => this.#clock.clearTimer(timer));
     this.refuseTwins();
     this.#isReady = true;
   }

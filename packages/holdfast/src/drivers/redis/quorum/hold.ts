@@ -148,9 +148,7 @@ export class QuorumHold implements Timed {
         const [status, first] = reply.value as unknown[];
         if (Number(status) === 0 && !this.isDowngraded && !renewal.fills.has(voter)) {
           renewal.fills.add(voter);
-          renewal.behind(() => {
-            this.#refill(voter, ttlMs, reading);
-          });
+          renewal.behind(() => this.#refill(voter, ttlMs, reading));
         }
         if (electorate.quarantineOf(voter, reading)) {
           return "quarantined"; // neither held nor lost: it cannot vote for others either
@@ -160,9 +158,7 @@ export class QuorumHold implements Timed {
           renewal.validities.push(validFrom(reply.sent, ttlMs, 0, driftFactor));
           renewal.voters.push(voter);
         } else {
-          renewal.behind(() => {
-            this.#join(voter, Number(first), reply, reading);
-          });
+          renewal.behind(() => this.#join(voter, Number(first), reply, reading));
         }
         return Number(status) === 1 ? "granted" : "held";
       },

@@ -40,9 +40,7 @@ export class Holdings {
   constructor(options: HoldingsOptions) {
     this.#options = options;
     this.#takingBack = new TakingBack(options.electorate, options.clock);
-    this.#ends = new TimerQueue(options.clock, (hold) => {
-      this.forget(hold);
-    });
+    this.#ends = new TimerQueue(options.clock, (hold) => this.forget(hold));
   }
 
   /** What is heard of its token goes to that bid from now on. */
@@ -126,9 +124,7 @@ export class Holdings {
         this.#heardLate(hold, ballot.voter, vote);
       }
     } else {
-      const takeBack = (): void => {
-        this.#takingBack.ballot(ballot, bid);
-      };
+      const takeBack = (): void => this.#takingBack.ballot(ballot, bid);
       this.#takeBackBehind(token, ballot.voter, vote !== undefined, takeBack);
     }
   }

@@ -72,9 +72,7 @@ export class Numbering {
         ballot.isAgreeing = false;
         this.#answered(ballot, reply.value as unknown[]);
       },
-      failed: (error) => {
-        ballot.failed(error);
-      },
+      failed: (error) => ballot.failed(error),
     });
   }
 

@@ -152,12 +152,8 @@ export class QuorumRequest implements Pending, Pooled, Timed, BidRequest {
       return;
     }
     electorate.ready().then(
-      () => {
-        this.#open();
-      },
-      (error: unknown) => {
-        this.#unready(error);
-      },
+      () => this.#open(),
+      (error: unknown) => this.#unready(error),
     );
   }
 

@@ -57,9 +57,7 @@ export class Round<Result> {
         const count = (reply: Reply, reading: ClockReading): void => {
           const vote = answered(voter, reply, reading);
           if (vote === "quarantined") {
-            this.#uncounted.set(voter, () => {
-              count(reply, reading);
-            });
+            this.#uncounted.set(voter, () => count(reply, reading));
           }
           heard(vote, reply, vote === "quarantined" ? this.#hold.whyNot(voter, reading) : null);
         };

@@ -281,9 +281,7 @@ function isPast({ words }: Facts, fencingToken: bigint): boolean {
 
 function testify(voter: Voter, keys: LockKeys): Promise<Testimony> {
   return new Promise((resolve) => {
-    const failed = (error: unknown): void => {
-      resolve({ voter, facts: undefined, error });
-    };
+    const failed = (error: unknown): void => resolve({ voter, facts: undefined, error });
     voter.node.perform({
       keys,
       args: withCandidate(["inspect"], noCandidate),

@@ -98,6 +98,7 @@ export class History {
       since: now,
       ...this.#placeOf(client, waitMs ?? Infinity),
       serial: this.#serial,
+      isInLine: standsInLine && waits && !isShared(as),
       standsInLine: standsInLine && isPlain && !isShared(as),
       hasPlace: isPlain && this.isAcquainted(client) && !(standsInLine && this.#isLedByStranger(use)),
       isOut: false,
@@ -143,7 +144,7 @@ export class History {
   /** Of its client's own line somebody who has no place by the time of his arrival stands at the head. */
   #isLedByStranger({ client, key }: Use): boolean {
     return [...this.of(key).turns.waiting].some(
-      (other) => other.client === client && other.standsInLine && !other.hasPlace,
+      (other) => other.client === client && other.isInLine && !other.hasPlace,
     );
   }
 

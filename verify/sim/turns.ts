@@ -16,7 +16,9 @@ export interface Asking {
   readonly placedTo: number;
   /** Of two that ask at the same moment the smaller one was first. */
   readonly serial: number;
-  /** It stands in its client's own line, where nobody overtakes. */
+  /** It stands in its client's own line, as an attempt and a request for several keys do too, which may come there again. */
+  readonly isInLine: boolean;
+  /** It stands there once, so nobody overtakes it. */
   readonly standsInLine: boolean;
   /** It has a place of its own in the queue by now: it waits, has no name, and its client is known to the servers. */
   hasPlace: boolean;

@@ -243,6 +243,27 @@ test("whose first request on a quorum may know the clocks of a majority only goe
   }
 });
 
+test("a call behind an attempt of a client that no server knew yet waits without a place, too", () => {
+  for (const [attemptId, found] of [
+    ["first", []],
+    [undefined, ["order"]],
+  ] as const) {
+    const watched = history();
+    watched.answered(watched.asks({ ...use, client: 1, key: "other" }, false));
+    const meeting = watched.asks({ ...use, ...(attemptId && { attemptId }) }, true);
+    now += 1_000;
+    if (attemptId === undefined) {
+      watched.answered(meeting);
+    }
+    watched.asks(use, true);
+    now += toleranceMs + 1;
+    watched.granted(watched.asks({ ...use, client: 1 }, false), new PlantedLease(7));
+    now += 1;
+    watched.look();
+    expect(checksOf(watched)).toEqual(found);
+  }
+});
+
 test("calls that begin in one moment all have the estimate of the last answer before it", () => {
   for (const [waitMs, found] of [
     [10, []], // less than the clocks drift apart in 5 s: the server may think that its time is over
@@ -321,6 +342,7 @@ test("a process may hand a lease on sixteen times while others wait, and not mor
       placedFrom: number === 1 ? 0 : now,
       placedTo: now,
       serial: 0,
+      isInLine: true,
       standsInLine: true,
       hasPlace: true,
       isOut: false,

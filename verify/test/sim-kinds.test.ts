@@ -146,6 +146,7 @@ function asks(client: number, weight: number): Asking {
     placedFrom: now,
     placedTo: now,
     serial: now,
+    isInLine: false,
     standsInLine: false,
     hasPlace: true,
     isOut: false,

@@ -36,6 +36,11 @@ export function keysOf({ key, as }: { readonly key: string; readonly as?: As }):
   return as?.kind === "several" ? [...new Set(as.keys)].sort() : [key];
 }
 
+/** Of a semaphore. */
+export function hasPermits(as: As | undefined): boolean {
+  return as?.kind === "permits";
+}
+
 /** Several may have it at once, each by a grant and a number of its own. */
 export function isShared(as: As | undefined): boolean {
   return as?.kind === "reader" || as?.kind === "writer" || as?.kind === "permits";

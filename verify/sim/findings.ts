@@ -6,7 +6,8 @@ export type Check =
   | "room"
   /**
    * Fencing numbers are unique, and rise in the order in which grants are complete. Of those who share a key: who asked when another
-   * had been told has a larger number; on a quorum readers who asked at the same time may have the same.
+   * had been told has a larger number, but a lease of a semaphore that was handed over: that has the next number of its grant. On a
+   * quorum readers who asked at the same time may have the same.
    */
   | "fencing"
   /** Who waits is served in turn. */

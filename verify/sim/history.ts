@@ -1,4 +1,4 @@
-import { isShared, keysOf, weightOf } from "./as.ts";
+import { hasPermits, isShared, keysOf, weightOf } from "./as.ts";
 import { Disturbances } from "./disturbances.ts";
 import { Findings, type Check } from "./findings.ts";
 import type { Held, Sharing, WatchedLease } from "./holdings.ts";
@@ -98,8 +98,7 @@ export class History {
       since: now,
       ...this.#placeOf(client, waitMs ?? Infinity),
       serial: this.#serial,
-      isInLine: standsInLine && waits && !isShared(as),
-      standsInLine: standsInLine && isPlain && !isShared(as),
+      ...lineOf(as, { standsInLine, waits, isPlain }),
       hasPlace: isPlain && this.isAcquainted(client) && !(standsInLine && this.#isLedByStranger(use)),
       isOut: false,
       wasGranted: false,
@@ -192,9 +191,9 @@ export class History {
     asking.wasGranted = true;
     for (const part of partsOf(lease)) {
       const history = this.of(part.key);
-      const isHandedOver = history.holdings.granted(asking, part, sharing);
+      const handovers = history.holdings.granted(asking, part, sharing);
       if (!isAgain) {
-        history.turns.granted(asking, isHandedOver);
+        history.turns.granted(asking, handovers);
       }
       history.freeSince = undefined;
     }
@@ -432,6 +431,19 @@ export class History {
 /** Of several keys each is tried once behind the deadline, and what was had of them is given back. */
 function extraMs(keys: number): number {
   return keys > 1 ? givingBackMs + keys * tryMs : 0;
+}
+
+/** In which line of its client somebody stands. */
+function lineOf(
+  as: Use["as"],
+  { standsInLine, waits, isPlain }: Readonly<Record<"standsInLine" | "waits" | "isPlain", boolean>>,
+): Pick<Asking, "isInLine" | "standsInLine" | "mayWaitInMemory" | "leadsSince"> {
+  return {
+    isInLine: standsInLine && waits && !isShared(as),
+    standsInLine: standsInLine && isPlain && !isShared(as),
+    mayWaitInMemory: standsInLine && waits && hasPermits(as),
+    leadsSince: Infinity,
+  };
 }
 
 /** Repeats share a grant where they ask with the same `Locks`. */

@@ -69,34 +69,43 @@ export class Holdings {
     this.#firstAsked.set(name, this.#firstAsked.get(name) ?? since);
   }
 
-  /** @returns whether it was handed over inside its process */
-  granted(asking: Asking, lease: WatchedLease, sharing?: Sharing): boolean {
+  /** @returns how often it was handed over inside its process: 0, the engine granted it */
+  granted(asking: Asking, lease: WatchedLease, sharing?: Sharing): number {
     const { client, isShared, weight } = asking;
     const { fencingToken } = lease;
-    const isHandedOver = !isShared && this.#runs.isNext(client, fencingToken);
+    const handedOn = this.#handedOn(asking, lease);
+    // A repeat is told of an older grant, and a grant that is handed on was asked for by its first owner.
+    const since = handedOn?.since ?? this.#firstAsked.get(sharing?.name ?? "") ?? asking.since;
     // Who hears of a grant when an operator has ended it already learns that behind it.
-    const isBroken = this.#runs.isBroken(fencingToken, isShared);
+    const isBroken = this.#runs.isBroken(fencingToken, isShared) || handedOn?.isBroken === true;
     if (!isBroken) {
-      this.#checkNumber(asking, lease, sharing);
+      this.#checkNumber(asking, lease, sharing, since);
     }
     this.#numbers.told(fencingToken, weight, this.#findings.now);
     const run = this.#runs.granted(client, fencingToken, {
-      isHandedOver,
+      handedOn,
       isShared,
       isBroken,
       since: asking.since,
     });
     this.#checkSharing(asking, lease, sharing);
     const { now } = this.#findings;
-    const room = this.#mostRoom(this.#firstAsked.get(sharing?.name ?? "") ?? asking.since); // a repeat is told of an older grant
+    const room = this.#mostRoom(since);
     this.#keep({ client, lease, since: now, weight, ttlMs: asking.ttlMs, sharing, run, room });
-    return isHandedOver;
+    return handedOn ? Number(fencingToken - run.first) : 0;
   }
 
-  #checkNumber(asking: Asking, lease: WatchedLease, sharing: Sharing | undefined): void {
+  /** Of those who share the key only a grant that its last owner gave back: another one may have the next number by chance. */
+  #handedOn({ client, isShared }: Asking, { fencingToken }: WatchedLease): Run | undefined {
+    const isHeld = (run: Run): boolean =>
+      [...this.held].some((one) => one.run === run && one.lease.remainingMs() > 0);
+    const run = this.#runs.handedOn(client, fencingToken, isShared);
+    return run && isShared && isHeld(run) ? undefined : run;
+  }
+
+  #checkNumber(asking: Asking, lease: WatchedLease, sharing: Sharing | undefined, since: number): void {
     const { client, isShared, weight } = asking;
     const { fencingToken } = lease;
-    const since = this.#firstAsked.get(sharing?.name ?? "") ?? asking.since;
     const wrong = isShared
       ? this.#numbers.wrong(
           fencingToken,

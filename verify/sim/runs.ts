@@ -14,19 +14,24 @@ const mostNumbers = 17n;
 
 /** The grants of one key by their numbers: which belong together, and which an operator has ended. */
 export class Runs {
+  /** Of those who share the key: each run by its last number. */
+  readonly #shared = new Map<bigint, Run>();
   #newest: Run = { client: -1, first: 0n, last: 0n, isBroken: false, since: 0 };
   /** Since when each number may have been granted. */
   readonly #granted = new Map<bigint, number>();
   /** The numbers that operators have named. */
   readonly #broken: bigint[] = [];
 
-  /** Whether it is the newest grant, handed on in its process. */
-  isNext(client: number, number: bigint): boolean {
-    return client === this.#newest.client && number === this.#newest.last + 1n;
+  /** The grant that is handed on in its process with this number: of a mutex it is the newest one. Undefined: there is none. */
+  handedOn(client: number, number: bigint, isShared: boolean): Run | undefined {
+    const run = isShared ? this.#shared.get(number - 1n) : this.#newest;
+    return run?.client === client && number === run.last + 1n ? run : undefined;
   }
 
   isBroken(number: bigint, isShared: boolean): boolean {
-    return this.#broken.some((broken) => isOfGrant(number, broken, isShared));
+    return this.#broken.some((broken) =>
+      isShared ? number === broken : number >= broken && number < broken + mostNumbers,
+    );
   }
 
   /** What is wrong with the number of a grant that nobody shares. */
@@ -38,7 +43,7 @@ export class Runs {
     client: number,
     number: bigint,
     about: {
-      readonly isHandedOver: boolean;
+      readonly handedOn: Run | undefined;
       readonly isShared: boolean;
       readonly isBroken: boolean;
       readonly since: number;
@@ -48,8 +53,12 @@ export class Runs {
     this.#granted.set(number, since);
     const own = { client, first: number, last: number, isBroken: about.isBroken, since };
     if (about.isShared) {
-      return own;
-    } else if (about.isHandedOver) {
+      const run = about.handedOn ?? own;
+      this.#shared.delete(run.last);
+      run.last = number;
+      this.#shared.set(number, run);
+      return run;
+    } else if (about.handedOn) {
       this.#newest.last = number;
     } else if (number > this.#newest.last) {
       this.#newest = own;
@@ -78,14 +87,12 @@ export class Runs {
   breaks(number: bigint, client: number, held: readonly Run[], isShared: boolean): void {
     this.#broken.push(number);
     const known = [this.#newest, ...held];
-    const named = known.filter((run) => isOfGrant(number, run.first, isShared));
+    const named = known.filter(({ first, last }) =>
+      isShared ? number >= first && number <= last : number >= first && number < first + mostNumbers,
+    );
     const meant = named.length > 0 ? named : held.filter((run) => run.client === client);
     for (const run of meant) {
       run.isBroken = true;
     }
   }
-}
-
-function isOfGrant(number: bigint, first: bigint, isShared: boolean): boolean {
-  return isShared ? number === first : number >= first && number < first + mostNumbers;
 }

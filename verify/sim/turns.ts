@@ -20,6 +20,10 @@ export interface Asking {
   readonly isInLine: boolean;
   /** It stands there once, so nobody overtakes it. */
   readonly standsInLine: boolean;
+  /** Of a semaphore: it may wait in memory, where others of its client with as many permits came before it. */
+  readonly mayWaitInMemory: boolean;
+  /** Since when it has been the first of those; Infinity: it is not. */
+  leadsSince: number;
   /** It has a place of its own in the queue by now: it waits, has no name, and its client is known to the servers. */
   hasPlace: boolean;
   /** It once wanted more than there was, or another has what it wants: until it asks again it is in no queue. */
@@ -65,7 +69,7 @@ const longestRun = 16;
  * others have not told their time yet: as much earlier as that is behind the clocks of all (see {@link strangersAheadMs}). Since a
  * client's last answer its clock and the servers' have drifted apart. So where
  * nothing goes wrong nobody who came `toleranceMs` later is granted first, but by a hand-over inside a process, and that `longestRun`
- * times in a row at the most.
+ * times in a row at the most. Of a semaphore only the first of a client's line is sure to stand at the servers.
  */
 export class Turns {
   readonly #findings: Findings;
@@ -73,7 +77,6 @@ export class Turns {
   readonly #isQuiet: (client: number, since: number) => boolean;
   readonly #asking = new Set<Asking>();
   readonly #suspicions: Suspicion[] = [];
-  #run = 0;
 
   /** @param isQuiet whether nothing goes wrong for a client since then */
   constructor(findings: Findings, key: string, isQuiet: (client: number, since: number) => boolean) {
@@ -84,11 +87,24 @@ export class Turns {
 
   begin(asking: Asking): void {
     this.#asking.add(asking);
+    this.#findLeaders();
   }
 
   end(asking: Asking): void {
     asking.isOver = true;
     this.#asking.delete(asking);
+    this.#findLeaders();
+  }
+
+  #findLeaders(): void {
+    const led = new Set<string>();
+    for (const asking of this.#asking) {
+      const line = `${asking.client} ${asking.weight}`;
+      if (asking.mayWaitInMemory && !led.has(line)) {
+        led.add(line);
+        asking.leadsSince = Math.min(asking.leadsSince, this.#findings.now);
+      }
+    }
   }
 
   gone(client: number): void {
@@ -120,10 +136,11 @@ export class Turns {
     return this.#asking;
   }
 
-  granted(asking: Asking, isHandedOver: boolean): void {
-    this.#run = isHandedOver ? this.#run + 1 : 0;
+  /** @param handovers how often its grant was handed over in memory */
+  granted(asking: Asking, handovers: number): void {
+    const mayPass = handovers > 0 && handovers <= longestRun;
     for (const earlier of this.#asking) {
-      const how = this.#overtakes(asking, earlier);
+      const how = this.#overtakes(asking, earlier, mayPass);
       if (how !== undefined && earlier !== asking) {
         // Those who share it may be let in together, and are told by messages of their own.
         const dueAt = this.#findings.now + (asking.isShared ? toleranceMs : 0);
@@ -146,14 +163,13 @@ export class Turns {
     }
   }
 
-  #overtakes(asking: Asking, earlier: Asking): string | undefined {
+  #overtakes(asking: Asking, earlier: Asking, mayPass: boolean): string | undefined {
     if (this.#findings.now >= earlier.until) {
       return undefined;
     }
     if (asking.client === earlier.client && asking.standsInLine && earlier.standsInLine) {
       return earlier.serial < asking.serial ? "in the same line before" : undefined;
     }
-    const mayPass = this.#run > 0 && this.#run <= longestRun;
     if (mayPass || !hasPlaceAt(this.#findings.now, earlier) || !isEarlier(earlier, asking)) {
       return undefined;
     }
@@ -163,8 +179,10 @@ export class Turns {
   }
 }
 
-function hasPlaceAt(now: number, { hasPlace, isOut, placeEndsFrom }: Asking): boolean {
-  return hasPlace && !isOut && now < placeEndsFrom;
+function hasPlaceAt(now: number, asking: Asking): boolean {
+  const { hasPlace, isOut, placeEndsFrom, mayWaitInMemory, leadsSince } = asking;
+  const mayBeOnTheWay = mayWaitInMemory && now < leadsSince + toleranceMs;
+  return hasPlace && !mayBeOnTheWay && !isOut && now < placeEndsFrom;
 }
 
 /** Those of one client have their places in the order in which they came, but where each asks the servers by itself. */

@@ -255,6 +255,27 @@ describe("a semaphore", () => {
     expect(found).toEqual([]);
   });
 
+  test.each([
+    ["the next number", 11, []],
+    ["no other number", 12, ["tokens"]],
+  ])(
+    "may be handed on in a process with %s, whatever others are granted meanwhile",
+    async (_, token, expected) => {
+      const found = await violated({
+        clients: {
+          "client-0.1": [
+            ...granted(1, 100, 10, permits(1)),
+            ...released(1, 200),
+            ...granted(2, 205, token, { ...permits(1), askedAt: 190 }),
+            ...released(2, 300),
+          ],
+          "client-1.2": [...granted(1, 150, 100, permits(1)), ...released(1, 250)],
+        },
+      });
+      expect(found).toEqual(expected);
+    },
+  );
+
   test("must not give out more", async () => {
     const found = await violated({
       clients: {

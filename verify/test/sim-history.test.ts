@@ -344,6 +344,8 @@ test("a process may hand a lease on sixteen times while others wait, and not mor
       serial: 0,
       isInLine: true,
       standsInLine: true,
+      mayWaitInMemory: false,
+      leadsSince: Infinity,
       hasPlace: true,
       isOut: false,
       until: Infinity,

@@ -123,6 +123,36 @@ test.each(kinds)("schedules of the kind %s are played, and end well", async (kin
   expect(grants).toBeGreaterThan(100);
 });
 
+test("what is handed on in a process has the next number of its grant, whatever others were granted meanwhile", () => {
+  const { holdings: watched, findings } = holdings(new Limits(2));
+  const first = lease(10);
+  watched.granted(asks(0, 1), first);
+  watched.granted(asks(1, 1), lease(100));
+  watched.released(first);
+  const second = lease(11);
+  expect(watched.granted(asks(0, 1), second)).toBe(1);
+  watched.released(second);
+  expect(watched.granted(asks(0, 1), lease(12))).toBe(2);
+  expect(findings.all).toEqual([]);
+});
+
+test.each([
+  ["of another client", 1, 11, true],
+  ["that is not the next one", 0, 12, true],
+  ["while its last owner has it", 0, 11, false],
+  ["that another has had", 0, 100, true],
+])("a number %s is not one that was handed on", (_, client, number, isReleased) => {
+  const { holdings: watched, findings } = holdings(new Limits(3));
+  const first = lease(10);
+  watched.granted(asks(0, 1), first);
+  watched.granted(asks(1, 1), lease(100));
+  if (isReleased) {
+    watched.released(first);
+  }
+  watched.granted(asks(client, 1), lease(number));
+  expect(findings.all.map(({ check }) => check)).toEqual(["fencing"]);
+});
+
 let now = 0;
 
 function holdings(
@@ -148,6 +178,8 @@ function asks(client: number, weight: number): Asking {
     serial: now,
     isInLine: false,
     standsInLine: false,
+    mayWaitInMemory: false,
+    leadsSince: Infinity,
     hasPlace: true,
     isOut: false,
     until: Infinity,

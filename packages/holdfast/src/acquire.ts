@@ -2,9 +2,10 @@ import type { Timed } from "./timer-queue.ts";
 import { whenAborted } from "./cancellation.ts";
 import type { Contention } from "./contention.ts";
 import { tell } from "./diagnostics.ts";
-import type { Acquired, AcquireRequest, Pending, Together } from "./driver.ts";
+import type { Acquired, AcquireRequest, Pending, Share, Together } from "./driver.ts";
 import { closedError, EngineError, LockError, QuorumError, WaitTimeoutError } from "./errors.ts";
 import { Hold, type Kept } from "./hold.ts";
+import type { KeyLines } from "./key-lines.ts";
 import type { HeldLease } from "./lease.ts";
 import type { Caller, Line } from "./line.ts";
 import type { ResolvedAcquire } from "./options.ts";
@@ -22,12 +23,12 @@ export function acquireLease(
   key: string,
   options: ResolvedAcquire,
 ): Promise<HeldLease> {
-  const line = contention.lineOf(key);
-  if (line.length >= contention.options.maxWaiters) {
-    const message = `${line.length} callers of this process already wait for "${key}"`;
+  const lines = contention.linesOf(key);
+  if (lines.length >= contention.options.maxWaiters) {
+    const message = `${lines.length} callers of this process already wait for "${key}"`;
     return Promise.reject(new LockError(message, { code: "too-many-waiters", key, retryable: true }));
   }
-  return new Acquisition(contention, line, key, options).begin();
+  return new Acquisition(contention, lines, key, options).begin();
 }
 
 /** One try: a lease, or null where another holds the lock. */
@@ -48,7 +49,7 @@ export async function tryLease(
   }
   const { hold, lease } = Hold.keep(contention, acquired.grant, options);
   if (standsInLine(contention, options)) {
-    contention.lineOf(key).begin(hold, contention.clock.now());
+    contention.linesOf(key).of(options.share).begin(hold, contention.clock.now());
   }
   return { lease };
 }
@@ -78,7 +79,7 @@ export async function tryTogether(
   return together.grants.map((grant) => {
     const { hold, lease } = Hold.keep(contention, grant, options);
     if (standsInLine(contention, options)) {
-      contention.lineOf(grant.key).begin(hold, contention.clock.now());
+      contention.linesOf(grant.key).mutex.begin(hold, contention.clock.now());
     }
     return lease;
   });
@@ -121,10 +122,10 @@ function requestFor(
   options: ResolvedAcquire,
   turn?: { readonly deadline: number; readonly caller: Acquisition; readonly from: Hold | undefined },
 ): AcquireRequest {
-  const isContended = turn?.from !== undefined || contention.waitingFor(key) > 0;
+  const isContended = turn?.from !== undefined || contention.isContended(key, options.share);
   return {
     key,
-    share: options.share,
+    share: turn?.caller.share ?? options.share,
     ttlMs: options.ttlMs,
     deadline: turn?.deadline ?? null,
     ticket: turn?.caller.ticket,
@@ -135,8 +136,8 @@ function requestFor(
 }
 
 /**
- * Numbers for a whole run of hand-overs. A request asks for them only if another caller of this process waits, or gives up the
- * lock in the same step: that caller often comes again at once. A lone caller has one number, so the engine knows its lease exactly.
+ * Numbers for a whole run of hand-overs. A request asks for them only if another caller of this process waits, has the same, or gives
+ * up the lock in the same step: that caller often comes again at once. A lone caller has one number, so the engine knows its lease exactly.
  */
 function blockFor(contention: Contention, options: ResolvedAcquire): number {
   const { handover } = contention.options;
@@ -145,9 +146,9 @@ function blockFor(contention: Contention, options: ResolvedAcquire): number {
     : 1;
 }
 
-/** A caller that wants the key for itself alone stands in the local line. */
+/** Readers and writers ask the engine each by itself: a run of readers would keep a writer waiting. */
 function standsInLine(contention: Contention, { share }: ResolvedAcquire): boolean {
-  return contention.usesLines && share === undefined;
+  return contention.usesLines && share?.kind !== "read-write";
 }
 
 /** An engine that does not answer in less than this may be well. */
@@ -162,7 +163,9 @@ export class Acquisition implements Caller<Hold>, Pooled, Timed {
   slot = -1;
   place: number = nowhere;
   readonly link: Link<Caller<Hold>> = new Link<Caller<Hold>>(this);
+  isContending = false;
   readonly #contention: Contention;
+  readonly #lines: KeyLines<Hold>;
   readonly #line: Line<Hold>;
   readonly #key: string;
   readonly #options: ResolvedAcquire;
@@ -172,6 +175,7 @@ export class Acquisition implements Caller<Hold>, Pooled, Timed {
   readonly ticket: number | undefined;
   #contendsSince = 0;
   readonly #standsInLine: boolean;
+  #hasWaited = false;
   #pending: Pending | undefined;
   #cancelled: { readonly reason: unknown } | undefined;
   #isSettled = false;
@@ -179,9 +183,10 @@ export class Acquisition implements Caller<Hold>, Pooled, Timed {
   #resolve!: (lease: HeldLease) => void;
   #reject!: (reason: unknown) => void;
 
-  constructor(contention: Contention, line: Line<Hold>, key: string, options: ResolvedAcquire) {
+  constructor(contention: Contention, lines: KeyLines<Hold>, key: string, options: ResolvedAcquire) {
     this.#contention = contention;
-    this.#line = line;
+    this.#lines = lines;
+    this.#line = lines.of(options.share);
     this.#key = key;
     this.#options = options;
     this.#begunAt = contention.clock.now();
@@ -203,12 +208,13 @@ export class Acquisition implements Caller<Hold>, Pooled, Timed {
     if (this.#standsInLine) {
       this.#line.join(this);
       if (!this.#pending && !this.#isSettled) {
+        this.#hasWaited = true;
         tell("queued", () => ({ key: this.#key, position: this.#line.length - 1 }));
         this.#contention.waits.schedule(this, this.#deadline);
       }
       this.#holdProcess();
     } else {
-      this.#line.outside += 1;
+      this.#lines.outside += 1;
       void this.contend();
       this.#holdProcess();
     }
@@ -243,6 +249,14 @@ export class Acquisition implements Caller<Hold>, Pooled, Timed {
     const { clock, owner } = this.#contention;
     const since = Math.round(clock.wall() - (clock.now() - this.#begunAt));
     return { owner: this.#options.words?.owner ?? owner, since };
+  }
+
+  /** What it asks of the engine. */
+  get share(): Share | undefined {
+    const { share } = this.#options;
+    return share?.kind === "semaphore" && this.#hasWaited && this.#line.wasGranted
+      ? { ...share, hasWaited: true }
+      : share;
   }
 
   accepts(hold: Hold): boolean {
@@ -351,7 +365,7 @@ export class Acquisition implements Caller<Hold>, Pooled, Timed {
     this.#contention.waits.cancel(this);
     this.#stopListening?.();
     if (!this.#standsInLine) {
-      this.#line.outside -= 1;
+      this.#lines.outside -= 1;
     }
     return true;
   }

@@ -1,10 +1,11 @@
 import type { Acquisition } from "./acquire.ts";
 import { whenAborted } from "./cancellation.ts";
 import type { Clock } from "./clock.ts";
-import type { Acquired, Driver, Grant, Pending } from "./driver.ts";
+import type { Acquired, Driver, Grant, Pending, Share } from "./driver.ts";
 import { closedError, type LossReason } from "./errors.ts";
 import type { Hold, Keeper } from "./hold.ts";
-import { Line } from "./line.ts";
+import { KeyLines } from "./key-lines.ts";
+import type { Line } from "./line.ts";
 import type { ResolvedAcquire, ResolvedLocks } from "./options.ts";
 import {
   localWaitersOf,
@@ -38,7 +39,7 @@ export class Contention implements Keeper {
   readonly usesLines: boolean;
   readonly #closing = new AbortController();
   readonly #givenUp = new Set<Promise<boolean>>();
-  #lines = new Map<string, Line<Hold>>();
+  #lines = new Map<string, KeyLines<Hold>>();
   #mostLines = fewLines;
 
   constructor(driver: Driver, options: ResolvedLocks) {
@@ -77,57 +78,64 @@ export class Contention implements Keeper {
     return this.options.owner;
   }
 
-  lineOf(key: string): Line<Hold> {
-    let line = this.#lines.get(key);
-    if (!line) {
+  linesOf(key: string): KeyLines<Hold> {
+    let lines = this.#lines.get(key);
+    if (!lines) {
       if (this.#lines.size >= this.#mostLines) {
         this.#lines = new Map([...this.#lines].filter(([, { isEmpty }]) => !isEmpty));
         this.#mostLines = Math.max(fewLines, 2 * this.#lines.size);
       }
-      line = new Line();
-      this.#lines.set(key, line);
+      lines = new KeyLines();
+      this.#lines.set(key, lines);
     }
-    return line;
+    return lines;
   }
 
-  /** How many callers of this process wait for the key in memory. */
-  waitingFor(key: string): number {
-    return this.#lines.get(key)?.waitingCount ?? 0;
+  /** Whether callers of this process wait in memory for the same of the key, or have all that there is of it. */
+  isContended(key: string, share: Share | undefined): boolean {
+    const line = this.#lineOf(key, share);
+    return line !== undefined && (line.waitingCount > 0 || line.isFull);
   }
 
-  /** Who of this process holds the key, as far as the line knows. */
+  /** Who of this process holds the key for itself alone, as far as the line knows. */
   holderOf(key: string): Hold | undefined {
-    const holder = this.#lines.get(key)?.holder;
+    const holder = this.#lines.get(key)?.mutex.holder;
     return holder?.isHeld === true ? holder : undefined;
   }
 
   /**
-   * What the engine says, corrected by what only this process knows: which caller was handed the lease in memory, and the callers that
+   * What the engine says, corrected by what only this process knows: which caller was handed a lease in memory, and the callers that
    * wait in memory. Those come first where this process holds the lock and may hand it over, else behind the ones at the engine.
    * The engine may have a report of them from a holder of this process: they are not counted twice.
    */
   correct(given: LockState): LockState {
-    const line = this.#lines.get(given.key);
-    if (!line) {
+    const lines = this.#lines.get(given.key)?.all;
+    if (!lines) {
       return given;
     }
-    const [told] = given.holders;
-    const holder = this.holderOf(given.key);
-    const isOwn = hasNumberOf(holder, told) || hasNumberOf(line.reporter, told);
-    const state = isOwn ? withoutReport(given) : given;
-    const isNews = holder && told?.fencingToken !== undefined && holder.fencingToken > told.fencingToken;
-    return isNews === true || line.waitingCount > 0
+    const holds = this.#holdsOf(given.key);
+    const reporters = lines.map(({ reporter }) => reporter);
+    const newer = given.holders.map((told) =>
+      holds.find((hold) => hasNumberOf(hold, told) && hold.fencingToken > (told.fencingToken ?? 0n)),
+    );
+    const isNews = newer.some((hold) => hold !== undefined);
+    const waitingCount = lines.reduce((sum, line) => sum + line.waitingCount, 0);
+    const isOwn = given.holders.map((told) =>
+      [...holds, ...reporters].some((hold) => hasNumberOf(hold, told)),
+    );
+    const state = withoutReports(given, isOwn);
+    return isNews || waitingCount > 0
       ? lockState({
           ...state,
-          ...(isNews === true && { holders: [holder.describe()], fencingToken: holder.fencingToken }),
-          ...this.#withOwnWaiters(state, holder !== undefined),
+          ...(isNews && withHolds(state, newer)),
+          ...this.#withOwnWaiters(state, lines, holds.length > 0),
         })
       : state;
   }
 
   /** For the engine: how many callers wait in memory for a hold. The report of a grant is repeated until the grant ends. */
   reportWaiters(hold: Hold): number | undefined {
-    const line = this.#lines.get(hold.key);
+    const line = this.#lineOf(hold.key, hold.share);
     const waiting = line?.holder === hold ? line.waitingCount : 0;
     if (line && waiting > 0) {
       line.reporter = hold;
@@ -143,31 +151,33 @@ export class Contention implements Keeper {
   }
 
   #withOwnWaiters(
-    { key, holders, waiters, waiterCount }: LockState,
+    { holders, waiters, waiterCount }: LockState,
+    lines: readonly Line<Hold>[],
     isFirst: boolean,
   ): Pick<LockState, "waiters" | "waiterCount"> {
-    const line = this.lineOf(key);
-    const [ownFrom, othersFrom] = isFirst
-      ? [0, line.waitingCount]
-      : [waiterCount - localWaitersOf(holders), 0];
+    const waitingCount = lines.reduce((sum, line) => sum + line.waitingCount, 0);
+    const [ownFrom, othersFrom] = isFirst ? [0, waitingCount] : [waiterCount - localWaitersOf(holders), 0];
     const own: Waiter[] = [];
-    for (const caller of line.waiting) {
-      if (ownFrom + own.length >= mostShown) {
-        break;
+    for (const line of lines) {
+      for (const caller of line.waiting) {
+        if (ownFrom + own.length >= mostShown) {
+          break;
+        }
+        own.push({ ...caller.describe(), position: ownFrom + own.length });
       }
-      own.push({ ...caller.describe(), position: ownFrom + own.length });
     }
     const others = waiters.map((waiter) => ({ ...waiter, position: othersFrom + waiter.position }));
     return {
       waiters: (isFirst ? [...own, ...others] : [...others, ...own]).slice(0, mostShown),
-      waiterCount: waiterCount + line.waitingCount,
+      waiterCount: waiterCount + waitingCount,
     };
   }
 
   /** Whether the holder with this number has handed the lease on in memory, which the engine may not know yet. */
   handedOnFrom(key: string, fencingToken: bigint): boolean {
-    const holder = this.holderOf(key);
-    return holder !== undefined && fencingToken < holder.fencingToken;
+    return this.#holdsOf(key).some(
+      (hold) => hasNumberOf(hold, { fencingToken }) && fencingToken < hold.fencingToken,
+    );
   }
 
   /** Whether a lease of this process with this number holds the key, by the engine's word; `unknown`: it has none with it. */
@@ -185,7 +195,7 @@ export class Contention implements Keeper {
 
   giveBack(hold: Hold): Promise<boolean> {
     const { handover } = this.options;
-    const line = this.#lines.get(hold.key);
+    const line = this.#lineOf(hold.key, hold.share);
     if (line && handover) {
       const leaving = line.release(hold, this.clock.now(), handover);
       if (leaving.to === "caller") {
@@ -207,7 +217,17 @@ export class Contention implements Keeper {
   }
 
   ended(hold: Hold): void {
-    this.#lines.get(hold.key)?.ended(hold);
+    this.#lineOf(hold.key, hold.share)?.ended(hold);
+  }
+
+  #lineOf(key: string, share: Share | undefined): Line<Hold> | undefined {
+    return this.#lines.get(key)?.of(share);
+  }
+
+  /** What may be handed over, and is held. */
+  #holdsOf(key: string): Hold[] {
+    const lines = this.#lines.get(key)?.all ?? [];
+    return lines.flatMap(({ holds }) => [...holds]).filter((hold) => hold.isHeld);
   }
 
   /** Waits for a request that the caller's signal, or `close()`, may end. A grant that races the end is declined. */
@@ -265,18 +285,35 @@ function hasNumberOf(hold: Hold | undefined, { fencingToken }: Partial<Holder> =
   return fencingToken !== undefined && first <= fencingToken && fencingToken < first + BigInt(fencingCount);
 }
 
-/** The state without what its holders reported of callers in memory. */
-function withoutReport(state: LockState): LockState {
+/** The state without what some of its holders reported of callers in memory. */
+function withoutReports(state: LockState, isOwn: readonly boolean[]): LockState {
   const { holders, waiterCount } = state;
-  const reported = localWaitersOf(holders);
+  const reported = localWaitersOf(holders.filter((_, index) => isOwn[index]));
   return reported === 0
     ? state
     : lockState({
         ...state,
-        holders: holders.map((holder) => {
-          const { localWaiters: _, ...rest } = holder;
-          return rest;
+        holders: holders.map((holder, index) => {
+          const { localWaiters, ...rest } = holder;
+          return isOwn[index] === true || localWaiters === undefined ? rest : holder;
         }),
         waiterCount: waiterCount - reported,
       });
+}
+
+/** The holders of the state, those described by a newer hold of the same grant that there is one of. */
+function withHolds(
+  { holders, fencingToken }: LockState,
+  newer: readonly (Hold | undefined)[],
+): Pick<LockState, "holders" | "fencingToken"> {
+  const described = holders.map((told, index) => {
+    const { permits } = told;
+    const hold = newer[index];
+    return hold ? { ...hold.describe(), ...(permits === undefined ? {} : { permits }) } : told;
+  });
+  const numbers = described.map((holder) => holder.fencingToken ?? 0n);
+  return {
+    holders: described,
+    fencingToken: numbers.reduce((greatest, each) => (each > greatest ? each : greatest), fencingToken ?? 0n),
+  };
 }

@@ -7,7 +7,13 @@ import type { Validity } from "./validity.ts";
 /** How a request shares its key with others; none: as a mutex it wants the key for itself. */
 export type Share =
   | { readonly kind: "read-write"; readonly mode: "read" | "write" }
-  | { readonly kind: "semaphore"; readonly permits: number; readonly limit: number };
+  | {
+      readonly kind: "semaphore";
+      readonly permits: number;
+      readonly limit: number;
+      /** It waited behind leases of its process, which the engine granted for this limit: it takes the limit that there is at its turn. */
+      readonly hasWaited?: boolean;
+    };
 
 /** What an engine can do; the core never probes. */
 export interface Capabilities {

@@ -1,8 +1,9 @@
 import type { Clock } from "./clock.ts";
 import { isHeard, tell, traced, traces, type HoldTrace } from "./diagnostics.ts";
-import type { Driver, Extension, Grant } from "./driver.ts";
+import type { Driver, Extension, Grant, Share } from "./driver.ts";
 import { LeaseLostError, LockError, type LossReason } from "./errors.ts";
 import { HeldLease, type SerializedLease } from "./lease.ts";
+import type { Handed, Run } from "./line.ts";
 import type { ResolvedAcquire } from "./options.ts";
 import type { Holder } from "./state.ts";
 import { endsEarly, engineEnd, leftOf, prolong, type Validity } from "./validity.ts";
@@ -26,6 +27,8 @@ export interface Keeper {
 
 /** How a hold is kept; of an acquire's options those that outlive the grant. */
 export type HoldOptions = Pick<ResolvedAcquire, "ttlMs" | "renew" | "maxHoldMs" | "ifLost" | "words"> & {
+  /** Of which line it is. */
+  readonly share?: Share | undefined;
   /** It came by a transfer, which may have been adopted more than once: others may have a lease on the same grant. */
   readonly isAdopted?: boolean;
 };
@@ -34,13 +37,14 @@ export type HoldOptions = Pick<ResolvedAcquire, "ttlMs" | "renew" | "maxHoldMs" 
  * The inner side of a lease: what is true of it, and the ways in which it ends. Each hold has a fencing token of its own;
  * holds that were handed over in memory share the grant and its validity.
  */
-export class Hold implements Renewable {
+export class Hold implements Renewable, Handed<Hold> {
   readonly key: string;
   readonly grant: Grant;
   readonly fencingToken: bigint;
   readonly ttlMs: number;
   endsAt: number;
   isClaim: boolean;
+  run: Run<Hold> | undefined;
   readonly #keeper: Keeper;
   readonly #options: HoldOptions;
   #lease: HeldLease | WeakRef<HeldLease> | undefined;
@@ -86,6 +90,10 @@ export class Hold implements Renewable {
 
   get owner(): string {
     return this.#options.words?.owner ?? this.#keeper.owner;
+  }
+
+  get share(): Share | undefined {
+    return this.#options.share;
   }
 
   get validity(): Validity {

@@ -12,7 +12,10 @@ export interface Lease extends AsyncDisposable {
   readonly key: string;
   readonly keys: readonly string[];
   readonly owner: string;
-  /** Larger than every earlier one of this key. Of several keys: that of `key`. */
+  /**
+   * Larger than every earlier one of this key. Of several keys: that of `key`. Of a semaphore: unique, and larger than those of earlier
+   * grants by the engine; a lease that was handed over in its process has the next one of its grant.
+   */
   readonly fencingToken: bigint;
   readonly fencingTokens: ReadonlyMap<string, bigint>;
   /**

@@ -38,7 +38,7 @@ export function isExclusive({ as }: Held): boolean {
   return as !== "read" && as !== "semaphore";
 }
 
-/** Whether holders of it may be beside each other, and so are not handed over in memory. */
+/** Whether holders of it may be beside each other. */
 export function mayBeShared(plan: Plan, key: string): boolean {
   return capacityOf(plan, key) > 1;
 }
@@ -53,7 +53,7 @@ export function tenuresByKey(run: RunStory): Map<string, Tenure[]> {
   for (const [key, held] of heldByKey(run)) {
     const breaks = run.breaks.filter((broken) => broken.key === key);
     const tenures = grantsOf(held).map((leases) => tenureOf(key, leases));
-    excuse(tenures, breaks, mayBeShared(run.plan, key) ? 0n : longestRun);
+    excuse(tenures, breaks, run.plan.keys.readWrite.includes(key) ? 0n : longestRun);
     byKey.set(
       key,
       tenures.sort((one, other) => one.from - other.from),

@@ -103,7 +103,20 @@ function firstOnes(run: RunStory, held: readonly Held[]): Held[] {
       attempts.add(attempt ?? "");
       return isFirst && kind !== "adopt" && kind !== "downgrade";
     })
+    .filter((lease) => !isHandedOver(lease, held))
     .map((lease) => ({ ...lease, askedAt: askedAt.get(lease.attempt ?? "") ?? lease.askedAt }));
+}
+
+/** A lease of a semaphore that its process passed on in memory, beside which others may have been granted meanwhile. */
+function isHandedOver({ as, process, token, grantedAt }: Held, held: readonly Held[]): boolean {
+  return held.some(
+    (other) =>
+      as === "semaphore" &&
+      other.as === as &&
+      other.process === process &&
+      other.token === token - 1n &&
+      (other.releasingAt ?? Infinity) <= grantedAt,
+  );
 }
 
 function smallerThanBefore(run: RunStory, key: string, held: readonly Held[]): Violation[] {

@@ -1,4 +1,4 @@
-import { byRules, edit, redis, type Mutant } from "../mutant.ts";
+import { byRules, bySim, edit, redis, type Mutant } from "../mutant.ts";
 
 /** The local line, hand-over, and what is given up: section 6. */
 export const line: readonly Mutant[] = [
@@ -6,7 +6,7 @@ export const line: readonly Mutant[] = [
     name: "everybody-in-line-contends",
     breaks: "only the head has a request on the server (6)",
     edits: [
-      edit("line.ts", "if (next && !this.#contender && !this.#holder) {", "if (next && !this.#holder) {"),
+      edit("line.ts", "return this.#contending < Math.max(", "return this.#contending < 1_000 * Math.max("),
     ],
     killers: [byRules("line", "only the first in line contends")],
   },
@@ -16,8 +16,8 @@ export const line: readonly Mutant[] = [
     edits: [
       edit(
         "line.ts",
-        "      this.#contender = undefined;\n    }\n    this.#advance();",
-        "      this.#contender = undefined;\n      return;\n    }\n    this.#advance();",
+        "      this.#waiting.delete(caller.link);\n    }\n    this.#advance();",
+        "      this.#waiting.delete(caller.link);\n      this.#advance();\n    }",
       ),
     ],
     killers: [byRules("line", "a contender that leaves hands its turn on")],
@@ -29,11 +29,14 @@ export const line: readonly Mutant[] = [
     edits: [
       edit(
         "line.ts",
-        "const runGoesOn = this.#handovers < limits.max && now - this.#runSince < limits.maxMs;",
-        "const runGoesOn = limits.max > 0 && now >= this.#runSince;",
+        "const runGoesOn = run.handovers < limits.max && now - run.since < limits.maxMs;",
+        "const runGoesOn = limits.max > 0 && now >= run.since;",
       ),
     ],
-    killers: [byRules("line", "after so many hand-overs the hold is passed on")],
+    killers: [
+      byRules("line", "after so many hand-overs the hold is passed on"),
+      byRules("line", "each run has a bound of its own"),
+    ],
   },
   {
     name: "a-repeat-asks-for-other-numbers",
@@ -42,11 +45,11 @@ export const line: readonly Mutant[] = [
       edit(
         "acquire.ts",
         "    want: isContended ? blockFor(contention, options) : 1,\n",
-        "    get want() {\n      return contention.waitingFor(key) > 0 ? blockFor(contention, options) : 1;\n    },\n",
+        "    get want() {\n      return contention.isContended(key, options.share) ? blockFor(contention, options) : 1;\n    },\n",
       ),
       edit(
         "acquire.ts",
-        "  const isContended = turn?.from !== undefined || contention.waitingFor(key) > 0;\n",
+        "  const isContended = turn?.from !== undefined || contention.isContended(key, options.share);\n",
         "",
       ),
     ],
@@ -57,9 +60,9 @@ export const line: readonly Mutant[] = [
     breaks: "a block of numbers only where another caller of the process waits, or gives the lock up",
     edits: [
       edit(
-        "acquire.ts",
-        "turn?.from !== undefined || contention.waitingFor(key) > 0;",
-        "turn?.from !== undefined || contention.waitingFor(key) >= 0;",
+        "contention.ts",
+        "(line.waitingCount > 0 || line.isFull)",
+        "(line.waitingCount >= 0 || line.isFull)",
       ),
     ],
     killers: [byRules("drivers/memory", "the lease of a lone caller is current for other processes too")],
@@ -144,5 +147,51 @@ export const line: readonly Mutant[] = [
       "if the head leaves, the next goes to the server (6): also while the head is told who holds the lock",
     edits: [redis("farewell", "  caller?.left();\n", "")],
     killers: [byRules("drivers/redis/farewell", "the next in line has its place before that, on 1 nodes")],
+  },
+  {
+    name: "callers-with-different-permits-in-one-line",
+    breaks: "hand-over of a semaphore: only between requests of the same weight",
+    edits: [edit("key-lines.ts", "const name = `${permits}/${limit}`;", "const name = `${limit}`;")],
+    killers: [
+      byRules("line", "callers stand in one line only if"),
+      byRules("drivers/memory", "semaphore: who wants another number of permits is handed nothing"),
+      bySim(1, 60, "semaphore,memory"),
+    ],
+  },
+  {
+    name: "all-of-a-semaphore-wait-in-memory",
+    breaks:
+      "of a semaphore the first caller that waits stands in the queue of the engine, so a raised limit reaches it",
+    edits: [
+      edit(
+        "key-lines.ts",
+        "new Line(Math.floor(limit / permits), 1)",
+        "new Line(Math.floor(limit / permits), 0)",
+      ),
+    ],
+    killers: [
+      byRules("drivers/memory", "semaphore: another limit is refused, until it is changed for all"),
+      byRules("kinds/semaphore", "a higher limit lets in whom it has room for, in order"),
+    ],
+  },
+  {
+    name: "who-was-refused-lets-the-next-in",
+    breaks: "all who use a semaphore have to name the same limit: also behind one that was refused",
+    edits: [edit("acquire.ts", "this.#hasWaited && this.#line.wasGranted", "this.#hasWaited")],
+    killers: [
+      byRules("kinds/semaphore-runs", "who waits behind callers that name a wrong limit is refused too"),
+    ],
+  },
+  {
+    name: "a-newcomer-names-any-limit",
+    breaks: "only who waited behind leases of the same limit takes the limit that there is",
+    edits: [
+      edit(
+        "acquire.ts",
+        "this.#hasWaited && this.#line.wasGranted",
+        "(this.#hasWaited || !this.#hasWaited) && this.#line.wasGranted",
+      ),
+    ],
+    killers: [byRules("kinds/semaphore-runs", "who comes anew names the present limit")],
   },
 ];

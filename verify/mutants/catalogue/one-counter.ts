@@ -74,7 +74,7 @@ export const oneCounter: readonly Mutant[] = [
   {
     name: "who-shares-is-not-numbered-by-the-counter",
     breaks: "one counter per server, for all kinds (core-2, 2)",
-    edits: [lua("_lock", "  return (take_numbers(1))", "  return now")],
+    edits: [lua("_lock", "  return take_numbers(want)", "  return now, now")],
     killers: [
       byServer("drivers/redis/scripts/numbers", "grants of one call have numbers one behind the other"),
     ],

@@ -1,4 +1,4 @@
-import { byRules, byServer, bySim, edit, lua, type Mutant } from "../mutant.ts";
+import { byRules, byServer, bySim, edit, lua, redis, type Mutant } from "../mutant.ts";
 
 /** Locks that several may hold: section 11. */
 export const shares: readonly Mutant[] = [
@@ -151,6 +151,44 @@ export const shares: readonly Mutant[] = [
     edits: [lua("_share", "  forget_terms()\n", "")],
     killers: [
       byServer("drivers/redis/scripts/share-terms", "a limit is forgotten when the last who waits leaves"),
+    ],
+  },
+  {
+    name: "the-count-of-a-share-is-not-kept",
+    breaks: "a repeat of a request gets the same grant, with the same numbers",
+    edits: [lua("_holders", "first + (count or 1) - 1", "first")],
+    killers: [byServer("drivers/redis/scripts/share-blocks", "a repeat is told the same block")],
+  },
+  {
+    name: "a-share-inside-a-block-is-current",
+    breaks: "checkFence: unknown inside a block whose hand-overs the server has not been told",
+    edits: [
+      redis(
+        "inspection",
+        '(fencingToken === holding.last ? "current" : "unknown")',
+        '(fencingToken <= holding.last ? "current" : "unknown")',
+      ),
+    ],
+    killers: [byRules("drivers/redis/fake-redis", "semaphore: a lease is handed over in its process")],
+  },
+  {
+    name: "a-break-names-the-first-holder-of-a-share",
+    breaks: "a break names a number inside the block of a present grant",
+    edits: [lua("_share", "named >= first and named <= last", "named == first")],
+    killers: [byServer("drivers/redis/scripts/share-blocks", "a break names any number of a block")],
+  },
+  {
+    name: "a-break-of-a-share-names-any-later-number",
+    breaks: "a break names a number inside the block of a present grant, and no other grant ends",
+    edits: [lua("_share", "named >= first and named <= last", "named >= first")],
+    killers: [byServer("drivers/redis/scripts/share-blocks", "a break names any number of a block")],
+  },
+  {
+    name: "who-has-waited-gets-more-than-there-is",
+    breaks: "who waits for more than a lowered limit is refused",
+    edits: [lua("_holders", "not (takes_any and weight <= limit)", "not takes_any")],
+    killers: [
+      byServer("drivers/redis/scripts/share-blocks", "who has waited in its process takes the present limit"),
     ],
   },
 ];

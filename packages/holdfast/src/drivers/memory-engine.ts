@@ -49,7 +49,7 @@ export class MemoryEngine {
   ask(request: AcquireRequest, instance: string): Pending {
     const demand = demandOf(request.share);
     const present = this.at(request.key);
-    const refusal = this.#refusal(request.key, demand, present);
+    const refusal = this.#refusal(request, demand, present);
     if (refusal) {
       return { result: Promise.reject(refusal), cancel: () => undefined };
     }
@@ -167,8 +167,12 @@ export class MemoryEngine {
     }
   }
 
-  /** Another kind, or another limit, is refused while somebody holds or waits. */
-  #refusal(key: string, { kind, limit }: Demand, present: MemoryLock | undefined): LockError | undefined {
+  /** Another kind, or another limit, is refused while somebody holds or waits; not where it has waited and there is enough. */
+  #refusal(
+    { key, share }: AcquireRequest,
+    { kind, limit, weight }: Demand,
+    present: MemoryLock | undefined,
+  ): LockError | undefined {
     const latch = this.latches.at(key);
     if (latch) {
       return kindMismatch(key, latch.kind);
@@ -176,7 +180,9 @@ export class MemoryEngine {
     if (present && present.kind !== kind) {
       return kindMismatch(key, present.kind);
     }
-    return present && present.limit !== limit ? limitMismatch(key, present.limit) : undefined;
+    const takesAny = share?.kind === "semaphore" && share.hasWaited === true;
+    const isRefused = present && present.limit !== limit && !(takesAny && weight <= present.limit);
+    return isRefused ? limitMismatch(key, present.limit) : undefined;
   }
 
   #open(key: string, demand: Demand): MemoryLock {

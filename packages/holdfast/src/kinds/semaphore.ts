@@ -13,9 +13,15 @@ export interface SemaphoreOptions extends AcquireOptions {
   limit: number;
 }
 
-/** Never more than `limit` permits at once. In order of arrival: who wants many is not passed over by who wants few. */
+/**
+ * Never more than `limit` permits at once. In order of arrival: who wants many is not passed over by who wants few. Leases are handed
+ * over in a process, within the bounds of `handover`, between callers that want as many permits.
+ */
 export interface Semaphore extends Lockable<PermitOptions> {
-  /** From now on the semaphore has this limit, for all who use it; who holds keeps what he has. */
+  /**
+   * From now on the semaphore has this limit, for all who use it; who holds keeps what he has. A process may hand on what it holds, within
+   * the bounds of `handover`.
+   */
   setLimit(limit: number): Promise<void>;
 }
 

@@ -22,16 +22,25 @@ const semaphore: SharedKind = {
 test("in memory permits are given as the model says, at every moment", async () => {
   await fc.assert(
     fc.asyncProperty(stepsOf(semaphore, { setLimit: 1 }), async (steps) => {
-      await new SharePlay(memoryWorld(3), semaphore, true).run(steps);
+      await new SharePlay(memoryWorld(3, { handover: false }), semaphore, true).run(steps);
     }),
     { numRuns: 120 },
+  );
+}, 120_000);
+
+test("handed over in memory or not, there are never more than the limit, and all have their turn", async () => {
+  await fc.assert(
+    fc.asyncProperty(stepsOf(semaphore, { setLimit: 1 }), async (steps) => {
+      await new SharePlay(memoryWorld(3), semaphore, true, true).run(steps);
+    }),
+    { numRuns: 200 },
   );
 }, 120_000);
 
 test("on Redis there are never more than the limit, nobody is passed over, and nothing is left at the end", async () => {
   await fc.assert(
     fc.asyncProperty(stepsOf(semaphore, { setLimit: 1 }), async (steps) => {
-      await new SharePlay(await redisWorld(3), semaphore, true).run(steps);
+      await new SharePlay(await redisWorld(3, 1_000, { handover: false }), semaphore, true).run(steps);
     }),
     { numRuns: 60 },
   );
@@ -40,7 +49,7 @@ test("on Redis there are never more than the limit, nobody is passed over, and n
 test("whatever answers and messages are lost or come twice, there are never more than the limit, and all have their turn", async () => {
   await fc.assert(
     fc.asyncProperty(stepsOf(semaphore, { fault: 3 }), async (steps) => {
-      await new SharePlay(await redisWorld(3, 150), semaphore, false).run(steps);
+      await new SharePlay(await redisWorld(3, 150), semaphore, false, true).run(steps);
     }),
     { numRuns: 80 },
   );

@@ -26,7 +26,7 @@ export function memoryWorld(processes: number, options?: LocksOptions): World {
 }
 
 /** @param claimMs how long a grant by message is for */
-export async function redisWorld(processes: number, claimMs = 1_000): Promise<World> {
+export async function redisWorld(processes: number, claimMs = 1_000, options?: LocksOptions): Promise<World> {
   const clock = manualClock();
   const server = new FakeRedis({ clock, random: manualRandom(900), upForMs: 3_600_000 });
   const links = Array.from({ length: processes }, () => {
@@ -37,6 +37,7 @@ export async function redisWorld(processes: number, claimMs = 1_000): Promise<Wo
   const locks = links.map(({ connection }, index) =>
     createLocks(
       redis(connection, { clock, random: manualRandom(index + 1), claimMs, commandTimeoutMs: 300 }),
+      options,
     ),
   );
   for (const [index, own] of locks.entries()) {

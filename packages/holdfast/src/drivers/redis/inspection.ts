@@ -38,7 +38,10 @@ export interface SharedFacts {
 export interface SharedHolder {
   readonly token: string;
   readonly remainingMs: number;
+  /** The first number of its grant. */
   readonly fencingToken: bigint;
+  /** The last one; on a node of a quorum a grant has one number. */
+  readonly last: bigint;
   readonly weight: number;
   readonly words: ReadonlyMap<string, string>;
 }
@@ -66,10 +69,11 @@ function readShared([kind, limit, holders]: readonly unknown[]): SharedFacts | u
   return {
     kind: isReadWrite ? kind : "semaphore",
     limit: isReadWrite ? Infinity : Number(limit),
-    holders: (holders as unknown[][]).map(([token, remainingMs, number, weight, words]) => ({
+    holders: (holders as unknown[][]).map(([token, remainingMs, number, weight, words, last]) => ({
       token: String(token),
       remainingMs: Number(remainingMs),
       fencingToken: BigInt(String(number)),
+      last: BigInt(String(last)),
       weight: Number(weight),
       words: readJsonFields(String(words)),
     })),
@@ -93,20 +97,20 @@ async function describeShared(
 ): Promise<LockState> {
   const tokens = holders.map(({ token }) => token);
   const owners = await ownersOf(node, [...tokens, ...members.map(tokenOf)]);
-  const isHeld = holders.length > 0;
+  const told = holders.map((holder, index) => sharedHolderOf(kind, holder, owners[index] ?? "unknown"));
   return lockState({
     key,
     kind,
     limit,
-    holders: holders.map((holder, index) => sharedHolderOf(kind, holder, owners[index] ?? "unknown")),
+    holders: told,
     waiters: members.map((_member, position) => ({
       owner: owners[holders.length + position] ?? "unknown",
       position,
     })),
-    waiterCount,
+    waiterCount: waiterCount + localWaitersOf(told),
     remainingMs: holders.at(-1)?.remainingMs ?? null,
     fencingToken: greatestOf(holders.map(({ fencingToken }) => fencingToken)),
-    nodes: [{ node: node.connection.name, held: isHeld }],
+    nodes: [{ node: node.connection.name, held: holders.length > 0 }],
   });
 }
 
@@ -138,15 +142,12 @@ function greatestOf(numbers: readonly bigint[]): bigint | null {
   );
 }
 
-export function sharedHolderOf(
-  kind: SharedFacts["kind"],
-  { words, fencingToken, remainingMs, weight }: SharedHolder,
-  clientOwner: string,
-): Holder {
+export function sharedHolderOf(kind: SharedFacts["kind"], holder: SharedHolder, clientOwner: string): Holder {
+  const { words, remainingMs, weight } = holder;
   return {
     owner: clientOwner,
     ...readWords(words),
-    fencingToken,
+    fencingToken: numberOf(holder),
     ...(kind === "semaphore" ? { permits: weight } : { mode: weight === 1 ? "read" : "write" }),
     remainingMs,
   };
@@ -180,7 +181,10 @@ async function describeMutex(node: Node, key: string, facts: Facts): Promise<Loc
 export function judgeFence(facts: Facts, fencingToken: bigint): FenceState {
   const { shared, last } = facts;
   if (shared) {
-    return shared.holders.some((holder) => holdsWith(holder, fencingToken)) ? "current" : "stale";
+    const holding = shared.holders.find(
+      (holder) => numberOf(holder) <= fencingToken && fencingToken <= holder.last && holder.remainingMs > 0,
+    );
+    return holding ? (fencingToken === holding.last ? "current" : "unknown") : "stale";
   } else if (clientOf(facts.holder) === undefined) {
     return "stale";
   }
@@ -193,7 +197,13 @@ export function judgeFence(facts: Facts, fencingToken: bigint): FenceState {
   return fencingToken === last ? "current" : "unknown";
 }
 
-/** Whether one of several holders has this number, and its time is not over. */
+/** The number that one of several holders told last, as it may have handed the lease on in memory; else the first of its block. */
+function numberOf({ words, fencingToken, last }: SharedHolder): bigint {
+  const told = BigInt(/^\d+$/.exec(words.get("number") ?? "")?.[0] ?? fencingToken);
+  return told >= fencingToken && told <= last ? told : fencingToken;
+}
+
+/** Of a quorum's node: whether one of several holders has this number, and its time is not over. */
 export function holdsWith({ words, fencingToken, remainingMs }: SharedHolder, number: bigint): boolean {
   const reported = words.get("number");
   return (reported === undefined ? fencingToken : BigInt(reported)) === number && remainingMs > 0;

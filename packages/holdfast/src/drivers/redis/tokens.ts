@@ -33,7 +33,7 @@ export function attemptToken({ key, attemptId, clientId }: Attempt, random: Rand
 
 function markOf(share: Share): string {
   if (share.kind === "semaphore") {
-    return `s${share.permits}/${share.limit}`;
+    return `${share.hasWaited === true ? "a" : "s"}${share.permits}/${share.limit}`;
   }
   return share.mode === "read" ? "r" : "w";
 }

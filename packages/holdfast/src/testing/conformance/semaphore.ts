@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 
+import type { Lease } from "../../lease.ts";
+import type { Locks } from "../../locks.ts";
 import { asked } from "./fencing.ts";
 import { aborted, granted, later, refused, type Scenes } from "./stage.ts";
 
@@ -152,4 +154,100 @@ export const semaphore: Scenes = {
     await asked([here, there], key, first, "current");
     await asked([here, there], key, second, "stale");
   },
+
+  "semaphore: a lease is handed over in its process with the next number of its grant": async (stage) => {
+    const { there, key } = stage;
+    const here = stage.open("here", unbounded);
+    const own = here.semaphore(key, { limit: 1 });
+    const first = await contendedPermit(here, key);
+    const atEngine = later(own.acquire());
+    await stage.queued(1);
+    const waits = [later(own.acquire()), later(own.acquire())];
+    await first.release();
+    const second = await Promise.race(stage.handsOver ? waits : [atEngine]);
+    assert.ok(second.fencingToken > first.fencingToken);
+    if (stage.handsOver) {
+      assert.equal(second.fencingToken, first.fencingToken + 1n);
+      assert.equal(await there.checkFence(key, second.fencingToken), "unknown");
+    }
+    assert.equal(await here.checkFence(key, first.fencingToken), "stale");
+    assert.equal(await here.checkFence(key, second.fencingToken), "current");
+    assert.notEqual(await there.checkFence(key, first.fencingToken), "current");
+    await second.release();
+    const granted = await Promise.all([atEngine, ...waits].map((wait) => released(wait)));
+    assert.equal(new Set([first.fencingToken, ...granted]).size, 4);
+    await asked([here, there], key, second, "stale");
+  },
+
+  "semaphore: a run of hand-overs ends, and other processes get their turn": async (stage) => {
+    const { there, key } = stage;
+    const here = stage.open("here", { handover: { max: 2, maxMs: 60_000 } });
+    const lease = await contendedPermit(here, key);
+    const served: string[] = [];
+    const other = there.semaphore(key, { limit: 1 }).withLock(() => served.push("there"));
+    await stage.queued(1);
+    await stage.pause(30);
+    const own = here.semaphore(key, { limit: 1 });
+    const callers = Array.from({ length: 6 }, () => own.withLock(() => served.push("here")));
+    await lease.release();
+    await Promise.all([other, ...callers]);
+    const before = served.indexOf("there");
+    assert.equal(before, stage.handsOver ? 2 : 0);
+    assert.equal(served.length, 7);
+  },
+
+  "semaphore: who wants another number of permits is handed nothing": async (stage) => {
+    const { key } = stage;
+    const here = stage.open("here", unbounded);
+    const own = here.semaphore(key, { limit: 2 });
+    const held = [await own.acquire(), await own.acquire()];
+    const heavy = later(own.acquire({ permits: 2 }));
+    await stage.queued(1);
+    await held[0]?.release();
+    await stage.pause(30);
+    const { holders } = await here.inspect(key);
+    assert.deepEqual(
+      holders.map(({ permits }) => permits),
+      [1],
+    );
+    await held[1]?.release();
+    await (await heavy).release();
+  },
+
+  "semaphore: a break of a lease that was handed over ends it and no other": async (stage) => {
+    const { there, key } = stage;
+    const here = stage.open("here", unbounded);
+    const own = here.semaphore(key, { limit: 1 });
+    const first = await contendedPermit(here, key);
+    const waits = [later(own.acquire()), later(own.acquire())];
+    await first.release();
+    const second = await Promise.race(waits);
+    const told = aborted(second.signal);
+    const { fencingToken } = second;
+    assert.equal(
+      await there.breakLock(key, { fencingToken: fencingToken + 100_000n, reason: "test" }),
+      false,
+    );
+    assert.equal(await there.breakLock(key, { fencingToken, reason: "test" }), true);
+    await told;
+    await Promise.all(waits.map((wait) => released(wait)));
+  },
 };
+
+const unbounded = { handover: { max: 1_000, maxMs: 60_000 } };
+
+/** The only permit, which may be handed over in memory: another caller of the process had it when this one began to wait. */
+async function contendedPermit(locks: Locks, key: string): Promise<Lease> {
+  const own = locks.semaphore(key, { limit: 1 });
+  const first = await own.acquire();
+  const second = later(own.acquire());
+  await first.release();
+  return second;
+}
+
+/** Waits for a lease and gives it back. @returns its number */
+async function released(granting: Promise<Lease>): Promise<bigint> {
+  const lease = await granting;
+  await lease.release();
+  return lease.fencingToken;
+}

@@ -43,11 +43,11 @@ local function keep_terms(ttl)
   end
 end
 
--- The number of a shared grant behind the newest one.
-local function next_number(newest)
+-- The numbers of a shared grant behind the newest one, first and last: it has one, whatever was asked.
+local function next_numbers(_, newest)
   local number = math.max((newest or 0) + 1, floor)
   redis.call('HSET', fence, 'first', digits(number), 'last', digits(number))
-  return number
+  return number, number
 end
 
 local function read_holder()

@@ -1,8 +1,9 @@
 -- Locks that several may hold: read-write locks and semaphores. Each holder has a weight, and all together a limit.
 --
--- Their tokens say so: "<random>:<client>:<share>:<ticket>", with the share r (reads), w (writes), s<permits>/<limit>.
+-- Their tokens say so: "<random>:<client>:<share>:<ticket>", with the share r (reads), w (writes), s<permits>/<limit>, or
+-- a<permits>/<limit>: who has waited in its process, behind leases of that limit, takes any limit that there is now.
 -- K      sorted set: the holders' tokens by the expiry of each, in server ms
--- info   hash: used (the sum of weights), and for each holder h<token> ("<number> <weight>"), w<token> (its words)
+-- info   hash: used (the sum of weights), and for each holder h<token> ("<number> <weight> <count>"), w<token> (its words)
 -- A quorum's node has used and h<token> in the fence, "<number> <weight> <expiry>", and remembers by them whom K has lost.
 -- Beside the metadata of one server, in the fence of a quorum's node: the kind and the limit of who holds or waits, and the token that an
 -- operator broke last.
@@ -16,28 +17,28 @@ local has_lone_terms -- on one server: kind and limit are kept though nobody hol
 
 -- What an operation has read and nothing has changed since; nil where that is not known.
 local book -- the key that has `used` and what each holder has
-local holdings -- by token: { number, weight, expiry }, false where it holds nothing; the expiry of a quorum's node only
+local holdings -- by token: { first number, weight, of a quorum's node the expiry, else how many numbers }, false where it holds nothing
 local earliest -- whose time is over first: { token, expiry }
 local head -- who stands first in the queue: { member, score }
 
--- Kind, weight, limit. Nothing of what is no share.
+-- Kind, weight, limit, whether another limit will do. Nothing of what is no share.
 local function share_of(token)
   local mark, weight, of = string.match(token, '^:(%a)(%d*)/?(%d*):%d+', 66)
   if mark == 'r' then
     return 'read-write', 1, all
   elseif mark == 'w' then
     return 'read-write', all, all
-  elseif mark == 's' then
-    return 'semaphore', tonumber(weight), tonumber(of)
+  elseif mark == 's' or mark == 'a' then
+    return 'semaphore', tonumber(weight), tonumber(of), mark == 'a'
   end
 end
 
 local function keep_holding(token, known)
-  local number, weight, expiry = string.match(known or '', '^(%d+) (%d+) ?(%d*)$')
-  holdings[token] = number and { tonumber(number), tonumber(weight), tonumber(expiry) } or false
+  local number, weight, more = string.match(known or '', '^(%d+) (%d+) ?(%d*)$')
+  holdings[token] = number and { tonumber(number), tonumber(weight), tonumber(more) } or false
 end
 
--- The number and the weight with which a token holds K, on a quorum's node until when; nothing where it does not.
+-- The first number and the weight with which a token holds K, and what `holdings` has else; nothing where it does not.
 local function holding_of(token)
   if holdings[token] == nil then
     keep_holding(token, redis.call('HGET', book, 'h' .. token))
@@ -48,10 +49,16 @@ local function holding_of(token)
   end
 end
 
-local function write_holder(token, number, weight, expiry)
-  local text = digits(number) .. ' ' .. weight .. (is_quorum and ' ' .. digits(expiry) or '')
-  redis.call('HSET', book, 'used', used, 'h' .. token, text)
-  holdings[token] = { number, weight, expiry }
+-- The last number with which a token holds K.
+local function last_of(token)
+  local first, _, count = holding_of(token)
+  return is_quorum and first or first + (count or 1) - 1
+end
+
+local function write_holder(token, number, weight, expiry, count)
+  local more = is_quorum and expiry or count or 1
+  redis.call('HSET', book, 'used', used, 'h' .. token, table.concat({ digits(number), weight, digits(more) }, ' '))
+  holdings[token] = { number, weight, more }
 end
 
 local function first_to_end()
@@ -196,15 +203,16 @@ local function look(token, name)
 end
 
 -- Refuses who asks for something else than who holds or waits; and for another limit than the one that is remembered.
-local function check(own_kind, own_limit)
+local function check(token)
+  local own_kind, weight, own_limit, takes_any = share_of(token)
   local first = first_in_line()
   local present = first and (share_of(first) or 'mutex') or used > 0 and kind
   if present and present ~= own_kind then
     error('KINDMISMATCH ' .. present, 0)
-  elseif kind == own_kind and limit ~= own_limit then
+  elseif kind == own_kind and limit ~= own_limit and not (takes_any and weight <= limit) then
     error('LIMITMISMATCH ' .. limit, 0)
   end
-  kind, limit = own_kind, own_limit
+  kind, limit = own_kind, kind == own_kind and limit or own_limit
 end
 
 -- K and what is said of its holders stay for a second or two longer than they need to: who comes within that second writes neither.
@@ -220,20 +228,23 @@ local function outlive(ttl)
   end
 end
 
--- Writes a grant, with the number that the lease has already or the next one. Answers the number; of a quorum's node also in how many
--- ms it counts.
-local function admit(token, weight, ttl, known_number)
-  local number = known_number or next_number(newest)
+-- Writes a grant, with the number that the lease has already or the next `want`. Answers its first number and its last; of a quorum's
+-- node also in how many ms it counts.
+local function admit(token, weight, ttl, want, known_number)
+  local number, last = known_number, known_number
+  if not number then
+    number, last = next_numbers(want, newest)
+  end
   local expiry = now_ms + ttl
   redis.call('HSET', terms_key(), 'kind', kind, 'limit', limit)
-  newest, used = math.max(newest or 0, number), used + weight
+  newest, used = math.max(newest or 0, last), used + weight
   redis.call('ZADD', K, expiry, token)
   if earliest and (not earliest[1] or expiry <= tonumber(earliest[2])) then
     earliest = nil
   end
-  write_holder(token, number, weight, expiry)
+  write_holder(token, number, weight, expiry, last - number + 1)
   outlive(ttl)
-  return number, is_quorum and left_to_wait(weight < limit) or nil
+  return number, last, is_quorum and left_to_wait(weight < limit) or nil
 end
 
 local function note(token, words)

@@ -41,9 +41,9 @@ local function keep_terms(ttl)
   end
 end
 
--- The number of a shared grant.
-local function next_number()
-  return (take_numbers(1))
+-- The numbers of a shared grant: first, last.
+local function next_numbers(want)
+  return take_numbers(want)
 end
 
 -- Says in K that info is there, because a release removes info only then.

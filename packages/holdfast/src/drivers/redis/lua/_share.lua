@@ -1,11 +1,11 @@
--- What is done with a lock that several may hold. The operations are called and answer as those of a mutex; a block of numbers is
--- one number.
+-- What is done with a lock that several may hold. The operations are called and answer as those of a mutex. On a quorum's node a grant
+-- has one number.
 
 -- Grants to who stands first, as long as there is room for him: readers at the head go together, and who needs much room is not
 -- passed over. As `grant_next` of a mutex: an error of the publish puts the member back.
--- Returns the number of `own`, a member, if its turn has come; whether more may be left to serve; in how many ms its vote counts.
-local function serve(own, own_ttl)
-  local own_number, own_left
+-- Returns the answer to `own`, a member, if its turn has come; whether more may be left to serve.
+local function serve(own, own_ttl, own_want)
+  local answer
   for _ = 1, 64 do
     local member, score = first_in_line()
     local waits_for, weight = nil, nil
@@ -13,13 +13,13 @@ local function serve(own, own_ttl)
       waits_for, weight = share_of(member)
     end
     if not waits_for or waits_for ~= kind then
-      return own_number, false, own_left
+      return answer, false
     end
-    local token, client, ttl, _, deadline, channel = parse(member)
+    local token, client, ttl, want, deadline, channel, whole_ttl = parse(member)
     local is_alive = tonumber(deadline) == 0 or tonumber(deadline) >= now_ms or member == own
     local may_hold = is_alive and weight <= limit
     if may_hold and used + weight > limit then
-      return own_number, false, own_left
+      return answer, false
     end
     note_ttl()
     redis.call('ZREM', queue, member)
@@ -28,11 +28,15 @@ local function serve(own, own_ttl)
     if is_alive and member ~= own and (has_it or not may_hold) then
       publish(channel, client, 'again ' .. token) -- who asks again has that grant, or is told of the limit
     elseif not has_it and may_hold and member == own then
-      own_number, own_left = admit(token, weight, own_ttl)
+      local first, last, left = admit(token, weight, own_ttl, own_want)
+      answer = { 1, first, last, token, left }
+    elseif not has_it and may_hold and client == giver and not given then
+      local first, last = admit(token, weight, whole_ttl, want)
+      given = { 1, 0, token, first, last, tonumber(whole_ttl) }
     elseif not has_it and may_hold then
-      local number, left = admit(token, weight, ttl)
-      local text = digits(number)
-      local message = table.concat({ 'grant', token, text, text, digits(now), lasting(ttl, left), run_id(), K }, ' ')
+      local first, last, left = admit(token, weight, ttl, want)
+      local numbers = digits(first) .. ' ' .. digits(last)
+      local message = table.concat({ 'grant', token, numbers, digits(now), lasting(ttl, left), run_id(), K }, ' ')
       local heard = publish(channel, client, message)
       if heard == 0 then
         remove(token)
@@ -43,7 +47,7 @@ local function serve(own, own_ttl)
       end
     end
   end
-  return own_number, true, own_left
+  return answer, true
 end
 
 -- Asks for the vote of this quorum's node back, unless who has it has won.
@@ -87,6 +91,7 @@ end
 local function admitted_again(token, number, member, ttl, words)
   local expiry = tonumber(redis.call('ZSCORE', K, token))
   local _, weight = holding_of(token)
+  local last = last_of(token)
   if expiry < now_ms + ttl then
     redis.call('ZADD', K, now_ms + ttl, token)
     if is_quorum then
@@ -96,25 +101,25 @@ local function admitted_again(token, number, member, ttl, words)
   outlive(tonumber(ttl))
   redis.call('ZREM', queue, member)
   note(token, words)
-  return { 1, number, number, token, is_quorum and left_to_wait(weight < limit) or nil }
+  return { 1, number, last, token, is_quorum and left_to_wait(weight < limit) or nil }
 end
 
 -- There is room, and nobody is before us.
-local function admit_now(token, weight, ttl, words, known_number)
-  local number, left = admit(token, weight, ttl, known_number)
+local function admit_now(token, weight, ttl, want, words, known_number)
+  local first, last, left = admit(token, weight, ttl, want, known_number)
   note(token, words)
-  return { 1, number, number, token, left }
+  return { 1, first, last, token, left }
 end
 
 -- Whoever stands in the queue is served in turn, and us with them. Who is granted and has more to serve repeats as well, and is
 -- granted again: nobody else would come for them soon.
-local function take_place(token, member, ttl, wait, words)
-  local number, is_more, left = serve(member, ttl)
+local function take_place(token, member, ttl, want, wait, words)
+  local answer, is_more = serve(member, ttl, want)
   if is_more then
     return { 3 }
-  elseif number then
+  elseif answer then
     note(token, words)
-    return { 1, number, number, token, left }
+    return answer
   end
   local its_number = holding_of(token)
   if its_number then
@@ -123,7 +128,7 @@ local function take_place(token, member, ttl, wait, words)
   return has_expired_ones and { 3 } or held_by_others(member, wait)
 end
 
-local function only_try(token, weight, ttl, words)
+local function only_try(token, weight, ttl, want, words)
   local _, is_more = serve()
   local number = holding_of(token) -- an earlier question stood in the queue
   if is_more then
@@ -133,18 +138,18 @@ local function only_try(token, weight, ttl, words)
   elseif first_in_line() or used + weight > limit then
     return has_expired_ones and { 3 } or held_by_others(nil, '0')
   end
-  return admit_now(token, weight, ttl, words)
+  return admit_now(token, weight, ttl, want, words)
 end
 
 local share = {}
 
-function share.acquire(token, terms, ttl, _, wait, words)
+function share.acquire(token, terms, ttl, want, wait, words)
   local member = token .. ' ' .. terms
   local number, known_weight = holding_of(token)
-  local own_kind, weight, own_limit = share_of(token)
+  local _, weight = share_of(token)
   local waits = not number and first_in_line() and redis.call('ZSCORE', queue, member)
   if not number and (not waits or limit and weight > limit) then
-    check(own_kind, own_limit) -- also of who waits already, where the limit was lowered
+    check(token) -- also of who waits already, where the limit was lowered
   end
   if number then
     redis.call('ZREM', queue, member)
@@ -152,17 +157,17 @@ function share.acquire(token, terms, ttl, _, wait, words)
     if is_quorum then
       inquire_again(token, number, known_weight, terms)
     end
-    return take_place(token, member, ttl, wait, words)
+    return take_place(token, member, ttl, want, wait, words)
   elseif wait == '0' then
-    return only_try(token, weight, ttl, words)
+    return only_try(token, weight, ttl, want, words)
   elseif not first_in_line() and used + weight <= limit then
-    return admit_now(token, weight, ttl, words)
+    return admit_now(token, weight, ttl, want, words)
   end
   stand_in_line(token, member)
   if is_quorum then
     inquire_all(token, terms)
   end
-  local answer = take_place(token, member, ttl, wait, words)
+  local answer = take_place(token, member, ttl, want, wait, words)
   if answer[1] == 0 and not waits and tonumber(wait) < 3 and answer[3] >= queue_bound then
     redis.call('ZREM', queue, member)
     return { 2 }
@@ -170,15 +175,20 @@ function share.acquire(token, terms, ttl, _, wait, words)
   return answer
 end
 
-function share.release(token, terms)
+function share.release(token, terms, is_own)
   local is_ours = holding_of(token)
   if is_ours then
+    giver = is_own == '1' and client_of(token) or nil
     remove(token) -- who holds does not wait
   else
     leave(token, terms)
     head = nil
   end
   local _, is_more = serve()
+  if given then
+    given[2] = is_more and 1 or 0
+    return given
+  end
   return { is_ours and 1 or 0, is_more and 1 or 0, first_to_end() or '' }
 end
 
@@ -207,14 +217,14 @@ function share.verify(token)
   return { 1, redis.call('ZSCORE', K, token) - now_ms, number }
 end
 
--- Every holder, as { token, left in ms, number, weight, words }.
+-- Every holder, as { token, left in ms, first number, weight, words, last number }.
 local function holders()
   local found = {}
   local held = redis.call('ZRANGE', K, 0, -1, 'WITHSCORES')
   for i = 1, #held, 2 do
     local number, weight = holding_of(held[i])
     local words = redis.call('HGET', info, 'w' .. held[i])
-    found[#found + 1] = { held[i], held[i + 1] - now_ms, digits(number), weight, words or '' }
+    found[#found + 1] = { held[i], held[i + 1] - now_ms, digits(number), weight, words or '', digits(last_of(held[i])) }
   end
   return found
 end
@@ -222,8 +232,10 @@ end
 -- breakGrant number kind reason
 --   As of a mutex; a token may stand for the number, where a quorum's nodes gave different ones.
 function share.breakGrant(number, channel, reason)
+  local named = tonumber(number)
   for _, holder_found in ipairs(holders()) do
-    if holder_found[3] == number or holder_found[1] == number then
+    local first, last = tonumber(holder_found[3]), tonumber(holder_found[6])
+    if holder_found[1] == number or named and named >= first and named <= last then
       local token = holder_found[1]
       local client = client_of(token)
       publish(channel, client, 'broken ' .. cjson.encode({ token, K, reason }))
@@ -260,7 +272,7 @@ function share.yield(token, terms, number, ttl, _, words)
   end
   remove(token)
   stand_in_line(token, token .. ' ' .. terms)
-  return take_place(token, token .. ' ' .. terms, ttl, '2', words)
+  return take_place(token, token .. ' ' .. terms, ttl, '1', '2', words)
 end
 
 function share.agree(token, number)
@@ -282,7 +294,7 @@ end
 
 function share.refill(token, terms, ttl, number, _, latest)
   local own_number, known_weight, expiry = holding_of(token)
-  local own_kind, weight, own_limit = share_of(token)
+  local _, weight = share_of(token)
   number = tonumber(number)
   if now_ms > tonumber(latest) then
     return { 0 }
@@ -294,7 +306,7 @@ function share.refill(token, terms, ttl, number, _, latest)
   end
   leave(token, terms)
   head = nil
-  check(own_kind, own_limit)
+  check(token)
   serve()
   if first_in_line() or used + weight > limit then
     return { 0 }
@@ -302,10 +314,7 @@ function share.refill(token, terms, ttl, number, _, latest)
   if number > (newest or 0) then
     redis.call('HSET', fence, 'first', digits(number), 'last', digits(number))
   end
-  if number > (newest or 0) then
-    redis.call('HSET', fence, 'first', digits(number), 'last', digits(number))
-  end
-  return admit_now(token, weight, ttl, '', number)
+  return admit_now(token, weight, ttl, '1', '', number)
 end
 
 -- downgrade token terms

@@ -36,11 +36,11 @@ onRedis("the counter of fencing numbers", () => {
     const start = Number(answers[0]?.[1]);
     expect(numbersOf(answers)).toEqual([
       [start, start + 16],
-      [start + 17, start + 17], // a block of a shared lock is one number
-      [start + 18, start + 20],
-      [start + 21, start + 21],
+      [start + 17, start + 33],
+      [start + 34, start + 36],
+      [start + 37, start + 37],
     ]);
-    expect(await stage.counter()).toBe(start + 21);
+    expect(await stage.counter()).toBe(start + 37);
   });
 
   test("two grants of one lock in one call have rising numbers, by reply and by message", async () => {

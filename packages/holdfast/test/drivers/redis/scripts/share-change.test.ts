@@ -96,7 +96,7 @@ onRedis("what changes a lock that several may hold", () => {
       await stage.queue(keys, who);
     }
     expect(await stage.ask(keys, ["downgrade", asker(1, writer).token, ""])).toEqual([1, 0]);
-    expect(await stage.redis.hget(keys[2], `h${asker(1, writer).token}`)).toBe(`${first} 1`);
+    expect(await stage.redis.hget(keys[2], `h${asker(1, writer).token}`)).toBe(`${first} 1 1`);
     expect(await stage.redis.hget(keys[2], "used")).toBe("2");
     expect(await stage.redis.zrange(keys[1], "0", "-1")).toEqual([
       asker(3, writer).member,
@@ -169,7 +169,7 @@ onRedis("what changes a lock that several may hold", () => {
     await stage.redis.del(keys[2]);
     expect(await stage.ask(keys, acquireOf(asker(2, { share: "s2/3" })))).toMatchObject({ 0: 0 });
     const { token } = asker(1, { share: "s2/3" });
-    expect(await stage.redis.hgetall(keys[2])).toMatchObject({ used: "2", [`h${token}`]: "0 2" });
+    expect(await stage.redis.hgetall(keys[2])).toMatchObject({ used: "2", [`h${token}`]: "0 2 1" });
     expect(await stage.ask(keys, ["verify", token])).toEqual([1, expect.any(Number), 0]); // not known
     expect(await stage.ask(keys, ["extend", token, "30000", "", String(first)])).toBe(1);
     await stage.redis.del(keys[2]);
@@ -224,8 +224,8 @@ onRedis("what changes a lock that several may hold", () => {
       3,
     ]);
     expect(holders).toEqual([
-      [asker(2, { share: "s2/3" }).token, expect.any(Number), String(second), 2, ""],
-      [asker(1, one).token, expect.any(Number), String(first), 1, '["owner","a"]'],
+      [asker(2, { share: "s2/3" }).token, expect.any(Number), String(second), 2, "", String(second)],
+      [asker(1, one).token, expect.any(Number), String(first), 1, '["owner","a"]', String(first)],
     ]);
   });
 

@@ -95,6 +95,13 @@ export const configurations: readonly Configuration[] = [
     losses: 1,
     cancels: 1,
   }),
+  turns("turns-places", "1 place that a node drops, 1 break, 1 try that finds a node free, 1 loss", {
+    places: 1,
+    breaks: 1,
+    passes: 1,
+    losses: 1,
+  }),
+  turns("turns-refills", "1 refill, 1 expiry, 1 double", { refills: 1, expiries: 1, duplicates: 1 }),
   turns("turns-rounds", "numbers settled in later rounds; 1 loss, 1 expiry, 1 cancel", {
     numbers: "later",
     losses: 1,

@@ -33,6 +33,8 @@ export class History {
   readonly #allKeys: Pick<KeyHistory, "freeSince"> = { freeSince: undefined };
   /** What is looked at on servers, before leases are: a grant may be told in the same moment as a limit was changed. */
   rooms: readonly { look(): void; gone?(client: number): void }[] = [];
+  /** Hears of each lease as a caller is told of it. */
+  tellLease: (key: string, number: number) => void = () => undefined;
   readonly disturbances: Disturbances = new Disturbances();
   readonly #losses: Losses;
   readonly #standingOf: (client: number) => Standing;
@@ -191,6 +193,7 @@ export class History {
     asking.wasGranted = true;
     for (const part of partsOf(lease)) {
       const history = this.of(part.key);
+      this.tellLease(part.key, Number(part.fencingToken));
       const handovers = history.holdings.granted(asking, part, sharing);
       if (!isAgain) {
         history.turns.granted(asking, handovers);

@@ -2,6 +2,7 @@ import { FakeRedis } from "@holdfast/lab/fake-redis";
 import { manualRandom } from "holdfast/testing";
 
 import type { NodeSetup } from "./schedule.ts";
+import { TracedRedis, type Record } from "./traced-redis.ts";
 import { ClockView, wallStart, type WorldClock } from "./world-clock.ts";
 
 /** A machine with a server on it. */
@@ -13,15 +14,16 @@ export class ServerMachine {
   /** Its clock was. */
   wasSetBack = false;
 
-  constructor(world: WorldClock, index: number, { offsetMs, rate, durable }: NodeSetup, seed: number) {
+  constructor(
+    world: WorldClock,
+    index: number,
+    { offsetMs, rate, durable }: NodeSetup,
+    seed: number,
+    record?: Record,
+  ) {
     this.clock = new ClockView(world, { rate, wall: wallStart + offsetMs });
     const random = manualRandom(seed);
-    this.server = new FakeRedis({
-      clock: this.clock,
-      random,
-      name: `n${index}`,
-      durable,
-      upForMs: 3_600_000,
-    });
+    const options = { clock: this.clock, random, name: `n${index}`, durable, upForMs: 3_600_000 };
+    this.server = record ? new TracedRedis(options, index, record) : new FakeRedis(options);
   }
 }

@@ -26,12 +26,15 @@ import {
 } from "./schedule.ts";
 import { ServerMachine } from "./server-machine.ts";
 import { ServerRoom } from "./server-room.ts";
+import type { Record } from "./traced-redis.ts";
 import { Trouble } from "./trouble.ts";
 import { StandstillError, WorldClock } from "./world-clock.ts";
 
 export interface PlayOptions {
   /** Hears of everything that happens. */
   readonly trace?: (line: string) => void;
+  /** Hears of what servers do with mutexes of a quorum, and of leases. */
+  readonly record?: Record | undefined;
   /** Puts something between the drivers and who uses them. */
   readonly alter?: (driver: Driver) => Driver;
 }
@@ -99,7 +102,7 @@ class World {
   readonly #latchCallers: LatchCallers;
   readonly #trouble: Trouble;
 
-  constructor(schedule: Schedule, { trace, alter = (driver) => driver }: PlayOptions) {
+  constructor(schedule: Schedule, { trace, record, alter = (driver) => driver }: PlayOptions) {
     this.#schedule = schedule;
     this.#clock = new WorldClock(() => {
       this.history.look();
@@ -109,6 +112,9 @@ class World {
       schedule,
       (client) => (this.#clients[client] as Client).process,
     );
+    this.history.tellLease = (key, number) => {
+      record?.(`lock:${key}`, { kind: "held", number });
+    };
     this.#trace = trace
       ? (line) => {
           trace(`${this.#clock.now.toFixed(3)} ${line}`);
@@ -116,7 +122,7 @@ class World {
       : () => undefined;
     const { seed, nodes, clients, peaceAt } = schedule;
     this.#machines = nodes.map(
-      (setup, index) => new ServerMachine(this.#clock, index, setup, seed * 16 + 15 - index),
+      (setup, index) => new ServerMachine(this.#clock, index, setup, seed * 16 + 15 - index, record),
     );
     const servers = this.#machines.map(({ server }) => server);
     const hasRoom = schedule.engine === "server" && ["read-write", "semaphore"].includes(schedule.kind);

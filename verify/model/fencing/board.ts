@@ -142,6 +142,46 @@ export class Board {
     this.bytes[this.#node(n) + 3] = attempts;
   }
 
+  /**
+   * The same with attempts in other places, and others instead of those that are over.
+   * @param origins the former place of each attempt; undefined: it has not begun
+   */
+  rearrange(origins: readonly (number | undefined)[]): void {
+    const before = this.bytes.slice();
+    const move = (from: (a: number) => number, length: number): void => {
+      origins.forEach((origin, a) => {
+        const start = origin === undefined ? 0 : from(origin);
+        this.bytes.set(
+          origin === undefined ? new Uint8Array(length) : before.slice(start, start + length),
+          from(a),
+        );
+      });
+    };
+    move((a) => this.#attempt(a), attemptBytes);
+    for (let n = 0; n < this.nodes; n += 1) {
+      const holder = this.holder(n) - 1;
+      move((a) => this.#link(a, n), linkBytes);
+      this.setHolder(n, origins.findIndex((origin) => origin === holder) + 1);
+    }
+  }
+
+  /** Writes other numbers for all that there are. */
+  renumber(change: (number: number) => number): void {
+    for (let a = 0; a < this.attempts; a += 1) {
+      this.setProposed(a, change(this.proposed(a)));
+      this.setProposedBefore(a, change(this.proposedBefore(a)));
+      this.setToken(a, change(this.token(a)));
+      this.setFloor(a, change(this.floor(a)));
+      for (let n = 0; n < this.nodes; n += 1) {
+        this.setReply(a, n, change(this.reply(a, n)));
+        this.setVote(a, n, change(this.vote(a, n)), this.voteRound(a, n));
+      }
+    }
+    for (let n = 0; n < this.nodes; n += 1) {
+      this.setNumber(n, change(this.number(n)));
+    }
+  }
+
   #link(a: number, n: number): number {
     return this.#node(n) + nodeBytes + a * linkBytes;
   }

@@ -98,19 +98,15 @@ export class Fencing implements Model {
     if (a > 0 && board.phase(a - 1) === phases.idle) {
       return;
     }
-    const { candidates } = this.#settings;
-    const first = candidates === "following" ? board.greatest + 1 : 1;
-    const last = candidates === "following" ? first : candidates;
-    for (let candidate = first; candidate <= last; candidate += 1) {
-      board.setPhase(a, phases.seeking);
-      board.setRound(a, 1);
-      board.setCandidate(a, candidate);
-      this.#follow(candidate);
-      for (let other = 0; other < board.attempts; other += 1) {
-        board.setFloor(a, Math.max(board.floor(a), board.token(other)));
-      }
-      this.#emit("start", a, -1, candidate);
+    const candidate = this.#settings.candidates === "following" ? board.greatest + 1 : 0;
+    board.setPhase(a, phases.seeking);
+    board.setRound(a, 1);
+    board.setCandidate(a, candidate);
+    this.#follow(candidate);
+    for (let other = 0; other < board.attempts; other += 1) {
+      board.setFloor(a, Math.max(board.floor(a), board.token(other)));
     }
+    this.#emit("start", a, -1, candidate);
   }
 
   #nextRound(a: number): void {
@@ -135,14 +131,19 @@ export class Fencing implements Model {
     if (board.holder(n) !== 0 || (isExtra && board.extraEffects === 0)) {
       return;
     }
-    const increment = this.#settings.mutant === "no-increment" ? 0 : 1;
-    const number = Math.max(board.number(n) + increment, board.candidate(a));
-    board.extraEffects -= isExtra ? 1 : 0;
-    board.setTakenEffect(a, n);
-    board.setHolder(n, a + 1);
-    board.setNumber(n, number);
-    this.#follow(number);
-    this.#answer("acquire", a, n, number, true);
+    const { candidates, mutant } = this.#settings;
+    const least = board.number(n) + (mutant === "no-increment" ? 0 : 1);
+    const first = Math.max(least, board.candidate(a));
+    // Who gives a lock up to another says a candidate of his own: it is another one on each node.
+    const last = candidates === "following" ? first : Math.max(first, candidates);
+    for (let number = first; number <= last; number += 1) {
+      board.extraEffects -= isExtra ? 1 : 0;
+      board.setTakenEffect(a, n);
+      board.setHolder(n, a + 1);
+      board.setNumber(n, number);
+      this.#follow(number);
+      this.#answer("acquire", a, n, number, true);
+    }
   }
 
   /** Whenever it comes: also of a round that is over. */
@@ -165,7 +166,8 @@ export class Fencing implements Model {
     const isHeard = board.phase(a) === phases.seeking && !board.isQuarantined(n);
     const isNews = board.vote(a, n) !== number || board.voteRound(a, n) !== board.round(a);
     if (isHeard && this.#settings.lateReplies) {
-      if (hasChanged || (isNews && board.reply(a, n) !== number)) {
+      // What is no news now is some in a later round.
+      if (hasChanged || board.reply(a, n) !== number) {
         board.setReply(a, n, number);
         this.#emit(rule, a, n, number);
       }

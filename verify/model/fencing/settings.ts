@@ -11,7 +11,7 @@ export interface FencingSettings {
   readonly attempts: number;
   /** How often in all an acquire takes effect on a node once more: repeats and duplicates. */
   readonly extraEffects: number;
-  /** Candidates are 1 up to this, at any client's choice; "following": greater than every number that was given so far. */
+  /** Candidates are 1 up to this, another one in each operation; "following": of an attempt one, greater than every number that was given so far. */
   readonly candidates: number | "following";
   /** false: a reply is heard as soon as the node has answered, or never. true: also later, in a later round. */
   readonly lateReplies: boolean;

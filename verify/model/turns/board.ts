@@ -25,8 +25,12 @@ export const budgets = {
   resends: 6,
   cancels: 7,
   extensions: 8,
+  places: 9,
+  breaks: 10,
+  passes: 11,
+  refills: 12,
 } as const;
-const headBytes = 9;
+const headBytes = 13;
 
 /** Bytes of an attempt. The last four are used where numbers are agreed on. */
 const attemptBytes = 5;
@@ -56,6 +60,7 @@ export const flags = {
   release: 4,
   agree: 8,
   extend: 64,
+  refill: 128,
   /** The answer to `agree` is still to come. */
   isAgreeing: 16,
   /** Was asked to agree in this round. */
@@ -245,7 +250,7 @@ export class Board {
     return votes;
   }
   isAnythingUnderWay(a: number, n: number): boolean {
-    const requests = flags.acquire | flags.yield | flags.release | flags.agree | flags.extend;
+    const requests = flags.acquire | flags.yield | flags.release | flags.agree | flags.extend | flags.refill;
     return (
       this.has(a, n, requests) ||
       this.grants(a, n) !== 0 ||
@@ -262,6 +267,34 @@ export class Board {
       }
     }
     this.clear(a, n, flags.isAgreeing | flags.wasAsked);
+  }
+
+  /**
+   * The same with attempts in other places, and others instead of those that are over.
+   * @param origins the former place of each attempt; undefined: it has not begun
+   */
+  rearrange(origins: readonly (number | undefined)[]): void {
+    const before = this.bytes.slice();
+    const move = (from: (a: number) => number, length: number): void => {
+      origins.forEach((origin, a) => {
+        const start = origin === undefined ? 0 : from(origin);
+        this.bytes.set(
+          origin === undefined ? new Uint8Array(length) : before.slice(start, start + length),
+          from(a),
+        );
+      });
+    };
+    move((a) => headBytes + a * attemptBytes, attemptBytes);
+    for (let n = 0; n < this.nodes; n += 1) {
+      const [holder, queue] = [this.holder(n) - 1, this.queue(n)];
+      move((a) => this.#link(a, n), linkBytes);
+      this.setHolder(n, origins.findIndex((origin) => origin === holder) + 1);
+      const mask = origins.map((origin, a) => (origin !== undefined && (queue >> origin) & 1 ? 1 << a : 0));
+      this.set(
+        this.#node(n) + queueByte,
+        mask.reduce((sum, bit) => sum | bit, 0),
+      );
+    }
   }
 
   #node(n: number): number {

@@ -1,5 +1,6 @@
 import { budgets, flags, phases, type Board } from "./board.ts";
 import type { ClientRules } from "./client.ts";
+import type { NodeRules } from "./node.ts";
 import type { TurnsSettings } from "./settings.ts";
 
 type Emit = (rule: string, attempt: number, node: number, detail: number, isCalm: boolean) => void;
@@ -9,13 +10,15 @@ export class Faults {
   readonly #board: Board;
   readonly #settings: TurnsSettings;
   readonly #client: ClientRules;
+  readonly #node: NodeRules;
   readonly #emit: Emit;
 
   /** @param emit tells the state that the board is in as one that can follow, and puts the board back */
-  constructor(board: Board, settings: TurnsSettings, client: ClientRules, emit: Emit) {
+  constructor(board: Board, settings: TurnsSettings, client: ClientRules, node: NodeRules, emit: Emit) {
     this.#board = board;
     this.#settings = settings;
     this.#client = client;
+    this.#node = node;
     this.#emit = emit;
   }
 
@@ -56,6 +59,7 @@ export class Faults {
   nodeSteps(n: number, isQuiet: boolean): boolean {
     const timePasses = this.#expiry(n, isQuiet);
     const board = this.#board;
+    this.#interventions(n);
     if (board.get(budgets.restarts) > 0) {
       board.spend(budgets.restarts);
       this.#restart(n);
@@ -77,6 +81,31 @@ export class Faults {
       this.#emit("quarantine ends", -1, n, 0, isQuiet);
     }
     return true;
+  }
+
+  /** What others do at a node. */
+  #interventions(n: number): void {
+    const board = this.#board;
+    const a = board.holder(n) - 1;
+    for (let waiter = 0; waiter < board.attempts; waiter += 1) {
+      if ((board.queue(n) & (1 << waiter)) !== 0 && board.spend(budgets.places)) {
+        board.dequeue(n, waiter);
+        this.#emit("drop place", waiter, n, 0, false);
+      }
+    }
+    this.#node.candidate = 1;
+    if (a < 0 && board.queue(n) !== 0 && board.spend(budgets.passes)) {
+      this.#node.serve(n);
+      this.#emit("serve", -1, n, 0, false);
+    }
+    if (a >= 0 && board.spend(budgets.breaks)) {
+      this.#node.serve(n);
+      board.setGrants(a, n, 0);
+      if (board.isActive(a)) {
+        this.#client.loseVote(a, n); // it is told
+      }
+      this.#emit("break", a, n, 0, false);
+    }
   }
 
   /** The TTL of the node's grant ends. The validity of whoever counts on it has ended before: it counts from the request. */

@@ -72,6 +72,28 @@ export class NodeRules {
     }
   }
 
+  /** A node without the grant has it again, unless another has or waits for the vote there. */
+  refill(a: number, n: number): void {
+    const board = this.#board;
+    const holder = board.holder(n);
+    if (holder !== 0 && holder !== a + 1) {
+      return;
+    }
+    board.dequeue(n, a);
+    if (holder === 0 && board.queue(n) !== 0) {
+      this.#grantNext(n);
+    } else if (holder === 0) {
+      this.#takeTurn(a, n);
+    } else {
+      this.#tellGrant(a, n);
+    }
+  }
+
+  /** Whoever has the vote has it no more: it is the first's in the queue. */
+  serve(n: number): void {
+    this.#grantNext(n);
+  }
+
   /** A place in the queue, and the vote to whoever stands first. */
   #takeTurn(a: number, n: number): void {
     this.#board.enqueue(n, a);
@@ -119,6 +141,8 @@ export class NodeRules {
       this.release(a, n);
     } else if (request === flags.extend) {
       this.extend(a, n);
+    } else if (request === flags.refill) {
+      this.refill(a, n);
     } else {
       this.agree(a, n);
     }

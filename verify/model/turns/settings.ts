@@ -40,6 +40,14 @@ export interface TurnsSettings {
   readonly restarts: number;
   /** Waiters that give up. */
   readonly cancels: number;
+  /** Places that a node takes out of its queue: their time is over, or nobody hears what would be told to them. */
+  readonly places: number;
+  /** Grants that an operator ends at a node. */
+  readonly breaks: number;
+  /** Nodes that are found free in passing, by a try or by an operation that comes to nothing: they serve the first in their queue. */
+  readonly passes: number;
+  /** Nodes that a holder fills again, as they lost its grant. */
+  readonly refills: number;
   /** How often holders ask to prolong. It changes nothing where all is well, but may come late. */
   readonly extensions: number;
   /**
@@ -64,6 +72,10 @@ export const calmTurns: TurnsSettings = {
   clientFaults: 0,
   restarts: 0,
   cancels: 0,
+  places: 0,
+  breaks: 0,
+  passes: 0,
+  refills: 0,
   extensions: 0,
   numbers: "at once",
   candidates: 1,

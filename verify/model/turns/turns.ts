@@ -8,13 +8,14 @@ import type { TurnsSettings } from "./settings.ts";
 import { Tidying } from "./tidy.ts";
 import { describe, tell } from "./words.ts";
 
-const requests = [flags.acquire, flags.yield, flags.release, flags.agree, flags.extend];
+const requests = [flags.acquire, flags.yield, flags.release, flags.agree, flags.extend, flags.refill];
 const requestRules: ReadonlyMap<number, string> = new Map([
   [flags.acquire, "acquire"],
   [flags.yield, "yield"],
   [flags.release, "release"],
   [flags.agree, "agree"],
   [flags.extend, "extend"],
+  [flags.refill, "refill"],
 ]);
 
 /**
@@ -43,7 +44,7 @@ export class Turns implements Model {
     this.#source = new Uint8Array(this.size);
     this.#node = new NodeRules(this.#board, settings);
     this.#client = new ClientRules(this.#board, settings);
-    this.#faults = new Faults(this.#board, settings, this.#client, (...step) => {
+    this.#faults = new Faults(this.#board, settings, this.#client, this.#node, (...step) => {
       this.#emit(...step);
     });
     this.#tidying = new Tidying(this.#board, settings);
@@ -129,6 +130,11 @@ export class Turns implements Model {
       }
       this.#emit("prolong", a, -1, 0, false);
     }
+    for (let n = 0; n < this.#board.nodes && this.#board.get(budgets.refills) > 0; n += 1) {
+      this.#board.spend(budgets.refills);
+      this.#board.raise(a, n, flags.refill);
+      this.#emit("fill", a, n, 0, false);
+    }
   }
 
   #clientFault(a: number, rule: string, phase: number): void {
@@ -159,7 +165,7 @@ export class Turns implements Model {
         const rule = requestRules.get(request) as string;
         const detail = request === flags.agree ? board.proposed(a) : board.yielded(a, n);
         this.#execute(rule, a, n, request, detail, true);
-        if (request !== flags.release && board.get(budgets.duplicates) > 0) {
+        if (board.get(budgets.duplicates) > 0) {
           this.#execute(rule, a, n, request, detail, false);
         }
       }

@@ -1,7 +1,13 @@
-import { byServer, lua, type Mutant } from "../mutant.ts";
+import { byRules, byServer, lua, type Mutant } from "../mutant.ts";
 
 /** What one server, or one node, does for who waits: sections 1 and 2. */
 export const waiters: readonly Mutant[] = [
+  {
+    name: "node-gives-the-vote-to-the-last-waiter",
+    breaks: "a release pops the first waiter: the model of turns has no other step",
+    edits: [lua("_give-up", "call('ZPOPMIN', queue)", "call('ZPOPMAX', queue)")],
+    killers: [byRules("verify/test/trace.test.ts", "10 schedules from seed 1 on")],
+  },
   {
     name: "publish-error-eats-the-waiter",
     breaks: "an error of the publish puts the member back and fails the operation (2, grant to the next)",

@@ -1,0 +1,65 @@
+import type { NodeView, TracedOperation, TraceEvent } from "../sim/traced-redis.ts";
+
+/** Where a trace cannot be judged any further. */
+export const noRoom = "more attempts at a time than the model has room for";
+
+/** What is still to come of each token in a trace. */
+export class Mentions {
+  readonly #indices = new Map<TracedOperation, number>();
+  readonly #last = new Map<string, number>();
+  /** By node, operation and token: the last one. */
+  readonly #lastRequest = new Map<string, TracedOperation>();
+
+  readonly #nodes: readonly number[];
+
+  constructor(events: readonly TraceEvent[]) {
+    this.#nodes = [...new Set(events.flatMap((event) => (event.kind === "call" ? [event.node] : [])))];
+    events.forEach((event, index) => {
+      if (event.kind === "call") {
+        const isChange = tokensIn(event.before).join() !== tokensIn(event.after).join();
+        event.operations.forEach((operation) => {
+          this.#indices.set(operation, index);
+          if (isChange) {
+            this.#last.set(operation.token, index);
+          }
+          this.#lastRequest.set(`${event.node} ${operation.name} ${operation.token}`, operation);
+        });
+        for (const token of [...tokensIn(event.before), ...tokensIn(event.after)]) {
+          this.#last.set(token, index);
+        }
+      }
+    });
+  }
+
+  /** The token has nothing anywhere from this event on, and what is done for it changes nothing. */
+  isOver(token: string, index: number): boolean {
+    return (this.#last.get(token) ?? -1) < index;
+  }
+
+  /** Nodes that execute an operation of that name and token behind this event. */
+  nodesWith(name: string, token: string, index: number): readonly number[] {
+    return this.#nodes.filter((node) => {
+      const last = this.#lastRequest.get(`${node} ${name} ${token}`);
+      return last !== undefined && (this.#indices.get(last) ?? -1) > index;
+    });
+  }
+
+  /** The node executes the same operation of the token once more, behind this one. */
+  comesAgain(node: number, operation: TracedOperation): boolean {
+    return this.#lastRequest.get(`${node} ${operation.name} ${operation.token}`) !== operation;
+  }
+}
+
+export function tokensIn({ holder, queue }: NodeView): readonly string[] {
+  return holder === undefined ? queue : [holder, ...queue];
+}
+
+/** Tokens in the order of the queues. */
+export function byTicket(one: string, other: string): number {
+  const [ticket, others] = [ticketOf(one), ticketOf(other)];
+  return ticket === others ? (one < other ? -1 : 1) : ticket - others;
+}
+
+function ticketOf(token: string): number {
+  return Number(token.slice(token.lastIndexOf(":") + 1));
+}

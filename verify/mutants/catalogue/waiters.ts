@@ -3,9 +3,9 @@ import { byRules, byServer, lua, type Mutant } from "../mutant.ts";
 /** What one server, or one node, does for who waits: sections 1 and 2. */
 export const waiters: readonly Mutant[] = [
   {
-    name: "node-gives-the-vote-to-the-last-waiter",
-    breaks: "a release pops the first waiter: the model of turns has no other step",
-    edits: [lua("_give-up", "call('ZPOPMIN', queue)", "call('ZPOPMAX', queue)")],
+    name: "queue-is-not-in-the-order-of-tickets",
+    breaks: "a node that voted for another queues us by ticket: the model of turns has no other queue",
+    edits: [lua("_queue", "'NX', ticket_of(token), member", "'NX', '0', member")],
     killers: [byRules("verify/test/trace.test.ts", "10 schedules from seed 1 on")],
   },
   {

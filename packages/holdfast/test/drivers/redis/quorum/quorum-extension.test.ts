@@ -72,3 +72,13 @@ test("and nothing is put back where none is", async () => {
   await expect(stage.within(1_000, lease.extend())).rejects.toMatchObject({ code: "lease-lost" });
   expect([stage.servers[0]?.get(key), stage.servers[2]?.get(key)]).toEqual([null, null]);
 });
+
+test("a loss counts that is answered to a question of the very moment of the grant", async () => {
+  const extended = side.locks.acquire("m", { ttlMs, renew: false }).then((granted) => {
+    for (const index of [0, 1, 2]) {
+      stage.forget(index, "m");
+    }
+    return granted.extend();
+  });
+  await expect(stage.within(1_000, extended)).rejects.toMatchObject({ code: "lease-lost" });
+});

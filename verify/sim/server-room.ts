@@ -30,7 +30,7 @@ export class ServerRoom {
     if (limit !== undefined) {
       this.#history.hasLimit(this.#key, limit);
     }
-    [this.#holders, this.#limit] = [holders, limit ?? this.#limit];
+    [this.#holders, this.#limit] = [holders, limit];
   }
 
   #readLimit(): number | undefined {

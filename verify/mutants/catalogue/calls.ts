@@ -1,4 +1,4 @@
-import { byRules, byServer, lua, redis, type Mutant } from "../mutant.ts";
+import { byKept, byRules, byServer, lua, redis, type Mutant } from "../mutant.ts";
 
 /** The usual calls to one server, what a release tells, and what comes too late: lua/execute.lua (core-2, 2 and 3.2). */
 export const calls: readonly Mutant[] = [
@@ -25,6 +25,12 @@ export const calls: readonly Mutant[] = [
       ),
     ],
     killers: [byRules("drivers/redis/batch", "an operation alone travels with its arguments as they are")],
+  },
+  {
+    name: "operations-sent-again-have-their-former-arguments",
+    breaks: "a repeat names a new latest time, and a place as soon as messages are heard (core-2 3.2)",
+    edits: [redis("operation", "args !== latest.args[i])) {", "args[1] !== latest.args[i]?.[1])) {")],
+    killers: [byKept(), byRules("drivers/redis/batch", "operations that are sent again together")],
   },
   {
     name: "one-batch-in-flight",

@@ -32,25 +32,20 @@ export function withCandidate(args: readonly string[], candidate: string): reado
   return [name, candidate, ...rest];
 }
 
-type Arguments = Pick<Operation, "args">;
-
-/** The operations of a batch as one argument. */
-export function joined(operations: readonly Arguments[]): string {
-  if (!isSame(operations, latest.operations)) {
-    latest = { operations, text: JSON.stringify(operations.flatMap(({ args }) => args)) };
+/** The operations of a batch as one argument. The nodes of a quorum are usually asked the same in the same turn. */
+export function joined(operations: readonly Pick<Operation, "args">[]): string {
+  // The arguments themselves are kept, because an operation that is sent again has others.
+  if (operations.length !== latest.args.length || operations.some(({ args }, i) => args !== latest.args[i])) {
+    const args = operations.map((operation) => operation.args);
+    latest = { args, text: JSON.stringify(args.flat()) };
   }
   return latest.text;
 }
 
-/** The nodes of a quorum are usually asked the same in the same turn. */
-let latest: { readonly operations: readonly Arguments[]; readonly text: string } = {
-  operations: [],
+let latest: { readonly args: readonly (readonly string[])[]; readonly text: string } = {
+  args: [],
   text: "[]",
 };
-
-function isSame(some: readonly Arguments[], others: readonly Arguments[]): boolean {
-  return some.length === others.length && some.every(({ args }, i) => args === others[i]?.args);
-}
 
 /** A candidate of who does not mean to be granted anything. */
 export const noCandidate = "0";

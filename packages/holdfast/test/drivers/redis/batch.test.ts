@@ -164,6 +164,20 @@ test("a quorum's node is sent one call a turn", async () => {
   expect(calls.map(({ operations }) => operations.length)).toEqual([100]);
 });
 
+test("operations that are sent again together have the arguments that they have now", async () => {
+  const operations = ["a", "b"].map((name) => Object.assign(new Asked(name), { args: [""] }));
+  for (const time of ["first", "second"]) {
+    for (const operation of operations) {
+      operation.args = ["acquire", "token", time];
+      batcher.perform(operation);
+    }
+    await turn();
+    expect(calls.at(-1)?.operations).toEqual(["acquire", "token", time, "acquire", "token", time]);
+    calls.at(-1)?.answer([1, 1]);
+    await turn();
+  }
+});
+
 test("nothing waits for company: an operation alone is sent in its own turn", async () => {
   ask("a");
   await turn();

@@ -154,6 +154,7 @@ export const configurations: readonly Configuration[] = [
   }),
   extension("extension", "no assumption about time; rounds without bound", {}),
   clocks("clocks", "with a clock; 1 node's clock is set once", {}),
+  clocks("clocks-late", "with a clock; 1 node's clock is set once, 1 late request", { late: 1 }),
   clocks("clocks-evicted", "with a clock; 1 node loses the key once", { sets: 0, evictions: 1 }),
 
   turns(

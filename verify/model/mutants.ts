@@ -182,4 +182,9 @@ export const mutants: readonly Mutant[] = [
     "exclusion",
     clocks("repeat-without-wait", "", { losses: 1, lasts: 1, mutant: "repeat-without-wait" }),
   ),
+  mutant(
+    "a request behind its latest time ends what is remembered of its vote",
+    "exclusion",
+    clocks("late-request-ends-memory", "", { late: 1, lasts: 2, mutant: "late-request-ends-memory" }),
+  ),
 ];

@@ -1,5 +1,23 @@
 import type { Columns, Model, Step, Take } from "../explorer/model.ts";
 import { exclusion, promises } from "../promises.ts";
+import {
+  attemptBytes,
+  broken,
+  end,
+  evictionsLeft,
+  headBytes,
+  holder,
+  isSettable,
+  lateLeft,
+  lead,
+  lossesLeft,
+  memory,
+  memoryEnd,
+  nodeBytes,
+  notBefore,
+  now,
+  setsLeft,
+} from "./places.ts";
 import type { ClocksMutant, ClocksSettings } from "./settings.ts";
 
 /** All times are in units of D, the most by which two clocks that are not set differ. */
@@ -15,25 +33,6 @@ const idle = 0;
 const seeking = 1;
 const holding = 2;
 const past = 3;
-
-/** Of an attempt: its phase, and when it asked. */
-const attemptBytes = 2;
-const headBytes = 5;
-/** Places in the head. */
-const broken = 0;
-const now = 1;
-const setsLeft = 2;
-const evictionsLeft = 3;
-const lossesLeft = 4;
-/** Places in a node: by how much it is ahead; the holder (attempt + 1) and its end; the same as remembered; no vote before. */
-const lead = 0;
-const isSettable = 1;
-const holder = 2;
-const end = 3;
-const memory = 4;
-const memoryEnd = 5;
-const notBefore = 6;
-const nodeBytes = 7;
 
 type Emit = (rule: string, a: number, n: number, detail: number, change: () => void) => void;
 
@@ -70,6 +69,7 @@ export class Clocks implements Model {
     this.#bytes[setsLeft] = this.#settings.sets;
     this.#bytes[evictionsLeft] = this.#settings.evictions;
     this.#bytes[lossesLeft] = this.#settings.losses;
+    this.#bytes[lateLeft] = this.#settings.late;
     this.#settings.ahead.forEach((ahead, n) => {
       this.#set(n, lead, ahead + furthest);
       this.#set(n, isSettable, n < this.#settings.settable ? 1 : 0);
@@ -133,6 +133,9 @@ export class Clocks implements Model {
         this.#release(a, n);
       });
     }
+    if (phase === holding || phase === past) {
+      this.#lateSteps(a, n, emit);
+    }
     if (phase !== seeking || this.#get(n, nodeBytes + a) !== 0) {
       return;
     }
@@ -145,6 +148,24 @@ export class Clocks implements Model {
     emit("vote", a, n, this.#clock(n), () => {
       this.#vote(a, n, true);
     });
+  }
+
+  /** A request that comes when its attempt needs it no more. Behind its latest time it does nothing. */
+  #lateSteps(a: number, n: number, emit: Emit): void {
+    if (this.#at(lateLeft) === 0) {
+      return;
+    }
+    emit("late vote", a, n, this.#clock(n), () => {
+      this.#bytes[lateLeft] = this.#at(lateLeft) - 1;
+      this.#vote(a, n, false);
+    });
+    if (this.#settings.mutant === "late-request-ends-memory" && this.#get(n, memory) === a + 1) {
+      emit("too late", a, n, this.#clock(n), () => {
+        this.#bytes[lateLeft] = this.#at(lateLeft) - 1;
+        this.#set(n, memory, 0);
+        this.#set(n, memoryEnd, 0);
+      });
+    }
   }
 
   #nodeSteps(n: number, emit: Emit): void {

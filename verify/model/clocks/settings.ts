@@ -9,6 +9,8 @@ export interface ClocksSettings {
   readonly evictions: number;
   /** How many answers of votes are lost, in all. */
   readonly losses: number;
+  /** How many requests come when their attempts need them no more. */
+  readonly late: number;
   readonly attempts: number;
   /** How long it goes on, in units of D. */
   readonly lasts: number;
@@ -21,7 +23,8 @@ export type ClocksMutant =
   | "wait-of-2-d"
   | "off-clocks-vote"
   | "release-lowers-wait"
-  | "repeat-without-wait";
+  | "repeat-without-wait"
+  | "late-request-ends-memory";
 
 export const plainClocks: ClocksSettings = {
   ahead: [-1, 0, 1],
@@ -29,6 +32,7 @@ export const plainClocks: ClocksSettings = {
   sets: 1,
   evictions: 0,
   losses: 0,
+  late: 0,
   attempts: 2,
   lasts: 3,
 };

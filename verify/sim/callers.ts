@@ -79,8 +79,10 @@ export class Callers {
   }
 
   #want(client: Client, use: Use): Want {
-    const named = use.as?.kind === "permits" ? use.as.permits : 1;
-    return this.#wants.of(client, use, Math.max(named, this.#limitOf(use))); // he knows of no less than he asks for
+    const permits = use.as?.kind === "permits" ? use.as.permits : 1;
+    const limit = Math.max(permits, this.#limitOf(use)); // he knows of no less than he asks for
+    this.#history.of(use.key).limits.named(limit);
+    return this.#wants.of(client, use, limit);
   }
 
   async #acquire(client: Client, use: Use): Promise<void> {

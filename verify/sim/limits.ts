@@ -20,6 +20,11 @@ export class Limits {
     return this.#named.size > 1;
   }
 
+  /** A caller names it: where nobody holds or waits, that is the limit from then on. */
+  named(limit: number): void {
+    this.#named.add(limit);
+  }
+
   /** An operator asks for another. */
   asked(limit: number): void {
     this.#named.add(limit);

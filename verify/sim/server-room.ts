@@ -54,5 +54,5 @@ export class ServerRoom {
 
 /** The limit that a request for permits named. */
 function limitNamedBy(token: string): number {
-  return Number(/:s\d+\/(\d+):/.exec(token)?.[1] ?? 0);
+  return Number(/:[as]\d+\/(\d+):/.exec(token)?.[1] ?? 0);
 }

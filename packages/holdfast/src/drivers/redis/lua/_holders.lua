@@ -16,7 +16,7 @@ local has_expired_ones -- more than are dropped at once
 local has_lone_terms -- on one server: kind and limit are kept though nobody holds K
 
 -- What an operation has read and nothing has changed since; nil where that is not known.
-local book -- the key that has `used` and what each holder has
+local book -- the key that has kind, limit, `used` and what each holder has
 local holdings -- by token: { first number, weight, of a quorum's node the expiry, else how many numbers }, false where it holds nothing
 local earliest -- whose time is over first: { token, expiry }
 local head -- who stands first in the queue: { member, score }
@@ -57,7 +57,8 @@ end
 
 local function write_holder(token, number, weight, expiry, count)
   local more = is_quorum and expiry or count or 1
-  redis.call('HSET', book, 'used', used, 'h' .. token, table.concat({ digits(number), weight, digits(more) }, ' '))
+  local text = table.concat({ digits(number), weight, digits(more) }, ' ')
+  redis.call('HSET', book, 'kind', kind, 'limit', limit, 'used', used, 'h' .. token, text)
   holdings[token] = { number, weight, more }
 end
 
@@ -158,9 +159,8 @@ end
 local function look(token, name)
   token = token or ''
   book = is_quorum and fence or info
-  local kept = redis.call('HMGET', terms_key(), 'kind', 'limit', 'last')
-  local said = redis.call('HMGET', book, 'used', 'h' .. token)
-  kind, limit, newest, used = kept[1], tonumber(kept[2]), tonumber(kept[3]), tonumber(said[1])
+  local kept = redis.call('HMGET', book, 'kind', 'limit', 'last', 'used', 'h' .. token)
+  kind, limit, newest, used = kept[1], tonumber(kept[2]), tonumber(kept[3]), tonumber(kept[4])
   holdings, earliest, head = {}, nil, nil
   has_expired_ones, has_lone_terms = false, false
   local _, expiry = first_to_end()
@@ -185,7 +185,7 @@ local function look(token, name)
     end
     return
   elseif used and limit then
-    keep_holding(token, said[2])
+    keep_holding(token, kept[5])
   else
     restore()
   end
@@ -236,7 +236,6 @@ local function admit(token, weight, ttl, want, known_number)
     number, last = next_numbers(want, newest)
   end
   local expiry = now_ms + ttl
-  redis.call('HSET', terms_key(), 'kind', kind, 'limit', limit)
   newest, used = math.max(newest or 0, last), used + weight
   redis.call('ZADD', K, expiry, token)
   if earliest and (not earliest[1] or expiry <= tonumber(earliest[2])) then

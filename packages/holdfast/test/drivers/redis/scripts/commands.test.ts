@@ -59,6 +59,16 @@ onRedis("the commands of", () => {
     expect(Object.keys(commands)).not.toContain("zadd");
   });
 
+  test("a permit that is free, and its release beside another holder", async () => {
+    const keys = stage.lock();
+    const [one, other] = [asker(1, { share: "s1/4" }), asker(2, { share: "s1/4" })];
+    await stage.grant(keys, one);
+    const acquire = { time: 1, get: 1, set: 1, hmget: 1, hset: 1, zadd: 1, zrange: 2, pttl: 1 };
+    expect(await commandsOf([[keys, acquireOf(other, { want: 17 })]])).toMatchObject(acquire);
+    const release = { time: 1, hmget: 1, hset: 1, hdel: 1, zrem: 1 };
+    expect(await commandsOf([[keys, releaseOf(other)]])).toMatchObject(release);
+  });
+
   test("several operations in one call: the time and the counter are read once, and written twice at the most", async () => {
     const keys = Array.from({ length: 8 }, () => stage.lock());
     const acquires = keys.map((own) => [own, acquireOf(asker(1))] as const);

@@ -50,7 +50,7 @@ export function jittered(random: Random, baseMs: number, share: number): number 
 }
 
 /** How long to pause after so many failures in a row, ms: 50, then twice as long each time, and jittered. */
-export function backoffMs(random: Random, failures: number, longestMs: number): number {
+export function backoffMs(random: Random, failures: number, longestMs = 1_000): number {
   return jittered(random, Math.min(longestMs, 50 * 2 ** Math.min(failures, 10)), 0.5);
 }
 

@@ -40,7 +40,7 @@ export const latch: readonly Mutant[] = [
     edits: [
       redis(
         "latch",
-        "      this.#askAgainIn(pollDelay(random, 0, remainingMs, Infinity));",
+        "      this.askAgainIn(pollDelay(random, 0, remainingMs, Infinity));",
         "      void pollDelay(random, 0, remainingMs, Infinity);",
       ),
     ],

@@ -39,6 +39,7 @@ import type { Node, NodeListener } from "./node.ts";
 import type { Reply } from "./operation.ts";
 import type { RedisSettings } from "./options.ts";
 import { Releaser } from "./releaser.ts";
+import type { Waking } from "./repeated-call.ts";
 import type { RequestHost } from "./request-host.ts";
 import { Request } from "./request.ts";
 import type { Hearing } from "./subscriber.ts";
@@ -58,7 +59,7 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
   readonly capabilities: Capabilities;
   readonly commandTimeoutMs: number;
   readonly claimMs: number;
-  readonly agenda: TimerQueue<Request>;
+  readonly agenda: TimerQueue<Waking>;
   readonly releaser: Releaser;
   readonly latches: RedisLatches;
   readonly inUse: GrantsInUse;

@@ -35,8 +35,3 @@ export function impatientDelay(random: Random, attempts: number, remainingMs: nu
   const untilFreeMs = remainingMs < 0 ? pauseMs : remainingMs;
   return Math.max(shortestPollMs, jittered(random, Math.min(pauseMs, untilFreeMs), 0.5));
 }
-
-/** When what failed is tried again. */
-export function backoffDelay(random: Random, failures: number): number {
-  return jittered(random, Math.min(longestPauseMs, shortestPollMs * 2 ** Math.min(failures, 6)), 0.5);
-}

@@ -1,7 +1,7 @@
 import type { Clock, Moment } from "../../clock.ts";
 import { tell } from "../../diagnostics.ts";
 import { closedError } from "../../errors.ts";
-import { jittered, type Random } from "../../random.ts";
+import { backoffMs, type Random } from "../../random.ts";
 import { TimerQueue, type Timed } from "../../timer-queue.ts";
 import { engineError, isTransient, outcomeOf, refusalBy, timeoutError } from "./failures.ts";
 import type { LockKeys } from "./keys.ts";
@@ -9,7 +9,6 @@ import type { Node } from "./node.ts";
 import { withCandidate, type Operation, type Reply } from "./operation.ts";
 import { graceMs, lateMs } from "./pacing.ts";
 
-const shortestBackoffMs = 50;
 const longestBackoffMs = 2_000;
 /** A server keeps a queue for so long after its last change, and in it the place of who waits without end. */
 const queueMs = 60_000;
@@ -241,8 +240,7 @@ export class Releaser {
     const now = this.#clock.now();
     const goesOn = isTransient(error) && now < release.until && !this.#isClosed;
     if (goesOn) {
-      const backoffMs = Math.min(longestBackoffMs, shortestBackoffMs * 2 ** Math.min(release.failures, 6));
-      this.#agenda.schedule(release, now + jittered(this.#random, backoffMs, 0.5));
+      this.#agenda.schedule(release, now + backoffMs(this.#random, release.failures, longestBackoffMs));
     } else {
       this.#gaveUp(release, engineError(error, release.leftover.key, "unknown"));
     }

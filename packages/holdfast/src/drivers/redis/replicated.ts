@@ -18,6 +18,7 @@ import { EngineError } from "../../errors.ts";
 import { jittered, type Random } from "../../random.ts";
 import type { FenceState, LockEvent, LockState, NodeState } from "../../state.ts";
 import { engineEnd, leftOf, validFrom } from "../../validity.ts";
+import { pause } from "../../wait.ts";
 import { Acknowledgement } from "./acknowledgement.ts";
 import type { Connection } from "./connection.ts";
 import { engineError, expiredError, isTransient, outcomeOf } from "./failures.ts";
@@ -224,10 +225,9 @@ class ReplicatedRequest implements Pending {
   #pending: Pending;
   /** What the primary has granted and the replicas have not acknowledged yet. */
   #unconfirmed: Grant | undefined;
-  #isCancelled = false;
+  readonly #cancelled = new AbortController();
   /** Why there was another try, which may have been left too little time for an answer. */
   #failure: Error | undefined;
-  #wake: (() => void) | undefined;
   #resolve!: (acquired: Acquired) => void;
   #reject!: (reason: unknown) => void;
 
@@ -243,11 +243,14 @@ class ReplicatedRequest implements Pending {
   }
 
   cancel(reason: unknown): void {
-    this.#isCancelled = true;
+    this.#cancelled.abort();
     this.#pending.cancel(reason);
     void this.#rollBack(); // an extension that is under way does not create the grant again
-    this.#wake?.();
     this.#reject(reason);
+  }
+
+  get #isCancelled(): boolean {
+    return this.#cancelled.signal.aborted;
   }
 
   async #run(): Promise<void> {
@@ -263,7 +266,12 @@ class ReplicatedRequest implements Pending {
       if (await this.#confirm(acquired.grant)) {
         return;
       }
-      await this.#pause();
+      await pause(
+        this.#driver.clock,
+        jittered(this.#driver.random, pauseMs, 0.5),
+        true,
+        this.#cancelled.signal,
+      );
       if (!this.#isCancelled) {
         this.#pending = this.#driver.again(this.#request);
       }
@@ -300,14 +308,6 @@ class ReplicatedRequest implements Pending {
     const grant = this.#unconfirmed;
     this.#unconfirmed = undefined;
     return grant !== undefined && (await this.#driver.rollBack(grant));
-  }
-
-  #pause(): Promise<void> {
-    const { clock, random } = this.#driver;
-    return new Promise((resolve) => {
-      this.#wake = resolve;
-      clock.setTimer(resolve, jittered(random, pauseMs, 0.5), true);
-    });
   }
 }
 

@@ -7,6 +7,7 @@ import type { GrantsInUse } from "./grants-in-use.ts";
 import type { LockKeys } from "./keys.ts";
 import type { Node } from "./node.ts";
 import type { Releaser } from "./releaser.ts";
+import type { Waking } from "./repeated-call.ts";
 import type { Request } from "./request.ts";
 
 /** What a request needs of its driver. */
@@ -15,7 +16,7 @@ export interface RequestHost {
   readonly random: Random;
   readonly commandTimeoutMs: number;
   readonly claimMs: number;
-  readonly agenda: TimerQueue<Request>;
+  readonly agenda: TimerQueue<Waking>;
   readonly releaser: Releaser;
   readonly inUse: GrantsInUse;
   /** The server that has these keys. */

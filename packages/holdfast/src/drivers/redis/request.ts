@@ -3,25 +3,17 @@ import { tell } from "../../diagnostics.ts";
 import type { Acquired, AcquireRequest, Pending } from "../../driver.ts";
 import { closedError } from "../../errors.ts";
 import { nowhere, type Pooled } from "../../pool.ts";
-import type { Timed } from "../../timer-queue.ts";
 import { leftOf, validFrom, type Validity } from "../../validity.ts";
-import { Attempts } from "./attempts.ts";
-import {
-  engineError,
-  expiredError,
-  isTransient,
-  queueFullError,
-  refusalBy,
-  timeoutError,
-} from "./failures.ts";
+import { expiredError, queueFullError } from "./failures.ts";
 import { farewell } from "./farewell.ts";
 import type { Use } from "./grants-in-use.ts";
 import type { LockKeys } from "./keys.ts";
 import type { PushedGrant } from "./message.ts";
 import type { Node } from "./node.ts";
-import type { Operation, Reply } from "./operation.ts";
-import { backoffDelay, impatientDelay, pollDelay } from "./pacing.ts";
+import type { Reply } from "./operation.ts";
+import { impatientDelay, pollDelay } from "./pacing.ts";
 import { placeUntil, type HandedOver } from "./releaser.ts";
+import { RepeatedCall } from "./repeated-call.ts";
 import type { RequestHost } from "./request-host.ts";
 import type { TimeEstimate } from "./server-time.ts";
 import { encodeWords } from "./words.ts";
@@ -31,30 +23,19 @@ import { encodeWords } from "./words.ts";
  * Waiting has a place in the server's queue; a grant comes by reply, or by message and is then dated by a bracket. Whatever
  * message is lost, the poll asks again. All its questions have one token: they get the same grant.
  */
-export class Request implements Pending, Operation, Pooled, Timed {
-  dueAt = 0;
-  slot = -1;
+export class Request extends RepeatedCall<Acquired> implements Pending, Pooled {
   place: number = nowhere;
   args: readonly string[] = [];
-  readonly keys: LockKeys;
-  readonly node: Node;
   token = "";
-  readonly result: Promise<Acquired>;
   readonly #host: RequestHost;
   readonly #request: AcquireRequest;
-  readonly #since: number;
-  readonly #deadline: number;
   readonly #isPastBound: boolean;
   #terms = "";
   /** Of the server's clock, by which the token's place and its deadline in the queue are written. */
   #estimate: TimeEstimate | undefined;
-  #state: "open" | "granted" | "abandoned" = "open";
-  readonly #attempts = new Attempts();
   #askedForPlace = false;
   #isQueued = false;
   #position: number | undefined;
-  #resolve!: (acquired: Acquired) => void;
-  #reject!: (reason: unknown) => void;
   /** Of a grant, or of a place, of which a late reply or message may still come. */
   #use: Use | undefined;
   /** Goes on in its place, with a new token. */
@@ -67,17 +48,10 @@ export class Request implements Pending, Operation, Pooled, Timed {
     keys: LockKeys,
     { isPastBound = false, deadline }: { isPastBound?: boolean; deadline?: number } = {},
   ) {
+    super(host, { key: request.key, keys, node: host.nodeOf(keys), deadline: deadline ?? request.deadline });
     this.#host = host;
     this.#request = request;
-    this.keys = keys;
-    this.node = host.nodeOf(keys);
     this.#isPastBound = isPastBound;
-    this.#since = host.clock.now();
-    this.#deadline = deadline ?? request.deadline ?? this.#since + host.commandTimeoutMs;
-    this.result = new Promise((resolve, reject) => {
-      this.#resolve = resolve;
-      this.#reject = reject;
-    });
   }
 
   /** It was asked for: what its messages name is known. */
@@ -90,63 +64,21 @@ export class Request implements Pending, Operation, Pooled, Timed {
     return this.#request.deadline !== null;
   }
 
-  begin(): void {
-    this.#host.agenda.schedule(this, this.#deadline);
-    this.attempt();
-  }
-
-  /** Asks (again), unless it is settled. */
-  attempt(): void {
-    if (this.#state !== "open") {
-      return;
-    }
-    this.#attempts.count += 1;
-    const { node } = this;
-    if (this.wasSent ? node.isKnown : node.time.isCertain) {
-      this.#send();
-      return;
-    }
-    node.knowTime().then(
-      () => this.#send(),
-      (error: unknown) => this.#failedToReach(error),
-    );
-  }
-
-  /** The server answers again. */
-  revived(): void {
-    if (this.#attempts.failures > 0) {
-      this.attempt();
-    }
-  }
-
-  /** Its moment has come: the deadline, or the poll. */
-  wake(): void {
-    if (this.#host.clock.now() >= this.#deadline) {
-      this.#timeOut();
-    } else {
-      this.#host.agenda.schedule(this, this.#deadline);
-      this.attempt();
-    }
-  }
-
-  cancel(reason: unknown): void {
+  override cancel(reason: unknown): void {
     this.#successor?.cancel(reason);
-    if (this.#state === "open") {
-      this.#abandon();
-      this.#reject(reason);
-    }
+    super.cancel(reason);
   }
 
   answered(reply: Reply): void {
     const answer = answerOf(reply);
-    this.#attempts.answered(reply.isSteady);
-    if (this.#state !== "open") {
+    this.attempts.answered(reply.isSteady);
+    if (!this.isOpen) {
       this.#answeredTooLate(answer);
       return;
     }
     switch (answer[0] === "error" ? "error" : Number(answer[0])) {
       case "error":
-        this.#refused(String(answer[1]));
+        this.refused(String(answer[1]));
         return;
       case 0:
         this.#held(answer, reply);
@@ -155,7 +87,7 @@ export class Request implements Pending, Operation, Pooled, Timed {
         this.#grantedByReply(answer, reply);
         return;
       case 2:
-        this.#fail(queueFullError(this.#request.key));
+        this.fail(queueFullError(this.key));
         return;
       case 4:
         this.#beginAnew();
@@ -163,11 +95,6 @@ export class Request implements Pending, Operation, Pooled, Timed {
       default:
         this.attempt(); // dead waiters are left before us
     }
-  }
-
-  failed(error: unknown): void {
-    this.#attempts.failed(error);
-    this.#failedToReach(error);
   }
 
   /** A message says that it is our turn. */
@@ -198,13 +125,15 @@ export class Request implements Pending, Operation, Pooled, Timed {
 
   /** Ends it without a word to the server: the driver is closed. */
   close(): void {
-    this.cancel(closedError(this.#request.key));
+    this.cancel(closedError(this.key));
   }
 
-  #send(): void {
-    if (this.#state !== "open") {
-      return;
-    }
+  protected unready(): Promise<unknown> | undefined {
+    const { node } = this;
+    return (this.wasSent ? node.isKnown : node.time.isCertain) ? undefined : node.knowTime();
+  }
+
+  protected send(): void {
     const { node } = this;
     const { ttlMs, want, words } = this.#request;
     if (this.token === "") {
@@ -217,7 +146,7 @@ export class Request implements Pending, Operation, Pooled, Timed {
     const numbers = String(want);
     const told = encodeWords(words);
     const latest = node.latestExecution();
-    this.#attempts.sent(Number(latest));
+    this.attempts.sent(Number(latest));
     this.#askedForPlace = this.waits && (this.#isPastBound || node.hearing === "proved");
     this.args = ["acquire", token, this.#terms, ttl, numbers, this.#place(), told, latest];
     node.perform(this);
@@ -237,14 +166,14 @@ export class Request implements Pending, Operation, Pooled, Timed {
     const { claimMs, clock } = this.#host;
     const { node } = this;
     const { ttlMs, want } = this.#request;
-    const leftMs = this.#deadline - clock.now();
+    const leftMs = this.deadline - clock.now();
     const deadline = leftMs === Infinity ? 0 : Math.ceil(node.time.micros() / 1000 + leftMs);
     return `${Math.min(ttlMs, claimMs)} ${want} ${deadline} ${node.channelKind} ${ttlMs}`;
   }
 
   #grantedByReply(answer: unknown[], reply: Reply): void {
     // Not steady: the client may have sent the request again, and the first sending may have queued us.
-    const mayBeToldAgain = !reply.isSteady || this.#attempts.count > 1 || this.#isPastBound;
+    const mayBeToldAgain = !reply.isSteady || this.attempts.count > 1 || this.#isPastBound;
     this.#take(answer, validFrom(reply.sent, this.#request.ttlMs), { isClaim: false, mayBeToldAgain });
   }
 
@@ -254,8 +183,8 @@ export class Request implements Pending, Operation, Pooled, Timed {
       this.node.brackets.observe(String(runId), reply.serverMicros, reply.sent);
     }
     if (!this.waits) {
-      this.#finish("abandoned");
-      this.#resolve({ outcome: "held" });
+      this.#finish();
+      this.resolve({ outcome: "held" });
       return;
     }
     this.node.listen();
@@ -268,10 +197,10 @@ export class Request implements Pending, Operation, Pooled, Timed {
     if (this.#isQueued) {
       this.#host.queued(this);
     }
-    if (this.#attempts.count === 1) {
-      tell("queued", () => ({ key: this.#request.key, position: this.#position }));
+    if (this.attempts.count === 1) {
+      tell("queued", () => ({ key: this.key, position: this.#position }));
     }
-    this.#askAgainIn(this.#pollDelay(Number(remainingMs)));
+    this.askAgainIn(this.#pollDelay(Number(remainingMs)));
   }
 
   #pollDelay(remainingMs: number): number {
@@ -280,51 +209,14 @@ export class Request implements Pending, Operation, Pooled, Timed {
       if (this.node.hearing === "proved" && !this.#askedForPlace) {
         return 0; // proved since we asked: now we may queue
       }
-      return impatientDelay(random, this.#attempts.count, remainingMs);
+      return impatientDelay(random, this.attempts.count, remainingMs);
     }
     return pollDelay(random, this.#position ?? 0, remainingMs, this.#request.ttlMs);
   }
 
-  /** No answer came, or none could: tried again until the time is over, unless it cannot pass by itself. */
-  #failedToReach(error: unknown): void {
-    if (this.#state !== "open") {
-      return;
-    }
-    this.#attempts.lastError = error;
-    if (!isTransient(error)) {
-      this.#fail(engineError(error, this.#request.key, this.#attempts.outcome));
-      return;
-    }
-    this.#attempts.failures += 1;
-    this.#askAgainIn(backoffDelay(this.#host.random, this.#attempts.failures));
-  }
-
-  /** The script ran and refused. */
-  #refused(message: string): void {
-    const error = engineError(refusalBy(message), this.#request.key, "none");
-    if (error.retryable) {
-      this.#failedToReach(error);
-    } else {
-      this.#fail(error);
-    }
-  }
-
-  #askAgainIn(delayMs: number): void {
-    const { agenda, clock } = this.#host;
-    agenda.schedule(this, Math.min(clock.now() + delayMs, this.#deadline));
-  }
-
-  #timeOut(): void {
-    const outcome = this.#attempts.outcome;
-    const failure =
-      this.#attempts.lastError ??
-      (this.#attempts.wasAnswered ? undefined : timeoutError(this.#deadline - this.#since));
-    this.#abandon();
-    if (failure !== undefined) {
-      this.#reject(engineError(failure, this.#request.key, outcome));
-      return;
-    }
-    void farewell(this.#host, this.#request, this.#position).then(this.#resolve);
+  protected expired(): void {
+    this.abandon();
+    void farewell(this.#host, this.#request, this.#position).then(this.resolve);
   }
 
   /** A grant that came so late that nothing is left of it is not handed out; asked again, it is a whole one. */
@@ -334,16 +226,16 @@ export class Request implements Pending, Operation, Pooled, Timed {
     { isClaim, mayBeToldAgain }: { isClaim: boolean; mayBeToldAgain: boolean },
   ): void {
     if (leftOf(validity, this.#host.clock) <= 0) {
-      this.#failedToReach(expiredError());
+      this.failedToReach(expiredError());
       return;
     }
     const { token } = this;
     const [, first, last] = answer;
-    this.#finish("granted", mayBeToldAgain ? token : undefined);
-    this.#resolve({
+    this.#finish(mayBeToldAgain ? token : undefined);
+    this.resolve({
       outcome: "granted",
       grant: {
-        key: this.#request.key,
+        key: this.key,
         token,
         fencingToken: BigInt(first as number),
         fencingCount: Number(last) - Number(first) + 1,
@@ -358,22 +250,17 @@ export class Request implements Pending, Operation, Pooled, Timed {
    * request goes on, with a new token and place.
    */
   #beginAnew(): void {
-    this.#abandon();
+    this.abandon();
     const request = { ...this.#request, ticket: undefined };
-    const [isPastBound, deadline] = [this.#isPastBound, this.#deadline];
+    const [isPastBound, deadline] = [this.#isPastBound, this.deadline];
     this.#successor = new Request(this.#host, request, this.keys, { isPastBound, deadline });
-    this.#successor.result.then(this.#resolve, this.#reject);
+    this.#successor.result.then(this.resolve, this.reject);
     this.#host.begin(this.#successor);
   }
 
-  #fail(error: unknown): void {
-    this.#abandon();
-    this.#reject(error);
-  }
-
   /** Gives up: what the server may have of us is taken back. */
-  #abandon(): void {
-    this.#finish("abandoned");
+  protected abandon(): void {
+    this.#finish();
     this.#takeBack();
   }
 
@@ -386,8 +273,8 @@ export class Request implements Pending, Operation, Pooled, Timed {
         keys: this.keys,
         token: this.token,
         terms: this.#terms,
-        until: Math.max(now + ttlMs, placeUntil(now, this.#deadline)),
-        latest: this.#attempts.latest,
+        until: Math.max(now + ttlMs, placeUntil(now, this.deadline)),
+        latest: this.attempts.latest,
       });
     }
   }
@@ -403,10 +290,10 @@ export class Request implements Pending, Operation, Pooled, Timed {
   }
 
   /** @param usedToken of a grant that is in use from now on */
-  #finish(state: "granted" | "abandoned", usedToken?: string): void {
-    this.#state = state;
+  #finish(usedToken?: string): void {
+    this.isOpen = false;
     if (usedToken !== undefined) {
-      this.#use = this.#host.inUse.add(usedToken, this.#request.ttlMs, this.#attempts);
+      this.#use = this.#host.inUse.add(usedToken, this.#request.ttlMs, this.attempts);
     }
     this.#host.settled(this);
   }

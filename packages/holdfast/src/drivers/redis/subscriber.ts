@@ -1,6 +1,6 @@
 import type { Clock, Timer } from "../../clock.ts";
 import { tell } from "../../diagnostics.ts";
-import { fingerprint, jittered, type Random } from "../../random.ts";
+import { backoffMs, fingerprint, type Random } from "../../random.ts";
 import type { ChannelKind, Connection, Subscription } from "./connection.ts";
 import { isTransient } from "./failures.ts";
 
@@ -10,7 +10,6 @@ export type Hearing = "unproved" | "proved" | "unavailable";
 const triesBeforeUnavailable = 3;
 /** Of so many proofs a message that comes late is known. */
 const rememberedProofs = 100;
-const shortestRetryMs = 50;
 const longestRetryMs = 5_000;
 
 interface SubscriberOptions {
@@ -193,7 +192,7 @@ export class Subscriber {
     }
     const { connection, random } = this.#options;
     this.#tries += 1;
-    const delayMs = jittered(random, Math.min(longestRetryMs, shortestRetryMs * 2 ** this.#tries), 0.5);
+    const delayMs = backoffMs(random, this.#tries, longestRetryMs);
     if (this.#hearing !== "unavailable" && (this.#tries >= triesBeforeUnavailable || !isTransient(error))) {
       this.#hearing = "unavailable";
       tell("node", () => ({

@@ -1,6 +1,6 @@
-import type { Timer } from "../../clock.ts";
 import type { Driver } from "../../driver.ts";
 import { isThere, lockState, type LockEvent, type LockState } from "../../state.ts";
+import { pause } from "../../wait.ts";
 
 type Target = string | { readonly prefix: string };
 
@@ -104,7 +104,7 @@ class Watcher {
       while (this.#isWanted()) {
         const restMs = this.#restsUntil - clock.now();
         if (restMs > 0) {
-          await pause(this.#driver, restMs, this.#ending.signal);
+          await pause(this.#driver.clock, restMs, true, this.#ending.signal);
         } else {
           await this.#look();
         }
@@ -264,21 +264,4 @@ function fingerprintOf(state: LockState): string {
     String(number),
   ]);
   return JSON.stringify([owners, left, waiters, waiterCount, String(fencingToken)]);
-}
-
-async function pause(driver: Driver, ms: number, signal: AbortSignal): Promise<void> {
-  let timer: Timer;
-  let onAbort: (() => void) | undefined;
-  if (signal.aborted) {
-    return;
-  }
-  await new Promise<void>((resolve) => {
-    onAbort = resolve;
-    timer = driver.clock.setTimer(resolve, ms, true);
-    signal.addEventListener("abort", onAbort);
-  });
-  driver.clock.clearTimer(timer);
-  if (onAbort) {
-    signal.removeEventListener("abort", onAbort);
-  }
 }

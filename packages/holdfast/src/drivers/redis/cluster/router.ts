@@ -1,7 +1,7 @@
 import type { Clock } from "../../../clock.ts";
 import { EngineError } from "../../../errors.ts";
-import { jittered, type Random } from "../../../random.ts";
-import { within } from "../../../wait.ts";
+import { backoffMs, type Random } from "../../../random.ts";
+import { pause, within } from "../../../wait.ts";
 import { messageOf, outcomeOf } from "../failures.ts";
 import type { Script } from "../script.ts";
 import { ServerTime, Tickets } from "../server-time.ts";
@@ -13,7 +13,6 @@ import { completed, SlotMap } from "./slot-map.ts";
 /** How long a redirected call goes on, as part of what a command may take: the rest is for the answer. */
 const patience = 0.5;
 const mostRedirections = 5;
-const shortestPauseMs = 20;
 const longestPauseMs = 200;
 /** The next node is asked for the map when the one before has not answered for so long, ms. */
 const hedgeMs = 200;
@@ -258,8 +257,7 @@ export class Router {
 
   #pause(tries: number): Promise<void> {
     const { clock, random } = this.#options;
-    const pauseMs = Math.min(longestPauseMs, shortestPauseMs * 2 ** Math.min(tries, 6));
-    return new Promise((resolve) => clock.setTimer(resolve, jittered(random, pauseMs, 0.5), true));
+    return pause(clock, backoffMs(random, tries - 1, longestPauseMs));
   }
 
   async #refresh(first: string | undefined): Promise<void> {

@@ -1,12 +1,12 @@
 import type { Timer } from "../../../clock.ts";
 import { EngineError, type NodeVote } from "../../../errors.ts";
-import type { Random } from "../../../random.ts";
+import { backoffMs, type Random } from "../../../random.ts";
 import { leftOf } from "../../../validity.ts";
 import { Attempts } from "../attempts.ts";
 import { messageOf, outcomeOf, refusalBy, silentError } from "../failures.ts";
 import type { PushedGrant } from "../message.ts";
 import type { Reply } from "../operation.ts";
-import { backoffDelay, impatientDelay, pollDelay } from "../pacing.ts";
+import { impatientDelay, pollDelay } from "../pacing.ts";
 import type { Bidder } from "./bidder.ts";
 import { readingOf } from "./clock-reading.ts";
 import { Question, type Asked } from "./question.ts";
@@ -210,7 +210,7 @@ export class Ballot {
         this.reason = quarantineWords(quarantine);
       }
     }
-    this.#askAgainIn(backoffDelay(this.#bid.random, this.attempts.failures));
+    this.#askAgainIn(backoffMs(this.#bid.random, this.attempts.failures));
     this.#bid.heard(this);
   }
 

@@ -1,6 +1,7 @@
 import type { Clock, Timer } from "../../../clock.ts";
 import { tell } from "../../../diagnostics.ts";
 import { EngineError, LockError, QuorumError, type NodeVote } from "../../../errors.ts";
+import { pause } from "../../../wait.ts";
 import { isTransient, messageOf, outcomeOf } from "../failures.ts";
 import { majorityOf, medianOf } from "./agreement.ts";
 import { latestTime } from "../node.ts";
@@ -102,7 +103,7 @@ export class Electorate {
   }
 
   pause(ms: number): Promise<void> {
-    return new Promise((resolve) => this.#clock.setTimer(resolve, ms, true));
+    return pause(this.#clock, ms);
   }
 
   /** The nodes' median time, in microseconds. */

@@ -2,10 +2,10 @@ import { tell } from "../../../diagnostics.ts";
 import type { Acquired, AcquireRequest, Pending } from "../../../driver.ts";
 import { closedError, LockError } from "../../../errors.ts";
 import { nowhere, type Pooled } from "../../../pool.ts";
+import { backoffMs } from "../../../random.ts";
 import type { Timed } from "../../../timer-queue.ts";
 import { farewell } from "../farewell.ts";
 import type { LockKeys } from "../keys.ts";
-import { backoffDelay } from "../pacing.ts";
 import { Bid, type BidRequest, type Election } from "./bid.ts";
 import type { Electorate } from "./electorate.ts";
 import { aboutKey, noQuorum, refusalOf } from "./no-quorum.ts";
@@ -189,7 +189,7 @@ export class QuorumRequest implements Pending, Pooled, Timed, BidRequest {
       return;
     }
     this.#meetingFailures += 1;
-    this.#schedule(this.#host.clock.now() + backoffDelay(this.#host.random, this.#meetingFailures));
+    this.#schedule(this.#host.clock.now() + backoffMs(this.#host.random, this.#meetingFailures));
   }
 
   #askAgain(bid: Bid, now: number): void {

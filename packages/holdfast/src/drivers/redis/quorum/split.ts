@@ -1,6 +1,5 @@
 import type { Clock } from "../../../clock.ts";
-import { jittered, type Random } from "../../../random.ts";
-import { backoffDelay } from "../pacing.ts";
+import { backoffMs, jittered, type Random } from "../../../random.ts";
 
 const shortestMs = 250;
 const longestMs = 2_000;
@@ -56,6 +55,6 @@ export class Split {
 
   /** How long it asks for no votes once it has given back those that no rival can ask for. */
   get pauseMs(): number {
-    return backoffDelay(this.#host.random, Math.min(this.#timesAsked, 3));
+    return backoffMs(this.#host.random, Math.min(this.#timesAsked, 3));
   }
 }

@@ -88,9 +88,7 @@ export class History {
     const { client, waitMs, attemptId, ttlMs, as } = use;
     const { now } = this.findings;
     const keys = keysOf(use);
-    // Who wants several stands in no queue but that of the first it has not got; who is in a session, behind the others of it.
-    const isDirect = keys.length === 1 && !(as?.kind === "nested" && as.session !== undefined);
-    const isPlain = waits && attemptId === undefined && isDirect;
+    const isPlain = waits && attemptId === undefined && isDirect(use);
     return {
       client,
       keys,
@@ -456,4 +454,10 @@ export function attemptOf(client: number, attemptId: string): string {
 
 function offOf(rate: number): number {
   return Math.abs(rate - 1);
+}
+
+/** Who wants several stands in no queue but that of the first it has not got; who is in a session, behind the others of it. */
+function isDirect(use: Use): boolean {
+  const { as } = use;
+  return keysOf(use).length === 1 && !(as?.kind === "nested" && as.session !== undefined);
 }

@@ -15,8 +15,8 @@ export const late: readonly Mutant[] = [
     edits: [
       redis(
         "one-server",
-        "} else if (key !== undefined && !this.inUse.has(grant.token)) {",
-        '} else if (key === "" && !this.inUse.has(grant.token)) {',
+        "    } else if (key !== undefined) {\n      const keys",
+        '    } else if (key !== undefined && key === "") {\n      const keys',
       ),
     ],
     killers: [
@@ -35,7 +35,7 @@ export const late: readonly Mutant[] = [
   {
     name: "extended-grant-is-forgotten",
     breaks: "a late message of a lease in use releases nothing, however long ago it was granted",
-    edits: [redis("one-server", "    this.inUse.prolong(token, ttlMs);\n", "")],
+    edits: [redis("one-server", "    this.releaser.inUse.prolong(token, ttlMs);\n", "")],
     killers: [byRules("drivers/redis/late-requests", "does not end an extended lease")],
   },
   {
@@ -95,8 +95,8 @@ export const late: readonly Mutant[] = [
     edits: [
       redis(
         "quorum/holdings",
-        "      if (key !== undefined) {\n        this.#takeBackBehind(",
-        '      if (key !== undefined && key === "") {\n        this.#takeBackBehind(',
+        "      if (key !== undefined) {\n        const { token } = grant;",
+        '      if (key !== undefined && key === "") {\n        const { token } = grant;',
       ),
     ],
     killers: [
@@ -110,13 +110,7 @@ export const late: readonly Mutant[] = [
     name: "late-reply-is-not-answered",
     breaks: "any grant by reply for a token that no longer waits here is answered by release at once (3)",
     isMarked: true,
-    edits: [
-      redis(
-        "request",
-        "    if (isThere && isInUse !== true) {\n      this.#takeBack();",
-        '    if (isThere && !isInUse && this.token === "") {\n      this.#takeBack();',
-      ),
-    ],
+    edits: [redis("request", "    if (isThere) {\n", '    if (isThere && this.token === "") {\n')],
     killers: [
       byRules("drivers/redis/fake-redis", "a grant that comes after the caller gave up is released at once"),
     ],
@@ -265,7 +259,7 @@ export const late: readonly Mutant[] = [
     isMarked: true,
     edits: [
       redis(
-        "quorum/taking-back",
+        "quorum/holdings",
         "      if (ballot.mayHaveLeft) {\n",
         '      if (ballot.mayHaveLeft && bid.token === "-") {\n',
       ),
@@ -301,8 +295,8 @@ export const late: readonly Mutant[] = [
     edits: [
       redis(
         "quorum/holdings",
-        "    this.#takingBack.keep(token); // given back by",
-        '    if (key === "") this.#takingBack.keep(token); // given back by',
+        "      releaser.keep(token); // given back by",
+        '      if (key === "") releaser.keep(token); // given back by',
       ),
     ],
     killers: [

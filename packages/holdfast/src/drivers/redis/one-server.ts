@@ -30,7 +30,6 @@ import { TimerQueue } from "../../timer-queue.ts";
 import { engineEnd, validFrom } from "../../validity.ts";
 import { pageBudgetMs, type Directory } from "./directory.ts";
 import { clonedError, engineError, outcomeOf, refusalBy } from "./failures.ts";
-import { GrantsInUse } from "./grants-in-use.ts";
 import { describe, judgeFence, readFacts, type Facts } from "./inspection.ts";
 import { KeySpace, type LockKeys } from "./keys.ts";
 import { RedisLatches } from "./latch.ts";
@@ -62,7 +61,6 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
   readonly agenda: TimerQueue<Waking>;
   readonly releaser: Releaser;
   readonly latches: RedisLatches;
-  readonly inUse: GrantsInUse;
   readonly #directory: Directory;
   readonly #keySpace: KeySpace;
   #clientId: string;
@@ -97,7 +95,6 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
       commandTimeoutMs,
       (grant, sent) => this.#requestOf(grant.token)?.grantedByRelease(grant, sent),
     );
-    this.inUse = new GrantsInUse(clock);
     this.agenda = new TimerQueue(clock, (request) => request.wake(), true);
     this.latches = new RedisLatches({
       nodeOf: (keys) => this.nodeOf(keys),
@@ -172,7 +169,7 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
   }
 
   async extend({ key, token, fencingToken, ttlMs, words }: ExtendRequest): Promise<Extension> {
-    this.inUse.prolong(token, ttlMs);
+    this.releaser.inUse.prolong(token, ttlMs);
     try {
       const asked = ["extend", token, String(ttlMs), encodeWords(words), fencingToken.toString()];
       const reply = await this.#ask(key, asked);
@@ -196,17 +193,13 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
   }
 
   release(key: string, token: string, until: number): Promise<boolean> {
-    const latest = this.inUse.end(token);
     const isOwn = clientOf(token) === this.#clientId;
     const keys = this.#keySpace.keysOf(key);
-    return this.releaser.release({ key, keys, token, terms: "", until, latest, isOwn });
+    return this.releaser.release({ key, keys, token, terms: "", until, isOwn });
   }
 
   downgrade(key: string, token: string, until: number): Promise<boolean> {
-    return this.releaser.release(
-      { key, keys: this.#keySpace.keysOf(key), token, terms: "", until },
-      "downgrade",
-    );
+    return this.releaser.downgrade({ key, keys: this.#keySpace.keysOf(key), token, terms: "", until });
   }
 
   async setLimit(key: string, limit: number): Promise<void> {
@@ -270,7 +263,6 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
       request.close();
     }
     this.agenda.clear();
-    this.inUse.close();
     this.latches.close();
     await this.releaser.idle(); // bounded by the command budget
     this.releaser.close();
@@ -309,12 +301,12 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
     const key = this.#keySpace.keyOf(grant.lock);
     if (request) {
       request.granted(grant);
-    } else if (key !== undefined && !this.inUse.has(grant.token)) {
+    } else if (key !== undefined) {
       const keys = this.#keySpace.keysOf(key);
       const node = this.nodeOf(keys);
       if (node.hearsAlone && !isExpired(grant, node)) {
         const until = this.clock.now() + grant.ttlMs;
-        this.releaser.takeBack({ key, keys, token: grant.token, terms: "", until });
+        this.releaser.toldLate({ key, keys, token: grant.token, terms: "", until });
       }
     }
   }

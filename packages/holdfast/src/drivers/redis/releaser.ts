@@ -4,6 +4,7 @@ import { closedError } from "../../errors.ts";
 import { backoffMs, type Random } from "../../random.ts";
 import { TimerQueue, type Timed } from "../../timer-queue.ts";
 import { engineError, isTransient, outcomeOf, refusalBy, timeoutError } from "./failures.ts";
+import { GrantsInUse, type Use } from "./grants-in-use.ts";
 import type { LockKeys } from "./keys.ts";
 import type { Node } from "./node.ts";
 import { withCandidate, type Operation, type Reply } from "./operation.ts";
@@ -65,8 +66,12 @@ export interface ReleaseListener {
   failed(error: unknown): void;
 }
 
-/** Releases, and goes on until the server has answered or has forgotten by itself. */
+/**
+ * Decides for one server what must hold nothing there from now on: what was released or given up, and what the server tells of that is
+ * not in use. Releases it, and goes on until the server has answered behind all requests for it, or has forgotten by itself.
+ */
 export class Releaser {
+  readonly inUse: GrantsInUse;
   readonly #nodeOf: (keys: LockKeys) => Node;
   readonly #clock: Clock;
   readonly #random: Random;
@@ -93,6 +98,7 @@ export class Releaser {
   ) {
     this.handedOver = handedOver;
     this.votedFor = votedFor;
+    this.inUse = new GrantsInUse(clock);
     this.#nodeOf = nodeOf;
     this.#clock = clock;
     this.#random = random;
@@ -102,10 +108,29 @@ export class Releaser {
   }
 
   /** @returns whether it was still ours; rejects with an `EngineError` after the budget and goes on in the background */
-  release(leftover: Leftover, name?: Giving): Promise<boolean> {
+  release(leftover: Leftover): Promise<boolean> {
+    const latest = this.inUse.end(leftover.token);
+    return this.#promised({ ...leftover, latest }, "release");
+  }
+
+  downgrade(leftover: Leftover): Promise<boolean> {
+    return this.#promised(leftover, "downgrade");
+  }
+
+  #promised(leftover: Leftover, name: Giving): Promise<boolean> {
     return new Promise((resolve, reject) => {
       this.begin(leftover, { released: resolve, failed: reject }, name);
     });
+  }
+
+  /**
+   * The server has told of a grant, or of a place, for which nobody waits.
+   * @param use of the request that it was told, where it is a grant
+   */
+  toldLate(leftover: Leftover, use?: Use): void {
+    if (use?.isOver !== false && !this.inUse.has(leftover.token)) {
+      this.takeBack(leftover);
+    }
   }
 
   /** The same, where a promise for each node would be many. @param args what the node is told, where several are told the same */
@@ -204,6 +229,7 @@ export class Releaser {
 
   close(): void {
     this.#isClosed = true;
+    this.inUse.close();
     for (const release of Array.from(this.#agenda.items())) {
       this.#gaveUp(release, closedError(release.leftover.key));
     }

@@ -3,7 +3,6 @@ import type { AcquireRequest } from "../../driver.ts";
 import type { Random } from "../../random.ts";
 import type { Holder } from "../../state.ts";
 import type { TimerQueue } from "../../timer-queue.ts";
-import type { GrantsInUse } from "./grants-in-use.ts";
 import type { LockKeys } from "./keys.ts";
 import type { Node } from "./node.ts";
 import type { Releaser } from "./releaser.ts";
@@ -18,7 +17,6 @@ export interface RequestHost {
   readonly claimMs: number;
   readonly agenda: TimerQueue<Waking>;
   readonly releaser: Releaser;
-  readonly inUse: GrantsInUse;
   /** The server that has these keys. */
   nodeOf(keys: LockKeys): Node;
   tokenFor(wanted: AcquireRequest, node: Node): string;

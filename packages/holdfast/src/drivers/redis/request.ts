@@ -9,10 +9,9 @@ import { farewell } from "./farewell.ts";
 import type { Use } from "./grants-in-use.ts";
 import type { LockKeys } from "./keys.ts";
 import type { PushedGrant } from "./message.ts";
-import type { Node } from "./node.ts";
 import type { Reply } from "./operation.ts";
 import { impatientDelay, pollDelay } from "./pacing.ts";
-import { placeUntil, type HandedOver } from "./releaser.ts";
+import { placeUntil, type HandedOver, type Leftover } from "./releaser.ts";
 import { RepeatedCall } from "./repeated-call.ts";
 import type { RequestHost } from "./request-host.ts";
 import type { TimeEstimate } from "./server-time.ts";
@@ -261,31 +260,25 @@ export class Request extends RepeatedCall<Acquired> implements Pending, Pooled {
   /** Gives up: what the server may have of us is taken back. */
   protected abandon(): void {
     this.#finish();
-    this.#takeBack();
+    if (this.token !== "") {
+      this.#host.releaser.takeBack(this.#leftover());
+    }
   }
 
-  #takeBack(): void {
-    if (this.token !== "") {
-      const { ttlMs, key } = this.#request;
-      const now = this.#host.clock.now();
-      this.#host.releaser.takeBack({
-        key,
-        keys: this.keys,
-        token: this.token,
-        terms: this.#terms,
-        until: Math.max(now + ttlMs, placeUntil(now, this.deadline)),
-        latest: this.attempts.latest,
-      });
-    }
+  #leftover(): Leftover {
+    const { key, keys, token } = this;
+    const { latest } = this.attempts;
+    const now = this.#host.clock.now();
+    const until = Math.max(now + this.#request.ttlMs, placeUntil(now, this.deadline));
+    return { key, keys, token, terms: this.#terms, until, latest };
   }
 
   /** Order holds only within one connection and one script: a late answer may have queued or granted us once more. */
   #answeredTooLate(answer: readonly unknown[]): void {
     const status = Number(answer[0]);
     const isThere = status === 1 || (status === 0 && Number(answer[2]) >= 0);
-    const isInUse = this.#use && (!this.#use.isOver || this.#host.inUse.has(this.#use.token));
-    if (isThere && isInUse !== true) {
-      this.#takeBack();
+    if (isThere) {
+      this.#host.releaser.toldLate(this.#leftover(), this.#use);
     }
   }
 
@@ -293,7 +286,7 @@ export class Request extends RepeatedCall<Acquired> implements Pending, Pooled {
   #finish(usedToken?: string): void {
     this.isOpen = false;
     if (usedToken !== undefined) {
-      this.#use = this.#host.inUse.add(usedToken, this.#request.ttlMs, this.attempts);
+      this.#use = this.#host.releaser.inUse.add(usedToken, this.#request.ttlMs, this.attempts);
     }
     this.#host.settled(this);
   }

@@ -28,10 +28,12 @@ interface Member {
   readonly since: number;
 }
 
-interface HoldHost {
+export interface HoldHost {
   readonly electorate: Electorate;
   readonly clock: Clock;
   readonly driftFactor: number;
+  /** The node has something of it that is over. */
+  readonly takeBack: (hold: QuorumHold, voter: Voter) => void;
 }
 
 /** A grant of a quorum: which nodes have it, how it is prolonged, and when it is known to be lost. */
@@ -334,10 +336,7 @@ export class QuorumHold implements Timed {
           return;
         }
         if (this.isOver || this.isLost) {
-          const until = this.#host.clock.now() + ttlMs;
-          const { key, token } = this;
-          const candidate = electorate.candidate();
-          voter.releaser.takeBack({ key, keys, token, terms, until, candidate, latest: attempts.latest });
+          this.#host.takeBack(this, voter);
         } else {
           const now = clock.now();
           const reading = readingOf(reply.serverMicros, reply.sent.now, now);

@@ -5,14 +5,14 @@ import { TimerQueue } from "../../../timer-queue.ts";
 import { engineEnd } from "../../../validity.ts";
 import type { KeySpace } from "../keys.ts";
 import type { PushedGrant } from "../message.ts";
+import { placeUntil, type Leftover } from "../releaser.ts";
 import { TokenTable } from "../token-table.ts";
 import type { Ballot } from "./ballot.ts";
 import type { Bid, Election } from "./bid.ts";
 import type { Electorate } from "./electorate.ts";
-import { QuorumHold } from "./hold.ts";
+import { QuorumHold, type HoldHost } from "./hold.ts";
 import { QuorumRelease } from "./release.ts";
 import type { QuorumRequest } from "./request.ts";
-import { TakingBack } from "./taking-back.ts";
 import { countsFrom, type Vote } from "./vote.ts";
 import type { Voter } from "./voter.ts";
 
@@ -25,8 +25,8 @@ interface HoldingsOptions {
 }
 
 /**
- * What this process has on the nodes, by token: bids under way, grants in use, grants that are being released. What a node has of
- * none of these is taken back from it.
+ * What this process has on the nodes, by token: bids under way, grants in use, grants that are being released. Decides what a node
+ * must have nothing of from now on: what it has of none of these is taken back from it, until it has forgotten that by itself.
  */
 export class Holdings {
   readonly #options: HoldingsOptions;
@@ -35,11 +35,11 @@ export class Holdings {
   readonly #holds = new TokenTable<QuorumHold>();
   readonly #ends: TimerQueue<QuorumHold>;
   readonly #releases = new TokenTable<QuorumRelease>();
-  readonly #takingBack: TakingBack;
+  readonly #holdHost: HoldHost;
 
   constructor(options: HoldingsOptions) {
     this.#options = options;
-    this.#takingBack = new TakingBack(options.electorate, options.clock);
+    this.#holdHost = { ...options, takeBack: (hold, voter) => this.#takeBackHold(hold, voter) };
     this.#ends = new TimerQueue(options.clock, (hold) => this.forget(hold));
   }
 
@@ -60,14 +60,21 @@ export class Holdings {
       hold.add(voter, vote.first, vote.runId);
     }
     this.#ends.schedule(hold, Math.max(hold.dueAt, engineEnd(validity) + ttlMs));
-    this.#takingBack.keep(token); // given back by a node that did not vote
+    for (const { releaser } of this.#options.electorate.voters) {
+      releaser.keep(token); // given back by a node that did not vote
+    }
     return { key, token, fencingToken: BigInt(first), fencingCount: last - first + 1, validity, isClaim };
   }
 
   /** The bid is over without a grant: what the nodes may have of it is taken back. */
   abandoned(bid: Bid): void {
     this.#close(bid);
-    this.#takingBack.bid(bid);
+    const candidate = this.#options.electorate.candidate();
+    for (const ballot of bid.ballots) {
+      if (ballot.mayHaveLeft) {
+        this.givenBack(bid, ballot, candidate);
+      }
+    }
   }
 
   /** Releases a grant, of this process or of another one. Settles as a release of the driver does. */
@@ -89,7 +96,7 @@ export class Holdings {
     let hold = this.#holds.get(token);
     if (!hold) {
       const { clock, keySpace, maxTtlMs } = this.#options;
-      hold = new QuorumHold(this.#options, key, keySpace.keysOf(key), token, bid);
+      hold = new QuorumHold(this.#holdHost, key, keySpace.keysOf(key), token, bid);
       this.#holds.set(token, hold);
       this.#ends.schedule(hold, clock.now() + maxTtlMs);
     }
@@ -111,8 +118,13 @@ export class Holdings {
   }
 
   /** A node has something of a bid that it cannot vote for. */
-  givenBack(bid: Bid, ballot: Ballot): void {
-    this.#takingBack.ballot(ballot, bid);
+  givenBack(bid: Bid, ballot: Ballot, candidate?: string): void {
+    const { key, keys, ttlMs, deadline } = bid.request;
+    const { token, wording } = bid;
+    const now = this.#options.clock.now();
+    const until = Math.max(now + ttlMs, ballot.mayBeQueued ? placeUntil(now, deadline) : 0);
+    const [terms, { latest }] = [wording.memberOn(ballot), ballot.attempts];
+    this.#takeBack(ballot.voter, { key, keys, token, terms, until, latest }, candidate);
   }
 
   /** A node has something of a bid that is over. */
@@ -124,8 +136,7 @@ export class Holdings {
         this.#heardLate(hold, ballot.voter, vote);
       }
     } else {
-      const takeBack = (): void => this.#takingBack.ballot(ballot, bid);
-      this.#takeBackBehind(token, ballot.voter, vote !== undefined, takeBack);
+      this.#takeBackBehind(token, ballot.voter, vote !== undefined, () => this.givenBack(bid, ballot));
     }
   }
 
@@ -159,8 +170,10 @@ export class Holdings {
     } else if (voter.node.hearsAlone) {
       const key = keySpace.keyOf(grant.lock);
       if (key !== undefined) {
-        this.#takeBackBehind(grant.token, voter, true, () => {
-          this.#takingBack.pushed(voter, key, keySpace.keysOf(key), grant.token, grant.ttlMs);
+        const { token } = grant;
+        this.#takeBackBehind(token, voter, true, () => {
+          const until = this.#options.clock.now() + grant.ttlMs;
+          this.#takeBack(voter, { key, keys: keySpace.keysOf(key), token, terms: "", until });
         });
       }
     }
@@ -191,7 +204,7 @@ export class Holdings {
   /** Of a lost grant: what is left of it on the nodes that did not end it themselves. */
   takeBackLost(hold: QuorumHold): void {
     for (const voter of this.#options.electorate.voters) {
-      this.#takingBack.lost(hold, voter);
+      this.#takeBackHold(hold, voter);
     }
   }
 
@@ -204,10 +217,27 @@ export class Holdings {
   /** A node's vote came when the grant was in use already, or was over. */
   #heardLate(hold: QuorumHold, voter: Voter, vote: Pick<Vote, "first" | "runId" | "countsFrom">): void {
     if (hold.isLost) {
-      this.#takingBack.lost(hold, voter);
+      this.#takeBackHold(hold, voter);
     } else if (!this.#options.electorate.quarantineOf(voter)) {
       hold.add(voter, vote.first, vote.runId, vote.countsFrom);
     }
+  }
+
+  /** A node did not know that the grant is over, or was late with its vote. */
+  #takeBackHold(hold: QuorumHold, voter: Voter): void {
+    if (hold.mayBeOn(voter)) {
+      const { key, keys, token } = hold;
+      const [terms, latest] = [hold.termsOn(voter), hold.latestOn(voter)];
+      this.#takeBack(voter, { key, keys, token, terms, until: hold.forgottenAt(voter, hold.dueAt), latest });
+    }
+  }
+
+  #takeBack(
+    { releaser }: Voter,
+    leftover: Leftover,
+    candidate: string = this.#options.electorate.candidate(),
+  ): void {
+    releaser.takeBack({ ...leftover, candidate });
   }
 
   #close(bid: Bid): void {

@@ -48,6 +48,7 @@ export class History {
   readonly #lastHeard = new Map<number, number>();
   /** When a call of each client last began, of those that began `introductionMs` apart. */
   readonly #lastBegun = new Map<number, number>();
+  readonly #lastPlacedTo = new Map<number, number>();
   #serial = 0;
   #hasDead = false;
 
@@ -121,7 +122,9 @@ export class History {
     const aheadMs = this.#knownForMs(client) > introductionMs ? 0 : this.#strangersAheadMs;
     const until = now + waitMs / this.#rateOf(client); // its time is over by its own clock
     const placeEndsFrom = waitMs === Infinity ? Infinity : until - drift * (until - heardAt);
-    return { placedFrom: now - aheadMs - driftMs, placedTo: now + driftMs, until, placeEndsFrom };
+    const placedTo = Math.max(now + driftMs, this.#lastPlacedTo.get(client) ?? 0); // its places rise
+    this.#lastPlacedTo.set(client, placedTo);
+    return { placedFrom: now - aheadMs - driftMs, placedTo, until, placeEndsFrom };
   }
 
   /** When a client last learned the servers' time, at the earliest. A call that began a while ago has had a first answer. */

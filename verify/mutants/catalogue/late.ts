@@ -9,6 +9,15 @@ export const late: readonly Mutant[] = [
     killers: [byRules("drivers/redis/server-time", "clocks that drift apart by one percent")],
   },
   {
+    name: "a-later-place-is-the-earlier-one-for-drift",
+    breaks:
+      "tickets begin anew only where the requests with the former ones give up their places (core, 3.3)",
+    edits: [
+      redis("server-time", "ageMs * allowedDriftRate + suspendedMs", "ageMs * driftRate + suspendedMs"),
+    ],
+    killers: [byRules("drivers/redis/server-time", "a later ticket goes before an earlier one only")],
+  },
+  {
     name: "late-message-is-not-answered",
     breaks: "any grant by message for a token that no longer waits here is answered by release at once (3)",
     isMarked: true,

@@ -48,12 +48,14 @@ export class ServerTime {
     const errorMs = (receivedAt - sent.now) / 2;
     const offsetMicros = serverMicros - (sent.now + errorMs) * 1000;
     const isStale = this.#isStale(this.#clock.now());
-    if (isStale || this.#isContradictedBy(offsetMicros, errorMs, receivedAt, suspendedMs)) {
+    const ageMs = receivedAt - this.#at;
+    // Beyond what clocks drift apart, as a request keeps its place within that: a later one must not go before it.
+    if (isStale || this.#isContradictedBy(offsetMicros, errorMs, ageMs * allowedDriftRate + suspendedMs)) {
       this.#tickets.last = 0; // places of the wrong estimate may all be ahead of the time
     }
     if (
-      errorMs <= this.#errorMs + (receivedAt - this.#at) * agingPerMs ||
-      this.#isContradictedBy(offsetMicros, errorMs, receivedAt, grainMs) ||
+      errorMs <= this.#errorMs + ageMs * agingPerMs ||
+      this.#isContradictedBy(offsetMicros, errorMs, ageMs * driftRate + grainMs) ||
       isStale
     ) {
       this.#offsetMicros = offsetMicros;
@@ -115,9 +117,9 @@ export class ServerTime {
   }
 
   /** One of the clocks was set since: a worse estimate of now is better than a good one of then. */
-  #isContradictedBy(offsetMicros: number, errorMs: number, receivedAt: number, byMs: number): boolean {
+  #isContradictedBy(offsetMicros: number, errorMs: number, byMs: number): boolean {
     const apartMs = Math.abs(offsetMicros - (this.#offsetMicros ?? offsetMicros)) / 1000;
-    return apartMs > errorMs + this.#errorMs + (receivedAt - this.#at) * driftRate + byMs;
+    return apartMs > errorMs + this.#errorMs + byMs;
   }
 
   /** A place in the queue for who arrives now: strictly increasing in this process, in order of arrival between processes. */

@@ -74,6 +74,18 @@ test("tickets rise strictly, within a microsecond and when the server's time ste
   expect(time.ticket()).toBe(serverMicros + 1_000_000);
 });
 
+test.each([
+  { what: "clocks that drifted apart by one percent", byMs: 990, isInOrder: true },
+  { what: "a clock that was set back by more", byMs: 1_100, isInOrder: false },
+])("a later ticket goes before an earlier one only behind a clock that was set: $what", async (set) => {
+  observe(serverMicros, 1_000, 1_000);
+  await clock.advance(100_000);
+  const before = time.ticket();
+  await clock.advance(1);
+  observe(serverMicros + 100_001_000 - set.byMs * 1_000, 101_001, 101_001);
+  expect(time.ticket() > before).toBe(set.isInOrder);
+});
+
 test("tickets are whole numbers, whatever the clock says", async () => {
   observe(serverMicros + 0.5, 999.123_4, 1_000);
   await clock.advance(0.777_7);

@@ -1,7 +1,14 @@
-import { byRules, byServer, lua, redis, type Mutant } from "../mutant.ts";
+import { byKept, byRules, byServer, lua, redis, type Mutant } from "../mutant.ts";
 
 /** How a majority keeps a grant: section 4.8. */
 export const extension: readonly Mutant[] = [
+  {
+    name: "adoption-takes-the-first-majority",
+    breaks:
+      "an adopted lease lasts until the time that a majority reaches, whichever nodes answer first (4.3)",
+    edits: [redis("quorum/hold", " && leftMs > longestMs / 2;", ";")],
+    killers: [byKept()],
+  },
   {
     name: "refilled-behind-the-end",
     breaks:
@@ -139,7 +146,11 @@ export const extension: readonly Mutant[] = [
     breaks:
       "the largest time until which a majority is valid (4.3), where the first to answer have no time left",
     edits: [
-      redis("quorum/hold", "leftOf(validity, clock) > 2 * (clock.now() - begun)", "clock.now() >= begun"),
+      redis(
+        "quorum/hold",
+        "leftMs > 2 * (clock.now() - begun) && leftMs > longestMs / 2;",
+        "clock.now() >= begun && longestMs >= 0;",
+      ),
     ],
     killers: [
       byRules(

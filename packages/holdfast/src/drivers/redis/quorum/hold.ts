@@ -248,8 +248,12 @@ export class QuorumHold implements Timed {
       },
       (isComplete) => {
         const validity = held.length < majority ? undefined : validityOf(held, majority);
-        // Others may have it for longer: they are waited for where little is left for a renewal, which takes as long as this did.
-        if (validity && (isComplete || leftOf(validity, clock) > 2 * (clock.now() - begun))) {
+        // The other nodes may have it for longer. They are waited for where little is left: for a renewal, which takes as long as this
+        // did, or beside what one node has, where another one only has the claim that it gave by message.
+        const leftMs = validity ? leftOf(validity, clock) : 0;
+        const longestMs = Math.max(0, ...held.map((one) => leftOf(one, clock)));
+        const isEnough = leftMs > 2 * (clock.now() - begun) && leftMs > longestMs / 2;
+        if (validity && (isComplete || isEnough)) {
           this.#wasVerified = true;
           this.validUntil = Math.max(this.validUntil, validity.until);
           return { outcome: "held", validity };

@@ -97,6 +97,7 @@ export class History {
       isShared: isShared(as),
       ttlMs,
       since: now,
+      judgedSince: this.#judgedSince(use, standsInLine),
       ...this.#placeOf(client, waitMs ?? Infinity),
       serial: this.#serial,
       ...lineOf(as, { standsInLine, waits, isPlain }),
@@ -148,6 +149,12 @@ export class History {
     return [...this.of(key).turns.waiting].some(
       (other) => other.client === client && other.isInLine && !other.hasPlace,
     );
+  }
+
+  #judgedSince({ client, key }: Use, standsInLine: boolean): number {
+    const before = [...this.of(key).turns.waiting].filter((one) => one.client === client && one.isInLine);
+    const { now } = this.findings;
+    return standsInLine ? Math.min(now, ...before.map(({ judgedSince }) => judgedSince)) : now;
   }
 
   /** Whether the servers have known a client for a while. */

@@ -14,6 +14,8 @@ export interface Asking {
   readonly placedFrom: number;
   /** Or of so late a one. */
   readonly placedTo: number;
+  /** A fault since then may have cost it its place: since the first of its client's own line that stands before it asked. */
+  readonly judgedSince: number;
   /** Of two that ask at the same moment the smaller one was first. */
   readonly serial: number;
   /** It stands in its client's own line, as an attempt and a request for several keys do too, which may come there again. */
@@ -174,7 +176,7 @@ export class Turns {
       return undefined;
     }
     // A place is an estimate of the servers' clocks, and a client that a fault keeps from its turn loses it.
-    const isJudged = [asking, earlier].every(({ client }) => this.#isQuiet(client, earlier.since));
+    const isJudged = [asking, earlier].every(({ client }) => this.#isQuiet(client, earlier.judgedSince));
     return isJudged ? "before" : this.#findings.excuse("order: a fault disturbs one of the two");
   }
 }

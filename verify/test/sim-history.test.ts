@@ -341,6 +341,7 @@ test("a process may hand a lease on sixteen times while others wait, and not mor
       since: number === 1 ? 0 : now,
       placedFrom: number === 1 ? 0 : now,
       placedTo: now,
+      judgedSince: now,
       serial: 0,
       isInLine: true,
       standsInLine: true,

@@ -175,6 +175,7 @@ function asks(client: number, weight: number): Asking {
     since: (now += 1),
     placedFrom: now,
     placedTo: now,
+    judgedSince: now,
     serial: now,
     isInLine: false,
     standsInLine: false,

@@ -24,6 +24,13 @@ export const shares: readonly Mutant[] = [
     killers: [byServer("drivers/redis/scripts/share-grant")],
   },
   {
+    name: "evicted-numbers-are-told-as-none",
+    breaks:
+      "fencing numbers are unique and rise between grants, also where those of a holder were evicted (11)",
+    edits: [lua("_share", "  if number == 0 then -- restored,", "  if false then -- restored,")],
+    killers: [byServer("drivers/redis/scripts/share-blocks", "whose numbers were evicted")],
+  },
+  {
     name: "expired-holders-stay",
     breaks: "every operation first drops expired holders (11)",
     edits: [lua("_holders", "'ZRANGEBYSCORE', K, '-inf', now_ms,", "'ZRANGEBYSCORE', K, '-inf', 0,")],

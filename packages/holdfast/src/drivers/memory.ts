@@ -113,7 +113,12 @@ class MemoryDriver implements Driver {
       // Nobody is served before the new request stands in the queue too: its ticket may be the first.
       this.#engine.end(holding);
     }
-    return { ...this.acquire(request), released: Promise.resolve(holding !== undefined) };
+    const pending = this.acquire(request);
+    const lock = this.#engine.at(given.key);
+    if (lock) {
+      this.#engine.serve(lock); // the request may have been refused, as of a limit that was lowered
+    }
+    return { ...pending, released: Promise.resolve(holding !== undefined) };
   }
 
   async extend({ key, token, fencingToken, ttlMs, words }: ExtendRequest): Promise<Extension> {

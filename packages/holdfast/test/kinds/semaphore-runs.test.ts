@@ -229,6 +229,20 @@ test("who waits behind callers that name a wrong limit is refused too", async ()
   }
 });
 
+test("a lease that is given up for a request that is refused goes to those that wait for fewer permits", async () => {
+  const [heavy, other, light] = [open(), open(), open()].map((locks) => locks.semaphore("k", { limit: 4 }));
+  const held = await heavy?.acquire({ ttlMs, permits: 2 });
+  const beside = await other?.acquire({ ttlMs, permits: 2 });
+  const refused = [1, 2].map(() => heavy?.acquire({ ttlMs, permits: 2 }) as Promise<Lease>);
+  const waiting = light?.acquire({ ttlMs }) as Promise<Lease>;
+  const errors = Promise.allSettled(refused);
+  await clock.advance(1);
+  await Promise.all([other?.setLimit(1), beside?.release(), held?.release()]); // in one turn of the event loop
+  const refusal = { status: "rejected", reason: expect.objectContaining({ code: "limit-mismatch" }) };
+  expect(await errors).toEqual([refusal, refusal]);
+  expect(await settled(waiting)).toMatchObject({ key: "k" });
+});
+
 test("inspect shows each holder with its number, and counts those who wait in memory once", async () => {
   const [here, there] = [open({}, endless), open()];
   const own = here.semaphore("k", { limit: 2 });

@@ -147,6 +147,11 @@ function share.acquire(token, terms, ttl, want, wait, words)
   local member = token .. ' ' .. terms
   local number, known_weight = holding_of(token)
   local _, weight = share_of(token)
+  if number == 0 then -- restored, its numbers are lost: it may not have been told them
+    local first, last = next_numbers(want, newest)
+    write_holder(token, first, known_weight, nil, last - first + 1)
+    number = first
+  end
   local waits = not number and first_in_line() and redis.call('ZSCORE', queue, member)
   if not number and (not waits or limit and weight > limit) then
     check(token) -- also of who waits already, where the limit was lowered

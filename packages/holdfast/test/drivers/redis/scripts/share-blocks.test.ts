@@ -137,4 +137,19 @@ onRedis("a grant of a semaphore with several numbers", () => {
     const [, repeated, last] = await stage.ask(keys, acquireOf(asker(1, one), { want: 17 }));
     expect([repeated, last]).toEqual([first, first]);
   });
+  test("a repeat of a grant whose numbers were evicted is told new ones, behind all others", async () => {
+    const keys = stage.lock();
+    const granted = [];
+    for (const who of [asker(1, one), asker(2, one)]) {
+      granted.push(await stage.grant(keys, who, { want: 17 }));
+    }
+    await stage.redis.del(keys[2]);
+    for (const who of [asker(1, one), asker(2, one), asker(1, one)]) {
+      granted.push(await stage.grant(keys, who, { want: 17 }));
+    }
+    const [, before, first, second, repeated] = granted;
+    expect(first?.first).toBeGreaterThan(before?.last ?? Infinity);
+    expect(second?.first).toBeGreaterThan(first?.last ?? Infinity);
+    expect(repeated).toEqual(first);
+  });
 });

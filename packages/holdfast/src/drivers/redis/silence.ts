@@ -29,6 +29,8 @@ export class Silence {
   #asked: Question = 0;
   /** Questions that were given up, and that the client library may still keep. */
   readonly #unanswered = new Set<Question>();
+  /** The last question before something was heard on another connection. */
+  #heardBehind: Question = 0;
   #probe: Question = 0;
   #since = 0;
   #notBefore = -Infinity;
@@ -46,7 +48,11 @@ export class Silence {
     return ++this.#asked;
   }
 
+  /** No answer came in time. That is no silence where the server was heard since the question. */
   gaveUp(question: Question): void {
+    if (question <= this.#heardBehind) {
+      return;
+    }
     const isFirst = !this.isOn;
     this.#unanswered.add(question);
     if (isFirst) {
@@ -79,6 +85,7 @@ export class Silence {
 
   /** The server was heard by another connection. */
   heard(): void {
+    this.#heardBehind = this.#asked;
     if (this.isOn) {
       this.#unanswered.clear();
       this.#endIfOver();

@@ -324,6 +324,19 @@ test("a late answer to the first of two ends no silence: the client keeps the se
   expect([silence.isOn, endings]).toEqual([false, 1]);
 });
 
+test("a call that is given up begins no silence where the server was heard since it was sent", async () => {
+  const [early] = ask("early");
+  await turn();
+  await clock.advance(1_000);
+  silence.heard();
+  const [late] = ask("late");
+  await turn();
+  await clock.advance(1_000);
+  expect([early?.failures.length, late?.failures.length, silence.isOn]).toEqual([1, 0, false]);
+  await clock.advance(1_000);
+  expect([late?.failures.length, silence.isOn, probes.length]).toEqual([1, true, 1]);
+});
+
 test("a call that its client drops is no answer, and nothing is left to wait for", async () => {
   ask("a");
   await turn();

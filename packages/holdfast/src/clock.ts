@@ -11,7 +11,8 @@ export interface Clock {
   /** The wall clock. It may jump, and it goes on while the machine sleeps. */
   wall(): number;
   /**
-   * Calls `action` once, not before `delayMs` has passed on the monotonic clock.
+   * Calls `action` once, not before `delayMs` has passed on the monotonic clock. With a delay of 0 the process first reads the
+   * replies that have arrived.
    * A timer does not keep the process alive, unless `hold` says that somebody waits for it.
    */
   setTimer(action: () => void, delayMs: number, hold?: boolean): Timer;
@@ -34,14 +35,24 @@ export function elapsedSince(start: Moment, clock: Clock): number {
 }
 
 const longestTimerMs = 2 ** 31 - 1;
+const hasImmediates = "setImmediate" in globalThis;
 
 /** The clocks and timers of this process. */
 export const systemClock: Clock = {
   now: () => performance.now(),
   wall: () => Date.now(),
   setTimer(action, delayMs, hold = false) {
-    const timer = setTimeout(action, Math.min(Math.max(0, Math.ceil(delayMs)), longestTimerMs));
+    // Node.js runs a timer that is due again and again before it reads a reply. An immediate runs after the replies.
+    const timer =
+      delayMs <= 0 && hasImmediates
+        ? setImmediate(action)
+        : setTimeout(action, Math.min(Math.max(0, Math.ceil(delayMs)), longestTimerMs));
     return hold ? timer : timer.unref();
   },
-  clearTimer: (timer) => clearTimeout(timer as NodeJS.Timeout),
+  clearTimer(timer) {
+    clearTimeout(timer as NodeJS.Timeout);
+    if (hasImmediates) {
+      clearImmediate(timer as NodeJS.Immediate);
+    }
+  },
 };

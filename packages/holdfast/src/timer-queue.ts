@@ -7,6 +7,8 @@ export interface Timed {
 }
 
 const absent = -1;
+/** At most this many items are woken in one go. Then the process reads the replies that have arrived, before the next go. */
+const mostAtOnce = 256;
 
 /**
  * Many moments, one timer: calls `wake` for each item when its moment has come, earliest first.
@@ -68,6 +70,12 @@ export class TimerQueue<T extends Timed> {
     }
   }
 
+  /** Wakes now what is due, instead of by the timer. */
+  wakeDue(): void {
+    this.#disarm();
+    this.#run();
+  }
+
   clear(): void {
     for (const item of this.#heap) {
       item.slot = absent;
@@ -92,8 +100,8 @@ export class TimerQueue<T extends Timed> {
   readonly #run = (): void => {
     this.#timerAt = Infinity;
     try {
-      this.#wakeDue();
-      this.#wakeDue(); // what became due where the process stood still meanwhile: a timer would come behind all that it has to read
+      const left = this.#wakeDue(mostAtOnce);
+      this.#wakeDue(left); // items that became due in the meantime: a new timer would run after all replies
     } finally {
       const next = this.#heap[0];
       if (next !== undefined && next.dueAt < this.#timerAt) {
@@ -102,12 +110,20 @@ export class TimerQueue<T extends Timed> {
     }
   };
 
-  #wakeDue(): void {
+  /** @returns how many of `most` are left */
+  #wakeDue(most: number): number {
     const now = this.#clock.now();
-    for (let first = this.#heap[0]; first !== undefined && first.dueAt <= now; first = this.#heap[0]) {
+    let left = most;
+    for (
+      let first = this.#heap[0];
+      left > 0 && first !== undefined && first.dueAt <= now;
+      first = this.#heap[0]
+    ) {
+      left -= 1;
       this.cancel(first);
       this.#wake(first);
     }
+    return left;
   }
 
   #settle(item: T): void {

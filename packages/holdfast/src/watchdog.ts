@@ -37,8 +37,9 @@ const settleMs = 5;
 /**
  * Keeps leases alive, all of them with one timer, and ends each before its validity does, whatever a renewal under way is doing:
  * the timer is due earlier by as much as timers of this process run late.
- * A renewal is tried when a third of the TTL has passed, and again with jittered backoff until the deadline. Whatever answer
- * comes first counts: `renewed` from when its request was sent, `lost` at once, `unknown` not at all.
+ * A renewal is sent when a third of the TTL has passed. A failed renewal is repeated with jittered backoff until the deadline. A
+ * renewal without an answer is repeated after another third, because many repeats would keep a slow server slow. The first answer
+ * counts: `renewed` from when its request was sent, `lost` at once, `unknown` not at all.
  */
 export class Watchdog {
   readonly #clock: Clock;
@@ -95,9 +96,10 @@ export class Watchdog {
     for (const item of Array.from(this.#queue.items())) {
       if (item instanceof Watch && item.lastError !== undefined) {
         item.renewAt = this.#clock.now();
-        this.#wake(item);
+        this.#schedule(item);
       }
     }
+    this.#queue.wakeDue();
   }
 
   targets(): Renewable[] {
@@ -130,9 +132,8 @@ export class Watchdog {
       target.leak();
       return;
     }
-    const backoffMs = Math.min(target.ttlMs / 6, Math.max(10, (target.ttlMs / 30) * 2 ** watch.tries));
     watch.tries += 1;
-    watch.renewAt = now + jittered(this.#random, backoffMs / 1.5, 0.5);
+    watch.renewAt = now + target.ttlMs / 3;
     const marginMs = leftOf(target.validity, this.#clock);
     if (marginMs < target.ttlMs / 3) {
       tell("late-renewal", () => ({ key: target.key, lateMs: now - dueAt, marginMs }));
@@ -161,6 +162,7 @@ export class Watchdog {
         return;
       case "unknown":
         watch.lastError = extension.error;
+        watch.renewAt = this.#clock.now() + this.#backoffMs(watch);
         break;
     }
     if (watch.isOver) {
@@ -171,7 +173,14 @@ export class Watchdog {
     } else if (extension.outcome === "renewed") {
       target.renewed();
       this.review(watch);
+    } else {
+      this.#schedule(watch);
     }
+  }
+
+  #backoffMs({ target: { ttlMs }, tries }: Watch): number {
+    const longestMs = Math.min(ttlMs / 6, Math.max(10, (ttlMs / 30) * 2 ** (tries - 1)));
+    return jittered(this.#random, longestMs / 1.5, 0.5);
   }
 
   #end(watch: Watch, reason: LossReason): void {

@@ -1,7 +1,11 @@
+import { once } from "node:events";
+import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+
 import fc from "fast-check";
 import { manualClock } from "holdfast/testing";
 import { expect, test } from "vitest";
 
+import { systemClock } from "../src/clock.ts";
 import { TimerQueue, type Timed } from "../src/timer-queue.ts";
 
 interface Item extends Timed {
@@ -97,6 +101,40 @@ test("what becomes due while the process stands still in a wake is woken behind 
   await clock.advance(1);
   expect(woken).toEqual(["1 at 10", "1 at 110", "2 at 110", "another timer"]);
 });
+
+test("at most 256 items are woken before the process reads what has arrived", async () => {
+  const woken: number[] = [];
+  const queue = new TimerQueue<Item>(systemClock, ({ name }) => {
+    const end = performance.now() + 0.1;
+    while (performance.now() < end) {
+      // 12 000 wakes take longer than any timer of 1 ms
+    }
+    woken.push(name);
+  });
+  const [far, near] = await connectedSockets();
+  const replied = once(near, "data").then(() => woken.length);
+  for (let name = 0; name < 12_000; name += 1) {
+    queue.schedule(item(name), performance.now());
+  }
+  far.write("reply");
+  await expect(replied).resolves.toBeLessThan(12_000);
+  queue.clear();
+  far.destroy();
+  near.destroy();
+});
+
+async function connectedSockets(): Promise<[Socket, Socket]> {
+  const server = createServer();
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const far = connect((server.address() as AddressInfo).port, "127.0.0.1");
+  const [[near]] = (await Promise.all([once(server, "connection"), once(far, "connect")])) as [
+    [Socket],
+    unknown,
+  ];
+  server.close();
+  return [far, near];
+}
 
 test("Infinity takes the item out", async () => {
   const clock = manualClock();

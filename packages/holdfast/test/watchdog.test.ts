@@ -189,6 +189,12 @@ test("a renewal that hangs is tried again, and the first answer counts", async (
   expect(target.confirmations).toBeGreaterThan(0);
 });
 
+test("a renewal without an answer is repeated only when another third of the TTL has passed", async () => {
+  const target = watched(hanging);
+  await clock.advance(endMs);
+  expect(target.renewals).toEqual([firstRenewalMs, firstRenewalMs + ttlMs / 3]);
+});
+
 test("an answer that comes after the loss brings nothing back", async () => {
   const answers: ((extension: Extension) => void)[] = [];
   const target = watched(() => new Promise((resolve) => answers.push(resolve)));
@@ -213,7 +219,7 @@ test("an older answer that overtakes does not shorten the validity", async () =>
         });
       }),
   );
-  await clock.advance(firstRenewalMs + 100);
+  await clock.advance(firstRenewalMs + ttlMs / 3);
   expect(answers).toHaveLength(2);
   answers[1]?.();
   await clock.advance(0);

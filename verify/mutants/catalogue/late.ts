@@ -94,7 +94,13 @@ export const late: readonly Mutant[] = [
   {
     name: "late-process-does-not-read-what-is-there",
     breaks: "a process that stood still reads what a node has answered before it gives it up",
-    edits: [redis("batch", "if (now - dueAt > lateMs && !call.isGraced) {", "if (now < dueAt) {")],
+    edits: [
+      redis(
+        "batch",
+        "if (this.#clock.now() - dueAt > lateMs && !call.isGraced) {",
+        "if (this.#clock.now() < dueAt) {",
+      ),
+    ],
     killers: [byRules("drivers/redis/batch", "who stood still reads first")],
   },
   {

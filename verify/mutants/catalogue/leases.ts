@@ -168,11 +168,30 @@ export const leases: readonly Mutant[] = [
     edits: [
       edit(
         "watchdog.ts",
-        "        watch.lastError = extension.error;\n        break;",
-        '        watch.lastError = extension.error;\n        this.#end(watch, "engine-unreachable");\n        break;',
+        "        watch.lastError = extension.error;\n",
+        '        watch.lastError = extension.error;\n        this.#end(watch, "engine-unreachable");\n',
       ),
     ],
     killers: [byRules("watchdog", "unknown: renewal is tried again with growing backoff")],
+  },
+  {
+    name: "renewal-without-an-answer-is-repeated-often",
+    breaks:
+      "a slow server is not made slower: a renewal without an answer is repeated after another third of the TTL",
+    edits: [
+      edit(
+        "watchdog.ts",
+        "    watch.renewAt = now + target.ttlMs / 3;\n",
+        "    watch.renewAt = now + target.ttlMs / 30;\n",
+      ),
+    ],
+    killers: [byRules("watchdog", "a renewal without an answer is repeated only when")],
+  },
+  {
+    name: "all-that-is-due-is-woken-before-any-reply-is-read",
+    breaks: "a process with many leases that was late reads replies between its renewals",
+    edits: [edit("timer-queue.ts", "const mostAtOnce = 256;", "const mostAtOnce = 1_000_000;")],
+    killers: [byRules("timer-queue", "at most 256 items are woken")],
   },
   {
     name: "loss-waits-for-a-timer-behind-an-answer",
@@ -192,8 +211,8 @@ export const leases: readonly Mutant[] = [
     edits: [
       edit(
         "watchdog.ts",
-        "    watch.renewAt = now + jittered(this.#random, backoffMs / 1.5, 0.5);\n",
-        "    watch.renewAt = now + target.ttlMs + 0 * jittered(this.#random, backoffMs / 1.5, 0.5);\n",
+        "    watch.renewAt = now + target.ttlMs / 3;\n",
+        "    watch.renewAt = now + target.ttlMs;\n",
       ),
     ],
     killers: [byRules("watchdog", "a renewal that hangs is tried again")],

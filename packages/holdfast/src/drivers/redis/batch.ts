@@ -1,7 +1,7 @@
 import { momentOf, type Clock, type Moment, type Timer } from "../../clock.ts";
 import type { Connection } from "./connection.ts";
 import { isOfReplica, timeoutError } from "./failures.ts";
-import { graceMs, lateMs } from "./pacing.ts";
+import { lateMs } from "./pacing.ts";
 import { joined, type Operation } from "./operation.ts";
 import type { Script } from "./script.ts";
 import type { Question, Silence } from "./silence.ts";
@@ -62,8 +62,6 @@ export class Batcher {
   #underWay = 0;
   #epoch = 0;
   #heardAt = -Infinity;
-  /** Since when operations wait for a call to end; Infinity: none does. */
-  #blockedSince = Infinity;
 
   constructor(
     connection: Pick<Connection, "run">,
@@ -87,23 +85,11 @@ export class Batcher {
   perform(operation: Operation): void {
     this.#waiting.push(operation);
     this.#schedule();
-    if (!this.#isScheduled) {
-      this.#wait();
-    }
   }
 
   /** A connection was lost: replies to what was sent before are not steady. */
   interrupted(): void {
     this.#epoch += 1;
-  }
-
-  /** Operations wait for a call to end. Those of a node that is too slow for what it is asked are refused. */
-  #wait(): void {
-    const now = this.#clock.now();
-    this.#blockedSince = Math.min(this.#blockedSince, now);
-    if (now - this.#blockedSince > this.#timeoutMs) {
-      process.nextTick(() => this.#refuse());
-    }
   }
 
   #schedule(): void {
@@ -119,7 +105,6 @@ export class Batcher {
       this.#refuse();
       return;
     }
-    this.#blockedSince = Infinity;
     const waiting = this.#waiting.length;
     const even = (this.#underWay + waiting) / (this.#isVoter ? 1 : parts);
     const share = Math.ceil(Math.max(smallestPart, even, waiting / (mostCalls - this.#calls)));
@@ -178,7 +163,12 @@ export class Batcher {
   #watch(call: Call, timeoutMs: number): void {
     const dueAt = this.#clock.now() + timeoutMs;
     call.timer = this.#clock.setTimer(() => {
-      const leftMs = this.#patienceMs(call, dueAt);
+      if (this.#clock.now() - dueAt > lateMs && !call.isGraced) {
+        call.isGraced = true; // once: a busy process may always be late
+        this.#watch(call, lateMs); // the reply may have arrived unread
+        return;
+      }
+      const leftMs = this.#patienceMs(call);
       if (leftMs > 0) {
         this.#watch(call, leftMs);
         return;
@@ -190,13 +180,9 @@ export class Batcher {
     }, timeoutMs);
   }
 
-  /** How much longer a call is waited for: where it was us who were late, or where the node works off what came before. */
-  #patienceMs(call: Call, dueAt: number): number {
+  /** How much longer a call to a quorum's node may take while the node answers earlier calls. */
+  #patienceMs(call: Call): number {
     const now = this.#clock.now();
-    if (now - dueAt > lateMs && !call.isGraced) {
-      call.isGraced = true; // once: a busy process may always be late
-      return graceMs; // the answer may be there already
-    }
     const isPatient = this.#isVoter && now - call.sent.now < this.#timeoutMs * longestBacklog;
     return isPatient ? this.#heardAt + this.#timeoutMs - now : 0;
   }
@@ -204,7 +190,6 @@ export class Batcher {
   /** Nothing is sent: many requests would pile up before a server that does not answer. */
   #refuse(): void {
     const refused = this.#waiting.splice(0);
-    this.#blockedSince = Infinity;
     const error = this.#silence.refuse();
     for (const operation of refused) {
       operation.failed(error);

@@ -8,10 +8,8 @@ const spacingMs = 20;
 /** Instead of what is left of the holder's TTL: who is far behind is not told it at first. */
 const notTold = -3;
 
-/** A timer that runs later than this tells of our own event loop, which may not have read answers either. */
+/** A timer that runs later than this shows that the process itself was late, and that a reply may have arrived unread. */
 export const lateMs = 5;
-/** So long an answer is waited for then, which may be there already. */
-export const graceMs = 1;
 
 /**
  * When a queued waiter asks again although nobody told it to: one place after the other when the holder's TTL is over,

@@ -8,7 +8,7 @@ import { GrantsInUse, type Use } from "./grants-in-use.ts";
 import type { LockKeys } from "./keys.ts";
 import type { Node } from "./node.ts";
 import { withCandidate, type Operation, type Reply } from "./operation.ts";
-import { graceMs, lateMs } from "./pacing.ts";
+import { lateMs } from "./pacing.ts";
 
 const longestBackoffMs = 2_000;
 /** A server keeps a queue for so long after its last change, and in it the place of who waits without end. */
@@ -159,7 +159,7 @@ export class Releaser {
     const now = this.#clock.now();
     if (now - dueAt > lateMs && !patience.isGraced) {
       patience.isGraced = true; // once: a busy process may always be late
-      this.#patience.schedule(patience, now + graceMs); // the process stood still: the answer may be there already
+      this.#patience.schedule(patience, now + lateMs); // the process was late: the answer may have arrived unread
       return;
     }
     const { error = timeoutError(this.#budgetMs), leftover, listener } = release;

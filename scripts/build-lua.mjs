@@ -1,10 +1,10 @@
-// Assembles drivers/redis/lua/*.lua into one committed module, each script with the SHA-1 by which Redis knows it.
+// Assembles drivers/redis/protocol/lua/*.lua into one committed module, each script with the SHA-1 by which Redis knows it.
 //
 //   node scripts/build-lua.mjs [folder]           writes scripts.generated.ts
 //   node scripts/build-lua.mjs --check [folder]   exits 1 when the committed module is not what would be written
 //
-// `--- @include "_name.lua"` on a line of its own is replaced by that file's text, one level deep. Files whose name
-// starts with `_` are fragments: they can be included and are not exported. Comments and indentation are left out of
+// `--- @include "folder/name.lua"` on a line of its own is replaced by that file's text, one level deep. Files in folders
+// are fragments: they can be included and are not exported. Comments and indentation are left out of
 // what is sent to the server; therefore strings over several lines and long brackets are refused.
 
 import { createHash } from "node:crypto";
@@ -13,7 +13,7 @@ import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const includeLine = /^\s*---\s*@include\s+"([^"]*)"\s*$/;
-const fileName = /^_?[a-z][a-z0-9]*(-[a-z0-9]+)*\.lua$/;
+const fileName = /^[a-z][a-z0-9]*(-[a-z0-9]+)*\.lua$/;
 
 main(process.argv.slice(2));
 
@@ -21,7 +21,8 @@ function main(args) {
   const checkOnly = args.includes("--check");
   const repository = join(dirname(fileURLToPath(import.meta.url)), "..");
   const driver =
-    args.find((arg) => !arg.startsWith("--")) ?? join(repository, "packages/holdfast/src/drivers/redis");
+    args.find((arg) => !arg.startsWith("--")) ??
+    join(repository, "packages/holdfast/src/drivers/redis/protocol");
   const target = join(driver, "scripts.generated.ts");
   try {
     const wanted = render(assembleAll(join(driver, "lua")));
@@ -40,7 +41,6 @@ function assembleAll(folder) {
     if (!fileName.test(file)) throw new Error(`${file}: expected a name like acquire-mutex.lua`);
   }
   return files
-    .filter((file) => !file.startsWith("_"))
     .sort()
     .map((file) => ({ name: file.slice(0, -".lua".length), source: shrink(file, include(folder, file)) }));
 }
@@ -82,7 +82,7 @@ function render(scripts) {
 
 function renderScript({ name, source }) {
   const sha1 = createHash("sha1").update(source).digest("hex");
-  const constant = name.replace(/-([a-z0-9])/g, (_, letter) => letter.toUpperCase());
+  const constant = `${name.replace(/-([a-z0-9])/g, (_, letter) => letter.toUpperCase())}Script`;
   const fields = Object.entries({ name, sha1, source }).map(
     ([key, value]) => `${key}: ${JSON.stringify(value)}`,
   );

@@ -1,17 +1,17 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { describeEnvironment } from "./environment.ts";
+import { describeEnvironment } from "./run/environment.ts";
 import { parseOptions, usage, type ResolvedOptions } from "./options.ts";
-import { Grounds } from "./grounds.ts";
-import { drawSuite } from "./pictures/draw.ts";
-import { choosePlacement } from "./placement.ts";
-import { plan } from "./plan.ts";
-import { reasonOf } from "./reason.ts";
-import { fromJson, nameOf, toJson, type RunRecord } from "./record.ts";
-import { pictureName, toMarkdown } from "./report.ts";
-import { run } from "./run.ts";
-import { questions } from "./suite-names.ts";
+import { Grounds } from "./run/server-pool.ts";
+import { drawSuite } from "./report/charts/draw.ts";
+import { choosePlacement } from "./run/placement.ts";
+import { plan } from "./run/plan.ts";
+import { reasonOf } from "./report/reason.ts";
+import { fromJson, nameOf, toJson, type RunRecord } from "./report/record.ts";
+import { pictureName, toMarkdown } from "./report/report.ts";
+import { run } from "./run/run.ts";
+import { questions } from "./report/suite-names.ts";
 
 const recordedIn = fileURLToPath(new URL("../results", import.meta.url));
 

@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
-import { entrants, peers, type Entrant, type Peer } from "./roster.ts";
-import { suiteNames, type SuiteName } from "./suite-names.ts";
+import { entrants, peers, type Entrant, type Peer } from "./run/contestant-list.ts";
+import { suiteNames, type SuiteName } from "./report/suite-names.ts";
 
 export interface ResolvedOptions {
   readonly help: boolean;

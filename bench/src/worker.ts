@@ -1,4 +1,4 @@
-import type { Session } from "./contestant.ts";
+import type { Session } from "./contestants/contestant.ts";
 import { startCycles } from "./loads/cycle.ts";
 import { startHolding } from "./loads/hold.ts";
 import { startKeeping } from "./loads/keep.ts";
@@ -6,10 +6,10 @@ import { startQueue } from "./loads/queue.ts";
 import type { RunningLoad } from "./loads/running-load.ts";
 import { useOnce } from "./loads/use.ts";
 import { startWaiting } from "./loads/wait.ts";
-import { weigh } from "./memory.ts";
-import type { Load, Reply, Request } from "./protocol.ts";
-import { reasonOf } from "./reason.ts";
-import { loadContestant } from "./roster.ts";
+import { weigh } from "./measure/memory.ts";
+import type { Load, Reply, Request } from "./run/protocol.ts";
+import { reasonOf } from "./report/reason.ts";
+import { loadContestant } from "./run/contestant-list.ts";
 
 // The process in which one contestant runs: `worker.js <contestant> <port>[,<port>...]`. It ends when its parent lets go of it.
 

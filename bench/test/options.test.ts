@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 
 import { parseOptions } from "../src/options.ts";
-import { peers } from "../src/roster.ts";
-import { suiteNames } from "../src/suite-names.ts";
+import { peers } from "../src/run/contestant-list.ts";
+import { suiteNames } from "../src/report/suite-names.ts";
 
 const parse = (...args: string[]): ReturnType<typeof parseOptions> => parseOptions(args, "results");
 

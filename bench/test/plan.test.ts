@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 
 import { parseOptions } from "../src/options.ts";
-import { plan } from "../src/plan.ts";
-import { peers } from "../src/roster.ts";
-import type { Suite } from "../src/suite.ts";
+import { plan } from "../src/run/plan.ts";
+import { peers } from "../src/run/contestant-list.ts";
+import type { Suite } from "../src/suites/suite.ts";
 
 const planned = (...args: string[]): readonly Suite[] => plan(parseOptions(args, "results"));
 

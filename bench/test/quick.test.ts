@@ -6,8 +6,8 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, expect, test } from "vitest";
 
-import { fromJson, type RunRecord } from "../src/record.ts";
-import { questions, suiteNames } from "../src/suite-names.ts";
+import { fromJson, type RunRecord } from "../src/report/record.ts";
+import { questions, suiteNames } from "../src/report/suite-names.ts";
 
 // Whether the suites work at all, by real servers and processes. What they measure in so short a time says nothing.
 

@@ -1,6 +1,6 @@
-import type { RunRecord } from "../src/record.ts";
-import type { Entrant } from "../src/roster.ts";
-import type { Sample, SuiteDescription } from "../src/suite.ts";
+import type { RunRecord } from "../src/report/record.ts";
+import type { Entrant } from "../src/run/contestant-list.ts";
+import type { Sample, SuiteDescription } from "../src/suites/suite.ts";
 
 /** A record as a run would leave it, of one suite unless others are given. */
 export function recordOf(suite: SuiteDescription, samples: readonly Sample[]): RunRecord {

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 
-import { toMarkdown } from "../src/report.ts";
-import type { Entrant } from "../src/roster.ts";
-import type { Sample, SuiteDescription } from "../src/suite.ts";
+import { toMarkdown } from "../src/report/report.ts";
+import type { Entrant } from "../src/run/contestant-list.ts";
+import type { Sample, SuiteDescription } from "../src/suites/suite.ts";
 import { recordOf, sampleOf } from "./records.ts";
 
 const suite: SuiteDescription = {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { linearScale, logScale, short } from "../src/pictures/scale.ts";
+import { linearScale, logScale, short } from "../src/report/charts/scale.ts";
 
 test("a linear scale begins at zero and ends at a round number above the largest", () => {
   const scale = linearScale([3, 37]);

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 
-import type { Entrant } from "../src/roster.ts";
-import type { Metric, Sample, SuiteDescription } from "../src/suite.ts";
-import { summarize, type Cell } from "../src/summary.ts";
+import type { Entrant } from "../src/run/contestant-list.ts";
+import type { Metric, Sample, SuiteDescription } from "../src/suites/suite.ts";
+import { summarize, type Cell } from "../src/report/summary.ts";
 
 const rate: Metric = { id: "rate", label: "rate", digits: 0, best: "most" };
 const cost: Metric = { id: "cost", label: "cost", digits: 0, best: "least" };

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { table } from "../src/table.ts";
+import { table } from "../src/report/table.ts";
 
 test("columns line up: text to the left, numbers to the right", () => {
   const text = table(

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { latenessOf, spreadMoments, takeoverAt, type Takeover } from "../src/takeovers.ts";
+import { latenessOf, spreadMoments, takeoverAt, type Takeover } from "../src/measure/takeovers.ts";
 
 function taken(afterKillMs: number, afterLeaseMs = 0): Takeover {
   return { outcome: "taken", afterKillMs, afterLeaseMs };

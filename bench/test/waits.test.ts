@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 
-import type { Measurement, TaskMeasurement } from "../src/protocol.ts";
-import { waitsOf } from "../src/waits.ts";
+import type { Measurement, TaskMeasurement } from "../src/run/protocol.ts";
+import { waitsOf } from "../src/measure/waits.ts";
 
 function task(waitsMs: readonly number[], pendingMs: number | null = null): TaskMeasurement {
   return { waitsMs: Float64Array.from(waitsMs), pendingMs };

@@ -12,7 +12,7 @@ let driver: string;
 
 beforeEach(() => {
   driver = mkdtempSync(join(tmpdir(), "holdfast-build-lua-"));
-  mkdirSync(join(driver, "lua"));
+  mkdirSync(join(driver, "lua", "common"), { recursive: true });
 });
 
 afterEach(() => {
@@ -42,13 +42,13 @@ describe("build-lua", () => {
 
     expect(generated()).toContain('import type { Script } from "./script.ts";');
     expect(generated()).toContain(
-      `export const acquireMutex: Script = { name: "acquire-mutex", sha1: "${sha1}", source: "return 1\\n" };`,
+      `export const acquireMutexScript: Script = { name: "acquire-mutex", sha1: "${sha1}", source: "return 1\\n" };`,
     );
   });
 
-  test("replaces an include by its file, and exports no fragment", () => {
-    lua("_queue.lua", "local queue = KEYS[2]");
-    lua("release.lua", '--- @include "_queue.lua"', "return queue");
+  test("replaces an include by its file, and exports no file of a folder", () => {
+    lua("common/queue.lua", "local queue = KEYS[2]");
+    lua("release.lua", '--- @include "common/queue.lua"', "return queue");
 
     expect(build().status).toBe(0);
 
@@ -65,7 +65,11 @@ describe("build-lua", () => {
   });
 
   test.each([
-    ["a missing include", ['--- @include "_none.lua"'], "a.lua: cannot include _none.lua: no such file"],
+    [
+      "a missing include",
+      ['--- @include "common/none.lua"'],
+      "a.lua: cannot include common/none.lua: no such file",
+    ],
     ["a block comment", ["--[[ one", "two ]]"], "a.lua: block comments are not supported"],
     ["a long bracket", ["return [[ one", "two ]]"], "a.lua: strings over several lines are not supported"],
     [
@@ -84,9 +88,9 @@ describe("build-lua", () => {
   });
 
   test("refuses an include within an include", () => {
-    lua("_inner.lua", "return 1");
-    lua("_outer.lua", '--- @include "_inner.lua"');
-    lua("a.lua", '--- @include "_outer.lua"');
+    lua("common/inner.lua", "return 1");
+    lua("common/outer.lua", '--- @include "common/inner.lua"');
+    lua("a.lua", '--- @include "common/outer.lua"');
 
     expect(build()).toMatchObject({ status: 1, errors: expect.stringContaining("one level deep") });
   });
@@ -113,13 +117,13 @@ describe("build-lua --check", () => {
   test.each([
     ["a script changed", () => lua("a.lua", "return 2")],
     ["a script was added", () => lua("b.lua", "return 2")],
-    ["a fragment changed", () => lua("_part.lua", "local part = 2")],
+    ["a fragment changed", () => lua("common/part.lua", "local part = 2")],
     ["a script was removed", () => rmSync(join(driver, "lua", "a.lua"))],
     ["the module was edited", () => writeFileSync(join(driver, "scripts.generated.ts"), "")],
     ["the module is missing", () => rmSync(join(driver, "scripts.generated.ts"))],
   ])("finds the module stale when %s, and writes nothing", (_, change) => {
-    lua("_part.lua", "local part = 1");
-    lua("a.lua", '--- @include "_part.lua"', "return part");
+    lua("common/part.lua", "local part = 1");
+    lua("a.lua", '--- @include "common/part.lua"', "return part");
     build();
     change();
     const file = join(driver, "scripts.generated.ts");

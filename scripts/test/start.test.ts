@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 
 import { expect, test } from "vitest";
-import { until } from "@holdfast/lab";
+import { until } from "@holdfast/test-kit";
 
 const program = fileURLToPath(new URL("../start.mjs", import.meta.url));
 

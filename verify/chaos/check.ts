@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 
-import { judge } from "./judge.ts";
+import { judge } from "./judge/judge.ts";
 
 // Judges what a run left behind: `node verify/dist/chaos/check.js <folder>`, of one engine or of the whole run.
 

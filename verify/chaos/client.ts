@@ -1,16 +1,16 @@
-import { block } from "@holdfast/lab";
+import { block } from "@holdfast/test-kit";
 import { createLocks } from "holdfast";
 
-import { Caller } from "./caller.ts";
-import { Chance } from "./chance.ts";
-import type { ClientTask, FromClient, ToClient } from "./client-protocol.ts";
-import { engines } from "./engine.ts";
-import { aboutOf, wholeLocks } from "./errand.ts";
-import { LatchVisitor } from "./latches.ts";
-import { acquire, type Lock } from "./lock.ts";
-import type { Office } from "./office.ts";
-import { Recorder } from "./recorder.ts";
-import { ResourceVisitor } from "./resource-visitor.ts";
+import { Caller } from "./run/caller.ts";
+import { Chance } from "./plan/chance.ts";
+import type { ClientTask, FromClient, ToClient } from "./run/client-protocol.ts";
+import { engines } from "./plan/engine.ts";
+import { aboutOf, wholeLocks } from "./run/task.ts";
+import { LatchVisitor } from "./run/latches.ts";
+import { acquire, type Lock } from "./run/lock.ts";
+import type { Office } from "./run/client-state.ts";
+import { Recorder } from "./run/recorder.ts";
+import { ResourceVisitor } from "./run/resource-client.ts";
 
 // A client process: `client.js <ClientTask as JSON>`. It works while there is a storm, and in peace shows that it gets every lock.
 // It ends with its parent.

@@ -3,12 +3,12 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { conduct } from "./conductor.ts";
-import { engines } from "./engine.ts";
-import { judge } from "./judge.ts";
+import { conduct } from "./run/coordinator.ts";
+import { engines } from "./plan/engine.ts";
+import { judge } from "./judge/judge.ts";
 import { parseOptions, usage, type ResolvedOptions } from "./options.ts";
-import type { EngineName } from "./plan.ts";
-import { planOf } from "./planner.ts";
+import type { EngineName } from "./plan/plan.ts";
+import { planOf } from "./plan/planner.ts";
 
 // npm run verify:chaos: lets things go wrong on real servers, and then has the history judged.
 

@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
 
-import { engines } from "./engine.ts";
-import { engineNames, omissions, usualEngines, type EngineName, type Omission } from "./plan.ts";
+import { engines } from "./plan/engine.ts";
+import { engineNames, omissions, usualEngines, type EngineName, type Omission } from "./plan/plan.ts";
 
 export interface ResolvedOptions {
   readonly help: boolean;

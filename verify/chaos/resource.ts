@@ -1,7 +1,7 @@
 import { createServer, type AddressInfo, type Socket } from "node:net";
 import { createInterface } from "node:readline";
 
-import { HistoryFile, SharedClock, type ResourceRecord } from "./history.ts";
+import { HistoryFile, SharedClock, type ResourceRecord } from "./judge/history.ts";
 
 // What the locks protect, in a process of its own, so that it is never frozen with a client:
 //

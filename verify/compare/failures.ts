@@ -41,7 +41,7 @@ export const failures: readonly Failure[] = [
       "The grant was made, its reply was lost, and the caller waited for its own lock until it expired.",
     mustHold: "Who wants a free lock, and whose first reply is lost with its connection, has it within 1 s.",
     provedBy: {
-      file: "faults/grants-to-nobody.test.ts",
+      file: "integration/single/grants-to-nobody.test.ts",
       test: "a reply lost on a free lock: the next try of %s, with a client that %s, is the same grant",
     },
   },
@@ -51,7 +51,7 @@ export const failures: readonly Failure[] = [
     happened: "Work that went on after a long garbage collection was still told that the lock was its own.",
     mustHold: "The first check after the block says that the lease is over, before any timer has run.",
     provedBy: {
-      file: "faults/loss.test.ts",
+      file: "integration/single/loss.test.ts",
       test: "with the event loop blocked past the TTL throwIfLost throws before any timer ran",
     },
   },
@@ -61,7 +61,7 @@ export const failures: readonly Failure[] = [
     happened: "Renewal hung with the server, and the holder was told of the loss seconds after it.",
     mustHold: "The holder is told at the latest 0.3 s after the end of its TTL, whatever hangs.",
     provedBy: {
-      file: "faults/loss.test.ts",
+      file: "integration/single/loss.test.ts",
       test: "under a frozen server aborts its signal at validUntil",
     },
   },
@@ -71,7 +71,7 @@ export const failures: readonly Failure[] = [
     happened: "One error answer ended the lease though it had time left, or ended the process.",
     mustHold: "A single error answer at renewal costs nobody the lease: it is renewed while there is time.",
     provedBy: {
-      file: "faults/renewal-error.test.ts",
+      file: "integration/single/renewal-error.test.ts",
       test: "one transient error at renewal loses nothing",
     },
   },
@@ -82,7 +82,7 @@ export const failures: readonly Failure[] = [
     mustHold:
       "Where two of four nodes refuse, acquire ends within its wait and 3 s; where two have lost the lock, so does release.",
     provedBy: {
-      file: "faults/redlock-tie.test.ts",
+      file: "integration/redlock/tie.test.ts",
       test: "two of four nodes that refuse",
     },
   },
@@ -94,7 +94,7 @@ export const failures: readonly Failure[] = [
     mustHold:
       "Of three contenders for a free lock somebody has it within their 2 s of waiting, in every round.",
     provedBy: {
-      file: "faults/redlock-contention.test.ts",
+      file: "integration/redlock/contention.test.ts",
       test: "${contenders} at the same moment, each first at another node, all get it in turn",
     },
   },
@@ -104,7 +104,7 @@ export const failures: readonly Failure[] = [
     happened: "Every acquire and every release waited for the node that does not answer, for 5 to 15 s.",
     mustHold: "With a majority up, an acquire and its release take no more than 2 s together.",
     provedBy: {
-      file: "faults/redlock-minority.test.ts",
+      file: "integration/redlock/minority.test.ts",
       test: "$how: of $count nodes those at $away are not waited for, and take part again afterwards",
     },
   },
@@ -116,7 +116,7 @@ export const failures: readonly Failure[] = [
     mustHold:
       "Release ends within 1 s, leaves the lock of another alone, and tells the loss; so does the callback form, except that an error of the work comes first.",
     provedBy: {
-      file: "faults/release-after-expiry.test.ts",
+      file: "integration/single/release-after-expiry.test.ts",
       test: "release after expiry",
     },
   },
@@ -127,7 +127,7 @@ export const failures: readonly Failure[] = [
       "The caller gave up, the grant was made all the same, and nobody had the lock for its whole TTL.",
     mustHold: "Within 3 s after the network is well again the lock is free, though its TTL is 20 s.",
     provedBy: {
-      file: "faults/timed-out-acquire.test.ts",
+      file: "integration/single/timed-out-acquire.test.ts",
       test: "an acquire that timed out leaves nothing behind",
     },
   },
@@ -137,7 +137,7 @@ export const failures: readonly Failure[] = [
     happened: "A lease of one second was renewed in a loop without pause: over 100 000 commands in a second.",
     mustHold: "A lease of 1 s that is kept costs at most 100 commands in a second, and is kept.",
     provedBy: {
-      file: "faults/load.test.ts",
+      file: "integration/single/load.test.ts",
       test: "a TTL of 100 ms is renewed without a busy loop, and is not lost",
     },
   },
@@ -148,7 +148,7 @@ export const failures: readonly Failure[] = [
     mustHold:
       "Who asks while the server cannot be reached is told so, or nothing, but never that the lock is free.",
     provedBy: {
-      file: "faults/unknown-holder.test.ts",
+      file: "integration/single/unknown-holder.test.ts",
       test: "with the server unreachable who asks for the holder is told so",
     },
   },
@@ -159,7 +159,7 @@ export const failures: readonly Failure[] = [
     mustHold:
       "All keys are in the client's database and bear its prefix, and a lock of the same name elsewhere is another lock.",
     provedBy: {
-      file: "faults/database-and-prefix.test.ts",
+      file: "integration/single/database-and-prefix.test.ts",
       test: "the client's own database and prefix are respected",
     },
   },
@@ -170,7 +170,7 @@ export const failures: readonly Failure[] = [
       "A client with a shorter TTL, or a clock ahead, expired the permit of another that still held it.",
     mustHold: "Of a semaphore of one permit nobody has the second, while the library calls the first valid.",
     provedBy: {
-      file: "faults/semaphore-clocks.test.ts",
+      file: "integration/single/semaphore-clocks.test.ts",
       test: "a permit is its holder's, whatever TTL or clock another client has",
     },
   },
@@ -181,7 +181,7 @@ export const failures: readonly Failure[] = [
     mustHold:
       "2 000 waiters that are aborted at once all end within 2 s, and the freed lock is had within 1 s.",
     provedBy: {
-      file: "drivers/redis/waiters.test.ts",
+      file: "drivers/redis/single/waiters.test.ts",
       test: "is forgotten, ${manyWaiters} at once ${mode} hand-over",
     },
   },
@@ -191,7 +191,7 @@ export const failures: readonly Failure[] = [
     happened: "A lock was passed to a waiter whose process was gone, and stayed there until it expired.",
     mustHold: "When the holder releases, the next living waiter has the lock within 1 s.",
     provedBy: {
-      file: "drivers/redis/waiters.test.ts",
+      file: "drivers/redis/single/waiters.test.ts",
       test: "the next is served at once when the head of the queue was killed",
     },
   },
@@ -202,7 +202,7 @@ export const failures: readonly Failure[] = [
     mustHold:
       "Of 5 000 leases on each of two servers, one of which dies, those of the other are all renewed.",
     provedBy: {
-      file: "faults/dead-shard.test.ts",
+      file: "integration/cluster/dead-shard.test.ts",
       test: "one dead server of two: every lease on the other is renewed in time",
     },
   },

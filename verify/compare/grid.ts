@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
 
-import { runApart } from "./apart.ts";
+import { runApart } from "./process-cell.ts";
 import type { FailureName } from "./failures.ts";
 import type { Outcome } from "./outcome.ts";
 import type { LibraryName } from "./roster.ts";

@@ -1,6 +1,6 @@
 import { connect } from "./clients.ts";
 import { isLibraryName, loadLibrary } from "./roster.ts";
-import { warmUp } from "./stage.ts";
+import { warmUp } from "./environment.ts";
 
 // A process that waits for a lock until it is killed: `waiter.js <library> <port> <key>`. It ends when its parent does.
 

@@ -6,8 +6,8 @@ import { Extension } from "./extension/extension.ts";
 import { plainExtension, type ExtensionSettings } from "./extension/settings.ts";
 import { Fencing } from "./fencing/fencing.ts";
 import { plainFencing, type FencingSettings } from "./fencing/settings.ts";
-import { calmTurns, type TurnsSettings } from "./turns/settings.ts";
-import { Turns } from "./turns/turns.ts";
+import { calmTurns, type TurnsSettings } from "./queue/settings.ts";
+import { Turns } from "./queue/queue.ts";
 
 /** One exploration: a model and its bounds. */
 export interface Configuration {

@@ -32,7 +32,7 @@ const checks: readonly Check[] = [
   check("mutant: a vote that was given back counts", "safety", ["-DLATE_VOTES"], true),
 ];
 
-const source = fileURLToPath(new URL("../../model/spin/turns.pml", import.meta.url));
+const source = fileURLToPath(new URL("../../model/spin/queue.pml", import.meta.url));
 
 /** Checks the core's Promela model by Spin. Returns the exit code: 1 where it finds otherwise than expected, or is not there. */
 export function runSpin(): number {

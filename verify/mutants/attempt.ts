@@ -27,7 +27,7 @@ interface Passed {
 export class NoEnd extends Error {}
 
 const simulation = "verify/dist/sim/main.js";
-const keptSchedules = "verify/test/schedules";
+const keptSchedules = "verify/test/sim/schedules";
 /** How long a run may take: of some tests or schedules, of the files that are near a source, and of a whole level. */
 const timeoutsMs = {
   some: { kept: 60_000, sim: 180_000, rules: 120_000, server: 180_000 },

@@ -1,13 +1,13 @@
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { basename, join } from "node:path";
+import { basename, join, relative } from "node:path";
 import { pathToFileURL } from "node:url";
 
 import { build, type Plugin } from "esbuild";
 
-const redisDriver = "packages/holdfast/src/drivers/redis";
-const generated = `${redisDriver}/scripts.generated.ts`;
+const protocol = "packages/holdfast/src/drivers/redis/protocol";
+const generated = `${protocol}/scripts.generated.ts`;
 
 /**
  * Bundles the simulation's program with the library's sources, some of them changed. Types are not checked, so it takes a fraction of a
@@ -58,9 +58,9 @@ function withScripts(root: string, changed: ReadonlyMap<string, string>): Readon
   }
   const folder = mkdtempSync(join(tmpdir(), "holdfast-scripts-"));
   try {
-    cpSync(join(root, redisDriver, "lua"), join(folder, "lua"), { recursive: true });
+    cpSync(join(root, protocol, "lua"), join(folder, "lua"), { recursive: true });
     for (const [path, text] of scripts) {
-      writeFileSync(join(folder, "lua", basename(path)), text);
+      writeFileSync(join(folder, relative(protocol, path)), text);
     }
     const { status, stderr } = spawnSync(process.execPath, [join(root, "scripts/build-lua.mjs"), folder]);
     if (status !== 0) {

@@ -17,7 +17,7 @@ import { runNode, type Ended } from "./child.ts";
 import { mutatedFiles } from "./edits.ts";
 import type { Mutant } from "./mutant.ts";
 
-const generated = "packages/holdfast/src/drivers/redis/scripts.generated.ts";
+const generated = "packages/holdfast/src/drivers/redis/protocol/scripts.generated.ts";
 const compileMs = 120_000;
 
 /** It is no library at all. */
@@ -121,7 +121,7 @@ function copySources(root: string, folder: string): void {
  * so nothing that a program removes in such a folder is the original's.
  */
 function linkPackages(root: string, folder: string): void {
-  for (const own of [".", "bench", "lab", "verify", "packages/holdfast"]) {
+  for (const own of [".", "bench", "test-kit", "verify", "packages/holdfast"]) {
     const packages = join(own, "node_modules");
     if (existsSync(join(root, packages))) {
       linkEach(root, folder, packages);

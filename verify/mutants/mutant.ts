@@ -56,7 +56,7 @@ export function edit(file: string, search: string, replace: string): Edit {
 
 /** A script. */
 export function lua(file: string, search: string, replace: string): Edit {
-  return edit(`drivers/redis/lua/${file}.lua`, search, replace);
+  return edit(`drivers/redis/protocol/lua/${file}.lua`, search, replace);
 }
 
 /** One file of the driver for Redis. */

@@ -1,5 +1,5 @@
 import { levels, type Mutant } from "./mutant.ts";
-import type { NotYet } from "./catalogue/not-yet.ts";
+import type { NotYet } from "./catalogue/delayed-votes.ts";
 import { deathOf, type Finding, type Verdict } from "./trial.ts";
 
 /** One line for each mutant as it is judged. */

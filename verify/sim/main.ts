@@ -1,18 +1,18 @@
 import { readdir, readFile, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 
-import { campaign, type Result } from "./campaign.ts";
-import { openCrew } from "./crew.ts";
-import { toldOf, type Finding } from "./findings.ts";
+import { campaign, type Result } from "./run/campaign.ts";
+import { openCrew } from "./run/workers.ts";
+import { toldOf, type Finding } from "./judge/findings.ts";
 import { parseOptions, usage, type ResolvedOptions } from "./options.ts";
-import { scheduleOf } from "./planner.ts";
-import { Progress } from "./progress.ts";
-import { replay } from "./replay.ts";
-import { shrunkReport } from "./report.ts";
-import type { Schedule } from "./schedule.ts";
-import { shrink } from "./shrink.ts";
-import { summaryOf, summaryText } from "./summary.ts";
-import { play } from "./world.ts";
+import { scheduleOf } from "./plan/planner.ts";
+import { Progress } from "./report/progress.ts";
+import { replay } from "./run/replay.ts";
+import { shrunkReport } from "./report/report.ts";
+import type { Schedule } from "./plan/schedule.ts";
+import { shrink } from "./shrink/shrink.ts";
+import { summaryOf, summaryText } from "./report/summary.ts";
+import { play } from "./run/world.ts";
 
 /** So many failing schedules are made smaller; of the others only the seed is told. */
 const mostShrunk = 3;

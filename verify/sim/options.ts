@@ -1,7 +1,7 @@
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 
-import { engines, kinds, weathers } from "./schedule.ts";
+import { engines, kinds, weathers } from "./plan/schedule.ts";
 
 export interface ResolvedOptions {
   readonly help: boolean;

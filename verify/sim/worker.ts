@@ -1,4 +1,4 @@
-import { playSeeds } from "./seeds.ts";
+import { playSeeds } from "./run/seeds.ts";
 
 // Ends by itself when the channel to its parent does.
 process.on("message", (seeds: readonly number[]) => {

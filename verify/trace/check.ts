@@ -1,9 +1,9 @@
-import type { Schedule } from "../sim/schedule.ts";
-import type { TraceEvent } from "../sim/traced-redis.ts";
-import { play } from "../sim/world.ts";
+import type { Schedule } from "../sim/plan/schedule.ts";
+import type { TraceEvent } from "../sim/run/traced-redis.ts";
+import { play } from "../sim/run/world.ts";
 import { FencingTrace } from "./fencing-trace.ts";
 import { noRoom } from "./mentions.ts";
-import { TurnsTrace } from "./turns-trace.ts";
+import { TurnsTrace } from "./queue-trace.ts";
 
 export interface Verdict {
   /** Steps of models that were seen. */

@@ -2,7 +2,7 @@ import type { Step } from "../model/explorer/model.ts";
 import { Board, phases } from "../model/fencing/board.ts";
 import { Fencing } from "../model/fencing/fencing.ts";
 import { plainFencing, type FencingSettings } from "../model/fencing/settings.ts";
-import type { TraceEvent, TracedOperation } from "../sim/traced-redis.ts";
+import type { TraceEvent, TracedOperation } from "../sim/run/traced-redis.ts";
 import { Frontier } from "./frontier.ts";
 import { GrantNumbers } from "./grant-numbers.ts";
 import { Mentions, noRoom } from "./mentions.ts";

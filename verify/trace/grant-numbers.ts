@@ -1,4 +1,4 @@
-import type { NodeView } from "../sim/traced-redis.ts";
+import type { NodeView } from "../sim/run/traced-redis.ts";
 
 /** Which token had which number on which nodes. */
 export class GrantNumbers {

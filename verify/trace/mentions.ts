@@ -1,4 +1,4 @@
-import type { NodeView, TracedOperation, TraceEvent } from "../sim/traced-redis.ts";
+import type { NodeView, TracedOperation, TraceEvent } from "../sim/run/traced-redis.ts";
 
 /** Where a trace cannot be judged any further. */
 export const noRoom = "more attempts at a time than the model has room for";

@@ -3,11 +3,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Locks } from "holdfast";
 import type { Redis } from "ioredis";
 import { inPortions } from "../loads/portions.ts";
-import { behindProxies } from "../proxied.ts";
-import { keptBytes } from "../server-memory.ts";
-import { readStats } from "../server-stats.ts";
-import { sum } from "../statistics.ts";
-import { portsOf, type Site } from "../suite.ts";
+import { behindProxies } from "../run/proxied.ts";
+import { keptBytes } from "../measure/server-memory.ts";
+import { readStats } from "../measure/server-stats.ts";
+import { sum } from "../measure/statistics.ts";
+import { portsOf, type Site } from "../suites/suite.ts";
 import * as formulae from "./formulae.ts";
 import { Locksmith } from "./locksmith.ts";
 

@@ -1,6 +1,6 @@
 import { createLocks, type Locks, type LocksOptions } from "holdfast";
 import { redis, type RedisOptions } from "holdfast/redis";
-import { connect } from "../client.ts";
+import { connect } from "../run/client.ts";
 
 /** Locks of our own, each with a client of its own as a process would have it. They end together. */
 export class Locksmith implements AsyncDisposable {

@@ -1,6 +1,6 @@
-import type { Contestant } from "../contestant.ts";
-import { permits } from "../semaphore-settings.ts";
-import { severalOf, severalText } from "../several-keys.ts";
+import type { Contestant } from "./contestant.ts";
+import { permits } from "../run/semaphore-settings.ts";
+import { severalOf, severalText } from "../run/several-keys.ts";
 import { contestant } from "./holdfast.ts";
 
 const waits = "defaults, but waitMs Infinity";

@@ -1,7 +1,7 @@
 import { createLocks, type AcquireOptions, type Locks } from "holdfast";
 import { redis } from "holdfast/redis";
-import { connect } from "../client.ts";
-import type { Contestant } from "../contestant.ts";
+import { connect } from "../run/client.ts";
+import type { Contestant } from "./contestant.ts";
 
 /** How a lock of some kind is asked for. */
 type Take = (key: string, options: AcquireOptions, writes: boolean) => Promise<Taken>;

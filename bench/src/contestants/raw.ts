@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
-import { connect } from "../client.ts";
-import type { Contestant } from "../contestant.ts";
-import { severalOf, severalText } from "../several-keys.ts";
+import { connect } from "../run/client.ts";
+import type { Contestant } from "./contestant.ts";
+import { severalOf, severalText } from "../run/several-keys.ts";
 
 const retryWithinMs = 20;
 

@@ -1,7 +1,7 @@
 import { Mutex, Semaphore } from "redis-semaphore";
-import { connect } from "../client.ts";
-import type { Contestant } from "../contestant.ts";
-import { permits } from "../semaphore-settings.ts";
+import { connect } from "../run/client.ts";
+import type { Contestant } from "./contestant.ts";
+import { permits } from "../run/semaphore-settings.ts";
 
 const settings =
   "defaults (retryInterval 10, renewal at 0.8 of the TTL), but acquireTimeout Infinity, so that it waits";

@@ -1,7 +1,7 @@
 import { createLock, IoredisAdapter, LockManager, type Lock } from "redlock-universal";
-import { connect } from "../client.ts";
-import type { Contestant } from "../contestant.ts";
-import { severalOf, severalText } from "../several-keys.ts";
+import { connect } from "../run/client.ts";
+import type { Contestant } from "./contestant.ts";
+import { severalOf, severalText } from "../run/several-keys.ts";
 import { holdInside } from "./using.ts";
 
 /** Retries every 100 ms; `using` extends at 0.8 of the TTL. */

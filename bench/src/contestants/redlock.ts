@@ -1,7 +1,7 @@
 import Redlock from "redlock";
-import { connect } from "../client.ts";
-import type { Contestant } from "../contestant.ts";
-import { severalOf, severalText } from "../several-keys.ts";
+import { connect } from "../run/client.ts";
+import type { Contestant } from "./contestant.ts";
+import { severalOf, severalText } from "../run/several-keys.ts";
 import { holdInside } from "./using.ts";
 
 /** Retries 200 ± 100 ms apart; `using` extends 500 ms before the end. Its own single-node set-up: one client. */

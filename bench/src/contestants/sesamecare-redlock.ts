@@ -1,7 +1,7 @@
 import { Redlock } from "@sesamecare-oss/redlock";
-import { connect } from "../client.ts";
-import type { Contestant } from "../contestant.ts";
-import { severalOf, severalText } from "../several-keys.ts";
+import { connect } from "../run/client.ts";
+import type { Contestant } from "./contestant.ts";
+import { severalOf, severalText } from "../run/several-keys.ts";
 import { holdInside } from "./using.ts";
 
 /** A fork of redlock 5, with its defaults: retries 200 ± 100 ms apart, extension 500 ms before the end. */

@@ -1,4 +1,4 @@
-import type { Held } from "../contestant.ts";
+import type { Held } from "./contestant.ts";
 
 /** Holds a lease through a library's callback form, for ever: the process that holds ends, not the callback. */
 export function holdInside(

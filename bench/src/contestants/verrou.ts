@@ -1,7 +1,7 @@
 import { Verrou } from "@verrou/core";
 import { redisStore } from "@verrou/core/drivers/redis";
-import { connect } from "../client.ts";
-import type { Contestant } from "../contestant.ts";
+import { connect } from "../run/client.ts";
+import type { Contestant } from "./contestant.ts";
 
 /** Retries every 250 ms without end; a lock object a grant, as in its examples. */
 export const verrou: Contestant = {

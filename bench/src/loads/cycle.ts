@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Session } from "../contestant.ts";
-import { writerWeight } from "../crowd.ts";
-import type { CycleLoad } from "../protocol.ts";
+import type { Session } from "../contestants/contestant.ts";
+import { writerWeight } from "../run/mixed-callers.ts";
+import type { CycleLoad } from "../run/protocol.ts";
 import { chooserOf } from "./keys.ts";
 import { Ledger } from "./ledger.ts";
 import type { RunningLoad } from "./running-load.ts";

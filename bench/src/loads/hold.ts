@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Held, Session } from "../contestant.ts";
-import type { HoldLoad } from "../protocol.ts";
+import type { Held, Session } from "../contestants/contestant.ts";
+import type { HoldLoad } from "../run/protocol.ts";
 import { Ledger } from "./ledger.ts";
 import type { RunningLoad } from "./running-load.ts";
 

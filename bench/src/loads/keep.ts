@@ -1,5 +1,5 @@
-import type { Session } from "../contestant.ts";
-import type { KeepLoad } from "../protocol.ts";
+import type { Session } from "../contestants/contestant.ts";
+import type { KeepLoad } from "../run/protocol.ts";
 import { Ledger } from "./ledger.ts";
 import { inPortions } from "./portions.ts";
 import type { RunningLoad } from "./running-load.ts";

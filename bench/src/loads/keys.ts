@@ -1,4 +1,4 @@
-import type { Keys } from "../protocol.ts";
+import type { Keys } from "../run/protocol.ts";
 
 /** The names of the keys that each task takes, one after another. */
 export function chooserOf(keys: Keys, random: () => number = Math.random): (task: number) => string {

@@ -1,5 +1,5 @@
-import { reasonOf } from "../reason.ts";
-import type { Measurement, TaskMeasurement } from "../protocol.ts";
+import { reasonOf } from "../report/reason.ts";
+import type { Measurement, TaskMeasurement } from "../run/protocol.ts";
 
 interface Task {
   waitsMs: number[];

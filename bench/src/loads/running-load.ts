@@ -1,4 +1,4 @@
-import type { Measurement } from "../protocol.ts";
+import type { Measurement } from "../run/protocol.ts";
 
 export interface RunningLoad {
   /** What is not to be collected as garbage before the load is. */

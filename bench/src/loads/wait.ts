@@ -1,5 +1,5 @@
-import type { Session } from "../contestant.ts";
-import type { WaitLoad } from "../protocol.ts";
+import type { Session } from "../contestants/contestant.ts";
+import type { WaitLoad } from "../run/protocol.ts";
 import { Ledger } from "./ledger.ts";
 import type { RunningLoad } from "./running-load.ts";
 

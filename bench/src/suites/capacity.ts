@@ -1,6 +1,6 @@
 import { checks, type CapacitySize } from "../capacity/checks.ts";
-import type { Entrant } from "../roster.ts";
-import type { Figures, Metric, Site, Suite } from "../suite.ts";
+import type { Entrant } from "../run/contestant-list.ts";
+import type { Figures, Metric, Site, Suite } from "./suite.ts";
 
 export type { CapacitySize } from "../capacity/checks.ts";
 

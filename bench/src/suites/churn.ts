@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { Crew } from "../crew.ts";
-import type { Entrant } from "../roster.ts";
-import { keptBytes } from "../server-memory.ts";
-import { grantsIn, median } from "../statistics.ts";
-import type { Figures, Metric, Point, Site, Suite } from "../suite.ts";
+import { Crew } from "../run/workers.ts";
+import type { Entrant } from "../run/contestant-list.ts";
+import { keptBytes } from "../measure/server-memory.ts";
+import { grantsIn, median } from "../measure/statistics.ts";
+import type { Figures, Metric, Point, Site, Suite } from "./suite.ts";
 
 const tasks = 64;
 const longestPauseMs = 10_000;

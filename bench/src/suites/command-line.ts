@@ -2,9 +2,9 @@ import { execFile } from "node:child_process";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import type { Entrant } from "../roster.ts";
-import { median } from "../statistics.ts";
-import { portsOf, type Figures, type Metric, type Site, type Suite } from "../suite.ts";
+import type { Entrant } from "../run/contestant-list.ts";
+import { median } from "../measure/statistics.ts";
+import { portsOf, type Figures, type Metric, type Site, type Suite } from "./suite.ts";
 
 const metrics: readonly Metric[] = [
   { id: "over", label: "over bare node p50 ms", digits: 0 },

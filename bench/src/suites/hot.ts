@@ -1,10 +1,10 @@
-import { contentionMetrics, contentionOf, contentionPanels, evenShare } from "../contention.ts";
-import { Crew } from "../crew.ts";
-import { refuseCrowdIn } from "../crowd.ts";
-import { figures } from "../figures.ts";
-import type { Entrant } from "../roster.ts";
-import type { Figures, Site, Suite } from "../suite.ts";
-import { timingText, watch, type Timing } from "../window.ts";
+import { contentionMetrics, contentionOf, contentionPanels, evenShare } from "../measure/contention.ts";
+import { Crew } from "../run/workers.ts";
+import { refuseCrowdIn } from "../run/mixed-callers.ts";
+import { figures } from "../measure/figures.ts";
+import type { Entrant } from "../run/contestant-list.ts";
+import type { Figures, Site, Suite } from "./suite.ts";
+import { timingText, watch, type Timing } from "../measure/window.ts";
 
 const tasksPerProcess = 8;
 

@@ -1,10 +1,10 @@
-import { costOf } from "../cost.ts";
-import { Crew } from "../crew.ts";
-import { figures } from "../figures.ts";
-import type { Entrant } from "../roster.ts";
-import { severalText } from "../several-keys.ts";
-import type { Figures, Metric, Site, Suite } from "../suite.ts";
-import { timingText, watch, type Timing } from "../window.ts";
+import { costOf } from "../measure/cost.ts";
+import { Crew } from "../run/workers.ts";
+import { figures } from "../measure/figures.ts";
+import type { Entrant } from "../run/contestant-list.ts";
+import { severalText } from "../run/several-keys.ts";
+import type { Figures, Metric, Site, Suite } from "./suite.ts";
+import { timingText, watch, type Timing } from "../measure/window.ts";
 
 const tasks = 8;
 

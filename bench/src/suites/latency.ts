@@ -1,12 +1,12 @@
-import { Crew } from "../crew.ts";
-import { refuseCrowdIn } from "../crowd.ts";
-import { figures } from "../figures.ts";
-import { behindProxies } from "../proxied.ts";
-import { noQuorum, type Entrant } from "../roster.ts";
-import { grantsPerSecond } from "../statistics.ts";
-import type { Absence, Figures, Metric, Site, Suite } from "../suite.ts";
-import { waitsOf } from "../waits.ts";
-import { timingText, watch, type Timing, type Window } from "../window.ts";
+import { Crew } from "../run/workers.ts";
+import { refuseCrowdIn } from "../run/mixed-callers.ts";
+import { figures } from "../measure/figures.ts";
+import { behindProxies } from "../run/proxied.ts";
+import { noQuorum, type Entrant } from "../run/contestant-list.ts";
+import { grantsPerSecond } from "../measure/statistics.ts";
+import type { Absence, Figures, Metric, Site, Suite } from "./suite.ts";
+import { waitsOf } from "../measure/waits.ts";
+import { timingText, watch, type Timing, type Window } from "../measure/window.ts";
 
 const metrics: readonly Metric[] = [
   { id: "trips", label: "round trips/acquisition", digits: 2, best: "least" },

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
-import { Crew } from "../crew.ts";
-import type { Load } from "../protocol.ts";
-import type { Entrant } from "../roster.ts";
-import { keptBytes } from "../server-memory.ts";
-import type { Figures, Metric, Site, Suite } from "../suite.ts";
+import { Crew } from "../run/workers.ts";
+import type { Load } from "../run/protocol.ts";
+import type { Entrant } from "../run/contestant-list.ts";
+import { keptBytes } from "../measure/server-memory.ts";
+import type { Figures, Metric, Site, Suite } from "./suite.ts";
 
 /** Longer than anybody measures: nothing is renewed and nothing expires. */
 const ttlMs = 3_600_000;

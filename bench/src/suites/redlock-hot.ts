@@ -1,12 +1,12 @@
-import { contentionMetrics, contentionOf, contentionPanels, evenShare } from "../contention.ts";
-import { Crew } from "../crew.ts";
-import { refuseCrowdIn } from "../crowd.ts";
-import { nodesText, withDown } from "../down.ts";
-import { figures } from "../figures.ts";
-import { longestTtlMs } from "../quorum-settings.ts";
-import { noQuorum, type Entrant } from "../roster.ts";
-import { firstServers, type Figures, type Site, type Suite } from "../suite.ts";
-import { timingText, watch, type Timing } from "../window.ts";
+import { contentionMetrics, contentionOf, contentionPanels, evenShare } from "../measure/contention.ts";
+import { Crew } from "../run/workers.ts";
+import { refuseCrowdIn } from "../run/mixed-callers.ts";
+import { nodesText, withDown } from "../run/nodes-down.ts";
+import { figures } from "../measure/figures.ts";
+import { longestTtlMs } from "../run/quorum-settings.ts";
+import { noQuorum, type Entrant } from "../run/contestant-list.ts";
+import { firstServers, type Figures, type Site, type Suite } from "./suite.ts";
+import { timingText, watch, type Timing } from "../measure/window.ts";
 import type { Nodes } from "./redlock-uncontended.ts";
 
 const processes = 4;

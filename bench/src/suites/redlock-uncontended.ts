@@ -1,11 +1,11 @@
-import { costOf } from "../cost.ts";
-import { Crew } from "../crew.ts";
-import { nodesText, withDown } from "../down.ts";
-import { figures } from "../figures.ts";
-import { longestTtlMs } from "../quorum-settings.ts";
-import { noQuorum, type Entrant } from "../roster.ts";
-import { firstServers, type Figures, type Metric, type Site, type Suite } from "../suite.ts";
-import { timingText, watch, type Timing } from "../window.ts";
+import { costOf } from "../measure/cost.ts";
+import { Crew } from "../run/workers.ts";
+import { nodesText, withDown } from "../run/nodes-down.ts";
+import { figures } from "../measure/figures.ts";
+import { longestTtlMs } from "../run/quorum-settings.ts";
+import { noQuorum, type Entrant } from "../run/contestant-list.ts";
+import { firstServers, type Figures, type Metric, type Site, type Suite } from "./suite.ts";
+import { timingText, watch, type Timing } from "../measure/window.ts";
 
 const metrics: readonly Metric[] = [
   { id: "rate", label: "pairs/s", digits: 0, best: "most" },

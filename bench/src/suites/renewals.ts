@@ -1,11 +1,11 @@
-import { busynessMetrics, busynessOf } from "../busyness.ts";
-import { Crew } from "../crew.ts";
-import { figures } from "../figures.ts";
-import { oldestLeaseMs, renewalAgeMs } from "../lease-ages.ts";
-import type { Entrant } from "../roster.ts";
-import { sum } from "../statistics.ts";
-import type { Figures, Metric, Site, Suite } from "../suite.ts";
-import { watch } from "../window.ts";
+import { busynessMetrics, busynessOf } from "../measure/cpu-use.ts";
+import { Crew } from "../run/workers.ts";
+import { figures } from "../measure/figures.ts";
+import { oldestLeaseMs, renewalAgeMs } from "../measure/lease-ages.ts";
+import type { Entrant } from "../run/contestant-list.ts";
+import { sum } from "../measure/statistics.ts";
+import type { Figures, Metric, Site, Suite } from "./suite.ts";
+import { watch } from "../measure/window.ts";
 
 const metrics: readonly Metric[] = [
   ...busynessMetrics,

@@ -1,11 +1,11 @@
 import { fileURLToPath } from "node:url";
 import { createLocks } from "holdfast";
 import { redis } from "holdfast/redis";
-import { connect } from "../client.ts";
-import { HttpServer } from "../http-server.ts";
-import type { Entrant } from "../roster.ts";
-import { portsOf, type Figures, type Metric, type Site, type Suite } from "../suite.ts";
-import { timingText, type Timing } from "../window.ts";
+import { connect } from "../run/client.ts";
+import { HttpServer } from "../run/http-server.ts";
+import type { Entrant } from "../run/contestant-list.ts";
+import { portsOf, type Figures, type Metric, type Site, type Suite } from "./suite.ts";
+import { timingText, type Timing } from "../measure/window.ts";
 
 const connections = 64;
 const label = `${connections} at once`;

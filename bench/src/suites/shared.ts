@@ -1,11 +1,11 @@
-import { contentionMetrics, contentionOf, contentionPanels, evenShare } from "../contention.ts";
-import { Crew } from "../crew.ts";
-import { refuseCrowdIn, writerWeight } from "../crowd.ts";
-import { figures } from "../figures.ts";
-import type { Entrant } from "../roster.ts";
-import { permits } from "../semaphore-settings.ts";
-import type { Figures, Site, Suite } from "../suite.ts";
-import { timingText, watch, type Timing } from "../window.ts";
+import { contentionMetrics, contentionOf, contentionPanels, evenShare } from "../measure/contention.ts";
+import { Crew } from "../run/workers.ts";
+import { refuseCrowdIn, writerWeight } from "../run/mixed-callers.ts";
+import { figures } from "../measure/figures.ts";
+import type { Entrant } from "../run/contestant-list.ts";
+import { permits } from "../run/semaphore-settings.ts";
+import type { Figures, Site, Suite } from "./suite.ts";
+import { timingText, watch, type Timing } from "../measure/window.ts";
 
 const tasksPerProcess = 8;
 const writesOneIn = 10;

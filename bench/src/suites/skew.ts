@@ -1,10 +1,10 @@
-import { Crew } from "../crew.ts";
-import { figures } from "../figures.ts";
-import type { Entrant } from "../roster.ts";
-import { clientCpuMs, grantsIn, grantsPerSecond } from "../statistics.ts";
-import type { Figures, Metric, Site, Suite } from "../suite.ts";
-import { waitsOf } from "../waits.ts";
-import { timingText, watch, type Timing, type Window } from "../window.ts";
+import { Crew } from "../run/workers.ts";
+import { figures } from "../measure/figures.ts";
+import type { Entrant } from "../run/contestant-list.ts";
+import { clientCpuMs, grantsIn, grantsPerSecond } from "../measure/statistics.ts";
+import type { Figures, Metric, Site, Suite } from "./suite.ts";
+import { waitsOf } from "../measure/waits.ts";
+import { timingText, watch, type Timing, type Window } from "../measure/window.ts";
 
 const tasksPerProcess = 32;
 const exponent = 1;

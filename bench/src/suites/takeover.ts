@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
-import { leaseEnd } from "../lease-end.ts";
-import type { Entrant } from "../roster.ts";
-import { portsOf, type Figures, type Metric, type Site, type Suite } from "../suite.ts";
-import { latenessOf, spreadMoments, takeoverAt, type Moments, type Takeover } from "../takeovers.ts";
-import { WorkerProcess } from "../worker-process.ts";
+import { leaseEnd } from "../measure/lease-end.ts";
+import type { Entrant } from "../run/contestant-list.ts";
+import { portsOf, type Figures, type Metric, type Site, type Suite } from "./suite.ts";
+import { latenessOf, spreadMoments, takeoverAt, type Moments, type Takeover } from "../measure/takeovers.ts";
+import { WorkerProcess } from "../run/worker-process.ts";
 
 const metrics: readonly Metric[] = [
   { id: "late", label: "late by p50 ms", digits: 0 },

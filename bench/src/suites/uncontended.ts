@@ -1,10 +1,10 @@
-import { costOf } from "../cost.ts";
-import { Crew } from "../crew.ts";
-import { figures } from "../figures.ts";
-import type { Keys } from "../protocol.ts";
-import type { Entrant } from "../roster.ts";
-import type { Figures, Metric, Site, Suite } from "../suite.ts";
-import { timingText, watch, type Timing } from "../window.ts";
+import { costOf } from "../measure/cost.ts";
+import { Crew } from "../run/workers.ts";
+import { figures } from "../measure/figures.ts";
+import type { Keys } from "../run/protocol.ts";
+import type { Entrant } from "../run/contestant-list.ts";
+import type { Figures, Metric, Site, Suite } from "./suite.ts";
+import { timingText, watch, type Timing } from "../measure/window.ts";
 
 const metrics: readonly Metric[] = [
   { id: "rate", label: "cycles/s", digits: 0, best: "most" },

@@ -1,9 +1,9 @@
-import { busynessOf, busynessMetrics } from "../busyness.ts";
-import { Crew } from "../crew.ts";
-import { figures } from "../figures.ts";
-import type { Entrant } from "../roster.ts";
-import type { Figures, Site, Suite } from "../suite.ts";
-import { timingText, watch, type Timing } from "../window.ts";
+import { busynessOf, busynessMetrics } from "../measure/cpu-use.ts";
+import { Crew } from "../run/workers.ts";
+import { figures } from "../measure/figures.ts";
+import type { Entrant } from "../run/contestant-list.ts";
+import type { Figures, Site, Suite } from "./suite.ts";
+import { timingText, watch, type Timing } from "../measure/window.ts";
 
 /** Longer than anybody measures: nothing is renewed and nothing expires. */
 const heldForMs = 3_600_000;

@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
-import { startRedis } from "@holdfast/lab";
+import { startRedis } from "@holdfast/test-kit";
 import { expect, test } from "vitest";
 
 const program = fileURLToPath(new URL("../dist/main.js", import.meta.url));

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 
 import type { Target } from "./engine.ts";
-import type { VoiceOptions } from "./voice.ts";
+import type { VoiceOptions } from "./output.ts";
 
 /** What every command that asks an engine is told. */
 export interface CommonOptions extends Target, VoiceOptions {}

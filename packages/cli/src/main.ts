@@ -3,7 +3,7 @@ import { CommanderError } from "commander";
 import { lastFailure } from "./engine.ts";
 import { Exit, exitCodeOf, exits } from "./exit.ts";
 import { program } from "./program.ts";
-import { wordsOf } from "./voice.ts";
+import { wordsOf } from "./output.ts";
 
 declare const holdfastVersion: string;
 

@@ -4,7 +4,7 @@ import { defineBench } from "./bench/define.ts";
 import { defineCompletion } from "./completion.ts";
 import { defineDoctor } from "./doctor/define.ts";
 import { defineAcquire, defineHold, defineRelease, defineRenew } from "./leases/define.ts";
-import { defineInspect, defineList, defineWait, defineWatch } from "./look/define.ts";
+import { defineInspect, defineList, defineWait, defineWatch } from "./inspect/define.ts";
 import { defineOnce, defineRun } from "./run/define.ts";
 import { defineServe } from "./serve/define.ts";
 import { defineTop } from "./top/define.ts";

@@ -1,6 +1,6 @@
 import { writeFile } from "node:fs/promises";
 
-import { until } from "@holdfast/lab";
+import { until } from "@holdfast/test-kit";
 import { newToken } from "@holdfast/server";
 import { expect, test } from "vitest";
 

@@ -1,7 +1,7 @@
-import type { Clock } from "./clock.ts";
+import type { Clock } from "./runtime/clock.ts";
 import type { LossReason } from "./errors.ts";
-import type { Random } from "./random.ts";
-import type { FenceState, Holder, LockEvent, LockKind, LockState, NodeState } from "./state.ts";
+import type { Random } from "./runtime/random.ts";
+import type { FenceState, Holder, LockEvent, LockKind, LockState, NodeState } from "./lock-state.ts";
 import type { Validity } from "./validity.ts";
 
 /** How a request shares its key with others; none: as a mutex it wants the key for itself. */

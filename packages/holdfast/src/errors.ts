@@ -1,4 +1,4 @@
-import type { Holder } from "./state.ts";
+import type { Holder } from "./lock-state.ts";
 
 /** What went wrong, the same in the library, over HTTP and on the command line. */
 export type LockErrorCode =

@@ -1,4 +1,4 @@
-export type { Clock } from "./clock.ts";
+export type { Clock } from "./runtime/clock.ts";
 export type {
   AcquireTrace,
   CountedVote,
@@ -43,11 +43,11 @@ export type { CountDownOptions, Latch, LatchOptions, LatchWaitOptions } from "./
 export type { ReadWrite } from "./kinds/read-write.ts";
 export type { PermitOptions, Semaphore, SemaphoreOptions } from "./kinds/semaphore.ts";
 export type { ReentrantOptions } from "./kinds/reentrant.ts";
-export type { Lease, SerializedLease, WriteLease } from "./lease.ts";
-export type { Lockable, Ran } from "./lockable.ts";
+export type { Lease, SerializedLease, WriteLease } from "./lease/lease.ts";
+export type { Lockable, Ran } from "./kinds/lockable.ts";
 export { createLocks, type Locks } from "./locks.ts";
 export type { AcquireOptions, AdoptOptions, ListOptions, LocksOptions, TryOptions } from "./options.ts";
-export type { Random } from "./random.ts";
+export type { Random } from "./runtime/random.ts";
 export type {
   Holder,
   LockEvent,
@@ -57,5 +57,5 @@ export type {
   NodeView,
   Replication,
   Waiter,
-} from "./state.ts";
+} from "./lock-state.ts";
 export type { Validity } from "./validity.ts";

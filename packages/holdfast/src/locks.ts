@@ -1,18 +1,18 @@
-import { Contention } from "./contention.ts";
+import { Contention } from "./local/coordinator.ts";
 import { tell } from "./diagnostics.ts";
 import type { Driver } from "./driver.ts";
 import { closedError, LeaseLostError, LockError } from "./errors.ts";
-import { Frames } from "./frames.ts";
-import { Hold, type HoldOptions } from "./hold.ts";
-import { Alls, distinctKeys } from "./kinds/all.ts";
+import { Frames } from "./kinds/lock-scope.ts";
+import { Hold, type HoldOptions } from "./lease/lease-state.ts";
+import { Alls, distinctKeys } from "./kinds/multi-lock.ts";
 import { checkLatch, latch, type Latch, type LatchOptions } from "./kinds/latch.ts";
 import { MutexElection, type Election } from "./kinds/election.ts";
 import { Mutexes } from "./kinds/mutex.ts";
 import { readWrite, type ReadWrite } from "./kinds/read-write.ts";
 import { Reentrants, type ReentrantOptions } from "./kinds/reentrant.ts";
 import { checkLimit, semaphore, type Semaphore, type SemaphoreOptions } from "./kinds/semaphore.ts";
-import type { Lease, SerializedLease } from "./lease.ts";
-import { lockable, Runner, type Lockable, type Ran, type Work } from "./lockable.ts";
+import type { Lease, SerializedLease } from "./lease/lease.ts";
+import { lockable, Runner, type Lockable, type Ran, type Work } from "./kinds/lockable.ts";
 import {
   checkFencingToken,
   checkKey,
@@ -32,10 +32,10 @@ import {
   type ResolvedAcquire,
   type TryOptions,
 } from "./options.ts";
-import { parseSerialized } from "./serialized.ts";
-import type { LockEvent, LockKind, LockState, NodeState } from "./state.ts";
+import { parseSerialized } from "./lease/serialized-lease.ts";
+import type { LockEvent, LockKind, LockState, NodeState } from "./lock-state.ts";
 import { leftOf } from "./validity.ts";
-import { within } from "./wait.ts";
+import { within } from "./runtime/timeout.ts";
 
 /**
  * Locks on one engine. Grants at most one lease per key at a time, in order of arrival.

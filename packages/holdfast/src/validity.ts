@@ -1,4 +1,4 @@
-import type { Clock, Moment } from "./clock.ts";
+import type { Clock, Moment } from "./runtime/clock.ts";
 
 /**
  * The end of safe use of a grant, on both local clocks. Over as soon as either clock says so.

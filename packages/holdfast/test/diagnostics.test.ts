@@ -7,7 +7,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 
 import { isHeard, tell, traced, traces } from "../src/diagnostics.ts";
 import type { Driver } from "../src/driver.ts";
-import { contended } from "../src/testing/conformance/stage.ts";
+import { contended } from "../src/testing/conformance/fixture.ts";
 import { altered } from "./support/altered-driver.ts";
 
 const ttlMs = 3_000;

@@ -1,4 +1,4 @@
-import { FakeRedis } from "@holdfast/lab/fake-redis";
+import { FakeRedis } from "@holdfast/test-kit/fake-redis";
 import { createLocks, isLockError, type Locks } from "holdfast";
 import { memory } from "holdfast/memory";
 import { redis, redlock, type Connection, type RedisClient } from "holdfast/redis";

@@ -7,14 +7,14 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { startRedis, steadyPort } from "@holdfast/lab";
+import { startRedis, steadyPort } from "@holdfast/test-kit";
 
 import { onRedis } from "./support/servers.ts";
 
 const require = createRequire(import.meta.url);
 const root = fileURLToPath(new URL("..", import.meta.url));
 const dist = join(root, "dist");
-const lazyLoader = join("drivers", "connect", "library.js");
+const lazyLoader = join("drivers", "connect", "load-client.js");
 
 interface Manifest {
   readonly exports: Readonly<Record<string, string | Readonly<Record<string, string>>>>;

@@ -1,7 +1,7 @@
 import { manualClock } from "holdfast/testing";
 import { expect, test } from "vitest";
 
-import { elapsedSince, momentOf } from "../src/clock.ts";
+import { elapsedSince, momentOf } from "../src/runtime/clock.ts";
 import { driftMs, leftOf, prolong, validFrom } from "../src/validity.ts";
 
 test("clocks may disagree by one percent of the TTL and 2 ms", () => {

@@ -1,7 +1,7 @@
 import { ClientGone } from "./connection.ts";
 import { eventRoutes } from "./event-routes.ts";
-import { gate } from "./gate.ts";
-import { newApp, type App, type House } from "./house.ts";
+import { gate } from "./admission.ts";
+import { newApp, type App, type House } from "./context.ts";
 import { leaseRoutes } from "./lease-routes.ts";
 import { lockRoutes } from "./lock-routes.ts";
 import type { ResolvedService } from "./options.ts";

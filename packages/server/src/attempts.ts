@@ -4,7 +4,7 @@ import type { WireLease } from "holdfast/http";
 import type { Connection } from "./connection.ts";
 import type { LeaseIds } from "./lease-ids.ts";
 import type { Leases } from "./leases.ts";
-import type { Ask, Asker } from "./taking.ts";
+import type { Ask, Asker } from "./acquire-leases.ts";
 
 /** What one named attempt has: a lease, or a request for one. */
 interface Entry {

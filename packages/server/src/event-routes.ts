@@ -1,9 +1,9 @@
 import { createRoute, z } from "@hono/zod-openapi";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 
-import { json, problems } from "./answers.ts";
+import { json, problems } from "./responses.ts";
 import { EventStream } from "./event-stream.ts";
-import { newApp, type App, type House } from "./house.ts";
+import { newApp, type App, type House } from "./context.ts";
 import { wireLock } from "./lock-routes.ts";
 import { require } from "./principal.ts";
 import { problemOf } from "./problems.ts";

@@ -8,7 +8,7 @@ import { EventStream } from "./event-stream.ts";
 import type { Leases } from "./leases.ts";
 import { problemOf } from "./problems.ts";
 import { Refusal } from "./refusal.ts";
-import type { Ask } from "./taking.ts";
+import type { Ask } from "./acquire-leases.ts";
 
 /**
  * Holds a lock for as long as the client holds its connection: renewed here, released when it goes away. Whoever needs the lock for work

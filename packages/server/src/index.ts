@@ -1,5 +1,5 @@
 export { newToken, type AuthOptions, type Grants, type JwtIssuer, type TokenEntry } from "./auth.ts";
-export type { App } from "./house.ts";
+export type { App } from "./context.ts";
 export { jsonLines, type Log, type LogEntry } from "./log.ts";
 export type { ServiceOptions } from "./options.ts";
 export { createService, type Service } from "./service.ts";

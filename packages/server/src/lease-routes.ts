@@ -4,15 +4,15 @@ import type { LeaseParts, WireAcquire, WireLease, WireOwner, WireRenew } from "h
 import type { Context } from "hono";
 import type { Words } from "holdfast";
 
-import { body, json, problems } from "./answers.ts";
+import { body, json, problems } from "./responses.ts";
 import { ClientGone, type Connection } from "./connection.ts";
 import { EventStream } from "./event-stream.ts";
 import { holdByConnection } from "./held-by-connection.ts";
-import { newApp, type App, type Env, type House } from "./house.ts";
+import { newApp, type App, type Env, type House } from "./context.ts";
 import { problemOf } from "./problems.ts";
 import { require } from "./principal.ts";
 import { Refusal } from "./refusal.ts";
-import type { Ask, Asker } from "./taking.ts";
+import type { Ask, Asker } from "./acquire-leases.ts";
 import {
   acquireSchema,
   leaseIdParam,

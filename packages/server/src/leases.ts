@@ -5,7 +5,7 @@ import type { Engine } from "./engine.ts";
 import type { LeaseIds } from "./lease-ids.ts";
 import type { Meter } from "./meter.ts";
 import { Refusal } from "./refusal.ts";
-import { giveBackAll, type Ask, type Asker, type Taken, type Taking } from "./taking.ts";
+import { giveBackAll, type Ask, type Asker, type Taken, type Taking } from "./acquire-leases.ts";
 
 /** What a client may know of a lease that is kept for it here. */
 export type KeptLease = Omit<WireLease, "leaseId" | "queuedMs" | "ttlMs">;

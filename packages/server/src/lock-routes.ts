@@ -2,8 +2,8 @@ import { createRoute, z } from "@hono/zod-openapi";
 import type { LockState } from "holdfast";
 import type { WireLock } from "holdfast/http";
 
-import { body, json, problems } from "./answers.ts";
-import { newApp, type App, type House } from "./house.ts";
+import { body, json, problems } from "./responses.ts";
+import { newApp, type App, type House } from "./context.ts";
 import { require } from "./principal.ts";
 import { Refusal } from "./refusal.ts";
 import { fencingToken, holderSchema, keySchema } from "./schemas.ts";

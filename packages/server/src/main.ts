@@ -4,7 +4,7 @@ import { newToken } from "./auth.ts";
 import { jsonLines } from "./log.ts";
 import type { ServiceOptions } from "./options.ts";
 import { createService, type Service } from "./service.ts";
-import { welcome } from "./welcome.ts";
+import { welcome } from "./banner.ts";
 
 const help = `The lock service. Its settings are environment variables:
 

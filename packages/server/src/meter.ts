@@ -6,7 +6,7 @@ import { Counter, Gauge, Histogram, Registry } from "prom-client";
 
 import { ClientGone } from "./connection.ts";
 import { Groups } from "./groups.ts";
-import { Ledger, type End } from "./ledger.ts";
+import { Ledger, type End } from "./lease-registry.ts";
 
 type Grant = LeaseParts["grants"][number];
 

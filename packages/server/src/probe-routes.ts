@@ -2,8 +2,8 @@ import { createRoute, z } from "@hono/zod-openapi";
 
 import { EngineError } from "holdfast";
 
-import { json, problems } from "./answers.ts";
-import { newApp, type App, type House } from "./house.ts";
+import { json, problems } from "./responses.ts";
+import { newApp, type App, type House } from "./context.ts";
 import { mayDo } from "./principal.ts";
 import { Refusal } from "./refusal.ts";
 

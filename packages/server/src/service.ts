@@ -9,7 +9,7 @@ import { Attempts } from "./attempts.ts";
 import { Connections } from "./connection.ts";
 import { Engine } from "./engine.ts";
 import { Groups } from "./groups.ts";
-import type { App, House } from "./house.ts";
+import type { App, House } from "./context.ts";
 import { LeaseIds } from "./lease-ids.ts";
 import { Leases } from "./leases.ts";
 import { RateLimit } from "./limits.ts";
@@ -18,7 +18,7 @@ import { addNodeEvents, addNodeGauges, addTimerLag } from "./node-gauges.ts";
 import { resolveService, type ResolvedService, type ServiceOptions } from "./options.ts";
 import { Refusal } from "./refusal.ts";
 import { limits, refuseBadRequests } from "./server-limits.ts";
-import { Taking } from "./taking.ts";
+import { Taking } from "./acquire-leases.ts";
 import { Bound, Waits } from "./waits.ts";
 
 export interface Service {

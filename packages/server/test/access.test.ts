@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { startRedis, type RedisServer } from "@holdfast/lab";
+import { startRedis, type RedisServer } from "@holdfast/test-kit";
 
 import { createService, newToken, type Service } from "../src/index.ts";
-import { ask } from "./support.ts";
+import { ask } from "./support/service.ts";
 
 const [stranger, billing] = [newToken(), newToken()];
 

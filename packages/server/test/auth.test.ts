@@ -6,10 +6,10 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { WireLease, WireProblem } from "holdfast/http";
 import { http } from "holdfast/http";
 import { createLocks } from "holdfast";
-import { until } from "@holdfast/lab";
+import { until } from "@holdfast/test-kit";
 
 import { createService, newToken, type LogEntry, type Service } from "../src/index.ts";
-import { ask, inspect, openStream, refusal } from "./support.ts";
+import { ask, inspect, openStream, refusal } from "./support/service.ts";
 
 const [billing, support, operator] = [newToken(), newToken(), newToken()];
 const issuer = "https://ci.example";

@@ -2,7 +2,7 @@ import { createLocks } from "holdfast";
 import { http } from "holdfast/http";
 import { driverConformance } from "holdfast/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startRedis, until, type RedisServer } from "@holdfast/lab";
+import { startRedis, until, type RedisServer } from "@holdfast/test-kit";
 
 import { createService, type Service } from "../src/index.ts";
 

@@ -2,10 +2,10 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startProxy, startRedis, until, type RedisServer } from "@holdfast/lab";
+import { startProxy, startRedis, until, type RedisServer } from "@holdfast/test-kit";
 
 import { createService, type LogEntry, type Service } from "../src/index.ts";
-import { acquire, ask, inspect, openStream } from "./support.ts";
+import { acquire, ask, inspect, openStream } from "./support/service.ts";
 
 let redis: RedisServer;
 const services: Service[] = [];

@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
-import { startInstance, type Instance } from "./support.ts";
+import { startInstance, type Instance } from "./support/service.ts";
 
 const run = promisify(execFile);
 const text = readFileSync(new URL("../../../docs/service.md", import.meta.url), "utf8");

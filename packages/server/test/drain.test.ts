@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { startRedis, until } from "@holdfast/lab";
+import { startRedis, until } from "@holdfast/test-kit";
 
 import { createService } from "../src/index.ts";
-import { acquire, ask, inspect, openStream, refusal } from "./support.ts";
+import { acquire, ask, inspect, openStream, refusal } from "./support/service.ts";
 
 test("a service that drains ends every stream with a word, takes nothing new, and keeps what is held", async () => {
   const redis = await startRedis();

@@ -5,10 +5,10 @@ import type { AddressInfo } from "node:net";
 import { createLocks, type Locks } from "holdfast";
 import { http } from "holdfast/http";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { rejection, startProxy, until, type Proxy } from "@holdfast/lab";
+import { rejection, startProxy, until, type Proxy } from "@holdfast/test-kit";
 
 import { createService, type Service } from "../src/index.ts";
-import { acquire, ask, inspect } from "./support.ts";
+import { acquire, ask, inspect } from "./support/service.ts";
 
 let service: Service;
 let url: string;

@@ -3,10 +3,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { WireLease } from "holdfast/http";
 import { manualRandom } from "holdfast/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startProxy, startRedis, until, type Proxy, type RedisServer } from "@holdfast/lab";
+import { startProxy, startRedis, until, type Proxy, type RedisServer } from "@holdfast/test-kit";
 
 import { createService, type Service } from "../src/index.ts";
-import { acquire, ask, inspect, refusal } from "./support.ts";
+import { acquire, ask, inspect, refusal } from "./support/service.ts";
 
 // A request may arrive twice: a client, or a proxy in between, sends it again when it has no answer.
 

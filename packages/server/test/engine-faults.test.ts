@@ -3,7 +3,7 @@ import { memory } from "holdfast/memory";
 import { afterEach, beforeEach, expect, test } from "vitest";
 
 import { createService, type LogEntry, type Service } from "../src/index.ts";
-import { ask, openStream, refusal } from "./support.ts";
+import { ask, openStream, refusal } from "./support/service.ts";
 
 let driver: Driver;
 let service: Service;

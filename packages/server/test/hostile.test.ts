@@ -3,10 +3,10 @@ import { readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { until } from "@holdfast/lab";
+import { until } from "@holdfast/test-kit";
 
 import { createService, type LogEntry, type Service } from "../src/index.ts";
-import { acquire, ask, inspect, openStream, startInstance } from "./support.ts";
+import { acquire, ask, inspect, openStream, startInstance } from "./support/service.ts";
 
 let service: Service;
 let url: string;

@@ -1,9 +1,9 @@
 import { createLocks, isLockError, type Locks } from "holdfast";
 import { connect } from "holdfast/connect";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { startRedis, steadyPort, until, type RedisServer } from "@holdfast/lab";
+import { startRedis, steadyPort, until, type RedisServer } from "@holdfast/test-kit";
 
-import { acquire, ask, inspect, refusal, startInstance, type Instance } from "./support.ts";
+import { acquire, ask, inspect, refusal, startInstance, type Instance } from "./support/service.ts";
 
 let redis: RedisServer;
 const instances: Instance[] = [];

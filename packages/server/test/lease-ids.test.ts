@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createLocks } from "holdfast";
 import { http, leaseIdOf, type WireLease } from "holdfast/http";
-import { startRedis, type RedisServer } from "@holdfast/lab";
+import { startRedis, type RedisServer } from "@holdfast/test-kit";
 
 import { createService, type Service } from "../src/index.ts";
-import { acquire, ask, refusal } from "./support.ts";
+import { acquire, ask, refusal } from "./support/service.ts";
 
 const leaseKey = "a key of all instances";
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { readLeaseId, type WireLease } from "holdfast/http";
-import { until } from "@holdfast/lab";
+import { until } from "@holdfast/test-kit";
 
 import { createService, type Service } from "../src/index.ts";
-import { acquire, ask, inspect, openStream, refusal } from "./support.ts";
+import { acquire, ask, inspect, openStream, refusal } from "./support/service.ts";
 
 let service: Service;
 let url: string;

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { block, startRedis, until, type RedisServer } from "@holdfast/lab";
+import { block, startRedis, until, type RedisServer } from "@holdfast/test-kit";
 
 import { createService, type Service } from "../src/index.ts";
-import { ask, openStream } from "./support.ts";
+import { ask, openStream } from "./support/service.ts";
 
 let redis: RedisServer;
 let service: Service;

@@ -1,10 +1,10 @@
 import { http, type WireNodes } from "holdfast/http";
 import { driverConformance } from "holdfast/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startRedis, until, type RedisServer } from "@holdfast/lab";
+import { startRedis, until, type RedisServer } from "@holdfast/test-kit";
 
 import { createService, type Service } from "../src/index.ts";
-import { acquire, ask, refusal } from "./support.ts";
+import { acquire, ask, refusal } from "./support/service.ts";
 
 /** Nodes that have every write on their disks vote from the start. */
 const durable = ["--appendonly", "yes", "--appendfsync", "always"];

@@ -1,10 +1,10 @@
 import { redis as holdfastRedis } from "holdfast/redis";
 import { faultyClient, manualClock } from "holdfast/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { startRedis, until, type RedisServer } from "@holdfast/lab";
+import { startRedis, until, type RedisServer } from "@holdfast/test-kit";
 
 import { createService, type Service } from "../src/index.ts";
-import { acquire, ask, inspect, refusal } from "./support.ts";
+import { acquire, ask, inspect, refusal } from "./support/service.ts";
 
 let redis: RedisServer;
 let services: Service[];

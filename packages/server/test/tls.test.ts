@@ -10,7 +10,7 @@ import { createLocks } from "holdfast";
 import { connect } from "holdfast/connect";
 import { http, type TlsOptions } from "holdfast/http";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { makeCertificates, type Certificates } from "@holdfast/lab";
+import { makeCertificates, type Certificates } from "@holdfast/test-kit";
 
 import { createService, type Service } from "../src/index.ts";
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { WireLock, WireLocks } from "holdfast/http";
-import { startRedis, until, type RedisServer } from "@holdfast/lab";
+import { startRedis, until, type RedisServer } from "@holdfast/test-kit";
 
 import { createService, type Service } from "../src/index.ts";
-import { acquire, ask, openStream, refusal } from "./support.ts";
+import { acquire, ask, openStream, refusal } from "./support/service.ts";
 
 let redis: RedisServer;
 let service: Service;

@@ -1,12 +1,12 @@
 import { setMaxListeners } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";
 
-import { startRedis } from "@holdfast/lab";
+import { startRedis } from "@holdfast/test-kit";
 
 import { connect } from "../clients.ts";
 import { failed, judged, notOffered, time, type Outcome } from "../outcome.ts";
 import type { Scenario } from "../scenario.ts";
-import { direct, warmUp } from "../stage.ts";
+import { direct, warmUp } from "../environment.ts";
 import { within } from "../within.ts";
 
 const key = "aborted-waiters";

@@ -1,9 +1,9 @@
-import { block, startRedis } from "@holdfast/lab";
+import { block, startRedis } from "@holdfast/test-kit";
 
 import { connect } from "../clients.ts";
 import { failed, passed, time, type Outcome } from "../outcome.ts";
 import type { Scenario } from "../scenario.ts";
-import { keepOrAcquire, warmUp } from "../stage.ts";
+import { keepOrAcquire, warmUp } from "../environment.ts";
 
 const ttlMs = 2_000;
 const blockMs = 2_600;

@@ -1,9 +1,9 @@
-import { startRedis, type RedisServer } from "@holdfast/lab";
+import { startRedis, type RedisServer } from "@holdfast/test-kit";
 
 import { connect } from "../clients.ts";
 import { judged, wordsOf, type Outcome } from "../outcome.ts";
 import type { Scenario } from "../scenario.ts";
-import { warmUp } from "../stage.ts";
+import { warmUp } from "../environment.ts";
 import { within } from "../within.ts";
 
 const db = 3;

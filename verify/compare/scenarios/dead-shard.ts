@@ -1,12 +1,12 @@
 import { setTimeout as pause } from "node:timers/promises";
 
-import { startRedis } from "@holdfast/lab";
+import { startRedis } from "@holdfast/test-kit";
 
 import { connect } from "../clients.ts";
 import type { Kept } from "../library.ts";
 import { grouped, judged, notOffered, time, type Outcome } from "../outcome.ts";
 import type { Scenario } from "../scenario.ts";
-import { direct, warmUp } from "../stage.ts";
+import { direct, warmUp } from "../environment.ts";
 
 const leases = 5_000;
 /** In turn, so that no machine is too slow for renewals that would else come all at once. */

@@ -3,12 +3,12 @@ import { once } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
-import { startRedis } from "@holdfast/lab";
+import { startRedis } from "@holdfast/test-kit";
 
 import { connect } from "../clients.ts";
 import { failed, passed, time, type Outcome } from "../outcome.ts";
 import type { Scenario } from "../scenario.ts";
-import { warmUp } from "../stage.ts";
+import { warmUp } from "../environment.ts";
 import { within } from "../within.ts";
 
 const key = "dead-waiter";

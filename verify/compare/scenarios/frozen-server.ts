@@ -1,9 +1,9 @@
-import { startRedis, until } from "@holdfast/lab";
+import { startRedis, until } from "@holdfast/test-kit";
 
 import { connect } from "../clients.ts";
 import { failed, passed, time, type Outcome } from "../outcome.ts";
 import type { Scenario } from "../scenario.ts";
-import { keepOrAcquire, warmUp } from "../stage.ts";
+import { keepOrAcquire, warmUp } from "../environment.ts";
 
 const ttlMs = 2_000;
 const slackMs = 300;

@@ -1,9 +1,9 @@
-import { startProxy, startRedis } from "@holdfast/lab";
+import { startProxy, startRedis } from "@holdfast/test-kit";
 
 import { connect } from "../clients.ts";
 import { failed, passed, time, wordsOf, type Outcome } from "../outcome.ts";
 import type { Scenario } from "../scenario.ts";
-import { warmUp } from "../stage.ts";
+import { warmUp } from "../environment.ts";
 import { within } from "../within.ts";
 
 const key = "lost-reply";

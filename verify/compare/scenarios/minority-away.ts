@@ -4,7 +4,7 @@ import { connect } from "../clients.ts";
 import type { Library } from "../library.ts";
 import { judged, notOffered, time, wordsOf, type Outcome } from "../outcome.ts";
 import type { Scenario } from "../scenario.ts";
-import { startNodes, warmUp } from "../stage.ts";
+import { startNodes, warmUp } from "../environment.ts";
 import { within } from "../within.ts";
 
 const ttlMs = 10_000;

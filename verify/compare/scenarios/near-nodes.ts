@@ -1,10 +1,10 @@
-import { startProxy, type RedisServer } from "@holdfast/lab";
+import { startProxy, type RedisServer } from "@holdfast/test-kit";
 
 import { connect } from "../clients.ts";
 import type { Locks } from "../library.ts";
 import { failed, notOffered, passed, type Outcome } from "../outcome.ts";
 import type { Scenario } from "../scenario.ts";
-import { startNodes, warmUp } from "../stage.ts";
+import { startNodes, warmUp } from "../environment.ts";
 import { within } from "../within.ts";
 
 const ttlMs = 10_000;

@@ -1,10 +1,10 @@
-import { startRedis } from "@holdfast/lab";
+import { startRedis } from "@holdfast/test-kit";
 
 import { connect, type Client } from "../clients.ts";
 import type { Locks } from "../library.ts";
 import { judged, time, wordsOf, type Outcome } from "../outcome.ts";
 import type { Scenario } from "../scenario.ts";
-import { direct, warmUp } from "../stage.ts";
+import { direct, warmUp } from "../environment.ts";
 import { within, type Ending } from "../within.ts";
 
 const ttlMs = 10_000;

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 
-import { startRedis } from "@holdfast/lab";
+import { startRedis } from "@holdfast/test-kit";
 
 import { connect } from "../clients.ts";
 import type { Locks, PermitOptions } from "../library.ts";

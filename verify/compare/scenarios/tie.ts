@@ -1,7 +1,7 @@
 import { connect } from "../clients.ts";
 import { failed, judged, notOffered, time, type Outcome } from "../outcome.ts";
 import type { Scenario } from "../scenario.ts";
-import { direct, startNodes, warmUp } from "../stage.ts";
+import { direct, startNodes, warmUp } from "../environment.ts";
 import { within } from "../within.ts";
 
 const ttlMs = 20_000;

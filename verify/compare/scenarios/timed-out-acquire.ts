@@ -1,11 +1,11 @@
 import { setTimeout as pause } from "node:timers/promises";
 
-import { startProxy, startRedis, until } from "@holdfast/lab";
+import { startProxy, startRedis, until } from "@holdfast/test-kit";
 
 import { connect } from "../clients.ts";
 import { failed, passed, time, type Outcome } from "../outcome.ts";
 import type { Scenario } from "../scenario.ts";
-import { direct, warmUp } from "../stage.ts";
+import { direct, warmUp } from "../environment.ts";
 import { within } from "../within.ts";
 
 const ttlMs = 20_000;

@@ -1,11 +1,11 @@
 import { setTimeout as pause } from "node:timers/promises";
 
-import { startRedis } from "@holdfast/lab";
+import { startRedis } from "@holdfast/test-kit";
 
 import { connect, type Client } from "../clients.ts";
 import { grouped, judged, notOffered, type Outcome } from "../outcome.ts";
 import type { Scenario } from "../scenario.ts";
-import { direct, warmUp } from "../stage.ts";
+import { direct, warmUp } from "../environment.ts";
 
 const ttlMs = 1_000;
 const watchedMs = 1_000;

@@ -1,11 +1,11 @@
 import { setTimeout as pause } from "node:timers/promises";
 
-import { startRedis, until } from "@holdfast/lab";
+import { startRedis, until } from "@holdfast/test-kit";
 
 import { connect, type Client } from "../clients.ts";
 import { failed, notOffered, passed, time, type Outcome } from "../outcome.ts";
 import type { Scenario } from "../scenario.ts";
-import { direct, warmUp } from "../stage.ts";
+import { direct, warmUp } from "../environment.ts";
 
 const ttlMs = 3_000;
 

@@ -1,5 +1,5 @@
 import type { Columns, Model, Step, Take } from "../explorer/model.ts";
-import { exclusion, promises } from "../promises.ts";
+import { exclusion, promises } from "../properties.ts";
 import {
   attemptBytes,
   broken,

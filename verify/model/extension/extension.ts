@@ -1,10 +1,10 @@
 import type { Columns, Model, Step, Take } from "../explorer/model.ts";
-import { promises } from "../promises.ts";
+import { promises } from "../properties.ts";
 import { absent, Board, flags, others, phases } from "./board.ts";
 import type { ExtensionSettings } from "./settings.ts";
 import { Renewal } from "./renewal.ts";
-import { renumber } from "./tidy.ts";
-import { describe, tell } from "./words.ts";
+import { renumber } from "./canonical.ts";
+import { describe, tell } from "./messages.ts";
 
 /**
  * Whose lease is looked at. The others only acquire: all that their own prolonging would change on a node is to fill it again, which

@@ -1,4 +1,4 @@
-import { continuity } from "../promises.ts";
+import { continuity } from "../properties.ts";
 import { absent, flags, others, phases, rounds, type Board } from "./board.ts";
 import type { ExtensionSettings } from "./settings.ts";
 

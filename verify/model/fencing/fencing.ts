@@ -1,9 +1,9 @@
 import type { Columns, Model, Step, Take } from "../explorer/model.ts";
-import { promises } from "../promises.ts";
+import { promises } from "../properties.ts";
 import { Board, phases } from "./board.ts";
 import { agreedNumber, promiseBrokenBy } from "./rules.ts";
 import type { FencingSettings } from "./settings.ts";
-import { describe, tell } from "./words.ts";
+import { describe, tell } from "./messages.ts";
 
 const mostRounds = 3;
 

@@ -1,4 +1,4 @@
-import { completionOrder, exclusion, realTimeOrder, uniqueness } from "../promises.ts";
+import { completionOrder, exclusion, realTimeOrder, uniqueness } from "../properties.ts";
 import { phases, type Board } from "./board.ts";
 import type { FencingSettings } from "./settings.ts";
 

@@ -5,58 +5,66 @@ export const calls: readonly Mutant[] = [
   {
     name: "lone-operation-is-read-as-one-of-several",
     breaks: "a lone operation does not pay for a batch: its arguments are the script's (core-2, 2)",
-    edits: [lua("execute", "local is_lone = #KEYS == 4", "local is_lone = #KEYS == 1")],
-    killers: [byServer("drivers/redis/scripts/commands", "an acquire of a free lock")],
+    edits: [lua("execute-single", "local is_lone = #KEYS == 4", "local is_lone = #KEYS == 1")],
+    killers: [byServer("drivers/redis/protocol/scripts/commands", "an acquire of a free lock")],
   },
   {
     name: "several-operations-are-read-as-a-lone-one",
     breaks: "a lone operation does not pay for a batch; several are told as JSON (core-2, 2)",
-    edits: [lua("execute", "local is_lone = #KEYS == 4", "local is_lone = #KEYS >= 4")],
-    killers: [byServer("drivers/redis/scripts/commands", "several operations in one call")],
+    edits: [lua("execute-single", "local is_lone = #KEYS == 4", "local is_lone = #KEYS >= 4")],
+    killers: [byServer("drivers/redis/protocol/scripts/commands", "several operations in one call")],
   },
   {
     name: "lone-operation-travels-as-several",
     breaks: "a lone operation does not pay for a batch: no JSON (core-2, 2)",
     edits: [
       redis(
-        "batch",
+        "server/batch",
         "operations.length === 1 && !this.#isVoter",
         "operations.length === 0 && !this.#isVoter",
       ),
     ],
-    killers: [byRules("drivers/redis/batch", "an operation alone travels with its arguments as they are")],
+    killers: [
+      byRules("drivers/redis/server/batch", "an operation alone travels with its arguments as they are"),
+    ],
   },
   {
     name: "operations-sent-again-have-their-former-arguments",
     breaks: "a repeat names a new latest time, and a place as soon as messages are heard (core-2 3.2)",
-    edits: [redis("operation", "args !== latest.args[i])) {", "args[1] !== latest.args[i]?.[1])) {")],
-    killers: [byKept(), byRules("drivers/redis/batch", "operations that are sent again together")],
+    edits: [
+      redis("protocol/operation", "args !== latest.args[i])) {", "args[1] !== latest.args[i]?.[1])) {"),
+    ],
+    killers: [byKept(), byRules("drivers/redis/server/batch", "operations that are sent again together")],
   },
   {
     name: "one-batch-in-flight",
     breaks:
       "two batches in flight: half-size batches, two under way, let client and server both work (core-2, 2)",
-    edits: [redis("batch", "const parts = 2;", "const parts: number = 1;")],
-    killers: [byRules("drivers/redis/batch", "more of them share two calls, evenly")],
+    edits: [redis("server/batch", "const parts = 2;", "const parts: number = 1;")],
+    killers: [byRules("drivers/redis/server/batch", "more of them share two calls, evenly")],
   },
   {
     name: "counter-is-read-where-nothing-is-granted",
     breaks: "TIME, GET and SET of the counter only where a call grants (core-2, 2)",
     edits: [
       lua(
-        "execute",
+        "execute-single",
         "keep_counter()\nif is_proved then",
         "read_counter()\nkeep_counter()\nif is_proved then",
       ),
     ],
-    killers: [byServer("drivers/redis/scripts/commands", "what grants nothing: the counter is neither read")],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/commands", "what grants nothing: the counter is neither read"),
+    ],
   },
   {
     name: "waiter-found-in-the-usual-release-is-dropped",
     breaks: "a waiter that is popped is granted, or put back by whatever fails",
     isMarked: true,
-    edits: [lua("_usual-release", "    popped = waiter\n", "    popped = nil\n")],
-    killers: [byServer("drivers/redis/scripts/release", "a waiter of another kind stays where it is")],
+    edits: [lua("single/fast-release", "    popped = waiter\n", "    popped = nil\n")],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/release", "a waiter of another kind stays where it is"),
+    ],
   },
   {
     name: "waiter-that-was-popped-is-lost-by-an-error",
@@ -64,38 +72,47 @@ export const calls: readonly Mutant[] = [
     isMarked: true,
     edits: [
       lua(
-        "_unusual",
+        "common/dispatch",
         "  if popped and popped[1] then\n    put_back(popped)",
         "  if not popped and popped[1] then\n    put_back(popped)",
       ),
     ],
     killers: [
-      byServer("drivers/redis/scripts/release", "who may not del while somebody waits eats no place"),
+      byServer(
+        "drivers/redis/protocol/scripts/release",
+        "who may not del while somebody waits eats no place",
+      ),
     ],
   },
   {
     name: "waiter-is-looked-for-behind-the-deletion",
     breaks:
       "release: GET K, ZPOPMIN queue, DEL K (core-2, 2): a queue that cannot be read leaves the lock as it is",
-    edits: [lua("_usual-release", "  elseif not waiter.err then", "  else")],
-    killers: [byServer("drivers/redis/scripts/release", "who may not zpopmin keeps what he has")],
+    edits: [lua("single/fast-release", "  elseif not waiter.err then", "  else")],
+    killers: [byServer("drivers/redis/protocol/scripts/release", "who may not zpopmin keeps what he has")],
   },
   {
     name: "next-of-the-same-client-has-a-message",
     breaks:
       "where the next holder is a request of the caller's client, the answer of the release is its grant",
     edits: [
-      lua("_mutex", "is_own == '1' and client_of(token) or nil", "is_own == '2' and client_of(token) or nil"),
+      lua(
+        "single/mutex",
+        "is_own == '1' and client_of(token) or nil",
+        "is_own == '2' and client_of(token) or nil",
+      ),
     ],
-    killers: [byServer("drivers/redis/scripts/release", "the answer is its grant, for the TTL of a reply")],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/release", "the answer is its grant, for the TTL of a reply"),
+    ],
   },
   {
     name: "whose-token-is-adopted-learns-of-no-grant",
     breaks: "is_own: only who made the token learns from its release who has the lock now",
-    edits: [lua("_mutex", "is_own == '1' and client_of(token) or nil", "client_of(token)")],
+    edits: [lua("single/mutex", "is_own == '1' and client_of(token) or nil", "client_of(token)")],
     killers: [
       byServer(
-        "drivers/redis/scripts/release",
+        "drivers/redis/protocol/scripts/release",
         "it is sent the message where the token was not the caller's own",
       ),
     ],
@@ -103,54 +120,59 @@ export const calls: readonly Mutant[] = [
   {
     name: "every-token-counts-as-our-own",
     breaks: "is_own: only who made the token learns from its release who has the lock now",
-    edits: [redis("one-server", "clientOf(token) === this.#clientId;", 'clientOf(token) !== "";')],
-    killers: [byRules("drivers/redis/passed-on", "goes to a caller of its maker by message")],
+    edits: [redis("single/driver", "clientOf(token) === this.#clientId;", 'clientOf(token) !== "";')],
+    killers: [byRules("drivers/redis/single/handed-over", "goes to a caller of its maker by message")],
   },
   {
     name: "repeated-release-does-not-name-the-next-holder",
     breaks: "a release whose answer was lost names the next holder of the client again",
     edits: [
       lua(
-        "_mutex",
+        "single/mutex",
         "if holder and own_first and client and client_of(holder) == client then",
         "if holder == '' then",
       ),
     ],
-    killers: [byServer("drivers/redis/scripts/release", "a repeat names it again")],
+    killers: [byServer("drivers/redis/protocol/scripts/release", "a repeat names it again")],
   },
   {
     name: "answer-of-a-release-is-not-read",
     breaks:
       "where the next holder is a request of the caller's client, the answer of the release is its grant",
-    edits: [redis("releaser", "    if (ttlMs !== undefined) {\n", "    if (ttlMs === null) {\n")],
-    killers: [byRules("drivers/redis/passed-on", "by the answer of the release")],
+    edits: [redis("server/release-queue", "    if (ttlMs !== undefined) {\n", "    if (ttlMs === null) {\n")],
+    killers: [byRules("drivers/redis/single/handed-over", "by the answer of the release")],
   },
   {
     name: "grant-in-an-answer-lasts-as-one-by-message",
     breaks: "a queue member says two TTLs: of a grant by message, and of one that a reply tells",
-    edits: [lua("_offer", "put(token, whole_ttl, want)", "put(token, ttl, want)")],
-    killers: [byServer("drivers/redis/scripts/release", "the answer is its grant, for the TTL of a reply")],
+    edits: [lua("common/grant-waiter", "put(token, whole_ttl, want)", "put(token, ttl, want)")],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/release", "the answer is its grant, for the TTL of a reply"),
+    ],
   },
   {
     name: "next-operation-sends-no-message",
     breaks: "a giver is that of one operation: the next one tells by message",
     edits: [
       lua(
-        "_unusual",
+        "common/dispatch",
         "holder, popped, lasts, giver, given = found, waiter, nil, nil, nil",
         "holder, popped, lasts, given = found, waiter, nil, nil",
       ),
     ],
     killers: [
-      byServer("drivers/redis/scripts/release", "the next operation of the call sends messages again"),
+      byServer(
+        "drivers/redis/protocol/scripts/release",
+        "the next operation of the call sends messages again",
+      ),
     ],
   },
   {
     name: "free-lock-is-granted-too-late",
     breaks: "an acquire that is executed behind its latest time has no effect (core-2, 3.2)",
     isMarked: true,
-    edits: [lua("_usual-acquire", " and now <= operations[first + 6] * 1000", "")],
-    killers: [byServer("drivers/redis/scripts/late", "does nothing to a free lock")],
+    edits: [lua("single/fast-acquire", " and now <= operations[first + 6] * 1000", "")],
+    killers: [byServer("drivers/redis/protocol/scripts/late-operations", "does nothing to a free lock")],
   },
   {
     name: "place-is-given-too-late",
@@ -158,19 +180,19 @@ export const calls: readonly Mutant[] = [
     isMarked: true,
     edits: [
       lua(
-        "_unusual",
+        "common/dispatch",
         "(name == 'acquire' or name == 'yield') and now > select(7, ...) * 1000",
         "name == 'yield' and now > select(7, ...) * 1000",
       ),
     ],
-    killers: [byServer("drivers/redis/scripts/late", "gets no place behind a holder")],
+    killers: [byServer("drivers/redis/protocol/scripts/late-operations", "gets no place behind a holder")],
   },
   {
     name: "vote-is-given-too-late",
     breaks: "a node that executes an acquire behind its latest time does nothing (core-2, 3.2)",
-    edits: [lua("operate", " and now <= operations[first + 6] * 1000", "")],
+    edits: [lua("execute-quorum", " and now <= operations[first + 6] * 1000", "")],
     killers: [
-      byRules("drivers/redis/quorum/late-votes", "a request that a node executes too late gets no vote"),
+      byRules("drivers/redis/redlock/late-votes", "a request that a node executes too late gets no vote"),
     ],
   },
   {
@@ -178,14 +200,14 @@ export const calls: readonly Mutant[] = [
     breaks: "a late acquire leaves what the node remembers of its token (core-2, 3.2 and 3.4)",
     edits: [
       lua(
-        "_unusual",
+        "common/dispatch",
         "  if (name == 'acquire' or name == 'yield') and now > select(7, ...) * 1000 then\n" +
           "    return { 4 } -- it came too late: what is remembered of its token stays, too\n" +
           "  end\n",
         "",
       ),
       lua(
-        "_unusual",
+        "common/dispatch",
         "  if shares(name, ...) then\n    know_shares()\n    return share.perform",
         "  if (name == 'acquire' or name == 'yield') and now > select(7, ...) * 1000 then\n" +
           "    return { 4 }\n" +
@@ -195,7 +217,7 @@ export const calls: readonly Mutant[] = [
     ],
     killers: [
       byServer(
-        "drivers/redis/scripts/late-votes",
+        "drivers/redis/protocol/scripts/late-votes",
         "does not make the node forget the vote whose key has vanished",
       ),
     ],
@@ -203,16 +225,16 @@ export const calls: readonly Mutant[] = [
   {
     name: "late-yield-counts-as-one",
     breaks: "a vote that is asked back is given back until a node says that it is (4.5; core-2, 3.2)",
-    edits: [redis("quorum/ballot", "if (Number(answer[0]) !== tooLate) {", "if (answer.length > 0) {")],
-    killers: [
-      byRules("drivers/redis/quorum/quorum-inquiry", "giving back came too late is given back again"),
+    edits: [
+      redis("redlock/vote-request", "if (Number(answer[0]) !== tooLate) {", "if (answer.length > 0) {"),
     ],
+    killers: [byRules("drivers/redis/redlock/vote-yield", "giving back came too late is given back again")],
   },
   {
     name: "vote-is-yielded-too-late",
     breaks: "a node that executes a yield behind its latest time does nothing (core-2, 3.2)",
-    edits: [lua("_unusual", "(name == 'acquire' or name == 'yield')", "name == 'acquire'")],
-    killers: [byServer("drivers/redis/scripts/late-votes", "a yield gives nothing back")],
+    edits: [lua("common/dispatch", "(name == 'acquire' or name == 'yield')", "name == 'acquire'")],
+    killers: [byServer("drivers/redis/protocol/scripts/late-votes", "a yield gives nothing back")],
   },
   {
     name: "turn-is-given-before-the-next-request",
@@ -220,64 +242,71 @@ export const calls: readonly Mutant[] = [
       "who gives others their turn sends acquire(new) and release(old), in this order, in one call (core-2, 4.1)",
     edits: [
       redis(
-        "redlock",
+        "redlock/driver",
         "    const pending = this.#begin(new QuorumRequest(this, request, this.#keysOf(request.key), true));\n    return {",
         "    const freed = this.release(given.key, given.token, engineEnd(given.validity));\n    const pending = this.#begin(new QuorumRequest(this, request, this.#keysOf(request.key), true));\n    return {",
       ),
       redis(
-        "redlock",
+        "redlock/driver",
         "released: this.release(given.key, given.token, engineEnd(given.validity)),",
         "released: freed,",
       ),
     ],
-    killers: [byRules("drivers/redis/quorum/passing-on", "travel in one call to each node, in this order")],
+    killers: [byRules("drivers/redis/redlock/handed-over", "travel in one call to each node, in this order")],
   },
   {
     name: "turn-that-is-given-may-find-the-queue-full",
     breaks: "an acquire in the call that gives the lock up is not subject to the queue's bound (core-2, 4.1)",
-    edits: [lua("_acquire", "is_new and wait ~= '3' and answer[3]", "is_new and answer[3]")],
-    killers: [byServer("drivers/redis/scripts/turn-given", "the bound on the queue does not hold for it")],
+    edits: [lua("quorum/acquire", "is_new and wait ~= '3' and answer[3]", "is_new and answer[3]")],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/handed-over", "the bound on the queue does not hold for it"),
+    ],
   },
   {
     name: "vote-behind-a-release-is-told-by-message-only",
     breaks: "the release answers who has the vote now: a lost message costs no poll (core-2, 4.1)",
-    edits: [lua("_give-up", "answer = { 1, 0, taken }", "answer = { 1, 0, '' }")],
-    killers: [byRules("drivers/redis/quorum/passing-on", "is granted without a message")],
+    edits: [lua("quorum/hand-over", "answer = { 1, 0, taken }", "answer = { 1, 0, '' }")],
+    killers: [byRules("drivers/redis/redlock/handed-over", "is granted without a message")],
   },
   {
     name: "sleeper-waits-in-a-place-of-the-past",
     breaks:
       "a request begins anew where answers contradict the nodes' time by which it was written (core-2, 3.3)",
-    edits: [redis("quorum/electorate", "      this.#era += 1;\n", "")],
+    edits: [redis("redlock/node-set", "      this.#era += 1;\n", "")],
     killers: [
-      byRules("drivers/redis/quorum/late-votes", "a request that waits on a machine that sleeps is served"),
+      byRules("drivers/redis/redlock/late-votes", "a request that waits on a machine that sleeps is served"),
     ],
   },
   {
     name: "places-of-a-quorum-stay-ahead",
     breaks: "places begin anew from the new estimate of the nodes' time (core-2, 3.3)",
-    edits: [redis("quorum/electorate", "      this.#lastTicket = 0; // places", "      // places")],
-    killers: [byRules("drivers/redis/quorum/late-votes", "places begin anew")],
+    edits: [redis("redlock/node-set", "      this.#lastTicket = 0; // places", "      // places")],
+    killers: [byRules("drivers/redis/redlock/late-votes", "places begin anew")],
   },
   {
     name: "several-keys-are-given-too-late",
     breaks: "an acquire that is executed behind its latest time has no effect (core-2, 3.2)",
-    edits: [lua("together", "if now > ARGV[1] * 1000 then", "if now < 0 then")],
-    killers: [byServer("drivers/redis/scripts/together", "are not touched where the request comes too late")],
+    edits: [lua("acquire-many", "if now > ARGV[1] * 1000 then", "if now < 0 then")],
+    killers: [
+      byServer(
+        "drivers/redis/protocol/scripts/acquire-many",
+        "are not touched where the request comes too late",
+      ),
+    ],
   },
   {
     name: "what-came-too-late-is-asked-for-with-its-old-token",
     breaks: "a server that executes it later answers so, and the client asks with a new token (core-2, 3.2)",
     edits: [
       redis(
-        "request",
+        "single/request",
         "        this.#beginAnew();\n        return;",
         "        this.attempt();\n        return;",
       ),
     ],
     killers: [
       byRules(
-        "drivers/redis/late-requests",
+        "drivers/redis/single/late-requests",
         "what the server executed too late is asked for with a new token",
       ),
     ],
@@ -285,53 +314,62 @@ export const calls: readonly Mutant[] = [
   {
     name: "bound-holds-for-who-gives-a-grant-up",
     breaks: "an acquire beside a release in one call is not subject to the queue's bound (core-2, 4.1)",
-    edits: [lua("_mutex", "if is_new and tonumber(wait) < 3 and answer[3]", "if is_new and answer[3]")],
-    killers: [byServer("drivers/redis/scripts/acquire", "a full queue refuses, and keeps nobody")],
+    edits: [lua("single/mutex", "if is_new and tonumber(wait) < 3 and answer[3]", "if is_new and answer[3]")],
+    killers: [byServer("drivers/redis/protocol/scripts/acquire", "a full queue refuses, and keeps nobody")],
   },
   {
     name: "bound-holds-for-who-gives-a-share-up",
     breaks: "an acquire beside a release in one call is not subject to the queue's bound (core-2, 4.1)",
-    edits: [lua("_share", "not waits and tonumber(wait) < 3 and", "not waits and")],
-    killers: [byServer("drivers/redis/scripts/share-grant", "the queue has a bound")],
+    edits: [lua("common/shared-lock", "not waits and tonumber(wait) < 3 and", "not waits and")],
+    killers: [byServer("drivers/redis/protocol/scripts/share-grant", "the queue has a bound")],
   },
   {
     name: "who-gives-a-grant-up-learns-of-no-run",
     breaks: "wait 3 asks for the run id, as 1 does; 4 does not, as 2",
-    edits: [lua("_mutex", "(wait == '1' or wait == '3') and run_id()", "wait == '1' and run_id()")],
-    killers: [byServer("drivers/redis/scripts/acquire", "a waiter is told of which run of the server it is")],
+    edits: [lua("single/mutex", "(wait == '1' or wait == '3') and run_id()", "wait == '1' and run_id()")],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/acquire", "a waiter is told of which run of the server it is"),
+    ],
   },
   {
     name: "who-gives-a-grant-up-is-refused-by-a-full-queue",
     breaks: "an acquire beside a release in one call is not subject to the queue's bound (core-2, 4.1)",
-    edits: [redis("one-server", "{ isPastBound: true }", "{ isPastBound: false }")],
-    killers: [byRules("drivers/redis/passed-on", "is not refused by a full queue")],
+    edits: [redis("single/driver", "{ isPastBound: true }", "{ isPastBound: false }")],
+    killers: [byRules("drivers/redis/single/handed-over", "is not refused by a full queue")],
   },
   {
     name: "share-takes-the-usual-path",
     breaks: "a token says of itself whether it shares the lock: the usual path is a mutex's",
     edits: [
       lua(
-        "execute",
+        "execute-single",
         "if name == 'acquire' and (string.byte(token, 67) or 58) <= 57 then",
         "if name == 'acquire' then",
       ),
     ],
-    killers: [byServer("drivers/redis/scripts/share-grant", "writes the holder with its expiry")],
+    killers: [byServer("drivers/redis/protocol/scripts/share-grant", "writes the holder with its expiry")],
   },
   {
     name: "everybody-is-told-the-holder-s-ttl",
     breaks: "who is far behind is told when the holder's TTL ends if it asks once more",
     edits: [
-      lua("_mutex", "(position < 3 or is_repeat) and redis.call('PTTL', K) or -3", "redis.call('PTTL', K)"),
+      lua(
+        "single/mutex",
+        "(position < 3 or is_repeat) and redis.call('PTTL', K) or -3",
+        "redis.call('PTTL', K)",
+      ),
     ],
-    killers: [byServer("drivers/redis/scripts/acquire", "the first three places are told")],
+    killers: [byServer("drivers/redis/protocol/scripts/acquire", "the first three places are told")],
   },
   {
     name: "run-is-asked-for-with-each-message",
     breaks: "the server's identity is asked for once in a call",
-    edits: [lua("_waiters", "  if not known_run_id then\n", "  do\n")],
+    edits: [lua("common/waiters", "  if not known_run_id then\n", "  do\n")],
     killers: [
-      byServer("drivers/redis/scripts/commands", "the run of the server is asked for once in a call"),
+      byServer(
+        "drivers/redis/protocol/scripts/commands",
+        "the run of the server is asked for once in a call",
+      ),
     ],
   },
 ];

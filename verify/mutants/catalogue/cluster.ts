@@ -5,38 +5,38 @@ export const cluster: readonly Mutant[] = [
   {
     name: "cluster-silent-node-is-trusted",
     breaks: "a node that is silent makes us ask the others for the map",
-    edits: [redis("cluster/shard", "        this.#listener.silent(this);\n", "")],
-    killers: [byServer("faults/cluster-failover", "whatever its client")],
+    edits: [redis("cluster/cluster-node", "        this.#listener.silent(this);\n", "")],
+    killers: [byServer("integration/cluster/failover", "whatever its client")],
   },
   {
     name: "cluster-subscribes-for-nothing",
     breaks: "a free lock costs no subscription",
     edits: [
       redis(
-        "node",
+        "server/server",
         "if (!this.#isClosed && this.hearsForce) {",
         "this.listen();\n    if (!this.#isClosed && this.hearsForce) {",
       ),
-      redis("node", "this.usedAt = this.#options.clock.now();\n    }\n", "this.listen();\n    }\n"),
+      redis("server/server", "this.usedAt = this.#options.clock.now();\n    }\n", "this.listen();\n    }\n"),
     ],
-    killers: [byServer("drivers/redis/cluster", "subscribes to nothing in its slot")],
+    killers: [byServer("drivers/redis/cluster/driver", "subscribes to nothing in its slot")],
   },
   {
     name: "cluster-accepts-stray-braces",
     breaks: "a key whose braces keep its queue from its slot is refused",
     edits: [
       redis(
-        "cluster/cluster-directory",
+        "cluster/directory",
         "derived.some((other) => slotOf(other) !== slot)",
         "derived.some((other) => slotOf(other) < 0 && slot < 0)",
       ),
     ],
-    killers: [byServer("drivers/redis/cluster", "keys whose braces")],
+    killers: [byServer("drivers/redis/cluster/driver", "keys whose braces")],
   },
   {
     name: "cluster-laggard-is-believed",
     breaks: "a slot is elsewhere (MOVED): the map is corrected, whatever a node that lags behind tells",
     edits: [redis("cluster/router", "if (map.teller !== address) {", "if (map.teller === undefined) {")],
-    killers: [byServer("faults/cluster-redirects", "MOVED is believed over a node that lags behind")],
+    killers: [byServer("integration/cluster/redirects", "MOVED is believed over a node that lags behind")],
   },
 ];

@@ -6,7 +6,7 @@ export const extension: readonly Mutant[] = [
     name: "adoption-takes-the-first-majority",
     breaks:
       "an adopted lease lasts until the time that a majority reaches, whichever nodes answer first (4.3)",
-    edits: [redis("quorum/hold", " && leftMs > longestMs / 2;", ";")],
+    edits: [redis("redlock/held-grant", " && leftMs > longestMs / 2;", ";")],
     killers: [byKept()],
   },
   {
@@ -15,15 +15,13 @@ export const extension: readonly Mutant[] = [
       "nodes that miss the key may be filled again only after a majority confirmed the unbroken hold (4.8)",
     edits: [
       redis(
-        "quorum/hold",
+        "redlock/held-grant",
         "if (leftOf(validity, this.#host.clock) > 0) {\n        this.validUntil",
         "if (renewal.validities.length > 0) {\n        this.validUntil",
       ),
-      lua("_quorum", "if now_ms > tonumber(latest) or holder", "if holder"),
+      lua("quorum/node-operations", "if now_ms > tonumber(latest) or holder", "if holder"),
     ],
-    killers: [
-      byRules("drivers/redis/quorum/quorum-extension", "nothing is put back by what is heard behind"),
-    ],
+    killers: [byRules("drivers/redis/redlock/extension", "nothing is put back by what is heard behind")],
   },
   {
     name: "a-majority-of-those-that-answer",
@@ -31,14 +29,14 @@ export const extension: readonly Mutant[] = [
     isMarked: true,
     edits: [
       redis(
-        "quorum/hold",
+        "redlock/held-grant",
         "    if (renewal.validities.length >= majority) {\n      const validity = validityOf(renewal.validities, majority);",
         "    const answered = renewal.validities.length + this.#without.size;\n    if (renewal.validities.length >= majority || (isComplete && renewal.validities.length * 2 > answered)) {\n      const validity = validityOf(renewal.validities, majority);",
       ),
     ],
     killers: [
       byRules(
-        "drivers/redis/quorum/quorum-extension",
+        "drivers/redis/redlock/extension",
         "it takes a majority of all nodes, not of those that answer",
       ),
     ],
@@ -47,11 +45,15 @@ export const extension: readonly Mutant[] = [
     name: "another-grant-of-the-token-counts-as-unbroken",
     breaks: "counting only those that have held it without a break since the last confirmed majority (4.8)",
     edits: [
-      redis("quorum/hold", "if (member.first === first && isSameRun) {", "if (first > 0 && isSameRun) {"),
+      redis(
+        "redlock/held-grant",
+        "if (member.first === first && isSameRun) {",
+        "if (first > 0 && isSameRun) {",
+      ),
     ],
     killers: [
       byRules(
-        "drivers/redis/quorum/quorum-extension",
+        "drivers/redis/redlock/extension",
         "a node where the grant has another number has lost it meanwhile",
       ),
     ],
@@ -61,14 +63,14 @@ export const extension: readonly Mutant[] = [
     breaks: "and count from the next round on (4.8)",
     edits: [
       redis(
-        "quorum/hold",
+        "redlock/held-grant",
         "        } else {\n          renewal.behind(",
         "        } else {\n          renewal.validities.push(validFrom(reply.sent, ttlMs, 0, driftFactor));\n          renewal.behind(",
       ),
     ],
     killers: [
       byRules(
-        "drivers/redis/quorum/quorum-extension",
+        "drivers/redis/redlock/extension",
         "a node that has it since later does not count before a majority has confirmed it",
       ),
     ],
@@ -78,12 +80,14 @@ export const extension: readonly Mutant[] = [
     breaks: "without a break (4.8): not a node that restarted with what it had on its disk",
     edits: [
       redis(
-        "quorum/hold",
+        "redlock/held-grant",
         "const isSameRun = member.runId === reply.runId || voter.guard.isDurable;",
         'const isSameRun = member.runId !== "" || voter.guard.isDurable;',
       ),
     ],
-    killers: [byRules("drivers/redis/quorum/members", "a node that restarted with what it had on its disk")],
+    killers: [
+      byRules("drivers/redis/redlock/queue-members", "a node that restarted with what it had on its disk"),
+    ],
   },
   {
     name: "nodes-are-filled-without-a-majority",
@@ -91,37 +95,40 @@ export const extension: readonly Mutant[] = [
       "nodes that miss the key may be filled again only after a majority confirmed the unbroken hold in this round (4.8)",
     edits: [
       redis(
-        "quorum/hold",
+        "redlock/held-grant",
         "    if (this.#isConfirmed) {\n      action();",
         "    if (this.#isConfirmed || this.#behind.length === 0) {\n      action();",
       ),
     ],
-    killers: [byRules("drivers/redis/quorum/quorum-extension", "and nothing is put back where none is")],
+    killers: [byRules("drivers/redis/redlock/extension", "and nothing is put back where none is")],
   },
   {
     name: "unknown-is-lost",
     breaks: "unknown is neither held past validUntil nor lost before it (4.8)",
     edits: [
       redis(
-        "quorum/hold",
+        "redlock/held-grant",
         'return { outcome: "unknown", error: round.error(this.key) };',
         'return { outcome: "lost", reason: this.#reason() };',
       ),
     ],
-    killers: [byServer("faults/redlock-extension", "goes on if it answers before the validity is over")],
+    killers: [byServer("integration/redlock/extension", "goes on if it answers before the validity is over")],
   },
   {
     name: "one-node-s-loss-is-the-grant-s",
     breaks: "a lease is lost where those without it leave less than a majority (4.8)",
     edits: [
       redis(
-        "quorum/hold",
+        "redlock/held-grant",
         "this.#isLost ||= voters.length - this.#without.size < majority;",
         "this.#isLost ||= this.#without.size > 0 && voters.length >= majority;",
       ),
     ],
     killers: [
-      byRules("drivers/redis/quorum/members", "a node that has lost it, and says so before the others"),
+      byRules(
+        "drivers/redis/redlock/queue-members",
+        "a node that has lost it, and says so before the others",
+      ),
     ],
   },
   {
@@ -129,14 +136,14 @@ export const extension: readonly Mutant[] = [
     breaks: "release goes to all nodes (4.7): also to one that was filled again when the lease was over",
     edits: [
       redis(
-        "quorum/hold",
+        "redlock/held-grant",
         "        if (this.isOver || this.isLost) {\n",
         '        if ((this.isOver || this.isLost) && this.token === "") {\n',
       ),
     ],
     killers: [
       byRules(
-        "drivers/redis/quorum/late-requests",
+        "drivers/redis/redlock/late-requests",
         "a node that is filled again behind the release is given back",
       ),
     ],
@@ -147,14 +154,14 @@ export const extension: readonly Mutant[] = [
       "the largest time until which a majority is valid (4.3), where the first to answer have no time left",
     edits: [
       redis(
-        "quorum/hold",
+        "redlock/held-grant",
         "leftMs > 2 * (clock.now() - begun) && leftMs > longestMs / 2;",
         "clock.now() >= begun && longestMs >= 0;",
       ),
     ],
     killers: [
       byRules(
-        "drivers/redis/quorum/renewal",
+        "drivers/redis/redlock/renewal",
         "adopting waits for all where those who answer first have it for 3 ms more",
       ),
     ],
@@ -164,25 +171,29 @@ export const extension: readonly Mutant[] = [
     breaks: "nodes that miss the key may be filled again (4.8): not of what is given back",
     edits: [
       redis(
-        "quorum/hold",
+        "redlock/held-grant",
         "if (this.isOver || this.numbers === undefined) {",
         "if (this.numbers === undefined) {",
       ),
     ],
-    killers: [byRules("drivers/redis/quorum/late-requests", "that it lacks the lease is not filled again")],
+    killers: [byRules("drivers/redis/redlock/late-requests", "that it lacks the lease is not filled again")],
   },
   {
     name: "a-loss-is-revived",
     breaks: "a lease is lost where those without it leave less than a majority, at any time (4.8)",
     edits: [
       redis(
-        "quorum/hold",
+        "redlock/held-grant",
         "    return this.#isLost;\n  }\n\n  #reason",
         "    return this.#isLost && this.#host.electorate.voters.length - this.#without.size < this.#host.electorate.majority;\n  }\n\n  #reason",
       ),
-      redis("quorum/hold", "        if (this.isOver || this.isLost) {\n", "        if (this.isOver) {\n"),
-      redis("quorum/hold", "!this.isOver && !this.isLost && !this", "!this.isOver && !this"),
+      redis(
+        "redlock/held-grant",
+        "        if (this.isOver || this.isLost) {\n",
+        "        if (this.isOver) {\n",
+      ),
+      redis("redlock/held-grant", "!this.isOver && !this.isLost && !this", "!this.isOver && !this"),
     ],
-    killers: [byRules("drivers/redis/quorum/renewal", "behind a loss does not revive the lease")],
+    killers: [byRules("drivers/redis/redlock/renewal", "behind a loss does not revive the lease")],
   },
 ];

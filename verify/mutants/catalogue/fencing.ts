@@ -8,12 +8,12 @@ export const fencing: readonly Mutant[] = [
       "if a majority reported no such number, write the largest on all nodes; their replies are the next round (5)",
     edits: [
       redis(
-        "quorum/agreement",
+        "redlock/majority",
         "return reports.find((one) => reports.filter((other) => isSame(one, other)).length >= majority);",
         "return reports.length >= majority && reports.some((one) => isSame(one, one)) ? [...reports].sort((one, other) => other.first - one.first)[0] : undefined;",
       ),
     ],
-    killers: [byRules("drivers/redis/quorum/quorum-rules", "only an equal number is a yes")],
+    killers: [byRules("drivers/redis/redlock/rules", "only an equal number is a yes")],
   },
   {
     name: "a-larger-number-is-a-yes",
@@ -22,15 +22,15 @@ export const fencing: readonly Mutant[] = [
     isMarked: true,
     edits: [
       redis(
-        "quorum/agreement",
+        "redlock/majority",
         "return one.first === other.first && one.last === other.last",
         "return one.first <= other.first",
       ),
     ],
     killers: [
       bySim(1, 60),
-      byRules("drivers/redis/quorum/agreement", "a number that is larger is no agreement"),
-      byRules("drivers/redis/quorum/quorum-rules", "only an equal number is a yes"),
+      byRules("drivers/redis/redlock/majority", "a number that is larger is no agreement"),
+      byRules("drivers/redis/redlock/rules", "only an equal number is a yes"),
     ],
   },
   {
@@ -39,18 +39,18 @@ export const fencing: readonly Mutant[] = [
     isMarked: true,
     edits: [
       redis(
-        "quorum/numbering",
+        "redlock/fencing-agreement",
         "      ballot.count(raised);\n",
         "      ballot.count({ ...raised, first: this.#proposed, last: this.#proposed + this.#bid.want - 1 });\n",
       ),
     ],
-    killers: [byRules("drivers/redis/quorum/quorum-rules", "only an equal number is a yes")],
+    killers: [byRules("drivers/redis/redlock/rules", "only an equal number is a yes")],
   },
   {
     name: "reports-of-different-rounds-add-up",
     breaks: "the token is a first that a majority of nodes reported in the same round (5)",
-    edits: [redis("quorum/agreement", " && one.round === other.round;", ";")],
-    killers: [byRules("drivers/redis/quorum/agreement", "reports of different rounds do not add up")],
+    edits: [redis("redlock/majority", " && one.round === other.round;", ";")],
+    killers: [byRules("drivers/redis/redlock/majority", "reports of different rounds do not add up")],
   },
   {
     name: "blocks-are-compared-by-their-first",
@@ -58,12 +58,12 @@ export const fencing: readonly Mutant[] = [
     isMarked: true,
     edits: [
       redis(
-        "quorum/agreement",
+        "redlock/majority",
         "one.first === other.first && one.last === other.last && ",
         "one.first === other.first && ",
       ),
     ],
-    killers: [byRules("drivers/redis/quorum/agreement", "blocks are compared as a whole")],
+    killers: [byRules("drivers/redis/redlock/majority", "blocks are compared as a whole")],
   },
   {
     name: "reports-the-last-of-a-block",
@@ -71,7 +71,7 @@ export const fencing: readonly Mutant[] = [
     isMarked: true,
     edits: [
       lua(
-        "_extend",
+        "quorum/extend",
         "return is_quorum and { 1, numbers() or 0 } or 1",
         "return is_quorum and { 1, (select(2, numbers())) or 0 } or 1",
       ),
@@ -79,7 +79,7 @@ export const fencing: readonly Mutant[] = [
     killers: [
       bySim(1, 60),
       byServer(
-        "drivers/redis/scripts/quorum-answers",
+        "drivers/redis/protocol/scripts/quorum-replies",
         "who extends or asks whether it still holds is told its number",
       ),
     ],
@@ -87,39 +87,55 @@ export const fencing: readonly Mutant[] = [
   {
     name: "agreeing-lowers-a-number",
     breaks: "write t on all nodes: first = max(first, t) (5)",
-    edits: [lua("_quorum", "if not first or first < number then", "if not first or first ~= number then")],
-    killers: [byServer("drivers/redis/scripts/agree", "never lowers it, and answers what it is")],
+    edits: [
+      lua(
+        "quorum/node-operations",
+        "if not first or first < number then",
+        "if not first or first ~= number then",
+      ),
+    ],
+    killers: [byServer("drivers/redis/protocol/scripts/agree", "never lowers it, and answers what it is")],
   },
   {
     name: "agreeing-on-another-s-grant",
     breaks: "on all nodes where the lock is still held by our token (5)",
     edits: [
-      lua("_quorum", "  if holder ~= token then\n    return { 0 }", "  if not holder then\n    return { 0 }"),
+      lua(
+        "quorum/node-operations",
+        "  if holder ~= token then\n    return { 0 }",
+        "  if not holder then\n    return { 0 }",
+      ),
     ],
-    killers: [byServer("drivers/redis/scripts/agree", "is refused where the grant is not ours")],
+    killers: [byServer("drivers/redis/protocol/scripts/agree", "is refused where the grant is not ours")],
   },
   {
     name: "agreed-number-is-a-single-one",
     breaks: "a block of k numbers: written as a whole (5)",
     isMarked: true,
-    edits: [lua("_quorum", "first, last = number, number + want - 1", "first, last = number, number")],
-    killers: [byServer("drivers/redis/scripts/agree", "raises the number of our grant, as a block")],
+    edits: [
+      lua(
+        "quorum/node-operations",
+        "first, last = number, number + want - 1",
+        "first, last = number, number",
+      ),
+    ],
+    killers: [byServer("drivers/redis/protocol/scripts/agree", "raises the number of our grant, as a block")],
   },
   {
     name: "a-number-that-is-being-raised-is-taken",
     breaks:
       "write the largest; their replies are the next round (5): a smaller number is not these nodes' any more",
     edits: [
-      redis("quorum/numbering", "if (block && block.first >= this.#proposed) {", "if (block) {"),
+      redis("redlock/fencing-agreement", "if (block && block.first >= this.#proposed) {", "if (block) {"),
       redis(
-        "quorum/numbering",
+        "redlock/fencing-agreement",
         "      if (hasAgreed) {\n        this.#bid.heardTooLate(",
         "      if (hasAgreed && !vote) {\n        this.#bid.heardTooLate(",
       ),
     ],
     killers: [
       byRules(
-        "drivers/redis/quorum/found-by-chance",
+        "drivers/redis/redlock/regressions",
         "a number that is being raised on the nodes is not the lease's any more",
       ),
     ],
@@ -130,14 +146,14 @@ export const fencing: readonly Mutant[] = [
       "write t on all nodes where the lock is still held by our token (5): its grant has this number from now on",
     edits: [
       redis(
-        "quorum/numbering",
+        "redlock/fencing-agreement",
         "      if (hasAgreed) {\n        this.#bid.heardTooLate(",
         "      if (hasAgreed && !vote) {\n        this.#bid.heardTooLate(",
       ),
     ],
     killers: [
       byRules(
-        "drivers/redis/quorum/renewal",
+        "drivers/redis/redlock/renewal",
         "a node that agreed on the number after the others had decided counts for the lease",
       ),
     ],
@@ -147,62 +163,64 @@ export const fencing: readonly Mutant[] = [
     breaks: "if there is none, write the largest (5)",
     edits: [
       redis(
-        "quorum/numbering",
+        "redlock/fencing-agreement",
         "this.#proposed = Math.max(...votes.map(({ first }) => first));",
         "this.#proposed = Math.min(...votes.map(({ first }) => first));",
       ),
     ],
-    killers: [bySim(1, 60), byRules("drivers/redis/quorum/candidates")],
+    killers: [bySim(1, 60), byRules("drivers/redis/redlock/candidates")],
   },
   {
     name: "candidate-does-not-follow",
     breaks: "offset := max(offset, number − now) on every reply (5)",
     edits: [
       redis(
-        "quorum/electorate",
+        "redlock/node-set",
         "this.#lead = Math.max(this.#lead, number - this.#clock.now() * 1000);",
         "this.#lead = Math.max(this.#lead, this.#lead + 0 * number);",
       ),
     ],
-    killers: [byRules("drivers/redis/quorum/candidates")],
+    killers: [byRules("drivers/redis/redlock/candidates")],
   },
   {
     name: "a-number-inside-a-block-is-current",
     breaks: "checkFence: unknown inside a block whose hand-overs the server has not been told",
     edits: [
       redis(
-        "inspection",
+        "server/lock-snapshot",
         'return fencingToken === last ? "current" : "unknown";',
         'return fencingToken <= last ? "current" : "unknown";',
       ),
     ],
-    killers: [byRules("drivers/redis/fake-redis", "a lease that was handed on in memory is never current")],
+    killers: [byRules("fake-redis/fake-redis", "a lease that was handed on in memory is never current")],
   },
   {
     name: "the-last-number-of-a-free-key-is-current",
     breaks: "checkFence: stale if the lease with this token does not hold the key",
-    edits: [redis("inspection", "clientOf(facts.holder) === undefined", "false as boolean")],
-    killers: [byRules("drivers/redis/fake-redis", "the holder's fencing token is current")],
+    edits: [redis("server/lock-snapshot", "clientOf(facts.holder) === undefined", "false as boolean")],
+    killers: [byRules("fake-redis/fake-redis", "the holder's fencing token is current")],
   },
   {
     name: "a-handed-over-lease-is-judged-without-the-server",
     breaks: "checkFence: the process's own lease may have been lost meanwhile: the server is asked too",
     edits: [
       edit(
-        "contention.ts",
+        "local/coordinator.ts",
         'return outcome === "held" && own.isHeld ? "current" : "stale";',
         'return outcome === "held" || own.isHeld ? "current" : "stale";',
       ),
     ],
-    killers: [byRules("hold-runs", "a lease that the server has lost is stale for its own process")],
+    killers: [
+      byRules("lease/lease-numbers", "a lease that the server has lost is stale for its own process"),
+    ],
   },
   {
     name: "one-node-makes-a-number-current",
     breaks: "checkFence: on a quorum a majority has the token, and gave the number",
-    edits: [redis("quorum/view", "giving.length < majority", "giving.length === 0")],
+    edits: [redis("redlock/inspect/lock-view", "giving.length < majority", "giving.length === 0")],
     killers: [
       byRules(
-        "drivers/redis/quorum/views",
+        "drivers/redis/redlock/inspect/lock-view",
         "a fencing token is current by a majority that gave it, and refused where too few nodes answer",
       ),
     ],
@@ -210,13 +228,17 @@ export const fencing: readonly Mutant[] = [
   {
     name: "a-number-behind-the-holder-s-is-not-stale",
     breaks: "checkFence: stale: released, expired, or a later grant (core-2, 2)",
-    edits: [redis("inspection", "fencingToken < newest || fencingToken > last", "fencingToken > last")],
-    killers: [byRules("drivers/redis/fake-redis", "a lease that was handed on in memory is never current")],
+    edits: [
+      redis("server/lock-snapshot", "fencingToken < newest || fencingToken > last", "fencingToken > last"),
+    ],
+    killers: [byRules("fake-redis/fake-redis", "a lease that was handed on in memory is never current")],
   },
   {
     name: "a-number-that-no-lease-has-is-not-stale",
     breaks: "checkFence: current only if the lease with this token holds the key now (core-2, 2)",
-    edits: [redis("inspection", "fencingToken < newest || fencingToken > last", "fencingToken < newest")],
-    killers: [byRules("drivers/redis/fake-redis", "a fencing token that no lease has is stale")],
+    edits: [
+      redis("server/lock-snapshot", "fencingToken < newest || fencingToken > last", "fencingToken < newest"),
+    ],
+    killers: [byRules("fake-redis/fake-redis", "a fencing token that no lease has is stale")],
   },
 ];

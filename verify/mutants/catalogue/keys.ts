@@ -7,23 +7,27 @@ export const keys: readonly Mutant[] = [
     breaks: "derived keys have their own name space, which no prefix may begin with (1)",
     isMarked: true,
     edits: [
-      redis("keys", "    if (isReserved(this.#before)) {", "    if (this.#before === ownSpace.repeat(2)) {"),
-      redis("keys", "    if (isReserved(lock)) {", "    if (lock === ownSpace.repeat(2)) {"),
+      redis(
+        "protocol/keys",
+        "    if (isReserved(this.#before)) {",
+        "    if (this.#before === ownSpace.repeat(2)) {",
+      ),
+      redis("protocol/keys", "    if (isReserved(lock)) {", "    if (lock === ownSpace.repeat(2)) {"),
     ],
-    killers: [byRules("drivers/redis/keys", "no prefix leads into our own name space")],
+    killers: [byRules("drivers/redis/protocol/keys", "no prefix leads into our own name space")],
   },
   {
     name: "two-locks-share-a-queue",
     breaks: "no key of a user can be the derived key of another (1)",
     isMarked: true,
-    edits: [redis("keys", "? `${lock}:` : `{${lock}}`;", "? lock : `{${lock}}`;")],
-    killers: [byRules("drivers/redis/keys", "no two locks share a derived key")],
+    edits: [redis("protocol/keys", "? `${lock}:` : `{${lock}}`;", "? lock : `{${lock}}`;")],
+    killers: [byRules("drivers/redis/protocol/keys", "no two locks share a derived key")],
   },
   {
     name: "derived-keys-have-a-slot-of-their-own",
     breaks: "T(K) = K if K holds a hash tag, else {K}: derived keys share K's slot (1)",
-    edits: [redis("keys", "? `${lock}:` : `{${lock}}`;", "? `${lock}:` : lock;")],
-    killers: [byRules("drivers/redis/keys", "all keys of a lock share its slot")],
+    edits: [redis("protocol/keys", "? `${lock}:` : `{${lock}}`;", "? `${lock}:` : lock;")],
+    killers: [byRules("drivers/redis/protocol/keys", "all keys of a lock share its slot")],
   },
   {
     name: "one-token-for-several-attempts",
@@ -31,15 +35,18 @@ export const keys: readonly Mutant[] = [
     isMarked: true,
     edits: [
       redis(
-        "tokens",
+        "protocol/token",
         "return `${random.id()}:${clientId}:${mark}${ticket}`;",
         "return `${fingerprint(clientId)}:${clientId}:${mark}${ticket}`;",
       ),
     ],
     killers: [
-      byRules("drivers/redis/late-requests", "what was passed on and then granted again is another attempt"),
       byRules(
-        "drivers/redis/quorum/late-requests",
+        "drivers/redis/single/late-requests",
+        "what was passed on and then granted again is another attempt",
+      ),
+      byRules(
+        "drivers/redis/redlock/late-requests",
         "what was passed on and then granted again is another attempt",
       ),
     ],
@@ -50,13 +57,16 @@ export const keys: readonly Mutant[] = [
     isMarked: true,
     edits: [
       redis(
-        "one-server",
+        "single/driver",
         "new Request(this, request, this.#keySpace.keysOf(request.key), { isPastBound: true }),",
         "Object.assign(new Request(this, request, this.#keySpace.keysOf(request.key), { isPastBound: true }), {\n        token: given.token,\n      }),",
       ),
     ],
     killers: [
-      byRules("drivers/redis/late-requests", "what was passed on and then granted again is another attempt"),
+      byRules(
+        "drivers/redis/single/late-requests",
+        "what was passed on and then granted again is another attempt",
+      ),
     ],
   },
 ];

@@ -5,56 +5,58 @@ export const kinds: readonly Mutant[] = [
   {
     name: "all-takes-keys-in-the-order-they-are-named",
     breaks: "several keys: no deadlock whatever the order in which callers name them",
-    edits: [edit("kinds/all.ts", "new Set(keys.map(check))).sort();", "new Set(keys.map(check)));")],
-    killers: [bySim(1, 40, "all"), byRules("kinds/all")],
+    edits: [edit("kinds/multi-lock.ts", "new Set(keys.map(check))).sort();", "new Set(keys.map(check)));")],
+    killers: [bySim(1, 40, "all"), byRules("kinds/multi-lock")],
   },
   {
     name: "all-keeps-what-it-has-when-its-time-is-over",
     breaks: "several keys: every key or none",
     edits: [
       edit(
-        "kinds/all.ts",
+        "kinds/multi-lock.ts",
         "      await giveBack(leases);\n      throw error instanceof WaitTimeoutError",
         "      throw error instanceof WaitTimeoutError",
       ),
     ],
-    killers: [bySim(1, 40, "all"), byRules("kinds/all")],
+    killers: [bySim(1, 40, "all"), byRules("kinds/multi-lock")],
   },
   {
     name: "all-is-lost-with-its-last-key",
     breaks: "several keys: one lease, lost if any key is lost",
     edits: [
       edit(
-        "kinds/all.ts",
+        "kinds/multi-lock.ts",
         "return Math.min(...this.#leases.map((lease) => lease.remainingMs()));",
         "return Math.max(...this.#leases.map((lease) => lease.remainingMs()));",
       ),
     ],
-    killers: [byRules("kinds/all")],
+    killers: [byRules("kinds/multi-lock")],
   },
   {
     name: "reentrant-is-free-before-the-last-release",
     breaks: "reentrant: nested acquires are counted; the lock is free at the last release",
-    edits: [edit("kinds/nest.ts", "    if (this.count > 0) {", "    if (this.count > 1) {")],
+    edits: [edit("kinds/reentrant-hold.ts", "    if (this.count > 0) {", "    if (this.count > 1) {")],
     killers: [bySim(1, 40, "reentrant"), byRules("kinds/reentrant")],
   },
   {
     name: "reentrant-session-forgets-its-end",
     breaks: "reentrant: loss inside a nested hold: what was found to be over does not come back",
-    edits: [edit("kinds/nest.ts", "this.base.lossNow() !== undefined || ", "")],
+    edits: [edit("kinds/reentrant-hold.ts", "this.base.lossNow() !== undefined || ", "")],
     killers: [byRules("kinds/reentrant", "the late answer to a renewal does not bring back")],
   },
   {
     name: "reentrant-is-never-free",
     breaks: "reentrant: the lock is free at the last release",
-    edits: [edit("kinds/nest.ts", "    if (this.count > 0) {", "    if (this.count >= 0) {")],
+    edits: [edit("kinds/reentrant-hold.ts", "    if (this.count > 0) {", "    if (this.count >= 0) {")],
     killers: [bySim(1, 40, "reentrant"), byRules("kinds/reentrant")],
   },
   {
     name: "repeat-asks-beside-the-first",
     breaks: "repeats of an attempt join in the process: the driver sees one request (core-2 3.1)",
     isMarked: true,
-    edits: [edit("kinds/joint.ts", "      if (entry.leader) {", "      if (entry.leader === asker) {")],
+    edits: [
+      edit("kinds/joint-acquire.ts", "      if (entry.leader) {", "      if (entry.leader === asker) {"),
+    ],
     killers: [byRules("kinds/attempts", "asks the engine nothing, and both have the same grant at once")],
   },
   {
@@ -62,7 +64,7 @@ export const kinds: readonly Mutant[] = [
     breaks: "all that wait for a grant are counted before the first can release it (core-2 3.1)",
     edits: [
       edit(
-        "kinds/joint.ts",
+        "kinds/joint-acquire.ts",
         "    const leases = wanted.map(() => this.#leaseOn(nest)); // all are counted before the first is used\n    wanted.forEach((each, index) => each.settle(leases[index] as L));\n",
         "    wanted.slice(0, 1).forEach((each) => {\n      each.settle(this.#leaseOn(nest));\n    });\n",
       ),
@@ -72,16 +74,20 @@ export const kinds: readonly Mutant[] = [
   {
     name: "orphaned-lease-is-shared",
     breaks: "a lease that is left to expire is no repeat's (core-2 3.1)",
-    edits: [edit("kinds/joint.ts", " && !nest.isOrphaned", "")],
+    edits: [edit("kinds/joint-acquire.ts", " && !nest.isOrphaned", "")],
     killers: [byRules("kinds/attempts", "what was orphaned is left to expire")],
   },
   {
     name: "session-enters-what-it-gave-back",
     breaks: "reentrant: a release too many, loss inside a nested hold: clear outcomes",
     edits: [
-      edit("kinds/nest.ts", "return this.count === 0 || this.base.lossNow()", "return this.base.lossNow()"),
       edit(
-        "kinds/nest.ts",
+        "kinds/reentrant-hold.ts",
+        "return this.count === 0 || this.base.lossNow()",
+        "return this.base.lossNow()",
+      ),
+      edit(
+        "kinds/reentrant-hold.ts",
         "    return this.isOver ? 0 : this.#base.remainingMs();",
         "    return this.#base.remainingMs();",
       ),
@@ -105,7 +111,7 @@ export const kinds: readonly Mutant[] = [
     breaks: "semaphore: FIFO without starving heavy requests",
     edits: [
       edit(
-        "drivers/memory-lock.ts",
+        "drivers/memory/lock.ts",
         "  return one.ticket < other.ticket ||",
         "  if (one.demand.weight !== other.demand.weight) {\n    return one.demand.weight < other.demand.weight;\n  }\n  return one.ticket < other.ticket ||",
       ),
@@ -117,31 +123,33 @@ export const kinds: readonly Mutant[] = [
     breaks: "semaphore: FIFO without starving heavy requests",
     edits: [
       edit(
-        "drivers/memory-engine.ts",
+        "drivers/memory/lock-table.ts",
         "lock.isHeld && (lock.hasWaiters || !lock.fits(demand))",
         "lock.isHeld && !lock.fits(demand)",
       ),
       edit(
-        "drivers/memory-lock.ts",
+        "drivers/memory/lock.ts",
         "    this.#queue.splice(this.placeOf(waiter), 0, waiter);",
         "    if (waiter.request.deadline === null) {\n      this.#queue.unshift(waiter);\n      return;\n    }\n    this.#queue.splice(this.placeOf(waiter), 0, waiter);",
       ),
     ],
-    killers: [byRules("drivers/memory", "semaphore: who wants many is not passed over by who wants few")],
+    killers: [
+      byRules("drivers/memory/driver", "semaphore: who wants many is not passed over by who wants few"),
+    ],
   },
   {
     name: "memory-downgrade-leaves-room-for-a-writer",
     breaks: "read-write: atomic downgrade",
     edits: [
       edit(
-        "drivers/memory-lock.ts",
+        "drivers/memory/lock.ts",
         "    this.#used += 1 - holding.weight;\n",
         "    this.#used -= holding.weight;\n",
       ),
     ],
     killers: [
       bySim(1, 80, "read-write,memory"),
-      byRules("drivers/memory", "read-write: a downgrade lets readers in and no writer"),
+      byRules("drivers/memory/driver", "read-write: a downgrade lets readers in and no writer"),
     ],
   },
   {
@@ -149,7 +157,7 @@ export const kinds: readonly Mutant[] = [
     breaks: "granted if the sum of weights + ours is within the limit (11)",
     edits: [
       lua(
-        "_share",
+        "common/shared-lock",
         "    if may_hold and used + weight > limit then",
         "    if may_hold and used >= limit then",
       ),
@@ -161,7 +169,7 @@ export const kinds: readonly Mutant[] = [
     breaks: "granted if the sum of weights + ours is within the limit (11)",
     edits: [
       lua(
-        "_share",
+        "common/shared-lock",
         "elseif first_in_line() or used + weight > limit then",
         "elseif first_in_line() or weight > limit then",
       ),
@@ -171,7 +179,7 @@ export const kinds: readonly Mutant[] = [
   {
     name: "downgrade-leaves-room-for-a-writer",
     breaks: "read-write: atomic downgrade",
-    edits: [lua("_share", "  used = used - weight + 1 --", "  used = used - weight --")],
+    edits: [lua("common/shared-lock", "  used = used - weight + 1 --", "  used = used - weight --")],
     killers: [bySim(1, 80, "server,read-write")],
   },
   {
@@ -179,35 +187,42 @@ export const kinds: readonly Mutant[] = [
     breaks: "semaphore: changing a limit is an explicit call; never more than limit at once",
     edits: [
       lua(
-        "_share",
+        "common/shared-lock",
         "      waits_for, weight = share_of(member)\n",
         "      waits_for, weight, limit = share_of(member)\n",
       ),
     ],
     killers: [
       byServer(
-        "drivers/redis/scripts/share-change",
+        "drivers/redis/protocol/scripts/share-change",
         "a higher limit serves who waits, also who asked under the lower one",
       ),
-      byRules("drivers/redis/fake-redis", "semaphore: another limit is refused, until it is changed for all"),
+      byRules("fake-redis/fake-redis", "semaphore: another limit is refused, until it is changed for all"),
     ],
   },
   {
     name: "share-of-who-crashed-stays",
     breaks: "read-write: a crashed reader's share expires by itself and alone",
-    edits: [lua("_holders", "'ZRANGEBYSCORE', K, '-inf', now_ms,", "'ZRANGEBYSCORE', K, '-inf', 0,")],
+    edits: [
+      lua("common/shared-holders", "'ZRANGEBYSCORE', K, '-inf', now_ms,", "'ZRANGEBYSCORE', K, '-inf', 0,"),
+    ],
     killers: [
-      byServer("drivers/redis/scripts/share-grant", "holders whose time is over make room"),
-      byRules("drivers/redis/fake-redis", "read-write: a reader's share expires by itself and alone"),
+      byServer("drivers/redis/protocol/scripts/share-grant", "holders whose time is over make room"),
+      byRules("fake-redis/fake-redis", "read-write: a reader's share expires by itself and alone"),
     ],
   },
   {
     name: "who-missed-an-inquiry-is-not-asked-again",
     breaks:
       "messages may be lost: a split of readers ends when they ask again, for a writer without votes too (4.6)",
-    edits: [lua("_share", "  if wanted and weight + wanted > limit", "  if wanted and wanted > limit")],
+    edits: [
+      lua("common/shared-lock", "  if wanted and weight + wanted > limit", "  if wanted and wanted > limit"),
+    ],
     killers: [
-      byServer("drivers/redis/scripts/share-votes", "is asked back again when who has it asks again"),
+      byServer(
+        "drivers/redis/protocol/scripts/share-votes",
+        "is asked back again when who has it asks again",
+      ),
     ],
   },
   {
@@ -215,14 +230,14 @@ export const kinds: readonly Mutant[] = [
     breaks: "a writer's inquiry goes to every later reader without a majority (8)",
     edits: [
       lua(
-        "_share",
+        "common/shared-lock",
         "    if weight + others_weight > limit and precedes(token, other) then",
         "    if others_weight > limit and precedes(token, other) then",
       ),
     ],
     killers: [
       byServer(
-        "drivers/redis/scripts/share-votes",
+        "drivers/redis/protocol/scripts/share-votes",
         "is asked back by an earlier writer from every later reader",
       ),
     ],

@@ -6,11 +6,15 @@ export const latch: readonly Mutant[] = [
     name: "latch-counts-an-attempt-twice",
     breaks: "counted down to zero, once by each attempt",
     edits: [
-      lua("_latch", "  if left > 1 and redis.call('HEXISTS', K, attempt) == 0 then", "  if left > 1 then"),
+      lua(
+        "common/latch",
+        "  if left > 1 and redis.call('HEXISTS', K, attempt) == 0 then",
+        "  if left > 1 then",
+      ),
     ],
     killers: [
-      byRules("drivers/redis/fake-redis", "latch: an attempt counts once"),
-      byServer("drivers/redis/scripts/latch", "an attempt counts once"),
+      byRules("fake-redis/fake-redis", "latch: an attempt counts once"),
+      byServer("drivers/redis/protocol/scripts/latch", "an attempt counts once"),
     ],
   },
   {
@@ -18,7 +22,7 @@ export const latch: readonly Mutant[] = [
     breaks: "repeats are one attempt with one token: what was carried out and not answered counts once",
     edits: [
       redis(
-        "latch",
+        "single/latches",
         "const told = [this.#token, String(count)",
         "const told = [this.#latches.host.tokenOf(this.latch.key, undefined), String(count)",
       ),
@@ -28,10 +32,10 @@ export const latch: readonly Mutant[] = [
   {
     name: "latch-tells-nobody",
     breaks: "tells who waits that it is open",
-    edits: [lua("_latch", "      publish(kind, client, 'open ' .. born .. ' ' .. K)\n", "")],
+    edits: [lua("common/latch", "      publish(kind, client, 'open ' .. born .. ' ' .. K)\n", "")],
     killers: [
       byRules("kinds/latch", "let go by a message"),
-      byServer("drivers/redis/scripts/latch", "told once for each process"),
+      byServer("drivers/redis/protocol/scripts/latch", "told once for each process"),
     ],
   },
   {
@@ -39,7 +43,7 @@ export const latch: readonly Mutant[] = [
     breaks: "who waits asks again whatever message is lost",
     edits: [
       redis(
-        "latch",
+        "single/latches",
         "      this.askAgainIn(pollDelay(random, 0, remainingMs, Infinity));",
         "      void pollDelay(random, 0, remainingMs, Infinity);",
       ),
@@ -49,39 +53,43 @@ export const latch: readonly Mutant[] = [
   {
     name: "latch-deaf-waiter-does-not-ask",
     breaks: "on every (re)subscription waiting requests ask again (3)",
-    edits: [redis("one-server", "    this.latches.hearingChanged(node);\n", "")],
+    edits: [redis("single/driver", "    this.latches.hearingChanged(node);\n", "")],
     killers: [byRules("kinds/latch", "as soon as it is back")],
   },
   {
     name: "latch-overtaken-by-its-message",
     breaks: "a message that overtakes the answer to the question is not missed",
-    edits: [redis("latch", "      this.attempt(); // the message overtook the answer\n", "")],
+    edits: [redis("single/latches", "      this.attempt(); // the message overtook the answer\n", "")],
     killers: [byRules("kinds/latch", "overtakes the answer")],
   },
   {
     name: "latch-opened-by-an-older-one",
     breaks: "its birth tells one latch of a key from the next",
     edits: [
-      redis("latch", "if (this.#isPatient && this.latch.id === id) {", 'if (this.#isPatient && id !== "") {'),
+      redis(
+        "single/latches",
+        "if (this.#isPatient && this.latch.id === id) {",
+        'if (this.#isPatient && id !== "") {',
+      ),
     ],
     killers: [byRules("kinds/latch", "a message of a latch that was before")],
   },
   {
     name: "latch-open-one-is-forgotten",
     breaks: "open from then on until their TTL is over",
-    edits: [lua("_latch", " -- who has counted is of no use any more\n    write()\n", "\n")],
+    edits: [lua("common/latch", " -- who has counted is of no use any more\n    write()\n", "\n")],
     killers: [
-      byRules("drivers/redis/fake-redis", "latch: an open one stays open"),
-      byServer("drivers/redis/scripts/latch", "a repeat of who opened it"),
+      byRules("fake-redis/fake-redis", "latch: an open one stays open"),
+      byServer("drivers/redis/protocol/scripts/latch", "a repeat of who opened it"),
     ],
   },
   {
     name: "latch-begins-anew-for-who-knew-it",
     breaks: "a view that has met a latch touches no other",
-    edits: [lua("_latch", "  elseif known ~= '' then\n    return false\n  end\n", "  end\n")],
+    edits: [lua("common/latch", "  elseif known ~= '' then\n    return false\n  end\n", "  end\n")],
     killers: [
       byRules("kinds/latch", "what the server forgot"),
-      byServer("drivers/redis/scripts/latch", "who was born before is over"),
+      byServer("drivers/redis/protocol/scripts/latch", "who was born before is over"),
     ],
   },
   {
@@ -89,14 +97,14 @@ export const latch: readonly Mutant[] = [
     breaks: "who sent it has given up then, and the next latch of the key may be there",
     edits: [
       lua(
-        "_latch",
+        "common/latch",
         "function latch.countDown(token, count, ttl, known, latest)\n  if now_ms > tonumber(latest) then",
         "function latch.countDown(token, count, ttl, known, latest)\n  if tonumber(latest) < 0 then",
       ),
     ],
     killers: [
       byRules("kinds/latch", "reaches the server when its caller has given up"),
-      byServer("drivers/redis/scripts/latch", "what comes too late touches nothing"),
+      byServer("drivers/redis/protocol/scripts/latch", "what comes too late touches nothing"),
     ],
   },
   {
@@ -104,22 +112,26 @@ export const latch: readonly Mutant[] = [
     breaks: "a count is refused as a whole where memory is full: nobody is told of what is not written",
     edits: [
       lua(
-        "_latch",
+        "common/latch",
         "    redis.call('HSET', K, attempt, 1, 'left', left)\n",
         "    redis.pcall('HSET', K, attempt, 1, 'left', left)\n",
       ),
     ],
-    killers: [byServer("drivers/redis/scripts/latch", "where memory is full")],
+    killers: [byServer("drivers/redis/protocol/scripts/latch", "where memory is full")],
   },
   {
     name: "latch-dead-waiters-are-counted",
     breaks: "a sorted set of who waits, by the time until which it is expected to ask again",
     edits: [
-      lua("_latch", "numbers()\n  redis.call('ZREMRANGEBYSCORE', queue, '-inf', now_ms)\n", "numbers()\n"),
+      lua(
+        "common/latch",
+        "numbers()\n  redis.call('ZREMRANGEBYSCORE', queue, '-inf', now_ms)\n",
+        "numbers()\n",
+      ),
     ],
     killers: [
       byRules("kinds/latch", "a process that died is forgotten"),
-      byServer("drivers/redis/scripts/latch", "who has not asked for long is gone"),
+      byServer("drivers/redis/protocol/scripts/latch", "who has not asked for long is gone"),
     ],
   },
   {
@@ -127,23 +139,23 @@ export const latch: readonly Mutant[] = [
     breaks: "counted down to zero, once by each attempt",
     edits: [
       edit(
-        "drivers/memory-latch.ts",
+        "drivers/memory/latch.ts",
         "(attemptId !== undefined && this.#attempts.has(attemptId))",
         '(attemptId === "" && this.#attempts.has(attemptId))',
       ),
     ],
-    killers: [byRules("drivers/memory", "latch: an attempt counts once")],
+    killers: [byRules("drivers/memory/driver", "latch: an attempt counts once")],
   },
   {
     name: "latch-of-memory-lets-a-mutex-in",
     breaks: "a key of another kind is kind-mismatch and is not touched (11)",
     edits: [
       edit(
-        "drivers/memory-engine.ts",
+        "drivers/memory/lock-table.ts",
         "    if (latch) {\n      return kindMismatch(key, latch.kind);\n    }\n",
         "    void latch;\n",
       ),
     ],
-    killers: [byRules("drivers/memory", "latch: a key is one kind at a time")],
+    killers: [byRules("drivers/memory/driver", "latch: a key is one kind at a time")],
   },
 ];

@@ -5,17 +5,21 @@ export const late: readonly Mutant[] = [
   {
     name: "a-place-is-given-up-for-drift",
     breaks: "an answer contradicts an estimate only by more than clocks may drift apart (core, 3.3)",
-    edits: [redis("server-time", "(allowedDriftRate - driftRate)", "0")],
-    killers: [byRules("drivers/redis/server-time", "clocks that drift apart by one percent")],
+    edits: [redis("server/server-clock", "(allowedDriftRate - driftRate)", "0")],
+    killers: [byRules("drivers/redis/server/server-clock", "clocks that drift apart by one percent")],
   },
   {
     name: "a-later-place-is-the-earlier-one-for-drift",
     breaks:
       "tickets begin anew only where the requests with the former ones give up their places (core, 3.3)",
     edits: [
-      redis("server-time", "ageMs * allowedDriftRate + suspendedMs", "ageMs * driftRate + suspendedMs"),
+      redis(
+        "server/server-clock",
+        "ageMs * allowedDriftRate + suspendedMs",
+        "ageMs * driftRate + suspendedMs",
+      ),
     ],
-    killers: [byRules("drivers/redis/server-time", "a later ticket goes before an earlier one only")],
+    killers: [byRules("drivers/redis/server/server-clock", "a later ticket goes before an earlier one only")],
   },
   {
     name: "late-message-is-not-answered",
@@ -23,14 +27,14 @@ export const late: readonly Mutant[] = [
     isMarked: true,
     edits: [
       redis(
-        "one-server",
+        "single/driver",
         "    } else if (key !== undefined) {\n      const keys",
         '    } else if (key !== undefined && key === "") {\n      const keys',
       ),
     ],
     killers: [
       byRules(
-        "drivers/redis/late-requests",
+        "drivers/redis/single/late-requests",
         "what a waiter that gave up is granted by message is given back at once",
       ),
     ],
@@ -38,70 +42,78 @@ export const late: readonly Mutant[] = [
   {
     name: "grant-in-use-is-not-remembered",
     breaks: "a late message of a lease in use releases nothing, however many leases the process holds",
-    edits: [redis("grants-in-use", "    this.#uses.set(token, use);\n", "")],
-    killers: [byServer("faults/late-grants", "leases in use")],
+    edits: [redis("server/grants-in-use", "    this.#uses.set(token, use);\n", "")],
+    killers: [byServer("integration/single/late-grants", "leases in use")],
   },
   {
     name: "extended-grant-is-forgotten",
     breaks: "a late message of a lease in use releases nothing, however long ago it was granted",
-    edits: [redis("one-server", "    this.releaser.inUse.prolong(token, ttlMs);\n", "")],
-    killers: [byRules("drivers/redis/late-requests", "does not end an extended lease")],
+    edits: [redis("single/driver", "    this.releaser.inUse.prolong(token, ttlMs);\n", "")],
+    killers: [byRules("drivers/redis/single/late-requests", "does not end an extended lease")],
   },
   {
     name: "late-message-ends-what-another-process-adopted",
     breaks:
       "a message older than its grant's TTL is not acted on: another process may have extended the grant",
-    edits: [redis("one-server", "time.micros() - serverMicros >= ttlMs * 1000", "serverMicros < 0")],
-    killers: [byServer("faults/late-grants", "another process has adopted")],
+    edits: [redis("single/driver", "time.micros() - serverMicros >= ttlMs * 1000", "serverMicros < 0")],
+    killers: [byServer("integration/single/late-grants", "another process has adopted")],
   },
   {
     name: "late-answer-ends-what-is-being-released",
     breaks:
       "true: it was still ours (release): what takes back a late answer's place does not come before the release",
-    edits: [redis("quorum/holdings", "      release.wasQueued(voter, takeBack);", "      takeBack();")],
-    killers: [byRules("drivers/redis/quorum/late-requests", "a lease was ours where its release meets")],
+    edits: [
+      redis("redlock/grant-registry", "      release.wasQueued(voter, takeBack);", "      takeBack();"),
+    ],
+    killers: [byRules("drivers/redis/redlock/late-requests", "a lease was ours where its release meets")],
   },
   {
     name: "release-is-waited-for-until-it-fails",
     breaks: "where the engine cannot be reached it rejects after its own small budget (release)",
     edits: [
       redis(
-        "releaser",
+        "server/release-queue",
         "    this.#patience.schedule(release.patience, this.#clock.now() + this.#budgetMs);\n",
         "",
       ),
     ],
-    killers: [byRules("drivers/redis/quorum/release-budget", "it is told in time that too few answered")],
+    killers: [byRules("drivers/redis/redlock/release", "it is told in time that too few answered")],
   },
   {
     name: "release-reads-no-answer-behind-a-stall",
     breaks: "a process that stood still reads what is there before it says that it is not known",
-    edits: [redis("releaser", "if (now - dueAt > lateMs && !patience.isGraced) {", "if (now < dueAt) {")],
-    killers: [byRules("drivers/redis/quorum/release-budget", "a process that stood still")],
+    edits: [
+      redis(
+        "server/release-queue",
+        "if (now - dueAt > lateMs && !patience.isGraced) {",
+        "if (now < dueAt) {",
+      ),
+    ],
+    killers: [byRules("drivers/redis/redlock/release", "a process that stood still")],
   },
   {
     name: "given-lease-is-brought-back",
     breaks: "a late request's grant with the same token is another grant than the one that was given away",
-    edits: [redis("one-server", " && Number(first) > fencingToken", " && fencingToken < 0n")],
-    killers: [byServer("faults/late-answers", "request does not bring a given lease back")],
+    edits: [redis("single/driver", " && Number(first) > fencingToken", " && fencingToken < 0n")],
+    killers: [byServer("integration/single/late-answers", "request does not bring a given lease back")],
   },
   {
     name: "late-process-never-gives-a-node-up",
     breaks: "a process that is always late waits once more for a node, and not for ever",
-    edits: [redis("batch", " && !call.isGraced", "")],
-    killers: [byRules("drivers/redis/batch", "who stood still reads first")],
+    edits: [redis("server/batch", " && !call.isGraced", "")],
+    killers: [byRules("drivers/redis/server/batch", "who stood still reads first")],
   },
   {
     name: "late-process-does-not-read-what-is-there",
     breaks: "a process that stood still reads what a node has answered before it gives it up",
     edits: [
       redis(
-        "batch",
+        "server/batch",
         "if (this.#clock.now() - dueAt > lateMs && !call.isGraced) {",
         "if (this.#clock.now() < dueAt) {",
       ),
     ],
-    killers: [byRules("drivers/redis/batch", "who stood still reads first")],
+    killers: [byRules("drivers/redis/server/batch", "who stood still reads first")],
   },
   {
     name: "late-message-of-a-node-is-not-answered",
@@ -109,14 +121,14 @@ export const late: readonly Mutant[] = [
     isMarked: true,
     edits: [
       redis(
-        "quorum/holdings",
+        "redlock/grant-registry",
         "      if (key !== undefined) {\n        const { token } = grant;",
         '      if (key !== undefined && key === "") {\n        const { token } = grant;',
       ),
     ],
     killers: [
       byRules(
-        "drivers/redis/quorum/late-requests",
+        "drivers/redis/redlock/late-requests",
         "what a waiter that gave up is granted by message is given back at once",
       ),
     ],
@@ -125,9 +137,9 @@ export const late: readonly Mutant[] = [
     name: "late-reply-is-not-answered",
     breaks: "any grant by reply for a token that no longer waits here is answered by release at once (3)",
     isMarked: true,
-    edits: [redis("request", "    if (isThere) {\n", '    if (isThere && this.token === "") {\n')],
+    edits: [redis("single/request", "    if (isThere) {\n", '    if (isThere && this.token === "") {\n')],
     killers: [
-      byRules("drivers/redis/fake-redis", "a grant that comes after the caller gave up is released at once"),
+      byRules("fake-redis/fake-redis", "a grant that comes after the caller gave up is released at once"),
     ],
   },
   {
@@ -136,14 +148,14 @@ export const late: readonly Mutant[] = [
     isMarked: true,
     edits: [
       redis(
-        "quorum/ballot",
+        "redlock/vote-request",
         "    if (status === 1) {\n      this.#bid.heardTooLate(",
         "    if (status === 7) {\n      this.#bid.heardTooLate(",
       ),
     ],
     killers: [
       byRules(
-        "drivers/redis/quorum/late-requests",
+        "drivers/redis/redlock/late-requests",
         "what is granted behind its own giving back is given back again",
       ),
     ],
@@ -154,13 +166,16 @@ export const late: readonly Mutant[] = [
     isMarked: true,
     edits: [
       redis(
-        "request",
+        "single/request",
         "const isThere = status === 1 || (status === 0 && Number(answer[2]) >= 0);",
         "const isThere = status === 1;",
       ),
     ],
     killers: [
-      byRules("drivers/redis/late-requests", "a place in the queue that is asked for before the leaving"),
+      byRules(
+        "drivers/redis/single/late-requests",
+        "a place in the queue that is asked for before the leaving",
+      ),
     ],
   },
   {
@@ -169,14 +184,14 @@ export const late: readonly Mutant[] = [
     isMarked: true,
     edits: [
       redis(
-        "quorum/ballot",
+        "redlock/vote-request",
         "} else if (status === 0 && Number(answer[2]) >= 0) {",
         "} else if (status === 0 && Number(answer[2]) < -1) {",
       ),
     ],
     killers: [
       byRules(
-        "drivers/redis/quorum/late-requests",
+        "drivers/redis/redlock/late-requests",
         "a place in the queue that is had behind the leaving is given back",
       ),
     ],
@@ -186,44 +201,47 @@ export const late: readonly Mutant[] = [
     breaks: "cancel is re-sent until the member's deadline, release until the TTL has passed (3)",
     edits: [
       redis(
-        "releaser",
+        "server/release-queue",
         "const goesOn = isTransient(error) && now < release.until && !this.#isClosed;",
         "const goesOn = isTransient(error) && now < release.until && this.#isClosed;",
       ),
     ],
-    killers: [byServer("faults/release-goes-on")],
+    killers: [byServer("integration/single/release-goes-on")],
   },
   {
     name: "release-gives-up-at-the-validity",
     breaks: "release is re-sent until the TTL has passed (3): also that of an extension without an answer",
     edits: [edit("validity.ts", "return Math.max(until, engineUntil);", "return until + 0 * engineUntil;")],
-    killers: [byServer("faults/release-goes-on")],
+    killers: [byServer("integration/single/release-goes-on")],
   },
   {
     name: "clean-up-ends-with-its-first-answer",
     breaks:
       "a clean-up ends when a release was answered with a server time behind the latest time of the token's last request (core-2, 3.2)",
     isMarked: true,
-    edits: [redis("releaser", "    if (lateMs < 0 || ", "    if (lateMs < Infinity || ")],
+    edits: [redis("server/release-queue", "    if (lateMs < 0 || ", "    if (lateMs < Infinity || ")],
     killers: [
-      byRules("drivers/redis/late-clean-up", "a request that is executed behind its clean-up"),
-      byRules("drivers/redis/late-clean-up", "a repeat that is executed behind the release of its lease"),
-      byRules("drivers/redis/quorum/late-clean-up", "what a node executes behind the clean-up"),
+      byRules("drivers/redis/single/late-clean-up", "a request that is executed behind its clean-up"),
+      byRules(
+        "drivers/redis/single/late-clean-up",
+        "a repeat that is executed behind the release of its lease",
+      ),
+      byRules("drivers/redis/redlock/late-clean-up", "what a node executes behind the clean-up"),
     ],
   },
   {
     name: "clean-up-forgets-what-may-come-late",
     breaks:
       "a clean-up without an answer goes on until what a request may still do at its latest time is forgotten (core-2, 3.2)",
-    edits: [redis("releaser", "(latest > 0 ? Math.max(0, lateMs) : 0)", "Math.min(0, lateMs)")],
-    killers: [byRules("drivers/redis/late-clean-up", "a clean-up without answers outlasts")],
+    edits: [redis("server/release-queue", "(latest > 0 ? Math.max(0, lateMs) : 0)", "Math.min(0, lateMs)")],
+    killers: [byRules("drivers/redis/single/late-clean-up", "a clean-up without answers outlasts")],
   },
   {
     name: "refill-is-not-cleaned-up-behind-its-latest-time",
     breaks: "a refill that is executed behind the release of its lease leaves nothing (core-2, 3.2)",
-    edits: [redis("quorum/hold", "    attempts.sent(latest);", "    attempts.sent(0 * latest);")],
+    edits: [redis("redlock/held-grant", "    attempts.sent(latest);", "    attempts.sent(0 * latest);")],
     killers: [
-      byRules("drivers/redis/quorum/late-clean-up", "a refill that a node executes behind the release"),
+      byRules("drivers/redis/redlock/late-clean-up", "a refill that a node executes behind the release"),
     ],
   },
   {
@@ -231,18 +249,18 @@ export const late: readonly Mutant[] = [
     breaks: "a release whose reply was lost and whose repeat says not-held counts as released (3)",
     edits: [
       redis(
-        "releaser",
+        "server/release-queue",
         "const isRepeat = this.#isUncertain || !isSteady;",
         "const isRepeat = (this.#isUncertain && this.failures < 0) || !isSteady;",
       ),
     ],
-    killers: [byRules("drivers/redis/fake-redis", "of a release: the repeat counts as released")],
+    killers: [byRules("fake-redis/fake-redis", "of a release: the repeat counts as released")],
   },
   {
     name: "clean-up-hides-the-grant-from-its-release",
     breaks:
       "a release tells whether the grant was ours, also where a clean-up of a late answer came before it (core-2, 4.2)",
-    edits: [redis("releaser", "      this.#releaser.found(this);\n", "")],
+    edits: [redis("server/release-queue", "      this.#releaser.found(this);\n", "")],
     killers: [byKept()],
   },
   {
@@ -251,21 +269,21 @@ export const late: readonly Mutant[] = [
       "a release whose reply was lost and whose repeat says not-held counts as released (3): by whomever it was repeated",
     edits: [
       redis(
-        "releaser",
+        "server/release-queue",
         "const isRepeat = this.#isUncertain || !isSteady;",
         "const isRepeat = this.#isUncertain || (!isSteady && this.failures < 0);",
       ),
     ],
-    killers: [byServer("faults/resent-release")],
+    killers: [byServer("integration/single/resent-release")],
   },
   {
     name: "nothing-is-released-after-a-failed-acquire",
     breaks: "after an unknown outcome the token is released in the background (1)",
     isMarked: true,
-    edits: [redis("request", '    if (this.token !== "") {', '    if (this.token === "-") {')],
+    edits: [redis("single/request", '    if (this.token !== "") {', '    if (this.token === "-") {')],
     killers: [
-      byRules("drivers/redis/late-requests", "what a try was granted without an answer is taken back"),
-      byServer("drivers/redis/unknown-outcome", "the grant is taken back in the background"),
+      byRules("drivers/redis/single/late-requests", "what a try was granted without an answer is taken back"),
+      byServer("drivers/redis/single/unknown-outcome", "the grant is taken back in the background"),
     ],
   },
   {
@@ -274,14 +292,14 @@ export const late: readonly Mutant[] = [
     isMarked: true,
     edits: [
       redis(
-        "quorum/holdings",
+        "redlock/grant-registry",
         "      if (ballot.mayHaveLeft) {\n",
         '      if (ballot.mayHaveLeft && bid.token === "-") {\n',
       ),
     ],
     killers: [
       byRules(
-        "drivers/redis/quorum/lost-answers",
+        "drivers/redis/redlock/lost-replies",
         "what was granted without an answer is taken back when the caller gives up",
       ),
     ],
@@ -291,14 +309,14 @@ export const late: readonly Mutant[] = [
     breaks: "what a node was to give back while it did not vote is not taken from it behind a later vote (8)",
     edits: [
       redis(
-        "quorum/ballot",
+        "redlock/vote-request",
         "    this.voter.releaser.keep(this.#bid.token);",
         '    if (this.#bid.token === "") this.voter.releaser.keep("");',
       ),
     ],
     killers: [
       byRules(
-        "drivers/redis/quorum/given-back",
+        "drivers/redis/redlock/returned-votes",
         "what a node got back while it did not vote is not taken from it again once it does",
       ),
     ],
@@ -309,14 +327,14 @@ export const late: readonly Mutant[] = [
       "what a node was to give back while it did not vote is not taken from it when it is filled again (8)",
     edits: [
       redis(
-        "quorum/holdings",
+        "redlock/grant-registry",
         "      releaser.keep(token); // given back by",
         '      if (key === "") releaser.keep(token); // given back by',
       ),
     ],
     killers: [
       byRules(
-        "drivers/redis/quorum/given-back",
+        "drivers/redis/redlock/returned-votes",
         "what a node is filled with again is not taken from it by what it was to give back before",
       ),
     ],
@@ -326,14 +344,14 @@ export const late: readonly Mutant[] = [
     breaks: "a release is told to have been ours where a majority of the nodes says so (4)",
     edits: [
       redis(
-        "releaser",
+        "server/release-queue",
         "    this.#agenda.cancel(release); // the answer may",
         "    if (release.isOver) this.#agenda.cancel(release); // the answer may",
       ),
     ],
     killers: [
       byRules(
-        "drivers/redis/quorum/given-back",
+        "drivers/redis/redlock/returned-votes",
         "a node that is told twice to release, as its answer is late, counts once",
       ),
     ],

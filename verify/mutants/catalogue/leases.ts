@@ -7,48 +7,51 @@ export const leases: readonly Mutant[] = [
     breaks: "a lease is over when our clock says so: its signal aborts before the validity ends (3)",
     edits: [
       edit(
-        "watchdog.ts",
+        "lease/watchdog.ts",
         "    const endsAt = Math.min(this.#deadlineOf(target), target.endsAt);",
         "    const endsAt = Math.min(this.#deadlineOf(target) + 50, target.endsAt);",
       ),
     ],
-    killers: [bySim(1, 60), byRules("watchdog", "unknown until the end: the lease is lost at its deadline")],
+    killers: [
+      bySim(1, 60),
+      byRules("lease/watchdog", "unknown until the end: the lease is lost at its deadline"),
+    ],
   },
   {
     name: "deadline-has-no-lead",
     breaks: "a lease's signal aborts before the validity ends (3): timers run late",
     edits: [
       edit(
-        "watchdog.ts",
+        "lease/watchdog.ts",
         "return this.#endOf(target) - this.#lateness.leadMs(target.ttlMs);",
         "return this.#endOf(target) - 0 * this.#lateness.leadMs(target.ttlMs);",
       ),
     ],
     killers: [
-      byServer("faults/loss-before-end", "each signal aborts before the validity ends"),
-      byRules("watchdog", "unknown until the end: the lease is lost at its deadline"),
+      byServer("integration/single/loss-before-end", "each signal aborts before the validity ends"),
+      byRules("lease/watchdog", "unknown until the end: the lease is lost at its deadline"),
     ],
   },
   {
     name: "late-timers-are-not-noted",
     breaks:
       "a lease's signal aborts before the validity ends (3): earlier where timers of the process run late",
-    edits: [edit("watchdog.ts", "      this.#lateness.note(item.dueAt);\n", "")],
-    killers: [byRules("watchdog-deadline", "where timers ran late, the loss is declared earlier")],
+    edits: [edit("lease/watchdog.ts", "      this.#lateness.note(item.dueAt);\n", "")],
+    killers: [byRules("lease/watchdog-deadline", "where timers ran late, the loss is declared earlier")],
   },
   {
     name: "overdue-renewal-counts-as-a-late-timer",
     breaks: "the lead of a deadline is the lateness of timers, and not of what was due before it was set",
     edits: [
       edit(
-        "watchdog.ts",
+        "lease/watchdog.ts",
         "this.#queue.schedule(watch, Math.max(dueAt, this.#clock.now()));",
         "this.#queue.schedule(watch, dueAt);",
       ),
     ],
     killers: [
       byRules(
-        "watchdog-deadline",
+        "lease/watchdog-deadline",
         "a lease that is reviewed when its renewal is overdue shows no late timer",
       ),
     ],
@@ -57,27 +60,35 @@ export const leases: readonly Mutant[] = [
     name: "late-timer-is-forgotten-with-its-window",
     breaks: "the lead of a deadline is the worst lateness of this window and the one before",
     edits: [
-      edit("lateness.ts", "Math.max(this.#worstMs, this.#worstBeforeMs)", "this.#worstMs"),
-      edit("lateness.ts", "? this.#worstMs : 0;", "? this.#worstBeforeMs : 0;"),
+      edit("runtime/timer-lateness.ts", "Math.max(this.#worstMs, this.#worstBeforeMs)", "this.#worstMs"),
+      edit("runtime/timer-lateness.ts", "? this.#worstMs : 0;", "? this.#worstBeforeMs : 0;"),
     ],
     killers: [
-      byRules("lateness", "a late timer counts for the window of 30 s in which it ran, and for the next"),
+      byRules(
+        "runtime/timer-lateness",
+        "a late timer counts for the window of 30 s in which it ran, and for the next",
+      ),
     ],
   },
   {
     name: "late-timer-is-never-forgotten",
     breaks: "a lease is not cut short for ever because timers were late once",
-    edits: [edit("lateness.ts", "      this.#worstMs = 0;\n", "")],
+    edits: [edit("runtime/timer-lateness.ts", "      this.#worstMs = 0;\n", "")],
     killers: [
-      byRules("lateness", "a late timer counts for the window of 30 s in which it ran, and for the next"),
+      byRules(
+        "runtime/timer-lateness",
+        "a late timer counts for the window of 30 s in which it ran, and for the next",
+      ),
     ],
   },
   {
     name: "lead-has-no-bound",
     breaks:
       "a lease is not cut short by more than a twentieth of its TTL because the event loop was blocked once",
-    edits: [edit("lateness.ts", ", ttlMs / 20, longestLeadMs);", ", ttlMs, longestLeadMs * 1e6);")],
-    killers: [byRules("lateness", "the lead is at most a twentieth of the TTL and 50 ms")],
+    edits: [
+      edit("runtime/timer-lateness.ts", ", ttlMs / 20, longestLeadMs);", ", ttlMs, longestLeadMs * 1e6);"),
+    ],
+    killers: [byRules("runtime/timer-lateness", "the lead is at most a twentieth of the TTL and 50 ms")],
   },
   {
     name: "early-loss-looks-like-a-suspension",
@@ -89,43 +100,45 @@ export const leases: readonly Mutant[] = [
         "return validity.until - clock.now() > clockGrainMs;",
       ),
     ],
-    killers: [byRules("watchdog-deadline", "a loss that is declared early is no suspension")],
+    killers: [byRules("lease/watchdog-deadline", "a loss that is declared early is no suspension")],
   },
   {
     name: "loss-needs-a-timer",
     breaks: "the event loop blocked past the TTL: whoever asks compares clocks",
     edits: [
       edit(
-        "hold.ts",
+        "lease/lease-state.ts",
         "    if (this.#isLive) {\n      if (leftOf",
         '    if (this.#isLive && this.#state === "leaked") {\n      if (leftOf',
       ),
     ],
-    killers: [byRules("hold-loss", "with the event loop blocked past the TTL throwIfLost throws at once")],
+    killers: [
+      byRules("lease/lease-loss", "with the event loop blocked past the TTL throwIfLost throws at once"),
+    ],
   },
   {
     name: "timer-of-an-ended-lease-runs-on",
     breaks: "timer not cleared: nothing is left behind by a lease that ended",
     edits: [
       edit(
-        "watchdog.ts",
+        "lease/watchdog.ts",
         "    watch.isOver = true;\n    this.#queue.cancel(watch);\n",
         "    watch.isOver = true;\n",
       ),
     ],
-    killers: [byRules("watchdog")],
+    killers: [byRules("lease/watchdog")],
   },
   {
     name: "orphan-is-told-of-no-end",
     breaks: "a lease that is left to expire is told of its end, also after close (3)",
     edits: [
       edit(
-        "hold.ts",
+        "lease/lease-state.ts",
         '      this.#state = "orphaned";\n      this.#keeper.watchdog.review(this.#watch);\n',
         '      this.#state = "orphaned";\n      this.#keeper.watchdog.forget(this.#watch);\n',
       ),
     ],
-    killers: [byRules("hold", "an orphan is told of its end after close")],
+    killers: [byRules("lease/lease-state", "an orphan is told of its end after close")],
   },
   {
     name: "adopted-behind-close",
@@ -137,27 +150,27 @@ export const leases: readonly Mutant[] = [
         "    const verified = await this.#driver.verify(key, token, fencingToken);\n",
       ),
     ],
-    killers: [byRules("hold", "what is adopted while close comes is refused")],
+    killers: [byRules("lease/lease-state", "what is adopted while close comes is refused")],
   },
   {
     name: "timer-of-an-answered-call-runs-on",
     breaks: "timer not cleared: nothing is left behind by a call that was answered (7)",
-    edits: [redis("batch", "    this.#clock.clearTimer(call.timer);\n", "")],
-    killers: [byRules("drivers/redis/batch", "after an answer no timer is left")],
+    edits: [redis("server/batch", "    this.#clock.clearTimer(call.timer);\n", "")],
+    killers: [byRules("drivers/redis/server/batch", "after an answer no timer is left")],
   },
   {
     name: "what-is-adopted-late-waits-as-a-new-lease-does",
     breaks: "a lease that is to be renewed is asked for before it is over",
     edits: [
       edit(
-        "watchdog.ts",
+        "lease/watchdog.ts",
         "Math.min(settleMs, leftMs / 20)",
         "Math.min(settleMs, leftMs / 20 + target.ttlMs / 20)",
       ),
     ],
     killers: [
       byRules(
-        "watchdog",
+        "lease/watchdog",
         "what has less than that left, as where it is adopted late, is renewed before it is over",
       ),
     ],
@@ -167,12 +180,12 @@ export const leases: readonly Mutant[] = [
     breaks: "one transient error at renewal loses nothing: unknown is not lost (4.8)",
     edits: [
       edit(
-        "watchdog.ts",
+        "lease/watchdog.ts",
         "        watch.lastError = extension.error;\n",
         '        watch.lastError = extension.error;\n        this.#end(watch, "engine-unreachable");\n',
       ),
     ],
-    killers: [byRules("watchdog", "unknown: renewal is tried again with growing backoff")],
+    killers: [byRules("lease/watchdog", "unknown: renewal is tried again with growing backoff")],
   },
   {
     name: "renewal-without-an-answer-is-repeated-often",
@@ -180,54 +193,54 @@ export const leases: readonly Mutant[] = [
       "a slow server is not made slower: a renewal without an answer is repeated after another third of the TTL",
     edits: [
       edit(
-        "watchdog.ts",
+        "lease/watchdog.ts",
         "    watch.renewAt = now + target.ttlMs / 3;\n",
         "    watch.renewAt = now + target.ttlMs / 30;\n",
       ),
     ],
-    killers: [byRules("watchdog", "a renewal without an answer is repeated only when")],
+    killers: [byRules("lease/watchdog", "a renewal without an answer is repeated only when")],
   },
   {
     name: "all-that-is-due-is-woken-before-any-reply-is-read",
     breaks: "a process with many leases that was late reads replies between its renewals",
-    edits: [edit("timer-queue.ts", "const mostAtOnce = 256;", "const mostAtOnce = 1_000_000;")],
-    killers: [byRules("timer-queue", "at most 256 items are woken")],
+    edits: [edit("runtime/timer-queue.ts", "const mostAtOnce = 256;", "const mostAtOnce = 1_000_000;")],
+    killers: [byRules("runtime/timer-queue", "at most 256 items are woken")],
   },
   {
     name: "loss-waits-for-a-timer-behind-an-answer",
     breaks: "loss is told on time: an extension that is heard behind its own end sets nothing right",
     edits: [
       edit(
-        "watchdog.ts",
+        "lease/watchdog.ts",
         "    if (this.#deadlineOf(target) <= this.#clock.now()) {\n      this.#end(watch, this.#reasonOfEnd(watch)); //",
         "    if (watch.isOver) {\n      this.#end(watch, this.#reasonOfEnd(watch)); //",
       ),
     ],
-    killers: [byRules("watchdog", "heard behind the end: the loss is told at once")],
+    killers: [byRules("lease/watchdog", "heard behind the end: the loss is told at once")],
   },
   {
     name: "renewal-that-hangs-is-waited-for",
     breaks: "each call with its own small timeout (4.2): a renewal that hangs is tried again",
     edits: [
       edit(
-        "watchdog.ts",
+        "lease/watchdog.ts",
         "    watch.renewAt = now + target.ttlMs / 3;\n",
         "    watch.renewAt = now + target.ttlMs;\n",
       ),
     ],
-    killers: [byRules("watchdog", "a renewal that hangs is tried again")],
+    killers: [byRules("lease/watchdog", "a renewal that hangs is tried again")],
   },
   {
     name: "a-claim-is-renewed-late",
     breaks: "the grantee sends extend(ttl) at once (3)",
     edits: [
       edit(
-        "watchdog.ts",
+        "lease/watchdog.ts",
         "return target.isClaim ? 0 : this.#endOf(target) - (target.ttlMs * 2) / 3;",
         "return this.#endOf(target) - (Math.min(target.ttlMs, leftOf(target.validity, this.#clock)) * 2) / 3;",
       ),
     ],
-    killers: [byRules("watchdog", "a claim is renewed as soon as its work is seen to go on")],
+    killers: [byRules("lease/watchdog", "a claim is renewed as soon as its work is seen to go on")],
   },
   {
     name: "sleep-is-not-noticed",
@@ -235,24 +248,26 @@ export const leases: readonly Mutant[] = [
       "elapsed time is the larger of the monotonic and the wall clock's (3): timers stand still while the machine sleeps",
     edits: [
       edit(
-        "watchdog.ts",
+        "lease/watchdog.ts",
         "const jumped = this.#pulse.read(this.#clock) > suspendedMs;",
         "const jumped = this.#pulse.read(this.#clock) > suspendedMs * 1e9;",
       ),
     ],
-    killers: [byRules("watchdog", "after a sleep longer than its validity a lease is lost within a second")],
+    killers: [
+      byRules("lease/watchdog", "after a sleep longer than its validity a lease is lost within a second"),
+    ],
   },
   {
     name: "lost-lease-is-left-at-the-engine",
     breaks: "release is re-sent until the TTL has passed (3): also of a lease that was lost for us alone",
     edits: [
       edit(
-        "hold.ts",
+        "lease/lease-state.ts",
         "      this.#keeper.driver.release(this.key, this.grant.token, engineEnd(this.validity)).catch(() => false);\n",
         "      void engineEnd(this.validity);\n",
       ),
     ],
-    killers: [byRules("hold", "a lost lease is taken back at the engine all the same")],
+    killers: [byRules("lease/lease-state", "a lost lease is taken back at the engine all the same")],
   },
   {
     name: "confirmation-is-measured-by-one-clock",
@@ -271,14 +286,14 @@ export const leases: readonly Mutant[] = [
     breaks: "unknown is neither held past validUntil nor lost before it (4.8)",
     edits: [
       edit(
-        "hold.ts",
+        "lease/lease-state.ts",
         '    if (extension.outcome === "lost") {\n      this.#keeper.lose(',
         '    if (extension.outcome === "unknown") {\n      const { clock } = this.#keeper;\n      prolong(validity, { until: clock.now() + ttlMs, untilWall: clock.wall() + ttlMs }, clock);\n    } else if (extension.outcome === "lost") {\n      this.#keeper.lose(',
       ),
     ],
     killers: [
-      byRules("hold", "an extension that is not answered rejects and loses nothing"),
-      byRules("hold-loss", "a lease whose renewals are not answered"),
+      byRules("lease/lease-state", "an extension that is not answered rejects and loses nothing"),
+      byRules("lease/lease-loss", "a lease whose renewals are not answered"),
     ],
   },
   {
@@ -286,177 +301,209 @@ export const leases: readonly Mutant[] = [
     breaks: "operations issued in one turn travel as one script call, each with its own answer (7)",
     edits: [
       redis(
-        "batch",
+        "server/batch",
         "operation.answered({ value: values[index],",
         "operation.answered({ value: values[0 * index],",
       ),
     ],
-    killers: [bySim(1, 60), byRules("drivers/redis/batch", "operations of one turn travel as one call")],
+    killers: [
+      bySim(1, 60),
+      byRules("drivers/redis/server/batch", "operations of one turn travel as one call"),
+    ],
   },
   {
     name: "a-call-without-its-time-limit",
     breaks: "each with its own small timeout (4.2)",
     edits: [
       redis(
-        "batch",
+        "server/batch",
         "      call.fail(timeoutError(this.#timeoutMs));",
         "      void timeoutError(this.#timeoutMs);",
       ),
     ],
-    killers: [byRules("drivers/redis/batch", "no answer in time is told as a failure")],
+    killers: [byRules("drivers/redis/server/batch", "no answer in time is told as a failure")],
   },
   {
     name: "silent-node-is-waited-for-each-time",
     breaks:
       "each with its own small timeout (4.2): requests do not pile up before a node that does not answer",
-    edits: [redis("batch", "      this.#silence.gaveUp(call.question);\n", "")],
+    edits: [redis("server/batch", "      this.#silence.gaveUp(call.question);\n", "")],
     killers: [
-      byServer("faults/redlock-minority", "2 000 acquisitions do not pile up before it"),
-      byServer("faults/silent-server", "frozen: ioredis that keeps every command keeps few calls"),
+      byServer("integration/redlock/minority", "2 000 acquisitions do not pile up before it"),
+      byServer(
+        "integration/single/silent-server",
+        "frozen: ioredis that keeps every command keeps few calls",
+      ),
     ],
   },
   {
     name: "silent-server-is-asked-past-the-batches",
     breaks:
       "after a timeout one probe is under way and other calls are refused at once: also those that are not batched",
-    edits: [redis("node", "      throw this.#silence.refuse();\n", "      this.#silence.refuse();\n")],
-    killers: [byServer("faults/silent-server", "frozen: ioredis that keeps every command keeps few calls")],
+    edits: [
+      redis("server/server", "      throw this.#silence.refuse();\n", "      this.#silence.refuse();\n"),
+    ],
+    killers: [
+      byServer(
+        "integration/single/silent-server",
+        "frozen: ioredis that keeps every command keeps few calls",
+      ),
+    ],
   },
   {
     name: "silence-ends-with-any-late-answer",
     breaks: "calls that the client library still keeps count as unanswered: no more are added to them",
-    edits: [redis("silence", "if (other <= question) {", "if (other > 0) {")],
-    killers: [byRules("drivers/redis/batch", "a late answer to the first of two ends no silence")],
+    edits: [redis("server/responsiveness", "if (other <= question) {", "if (other > 0) {")],
+    killers: [byRules("drivers/redis/server/batch", "a late answer to the first of two ends no silence")],
   },
   {
     name: "silence-ends-with-what-its-client-drops",
     breaks: "only an answer of the server ends a silence: who was refused is not called for nothing",
     edits: [
       redis(
-        "silence",
+        "server/responsiveness",
         "      this.#unanswered.delete(question);\n    }\n  }",
         "      this.answered(question);\n    }\n  }",
       ),
     ],
-    killers: [byRules("drivers/redis/batch", "a call that its client drops is no answer")],
+    killers: [byRules("drivers/redis/server/batch", "a call that its client drops is no answer")],
   },
   {
     name: "probe-of-a-silent-server-is-not-repeated-later",
     breaks: "one probe is under way: the next one comes after a part of the silence",
     edits: [
       redis(
-        "silence",
+        "server/responsiveness",
         "Math.max(timeoutMs, probeShare * (now - this.#since))",
         "timeoutMs * (probeShare * 10)",
       ),
     ],
-    killers: [byRules("drivers/redis/batch", "a probe without an answer is repeated")],
+    killers: [byRules("drivers/redis/server/batch", "a probe without an answer is repeated")],
   },
   {
     name: "message-ends-no-silence",
     breaks: "a message ends the silence, and the grant that it brings is confirmed",
     edits: [
       redis(
-        "node",
+        "server/server",
         "        this.#hear(text);\n        this.#silence.heard();\n",
         "        this.#hear(text);\n",
       ),
     ],
-    killers: [byServer("faults/silent-server", "confirms a grant by message, although it answers nothing")],
+    killers: [
+      byServer(
+        "integration/single/silent-server",
+        "confirms a grant by message, although it answers nothing",
+      ),
+    ],
   },
   {
     name: "renewals-wait-after-a-silence",
     breaks: "after a silence extensions are sent at once, and first",
-    edits: [redis("one-server", "      listener.answersAgain();\n", "      void listener;\n")],
-    killers: [byServer("faults/silent-server", "is asked for renewals first when it is back")],
+    edits: [redis("single/driver", "      listener.answersAgain();\n", "      void listener;\n")],
+    killers: [byServer("integration/single/silent-server", "is asked for renewals first when it is back")],
   },
   {
     name: "releases-wait-after-a-silence",
     breaks: "after a silence releases are sent at once, behind the extensions",
-    edits: [redis("one-server", "    this.releaser.revived(node);\n", "")],
-    killers: [byServer("faults/silent-server", "is asked for renewals first when it is back")],
+    edits: [redis("single/driver", "    this.releaser.revived(node);\n", "")],
+    killers: [byServer("integration/single/silent-server", "is asked for renewals first when it is back")],
   },
   {
     name: "clone-releases-what-the-other-was-granted",
     breaks: "a grant for an unknown token is given back only where nobody else hears the channel",
     edits: [
       redis(
-        "one-server",
+        "single/driver",
         "if (node.hearsAlone && !isExpired(grant, node)) {",
         "if (!isExpired(grant, node)) {",
       ),
     ],
     killers: [
-      byRules("drivers/redis/clones-apart", "a clone: one server leaves alone what the other is granted"),
+      byRules(
+        "drivers/redis/single/clones-apart",
+        "a clone: one server leaves alone what the other is granted",
+      ),
     ],
   },
   {
     name: "clone-gives-back-votes-of-the-other",
     breaks: "a vote for an unknown token is given back only where nobody else hears the channel",
-    edits: [redis("quorum/holdings", "} else if (voter.node.hearsAlone) {", "} else {")],
+    edits: [redis("redlock/grant-registry", "} else if (voter.node.hearsAlone) {", "} else {")],
     killers: [
-      byRules("drivers/redis/clones-apart", "a clone: a quorum leaves alone what the other is granted"),
+      byRules(
+        "drivers/redis/single/clones-apart",
+        "a clone: a quorum leaves alone what the other is granted",
+      ),
     ],
   },
   {
     name: "clone-keeps-its-client-id",
     breaks: "a process that hears the proof of a clone takes a new client id",
-    edits: [redis("node", "        listener.cloned();\n", "")],
-    killers: [byRules("drivers/redis/clones-apart", "that hears of the other waits with a new token")],
+    edits: [redis("server/server", "        listener.cloned();\n", "")],
+    killers: [byRules("drivers/redis/single/clones-apart", "that hears of the other waits with a new token")],
   },
   {
     name: "clone-keeps-its-leases",
     breaks: "a process that hears the proof of a clone loses its leases",
-    edits: [redis("one-server", '      listener.lost(null, "suspended", clonedError());\n', "")],
-    killers: [byRules("drivers/redis/clones-apart", "a clone: one server that hears of the other loses")],
+    edits: [redis("single/driver", '      listener.lost(null, "suspended", clonedError());\n', "")],
+    killers: [
+      byRules("drivers/redis/single/clones-apart", "a clone: one server that hears of the other loses"),
+    ],
   },
   {
     name: "clone-keeps-its-leases-on-a-quorum",
     breaks: "a process that hears the proof of a clone loses its leases",
-    edits: [redis("redlock", '      listener.lost(null, "suspended", clonedError());\n', "")],
-    killers: [byRules("drivers/redis/clones-apart", "a clone: a quorum that hears of the other loses")],
+    edits: [redis("redlock/driver", '      listener.lost(null, "suspended", clonedError());\n', "")],
+    killers: [
+      byRules("drivers/redis/single/clones-apart", "a clone: a quorum that hears of the other loses"),
+    ],
   },
   {
     name: "clone-waits-with-its-token",
     breaks: "a request goes on with a new token when a clone has the same",
-    edits: [redis("one-server", "      request.cloned();\n", "")],
-    killers: [byRules("drivers/redis/clones-apart", "a clone: one server that hears of the other waits")],
+    edits: [redis("single/driver", "      request.cloned();\n", "")],
+    killers: [
+      byRules("drivers/redis/single/clones-apart", "a clone: one server that hears of the other waits"),
+    ],
   },
   {
     name: "clone-waits-with-its-token-on-a-quorum",
     breaks: "a request goes on with a new token when a clone has the same",
-    edits: [redis("redlock", "      request.cloned();\n", "")],
-    killers: [byRules("drivers/redis/clones-apart", "a clone: a quorum that hears of the other waits")],
+    edits: [redis("redlock/driver", "      request.cloned();\n", "")],
+    killers: [
+      byRules("drivers/redis/single/clones-apart", "a clone: a quorum that hears of the other waits"),
+    ],
   },
   {
     name: "clone-releases-a-former-token",
     breaks: "no operation names a token of a former client id",
-    edits: [redis("node", "    this.#formerIds.add(this.#clientId);\n", "")],
-    killers: [byRules("drivers/redis/clones-apart", "loses its leases, and releases nothing")],
+    edits: [redis("server/server", "    this.#formerIds.add(this.#clientId);\n", "")],
+    killers: [byRules("drivers/redis/single/clones-apart", "loses its leases, and releases nothing")],
   },
   {
     name: "proof-of-another-server-is-a-clones",
     breaks:
       "only a clone's proof parts a process from its leases (core-2, 3.6): a replica passes on its master's",
-    edits: [redis("subscriber", "!text.startsWith(this.#proofPrefix) || ", "")],
-    killers: [byServer("faults/redlock-restart", "is quarantined, with replica-read-only")],
+    edits: [redis("server/subscriber", "!text.startsWith(this.#proofPrefix) || ", "")],
+    killers: [byServer("integration/redlock/restart", "is quarantined, with replica-read-only")],
   },
   {
     name: "own-proof-looks-like-a-clone",
     breaks: "a proof of one's own that comes late is no proof of a clone",
-    edits: [redis("subscriber", "    this.#ownProofs.push(text);\n", "")],
-    killers: [byRules("drivers/redis/clones-apart", "is not seen in a proof of one's own")],
+    edits: [redis("server/subscriber", "    this.#ownProofs.push(text);\n", "")],
+    killers: [byRules("drivers/redis/single/clones-apart", "is not seen in a proof of one's own")],
   },
   {
     name: "clones-draw-from-one-pool",
     breaks: "ids that were drawn ahead are thrown away when the wall clock jumped",
-    edits: [edit("random.ts", " || Math.abs(wallLead - lead) > jumpMs", "")],
-    killers: [byRules("random", "ids that were drawn ahead are thrown away")],
+    edits: [edit("runtime/random.ts", " || Math.abs(wallLead - lead) > jumpMs", "")],
+    killers: [byRules("runtime/random", "ids that were drawn ahead are thrown away")],
   },
   {
     name: "loss-that-was-missed-is-not-asked-for",
     breaks: "messages may be lost (3): a holder asks when they are heard again",
-    edits: [redis("one-server", "        listener.mayHaveMissed();\n", "        void listener;\n")],
-    killers: [byServer("faults/loss", "is told lost at once when messages are heard again")],
+    edits: [redis("single/driver", "        listener.mayHaveMissed();\n", "        void listener;\n")],
+    killers: [byServer("integration/single/loss", "is told lost at once when messages are heard again")],
   },
 ];

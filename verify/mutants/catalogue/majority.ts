@@ -6,19 +6,19 @@ export const majority: readonly Mutant[] = [
     name: "half-of-the-nodes-is-a-majority",
     breaks: "majority = ⌊N/2⌋ + 1 of all N (4.3)",
     edits: [
-      redis("quorum/agreement", "return Math.floor(nodeCount / 2) + 1;", "return Math.ceil(nodeCount / 2);"),
+      redis("redlock/majority", "return Math.floor(nodeCount / 2) + 1;", "return Math.ceil(nodeCount / 2);"),
     ],
-    killers: [byRules("drivers/redis/quorum/agreement", "are a majority: any two have a node in common")],
+    killers: [byRules("drivers/redis/redlock/majority", "are a majority: any two have a node in common")],
   },
   {
     name: "equal-tickets-are-not-told-apart",
     breaks: "ties are broken by the member's bytes, as the sorted set does (4.1)",
     isMarked: true,
-    edits: [lua("_queue", "      return byte < others_byte\n", "      return false\n")],
+    edits: [lua("common/queue", "      return byte < others_byte\n", "      return false\n")],
     killers: [
       bySim(1, 60),
       byServer(
-        "drivers/redis/scripts/inquiry",
+        "drivers/redis/protocol/scripts/vote-inquiry",
         "of two with the same ticket the first by its bytes is earlier",
       ),
     ],
@@ -27,10 +27,10 @@ export const majority: readonly Mutant[] = [
     name: "equal-tickets-are-both-earlier",
     breaks: "ties are broken by the member's bytes, as the sorted set does (4.1)",
     isMarked: true,
-    edits: [lua("_queue", "      return byte < others_byte\n", "      return true\n")],
+    edits: [lua("common/queue", "      return byte < others_byte\n", "      return true\n")],
     killers: [
       byServer(
-        "drivers/redis/scripts/inquiry",
+        "drivers/redis/protocol/scripts/vote-inquiry",
         "of two with the same ticket the first by its bytes is earlier",
       ),
     ],
@@ -40,36 +40,38 @@ export const majority: readonly Mutant[] = [
     breaks: "a request's ticket is strictly increasing within a driver instance (4.1)",
     edits: [
       redis(
-        "server-time",
+        "server/server-clock",
         "Math.max(this.#tickets.last + 1, this.micros())",
         "Math.max(this.#tickets.last, this.micros())",
       ),
     ],
-    killers: [byRules("drivers/redis/server-time", "tickets rise strictly")],
+    killers: [byRules("drivers/redis/server/server-clock", "tickets rise strictly")],
   },
   {
     name: "tickets-for-a-quorum-are-not-increasing",
     breaks: "a request's ticket is strictly increasing within a driver instance (4.1)",
     edits: [
       redis(
-        "quorum/electorate",
+        "redlock/node-set",
         "Math.max(this.#lastTicket + 1, Math.floor(now))",
         "Math.max(this.#lastTicket, Math.floor(now))",
       ),
     ],
-    killers: [byRules("drivers/redis/quorum/lost-answers", "places that are asked for at one moment differ")],
+    killers: [
+      byRules("drivers/redis/redlock/lost-replies", "places that are asked for at one moment differ"),
+    ],
   },
   {
     name: "ticket-by-the-client-s-own-clock",
     breaks: "a ticket is an estimate of the nodes' median time (4.1)",
     edits: [
       redis(
-        "quorum/electorate",
+        "redlock/node-set",
         "const now = this.#clock.now() * 1000 + (this.#medianOffset() ?? 0);",
         "const now = this.#clock.wall() * 1000;",
       ),
     ],
-    killers: [byRules("drivers/redis/quorum/quorum-rules", "waiters stand in the order in which they came")],
+    killers: [byRules("drivers/redis/redlock/rules", "waiters stand in the order in which they came")],
   },
   {
     name: "nobody-is-asked-for-a-vote",
@@ -77,33 +79,38 @@ export const majority: readonly Mutant[] = [
       "a node whose vote is with a later ticket and gets an earlier one sends that holder an inquiry (4.5)",
     edits: [
       lua(
-        "_acquire",
+        "quorum/acquire",
         "if client and first and precedes(token, holder) then",
         "if client and first and precedes(token, holder) and holder == '' then",
       ),
     ],
     killers: [
       bySim(1, 60),
-      byServer("drivers/redis/scripts/inquiry", "goes to a holder with a later ticket"),
+      byServer("drivers/redis/protocol/scripts/vote-inquiry", "goes to a holder with a later ticket"),
     ],
   },
   {
     name: "a-later-one-asks-for-a-vote",
     breaks: "whose vote is with a later ticket (4.5)",
-    edits: [lua("_queue", "    return ticket < others\n", "    return true\n")],
-    killers: [byServer("drivers/redis/scripts/inquiry", "does not go to a holder with an earlier ticket")],
+    edits: [lua("common/queue", "    return ticket < others\n", "    return true\n")],
+    killers: [
+      byServer(
+        "drivers/redis/protocol/scripts/vote-inquiry",
+        "does not go to a holder with an earlier ticket",
+      ),
+    ],
   },
   {
     name: "no-yield",
     breaks: "any other yields (4.5)",
     edits: [
       redis(
-        "quorum/yielding",
+        "redlock/vote-yield",
         "return this.#inquired >= vote.first;",
         "return this.#inquired < 0 * vote.first;",
       ),
     ],
-    killers: [bySim(1, 60), byRules("drivers/redis/quorum/quorum-inquiry")],
+    killers: [bySim(1, 60), byRules("drivers/redis/redlock/vote-yield")],
   },
   {
     name: "yields-what-it-has-won",
@@ -111,14 +118,14 @@ export const majority: readonly Mutant[] = [
       "a client that has acquired, or has a valid majority and is settling its number, ignores it (4.5)",
     edits: [
       redis(
-        "quorum/ballot",
+        "redlock/vote-request",
         "      !this.#bid.isOpen ||\n      this.#bid.isElected\n",
         "      !this.#bid.isOpen\n",
       ),
     ],
     killers: [
       byRules(
-        "drivers/redis/quorum/late-requests",
+        "drivers/redis/redlock/late-requests",
         "who has a majority and settles its number keeps its votes",
       ),
     ],
@@ -130,53 +137,63 @@ export const majority: readonly Mutant[] = [
     isMarked: true,
     edits: [
       redis(
-        "quorum/ballot",
+        "redlock/vote-request",
         "if (this.#yielding.hasGivenBack(vote) || vote.first < (this.vote?.first ?? 0)) {",
         "if (vote.first < (this.vote?.first ?? 0)) {",
       ),
     ],
-    killers: [byRules("drivers/redis/quorum/quorum-inquiry", "a vote that was given back does not count")],
+    killers: [byRules("drivers/redis/redlock/vote-yield", "a vote that was given back does not count")],
   },
   {
     name: "yield-gives-back-any-number",
     breaks: "yield(token, y): only if K is ours with the number y (2)",
     isMarked: true,
     edits: [
-      lua("_quorum", "if holder == token and numbers() == tonumber(number) then", "if holder == token then"),
+      lua(
+        "quorum/node-operations",
+        "if holder == token and numbers() == tonumber(number) then",
+        "if holder == token then",
+      ),
     ],
-    killers: [byServer("drivers/redis/scripts/yield", "the vote with another number stays")],
+    killers: [byServer("drivers/redis/protocol/scripts/yield", "the vote with another number stays")],
   },
   {
     name: "who-yields-loses-its-place",
     breaks: "yield: queue us again at our ticket, then grant to the next (2)",
     edits: [
       lua(
-        "_quorum",
+        "quorum/node-operations",
         "return take_turn(token, token .. ' ' .. terms, ttl, want, '2', words)",
         "return take_turn(token, token .. ' ' .. terms, ttl, want, '0', words)",
       ),
     ],
-    killers: [byServer("drivers/redis/scripts/yield", "the vote with this number goes to who stands first")],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/yield", "the vote with this number goes to who stands first"),
+    ],
   },
   {
     name: "old-inquiry-is-obeyed",
     breaks: "inquiries for numbers ≤ y or older than the vote held are dropped (4.5)",
     edits: [
       redis(
-        "quorum/yielding",
+        "redlock/vote-yield",
         "return this.#inquired >= vote.first;",
         "return this.#inquired !== 0 * vote.first;",
       ),
-      redis("quorum/ballot", "    this.#yielding.begin();\n", "    this.#yielding.begin(this.vote);\n"),
       redis(
-        "quorum/yielding",
+        "redlock/vote-request",
+        "    this.#yielding.begin();\n",
+        "    this.#yielding.begin(this.vote);\n",
+      ),
+      redis(
+        "redlock/vote-yield",
         "  begin(): void {\n    this.#yielded = this.#inquired;\n",
         "  begin(vote: Vote): void {\n    this.#yielded = Math.max(this.#inquired, vote.first);\n    this.#inquired = 0;\n",
       ),
     ],
     killers: [
       byRules(
-        "drivers/redis/quorum/late-requests",
+        "drivers/redis/redlock/late-requests",
         "an inquiry for a number before that of the vote is dropped",
       ),
     ],
@@ -186,14 +203,14 @@ export const majority: readonly Mutant[] = [
     breaks: "one that overtakes the vote's reply is remembered (4.5)",
     edits: [
       redis(
-        "quorum/ballot",
+        "redlock/vote-request",
         "if (this.#yielding.inquired(number)) {",
         "if (this.vote !== undefined && this.#yielding.inquired(number)) {",
       ),
     ],
     killers: [
       byRules(
-        "drivers/redis/quorum/quorum-inquiry",
+        "drivers/redis/redlock/vote-yield",
         "an inquiry that comes before the vote that it asks back is remembered",
       ),
     ],
@@ -203,31 +220,33 @@ export const majority: readonly Mutant[] = [
     breaks: "messages may be lost: who asked a later rival for its vote asks again soon, too (4.6)",
     edits: [
       redis(
-        "quorum/bid",
+        "redlock/majority-attempt",
         " || this.#waitsForYielding;",
         ' || (this.#waitsForYielding && this.token === "");',
       ),
     ],
-    killers: [byRules("drivers/redis/quorum/deaf-waiters", "who came first asks soon for the vote")],
+    killers: [byRules("drivers/redis/redlock/unsubscribed-waiters", "who came first asks soon for the vote")],
   },
   {
     name: "who-came-before-the-holder-asks-again-and-again",
     breaks: "who has a majority gives no vote back (4.5): nobody asks him more often than he polls (3)",
     edits: [
       redis(
-        "quorum/bid",
+        "redlock/majority-attempt",
         "return isAsked && rivalsShare(ballots) < this.electorate.majority;",
         "return isAsked && rivalsShare(ballots) <= ballots.length;",
       ),
     ],
-    killers: [byRules("drivers/redis/quorum/deaf-waiters", "who came before the holder asks no more often")],
+    killers: [
+      byRules("drivers/redis/redlock/unsubscribed-waiters", "who came before the holder asks no more often"),
+    ],
   },
   {
     name: "split-votes-are-not-asked-for-again",
     breaks: "while split acquire is sent again after 250 ms, doubling to 2 s (4.6)",
     edits: [
       redis(
-        "quorum/split",
+        "redlock/split-vote-timer",
         "      this.askAgainAt = clock.now() + jittered(random, delayMs, 0.5);\n",
         "      void [clock, random, delayMs, jittered];\n",
       ),
@@ -235,7 +254,7 @@ export const majority: readonly Mutant[] = [
     killers: [
       bySim(1, 60),
       byRules(
-        "drivers/redis/quorum/quorum-inquiry",
+        "drivers/redis/redlock/vote-yield",
         "an inquiry that got lost is repeated while the votes are split",
       ),
     ],
@@ -245,26 +264,26 @@ export const majority: readonly Mutant[] = [
     breaks: "release and cancel go to all nodes, votes or not (4.7)",
     edits: [
       redis(
-        "quorum/hold",
+        "redlock/held-grant",
         "return this.#bid?.ballots[voter.index]?.mayHaveLeft ?? true;",
         "return this.#members[voter.index] !== undefined;",
       ),
     ],
-    killers: [byRules("drivers/redis/quorum/quorum-rules", "what a late node has is released with the rest")],
+    killers: [byRules("drivers/redis/redlock/rules", "what a late node has is released with the rest")],
   },
   {
     name: "a-late-vote-is-left-there",
     breaks: "a grant whose reply was lost is cleaned up too (4.7)",
     edits: [
       redis(
-        "quorum/holdings",
+        "redlock/grant-registry",
         "    if (!release) {\n      takeBack();",
         "    if (!release) {\n      return;",
       ),
     ],
     killers: [
       byRules(
-        "drivers/redis/quorum/late-requests",
+        "drivers/redis/redlock/late-requests",
         "what is granted behind its own giving back is given back again",
       ),
     ],
@@ -274,11 +293,11 @@ export const majority: readonly Mutant[] = [
     breaks: "the try queues for one node timeout and settles by rule 5: somebody wins (4.4)",
     edits: [
       redis(
-        "quorum/request",
+        "redlock/request",
         '      case "split":\n        this.#settleTry();\n',
         '      case "split":\n        this.#finishTry();\n',
       ),
     ],
-    killers: [byRules("drivers/redis/quorum/quorum-rules", "of two tries that share the nodes one wins")],
+    killers: [byRules("drivers/redis/redlock/rules", "of two tries that share the nodes one wins")],
   },
 ];

@@ -7,26 +7,26 @@ export const memory: readonly Mutant[] = [
     breaks: "K has an expiry (1): a holder whose TTL has passed is gone, whether a timer ran or not",
     edits: [
       edit(
-        "drivers/memory-engine.ts",
+        "drivers/memory/lock-table.ts",
         "({ dueAt }) => dueAt <= this.#clock.now()",
         "({ dueAt, slot }) => slot === -1 && dueAt <= this.#clock.now()",
       ),
     ],
-    killers: [byRules("drivers/memory-expiry", "a holder whose TTL has passed is gone, though no timer ran")],
+    killers: [byRules("drivers/memory/expiry", "a holder whose TTL has passed is gone, though no timer ran")],
   },
   {
     name: "memory-counter-without-plus-one",
     breaks: "n = max(last + 1, time in µs) (5)",
     edits: [
       edit(
-        "drivers/memory-engine.ts",
+        "drivers/memory/lock-table.ts",
         "now > this.#newest ? now : this.#newest + 1n;",
         "now > this.#newest ? now : this.#newest;",
       ),
     ],
     killers: [
       bySim(1, 60),
-      byRules("drivers/memory-fencing", "numbers are the wall clock in microseconds, or the next ones"),
+      byRules("drivers/memory/fencing", "numbers are the wall clock in microseconds, or the next ones"),
     ],
   },
   {
@@ -34,47 +34,47 @@ export const memory: readonly Mutant[] = [
     breaks: "release: K is not ours: answer not-held (2)",
     edits: [
       edit(
-        "drivers/memory-lock.ts",
+        "drivers/memory/lock.ts",
         "return this.#holdings.get(token);",
         "return this.#holdings.get(token) ?? Array.from(this.#holdings.values())[0];",
       ),
     ],
-    killers: [byRules("drivers/memory-queue", "requeue of a grant that was lost takes nobody's lock away")],
+    killers: [byRules("drivers/memory/queue", "requeue of a grant that was lost takes nobody's lock away")],
   },
   {
     name: "memory-waiter-past-its-deadline-is-granted",
     breaks: "pop the first waiter not past its deadline (2)",
     edits: [
       edit(
-        "drivers/memory-engine.ts",
+        "drivers/memory/lock-table.ts",
         "const isAlive = first.dueAt > this.#clock.now();",
         "const isAlive = first.dueAt > 0 * this.#clock.now();",
       ),
     ],
-    killers: [byRules("drivers/memory-expiry", "a waiter past its deadline is passed over")],
+    killers: [byRules("drivers/memory/expiry", "a waiter past its deadline is passed over")],
   },
   {
     name: "memory-extend-shortens",
     breaks: "raise the TTL, never shorten it (2)",
     edits: [
       edit(
-        "drivers/memory-engine.ts",
+        "drivers/memory/lock-table.ts",
         "if (sent.now + ttlMs > holding.dueAt) {",
         "if (sent.now + ttlMs > 0) {",
       ),
     ],
-    killers: [byRules("drivers/memory-expiry", "extend raises the TTL, never shortens it")],
+    killers: [byRules("drivers/memory/expiry", "extend raises the TTL, never shortens it")],
   },
   {
     name: "memory-serves-by-arrival",
     breaks: "score = ticket (1): waiters are served by ticket, whenever their requests came",
     edits: [
       edit(
-        "drivers/memory-lock.ts",
+        "drivers/memory/lock.ts",
         "return one.ticket < other.ticket || (one.ticket === other.ticket && one.serial < other.serial);",
         "return one.serial < other.serial;",
       ),
     ],
-    killers: [byRules("drivers/memory-queue", "waiters are served by ticket")],
+    killers: [byRules("drivers/memory/queue", "waiters are served by ticket")],
   },
 ];

@@ -7,25 +7,25 @@ export const quarantine: readonly Mutant[] = [
     breaks: "a node that may have forgotten is quarantined: uptime < maxTtlMs + 3 s (8)",
     edits: [
       redis(
-        "quorum/restart-guard",
+        "redlock/restart-guard",
         "if (this.#forgetsUntil > now) {",
         "if (this.#forgetsUntil > now + 86_400_000) {",
       ),
     ],
-    killers: [byRules("drivers/redis/quorum/quorum-rules", "a node that forgot does not vote")],
+    killers: [byRules("drivers/redis/redlock/rules", "a node that forgot does not vote")],
   },
   {
     name: "only-a-restart-that-was-seen-is-waited-for",
     breaks: "uptime < maxTtlMs + 3 s (8): also where this client never knew the run before",
     edits: [
       redis(
-        "quorum/restart-guard",
+        "redlock/restart-guard",
         "this.#isFirstRun ? this.#memoryMs - uptimeMs : this.#memoryMs",
         "this.#isFirstRun ? 0 * uptimeMs : this.#memoryMs",
       ),
     ],
     killers: [
-      byRules("drivers/redis/quorum/restart-guard", "a node that was started lately may have forgotten"),
+      byRules("drivers/redis/redlock/restart-guard", "a node that was started lately may have forgotten"),
     ],
   },
   {
@@ -33,27 +33,30 @@ export const quarantine: readonly Mutant[] = [
     breaks: "a client that saw the run_id change also waits on its own monotonic clock (8)",
     edits: [
       redis(
-        "quorum/restart-guard",
+        "redlock/restart-guard",
         "this.#isFirstRun ? this.#memoryMs - uptimeMs : this.#memoryMs",
         "this.#memoryMs - uptimeMs",
       ),
     ],
     killers: [
-      byRules("drivers/redis/quorum/restart-guard", "a restart that was seen is waited for on our own clock"),
+      byRules(
+        "drivers/redis/redlock/restart-guard",
+        "a restart that was seen is waited for on our own clock",
+      ),
     ],
   },
   {
     name: "negative-uptime-is-not-told",
     breaks: "uptime < maxTtlMs + 3 s (8): also where the server's clock was put back since it was started",
-    edits: ["hello", "standing", "operate"].map((file) => lua(file, "%-?%d+", "%d+")),
-    killers: [byServer("drivers/redis/scripts/uptime", "negative uptime")],
+    edits: ["handshake", "health", "execute-quorum"].map((file) => lua(file, "%-?%d+", "%d+")),
+    killers: [byServer("drivers/redis/protocol/scripts/uptime", "negative uptime")],
   },
   {
     name: "uptime-that-is-not-told-ends-the-guard",
     breaks:
       "a client that saw the run_id change also waits on its own monotonic clock (8), whatever it met before",
-    edits: [redis("quorum/restart-guard", "toldUptimeMs > 0 ? toldUptimeMs : 0;", "toldUptimeMs;")],
-    killers: [byRules("drivers/redis/quorum/restart-guard", "an uptime that is")],
+    edits: [redis("redlock/restart-guard", "toldUptimeMs > 0 ? toldUptimeMs : 0;", "toldUptimeMs;")],
+    killers: [byRules("drivers/redis/redlock/restart-guard", "an uptime that is")],
   },
   {
     name: "identity-is-asked-at-connection-only",
@@ -61,24 +64,29 @@ export const quarantine: readonly Mutant[] = [
     isMarked: true,
     edits: [
       redis(
-        "node",
+        "server/server",
         "          options.listener.identified?.(runId, uptimeMs);\n",
         "          void uptimeMs;\n",
       ),
       redis(
-        "quorum/ballot",
+        "redlock/vote-request",
         "    this.#take(voteByReply(this.#bid, answer, reply));\n",
         '    const { runId = "" } = this.voter.guard;\n    this.#take({ ...voteByReply(this.#bid, answer, reply), runId });\n',
       ),
     ],
-    killers: [byServer("faults/redlock-restart", "tells a command that the client library sends once more")],
+    killers: [
+      byServer("integration/redlock/restart", "tells a command that the client library sends once more"),
+    ],
   },
   {
     name: "vote-of-an-earlier-run-counts",
     breaks: "its reports do not count while it may have forgotten (8): the vote of a run that is over",
-    edits: [redis("quorum/ballot", " && this.vote?.runId === this.voter.guard.runId", "")],
+    edits: [redis("redlock/vote-request", " && this.vote?.runId === this.voter.guard.runId", "")],
     killers: [
-      byRules("drivers/redis/quorum/members", "the vote of a node from before its restart does not count"),
+      byRules(
+        "drivers/redis/redlock/queue-members",
+        "the vote of a node from before its restart does not count",
+      ),
     ],
   },
   {
@@ -86,23 +94,23 @@ export const quarantine: readonly Mutant[] = [
     breaks: "a message counts only under the run_id admitted when its subscription was made (8)",
     edits: [
       redis(
-        "quorum/ballot",
+        "redlock/vote-request",
         "if (ageMs === undefined || grant.runId !== guard.runId || guard",
         "if (ageMs === undefined || guard",
       ),
       redis(
-        "brackets",
+        "server/grant-age",
         "    if (bracket?.runId !== runId) {\n      return undefined;",
         '    if (bracket === undefined || runId === "") {\n      return undefined;',
       ),
       redis(
-        "quorum/ballot",
+        "redlock/vote-request",
         "      this.#take(voteByMessage(this.#bid, grant, ageMs));\n",
         '      this.#take({ ...voteByMessage(this.#bid, grant, ageMs), runId: guard.runId ?? "" });\n',
       ),
     ],
     killers: [
-      byRules("drivers/redis/quorum/quorum-pushed", "one of another run of the node is asked for first"),
+      byRules("drivers/redis/redlock/pushed-votes", "one of another run of the node is asked for first"),
     ],
   },
   {
@@ -111,14 +119,14 @@ export const quarantine: readonly Mutant[] = [
       "unless it is durable at every write: appendfsync = always; if the question is refused, not durable (8)",
     edits: [
       redis(
-        "standing",
+        "server/health",
         'isDurable: Number(appendOnly) === 1 && String(appendFsync) === "always",',
         'isDurable: Number(appendOnly) === 1 && (appendFsync === undefined || String(appendFsync) === "always"),',
       ),
     ],
     killers: [
       byRules(
-        "drivers/redis/quorum/durability",
+        "drivers/redis/redlock/durability",
         "a node that does not say when it writes to its disk may have forgotten",
       ),
     ],
@@ -128,14 +136,14 @@ export const quarantine: readonly Mutant[] = [
     breaks: "durable at every write: appendonly yes and appendfsync = always (8)",
     edits: [
       redis(
-        "standing",
+        "server/health",
         'isDurable: Number(appendOnly) === 1 && String(appendFsync) === "always",',
         'isDurable: Number(appendOnly) === 1 && String(appendFsync) !== "no",',
       ),
     ],
     killers: [
       byRules(
-        "drivers/redis/quorum/durability",
+        "drivers/redis/redlock/durability",
         "a node that writes to its disk once a second may have forgotten",
       ),
     ],
@@ -145,13 +153,16 @@ export const quarantine: readonly Mutant[] = [
     breaks: "it may have forgotten unless it is durable at every write (8): also in the run before",
     edits: [
       redis(
-        "quorum/restart-guard",
+        "redlock/restart-guard",
         "return this.#standing?.isDurable === true && this.#wasDurable;",
         "return this.#standing?.isDurable === true;",
       ),
     ],
     killers: [
-      byRules("drivers/redis/quorum/restart-guard", "durable now does not help where the run before was not"),
+      byRules(
+        "drivers/redis/redlock/restart-guard",
+        "durable now does not help where the run before was not",
+      ),
     ],
   },
   {
@@ -159,53 +170,50 @@ export const quarantine: readonly Mutant[] = [
     breaks: "until then it is quarantined (8): a run of which nothing is known",
     edits: [
       redis(
-        "quorum/restart-guard",
+        "redlock/restart-guard",
         "return standing ? undefined : { reason:",
         "return standing || now > -Infinity ? undefined : { reason:",
       ),
     ],
-    killers: [byRules("drivers/redis/quorum/restart-guard", "a node does not vote before it was examined")],
+    killers: [byRules("drivers/redis/redlock/restart-guard", "a node does not vote before it was examined")],
   },
   {
     name: "node-with-a-wrong-clock-votes",
     breaks: "a node whose time differs from another's by more than D cannot vote (core-2 3.4)",
     edits: [
       redis(
-        "quorum/electorate",
+        "redlock/node-set",
         "reading.wasInTime = near >= this.majority;",
         "reading.wasInTime = near >= 1;",
       ),
     ],
-    killers: [
-      byRules("drivers/redis/quorum/quorum-rules", "a node whose clock is off does not vote"),
-      byKept(),
-    ],
+    killers: [byRules("drivers/redis/redlock/rules", "a node whose clock is off does not vote"), byKept()],
   },
   {
     name: "replica-votes",
     breaks: "it is not a master of its own: a replica (8)",
     edits: [
       redis(
-        "quorum/restart-guard",
+        "redlock/restart-guard",
         'if (standing && standing.role !== "master") {',
         'if (standing && standing.role === "") {',
       ),
     ],
-    killers: [byRules("drivers/redis/quorum/restart-guard", "a replica does not vote")],
+    killers: [byRules("drivers/redis/redlock/restart-guard", "a replica does not vote")],
   },
   {
     name: "promoted-replica-votes-at-once",
     breaks: "a promoted replica behind an endpoint is detected where INFO shows it (8)",
     edits: [
       redis(
-        "quorum/restart-guard",
+        "redlock/restart-guard",
         "if (before && before.replicationId !== standing.replicationId) {",
         'if (before && standing.replicationId === "") {',
       ),
     ],
     killers: [
       byRules(
-        "drivers/redis/quorum/restart-guard",
+        "drivers/redis/redlock/restart-guard",
         "a replica does not vote, and not at once when it is promoted",
       ),
     ],
@@ -215,35 +223,37 @@ export const quarantine: readonly Mutant[] = [
     breaks: "the same run_id as another endpoint: refused at start (8)",
     edits: [
       redis(
-        "quorum/electorate",
+        "redlock/node-set",
         "index > one.index && guard.runId !== undefined && guard.runId === one.guard.runId,",
         'index > one.index && guard.runId === "" && guard.runId === one.guard.runId,',
       ),
     ],
-    killers: [byServer("faults/redlock-restart", "are refused")],
+    killers: [byServer("integration/redlock/restart", "are refused")],
   },
   {
     name: "lost-answer-means-not-durable",
     breaks: "only a server that forbids CONFIG counts as not durable (4)",
     edits: [
       redis(
-        "node",
+        "server/server",
         "        if (!isForbidden(error)) {",
         "        if (!isForbidden(error) && this.#isClosed) {",
       ),
     ],
-    killers: [byServer("faults/redlock-restart", "votes as soon as another answer says that it is durable")],
+    killers: [
+      byServer("integration/redlock/restart", "votes as soon as another answer says that it is durable"),
+    ],
   },
   {
     name: "late-examination-is-another-run",
     breaks: "the examination of another run than the one that answers is ignored (4)",
     edits: [
       redis(
-        "quorum/restart-guard",
+        "redlock/restart-guard",
         "    if (this.#runId === undefined) {\n      this.observe(standing.runId, standing.uptimeMs);\n    } else if",
         "    this.observe(standing.runId, standing.uptimeMs);\n    if",
       ),
     ],
-    killers: [byRules("drivers/redis/quorum/restart-guard", "which is read late, changes nothing")],
+    killers: [byRules("drivers/redis/redlock/restart-guard", "which is read late, changes nothing")],
   },
 ];

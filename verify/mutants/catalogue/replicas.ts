@@ -9,92 +9,99 @@ export const replicas: readonly Mutant[] = [
     isMarked: true,
     edits: [
       redis(
-        "acknowledgement",
+        "replicas/replica-acks",
         "await line.run(script, keys, args);",
         "await connection.run(script, keys, args);",
       ),
     ],
-    killers: [byServer("faults/min-replicas", "a grant by another's release is not told")],
+    killers: [byServer("integration/replicas/min-replicas", "a grant by another's release is not told")],
   },
   {
     name: "wait-on-a-connection-made-anew",
     breaks: "WAIT speaks of its own connection's writes (9)",
     isMarked: true,
-    edits: [redis("acknowledgement", "this.#lost?.();", "if (this.#wanted < 0) this.#lost?.();")],
-    killers: [byServer("faults/min-replicas", "counts for nothing: the new connection")],
+    edits: [redis("replicas/replica-acks", "this.#lost?.();", "if (this.#wanted < 0) this.#lost?.();")],
+    killers: [byServer("integration/replicas/min-replicas", "counts for nothing: the new connection")],
   },
   {
     name: "no-replica-is-enough",
     breaks: "fewer acknowledgements → release, replicas-not-reached (9)",
-    edits: [redis("acknowledgement", "acknowledged < this.#wanted) {", "acknowledged < 0 * this.#wanted) {")],
-    killers: [byServer("faults/min-replicas", "where none acknowledges")],
+    edits: [
+      redis("replicas/replica-acks", "acknowledged < this.#wanted) {", "acknowledged < 0 * this.#wanted) {"),
+    ],
+    killers: [byServer("integration/replicas/min-replicas", "where none acknowledges")],
   },
   {
     name: "grant-is-not-rolled-back",
     breaks: "fewer acknowledgements → release, replicas-not-reached (9)",
     edits: [
       redis(
-        "replicated",
+        "replicas/replicated-driver",
         "const release = this.#primary.release(key, token, engineEnd(validity));",
         "const release = Promise.resolve([key, token, engineEnd(validity)]);",
       ),
     ],
-    killers: [byServer("faults/min-replicas", "where none acknowledges")],
+    killers: [byServer("integration/replicas/min-replicas", "where none acknowledges")],
   },
   {
     name: "extension-that-no-replica-has",
     breaks: "no extension counts before so many replicas have it",
     edits: [
       redis(
-        "replicated",
+        "replicas/replicated-driver",
         'return { outcome: "unknown", error };',
         'return { outcome: "renewed", validity: validFrom({ now: this.clock.now(), wall: this.clock.wall() }, ttlMs) };',
       ),
     ],
-    killers: [byServer("faults/min-replicas", "an extension counts once a replica has it")],
+    killers: [byServer("integration/replicas/min-replicas", "an extension counts once a replica has it")],
   },
   {
     name: "answer-of-a-replica",
     breaks: "READONLY: a replica's answer is no answer (9)",
-    edits: [lua("execute", "return of_primary(answers)", "return answers")],
-    killers: [byServer("faults/replica", "what only reads is refused there as well")],
+    edits: [lua("execute-single", "return of_primary(answers)", "return answers")],
+    killers: [byServer("integration/replicas/replica", "what only reads is refused there as well")],
   },
   {
     name: "several-keys-of-a-replica",
     breaks: "READONLY: a replica's answer is no answer (9)",
     edits: [
-      lua("together", "return of_primary({ now, i, shown(holder) })", "return { now, i, shown(holder) }"),
+      lua("acquire-many", "return of_primary({ now, i, shown(holder) })", "return { now, i, shown(holder) }"),
     ],
-    killers: [byServer("faults/replica", "what only reads is refused there as well")],
+    killers: [byServer("integration/replicas/replica", "what only reads is refused there as well")],
   },
   {
     name: "latch-of-a-replica",
     breaks: "READONLY: a replica's answer is no answer (9)",
     edits: [
       lua(
-        "_unusual",
+        "common/dispatch",
         " or name == 'countDown' or name == 'awaitLatch' or name == 'setLimit' then",
         " or name == 'setLimit' then",
       ),
     ],
-    killers: [byServer("faults/replica", "what only reads is refused there as well")],
+    killers: [byServer("integration/replicas/replica", "what only reads is refused there as well")],
   },
   {
     name: "grant-that-nobody-waits-for-is-kept",
     breaks: "the signal ends the waiting; a grant that races it is released",
-    edits: [redis("replicated", "void this.#rollBack(); // an extension", "// an extension")],
-    killers: [byServer("faults/min-replicas", "is told at once, and the grant is given back: who waits")],
+    edits: [redis("replicas/replicated-driver", "void this.#rollBack(); // an extension", "// an extension")],
+    killers: [
+      byServer(
+        "integration/replicas/min-replicas",
+        "is told at once, and the grant is given back: who waits",
+      ),
+    ],
   },
   {
     name: "proof-by-a-replica",
     breaks: "subscription first, and proved; it never succeeds by a replica (3)",
-    edits: [lua("hello", "if ARGV[2] ~= 'n' and role == 'master' then", "if ARGV[2] ~= 'n' then")],
-    killers: [byServer("faults/replica", "its own messages prove nothing")],
+    edits: [lua("handshake", "if ARGV[2] ~= 'n' and role == 'master' then", "if ARGV[2] ~= 'n' then")],
+    killers: [byServer("integration/replicas/replica", "its own messages prove nothing")],
   },
   {
     name: "former-primary-is-stayed-with",
     breaks: "after a failover we go to the new primary by ourselves, also where the former one lives",
-    edits: [redis("ioredis-sentinel", "startsWith(`${name} `)", "startsWith(`${name}-`)")],
-    killers: [byServer("faults/sentinel", "ioredis 6 of a primary that goes on as one")],
+    edits: [redis("clients/ioredis-sentinel", "startsWith(`${name} `)", "startsWith(`${name}-`)")],
+    killers: [byServer("integration/sentinel/failover", "ioredis 6 of a primary that goes on as one")],
   },
 ];

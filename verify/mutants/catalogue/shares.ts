@@ -6,78 +6,89 @@ export const shares: readonly Mutant[] = [
     name: "reader-passes-a-waiting-writer",
     breaks: "a heavy request at the head is not starved: no reader is admitted past a waiting writer (11)",
     edits: [
-      lua("_share", "  elseif first_in_line() or used", "  elseif used"),
-      lua("_share", "  elseif not first_in_line() and used", "  elseif used"),
+      lua("common/shared-lock", "  elseif first_in_line() or used", "  elseif used"),
+      lua("common/shared-lock", "  elseif not first_in_line() and used", "  elseif used"),
     ],
-    killers: [byServer("drivers/redis/scripts/share-grant", "a try is not granted past who waits")],
+    killers: [byServer("drivers/redis/protocol/scripts/share-grant", "a try is not granted past who waits")],
   },
   {
     name: "one-permit-more-than-there-are",
     breaks: "granted if the sum of weights + ours is within the limit (11)",
     edits: [
       lua(
-        "_share",
+        "common/shared-lock",
         "    if may_hold and used + weight > limit then",
         "    if may_hold and used + weight > limit + 1 then",
       ),
     ],
-    killers: [byServer("drivers/redis/scripts/share-grant")],
+    killers: [byServer("drivers/redis/protocol/scripts/share-grant")],
   },
   {
     name: "evicted-numbers-are-told-as-none",
     breaks:
       "fencing numbers are unique and rise between grants, also where those of a holder were evicted (11)",
-    edits: [lua("_share", "  if number == 0 then -- restored,", "  if false then -- restored,")],
-    killers: [byServer("drivers/redis/scripts/share-blocks", "whose numbers were evicted")],
+    edits: [lua("common/shared-lock", "  if number == 0 then -- restored,", "  if false then -- restored,")],
+    killers: [byServer("drivers/redis/protocol/scripts/share-blocks", "whose numbers were evicted")],
   },
   {
     name: "expired-holders-stay",
     breaks: "every operation first drops expired holders (11)",
-    edits: [lua("_holders", "'ZRANGEBYSCORE', K, '-inf', now_ms,", "'ZRANGEBYSCORE', K, '-inf', 0,")],
-    killers: [byServer("drivers/redis/scripts/share-grant", "holders whose time is over make room")],
+    edits: [
+      lua("common/shared-holders", "'ZRANGEBYSCORE', K, '-inf', now_ms,", "'ZRANGEBYSCORE', K, '-inf', 0,"),
+    ],
+    killers: [byServer("drivers/redis/protocol/scripts/share-grant", "holders whose time is over make room")],
   },
   {
     name: "several-locks-are-taken-from-a-live-reader",
     breaks: "all([k]): K is free only where the lease of every holder has expired",
     edits: [
       lua(
-        "together",
+        "acquire-many",
         "if not is_holder or tonumber(holders[at + 1]) * 1000 > now then",
         "if not is_holder then",
       ),
     ],
-    killers: [byServer("drivers/redis/scripts/together", "leases of all readers have expired")],
+    killers: [byServer("drivers/redis/protocol/scripts/acquire-many", "leases of all readers have expired")],
   },
   {
     name: "several-locks-delete-a-sorted-set-of-another-program",
     breaks: "all([k]): a sorted set that holds anything but tokens of holders stays",
     edits: [
       lua(
-        "together",
+        "acquire-many",
         "if not is_holder or tonumber(holders[at + 1]) * 1000 > now then",
         "if tonumber(holders[at + 1]) * 1000 > now then",
       ),
     ],
-    killers: [byServer("drivers/redis/scripts/together", "a sorted set of another program")],
+    killers: [byServer("drivers/redis/protocol/scripts/acquire-many", "a sorted set of another program")],
   },
   {
     name: "who-is-offered-in-vain-keeps-the-lock",
     breaks: "the count of receivers 0 means that process is gone: take the next one (2)",
-    edits: [lua("_share", "      if heard == 0 then\n        remove(token)\n", "      if heard == 0 then\n")],
-    killers: [byServer("drivers/redis/scripts/share-grant", "waiters whose processes are gone")],
+    edits: [
+      lua(
+        "common/shared-lock",
+        "      if heard == 0 then\n        remove(token)\n",
+        "      if heard == 0 then\n",
+      ),
+    ],
+    killers: [byServer("drivers/redis/protocol/scripts/share-grant", "waiters whose processes are gone")],
   },
   {
     name: "error-of-the-publish-eats-who-shares",
     breaks: "an error of the publish puts the member back and fails the operation (2)",
-    edits: [lua("_share", "        put_back(with_ttl({ member, score }))\n", "")],
-    killers: [byServer("drivers/redis/scripts/share-change", "puts the waiter back and fails")],
+    edits: [lua("common/shared-lock", "        put_back(with_ttl({ member, score }))\n", "")],
+    killers: [byServer("drivers/redis/protocol/scripts/share-change", "puts the waiter back and fails")],
   },
   {
     name: "who-stays-longer-does-not-keep-the-lock",
     breaks: "every conflict is between holders; expiry of each: K stays as long as any of them (11)",
-    edits: [lua("_holders", "if longest < ttl + slack_ms then", "if longest < 0 then")],
+    edits: [lua("common/shared-holders", "if longest < ttl + slack_ms then", "if longest < 0 then")],
     killers: [
-      byServer("drivers/redis/scripts/share-grant", "keeps what is said of the holders for about a second"),
+      byServer(
+        "drivers/redis/protocol/scripts/share-grant",
+        "keeps what is said of the holders for about a second",
+      ),
     ],
   },
   {
@@ -85,11 +96,15 @@ export const shares: readonly Mutant[] = [
     breaks:
       "grant to the next: pop the first waiter (2); what was read is only kept where nothing has changed it",
     edits: [
-      lua("_holders", "  if not score or score >= tonumber(ticket_of(token)) then", "  if not score then"),
+      lua(
+        "common/shared-holders",
+        "  if not score or score >= tonumber(ticket_of(token)) then",
+        "  if not score then",
+      ),
     ],
     killers: [
       byServer(
-        "drivers/redis/scripts/share-grant",
+        "drivers/redis/protocol/scripts/share-grant",
         "goes to a reader whose ticket is earlier than that of the first waiter",
       ),
     ],
@@ -97,29 +112,37 @@ export const shares: readonly Mutant[] = [
   {
     name: "token-that-waits-twice-is-granted-twice",
     breaks: "a token holds K once, also where its channel has changed while it waited",
-    edits: [lua("_share", "local has_it = holding_of(token) --", "local has_it = false --")],
-    killers: [byServer("drivers/redis/scripts/share-grant", "a token that stands in the queue twice")],
+    edits: [lua("common/shared-lock", "local has_it = holding_of(token) --", "local has_it = false --")],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/share-grant", "a token that stands in the queue twice"),
+    ],
   },
   {
     name: "downgrade-counts-each-time",
     breaks: "each operation is safe to repeat (2)",
-    edits: [lua("_share", "  used = used - weight + 1 --", "  used = 1 --")],
-    killers: [byServer("drivers/redis/scripts/share-change", "a downgrade that is sent twice counts once")],
+    edits: [lua("common/shared-lock", "  used = used - weight + 1 --", "  used = 1 --")],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/share-change", "a downgrade that is sent twice counts once"),
+    ],
   },
   {
     name: "reader-yields-by-any-number",
     breaks: "yield(token, y): only if K is ours with the number y (2)",
     edits: [
-      lua("_share", "  if holding_of(token) ~= tonumber(number) then", "  if not holding_of(token) then"),
+      lua(
+        "common/shared-lock",
+        "  if holding_of(token) ~= tonumber(number) then",
+        "  if not holding_of(token) then",
+      ),
     ],
-    killers: [byServer("drivers/redis/scripts/share-votes", "is not yielded with another number")],
+    killers: [byServer("drivers/redis/protocol/scripts/share-votes", "is not yielded with another number")],
   },
   {
     name: "memory-has-one-permit-more",
     breaks: "granted if the sum of weights + ours is within the limit (11)",
     edits: [
       edit(
-        "drivers/memory-lock.ts",
+        "drivers/memory/lock.ts",
         "return this.#used + weight <= this.limit;",
         "return this.#used + weight <= this.limit + 1;",
       ),
@@ -130,7 +153,11 @@ export const shares: readonly Mutant[] = [
     name: "branches-enter-together",
     breaks: "a frame has at most one active child; the next waits for that child",
     edits: [
-      edit("kinds/turns.ts", "const isFree = !this.#isTaken;", "const isFree = this.#waiting.size === 0;"),
+      edit(
+        "kinds/async-mutex.ts",
+        "const isFree = !this.#isTaken;",
+        "const isFree = this.#waiting.size === 0;",
+      ),
     ],
     killers: [bySim(1, 40, "reentrant,calm"), byRules("kinds/reentrant")],
   },
@@ -139,63 +166,71 @@ export const shares: readonly Mutant[] = [
     breaks: "a try that fails releases all",
     edits: [
       edit(
-        "kinds/all.ts",
+        "kinds/multi-lock.ts",
         "    await giveBack(leases);\n    const failed =",
         "    await giveBack([]);\n    const failed =",
       ),
     ],
-    killers: [byRules("kinds/all")],
+    killers: [byRules("kinds/multi-lock")],
   },
   {
     name: "limit-that-was-set-is-forgotten-with-the-last-holder",
     breaks: "kind and limit are kept beside K while somebody holds or waits (core-2, 2)",
-    edits: [lua("_holders", "    redis.call('HSET', info, 'kind', kind, 'limit', limit)\n", "")],
-    killers: [byServer("drivers/redis/scripts/share-terms", "a limit that was lowered is kept over the end")],
+    edits: [lua("common/shared-holders", "    redis.call('HSET', info, 'kind', kind, 'limit', limit)\n", "")],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/share-terms", "a limit that was lowered is kept over the end"),
+    ],
   },
   {
     name: "limit-is-kept-when-nobody-waits",
     breaks: "kind and limit are kept beside K only while somebody holds or waits (core-2, 2)",
-    edits: [lua("_share", "  forget_terms()\n", "")],
+    edits: [lua("common/shared-lock", "  forget_terms()\n", "")],
     killers: [
-      byServer("drivers/redis/scripts/share-terms", "a limit is forgotten when the last who waits leaves"),
+      byServer(
+        "drivers/redis/protocol/scripts/share-terms",
+        "a limit is forgotten when the last who waits leaves",
+      ),
     ],
   },
   {
     name: "the-count-of-a-share-is-not-kept",
     breaks: "a repeat of a request gets the same grant, with the same numbers",
-    edits: [lua("_holders", "first + (count or 1) - 1", "first")],
-    killers: [byServer("drivers/redis/scripts/share-blocks", "a repeat is told the same block")],
+    edits: [lua("common/shared-holders", "first + (count or 1) - 1", "first")],
+    killers: [byServer("drivers/redis/protocol/scripts/share-blocks", "a repeat is told the same block")],
   },
   {
     name: "a-share-inside-a-block-is-current",
     breaks: "checkFence: unknown inside a block whose hand-overs the server has not been told",
     edits: [
       redis(
-        "inspection",
+        "server/lock-snapshot",
         '(fencingToken === holding.last ? "current" : "unknown")',
         '(fencingToken <= holding.last ? "current" : "unknown")',
       ),
     ],
-    killers: [byRules("drivers/redis/fake-redis", "semaphore: a lease is handed over in its process")],
+    killers: [byRules("fake-redis/fake-redis", "semaphore: a lease is handed over in its process")],
   },
   {
     name: "a-break-names-the-first-holder-of-a-share",
     breaks: "a break names a number inside the block of a present grant",
-    edits: [lua("_share", "named >= first and named <= last", "named == first")],
-    killers: [byServer("drivers/redis/scripts/share-blocks", "a break names any number of a block")],
+    edits: [lua("common/shared-lock", "named >= first and named <= last", "named == first")],
+    killers: [byServer("drivers/redis/protocol/scripts/share-blocks", "a break names any number of a block")],
   },
   {
     name: "a-break-of-a-share-names-any-later-number",
     breaks: "a break names a number inside the block of a present grant, and no other grant ends",
-    edits: [lua("_share", "named >= first and named <= last", "named >= first")],
-    killers: [byServer("drivers/redis/scripts/share-blocks", "a break names any number of a block")],
+    edits: [lua("common/shared-lock", "named >= first and named <= last", "named >= first")],
+    killers: [byServer("drivers/redis/protocol/scripts/share-blocks", "a break names any number of a block")],
   },
   {
     name: "who-has-waited-gets-more-than-there-is",
     breaks: "who waits for more than a lowered limit is refused",
-    edits: [lua("_holders", "not (takes_any and weight <= limit)", "not takes_any")],
+    edits: [lua("common/shared-holders", "not (takes_any and weight <= limit)", "not takes_any")],
     killers: [
-      byServer("drivers/redis/scripts/share-blocks", "who has waited in its process takes the present limit"),
+      byServer(
+        "drivers/redis/protocol/scripts/share-blocks",
+        "who has waited in its process takes the present limit",
+      ),
     ],
   },
 ];

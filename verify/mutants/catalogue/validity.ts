@@ -7,48 +7,48 @@ export const validity: readonly Mutant[] = [
     breaks: "a vote counts from the moment its request was sent (4.2)",
     edits: [
       redis(
-        "quorum/vote",
+        "redlock/vote",
         "validity: validFrom(sent, ttlMs, 0, driftFactor),",
         "validity: validFrom({ now: clock.now(), wall: clock.wall() }, ttlMs, 0, driftFactor),",
       ),
     ],
-    killers: [byRules("drivers/redis/quorum/quorum-rules", "a grant is valid from its request")],
+    killers: [byRules("drivers/redis/redlock/rules", "a grant is valid from its request")],
   },
   {
     name: "validity-on-one-server-counts-from-the-reply",
     breaks: "a vote counts from the moment its request was sent (4.2)",
     edits: [
       redis(
-        "request",
+        "single/request",
         "validFrom(reply.sent, this.#request.ttlMs)",
         "validFrom({ now: this.#host.clock.now(), wall: this.#host.clock.wall() }, this.#request.ttlMs)",
       ),
     ],
-    killers: [byRules("drivers/redis/late-requests", "a lease is valid from when it was asked for")],
+    killers: [byRules("drivers/redis/single/late-requests", "a lease is valid from when it was asked for")],
   },
   {
     name: "renewal-counts-from-the-reply",
     breaks: "a vote counts from the moment its request was sent (4.2): a renewed one too",
     edits: [
       redis(
-        "quorum/hold",
+        "redlock/held-grant",
         "renewal.validities.push(validFrom(reply.sent, ttlMs, 0, driftFactor));",
         "renewal.validities.push(validFrom({ now: clock.now(), wall: clock.wall() }, ttlMs, 0, driftFactor));",
       ),
     ],
-    killers: [byRules("drivers/redis/quorum/quorum-rules", "a grant is valid from its request")],
+    killers: [byRules("drivers/redis/redlock/rules", "a grant is valid from its request")],
   },
   {
     name: "renewal-on-one-server-counts-from-the-reply",
     breaks: "a vote counts from the moment its request was sent (4.2): a renewed one too",
     edits: [
       redis(
-        "one-server",
+        "single/driver",
         '{ outcome: "renewed", validity: validFrom(reply.sent, ttlMs) }',
         '{ outcome: "renewed", validity: validFrom({ now: this.clock.now(), wall: this.clock.wall() }, ttlMs) }',
       ),
     ],
-    killers: [byRules("drivers/redis/late-requests", "a lease is valid from when it was asked for")],
+    killers: [byRules("drivers/redis/single/late-requests", "a lease is valid from when it was asked for")],
   },
   {
     name: "drift-0",
@@ -86,12 +86,12 @@ export const validity: readonly Mutant[] = [
     breaks: "the waiter does not know when its TTL began, but it knows a bracket (3)",
     edits: [
       redis(
-        "brackets",
+        "server/grant-age",
         "return ageMs >= 0 && ageMs <= oldestMs ? ageMs : undefined;",
         "return ageMs >= 0 && ageMs <= oldestMs ? 0 : undefined;",
       ),
     ],
-    killers: [byRules("drivers/redis/brackets", "with a bracket is valid from then")],
+    killers: [byRules("drivers/redis/server/grant-age", "with a bracket is valid from then")],
   },
   {
     name: "bracket-of-another-run-of-the-server",
@@ -99,19 +99,19 @@ export const validity: readonly Mutant[] = [
     isMarked: true,
     edits: [
       redis(
-        "brackets",
+        "server/grant-age",
         "    if (bracket?.runId !== runId) {\n      return undefined;",
         '    if (bracket === undefined || runId === "") {\n      return undefined;',
       ),
     ],
-    killers: [byRules("drivers/redis/brackets", "counts only for the same run of the server")],
+    killers: [byRules("drivers/redis/server/grant-age", "counts only for the same run of the server")],
   },
   {
     name: "bracket-survives-a-reconnect",
     breaks: "and while both connections have been up since; a reconnect of either discards them (3)",
     isMarked: true,
-    edits: [redis("node", "    this.brackets.discard();\n", "")],
-    killers: [byRules("drivers/redis/brackets", "is confirmed after")],
+    edits: [redis("server/server", "    this.brackets.discard();\n", "")],
+    killers: [byRules("drivers/redis/server/grant-age", "is confirmed after")],
   },
   {
     name: "bracket-of-a-reply-that-was-under-way",
@@ -119,65 +119,72 @@ export const validity: readonly Mutant[] = [
     isMarked: true,
     edits: [
       redis(
-        "batch",
+        "server/batch",
         "const isSteady = call.epoch === this.#epoch;",
         "const isSteady = call.epoch <= this.#epoch;",
       ),
     ],
-    killers: [byRules("drivers/redis/brackets", "is not dated by a reply that was under way")],
+    killers: [byRules("drivers/redis/server/grant-age", "is not dated by a reply that was under way")],
   },
   {
     name: "bracket-without-drift",
     breaks: "server time Tg is at s + (Tg − T) or later, less the drift rate (3)",
     edits: [
       redis(
-        "brackets",
+        "server/grant-age",
         "const elapsedMs = elapsedSince(bracket.sent, this.#clock) * (1 + driftRate);",
         "const elapsedMs = elapsedSince(bracket.sent, this.#clock);",
       ),
     ],
-    killers: [byRules("drivers/redis/brackets", "dates what happened on the server")],
+    killers: [byRules("drivers/redis/server/grant-age", "dates what happened on the server")],
   },
   {
     name: "bracket-by-the-monotonic-clock-alone",
     breaks: "elapsed time is the larger of the monotonic and the wall clock's (3)",
     edits: [
       edit(
-        "clock.ts",
+        "runtime/clock.ts",
         "return Math.max(clock.now() - start.now, clock.wall() - start.wall);",
         "return clock.now() - start.now;",
       ),
     ],
-    killers: [byRules("drivers/redis/brackets", "takes the larger of both clocks' elapsed time")],
+    killers: [byRules("drivers/redis/server/grant-age", "takes the larger of both clocks' elapsed time")],
   },
   {
     name: "old-pushed-grant-is-believed",
     breaks:
       "more than 250 ms before the receipt: the grant is confirmed by acquire and counts from that request (3)",
-    edits: [redis("brackets", "ageMs >= 0 && ageMs <= oldestMs", "ageMs >= 0 && ageMs <= oldestMs * 1000")],
+    edits: [
+      redis("server/grant-age", "ageMs >= 0 && ageMs <= oldestMs", "ageMs >= 0 && ageMs <= oldestMs * 1000"),
+    ],
     killers: [
-      byRules("drivers/redis/brackets", "is not believed when it dates a grant more than 250 ms back"),
+      byRules(
+        "drivers/redis/server/grant-age",
+        "is not believed when it dates a grant more than 250 ms back",
+      ),
     ],
   },
   {
     name: "pushed-grant-from-the-future-is-believed",
     breaks: "if the moment so found lies after the receipt, the grant is confirmed (3)",
-    edits: [redis("brackets", "ageMs >= 0 && ageMs <= oldestMs", "ageMs <= oldestMs")],
-    killers: [byRules("drivers/redis/brackets", "is not believed when it dates a grant after its receipt")],
+    edits: [redis("server/grant-age", "ageMs >= 0 && ageMs <= oldestMs", "ageMs <= oldestMs")],
+    killers: [
+      byRules("drivers/redis/server/grant-age", "is not believed when it dates a grant after its receipt"),
+    ],
   },
   {
     name: "expired-grant-is-handed-out",
     breaks: "with validity left after elapsed time and drift (4.3): a grant that came too late is none",
     edits: [
       redis(
-        "request",
+        "single/request",
         "if (leftOf(validity, this.#host.clock) <= 0) {",
         "if (leftOf(validity, this.#host.clock) <= -86_400_000) {",
       ),
     ],
     killers: [
       byRules(
-        "drivers/redis/late-requests",
+        "drivers/redis/single/late-requests",
         "a grant whose answer comes when its TTL is over is asked for again",
       ),
     ],

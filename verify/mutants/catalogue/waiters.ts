@@ -5,15 +5,15 @@ export const waiters: readonly Mutant[] = [
   {
     name: "queue-is-not-in-the-order-of-tickets",
     breaks: "a node that voted for another queues us by ticket: the model of turns has no other queue",
-    edits: [lua("_queue", "'NX', ticket_of(token), member", "'NX', '0', member")],
-    killers: [byRules("verify/test/trace.test.ts", "10 schedules from seed 1 on")],
+    edits: [lua("common/queue", "'NX', ticket_of(token), member", "'NX', '0', member")],
+    killers: [byRules("verify/test/trace/trace.test.ts", "10 schedules from seed 1 on")],
   },
   {
     name: "publish-error-eats-the-waiter",
     breaks: "an error of the publish puts the member back and fails the operation (2, grant to the next)",
     isMarked: true,
-    edits: [lua("_offer", "    put_back(waiter)\n", "")],
-    killers: [byServer("drivers/redis/scripts/grant", "a publish that is refused eats no waiter")],
+    edits: [lua("common/grant-waiter", "    put_back(waiter)\n", "")],
+    killers: [byServer("drivers/redis/protocol/scripts/grant", "a publish that is refused eats no waiter")],
   },
   {
     name: "publish-error-passes-a-waiter-over",
@@ -22,12 +22,12 @@ export const waiters: readonly Mutant[] = [
     isMarked: true,
     edits: [
       lua(
-        "_offer",
+        "common/grant-waiter",
         "    error(heard.err, 0)\n  elseif heard == 0 then",
         "    heard = 0\n  end\n  if heard == 0 then",
       ),
     ],
-    killers: [byServer("drivers/redis/scripts/grant", "a publish that is refused eats no waiter")],
+    killers: [byServer("drivers/redis/protocol/scripts/grant", "a publish that is refused eats no waiter")],
   },
   {
     name: "retries-of-who-may-not-publish-keep-the-queue",
@@ -35,58 +35,72 @@ export const waiters: readonly Mutant[] = [
       "an error of the publish leaves the queue the TTL that it had: it does not keep the lock from all (2)",
     edits: [
       lua(
-        "_offer",
+        "common/grant-waiter",
         "redis.call('PEXPIRE', queue, waiter[3] or 60000)",
         "redis.call('PEXPIRE', queue, 60000)",
       ),
     ],
     killers: [
-      byServer("drivers/redis/scripts/grant", "does not make the queue last longer"),
-      byServer("drivers/redis/scripts/share-change", "does not make the queue last longer"),
+      byServer("drivers/redis/protocol/scripts/grant", "does not make the queue last longer"),
+      byServer("drivers/redis/protocol/scripts/share-change", "does not make the queue last longer"),
     ],
   },
   {
     name: "own-place-makes-the-queue-last-longer",
     breaks: "the TTL that the queue had before the operation's own place renewed it (2)",
-    edits: [lua("_mutex", "    note_ttl()\n    enqueue(token, member)", "    enqueue(token, member)")],
-    killers: [byServer("drivers/redis/scripts/grant", "does not make the queue last longer")],
+    edits: [lua("single/mutex", "    note_ttl()\n    enqueue(token, member)", "    enqueue(token, member)")],
+    killers: [byServer("drivers/redis/protocol/scripts/grant", "does not make the queue last longer")],
   },
   {
     name: "unknown-kind-of-channel-stops-the-queue",
     breaks: "a waiter whose kind of channel the server does not have is gone: take the next one (2)",
-    edits: [lua("_waiters", "return is_unknown and 0 or heard", "return heard")],
+    edits: [lua("common/waiters", "return is_unknown and 0 or heard", "return heard")],
     killers: [
-      byServer("drivers/redis/scripts/grant", "whose kind of channel the server does not have"),
-      byServer("drivers/redis/scripts/share-change", "whose kind of channel the server does not have"),
+      byServer("drivers/redis/protocol/scripts/grant", "whose kind of channel the server does not have"),
+      byServer(
+        "drivers/redis/protocol/scripts/share-change",
+        "whose kind of channel the server does not have",
+      ),
     ],
   },
   {
     name: "who-does-not-hear-is-granted",
     breaks: "the count of receivers 0 means that process is gone: take the next one (2, grant to the next)",
-    edits: [lua("_offer", "  elseif heard == 0 then\n    withdraw()\n    return false\n  end", "  end")],
-    killers: [byServer("drivers/redis/scripts/grant", "a waiter whose process is gone is passed over")],
+    edits: [
+      lua(
+        "common/grant-waiter",
+        "  elseif heard == 0 then\n    withdraw()\n    return false\n  end",
+        "  end",
+      ),
+    ],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/grant", "a waiter whose process is gone is passed over"),
+    ],
   },
   {
     name: "waiter-past-its-deadline-is-granted",
     breaks: "pop the first waiter not past its deadline (2, grant to the next)",
     edits: [
       lua(
-        "_offer",
+        "common/grant-waiter",
         "if not deadline or (deadline ~= 0 and deadline * 1000 < now) then",
         "if not deadline then",
       ),
     ],
     killers: [
-      byServer("drivers/redis/scripts/grant", "members past their deadline are dropped without being asked"),
+      byServer(
+        "drivers/redis/protocol/scripts/grant",
+        "members past their deadline are dropped without being asked",
+      ),
     ],
   },
   {
     name: "dead-waiters-keep-the-lock",
     breaks: "at a bound of dead waiters K is left absent and the answer is more (2, grant to the next)",
-    edits: [lua("_queue", "  redis.call('DEL', K)\n  return false\nend", "  return false\nend")],
+    edits: [lua("common/queue", "  redis.call('DEL', K)\n  return false\nend", "  return false\nend")],
     killers: [
       byServer(
-        "drivers/redis/scripts/whose-turn",
+        "drivers/redis/protocol/scripts/queue-order",
         "a holder's release that meets 16 waiters past their deadlines",
       ),
     ],
@@ -96,24 +110,34 @@ export const waiters: readonly Mutant[] = [
     breaks: "last of all if we only try (2, acquire)",
     edits: [
       lua(
-        "_mutex",
+        "single/mutex",
         "  local next_holder = grant_next(member)\n",
         "  local next_holder\n  if wait ~= '0' then\n    next_holder = grant_next(member)\n  end\n",
       ),
     ],
     killers: [
-      byServer("drivers/redis/scripts/acquire", "a try on a free lock comes after everybody who waits"),
+      byServer(
+        "drivers/redis/protocol/scripts/acquire",
+        "a try on a free lock comes after everybody who waits",
+      ),
     ],
   },
   {
     name: "free-lock-is-taken-past-the-queue",
     breaks: "K is absent: grant to the next, with us among the candidates (2, acquire)",
     edits: [
-      lua("_usual-acquire", "call('EXISTS', K, queue) == 0", "call('EXISTS', K) == 0"),
-      lua("_mutex", "  if redis.call('EXISTS', queue) == 0 then", "  if redis.call('EXISTS', K) == 0 then"),
+      lua("single/fast-acquire", "call('EXISTS', K, queue) == 0", "call('EXISTS', K) == 0"),
+      lua(
+        "single/mutex",
+        "  if redis.call('EXISTS', queue) == 0 then",
+        "  if redis.call('EXISTS', K) == 0 then",
+      ),
     ],
     killers: [
-      byServer("drivers/redis/scripts/acquire", "a try on a free lock comes after everybody who waits"),
+      byServer(
+        "drivers/redis/protocol/scripts/acquire",
+        "a try on a free lock comes after everybody who waits",
+      ),
     ],
   },
   {
@@ -121,25 +145,30 @@ export const waiters: readonly Mutant[] = [
     breaks: "K is not ours: leave the queue, so release is also cancel (2)",
     edits: [
       lua(
-        "_mutex",
+        "single/mutex",
         "  leave(token, terms)\n  if redis.call('HGET', info, 'token') == token then",
         "  if redis.call('HGET', info, 'token') == token then",
       ),
     ],
-    killers: [byServer("drivers/redis/scripts/release", "a waiter leaves the queue, and only it does")],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/release", "a waiter leaves the queue, and only it does"),
+    ],
   },
   {
     name: "free-lock-is-passed-by",
     breaks: "grant to the next is run by every operation that finds K absent and somebody waiting (2)",
     edits: [
       lua(
-        "_queue",
+        "common/queue",
         "return not holder and redis.call('EXISTS', queue) == 1 and grant_next() == false",
         "return false",
       ),
     ],
     killers: [
-      byServer("drivers/redis/scripts/release", "a release that finds the lock expired hands it to the next"),
+      byServer(
+        "drivers/redis/protocol/scripts/release",
+        "a release that finds the lock expired hands it to the next",
+      ),
     ],
   },
   {
@@ -147,27 +176,33 @@ export const waiters: readonly Mutant[] = [
     breaks: "K is ours: granted with the same numbers (2, acquire)",
     edits: [
       lua(
-        "_mutex",
+        "single/mutex",
         "  elseif holder == token then\n    return granted_again(",
         "  elseif holder == token and wait == '0' then\n    return granted_again(",
       ),
     ],
     killers: [
-      byServer("drivers/redis/scripts/acquire", "a repeat of who has it is told so, and gets no place"),
+      byServer(
+        "drivers/redis/protocol/scripts/acquire",
+        "a repeat of who has it is told so, and gets no place",
+      ),
     ],
   },
   {
     name: "waiter-found-gone-in-the-usual-case-is-tried-again",
     breaks: "the count of receivers 0 means that process is gone: take the next one (2, grant to the next)",
-    edits: [lua("_queue", "    popped = nil\n", "")],
-    killers: [byServer("drivers/redis/scripts/grant", "a holder's release passes over who is gone")],
+    edits: [lua("common/queue", "    popped = nil\n", "")],
+    killers: [byServer("drivers/redis/protocol/scripts/grant", "a holder's release passes over who is gone")],
   },
   {
     name: "queue-without-bound",
     breaks: "a bound on the length gives too-many-waiters (2, acquire)",
-    edits: [lua("_mutex", "tonumber(wait) < 3 and answer[3] >= queue_bound", "queue_bound < 0")],
+    edits: [lua("single/mutex", "tonumber(wait) < 3 and answer[3] >= queue_bound", "queue_bound < 0")],
     killers: [
-      byServer("drivers/redis/scripts/acquire", "a full queue refuses, and keeps nobody whom it refused"),
+      byServer(
+        "drivers/redis/protocol/scripts/acquire",
+        "a full queue refuses, and keeps nobody whom it refused",
+      ),
     ],
   },
   {
@@ -175,14 +210,14 @@ export const waiters: readonly Mutant[] = [
     breaks: "the queue's expiry is set by every ZADD and re-send: the poll keeps it alive (1)",
     edits: [
       lua(
-        "_queue",
+        "common/queue",
         "  redis.call('PEXPIRE', queue, 60000)\n  return added",
         "  if added == 1 then\n    redis.call('PEXPIRE', queue, 60000)\n  end\n  return added",
       ),
     ],
     killers: [
       byServer(
-        "drivers/redis/scripts/acquire",
+        "drivers/redis/protocol/scripts/acquire",
         "each request for a place keeps the queue for another minute",
       ),
     ],

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { Dice } from "../../sim/dice.ts";
+import { Dice } from "../../sim/plan/dice.ts";
 import { byKept, bySim, edit, type Edit, type Mutant } from "../mutant.ts";
 import { sitesOfLua } from "./lua.ts";
 import { relatedTo } from "./related.ts";

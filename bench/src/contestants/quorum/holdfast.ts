@@ -1,8 +1,8 @@
 import { createLocks } from "holdfast";
 import { redlock } from "holdfast/redis";
-import { connectAll } from "../../client.ts";
-import type { Contestant } from "../../contestant.ts";
-import { longestTtlMs } from "../../quorum-settings.ts";
+import { connectAll } from "../../run/client.ts";
+import type { Contestant } from "../contestant.ts";
+import { longestTtlMs } from "../../run/quorum-settings.ts";
 
 /** As it comes, but for the largest TTL, which is that of the leases: so long the restart guard keeps fresh nodes from voting. */
 export const holdfast: Contestant = contestant({});

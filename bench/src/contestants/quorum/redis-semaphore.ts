@@ -1,6 +1,6 @@
 import { RedlockMutex } from "redis-semaphore";
-import { connectAll } from "../../client.ts";
-import type { Contestant } from "../../contestant.ts";
+import { connectAll } from "../../run/client.ts";
+import type { Contestant } from "../contestant.ts";
 
 /** Retries every 10 ms, and gives minority votes back before; renews by default, so that every acquire pays for its timer. */
 export const redisSemaphore: Contestant = {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { connectAll } from "../../client.ts";
-import type { Contestant } from "../../contestant.ts";
+import { connectAll } from "../../run/client.ts";
+import type { Contestant } from "../contestant.ts";
 
 const [shortestPauseMs, longestPauseMs] = [100, 300];
 const again = `called again after ${shortestPauseMs} to ${longestPauseMs} ms whenever it gives up, so that it waits`;

@@ -1,6 +1,6 @@
 import { createRedlock, IoredisAdapter, type Lock } from "redlock-universal";
-import { connectAll } from "../../client.ts";
-import type { Contestant } from "../../contestant.ts";
+import { connectAll } from "../../run/client.ts";
+import type { Contestant } from "../contestant.ts";
 
 /** Retries every 200 ms, and gives minority votes back before. */
 export const redlockUniversal: Contestant = {

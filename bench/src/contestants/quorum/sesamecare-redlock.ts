@@ -1,5 +1,5 @@
 import { ExecutionError, Redlock } from "@sesamecare-oss/redlock";
-import type { Contestant } from "../../contestant.ts";
+import type { Contestant } from "../contestant.ts";
 import { byItsRetries, bySingleTries } from "./redlock-family.ts";
 
 const library = { create: (clients: any[]) => new Redlock(clients), ExecutionError };

@@ -1,7 +1,7 @@
 import type { Engine, Target } from "../engine.ts";
 import { exits } from "../exit.ts";
-import { table } from "../look/table.ts";
-import { wordsOf } from "../voice.ts";
+import { table } from "../inspect/table.ts";
+import { wordsOf } from "../output.ts";
 import { withEngine } from "../with-engine.ts";
 
 export interface BenchOptions {

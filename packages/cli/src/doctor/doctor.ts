@@ -1,8 +1,8 @@
 import { openEngine, urlOf, type Engine, type Target } from "../engine.ts";
 import { Exit, exits } from "../exit.ts";
 import { Signals } from "../signals.ts";
-import { wordsOf } from "../voice.ts";
-import { readAddress, type Address } from "./address.ts";
+import { wordsOf } from "../output.ts";
+import { readAddress, type Address } from "./url.ts";
 import { accessChecks } from "./checks/access.ts";
 import { examine, type Check } from "./checks/check.ts";
 import { watchClock } from "./checks/clocks.ts";

@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 
-import { wordsOf } from "../voice.ts";
-import type { Address } from "./address.ts";
+import { wordsOf } from "../output.ts";
+import type { Address } from "./url.ts";
 import { sampleClock, type ClockSample } from "./clock.ts";
 import type { Server } from "./servers.ts";
 

@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 
 import type { Engine } from "../engine.ts";
-import { wordsOf } from "../voice.ts";
+import { wordsOf } from "../output.ts";
 import type { Finding } from "./finding.ts";
 
 /** What a lock took, in milliseconds. */

@@ -1,4 +1,4 @@
-import { harmless } from "../look/table.ts";
+import { harmless } from "../inspect/table.ts";
 import type { Diagnosis } from "./doctor.ts";
 import { levels, type Finding } from "./finding.ts";
 import type { Probe } from "./probe.ts";

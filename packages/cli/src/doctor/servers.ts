@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 
 import { Redis, type RedisOptions } from "ioredis";
 
-import type { Address } from "./address.ts";
+import type { Address } from "./url.ts";
 
 /** A connection of our own to one server, beside those of the library. */
 export interface Server {

@@ -1,9 +1,9 @@
 import type { Target } from "../engine.ts";
 import { exits } from "../exit.ts";
 import { acquire as acquireLease, type Wanted } from "../run/acquire.ts";
-import type { Voice } from "../voice.ts";
+import type { Voice } from "../output.ts";
 import { withEngine } from "../with-engine.ts";
-import { written, type Form } from "./paper.ts";
+import { written, type Form } from "./lease-file.ts";
 
 export interface AcquireOptions extends Wanted {
   readonly target: Target;

@@ -5,8 +5,8 @@ import { duration, durationOrForever, timeOption } from "../duration.ts";
 import { defaultOwner, personHere } from "../engine.ts";
 import { Exit, exits } from "../exit.ts";
 import { fencingToken, wholeNumber } from "../numbers.ts";
-import { voice } from "../voice.ts";
-import type { Form } from "./paper.ts";
+import { voice } from "../output.ts";
+import type { Form } from "./lease-file.ts";
 
 interface AcquireFlags extends CommonOptions {
   readonly key: string;
@@ -101,7 +101,7 @@ export function defineRelease(program: Command): void {
       if (flags.reason === undefined) {
         throw new Exit(exits.usage, "--force needs a --reason: the holder is told");
       }
-      const { force } = await import("./force.ts");
+      const { force } = await import("./break.ts");
       process.exitCode = await force({
         target: flags,
         key: flags.force,

@@ -1,7 +1,7 @@
 import { shown } from "../duration.ts";
 import type { Target } from "../engine.ts";
 import { Exit, exits } from "../exit.ts";
-import type { Voice } from "../voice.ts";
+import type { Voice } from "../output.ts";
 import { withEngine } from "../with-engine.ts";
 
 /** What a lock that a person holds is labelled with. */

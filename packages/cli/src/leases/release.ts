@@ -1,8 +1,8 @@
 import type { Target } from "../engine.ts";
 import { exits } from "../exit.ts";
-import type { Voice } from "../voice.ts";
+import type { Voice } from "../output.ts";
 import { withEngine } from "../with-engine.ts";
-import { readLease } from "./paper.ts";
+import { readLease } from "./lease-file.ts";
 
 /** Gives a lease back that was written down. */
 export async function release({ target, voice }: { target: Target; voice: Voice }): Promise<number> {

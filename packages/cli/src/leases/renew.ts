@@ -1,9 +1,9 @@
 import { shown } from "../duration.ts";
 import type { Target } from "../engine.ts";
 import { exits } from "../exit.ts";
-import type { Voice } from "../voice.ts";
+import type { Voice } from "../output.ts";
 import { withEngine } from "../with-engine.ts";
-import { readLease, written } from "./paper.ts";
+import { readLease, written } from "./lease-file.ts";
 
 export interface RenewOptions {
   readonly target: Target;

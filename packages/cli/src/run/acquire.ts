@@ -2,7 +2,7 @@ import type { AcquireOptions, Lease, Lockable } from "holdfast";
 
 import type { Engine } from "../engine.ts";
 import { Exit, exits } from "../exit.ts";
-import type { Voice } from "../voice.ts";
+import type { Voice } from "../output.ts";
 import { tellWaiting } from "./waiting.ts";
 
 /** Which lock, and how it is waited for. */

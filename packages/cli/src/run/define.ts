@@ -5,7 +5,7 @@ import { duration, durationOrForever, timeOption } from "../duration.ts";
 import { defaultOwner } from "../engine.ts";
 import { Exit, exits } from "../exit.ts";
 import { wholeNumber } from "../numbers.ts";
-import { voice } from "../voice.ts";
+import { voice } from "../output.ts";
 import type { RunOptions } from "./run.ts";
 import type { OnLost } from "./supervise.ts";
 

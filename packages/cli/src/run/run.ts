@@ -1,7 +1,7 @@
 import { shown } from "../duration.ts";
 import { openEngine, type Engine, type Target } from "../engine.ts";
 import { Exit, exits } from "../exit.ts";
-import type { Voice } from "../voice.ts";
+import type { Voice } from "../output.ts";
 import { acquire, type Wanted } from "./acquire.ts";
 import { refuseNested } from "./environment.ts";
 import { exitCodeOfSignal, Signals } from "../signals.ts";

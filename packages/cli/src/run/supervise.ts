@@ -1,7 +1,7 @@
 import type { LeaseLostError, Lease } from "holdfast";
 
 import { shown } from "../duration.ts";
-import type { Voice } from "../voice.ts";
+import type { Voice } from "../output.ts";
 import type { Command, Ending } from "./command.ts";
 
 /** What happens to the command when its lease is lost, or is about to be. */

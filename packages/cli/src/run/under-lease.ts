@@ -3,7 +3,7 @@ import type { Lease } from "holdfast";
 import { shown } from "../duration.ts";
 import { exits } from "../exit.ts";
 import { exitCodeOfSignal, type Signals } from "../signals.ts";
-import { wordsOf, type Voice } from "../voice.ts";
+import { wordsOf, type Voice } from "../output.ts";
 import { startCommand, type Command, type Ending } from "./command.ts";
 import { environmentOf } from "./environment.ts";
 import { startGuard } from "./guard.ts";

@@ -1,7 +1,7 @@
 import type { Locks, LockState } from "holdfast";
 
 import { shown } from "../duration.ts";
-import type { Voice } from "../voice.ts";
+import type { Voice } from "../output.ts";
 
 const patienceMs = 300;
 const refreshEveryMs = 1_000;

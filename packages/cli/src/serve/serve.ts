@@ -5,7 +5,7 @@ import type { Service, ServiceOptions } from "@holdfast/server";
 import { urlGiven, type Target } from "../engine.ts";
 import { Exit, exits } from "../exit.ts";
 import { exitCodeOfSignal, Signals } from "../signals.ts";
-import { wordsOf } from "../voice.ts";
+import { wordsOf } from "../output.ts";
 
 export interface ServeOptions {
   readonly target: Target;

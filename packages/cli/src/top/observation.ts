@@ -1,6 +1,6 @@
 import type { LockState } from "holdfast";
 
-import { isStale } from "../look/list.ts";
+import { isStale } from "../inspect/list.ts";
 
 /** Who held a lock, and when, as far as we saw it; in milliseconds on one clock. */
 export interface Span {

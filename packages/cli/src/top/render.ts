@@ -1,6 +1,6 @@
 import { shown } from "../duration.ts";
-import { described } from "../look/describe.ts";
-import { harmless, table } from "../look/table.ts";
+import { described } from "../inspect/describe.ts";
+import { harmless, table } from "../inspect/table.ts";
 import type { Observed, Span } from "./observation.ts";
 import { meant, shownLocks, type View } from "./view.ts";
 

@@ -5,9 +5,9 @@ import type { LockState } from "holdfast";
 
 import { urlOf, type Engine, type Target } from "../engine.ts";
 import { Exit, exits } from "../exit.ts";
-import { allLocks } from "../look/list.ts";
+import { allLocks } from "../inspect/list.ts";
 import { waitUnless } from "../run/wait-unless.ts";
-import { wordsOf } from "../voice.ts";
+import { wordsOf } from "../output.ts";
 import { withEngine } from "../with-engine.ts";
 import { Observation, type Observed } from "./observation.ts";
 import { render, type Size } from "./render.ts";

@@ -1,4 +1,4 @@
-import { ServerClocks, startRedis, until, type RedisServer } from "@holdfast/lab";
+import { ServerClocks, startRedis, until, type RedisServer } from "@holdfast/test-kit";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 import { commandLine } from "../support/cli.ts";

@@ -1,4 +1,4 @@
-import { startCluster, startRedis, startSentinels, type RedisServer } from "@holdfast/lab";
+import { startCluster, startRedis, startSentinels, type RedisServer } from "@holdfast/test-kit";
 import { afterAll, expect, test } from "vitest";
 
 import { commandLine } from "../support/cli.ts";

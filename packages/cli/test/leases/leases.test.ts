@@ -1,4 +1,4 @@
-import { until } from "@holdfast/lab";
+import { until } from "@holdfast/test-kit";
 import { expect, test } from "vitest";
 
 import { commandLine, type Ended } from "../support/cli.ts";

@@ -1,4 +1,4 @@
-import { startProxy, until } from "@holdfast/lab";
+import { startProxy, until } from "@holdfast/test-kit";
 import { expect, test } from "vitest";
 
 import { commandLine, isRunning, type Running } from "../support/cli.ts";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { startRedis, until, type RedisServer } from "@holdfast/lab";
+import { startRedis, until, type RedisServer } from "@holdfast/test-kit";
 import { afterAll, afterEach, beforeAll } from "vitest";
 
 import { bundleCli } from "../../../../scripts/bundle-cli.mjs";

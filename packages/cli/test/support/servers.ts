@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 
-import { redisProgram } from "@holdfast/lab";
+import { redisProgram } from "@holdfast/test-kit";
 import { describe } from "vitest";
 
 const isThere = spawnSync(redisProgram, ["--version"]).error === undefined;

@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from "node:util";
 
-import { until } from "@holdfast/lab";
+import { until } from "@holdfast/test-kit";
 import { expect, test } from "vitest";
 
 import { commandLine, type Running } from "../support/cli.ts";

@@ -1,7 +1,7 @@
 import { LockError } from "../errors.ts";
-import type { HeldLease, Lease } from "../lease.ts";
+import type { HeldLease, Lease } from "../lease/lease.ts";
 import type { AcquireOptions, ResolvedAcquire } from "../options.ts";
-import type { Holder, LockEvent, LockState } from "../state.ts";
+import type { Holder, LockEvent, LockState } from "../lock-state.ts";
 import type { Mutexes } from "./mutex.ts";
 
 /** Who of many candidates leads: the holder of a key, for as long as it lives and does not resign. */

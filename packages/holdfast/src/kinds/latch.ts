@@ -1,5 +1,5 @@
-import { whenAborted } from "../cancellation.ts";
-import type { Contention } from "../contention.ts";
+import { whenAborted } from "../runtime/abort-listeners.ts";
+import type { Contention } from "../local/coordinator.ts";
 import type { Latches, LatchView } from "../driver.ts";
 import { WaitTimeoutError } from "../errors.ts";
 import { checkDuration, checkInteger, checkNames, checkSignal, checkText, checkTtl } from "../options.ts";

@@ -1,14 +1,14 @@
-import { acquireLease, canTakeTogether, tryLease, tryTogether } from "../acquire.ts";
-import type { Contention } from "../contention.ts";
+import { acquireLease, canTakeTogether, tryLease, tryTogether } from "../local/acquisition.ts";
+import type { Contention } from "../local/coordinator.ts";
 import { isHeard, traced, traces, type AcquireTrace } from "../diagnostics.ts";
 import { WaitTimeoutError } from "../errors.ts";
-import type { Frames } from "../frames.ts";
-import type { HeldLease } from "../lease.ts";
-import type { Way } from "../lockable.ts";
+import type { Frames } from "./lock-scope.ts";
+import type { HeldLease } from "../lease/lease.ts";
+import type { Way } from "./lockable.ts";
 import { resolveAcquire, type AcquireOptions, type ResolvedAcquire, type TryOptions } from "../options.ts";
-import { within } from "../wait.ts";
-import { Joint } from "./joint.ts";
-import { SharedLease } from "./nest.ts";
+import { within } from "../runtime/timeout.ts";
+import { Joint } from "./joint-acquire.ts";
+import { SharedLease } from "./reentrant-hold.ts";
 
 /** Of a request without a name, or of one that repeats may share. */
 export type MutexLease = HeldLease | SharedLease;

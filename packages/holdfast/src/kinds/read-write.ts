@@ -1,5 +1,5 @@
-import { lockable, type Lockable, type Runner } from "../lockable.ts";
-import type { WriteLease } from "../lease.ts";
+import { lockable, type Lockable, type Runner } from "./lockable.ts";
+import type { WriteLease } from "../lease/lease.ts";
 import type { AcquireOptions, ResolvedAcquire } from "../options.ts";
 import type { Mutexes } from "./mutex.ts";
 

@@ -1,13 +1,13 @@
-import type { Contention } from "../contention.ts";
+import type { Contention } from "../local/coordinator.ts";
 import { WaitTimeoutError } from "../errors.ts";
-import type { Frames } from "../frames.ts";
-import type { OwnedLease } from "../lease.ts";
-import type { Way } from "../lockable.ts";
+import type { Frames } from "./lock-scope.ts";
+import type { OwnedLease } from "../lease/lease.ts";
+import type { Way } from "./lockable.ts";
 import { checkText, type AcquireOptions, type ResolvedAcquire } from "../options.ts";
-import { Joint } from "./joint.ts";
+import { Joint } from "./joint-acquire.ts";
 import type { Mutexes } from "./mutex.ts";
-import { Nest, NestedLease } from "./nest.ts";
-import { Turns } from "./turns.ts";
+import { Nest, NestedLease } from "./reentrant-hold.ts";
+import { Turns } from "./async-mutex.ts";
 
 export interface ReentrantOptions extends AcquireOptions {
   /**

@@ -1,5 +1,5 @@
-import type { Contention } from "../contention.ts";
-import { lockable, type Lockable, type Runner, type Way } from "../lockable.ts";
+import type { Contention } from "../local/coordinator.ts";
+import { lockable, type Lockable, type Runner, type Way } from "./lockable.ts";
 import { checkInteger, type AcquireOptions, type ResolvedAcquire } from "../options.ts";
 import type { MutexLease, Mutexes } from "./mutex.ts";
 

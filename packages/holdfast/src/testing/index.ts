@@ -1,8 +1,8 @@
-export { driverConformance } from "./conformance.ts";
-export type { Conformance, OpenedDriver } from "./conformance.ts";
+export { driverConformance } from "./conformance/suite.ts";
+export type { Conformance, OpenedDriver } from "./conformance/suite.ts";
 export { manualClock } from "./manual-clock.ts";
 export type { ManualClock } from "./manual-clock.ts";
 export { manualRandom } from "./manual-random.ts";
-export { faulty, faultyClient } from "./faulty.ts";
-export type { Faults, FaultyOptions } from "./faulty.ts";
-export type { Call, Choice } from "./faulty/plan.ts";
+export { faulty, faultyClient } from "./fault-injection/faulty.ts";
+export type { Faults, FaultyOptions } from "./fault-injection/faulty.ts";
+export type { Call, Choice } from "./fault-injection/fault-plan.ts";

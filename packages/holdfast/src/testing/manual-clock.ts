@@ -1,4 +1,4 @@
-import type { Clock, Timer } from "../clock.ts";
+import type { Clock, Timer } from "../runtime/clock.ts";
 
 /** A clock that stands still until it is told to go on. Times are milliseconds. */
 export interface ManualClock extends Clock {

@@ -1,4 +1,4 @@
-import type { Random } from "../random.ts";
+import type { Random } from "../runtime/random.ts";
 
 /** Chance that replays: the same seed, the same ids and fractions. Its ids are unique, and not secret. */
 export function manualRandom(seed: number): Random {

@@ -10,7 +10,7 @@ import {
   settled,
   ttlMs,
   unreachable,
-} from "../support/hold-stage.ts";
+} from "../support/lease-fixture.ts";
 
 onManualClock();
 

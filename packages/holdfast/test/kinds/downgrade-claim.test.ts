@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { closeWorld, redisWorld } from "./worlds.ts";
+import { closeWorld, redisWorld } from "../support/simulated-engines.ts";
 
 const ttlMs = 3_000;
 

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { isLockError, type Election, type Lease } from "holdfast";
 import { describe, expect, test } from "vitest";
 
-import { closeWorld, memoryWorld, redisWorld, type World } from "./worlds.ts";
+import { closeWorld, memoryWorld, redisWorld, type World } from "../support/simulated-engines.ts";
 
 const candidates = 3;
 const ttlMs = 600;

@@ -1,7 +1,7 @@
 import { type Holder, type Lease } from "holdfast";
 import { expect, test } from "vitest";
 
-import { clock, lost, onManualClock, open, settled, ttlMs } from "../support/hold-stage.ts";
+import { clock, lost, onManualClock, open, settled, ttlMs } from "../support/lease-fixture.ts";
 
 onManualClock();
 

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { test } from "vitest";
 
-import { FaultPlay, faultSteps } from "./latch-faults.ts";
-import { LatchPlay, latchSteps } from "./latch-play.ts";
-import { memoryWorld, redisWorld } from "./worlds.ts";
+import { FaultPlay, faultSteps } from "../support/latch-faults.ts";
+import { LatchPlay, latchSteps } from "../support/latch-player.ts";
+import { memoryWorld, redisWorld } from "../support/simulated-engines.ts";
 
 test("in memory a latch is what the model says, at every moment", async () => {
   await fc.assert(

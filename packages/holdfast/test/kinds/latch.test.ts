@@ -1,11 +1,11 @@
-import { FakeRedis } from "@holdfast/lab/fake-redis";
+import { FakeRedis } from "@holdfast/test-kit/fake-redis";
 import { createLocks, isLockError, type Driver, type Latch, type Locks } from "holdfast";
 import { memory } from "holdfast/memory";
 import { redis, redlock } from "holdfast/redis";
 import { faulty, manualClock, manualRandom } from "holdfast/testing";
 import { expect, test } from "vitest";
 
-import { closeWorld, redisWorld, type World } from "./worlds.ts";
+import { closeWorld, redisWorld, type World } from "../support/simulated-engines.ts";
 
 const ttlMs = 60_000;
 

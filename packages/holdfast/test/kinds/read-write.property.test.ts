@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { test } from "vitest";
 
-import { SharePlay, stepsOf, type SharedKind, type Step } from "./share-play.ts";
-import { memoryWorld, redisWorld } from "./worlds.ts";
+import { SharePlay, stepsOf, type SharedKind, type Step } from "../support/shared-player.ts";
+import { memoryWorld, redisWorld } from "../support/simulated-engines.ts";
 
 /** A writer takes all that there are. */
 const everybody = 2 ** 31;

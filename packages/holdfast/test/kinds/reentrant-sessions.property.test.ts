@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { test } from "vitest";
 
-import { ReentrantPlay, steps, type Step } from "./reentrant-play.ts";
-import { memoryWorld, redisWorld } from "./worlds.ts";
+import { ReentrantPlay, steps, type Step } from "../support/reentrant-player.ts";
+import { memoryWorld, redisWorld } from "../support/simulated-engines.ts";
 
 const patiently = { ask: "lease", ttlMs: 850, renew: true, waitMs: Infinity } as const;
 const session = { by: 1, as: { session: "s" } };

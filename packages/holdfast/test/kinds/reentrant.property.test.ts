@@ -2,7 +2,7 @@ import fc from "fast-check";
 import type { Lockable } from "holdfast";
 import { describe, expect, test } from "vitest";
 
-import { closeWorld, memoryWorld, redisWorld, type World } from "./worlds.ts";
+import { closeWorld, memoryWorld, redisWorld, type World } from "../support/simulated-engines.ts";
 
 /** Work under the lock: what it does inside, and with how many others at once. */
 interface Work {

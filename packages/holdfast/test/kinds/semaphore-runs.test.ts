@@ -2,8 +2,8 @@ import type { AcquireOptions, Lease, Locks, Semaphore } from "holdfast";
 import { expect, test } from "vitest";
 
 import type { AcquireRequest, Driver } from "../../src/driver.ts";
-import { later } from "../../src/testing/conformance/stage.ts";
-import { clock, endMs, engine, onManualClock, open, settled, ttlMs } from "../support/hold-stage.ts";
+import { later } from "../../src/testing/conformance/fixture.ts";
+import { clock, endMs, engine, onManualClock, open, settled, ttlMs } from "../support/lease-fixture.ts";
 
 // Leases of a semaphore that are handed over inside a process.
 

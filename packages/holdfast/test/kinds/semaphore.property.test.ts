@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { test } from "vitest";
 
-import { SharePlay, stepsOf, type SharedKind } from "./share-play.ts";
-import { memoryWorld, redisWorld } from "./worlds.ts";
+import { SharePlay, stepsOf, type SharedKind } from "../support/shared-player.ts";
+import { memoryWorld, redisWorld } from "../support/simulated-engines.ts";
 
 const semaphore: SharedKind = {
   limit: 3,

@@ -1,7 +1,7 @@
 import { isLockError } from "holdfast";
 import { expect, test } from "vitest";
 
-import { clock, endMs, lost, onManualClock, open, settled, ttlMs } from "../support/hold-stage.ts";
+import { clock, endMs, lost, onManualClock, open, settled, ttlMs } from "../support/lease-fixture.ts";
 
 onManualClock();
 

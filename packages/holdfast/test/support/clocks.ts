@@ -1,6 +1,6 @@
-import { ServerClocks, type ServerClock } from "@holdfast/lab";
+import { ServerClocks, type ServerClock } from "@holdfast/test-kit";
 
-import { atEnd } from "./quorum-stage.ts";
+import { atEnd } from "./quorum-servers.ts";
 
 /** So many clocks for servers. They are gone after the test. */
 export async function makeClocks(count: number): Promise<readonly ServerClock[]> {

@@ -1,5 +1,5 @@
-import type { Script } from "../../src/drivers/redis/script.ts";
-import * as scripts from "../../src/drivers/redis/scripts.generated.ts";
+import type { Script } from "../../src/drivers/redis/protocol/script.ts";
+import * as scripts from "../../src/drivers/redis/protocol/scripts.generated.ts";
 
 /** How a script names `redis.call` or `redis.pcall` where the same text is to run with either. */
 const alias = /^local call = redis\.p?call$/gm;

@@ -3,7 +3,7 @@ import { EventEmitter, once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
-import type { Sentinels } from "@holdfast/lab";
+import type { Sentinels } from "@holdfast/test-kit";
 
 const program = fileURLToPath(new URL("failover-worker.mjs", import.meta.url));
 const built = fileURLToPath(new URL("../../dist/index.js", import.meta.url));

@@ -1,7 +1,7 @@
 // Holds a lease for a minute, as far as it is concerned, and has nothing else to do: it has to end by itself at once.
 // With a port as its argument on the Redis there, else in memory.
 import { createLocks } from "../../dist/index.js";
-import { memory } from "../../dist/drivers/memory.js";
+import { memory } from "../../dist/drivers/memory/driver.js";
 import { redis } from "../../dist/drivers/redis/index.js";
 
 const port = process.argv[2];

@@ -1,4 +1,4 @@
-// A process that counts a latch down, and waits for it. See faults/latch.test.ts.
+// A process that counts a latch down, and waits for it. See integration/single/latch.test.ts.
 //
 //   node latches.mjs <port> <name> <order as JSON>
 //

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import type { AcquireOptions, LocksOptions, SerializedLease } from "holdfast";
 import type { RedlockOptions } from "holdfast/redis";
 
-import { atEnd, type Endpoint } from "./quorum-stage.ts";
+import { atEnd, type Endpoint } from "./quorum-servers.ts";
 
 type Orders = {
   warmUp: { count: number };

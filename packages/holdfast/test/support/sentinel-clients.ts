@@ -4,7 +4,7 @@ import { createSentinel as createSentinel6 } from "redis";
 import { createSentinel as createSentinel5 } from "redis5";
 
 import type { RedisClient } from "holdfast/redis";
-import type { Sentinels } from "@holdfast/lab";
+import type { Sentinels } from "@holdfast/test-kit";
 
 /** A client as a user has it, that finds its primary by sentinels. */
 export interface SentinelClient {

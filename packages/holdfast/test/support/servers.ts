@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 
 import { describe } from "vitest";
-import { redisProgram } from "@holdfast/lab";
+import { redisProgram } from "@holdfast/test-kit";
 
 /**
  * `describe` for tests that need a server: where there is none they are skipped, and loudly.

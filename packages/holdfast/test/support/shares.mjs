@@ -1,4 +1,4 @@
-// A process that contends for a read-write lock or a semaphore. See faults/kinds-contention.test.ts.
+// A process that contends for a read-write lock or a semaphore. See integration/single/kinds-contention.test.ts.
 //
 //   node shares.mjs <port> <name> <order as JSON>
 //

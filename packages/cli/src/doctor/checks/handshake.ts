@@ -1,5 +1,5 @@
-import { wordsOf } from "../../voice.ts";
-import type { Address } from "../address.ts";
+import { wordsOf } from "../../output.ts";
+import type { Address } from "../url.ts";
 import type { Facts } from "../facts.ts";
 import type { Finding } from "../finding.ts";
 import type { Server } from "../servers.ts";

@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 
 import { shown } from "../../duration.ts";
-import { wordsOf } from "../../voice.ts";
+import { wordsOf } from "../../output.ts";
 import { pairsOf, type Use } from "../facts.ts";
 import type { Finding } from "../finding.ts";
 import type { Server } from "../servers.ts";

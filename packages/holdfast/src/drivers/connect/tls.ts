@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { isIP } from "node:net";
 
-import type { Endpoint } from "./address.ts";
-import type { TlsFiles } from "./parameters.ts";
+import type { Endpoint } from "./url.ts";
+import type { TlsFiles } from "./options.ts";
 
 /** What both libraries hand on to `tls.connect`. */
 export interface TlsSettings {

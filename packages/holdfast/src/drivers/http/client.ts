@@ -1,7 +1,7 @@
 import { Agent, type ClientRequest, type IncomingMessage, type RequestOptions } from "node:http";
 import * as plain from "node:http";
 
-import { momentOf, type Clock, type Moment } from "../../clock.ts";
+import { momentOf, type Clock, type Moment } from "../../runtime/clock.ts";
 import { closedError, EngineError, isLockError } from "../../errors.ts";
 
 /** What the service answered, whatever its status. */

@@ -1,4 +1,4 @@
-import type { Clock } from "../../clock.ts";
+import type { Clock } from "../../runtime/clock.ts";
 import type {
   AcquireRequest,
   Capabilities,
@@ -12,14 +12,14 @@ import type {
   Verified,
 } from "../../driver.ts";
 import { closedError, EngineError, LeaseLostError, LockError } from "../../errors.ts";
-import { backoffMs, type Random } from "../../random.ts";
-import type { FenceState, LockEvent, LockState, NodeState } from "../../state.ts";
-import { pause } from "../../wait.ts";
+import { backoffMs, type Random } from "../../runtime/random.ts";
+import type { FenceState, LockEvent, LockState, NodeState } from "../../lock-state.ts";
+import { pause } from "../../runtime/timeout.ts";
 import type { Answer, Client, Question } from "./client.ts";
-import { Entries } from "./entries.ts";
+import { Entries } from "./arrival-order.ts";
 import { errorOf, leaseOf, problemOf } from "./problems.ts";
-import { HttpRequest, validityOf } from "./request.ts";
-import { stateOf } from "./states.ts";
+import { HttpRequest, validityOf } from "./acquire-request.ts";
+import { stateOf } from "./lock-state.ts";
 import { watchByEvents } from "./watch.ts";
 import { withKeys, type WireLocks, type WireLock, type WireNodes } from "./wire.ts";
 

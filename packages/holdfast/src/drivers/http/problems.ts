@@ -6,7 +6,7 @@ import {
   WaitTimeoutError,
   type LockErrorCode,
 } from "../../errors.ts";
-import type { Holder } from "../../state.ts";
+import type { Holder } from "../../lock-state.ts";
 import type { Answer } from "./client.ts";
 import type { ServiceCode, WireHolder, WireLease, WireProblem } from "./wire.ts";
 

@@ -1,12 +1,12 @@
-import { backoffMs } from "../../random.ts";
+import { backoffMs } from "../../runtime/random.ts";
 import { EngineError, isLockError } from "../../errors.ts";
-import { isThere, type LockEvent } from "../../state.ts";
-import { pause } from "../../wait.ts";
+import { isThere, type LockEvent } from "../../lock-state.ts";
+import { pause } from "../../runtime/timeout.ts";
 import { bodyOf } from "./client.ts";
 import type { HttpDriver } from "./driver.ts";
-import { eventsOf } from "./events.ts";
+import { eventsOf } from "./sse.ts";
 import { errorOf, problemOf } from "./problems.ts";
-import { stateOf } from "./states.ts";
+import { stateOf } from "./lock-state.ts";
 import type { WireEvent } from "./wire.ts";
 
 const longestSilenceMs = 40_000;

@@ -1,5 +1,5 @@
 import type { LockErrorCode, LossReason, NodeVote, Outcome } from "../../errors.ts";
-import type { Holder, LockEvent, LockFacts, NodeState, NodeView } from "../../state.ts";
+import type { Holder, LockEvent, LockFacts, NodeState, NodeView } from "../../lock-state.ts";
 
 /**
  * What travels between the lock service and its clients, as JSON. Numbers of fencing are decimal strings, as they pass 2^53; times

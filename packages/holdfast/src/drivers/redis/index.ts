@@ -1,5 +1,5 @@
-export { redis } from "./open-redis.ts";
-export { redlock } from "./redlock.ts";
+export { redis } from "./create.ts";
+export { redlock } from "./redlock/driver.ts";
 export type { RedisOptions, RedlockOptions } from "./options.ts";
-export type { RedisClient } from "./client.ts";
-export type { CommandLine, Connection, Subscription, SubscriptionListener } from "./connection.ts";
+export type { RedisClient } from "./clients/detect.ts";
+export type { CommandLine, Connection, Subscription, SubscriptionListener } from "./clients/connection.ts";

@@ -1,6 +1,6 @@
-import { systemClock, type Clock } from "../../clock.ts";
+import { systemClock, type Clock } from "../../runtime/clock.ts";
 import { checkNames, checkObject, integerOr, refusal } from "../../options.ts";
-import { systemRandom, type Random } from "../../random.ts";
+import { systemRandom, type Random } from "../../runtime/random.ts";
 
 /** What `redis()` and `redlock()` have in common. */
 interface CommonOptions {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 
-import { granted, later, type Scenes } from "./stage.ts";
+import { granted, later, type Scenes } from "./fixture.ts";
 
 const attempt = { attemptId: "order 555", ttlMs: 5_000 } as const;
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 
-import type { Holder } from "../../state.ts";
-import { aborted, later, refused, type Scenes } from "./stage.ts";
+import type { Holder } from "../../lock-state.ts";
+import { aborted, later, refused, type Scenes } from "./fixture.ts";
 
 export const election: Scenes = {
   "election: one leads, and at its resignation the next": async ({ here, there, key }) => {

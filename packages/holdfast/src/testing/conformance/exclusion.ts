@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 
-import { granted, type Scenes } from "./stage.ts";
+import { granted, type Scenes } from "./fixture.ts";
 
 export const exclusion: Scenes = {
   "a held lock is refused to a try of another process": async ({ here, there, key }) => {

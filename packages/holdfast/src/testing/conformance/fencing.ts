@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 
-import type { Lease } from "../../lease.ts";
+import type { Lease } from "../../lease/lease.ts";
 import type { Locks } from "../../locks.ts";
-import { contended, granted, later, type Scenes } from "./stage.ts";
+import { contended, granted, later, type Scenes } from "./fixture.ts";
 
 export const fencing: Scenes = {
   "fencing tokens rise from release to grant": async ({ here, there, key }) => {

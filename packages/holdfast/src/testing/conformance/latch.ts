@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 
 import { WaitTimeoutError } from "../../errors.ts";
-import type { LockEvent } from "../../state.ts";
-import { listed } from "./listed.ts";
-import { granted, later, refused, type Scenes } from "./stage.ts";
+import type { LockEvent } from "../../lock-state.ts";
+import { listed } from "./list.ts";
+import { granted, later, refused, type Scenes } from "./fixture.ts";
 
 const ttlMs = 60_000;
 /** Long enough for the few calls before it is over, also on a slow machine. */

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 
 import { asked } from "./fencing.ts";
-import { listed } from "./listed.ts";
-import { aborted, granted, later, refused, type Scenes } from "./stage.ts";
+import { listed } from "./list.ts";
+import { aborted, granted, later, refused, type Scenes } from "./fixture.ts";
 
 export const readWrite: Scenes = {
   "read-write: many read, or one writes": async ({ here, there, key }) => {

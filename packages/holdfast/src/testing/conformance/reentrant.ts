@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 
 import { LeaseLostError } from "../../errors.ts";
-import { aborted, granted, later, refused, type Scenes } from "./stage.ts";
+import { aborted, granted, later, refused, type Scenes } from "./fixture.ts";
 
 export const reentrant: Scenes = {
   "reentrant: acquires nested in a withLock are counted, and the last release frees the lock": async (

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 
-import type { Lease } from "../../lease.ts";
+import type { Lease } from "../../lease/lease.ts";
 import type { Locks } from "../../locks.ts";
 import { asked } from "./fencing.ts";
-import { aborted, granted, later, refused, type Scenes } from "./stage.ts";
+import { aborted, granted, later, refused, type Scenes } from "./fixture.ts";
 
 export const semaphore: Scenes = {
   "semaphore: never more than its limit": async ({ here, there, key }) => {

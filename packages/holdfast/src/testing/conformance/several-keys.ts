@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 
 import { LeaseLostError } from "../../errors.ts";
-import { aborted, granted, later, refused, type Scenes } from "./stage.ts";
+import { aborted, granted, later, refused, type Scenes } from "./fixture.ts";
 
 export const severalKeys: Scenes = {
   "all: every key or none": async ({ here, there, key }) => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 
 import { WaitTimeoutError } from "../../errors.ts";
-import { granted, later, refused, type Scenes, type Stage } from "./stage.ts";
+import { granted, later, refused, type Scenes, type Stage } from "./fixture.ts";
 
 export const waiting: Scenes = {
   "a waiter gets the lock when it is released": async ({ here, there, key, queued }) => {

@@ -1,13 +1,13 @@
-import type { Clock } from "../../../clock.ts";
+import type { Clock } from "../../../runtime/clock.ts";
 import { EngineError } from "../../../errors.ts";
-import { backoffMs, type Random } from "../../../random.ts";
-import { pause, within } from "../../../wait.ts";
-import { messageOf, outcomeOf } from "../failures.ts";
-import type { Script } from "../script.ts";
-import { ServerTime, Tickets } from "../server-time.ts";
-import { Ears } from "./ears.ts";
-import type { ClusterClient } from "./link.ts";
-import { Shard } from "./shard.ts";
+import { backoffMs, type Random } from "../../../runtime/random.ts";
+import { pause, within } from "../../../runtime/timeout.ts";
+import { messageOf, outcomeOf } from "../server/errors.ts";
+import type { Script } from "../protocol/script.ts";
+import { ServerTime, Tickets } from "../server/server-clock.ts";
+import { Ears } from "./subscriptions.ts";
+import type { ClusterClient } from "../clients/cluster-client.ts";
+import { Shard } from "./cluster-node.ts";
 import { completed, SlotMap } from "./slot-map.ts";
 
 /** How long a redirected call goes on, as part of what a command may take: the rest is for the answer. */

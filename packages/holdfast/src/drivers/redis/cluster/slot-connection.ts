@@ -1,5 +1,5 @@
-import type { ChannelKind, Connection, Subscription, SubscriptionListener } from "../connection.ts";
-import type { Script } from "../script.ts";
+import type { ChannelKind, Connection, Subscription, SubscriptionListener } from "../clients/connection.ts";
+import type { Script } from "../protocol/script.ts";
 import type { Router } from "./router.ts";
 
 /** A connection to wherever one slot is. */

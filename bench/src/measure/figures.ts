@@ -1,0 +1,16 @@
+import type { Crew } from "../run/workers.ts";
+import { sum } from "./statistics.ts";
+import type { Figures } from "../suites/suite.ts";
+import type { Window } from "./window.ts";
+
+/** Puts a case's values together with what went wrong while they were measured. */
+export function figures(
+  label: string,
+  { settings }: Crew,
+  { measurements }: Window,
+  values: Readonly<Record<string, number>>,
+): Figures {
+  const failures = sum(measurements.map((measurement) => measurement.failures));
+  const firstFailure = measurements.find((one) => one.failures > 0)?.firstFailure ?? null;
+  return { case: label, settings, values, failures, firstFailure };
+}

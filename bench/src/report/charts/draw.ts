@@ -1,0 +1,74 @@
+import { blocksOf, type Block } from "../blocks.ts";
+import type { RunRecord } from "../record.ts";
+import type { Panel, SuiteDescription } from "../../suites/suite.ts";
+import { curvesHeight, drawPanel, headingOf, rowHeight, type Drawn } from "./panels.ts";
+import { rect, svg, text, type Box } from "./svg.ts";
+
+const margin = 24;
+const panelWidth = 320;
+const gap = 40;
+const letterWidth = 7.4;
+const headHeight = 92;
+const blockHeadHeight = 48;
+const axisHeight = 26;
+const blockGap = 22;
+
+/** The picture of a suite: block by block, in each the panels from left to right. Of one record always the same. */
+export function drawSuite(suite: SuiteDescription, record: RunRecord): string {
+  const blocks = blocksOf(suite, record.samples);
+  const hasNames = suite.panels.some(({ form }) => form !== "curves");
+  const namesOf = ({ rows }: Block): string[] => (hasNames ? rows.map(({ name }) => name) : []);
+  const namesWidth = Math.max(gap, ...blocks.flatMap(namesOf).map(widthOf));
+  const width = margin * 2 + namesWidth + suite.panels.length * (panelWidth + gap) - gap;
+  const parts: string[] = [];
+  let y = headHeight;
+  for (const block of blocks) {
+    const names = namesOf(block);
+    const height = heightOf(suite.panels, names.length);
+    const box = { x: margin + namesWidth, y: y + blockHeadHeight, width: panelWidth, height };
+    parts.push(text([margin, y + 14], block.title, "case"), ...nameRows(names, box));
+    parts.push(...panelsOf({ ...block, suite }, box));
+    y = box.y + height + axisHeight + blockGap;
+  }
+  return svg(Math.ceil(width), y, suite.title, [...head(suite, record), ...parts]);
+}
+
+function widthOf(name: string): number {
+  return name.length * letterWidth + 12;
+}
+
+function head({ title, rounds }: SuiteDescription, { date, environment }: RunRecord): readonly string[] {
+  const of =
+    rounds === 1 ? "one round" : `medians of ${rounds} rounds, thin lines from the smallest to the largest`;
+  const day = date.toISOString().slice(0, 10);
+  const words = `${day}, Node ${environment.node}, Redis ${environment.redis}, ${of}`;
+  const legend = [
+    ["floor", "commands by hand"],
+    ["peer", "other libraries"],
+    ["own", "Holdfast"],
+  ].flatMap(([kind = "", name = ""], index) => [
+    rect({ x: margin + index * 150, y: 62, width: 12, height: 12 }, kind),
+    text([margin + index * 150 + 18, 73], name),
+  ]);
+  return [text([margin, 28], title, "title"), text([margin, 48], words, "quiet"), ...legend];
+}
+
+function nameRows(names: readonly string[], { x, y }: Box): readonly string[] {
+  return names.map((name, index) => text([x - 8, y + rowHeight * (index + 0.5) + 4], name, "end"));
+}
+
+function panelsOf(drawn: Drawn, box: Box): readonly string[] {
+  return drawn.suite.panels.flatMap((panel, index) => {
+    const x = box.x + index * (panelWidth + gap);
+    return [
+      text([x, box.y - 12], headingOf(panel, drawn.suite), "quiet"),
+      ...drawPanel(panel, drawn, { ...box, x }),
+    ];
+  });
+}
+
+function heightOf(panels: readonly Panel[], rows: number): number {
+  return panels.some(({ form }) => form === "curves")
+    ? Math.max(curvesHeight, rows * rowHeight)
+    : rows * rowHeight;
+}

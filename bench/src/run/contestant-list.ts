@@ -1,0 +1,156 @@
+import type { Contestant } from "../contestants/contestant.ts";
+import type { Absence } from "../suites/suite.ts";
+
+/** The names of peers are those of their packages. */
+export const peers = [
+  "redlock",
+  "redis-semaphore",
+  "@verrou/core",
+  "redlock-universal",
+  "@sesamecare-oss/redlock",
+] as const;
+
+export type Peer = (typeof peers)[number];
+
+/** Peers once more, set up otherwise or with another kind of lock. */
+const variants = {
+  "redlock-tries": "redlock",
+  "@sesamecare-oss/redlock-tries": "@sesamecare-oss/redlock",
+  "redis-semaphore-semaphore": "redis-semaphore",
+  "redlock-several": "redlock",
+  "redlock-universal-several": "redlock-universal",
+  "@sesamecare-oss/redlock-several": "@sesamecare-oss/redlock",
+} as const;
+
+type Variant = keyof typeof variants;
+
+/** Ours, and its other set-ups, kinds of lock, and ways to it. */
+type Own = "holdfast" | `holdfast-${"strict" | "far" | "read-write" | Kind | "service"}`;
+
+type Kind = "read" | "write" | "semaphore" | "reentrant" | "several" | "election" | "latch";
+
+/** What others are held against: commands and requests without a library. */
+type Floor = "raw" | "raw-several" | "bare-http";
+
+export type Entrant = Floor | Peer | Variant | Own;
+
+/** On one server, or on the nodes of a quorum. */
+export type Ground = "server" | "quorum";
+
+type Loaders = Readonly<Partial<Record<Entrant, () => Promise<Contestant>>>>;
+
+/** Imported only in the process that runs it. */
+const onServer: Loaders = {
+  raw: async () => (await import("../contestants/raw.ts")).raw,
+  redlock: async () => (await import("../contestants/redlock.ts")).redlock,
+  "redis-semaphore": async () => (await import("../contestants/redis-semaphore.ts")).redisSemaphore,
+  "@verrou/core": async () => (await import("../contestants/verrou.ts")).verrou,
+  "redlock-universal": async () => (await import("../contestants/redlock-universal.ts")).redlockUniversal,
+  "@sesamecare-oss/redlock": async () => (await import("../contestants/sesamecare-redlock.ts")).sesamecare,
+  holdfast: async () => (await import("../contestants/holdfast.ts")).holdfast,
+  "holdfast-strict": async () => (await import("../contestants/holdfast.ts")).holdfastStrict,
+  "redis-semaphore-semaphore": async () =>
+    (await import("../contestants/redis-semaphore.ts")).redisSemaphoreSemaphore,
+  "raw-several": async () => (await import("../contestants/raw.ts")).rawSeveral,
+  "redlock-several": async () => (await import("../contestants/redlock.ts")).redlockSeveral,
+  "redlock-universal-several": async () =>
+    (await import("../contestants/redlock-universal.ts")).redlockUniversalSeveral,
+  "@sesamecare-oss/redlock-several": async () =>
+    (await import("../contestants/sesamecare-redlock.ts")).sesamecareSeveral,
+  "holdfast-read-write": async () => (await import("../contestants/holdfast-kinds.ts")).readWrite,
+  "holdfast-read": async () => (await import("../contestants/holdfast-kinds.ts")).read,
+  // All its turns write where nobody reads.
+  "holdfast-write": async () => (await import("../contestants/holdfast-kinds.ts")).readWrite,
+  "holdfast-semaphore": async () => (await import("../contestants/holdfast-kinds.ts")).semaphore,
+  "holdfast-reentrant": async () => (await import("../contestants/holdfast-kinds.ts")).reentrant,
+  "holdfast-several": async () => (await import("../contestants/holdfast-kinds.ts")).several,
+  "holdfast-election": async () => (await import("../contestants/holdfast-kinds.ts")).election,
+  "holdfast-latch": async () => (await import("../contestants/holdfast-kinds.ts")).latch,
+};
+
+const onQuorum: Loaders = {
+  redlock: async () => (await import("../contestants/quorum/redlock.ts")).redlock,
+  "redlock-tries": async () => (await import("../contestants/quorum/redlock.ts")).redlockTries,
+  "redis-semaphore": async () => (await import("../contestants/quorum/redis-semaphore.ts")).redisSemaphore,
+  "redlock-universal": async () =>
+    (await import("../contestants/quorum/redlock-universal.ts")).redlockUniversal,
+  "@sesamecare-oss/redlock": async () =>
+    (await import("../contestants/quorum/sesamecare-redlock.ts")).sesamecare,
+  "@sesamecare-oss/redlock-tries": async () =>
+    (await import("../contestants/quorum/sesamecare-redlock.ts")).sesamecareTries,
+  holdfast: async () => (await import("../contestants/quorum/holdfast.ts")).holdfast,
+  "holdfast-far": async () => (await import("../contestants/quorum/holdfast.ts")).holdfastFar,
+};
+
+const loadersOn: Readonly<Record<Ground, Loaders>> = { server: onServer, quorum: onQuorum };
+
+/** In processes that their suites start. */
+const elsewhere = ["bare-http", "holdfast-service"] as const satisfies readonly Entrant[];
+
+export const entrants: readonly string[] = [
+  ...new Set([...Object.keys(onServer), ...Object.keys(onQuorum), ...elsewhere]),
+];
+
+export async function loadContestant(name: string, ground: Ground): Promise<Contestant> {
+  const loaders = loadersOn[ground];
+  const load = Object.hasOwn(loaders, name) ? loaders[name as Entrant] : undefined;
+  if (!load) throw new RangeError(`Expected a contestant of ${Object.keys(loaders).join(", ")}, got ${name}`);
+  return load();
+}
+
+/** Whether it can take a lock on a majority of several servers. */
+export function hasQuorum(entrant: Entrant): boolean {
+  return Object.hasOwn(onQuorum, entrant);
+}
+
+export const noQuorum: readonly Absence[] = [
+  { entrants: ["raw", "@verrou/core"], reason: "locks one server only" },
+];
+
+/** The package that an entrant runs. */
+export function packageOf(entrant: Entrant): Peer | "ioredis" | "holdfast" | "node" {
+  if (entrant === "bare-http") return "node";
+  if (entrant.startsWith("raw")) return "ioredis";
+  if (entrant.startsWith("holdfast")) return "holdfast";
+  return Object.hasOwn(variants, entrant) ? variants[entrant as Variant] : (entrant as Peer);
+}
+
+/** With the other set-ups of each that can lock a majority, after it. */
+export function withVariants(entrants: readonly Entrant[]): readonly Entrant[] {
+  const others = (Object.keys(variants) as Variant[]).filter(hasQuorum);
+  return entrants.flatMap((entrant) => [entrant, ...others.filter((one) => variants[one] === entrant)]);
+}
+
+/** With the kinds of each that have more than a mutex, after it. */
+export function withKinds(entrants: readonly Entrant[]): readonly Entrant[] {
+  return entrants.flatMap((entrant) => [entrant, ...(kindsOf[entrant] ?? [])]);
+}
+
+const kindsOf: Readonly<Partial<Record<Entrant, readonly Entrant[]>>> = {
+  raw: ["raw-several"],
+  redlock: ["redlock-several"],
+  "redis-semaphore": ["redis-semaphore-semaphore"],
+  "redlock-universal": ["redlock-universal-several"],
+  "@sesamecare-oss/redlock": ["@sesamecare-oss/redlock-several"],
+  holdfast: [
+    "holdfast-reentrant",
+    "holdfast-read",
+    "holdfast-write",
+    "holdfast-semaphore",
+    "holdfast-several",
+    "holdfast-election",
+    "holdfast-latch",
+  ],
+};
+
+/** The semaphores of those that have one. */
+export function semaphoresOf(entrants: readonly Entrant[]): readonly Entrant[] {
+  return entrants.flatMap((entrant): Entrant[] => {
+    if (entrant === "redis-semaphore") return ["redis-semaphore-semaphore"];
+    return entrant === "holdfast" ? ["holdfast-semaphore"] : [];
+  });
+}
+
+export function isPeer(name: string): name is Peer {
+  return (peers as readonly string[]).includes(name);
+}

@@ -1,0 +1,105 @@
+import type { ResolvedOptions } from "../options.ts";
+import { hasQuorum, withKinds, withVariants, semaphoresOf, type Entrant } from "./contestant-list.ts";
+import { quickly, thorough, type Sizes } from "./sizes.ts";
+import type { Suite } from "../suites/suite.ts";
+import type { SuiteName } from "../report/suite-names.ts";
+import { capacity } from "../suites/capacity.ts";
+import { churn } from "../suites/churn.ts";
+import { commandLine } from "../suites/command-line.ts";
+import { hot } from "../suites/hot.ts";
+import { kinds } from "../suites/kinds.ts";
+import { latency, redlockLatency } from "../suites/latency.ts";
+import { memory } from "../suites/memory.ts";
+import { redlockHot } from "../suites/redlock-hot.ts";
+import { redlockUncontended } from "../suites/redlock-uncontended.ts";
+import { renewals } from "../suites/renewals.ts";
+import { service } from "../suites/service.ts";
+import { readWrite, semaphore } from "../suites/shared.ts";
+import { skew } from "../suites/skew.ts";
+import { takeover } from "../suites/takeover.ts";
+import { uncontended } from "../suites/uncontended.ts";
+import { waiting } from "../suites/waiting.ts";
+import type { Timing } from "../measure/window.ts";
+
+type Asked = Pick<
+  ResolvedOptions,
+  "suites" | "peers" | "only" | "quick" | "rounds" | "measureMs" | "minutes"
+>;
+
+/** The suites that were asked for. */
+export function plan(asked: Asked): readonly Suite[] {
+  const all = byName(asked, sizesFor(asked));
+  const around: readonly Entrant[] = ["raw", ...asked.peers];
+  return asked.suites.map((name) => withOnly(withoutAbsent(all[name](), around), asked.only));
+}
+
+type Makers = Readonly<Record<SuiteName, () => Suite>>;
+
+function byName({ peers, ...asked }: Asked, sizes: Sizes): Makers {
+  const rounds = asked.rounds ?? sizes.rounds;
+  const redlockRounds = asked.rounds ?? sizes.redlockRounds;
+  const all: readonly Entrant[] = ["raw", ...peers, "holdfast"];
+  const withStrict: readonly Entrant[] = [...all, "holdfast-strict"];
+  const voting = all.filter(hasQuorum);
+  const votingFar = voting.map((one): Entrant => (one === "holdfast" ? "holdfast-far" : one));
+  return {
+    uncontended: () => uncontended(all, sizes.uncontended, rounds),
+    hot: () => hot(withStrict, sizes.hot, rounds),
+    skew: () => skew(all, sizes.skew, rounds),
+    waiting: () => waiting(withStrict, sizes.waiting, rounds),
+    renewals: () => renewals(all, sizes.renewals, rounds),
+    takeover: () => takeover(withStrict, sizes.takeover, rounds),
+    latency: () => latency(all, sizes.latency, rounds),
+    kinds: () => kinds(withKinds(all), sizes.kinds, rounds),
+    "read-write": () => readWrite([...all, "holdfast-read-write"], sizes.shared, rounds),
+    semaphore: () => semaphore(semaphoresOf(all), sizes.shared, rounds),
+    memory: () => memory(all, sizes.memory, rounds),
+    churn: () => churn(["raw", "holdfast"], sizes.churn, 1),
+    capacity: () => capacity(["holdfast"], sizes.capacity, rounds),
+    service: () => service(["bare-http", "holdfast", "holdfast-service"], sizes.service, rounds),
+    "command-line": () => commandLine(["holdfast"], sizes.commandLineStarts, rounds),
+    "redlock-uncontended": () => redlockUncontended(voting, sizes.redlockUncontended, redlockRounds),
+    "redlock-hot": () => redlockHot(withVariants(voting), sizes.redlockHot, redlockRounds),
+    "redlock-latency": () => redlockLatency(votingFar, sizes.redlockLatency, redlockRounds),
+  };
+}
+
+/** Rates are measured for as long as was asked for. */
+function sizesFor({ quick, measureMs, minutes }: Asked): Sizes {
+  const sizes = quick ? quickly : thorough;
+  const timing = (given: Timing): Timing => ({ ...given, measureMs: measureMs ?? given.measureMs });
+  const timed = <Size extends { readonly timing: Timing }>(size: Size): Size => ({
+    ...size,
+    timing: timing(size.timing),
+  });
+  return {
+    ...sizes,
+    uncontended: timed(sizes.uncontended),
+    hot: timed(sizes.hot),
+    skew: timed(sizes.skew),
+    waiting: timed(sizes.waiting),
+    latency: timed(sizes.latency),
+    kinds: timing(sizes.kinds),
+    shared: timed(sizes.shared),
+    churn: { ...sizes.churn, minutes: minutes ?? sizes.churn.minutes },
+    service: timing(sizes.service),
+    redlockUncontended: timed(sizes.redlockUncontended),
+    redlockHot: timed(sizes.redlockHot),
+    redlockLatency: timed(sizes.redlockLatency),
+  };
+}
+
+/** Who cannot do what a suite asks is told in its tables, where it was asked for, and has no turn. */
+function withoutAbsent(suite: Suite, around: readonly Entrant[]): Suite {
+  const absent = suite.absent
+    .map(({ entrants, reason }) => ({ entrants: entrants.filter((one) => around.includes(one)), reason }))
+    .filter(({ entrants }) => entrants.length > 0);
+  const missing = absent.flatMap(({ entrants }) => entrants);
+  return { ...suite, absent, entrants: suite.entrants.filter((one) => !missing.includes(one)) };
+}
+
+function withOnly(suite: Suite, only: readonly Entrant[] | null): Suite {
+  return only === null
+    ? suite
+    : { ...suite, entrants: suite.entrants.filter((one) => only.includes(one)), absent: [] };
+}

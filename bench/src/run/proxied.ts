@@ -1,0 +1,45 @@
+import { startProxy } from "@holdfast/test-kit";
+import { Redis } from "ioredis";
+import { median } from "../measure/statistics.ts";
+import type { Server, Site } from "../suites/suite.ts";
+
+const pings = 20;
+
+/** A site behind proxies that let everything through late. We ask the servers directly. */
+export interface ProxiedSite extends AsyncDisposable {
+  readonly site: Site;
+  /** The median of some PINGs by an ioredis client that does nothing else. */
+  readonly roundTripMs: number;
+}
+
+/** So late each way. */
+export async function behindProxies(site: Site, oneWayMs: number): Promise<ProxiedSite> {
+  const proxies = await Promise.all(site.servers.map(({ port }) => startProxy(port)));
+  for (const proxy of proxies) proxy.delay(oneWayMs);
+  const behind = (server: Server, index: number): Server => ({
+    ...server,
+    port: proxies[index]?.port ?? Number.NaN,
+  });
+  const [first, ...others] = site.servers;
+  const servers: Site["servers"] = [behind(first, 0), ...others.map((one, index) => behind(one, index + 1))];
+  return {
+    site: { ...site, servers },
+    roundTripMs: await roundTripOf(servers[0].port),
+    async [Symbol.asyncDispose]() {
+      await Promise.all(proxies.map((proxy) => proxy.stop()));
+    },
+  };
+}
+
+async function roundTripOf(port: number): Promise<number> {
+  const client = new Redis(port, "127.0.0.1");
+  const trips: number[] = [];
+  for (let ping = 0; ping < pings; ping += 1) {
+    const asked = performance.now();
+    await client.ping();
+    trips.push(performance.now() - asked);
+  }
+  client.disconnect();
+  // The first ones opened the connection.
+  return median(trips.slice(1));
+}

@@ -1,0 +1,71 @@
+import { reasonOf } from "../report/reason.ts";
+import type { Entrant } from "./contestant-list.ts";
+import type { Figures, Note, Sample, Site, Suite } from "../suites/suite.ts";
+
+export interface Outcome {
+  readonly samples: readonly Sample[];
+  readonly notes: readonly Note[];
+}
+
+interface Turn {
+  readonly suite: Suite;
+  readonly entrant: Entrant;
+  readonly round: number;
+}
+
+/** Every suite, turn by turn. Who fails a turn is left out of the rest of the suite, and a note says why. */
+export async function run(
+  suites: readonly Suite[],
+  siteOf: (suite: Suite) => Promise<Site>,
+  say: (line: string) => void,
+): Promise<Outcome> {
+  const samples: Sample[] = [];
+  const notes: Note[] = [];
+  const turns = suites.flatMap(turnsOf);
+  for (const [index, { suite, entrant, round }] of turns.entries()) {
+    if (notes.some((note) => note.suite === suite.name && note.entrant === entrant)) continue;
+    const where = `[${index + 1}/${turns.length}] ${suite.name}, round ${round} of ${suite.rounds}, ${entrant}`;
+    const site = await siteOf(suite);
+    try {
+      for await (const figures of suite.measure(entrant, site)) {
+        samples.push({ suite: suite.name, entrant, round, ...figures });
+        say(`${where}, ${figures.case}: ${headline(suite, figures)}`);
+      }
+    } catch (error) {
+      const text = reasonOf(error);
+      notes.push({ suite: suite.name, entrant, text });
+      say(`${where}: left out: ${text}`);
+    }
+    await Promise.all(site.servers.map(({ admin }) => admin.flushall()));
+  }
+  return { samples, notes: [...notes, ...failuresIn(samples)] };
+}
+
+/**
+ * Within a round every entrant has one turn, so that the machine's drift hits all alike; each round begins with
+ * another, so that nobody is always first.
+ */
+function turnsOf(suite: Suite): Turn[] {
+  return Array.from({ length: suite.rounds }, (_, index) =>
+    rotated(suite.entrants, index).map((entrant) => ({ suite, entrant, round: index + 1 })),
+  ).flat();
+}
+
+function rotated<T>(list: readonly T[], by: number): readonly T[] {
+  const start = by % list.length;
+  return [...list.slice(start), ...list.slice(0, start)];
+}
+
+function headline({ metrics: [first] }: Suite, { values }: Figures): string {
+  return first ? `${(values[first.id] ?? Number.NaN).toFixed(first.digits)} ${first.label}` : "";
+}
+
+function failuresIn(samples: readonly Sample[]): Note[] {
+  return samples
+    .filter(({ failures }) => failures > 0)
+    .map(({ suite, entrant, round, case: label, failures, firstFailure }) => ({
+      suite,
+      entrant,
+      text: `${label}, round ${round}: ${failures} calls failed, the first with "${firstFailure}"`,
+    }));
+}

@@ -1,0 +1,52 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { Redis } from "ioredis";
+import { uptimeOf } from "../measure/server-stats.ts";
+import { RedisServer } from "./server.ts";
+import type { Server } from "../suites/suite.ts";
+
+/** Redis servers that know nothing of each other, with a connection to each to ask it with. They end together. */
+export class Servers implements AsyncDisposable {
+  readonly #all: readonly (readonly [process: RedisServer, server: Server])[];
+
+  private constructor(processes: readonly RedisServer[]) {
+    this.#all = processes.map((process) => {
+      const { port } = process;
+      return [process, { port, admin: new Redis(port, "127.0.0.1") }];
+    });
+  }
+
+  /** All on the CPUs of that list, or on any. */
+  static async start(count: number, cpus: string | null): Promise<Servers> {
+    const processes: RedisServer[] = [];
+    try {
+      while (processes.length < count) processes.push(await RedisServer.start(cpus));
+      return new Servers(processes);
+    } catch (error) {
+      await Promise.all(processes.map((process) => process[Symbol.asyncDispose]()));
+      throw error;
+    }
+  }
+
+  get servers(): readonly Server[] {
+    return this.#all.map(([, server]) => server);
+  }
+
+  /** Resolves once every server says that it has been up so long. */
+  async haveBeenUp(forMs: number): Promise<void> {
+    for (;;) {
+      const uptimes = await Promise.all(this.servers.map(({ admin }) => uptimeOf(admin)));
+      const missingMs = forMs - Math.min(...uptimes);
+      if (missingMs <= 0) return;
+      await sleep(missingMs);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(
+      this.#all.map(async ([process, { admin }]) => {
+        admin.disconnect();
+        await process[Symbol.asyncDispose]();
+      }),
+    );
+  }
+}

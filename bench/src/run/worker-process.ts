@@ -1,0 +1,123 @@
+import { fork, type ChildProcess, type ForkOptions } from "node:child_process";
+import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import type { Ports } from "../contestants/contestant.ts";
+import { pinnedTo } from "./placement.ts";
+import type { Load, Measurement, Memory, Reply, Request } from "./protocol.ts";
+import type { Entrant } from "./contestant-list.ts";
+
+const program = fileURLToPath(new URL("../worker.js", import.meta.url));
+const replyWithinMs = 60_000;
+
+/** The parent's end of a worker. One call at a time; a call rejects if the worker ends or stays silent. */
+export class WorkerProcess implements AsyncDisposable {
+  readonly settings: string;
+  readonly #child: ChildProcess;
+
+  private constructor(child: ChildProcess, settings: string) {
+    this.#child = child;
+    this.settings = settings;
+  }
+
+  static async open(entrant: Entrant, ports: Ports, cpus: string | null): Promise<WorkerProcess> {
+    const child = fork(program, [entrant, ports.join(",")], {
+      serialization: "advanced",
+      ...launcher(cpus),
+    });
+    try {
+      const reply = await nextReply(child);
+      if (reply.outcome !== "ready") throw new Error(`Expected the worker to be ready, got ${reply.outcome}`);
+      return new WorkerProcess(child, reply.settings);
+    } catch (error) {
+      await end(child);
+      throw error;
+    }
+  }
+
+  async start(load: Load): Promise<void> {
+    await this.#call({ call: "start", load });
+  }
+
+  async begin(): Promise<void> {
+    await this.#call({ call: "begin" });
+  }
+
+  async end(): Promise<Measurement> {
+    const reply = await this.#call({ call: "end" });
+    if (reply.outcome !== "measured") throw new Error(`Expected a measurement, got ${reply.outcome}`);
+    return reply.measurement;
+  }
+
+  async memory(): Promise<Memory> {
+    const reply = await this.#call({ call: "memory" });
+    if (reply.outcome !== "weighed") throw new Error(`Expected the memory in use, got ${reply.outcome}`);
+    return reply.memory;
+  }
+
+  async stop(): Promise<void> {
+    await this.#call({ call: "stop" });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await end(this.#child);
+  }
+
+  async #call(request: Request): Promise<Reply> {
+    if (hasEnded(this.#child)) throw new Error(obituary(this.#child.exitCode, this.#child.signalCode));
+    const reply = nextReply(this.#child);
+    // A closed channel needs no other handling: the end of the process rejects the reply.
+    this.#child.send(request, () => {});
+    return reply;
+  }
+}
+
+/** The worker can collect its garbage when it is asked what memory it uses. */
+function launcher(cpus: string | null): ForkOptions {
+  const node = [process.execPath, "--expose-gc"];
+  const [execPath, ...execArgv] = cpus === null ? node : [...pinnedTo(cpus), ...node];
+  return { execPath, execArgv };
+}
+
+async function nextReply(child: ChildProcess): Promise<Reply> {
+  const settled = new AbortController();
+  const { signal } = settled;
+  try {
+    const reply = await Promise.race([answer(child, signal), death(child, signal), silence(signal)]);
+    if (reply.outcome === "failed") throw new Error(reply.reason);
+    return reply;
+  } finally {
+    settled.abort();
+  }
+}
+
+async function answer(child: ChildProcess, signal: AbortSignal): Promise<Reply> {
+  const [reply] = (await once(child, "message", { signal })) as [Reply];
+  return reply;
+}
+
+async function death(child: ChildProcess, signal: AbortSignal): Promise<never> {
+  const [code, cause] = (await once(child, "exit", { signal })) as [number | null, string | null];
+  throw new Error(obituary(code, cause));
+}
+
+async function silence(signal: AbortSignal): Promise<never> {
+  await sleep(replyWithinMs, undefined, { signal });
+  throw new Error(`its process did not answer within ${replyWithinMs} ms`);
+}
+
+function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
+  return exitCode !== null || signalCode !== null;
+}
+
+function obituary(code: number | null, cause: string | null): string {
+  return `its process ended (${cause ?? `code ${code}`})`;
+}
+
+/** Killed, because waiters on a hot key would otherwise go on for as long as their turns take. */
+async function end(child: ChildProcess): Promise<void> {
+  if (hasEnded(child)) return;
+  const ended = once(child, "exit");
+  child.kill("SIGKILL");
+  await ended;
+}

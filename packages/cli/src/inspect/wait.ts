@@ -1,0 +1,37 @@
+import { shown } from "../duration.ts";
+import type { Target } from "../engine.ts";
+import { exits } from "../exit.ts";
+import type { Voice } from "../output.ts";
+import { withEngine } from "../with-engine.ts";
+
+export interface WaitOptions {
+  readonly target: Target;
+  readonly key: string;
+  readonly waitMs: number;
+  readonly heldExit: number;
+  readonly voice: Voice;
+}
+
+/** Waits until nobody holds a lock, without taking it: a moment later it may be held again. */
+export function wait({ target, key, waitMs, heldExit, voice }: WaitOptions): Promise<number> {
+  return withEngine(target, undefined, async ({ locks }, interrupted) => {
+    const isFree = async (): Promise<boolean> => (await locks.inspect(key)).holders.length === 0;
+    if (await isFree()) {
+      return exits.done;
+    }
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(), Math.min(waitMs, 2_147_483_647));
+    const signal = AbortSignal.any([interrupted, late.signal]);
+    try {
+      for await (const { state } of locks.watch(key, { signal })) {
+        if (state.holders.length === 0) {
+          return exits.done;
+        }
+      }
+    } finally {
+      clearTimeout(timer);
+    }
+    voice.say(`"${key}" is held still, after ${shown(waitMs)}`);
+    return heldExit;
+  });
+}

@@ -1,0 +1,1 @@
+export { connect, type ConnectOptions } from "./connect.ts";

@@ -1,0 +1,17 @@
+import { lockState, type LockFacts, type LockState } from "../../lock-state.ts";
+import { holderOf } from "./problems.ts";
+import type { WireLock } from "./wire.ts";
+
+/** What the service says of a lock, in the library's words. */
+export function stateOf(lock: WireLock): LockState {
+  const facts: LockFacts = {
+    ...lock,
+    limit: lock.limit ?? Infinity,
+    fencingToken: lock.fencingToken === null ? null : BigInt(lock.fencingToken),
+    holders: lock.holders.map((holder) => holderOf(holder) ?? { owner: "unknown" }),
+    nodes: lock.nodes.map(({ fencingToken, ...node }) =>
+      fencingToken === undefined ? node : { ...node, fencingToken: BigInt(fencingToken) },
+    ),
+  };
+  return lockState(facts);
+}

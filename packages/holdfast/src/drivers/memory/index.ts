@@ -1,0 +1,1 @@
+export { memory, type MemoryOptions } from "./driver.ts";

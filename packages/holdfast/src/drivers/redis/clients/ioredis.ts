@@ -1,0 +1,199 @@
+import type { EventEmitter } from "node:events";
+
+import {
+  evaluate,
+  type ChannelKind,
+  type CommandLine,
+  type Connection,
+  type Subscription,
+  type SubscriptionListener,
+} from "./connection.ts";
+import { inDatabase } from "./database.ts";
+import type { Script } from "../protocol/script.ts";
+
+/** What we use of an ioredis `Redis` (5 and 6). */
+export interface IoredisClient {
+  readonly options: object;
+  readonly status: string;
+  duplicate(override?: object): IoredisClient;
+  defineCommand(name: string, definition: { lua: string; numberOfKeys?: number }): void;
+  call(command: string, args: string[]): Promise<unknown>;
+  sendCommand(command: never): unknown;
+  subscribe(...channels: string[]): Promise<unknown>;
+  ssubscribe(...channels: string[]): Promise<unknown>;
+  disconnect(reconnect?: boolean): void;
+  on(event: string, listener: (...args: unknown[]) => void): unknown;
+  off(event: string, listener: (...args: unknown[]) => void): unknown;
+}
+
+export interface IoredisOptions {
+  readonly keyPrefix?: unknown;
+  readonly host?: string;
+  readonly port?: number;
+  readonly path?: string;
+  readonly db?: number;
+  readonly sentinels?: readonly { readonly host?: string; readonly port?: number }[] | null;
+  readonly name?: string;
+}
+
+/** A client of our own. */
+export interface ConnectableClient extends IoredisClient {
+  connect(): Promise<unknown>;
+}
+
+function pauseMs(times: number): number {
+  return Math.min(times * 50, 2_000);
+}
+
+/** A subscriber has nothing to lose by trying for ever, and neither has what follows the primary. */
+export const goesOn: object = {
+  enableOfflineQueue: true,
+  retryStrategy: pauseMs,
+  sentinelRetryStrategy: pauseMs,
+};
+
+export function isIoredis(client: object): client is IoredisClient {
+  return "defineCommand" in client && "ssubscribe" in client && typeof client.ssubscribe === "function";
+}
+
+export class IoredisConnection implements Connection {
+  readonly keyPrefix: string;
+  readonly name: string;
+  readonly #client: IoredisClient;
+  readonly #sender: Pick<IoredisClient, "call">;
+  readonly #database: number;
+  /** Connections beside the one for commands. */
+  readonly #others = new Set<IoredisClient>();
+  /** Those that were left already, and may take a while to end. */
+  readonly #left = new WeakSet<object>();
+
+  constructor(client: IoredisClient) {
+    const { keyPrefix, db } = client.options as IoredisOptions;
+    this.#client = client;
+    this.#database = Number(db ?? 0);
+    this.keyPrefix = keyPrefix === undefined || keyPrefix === null ? "" : String(keyPrefix as string);
+    this.name = nameOf(client.options);
+    this.#sender = withoutPrefix(client);
+  }
+
+  run(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
+    return evaluate(this.#send, inDatabase(script, this.#database), keys, args);
+  }
+
+  command(name: string, args: readonly string[]): Promise<unknown> {
+    return this.#send(name, [...args]);
+  }
+
+  onDown(listener: () => void): () => void {
+    this.#client.on("close", listener);
+    return () => this.#client.off("close", listener);
+  }
+
+  subscribe(channel: string, kind: ChannelKind, listener: SubscriptionListener): Subscription {
+    const subscriber = this.#client.duplicate({
+      ...goesOn,
+      keyPrefix: "", // it has no keys
+      lazyConnect: false,
+      autoResubscribe: false,
+      maxRetriesPerRequest: null,
+    });
+    this.#others.add(subscriber);
+    const subscribe = (): void => {
+      (subscriber as { stream?: { unref?: () => void } }).stream?.unref?.();
+      const subscribed = kind === "sharded" ? subscriber.ssubscribe(channel) : subscriber.subscribe(channel);
+      subscribed.then(
+        () => listener.up(),
+        () => listener.down(),
+      );
+    };
+    subscriber.on("error", () => outliveSocket(subscriber));
+    subscriber.on("ready", subscribe);
+    subscriber.on("close", () => listener.down());
+    subscriber.on(kind === "sharded" ? "smessage" : "message", (_channel: unknown, text: unknown) => {
+      listener.message(String(text));
+    });
+    const close = (): void => {
+      this.#others.delete(subscriber);
+      subscriber.disconnect();
+    };
+    this.#client.on("end", close);
+    return {
+      close: () => {
+        this.#client.off("end", close);
+        close();
+      },
+    };
+  }
+
+  beside(): CommandLine {
+    const client = this.#client.duplicate({ ...goesOn, lazyConnect: true }) as ConnectableClient;
+    client.on("error", () => outliveSocket(client));
+    this.#others.add(client);
+    const connection = new IoredisConnection(client);
+    let isClosed = false;
+    /** After an end of the user's client it is connected again when that one is. */
+    const line = (): IoredisConnection => {
+      if (client.status === "end" && this.#client.status !== "end" && !isClosed) {
+        client.connect().catch(() => undefined);
+      }
+      return connection;
+    };
+    const end = (): void => client.disconnect();
+    this.#client.on("end", end);
+    return {
+      run: (script, keys, args) => line().run(script, keys, args),
+      command: (name, args) => line().command(name, args),
+      onDown: (listener) => connection.onDown(listener),
+      close: () => {
+        isClosed = true;
+        this.#client.off("end", end);
+        this.#others.delete(client);
+        end();
+      },
+    };
+  }
+
+  /** Drops the connections, each once, which are made anew. Not those that are being made: ioredis would give them up for good. */
+  protected reconnect(): void {
+    for (const client of [this.#client, ...this.#others]) {
+      const { stream } = client as { stream?: object };
+      const isOpen = client.status === "ready" || client.status === "connect";
+      if (isOpen && stream && !this.#left.has(stream)) {
+        this.#left.add(stream);
+        client.disconnect(true);
+      }
+    }
+  }
+
+  readonly #send = (name: string, args: string[]): Promise<unknown> => this.#sender.call(name, args);
+}
+
+/**
+ * Called at an error of a client of our own: ioredis hears the first error of a socket only, and with TLS a second one may follow (an
+ * alert of the server, after its certificate was refused), which would end the process.
+ */
+export function outliveSocket(client: object): void {
+  const { stream } = client as { stream?: EventEmitter };
+  if (stream?.listenerCount("error") === 0) {
+    stream.on("error", () => undefined);
+  }
+}
+
+function nameOf({ host, port, path, db, sentinels, name }: IoredisOptions): string {
+  if (sentinels !== undefined && sentinels !== null) {
+    return `sentinel:${name}/${db ?? 0}`;
+  }
+  return path ?? `${host ?? "localhost"}:${port ?? 6379}/${db ?? 0}`;
+}
+
+/**
+ * The same client, sending keys as they stand: ioredis puts `keyPrefix` before every key, and our derived keys have it inside.
+ * Commands are made with these options and then sent by the client itself.
+ */
+function withoutPrefix(client: IoredisClient): Pick<IoredisClient, "call"> {
+  const options = { ...client.options, keyPrefix: undefined, enableAutoPipelining: false };
+  return Object.create(client, {
+    options: { value: options },
+    sendCommand: { value: (command: never) => client.sendCommand(command) },
+  }) as IoredisClient;
+}

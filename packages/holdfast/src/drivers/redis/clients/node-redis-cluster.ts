@@ -1,0 +1,153 @@
+import type { ChannelKind } from "./connection.ts";
+import { prefixOf, refuseWithoutPassword } from "./node-redis.ts";
+import { splitAddress, type ClusterClient, type Link, type LinkListener } from "./cluster-client.ts";
+
+/** What we use of a node-redis cluster (4, 5 and 6). */
+export interface NodeRedisClusterClient {
+  readonly slots: readonly unknown[];
+  readonly masters: readonly object[];
+  readonly nodeByAddress: ReadonlyMap<string, object>;
+  nodeClient(node: never): unknown;
+  /** Of versions 5 and 6. */
+  readonly _options?: { readonly nodeAddressMap?: unknown };
+  /** Of version 6. */
+  readonly _keyPrefix?: string | Uint8Array | undefined;
+}
+
+/** What we use of the client of one node. */
+interface NodeClient {
+  readonly options?: { readonly socket?: object; readonly username?: string; readonly password?: string };
+  duplicate(override: object): NodeClient;
+  connect(): Promise<unknown>;
+  sendCommand(args: string[]): Promise<unknown>;
+  subscribe(channel: string, listener: (text: string, channel: string) => void): Promise<unknown>;
+  sSubscribe(channel: string, listener: (text: string, channel: string) => void): Promise<unknown>;
+  unsubscribe(channel: string): Promise<unknown>;
+  sUnsubscribe(channel: string): Promise<unknown>;
+  on(event: string, listener: (...args: unknown[]) => void): unknown;
+  unref?(): void;
+  destroy?(): void;
+  disconnect(): Promise<unknown>;
+}
+
+type AddressMap = Readonly<Record<string, object>> | ((address: string) => object | undefined) | undefined;
+
+interface ClusterNode {
+  /** Of node-redis 4 a promise while it connects. */
+  readonly client?: object;
+}
+
+export function isNodeRedisCluster(client: object): client is NodeRedisClusterClient {
+  return "slots" in client && "nodeByAddress" in client && "nodeClient" in client;
+}
+
+export class NodeRedisCluster implements ClusterClient {
+  /** Of version 6; what is sent as it stands, as all of ours, it puts no prefix before. */
+  readonly keyPrefix: string;
+  readonly #client: NodeRedisClusterClient;
+
+  constructor(client: NodeRedisClusterClient) {
+    this.#client = client;
+    this.keyPrefix = prefixOf({ keyPrefix: client._keyPrefix });
+  }
+
+  known(): readonly string[] {
+    return Array.from(this.#client.nodeByAddress.keys());
+  }
+
+  async open(address: string, listener: LinkListener): Promise<Link> {
+    const own = this.#client.nodeByAddress.get(address) as ClusterNode | undefined;
+    const template = clientOf(own) ?? (await this.#anyClient());
+    refuseWithoutPassword(template.options);
+    const place = template === clientOf(own) ? {} : this.#placeOf(address); // to a node that it knows it knows the way as well
+    const client = template.duplicate({
+      socket: { ...template.options?.socket, ...place, reconnectStrategy: false },
+      readonly: false,
+      disableOfflineQueue: true,
+    });
+    return connect(client, listener);
+  }
+
+  #placeOf(address: string): object {
+    const map = this.#client._options?.nodeAddressMap as AddressMap;
+    const mapped = typeof map === "function" ? map(address) : map?.[address];
+    return mapped ?? splitAddress(address);
+  }
+
+  async #anyClient(): Promise<NodeClient> {
+    const masters = this.#client.masters as readonly ClusterNode[];
+    const client = masters.map(clientOf).find((found) => found !== undefined);
+    if (client) {
+      return client;
+    } else if (!masters[0]) {
+      throw new Error("The cluster client is not connected");
+    }
+    return (await this.#client.nodeClient(masters[0] as never)) as NodeClient;
+  }
+}
+
+/** Of a node that it has connected to, or tries to. */
+function clientOf(node: ClusterNode | undefined): NodeClient | undefined {
+  const client = node?.client;
+  return client !== undefined && "duplicate" in client ? (client as NodeClient) : undefined;
+}
+
+async function connect(client: NodeClient, listener: LinkListener): Promise<Link> {
+  let isConnected = false;
+  let hasEnded = false;
+  const ended = (): void => {
+    if (isConnected && !hasEnded) {
+      hasEnded = true;
+      listener.ended();
+      end(client);
+    }
+  };
+  client.on("error", ended); // without this listener node-redis ends the process
+  client.on("end", ended);
+  client.on("sharded-channel-moved", () => listener.dropped());
+  await client.connect();
+  isConnected = true;
+  client.unref?.();
+  return new NodeRedisLink(client, listener);
+}
+
+class NodeRedisLink implements Link {
+  readonly #client: NodeClient;
+  readonly #hear: (text: string, channel: string) => void;
+
+  constructor(client: NodeClient, listener: LinkListener) {
+    this.#client = client;
+    this.#hear = (text, channel) => listener.message(channel, text);
+  }
+
+  send(name: string, args: string[]): Promise<unknown> {
+    return this.#client.sendCommand([name, ...args]);
+  }
+
+  subscribe(channel: string, kind: ChannelKind): Promise<unknown> {
+    return kind === "sharded"
+      ? this.#client.sSubscribe(channel, this.#hear)
+      : this.#client.subscribe(channel, this.#hear);
+  }
+
+  unsubscribe(channel: string, kind: ChannelKind): void {
+    const done = kind === "sharded" ? this.#client.sUnsubscribe(channel) : this.#client.unsubscribe(channel);
+    done.catch(() => undefined);
+  }
+
+  close(): void {
+    end(this.#client);
+  }
+}
+
+function end(client: NodeClient): void {
+  try {
+    if (client.destroy) {
+      client.destroy();
+    } else {
+      client.disconnect().catch(() => undefined);
+    }
+  } catch {
+    // It was closed already.
+  }
+}

@@ -1,0 +1,234 @@
+import { isUtf8 } from "node:buffer";
+
+import {
+  evaluate,
+  type ChannelKind,
+  type CommandLine,
+  type Connection,
+  type Subscription,
+  type SubscriptionListener,
+} from "./connection.ts";
+import { inDatabase } from "./database.ts";
+import { provedSender, type ProvedSender } from "./node-redis-sender.ts";
+import type { Script } from "../protocol/script.ts";
+
+/** What we use of a standalone node-redis client (4, 5 and 6). */
+export interface NodeRedisClient {
+  readonly isOpen: boolean;
+  readonly isReady: boolean;
+  sendCommand(args: string[]): Promise<unknown>;
+  duplicate(): unknown;
+  sSubscribe(channel: string, listener: (message: string, channel: string) => void): Promise<unknown>;
+  on(event: string, listener: (...args: unknown[]) => void): unknown;
+  off(event: string, listener: (...args: unknown[]) => void): unknown;
+}
+
+interface Subscriber extends NodeRedisClient {
+  connect(): Promise<unknown>;
+  subscribe(channel: string, listener: (message: string) => void): Promise<unknown>;
+  unref?(): void;
+  destroy?(): void;
+  disconnect(): Promise<unknown>;
+}
+
+interface NodeRedisOptions {
+  readonly url?: string;
+  readonly username?: string;
+  readonly password?: string;
+  readonly socket?: { readonly host?: string; readonly port?: number; readonly path?: string };
+  readonly database?: number;
+  readonly keyPrefix?: string | Uint8Array | undefined;
+  readonly legacyMode?: boolean;
+}
+
+export function isNodeRedis(client: object): client is NodeRedisClient {
+  return "sSubscribe" in client && typeof client.sSubscribe === "function" && "sendCommand" in client;
+}
+
+export class NodeRedisConnection implements Connection {
+  /** Of node-redis 6; what is sent as it stands, as all of ours, it puts no prefix before. */
+  readonly keyPrefix: string;
+  readonly name: string;
+  readonly #client: NodeRedisClient;
+  readonly #sender: ProvedSender;
+  readonly #database: number;
+
+  constructor(client: NodeRedisClient) {
+    const { options } = client as { options?: NodeRedisOptions };
+    if (options?.legacyMode === true) {
+      throw new TypeError(
+        "Expected `client` to be without `legacyMode`, in which its calls answer by callbacks",
+      );
+    }
+    refuseWithoutPassword(options);
+    this.#client = client;
+    this.#sender = provedSender(client);
+    this.#database = Number(options?.database ?? 0);
+    this.keyPrefix = prefixOf(options);
+    this.name = nameOf(options);
+  }
+
+  run(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
+    return evaluate(this.#send, inDatabase(script, this.#database), keys, args);
+  }
+
+  command(name: string, args: readonly string[]): Promise<unknown> {
+    return this.#send(name, args);
+  }
+
+  onDown(listener: () => void): () => void {
+    const events = ["reconnecting", "end", "error"];
+    for (const event of events) {
+      this.#client.on(event, listener);
+    }
+    return () => {
+      for (const event of events) {
+        this.#client.off(event, listener);
+      }
+    };
+  }
+
+  beside(): CommandLine {
+    const client = this.#client.duplicate() as Subscriber;
+    client.on("error", () => undefined);
+    const line = new NodeRedisConnection(client);
+    let connecting: Promise<unknown> | undefined;
+    let isConnected = false;
+    let isClosed = false;
+    /** Connects at the first command, and after an end of the user's client, or of its own, at the next one. */
+    const connected = async (): Promise<unknown> => {
+      if (isClosed) {
+        throw new Error("The connection beside the client is closed");
+      } else if (isConnected && !client.isOpen) {
+        connecting = undefined;
+      }
+      isConnected &&= connecting !== undefined;
+      connecting ??= client.connect().then(
+        () => {
+          isConnected = true;
+        },
+        (error: unknown) => {
+          connecting = undefined;
+          throw error;
+        },
+      );
+      return connecting;
+    };
+    const ended = (): void => end(client);
+    this.#client.on("end", ended);
+    return {
+      run: async (script, keys, args) => {
+        await connected();
+        return line.run(script, keys, args);
+      },
+      command: async (name, args) => {
+        await connected();
+        return line.command(name, args);
+      },
+      onDown: (listener) => line.onDown(listener),
+      close: () => {
+        isClosed = true;
+        this.#client.off("end", ended);
+        end(client);
+      },
+    };
+  }
+
+  subscribe(channel: string, kind: ChannelKind, listener: SubscriptionListener): Subscription {
+    const subscriber = this.#client.duplicate() as Subscriber;
+    let state: "connecting" | "subscribed" | "closed" = "connecting";
+    const down = (): void => {
+      if (state === "closed") {
+        end(subscriber); // what was still connecting when it was closed
+      }
+      listener.down();
+    };
+    // Without this listener node-redis ends the process at the first error.
+    subscriber.on("error", down);
+    subscriber.on("reconnecting", down);
+    subscriber.on("ready", () => {
+      subscriber.unref?.();
+      if (state === "closed") {
+        end(subscriber);
+      } else if (state === "subscribed") {
+        listener.up(); // node-redis subscribes again by itself, before it is ready
+      }
+    });
+    const onMessage = (text: string): void => listener.message(text);
+    const connect = async (): Promise<void> => {
+      await subscriber.connect();
+      await (kind === "sharded"
+        ? subscriber.sSubscribe(channel, onMessage)
+        : subscriber.subscribe(channel, onMessage));
+      if (state === "closed") {
+        end(subscriber);
+        return;
+      }
+      state = "subscribed";
+      listener.up();
+    };
+    connect().catch(down);
+    const close = (): void => {
+      state = "closed";
+      if (subscriber.isReady) {
+        end(subscriber); // else as soon as it has a connection, or fails to get one
+      }
+    };
+    this.#client.on("end", close);
+    return {
+      close: () => {
+        this.#client.off("end", close);
+        close();
+      },
+    };
+  }
+
+  readonly #send = (name: string, args: readonly string[]): Promise<unknown> =>
+    this.#sender.send([name, ...args]);
+}
+
+function end(subscriber: Subscriber): void {
+  try {
+    if (subscriber.destroy) {
+      subscriber.destroy();
+    } else {
+      subscriber.disconnect().catch(() => undefined);
+    }
+  } catch {
+    // It was closed already.
+  }
+}
+
+/** With RESP 3 node-redis sends no `AUTH` without a password: the server takes the connection for its default user's. */
+export function refuseWithoutPassword(
+  options: Pick<NodeRedisOptions, "username" | "password"> | undefined,
+): void {
+  if (options?.username && !options.password) {
+    throw new TypeError(
+      "Expected `client` to have a password beside its username (any, for a user without one), got none: node-redis may then connect as the default user",
+    );
+  }
+}
+
+export function prefixOf(options: Pick<NodeRedisOptions, "keyPrefix"> | undefined): string {
+  const bytes = Buffer.from(options?.keyPrefix ?? "");
+  if (!isUtf8(bytes)) {
+    throw new TypeError(
+      "Expected the `keyPrefix` of `client` to be well-formed UTF-8, as our keys are texts",
+    );
+  }
+  return bytes.toString();
+}
+
+/** The URL may carry a password: only host, port and database are told. */
+function nameOf(options: NodeRedisOptions | undefined): string {
+  const { url, socket, database = 0 } = options ?? {};
+  if (socket?.path !== undefined) {
+    return socket.path;
+  }
+  const host =
+    url !== undefined && URL.canParse(url)
+      ? new URL(url).host
+      : `${socket?.host ?? "localhost"}:${socket?.port ?? 6379}`;
+  return `${host}/${database}`;
+}

@@ -1,0 +1,35 @@
+import type { ChannelKind, SubscriptionListener } from "../clients/connection.ts";
+import type { Shard } from "./cluster-node.ts";
+
+/** A channel that is to be heard, wherever its slot is. */
+export class Ear {
+  readonly slot: number;
+  readonly channel: string;
+  readonly kind: ChannelKind;
+  readonly listener: SubscriptionListener;
+  /** Where it listens, or is about to. */
+  shard: Shard | undefined;
+  isClosed = false;
+  #isUp = false;
+
+  constructor(slot: number, channel: string, kind: ChannelKind, listener: SubscriptionListener) {
+    this.slot = slot;
+    this.channel = channel;
+    this.kind = kind;
+    this.listener = listener;
+  }
+
+  up(): void {
+    this.#isUp = true;
+    this.listener.up();
+  }
+
+  /** Tells of it only once. */
+  down(): void {
+    this.shard = undefined;
+    if (this.#isUp) {
+      this.#isUp = false;
+      this.listener.down();
+    }
+  }
+}

@@ -1,0 +1,267 @@
+import type { Driver } from "../../driver.ts";
+import { isThere, lockState, type LockEvent, type LockState } from "../../lock-state.ts";
+import { pause } from "../../runtime/timeout.ts";
+
+type Target = string | { readonly prefix: string };
+
+/** One lock as a look found it. */
+interface Seen {
+  readonly state: LockState;
+  /** Equal for two states that differ only in the time that is left. */
+  readonly fingerprint: string;
+}
+
+type Present = ReadonlyMap<string, Seen>;
+
+const intervalMs = 500;
+/** A watcher of a prefix rests this many times longer than its look took: the look goes through all keys of the server. */
+const restFactor = 20;
+
+/** The watches of one driver. All watches of the same key, or of the same prefix, share one watcher. */
+export class Watches {
+  readonly #driver: Driver;
+  readonly #watchers = new Map<string, Watcher>();
+
+  constructor(driver: Driver) {
+    this.#driver = driver;
+  }
+
+  /**
+   * Yields a snapshot of the locks, then their changes. A slow reader gets only the newest state of each lock.
+   * Ends when the signal aborts; rejects where the engine fails.
+   */
+  async *watch(target: Target, signal: AbortSignal): AsyncGenerator<LockEvent, void, undefined> {
+    const watcher = this.#watcherOf(target);
+    const reader = watcher.join(signal);
+    try {
+      let known: Present | undefined;
+      for (let present = await reader.next(); present; present = await reader.next()) {
+        for (const event of changes(known, present)) {
+          if (signal.aborted) {
+            return;
+          }
+          yield event;
+        }
+        known = present;
+      }
+    } finally {
+      reader.leave();
+    }
+  }
+
+  #watcherOf(target: Target): Watcher {
+    const name = typeof target === "string" ? `key ${target}` : `prefix ${target.prefix}`;
+    const watcher =
+      this.#watchers.get(name) ?? new Watcher(this.#driver, target, () => this.#watchers.delete(name));
+    this.#watchers.set(name, watcher);
+    return watcher;
+  }
+}
+
+/** Looks at its target while one of its readers waits for news: Redis reports no changes unless it is configured to. */
+class Watcher {
+  readonly #driver: Driver;
+  readonly #target: Target;
+  readonly #ended: () => void;
+  readonly #readers = new Set<Reader>();
+  readonly #ending = new AbortController();
+  /** How many looks have begun. */
+  #begun = 0;
+  /** The next look begins no sooner, on the scale of `clock.now()`. */
+  #restsUntil = -Infinity;
+  #isRunning = false;
+
+  /** @param ended called once, when its last reader has left or the engine has failed */
+  constructor(driver: Driver, target: Target, ended: () => void) {
+    this.#driver = driver;
+    this.#target = target;
+    this.#ended = ended;
+  }
+
+  /** The first look that a reader sees begins after the reader has joined. */
+  join(signal: AbortSignal): Reader {
+    const reader = new Reader(this.#begun, signal, {
+      waits: () => {
+        if (!this.#isRunning) {
+          void this.#run();
+        }
+      },
+      left: () => {
+        if (this.#readers.delete(reader) && this.#readers.size === 0) {
+          this.#end();
+        }
+      },
+    });
+    this.#readers.add(reader);
+    return reader;
+  }
+
+  /** Never rejects: its readers do. */
+  async #run(): Promise<void> {
+    const { clock } = this.#driver;
+    this.#isRunning = true;
+    try {
+      while (this.#isWanted()) {
+        const restMs = this.#restsUntil - clock.now();
+        if (restMs > 0) {
+          await pause(this.#driver.clock, restMs, true, this.#ending.signal);
+        } else {
+          await this.#look();
+        }
+      }
+    } catch (error) {
+      this.#end();
+      for (const reader of this.#readers) {
+        reader.fail(error);
+      }
+    } finally {
+      this.#isRunning = false;
+    }
+  }
+
+  async #look(): Promise<void> {
+    const { clock } = this.#driver;
+    const begun = clock.now();
+    this.#begun += 1;
+    const present = await look(this.#driver, this.#target, this.#ending.signal);
+    const tookMs = typeof this.#target === "string" ? 0 : clock.now() - begun;
+    this.#restsUntil = clock.now() + Math.max(intervalMs, restFactor * tookMs);
+    for (const reader of this.#readers) {
+      reader.seen(this.#begun, present);
+    }
+  }
+
+  #isWanted(): boolean {
+    return Array.from(this.#readers).some(({ isWaiting }) => isWaiting);
+  }
+
+  #end(): void {
+    if (!this.#ending.signal.aborted) {
+      this.#ending.abort();
+      this.#ended();
+    }
+  }
+}
+
+interface ReaderHost {
+  waits(): void;
+  left(): void;
+}
+
+/** One watch, at its own speed: a look that it has not read is replaced by the next. */
+class Reader {
+  readonly #since: number;
+  readonly #signal: AbortSignal;
+  readonly #host: ReaderHost;
+  #unread: Present | undefined;
+  #failure: { readonly error: unknown } | undefined;
+  #wake: (() => void) | undefined;
+
+  /** @param since the number of the newest look that it must not see: that look began before this reader joined */
+  constructor(since: number, signal: AbortSignal, host: ReaderHost) {
+    this.#since = since;
+    this.#signal = signal;
+    this.#host = host;
+    signal.addEventListener("abort", this.leave);
+  }
+
+  get isWaiting(): boolean {
+    return this.#wake !== undefined;
+  }
+
+  /** Resolves with the newest look as soon as there is an unread one; undefined: the signal has aborted. */
+  async next(): Promise<Present | undefined> {
+    while (!this.#signal.aborted) {
+      if (this.#failure) {
+        throw this.#failure.error;
+      }
+      const present = this.#unread;
+      if (present) {
+        this.#unread = undefined;
+        return present;
+      }
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+        this.#host.waits();
+      });
+    }
+    return undefined;
+  }
+
+  seen(look: number, present: Present): void {
+    if (look > this.#since) {
+      this.#unread = present;
+      this.#woken();
+    }
+  }
+
+  fail(error: unknown): void {
+    this.#failure = { error };
+    this.#woken();
+  }
+
+  /** Also at once when the signal aborts, whatever its consumer is doing. */
+  readonly leave = (): void => {
+    this.#signal.removeEventListener("abort", this.leave);
+    this.#host.left();
+    this.#woken();
+  };
+
+  #woken(): void {
+    const wake = this.#wake;
+    this.#wake = undefined;
+    wake?.();
+  }
+}
+
+async function look(driver: Driver, target: Target, signal: AbortSignal): Promise<Present> {
+  const present = new Map<string, Seen>();
+  const add = (state: LockState): void => {
+    present.set(state.key, { state, fingerprint: fingerprintOf(state) });
+  };
+  if (typeof target === "string") {
+    add(await driver.inspect(target));
+    return present;
+  }
+  let cursor: string | null = null;
+  do {
+    const page: { locks: LockState[]; cursor: string | null } = await driver.list({
+      prefix: target.prefix,
+      cursor,
+      limit: 1000,
+      signal,
+    });
+    page.locks.forEach(add);
+    cursor = page.cursor;
+  } while (cursor !== null);
+  return present;
+}
+
+function* changes(known: Present | undefined, present: Present): Generator<LockEvent> {
+  for (const [key, { state, fingerprint }] of present) {
+    const before = known?.get(key);
+    if (!known) {
+      yield { type: "snapshot", key, state };
+    } else if (before?.fingerprint !== fingerprint) {
+      const isGone = before !== undefined && isThere(before.state) && !isThere(state);
+      yield { type: isGone ? "gone" : "changed", key, state };
+    }
+  }
+  for (const [key, { state }] of known ?? []) {
+    if (!present.has(key)) {
+      const { left: _, ...rest } = state;
+      yield { type: "gone", key, state: lockState({ ...rest, holders: [], remainingMs: null }) };
+    }
+  }
+}
+
+function fingerprintOf(state: LockState): string {
+  const { holders, left, waiters, waiterCount, fencingToken } = state;
+  const owners = holders.map(({ owner, reason, labels, fencingToken: number }) => [
+    owner,
+    reason,
+    labels,
+    String(number),
+  ]);
+  return JSON.stringify([owners, left, waiters, waiterCount, String(fencingToken)]);
+}

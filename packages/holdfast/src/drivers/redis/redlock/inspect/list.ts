@@ -1,0 +1,95 @@
+import type { ListQuery } from "../../../../driver.ts";
+import { wrongCursor } from "../../../../options.ts";
+import { QuorumError } from "../../../../errors.ts";
+import type { LockState } from "../../../../lock-state.ts";
+import { checkCursor } from "../../single/server-directory.ts";
+import type { Electorate } from "../node-set.ts";
+import type { KeySpace } from "../../protocol/keys.ts";
+import type { QuorumView } from "./lock-view.ts";
+import { pageBudgetMs } from "../../single/server-directory.ts";
+import { scanScript } from "../../protocol/scripts.generated.ts";
+import type { Voter } from "../quorum-node.ts";
+
+/**
+ * The locks that a majority holds. What a majority has is on at least one of any N − majority + 1 nodes: so many are gone through,
+ * one after another, and each lock is told by the first of them that has it. The cursor is "<the nodes that are done, separated by commas>:<node>:<the node's
+ * own cursor>".
+ */
+export async function listByMajority(
+  electorate: Electorate,
+  keySpace: KeySpace,
+  { prefix, cursor, limit, signal }: ListQuery,
+  viewOf: (key: string) => Promise<QuorumView>,
+): Promise<{ locks: LockState[]; cursor: string | null }> {
+  const { voters, majority } = electorate;
+  const needed = voters.length - majority + 1;
+  let [done, index, at] = cursor === null ? [new Set<number>(), 0, "0"] : readCursor(cursor, voters.length);
+  const locks: LockState[] = [];
+  const end = electorate.now() + pageBudgetMs;
+  for (;;) {
+    signal?.throwIfAborted();
+    const voter = voters[index];
+    if (!voter) {
+      throw tooFew(electorate);
+    }
+    const page = await pageOf(voter, keySpace.patternOf(prefix), at, limit).catch(() => undefined);
+    if (!page) {
+      [index, at] = [index + 1, "0"]; // what it has is told by the next that has it too
+      continue;
+    }
+    const keys = page.found.map((lock) => keySpace.keyOf(lock)).filter((key) => key !== undefined);
+    const views = await Promise.all(keys.map(viewOf));
+    const firstHere = views.filter(
+      ({ holding }) =>
+        holding.find(({ voter }) => done.has(voter.index) || voter.index === index)?.voter.index === index,
+    );
+    locks.push(...(await Promise.all(firstHere.map((view) => view.describe()))));
+    at = page.next;
+    if (at === "0") {
+      done.add(index);
+      index += 1;
+    }
+    if (done.size === needed) {
+      return { locks, cursor: null };
+    }
+    if (locks.length >= limit || electorate.now() >= end) {
+      return { locks, cursor: `${[...done].join(",")}:${index}:${at}` };
+    }
+  }
+}
+
+/** @throws {RangeError} */
+function readCursor(cursor: string, count: number): [done: Set<number>, index: number, at: string] {
+  checkCursor(cursor, /^(?:\d{1,2}(?:,\d{1,2})*)?:\d{1,2}:(\d{1,20})$/);
+  const [done = "", index = "0", at = "0"] = cursor.split(":");
+  if (Number(index) >= count) {
+    throw wrongCursor(cursor);
+  }
+  return [new Set(done === "" ? [] : done.split(",").map(Number)), Number(index), at];
+}
+
+async function pageOf(
+  voter: Voter,
+  pattern: string,
+  at: string,
+  limit: number,
+): Promise<{ next: string; found: string[] }> {
+  const [next, found] = (await voter.node.ask(scanScript, [], [at, pattern, String(limit)])) as [
+    unknown,
+    unknown[],
+  ];
+  return { next: String(next), found: found.map(String) };
+}
+
+function tooFew({ voters }: Electorate): QuorumError {
+  return new QuorumError({
+    votes: voters.map(({ name }) => ({
+      node: name,
+      vote: "error",
+      latencyMs: null,
+      reason: "it could not be listed",
+    })),
+    outcome: "none",
+    retryable: true,
+  });
+}

@@ -1,0 +1,120 @@
+import { LockError } from "../../../errors.ts";
+import { Batcher } from "../server/batch.ts";
+import type { CommandLine, Connection } from "../clients/connection.ts";
+import { engineError, outcomeOf, refusalBy, replicasError } from "../server/errors.ts";
+import { counterKey, type LockKeys } from "../protocol/keys.ts";
+import type { Reply } from "../protocol/operation.ts";
+import type { OneServerSettings } from "../options.ts";
+import { executeSingleScript } from "../protocol/scripts.generated.ts";
+import { Silence } from "../server/responsiveness.ts";
+
+/** A grant whose replicas are asked for. */
+export interface Acknowledged {
+  readonly key: string;
+  readonly keys: LockKeys;
+  readonly token: string;
+  readonly fencingToken: bigint;
+  readonly ttlMs: number;
+  readonly words: string;
+}
+
+/**
+ * Writes that count once so many replicas have them. `WAIT` speaks of what its own connection has sent: a grant that was written by
+ * another's release would be waited for in vain, so each is prolonged here first, on the connection that waits. Replicas take the
+ * writes of a server in one order: who has this one has the grant before it.
+ */
+export class Acknowledgement {
+  readonly #line: CommandLine;
+  readonly #wanted: number;
+  readonly #waitMs: number;
+  readonly #batcher: Batcher;
+  #waiting: Promise<number> | undefined;
+  #lost: (() => void) | undefined;
+  #next: Promise<number> | undefined;
+
+  /** @param revived the server answers this connection again */
+  constructor(connection: Connection, settings: OneServerSettings, revived: () => void) {
+    const { clock, commandTimeoutMs, queueBound } = settings;
+    const line = connection.beside?.();
+    if (!line) {
+      throw new LockError("This client cannot wait for replicas: `minReplicas` needs ioredis or node-redis", {
+        code: "unsupported",
+      });
+    }
+    this.#line = line;
+    line.onDown(() => {
+      this.#lost?.(); // a wait on another connection than that of the write would be for nothing
+    });
+    this.#wanted = settings.minReplicas;
+    this.#waitMs = Math.ceil(commandTimeoutMs / 2);
+    // A call may stand behind a wait that is under way, and then has its own.
+    const timeoutMs = commandTimeoutMs + this.#waitMs;
+    const run: CommandLine["run"] = async (script, keys, args) => {
+      const answers = await line.run(script, keys, args);
+      const acknowledged = await this.#count();
+      if (acknowledged < this.#wanted) {
+        throw replicasError(acknowledged, this.#wanted);
+      }
+      return answers;
+    };
+    this.#batcher = new Batcher(
+      { run },
+      clock,
+      {
+        script: executeSingleScript,
+        keys: [counterKey()],
+        args: [String(queueBound)],
+        timeoutMs,
+        isVoter: false,
+      },
+      {
+        replied: () => undefined,
+        suspected: () => connection.suspect?.(),
+      },
+      new Silence({ clock, timeoutMs, probe: () => line.command("INFO", ["replication"]), ended: revived }),
+    );
+  }
+
+  /** Prolongs a grant; resolves when enough replicas have it. Rejects with an `EngineError`: then it may be prolonged all the same. */
+  extend({ key, keys, token, fencingToken, ttlMs, words }: Acknowledged): Promise<Reply> {
+    return new Promise((resolve, reject) => {
+      this.#batcher.perform({
+        keys,
+        args: ["extend", token, String(ttlMs), words, fencingToken.toString()],
+        answered: (reply) => {
+          const { value } = reply;
+          if (Array.isArray(value) && value[0] === "error") {
+            reject(engineError(refusalBy(String(value[1])), key, "none"));
+          } else {
+            resolve(reply);
+          }
+        },
+        failed: (error) => reject(engineError(error, key, outcomeOf(error))),
+      });
+    });
+  }
+
+  close(): void {
+    this.#line.close();
+  }
+
+  /** How many have what was sent here. One wait is under way at a time, as it blocks the connection; who comes meanwhile shares the next. */
+  #count(): Promise<number> {
+    this.#next ??= this.#afterThis();
+    return this.#next;
+  }
+
+  async #afterThis(): Promise<number> {
+    await this.#waiting?.catch(() => undefined);
+    this.#next = undefined;
+    this.#waiting = new Promise((resolve, reject) => {
+      this.#lost = () => {
+        // Its client may have dropped the command without a word, and the next wait stands behind this one.
+        reject(new Error("The connection was lost while it waited for replicas"));
+      };
+      const asked = this.#line.command("WAIT", [String(this.#wanted), String(this.#waitMs)]);
+      asked.then((acknowledged) => resolve(Number(acknowledged)), reject);
+    });
+    return this.#waiting;
+  }
+}

@@ -1,0 +1,93 @@
+import { wrongCursor } from "../../../options.ts";
+import type { NodeState } from "../../../lock-state.ts";
+import type { LockKeys } from "../protocol/keys.ts";
+import type { Node } from "../server/server.ts";
+import { scanScript } from "../protocol/scripts.generated.ts";
+
+/** How long one page of a list may search before it ends, ms: a narrow prefix must not go through all keys in one call. */
+export const pageBudgetMs = 250;
+
+/** One step through the keys that may be locks. */
+export interface Page {
+  readonly locks: readonly string[];
+  /** Where to go on; null: that was all. */
+  readonly cursor: string | null;
+}
+
+/** Leads from a lock to the server that has it, and knows all servers. */
+export interface Directory {
+  nodeOf(keys: LockKeys): Node;
+  /** What `inspect` tells of us: field, value, ... */
+  introduce(about: readonly string[]): void;
+  /** We have another client id from now on. */
+  rename(clientId: string): void;
+  /** Refuses a lock whose keys one server cannot have. @throws {RangeError} */
+  check(keys: LockKeys, key: string): void;
+  /** Whether one script may take these locks. */
+  areTogether(locks: readonly LockKeys[]): boolean;
+  scan(cursor: string | null, pattern: string, limit: number): Promise<Page>;
+  states(): Promise<NodeState[]>;
+  close(): void;
+}
+
+/** Of one server: it has every lock. */
+export class OneServer implements Directory {
+  readonly #node: Node;
+
+  constructor(node: Node) {
+    this.#node = node;
+  }
+
+  nodeOf(): Node {
+    return this.#node;
+  }
+
+  introduce(about: readonly string[]): void {
+    this.#node.introduce(about);
+  }
+
+  rename(clientId: string): void {
+    this.#node.rename(clientId);
+  }
+
+  check(): void {
+    // Nothing is refused.
+  }
+
+  areTogether(): boolean {
+    return true;
+  }
+
+  async scan(cursor: string | null, pattern: string, limit: number): Promise<Page> {
+    checkCursor(cursor, /^(\d{1,20})$/);
+    const [next, found] = readPage(
+      await this.#node.ask(scanScript, [], [cursor ?? "0", pattern, String(limit)]),
+    );
+    return { locks: found, cursor: next === "0" ? null : next };
+  }
+
+  async states(): Promise<NodeState[]> {
+    return [await this.#node.state()];
+  }
+
+  close(): void {
+    this.#node.close();
+  }
+}
+
+/** What the script `scan` answered. */
+export function readPage(answer: unknown): [next: string, found: string[]] {
+  const [next, found] = answer as [unknown, unknown[]];
+  return [String(next), found.map(String)];
+}
+
+/**
+ * `form`: of the whole cursor; its first group is the cursor of SCAN, an integer of 64 bits.
+ * @throws {RangeError} for a cursor that no page of this engine has
+ */
+export function checkCursor(cursor: string | null, form: RegExp): void {
+  const at = form.exec(cursor ?? "")?.[1];
+  if (cursor !== null && (at === undefined || BigInt(at) >= 2n ** 64n)) {
+    throw wrongCursor(cursor);
+  }
+}

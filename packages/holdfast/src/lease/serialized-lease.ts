@@ -1,0 +1,45 @@
+import type { SerializedLease } from "./lease.ts";
+import type { Words } from "../driver.ts";
+import {
+  checkInteger,
+  checkKey,
+  checkNames,
+  checkText,
+  checkWords,
+  refusal,
+  shortestTtlMs,
+} from "../options.ts";
+
+/** Reads what {@link Lease.transfer} made, perhaps in another process and through JSON. Its token is never shown. */
+export function parseSerialized(serialized: SerializedLease): {
+  key: string;
+  token: string;
+  fencingToken: bigint;
+  words: Words;
+  ttlMs: number;
+} {
+  if (typeof serialized !== "object" || serialized === null || Array.isArray(serialized)) {
+    const given = Array.isArray(serialized) ? "an array" : serialized === null ? "null" : typeof serialized; // never what it says
+    throw new TypeError(
+      `Expected \`serialized\` to be what transfer() gave (parse its JSON first), got ${given}`,
+    );
+  }
+  checkNames(serialized, ["version", "key", "token", "fencingToken", "owner", "reason", "labels", "ttlMs"]);
+  const { version, key, token, fencingToken, owner, reason, labels, ttlMs } = serialized;
+  if (version !== 1) {
+    throw refusal("serialized.version", "1", version);
+  }
+  if (typeof token !== "string" || token === "" || token.length > 512) {
+    throw new TypeError("Expected `serialized.token` to be the token of a transferred lease");
+  }
+  if (typeof fencingToken !== "string" || !/^\d{1,39}$/.test(fencingToken)) {
+    throw refusal("serialized.fencingToken", "a decimal number as text", fencingToken);
+  }
+  return {
+    key: checkKey(key),
+    token,
+    fencingToken: BigInt(fencingToken),
+    words: checkWords({ owner: checkText("serialized.owner", owner, 512), reason, labels }),
+    ttlMs: checkInteger("serialized.ttlMs", ttlMs, shortestTtlMs, 86_400_000),
+  };
+}

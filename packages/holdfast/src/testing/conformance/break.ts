@@ -1,0 +1,68 @@
+import assert from "node:assert/strict";
+
+import { LeaseLostError } from "../../errors.ts";
+import type { SerializedLease } from "../../lease/lease.ts";
+import { aborted, granted, later, refused, type Scenes } from "./fixture.ts";
+
+export const force: Scenes = {
+  "a break tells the holder and serves the next": async ({ here, there, key, queued }) => {
+    const lease = await here.acquire(key);
+    const told = aborted(lease.signal);
+    const waiter = later(there.acquire(key));
+    await queued(1);
+    const { fencingToken } = lease;
+    assert.equal(await there.breakLock(key, { fencingToken, reason: "maintenance" }), true);
+    const reason = await told;
+    assert.ok(reason instanceof LeaseLostError);
+    assert.deepEqual([reason.code, reason.reason, reason.key], ["lease-lost", "broken", key]);
+    const next = await waiter;
+    assert.equal(await lease.release(), false);
+    assert.equal(await next.release(), true);
+  },
+
+  "a break with another grant's number changes nothing": async ({ here, there, key }) => {
+    const { fencingToken } = await (async () => {
+      const earlier = await here.acquire(key);
+      await earlier.release();
+      return earlier;
+    })();
+    assert.equal(await there.breakLock(key, { fencingToken, reason: "test" }), false);
+    const lease = await here.acquire(key);
+    for (const wrong of [fencingToken, lease.fencingToken + 1_000_000n]) {
+      assert.equal(await there.breakLock(key, { fencingToken: wrong, reason: "test" }), false);
+    }
+    lease.throwIfLost();
+    assert.equal(await lease.release(), true);
+  },
+
+  "a lease that is transferred belongs to who adopts it": async ({ here, there, key }) => {
+    const lease = await here.acquire(key);
+    const serialized = throughJson(lease.transfer());
+    const adopted = await there.adopt(serialized);
+    assert.equal(adopted.fencingToken, lease.fencingToken);
+    assert.equal(await lease.release(), false);
+    assert.equal(await here.tryAcquire(key), null);
+    adopted.throwIfLost();
+    assert.equal(await adopted.release(), true);
+    granted(await here.tryAcquire(key));
+  },
+
+  "an adopted lease is renewed where it is now": async ({ here, there, key, pause }) => {
+    const lease = await here.acquire(key, { ttlMs: 1_000 });
+    const adopted = await there.adopt(throughJson(lease.transfer()));
+    await pause(2_500);
+    adopted.throwIfLost();
+    assert.equal(await adopted.release(), true);
+  },
+
+  "a lease that is gone cannot be adopted": async ({ here, there, key }) => {
+    const serialized = throughJson((await here.acquire(key)).transfer());
+    await (await there.adopt(serialized)).release();
+    const error = await refused(there.adopt(serialized), "lease-lost");
+    assert.equal(error.key, key);
+  },
+};
+
+function throughJson(serialized: SerializedLease): SerializedLease {
+  return JSON.parse(JSON.stringify(serialized)) as SerializedLease;
+}

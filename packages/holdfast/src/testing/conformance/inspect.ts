@@ -1,0 +1,242 @@
+import assert from "node:assert/strict";
+
+import type { WaitTimeoutError } from "../../errors.ts";
+import type { Locks } from "../../locks.ts";
+import type { LockEvent } from "../../lock-state.ts";
+import { listed } from "./list.ts";
+import { later, refused, type Scenes, type Stage } from "./fixture.ts";
+
+export const views: Scenes = {
+  "inspect tells who holds, why, for how long, and who waits in which order": async (stage) => {
+    const { key } = stage;
+    const labels = { order: "555" };
+    const lease = await stage
+      .open("here")
+      .acquire(key, { owner: "first", reason: "charge", labels, ttlMs: 20_000 });
+    void later(stage.open("there", { owner: "second" }).acquire(key, { owner: "second" }));
+    await stage.queued(1);
+    void later(stage.open("here", { owner: "third" }).acquire(key, { owner: "third" }));
+    await stage.queued(2);
+    const { kind, limit, waiters, waiterCount, nodes, ...state } = await stage.there.inspect(key);
+    const inOrder = ["second", "third"].map((owner, position) => ({ owner, position }));
+    assert.deepEqual(
+      { kind, limit, waiters, waiterCount },
+      { kind: "mutex", limit: 1, waiters: inOrder, waiterCount: 2 },
+    );
+    const { fencingToken } = lease;
+    const { holders, remainingMs } = state;
+    assert.equal(state.fencingToken, fencingToken);
+    assert.deepEqual(holders, [{ owner: "first", reason: "charge", labels, fencingToken, remainingMs }]);
+    assert.ok(remainingMs !== null && remainingMs > 1_000 && remainingMs <= 20_000);
+    assert.ok(nodes.some(({ held }) => held));
+  },
+
+  "callers that wait in the holder's process are counted, described and placed there": async (stage) => {
+    const { key } = stage;
+    const here = stage.open("here", { owner: "own" });
+    const lease = await here.acquire(key);
+    const waiting = Array.from({ length: 5 }, (_, i) => later(here.acquire(key, { owner: `caller ${i}` })));
+    await waitFor(stage, here, 5);
+    const { waiters, waiterCount } = await here.inspect(key);
+    const owners = ["caller 0", "caller 1", "caller 2", "caller 3", "caller 4"];
+    assert.deepEqual(
+      waiters.map(({ owner, position }) => ({ owner, position })),
+      owners.map((owner, position) => ({ owner, position })),
+    );
+    assert.equal(waiterCount, 5);
+    if (stage.handsOver) {
+      assert.ok(waiters.every(({ since }) => since !== undefined));
+    }
+    assert.equal((await listed(here, key))?.waiterCount, 5);
+    const abort = new AbortController();
+    const events = here.watch(key, { signal: abort.signal })[Symbol.asyncIterator]();
+    assert.equal((await next(events)).state.waiterCount, 5);
+    abort.abort();
+    const error = await refused(here.acquire(key, { waitMs: 300 }), "wait-timeout");
+    assert.equal((error as WaitTimeoutError).position, 5);
+    await lease.release();
+    for (const granted of waiting) {
+      await (await granted).release();
+    }
+    assert.equal((await here.inspect(key)).waiterCount, 0);
+  },
+
+  "callers that wait behind another process's holder are counted by their own process": async (stage) => {
+    const { there, key } = stage;
+    const here = stage.open("here");
+    const lease = await there.acquire(key);
+    const waiting = Array.from({ length: 3 }, () => later(here.acquire(key)));
+    await waitFor(stage, here, 3);
+    assert.deepEqual(
+      (await here.inspect(key)).waiters.map(({ position }) => position),
+      [0, 1, 2],
+    );
+    await lease.release();
+    for (const granted of waiting) {
+      await (await granted).release();
+    }
+  },
+
+  "callers that wait in the holder's process are counted by other processes as the holder last reported them":
+    async (stage) => {
+      const { key, there } = stage;
+      const here = stage.open("here");
+      const lease = await here.acquire(key, { reason: "first" });
+      const leaving = new AbortController();
+      const waiting = Array.from({ length: 3 }, () => later(here.acquire(key, { signal: leaving.signal })));
+      await waitFor(stage, here, 3);
+      await lease.extend();
+      await waitFor(stage, there, 3);
+      assert.equal((await listed(there, key))?.waiterCount, 3);
+      for (const locks of [here, there]) {
+        const { waiterCount, waiters, holders } = await locks.inspect(key);
+        assert.deepEqual([waiterCount, holders[0]?.reason], [3, "first"]);
+        const isReported = stage.handsOver && locks === there;
+        assert.equal(holders[0]?.localWaiters, isReported ? 3 : undefined);
+        assert.equal(waiters.length, isReported ? 0 : 3);
+      }
+      const abort = new AbortController();
+      const events = there.watch(key, { signal: abort.signal })[Symbol.asyncIterator]();
+      assert.equal((await next(events)).state.waiterCount, 3);
+      leaving.abort(new Error("changed my mind"));
+      await Promise.allSettled(waiting);
+      await waitFor(stage, here, 0);
+      await lease.extend();
+      const { state } = await nextWhere(events, (event) => event.state.waiterCount === 0);
+      assert.deepEqual([state.holders.length, state.holders[0]?.localWaiters], [1, undefined]);
+      abort.abort();
+      await lease.release();
+    },
+
+  "a report of callers that wait in memory is not counted beside them, also where its lease was orphaned":
+    async (stage) => {
+      const { key } = stage;
+      const here = stage.open("here");
+      const lease = await here.acquire(key, { ttlMs: 3_000 });
+      const waiting = Array.from({ length: 3 }, () => later(here.acquire(key)));
+      await waitFor(stage, here, 3);
+      await lease.extend();
+      lease.orphan();
+      await waitFor(stage, here, 3);
+      for (const granted of waiting) {
+        await (await granted).release();
+      }
+      await waitFor(stage, here, 0);
+    },
+
+  "inspect tells of a lock that nobody holds": async ({ here, key }) => {
+    const { holders, waiters, waiterCount, remainingMs, fencingToken } = await here.inspect(key);
+    assert.deepEqual(
+      { holders, waiters, waiterCount, remainingMs, fencingToken },
+      { holders: [], waiters: [], waiterCount: 0, remainingMs: null, fencingToken: null },
+    );
+  },
+
+  "what is logged of a lock has its numbers as text, and no secret": async ({ here, there, key }) => {
+    const lease = await here.acquire(key);
+    const text = JSON.stringify([await there.inspect(key), await there.list({ prefix: key }), lease]);
+    const serialized = lease.transfer();
+    await (await here.adopt(serialized)).release();
+    assert.ok(text.includes(`"fencingToken":"${lease.fencingToken}"`));
+    assert.ok(!text.includes(serialized.token));
+  },
+
+  "list pages through the held locks of a prefix": async ({ here, there, key }) => {
+    const wanted = Array.from({ length: 7 }, (_, i) => `${key}:wanted:${i}`);
+    for (const [i, held] of [...wanted, `${key}:other`].entries()) {
+      await (i % 2 === 0 ? here : there).acquire(held, { reason: held });
+    }
+    const found = new Map<string, string | undefined>();
+    let cursor: string | null | undefined;
+    for (let page = 0; cursor !== null; page += 1) {
+      assert.ok(page < 1_000, "the cursor never ends");
+      const answer = await here.list({ prefix: `${key}:wanted:`, limit: 2, ...(cursor ? { cursor } : {}) });
+      for (const lock of answer.locks) {
+        found.set(lock.key, lock.holders[0]?.reason);
+      }
+      cursor = answer.cursor;
+    }
+    assert.deepEqual(
+      [...found].sort(([one], [other]) => (one < other ? -1 : 1)),
+      wanted.map((held) => [held, held]),
+    );
+  },
+
+  "a watch of a key tells its state, then each change, until its signal aborts": async ({
+    here,
+    there,
+    key,
+  }) => {
+    const abort = new AbortController();
+    const events = here.watch(key, { signal: abort.signal })[Symbol.asyncIterator]();
+    const first = await next(events);
+    assert.deepEqual([first.type, first.key, first.state.holders], ["snapshot", key, []]);
+    const lease = await there.acquire(key, { owner: "somebody" });
+    await nextWhere(events, ({ state }) => state.holders[0]?.owner === "somebody");
+    await lease.release();
+    const last = await nextWhere(events, ({ state }) => state.holders.length === 0);
+    assert.equal(last.key, key);
+    abort.abort();
+    assert.equal((await events.next()).done, true);
+  },
+
+  "a watch that waits ends with its signal": async ({ here, key }) => {
+    const abort = new AbortController();
+    const events = here.watch(key, { signal: abort.signal })[Symbol.asyncIterator]();
+    await next(events);
+    const end = events.next();
+    abort.abort();
+    assert.equal((await end).done, true);
+  },
+
+  "a watch of a prefix tells what is held, then what changes": async ({ here, there, key }) => {
+    const prefix = `${key}:watched:`;
+    const held = await there.acquire(`${prefix}a`);
+    await there.acquire(`${key}:other`);
+    const abort = new AbortController();
+    const events = here.watch({ prefix }, { signal: abort.signal })[Symbol.asyncIterator]();
+    const first = await next(events);
+    assert.deepEqual([first.type, first.key, first.state.holders.length], ["snapshot", `${prefix}a`, 1]);
+    await there.acquire(`${prefix}b`);
+    await nextWhere(events, (event) => event.key === `${prefix}b` && event.state.holders.length === 1);
+    await held.release();
+    const gone = await nextWhere(events, (event) => event.key === `${prefix}a`);
+    assert.deepEqual([gone.type, gone.state.holders], ["gone", []]);
+    abort.abort();
+    assert.equal((await events.next()).done, true);
+  },
+
+  "every node is named, and can be reached": async ({ here }) => {
+    const nodes = await here.nodes();
+    assert.ok(nodes.length > 0);
+    for (const { node, reachable, latencyMs, error } of nodes) {
+      assert.ok(node.length > 0);
+      assert.deepEqual([reachable, error], [true, null]);
+      assert.ok(latencyMs !== null && latencyMs >= 0);
+    }
+  },
+};
+
+async function waitFor(stage: Stage, locks: Locks, waiterCount: number): Promise<void> {
+  while ((await locks.inspect(stage.key)).waiterCount !== waiterCount) {
+    await stage.pause(5);
+  }
+}
+
+async function next(events: AsyncIterator<LockEvent>): Promise<LockEvent> {
+  const result = await events.next();
+  assert.ok(result.done !== true, "the watch ended");
+  return result.value;
+}
+
+async function nextWhere(
+  events: AsyncIterator<LockEvent>,
+  condition: (event: LockEvent) => boolean,
+): Promise<LockEvent> {
+  for (;;) {
+    const event = await next(events);
+    if (condition(event)) {
+      return event;
+    }
+  }
+}

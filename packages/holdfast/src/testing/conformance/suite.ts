@@ -1,0 +1,69 @@
+import type { Driver } from "../../driver.ts";
+import { attempts } from "./attempts.ts";
+import { closing } from "./close.ts";
+import { election } from "./election.ts";
+import { exclusion } from "./exclusion.ts";
+import { fencing } from "./fencing.ts";
+import { force } from "./break.ts";
+import { keeping } from "./renewal.ts";
+import { latch } from "./latch.ts";
+import { order } from "./fairness.ts";
+import { readWrite } from "./read-write.ts";
+import { reentrant } from "./reentrant.ts";
+import { semaphore } from "./semaphore.ts";
+import { severalKeys } from "./several-keys.ts";
+import { ofKind, Stage, type Scenes } from "./fixture.ts";
+import { views } from "./inspect.ts";
+import { waiting } from "./waiting.ts";
+import { work } from "./with-lock.ts";
+
+export interface OpenedDriver {
+  readonly driver: Driver;
+  /** A second driver on the same engine, as another process would have. Without it, two `Locks` share the first. */
+  readonly other?: Driver | undefined;
+  /** Called after the drivers were closed. */
+  readonly cleanup?: (() => Promise<void>) | undefined;
+}
+
+export interface Conformance {
+  /** The test runner's own: takes the name of a test and its body. */
+  readonly test: (name: string, body: () => Promise<void>) => unknown;
+  /** Called for every test. The engine may be shared between tests: each uses keys of its own. */
+  readonly open: () => Promise<OpenedDriver>;
+}
+
+const topics: readonly Scenes[] = [
+  exclusion,
+  waiting,
+  order,
+  attempts,
+  fencing,
+  keeping,
+  force,
+  views,
+  work,
+  reentrant,
+  severalKeys,
+  election,
+  ofKind("read-write", (locks, key) => locks.readWrite(key), readWrite),
+  ofKind("semaphore", (locks, key) => locks.semaphore(key, { limit: 2 }), semaphore),
+  ofKind("latch", (locks, key) => locks.latch(key, { count: 1, ttlMs: 1_000 }), latch),
+  closing,
+];
+
+/**
+ * Declares the tests that every driver passes: what users of `createLocks` rely on, whatever the engine.
+ * Runs on the driver's own clock, in real time; the slowest test takes seconds.
+ */
+export function driverConformance({ test, open }: Conformance): void {
+  for (const [name, scene] of topics.flatMap((scenes) => Object.entries(scenes))) {
+    test(name, async () => {
+      const opened = await open();
+      try {
+        await new Stage(opened.driver, opened.other ?? opened.driver, name).play(scene);
+      } finally {
+        await opened.cleanup?.();
+      }
+    });
+  }
+}

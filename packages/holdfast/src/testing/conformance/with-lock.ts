@@ -1,0 +1,79 @@
+import assert from "node:assert/strict";
+
+import { LeaseLostError } from "../../errors.ts";
+import type { Lease } from "../../lease/lease.ts";
+import type { Locks } from "../../locks.ts";
+import { aborted, granted, refused, type Scenes } from "./fixture.ts";
+
+export const work: Scenes = {
+  "withLock answers with the value of the work, and releases": async ({ here, there, key }) => {
+    const value = await here.withLock(key, async (lease) => {
+      lease.throwIfLost();
+      assert.equal(await there.tryAcquire(key), null);
+      return "done";
+    });
+    assert.equal(value, "done");
+    granted(await there.tryAcquire(key));
+  },
+
+  "withLock rejects with the error of the work, and releases": async ({ here, there, key }) => {
+    const failure = new Error("the work failed");
+    const failing = here.withLock(key, () => Promise.reject(failure));
+    await assert.rejects(failing, (error) => error === failure);
+    granted(await there.tryAcquire(key));
+  },
+
+  "withLock tells of a loss, with the value of the work": async ({ here, there, key }) => {
+    const running = here.withLock(key, async (lease) => {
+      await lose(lease, there);
+      return "done";
+    });
+    const error = await refused(running, "lease-lost");
+    assert.ok(error instanceof LeaseLostError);
+    assert.deepEqual([error.reason, error.result], ["broken", "done"]);
+  },
+
+  "the error of the work wins over a loss": async ({ here, there, key }) => {
+    const failure = new Error("the work failed");
+    const failing = here.withLock(key, async (lease) => {
+      await lose(lease, there);
+      throw failure;
+    });
+    await assert.rejects(failing, (error) => error === failure);
+  },
+
+  "work that wants to continue is told of a loss only where it asks": async ({ here, there, key }) => {
+    const value = await here.withLock(
+      key,
+      { ifLost: "continue", ttlMs: 150, renew: false },
+      async (lease) => {
+        await (await there.acquire(key)).release();
+        assert.throws(() => lease.throwIfLost(), { code: "lease-lost" });
+        assert.equal(lease.signal.aborted, false);
+        return "done";
+      },
+    );
+    assert.equal(value, "done");
+  },
+
+  "tryWithLock runs the work, or tells that another holds the lock": async ({ here, there, key }) => {
+    assert.deepEqual(await here.tryWithLock(key, () => 1), { ran: true, value: 1 });
+    await there.acquire(key);
+    const ran = await here.tryWithLock(key, () => assert.fail("the work ran without the lock"));
+    assert.deepEqual(ran, { ran: false });
+  },
+
+  "a lock inside its own withLock is refused, others are not": async ({ here, key }) => {
+    await here.withLock(key, async () => {
+      await refused(here.acquire(key), "self-deadlock");
+      await refused(here.tryAcquire(key), "self-deadlock");
+      await here.withLock(`${key}:inner`, () => refused(here.acquire(key), "self-deadlock"));
+    });
+  },
+};
+
+async function lose({ key, fencingToken, signal }: Lease, operator: Locks): Promise<void> {
+  const told = aborted(signal);
+  assert.equal(await operator.breakLock(key, { fencingToken, reason: "test" }), true);
+  await told;
+}

@@ -1,0 +1,160 @@
+import type { Clock } from "../../runtime/clock.ts";
+import type {
+  ChannelKind,
+  Connection,
+  Subscription,
+  SubscriptionListener,
+} from "../../drivers/redis/clients/connection.ts";
+import type { Script } from "../../drivers/redis/protocol/script.ts";
+import { Lane } from "./delayed-link.ts";
+import type { Call, Choice, Plan } from "./fault-plan.ts";
+import { FaultySubscription } from "./subscription.ts";
+
+/** A connection between which and its user something may go wrong. */
+export class FaultyConnection implements Connection {
+  readonly plan: Plan = {
+    requestMs: 0,
+    replyMs: 0,
+    messageMs: 0,
+    lostReplies: 0,
+    lossMode: "silence",
+    refusal: null,
+    refusals: 0,
+    duplicates: 0,
+    duplicatesAfterMs: 0,
+    isMessageDropped: () => false,
+  };
+  readonly #inner: Connection;
+  readonly #clock: Clock;
+  readonly #requests: Lane;
+  readonly #replies: Lane;
+  readonly #downListeners = new Set<() => void>();
+  readonly #subscriptions = new Set<FaultySubscription>();
+  #isFrozen = false;
+
+  constructor(inner: Connection, clock: Clock) {
+    this.#inner = inner;
+    this.#clock = clock;
+    this.#requests = new Lane(clock);
+    this.#replies = new Lane(clock);
+  }
+
+  get keyPrefix(): string {
+    return this.#inner.keyPrefix;
+  }
+
+  get name(): string {
+    return this.#inner.name;
+  }
+
+  run(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
+    return this.#ask({ script: script.name, keys, args }, () => this.#inner.run(script, keys, args));
+  }
+
+  command(name: string, args: readonly string[]): Promise<unknown> {
+    return this.#ask({ script: name, keys: [], args }, () => this.#inner.command(name, args));
+  }
+
+  subscribe(channel: string, kind: ChannelKind, listener: SubscriptionListener): Subscription {
+    const lane = new Lane(this.#clock);
+    const subscription = new FaultySubscription(lane, channel, listener, this.plan);
+    if (this.#isFrozen) {
+      lane.freeze();
+    }
+    this.#subscriptions.add(subscription);
+    const inner = this.#inner.subscribe(channel, kind, subscription);
+    return {
+      close: () => {
+        this.#subscriptions.delete(subscription);
+        subscription.close();
+        inner.close();
+      },
+    };
+  }
+
+  onDown(listener: () => void): () => void {
+    const called = (): void => listener();
+    this.#downListeners.add(called);
+    const stop = this.#inner.onDown(() => this.#replies.enter(called, 0));
+    return () => {
+      this.#downListeners.delete(called);
+      stop();
+    };
+  }
+
+  setFrozen(isFrozen: boolean): void {
+    this.#isFrozen = isFrozen;
+    const lanes = [this.#requests, this.#replies, ...Array.from(this.#subscriptions, ({ lane }) => lane)];
+    for (const lane of lanes) {
+      if (isFrozen) {
+        lane.freeze();
+      } else {
+        lane.thaw();
+      }
+    }
+  }
+
+  dropSubscriptions(): void {
+    for (const subscription of Array.from(this.#subscriptions)) {
+      subscription.drop();
+    }
+  }
+
+  #ask(call: Call, send: () => Promise<unknown>): Promise<unknown> {
+    const refusal = this.#refusal();
+    if (refusal) {
+      return Promise.reject(refusal);
+    }
+    const isDoubled = this.#isChosen("duplicates", call);
+    return new Promise((resolve, reject) => {
+      this.#requests.enter(() => {
+        if (isDoubled) {
+          this.#sendAgain(send);
+        }
+        send().then(
+          (answer) => this.#reply(call, reject, () => resolve(answer)),
+          (error: unknown) => this.#reply(call, reject, () => reject(error as Error)),
+        );
+      }, this.plan.requestMs);
+    });
+  }
+
+  /** The server does it once more, and nobody hears what it answers. */
+  #sendAgain(send: () => Promise<unknown>): void {
+    this.#clock.setTimer(
+      () => this.#requests.enter(() => void send().catch(() => undefined), 0),
+      this.plan.duplicatesAfterMs,
+    );
+  }
+
+  #refusal(): Error | null {
+    const { plan } = this;
+    if (plan.refusal === null || plan.refusals <= 0) {
+      return null;
+    }
+    plan.refusals -= 1;
+    return plan.refusal;
+  }
+
+  #reply(call: Call, reject: (error: Error) => void, pass: () => void): void {
+    if (!this.#isChosen("lostReplies", call)) {
+      this.#replies.enter(pass, this.plan.replyMs);
+    } else if (this.plan.lossMode === "reset") {
+      this.#replies.enter(() => {
+        for (const listener of Array.from(this.#downListeners)) {
+          listener();
+        }
+        reject(new Error("Connection is closed."));
+      }, this.plan.replyMs);
+    }
+  }
+
+  #isChosen(fault: "lostReplies" | "duplicates", call: Call): boolean {
+    const choice: Choice = this.plan[fault];
+    if (typeof choice === "function") {
+      return choice(call);
+    }
+    this.plan[fault] = Math.max(0, choice - 1);
+    return choice > 0;
+  }
+}

@@ -1,0 +1,151 @@
+import { memory } from "holdfast/memory";
+import { manualClock, manualRandom } from "holdfast/testing";
+import { expect, test } from "vitest";
+
+import type { Driver } from "../../../src/driver.ts";
+import { giveBack, grab, grantOf, outcomeOf, request } from "../../support/memory-requests.ts";
+
+function opened() {
+  const clock = manualClock({ now: 1_000 });
+  const driver: Driver = memory({ clock, random: manualRandom(1) });
+  return { clock, driver };
+}
+
+test("grants expire at their own times, whatever the order in which they were made", async () => {
+  const { clock, driver } = opened();
+  const freed: string[] = [];
+  for (const [key, ttlMs] of [
+    ["late", 300],
+    ["early", 100],
+    ["middle", 200],
+  ] as const) {
+    await grab(driver, key, { ttlMs });
+    void driver.acquire(request(driver, key)).result.then(() => freed.push(`${key} at ${clock.now()}`));
+  }
+  await clock.advance(99);
+  expect(freed).toEqual([]);
+  await clock.advance(1_000);
+  expect(freed).toEqual(["early at 1100", "middle at 1200", "late at 1300"]);
+});
+
+test("validity ends before the lock can be another's", async () => {
+  const { clock, driver } = opened();
+  const first = await grab(driver, "key", { ttlMs: 1_000 });
+  const waiter = driver.acquire(request(driver, "key"));
+  await clock.advance(1_000);
+  const second = await grantOf(waiter);
+  expect(first.validity.until).toBeLessThan(clock.now());
+  expect(second.validity.until).toBe(clock.now() + 10_000 - 102);
+});
+
+test("a holder whose TTL has passed is gone, though no timer ran", async () => {
+  const { clock, driver } = opened();
+  const first = await grab(driver, "key", { ttlMs: 100 });
+  clock.block(100);
+  expect((await driver.inspect("key")).holders).toEqual([]);
+  expect(await driver.verify("key", first.token)).toEqual({ outcome: "lost", reason: "expired" });
+  expect(await giveBack(driver, first)).toBe(false);
+  await grab(driver, "key", { deadline: null });
+  expect(await driver.verify("key", first.token)).toEqual({ outcome: "lost", reason: "stolen" });
+});
+
+test("who waits for a holder that expired while the event loop was blocked comes first", async () => {
+  const { clock, driver } = opened();
+  await grab(driver, "key", { ttlMs: 100 });
+  const waiter = driver.acquire(request(driver, "key"));
+  clock.block(200);
+  expect(await driver.acquire(request(driver, "key", { deadline: null })).result).toMatchObject({
+    outcome: "held",
+  });
+  expect(await outcomeOf(waiter)).toMatchObject({ outcome: "granted" });
+});
+
+test("a waiter past its deadline is passed over, though no timer ran", async () => {
+  const { clock, driver } = opened();
+  const first = await grab(driver, "key");
+  const late = driver.acquire(request(driver, "key", { deadline: clock.now() + 100 }));
+  const patient = driver.acquire(request(driver, "key"));
+  clock.block(100);
+  expect(await giveBack(driver, first)).toBe(true);
+  expect(await late.result).toMatchObject({ outcome: "held" });
+  expect(await outcomeOf(patient)).toMatchObject({ outcome: "granted" });
+});
+
+test("at its deadline a waiter is told who holds the lock and where it stood", async () => {
+  const { clock, driver } = opened();
+  await grab(driver, "key", { words: { owner: "somebody", reason: "work" } });
+  driver.acquire(request(driver, "key"));
+  const waiter = driver.acquire(request(driver, "key", { deadline: clock.now() + 250 }));
+  await clock.advance(249);
+  expect(await outcomeOf(waiter)).toBeUndefined();
+  await clock.advance(1);
+  expect(await waiter.result).toMatchObject({
+    outcome: "held",
+    holder: { owner: "somebody", reason: "work", remainingMs: 9_750 },
+    position: 1,
+  });
+  expect((await driver.inspect("key")).waiterCount).toBe(1);
+});
+
+test("a request whose deadline is now is answered, not forgotten", async () => {
+  const { clock, driver } = opened();
+  const first = await grab(driver, "key", { deadline: clock.now() });
+  const second = driver.acquire(request(driver, "key", { deadline: clock.now() - 1 }));
+  await clock.advance(0);
+  expect(await second.result).toMatchObject({ outcome: "held", position: 0 });
+  expect(await giveBack(driver, first)).toBe(true);
+});
+
+test("extend does not prolong a grant with a greater number than the lease's", async () => {
+  const { driver } = opened();
+  const { key, token, fencingToken } = await grab(driver, "key", { ttlMs: 1_000 });
+  const asked = { key, token, fencingToken: fencingToken - 1n, ttlMs: 60_000, words: undefined };
+  expect(await driver.extend(asked)).toEqual({ outcome: "lost", reason: "expired" });
+  expect((await driver.inspect(key)).remainingMs).toBe(1_000);
+});
+
+test("extend raises the TTL, never shortens it, and never makes a grant again", async () => {
+  const { clock, driver } = opened();
+  const { key, token, fencingToken } = await grab(driver, "key", { ttlMs: 1_000 });
+  const extension = await driver.extend({ key, token, fencingToken, ttlMs: 5_000, words: undefined });
+  expect(extension).toMatchObject({ outcome: "renewed", validity: { until: clock.now() + 5_000 - 52 } });
+  await driver.extend({ key, token, fencingToken, ttlMs: 100, words: undefined });
+  await clock.advance(4_999);
+  expect((await driver.inspect(key)).remainingMs).toBe(1);
+  await clock.advance(1);
+  const late = await driver.extend({ key, token, fencingToken, ttlMs: 5_000, words: undefined });
+  expect(late).toEqual({ outcome: "lost", reason: "expired" });
+  expect((await driver.inspect(key)).holders).toEqual([]);
+});
+
+test("the TTL stands still while the machine sleeps", async () => {
+  const { clock, driver } = opened();
+  const { key, token } = await grab(driver, "key", { ttlMs: 1_000 });
+  clock.sleep(3_600_000);
+  await clock.advance(999);
+  expect(await driver.verify(key, token)).toMatchObject({ outcome: "held" });
+  await clock.advance(1);
+  expect(await driver.verify(key, token)).toMatchObject({ outcome: "lost" });
+});
+
+test("verify counts from the question and the TTL left", async () => {
+  const { clock, driver } = opened();
+  const { key, token } = await grab(driver, "key", { ttlMs: 1_000 });
+  await clock.advance(600);
+  const left = 400 - 6;
+  const validity = { until: clock.now() + left, untilWall: clock.wall() + left };
+  expect(await driver.verify(key, token)).toEqual({ outcome: "held", validity });
+});
+
+test("an expiry keeps no process alive, a waiter with a deadline does, and nothing stays when all is over", async () => {
+  const { clock, driver } = opened();
+  const first = await grab(driver, "key");
+  expect([clock.timers(true), clock.timers(false)]).toEqual([0, 1]);
+  const waiter = driver.acquire(request(driver, "key"));
+  expect([clock.timers(true), clock.timers(false)]).toEqual([1, 1]);
+  await giveBack(driver, first);
+  const second = await grantOf(waiter);
+  expect(clock.timers(true)).toBe(0);
+  await giveBack(driver, second);
+  expect(clock.timers()).toBe(0);
+});

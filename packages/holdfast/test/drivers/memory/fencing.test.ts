@@ -1,0 +1,128 @@
+import { memory } from "holdfast/memory";
+import { manualClock, manualRandom } from "holdfast/testing";
+import { expect, test } from "vitest";
+
+import type { Driver, Grant } from "../../../src/driver.ts";
+import { giveBack, grab } from "../../support/memory-requests.ts";
+
+function opened() {
+  const clock = manualClock({ wall: 1_000_000 });
+  const driver: Driver = memory({ clock, random: manualRandom(1) });
+  return { clock, driver };
+}
+
+test("numbers are the wall clock in microseconds, or the next ones", async () => {
+  const { clock, driver } = opened();
+  const first = await grab(driver, "key");
+  expect([first.fencingToken, first.fencingCount]).toEqual([1_000_000_000n, 1]);
+  await giveBack(driver, first);
+  const second = await grab(driver, "key", { want: 16 });
+  expect([second.fencingToken, second.fencingCount]).toEqual([1_000_000_001n, 16]);
+  await giveBack(driver, second);
+  const third = await grab(driver, "key");
+  expect(third.fencingToken).toBe(1_000_000_017n);
+  await giveBack(driver, third);
+  await clock.advance(1);
+  expect((await grab(driver, "key")).fencingToken).toBe(1_000_001_000n);
+});
+
+test("numbers rise though the wall clock went back, and the lock was free meanwhile", async () => {
+  const { clock, driver } = opened();
+  const first = await grab(driver, "key", { ttlMs: 100 });
+  await clock.advance(100);
+  clock.jumpWall(-500_000);
+  expect((await grab(driver, "key")).fencingToken).toBe(first.fencingToken + 1n);
+});
+
+test("numbers rise over all keys, and nothing else stays of a key that is free", async () => {
+  const { clock, driver } = opened();
+  const first = await grab(driver, "key", { want: 100 });
+  expect((await driver.inspect("key")).fencingToken).toBe(first.fencingToken);
+  await giveBack(driver, first);
+  expect((await driver.inspect("key")).fencingToken).toBeNull();
+  clock.jumpWall(-500_000);
+  expect((await grab(driver, "other")).fencingToken).toBe(first.fencingToken + 100n);
+  const again = await grab(driver, "key");
+  expect(again.fencingToken).toBeGreaterThan(first.fencingToken + 99n);
+});
+
+test("a number of a block is unknown while a later one may be in use, and stale once one is known to be", async () => {
+  const { driver } = opened();
+  const { key, token, fencingToken } = await grab(driver, "key", { want: 4 });
+  const check = (offset: bigint) => driver.checkFence(key, fencingToken + offset);
+  expect(await Promise.all([check(-1n), check(0n), check(3n), check(4n)])).toEqual([
+    "stale",
+    "unknown",
+    "current",
+    "stale",
+  ]);
+  const words = { owner: "the second", fencingToken: fencingToken + 1n };
+  await driver.extend({ key, token, fencingToken, ttlMs: 1_000, words });
+  expect(await Promise.all([check(0n), check(1n), check(2n)])).toEqual(["stale", "unknown", "unknown"]);
+  const { holders, fencingToken: newest } = await driver.inspect(key);
+  expect(holders).toMatchObject([words]);
+  expect(newest).toBe(fencingToken);
+});
+
+test("a caller without words of its own is known by its instance", async () => {
+  const { driver } = opened();
+  driver.introduce("first instance");
+  driver.introduce("second instance");
+  const { key, token, fencingToken } = await grab(driver, "key", {
+    want: 2,
+    words: { owner: "own", reason: "why" },
+  });
+  const next = { fencingToken: fencingToken + 1n };
+  await driver.extend({ key, token, ...next, ttlMs: 1_000, words: next });
+  const { holders } = await driver.inspect(key);
+  expect(holders).toEqual([
+    { owner: "second instance", fencingToken: fencingToken + 1n, remainingMs: 10_000 },
+  ]);
+});
+
+test("an option that it does not know is refused by its name", () => {
+  expect(() => memory({ clok: manualClock() } as object)).toThrow(TypeError);
+  expect(() => memory({ clok: manualClock() } as object)).toThrow("`clok`");
+  expect(() => memory(null as unknown as object)).toThrow(TypeError);
+  memory({ clock: undefined, random: undefined });
+});
+
+test("each holder of a semaphore may have a block of numbers: no number is in two, and later grants have larger ones", async () => {
+  const { clock, driver } = opened();
+  const permit = { want: 4, share: { kind: "semaphore", permits: 1, limit: 3 } } as const;
+  const [first, second] = [await grab(driver, "key", permit), await grab(driver, "key", permit)];
+  await giveBack(driver, first);
+  clock.jumpWall(-500_000);
+  const third = await grab(driver, "key", permit);
+  const numbers = [first, second, third].flatMap(({ fencingToken, fencingCount }) =>
+    Array.from({ length: fencingCount }, (_, used) => fencingToken + BigInt(used)),
+  );
+  expect(numbers).toHaveLength(12);
+  expect(numbers).toEqual(numbers.map((_, index) => first.fencingToken + BigInt(index)));
+});
+
+test("a number of one holder's block tells nothing of the other holders, whom a break by it leaves alone", async () => {
+  const { driver } = opened();
+  const reader = { want: 3, share: { kind: "read-write", mode: "read" } } as const;
+  const [one, other] = [await grab(driver, "key", reader), await grab(driver, "key", reader)];
+  const check = ({ fencingToken }: Grant, offset: bigint) => driver.checkFence("key", fencingToken + offset);
+  expect(await Promise.all([check(one, 0n), check(one, 2n), check(other, 0n)])).toEqual([
+    "unknown",
+    "current",
+    "unknown",
+  ]);
+  const next = { fencingToken: one.fencingToken + 1n };
+  await driver.extend({ key: "key", token: one.token, ...next, ttlMs: 1_000, words: next });
+  expect(await Promise.all([check(one, 0n), check(one, 1n), check(other, 0n)])).toEqual([
+    "stale",
+    "unknown",
+    "unknown",
+  ]);
+  expect(await driver.breakGrant("key", one.fencingToken + 2n, "test")).toBe(true);
+  expect(await Promise.all([check(one, 1n), check(one, 2n), check(other, 2n)])).toEqual([
+    "stale",
+    "stale",
+    "current",
+  ]);
+  expect(await giveBack(driver, other)).toBe(true);
+});

@@ -1,0 +1,48 @@
+import { startSentinels, until, type Sentinels } from "@holdfast/test-kit";
+import { Redis } from "ioredis";
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+import { connectionOf, type RedisClient } from "../../../../src/drivers/redis/clients/detect.ts";
+import { onRedis } from "../../../support/servers.ts";
+
+onRedis("A connection of ioredis by sentinels", () => {
+  let lab: Sentinels;
+
+  beforeAll(async () => {
+    lab = await startSentinels({});
+  });
+
+  afterAll(async () => {
+    await lab.stop();
+  });
+
+  test("is left once, however often it is told to be, and made anew", async () => {
+    const warnings: string[] = [];
+    const onWarning = ({ message }: Error): void => void warnings.push(message);
+    process.on("warning", onWarning);
+    const client = new Redis({ sentinels: [...lab.addresses], name: lab.name });
+    const connection = connectionOf(client as unknown as RedisClient);
+    let [ups, downs] = [0, 0];
+    const subscription = connection.subscribe("channel", "plain", {
+      up: () => (ups += 1),
+      down: () => (downs += 1),
+      message: () => undefined,
+    });
+    try {
+      expect(await connection.command("ECHO", ["before"])).toBe("before");
+      await until(() => ups === 1, "it is subscribed");
+      for (let times = 0; times < 20; times += 1) {
+        connection.suspect?.();
+      }
+      await until(() => ups === 2, "it is subscribed again");
+      expect(downs).toBe(1);
+      expect(await connection.command("ECHO", ["after"])).toBe("after");
+      expect(warnings).toEqual([]);
+    } finally {
+      process.off("warning", onWarning);
+      subscription.close();
+      connection.close?.();
+      client.disconnect();
+    }
+  });
+});

@@ -1,0 +1,151 @@
+import { createLocks } from "holdfast";
+import { redis, type RedisClient } from "holdfast/redis";
+import {
+  loneNodeArgs,
+  startCluster,
+  startRedis,
+  steadyPort,
+  until,
+  type RedisCluster,
+} from "@holdfast/test-kit";
+import { Cluster as Ioredis6Cluster } from "ioredis";
+import { Cluster as Ioredis5Cluster } from "ioredis5";
+import { createCluster as createCluster6 } from "redis";
+import { createCluster as createCluster4 } from "redis4";
+import { createCluster as createCluster5 } from "redis5";
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+import { completed, SlotMap } from "../../../../src/drivers/redis/cluster/slot-map.ts";
+import { keysOver } from "../../../support/cluster-fixture.ts";
+import { onRedis } from "../../../support/servers.ts";
+
+interface Place {
+  host: string;
+  port: number;
+}
+
+interface Opened {
+  client: RedisClient;
+  close: () => unknown;
+}
+
+type Open = (root: Place, map: (address: string) => Place) => Promise<Opened>;
+
+const libraries: Readonly<Record<string, Open>> = {
+  "ioredis 6": async (root, natMap) => {
+    const client = new Ioredis6Cluster([root], { natMap }).on("error", ignore);
+    await client.ping();
+    return { client, close: () => client.disconnect() };
+  },
+  "ioredis 5": async (root, natMap) => {
+    const client = new Ioredis5Cluster([root], { natMap }).on("error", ignore);
+    await client.ping();
+    return { client, close: () => client.disconnect() };
+  },
+  "node-redis 6": async (socket, nodeAddressMap) => {
+    const client = createCluster6({ rootNodes: [{ socket }], nodeAddressMap }).on("error", ignore);
+    await client.connect();
+    return { client, close: () => client.destroy() };
+  },
+  "node-redis 5": async (socket, nodeAddressMap) => {
+    const client = createCluster5({ rootNodes: [{ socket }], nodeAddressMap }).on("error", ignore);
+    await client.connect();
+    return { client, close: () => client.destroy() };
+  },
+  "node-redis 4": async (socket, nodeAddressMap) => {
+    const client = createCluster4({ rootNodes: [{ socket }], nodeAddressMap }).on("error", ignore);
+    await client.connect();
+    return { client, close: () => client.disconnect() };
+  },
+};
+
+onRedis("A cluster whose nodes are reached by other addresses than they tell", () => {
+  let cluster: RedisCluster;
+
+  beforeAll(async () => {
+    cluster = await startCluster({ primaries: 2, replicas: 0 });
+  });
+  afterAll(() => cluster.stop());
+
+  /** Makes each node tell a port at which nobody listens. Returns which leads where. */
+  async function disguise(): Promise<Map<string, Place>> {
+    const places = new Map<string, Place>();
+    for (const { port, client } of cluster.servers.map((server) => ({
+      port: server.port,
+      client: server.client(),
+    }))) {
+      const told = await steadyPort();
+      await client.config("SET", "cluster-announce-port", String(told));
+      places.set(`127.0.0.1:${told}`, { host: "127.0.0.1", port });
+    }
+    await until(async () => {
+      const said = await Promise.all(
+        cluster.servers.map((server) => server.client().call("CLUSTER", "SLOTS")),
+      );
+      return said.every((slots) =>
+        Array.from(places.keys()).every((one) => JSON.stringify(slots).includes(one.slice(10))),
+      );
+    }, "all tell the new ports");
+    return places;
+  }
+
+  async function expectLocks(client: RedisClient, name: string): Promise<void> {
+    const locks = createLocks(redis(client, { commandTimeoutMs: 1_000 }));
+    try {
+      for (const key of keysOver(2, name, 2).flat()) {
+        const lease = await locks.tryAcquire(key);
+        expect(await lease?.release()).toBe(true);
+      }
+    } finally {
+      await locks.close();
+    }
+  }
+
+  test.each(Object.entries(libraries))("by %s: its map of addresses is used", async (name, open) => {
+    const places = await disguise();
+    const root = { host: "127.0.0.1", port: cluster.ports[0] as number };
+    const { client, close } = await open(root, (address) => places.get(address) ?? root);
+    await expectLocks(client, name);
+    if (name !== "node-redis 4") {
+      for (const [address, place] of await disguise()) {
+        places.set(address, place);
+      }
+      await expectLocks(client, `${name}, of nodes that the client has not met`);
+    }
+    await close();
+  });
+});
+
+onRedis("A node of a cluster that does not know how it is reached", () => {
+  test.each([
+    ["ip", '""'],
+    ["hostname", '"?"'],
+    ["unknown-endpoint", "null"],
+  ])("is where it was asked, whatever it says instead of its host (%s)", async (preferred, host) => {
+    const args = await loneNodeArgs();
+    args.splice(args.indexOf("--cluster-announce-ip"), 2);
+    const server = await startRedis({ args: [...args, "--cluster-preferred-endpoint-type", preferred] });
+    try {
+      const probe = server.client();
+      await probe.call("CLUSTER", "ADDSLOTSRANGE", 0, 16_383);
+      const told = await probe.call("CLUSTER", "SLOTS");
+      expect(JSON.stringify(told)).toContain(`[0,16383,[${host},${server.port},`);
+      const address = `10.0.0.1:${server.port}`;
+      expect(SlotMap.read(told, address).primaries()).toEqual([address]);
+    } finally {
+      await server.stop();
+    }
+  });
+
+  test("refers to others in the same way", () => {
+    for (const moved of [":7000", "?:7000", "10.0.0.1:7000"]) {
+      expect(completed(moved, "10.0.0.1:6379")).toBe("10.0.0.1:7000");
+    }
+    expect(completed("10.0.0.2:7000", "10.0.0.1:6379")).toBe("10.0.0.2:7000");
+    expect(completed(":7000", "fd00::1:6379")).toBe("fd00::1:7000");
+  });
+});
+
+function ignore(): void {
+  // Errors of a connection are told by the commands that they concern.
+}

@@ -1,0 +1,275 @@
+import { FakeRedis } from "@holdfast/test-kit/fake-redis";
+import { createLocks, isLockError } from "holdfast";
+import { redis, redlock } from "holdfast/redis";
+import { Cluster } from "ioredis";
+import { createCluster } from "redis";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { until, type RedisServer } from "@holdfast/test-kit";
+
+import { systemClock } from "../../../../src/runtime/clock.ts";
+import { slotOf, tagOf } from "../../../../src/drivers/redis/cluster/hash-slot.ts";
+import { Node } from "../../../../src/drivers/redis/server/server.ts";
+import { resolveRedis } from "../../../../src/drivers/redis/options.ts";
+import { ServerTime } from "../../../../src/drivers/redis/server/server-clock.ts";
+import { ClusterStage, keysOver } from "../../../support/cluster-fixture.ts";
+import { onRedis } from "../../../support/servers.ts";
+
+const slotCount = 16_384;
+
+onRedis("what is particular to a cluster", () => {
+  let stage: ClusterStage;
+
+  beforeAll(async () => {
+    stage = await ClusterStage.open({ primaries: 3, replicas: 1 });
+  }, 60_000);
+
+  afterAll(async () => {
+    await stage[Symbol.asyncDispose]();
+  });
+
+  test("the slot of a key is the server's", async () => {
+    const probe = stage.cluster.servers[0]?.client();
+    const keys = ["", "a", "123456789", "{tag}b", "a{b}c{d}", "{}a", "{a", "a}b", "ключ", "{ключ}x", "{{a}}"];
+    for (const key of keys) {
+      expect(slotOf(key), key).toBe(await probe?.call("CLUSTER", "KEYSLOT", key));
+    }
+  });
+
+  test("each slot has a short tag", () => {
+    const tags = Array.from({ length: slotCount }, (_, slot) => tagOf(slot));
+    expect(tags.map((tag) => slotOf(`holdfast:grants:{${tag}}x`))).toEqual(tags.map((_, slot) => slot));
+    expect(Math.max(...tags.map(({ length }) => length))).toBeLessThanOrEqual(4);
+    expect(tags.join("")).toMatch(/^[\da-z]+$/);
+  });
+
+  test("a list goes through all primaries, page by page", async () => {
+    const locks = stage.locks();
+    const keys = keysOver(3, "listed", 20).flat();
+    const leases = await Promise.all(keys.map((key) => locks.acquire(key)));
+    const found: string[] = [];
+    let cursor: string | undefined;
+    let pages = 0;
+    do {
+      const page = await locks.list({
+        prefix: "listed",
+        limit: 7,
+        ...(cursor === undefined ? {} : { cursor }),
+      });
+      found.push(...page.locks.map(({ key }) => key));
+      cursor = page.cursor ?? undefined;
+      pages += 1;
+    } while (cursor !== undefined);
+    expect(found.sort()).toEqual(keys.sort());
+    expect(pages).toBeGreaterThan(3);
+    await Promise.all(leases.map((lease) => lease.release()));
+  });
+
+  test("a cursor that no page has answered is refused", async () => {
+    const locks = stage.locks();
+    for (const cursor of ["zzz", "7", "127.0.0.1:1|", "127.0.0.1:1|18446744073709551616"]) {
+      await expect(locks.list({ cursor }), cursor).rejects.toThrow(RangeError);
+    }
+  });
+
+  test("who holds and who waits is told by name, wherever its description is", async () => {
+    const [here, there] = [stage.locks({}, { owner: "one" }), stage.locks({}, { owner: "another" })];
+    const keys = keysOver(3, "named", 2).flat();
+    for (const key of keys) {
+      const lease = await here.acquire(key);
+      const waiter = there.acquire(key);
+      await expect
+        .poll(async () => (await here.inspect(key)).waiters.map(({ owner }) => owner))
+        .toEqual(["another"]);
+      const state = await here.inspect(key);
+      expect(state.holders.map(({ owner }) => owner)).toEqual(["one"]);
+      expect(stage.cluster.ports.map((port) => `127.0.0.1:${port}`)).toContain(state.nodes[0]?.node);
+      await lease.release();
+      await (await waiter).release();
+    }
+  });
+
+  test("nodes tells every primary, its slots, its replicas and the state of the cluster", async () => {
+    const locks = stage.locks();
+    let nodes = await locks.nodes();
+    const toldReplicas = (): readonly string[] | undefined =>
+      nodes.find(({ node }) => node.endsWith(`:${stage.cluster.ports[0]}`))?.cluster?.replicas;
+    // A node of a cluster tells of a replica when it has heard that it replicates something, each at its own time.
+    const tells = async (): Promise<boolean> => {
+      nodes = await locks.nodes();
+      return toldReplicas()?.length === 1;
+    };
+    await until(tells, "the first primary's replica is told", 20_000);
+    expect(nodes.map(({ node }) => node).sort()).toEqual(
+      stage.cluster.ports
+        .slice(0, 3)
+        .map((port) => `127.0.0.1:${port}`)
+        .sort(),
+    );
+    expect(nodes.map(({ role, reachable }) => [role, reachable])).toEqual(nodes.map(() => ["master", true]));
+    expect(nodes.map(({ cluster }) => cluster?.state)).toEqual(["ok", "ok", "ok"]);
+    expect(nodes.reduce((sum, { cluster }) => sum + (cluster?.slots ?? 0), 0)).toBe(slotCount);
+    expect(toldReplicas()).toEqual([`127.0.0.1:${stage.cluster.ports[3]}`]);
+    const following = nodes.flatMap(({ replication }) => replication?.replicas ?? []);
+    expect(following.map(({ isOnline }) => isOnline)).toEqual([true]);
+  });
+
+  test("several keys are taken in one step where they have one slot, and one by one where not", async () => {
+    const locks = stage.locks();
+    const [[one = "", two = ""] = []] = keysOver(3, "several", 2);
+    for (const keys of [
+      ["{t}:a", "{t}:b"],
+      [one, two],
+    ]) {
+      const lease = await locks.all(keys).acquire();
+      expect([...lease.keys].sort()).toEqual([...keys].sort());
+      expect(await locks.tryAcquire(keys[1] as string)).toBeNull();
+      expect(await lease.release()).toBe(true);
+    }
+  });
+
+  test("keys whose braces keep their queue from their slot are refused", async () => {
+    const locks = stage.locks();
+    for (const key of ["a}b", "{}a", "}"]) {
+      expect(() => void locks.tryAcquire(key)).toThrow(/key.*braces/);
+    }
+    for (const key of ["{a", "a{b", "{a}b", "a{b}c{d}"]) {
+      const lease = await locks.tryAcquire(key);
+      expect(await lease?.release()).toBe(true);
+    }
+  });
+
+  test("a quorum of clusters is refused", () => {
+    const clients = [stage.client(), stage.client(), stage.client()];
+    let refused: unknown;
+    try {
+      redlock(clients as never);
+    } catch (error) {
+      refused = error;
+    }
+    expect(isLockError(refused, "unsupported")).toBe(true);
+  });
+
+  test("an uncontended lock subscribes to nothing in its slot", async () => {
+    const locks = stage.locks();
+    const keys = keysOver(3, "alone", 10).flat();
+    const channels = (): Promise<unknown[]> =>
+      Promise.all(
+        stage.cluster.servers.slice(0, 3).map((server) => server.client().call("PUBSUB", "SHARDCHANNELS")),
+      );
+    const before = await channels();
+    const leases = await Promise.all(keys.map((key) => locks.acquire(key)));
+    expect(await channels()).toEqual(before);
+    await Promise.all(leases.map((lease) => lease.release()));
+  });
+
+  test("a client that reads from replicas is as good as any", async () => {
+    const nodes = stage.cluster.ports.map((port) => ({ host: "127.0.0.1", port }));
+    const client = new Cluster(nodes, { scaleReads: "slave", redisOptions: { keyPrefix: "r:" } });
+    const locks = createLocks(redis(client));
+    const [keys = []] = keysOver(3, "replica", 5);
+    for (const key of keys) {
+      const lease = await locks.acquire(key);
+      expect((await locks.inspect(key)).holders).toHaveLength(1);
+      expect(await stage.client().exists(`r:lock:${key}`)).toBe(1);
+      expect(await lease.release()).toBe(true);
+    }
+    await locks.close();
+    client.disconnect();
+  });
+
+  test("the prefix of node-redis 6 stands before the keys", async () => {
+    const rootNodes = stage.cluster.ports.map((port) => ({ socket: { host: "127.0.0.1", port } }));
+    const client = createCluster({ rootNodes, keyPrefix: "r:" });
+    await client.connect();
+    const locks = createLocks(redis(client));
+    const lease = await locks.acquire("prefixed");
+    expect(await stage.client().exists("r:lock:prefixed")).toBe(1);
+    expect(await client.exists("lock:prefixed")).toBe(1);
+    expect(await lease.release()).toBe(true);
+    await locks.close();
+    client.destroy();
+  });
+
+  test("a client that is not connected, or was closed, is an engine that cannot be reached", async () => {
+    const [port] = stage.cluster.ports;
+    const ioredis = new Cluster([{ host: "127.0.0.1", port: port as number }]);
+    ioredis.disconnect();
+    const nodeRedis = createCluster({ rootNodes: [{ socket: { host: "127.0.0.1", port: port as number } }] });
+    for (const client of [ioredis, nodeRedis]) {
+      const locks = createLocks(redis(client, { commandTimeoutMs: 300 }));
+      const error = await locks.tryAcquire("key").catch((reason: unknown) => reason);
+      expect(isLockError(error, "engine-unavailable")).toBe(true);
+      await locks.close();
+    }
+  });
+});
+
+test("a cluster older than Redis 7 is unsupported", async () => {
+  const clock = systemClock;
+  const time = new ServerTime(clock);
+  const node = new Node({
+    ...resolveRedis({ clock }),
+    connection: new FakeRedis({ clock, version: "6.2.14" }).connect(),
+    clientId: "c".repeat(32),
+    listener: {
+      granted: () => undefined,
+      ended: () => undefined,
+      cloned: () => undefined,
+      hearingChanged: () => undefined,
+      revived: () => undefined,
+    },
+    membership: { tag: tagOf(1), ownTime: () => time, bestTime: () => time, clients: async () => [] },
+  });
+  const refused = await node.meet().catch((error: unknown) => error);
+  expect(isLockError(refused, "unsupported")).toBe(true);
+  expect(String(refused)).toContain("6.2.14");
+  node.close();
+});
+
+onRedis("a cluster whose user may not subscribe", () => {
+  test("waits all the same, and tells that messages do not reach it", async () => {
+    await using stage = await ClusterStage.open({ primaries: 3, replicas: 0 });
+    for (const server of stage.cluster.servers) {
+      await server
+        .client()
+        .call("ACL", "SETUSER", "mute", "on", ">secret", "~*", "&*", "+@all", "-ssubscribe");
+    }
+    const nodes = stage.cluster.ports.map((port) => ({ host: "127.0.0.1", port }));
+    const redisOptions = { username: "mute", password: "secret" };
+    const client = new Cluster(nodes, { redisOptions });
+    const locks = createLocks(redis(client, { commandTimeoutMs: 500 }));
+    const holder = stage.locks();
+    const lease = await holder.acquire("mute");
+    const waiter = locks.acquire("mute", { waitMs: 30_000 });
+    await expect
+      .poll(async () => (await locks.nodes()).map(({ notifications }) => notifications), { timeout: 15_000 })
+      .toContain("unavailable");
+    expect(await lease.release()).toBe(true);
+    expect(await (await waiter).release()).toBe(true);
+    await locks.close();
+    client.disconnect();
+  }, 60_000);
+});
+
+onRedis("a cluster of which a node is dead from the beginning", () => {
+  test("the locks of the other nodes are there for everybody", async () => {
+    await using stage = await ClusterStage.open({
+      primaries: 3,
+      replicas: 0,
+      args: ["--cluster-require-full-coverage", "no"],
+    });
+    const dead = stage.cluster.servers[2] as RedisServer;
+    const [one = [], two = []] = keysOver(3, "living", 2);
+    const all = await stage.locksOfAll();
+    dead.freeze();
+    stage.atEnd(() => {
+      dead.thaw();
+    });
+    for (const [name, locks] of all) {
+      for (const key of [...one, ...two]) {
+        const lease = await locks.acquire(key);
+        expect(await lease.release(), name).toBe(true);
+      }
+    }
+  }, 60_000);
+});

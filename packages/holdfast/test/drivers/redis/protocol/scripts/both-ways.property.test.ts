@@ -1,0 +1,135 @@
+import { setTimeout as pause } from "node:timers/promises";
+
+import fc from "fast-check";
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+import type { LockKeys } from "../../../../../src/drivers/redis/protocol/keys.ts";
+import { onRedis } from "../../../../support/servers.ts";
+import { argumentsOf } from "../../../../fake-redis/arguments.ts";
+import { steps, type Family } from "../../../../fake-redis/steps.ts";
+import { ScriptStage } from "../../../../support/script-fixture.ts";
+
+/** Operations with the first words of their answers that each family meets. */
+const reached: Readonly<Record<Family, readonly string[]>> = {
+  mutex: [
+    "acquire 0",
+    "acquire 1",
+    "acquire 2",
+    "acquire 4",
+    "release 0",
+    "release 1",
+    "extend 1",
+    "breakGrant 1",
+  ],
+  "read-write": ["acquire 0", "acquire 1", "acquire 4", "release 0", "release 1", "extend 1", "downgrade 1"],
+  semaphore: ["acquire 0", "acquire 1", "acquire 4", "release 0", "release 1", "extend 1", "setLimit 1"],
+  latch: ["countDown 1", "awaitLatch 1", "awaitLatch 2", "leaveLatch 1"],
+};
+
+onRedis("an operation", () => {
+  let stage: ScriptStage;
+  beforeAll(async () => {
+    stage = await ScriptStage.open();
+    await stage.listen(0);
+    await stage.listen(1, "p");
+  });
+  afterAll(() => stage.close());
+
+  for (const family of ["mutex", "read-write", "semaphore", "latch"] as const satisfies readonly Family[]) {
+    test(`on a ${family} is answered the same alone and beside others, and does the same`, async () => {
+      const seen = new Set<string>();
+      await fc.assert(
+        fc.asyncProperty(steps(false, family), async (sequence) => {
+          const locks = {
+            alone: [stage.lock(), stage.lock()] as const,
+            beside: [stage.lock(), stage.lock()] as const,
+          };
+          for (const step of sequence) {
+            if (step.type !== "operate") {
+              continue;
+            }
+            for (const operation of step.operations) {
+              await pause(2); // two that end at the same time stand in the order of their tokens
+              const { lock, name } = operation;
+              const keys = [locks.alone[lock], locks.beside[lock]] as [LockKeys, LockKeys];
+              const [one, own] = (await Promise.all(
+                keys.map(async (of) => [name, ...(await argumentsOf(stage.redis, of, operation, false))]),
+              )) as [string[], string[]];
+              const [alone] = await stage.batch([[keys[0], one]], { bound: step.bound });
+              const heard = await messages();
+              const [first, beside, last] = await stage.batch(
+                [
+                  [stage.lock(), ["inspect"]],
+                  [keys[1], own],
+                  [stage.lock(), ["inspect"]],
+                ],
+                { bound: step.bound },
+              );
+              expect([first?.[0], last?.[0]]).toEqual(["", ""]);
+              seen.add(`${name} ${String(Array.isArray(alone) ? alone[0] : alone)}`);
+              expect(plain(beside, keys[1]), own.join(" ")).toEqual(plain(alone, keys[0]));
+              expect(plain(await messages(), keys[1])).toEqual(plain(heard, keys[0]));
+              expect(await dataOf(keys[1])).toEqual(await dataOf(keys[0]));
+            }
+          }
+        }),
+        { numRuns: 20, interruptAfterTimeLimit: 100_000 }, // a busy machine compares fewer
+      );
+      expect([...seen]).toEqual(expect.arrayContaining([...reached[family]]));
+    }, 120_000);
+  }
+
+  async function messages(): Promise<string[][]> {
+    return [await stage.heard(0), await stage.heard(1)];
+  }
+
+  async function dataOf(keys: LockKeys): Promise<unknown> {
+    const found = (await stage.redis.eval(dumpAll, keys.length, ...keys)) as unknown[];
+    return plain(found, keys);
+  }
+});
+
+/**
+ * Two locks and two moments differ in numbers that are times, and in the key. What is left of a time is told by tens of seconds, with
+ * bounds to which no TTL of the operations comes near.
+ */
+function plain(value: unknown, [K]: LockKeys): unknown {
+  const now = Date.now();
+  const of = (item: unknown): unknown => {
+    if (Array.isArray(item)) {
+      return item.map(of);
+    } else if (typeof item === "string") {
+      return item
+        .replaceAll(K, "K")
+        .replace(/\d{16}/g, (number) => String(of(Number(number))))
+        .replace(/\d{13}/g, (number) => String(of(Number(number))));
+    } else if (typeof item === "number" && item > 1e15 && item < 2e15) {
+      return "number";
+    } else if (typeof item === "number" && item > 100) {
+      const ms = item > 1e12 ? item - now : item;
+      return `${Math.round((ms + 2_500) / 10_000)}0 s`;
+    }
+    return item;
+  };
+  return of(value);
+}
+
+const dumpAll = `
+local read = {
+  string = function(key) return redis.call('GET', key) end,
+  zset = function(key) return redis.call('ZRANGE', key, 0, -1, 'WITHSCORES') end,
+  hash = function(key)
+    local found = {}
+    for _, field in ipairs(redis.call('HKEYS', key)) do
+      found[#found + 1] = field .. '=' .. redis.call('HGET', key, field)
+    end
+    table.sort(found)
+    return found
+  end,
+}
+local found = {}
+for i, key in ipairs(KEYS) do
+  local kind = redis.call('TYPE', key).ok
+  found[i] = kind == 'none' and { kind } or { kind, read[kind](key), redis.call('PTTL', key) }
+end
+return found`;

@@ -1,0 +1,173 @@
+import { FakeRedis } from "@holdfast/test-kit/fake-redis";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+
+import { systemClock } from "../../../../../src/runtime/clock.ts";
+import { connectionOf } from "../../../../../src/drivers/redis/clients/detect.ts";
+import type { Connection } from "../../../../../src/drivers/redis/clients/connection.ts";
+import {
+  handshakeScript,
+  healthScript,
+} from "../../../../../src/drivers/redis/protocol/scripts.generated.ts";
+import { onRedis } from "../../../../support/servers.ts";
+import { acquireOf, asker, ScriptStage, type Answer } from "../../../../support/script-fixture.ts";
+
+const runId = /^[\da-f]{40}$/;
+const greeting = [["client"], ["channel", "n", "", "60000", "owner", "a"]] as const;
+
+onRedis("standing", () => {
+  let stage: ScriptStage;
+  beforeAll(async () => {
+    stage = await ScriptStage.open();
+  });
+  afterAll(() => stage.close());
+
+  test("says which run it is, since when, and what this may have forgotten", async () => {
+    const [run, uptime, role, replication, ...rest] = await standingOf(stage.connection);
+    const info = await stage.redis.info();
+    expect(info).toContain(`run_id:${String(run)}\r\n`);
+    expect(info).toContain(`master_replid:${String(replication)}\r\n`);
+    expect(Number.isInteger(uptime)).toBe(true);
+    expect([role, ...rest]).toEqual(["master", 0, "noeviction", 0, 0]);
+  });
+
+  test("says what was set meanwhile, and how often keys were flushed", async () => {
+    await stage.redis.config("SET", "appendonly", "yes");
+    await stage.redis.config("SET", "maxmemory", "200mb");
+    await stage.redis.config("SET", "maxmemory-policy", "volatile-lru");
+    await stage.redis.flushall();
+    await stage.redis.flushdb();
+    await stage.redis.script("FLUSH");
+    const [, , role, , ...rest] = await standingOf(stage.connection);
+    expect([role, ...rest]).toEqual(["master", 1, "volatile-lru", 200 * 1024 * 1024, 2]);
+    await stage.redis.config("SET", "appendonly", "no");
+    await stage.redis.config("SET", "maxmemory", "0");
+  });
+
+  test("a replica says that it is one, and grants nothing; so does a fake one", async () => {
+    const server = new FakeRedis({ clock: systemClock, role: "slave" });
+    const [keys, us] = [stage.lock(), asker(1)];
+    await stage.grant(keys, us);
+    server.set(keys[0], `${us.token} 1 1`, 30_000);
+    await stage.redis.replicaof("127.0.0.1", "1");
+    const fakes = server.connect();
+    const seen = [];
+    for (const connection of [stage.connection, fakes]) {
+      const told: string[] = [];
+      for (const [lock, operation] of [
+        [stage.lock(), acquireOf(us)],
+        [keys, ["release", us.token, "", "1"]],
+        [keys, acquireOf(asker(2), { wait: "1" })],
+        [keys, acquireOf(asker(2))],
+        [keys, ["verify", us.token]],
+        [keys, ["inspect"]],
+        [keys, ["extend", asker(2).token, "1000", "", ""]],
+      ] as const) {
+        const both = [[lock, operation] as const, [keys, ["verify", us.token]] as const];
+        for (const batch of [both.slice(0, 1), both]) {
+          told.push(await stage.batch(batch, { connection }).then(String, String));
+        }
+      }
+      seen.push([(await standingOf(connection))[2], told, await roleIn(connection)]);
+    }
+    expect(seen[1]).toEqual(seen[0]);
+    const writes = "ReplyError: READONLY You can't write against a read only replica.";
+    const reads = "ReplyError: READONLY A replica is not asked for locks";
+    const told = [...Array.from({ length: 6 }, () => writes), ...Array.from({ length: 8 }, () => reads)];
+    expect(seen[0]).toEqual(["slave", told, "slave"]);
+    await stage.redis.call("REPLICAOF", "NO", "ONE");
+  });
+
+  async function roleIn(connection: Connection): Promise<unknown> {
+    return ((await connection.run(handshakeScript, ...greeting)) as unknown[])[4];
+  }
+});
+
+onRedis("a plain command", () => {
+  let stage: ScriptStage;
+  beforeAll(async () => {
+    stage = await ScriptStage.open();
+  });
+  afterAll(() => stage.close());
+
+  test("the fake Redis answers and refuses as a real server does", async () => {
+    const server = new FakeRedis({ clock: systemClock });
+    for (const fsync of ["everysec", "always"] as const) {
+      await stage.redis.config("SET", "appendfsync", fsync);
+      server.setDurable(fsync === "always");
+      for (const args of [["appendfsync"], ["APPENDFSYNC"], ["no-such-thing"]]) {
+        const ask = (connection: Connection) => connection.command("CONFIG", ["GET", ...args]);
+        expect(await ask(server.connect())).toEqual(await ask(stage.connection));
+      }
+    }
+    await stage.redis.call("ACL", "SETUSER", "app", "on", "nopass", "~*", "+@all", "-config");
+    const refused = connectionOf(stage.server.client({ username: "app", password: "any" }));
+    server.refuseConfig(true);
+    expect(await failure(server.connect(), "CONFIG", "GET", "appendfsync")).toBe(
+      await failure(refused, "CONFIG", "GET", "appendfsync"),
+    );
+    for (const args of [[], ["a", "b c"]]) {
+      expect(await failure(server.connect(), "nosuch", ...args)).toBe(
+        await failure(stage.connection, "nosuch", ...args),
+      );
+    }
+  });
+
+  async function failure(connection: Connection, name: string, ...args: string[]): Promise<string> {
+    return connection.command(name, args).then(
+      (answer) => `no failure: ${String(answer)}`,
+      (error: unknown) => (error as Error).message,
+    );
+  }
+});
+
+describe("standing, on the fake Redis", () => {
+  test("it says what it was made with, and what changed", async () => {
+    const server = new FakeRedis({
+      clock: systemClock,
+      durable: true,
+      upForMs: 70_000,
+      maxmemory: 1_000,
+      maxmemoryPolicy: "allkeys-lru",
+    });
+    const connection = server.connect();
+    const [run, uptime, role, replication, ...rest] = await standingOf(connection);
+    expect([uptime, role, ...rest]).toEqual([70, "master", 1, "allkeys-lru", 1_000, 0]);
+    expect([run, replication]).toEqual([server.runId, expect.stringMatching(runId)]);
+    server.flushAll();
+    server.setDurable(false);
+    server.setRole("slave");
+    server.setRole("slave");
+    const [sameRun, , slave, other, aof, , , flushes] = await standingOf(connection);
+    expect([sameRun, slave, aof, flushes]).toEqual([run, "slave", 0, 1]);
+    expect(other).toMatch(runId);
+    expect(other).not.toBe(replication);
+  });
+
+  test("after a restart it is another run, up since now, and has flushed nothing", async () => {
+    for (const keepData of [true, false]) {
+      const server = new FakeRedis({ clock: systemClock, upForMs: 70_000 });
+      const connection = server.connect();
+      const before = await standingOf(connection);
+      server.set("k", "v");
+      server.restart({ keepData });
+      const after = await standingOf(connection);
+      expect(after[0]).not.toBe(before[0]);
+      expect(after[3]).not.toBe(before[3]);
+      expect([before[1], after[1], after[7]]).toEqual([70, 0, 0]);
+      expect(server.get("k")).toBe(keepData ? "v" : null);
+    }
+  });
+
+  test("its role is told to who greets it", async () => {
+    const server = new FakeRedis({ clock: systemClock, name: "node 3" });
+    const connection = server.connect();
+    expect(connection.name).toBe("node 3");
+    expect(await connection.run(handshakeScript, ...greeting)).toContain("master");
+    server.setRole("slave");
+    expect(await connection.run(handshakeScript, ...greeting)).toContain("slave");
+  });
+});
+
+async function standingOf(connection: Connection): Promise<Answer> {
+  return (await connection.run(healthScript, [], [])) as Answer;
+}

@@ -1,0 +1,127 @@
+import { FakeRedis } from "@holdfast/test-kit/fake-redis";
+import { createLocks } from "holdfast";
+import { redis } from "holdfast/redis";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { rejection, steadyPort } from "@holdfast/test-kit";
+
+import { systemClock } from "../../../../../src/runtime/clock.ts";
+import type { Connection } from "../../../../../src/drivers/redis/clients/connection.ts";
+import { counterKey, type LockKeys } from "../../../../../src/drivers/redis/protocol/keys.ts";
+import type { Script } from "../../../../../src/drivers/redis/protocol/script.ts";
+import {
+  executeSingleScript,
+  scanScript,
+  acquireManyScript,
+} from "../../../../../src/drivers/redis/protocol/scripts.generated.ts";
+import { onRedis } from "../../../../support/servers.ts";
+import { acquireOf, asker, ScriptStage } from "../../../../support/script-fixture.ts";
+
+const settings = ["100"];
+const latest = "9999999999999";
+const [ours, rival] = [asker(1), asker(2)];
+const latch = [ours.token, "3", "60000", "", latest];
+
+type Ask = readonly [script: Script, keys: readonly string[], args: readonly string[]];
+
+function operation(keys: LockKeys, ...args: string[]): Ask {
+  return [executeSingleScript, [counterKey(), ...keys], [...settings, ...args]];
+}
+
+onRedis("of a replica, on a real server and on the fake one,", () => {
+  let stage: ScriptStage;
+  let own: FakeRedis;
+  let connections: readonly Connection[];
+  let asks: Readonly<Record<string, Ask>>;
+
+  beforeAll(async () => {
+    stage = await ScriptStage.open();
+    own = new FakeRedis({ clock: systemClock });
+    connections = [stage.connection, own.connect()];
+    const [held, other, counted, free] = Array.from({ length: 4 }, () => stage.lock()) as [
+      LockKeys,
+      LockKeys,
+      LockKeys,
+      LockKeys,
+    ];
+    for (const connection of connections) {
+      await connection.run(...operation(held, ...acquireOf(ours)));
+      await connection.run(...operation(other, ...acquireOf(ours)));
+      await connection.run(...operation(counted, "countDown", ...latch));
+    }
+    const parts = (token: string): string[] => [token, "20000", "1", "", token, "20000", "1", ""];
+    asks = {
+      "who tries": operation(held, ...acquireOf(rival)),
+      "who waits": operation(held, ...acquireOf(rival, { wait: "1" })),
+      "who has it already": operation(held, ...acquireOf(ours)),
+      "who asks whether he has it": operation(held, "verify", ours.token),
+      "who had it": operation(held, "extend", rival.token, "30000", "", ""),
+      "who looks": operation(held, "inspect"),
+      "who has counted already": operation(counted, "countDown", ...latch),
+      "who looks at a latch": operation(counted, "awaitLatch", ...latch, "n"),
+      "who wants several, of which one is held": [
+        acquireManyScript,
+        [counterKey(), ...free, ...held],
+        [latest, ...parts(rival.token)],
+      ],
+      "who has several already": [
+        acquireManyScript,
+        [counterKey(), ...held, ...other],
+        [latest, ...parts(ours.token)],
+      ],
+      "who goes through all": [scanScript, [], ["0", "lock:*", "100"]],
+    };
+    for (const connection of connections) {
+      for (const ask of Object.values(asks)) {
+        await connection.run(...ask); // a primary tells
+      }
+    }
+    await stage.redis.replicaof("127.0.0.1", await steadyPort());
+    own.setRole("slave");
+  });
+  afterAll(() => stage.close());
+
+  test("nobody is told anything", async () => {
+    for (const connection of connections) {
+      for (const [who, ask] of Object.entries(asks)) {
+        const { error } = await rejection(connection.run(...ask));
+        expect(String(error), who).toMatch(/\bREADONLY\b/);
+      }
+    }
+  });
+});
+
+onRedis("a replica that may be written", () => {
+  test("is not proved a primary by what failed there", async () => {
+    const stage = await ScriptStage.open();
+    const [held, other] = [stage.lock(), stage.lock()];
+    await stage.grant(held, ours);
+    await stage.redis.zadd(held[1], 2, asker(2, { ttlMs: 0 }).member); // can not be granted
+    const asked = [
+      [held, ["release", ours.token, ours.terms, "1"]],
+      [other, ["extend", ours.token, "30000", "", ""]],
+    ] as const;
+    await stage.redis.config("SET", "replica-read-only", "no");
+    await stage.redis.replicaof("127.0.0.1", await steadyPort());
+    const { error } = await rejection(stage.batch(asked));
+    expect(String(error)).toMatch(/\bREADONLY\b/);
+    await stage.close();
+  });
+});
+
+test("a replica that is asked for several keys at once is left", async () => {
+  const server = new FakeRedis({ clock: systemClock });
+  const connection = server.connect();
+  let suspicions = 0;
+  connection.suspect = () => {
+    suspicions += 1;
+  };
+  const locks = createLocks(redis(connection));
+  const all = locks.all(["a", "b"]);
+  await all.withLock(() => undefined);
+  server.setRole("slave");
+  const { error } = await rejection(all.tryAcquire());
+  expect(error).toMatchObject({ code: "engine-unavailable", outcome: "none" });
+  expect(suspicions).toBe(1);
+  server.setRole("master");
+  await locks.close();
+});

@@ -1,0 +1,58 @@
+import { FakeRedis } from "@holdfast/test-kit/fake-redis";
+import { startRedis } from "@holdfast/test-kit";
+import { expect, test } from "vitest";
+
+import { manualClock } from "holdfast/testing";
+
+import { connectionOf } from "../../../../../src/drivers/redis/clients/detect.ts";
+import type { Connection } from "../../../../../src/drivers/redis/clients/connection.ts";
+import {
+  handshakeScript,
+  executeQuorumScript,
+  healthScript,
+} from "../../../../../src/drivers/redis/protocol/scripts.generated.ts";
+import { makeClocks } from "../../../../support/clocks.ts";
+import { atEnd, onQuorum } from "../../../../support/quorum-servers.ts";
+import { describeWithClocks } from "../../../../support/servers.ts";
+
+// The uptime of a server is by its wall clock: negative where that was put back since it was started.
+
+const aheadMs = 100_000;
+
+describeWithClocks("a server that was started with its clock ahead", () => {
+  onQuorum("and put right since", () => {
+    test("says a negative uptime in every answer, and all that comes behind it", async () => {
+      const [clock] = await makeClocks(1);
+      clock?.set({ aheadMs });
+      const server = await startRedis(clock ? { env: clock.env } : {});
+      atEnd(() => server.stop());
+      clock?.set({});
+      await expectNegative(connectionOf(server.client()), server.runId);
+    });
+  });
+});
+
+test("so does the fake Redis", async () => {
+  const clock = manualClock({ wall: 1_000_000_000 });
+  const server = new FakeRedis({ clock, upForMs: -aheadMs });
+  await expectNegative(server.connect(), server.runId);
+});
+
+async function expectNegative(connection: Connection, runId: string): Promise<void> {
+  const greeted = (await connection.run(
+    handshakeScript,
+    ["client"],
+    ["channel", "n", "", "1000"],
+  )) as unknown[];
+  const stands = (await connection.run(healthScript, [], [])) as unknown[];
+  const [header] = (await connection.run(executeQuorumScript, [], ["1000", "1000", "1", "[]"])) as [
+    unknown[],
+  ];
+  const uptimes = [greeted[5], stands[1], header[2]];
+  expect([greeted[2], stands[0], header[1]]).toEqual([runId, runId, runId]);
+  for (const uptime of uptimes) {
+    expect(uptime).toBeGreaterThanOrEqual(-aheadMs / 1_000 - 1);
+    expect(uptime).toBeLessThan(-aheadMs / 2_000);
+  }
+  expect(stands.slice(2)).toEqual(["master", expect.any(String), 0, "noeviction", 0, 0]);
+}

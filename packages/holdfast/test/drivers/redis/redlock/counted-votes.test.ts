@@ -1,0 +1,100 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+
+import type { CountedVote } from "holdfast";
+import { afterEach, beforeEach, expect, test } from "vitest";
+
+import { Stage, type Side } from "../../../support/quorum-fixture.ts";
+
+// Diagnostics tell whose votes a grant and an extension counted, and of which run of each server.
+
+const ttlMs = 10_000;
+
+let stage: Stage;
+let side: Side;
+let told: [channel: string, message: { key: string; fencingToken: bigint; votes: CountedVote[] }][];
+const listen = (message: unknown, channel: string | symbol): void => {
+  told.push([String(channel), message as (typeof told)[number][1]]);
+};
+
+beforeEach(async () => {
+  stage = new Stage();
+  side = await stage.side();
+  told = [];
+  subscribe("holdfast:vote", listen);
+  subscribe("holdfast:extended", listen);
+});
+
+afterEach(() => {
+  unsubscribe("holdfast:vote", listen);
+  unsubscribe("holdfast:extended", listen);
+});
+
+test("a grant tells the nodes that answered with a vote by then, and not the others", async () => {
+  side.faults[1]?.refuse(new Error("connect ECONNREFUSED"));
+  const { fencingToken } = await stage.within(10, side.locks.acquire("k", { ttlMs, renew: false }));
+  const remainingMs = ttlMs * 0.99 - 2; // no time has passed
+  expect(told).toEqual([
+    [
+      "holdfast:vote",
+      {
+        key: "k",
+        fencingToken,
+        rounds: 1,
+        granted: 2,
+        nodes: 3,
+        votes: [0, 2].map((node) => ({ node: `n${node}`, runId: runOf(node), by: "answer", remainingMs })),
+      },
+    ],
+  ]);
+});
+
+test("one by message tells so, and that it is for the claim window", async () => {
+  const other = await stage.side();
+  const held = await stage.within(10, other.locks.acquire("k", { ttlMs }));
+  const waiting = side.locks.acquire("k", { ttlMs, renew: false });
+  await stage.pass(10);
+  told = [];
+  await stage.within(10, held.release());
+  await stage.within(10, waiting);
+  const [[, { votes }]] = told as [(typeof told)[number]];
+  expect(votes.map(({ by }) => by)).toEqual(votes.map(() => "message"));
+  expect(Math.max(...votes.map(({ remainingMs }) => remainingMs))).toBeLessThan(3_000);
+});
+
+test("of a node that restarted with its data it tells the run that voted", async () => {
+  const before = runOf(0);
+  stage.servers[0]?.restart({ keepData: true });
+  await stage.pass(100_000);
+  await stage.within(1_000, side.locks.acquire("k", { ttlMs, renew: false }));
+  const [first] = told[0]?.[1].votes ?? [];
+  expect(first).toMatchObject({ node: "n0", runId: runOf(0) });
+  expect(runOf(0)).not.toBe(before);
+});
+
+test("an extension is told once, when a majority has answered", async () => {
+  side.faults[2]?.delay({ requestMs: 5, messageMs: 0 });
+  const lease = await stage.within(100, side.locks.acquire("k", { ttlMs, renew: false }));
+  await stage.pass(100);
+  told = [];
+  await stage.within(100, lease.extend());
+  await stage.pass(100);
+  expect(told.map(([channel, { votes }]) => [channel, votes.map(({ node }) => node)])).toEqual([
+    ["holdfast:extended", ["n0", "n1"]],
+  ]);
+});
+
+test("an extension tells the nodes that had the grant without a break", async () => {
+  side.faults[2]?.refuse(new Error("connect ECONNREFUSED"));
+  const lease = await stage.within(10, side.locks.acquire("k", { ttlMs, renew: false }));
+  side.faults[2]?.refuse(null);
+  await stage.pass(500);
+  await stage.within(1_000, lease.extend());
+  const { fencingToken } = lease;
+  const remainingMs = ttlMs * 0.99 - 2;
+  const votes = [0, 1].map((node) => ({ node: `n${node}`, runId: runOf(node), by: "answer", remainingMs }));
+  expect(told.at(-1)).toEqual(["holdfast:extended", { key: "k", fencingToken, votes }]);
+});
+
+function runOf(node: number): string | undefined {
+  return stage.servers[node]?.runId;
+}

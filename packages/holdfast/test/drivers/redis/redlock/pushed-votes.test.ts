@@ -1,0 +1,100 @@
+import type { Connection } from "holdfast/redis";
+import { expect, test } from "vitest";
+
+import { Stage, type Side } from "../../../support/quorum-fixture.ts";
+
+// A grant that a message brings counts at once only where it is known when its TTL began.
+
+const slowMs = 20;
+
+test("a pushed grant counts without another question", async () => {
+  const stage = new Stage();
+  const [holder, waiter] = [await stage.side(), await stage.side()];
+  expect(await isGrantedAtOnce(stage, holder, waiter)).toBe(true);
+});
+
+test("one of another run of the node is asked for first", async () => {
+  const stage = new Stage();
+  const [holder, waiter] = [await stage.side(), await stage.side({}, ofAnotherRun)];
+  expect(await isGrantedAtOnce(stage, holder, waiter)).toBe(false);
+});
+
+test("so is one behind a connection that was lost since the node told its time", async () => {
+  const stage = new Stage();
+  const downs: (() => void)[] = [];
+  const holder = await stage.side();
+  const waiter = await stage.side({}, (connection) => withDowns(connection, downs));
+  const isGranted = await isGrantedAtOnce(stage, holder, waiter, () => {
+    for (const down of downs) {
+      down();
+    }
+  });
+  expect(isGranted).toBe(false);
+});
+
+/** Whether the waiter has it before any question could be answered; it has it soon behind that in any case. */
+async function isGrantedAtOnce(
+  stage: Stage,
+  holder: Side,
+  waiter: Side,
+  before: () => void = () => undefined,
+): Promise<boolean> {
+  const held = await stage.within(10, holder.locks.acquire("k"));
+  let isGranted = false;
+  const acquired = waiter.locks.acquire("k").then((lease) => {
+    isGranted = true;
+    return lease;
+  });
+  await stage.pass(10);
+  for (const each of waiter.faults) {
+    each.delay({ requestMs: slowMs, messageMs: 0 });
+  }
+  before();
+  await stage.within(slowMs / 4, held.release());
+  const wasGranted = isGranted;
+  await stage.within(1_000, acquired);
+  return wasGranted;
+}
+
+/** Its grants come as if another run of the node had given them. */
+function ofAnotherRun(connection: Connection): Connection {
+  return {
+    ...plain(connection),
+    subscribe: (channel, kind, listener) =>
+      connection.subscribe(channel, kind, {
+        up: () => {
+          listener.up();
+        },
+        down: () => {
+          listener.down();
+        },
+        message: (text) => {
+          const words = text.split(" ");
+          words[6] &&= "0".repeat(40);
+          listener.message(words.join(" "));
+        },
+      }),
+  };
+}
+
+/** @param downs calling them tells that the connection was lost, and is there again */
+function withDowns(connection: Connection, downs: (() => void)[]): Connection {
+  return {
+    ...plain(connection),
+    onDown: (listener) => {
+      downs.push(listener);
+      return connection.onDown(listener);
+    },
+  };
+}
+
+function plain(connection: Connection): Connection {
+  return {
+    keyPrefix: connection.keyPrefix,
+    name: connection.name,
+    run: (script, keys, args) => connection.run(script, keys, args),
+    command: (name, args) => connection.command(name, args),
+    subscribe: (channel, kind, listener) => connection.subscribe(channel, kind, listener),
+    onDown: (listener) => connection.onDown(listener),
+  };
+}

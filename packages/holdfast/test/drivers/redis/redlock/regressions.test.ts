@@ -1,0 +1,242 @@
+import { FakeRedis } from "@holdfast/test-kit/fake-redis";
+import { createLocks, type Lease, type Locks } from "holdfast";
+import { redlock, type Connection, type RedlockOptions } from "holdfast/redis";
+import { faulty, manualClock, manualRandom, type Faults, type ManualClock } from "holdfast/testing";
+import { beforeEach, expect, test } from "vitest";
+
+import type { Clock } from "../../../../src/runtime/clock.ts";
+import type { Random } from "../../../../src/runtime/random.ts";
+
+// What the simulation found, each by its shortest way there.
+
+let clock: ManualClock;
+let servers: FakeRedis[];
+let faults: Faults[];
+let locks: Locks;
+
+beforeEach(() => {
+  clock = manualClock();
+  servers = [0, 1, 2].map(
+    (index) =>
+      new FakeRedis({
+        clock,
+        random: manualRandom(index),
+        name: `n${index}`,
+        durable: true,
+        upForMs: 3_600_000,
+      }),
+  );
+});
+
+/** Whatever it gives is given back. */
+async function triedOnce(): Promise<void> {
+  await tried()
+    .then((lease) => lease?.release())
+    .catch(() => undefined);
+}
+
+test("a node that went silent with its vote does not keep the others from agreeing on a number", async () => {
+  open();
+  await warmUp();
+  servers[1]?.call("HSET", "holdfast:fence:{lock:k}", "last", String((clock.wall() + 500) * 1000));
+  faults[0]?.dropReply(1);
+  void locks.tryAcquire("other").catch(() => undefined); // unanswered by n0, which is silent 50 ms later
+  await clock.advance(10);
+  faults[1]?.delay({ replyMs: 45 });
+  faults[2]?.freeze();
+  const acquired = locks.acquire("k"); // n0 votes at once, n1 votes with another number behind the silence of n0
+  await clock.advance(1);
+  faults[0]?.freeze();
+  await clock.advance(1_000);
+  faults[0]?.thaw();
+  faults[2]?.thaw();
+  await clock.advance(3_000);
+  expect((await acquired).remainingMs()).toBeGreaterThan(0);
+});
+
+test("a restarted node votes again soon where its first examination failed", async () => {
+  open();
+  await warmUp();
+  for (const index of [0, 1]) {
+    servers[index]?.restart({ keepData: true });
+    faults[index]?.dropReply(({ script }) => script === "health", "reset");
+  }
+  await Promise.all([
+    expect(tried()).rejects.toMatchObject({ code: "quorum-not-reached" }),
+    clock.advance(3_000),
+  ]);
+  for (const each of faults) {
+    each.dropReply(0);
+  }
+  await Promise.all([triedOnce(), clock.advance(3_000)]);
+  const [lease] = await Promise.all([tried(), clock.advance(3_000)]);
+  expect(lease?.remainingMs()).toBeGreaterThan(0);
+});
+
+test("a vote that is told once more does not interrupt the grant that it is of", async () => {
+  open();
+  faults[0]?.freeze();
+  // The proof that messages arrive comes behind the first question, which is repeated then for a place in the queue.
+  faults[2]?.delay({ requestMs: 1, replyMs: 1, messageMs: 2 });
+  const extended = locks.acquire("k").then((lease) => lease.extend());
+  await Promise.all([expect(extended).resolves.toBeUndefined(), clock.advance(3_000)]);
+});
+
+test("a client whose machine slept does not take all nodes for wrong about the time", async () => {
+  servers.push(new FakeRedis({ clock, random: manualRandom(3), name: "n3", upForMs: 3_600_000 }));
+  open();
+  await warmUp();
+  clock.sleep(5_000);
+  await Promise.all([triedOnce(), clock.advance(3_000)]);
+  const [lease] = await Promise.all([tried(), clock.advance(3_000)]);
+  expect(lease?.remainingMs()).toBeGreaterThan(0);
+});
+
+test("a waiter does not keep the votes that it does not count", async () => {
+  servers = servers.map(
+    (_, index) =>
+      new FakeRedis({ clock, random: manualRandom(index), name: `n${index}`, upForMs: 3_600_000 }),
+  );
+  open();
+  await warmUp();
+  for (const index of [0, 1]) {
+    servers[index]?.restart({ keepData: true });
+  }
+  // To another client these nodes have been up for long enough.
+  const connections = servers.map((server) => server.connect());
+  const other = createLocks(redlock(connections, { clock, random: manualRandom(10), maxTtlMs: 100 }));
+  await clock.advance(5_000);
+  void locks.acquire("k", { waitMs: 60_000 }).catch(() => undefined);
+  await clock.advance(1_000);
+  const acquired = other.acquire("k", { ttlMs: 100, waitMs: 20_000 });
+  const [lease] = await Promise.all([acquired, clock.advance(20_000)]);
+  expect(lease.fencingToken).toBeGreaterThan(0n);
+});
+
+test("what is passed on is given back also on a node that does not vote", async () => {
+  open();
+  await warmUp();
+  servers[0]?.setDurable(false);
+  const [held] = await Promise.all([locks.acquire("k"), clock.advance(100)]);
+  servers[0]?.restart({ keepData: true });
+  await Promise.all([held.extend(), clock.advance(100)]); // it is noticed
+  const next = locks.acquire("k", { renew: false }); // not by hand-over
+  const given = servers[0]?.get("lock:k");
+  await Promise.all([held.release(), next, clock.advance(100)]);
+  expect(given).toEqual(expect.any(String));
+  expect(servers[0]?.get("lock:k")).not.toBe(given);
+});
+
+test("a vote that came by message is kept for as long as the others are waited for", async () => {
+  const [one, other, third] = servers.map((server) => server.connect());
+  const most = createLocks(redlock([one, other] as Connection[], { clock, random: manualRandom(10) }));
+  const rest = createLocks(redlock([third] as Connection[], { clock, random: manualRandom(11) }));
+  open({ claimMs: 100 });
+  await warmUp();
+  const [, held] = await Promise.all([most.acquire("k"), rest.acquire("k"), clock.advance(100)]);
+  void locks.acquire("k", { waitMs: 60_000 }).catch(() => undefined);
+  await clock.advance(50);
+  await Promise.all([held.release(), clock.advance(120)]);
+  await Promise.all([expect(rest.tryAcquire("k")).resolves.toBeNull(), clock.advance(100)]);
+});
+
+test("a try that gave a vote back leaves no place in the queue", async () => {
+  const [one, other, third] = servers.map((server) => server.connect());
+  const most = createLocks(redlock([one, other] as Connection[], { clock, random: manualRandom(10) }));
+  const { connection, controls } = faulty(third as Connection, { clock });
+  const rival = createLocks(redlock([connection], { clock, random: manualRandom(11) }));
+  open();
+  await warmUp();
+  await Promise.all([rival.acquire("warm"), clock.advance(100)]);
+  await Promise.all([most.acquire("k"), clock.advance(100)]);
+  controls.delay({ requestMs: 10 });
+  faults[0]?.delay({ replyMs: 30 });
+  faults[1]?.delay({ replyMs: 30 });
+  void rival.acquire("k").catch(() => undefined); // it comes first, and is late
+  await clock.advance(1);
+  await Promise.all([expect(tried()).resolves.toBeNull(), clock.advance(100)]);
+  expect(servers[2]?.dump("holdfast:queue:{lock:k}")).toBeUndefined();
+});
+
+test("a number that is being raised on the nodes is not the lease's any more", async () => {
+  for (const index of [3, 4]) {
+    servers.push(new FakeRedis({ clock, random: manualRandom(index), name: `n${index}`, durable: true }));
+  }
+  open();
+  await warmUp();
+  servers[0]?.call("HSET", "holdfast:fence:{lock:k}", "last", String((clock.wall() + 500) * 1000));
+  faults[0]?.delay({ replyMs: 15 });
+  faults[3]?.delay({ requestMs: 11, replyMs: 11 });
+  faults[4]?.freeze();
+  const acquired = locks.acquire("k");
+  await clock.advance(1);
+  for (const each of faults.slice(1, 3)) {
+    each.delay({ requestMs: 5, replyMs: 5 });
+    each.dropSubscription(); // it is asked once more, and answers while its number is being raised
+  }
+  await clock.advance(100);
+  const extended = acquired.then((lease) => lease.extend());
+  await Promise.all([expect(extended).resolves.toBeUndefined(), clock.advance(3_000)]);
+});
+
+test("a node whose clock is ahead does not pass over who still waits", async () => {
+  const ahead: Clock = {
+    now: () => clock.now(),
+    wall: () => clock.wall() + 190,
+    setTimer: (action, delayMs) => clock.setTimer(action, delayMs),
+    clearTimer: (timer) => {
+      clock.clearTimer(timer);
+    },
+  };
+  servers = [clock, clock, ahead, ahead].map(
+    (own, index) =>
+      new FakeRedis({ clock: own, random: manualRandom(index), name: `n${index}`, upForMs: 3_600_000 }),
+  );
+  open();
+  await warmUp();
+  const connections = servers.map((server) => server.connect());
+  const others = createLocks(redlock(connections, { clock, random: manualRandom(10) }));
+  const [held] = await Promise.all([others.acquire("k"), clock.advance(100)]);
+  let isGranted = false;
+  void locks.acquire("k", { waitMs: 200 }).then(
+    () => (isGranted = true),
+    () => undefined,
+  );
+  await clock.advance(10);
+  void others.acquire("k").catch(() => undefined);
+  await clock.advance(100);
+  await Promise.all([held.release(), clock.advance(50)]);
+  expect(isGranted).toBe(true);
+});
+
+function open(options: RedlockOptions = {}): void {
+  const links = servers.map((server) => faulty(server.connect(), { clock }));
+  faults = links.map(({ controls }) => controls);
+  const connections = links.map(({ connection }) => connection);
+  locks = createLocks(redlock(connections, { clock, random: bounded(manualRandom(9)), ...options }));
+}
+
+/** Everybody knows everybody, and messages arrive. */
+async function warmUp(): Promise<void> {
+  const [lease] = await Promise.all([locks.acquire("warm"), clock.advance(100)]);
+  await Promise.all([lease.release(), clock.advance(100)]);
+}
+
+function tried(): Promise<Lease | null> {
+  return locks.tryAcquire("k");
+}
+
+/** Chance that ends an endless loop: each turn of one would draw from it. */
+function bounded(random: Random): Random {
+  let draws = 0;
+  return {
+    id: () => random.id(),
+    fraction: () => {
+      draws += 1;
+      if (draws > 5_000) {
+        throw new Error("asked again and again without any pause");
+      }
+      return random.fraction();
+    },
+  };
+}

@@ -1,0 +1,144 @@
+import type { Lease } from "holdfast";
+import { expect, test } from "vitest";
+
+import { Lab, refusal } from "../../../support/fake-quorum.ts";
+
+test("a node that was down at the first use counts for a lease that is only renewed", async () => {
+  const lab = new Lab(3);
+  const { locks, faults } = lab.process();
+  faults[2]?.refuse(refusal());
+  const lease = await lab.within(5_000, locks.acquire("k", { ttlMs: 10_000 }));
+  faults[2]?.refuse(null);
+  await lab.clock.advance(60_000);
+  faults[1]?.refuse(refusal());
+  await lab.clock.advance(12_000);
+  expectHeld(lease);
+});
+
+test("a lease is renewed where every answer comes later than nodeTimeoutMs", async () => {
+  const lab = new Lab(3);
+  const { locks } = lab.process({ distancesMs: [35, 35, 35], redlock: { nodeTimeoutMs: 50 } });
+  const lease = await lab.within(2_000, locks.acquire("k", { ttlMs: 6_000, waitMs: 10_000 }));
+  await lab.clock.advance(8_000);
+  expectHeld(lease);
+});
+
+test("a node that agreed on the number after the others had decided counts for the lease", async () => {
+  const lab = new Lab(3);
+  const { locks, faults } = await lab.warm({ distancesMs: [1, 1, 1.2] });
+  const base = Math.round(lab.clock.wall()) * 1000 + 500_000;
+  for (const [index, ahead] of [0, 1_000, 500].entries()) {
+    const last = String(base + ahead); // of earlier grants, that did not reach all nodes
+    lab.nodes[index]?.call("HSET", "holdfast:fence:{lock:k}", "first", last, "last", last);
+  }
+  const lease = await lab.within(50, locks.acquire("k", { ttlMs: 10_000 }));
+  faults[0]?.refuse(refusal());
+  await lab.clock.advance(12_000);
+  expectHeld(lease);
+});
+
+test("adopting may be tried again where too few nodes answered at first", async () => {
+  const lab = new Lab(3);
+  const { locks } = await lab.warm();
+  const adopter = await lab.warm();
+  const lease = await lab.within(100, locks.acquire("k", { ttlMs: 60_000 }));
+  const transfer = lease.transfer();
+  for (const each of adopter.faults.slice(1)) {
+    each.refuse(new Error("read ECONNRESET"), 1);
+  }
+  await expect(lab.within(3_000, adopter.locks.adopt(transfer))).rejects.toMatchObject({
+    code: "quorum-not-reached",
+    retryable: true,
+  });
+  const adopted = await lab.within(3_000, adopter.locks.adopt(transfer));
+  await expect(lab.within(100, adopted.extend())).resolves.toBeUndefined();
+  expectHeld(adopted);
+});
+
+test.each([3, 5])(
+  "adopting waits for all where those who answer first have it for %d ms more",
+  async (leftMs) => {
+    const lab = new Lab(3);
+    const { locks } = await lab.warm();
+    const adopter = await lab.warm({ distancesMs: [1, 1, 5] });
+    const lease = await lab.within(100, locks.acquire("k", { ttlMs: 10_000 }));
+    const transfer = lease.transfer();
+    lab.nodes[0]?.set("lock:k", transfer.token, leftMs); // as of a vote that came late by message, and was not prolonged yet
+    const adopted = await lab.within(50, adopter.locks.adopt(transfer, { renew: false }));
+    expect(adopted.remainingMs()).toBeGreaterThan(5_000);
+  },
+);
+
+test("adopting does not wait for a silent node where enough is left by the others", async () => {
+  const lab = new Lab(3);
+  const { locks } = await lab.warm();
+  const adopter = await lab.warm({ distancesMs: [1, 1, 1] });
+  const lease = await lab.within(100, locks.acquire("k", { ttlMs: 10_000 }));
+  adopter.faults[2]?.freeze();
+  expectHeld(await lab.within(10, adopter.locks.adopt(lease.transfer())));
+});
+
+test("a node that is filled again behind a loss does not revive the lease, and keeps nothing of it", async () => {
+  const lab = new Lab(3);
+  const { locks, driver, faults } = await lab.warm();
+  const lease = await lab.within(20, locks.acquire("k", { ttlMs: 10_000, renew: false }));
+  const { key, token } = lease.transfer();
+  const extend = { key, token, fencingToken: lease.fencingToken, ttlMs: 10_000, words: undefined };
+  lab.forget(2);
+  const first = driver.extend(extend);
+  await lab.clock.advance(2);
+  faults[2]?.delay({ requestMs: 1, replyMs: 200 });
+  await lab.clock.advance(2);
+  expect(await lab.within(1, first)).toMatchObject({ outcome: "renewed" });
+  expect(lab.holders("k")[2]).toBe(token); // filled again, and the answer is under way
+  lab.forget(0);
+  expect(await lab.within(100, driver.extend(extend))).toEqual({ outcome: "lost", reason: "expired" });
+  await lab.clock.advance(500);
+  faults[2]?.delay({ requestMs: 1, replyMs: 1 });
+  expect(lab.holders("k")[2]).toBeNull();
+  expect(await lab.within(100, driver.extend(extend))).toEqual({ outcome: "lost", reason: "expired" });
+});
+
+function expectHeld(lease: Lease): void {
+  expect(lease.signal.aborted).toBe(false);
+  expect(lease.remainingMs()).toBeGreaterThan(0);
+}
+
+test("a process that did not acquire it prolongs a lease, though one node is silent", async () => {
+  const lab = new Lab(3);
+  const { locks } = await lab.warm();
+  const { driver, faults } = await lab.warm();
+  const lease = await lab.within(20, locks.acquire("k", { ttlMs: 1_000, renew: false }));
+  const { key, token } = lease.transfer();
+  const { fencingToken } = lease;
+  faults[0]?.freeze();
+  const extension = await lab.within(
+    200,
+    driver.extend({ key, token, fencingToken, ttlMs: 10_000, words: undefined }),
+  );
+  expect(extension).toMatchObject({ outcome: "renewed" });
+  await lab.clock.advance(5_000);
+  expect(await lab.within(200, locks.tryAcquire("k"))).toBeNull();
+  await lab.clock.advance(6_000);
+  const over = await lab.within(
+    200,
+    driver.extend({ key, token, fencingToken, ttlMs: 10_000, words: undefined }),
+  );
+  expect(over).toEqual({ outcome: "lost", reason: "expired" });
+});
+
+test("a process that did not acquire it does not prolong what only a minority has, nor tells that it is lost", async () => {
+  const lab = new Lab(3);
+  const { locks } = await lab.warm();
+  const { driver, faults } = await lab.warm();
+  const lease = await lab.within(20, locks.acquire("k", { ttlMs: 10_000, renew: false }));
+  const { key, token } = lease.transfer();
+  const { fencingToken } = lease;
+  lab.forget(0);
+  faults[1]?.freeze();
+  const extension = await lab.within(
+    300,
+    driver.extend({ key, token, fencingToken, ttlMs: 10_000, words: undefined }),
+  );
+  expect(extension.outcome).toBe("unknown");
+});

@@ -1,0 +1,127 @@
+import { manualClock, type ManualClock } from "holdfast/testing";
+import { beforeEach, expect, test } from "vitest";
+
+import type { Standing } from "../../../../src/drivers/redis/server/health.ts";
+import { RestartGuard } from "../../../../src/drivers/redis/redlock/restart-guard.ts";
+
+const promisedMs = 10_600;
+const memoryMs = promisedMs + 2_400;
+const longUp = 1_000_000;
+
+let clock: ManualClock;
+let guard: RestartGuard;
+
+beforeEach(() => {
+  clock = manualClock();
+  guard = new RestartGuard(clock, promisedMs, false);
+});
+
+function standing(runId: string, uptimeMs: number, more: Partial<Standing> = {}): Standing {
+  return {
+    runId,
+    uptimeMs,
+    role: "master",
+    replicationId: "r",
+    isDurable: false,
+    evicts: false,
+    flushes: 0,
+    ...more,
+  };
+}
+
+test("a node does not vote before it was examined", () => {
+  expect(guard.quarantine).toBeDefined();
+  guard.observe("a", longUp);
+  expect(guard.quarantine?.reason).toContain("not examined");
+  guard.examine(standing("a", longUp));
+  expect(guard.quarantine).toBeUndefined();
+});
+
+test("a node that was started lately may have forgotten, until its uptime exceeds the largest TTL", async () => {
+  guard.examine(standing("a", 4_000));
+  expect(guard.quarantine).toMatchObject({ remainingMs: memoryMs - 4_000 });
+  await clock.advance(memoryMs - 4_001);
+  expect(guard.quarantine).toBeDefined();
+  await clock.advance(1);
+  expect(guard.quarantine).toBeUndefined();
+});
+
+test("a restart that was seen is waited for on our own clock, whatever uptime the node tells", async () => {
+  guard.examine(standing("a", longUp));
+  expect(guard.observe("b", longUp)).toBe(true);
+  guard.examine(standing("b", longUp));
+  await clock.advance(memoryMs - 1);
+  expect(guard.quarantine).toBeDefined();
+  await clock.advance(1);
+  expect(guard.quarantine).toBeUndefined();
+});
+
+test.each([
+  ["negative, as its clock was put back since it was started", -20_000],
+  ["not told", Number.NaN],
+])("an uptime that is %s shortens nothing, now or after a restart", async (_, uptimeMs) => {
+  guard.examine(standing("a", uptimeMs));
+  expect(guard.quarantine).toMatchObject({ remainingMs: memoryMs });
+  await clock.advance(memoryMs);
+  expect(guard.quarantine).toBeUndefined();
+  guard.observe("b", 1_000);
+  guard.examine(standing("b", 1_000));
+  expect(guard.quarantine).toMatchObject({ remainingMs: memoryMs });
+});
+
+test("the same run is no news", () => {
+  expect(guard.observe("a", 0)).toBe(true);
+  expect(guard.observe("a", 0)).toBe(false);
+});
+
+test("a node that has every write on its disk votes at once", () => {
+  guard.examine(standing("a", 0, { isDurable: true }));
+  expect(guard.quarantine).toBeUndefined();
+  guard.observe("b", 0);
+  expect(guard.quarantine).toBeDefined(); // it may have been started with another configuration
+  guard.examine(standing("b", 0, { isDurable: true }));
+  expect(guard.quarantine).toBeUndefined();
+});
+
+test("durable now does not help where the run before was not", () => {
+  guard.examine(standing("a", longUp));
+  guard.observe("b", 0);
+  guard.examine(standing("b", 0, { isDurable: true }));
+  expect(guard.isDurable).toBe(false);
+  expect(guard.quarantine).toBeDefined();
+});
+
+test("an examination of the run before, which is read late, changes nothing", () => {
+  const durable = { isDurable: true };
+  guard.examine(standing("a", longUp, durable));
+  guard.observe("b", 0);
+  expect(guard.examine(standing("a", longUp, { ...durable, flushes: 7 }))).toBeUndefined();
+  expect(guard.runId).toBe("b");
+  expect(guard.isExamined).toBe(false);
+  expect(guard.observe("b", 0)).toBe(false);
+  guard.examine(standing("b", 0, durable));
+  expect(guard.isDurable).toBe(true);
+  expect(guard.quarantine).toBeUndefined();
+});
+
+test("a replica does not vote, and not at once when it is promoted", async () => {
+  guard.examine(standing("a", longUp, { role: "slave" }));
+  expect(guard.quarantine).toMatchObject({ reason: "it is a slave, not a master", remainingMs: null });
+  expect(guard.examine(standing("a", longUp, { replicationId: "promoted" }))).toContain("history");
+  expect(guard.quarantine).toMatchObject({ remainingMs: memoryMs });
+  await clock.advance(memoryMs);
+  expect(guard.quarantine).toBeUndefined();
+});
+
+test("keys that were flushed are told", () => {
+  expect(guard.examine(standing("a", longUp))).toBeUndefined();
+  expect(guard.examine(standing("a", longUp, { flushes: 1 }))).toContain("flushed");
+});
+
+test("switched off, a restarted node votes, but not a replica", () => {
+  const off = new RestartGuard(clock, promisedMs, true);
+  off.observe("a", 0);
+  expect(off.quarantine).toBeUndefined();
+  off.examine(standing("a", 0, { role: "slave" }));
+  expect(off.quarantine).toBeDefined();
+});

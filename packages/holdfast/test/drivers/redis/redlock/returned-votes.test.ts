@@ -1,0 +1,64 @@
+import { expect, test } from "vitest";
+import type { Lease } from "holdfast";
+
+import { Lab, refusal, type Process } from "../../../support/fake-quorum.ts";
+
+const maxTtlMs = 2_000;
+/** A node that was restarted does not vote for so long. */
+const memoryMs = maxTtlMs + 3_000;
+const far = [1, 1, 10] as const;
+
+/** One whose vote on the last node came when that did not vote any more: it is given back, which the node does not hear of. */
+async function givingBack(lab: Lab): Promise<{ process: Process; acquired: Promise<Lease> }> {
+  const process = await lab.warm({ redlock: { maxTtlMs }, distancesMs: far });
+  const { locks, faults } = process;
+  lab.nodes[2]?.restart({ keepData: false });
+  await lab.within(25, locks.acquire("other", { ttlMs: maxTtlMs }));
+  const acquired = locks.acquire("k", { ttlMs: maxTtlMs }); // sent while it is asked what the restart means
+  await lab.clock.advance(16);
+  faults[2]?.refuse(refusal());
+  return { process, acquired };
+}
+
+test("what a node got back while it did not vote is not taken from it again once it does", async () => {
+  const lab = new Lab(3);
+  lab.nodes[0]?.set("lock:k", "another's", memoryMs + 4_000);
+  lab.nodes[1]?.set("lock:k", "another's", memoryMs + 4_000);
+  const { process, acquired } = await givingBack(lab);
+  await lab.clock.advance(memoryMs - 100);
+  process.faults[2]?.refuse(null);
+  await lab.clock.advance(200);
+  for (let ms = 0; ms < 3_000; ms += 1) {
+    expect(lab.holders("k")[2]).not.toBeNull(); // the giving back was tried every two seconds at the most
+    await lab.clock.advance(1);
+  }
+  const lease = await lab.within(2_000, acquired);
+  expect(lease.remainingMs()).toBeGreaterThan(0);
+});
+
+test("what a node is filled with again is not taken from it by what it was to give back before", async () => {
+  const lab = new Lab(3);
+  lab.nodes[0]?.set("lock:k", "another's", 500);
+  const { process, acquired } = await givingBack(lab);
+  const lease = await lab.within(1_500, acquired); // by the two others
+  await lab.clock.advance(memoryMs - 1_600);
+  process.faults[2]?.refuse(null);
+  for (let ms = 0; ms < 2_000 && lab.holders("k")[2] === null; ms += 10) {
+    await lab.clock.advance(10);
+  }
+  expect(lab.holders("k")[2]).not.toBeNull();
+  await lab.clock.advance(1_000); // from the next renewal on it counts
+  lab.nodes[0]?.set("lock:k", "another's", 60_000);
+  await lab.clock.advance(3_000);
+  expect(lease.signal.aborted).toBe(false);
+});
+
+test("a node that is told twice to release, as its answer is late, counts once", async () => {
+  const lab = new Lab(3);
+  const { locks, faults } = await lab.warm();
+  const lease = await lab.within(20, locks.acquire("k", { ttlMs: 60_000 }));
+  faults[0]?.delay({ replyMs: 150 });
+  faults[1]?.freeze();
+  faults[2]?.freeze();
+  await expect(lab.within(5_000, lease.release())).rejects.toMatchObject({ code: "quorum-not-reached" });
+});

@@ -1,0 +1,92 @@
+import { expect, test } from "vitest";
+
+import { follow, Lab, type Process } from "../../../support/fake-quorum.ts";
+
+const waitMs = 40_000;
+
+for (const [nodeCount, waiterCount] of [
+  [3, 2],
+  [4, 2],
+  [5, 3],
+] as const) {
+  test(`${waiterCount} waiters that hear nothing settle split votes on ${nodeCount} nodes`, async () => {
+    const lab = new Lab(nodeCount);
+    for (const node of lab.nodes) {
+      node.failPublish(true);
+    }
+    const waiters = await nearOneEach(lab, waiterCount);
+    await lab.clock.advance(20_000);
+    expect(await turns(lab, waiters)).toBe(waiterCount);
+  });
+}
+
+test("a waiter that hears nothing settles split votes with one that does", async () => {
+  const lab = new Lab(4);
+  const waiters = [near(lab, 0, 2), near(lab, 1, 2)];
+  for (const each of waiters[1]?.faults ?? []) {
+    each.dropMessages(() => true);
+  }
+  await warm(lab, waiters);
+  await lab.clock.advance(20_000);
+  expect(await turns(lab, waiters)).toBe(2);
+});
+
+async function nearOneEach(lab: Lab, count: number): Promise<Process[]> {
+  const waiters = Array.from({ length: count }, (_, index) => near(lab, index, count));
+  await warm(lab, waiters);
+  return waiters;
+}
+
+/** One that comes first at every so many nodes. */
+function near(lab: Lab, index: number, count: number): Process {
+  return lab.process({ distancesMs: lab.nodes.map((_, node) => (node % count === index ? 1 : 5)) });
+}
+
+async function warm(lab: Lab, waiters: readonly Process[]): Promise<void> {
+  for (const [index, { locks }] of waiters.entries()) {
+    const lease = await lab.within(100, locks.acquire(`warm${index}`, { ttlMs: 1_000 }));
+    await lab.within(50, lease.release());
+  }
+}
+
+/** All ask at one moment, and give the lock back as soon as they have it. @returns how many had it */
+async function turns(lab: Lab, waiters: readonly Process[]): Promise<number> {
+  const turnsTaken = waiters.map(({ locks }) =>
+    follow(locks.acquire("k", { ttlMs: 10_000, waitMs }).then((lease) => lease.release())),
+  );
+  await lab.clock.advance(waitMs + 2_000);
+  return turnsTaken.filter(({ value }) => value === true).length;
+}
+
+test("who came first asks soon for the vote that a later one has given back to it without its knowledge", async () => {
+  const lab = new Lab(4);
+  const [first, later] = [await lab.warm({ distancesMs: [9, 9, 9, 9] }), await lab.warm()];
+  for (const each of first.faults) {
+    each.dropMessages((text) => text.startsWith("grant"));
+  }
+  for (const node of lab.nodes.slice(2)) {
+    node.set("lock:k", "of somebody else", 60_000); // nobody has a majority
+  }
+  const waits = { ttlMs: 60_000, waitMs };
+  const acquired = first.locks.acquire("k", waits);
+  await lab.clock.advance(1);
+  void later.locks.acquire("k", waits).catch(() => undefined);
+  await lab.clock.advance(1_000);
+  for (const node of lab.nodes.slice(2)) {
+    node.del("lock:k"); // of that nobody is told
+  }
+  expect((await lab.within(3_000, acquired)).remainingMs()).toBeGreaterThan(0); // before anybody's poll, after 5 s
+});
+
+test("who came before the holder asks no more often for that", async () => {
+  const lab = new Lab(3);
+  const [first, later] = [await lab.warm({ distancesMs: [9, 9, 9] }), await lab.warm()];
+  void first.locks.acquire("k", { ttlMs: 60_000, waitMs }).catch(() => undefined);
+  await lab.clock.advance(1);
+  const lease = await lab.within(6, later.locks.acquire("k", { ttlMs: 60_000 }));
+  await lab.clock.advance(100);
+  const before = first.sent();
+  await lab.clock.advance(14_000);
+  expect(first.sent() - before).toBeLessThanOrEqual(6); // each node twice, after 5 s
+  expect(lease.remainingMs()).toBeGreaterThan(0);
+});

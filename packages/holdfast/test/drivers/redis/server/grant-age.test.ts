@@ -1,0 +1,292 @@
+import { createLocks, type Lease, type Locks } from "holdfast";
+import { redis, type Connection, type SubscriptionListener } from "holdfast/redis";
+import { manualClock, manualRandom, type ManualClock } from "holdfast/testing";
+import { beforeEach, describe, expect, test } from "vitest";
+
+import { momentOf } from "../../../../src/runtime/clock.ts";
+import { Brackets } from "../../../../src/drivers/redis/server/grant-age.ts";
+import type { Script } from "../../../../src/drivers/redis/protocol/script.ts";
+import { said } from "../../../support/diagnostics-log.ts";
+
+const run = "a".repeat(40);
+const otherRun = "b".repeat(40);
+const serverMicros = 1_700_000_000_000_000;
+
+let clock: ManualClock;
+let brackets: Brackets;
+
+beforeEach(() => {
+  clock = manualClock({ wall: 1_000_000 });
+  brackets = new Brackets(clock);
+});
+
+/** A reply that was asked for now says that it is `micros` on the server. */
+function observe(micros: number, runId = run): void {
+  brackets.observe(runId, micros, momentOf(clock));
+}
+
+describe("a bracket", () => {
+  test("dates what happened on the server no later than it can have been, less the drift", async () => {
+    observe(serverMicros);
+    await clock.advance(100);
+    // 60 ms later on the server: at the least 40 ms ago by our clock, and 1 % of 100 ms more by a clock that drifts.
+    expect(brackets.ageOf(run, serverMicros + 60_000)).toBeCloseTo(41);
+  });
+
+  test("is needed", () => {
+    expect(brackets.ageOf(run, serverMicros)).toBeUndefined();
+  });
+
+  test("counts only for the same run of the server", async () => {
+    observe(serverMicros);
+    await clock.advance(10);
+    expect(brackets.ageOf(otherRun, serverMicros + 5_000)).toBeUndefined();
+    expect(brackets.ageOf(run, serverMicros + 5_000)).toBeDefined();
+    observe(serverMicros, otherRun);
+    expect(brackets.ageOf(run, serverMicros + 5_000)).toBeUndefined();
+    expect(brackets.ageOf(otherRun, serverMicros)).toBeDefined();
+  });
+
+  test("that is discarded dates nothing, until there is a new one", async () => {
+    observe(serverMicros);
+    brackets.discard();
+    expect(brackets.ageOf(run, serverMicros)).toBeUndefined();
+    observe(serverMicros + 1_000);
+    expect(brackets.ageOf(run, serverMicros + 1_000)).toBe(0);
+  });
+
+  test("takes the larger of both clocks' elapsed time: a machine that slept must not gain time", async () => {
+    observe(serverMicros);
+    await clock.advance(20);
+    clock.sleep(180);
+    expect(brackets.ageOf(run, serverMicros + 150_000)).toBeCloseTo(200 * 1.01 - 150);
+    clock.jumpWall(-10_000);
+    expect(brackets.ageOf(run, serverMicros + 10_000)).toBeCloseTo(20 * 1.01 - 10);
+  });
+
+  test("is not believed when it dates a grant after its receipt", async () => {
+    observe(serverMicros);
+    await clock.advance(100);
+    expect(brackets.ageOf(run, serverMicros + 101_000)).toBeCloseTo(0);
+    expect(brackets.ageOf(run, serverMicros + 101_001)).toBeUndefined();
+  });
+
+  test("is not believed when it dates a grant more than 250 ms back", async () => {
+    observe(serverMicros);
+    await clock.advance(1_000);
+    expect(brackets.ageOf(run, serverMicros + 760_001)).toBeCloseTo(250);
+    expect(brackets.ageOf(run, serverMicros + 759_999)).toBeUndefined();
+  });
+
+  test("is replaced only by one that says more", async () => {
+    observe(serverMicros); // answered at once
+    await clock.advance(100);
+    observe(serverMicros + 150_000); // sent 100 ms later, and its reply took 50 ms: says less
+    expect(brackets.ageOf(run, serverMicros + 90_000)).toBeCloseTo(11);
+    observe(serverMicros + 90_000); // says more
+    expect(brackets.ageOf(run, serverMicros + 90_000)).toBeCloseTo(0);
+  });
+
+  test("grows old by the drift, so that a fresh one that is as good replaces it", async () => {
+    observe(serverMicros);
+    await clock.advance(10_000);
+    observe(serverMicros + 10_000_000);
+    expect(brackets.ageOf(run, serverMicros + 10_000_000)).toBeCloseTo(0);
+  });
+});
+
+const argumentCounts: Readonly<Record<string, number>> = {
+  acquire: 7,
+  release: 3,
+  extend: 4,
+  inspect: 0,
+};
+
+/** A server that only holds, and whose clock and messages the test makes. */
+class HoldingServer implements Connection {
+  readonly keyPrefix = "";
+  readonly name = "test";
+  /** Operations in order of arrival: name and arguments. */
+  readonly asked: (readonly string[])[] = [];
+  runId = run;
+  /** What the next acquires are answered; held where there is nothing. */
+  readonly answers: unknown[] = [];
+  /** Replies wait for it. */
+  gate: Promise<void> | undefined;
+  #listener: SubscriptionListener | undefined;
+  #down: (() => void) | undefined;
+
+  #answer(operation: string | undefined): unknown {
+    if (operation === "acquire") {
+      return this.answers.shift() ?? [0, 5_000, 0, `${"f".repeat(32)}:${"e".repeat(32)}:1`, this.runId];
+    }
+    if (operation === "inspect") {
+      return ["", -2, "", "", [], 0, []];
+    }
+    return operation === "release" ? [1, 0, ""] : 1;
+  }
+
+  command(): Promise<unknown> {
+    return Promise.resolve([]);
+  }
+
+  async run(script: Script, _keys: readonly string[], args: readonly string[]): Promise<unknown> {
+    if (script.name === "handshake") {
+      const [, kind, text = ""] = args;
+      if (kind !== "n") {
+        this.#listener?.message(text);
+      }
+      return [this.micros(), 1, this.runId, "7.0.0", "master", 100];
+    }
+    const answers: unknown[] = [this.micros()];
+    for (const rest = [...said(args)]; rest.length > 0;) {
+      const [name = "", ...own] = rest.splice(0, 1 + (argumentCounts[rest[0] ?? ""] ?? 0));
+      this.asked.push([name, ...own]);
+      answers.push(this.#answer(name));
+    }
+    await this.gate;
+    return answers;
+  }
+
+  subscribe(_channel: string, _kind: string, listener: SubscriptionListener): { close(): void } {
+    this.#listener = listener;
+    listener.up();
+    return { close: () => undefined };
+  }
+
+  onDown(listener: () => void): () => void {
+    this.#down = listener;
+    return () => undefined;
+  }
+
+  micros(): number {
+    return serverMicros + clock.now() * 1_000;
+  }
+
+  operations(name: string): (readonly string[])[] {
+    return this.asked.filter(([operation]) => operation === name);
+  }
+
+  /** Grants by message what was asked for last. */
+  push(atMicros: number = this.micros()): string {
+    const [, token = ""] = this.operations("acquire").at(-1) ?? [];
+    const message = ["grant", token, 7, 9, atMicros, 3_000, this.runId, "lock:k"].join(" ");
+    this.#listener?.message(message);
+    return token;
+  }
+
+  dropSubscription(): void {
+    this.#listener?.down();
+    this.#listener?.up();
+  }
+
+  dropConnection(): void {
+    this.#down?.();
+  }
+}
+
+/** Promises and the turns in which operations are gathered have run. */
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 5; turn += 1) {
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+describe("a grant by message", () => {
+  let server: HoldingServer;
+  let locks: Locks;
+  let lease: Promise<Lease>;
+  let isGranted: boolean;
+
+  beforeEach(async () => {
+    server = new HoldingServer();
+    locks = createLocks(redis(server, { clock, random: manualRandom(1) }));
+    isGranted = false;
+    lease = locks.acquire("k", { ttlMs: 30_000, waitMs: 20_000 });
+    lease.then(
+      () => (isGranted = true),
+      () => undefined, // closed at the end
+    );
+    await settle();
+    return async () => {
+      const closing = locks.close();
+      await clock.advance(5_000);
+      await closing;
+    };
+  });
+
+  /** The place in the queue is asked for anew, and the reply is a bracket. */
+  async function poll(): Promise<void> {
+    const before = server.operations("acquire").length;
+    for (let turn = 0; turn < 12 && server.operations("acquire").length === before; turn += 1) {
+      await clock.advance(500);
+      await settle();
+    }
+    expect(server.operations("acquire").length).toBeGreaterThan(before);
+  }
+
+  /** What a grant by message comes to: it is believed, or the server is asked to confirm it. */
+  async function push(atMicros?: number): Promise<"believed" | "confirmed"> {
+    const asked = server.operations("acquire").length;
+    server.push(atMicros);
+    await settle();
+    const isAsked = server.operations("acquire").length > asked;
+    expect([isAsked, isGranted]).toEqual(isAsked ? [true, false] : [false, true]);
+    return isAsked ? "confirmed" : "believed";
+  }
+
+  test("with a bracket is valid from then, for the claim window", async () => {
+    await poll();
+    await clock.advance(100);
+    expect(await push()).toBe("believed");
+    const claim = await lease;
+    expect(claim.fencingToken).toBe(7n);
+    expect(claim.remainingMs()).toBeLessThan(3_000 - 32);
+    expect(claim.remainingMs()).toBeGreaterThan(3_000 - 32 - 10);
+  });
+
+  test("that is dated after its receipt is confirmed by a request", async () => {
+    await poll();
+    expect(await push(server.micros() + 50_000)).toBe("confirmed");
+  });
+
+  test("that is more than 250 ms old is confirmed, and then counts from that request", async () => {
+    await poll();
+    await clock.advance(400);
+    const token = server.operations("acquire").at(-1)?.[1];
+    server.answers.push([1, 7, 9, token]);
+    server.push(server.micros() - 300_000);
+    const sentAt = clock.now();
+    await settle();
+    const confirmed = await lease;
+    expect(confirmed.validUntil).toBe(sentAt + 30_000 - 302);
+    expect(confirmed.fencingToken).toBe(7n);
+  });
+
+  test("of another run of the server is confirmed", async () => {
+    await poll();
+    server.runId = otherRun;
+    expect(await push()).toBe("confirmed");
+  });
+
+  const connections = ["dropSubscription", "dropConnection"] as const;
+
+  test.each(connections)("is confirmed after %s, as the bracket was discarded", async (drop) => {
+    await poll();
+    server.gate = new Promise(() => undefined); // no new bracket
+    server[drop]();
+    await settle();
+    expect(await push()).toBe("confirmed");
+  });
+
+  test.each(connections)("is not dated by a reply that was under way at %s", async (drop) => {
+    let answer = (): void => undefined;
+    server.gate = new Promise((resolve) => (answer = resolve));
+    await poll();
+    server.gate = new Promise(() => undefined);
+    server[drop]();
+    answer();
+    await settle();
+    expect(await push()).toBe("confirmed");
+  });
+});

@@ -1,0 +1,133 @@
+import type { FakeRedis } from "@holdfast/test-kit/fake-redis";
+import { createLocks, type Lease, type Locks } from "holdfast";
+import { redis, redlock, type Connection } from "holdfast/redis";
+import { faulty, manualRandom, type Faults } from "holdfast/testing";
+import { describe, expect, test } from "vitest";
+
+import { Stage } from "../../../support/quorum-fixture.ts";
+
+// Two processes with one client id, as after the snapshot of a virtual machine, and with one token for a lease or a request.
+
+const ttlMs = 30_000;
+const lock = "lock:k";
+const queue = "holdfast:queue:{lock:k}";
+const client = "c".repeat(32);
+const tokenForm = /[\da-f]{32}:[\da-f]{32}:\d+/g;
+
+interface Clone {
+  readonly locks: Locks;
+  readonly faults: readonly Faults[];
+}
+
+describe.each(["one server", "a quorum"])("a clone: %s", (engine) => {
+  test("that hears of the other loses its leases, and releases nothing", async () => {
+    const stage = new Stage(engine === "one server" ? 1 : 3);
+    const here = await open(stage, engine, client, 1);
+    const lease = await stage.within(50, here.locks.acquire("k", { ttlMs }));
+    const [token] = tokensIn(stage.servers[0]?.dump(lock));
+    const there = await open(stage, engine, client, 2);
+    const copy = await stage.within(50, there.locks.adopt({ ...serialized(lease), token: token ?? "" }));
+    await stage.pass(50);
+    expect(lease.signal.aborted).toBe(true);
+    expect(lease.signal.reason).toMatchObject({ code: "lease-lost", reason: "suspended" });
+    expect(await stage.within(3_000, lease.release())).toBe(false);
+    await stage.within(50, copy.extend(ttlMs));
+    expect(copy.signal.aborted).toBe(false);
+    for (const server of stage.servers) {
+      expect(tokensIn(server.dump(lock))).toEqual([token]);
+    }
+    const other = await stage.within(1_000, here.locks.acquire("other", { ttlMs }));
+    expect(await stage.within(50, other.release())).toBe(true);
+  });
+
+  test("that hears of the other waits with a new token, and leaves the former one to it", async () => {
+    const stage = new Stage(engine === "one server" ? 1 : 3);
+    const holder = await open(stage, engine, "d".repeat(32), 3);
+    const here = await open(stage, engine, client, 1);
+    const held = await stage.within(50, holder.locks.acquire("k", { ttlMs }));
+    const waiting = here.locks.acquire("k", { ttlMs, waitMs: 60_000 });
+    await stage.pass(50);
+    const before = stage.servers.map((server) => tokensIn(server.dump(queue)));
+    expect(before[0]).toHaveLength(1);
+    await open(stage, engine, client, 2);
+    await stage.pass(1_000);
+    for (const [index, server] of stage.servers.entries()) {
+      const tokens = tokensIn(server.dump(queue));
+      expect(tokens).toHaveLength(2);
+      expect(tokens).toContain(before[index]?.[0]);
+    }
+    expect(await stage.within(50, held.release())).toBe(true);
+    const lease = await stage.within(20_000, waiting); // behind the claim of the clone
+    expect(tokensIn(stage.servers[0]?.dump(lock))).not.toContain(before[0]?.[0]);
+    expect(await stage.within(50, lease.release())).toBe(true);
+  });
+
+  test("leaves alone what the other is granted before that hears of it", async () => {
+    const stage = new Stage(engine === "one server" ? 1 : 3);
+    const holder = await open(stage, engine, "d".repeat(32), 3);
+    const here = await open(stage, engine, client, 1);
+    const held = await stage.within(50, holder.locks.acquire("k", { ttlMs }));
+    const waiting = here.locks.acquire("k", { ttlMs, waitMs: 60_000 });
+    await stage.pass(50);
+    const [token] = tokensIn(stage.servers[0]?.dump(queue));
+    for (const faults of here.faults) {
+      faults.delay({ messageMs: 2_000 });
+    }
+    await open(stage, engine, client, 2);
+    await stage.within(50, held.release());
+    await stage.pass(100);
+    for (const server of stage.servers) {
+      expect(tokensIn(server.dump(lock))).toEqual([token]);
+    }
+    for (const faults of here.faults) {
+      faults.delay({});
+    }
+    const lease = await stage.within(20_000, waiting);
+    expect(await stage.within(50, lease.release())).toBe(true);
+  });
+
+  test("is not seen in a proof of one's own that comes late", async () => {
+    const stage = new Stage(engine === "one server" ? 1 : 3);
+    const here = await open(stage, engine, client, 1);
+    const lease = await stage.within(50, here.locks.acquire("k", { ttlMs }));
+    for (const faults of here.faults) {
+      faults.delay({ messageMs: 2_500 }); // longer than a proof is waited for
+      faults.dropSubscription();
+    }
+    await stage.pass(3_000);
+    for (const faults of here.faults) {
+      faults.delay({});
+    }
+    await stage.pass(10_000);
+    expect(lease.signal.aborted).toBe(false);
+    expect(await stage.within(50, lease.release())).toBe(true);
+  });
+});
+
+async function open(stage: Stage, engine: string, id: string, seed: number): Promise<Clone> {
+  const { clock } = stage;
+  const links = stage.servers.map((server) => faulty(server.connect(), { clock }));
+  const source = manualRandom(seed);
+  let drawn = 0;
+  const random = {
+    id: () => ((drawn += 1) === 1 ? id : source.id()),
+    fraction: () => source.fraction(),
+  };
+  const connections = links.map(({ connection }) => connection);
+  const driver =
+    engine === "one server"
+      ? redis(connections[0] as Connection, { clock, random })
+      : redlock(connections, { clock, random });
+  const locks = createLocks(driver);
+  await stage.within(50, locks.acquire(`warm${seed}`)).then((lease) => stage.within(50, lease.release()));
+  await stage.pass(50);
+  return { locks, faults: links.map(({ controls }) => controls) };
+}
+
+function serialized({ key, fencingToken }: Lease) {
+  return { version: 1, key, fencingToken: fencingToken.toString(), owner: "clone", ttlMs } as const;
+}
+
+function tokensIn(stored: ReturnType<FakeRedis["dump"]>): string[] {
+  return JSON.stringify(stored ?? "").match(tokenForm) ?? [];
+}

@@ -1,0 +1,299 @@
+import type { LocksOptions } from "holdfast";
+import { createLocks } from "holdfast";
+import { redis } from "holdfast/redis";
+import { Redis } from "ioredis";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { startRedis, type RedisServer } from "@holdfast/test-kit";
+
+import { onRedis } from "../../../support/servers.ts";
+import { Recording, startWorkers, type Entry, type Worker } from "../../../support/workers.ts";
+
+const processes = 4;
+const tasks = 8;
+const leastShare = 500;
+const handovers = 16;
+const windows = 7;
+const windowBytes = 60_000; // about a thousand acquisitions
+
+/** Commands of Redis, inner commands of scripts too. A herd of woken waiters needs hundreds. */
+const modes: readonly { name: string; options: LocksOptions; mostCommands: number }[] = [
+  { name: "with hand-over", options: {}, mostCommands: 2 },
+  { name: "without hand-over", options: { handover: false }, mostCommands: 20 },
+];
+
+/** What came of a run of all tasks on one key. */
+interface Run {
+  readonly entries: readonly Entry[];
+  /** Those while all tasks ran. */
+  readonly shares: ReadonlyMap<string, number>;
+  /** Redis commands per acquisition, in each of several windows. */
+  readonly commands: readonly number[];
+  readonly waits: readonly number[];
+  readonly losses: number;
+}
+
+onRedis(`${processes} processes with ${tasks} tasks each`, () => {
+  let server: RedisServer;
+
+  beforeAll(async () => {
+    server = await startRedis();
+  });
+
+  afterAll(async () => {
+    await server.stop();
+  });
+
+  for (const { name, options, mostCommands } of modes) {
+    describe(`on one key, ${name},`, () => {
+      let run: Run;
+
+      beforeAll(async () => {
+        run = await contend(server, `contention ${name}`, options);
+      }, 90_000);
+
+      test("never hold the lock at the same time", () => {
+        expect(overlaps(run.entries)).toEqual([]);
+      });
+
+      test("get fencing tokens that rise over all grants", () => {
+        const tokens = run.entries.filter(({ what }) => what === "begin").map((entry) => entry.fencingToken);
+        const fallen = tokens.filter((token, i) => i > 0 && token <= (tokens[i - 1] as bigint));
+        expect(fallen).toEqual([]);
+      });
+
+      test("get equal shares", () => {
+        const shares = Array.from(run.shares.values());
+        const [smallest, largest] = [Math.min(...shares), Math.max(...shares)];
+        const mean = shares.reduce((sum, share) => sum + share, 0) / shares.length;
+        expect(shares).toHaveLength(processes * tasks);
+        expect(smallest).toBeGreaterThanOrEqual(leastShare);
+        expect(largest - smallest).toBeLessThanOrEqual(mean / 10 + 2 * handovers);
+      });
+
+      test("never hold the lock at the same time when they hold it for a while", async () => {
+        const { entries } = await contend(server, `contention ${name}, held`, options, {
+          holdMs: 1,
+          share: 20,
+        });
+        expect(entries.length).toBeGreaterThan(20 * tasks * processes);
+        expect(overlaps(entries)).toEqual([]);
+      });
+
+      test("lose nothing", () => {
+        expect(run.losses).toBe(0);
+      });
+
+      test(`need at most ${mostCommands} commands for an acquisition`, () => {
+        expect(median(run.commands)).toBeLessThanOrEqual(mostCommands);
+      });
+    });
+  }
+
+  test("leave nothing on the server but a fencing counter", async () => {
+    await vi.waitFor(async () => {
+      const keys = await server.client().keys("*contention*");
+      expect(keys.filter((key) => !key.startsWith("holdfast:fence:"))).toEqual([]);
+    });
+  });
+});
+
+onRedis("the order of service", () => {
+  let server: RedisServer;
+
+  beforeAll(async () => {
+    server = await startRedis();
+  });
+
+  afterAll(async () => {
+    await server.stop();
+  });
+
+  test("is that of arrival, between processes and within each", async () => {
+    const arrivals = arrivalsOf(3);
+    const served = await serve(server, "order with hand-over", {}, arrivals);
+    const firsts = served.filter((who) => who.endsWith(".0"));
+    expect(firsts).toEqual(["a.0", "b.0", "c.0", "d.0"]);
+    for (const process of ["a", "b", "c", "d"]) {
+      const own = served.filter((who) => who.startsWith(process));
+      expect(own).toEqual(arrivals.filter((who) => who.startsWith(process)));
+    }
+  });
+
+  test("is strictly that of arrival without hand-over", async () => {
+    const arrivals = arrivalsOf(tasks);
+    expect(await serve(server, "strict order", { handover: false }, arrivals)).toEqual(arrivals);
+  });
+});
+
+onRedis("the waiters of a lock that is held for 30 s", () => {
+  test("send at most one command every 5 s each", async () => {
+    const server = await startRedis();
+    const waiters = Array.from({ length: 4 }, () => createLocks(redis(server.client())));
+    try {
+      const probe = server.client();
+      await probe.set("lock:quiet", "another program's", "PX", 30_000);
+      const waits = waiters.map((locks) => locks.acquire("quiet", { waitMs: 30_000 }));
+      const ended = Promise.allSettled(waits);
+      await vi.waitFor(
+        async () => {
+          expect(await probe.zcard("holdfast:queue:{lock:quiet}")).toBe(waiters.length);
+        },
+        { timeout: 10_000 },
+      );
+      const commands = await commandsIn(server, probe, 11_000);
+      expect(commands.size).toBe(waiters.length);
+      for (const sent of commands.values()) {
+        expect(sent.length, sent.join("\n")).toBeLessThanOrEqual(3); // at 0, 5 and 10 s at the most
+      }
+      await Promise.all(waiters.map((locks) => locks.close()));
+      await ended;
+    } finally {
+      await server.stop();
+    }
+  });
+});
+
+/** All tasks of all processes on one key, until each had its share while all of them ran. */
+async function contend(
+  server: RedisServer,
+  key: string,
+  options: LocksOptions,
+  { holdMs, share }: { holdMs: number; share: number } = { holdMs: 0, share: leastShare },
+): Promise<Run> {
+  const workers = await startWorkers(processes, server.port, options);
+  using recording = new Recording();
+  try {
+    const done = workers.map((worker) => worker.event("done"));
+    const acquire = { waitMs: 60_000 };
+    await Promise.all(
+      workers.map((worker) =>
+        worker.ask("contend", { key, tasks, record: recording.path, acquire, holdMs }, "counted"),
+      ),
+    );
+    const from = recording.end; // all of them run
+    const wanted = share + 1; // one may have begun before
+    const counted = Promise.all(workers.map((worker) => worker.ask("count", { wanted }, "counted")));
+    const commands = holdMs === 0 ? await commandsPerAcquisition(server, recording) : [];
+    await counted;
+    const to = recording.end;
+    for (const worker of workers) {
+      worker.order("stop", {});
+    }
+    const ends = await Promise.all(done);
+    return {
+      entries: recording.read(),
+      shares: countOf(recording.turns(from, to)),
+      commands,
+      waits: ends.flatMap(({ waits }) => waits),
+      losses: ends.reduce((sum, { losses }) => sum + losses, 0),
+    };
+  } finally {
+    await endAll(workers);
+  }
+}
+
+/** What the server says that it has done, inner commands of scripts too, by what the holders have recorded meanwhile. */
+async function commandsPerAcquisition(server: RedisServer, recording: Recording): Promise<number[]> {
+  const probe = server.client();
+  const ratios: number[] = [];
+  let before = await readings(probe, recording);
+  while (ratios.length < windows) {
+    const size = recording.end;
+    await vi.waitUntil(() => recording.end > size + windowBytes, { timeout: 30_000, interval: 10 });
+    const after = await readings(probe, recording);
+    ratios.push((after.commands - before.commands) / recording.turns(before.at, after.at).length);
+    before = after;
+  }
+  return ratios;
+}
+
+async function readings(probe: Redis, recording: Recording): Promise<{ at: number; commands: number }> {
+  const start = recording.end;
+  const stats = await probe.info("commandstats");
+  const at = Math.round((start + recording.end) / 2);
+  const calls = Array.from(stats.matchAll(/^cmdstat_[^:]+:calls=(\d+)/gm), ([, count]) => Number(count));
+  return { at, commands: calls.reduce((sum, count) => sum + count, 0) };
+}
+
+/** One after the other arrives while the lock is held; then it is released. @returns in which order they were served */
+async function serve(
+  server: RedisServer,
+  key: string,
+  options: LocksOptions,
+  arrivals: readonly string[],
+): Promise<string[]> {
+  const workers = await startWorkers(processes, server.port, options);
+  using recording = new Recording();
+  const locks = createLocks(redis(server.client()), options);
+  try {
+    const lease = await locks.acquire(key);
+    const turns: Promise<unknown>[] = [];
+    for (const who of arrivals) {
+      const worker = workers.find(({ name }) => who.startsWith(name)) as Worker;
+      const turn = worker.turn(who);
+      turn.catch(() => undefined); // awaited below
+      turns.push(turn);
+      await worker.ask("takeTurn", { key, record: recording.path, who }, "queued");
+    }
+    await lease.release();
+    await Promise.all(turns);
+    return recording.turns();
+  } finally {
+    await locks.close();
+    await endAll(workers);
+  }
+}
+
+/** Who arrives: the first of each process, then the second of each, and so on. */
+function arrivalsOf(each: number): string[] {
+  return Array.from({ length: each }, (_, task) =>
+    ["a", "b", "c", "d"].map((name) => `${name}.${task}`),
+  ).flat();
+}
+
+/** What clients other than `probe` send within that time, by their addresses. */
+async function commandsIn(server: RedisServer, probe: Redis, ms: number): Promise<Map<string, string[]>> {
+  const commands = new Map<string, string[]>();
+  const ownAddress = /addr=(\S+)/.exec(String(await probe.client("INFO")))?.[1];
+  const monitor = await server.client().monitor();
+  monitor.on("monitor", (_time: string, words: string[], source: string) => {
+    if (source !== "lua" && source !== ownAddress) {
+      commands.set(source, [...(commands.get(source) ?? []), words.slice(0, 8).join(" ")]);
+    }
+  });
+  await new Promise((resolve) => setTimeout(resolve, ms));
+  monitor.disconnect();
+  return commands;
+}
+
+function overlaps(entries: readonly Entry[]): string[] {
+  const wrong: string[] = [];
+  let holder: Entry | undefined;
+  for (const entry of entries) {
+    const isRight =
+      entry.what === "begin"
+        ? holder === undefined
+        : holder?.who === entry.who && holder.fencingToken === entry.fencingToken;
+    if (!isRight) {
+      wrong.push(`${entry.what} ${entry.who} ${entry.fencingToken} while ${holder?.who ?? "nobody"} held it`);
+    }
+    holder = entry.what === "begin" ? entry : undefined;
+  }
+  return wrong;
+}
+
+function countOf(names: readonly string[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const name of names) {
+    counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
+  return counts;
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] as number;
+}
+
+async function endAll(workers: readonly Worker[]): Promise<void> {
+  await Promise.all(workers.map((worker) => worker[Symbol.asyncDispose]()));
+}

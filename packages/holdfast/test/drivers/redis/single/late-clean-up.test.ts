@@ -1,0 +1,116 @@
+import { FakeRedis } from "@holdfast/test-kit/fake-redis";
+import { createLocks, type Locks } from "holdfast";
+import { redis } from "holdfast/redis";
+import { manualClock, manualRandom, type ManualClock } from "holdfast/testing";
+import { beforeEach, expect, test } from "vitest";
+
+import { LateLine } from "../../../support/delayed-connection.ts";
+
+// One server. A request that is executed behind the answer to its token's release, and of which nobody hears.
+
+const ttlMs = 30_000;
+const lock = "lock:k";
+const queue = "holdfast:queue:{lock:k}";
+/** How long after its sending a request has an effect: `commandTimeoutMs` and 3 s. */
+const latestMs = 5_000;
+
+let clock: ManualClock;
+let server: FakeRedis;
+let line: LateLine;
+let locks: Locks;
+
+beforeEach(async () => {
+  clock = manualClock({ now: 1_000 });
+  server = new FakeRedis({ clock, random: manualRandom(1) });
+  line = new LateLine(server.connect());
+  locks = createLocks(redis(line, { clock, random: manualRandom(2) }));
+  const known = locks.inspect("k");
+  await pass(100);
+  await known;
+});
+
+test("a request that is executed behind its clean-up leaves no grant", async () => {
+  line.holdBack(["acquire"]);
+  const tried = locks.tryAcquire("k", { ttlMs }).catch((error: unknown) => error);
+  await pass(2_100);
+  expect(await tried).toMatchObject({ code: "engine-unavailable", outcome: "unknown" });
+  await pass(1_000);
+  expect(line.said("release")).toBe(1); // it is answered
+  line.executeUnheard();
+  await pass(10);
+  expect(server.get(lock)).not.toBeNull();
+  await pass(latestMs);
+  expect(server.get(lock)).toBeNull();
+  expect(line.said("release")).toBe(2);
+});
+
+test("a request that is executed behind its clean-up leaves no place in the queue", async () => {
+  const others = createLocks(redis(server.connect(), { clock, random: manualRandom(3) }));
+  const holding = others.acquire("k", { ttlMs });
+  await pass(100);
+  line.holdBack(["acquire"]);
+  const caller = new AbortController();
+  const waiting = locks
+    .acquire("k", { ttlMs, waitMs: 60_000, signal: caller.signal })
+    .catch(() => "given up");
+  await pass(100);
+  caller.abort();
+  expect(await waiting).toBe("given up");
+  await pass(100);
+  line.executeUnheard();
+  await pass(10);
+  expect(server.dump(queue)).toBeDefined();
+  await pass(latestMs);
+  expect(server.dump(queue)).toBeUndefined();
+  expect(await (await holding).release()).toBe(true);
+});
+
+test("a repeat that is executed behind the release of its lease leaves no grant", async () => {
+  line.holdBack(["acquire"], 1);
+  const acquired = locks.acquire("k", { ttlMs, waitMs: 20_000, renew: false });
+  await pass(2_500);
+  const lease = await acquired; // by the second question
+  const released = lease.release();
+  await pass(10);
+  expect(await released).toBe(true);
+  line.executeUnheard();
+  await pass(10);
+  expect(server.get(lock)).not.toBeNull();
+  await pass(latestMs);
+  expect(server.get(lock)).toBeNull();
+});
+
+test("a clean-up without answers outlasts what a late request may leave", async () => {
+  line.holdBack(["acquire"]);
+  const tried = locks.tryAcquire("k", { ttlMs: 1_500 }).catch((error: unknown) => error);
+  await pass(1_900);
+  line.loseAnswers(["release"]);
+  await pass(200);
+  expect(await tried).toMatchObject({ outcome: "unknown" });
+  await pass(2_700); // the TTL is over, counted from the giving up
+  line.loseAnswers([]);
+  line.executeUnheard();
+  await pass(10);
+  expect(server.get(lock)).not.toBeNull();
+  await pass(1_350); // less than the TTL
+  expect(server.get(lock)).toBeNull();
+});
+
+test("a token whose questions are all answered is released once", async () => {
+  const acquired = locks.acquire("k", { ttlMs });
+  await pass(10);
+  const released = (await acquired).release();
+  await pass(3 * latestMs);
+  expect(await released).toBe(true);
+  expect(line.said("release")).toBe(1);
+});
+
+/** Time passes, in steps small enough that requests are answered in between. */
+async function pass(ms: number): Promise<void> {
+  for (let left = ms; left > 0; left -= 5) {
+    await clock.advance(Math.min(5, left));
+    await new Promise((resolve) => {
+      setImmediate(resolve);
+    });
+  }
+}

@@ -1,0 +1,328 @@
+import { FakeRedis } from "@holdfast/test-kit/fake-redis";
+import { createLocks, type Locks } from "holdfast";
+import { redis, type Connection } from "holdfast/redis";
+import { faulty, manualClock, manualRandom, type Faults, type ManualClock } from "holdfast/testing";
+import { beforeEach, expect, test } from "vitest";
+import { said } from "../../../support/diagnostics-log.ts";
+
+// One server. What arrives late, in another order, or by the message alone.
+
+const ttlMs = 30_000;
+const lock = "lock:k";
+const queue = "holdfast:queue:{lock:k}";
+
+let clock: ManualClock;
+let server: FakeRedis;
+let others: Locks;
+
+beforeEach(async () => {
+  clock = manualClock({ now: 1_000 });
+  server = new FakeRedis({ clock, random: manualRandom(1) });
+  others = await met(server.connect(), 100);
+});
+
+test("what a waiter that gave up is granted by message is given back at once", async () => {
+  const { locks, faults } = await process();
+  const held = await within(10, others.acquire("k", { ttlMs }));
+  faults.duplicate(1, 200); // it is queued once more when it has left, and nobody hears of that
+  const refused = locks.acquire("k", { ttlMs, waitMs: 100 }).catch((error: unknown) => error);
+  await pass(150);
+  expect(await refused).toMatchObject({ code: "wait-timeout" });
+  expect(server.dump(queue)).toBeUndefined();
+  await pass(100);
+  expect(server.dump(queue)).toBeDefined();
+  clock.jumpWall(-1_000); // its deadline is still to come by the server's clock
+  await within(10, held.release());
+  await pass(10);
+  expect(server.get(lock)).toBeNull();
+});
+
+test("a message that comes late does not end an extended lease, also where the server's clock was set back", async () => {
+  const { locks, faults } = await process();
+  const held = await within(10, others.acquire("k", { ttlMs }));
+  const waiting = locks.acquire("k", { ttlMs });
+  await pass(100);
+  faults.delay({ messageMs: 3 * ttlMs });
+  await within(10, held.release());
+  const lease = await within(6_000, waiting); // by reply
+  faults.delay({});
+  clock.jumpWall(-4 * ttlMs);
+  await pass(3 * ttlMs);
+  expect(lease.signal.aborted).toBe(false);
+  expect(await within(10, others.tryAcquire("k"))).toBeNull();
+  expect(await within(10, lease.release())).toBe(true);
+});
+
+test("what a try was granted without an answer is taken back in the background", async () => {
+  const { locks, faults } = await process();
+  faults.dropReply(1);
+  const tried = locks.tryAcquire("k", { ttlMs }).catch((error: unknown) => error);
+  await pass(10);
+  expect(server.get(lock)).not.toBeNull();
+  await pass(2_000);
+  expect(await tried).toMatchObject({ code: "engine-unavailable", outcome: "unknown" });
+  expect(server.get(lock)).toBeNull();
+});
+
+test("a place in the queue that is asked for before the leaving and had behind it is given back", async () => {
+  const held = await within(10, others.acquire("k", { ttlMs }));
+  const gate = new Gate(server.connect());
+  const locks = await met(gate, 7);
+  gate.isClosed = true;
+  const refused = locks.acquire("k", { ttlMs, waitMs: 500 }).catch((error: unknown) => error);
+  await pass(1_000);
+  expect(await refused).toMatchObject({ code: "engine-unavailable" });
+  clock.jumpWall(-10_000);
+  gate.open();
+  await pass(10);
+  expect(server.dump(queue)).toBeUndefined();
+  expect(await within(10, held.release())).toBe(true);
+});
+
+test("a lease is valid from when it was asked for, and so is its extension", async () => {
+  const { locks, faults } = await process();
+  faults.delay({ replyMs: 300, messageMs: 0 });
+  const lease = await within(350, locks.acquire("k", { ttlMs, renew: false }));
+  expect(lease.remainingMs()).toBeLessThanOrEqual(ttlMs * 0.99 - 2 - 300);
+  await within(350, lease.extend(ttlMs));
+  expect(lease.remainingMs()).toBeLessThanOrEqual(ttlMs * 0.99 - 2 - 300);
+});
+
+test("a grant whose answer comes when its TTL is over is asked for again", async () => {
+  const { locks, faults } = await process();
+  faults.delay({ replyMs: 600 });
+  const left = locks.acquire("k", { ttlMs: 500, renew: false }).then((lease) => lease.remainingMs());
+  await pass(500);
+  faults.delay({});
+  expect(await within(1_000, left)).toBeGreaterThan(0);
+});
+
+test("who is granted by message has its whole TTL soon, also where it does not renew", async () => {
+  const { locks } = await process();
+  const held = await within(10, others.acquire("k", { ttlMs }));
+  const acquired = locks.acquire("k", { ttlMs, renew: false });
+  await pass(100);
+  await within(10, held.release());
+  const lease = await within(10, acquired);
+  await pass(50);
+  expect(lease.remainingMs()).toBeGreaterThan(ttlMs * 0.9);
+});
+
+test("who does not hear any more takes no place in the queue", async () => {
+  const gate = new Gate(server.connect());
+  const locks = await met(gate, 7);
+  const held = await within(10, others.acquire("k", { ttlMs }));
+  gate.listener?.down();
+  const waiting = locks.acquire("k", { ttlMs }).catch((error: unknown) => error);
+  await pass(20);
+  expect(server.dump(queue)).toBeUndefined();
+  gate.listener?.up();
+  await pass(1_000);
+  expect(server.dump(queue)).toBeDefined();
+  await within(10, held.release());
+  expect(await within(10, waiting)).toMatchObject({ key: "k" });
+});
+
+test("what was passed on and then granted again is another attempt, with another token", async () => {
+  const { locks } = await process();
+  const attempts = new Set<string | undefined>();
+  const first = await within(10, locks.acquire("k", { ttlMs }));
+  attempts.add(server.get(lock)?.split(":")[0]);
+  const next = locks.acquire("k", { ttlMs, renew: false }); // is not handed it in memory
+  await pass(5);
+  await within(10, first.release());
+  const second = await within(10, next);
+  attempts.add(server.get(lock)?.split(":")[0]);
+  expect(attempts.size).toBe(2);
+  expect(await within(10, second.release())).toBe(true);
+});
+
+test("what could not be passed on is released also where who comes next gives up", async () => {
+  const { faults, released } = await passedOnInVain("connect ECONNREFUSED");
+  faults.refuse(null);
+  expect(await within(3_000, released)).toBe(true);
+  expect(server.get(lock)).toBeNull();
+});
+
+test("what could not be passed on, and was forgotten by the server before it was released, had been lost", async () => {
+  const { faults, released } = await passedOnInVain("LOADING Redis is loading the dataset in memory");
+  server.flushAll();
+  faults.refuse(null);
+  expect(await within(3_000, released)).toBe(false);
+});
+
+test("who passes a lease on behind its release, whose answer was lost, is told that it was his", async () => {
+  const { locks, faults } = await process();
+  const lease = await within(10, locks.acquire("k", { ttlMs }));
+  const next = locks.acquire("k", { ttlMs, renew: false });
+  await pass(5);
+  let lost = 0;
+  faults.dropReply(({ args }) => said(args)[0] === "release" && (lost += 1) === 1, "reset");
+  faults.refuse(new Error("LOADING Redis is loading the dataset in memory"));
+  const released = lease.release();
+  await pass(300);
+  faults.refuse(null);
+  await within(3_000, next);
+  expect(lost).toBeGreaterThan(0);
+  expect(await within(3_000, released)).toBe(true);
+});
+
+test.each(["passed on", "given back"])(
+  "a release that is %s takes no longer than its budget",
+  async (how) => {
+    const { locks, faults } = await process();
+    const lease = await within(10, locks.acquire("k", { ttlMs }));
+    if (how === "passed on") {
+      locks.acquire("k", { ttlMs, renew: false }).catch(() => undefined);
+      await pass(5);
+    }
+    const token = server.get(lock);
+    faults.refuse(new Error("connect ECONNREFUSED"));
+    const released = lease.release().catch((error: unknown) => error);
+    await pass(1_500);
+    faults.refuse(null);
+    faults.freeze();
+    expect(await within(500, released)).toMatchObject({ code: "engine-unavailable", outcome: "unknown" });
+    faults.thaw();
+    await pass(10_000);
+    expect(server.get(lock)).not.toBe(token); // it has gone on
+  },
+);
+
+test("what the server executed too late is asked for with a new token, which then holds the lock", async () => {
+  const inner = server.connect();
+  const tokens: (string | undefined)[] = [];
+  const locks = await met(
+    {
+      keyPrefix: inner.keyPrefix,
+      name: inner.name,
+      command: (name, args) => inner.command(name, args),
+      subscribe: (...about) => inner.subscribe(...about),
+      onDown: (listener) => inner.onDown(listener),
+      run: (script, keys, args) => {
+        const all = said(args);
+        const at = all.indexOf("acquire");
+        if (at >= 0) {
+          tokens.push(all[at + 1]);
+        }
+        const isFirst = at >= 0 && tokens.length === 1;
+        return inner.run(script, keys, isFirst ? args.with(-1, "1") : args); // its latest time
+      },
+    },
+    9,
+  );
+  const lease = await within(50, locks.acquire("k", { ttlMs }));
+  expect(tokens).toHaveLength(2);
+  expect(new Set(tokens).size).toBe(2);
+  expect(server.get(lock)?.split(" ")[0]).toBe(tokens[1]);
+  expect(await within(10, lease.release())).toBe(true);
+});
+
+/** The server refuses a lease's release, which is to pass it on, until who comes next has given up. */
+async function passedOnInVain(refusal: string): Promise<{ faults: Faults; released: Promise<boolean> }> {
+  const { locks, faults } = await process();
+  const lease = await within(10, locks.acquire("k", { ttlMs }));
+  const caller = new AbortController();
+  const next = locks
+    .acquire("k", { ttlMs, renew: false, signal: caller.signal })
+    .catch((error: unknown) => error);
+  await pass(5);
+  faults.refuse(new Error(refusal));
+  const released = lease.release();
+  released.catch(() => undefined);
+  await pass(100);
+  caller.abort("changed my mind");
+  await pass(100);
+  expect(await next).toBe("changed my mind");
+  return { faults, released };
+}
+
+async function process(): Promise<{ locks: Locks; faults: Faults }> {
+  const { connection, controls } = faulty(server.connect(), { clock });
+  return { locks: await met(connection, 8), faults: controls };
+}
+
+/** Who knows its server, and hears what that says. */
+async function met(connection: Connection, seed: number): Promise<Locks> {
+  const locks = createLocks(redis(connection, { clock, random: manualRandom(seed) }));
+  await within(100, locks.inspect("k"));
+  return locks;
+}
+
+/** Time passes, in steps small enough that requests are answered in between. */
+async function pass(ms: number): Promise<void> {
+  for (let left = ms; left > 0; left -= 5) {
+    await clock.advance(Math.min(5, left));
+    await new Promise((resolve) => {
+      setImmediate(resolve);
+    });
+  }
+}
+
+async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
+  let isLate = true;
+  const done = (): void => {
+    isLate = false;
+  };
+  promise.then(done, done);
+  await pass(ms);
+  if (isLate) {
+    throw new Error(`not settled within ${ms} ms`);
+  }
+  return promise;
+}
+
+type Listener = Parameters<Connection["subscribe"]>[2];
+
+/** A connection that holds acquires back while others pass, and whose subscription the test may interrupt. */
+class Gate implements Connection {
+  isClosed = false;
+  listener: Listener | undefined;
+  readonly #inner: Connection;
+  readonly #held: (() => void)[] = [];
+
+  constructor(inner: Connection) {
+    this.#inner = inner;
+  }
+
+  get keyPrefix(): string {
+    return this.#inner.keyPrefix;
+  }
+
+  get name(): string {
+    return this.#inner.name;
+  }
+
+  open(): void {
+    this.isClosed = false;
+    for (const go of this.#held.splice(0)) {
+      go();
+    }
+  }
+
+  run(...[script, keys, args]: Parameters<Connection["run"]>): Promise<unknown> {
+    if (!this.isClosed || said(args)[0] !== "acquire") {
+      return this.#inner.run(script, keys, args);
+    }
+    return new Promise((resolve, reject) => {
+      this.#held.push(() => {
+        this.#inner.run(script, keys, args).then(resolve, reject);
+      });
+    });
+  }
+
+  command(name: string, args: readonly string[]): Promise<unknown> {
+    return this.#inner.command(name, args);
+  }
+
+  subscribe(
+    ...[channel, kind, listener]: Parameters<Connection["subscribe"]>
+  ): ReturnType<Connection["subscribe"]> {
+    this.listener = listener;
+    return this.#inner.subscribe(channel, kind, listener);
+  }
+
+  onDown(listener: () => void): () => void {
+    return this.#inner.onDown(listener);
+  }
+}

@@ -1,0 +1,140 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+
+import type { RedisClient } from "holdfast/redis";
+import { Redis } from "ioredis";
+import { describe, expect, test, vi, type TestContext } from "vitest";
+import { startProxy, type Proxy, startRedis } from "@holdfast/test-kit";
+
+import {
+  later,
+  onWaiters,
+  open,
+  probe,
+  queued,
+  queueOf,
+  scriptCalls,
+  server,
+  soonMs,
+  unique,
+} from "../../../support/waiter-fixture.ts";
+
+onWaiters(() => {
+  describe("who cannot hear", () => {
+    test("does not queue before its subscription is proved", async (context) => {
+      const key = unique();
+      const proxy = await through(context);
+      proxy.holdBack(/ssubscribe/i);
+      await polls(context, key, proxy, async () => {
+        proxy.letGo();
+        await queued(key, 1);
+      });
+    });
+
+    test("does not queue before a message was heard", async (context) => {
+      const key = unique();
+      const proxy = await through(context);
+      proxy.swallow(/smessage/);
+      await polls(context, key, proxy, async () => {
+        proxy.swallow(undefined);
+        await queued(key, 1);
+      });
+    });
+
+    test("gets the lock by polling where a proxy lets no subscription through, and says so", async (context) => {
+      const proxy = await through(context);
+      proxy.holdBack(/ssubscribe/i);
+      await pollsOnly(context, proxyClient(context, proxy));
+    });
+
+    test("gets the lock by polling where messages are lost, and says so", async (context) => {
+      const proxy = await through(context);
+      proxy.swallow(/smessage/);
+      await pollsOnly(context, proxyClient(context, proxy));
+    });
+
+    test("gets the lock by polling where it may not use channels, and says so", async (context) => {
+      await probe.acl("SETUSER", "deaf", "on", ">secret", "~*", "+@all", "resetchannels");
+      await pollsOnly(context, server.client({ username: "deaf", password: "secret" }));
+    });
+
+    test("does not try one connection after the other where all are refused", async (context) => {
+      const proxy = await through(context);
+      proxy.refuse(true);
+      const client = server.client();
+      client.duplicate = () => proxyClient(context, proxy);
+      const begun = performance.now();
+      await pollsOnly(context, client);
+      const seconds = (performance.now() - begun) / 1_000;
+      expect(proxy.refusals).toBeGreaterThan(2);
+      expect(proxy.refusals).toBeLessThan(20 + 10 * seconds);
+    });
+
+    test("gets the lock by polling where its subscription is at another server, and says so", async (context) => {
+      const other = await startRedis();
+      context.onTestFinished(() => other.stop());
+      const client = server.client();
+      client.duplicate = () => other.client();
+      await pollsOnly(context, client);
+    });
+  });
+});
+
+async function through(context: TestContext): Promise<Proxy> {
+  const proxy = await startProxy(server.port);
+  context.onTestFinished(() => proxy.stop());
+  return proxy;
+}
+
+function proxyClient(context: TestContext, proxy: Proxy): Redis {
+  const client = new Redis({ host: "127.0.0.1", port: proxy.port });
+  client.on("error", () => undefined);
+  context.onTestFinished(() => {
+    client.disconnect();
+  });
+  return client;
+}
+
+/** A waiter asks again and again, and has no place in the queue until it can hear. */
+async function polls(
+  context: TestContext,
+  key: string,
+  proxy: Proxy,
+  heal: () => Promise<void>,
+): Promise<void> {
+  const holder = await open(context).acquire(key);
+  const deaf = open(context, {}, {}, proxyClient(context, proxy));
+  const waiter = later(deaf.acquire(key, { waitMs: 20_000 }));
+  const asked = await scriptCalls();
+  await vi.waitUntil(async () => (await scriptCalls()) >= asked + 6, { timeout: 10_000, interval: 10 });
+  expect(await probe.zcard(queueOf(key))).toBe(0);
+  await heal();
+  await holder.release();
+  await (await waiter).release();
+}
+
+/** A waiter that never hears anything is served all the same, without ever having had a place. */
+async function pollsOnly(context: TestContext, client: RedisClient): Promise<void> {
+  const key = unique();
+  const events: unknown[] = [];
+  const listener = (message: unknown): void => {
+    events.push((message as { event: unknown }).event);
+  };
+  subscribe("holdfast:node", listener);
+  context.onTestFinished(() => {
+    unsubscribe("holdfast:node", listener);
+  });
+  const holder = await open(context).acquire(key);
+  const deaf = open(context, {}, { commandTimeoutMs: 300 }, client);
+  const waiter = later(deaf.acquire(key, { waitMs: 30_000 }));
+  await vi.waitFor(
+    () => {
+      expect(events).toContain("notifications-unavailable");
+    },
+    { timeout: 10_000 },
+  );
+  expect(await probe.zcard(queueOf(key))).toBe(0);
+  await holder.release();
+  const released = performance.now();
+  await (await waiter).release();
+  expect(performance.now() - released).toBeLessThan(soonMs + 1_000);
+}

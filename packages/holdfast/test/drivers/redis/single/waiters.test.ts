@@ -1,0 +1,223 @@
+import type { Locks } from "holdfast";
+import { describe, expect, test, vi } from "vitest";
+
+import { clientLibraries, type ClientLibrary } from "../../../support/clients.ts";
+import {
+  keysOf,
+  later,
+  onWaiters,
+  open,
+  pollMs,
+  probe,
+  queued,
+  queueOf,
+  server,
+  soonMs,
+  unique,
+} from "../../../support/waiter-fixture.ts";
+import { Worker } from "../../../support/workers.ts";
+
+const manyWaiters = 5_000;
+
+onWaiters(() => {
+  describe.concurrent("whatever dies,", () => {
+    test("the next is served at once when the head of the queue was killed", async (context) => {
+      const key = unique();
+      await using head = await Worker.start("head", server.port);
+      const holder = await open(context).acquire(key);
+      head.order("acquire", { key });
+      await queued(key, 1);
+      const next = later(open(context).acquire(key, { waitMs: 20_000 }));
+      await queued(key, 2);
+      await head.kill();
+      const released = performance.now();
+      await holder.release();
+      await (await next).release();
+      expect(performance.now() - released).toBeLessThan(soonMs);
+    });
+
+    test("the next is served within a second of the TTL when the holder was killed", async (context) => {
+      const key = unique();
+      const ttlMs = 1_000;
+      await using holder = await Worker.start("holder", server.port);
+      await holder.ask("acquire", { key, options: { ttlMs } }, "granted");
+      const next = later(open(context).acquire(key, { waitMs: 20_000 }));
+      await queued(key, 1);
+      await holder.kill();
+      const killed = performance.now();
+      await (await next).release();
+      expect(performance.now() - killed).toBeLessThan(ttlMs + 1_000);
+    });
+
+    test("so is who stood behind four when it asked, and was not told that they have left", async (context) => {
+      const key = unique();
+      const ttlMs = 1_000;
+      await using holder = await Worker.start("holder", server.port);
+      await holder.ask("acquire", { key, options: { ttlMs } }, "granted");
+      const leaving = new AbortController();
+      const { signal } = leaving;
+      const before = Array.from({ length: 4 }, () =>
+        expect(open(context).acquire(key, { waitMs: 20_000, signal })).rejects.toThrow(),
+      );
+      await queued(key, 4);
+      const next = later(open(context).acquire(key, { ttlMs, waitMs: 20_000 }));
+      await queued(key, 5);
+      leaving.abort();
+      await Promise.all(before);
+      await queued(key, 1);
+      await holder.kill();
+      const killed = performance.now();
+      await (await next).release();
+      expect(performance.now() - killed).toBeLessThan(ttlMs + 1_000);
+    });
+
+    test("the next is served at once when a lock is broken and many before it are dead", async (context) => {
+      const key = unique();
+      const [holder, other] = [open(context), open(context)];
+      const lease = await holder.acquire(key);
+      const dead = Array.from(
+        { length: 40 },
+        (_, i) => `${"a".repeat(32)}:${"b".repeat(32)}:${i + 1} 3000 1 0 s`,
+      );
+      await probe.zadd(queueOf(key), ...dead.flatMap((member, i) => [i + 1, member]));
+      const next = later(other.acquire(key, { waitMs: 20_000 }));
+      await queued(key, dead.length + 1);
+      const broken = performance.now();
+      await holder.breakLock(key, { fencingToken: lease.fencingToken, reason: "maintenance" });
+      await (await next).release();
+      expect(performance.now() - broken).toBeLessThan(soonMs);
+    });
+
+    for (const library of Object.keys(clientLibraries) as ClientLibrary[]) {
+      test(`a waiter by ${library} is served when its killed subscription is back`, async (context) => {
+        const key = unique();
+        const { client, close } = await clientLibraries[library](server.port, { name: key });
+        context.onTestFinished(close);
+        const holder = await open(context).acquire(key);
+        const waiter = later(open(context, {}, {}, client).acquire(key, { waitMs: 20_000 }));
+        await queued(key, 1);
+        await probe.call("CLIENT", "KILL", "ID", await subscriberOf(key));
+        const killed = performance.now();
+        await holder.release();
+        await (await waiter).release();
+        expect(performance.now() - killed).toBeLessThan(soonMs);
+      });
+    }
+
+    test("waiters keep their places when a holder that may not use channels releases", async (context) => {
+      const key = unique();
+      await probe.acl("SETUSER", "mute", "on", ">secret", "~*", "+@all", "resetchannels");
+      const mute = server.client({ username: "mute", password: "secret" });
+      const holder = await open(context, {}, {}, mute).acquire(key);
+      const waiter = later(open(context).acquire(key, { waitMs: 20_000 }));
+      await queued(key, 1);
+      await expect(holder.release()).rejects.toMatchObject({ code: "engine-unavailable" });
+      const failed = performance.now();
+      await (await waiter).release();
+      expect(performance.now() - failed).toBeLessThan(pollMs + soonMs);
+    });
+
+    test("SCRIPT FLUSH is not noticed by anybody", async (context) => {
+      const key = unique();
+      const crews = [open(context), open(context), open(context, { handover: false })];
+      let value = 0;
+      let flushes = 0;
+      let isOver = false;
+      const task = async (_: unknown, number: number): Promise<void> => {
+        for (let round = 0; round < 50; round++) {
+          await (crews[number % crews.length] as Locks).withLock(key, { waitMs: 20_000 }, async () => {
+            const seen = value;
+            await new Promise(setImmediate);
+            value = seen + 1;
+          });
+        }
+      };
+      const flushing = (async () => {
+        for (; !isOver; flushes++) {
+          await probe.script("FLUSH");
+        }
+      })();
+      await Promise.all(Array.from({ length: 8 }, task));
+      isOver = true;
+      await flushing;
+      expect(value).toBe(8 * 50);
+      expect(flushes).toBeGreaterThan(20);
+    });
+  });
+
+  describe("who gives up", () => {
+    for (const handover of [undefined, false] as const) {
+      const mode = handover === false ? "without" : "with";
+      test(`is forgotten, ${manyWaiters} at once ${mode} hand-over`, async (context) => {
+        const key = unique();
+        await probe.set(`lock:${key}`, "another program's", "PX", 120_000);
+        await using worker = await Worker.start("many", server.port, { handover });
+        const order = { key, count: manyWaiters, rounds: 3 };
+        const { wrong, heapGrowth, timers } = await worker.ask("giveUp", order, "gaveUp");
+        expect(wrong).toBe(0);
+        expect(timers).toBe(0);
+        expect(heapGrowth / 2 ** 20).toBeLessThan(10);
+        await probe.del(`lock:${key}`);
+        const lease = await open(context).tryAcquire(key);
+        expect(await lease?.release()).toBe(true);
+        expect(await keysOf(key)).toEqual([]);
+      });
+    }
+
+    test("leaves nothing on the server, at whatever moment", async (context) => {
+      const key = unique();
+      await probe.set(`lock:${key}`, "another program's", "PX", 120_000);
+      for (const locks of [open(context), open(context, { handover: false })]) {
+        const timedOut = Array.from({ length: 40 }, (_, i) => locks.acquire(key, { waitMs: i + 1 }));
+        for (const outcome of await Promise.allSettled(timedOut)) {
+          // The shortest are over before the server has answered.
+          const code = expect.stringMatching(/^(wait-timeout|engine-unavailable)$/) as unknown;
+          expect(outcome).toMatchObject({ status: "rejected", reason: { code } });
+        }
+        for (let turns = 0; turns < 100; turns++) {
+          await expect(acquireAndAbort(locks, key, turns % 25)).rejects.toThrow("changed my mind");
+        }
+        await queued(key, 0);
+        expect(await keysOf(key)).toEqual([`lock:${key}`]);
+      }
+      await probe.del(`lock:${key}`);
+    });
+
+    test("leaves a lock free that was just granted", async (context) => {
+      const key = unique();
+      for (const locks of [open(context), open(context, { handover: false })]) {
+        let granted = 0;
+        for (let turns = 0; turns < 200; turns++) {
+          const outcomes = await Promise.allSettled(
+            [turns % 20, turns % 17, turns % 13].map((after) => acquireAndAbort(locks, key, after)),
+          );
+          granted += outcomes.filter(({ status }) => status === "fulfilled").length;
+        }
+        expect(granted).toBeGreaterThan(0);
+        await vi.waitFor(async () => {
+          expect(await keysOf(key)).toEqual([]);
+        });
+      }
+    });
+  });
+});
+
+/** The id of the subscribed one of the connections of that name. */
+async function subscriberOf(name: string): Promise<string> {
+  const list = String(await probe.client("LIST"));
+  const ids = Array.from(list.matchAll(/^id=(\d+) .* name=(\S*) .* ssub=1 /gm));
+  return ids.find(([, , given]) => given === name)?.[1] as string;
+}
+
+/** Changes its mind after so many turns of the event loop; what it got before is given back. */
+async function acquireAndAbort(locks: Locks, key: string, turns: number): Promise<void> {
+  const controller = new AbortController();
+  const acquiring = later(
+    locks.acquire(key, { signal: controller.signal, waitMs: 60_000 }).then((lease) => lease.release()),
+  );
+  for (let turn = 0; turn < turns; turn++) {
+    await new Promise(setImmediate);
+  }
+  controller.abort(new Error("changed my mind"));
+  await acquiring;
+}

@@ -1,0 +1,306 @@
+import { FakeRedis } from "@holdfast/test-kit/fake-redis";
+import { redis, type Connection } from "holdfast/redis";
+import { createLocks, type Locks } from "holdfast";
+import {
+  driverConformance,
+  faulty,
+  manualClock,
+  manualRandom,
+  type Call,
+  type Faults,
+  type ManualClock,
+} from "holdfast/testing";
+import { describe, expect, onTestFinished, test } from "vitest";
+
+import { systemClock } from "../../src/runtime/clock.ts";
+import { said } from "../support/diagnostics-log.ts";
+
+describe("conformance on the fake Redis", () => {
+  driverConformance({
+    test,
+    open: async () => {
+      const server = new FakeRedis({ clock: systemClock });
+      return { driver: redis(server.connect()), other: redis(server.connect()) };
+    },
+  });
+});
+
+describe("conformance on the fake Redis without sharded pub/sub", () => {
+  driverConformance({
+    test,
+    open: async () => {
+      const server = new FakeRedis({ clock: systemClock, version: "6.2.14" });
+      const keyPrefix = "app:";
+      return { driver: redis(server.connect({ keyPrefix })), other: redis(server.connect({ keyPrefix })) };
+    },
+  });
+});
+
+describe("a lost reply", () => {
+  for (const mode of ["silence", "reset"] as const) {
+    test(`(${mode}) on a free lock: the retry within the same acquire gets the same grant`, async () => {
+      const world = new World();
+      const { locks, faults } = world.process();
+      const asked = record(faults, mode, 1);
+      const lease = await world.settled(locks.acquire("k", { waitMs: 10_000 }));
+      expect(asked).toHaveLength(2);
+      expect(said(asked[1]?.args ?? [])[1]).toBe(said(asked[0]?.args ?? [])[1]); // one token
+      expect(world.first("k")).toBe(String(lease.fencingToken));
+      expect(lease.fencingToken).toBe(BigInt(asked[0]?.first ?? 0));
+      expect(await world.settled(lease.release())).toBe(true);
+      expect(world.server.get("lock:k")).toBeNull();
+    });
+  }
+
+  test("of a release: the repeat counts as released", async () => {
+    const world = new World();
+    const { locks, faults } = world.process();
+    const lease = await world.settled(locks.acquire("k"));
+    faults.dropReply(1, "reset");
+    expect(await world.settled(lease.release())).toBe(true);
+  });
+
+  /** Loses the replies of the first acquires, and notes all: their arguments, and the number that stands then. */
+  function record(faults: Faults, mode: "silence" | "reset", losses: number): (Call & { first: string })[] {
+    const asked: (Call & { first: string })[] = [];
+    faults.dropReply((call) => {
+      if (said(call.args)[0] !== "acquire") {
+        return false;
+      }
+      asked.push({ ...call, args: call.args.slice(), first: World.current?.first("k") ?? "" });
+      return asked.length <= losses;
+    }, mode);
+    return asked;
+  }
+});
+
+describe("lost messages", () => {
+  test("a grant whose message was lost is found by the poll", async () => {
+    const world = new World();
+    const here = world.process();
+    const there = world.process();
+    const lease = await world.settled(here.locks.acquire("k", { ttlMs: 60_000 }));
+    const next = there.locks.acquire("k", { waitMs: 60_000, ttlMs: 60_000 });
+    await world.pass(1_000);
+    const lost: string[] = [];
+    there.faults.dropMessages((text) => text.startsWith("grant ") && lost.push(text) > 0);
+    await world.settled(lease.release());
+    const releasedAt = world.clock.now();
+    const [token] = world.server.get("lock:k")?.split(" ") ?? [];
+    const found = await world.settled(next);
+    expect(lost.map((text) => text.split(" ")[1])).toContain(token); // it was handed over, and nobody heard of it
+    expect(world.clock.now() - releasedAt).toBeLessThanOrEqual(5_000);
+    found.throwIfLost();
+  });
+
+  for (const since of ["the beginning", "the subscription was proved"] as const) {
+    test(`all since ${since}: every release is noticed within the poll's 5 s`, async () => {
+      const world = new World();
+      const processes = Array.from({ length: 5 }, () => world.process());
+      if (since === "the beginning") {
+        world.server.dropMessages(() => true);
+      }
+      const [first, ...others] = processes as [Process, ...Process[]];
+      let held = await world.settled(first.locks.acquire("k", { ttlMs: 60_000 }));
+      const granted: (typeof held)[] = [];
+      const waiting = others.map(async ({ locks }) => {
+        granted.push(await locks.acquire("k", { ttlMs: 60_000, waitMs: Infinity }));
+      });
+      await world.pass(10_000);
+      world.server.dropMessages(() => true);
+      for (const _other of others) {
+        await world.settled(held.release());
+        const releasedAt = world.clock.now();
+        while (granted.length === 0) {
+          await world.pass(10);
+        }
+        expect(world.clock.now() - releasedAt).toBeLessThanOrEqual(5_010);
+        expect(granted).toHaveLength(1);
+        held = granted.pop() as typeof held;
+        await world.pass(2_000);
+        held.throwIfLost();
+      }
+      await Promise.all(waiting);
+    });
+  }
+
+  test("a subscription that was down meanwhile: what was missed is found as soon as it is up", async () => {
+    const world = new World();
+    const here = world.process();
+    const there = world.process();
+    const lease = await world.settled(here.locks.acquire("k", { ttlMs: 60_000 }));
+    const next = there.locks.acquire("k", { waitMs: 60_000 });
+    await world.pass(1_000);
+    there.faults.dropMessages((text) => text.startsWith("grant "));
+    await world.settled(lease.release());
+    await world.pass(500);
+    there.faults.dropMessages(null);
+    there.faults.dropSubscription();
+    const upAt = world.clock.now();
+    await world.settled(next);
+    expect(world.clock.now() - upAt).toBeLessThanOrEqual(20);
+  });
+});
+
+test("a grant that comes after the caller gave up is released at once", async () => {
+  const world = new World();
+  const gate = gated(world.server.connect());
+  const locks = createLocks(redis(gate.connection, { clock: world.clock, random: manualRandom(99) }));
+  await world.settled(locks.inspect("k")); // it knows its server
+  gate.close();
+  const refused = locks.acquire("k", { waitMs: 500 }).catch((error: unknown) => error);
+  await world.pass(1_000);
+  expect(await world.settled(refused)).toMatchObject({ code: "engine-unavailable" });
+  expect(world.server.get("lock:k")).toBeNull();
+  const requests = gate.open();
+  expect(requests).toBe(1);
+  await world.pass(10);
+  expect(world.server.get("holdfast:fence")).not.toBeNull(); // it was granted
+  expect(world.server.get("lock:k")).toBeNull(); // and given back
+  await world.settled(locks.close());
+});
+
+describe("the server", () => {
+  test("a restart with its data: waiters keep their places and the holder its lock", async () => {
+    const world = new World();
+    const here = world.process();
+    const there = world.process();
+    const { runId } = world.server;
+    const lease = await world.settled(here.locks.acquire("k"));
+    const next = there.locks.acquire("k", { waitMs: 60_000 });
+    await world.pass(1_000);
+    world.server.restart({ keepData: true });
+    expect(world.server.runId).not.toBe(runId);
+    await world.pass(1_000);
+    lease.throwIfLost();
+    expect(await world.settled(lease.release())).toBe(true);
+    expect((await world.settled(next)).fencingToken).toBeGreaterThan(lease.fencingToken);
+  });
+
+  test("a restart without its data: the numbers rise all the same, and the holder is told", async () => {
+    const world = new World();
+    const here = world.process();
+    const there = world.process();
+    const lease = await world.settled(here.locks.acquire("k", { ttlMs: 30_000 }));
+    world.server.restart({ keepData: false });
+    await world.pass(10); // the time is the floor of the numbers
+    const next = await world.settled(there.locks.acquire("k"));
+    expect(next.fencingToken).toBeGreaterThan(lease.fencingToken);
+    await world.pass(10_100);
+    expect(() => lease.throwIfLost()).toThrow("is lost");
+  });
+
+  test("one that forbids our channels: waiters poll, and nobody is forgotten", async () => {
+    const world = new World();
+    world.server.failPublish(true);
+    const here = world.process();
+    const there = world.process();
+    const lease = await world.settled(here.locks.acquire("k"));
+    const next = there.locks.acquire("k", { waitMs: 60_000 });
+    await world.pass(3_000);
+    expect(world.server.keys().some((key) => key.startsWith("holdfast:queue:"))).toBe(false);
+    await world.settled(lease.release());
+    const releasedAt = world.clock.now();
+    await world.settled(next);
+    expect(world.clock.now() - releasedAt).toBeLessThanOrEqual(5_000);
+  });
+});
+
+interface Process {
+  readonly locks: Locks;
+  readonly faults: Faults;
+}
+
+/** One server and some processes, all by one clock that the test lets run. */
+class World {
+  static current: World | undefined;
+  readonly clock: ManualClock = manualClock({ now: 1_000 });
+  readonly server: FakeRedis = new FakeRedis({ clock: this.clock, random: manualRandom(1) });
+  #processes = 0;
+
+  constructor() {
+    World.current = this;
+  }
+
+  process(): Process {
+    this.#processes += 1;
+    const { clock } = this;
+    const { connection, controls } = faulty(this.server.connect(), { clock });
+    const random = manualRandom(100 + this.#processes);
+    const locks = createLocks(redis(connection, { clock, random }), { closeTimeoutMs: 100 });
+    onTestFinished(async () => {
+      controls.dropReply(0);
+      await this.settled(locks.close());
+    });
+    return { locks, faults: controls };
+  }
+
+  /** The first number of the holder. */
+  first(key: string): string {
+    return this.server.get(`lock:${key}`)?.split(" ")[1] ?? "";
+  }
+
+  /** Time passes, in steps small enough that requests are answered in between. */
+  async pass(ms: number): Promise<void> {
+    for (let left = ms; left > 0; left -= 10) {
+      await this.clock.advance(Math.min(10, left));
+      await turn();
+    }
+  }
+
+  /** Lets time pass until the promise is settled. */
+  async settled<T>(promise: Promise<T>): Promise<T> {
+    let isPending = true;
+    const done = (): void => {
+      isPending = false;
+    };
+    promise.then(done, done);
+    await turn();
+    for (let passed = 0; isPending && passed < 100_000; passed += 10) {
+      await this.pass(10);
+    }
+    return promise;
+  }
+}
+
+/** Lets everything run that needs no time. */
+function turn(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+}
+
+/** A connection that holds acquires back while others pass: order does not hold between commands. */
+function gated(inner: Connection): { connection: Connection; close(): void; open(): number } {
+  const held: (() => void)[] = [];
+  let isClosed = false;
+  const connection: Connection = {
+    keyPrefix: inner.keyPrefix,
+    name: inner.name,
+    subscribe: (...args) => inner.subscribe(...args),
+    onDown: (listener) => inner.onDown(listener),
+    command: (name, args) => inner.command(name, args),
+    run: (script, keys, args) =>
+      isClosed && said(args)[0] === "acquire"
+        ? new Promise((resolve, reject) => {
+            held.push(() => {
+              inner.run(script, keys, args).then(resolve, reject);
+            });
+          })
+        : inner.run(script, keys, args),
+  };
+  return {
+    connection,
+    close: () => {
+      isClosed = true;
+    },
+    open: () => {
+      isClosed = false;
+      const requests = held.splice(0);
+      for (const pass of requests) {
+        pass();
+      }
+      return requests.length;
+    },
+  };
+}

@@ -1,0 +1,105 @@
+import { createLocks, type Driver, type Locks } from "holdfast";
+import { redis, type RedisOptions } from "holdfast/redis";
+import { driverConformance } from "holdfast/testing";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { startCluster, type RedisCluster } from "@holdfast/test-kit";
+
+import { mayStay } from "../../support/residue.ts";
+import { clusterLibraries, type OpenCluster } from "../../support/cluster-clients.ts";
+import { onRedis } from "../../support/servers.ts";
+
+interface Setup {
+  readonly name: string;
+  readonly open: (port: number) => Promise<OpenCluster>;
+  readonly options?: RedisOptions;
+}
+
+const setups: readonly Setup[] = [
+  { name: "ioredis 6", open: (port) => clusterLibraries["ioredis 6"](port) },
+  { name: "ioredis 5 with a keyPrefix", open: (port) => clusterLibraries["ioredis 5"](port, "app:") },
+  { name: "node-redis 6", open: (port) => clusterLibraries["node-redis 6"](port) },
+  {
+    name: "node-redis 5, all locks in one slot",
+    open: (port) => clusterLibraries["node-redis 5"](port),
+    options: { prefix: "{app}:" },
+  },
+  { name: "node-redis 4", open: (port) => clusterLibraries["node-redis 4"](port) },
+];
+
+onRedis("Redis Cluster", () => {
+  let cluster: RedisCluster;
+
+  beforeAll(async () => {
+    cluster = await startCluster({ primaries: 3, replicas: 3 });
+  }, 60_000);
+
+  afterAll(async () => {
+    await cluster.stop();
+  });
+
+  for (const { name, open, options } of setups) {
+    describe(`by ${name}`, () => {
+      let clients: OpenCluster[];
+
+      beforeAll(async () => {
+        // The clients outlive the drivers of the tests: none of them may close what it was given.
+        clients = [await open(cluster.ports[0] as number), await open(cluster.ports[1] as number)];
+      });
+
+      afterAll(() => {
+        for (const client of clients) {
+          client.close();
+        }
+      });
+
+      describe.concurrent("passes the conformance suite:", () => {
+        driverConformance({
+          test,
+          open: async () => {
+            const [driver, other] = clients.map(({ client }) => redis(client, options)) as [Driver, Driver];
+            const keepers = await Promise.all([driver, other].map(hearing));
+            return {
+              driver,
+              other,
+              cleanup: async () => {
+                await Promise.all(keepers.map((locks) => locks.close()));
+              },
+            };
+          },
+        });
+      });
+    });
+  }
+
+  test("afterwards no lock, no queue and no connection of ours is left", async () => {
+    for (const server of cluster.servers.slice(0, 3)) {
+      const probe = server.client();
+      await vi.waitFor(
+        async () => {
+          const subscribed = String(await probe.client("LIST")).match(/ (sub|ssub)=[1-9]/g);
+          expect(subscribed).toBeNull();
+          const left: string[] = [];
+          for (const key of await probe.keys("*")) {
+            if (!(await mayStay(probe, key))) {
+              left.push(key);
+            }
+          }
+          expect(left).toEqual([]);
+        },
+        { timeout: 5_000 },
+      );
+    }
+  });
+});
+
+/** Keeps a driver open that hears what is ended by force: a break is told at once only from then on. */
+async function hearing(driver: Driver): Promise<Locks> {
+  const locks = createLocks(driver);
+  await vi.waitFor(
+    async () => {
+      expect((await locks.nodes()).map(({ notifications }) => notifications)).not.toContain("unproved");
+    },
+    { timeout: 10_000, interval: 5 },
+  );
+  return locks;
+}

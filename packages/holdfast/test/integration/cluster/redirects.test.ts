@@ -1,0 +1,138 @@
+import { createLocks } from "holdfast";
+import { redis } from "holdfast/redis";
+import { until, type RedisServer } from "@holdfast/test-kit";
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+import { systemClock } from "../../../src/runtime/clock.ts";
+import { IoredisCluster } from "../../../src/drivers/redis/clients/ioredis-cluster.ts";
+import { Router } from "../../../src/drivers/redis/cluster/router.ts";
+import { slotOf, tagOf } from "../../../src/drivers/redis/cluster/hash-slot.ts";
+import { counterKey } from "../../../src/drivers/redis/protocol/keys.ts";
+import { clientInfoScript } from "../../../src/drivers/redis/protocol/scripts.generated.ts";
+import { systemRandom } from "../../../src/runtime/random.ts";
+import { clusterLibraries } from "../../support/cluster-clients.ts";
+import { ClusterStage, slotOfLock } from "../../support/cluster-fixture.ts";
+import { onRedis } from "../../support/servers.ts";
+
+onRedis("Redirections of a cluster", () => {
+  let stage: ClusterStage;
+
+  beforeAll(async () => {
+    const args = ["--cluster-require-full-coverage", "no"];
+    stage = await ClusterStage.open({ primaries: 3, replicas: 0, args });
+  }, 60_000);
+
+  afterAll(async () => {
+    await stage[Symbol.asyncDispose]();
+  });
+
+  async function placesOf(slot: number): Promise<[RedisServer, RedisServer, RedisServer]> {
+    const { cluster } = stage;
+    const source = await cluster.ownerOf(slot);
+    return [source, ...cluster.servers.filter((server) => server !== source)] as never;
+  }
+
+  test.each(Object.entries(clusterLibraries))(
+    "a slot is on its way: ASK and TRYAGAIN are waited through, by %s",
+    async (name, open) => {
+      const { client, close } = await open(stage.port);
+      const locks = createLocks(redis(client, { commandTimeoutMs: 20_000 }));
+      const keyOf = (what: string): string => `{on its way}:${name}:${what}`;
+      const slot = slotOfLock(keyOf(""));
+      const [source, target] = await placesOf(slot);
+      const lease = await locks.acquire(keyOf("held"), { ttlMs: 60_000 });
+      const { validUntil } = lease;
+      await source.client().del(counterKey(tagOf(slot))); // else it is there for every key of the slot
+      const asked: Promise<unknown>[] = [];
+      await stage.cluster.migrate(slot, target, async () => {
+        const before = await refusalsOf(source);
+        asked.push(locks.checkFence(keyOf("free"), 1n)); // of its keys none is there
+        await until(async () => (await refusalsOf(source)).ASK > before.ASK, "it is referred to the target");
+        asked.push(lease.extend()); // of its keys some are there
+        await until(async () => (await refusalsOf(source)).TRYAGAIN > before.TRYAGAIN, "it is to try again");
+      });
+      expect(await Promise.all(asked)).toEqual(["stale", undefined]);
+      expect(lease.validUntil).toBeGreaterThan(validUntil);
+      expect(await lease.release()).toBe(true);
+      await locks.close();
+      close();
+    },
+  );
+
+  test("MOVED is believed over a node that lags behind, until the one that it names says otherwise, or fails", async () => {
+    const { cluster } = stage;
+    const client = stage.client();
+    await client.ping();
+    const router = new Router({
+      client: new IoredisCluster(client as never),
+      clock: systemClock,
+      random: systemRandom,
+      commandTimeoutMs: 5_000,
+    });
+    stage.atEnd(() => {
+      router.close();
+    });
+    const key = "{lagging}";
+    const slot = slotOf(key);
+    const [source, target, laggard] = await placesOf(slot);
+    const ask = (): Promise<unknown> => router.run(slot, clientInfoScript, [key], []);
+    const owner = (): string | undefined => router.map.ownerOf(slot);
+    await ask();
+    expect(owner()).toBe(addressOf(source));
+    await laggard.client().call("CLUSTER", "FORGET", await idOf(target));
+    await cluster.migrate(slot, target);
+    await ask();
+    expect(owner()).toBe(addressOf(target));
+    for (const teller of [target, laggard]) {
+      await told(router, teller);
+      expect(owner()).toBe(addressOf(target));
+    }
+    await assign(slot, source, [source, target]);
+    for (const teller of [target, laggard]) {
+      await told(router, teller);
+      expect(owner()).toBe(addressOf(source));
+    }
+    await assign(slot, target, [target, source]);
+    await ask();
+    expect(owner()).toBe(addressOf(target));
+    target.kill("SIGKILL");
+    await until(async () => {
+      await told(router, laggard);
+      return owner() === addressOf(source);
+    }, "others are believed again");
+  });
+});
+
+/** Reads the map from this node. */
+async function told(router: Router, teller: RedisServer): Promise<void> {
+  await until(async () => {
+    await router.refresh(addressOf(teller));
+    return router.map.teller === addressOf(teller);
+  }, "it is asked");
+}
+
+type Refusals = Readonly<Record<"ASK" | "TRYAGAIN", number>>;
+
+/** How often a node has refused so. */
+async function refusalsOf(server: RedisServer): Promise<Refusals> {
+  const told = await server.client().info("errorstats");
+  const count = (what: string): number =>
+    Number(new RegExp(`errorstat_${what}:count=(\\d+)`).exec(told)?.[1] ?? 0);
+  return { ASK: count("ASK"), TRYAGAIN: count("TRYAGAIN") };
+}
+
+function addressOf({ port }: RedisServer): string {
+  return `127.0.0.1:${port}`;
+}
+
+/** Moves a slot without keys, as far as these are told. */
+async function assign(slot: number, to: RedisServer, informed: readonly RedisServer[]): Promise<void> {
+  const id = await idOf(to);
+  for (const server of informed) {
+    await server.client().call("CLUSTER", "SETSLOT", slot, "NODE", id);
+  }
+}
+
+async function idOf(server: RedisServer): Promise<string> {
+  return String(await server.client().call("CLUSTER", "MYID"));
+}

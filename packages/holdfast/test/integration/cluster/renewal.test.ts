@@ -1,0 +1,58 @@
+import { setTimeout as pause } from "node:timers/promises";
+
+import type { Lease } from "holdfast";
+import { expect, test } from "vitest";
+import type { RedisServer } from "@holdfast/test-kit";
+
+import { ClusterStage, keysOver } from "../../support/cluster-fixture.ts";
+import { onRedis } from "../../support/servers.ts";
+
+/** `HOLDFAST_TEST_LEASES`: so many, with the TTL that leases have if nothing is said; else few, and for a short time. */
+const wanted = Number(process.env["HOLDFAST_TEST_LEASES"] ?? 0);
+const [leasesEach, ttlMs] = wanted > 0 ? [Math.ceil(wanted / 3), 30_000] : [667, 6_000];
+
+onRedis(`${3 * leasesEach} leases over all nodes of a cluster`, () => {
+  test.each([
+    ["frozen", (server: RedisServer) => server.freeze()],
+    ["killed", (server: RedisServer) => server.kill("SIGKILL")],
+  ])(
+    "one node is %s: every lease on the others is renewed in time",
+    async (_how, disturb) => {
+      await using stage = await ClusterStage.open({
+        primaries: 3,
+        replicas: 0,
+        args: ["--cluster-require-full-coverage", "no"],
+      });
+      const locks = stage.locks();
+      const leases = await Promise.all(
+        keysOver(3, "renewed", leasesEach).map((keys) =>
+          Promise.all(keys.map((key) => locks.acquire(key, { ttlMs, waitMs: 60_000 }))),
+        ),
+      );
+      const [dead, ...kept] = leases as [Lease[], Lease[], Lease[]];
+      const dying = stage.cluster.servers[0] as RedisServer;
+      disturb(dying);
+      stage.atEnd(() => {
+        dying.thaw();
+      });
+      const leftMs = (): number => Math.min(...kept.flat().map((lease) => lease.remainingMs()));
+      let leastMs = ttlMs;
+      const begun = performance.now();
+      while (performance.now() < begun + ttlMs + 1_000) {
+        await pause(100);
+        expect(kept.flat().filter(({ signal }) => signal.aborted).length).toBe(0);
+        leastMs = Math.min(leastMs, leftMs());
+      }
+      expect(leastMs).toBeGreaterThan(0);
+      expect(dead.every(({ signal }) => signal.aborted)).toBe(true);
+      const told = (await locks.nodes()).map(({ reachable, cluster }) => `${reachable} ${cluster?.state}`);
+      expect(told.sort()).toEqual(["false null", "true ok", "true ok"]);
+      console.info(
+        `${kept.flat().length} of ${3 * leasesEach} leases were renewed, each valid for ${Math.round(leastMs)} ms of ${ttlMs} at any time`,
+      );
+      const released = await Promise.all(kept.flat().map((lease) => lease.release()));
+      expect(released.every((isOurs) => isOurs)).toBe(true);
+    },
+    60_000 + 4 * ttlMs,
+  );
+});

@@ -1,0 +1,298 @@
+import type { Locks } from "holdfast";
+import { expect, test } from "vitest";
+import { type ServerClock, type Proxy, startRedis, rejection, until } from "@holdfast/test-kit";
+
+import { makeClocks } from "../../support/clocks.ts";
+import { describeWithClocks } from "../../support/servers.ts";
+import {
+  cutOff,
+  durable,
+  heard,
+  holders,
+  Ledger,
+  newKey,
+  onQuorum,
+  open,
+  quiet,
+  reconnect,
+  startNodes,
+  startProxies,
+  votesOf,
+  warmUp,
+  type QuorumNode,
+} from "../../support/quorum-servers.ts";
+
+const waitMs = 25_000;
+/** The largest TTL here. */
+const maxTtlMs = 1_500;
+const patient = { nodeTimeoutMs: 500, maxTtlMs };
+const stepMs = 10_000;
+
+interface Timed {
+  readonly nodes: readonly QuorumNode[];
+  readonly clocks: readonly ServerClock[];
+}
+
+async function startTimed(count: number, args: readonly string[] = durable): Promise<Timed> {
+  const clocks = await makeClocks(count);
+  const nodes = await startNodes(count, {
+    args,
+    start: (given, index) => startRedis({ args: given, env: clocks[index]?.env ?? {} }),
+  });
+  return { nodes, clocks };
+}
+
+describeWithClocks("servers with clocks of their own", () => {
+  onQuorum("the shim", () => {
+    test("sets the time of one server, forward and back, and makes it run fast", async () => {
+      const { nodes, clocks } = await startTimed(2);
+      const [node, other] = nodes as [QuorumNode, QuorumNode];
+      const apartMs = async (): Promise<number> => {
+        const [own, others] = await Promise.all([node.direct.time(), other.direct.time()]);
+        return millis(own) - millis(others);
+      };
+      expect(Math.abs(await apartMs())).toBeLessThan(1_000);
+      clocks[0]?.set({ aheadMs: stepMs });
+      expect(Math.abs((await apartMs()) - stepMs)).toBeLessThan(1_000);
+      clocks[0]?.set({ aheadMs: -stepMs });
+      expect(Math.abs((await apartMs()) + stepMs)).toBeLessThan(1_000);
+      clocks[0]?.set({ rate: 101 });
+      await until(async () => (await apartMs()) > 5_000, "it runs away");
+    });
+  });
+
+  onQuorum("a node whose clock is stepped under a held lock", () => {
+    test.each([200, 500])(
+      "forward by %i ms gives no second holder while the first may use its lease",
+      async (aheadMs) => {
+        const { nodes, clocks } = await startTimed(3);
+        const ways = [await startProxies(nodes), await startProxies(nodes)] as const;
+        const options = { ...patient, maxClockDifferenceMs: aheadMs + 50 };
+        const [one, other] = ways.map((way) => open(way, options)) as [Locks, Locks];
+        const ledger = new Ledger();
+        await Promise.all([warmUp(one), warmUp(other)]);
+        await quiet([one, other], nodes);
+        cutOff(ways[0].slice(2));
+        cutOff(ways[1].slice(1, 2));
+        const key = newKey();
+        const lease = ledger.granted(await one.acquire(key, { ttlMs: maxTtlMs, renew: false }));
+        clocks[0]?.set({ aheadMs });
+        const next = ledger.granted(await other.acquire(key, { ttlMs: maxTtlMs, waitMs }));
+        expect(lease.remainingMs()).toBe(0);
+        reconnect(ways.flat());
+        await ledger.release(next);
+        await Promise.all([heard(one, 3), heard(other, 3)]);
+        expect(ledger).toMatchObject({ grants: 2, faults: [] });
+      },
+    );
+
+    test.each([
+      { what: "forward", aheadMs: stepMs, away: [0] },
+      { what: "forward", aheadMs: stepMs, away: [0, 1] },
+      { what: "back", aheadMs: -stepMs, away: [0] },
+    ])("$what gives no second holder to one that does not reach $away", async ({ aheadMs, away }) => {
+      const { nodes, clocks } = await startTimed(5);
+      const middle = nodes[2] as QuorumNode;
+      const ways = [await startProxies(nodes), await startProxies(nodes)] as const;
+      const [one, other] = ways.map((way) => open(way, patient)) as [Locks, Locks];
+      const ledger = new Ledger();
+      await Promise.all([warmUp(one), warmUp(other)]);
+      await quiet([one, other], nodes);
+      cutOff(ways[0].slice(3));
+      cutOff(away.map((index) => ways[1][index] as Proxy));
+      const key = newKey();
+      const lease = ledger.granted(await one.acquire(key, { ttlMs: maxTtlMs, renew: false }));
+      expect(await middle.holder(key)).not.toBeNull();
+      clocks[2]?.set({ aheadMs });
+      if (aheadMs > 0) {
+        expect(await middle.holder(key)).toBeNull(); // for it the TTL is over
+      }
+      const { error } = await rejection(other.acquire(key, { ttlMs: maxTtlMs, waitMs: 600 }));
+      expect(error).toMatchObject({ key, retryable: true });
+      expect(lease.remainingMs()).toBeGreaterThan(0);
+      if (away.length === 1) {
+        await toldOff(other, 2); // three have the same time; of two nobody knows which is right
+      }
+      reconnect(ways.flat());
+      const next = ledger.granted(await other.acquire(key, { ttlMs: maxTtlMs, waitMs }));
+      expect(lease.remainingMs()).toBe(0);
+      await toldOff(other, 2);
+      await ledger.release(next);
+      expect(ledger).toMatchObject({ grants: 2, faults: [] });
+      clocks[2]?.set({});
+    });
+
+    test("votes again as soon as it is right", async () => {
+      const { nodes, clocks } = await startTimed(3);
+      const options = { ...patient, maxTtlMs: 300 };
+      const locks = open(nodes, options);
+      await warmUp(locks);
+      clocks[1]?.set({ aheadMs: stepMs });
+      await toldOff(locks, 1);
+      clocks[1]?.set({});
+      await until(async () => (await locks.nodes())[1]?.quarantine === null, "it votes again", 1_000);
+      nodes[2]?.freeze();
+      const lease = await locks.acquire(newKey(), { ttlMs: 300, waitMs });
+      await lease.release();
+      nodes[2]?.thaw();
+    });
+
+    test("forward and back is left out while many contend, one after another, with rising numbers", async () => {
+      const { nodes, clocks } = await startTimed(5);
+      const drivers = Array.from({ length: 4 }, () => open(nodes, patient));
+      await Promise.all(drivers.map((locks) => warmUp(locks)));
+      const ledger = new Ledger();
+      const key = newKey();
+      let isOver = false;
+      const work = drivers.flatMap((locks) =>
+        Array.from({ length: 2 }, async () => {
+          while (!isOver) {
+            const lease = ledger.granted(await locks.acquire(key, { ttlMs: 400, waitMs, renew: false }));
+            if (ledger.grants % 20 === 0) {
+              await until(() => lease.remainingMs() === 0, "its time is over"); // and is never given back
+              lease.orphan();
+            } else {
+              await ledger.release(lease);
+            }
+          }
+        }),
+      );
+      const further = async (count: number): Promise<void> => {
+        const wanted = ledger.grants + count;
+        await until(() => ledger.grants >= wanted, "they go on", 20_000);
+      };
+      for (const aheadMs of [stepMs, -stepMs]) {
+        await further(25);
+        clocks[1]?.set({ aheadMs });
+        await Promise.all(drivers.map((locks) => toldOff(locks, 1)));
+        await further(25);
+      }
+      isOver = true;
+      await Promise.all(work);
+      expect(ledger.faults).toEqual([]);
+      clocks[1]?.set({});
+    });
+  });
+
+  onQuorum("a node that was started with its clock ahead, which was put right since", () => {
+    /** Its uptime is negative, as it was started in the future. */
+    async function startedAhead(): Promise<QuorumNode[]> {
+      const clocks = await makeClocks(3);
+      clocks[2]?.set({ aheadMs: stepMs });
+      const nodes = await startNodes(3, {
+        start: (given, index) =>
+          startRedis({ args: index === 2 ? [] : given, env: clocks[index]?.env ?? {} }),
+      });
+      clocks[2]?.set({});
+      return nodes;
+    }
+
+    test("may have forgotten for as long as one that was started just now", async () => {
+      const locks = open(await startedAhead());
+      await warmUp(locks);
+      const [, , state] = await locks.nodes();
+      expect(state?.uptimeMs).toBeLessThan(0);
+      expect(state?.quarantine).toEqual({
+        reason: expect.stringContaining("forgotten") as unknown,
+        remainingMs: expect.toSatisfy((ms: number) => ms > 50_000 && ms <= 63_000) as unknown,
+      });
+    });
+
+    test("is not counted when it is restarted empty, by who met it then", async () => {
+      const nodes = await startedAhead();
+      const ways = await startProxies(nodes);
+      const locks = open(ways, { nodeTimeoutMs: 300, commandTimeoutMs: 700 });
+      await warmUp(locks);
+      const [, , before] = await locks.nodes();
+      await nodes[2]?.restart();
+      await until(async () => {
+        const [, , state] = await locks.nodes();
+        return (
+          state?.reachable === true && state.runId !== before?.runId && state.quarantine?.remainingMs !== null
+        );
+      }, "its restart is known");
+      cutOff(ways.slice(0, 1));
+      const { error } = await rejection(locks.tryAcquire(newKey()));
+      expect(votesOf(error)[2]).toMatchObject({
+        vote: "quarantined",
+        reason: expect.stringContaining("forgotten") as unknown,
+      });
+    });
+  });
+
+  onQuorum("a node whose clock runs 1 % fast", () => {
+    test("gives no second holder while the first may use its lease", async () => {
+      expect(await overtake(1.01)).toEqual({ leftMs: 0, faults: [] });
+    });
+
+    test("goes on voting while many contend, one after another, with rising numbers", async () => {
+      const { nodes, clocks } = await startTimed(3);
+      clocks[0]?.set({ rate: 1.01 });
+      const drivers = Array.from({ length: 3 }, () => open(nodes, patient));
+      await Promise.all(drivers.map((locks) => warmUp(locks)));
+      const ledger = new Ledger();
+      const key = newKey();
+      const endsAt = performance.now() + 2_000;
+      await Promise.all(
+        drivers.map(async (locks) => {
+          while (performance.now() < endsAt) {
+            const lease = ledger.granted(await locks.acquire(key, { ttlMs: 500, waitMs, renew: false }));
+            if (ledger.grants % 8 === 0) {
+              await until(() => lease.remainingMs() === 0, "its time is over");
+              lease.orphan();
+            } else {
+              await ledger.release(lease);
+            }
+          }
+        }),
+      );
+      expect(ledger.grants).toBeGreaterThan(5);
+      expect(ledger.faults).toEqual([]);
+      for (const locks of drivers) {
+        expect((await locks.nodes()).map(({ quarantine }) => quarantine)).toEqual([null, null, null]);
+      }
+    });
+  });
+});
+
+/**
+ * One client that reaches A, B and C, and another that reaches C, D and E, and wants the lock of the first as soon as C has let it
+ * expire, by a clock that runs at this rate: what the first has left of its lease at that moment.
+ */
+async function overtake(rate: number): Promise<{ leftMs: number; faults: readonly string[] }> {
+  // Without a disk to wait for: what is looked for is over in 50 ms.
+  const { nodes, clocks } = await startTimed(5, []);
+  const ways: readonly (readonly Proxy[])[] = [await startProxies(nodes), await startProxies(nodes)];
+  const [one, other] = ways.map((way) => open(way, { nodeTimeoutMs: 500, restartGuard: "off" })) as [
+    Locks,
+    Locks,
+  ];
+  await Promise.all([warmUp(one), warmUp(other)]);
+  await quiet([one, other], nodes);
+  cutOff(ways[0]?.slice(3) ?? []);
+  cutOff(ways[1]?.slice(0, 2) ?? []);
+  clocks[2]?.set({ rate });
+  const key = newKey();
+  const ledger = new Ledger();
+  const ttlMs = 5_000; // of which 1 % is long enough to be seen
+  const lease = ledger.granted(await one.acquire(key, { ttlMs, renew: false }));
+  await until(async () => (await nodes[2]?.holder(key)) === null, "its time is over on C", 10_000);
+  const next = ledger.granted(await other.acquire(key, { ttlMs, waitMs }));
+  const leftMs = lease.remainingMs();
+  await ledger.release(next);
+  await until(async () => (await holders(nodes, key)).every((holder) => holder === null), "it is free");
+  await heard(other, 3);
+  return { leftMs, faults: ledger.faults };
+}
+
+/** A driver says of this node that it does not vote, and why. */
+async function toldOff(locks: Locks, index: number): Promise<void> {
+  await until(
+    async () => (await locks.nodes())[index]?.quarantine?.reason.includes("clock") === true,
+    "its clock is told to be off",
+  );
+}
+
+function millis([seconds, micros]: readonly (number | string)[]): number {
+  return Number(seconds) * 1_000 + Number(micros) / 1_000;
+}

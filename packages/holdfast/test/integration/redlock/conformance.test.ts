@@ -1,0 +1,116 @@
+import { createLocks, type Driver, type Locks } from "holdfast";
+import { redlock } from "holdfast/redis";
+import { driverConformance } from "holdfast/testing";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { startRedis, type RedisServer } from "@holdfast/test-kit";
+
+import { clientLibraries, type OpenClient } from "../../support/clients.ts";
+import { onRedis } from "../../support/servers.ts";
+
+interface Setup {
+  readonly nodes: number;
+  readonly client: keyof typeof clientLibraries;
+  readonly keyPrefix?: string;
+}
+
+const setups: readonly Setup[] = [
+  { nodes: 5, client: "ioredis 6" },
+  { nodes: 4, client: "ioredis 5", keyPrefix: "app:" },
+  { nodes: 3, client: "node-redis 6" },
+];
+/** Nodes that have every write on their disks vote from the start. */
+const durable = ["--appendonly", "yes", "--appendfsync", "always"];
+
+/** Nodes are not given up here where the machine is busy with other tests. */
+const patient = { nodeTimeoutMs: 20_000 };
+
+for (const { nodes, client, keyPrefix } of setups) {
+  onRedis(`Redlock on ${nodes} nodes by ${client}`, () => {
+    let servers: RedisServer[];
+    let clients: OpenClient[][];
+
+    beforeAll(async () => {
+      servers = await Promise.all(Array.from({ length: nodes }, () => startRedis({ args: durable })));
+      const options = keyPrefix === undefined ? {} : { keyPrefix };
+      const open = (): Promise<OpenClient[]> =>
+        Promise.all(servers.map(({ port }) => clientLibraries[client](port, options)));
+      clients = [await open(), await open()];
+    });
+
+    afterAll(async () => {
+      for (const each of clients.flat()) {
+        each.close();
+      }
+      await Promise.all(servers.map((server) => server.stop()));
+    });
+
+    describe.concurrent("passes the conformance suite:", () => {
+      driverConformance({
+        test,
+        open: async () => {
+          const drivers = clients.map((own) =>
+            redlock(
+              own.map(({ client: one }) => one),
+              patient,
+            ),
+          );
+          const [driver, other] = drivers as [Driver, Driver];
+          const keepers = await Promise.all(drivers.map(hearing));
+          return {
+            driver,
+            other,
+            cleanup: async () => {
+              await Promise.all(keepers.map((locks) => locks.close()));
+            },
+          };
+        },
+      });
+    });
+
+    test("afterwards no lock, no queue and no connection of ours is left on any node", async () => {
+      for (const [index, server] of servers.entries()) {
+        const probe = server.client();
+        const own = clients.map((each) => (each[index] as OpenClient).id());
+        const given = await Promise.all([...own, probe.client("ID")]);
+        await vi.waitFor(
+          async () => {
+            expect(await connectionsOf(probe)).toEqual(given.sort((a, b) => a - b));
+            expect(await leftKeys(probe)).toEqual([]);
+          },
+          { timeout: 5_000 },
+        );
+      }
+    });
+  });
+}
+
+/** Keeps a driver open, whose messages are proved to arrive from all nodes. */
+async function hearing(driver: Driver): Promise<Locks> {
+  const locks = createLocks(driver);
+  await vi.waitFor(
+    async () => {
+      const states = await locks.nodes();
+      expect(states.map(({ notifications }) => notifications)).toEqual(states.map(() => "proved"));
+    },
+    { timeout: 10_000, interval: 5 },
+  );
+  return locks;
+}
+
+async function connectionsOf(probe: ReturnType<RedisServer["client"]>): Promise<number[]> {
+  const list = String(await probe.client("LIST"));
+  return Array.from(list.matchAll(/^id=(\d+)/gm), ([, id]) => Number(id)).sort((a, b) => a - b);
+}
+
+async function leftKeys(probe: ReturnType<RedisServer["client"]>): Promise<string[]> {
+  const left: string[] = [];
+  for (const key of await probe.keys("*")) {
+    const ttlMs = await probe.pttl(key);
+    const mayStay = /^holdfast:(fence|client):/.test(key) && ttlMs > 0;
+    if (!mayStay) {
+      const value = await probe.get(key).catch(() => "no string");
+      left.push(`${key} for ${ttlMs} ms: ${value}`);
+    }
+  }
+  return left;
+}

@@ -1,0 +1,176 @@
+import type { Lease } from "holdfast";
+import type { RedlockOptions } from "holdfast/redis";
+import { expect, test } from "vitest";
+import { type Proxy, until } from "@holdfast/test-kit";
+
+import {
+  holders,
+  Ledger,
+  newKey,
+  onQuorum,
+  open,
+  startNodes,
+  startProxies,
+  warmUp,
+  type QuorumNode,
+} from "../../support/quorum-servers.ts";
+import { QuorumWorker, sharedNow } from "../../support/quorum-workers.ts";
+import { Recording } from "../../support/workers.ts";
+
+const ttlMs = 60_000;
+/** So many processes, drivers of each, and callers of each driver. */
+const [processes, driversEach, callers] = [3, 3, 4];
+const contenders = processes * driversEach * callers;
+
+onQuorum("contenders for a free lock", () => {
+  test(`${contenders} at the same moment, each first at another node, all get it in turn`, async () => {
+    const workers = await startWorkers(await startNodes(), 8);
+    const key = newKey();
+    using record = new Recording();
+    const at = sharedNow() + 300;
+    const order = { key, record: record.path, callers, acquire: { ttlMs, waitMs: 20_000 }, holdMs: 1, at };
+    const told = await Promise.all(workers.map((worker) => worker.ask("takeTurns", order, "done")));
+    const entries = record.read();
+    expect(entries.map(({ what }) => what)).toEqual(entries.map((_, index) => (index % 2 ? "end" : "begin")));
+    expect(entries.filter((_, i) => i % 2).map(({ who }) => who)).toEqual(record.turns());
+    expect(new Set(record.turns()).size).toBe(contenders);
+    expect(record.turns()).toHaveLength(contenders);
+    expectRising(entries.filter((_, i) => i % 2).map(({ fencingToken }) => fencingToken));
+    expect(told.map(({ lost }) => lost)).toEqual([0, 0, 0]);
+    // Far below the TTL: nobody waited for one.
+    expect(Math.max(...told.flatMap(({ waitedMs }) => waitedMs))).toBeLessThan(ttlMs / 4);
+  });
+
+  test(`of ${contenders} tries at the same moment, each first at another node, one wins`, async () => {
+    const nodes = await startNodes();
+    // No answer is late: what is settled by then is settled by order.
+    const workers = await startWorkers(nodes, 50, { nodeTimeoutMs: 1_500 });
+    const key = newKey();
+    const at = sharedNow() + 100;
+    const order = { key, callers, acquire: { ttlMs }, at };
+    const told = await Promise.all(workers.map((worker) => worker.ask("tryAll", order, "tried")));
+    expect(told.flatMap(({ won }) => won)).toHaveLength(1);
+    await Promise.all(workers.map((worker) => worker.ask("release", { key }, "released")));
+    await until(async () => (await holders(nodes, key)).every((holder) => holder === null), "it is free");
+  });
+
+  test.each([3, 4, 5])("two that are each first at their own half of %d nodes settle it", async (count) => {
+    const nodes = await startNodes(count);
+    const ledger = new Ledger();
+    const ways = [await startProxies(nodes), await startProxies(nodes)] as const;
+    const [one, other] = ways.map((way) => open(way, { nodeTimeoutMs: 5_000 }));
+    if (!one || !other) {
+      throw new Error("two drivers");
+    }
+    await Promise.all([warmUp(one), warmUp(other)]);
+    const half = count >> 1;
+    const key = newKey();
+    pause(ways[0].slice(half));
+    pause(ways[1].slice(0, half));
+    const first = one.acquire(key, { ttlMs });
+    await until(async () => (await heldOn(nodes.slice(0, half), key)) === half, "one has its half");
+    const second = other.acquire(key, { ttlMs });
+    // Of an odd number one more is kept from both, or the larger half would be a majority.
+    const split = nodes.slice(0, half * 2);
+    const spare = ways[1].slice(half * 2);
+    pause(spare);
+    await until(async () => (await heldOn(split, key)) === half * 2, "both have a half");
+    const tokens = new Set(await holders(split, key));
+    expect(tokens.size).toBe(2);
+    resume([...ways[0], ...ways[1]]);
+    const winner = await Promise.race([first, second]);
+    ledger.granted(winner);
+    await ledger.release(winner);
+    const loser = await (winner === (await settled(first)) ? second : first);
+    ledger.granted(loser);
+    await ledger.release(loser);
+    expect(ledger).toMatchObject({ grants: 2, faults: [] });
+  });
+});
+
+onQuorum("many drivers", () => {
+  test("with a node frozen now and then, go on one after another, with rising numbers", async () => {
+    const nodes = await startNodes();
+    const ledger = new Ledger();
+    const drivers = Array.from({ length: 4 }, () => open(nodes));
+    await Promise.all(drivers.map((locks) => warmUp(locks)));
+    const key = newKey();
+    let turns = 0;
+    const work = drivers.flatMap((locks) =>
+      Array.from({ length: 3 }, async () => {
+        while (turns < 300) {
+          const lease: Lease = ledger.granted(await locks.acquire(key, { ttlMs, waitMs: 20_000 }));
+          turns += 1;
+          await ledger.release(lease);
+        }
+      }),
+    );
+    const meddling = (async () => {
+      for (let index = 0; turns < 300; index += 1) {
+        const node = nodes[index % nodes.length] as QuorumNode;
+        const before = turns;
+        node.freeze();
+        await until(() => turns > Math.min(before + 15, 299), "it goes on without that node", 15_000);
+        node.thaw();
+        const after = turns;
+        await until(() => turns > Math.min(after + 15, 299), "it goes on with that node", 15_000);
+      }
+    })();
+    await Promise.all([...work, meddling]);
+    expect(ledger.faults).toEqual([]);
+    expect(ledger.grants).toBeGreaterThanOrEqual(300);
+  });
+});
+
+async function startWorkers(
+  nodes: readonly QuorumNode[],
+  farMs: number,
+  redlock: RedlockOptions = {},
+): Promise<QuorumWorker[]> {
+  const ways = await Promise.all(
+    nodes.map(async (_, near) => nearTo(near, farMs, await startProxies(nodes))),
+  );
+  const workers = await Promise.all(
+    Array.from({ length: processes }, (_, process) => {
+      const drivers = Array.from({ length: driversEach }, (_unused, driver) => {
+        return ways[(process * driversEach + driver) % ways.length] as readonly Proxy[];
+      });
+      // Without the line in the process every caller contends by itself.
+      return QuorumWorker.start({ name: `p${process}`, drivers, redlock, locks: { handover: false } });
+    }),
+  );
+  await Promise.all(workers.map((worker) => worker.ask("warmUp", { count: nodes.length }, "warm")));
+  return workers;
+}
+
+/** The way to its own node is shorter than that to the others. */
+function nearTo(near: number, farMs: number, proxies: readonly Proxy[]): readonly Proxy[] {
+  for (const [index, proxy] of proxies.entries()) {
+    proxy.delay(index === near ? 0 : farMs);
+  }
+  return proxies;
+}
+
+function pause(proxies: readonly Proxy[]): void {
+  for (const proxy of proxies) {
+    proxy.pause("requests");
+  }
+}
+
+function resume(proxies: readonly Proxy[]): void {
+  for (const proxy of proxies) {
+    proxy.resume("requests");
+  }
+}
+
+async function heldOn(nodes: readonly QuorumNode[], key: string): Promise<number> {
+  return (await holders(nodes, key)).filter((holder) => holder !== null).length;
+}
+
+function settled<T>(promise: Promise<T>): Promise<T | undefined> {
+  return Promise.race([promise, new Promise<undefined>((resolve) => setImmediate(resolve, undefined))]);
+}
+
+function expectRising(numbers: readonly bigint[]): void {
+  expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => (a < b ? -1 : 1)));
+}

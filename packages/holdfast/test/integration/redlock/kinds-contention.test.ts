@@ -1,0 +1,222 @@
+import { until } from "@holdfast/test-kit";
+import { expect, test } from "vitest";
+
+import {
+  atEnd,
+  holders,
+  newKey,
+  onQuorum,
+  open,
+  queued,
+  startNodes,
+  warmUp,
+  type QuorumNode,
+} from "../../support/quorum-servers.ts";
+import { QuorumWorker, sharedNow } from "../../support/quorum-workers.ts";
+import { readTurns, writersOutOfOrder, type Turns } from "../../support/event-loop-turns.ts";
+import { Recording } from "../../support/workers.ts";
+
+const processes = ["a", "b", "c"];
+const ttlMs = 2_000;
+/** What a machine under load may be late by. Who hears nothing of an end asks every five seconds. */
+const slackMs = 2_000;
+
+type Contended = "read-write" | "all" | "reentrant";
+
+onQuorum("several processes that share locks on a quorum", () => {
+  test.each([3, 5])(
+    "read-write on %d nodes, nine of ten read: no writer beside anybody, and everybody gets all his turns",
+    async (count) => {
+      const [key, tasks, rounds] = [newKey(), 4, 10];
+      const turns = await contend(await startNodes(count), {
+        kind: "read-write",
+        keys: [key],
+        tasks,
+        rounds,
+      });
+      const { heaviest, counts } = turnsAt(turns, key);
+      expect(heaviest).toBe(1000); // a writer counts as a thousand readers
+      expect([...counts.values()]).toEqual(Array.from({ length: processes.length * tasks }, () => rounds));
+      expect(writersOutOfOrder(turnsAt(turns, key))).toEqual([]);
+    },
+    60_000,
+  );
+
+  test("several of five keys in any order: nobody waits in a circle, and nobody is beside another at any key", async () => {
+    const [tasks, rounds] = [3, 8];
+    const keys = Array.from({ length: 5 }, newKey);
+    const turns = await contend(await startNodes(3), { kind: "all", keys, tasks, rounds });
+    expect(new Set(turns.keys())).toEqual(new Set(keys));
+    for (const key of keys) {
+      const { together, begun } = turnsAt(turns, key);
+      expect(together).toEqual([]);
+      expectRising(begun.map(({ token }) => token));
+    }
+    const all = [...turns.values()].flatMap(({ counts }) => [...counts.keys()]);
+    expect(new Set(all).size).toBe(processes.length * tasks);
+  }, 60_000);
+
+  test("reentrant, by frames and by sessions: nobody is inside another's nest, and each nest has one number", async () => {
+    const [key, tasks, rounds] = [newKey(), 3, 6];
+    const turns = await contend(await startNodes(3), { kind: "reentrant", keys: [key], tasks, rounds });
+    const { together, counts, begun } = turnsAt(turns, key);
+    expect(together).toEqual([]);
+    expect([...counts.values()]).toEqual(Array.from({ length: processes.length * tasks }, () => rounds));
+    expectRising(begun.filter(({ weight }) => weight > 0).map(({ token }) => token));
+    for (const { token, who } of begun.filter(({ weight }) => weight > 0)) {
+      const nest = begun.filter((turn) => turn.token === token);
+      expect(nest.length, "the outermost and what is nested in it").toBeGreaterThanOrEqual(3);
+      expect(new Set(nest.map((turn) => turn.who))).toEqual(new Set([who]));
+    }
+  }, 60_000);
+});
+
+onQuorum("a process that dies with a share of a lock on a quorum", () => {
+  test("a reader: its share expires by itself, and alone", async () => {
+    const nodes = await startNodes(3);
+    const [worker] = await startWorkers(nodes, ["a"]);
+    const locks = open(nodes);
+    await warmUp(locks);
+    const key = newKey();
+    await worker?.ask("read", { key, options: { ttlMs } }, "granted");
+    const stays = await locks.readWrite(key).read.acquire({ ttlMs });
+    await worker?.kill();
+    const killedAt = performance.now();
+    const writing = locks.readWrite(key).write.acquire({ waitMs: 20_000 });
+    await until(async () => (await locks.inspect(key)).holders.length === 1, "its share has expired", 20_000);
+    expect(performance.now() - killedAt).toBeLessThan(ttlMs + 1_000 + slackMs);
+    stays.throwIfLost();
+    await until(async () => (await locks.inspect(key)).waiterCount === 1, "the writer waits", 20_000);
+    await stays.release();
+    await (await writing).release();
+  });
+
+  test("who has one of its keys and waits for the next: the first is free by its TTL, and its place is nobody's", async () => {
+    const nodes = await startNodes(3);
+    const [worker] = await startWorkers(nodes, ["a"]);
+    const locks = open(nodes);
+    await warmUp(locks);
+    const keys = [newKey(), newKey()].sort() as [string, string];
+    const second = await locks.acquire(keys[1]);
+    worker?.order("all", { keys, options: { ttlMs, waitMs: 30_000 } });
+    const waits = async (): Promise<boolean> => (await locks.inspect(keys[1])).waiterCount === 1;
+    await until(waits, "it waits for the second", 20_000);
+    const votes = (await holders(nodes, keys[0])).filter((holder) => holder !== null);
+    expect(votes.length, "it has the first").toBeGreaterThanOrEqual(2);
+    await worker?.kill();
+    const killedAt = performance.now();
+    const first = await locks.acquire(keys[0], { waitMs: 20_000 });
+    expect(performance.now() - killedAt).toBeLessThan(ttlMs + 1_000 + slackMs);
+    second.throwIfLost();
+    await second.release();
+    const next = await locks.acquire(keys[1], { waitMs: 20_000 });
+    await Promise.all([first.release(), next.release()]);
+  });
+});
+
+onQuorum("an election among processes on a quorum", () => {
+  test("a leader that is killed is followed by its TTL, one that resigns at once, and all are seen to lead", async () => {
+    const nodes = await startNodes(3);
+    const [first, ...others] = (await startWorkers(nodes, processes)) as [QuorumWorker, ...QuorumWorker[]];
+    const key = newKey();
+    const observed = observe(nodes, key);
+    const term = await first.ask("campaign", { key, options: { ttlMs } }, "granted");
+    const campaign = { key, options: { ttlMs: 30_000 } };
+    const candidates = others.map((worker) => ({
+      worker,
+      term: worker.ask("campaign", campaign, "granted"),
+    }));
+    await queued(nodes, key, others.length);
+    await until(() => observed.at(-1) === first.name, "the first is seen to lead", 20_000);
+    const { validUntil } = await first.ask("judge", { key }, "judged");
+    const killedAt = sharedNow();
+    await first.kill();
+
+    const second = await leaderOf(candidates);
+    expect(second.term.at).toBeGreaterThan(validUntil); // nobody leads beside one who may believe that he does
+    expect(second.term.at - killedAt).toBeLessThan(ttlMs + 1_000 + slackMs);
+    await until(() => observed.at(-1) === second.worker.name, "the second is seen to lead", 20_000);
+
+    const resignedAt = sharedNow();
+    expect(await second.worker.ask("resign", { key }, "resigned")).toEqual({ key, resigned: true });
+    const third = await leaderOf(candidates.filter(({ worker }) => worker !== second.worker));
+    expect(third.term.at - resignedAt).toBeLessThan(4_000); // by message, and not by asking every five seconds
+    await until(() => observed.at(-1) === third.worker.name, "the third is seen to lead", 20_000);
+    expectRising([term, second.term, third.term].map(({ fencingToken }) => BigInt(fencingToken)));
+  }, 60_000);
+
+  test("a leader that was frozen past its TTL knows at once that it leads no more, and may lead again", async () => {
+    const nodes = await startNodes(3);
+    const [first, other] = (await startWorkers(nodes, ["a", "b"])) as [QuorumWorker, QuorumWorker];
+    const key = newKey();
+    await first.ask("campaign", { key, options: { ttlMs } }, "granted");
+    const following = other.ask("campaign", { key, options: { ttlMs: 30_000 } }, "granted");
+    await queued(nodes, key, 1);
+    first.freeze();
+    const next = await following;
+    first.thaw();
+    const { validUntil, isLost } = await first.ask("judge", { key }, "judged");
+    expect(isLost).toBe(true);
+    expect(validUntil).toBeLessThanOrEqual(next.at);
+    const again = first.ask("campaign", { key, options: { ttlMs } }, "granted");
+    await queued(nodes, key, 1);
+    await other.ask("resign", { key }, "resigned");
+    expect(BigInt((await again).fencingToken)).toBeGreaterThan(BigInt(next.fencingToken));
+  }, 60_000);
+});
+
+interface Candidate {
+  readonly worker: QuorumWorker;
+  readonly term: Promise<Term>;
+}
+
+interface Term {
+  readonly fencingToken: string;
+  readonly at: number;
+}
+
+async function leaderOf(candidates: readonly Candidate[]): Promise<{ worker: QuorumWorker; term: Term }> {
+  return Promise.race(candidates.map(async ({ worker, term }) => ({ worker, term: await term })));
+}
+
+/** Who is seen to lead, by another process, in turn. */
+function observe(nodes: readonly QuorumNode[], key: string): (string | undefined)[] {
+  const seen: (string | undefined)[] = [];
+  const ending = new AbortController();
+  const election = open(nodes).election(key);
+  const watching = (async () => {
+    for await (const leader of election.observe({ signal: ending.signal })) {
+      seen.push(leader?.owner);
+    }
+  })();
+  atEnd(() => {
+    ending.abort();
+    return watching;
+  });
+  return seen;
+}
+
+async function startWorkers(nodes: readonly QuorumNode[], names: readonly string[]): Promise<QuorumWorker[]> {
+  const workers = await Promise.all(names.map((name) => QuorumWorker.start({ name, drivers: [nodes] })));
+  await Promise.all(workers.map((worker) => worker.ask("warmUp", { count: nodes.length }, "warm")));
+  return workers;
+}
+
+async function contend(
+  nodes: readonly QuorumNode[],
+  order: { kind: Contended; keys: readonly string[]; tasks: number; rounds: number },
+): Promise<ReadonlyMap<string, Turns>> {
+  const workers = await startWorkers(nodes, processes);
+  using recording = new Recording();
+  const contention = { ...order, record: recording.path };
+  await Promise.all(workers.map((worker) => worker.ask("contend", contention, "contended")));
+  return readTurns(recording.path);
+}
+
+function turnsAt(turns: ReadonlyMap<string, Turns>, key: string): Turns {
+  return turns.get(key) as Turns;
+}
+
+function expectRising(numbers: readonly bigint[]): void {
+  expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => (a < b ? -1 : 1)));
+}

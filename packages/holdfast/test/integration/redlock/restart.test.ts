@@ -1,0 +1,341 @@
+import { isLockError, QuorumError, type Lease, type Locks } from "holdfast";
+import type { Redis } from "ioredis";
+import { expect, test } from "vitest";
+import { type Proxy, rejection, until } from "@holdfast/test-kit";
+
+import { executeQuorumScript } from "../../../src/drivers/redis/protocol/scripts.generated.ts";
+import {
+  connect,
+  cutOff,
+  durable,
+  heard,
+  holders,
+  Ledger,
+  newKey,
+  onQuorum,
+  open,
+  quiet,
+  startNodes,
+  startProxies,
+  votesOf,
+  warmUp,
+  type QuorumNode,
+} from "../../support/quorum-servers.ts";
+
+const ttlMs = 20_000;
+/** Of a node with this `maxTtlMs`: so long it does not vote after a restart. */
+const memoryMs = (maxTtlMs: number): number => maxTtlMs + 3_000;
+
+/** One client that finds A, B and C, and another that finds C, D and E. */
+interface TwoSides {
+  readonly nodes: readonly QuorumNode[];
+  readonly middle: QuorumNode;
+  readonly one: Locks;
+  readonly other: Locks;
+}
+
+async function twoSides(
+  given: { restartGuard?: "auto" | "off"; maxTtlMs?: number },
+  { knows = true, args = durable } = {},
+): Promise<TwoSides> {
+  const nodes = await startNodes(5, { args });
+  const ways = [await startProxies(nodes), await startProxies(nodes)] as const;
+  // Nodes are not given up where the machine is busy.
+  const options = { nodeTimeoutMs: 300, commandTimeoutMs: 700, ...given };
+  const one = open(ways[0], options);
+  await warmUp(one);
+  await quiet([one], nodes);
+  if (!knows) {
+    cutOff(ways[1].slice(0, 2));
+  }
+  const other = open(ways[1], options);
+  if (knows) {
+    await warmUp(other);
+    await quiet([one, other], nodes);
+    cutOff(ways[1].slice(0, 2));
+  }
+  cutOff(ways[0].slice(3));
+  return { nodes, middle: nodes[2] as QuorumNode, one, other };
+}
+
+onQuorum("a node that is restarted empty under a held lock", () => {
+  test.each([
+    { knows: true, client: "one that knew the node" },
+    { knows: false, client: "one that never met it" },
+  ])("gives no second holder to $client", async ({ knows }) => {
+    const { nodes, middle, one, other } = await twoSides({}, { knows });
+    const key = newKey();
+    const ledger = new Ledger();
+    const lease = ledger.granted(await one.acquire(key, { ttlMs }));
+    expect(await heldBy(nodes.slice(0, 3), key)).toBe(3);
+    await middle.restart();
+    expect(await middle.holder(key)).toBeNull();
+
+    expectQuarantine(await refusalInTime(() => other.tryAcquire(key, { ttlMs })));
+    const { error, afterMs } = await rejection(other.acquire(key, { ttlMs, waitMs: 1_200 }));
+    expectQuarantine(error);
+    expect(afterMs).toBeGreaterThan(1_150);
+    const { retryAfterMs } = error as QuorumError;
+    expect(retryAfterMs).toBeGreaterThan(50_000); // A and B do not answer, so it is C that matters
+    expect(retryAfterMs).toBeLessThanOrEqual(memoryMs(60_000));
+    expect(lease.remainingMs()).toBeGreaterThan(0);
+    const states = await other.nodes();
+    expect(states[2]?.quarantine).toEqual({
+      reason: expect.stringContaining("forgotten") as unknown,
+      remainingMs: expect.toSatisfy((ms: number) => ms > 50_000 && ms <= memoryMs(60_000)) as unknown,
+    });
+    await one.close(); // releases on A and B
+  });
+
+  test("gives two holders with the guard off, so these tests can fail", async () => {
+    const { middle, one, other } = await twoSides({ restartGuard: "off" });
+    const key = newKey();
+    const lease = await one.acquire(key, { ttlMs });
+    await middle.restart();
+    const second = await other.acquire(key, { ttlMs });
+    expect(lease.remainingMs()).toBeGreaterThan(0);
+    expect(second.remainingMs()).toBeGreaterThan(0);
+    await Promise.all([one.close(), other.close()]);
+  });
+
+  test("votes again when all that it may have forgotten is over, and not before", async () => {
+    const maxTtlMs = 500;
+    const { middle, one, other } = await twoSides({ maxTtlMs });
+    const key = newKey();
+    const ledger = new Ledger();
+    const lease = ledger.granted(await one.acquire(key, { ttlMs: maxTtlMs }));
+    await middle.restart();
+    const restartedAt = performance.now();
+    const next = ledger.granted(await other.acquire(key, { ttlMs: maxTtlMs, waitMs: 15_000 }));
+    expect(performance.now() - restartedAt).toBeGreaterThan(memoryMs(maxTtlMs) - 1_100); // uptimes are whole seconds
+    expect(lease.signal.aborted).toBe(true);
+    expect(await ledger.release(next)).toBe(true);
+    expect(ledger.faults).toEqual([]);
+  });
+
+  test("tells a command that the client library sends once more, by its own answer and by nothing else", async () => {
+    // No timeout, and so no other question: the first that is heard of the new run is the answer to what was sent again.
+    const patient = { nodeTimeoutMs: 10_000, commandTimeoutMs: 600 };
+    const nodes = await startNodes();
+    const ways = [await startProxies(nodes), await startProxies(nodes)] as const;
+    const [one, other] = ways.map((way) => open(way, patient)) as [Locks, Locks];
+    await Promise.all([warmUp(one), warmUp(other)]);
+    await quiet([one, other], nodes);
+    cutOff(ways[0].slice(3));
+    cutOff(ways[1].slice(0, 2));
+    const middle = nodes[2] as QuorumNode;
+    const way = ways[1][2] as Proxy;
+    const key = newKey();
+    const lease = await one.acquire(key, { ttlMs });
+    // Its request is under way to the node that holds, when that one is killed.
+    way.pause("requests");
+    const asking = rejection(other.acquire(key, { ttlMs, waitMs: 2_000 }));
+    await until(async () => (await heldBy(nodes.slice(3), key)) === 2, "it has two votes");
+    await middle.restart();
+    await middle.direct.script("LOAD", executeQuorumScript.source); // or it would be sent a second time, as a whole
+    expect(await middle.holder(key)).toBeNull();
+    way.holdBack(/subscribe/i); // who hears messages again greets the node, and is told by that
+    way.cut();
+    way.resume("requests");
+    await until(async () => (await middle.holder(key)) !== null, "what was sent again is carried out");
+    const { error } = await asking;
+    expectQuarantine(error);
+    expect(way.heldBack).toBeGreaterThan(0);
+    expect(lease.remainingMs()).toBeGreaterThan(0);
+    way.letGo();
+    await one.close();
+  });
+});
+
+onQuorum("a durable node that is restarted", () => {
+  test("still has its grants, and votes at once", async () => {
+    const { nodes, middle, one, other } = await twoSides({});
+    const key = newKey();
+    const lease = await one.acquire(key, { ttlMs });
+    const token = await middle.holder(key);
+    await middle.restart(durable);
+    expect(await middle.holder(key)).toBe(token);
+    await heard(other, 3);
+    expect(await other.tryAcquire(key, { ttlMs })).toBeNull();
+    const free = await other.acquire(newKey(), { ttlMs });
+    expect(await free.release()).toBe(true);
+    await heard(one, 3);
+    await lease.extend();
+    expect(await lease.release()).toBe(true);
+    const next = await other.acquire(key, { ttlMs });
+    expect(next.fencingToken).toBeGreaterThan(lease.fencingToken);
+    expect(await next.release()).toBe(true);
+    expect(await holders(nodes, key)).toEqual([null, null, null, null, null]);
+  });
+
+  test("keeps who waits there in its place", async () => {
+    const nodes = await startNodes(3);
+    const [one, other] = [open(nodes), open(nodes)];
+    await Promise.all([warmUp(one), warmUp(other)]);
+    const key = newKey();
+    const lease = await one.acquire(key, { ttlMs });
+    const waiting = other.acquire(key, { ttlMs, waitMs: 20_000 });
+    const queue = `holdfast:queue:{lock:${key}}`;
+    for (const node of nodes) {
+      await until(async () => (await node.direct.zcard(queue)) === 1, "it waits");
+      await node.restart(durable);
+      await until(async () => (await node.direct.zcard(queue)) === 1, "it still waits");
+    }
+    await Promise.all([heard(one), heard(other)]);
+    expect(await lease.release()).toBe(true);
+    const next = await waiting;
+    expect(next.fencingToken).toBeGreaterThan(lease.fencingToken);
+    expect(await next.release()).toBe(true);
+  });
+});
+
+onQuorum("a durable node whose answer to CONFIG is lost behind its restart", () => {
+  test("votes as soon as another answer says that it is durable", async () => {
+    const nodes = await startNodes(3);
+    const clients = nodes.map((node) => connect(node));
+    const locks = open(nodes, { commandTimeoutMs: 500 }, {}, clients);
+    await warmUp(locks);
+    const isLost = loseNextConfig(clients[0] as Redis);
+    await nodes[0]?.restart(durable);
+    await until(isLost, "it was asked for its configuration");
+    await until(
+      async () => {
+        await locks.withLock(newKey(), () => undefined);
+        const [state] = await locks.nodes();
+        return state?.reachable === true && state.quarantine === null;
+      },
+      "it votes",
+      20_000,
+    );
+  });
+
+  test("votes only after its quarantine where the question is refused", async () => {
+    const nodes = await startNodes(3);
+    await nodes[0]?.direct.acl("SETUSER", "default", "-config");
+    const locks = open(nodes, { commandTimeoutMs: 500 });
+    await locks.withLock(newKey(), () => undefined);
+    await until(
+      async () => (await locks.nodes())[0]?.quarantine?.reason.includes("forgotten") === true,
+      "it is known",
+    );
+    const [state] = await locks.nodes();
+    expect(state?.quarantine?.remainingMs).toBeGreaterThan(30_000);
+  });
+});
+
+/** The client never gets the answer to its next CONFIG. Returns whether that happened. */
+function loseNextConfig(client: Redis): () => boolean {
+  const send = client.sendCommand.bind(client);
+  let isLost = false;
+  client.sendCommand = (command, ...rest) => {
+    const answer = send(command, ...rest);
+    if (isLost || command.name.toLowerCase() !== "config") {
+      return answer;
+    }
+    isLost = true;
+    return new Promise(() => undefined);
+  };
+  return () => isLost;
+}
+
+onQuorum("nodes that may have forgotten", () => {
+  test("are named with the reason and the time that is left, and vote after it", async () => {
+    const maxTtlMs = 1_000;
+    const nodes = await startNodes(3, { args: [] });
+    const locks = open(nodes, { maxTtlMs });
+    const { error } = await rejection(locks.tryAcquire(newKey(), { ttlMs: maxTtlMs }));
+    for (const { vote, reason } of votesOf(error)) {
+      expect(vote).toBe("quarantined");
+      expect(reason).toMatch(/forgotten.*\d+(\.\d+)? s\b/);
+    }
+    const { retryAfterMs } = error as QuorumError;
+    expect(retryAfterMs).toBeGreaterThan(1_000);
+    expect(retryAfterMs).toBeLessThanOrEqual(memoryMs(maxTtlMs));
+    const lease = await locks.acquire(newKey(), { ttlMs: maxTtlMs, waitMs: 15_000 });
+    expect(await lease.release()).toBe(true);
+  });
+});
+
+onQuorum("two clients of one server", () => {
+  test("are refused", async () => {
+    const nodes = await startNodes(4);
+    const twice = [...nodes, nodes[3] as QuorumNode];
+    const locks = open(twice, {});
+    const calls = [() => locks.acquire(newKey(), { ttlMs }), () => locks.tryAcquire(newKey(), { ttlMs })];
+    await until(
+      async () => (await locks.nodes()).filter(({ quarantine }) => quarantine).length === 2,
+      "it is known",
+    );
+    for (const call of calls) {
+      const { error } = await rejection(call());
+      expect(isLockError(error, "unsupported")).toBe(true);
+      expect(error).toMatchObject({ retryable: false });
+      expect(String(error)).toContain("the same server");
+    }
+  });
+
+  test("by two ways are refused as well, and never vote twice", async () => {
+    const [node] = (await startNodes(1)) as [QuorumNode];
+    const ways: Proxy[] = [];
+    for (let way = 0; way < 3; way += 1) {
+      ways.push(...(await startProxies([node])));
+    }
+    const locks = open(ways);
+    const { error } = await rejection(locks.acquire(newKey(), { ttlMs, waitMs: 2_000 }));
+    expect(isLockError(error, "unsupported")).toBe(true);
+  });
+});
+
+onQuorum("a replica among the nodes", () => {
+  test.each(["yes", "no"])("is quarantined, with replica-read-only %s", async (readOnly) => {
+    const nodes = await startNodes(5);
+    const [master, , , , replica] = nodes as [QuorumNode, QuorumNode, QuorumNode, QuorumNode, QuorumNode];
+    await replica.direct.config("SET", "replica-read-only", readOnly);
+    await master.direct.config("SET", "repl-diskless-sync-delay", "0");
+    await replica.direct.replicaof("127.0.0.1", master.port);
+    await until(
+      async () => (await replica.direct.info("replication")).includes("link_status:up"),
+      "it replicates",
+    );
+    const locks = open(nodes, { commandTimeoutMs: 500 });
+    const key = newKey();
+    const lease: Lease = await locks.acquire(key, { ttlMs });
+    await until(async () => (await locks.nodes())[4]?.quarantine !== null, "it does not vote");
+    const [, , , , state] = await locks.nodes();
+    expect(state).toMatchObject({ role: "slave", reachable: true });
+    expect(state?.quarantine?.reason).toMatch(/not a master/);
+    expect(await lease.release()).toBe(true);
+    // With two others away it is no third vote.
+    await Promise.all([nodes[1]?.kill(), nodes[2]?.kill()]);
+    const { error } = await rejection(locks.acquire(newKey(), { ttlMs, waitMs: 1_000 }));
+    expect(votesOf(error)[4]).toMatchObject({
+      vote: "quarantined",
+      reason: expect.stringContaining("not a master") as unknown,
+    });
+  });
+});
+
+async function heldBy(nodes: readonly QuorumNode[], key: string): Promise<number> {
+  return (await holders(nodes, key)).filter((holder) => holder !== null).length;
+}
+
+/** With what it is rejected when the nodes that it reaches answer in time: the restarted one may be on its way. */
+async function refusalInTime(tried: () => Promise<unknown>): Promise<unknown> {
+  let refusal: unknown;
+  await until(async () => {
+    refusal = (await rejection(tried())).error;
+    const votes = refusal instanceof QuorumError ? refusal.votes.slice(2) : [];
+    return votes.every(({ vote }) => vote !== "timeout" && vote !== "error");
+  }, "all that it reaches answer in time");
+  return refusal;
+}
+
+/** C does not vote: why, and for how long. */
+function expectQuarantine(error: unknown): void {
+  const votes = votesOf(error);
+  expect(votes[2]).toMatchObject({
+    vote: "quarantined",
+    reason: expect.stringContaining("forgotten") as unknown,
+  });
+  expect(votes.slice(3).map(({ vote }) => vote)).toEqual(["granted", "granted"]);
+}

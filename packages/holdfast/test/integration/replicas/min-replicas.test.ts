@@ -1,0 +1,214 @@
+import { createLocks, EngineError, type Locks } from "holdfast";
+import { redis } from "holdfast/redis";
+import {
+  rejection,
+  startRedis,
+  startSentinels,
+  until,
+  type RedisServer,
+  type Sentinels,
+} from "@holdfast/test-kit";
+import type { Redis } from "ioredis";
+import { Redis as Ioredis5 } from "ioredis5";
+import { afterEach, beforeEach, expect, test } from "vitest";
+
+import { sentinelLibraries, type OpenSentinelClient } from "../../support/sentinel-clients.ts";
+import { onRedis } from "../../support/servers.ts";
+
+const notReached = { code: "replicas-not-reached", retryable: true, outcome: "none" };
+
+for (const name of ["ioredis 6", "node-redis 6"]) {
+  const openClient = sentinelLibraries[name] as OpenSentinelClient;
+  onRedis(`With minReplicas, by ${name}`, () => {
+    let lab: Sentinels;
+    let primary: RedisServer;
+    let probe: Redis;
+    let followers: RedisServer[];
+    let endings: (() => Promise<unknown>)[];
+
+    beforeEach(async () => {
+      lab = await startSentinels({ downAfterMs: 60_000 }); // nobody is replaced unless a test kills it
+      endings = [];
+      primary = await lab.primary();
+      probe = primary.client();
+      followers = lab.servers.filter((server) => server !== primary);
+    });
+
+    afterEach(async () => {
+      for (const ending of endings.reverse()) {
+        await ending();
+      }
+      await lab.stop();
+    });
+
+    async function open(minReplicas = 1): Promise<Locks> {
+      const { client, close } = await openClient(lab);
+      const locks = createLocks(redis(client, { minReplicas }));
+      endings.push(close, () => locks.close());
+      await locks.withLock("warm up", () => undefined);
+      await until(async () => (await locks.nodes())[0]?.notifications === "proved", "messages are heard");
+      return locks;
+    }
+
+    function freeze(): void {
+      for (const follower of followers) {
+        follower.freeze();
+      }
+    }
+
+    test("who is told that it holds, of him at least one replica knows", async () => {
+      const locks = await open();
+      const lease = await locks.acquire("key");
+      const replicas = followers.map((follower) => follower.client());
+      await until(async () => (await held(replicas)) > 0, "a replica has it");
+      expect(await lease.release()).toBe(true);
+    });
+
+    test("where none acknowledges, nobody is told that it holds, and nothing is left", async () => {
+      const locks = await open();
+      freeze();
+      const { error } = await rejection(locks.tryAcquire("key"));
+      expect(error).toBeInstanceOf(EngineError);
+      expect(error).toMatchObject({ ...notReached, key: "key" });
+      expect(await probe.exists("lock:key")).toBe(0);
+      const together = await rejection(locks.all(["a", "b"]).tryAcquire());
+      expect(together.error).toMatchObject(notReached);
+      const writer = await rejection(locks.readWrite("shared").write.tryAcquire());
+      expect(writer.error).toMatchObject(notReached);
+      expect(await probe.keys("lock:*")).toEqual([]);
+    });
+
+    test("where fewer acknowledge than asked for, it is the same as none", async () => {
+      const locks = await open(2);
+      followers[0]?.freeze();
+      const { error } = await rejection(locks.tryAcquire("key"));
+      expect(error).toMatchObject({ ...notReached, key: "key" });
+      expect(await probe.exists("lock:key")).toBe(0);
+      followers[0]?.thaw();
+      expect(await (await locks.acquire("key", { waitMs: 60_000 })).release()).toBe(true);
+    });
+
+    test("who waits goes on until its time is over, or until a replica acknowledges", async () => {
+      const locks = await open();
+      freeze();
+      const { error } = await rejection(locks.acquire("key", { waitMs: 500 }));
+      expect(error).toMatchObject(notReached);
+      const waiting = locks.acquire("key", { waitMs: 60_000 });
+      followers[0]?.thaw();
+      expect(await (await waiting).release()).toBe(true);
+    });
+
+    test("a grant by another's release is not told before a replica has it", async () => {
+      const [mine, others] = [await open(), await open()];
+      const lease = await mine.acquire("key");
+      const waiting = rejection(others.acquire("key", { waitMs: 2_000 }));
+      await until(async () => (await mine.inspect("key")).waiterCount === 1, "the other waits");
+      freeze();
+      expect(await lease.release()).toBe(true);
+      expect((await waiting).error).toMatchObject(notReached);
+      expect(await probe.exists("lock:key")).toBe(0);
+    });
+
+    test("an extension counts once a replica has it", async () => {
+      const locks = await open();
+      const lease = await locks.acquire("key", { ttlMs: 60_000, renew: false });
+      const { validUntil } = lease;
+      freeze();
+      expect((await rejection(lease.extend())).error).toMatchObject({ code: "replicas-not-reached" });
+      expect(lease.validUntil).toBe(validUntil);
+      followers[0]?.thaw();
+      await probe.set("marker", "1");
+      await probe.wait(1, 0); // it is awake
+      await lease.extend();
+      expect(lease.validUntil).toBeGreaterThan(validUntil);
+      expect(await lease.release()).toBe(true);
+    });
+  });
+}
+
+onRedis("With minReplicas, a server without any replica", () => {
+  test("never grants: none is never enough", async () => {
+    const server = await startRedis();
+    const locks = createLocks(redis(server.client(), { commandTimeoutMs: 500, minReplicas: 1 }));
+    try {
+      for (const ask of [() => locks.tryAcquire("key"), () => locks.acquire("key", { waitMs: 300 })]) {
+        expect((await rejection(ask())).error).toMatchObject({ ...notReached, key: "key" });
+      }
+      expect(await server.client().keys("lock:*")).toEqual([]);
+    } finally {
+      await locks.close();
+      await server.stop();
+    }
+  });
+});
+
+onRedis("With minReplicas, who gives up while the replicas are waited for", () => {
+  type Asking = (locks: Locks, signal: AbortSignal) => Promise<unknown>;
+  test.each<[string, Asking]>([
+    ["a try", (locks, signal) => locks.tryAcquire("key", { signal })],
+    ["who waits", (locks, signal) => locks.acquire("key", { signal })],
+    ["a writer", (locks, signal) => locks.readWrite("key").write.acquire({ signal })],
+    ["several keys, once that wait is over", (locks, signal) => locks.all(["a", "b"]).acquire({ signal })],
+  ])("is told at once, and the grant is given back: %s", async (what, ask) => {
+    const server = await startRedis();
+    const locks = createLocks(redis(server.client(), { commandTimeoutMs: 60_000, minReplicas: 1 }));
+    try {
+      const probe = server.client();
+      const waiting = async (): Promise<string | undefined> =>
+        /^id=(\d+) .* flags=b .* cmd=wait /m.exec(String(await probe.client("LIST")))?.[1];
+      const aborting = new AbortController();
+      const asked = rejection(ask(locks, aborting.signal));
+      await until(async () => (await waiting()) !== undefined, "it waits for a replica");
+      expect((await probe.keys("lock:*")).length).toBeGreaterThan(0);
+      const reason = new Error("not wanted any more");
+      aborting.abort(reason);
+      expect((await asked).error).toBe(reason);
+      const id = await waiting();
+      expect(id).toBeDefined();
+      if (what.startsWith("several")) {
+        await probe.client("UNBLOCK", String(id));
+      }
+      await until(async () => (await probe.keys("lock:*")).length === 0, "it is given back");
+    } finally {
+      await locks.close();
+      await server.stop();
+    }
+  });
+});
+
+/** What a connection that is made anew says before it is used would be waited for, and with it all that was written before. */
+const mute = { enableReadyCheck: false, disableClientInfo: true };
+
+onRedis("With minReplicas, a wait whose connection was lost", () => {
+  test("counts for nothing: the new connection has written nothing to wait for", async () => {
+    const primary = await startRedis({ args: ["--repl-diskless-sync-delay", "0"] });
+    const replica = await startRedis({ args: ["--replicaof", `127.0.0.1 ${primary.port}`] });
+    const client = new Ioredis5(primary.port, "127.0.0.1", mute).on("error", () => undefined);
+    const locks = createLocks(redis(client, { commandTimeoutMs: 8_000, minReplicas: 1 }));
+    try {
+      const probe = primary.client();
+      await until(async () => (await probe.wait(1, 100)) === 1, "the replica follows");
+      await locks.withLock("warm up", () => undefined);
+      replica.freeze();
+      const tried = rejection(locks.tryAcquire("key"));
+      let blocked: string | undefined;
+      await until(async () => {
+        blocked = /^id=(\d+) .* flags=b .* cmd=wait /m.exec(String(await probe.client("LIST")))?.[1];
+        return blocked !== undefined;
+      }, "it waits for the replica");
+      await probe.call("client", "kill", "id", String(blocked));
+      expect((await tried).error).toMatchObject({ retryable: true, outcome: "none" });
+      expect(await probe.exists("lock:key")).toBe(0);
+    } finally {
+      await locks.close();
+      client.disconnect();
+      await replica.stop();
+      await primary.stop();
+    }
+  });
+});
+
+async function held(replicas: readonly Redis[]): Promise<number> {
+  const counts = await Promise.all(replicas.map((replica) => replica.exists("lock:key")));
+  return counts.reduce((sum, count) => sum + count, 0);
+}

@@ -1,0 +1,110 @@
+import { EngineError, type Replication } from "holdfast";
+import { expect, test } from "vitest";
+import { rejection, steadyPort, until, type RedisServer } from "@holdfast/test-kit";
+
+import { connect, newKey, onSharedRedis, open, ownServer, warmUp } from "../../support/fault-fixture.ts";
+
+onSharedRedis("A server that became a replica", () => {
+  test("refuses what would write, and nothing of that is unknown; as a primary again it serves", async () => {
+    const server = await ownServer();
+    const locks = open(connect(server.port));
+    await warmUp(locks);
+    await becomeReplica(server);
+    const { error } = await rejection(locks.semaphore(newKey(), { limit: 1 }).setLimit(2));
+    expect(error).toBeInstanceOf(EngineError);
+    expect(error).toMatchObject({ outcome: "none", retryable: true });
+    expect(String(error)).toContain("READONLY");
+
+    const waiting = locks.acquire(newKey(), { waitMs: 60_000 });
+    await becomePrimary(server);
+    expect(await (await waiting).release()).toBe(true);
+  });
+
+  test("its own messages prove nothing", async () => {
+    const server = await ownServer();
+    await becomeReplica(server);
+    const locks = open(connect(server.port));
+    await rejection(locks.inspect("any key makes it connect"));
+    await until(
+      async () => (await locks.nodes())[0]?.notifications === "unavailable",
+      "it was tried in vain",
+    );
+    expect(await locks.nodes()).toMatchObject([
+      { reachable: true, role: "slave", replication: { replicas: [], isLinkUp: false } },
+    ]);
+  });
+
+  test("a primary tells who follows it, how far behind, and how many count", async () => {
+    const args = ["--min-replicas-to-write", "1", "--repl-diskless-sync-delay", "0"];
+    const primary = await ownServer({ args });
+    const replica = await ownServer({ args: ["--replicaof", `127.0.0.1 ${primary.port}`] });
+    const locks = open(connect(primary.port));
+    const told = async (): Promise<Replication | null | undefined> => (await locks.nodes())[0]?.replication;
+    await until(async () => (await told())?.goodReplicas === 1, "the replica follows");
+    expect(await told()).toEqual({
+      offset: expect.any(Number) as number,
+      isLinkUp: null,
+      goodReplicas: 1,
+      replicas: [
+        {
+          address: `127.0.0.1:${replica.port}`,
+          isOnline: true,
+          behindBytes: expect.toSatisfy((bytes: number) => bytes >= 0) as number,
+          silentMs: expect.toSatisfy((ms: number) => ms >= 0) as number,
+        },
+      ],
+    });
+  });
+
+  test("what it reads beside a refused write is not told: it may be old", async () => {
+    const server = await ownServer();
+    const locks = open(connect(server.port));
+    const key = newKey();
+    await using lease = await locks.acquire(key, { renew: false });
+    await becomeReplica(server);
+    const [verified, extended] = await Promise.allSettled([
+      locks.checkFence(key, lease.fencingToken),
+      lease.extend(),
+    ]);
+    expect(extended).toMatchObject({ status: "rejected", reason: { code: "engine-unavailable" } });
+    expect(verified).toMatchObject({ status: "rejected", reason: { code: "engine-unavailable" } });
+    await becomePrimary(server);
+  });
+
+  test("what only reads is refused there as well, and by nothing that it reads is a lease lost", async () => {
+    const server = await ownServer();
+    const locks = open(connect(server.port));
+    const others = open(connect(server.port), { commandTimeoutMs: 1_000 });
+    await Promise.all([warmUp(locks), warmUp(others)]);
+    const [key, missing] = [newKey(), newKey()];
+    const { fencingToken } = await locks.acquire(key, { renew: false });
+    const lease = await locks.acquire(missing, { renew: false });
+    const latch = locks.latch(newKey(), { count: 3, ttlMs: 60_000 });
+    await latch.countDown({ attemptId: "one" });
+    await server.client().del(`lock:${missing}`); // a replica that has not got it yet
+    await becomeReplica(server);
+    for (const ask of [
+      () => locks.checkFence(key, fencingToken),
+      () => locks.inspect(key),
+      () => others.tryAcquire(key),
+      () => others.all([key, newKey()]).tryAcquire(),
+      () => latch.countDown({ attemptId: "one" }),
+      () => locks.list({ prefix: "nothing begins so" }),
+      () => lease.extend(),
+    ]) {
+      const { error } = await rejection(ask());
+      expect(error).toMatchObject({ code: "engine-unavailable", retryable: true });
+      expect(String(error)).toContain("READONLY");
+    }
+    await becomePrimary(server);
+  });
+});
+
+/** Of a primary that is not there. */
+async function becomeReplica(server: RedisServer): Promise<void> {
+  await server.client().replicaof("127.0.0.1", await steadyPort());
+}
+
+async function becomePrimary(server: RedisServer): Promise<void> {
+  await server.client().replicaof("NO", "ONE");
+}

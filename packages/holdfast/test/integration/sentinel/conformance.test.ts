@@ -1,0 +1,119 @@
+import { createLocks, type Driver, type NodeState } from "holdfast";
+import { redis, type RedisOptions } from "holdfast/redis";
+import { driverConformance } from "holdfast/testing";
+import { startSentinels, until, type Sentinels } from "@holdfast/test-kit";
+import type { Redis } from "ioredis";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+
+import { mayStay } from "../../support/residue.ts";
+import {
+  sentinelLibraries,
+  type OpenSentinelClient,
+  type SentinelClient,
+} from "../../support/sentinel-clients.ts";
+import { onRedis } from "../../support/servers.ts";
+
+const setups: readonly { name: string; open: OpenSentinelClient; options?: RedisOptions }[] = [
+  ...Object.entries(sentinelLibraries).map(([name, open]) => ({ name, open })),
+  {
+    name: "ioredis 6, with minReplicas",
+    open: sentinelLibraries["ioredis 6"] as OpenSentinelClient,
+    options: { minReplicas: 2 },
+  },
+];
+
+for (const { name, open, options } of setups) {
+  onRedis(`Redis with sentinels by ${name}`, () => {
+    let lab: Sentinels;
+    let clients: SentinelClient[];
+    let probe: Redis;
+    let given: string[];
+
+    beforeAll(async () => {
+      lab = await startSentinels();
+      clients = [await open(lab), await open(lab)];
+      probe = (await lab.primary()).client();
+      given = await connectionsOf(probe);
+    });
+
+    afterAll(async () => {
+      await Promise.all(clients.map((client) => client.close()));
+      await lab.stop();
+    });
+
+    describe.concurrent("passes the conformance suite:", () => {
+      driverConformance({
+        test,
+        open: async () => {
+          const [driver, other] = clients.map(({ client }) => redis(client, options)) as [Driver, Driver];
+          const keepers = await Promise.all([driver, other].map(hearing));
+          return {
+            driver,
+            other,
+            cleanup: async () => {
+              await Promise.all(keepers.map((locks) => locks.close()));
+            },
+          };
+        },
+      });
+    });
+
+    test("nodes tells the primary, its role, and who follows it", async () => {
+      const primary = await lab.primary();
+      const locks = await start(redis((clients[0] as SentinelClient).client, options));
+      try {
+        const followers = lab.servers.filter((server) => server !== primary);
+        let nodes: NodeState[] = [];
+        await until(async () => {
+          nodes = await locks.nodes();
+          return nodes[0]?.replication?.replicas.every(({ isOnline }) => isOnline) === true;
+        }, "its replicas are online");
+        const [told, ...more] = nodes;
+        expect(more).toEqual([]);
+        expect(told).toMatchObject({ reachable: true, role: "master", error: null });
+        expect(told?.replication?.isLinkUp).toBeNull();
+        const replicas = told?.replication?.replicas ?? [];
+        expect(replicas.map(({ address }) => address).sort()).toEqual(
+          followers.map(({ port }) => `127.0.0.1:${port}`).sort(),
+        );
+      } finally {
+        await locks.close();
+      }
+    });
+
+    test("afterwards no lock, no queue and no connection of ours is left, and the clients still work", async () => {
+      await until(
+        async () => (await connectionsOf(probe)).every((id) => given.includes(id)),
+        "no connection is left",
+      );
+      const left: string[] = [];
+      for (const key of await probe.keys("*")) {
+        if (!(await mayStay(probe, key))) {
+          left.push(key);
+        }
+      }
+      expect(left).toEqual([]);
+      for (const client of clients) {
+        expect(await client.ping()).toBe("PONG");
+      }
+    });
+  });
+}
+
+async function connectionsOf(probe: Redis): Promise<string[]> {
+  const list = String(await probe.client("LIST"));
+  return Array.from(list.matchAll(/^id=(\d+)/gm), ([, id]) => String(id));
+}
+
+/** Keeps a driver open, whose messages are proved to arrive: a break is told at once only from then on. */
+async function hearing(driver: Driver): ReturnType<typeof start> {
+  const locks = await start(driver);
+  await until(async () => (await locks.nodes())[0]?.notifications === "proved", "messages are heard");
+  return locks;
+}
+
+async function start(driver: Driver): Promise<ReturnType<typeof createLocks>> {
+  const locks = createLocks(driver);
+  await locks.inspect("any key makes it connect");
+  return locks;
+}

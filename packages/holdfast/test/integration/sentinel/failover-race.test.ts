@@ -1,0 +1,85 @@
+import { createLocks, type Locks } from "holdfast";
+import { redis } from "holdfast/redis";
+import { rejection, startSentinels, until, type RedisServer, type Sentinels } from "@holdfast/test-kit";
+import { afterEach, beforeEach, expect, test } from "vitest";
+
+import { sentinelLibraries, type OpenSentinelClient } from "../../support/sentinel-clients.ts";
+import { onRedis } from "../../support/servers.ts";
+
+/** The classic race: a grant on the primary, which dies before a replica has it; a replica takes its place and grants again. */
+onRedis("A grant that dies with the primary", () => {
+  let lab: Sentinels;
+  let former: RedisServer;
+  let endings: (() => Promise<unknown>)[];
+
+  beforeEach(async () => {
+    lab = await startSentinels();
+    former = await lab.primary();
+    endings = [];
+  });
+
+  afterEach(async () => {
+    for (const ending of endings.reverse()) {
+      await ending();
+    }
+    await lab.stop();
+  });
+
+  /** The first holder's client knows nothing of sentinels: whatever becomes of its server, nobody tells it. */
+  async function opened(minReplicas: number): Promise<{ mine: Locks; others: Locks }> {
+    const { client, close } = await (sentinelLibraries["ioredis 6"] as OpenSentinelClient)(lab);
+    endings.push(close);
+    const [mine, others] = [former.client(), client].map((each) => {
+      const locks = createLocks(redis(each, { minReplicas }), { closeTimeoutMs: 200 });
+      endings.push(() => locks.close());
+      return locks;
+    }) as [Locks, Locks];
+    await mine.withLock("warm up", () => undefined);
+    await others.withLock("warm up", () => undefined);
+    return { mine, others };
+  }
+
+  /** From now on nothing that the primary does is known to anybody but its clients. */
+  async function cutOff(): Promise<void> {
+    for (const follower of lab.servers) {
+      if (follower !== former) {
+        follower.freeze();
+      }
+    }
+    await former.client().call("client", "kill", "type", "replica");
+  }
+
+  function replace(): Promise<RedisServer> {
+    former.kill("SIGKILL");
+    for (const follower of lab.servers) {
+      if (follower !== former) {
+        follower.thaw();
+      }
+    }
+    return lab.replaced(former);
+  }
+
+  test("without minReplicas has a second holder, whose token is the larger", async () => {
+    const { mine, others } = await opened(0);
+    await cutOff();
+    const first = await mine.acquire("key", { ttlMs: 120_000 });
+    await replace();
+    const second = await others.acquire("key", { waitMs: 60_000 });
+    expect(first.remainingMs()).toBeGreaterThan(0);
+    expect(second.remainingMs()).toBeGreaterThan(0);
+    expect(second.fencingToken).toBeGreaterThan(first.fencingToken); // what protects the resource now
+    expect(await second.release()).toBe(true);
+  });
+
+  test("with minReplicas has one: the first was never told that it holds", async () => {
+    const { mine, others } = await opened(1);
+    await cutOff();
+    const told = rejection(mine.tryAcquire("key", { ttlMs: 120_000 }));
+    const probe = former.client();
+    await until(async () => (await probe.exists("lock:key")) === 1, "the primary has granted it");
+    await replace();
+    const second = await others.acquire("key", { waitMs: 60_000 });
+    expect((await told).error).toMatchObject({ name: "EngineError", retryable: true });
+    expect(await second.release()).toBe(true);
+  });
+});

@@ -1,0 +1,163 @@
+import { createLocks, type Locks } from "holdfast";
+import { redis } from "holdfast/redis";
+import { abortOf, startSentinels, until, type RedisServer, type Sentinels } from "@holdfast/test-kit";
+import { Redis } from "ioredis";
+import { afterEach, beforeEach, expect, test } from "vitest";
+
+import { reasonOf } from "../../support/fault-fixture.ts";
+import { sentinelLibraries } from "../../support/sentinel-clients.ts";
+import { onRedis } from "../../support/servers.ts";
+
+/** Much longer than any failover takes, so that nothing here is due to a TTL. */
+const ttlMs = 60_000;
+
+for (const [name, openClient] of Object.entries(sentinelLibraries)) {
+  onRedis(`After a failover, by ${name}`, () => {
+    let lab: Sentinels;
+    let former: RedisServer;
+    let mine: Locks;
+    let others: Locks;
+    let endings: (() => Promise<unknown>)[];
+
+    beforeEach(async () => {
+      lab = await startSentinels();
+      former = await lab.primary();
+      endings = [];
+      const open = async (): Promise<Locks> => {
+        const { client, close } = await openClient(lab);
+        const locks = createLocks(redis(client, { commandTimeoutMs: 500 }));
+        endings.push(close, () => locks.close());
+        await locks.withLock("warm up", () => undefined);
+        await until(async () => (await locks.nodes())[0]?.notifications === "proved", "messages are heard");
+        return locks;
+      };
+      [mine, others] = [await open(), await open()];
+    });
+
+    afterEach(async () => {
+      for (const ending of endings.reverse()) {
+        await ending();
+      }
+      await lab.stop();
+    });
+
+    test("of a primary that hangs, leases and waiters go to the new one by themselves", async () => {
+      const lease = await mine.acquire("key", { ttlMs });
+      const waiting = others.acquire("key", { ttlMs, waitMs: 120_000 });
+      await until(async () => (await mine.inspect("key")).waiterCount === 1, "the other waits");
+      await replicated(former);
+
+      former.freeze();
+      const primary = await lab.replaced(former);
+      const probe = primary.client();
+      const renewed = (): Promise<boolean> =>
+        lease.extend().then(
+          () => true,
+          () => false,
+        );
+      await until(renewed, "it can be renewed there", 30_000);
+      await until(
+        async () => (await others.nodes())[0]?.notifications === "proved",
+        "the other hears messages there",
+        30_000,
+      );
+      expect(lease.signal.aborted).toBe(false);
+      const { fencingToken } = lease;
+      expect(await lease.release()).toBe(true);
+      const next = await waiting;
+      expect(next.fencingToken).toBeGreaterThan(fencingToken);
+      expect(await probe.get("lock:key")).not.toBeNull();
+      await next.release();
+    });
+
+    test("of a primary that was asked to step down as well", async () => {
+      const lease = await mine.acquire("key", { ttlMs: 12_000 });
+      const waiting = others.acquire("key", { ttlMs, waitMs: 120_000 });
+      await until(async () => (await mine.inspect("key")).waiterCount === 1, "the other waits");
+      await replicated(former);
+      await lab.sentinels[0]?.client().call("sentinel", "failover", lab.name);
+      const primary = await lab.replaced(former);
+      const probe = primary.client();
+      await until(async () => (await probe.pttl("lock:key")) > 11_000, "it is renewed there", 30_000);
+      expect(lease.signal.aborted).toBe(false);
+      expect(await lease.release()).toBe(true);
+      await (await waiting).release();
+    });
+
+    test("of a primary that goes on as one, as the sentinels may not tell it", async () => {
+      const lease = await mine.acquire("key", { ttlMs });
+      await replicated(former);
+      const direct = former.client();
+      await direct.call("acl", "setuser", "default", "-client|kill"); // in one transaction with what would make it a replica
+      await lab.sentinels[0]?.client().call("sentinel", "failover", lab.name);
+      const primary = await lab.replaced(former);
+      const probe = primary.client();
+      const isRenewedThere = async (): Promise<boolean> => {
+        await lease.extend().catch(() => undefined);
+        const [there, here] = await Promise.all([probe.pttl("lock:key"), direct.pttl("lock:key")]);
+        return there > here + 1_000;
+      };
+      await until(isRenewedThere, "it is renewed there, and not where it was", 30_000);
+      expect(lease.signal.aborted).toBe(false);
+      expect(await lease.release()).toBe(true);
+      expect(await probe.exists("lock:key")).toBe(0);
+      expect(await direct.role()).toMatchObject({ 0: "master" });
+    });
+
+    test("a lease whose key did not survive is lost as soon as the new primary can be asked", async () => {
+      const kept = await mine.acquire("kept", { ttlMs });
+      await replicated(former);
+      const followers = lab.servers.filter((server) => server !== former);
+      for (const follower of followers) {
+        follower.freeze();
+      }
+      await former.client().call("client", "KILL", "TYPE", "replica");
+      const lease = await mine.acquire("key", { ttlMs });
+      const { fencingToken, validUntil } = lease;
+      former.kill("SIGKILL");
+      for (const follower of followers) {
+        follower.thaw();
+      }
+      const lostAt = await abortOf(lease.signal);
+      expect(reasonOf(lease.signal)).toBe("expired");
+      expect(lostAt).toBeLessThan(validUntil - ttlMs / 3);
+      expect(kept.signal.aborted).toBe(false);
+      const next = await others.acquire("key", { waitMs: 60_000 });
+      expect(next.fencingToken).toBeGreaterThan(fencingToken);
+      expect(await next.release()).toBe(true);
+      expect(await kept.release()).toBe(true);
+    });
+  });
+}
+
+onRedis("A client of sentinels that was ended and connected again", () => {
+  test("locks again, by new connections of ours", async () => {
+    const lab = await startSentinels();
+    const client = new Redis({ name: lab.name, sentinels: [...lab.addresses] });
+    client.on("error", () => undefined);
+    const locks = createLocks(redis(client, { commandTimeoutMs: 500 }));
+    try {
+      await locks.withLock("key", () => undefined);
+      client.disconnect();
+      await until(() => client.status === "end", "it has ended");
+      await client.connect();
+      await locks.withLock("key", { waitMs: 30_000 }, () => undefined);
+      await until(async () => (await locks.nodes())[0]?.notifications === "proved", "messages are heard");
+      await until(async () => {
+        const listeners = await lab.sentinels[0]?.client().call("client", "list", "type", "pubsub");
+        return String(listeners).match(/^id=/gm)?.length === 1;
+      }, "the sentinel is listened to, once");
+    } finally {
+      await locks.close();
+      client.disconnect();
+      await lab.stop();
+    }
+  });
+});
+
+/** Resolves when a replica has everything that the primary has written. */
+async function replicated(primary: RedisServer): Promise<void> {
+  const probe = primary.client();
+  await probe.set("marker", "1");
+  await probe.call("wait", "2", "0");
+}

@@ -1,0 +1,131 @@
+import { createLocks, type Driver, type Locks } from "holdfast";
+import { redis, type RedisOptions } from "holdfast/redis";
+import { driverConformance } from "holdfast/testing";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { startRedis, type RedisServer } from "@holdfast/test-kit";
+
+import { mayStay } from "../../support/residue.ts";
+import { clientLibraries, type OpenClient } from "../../support/clients.ts";
+import { onRedis } from "../../support/servers.ts";
+
+interface Setup {
+  readonly name: string;
+  readonly open: (port: number) => Promise<OpenClient>;
+  readonly options?: RedisOptions;
+}
+
+const databases = [0, 3, 5];
+const setups: readonly Setup[] = [
+  ...Object.entries(clientLibraries).map(([name, open]) => ({ name, open: (port: number) => open(port) })),
+  {
+    name: "ioredis 6 with a keyPrefix",
+    open: (port) => clientLibraries["ioredis 6"](port, { keyPrefix: "app:{1}:" }),
+  },
+  {
+    name: "ioredis 5 with a keyPrefix, in another database",
+    open: (port) => clientLibraries["ioredis 5"](port, { keyPrefix: "app:", database: 3 }),
+  },
+  {
+    name: "node-redis 6 in another database",
+    open: (port) => clientLibraries["node-redis 6"](port, { database: 5 }),
+  },
+  {
+    name: "ioredis 6 with another prefix",
+    open: (port) => clientLibraries["ioredis 6"](port),
+    options: { prefix: "tenant-7/" },
+  },
+];
+
+for (const { name, open, options } of setups) {
+  onRedis(`Redis by ${name}`, () => {
+    let server: RedisServer;
+    let clients: OpenClient[];
+
+    beforeAll(async () => {
+      server = await startRedis();
+      // The clients outlive the drivers of the tests: none of them may close what it was given.
+      clients = [await open(server.port), await open(server.port)];
+    });
+
+    afterAll(async () => {
+      for (const client of clients) {
+        client.close();
+      }
+      await server.stop();
+    });
+
+    describe.concurrent("passes the conformance suite:", () => {
+      driverConformance({
+        test,
+        open: async () => {
+          const [driver, other] = clients.map(({ client }) => redis(client, options)) as [Driver, Driver];
+          const keepers = await Promise.all([driver, other].map(hearing));
+          return {
+            driver,
+            other,
+            cleanup: async () => {
+              await Promise.all(keepers.map((locks) => locks.close()));
+            },
+          };
+        },
+      });
+    });
+
+    test("a driver that is closed while it connects leaves no connection", async () => {
+      for (const { client } of clients) {
+        for (let turns = 0; turns < 20; turns++) {
+          const locks = createLocks(redis(client, options));
+          await locks.inspect("key");
+          for (let turn = 0; turn < turns; turn++) {
+            await new Promise(setImmediate);
+          }
+          await locks.close();
+        }
+      }
+    });
+
+    test("afterwards no lock, no queue and no connection of ours is left", async () => {
+      const probe = server.client();
+      const given = await Promise.all([...clients.map((client) => client.id()), probe.client("ID")]);
+      await vi.waitFor(
+        async () => {
+          expect(await connectionsOf(probe)).toEqual(given.sort((a, b) => a - b));
+        },
+        { timeout: 5_000 },
+      );
+      expect(await leftKeys(server)).toEqual([]);
+    });
+  });
+}
+
+/** Keeps a driver open, whose messages are proved to arrive: a break is told at once only from then on. */
+async function hearing(driver: Driver): Promise<Locks> {
+  const locks = createLocks(driver);
+  await locks.inspect("any key makes it connect");
+  await vi.waitFor(
+    async () => {
+      expect((await locks.nodes())[0]?.notifications).toBe("proved");
+    },
+    { timeout: 10_000, interval: 5 },
+  );
+  return locks;
+}
+
+async function connectionsOf(probe: ReturnType<RedisServer["client"]>): Promise<number[]> {
+  const list = String(await probe.client("LIST"));
+  return Array.from(list.matchAll(/^id=(\d+)/gm), ([, id]) => Number(id)).sort((a, b) => a - b);
+}
+
+/** All keys in every database but those that may stay. */
+async function leftKeys(server: RedisServer): Promise<string[]> {
+  const left: string[] = [];
+  for (const db of databases) {
+    const probe = server.client({ db });
+    for (const key of await probe.keys("*")) {
+      if (!(await mayStay(probe, key))) {
+        left.push(key);
+      }
+    }
+  }
+  return left;
+}

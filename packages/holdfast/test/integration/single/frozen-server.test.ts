@@ -1,0 +1,31 @@
+import { expect, test } from "vitest";
+import { rejection } from "@holdfast/test-kit";
+
+import { atEnd, newKey, onSharedRedis, open, ownServer, warmUp } from "../../support/fault-fixture.ts";
+
+const waiters = 4_000;
+const waitMs = 2_200;
+/** Beyond the wait: the farewell of 250 ms, and what a machine under load is late by for so many. */
+const latenessMs = 1_300;
+
+onSharedRedis("under a frozen server", () => {
+  test(`${waiters} callers at once wait for no longer than waitMs`, async () => {
+    const server = await ownServer();
+    const locks = open(server.client());
+    await warmUp(locks);
+    server.freeze();
+    atEnd(() => {
+      server.thaw();
+    });
+    const waitedMs = await Promise.all(
+      Array.from({ length: waiters }, async () => {
+        const begun = performance.now();
+        const { error } = await rejection(locks.acquire(newKey(), { waitMs }));
+        expect(error).toMatchObject({ code: "engine-unavailable" });
+        return performance.now() - begun;
+      }),
+    );
+    expect(Math.min(...waitedMs)).toBeGreaterThan(waitMs - 20);
+    expect(Math.max(...waitedMs)).toBeLessThan(waitMs + latenessMs);
+  });
+});

@@ -1,0 +1,192 @@
+import { once } from "node:events";
+
+import { until } from "@holdfast/test-kit";
+import { expect, test } from "vitest";
+
+import {
+  atEnd,
+  connect,
+  direct,
+  newKey,
+  onSharedRedis,
+  open,
+  ownProxy,
+  ownServer,
+  reasonOf,
+  shared,
+  start,
+  warmUp,
+} from "../../support/fault-fixture.ts";
+import { readTurns, writersOutOfOrder, type Turns } from "../../support/event-loop-turns.ts";
+import { Recording } from "../../support/workers.ts";
+
+const processes = 4;
+const tasks = 8;
+const rounds = 25;
+
+onSharedRedis("several processes that share locks on one server", () => {
+  test("read-write, nine of ten read: no writer beside anybody, and everybody gets all his turns", async () => {
+    const turns = await contend("read-write");
+    expect(turns.heaviest).toBe(1000); // a writer counts as a thousand readers
+    expectAll(turns);
+    expect(writersOutOfOrder(turns)).toEqual([]);
+  }, 90_000);
+
+  test("a semaphore of 4 under 32 tasks: never more inside, and everybody gets all his turns", async () => {
+    const turns = await contend("semaphore");
+    expect(turns.heaviest).toBeLessThanOrEqual(4);
+    expect(turns.heaviest).toBeGreaterThan(1);
+    expectAll(turns);
+    expect(new Set(turns.begun.map(({ token }) => token)).size).toBe(processes * tasks * rounds);
+  }, 90_000);
+
+  async function contend(kind: "read-write" | "semaphore"): Promise<Turns> {
+    using recording = new Recording();
+    const key = newKey();
+    const order = JSON.stringify({ kind, keys: [key], tasks, rounds, record: recording.path });
+    const workers = ["a", "b", "c", "d"].map((name) => start("shares.mjs", shared.port, name, order));
+    await Promise.all(workers.map(({ child }) => once(child, "close")));
+    expect(workers.map(({ lines }) => lines)).toEqual(workers.map(() => ["done"]));
+    return readTurns(recording.path).get(key) as Turns;
+  }
+
+  function expectAll({ counts }: Turns): void {
+    expect(counts.size).toBe(processes * tasks);
+    expect(new Set(counts.values())).toEqual(new Set([rounds]));
+  }
+
+  test("of a reader that is killed the share expires by itself, and alone", async () => {
+    const key = newKey();
+    const { child, lines } = start(
+      "shares.mjs",
+      shared.port,
+      "a",
+      JSON.stringify({ hold: "read", key, ttlMs: 1_500 }),
+    );
+    const locks = open(connect(shared.port));
+    const stays = await locks.readWrite(key).read.acquire();
+    await until(() => lines.includes("held"), "the other process reads");
+    const gone = once(child, "exit");
+    child.kill("SIGKILL");
+    await gone;
+    const killedAt = performance.now();
+    const writing = locks.readWrite(key).write.acquire({ waitMs: 20_000 });
+    await until(async () => (await locks.inspect(key)).holders.length === 1, "its share has expired");
+    expect(performance.now() - killedAt).toBeLessThan(4_000);
+    stays.throwIfLost();
+    expect((await locks.inspect(key)).waiterCount).toBe(1);
+    await stays.release();
+    await (await writing).release();
+  });
+});
+
+onSharedRedis("shares, when the server or the way to it fails", () => {
+  test("a server that is frozen past the TTL: permits are lost in time, and given anew after it", async () => {
+    const server = await ownServer();
+    const locks = open(connect(server.port));
+    await warmUp(locks);
+    const own = locks.semaphore(newKey(), { limit: 2 });
+    const leases = [await own.acquire({ ttlMs: 1_000 }), await own.acquire({ ttlMs: 1_000 })];
+    const signals = leases.map(({ signal }) => signal);
+    const waiting = own.acquire({ waitMs: 20_000, permits: 2 });
+    server.freeze();
+    atEnd(() => {
+      server.thaw();
+    });
+    await until(() => signals.every(({ aborted }) => aborted), "both are lost");
+    expect(leases.map((lease) => lease.remainingMs())).toEqual([0, 0]);
+    expect(signals.map(reasonOf)).toEqual(["engine-unreachable", "engine-unreachable"]);
+    server.thaw();
+    const next = await waiting;
+    expect(next.remainingMs()).toBeGreaterThan(0);
+    expect(await own.tryAcquire()).toBeNull();
+    expect(await next.release()).toBe(true);
+  });
+
+  test("a server that restarts without its data: who held is told, and who waits is served with greater numbers", async () => {
+    const server = await ownServer();
+    const locks = open(connect(server.port, { retryStrategy: () => 50 }));
+    await warmUp(locks);
+    const own = locks.semaphore(newKey(), { limit: 1 });
+    const lease = await own.acquire({ ttlMs: 2_000 });
+    const { signal } = lease;
+    const waiting = own.acquire({ ttlMs: 2_000, waitMs: 30_000 });
+    await until(async () => (await locks.inspect(lease.key)).waiterCount === 1, "one waits");
+    await server.stop();
+    await ownServer({ port: server.port });
+    const next = await waiting;
+    expect(next.fencingToken).toBeGreaterThan(lease.fencingToken);
+    await until(() => signal.aborted, "the holder is told");
+    expect(await next.release()).toBe(true);
+  });
+
+  test("the lost reply of an acquire costs no permit", async () => {
+    const proxy = await ownProxy(shared);
+    const locks = open(connect(proxy.port, { retryStrategy: () => 20 }));
+    await warmUp(locks);
+    const key = newKey();
+    const own = locks.semaphore(key, { limit: 2 });
+    const lost = proxy.loseNextReply(/\bacquire\b/);
+    const first = await own.acquire({ waitMs: 10_000 });
+    await lost; // executed, and sent again by the client or by us
+    expect((await locks.inspect(key)).holders).toHaveLength(1);
+    const second = await own.tryAcquire();
+    expect(second).not.toBeNull();
+    expect(await own.tryAcquire()).toBeNull();
+    expect([await first.release(), await second?.release()]).toEqual([true, true]);
+  });
+
+  test("the lost reply of a release counts as released, and frees one permit only", async () => {
+    const proxy = await ownProxy(shared);
+    const locks = open(connect(proxy.port, { retryStrategy: () => 20 }));
+    await warmUp(locks);
+    const key = newKey();
+    const own = locks.semaphore(key, { limit: 2 });
+    const [one, other] = [await own.acquire(), await own.acquire()];
+    const lost = proxy.loseNextReply(/\brelease\b/);
+    expect(await one.release()).toBe(true);
+    await lost;
+    other.throwIfLost();
+    expect((await locks.inspect(key)).holders).toHaveLength(1);
+    const next = await own.tryAcquire();
+    expect(await own.tryAcquire()).toBeNull();
+    expect([await other.release(), await next?.release()]).toEqual([true, true]);
+  });
+
+  test("the lost reply of a downgrade, sent again with readers inside, lets no writer in beside them", async () => {
+    const proxy = await ownProxy(shared);
+    const here = open(connect(proxy.port, { retryStrategy: () => 20 }));
+    const there = open(connect(shared.port));
+    await Promise.all([warmUp(here), warmUp(there)]);
+    const key = newKey();
+    const writer = await here.readWrite(key).write.acquire();
+    const reading = there.readWrite(key).read.acquire();
+    await until(async () => (await there.inspect(key)).waiterCount === 1, "a reader waits");
+    const lost = proxy.loseNextReply(/\bdowngrade\b/);
+    const [reader] = await Promise.all([writer.downgrade(), lost]);
+    const other = await reading;
+    const writing = there.readWrite(key).write.acquire({ waitMs: 20_000 });
+    await until(async () => (await there.inspect(key)).waiterCount === 1, "a writer waits");
+    await other.release();
+    const { holders, waiterCount } = await there.inspect(key);
+    expect([holders.map(({ mode }) => mode), waiterCount]).toEqual([["read"], 1]);
+    reader.throwIfLost();
+    await reader.release();
+    await (await writing).release();
+  });
+
+  test("a connection that is lost with a batch under way: what the client sends again is done once", async () => {
+    const proxy = await ownProxy(shared);
+    const locks = open(connect(proxy.port, { retryStrategy: () => 20 }));
+    await warmUp(locks);
+    const key = newKey();
+    const own = locks.semaphore(key, { limit: 8 });
+    const lost = proxy.loseNextReply(/\bacquire\b/);
+    const leases = await Promise.all(Array.from({ length: 8 }, () => own.acquire({ waitMs: 10_000 })));
+    await lost;
+    expect(new Set(leases.map(({ fencingToken }) => fencingToken)).size).toBe(8);
+    expect(await direct.zcard(`lock:${key}`)).toBe(8);
+    expect(await own.tryAcquire()).toBeNull();
+    expect(await Promise.all(leases.map((lease) => lease.release()))).toEqual(leases.map(() => true));
+  });
+});

@@ -1,0 +1,133 @@
+import type { Lockable } from "holdfast";
+import { faultyClient } from "holdfast/testing";
+import { expect, test } from "vitest";
+import { rejection, until } from "@holdfast/test-kit";
+
+import { executeSingleScript } from "../../../src/drivers/redis/protocol/scripts.generated.ts";
+import {
+  connect,
+  direct,
+  newKey,
+  onSharedRedis,
+  open,
+  ownProxy,
+  shared,
+  warmUp,
+} from "../../support/fault-fixture.ts";
+import { said } from "../../support/diagnostics-log.ts";
+
+/** A waiter that nobody tells asks again after 5 s. */
+const soonMs = 2_500;
+
+onSharedRedis("an answer that comes late", () => {
+  test("to an attempt that was given up does not touch the grant of its repeat", async () => {
+    const key = newKey();
+    const { connection, controls } = faultyClient(connect(shared.port));
+    const [here, there] = [open(connection), open(connect(shared.port))];
+    await warmUp(here);
+    controls.delay({ replyMs: 400 });
+    const attempt = { attemptId: "job 1", ttlMs: 30_000, renew: false };
+    const { error } = await rejection(here.acquire(key, { ...attempt, waitMs: 200 }));
+    expect(error).toMatchObject({ code: "engine-unavailable", outcome: "unknown" });
+    const lease = await here.acquire(key, { ...attempt, waitMs: 5_000 }); // answers come in order: the late one was before
+    await here.inspect(key); // what followed it is carried out
+    expect(await there.tryAcquire(key)).toBeNull();
+    expect(await lease.release()).toBe(true);
+  });
+
+  test.each(["mutex", "semaphore"])("to a %s's request does not bring a given lease back", async (kind) => {
+    const key = newKey();
+    const [here, there] = [open(connect(shared.port)), open(connect(shared.port))];
+    const [own, other] = [here, there].map((locks) =>
+      kind === "mutex" ? locks.mutex(key) : locks.semaphore(key, { limit: 1 }),
+    ) as readonly Lockable[] as readonly [Lockable, Lockable];
+    const lease = await own.acquire({ ttlMs: 300, renew: false });
+    const K = `lock:${key}`;
+    const held = kind === "mutex" ? await direct.get(K) : (await direct.zrange(K, "0", "0"))[0];
+    const [token = ""] = held?.split(" ") ?? [];
+    const given = lease.transfer();
+    await until(async () => (await there.inspect(key)).holders.length === 0, "it is over");
+    expect(await (await other.acquire()).release()).toBe(true);
+    const keys = ["holdfast:fence", K, `holdfast:queue:{${K}}`, `holdfast:info:{${K}}`];
+    const request = ["acquire", token, "300 1 0 s 300", "30000", "1", "0", "", String(Date.now() + 5_000)];
+    await direct.eval(executeSingleScript.source, 4, ...keys, "100", ...request); // sent again by a client library
+    expect((await there.inspect(key)).holders).toHaveLength(1);
+    const { error } = await rejection(there.adopt(given));
+    expect(error).toMatchObject({ code: "lease-lost", reason: "expired" });
+    await direct.del(K);
+  });
+
+  test("by message does not release the grant that a resent request was answered with", async () => {
+    const key = newKey();
+    const proxy = await ownProxy(shared);
+    const here = open(connect(proxy.port, { retryStrategy: () => 100 }));
+    const there = open(connect(shared.port));
+    await Promise.all([warmUp(here), warmUp(there)]);
+    const held = await there.acquire(key);
+    const lost = proxy.loseNextReply(/\bacquire\b/);
+    proxy.pause("messages");
+    const waiting = here.acquire(key, { ttlMs: 30_000 });
+    await lost;
+    expect(await direct.zcard(`holdfast:queue:{lock:${key}}`)).toBe(1);
+    await held.release(); // grants by a message that is kept back; the client then sends its request again
+    const lease = await waiting;
+    await until(async () => !(await isHearing()), "the lost connection is known");
+    proxy.resume("messages");
+    await until(isHearing, "the message of the proof, behind that of the grant, is heard");
+    await here.inspect(key); // what followed the message is carried out
+    expect(await there.tryAcquire(key)).toBeNull();
+    expect(await lease.release()).toBe(true);
+
+    async function isHearing(): Promise<boolean> {
+      return (await here.nodes())[0]?.notifications === "proved";
+    }
+  });
+
+  test("to a release that passed the lock on, after the next in line aborted, still says released", async () => {
+    const key = newKey();
+    const locks = open(connect(shared.port), {}, { handover: { max: 0 } });
+    await warmUp(locks);
+    const lease = await locks.acquire(key);
+    const caller = new AbortController();
+    const next = rejection(locks.acquire(key, { signal: caller.signal }));
+    const released = lease.release();
+    caller.abort("changed my mind");
+    expect((await next).error).toBe("changed my mind");
+    expect(await released).toBe(true);
+  });
+
+  test("never, to a release that handed the lock on, leaves it released, and the next in line is served", async () => {
+    const key = newKey();
+    const { connection, controls } = faultyClient(connect(shared.port));
+    const locks = open(connection, { commandTimeoutMs: 300 }, { handover: { max: 0 } });
+    await warmUp(locks);
+    const lease = await locks.acquire(key);
+    const next = locks.acquire(key);
+    let lost = 0;
+    controls.dropReply(({ args }) => said(args).includes("release") && ++lost === 1);
+    const { error } = await rejection(lease.release());
+    expect(error).toMatchObject({ code: "engine-unavailable", outcome: "unknown" });
+    expect(lost).toBeGreaterThan(0);
+    expect(await (await next).release()).toBe(true); // the release that goes on names it again
+  });
+});
+
+onSharedRedis("a repeat of an attempt", () => {
+  test("that waits here as well is granted together with the first, by the same message", async () => {
+    const key = newKey();
+    const [here, there] = [open(connect(shared.port)), open(connect(shared.port))];
+    await Promise.all([warmUp(here), warmUp(there)]);
+    const held = await there.acquire(key);
+    const attempt = { attemptId: "job 2", ttlMs: 20_000 };
+    const first = here.acquire(key, attempt);
+    await until(async () => (await here.inspect(key)).waiterCount === 1, "it waits");
+    const repeat = here.acquire(key, attempt);
+    await here.inspect(key); // the repeat was sent before
+    const releasedAt = performance.now();
+    await held.release();
+    const leases = await Promise.all([first, repeat]);
+    expect(performance.now() - releasedAt).toBeLessThan(soonMs);
+    expect(leases[1].fencingToken).toBe(leases[0].fencingToken);
+    expect(await leases[0].release()).toBe(true);
+  });
+});

@@ -1,0 +1,41 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { setTimeout as pause } from "node:timers/promises";
+
+import { afterEach, expect, test } from "vitest";
+
+import { connect, newKey, onSharedRedis, open, shared } from "../../support/fault-fixture.ts";
+
+const leases = 12_000;
+const ttlMs = 12_000;
+
+onSharedRedis("many leases of one process", () => {
+  const channel = "tracing:holdfast:renew:asyncEnd";
+  const outcomes: string[] = [];
+  const note = (trace: unknown): void => void outcomes.push((trace as { outcome: string }).outcome);
+
+  afterEach(() => unsubscribe(channel, note));
+
+  test("none is lost, and each is renewed about once a round, when the event loop stands still again and again", async () => {
+    const locks = open(connect(shared.port));
+    const held = await Promise.all(
+      Array.from({ length: leases }, () => locks.acquire(newKey(), { ttlMs, waitMs: ttlMs })),
+    );
+    subscribe(channel, note);
+    const end = performance.now() + ttlMs;
+    while (performance.now() < end) {
+      await pause(100);
+      block(600);
+    }
+    expect(held.filter(({ signal }) => signal.aborted)).toEqual([]);
+    expect(new Set(outcomes)).toEqual(new Set(["renewed"]));
+    expect(outcomes.length).toBeLessThan(4 * leases);
+    await Promise.all(held.map((lease) => lease.release()));
+  }, 60_000);
+});
+
+function block(ms: number): void {
+  const end = performance.now() + ms;
+  while (performance.now() < end) {
+    // the event loop stands still
+  }
+}

@@ -1,0 +1,71 @@
+import { isLockError, LeaseLostError } from "holdfast";
+import { expect, test } from "vitest";
+import { rejection, until } from "@holdfast/test-kit";
+
+import {
+  atEnd,
+  connect,
+  direct,
+  newKey,
+  onSharedRedis,
+  open,
+  shared,
+  warmUp,
+} from "../../support/fault-fixture.ts";
+
+/** Far below any wait or TTL here. */
+const soonMs = 1_000;
+const ttlMs = 60_000;
+
+onSharedRedis("release after expiry", () => {
+  test("release after expiry answers false at once, and leaves the lock to who has it now", async () => {
+    const locks = open(connect(shared.port));
+    await warmUp(locks);
+    const key = newKey();
+    const lease = await locks.acquire(key, { ttlMs: 100, renew: false });
+    await until(async () => (await direct.exists(`lock:${key}`)) === 0, "it expired");
+    const other = await open(connect(shared.port)).acquire(key, { ttlMs });
+    const begun = performance.now();
+    expect(await lease.release()).toBe(false);
+    expect(performance.now() - begun).toBeLessThan(soonMs);
+    expect(await other.release()).toBe(true);
+  });
+
+  test("release after expiry in withLock rejects with the loss, and the value of the work is not thrown away", async () => {
+    const locks = open(connect(shared.port));
+    const key = newKey();
+    const { error, afterMs } = await rejection(
+      locks.withLock(key, { ttlMs }, async () => {
+        await steal(key);
+        return "done";
+      }),
+    );
+    expect(isLockError(error, "lease-lost")).toBe(true);
+    expect((error as LeaseLostError).result).toBe("done");
+    expect(afterMs).toBeLessThan(soonMs);
+    expect(await direct.get(`lock:${key}`)).toBe("another's");
+  });
+
+  test("release after expiry in withLock does not replace the error of the work", async () => {
+    const locks = open(connect(shared.port));
+    const key = newKey();
+    const own = new Error("the work's own");
+    const { error, afterMs } = await rejection(
+      locks.withLock(key, { ttlMs }, async () => {
+        await steal(key);
+        throw own;
+      }),
+    );
+    expect(error).toBe(own);
+    expect(afterMs).toBeLessThan(soonMs);
+    expect(await direct.get(`lock:${key}`)).toBe("another's");
+  });
+});
+
+/** As if the lease had run out during a pause, and another had come. */
+async function steal(key: string): Promise<void> {
+  await direct.set(`lock:${key}`, "another's");
+  atEnd(async () => {
+    await direct.del(`lock:${key}`);
+  });
+}

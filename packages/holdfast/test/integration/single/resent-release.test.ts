@@ -1,0 +1,82 @@
+import { rejection, until } from "@holdfast/test-kit";
+import { faultyClient, manualClock } from "holdfast/testing";
+import { expect, test } from "vitest";
+
+import {
+  connect,
+  direct,
+  newKey,
+  onSharedRedis,
+  open,
+  ownProxy,
+  shared,
+  warmUp,
+} from "../../support/fault-fixture.ts";
+import { said } from "../../support/diagnostics-log.ts";
+
+/** ioredis sends what was not answered again by itself, and the second answer says that it is not ours. */
+onSharedRedis("a release whose reply was lost and that the client sends again", () => {
+  test("counts as released, and fails no finished work", async () => {
+    const proxy = await ownProxy(shared);
+    const locks = open(connect(proxy.port, { retryStrategy: () => 20 }));
+    await warmUp(locks);
+    const lease = await locks.acquire(newKey());
+    const lost = proxy.loseNextReply(/\brelease\b/);
+    expect(await lease.release()).toBe(true);
+    await lost;
+    const lostAgain = proxy.loseNextReply(/\brelease\b/);
+    expect(await locks.withLock(newKey(), () => "done")).toBe("done");
+    await lostAgain;
+  });
+
+  test("counts as released where the next caller of this process is queued by it", async () => {
+    const proxy = await ownProxy(shared);
+    const locks = open(connect(proxy.port, { retryStrategy: () => 20 }), {}, { handover: { max: 0 } });
+    const there = open(connect(shared.port));
+    await Promise.all([warmUp(locks), warmUp(there)]);
+    const key = newKey();
+    const lease = await locks.acquire(key);
+    const other = there.acquire(key);
+    await until(async () => (await there.inspect(key)).waiterCount === 1, "another process waits");
+    const next = locks.acquire(key, { waitMs: 20_000 });
+    const lost = proxy.loseNextReply(/\brelease\b/);
+    expect(await lease.release()).toBe(true);
+    await lost;
+    await (await other).release();
+    await (await next).release();
+  });
+});
+
+onSharedRedis("a release that goes on, as its answers are lost", () => {
+  test("ends what a late request of its own token got again meanwhile, and nothing else", async () => {
+    const key = newKey();
+    const clock = manualClock(); // of the request that comes late
+    const { connection, controls } = faultyClient(connect(shared.port), { clock });
+    const here = open(connection, { commandTimeoutMs: 200 });
+    const [there, other] = [open(connect(shared.port)), open(connect(shared.port))];
+    await Promise.all([warmUp(here), warmUp(there), warmUp(other)]);
+    const isHeld = async (): Promise<boolean> => (await direct.exists(`lock:${key}`)) === 1;
+
+    controls.duplicate(({ args }) => said(args)[0] === "acquire", 1_000);
+    const lease = await here.acquire(key, { ttlMs: 30_000, renew: false });
+    controls.duplicate(0, 0);
+    controls.dropReply(isRelease, "reset");
+    expect((await rejection(lease.release())).error).toMatchObject({ outcome: "unknown" });
+    expect(await isHeld()).toBe(false);
+    controls.refuse(new Error("Connection is closed."));
+    await clock.advance(1_000);
+    await until(isHeld, "the request that comes late is granted");
+    const waiting = there.acquire(key, { waitMs: 20_000 });
+    controls.dropReply(() => false);
+    controls.refuse(null);
+    const next = await waiting;
+    expect(next.fencingToken).toBeGreaterThan(lease.fencingToken);
+    await here.inspect(key); // what was sent before is carried out
+    expect(await other.tryAcquire(key)).toBeNull();
+    expect(await next.release()).toBe(true);
+  });
+
+  function isRelease({ args }: { args: readonly string[] }): boolean {
+    return said(args)[0]?.startsWith("release") === true;
+  }
+});

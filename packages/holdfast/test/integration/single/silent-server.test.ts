@@ -1,0 +1,204 @@
+import { setTimeout as pause } from "node:timers/promises";
+
+import { createLocks, EngineError, type Lease, type Locks } from "holdfast";
+import { redis, type Connection, type RedisClient } from "holdfast/redis";
+import { createClient } from "redis";
+import { expect, test } from "vitest";
+import { rejection, until, type RedisServer } from "@holdfast/test-kit";
+
+import { connectionOf } from "../../../src/drivers/redis/clients/detect.ts";
+import {
+  atEnd,
+  connect,
+  newKey,
+  onSharedRedis,
+  ownServer,
+  slackMs,
+  warmUp,
+} from "../../support/fault-fixture.ts";
+import { said } from "../../support/diagnostics-log.ts";
+
+const operations = new Set(["extend", "release", "acquire"]);
+const commandTimeoutMs = 500;
+const callers = 300;
+const askedEachMs = 125;
+/** How many calls the client library may keep: eight batches, what was asked in the time of a call, three commands each, and probes. */
+const mostKept = 8 + (3 * commandTimeoutMs) / askedEachMs + 16;
+
+const clients: Readonly<Record<string, (port: number) => Promise<RedisClient>>> = {
+  "ioredis that keeps every command": async (port) => connect(port, { maxRetriesPerRequest: null }),
+  "ioredis as it is": async (port) => connect(port),
+  "node-redis as it is": async (port) => {
+    const client = createClient({ url: `redis://127.0.0.1:${port}` }).on("error", () => undefined);
+    await client.connect();
+    atEnd(() => {
+      client.destroy();
+    });
+    return client;
+  },
+};
+
+const outages: Readonly<Record<string, (server: RedisServer) => Promise<() => Promise<void>>>> = {
+  frozen: async (server) => {
+    server.freeze();
+    return async () => {
+      server.thaw();
+    };
+  },
+  killed: async (server) => {
+    server.kill("SIGKILL");
+    await server.stop();
+    return async () => {
+      await ownServer({ port: server.port });
+    };
+  },
+};
+
+const rows = Object.keys(outages).flatMap((how) =>
+  Object.keys(clients).map((client) => [how, client] as const),
+);
+
+onSharedRedis("a silent server", () => {
+  test.each(rows)("%s: %s keeps few calls, and all callers are served when it is back", async (how, name) => {
+    const server = await ownServer();
+    const client = await (clients[name] as (typeof clients)[string])(server.port);
+    const { connection, kept } = counting(connectionOf(client));
+    const locks = open(connection);
+    await warmUp(locks);
+    const lease = await locks.acquire(newKey(), { ttlMs: 60_000 });
+    const bring = await (outages[how] as (typeof outages)[string])(server);
+
+    const waiting = Array.from({ length: callers }, () => locks.acquire(newKey(), { waitMs: 60_000 }));
+    for (const call of waiting) {
+      call.catch(() => undefined);
+    }
+    const asking = asks(locks);
+    const { error, afterMs } = await rejection(locks.tryAcquire(newKey()));
+    expect(error).toBeInstanceOf(EngineError);
+    expect(error).toMatchObject({ code: "engine-unavailable", retryable: true });
+    expect(afterMs).toBeLessThan(commandTimeoutMs + slackMs);
+    const releasing = rejection(lease.release());
+    await pause(3_000);
+    expect(kept()).toBeLessThanOrEqual(mostKept);
+    expect((await releasing).error).toMatchObject({ code: "engine-unavailable" });
+    asking.end();
+
+    await bring();
+    const begun = performance.now();
+    const leases = await Promise.all(waiting);
+    expect(performance.now() - begun).toBeLessThan(4_000); // a client library connects again after up to 2 s
+    await Promise.all(leases.map((each) => each.release().catch(() => undefined))); // a late one goes on
+    await until(() => kept() === 0, "nothing is kept");
+  });
+
+  test("is asked for renewals first when it is back, then for releases, then for new leases", async () => {
+    const server = await ownServer();
+    const { connection, sent } = counting(connectionOf(server.client()));
+    const locks = open(connection);
+    await warmUp(locks);
+    const take = (count: number): Promise<Lease[]> =>
+      Promise.all(Array.from({ length: count }, () => locks.acquire(newKey(), { ttlMs: 6_000 })));
+    const kept = await take(20);
+    const done = await take(20);
+    await pause(1_000);
+    server.freeze();
+    await rejection(locks.inspect(newKey()));
+    const waiting = Array.from({ length: 20 }, () => locks.acquire(newKey(), { waitMs: 60_000 }));
+    const releasing = done.map((lease) => rejection(lease.release()));
+    await pause(1_000); // renewals have become due, 2 s after the grants, and were refused
+    sent.length = 0;
+    server.thaw();
+    await until(() => kept.every((lease) => lease.remainingMs() > 5_000), "renewed");
+    const leases = await Promise.all(waiting);
+    const first = sent.slice(0, sent.lastIndexOf("acquire") + 1);
+    const rank = ["extend", "release", "acquire"];
+    expect(first).toEqual(first.toSorted((one, other) => rank.indexOf(one) - rank.indexOf(other)));
+    expect(first.filter((name) => name === "extend").length).toBeGreaterThan(10); // by chance some are due later
+    expect(first.length).toBeGreaterThan(50);
+    await Promise.all(releasing);
+    await Promise.all([...kept, ...leases].map((lease) => lease.release()));
+  });
+
+  test("confirms a grant by message, although it answers nothing", async () => {
+    const server = await ownServer();
+    const { connection, sent, hang } = counting(connectionOf(server.client()));
+    const locks = open(connection);
+    const holder = createLocks(redis(server.client()));
+    atEnd(() => holder.close());
+    await warmUp(locks);
+    const key = newKey();
+    const held = await holder.acquire(key);
+    const waiting = locks.acquire(key, { waitMs: 60_000 });
+    await until(async () => (await holder.inspect(key)).waiterCount === 1, "it waits");
+    const goOn = hang();
+    await rejection(locks.tryAcquire(newKey()));
+    sent.length = 0;
+    await held.release();
+    const lease = await waiting;
+    await until(() => sent.includes("extend"), "the grant is confirmed", 150);
+    goOn();
+    expect(await lease.release()).toBe(true);
+  });
+});
+
+function open(client: RedisClient): Locks {
+  const locks = createLocks(redis(client, { commandTimeoutMs }), { closeTimeoutMs: 1_000 });
+  atEnd(() => locks.close());
+  return locks;
+}
+
+interface Counting {
+  readonly connection: Connection;
+  /** How many calls are not settled: so many its client library keeps. */
+  kept(): number;
+  /** The operations of all batches, in order. */
+  readonly sent: string[];
+  /** Delivers no calls until the result is called. */
+  hang(): () => void;
+}
+
+function counting(inner: Connection): Counting {
+  let kept = 0;
+  let isHanging = false;
+  const sent: string[] = [];
+  const counted = <T>(send: () => Promise<T>): Promise<T> => {
+    kept += 1;
+    const call = isHanging ? new Promise<T>(() => undefined) : send();
+    return call.finally(() => {
+      kept -= 1;
+    });
+  };
+  const connection: Connection = {
+    keyPrefix: inner.keyPrefix,
+    name: inner.name,
+    run: (script, keys, args) => {
+      sent.push(...said(args).filter((word) => operations.has(word)));
+      return counted(() => inner.run(script, keys, args));
+    },
+    command: (name, args) => counted(() => inner.command(name, args)),
+    subscribe: (channel, kind, listener) => inner.subscribe(channel, kind, listener),
+    onDown: (listener) => inner.onDown(listener),
+    close: () => inner.close?.(),
+  };
+  const hang = (): (() => void) => {
+    isHanging = true;
+    return () => {
+      isHanging = false;
+    };
+  };
+  return { connection, kept: () => kept, sent, hang };
+}
+
+/** Goes on asking what is not batched. */
+function asks(locks: Locks): { end(): void } {
+  const timer = setInterval(() => {
+    locks.nodes().catch(() => undefined);
+    locks.inspect("any").catch(() => undefined);
+    locks.list().catch(() => undefined);
+  }, askedEachMs);
+  const end = (): void => {
+    clearInterval(timer);
+  };
+  atEnd(end);
+  return { end };
+}

@@ -1,0 +1,77 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { once } from "node:events";
+
+import type { Locks } from "holdfast";
+import type { Redis } from "ioredis";
+import { expect, test } from "vitest";
+import { until } from "@holdfast/test-kit";
+
+import {
+  atEnd,
+  connect,
+  direct,
+  newKey,
+  onSharedRedis,
+  open,
+  ownProxy,
+  shared,
+  warmUp,
+} from "../../support/fault-fixture.ts";
+
+onSharedRedis("a subscription", () => {
+  test("that is closed late does not switch off its successor", async () => {
+    const proxy = await ownProxy(shared);
+    const client = connect(proxy.port, { retryStrategy: () => 50, disconnectTimeout: 1_000 });
+    const subscribers = duplicatesOf(client);
+    const locks = open(client, { commandTimeoutMs: 300 });
+    await warmUp(locks);
+    const closed = once(subscribers[0] as Redis, "close");
+    proxy.deadenSubscriptions();
+    proxy.cut("commands");
+    await until(() => subscribers.length === 2, "a second subscription beside the half-open one");
+    await until(() => isHearing(locks), "it is proved");
+    await closed;
+    const key = newKey();
+    const held = await open(connect(shared.port)).acquire(key);
+    const waiting = locks.acquire(key, { waitMs: 10_000 });
+    await until(async () => (await direct.zcard(`holdfast:queue:{lock:${key}}`)) === 1, "it may wait", 2_000);
+    expect(await isHearing(locks)).toBe(true);
+    await held.release();
+    expect(await (await waiting).release()).toBe(true);
+  });
+
+  test("comes back though the client it was made of never reconnects", async () => {
+    const locks = open(connect(shared.port, { retryStrategy: () => null }), { commandTimeoutMs: 200 });
+    await warmUp(locks);
+    const told = nodeEvents();
+    await direct.call("CLIENT", "KILL", "TYPE", "pubsub");
+    await until(() => told.includes("subscription-lost"), "the loss is known");
+    await until(() => told.includes("notifications-proved"), "messages are heard again", 5_000);
+    expect(await isHearing(locks)).toBe(true);
+  });
+});
+
+/** The clients that are made of this one, as they are made. */
+function duplicatesOf(client: Redis): Redis[] {
+  const duplicates: Redis[] = [];
+  const duplicate = client.duplicate.bind(client);
+  client.duplicate = (...given: Parameters<typeof duplicate>) => {
+    const made = duplicate(...given);
+    duplicates.push(made);
+    return made;
+  };
+  return duplicates;
+}
+
+async function isHearing(locks: Locks): Promise<boolean> {
+  return (await locks.nodes())[0]?.notifications === "proved";
+}
+
+/** What is told of nodes, as it comes. */
+function nodeEvents(): string[] {
+  const events: string[] = [];
+  const listen = (message: unknown): void => void events.push((message as { event: string }).event);
+  subscribe("holdfast:node", listen);
+  atEnd(() => void unsubscribe("holdfast:node", listen));
+  return events;
+}

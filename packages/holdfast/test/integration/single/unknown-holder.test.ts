@@ -1,0 +1,52 @@
+import { EngineError } from "holdfast";
+import { expect, test } from "vitest";
+import { rejection, until } from "@holdfast/test-kit";
+
+import {
+  connect,
+  newKey,
+  onSharedRedis,
+  open,
+  ownProxy,
+  ownServer,
+  slackMs,
+  warmUp,
+} from "../../support/fault-fixture.ts";
+
+const ttlMs = 60_000;
+const commandTimeoutMs = 500;
+
+onSharedRedis("who holds", () => {
+  test("with the server unreachable who asks for the holder is told so, and not that the lock is free", async () => {
+    const server = await ownServer();
+    const proxy = await ownProxy(server);
+    const key = newKey();
+    const lease = await open(connect(server.port)).acquire(key, { ttlMs });
+    const locks = open(connect(proxy.port), { commandTimeoutMs });
+    await warmUp(locks);
+    expect((await locks.inspect(key)).holders).toHaveLength(1);
+    proxy.refuse(true);
+    proxy.cut();
+    for (const question of [
+      () => locks.inspect(key),
+      () => locks.list(),
+      () => locks.tryAcquire(key, { ttlMs }),
+      () => locks.checkFence(key, lease.fencingToken),
+    ]) {
+      const { error, afterMs } = await rejection(question());
+      expect(error).toBeInstanceOf(EngineError);
+      expect(error).toMatchObject({ code: "engine-unavailable" });
+      expect(afterMs).toBeLessThan(commandTimeoutMs + slackMs);
+    }
+    proxy.refuse(false);
+    await until(
+      () =>
+        locks.inspect(key).then(
+          ({ holders }) => holders.length === 1,
+          () => false,
+        ),
+      "it answers again",
+    );
+    expect(await lease.release()).toBe(true);
+  });
+});

@@ -1,0 +1,96 @@
+import { isLockError } from "holdfast";
+import { beforeEach, expect, test } from "vitest";
+
+import { Frames } from "../../src/kinds/lock-scope.ts";
+import type { OwnedLease } from "../../src/lease/lease.ts";
+
+let frames: Frames;
+
+beforeEach(() => {
+  frames = new Frames();
+});
+
+function lease(key: string): OwnedLease & { left: number } {
+  const fake = {
+    key,
+    keys: [key],
+    left: 1_000,
+    get isInForce() {
+      return this.left > 0;
+    },
+  };
+  return fake as unknown as OwnedLease & { left: number };
+}
+
+function isRefused(key: string): boolean {
+  try {
+    frames.refuseWithin(key);
+    return false;
+  } catch (error) {
+    expect(isLockError(error, "self-deadlock") && error.key === key && !error.retryable).toBe(true);
+    return true;
+  }
+}
+
+test("outside of any frame nothing is refused", () => {
+  expect(isRefused("a")).toBe(false);
+});
+
+test("inside a frame its own key is refused, and others are not", () => {
+  frames.run(lease("a"), () => {
+    expect([isRefused("a"), isRefused("b")]).toEqual([true, false]);
+  });
+  expect(isRefused("a")).toBe(false);
+});
+
+test("inside nested frames the keys of all are refused", () => {
+  frames.run(lease("a"), () => {
+    frames.run(lease("b"), () => {
+      expect([isRefused("a"), isRefused("b"), isRefused("c")]).toEqual([true, true, false]);
+    });
+    expect(isRefused("b")).toBe(false);
+  });
+});
+
+test("a frame goes along with what its work awaits and starts", async () => {
+  await frames.run(lease("a"), async () => {
+    await Promise.resolve();
+    expect(isRefused("a")).toBe(true);
+    await new Promise<void>((resolve) => {
+      setImmediate(() => {
+        expect(isRefused("a")).toBe(true);
+        resolve();
+      });
+    });
+  });
+});
+
+test("work that runs beside a frame is not in it", async () => {
+  const inside = frames.run(lease("a"), async () => {
+    await Promise.resolve();
+    return isRefused("a");
+  });
+  expect(isRefused("a")).toBe(false);
+  expect(await inside).toBe(true);
+});
+
+test("a lease that is not held any more is not waited for", () => {
+  const released = lease("a");
+  frames.run(released, () => {
+    released.left = 0;
+    expect(isRefused("a")).toBe(false);
+  });
+});
+
+test("a frame is that of one instance", () => {
+  const others = new Frames();
+  frames.run(lease("a"), () => {
+    expect(() => {
+      others.refuseWithin("a");
+    }).not.toThrow();
+    others.run(lease("b"), () => {
+      expect(isRefused("a")).toBe(true);
+      expect(isRefused("b")).toBe(false);
+    });
+  });
+});

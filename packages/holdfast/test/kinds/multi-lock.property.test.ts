@@ -1,0 +1,225 @@
+import fc from "fast-check";
+import { isLockError, type Lease } from "holdfast";
+import { describe, expect, test } from "vitest";
+
+import { closeWorld, memoryWorld, redisWorld, type World } from "../support/simulated-engines.ts";
+
+const names = ["a", "b", "c", "d"];
+const processes = 3;
+
+const keysOf = fc.uniqueArray(fc.constantFrom(...names), { minLength: 1, maxLength: 4 });
+const which = fc.nat(5);
+const by = fc.nat(processes - 1);
+
+const steps = fc.array(
+  fc.oneof(
+    {
+      weight: 10,
+      arbitrary: fc.record({
+        ask: keysOf,
+        by,
+        waitMs: fc.constantFrom(null, 0, 150, 1_050, Infinity, Infinity),
+        ttlMs: fc.constantFrom(201, 501),
+        renew: fc.boolean(),
+      }),
+    },
+    { weight: 6, arbitrary: fc.record({ release: which }) },
+    { weight: 2, arbitrary: fc.record({ abort: which }) },
+    { weight: 1, arbitrary: fc.record({ breakOne: which, key: which, by }) },
+    { weight: 1, arbitrary: fc.record({ extend: which }) },
+    { weight: 1, arbitrary: fc.record({ orphan: which }) },
+    { weight: 5, arbitrary: fc.record({ advance: fc.integer({ min: 1, max: 400 }) }) },
+  ),
+  { maxLength: 40, size: "max" },
+);
+
+type Step = typeof steps extends fc.Arbitrary<(infer T)[]> ? T : never;
+
+interface Asked {
+  readonly keys: readonly string[];
+  readonly controller: AbortController;
+  state: "waiting" | "granted" | "over";
+  lease: Lease | undefined;
+}
+
+/** Plays steps, and watches that who has one of his keys has all of them, and alone. */
+class Play {
+  readonly #world: World;
+  readonly #asked: Asked[] = [];
+  readonly #newest = new Map<string, bigint>();
+  #givesBack = false;
+  #failure: unknown;
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  async run(all: readonly Step[]): Promise<void> {
+    for (const step of all) {
+      await this.#do(step);
+      await this.#world.clock.advance(this.#world.latencyMs * 2);
+      expect(this.#failure).toBeUndefined();
+      this.#watch();
+    }
+    await this.#end();
+  }
+
+  async #do(step: Step): Promise<void> {
+    if ("ask" in step) {
+      this.#ask(step);
+    } else if ("release" in step) {
+      this.#onHeld(step.release, (asked, lease) => this.#release(asked, lease));
+    } else if ("abort" in step) {
+      this.#asked
+        .filter(({ state }) => state === "waiting")
+        .at(-1 - step.abort)
+        ?.controller.abort("enough");
+    } else if ("breakOne" in step) {
+      await this.#break(step);
+    } else if ("extend" in step) {
+      this.#onHeld(step.extend, (_, lease) => {
+        this.#follow(lease.extend(700).catch(lostOnly));
+      });
+    } else if ("orphan" in step) {
+      this.#onHeld(step.orphan, (_, lease) => {
+        lease.orphan();
+      });
+    } else {
+      await this.#world.clock.advance(step.advance);
+    }
+  }
+
+  #ask({ ask, by: process, waitMs, ttlMs, renew }: Extract<Step, { ask: string[] }>): void {
+    const lock = this.#world.locks[process]?.all(ask);
+    const controller = new AbortController();
+    const asked: Asked = { keys: ask.toSorted(), controller, state: "waiting", lease: undefined };
+    this.#asked.push(asked);
+    const options = { ttlMs, renew, signal: controller.signal };
+    const granting: Promise<Lease | null> | undefined =
+      waitMs === null ? lock?.tryAcquire(options) : lock?.acquire({ ...options, waitMs });
+    this.#follow(
+      granting?.then(
+        (lease) => {
+          this.#answered(asked, lease);
+        },
+        (error: unknown) => {
+          asked.state = "over";
+          if (error !== "enough" && !isLockError(error, "wait-timeout")) {
+            throw error;
+          }
+        },
+      ),
+    );
+  }
+
+  #answered(asked: Asked, lease: Lease | null): void {
+    asked.state = lease ? "granted" : "over";
+    if (!lease) {
+      return;
+    }
+    asked.lease = lease;
+    expect(lease.keys).toEqual(asked.keys);
+    expect(lease.key).toBe(asked.keys[0]);
+    expect(lease.remainingMs()).toBeGreaterThan(0);
+    for (const key of lease.keys) {
+      const holders = this.#asked.filter(
+        (other) => other.keys.includes(key) && (other.lease?.remainingMs() ?? 0) > 0,
+      );
+      expect(holders.length, `holders of ${key}`).toBe(1);
+      const token = lease.fencingTokens.get(key) as bigint;
+      expect(token, "numbers rise").toBeGreaterThan(this.#newest.get(key) ?? 0n);
+      this.#newest.set(key, token);
+    }
+    if (this.#givesBack) {
+      this.#release(asked, lease);
+    }
+  }
+
+  #release(asked: Asked, lease: Lease): void {
+    const isValid = lease.remainingMs() > 0;
+    asked.state = "over";
+    this.#follow(
+      lease.release().then((wasOurs) => {
+        expect(wasOurs || !isValid, "a valid lease is released").toBe(true);
+        expect(lease.remainingMs()).toBe(0);
+      }),
+    );
+  }
+
+  async #break({ breakOne, key: index, by: process }: Extract<Step, { breakOne: number }>): Promise<void> {
+    const asked = this.#held().at(-1 - breakOne);
+    const lease = asked?.lease;
+    const key = lease?.keys[index % lease.keys.length];
+    if (!lease || key === undefined || lease.remainingMs() === 0) {
+      return;
+    }
+    const fencingToken = lease.fencingTokens.get(key) as bigint;
+    const { signal } = lease;
+    const breaking = this.#world.locks[process]?.breakLock(key, { fencingToken, reason: "test" });
+    await this.#world.clock.advance(this.#world.latencyMs);
+    if ((await breaking) === true) {
+      expect(lease.remainingMs(), "lost with any of its keys").toBe(0);
+      expect(signal.aborted).toBe(true);
+    }
+  }
+
+  #held(): Asked[] {
+    return this.#asked.filter(({ state }) => state === "granted");
+  }
+
+  #onHeld(index: number, action: (asked: Asked, lease: Lease) => void): void {
+    const asked = this.#held().at(-1 - index);
+    if (asked?.lease) {
+      action(asked, asked.lease);
+    }
+  }
+
+  #watch(): void {
+    for (const { lease } of this.#held()) {
+      const isLost = lease?.remainingMs() === 0;
+      expect(lease?.signal.aborted, "a loss is told").toBe(isLost);
+    }
+  }
+
+  #follow(promise: Promise<unknown> | undefined): void {
+    promise?.catch((error: unknown) => (this.#failure ??= error));
+  }
+
+  /** All give back what they have or get: in whatever order the keys were named, nobody waits for ever. */
+  async #end(): Promise<void> {
+    const { clock, leftovers } = this.#world;
+    this.#givesBack = true;
+    for (const asked of this.#held()) {
+      this.#release(asked, asked.lease as Lease);
+    }
+    await clock.advance(5_000);
+    expect(this.#failure).toBeUndefined();
+    expect(
+      this.#asked.filter(({ state }) => state === "waiting").map(({ keys }) => keys),
+      "everybody has his turn",
+    ).toEqual([]);
+    await closeWorld(this.#world);
+    expect(leftovers?.() ?? []).toEqual([]);
+    expect(this.#failure).toBeUndefined();
+  }
+}
+
+function lostOnly(error: unknown): void {
+  if (!isLockError(error, "lease-lost")) {
+    throw error;
+  }
+}
+
+describe.each([
+  { engine: "in memory", open: async () => memoryWorld(processes), numRuns: 100 },
+  { engine: "on Redis", open: () => redisWorld(processes), numRuns: 50 },
+])("$engine", ({ open, numRuns }) => {
+  test("in whatever order keys are named: all of them or none, no deadlock, lost with any of them", async () => {
+    await fc.assert(
+      fc.asyncProperty(steps, async (all) => {
+        await new Play(await open()).run(all);
+      }),
+      { numRuns },
+    );
+  }, 120_000);
+});

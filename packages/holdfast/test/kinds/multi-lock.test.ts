@@ -1,0 +1,279 @@
+import { isLockError, type Lease } from "holdfast";
+import { describe, expect, test } from "vitest";
+
+import type { Driver } from "../../src/driver.ts";
+import {
+  clock,
+  endMs,
+  engine,
+  lost,
+  onManualClock,
+  open,
+  settled,
+  ttlMs,
+  unreachable,
+} from "../support/lease-fixture.ts";
+
+/** An engine that cannot take several keys in one step. */
+const oneByOne = { acquireTogether: undefined } as object;
+
+onManualClock();
+
+async function held(...keys: string[]): Promise<boolean[]> {
+  const states = await Promise.all(keys.map((key) => engine.inspect(key)));
+  return states.map(({ holders }) => holders.length > 0);
+}
+
+describe("who waits for several keys", () => {
+  test("keeps those he has, and gives them back when he gives up", async () => {
+    const other = await open().acquire("b", { ttlMs: 60_000 });
+    const controller = new AbortController();
+    const waiting = open().all(["b", "a"], { ttlMs }).acquire({ signal: controller.signal });
+    await clock.advance(3 * ttlMs);
+    expect(await settled(waiting)).toBe("pending");
+    expect(await held("a", "b")).toEqual([true, true]);
+    controller.abort("enough");
+    await expect(waiting).rejects.toBe("enough");
+    expect(await held("a")).toEqual([false]);
+    await other.release();
+    expect(await held("a", "b")).toEqual([false, false]);
+  });
+
+  test("is told which key was held and how long he waited in all", async () => {
+    await open().acquire("a", { ttlMs: 400, renew: false });
+    await open().acquire("b", { ttlMs: 60_000, reason: "report" });
+    const waiting = settledAt(open().all(["a", "b"], { ttlMs }).acquire({ waitMs: 1_000 }));
+    await clock.advance(1_000);
+    const { error, at } = await waiting;
+    expect(error).toMatchObject({ code: "wait-timeout", key: "b", holder: { reason: "report" } });
+    expect((error as Error).message).toContain("1000");
+    expect(at).toBe(clock.now());
+    expect(await held("a")).toEqual([false]);
+  });
+
+  test("with waitMs 0 asks once, and keeps nothing", async () => {
+    await open().acquire("b", { ttlMs });
+    const error = await settled(open().all(["a", "b"]).acquire({ waitMs: 0 }));
+    expect(error).toMatchObject({ code: "wait-timeout", key: "b" });
+    expect(await held("a")).toEqual([false]);
+  });
+
+  test("asks no more where the first question went unanswered until his time was over", async () => {
+    const asked: string[] = [];
+    const locks = open({
+      acquireTogether: async () => {
+        await new Promise<void>((resolve) => clock.setTimer(resolve, 2_000, true));
+        throw unreachable;
+      },
+      acquire: (request) => {
+        asked.push(request.key);
+        return engine.acquire(request);
+      },
+    } as Partial<Driver>);
+    const late = settledAt(locks.all(["a", "b"], { ttlMs }).acquire({ waitMs: 200 }));
+    await clock.advance(2_000);
+    expect((await late).error).toBe(unreachable);
+    expect(asked).toEqual([]);
+    const inTime = locks.all(["a", "b"], { ttlMs }).acquire({ waitMs: 5_000 });
+    await clock.advance(2_000);
+    expect(await (await inTime).release()).toBe(true);
+    expect(asked).toEqual(["a", "b"]);
+  });
+
+  test("takes a key again that he lost while he waited for another", async () => {
+    const other = await open().acquire("b", { ttlMs: 60_000 });
+    const waiting = open().all(["a", "b"], { ttlMs }).acquire();
+    await clock.advance(10);
+    const fencingToken = (await engine.inspect("a")).holders[0]?.fencingToken as bigint;
+    await open().breakLock("a", { fencingToken, reason: "test" });
+    expect(await held("a")).toEqual([false]);
+    await other.release();
+    const lease = (await settled(waiting)) as Lease;
+    expect(lease.fencingTokens.get("a")).toBeGreaterThan(fencingToken);
+    expect(await held("a", "b")).toEqual([true, true]);
+    lease.throwIfLost();
+  });
+
+  test("and whose Locks is closed keeps nothing", async () => {
+    const other = await open().acquire("b", { ttlMs });
+    const locks = open();
+    const waiting = locks.all(["a", "b"], { ttlMs }).acquire();
+    await clock.advance(10);
+    const closing = locks.close();
+    expect(await settled(waiting)).toMatchObject({ code: "closed" });
+    await closing;
+    expect(await held("a")).toEqual([false]);
+    await other.release();
+  });
+
+  test("has maxHoldMs from when he has all of them", async () => {
+    const other = await open().acquire("b", { ttlMs: 60_000 });
+    const waiting = open().all(["a", "b"], { ttlMs }).acquire({ maxHoldMs: 5_000, waitMs: 60_000 });
+    await clock.advance(4_000);
+    await other.release();
+    const lease = (await settled(waiting)) as Lease;
+    const { signal } = lease;
+    await clock.advance(4_999);
+    expect(signal.aborted).toBe(false);
+    await clock.advance(1);
+    expect(signal.reason).toEqual(lost("max-hold"));
+  });
+});
+
+describe("one lease of several keys", () => {
+  test("is lost with any of its keys; the others are renewed no more, and a release frees them", async () => {
+    const lease = await open().all(["a", "b", "c"], { ttlMs }).acquire();
+    const { signal } = lease;
+    const fencingToken = lease.fencingTokens.get("b") as bigint;
+    await open().breakLock("b", { fencingToken, reason: "test" });
+    expect([signal.aborted, lease.remainingMs()]).toEqual([true, 0]);
+    expect(signal.reason).toEqual(lost("broken"));
+    expect(() => {
+      lease.throwIfLost();
+    }).toThrow(lost("broken"));
+    await expect(lease.extend()).rejects.toEqual(lost("broken"));
+    expect(await held("a", "b", "c")).toEqual([true, false, true]);
+    expect(await lease.release()).toBe(false);
+    expect(await held("a", "b", "c")).toEqual([false, false, false]);
+  });
+
+  test("that is lost and not released expires", async () => {
+    const lease = await open().all(["a", "b"], { ttlMs }).acquire();
+    await open().breakLock("b", { fencingToken: lease.fencingTokens.get("b") as bigint, reason: "test" });
+    await clock.advance(ttlMs);
+    expect(await held("a", "b")).toEqual([false, false]);
+  });
+
+  test("is lost by a blocked event loop before any timer ran", async () => {
+    const lease = await open().all(["a", "b"], { ttlMs }).acquire();
+    clock.block(endMs);
+    expect(() => {
+      lease.throwIfLost();
+    }).toThrow(lost("expired"));
+    expect(lease.signal.aborted).toBe(true);
+  });
+
+  test("with ifLost continue is not aborted, and its work is not rejected", async () => {
+    const value = await open()
+      .all(["a", "b"], { ttlMs, ifLost: "continue" })
+      .withLock(async (lease) => {
+        const { signal } = lease;
+        await open().breakLock("b", { fencingToken: lease.fencingTokens.get("b") as bigint, reason: "test" });
+        expect([signal.aborted, lease.remainingMs()]).toEqual([false, 0]);
+        return "done";
+      });
+    expect(value).toBe("done");
+  });
+
+  test("with renew false lasts for its TTL from when it is whole", async () => {
+    const other = await open().acquire("b", { ttlMs: 60_000 });
+    const waiting = open().all(["a", "b"], { ttlMs, renew: false }).acquire({ waitMs: 60_000 });
+    await clock.advance(5 * ttlMs);
+    await other.release();
+    const lease = (await settled(waiting)) as Lease;
+    expect(lease.remainingMs()).toBe(endMs);
+    await clock.advance(endMs);
+    expect(lease.remainingMs()).toBe(0);
+    await clock.advance(ttlMs - endMs);
+    expect(await held("a", "b")).toEqual([false, false]);
+  });
+
+  test("that cannot be prolonged when it is whole is given back, and the reason is told", async () => {
+    const locks = open({ ...oneByOne, extend: async () => ({ outcome: "unknown", error: unreachable }) });
+    const error = await settled(locks.all(["a", "b"], { ttlMs, renew: false }).acquire());
+    expect(error).toBe(unreachable);
+    expect(await held("a", "b")).toEqual([false, false]);
+  });
+
+  test("cannot be transferred", async () => {
+    const lease = await open().all(["b", "a"], { ttlMs }).acquire();
+    expect(() => lease.transfer()).toThrow("A lease of several keys cannot be transferred");
+    expect(lease.remainingMs()).toBeGreaterThan(0);
+    expect(JSON.parse(JSON.stringify(lease))).toMatchObject({
+      key: "a",
+      keys: ["a", "b"],
+      fencingToken: String(lease.fencingToken),
+    });
+  });
+
+  test("that is orphaned expires whole", async () => {
+    const lease = await open().all(["a", "b"], { ttlMs }).acquire();
+    lease.orphan();
+    await clock.advance(ttlMs - 1);
+    expect(await held("a", "b")).toEqual([true, true]);
+    await clock.advance(1);
+    expect(await held("a", "b")).toEqual([false, false]);
+  });
+
+  test("whose release the engine does not hear of rejects, and each key is tried", async () => {
+    const asked: string[] = [];
+    const locks = open({
+      release: async (key, token, until) => {
+        asked.push(key);
+        return key === "a" ? Promise.reject(unreachable) : engine.release(key, token, until);
+      },
+    });
+    const lease = await locks.all(["a", "b"], { ttlMs }).acquire();
+    await expect(lease.release()).rejects.toBe(unreachable);
+    expect(asked).toEqual(["a", "b"]);
+    expect(await held("b")).toEqual([false]);
+  });
+});
+
+describe("a try for several keys", () => {
+  test("that fails gives back what it got, and whoever waits for that is served", async () => {
+    await open().acquire("b", { ttlMs });
+    expect(await open().all(["c", "b", "a"]).tryAcquire()).toBeNull();
+    expect(await held("a", "b", "c")).toEqual([false, true, false]);
+  });
+
+  test("one of whose questions fails tells why, and gives back what it got", async () => {
+    const locks = open({
+      ...oneByOne,
+      acquire: (request) =>
+        request.key === "b"
+          ? { result: Promise.reject(unreachable), cancel: () => undefined }
+          : engine.acquire(request),
+    });
+    await expect(locks.all(["a", "b", "c"]).tryAcquire()).rejects.toBe(unreachable);
+    expect(await held("a", "c")).toEqual([false, false]);
+  });
+});
+
+test("a lock of one of the keys inside the work would wait for itself, and is refused", async () => {
+  const locks = open();
+  await locks.all(["a", "b"], { ttlMs }).withLock(async () => {
+    expect(await settled(locks.acquire("b"))).toMatchObject({ code: "self-deadlock", key: "b" });
+    expect(await settled(locks.all(["c", "b"]).acquire())).toMatchObject({ code: "self-deadlock", key: "b" });
+    expect(await settled(locks.all(["c", "b"]).tryAcquire())).toMatchObject({
+      code: "self-deadlock",
+      key: "b",
+    });
+    expect(await held("c")).toEqual([false]);
+  });
+});
+
+test("1 to 64 different keys, each checked", () => {
+  const locks = open();
+  const many = Array.from({ length: 65 }, (_, index) => `k${index}`);
+  expect(() => locks.all([])).toThrow(
+    new RangeError("Expected `keys` to have 1 to 64 different keys, got 0"),
+  );
+  expect(() => locks.all(many)).toThrow(
+    new RangeError("Expected `keys` to have 1 to 64 different keys, got 65"),
+  );
+  expect(() => locks.all([...many.slice(1), "k1"])).not.toThrow();
+  expect(() => locks.all("ab" as never)).toThrow(TypeError);
+  expect(() => locks.all(["a", ""])).toThrow(RangeError);
+  expect(() => locks.all(["a"], { attemptId: "x" })).toThrow(TypeError);
+});
+
+async function settledAt(promise: Promise<unknown>): Promise<{ error: unknown; at: number }> {
+  try {
+    await promise;
+    throw new Error("expected a rejection");
+  } catch (error) {
+    expect(isLockError(error)).toBe(true);
+    return { error, at: clock.now() };
+  }
+}

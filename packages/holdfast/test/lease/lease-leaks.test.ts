@@ -1,0 +1,100 @@
+import { spawn } from "node:child_process";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+
+import { expect, test, vi } from "vitest";
+
+import { clock, onManualClock, open, ttlMs } from "../support/lease-fixture.ts";
+
+onManualClock();
+
+// Leaks.
+
+const collectGarbage = globalThis.gc as () => void;
+
+/** Goes through renewals, with garbage collected before each. A lease is held weakly from its first renewal on. */
+async function renewAndCollect(renewals: number): Promise<void> {
+  for (let renewal = 0; renewal < renewals; renewal += 1) {
+    for (let turn = 0; turn < 3; turn += 1) {
+      await new Promise((resolve) => setImmediate(resolve));
+      collectGarbage();
+    }
+    await clock.advance(ttlMs / 3);
+  }
+}
+
+async function listening(during: (warnings: unknown[], leaks: unknown[]) => Promise<void>): Promise<void> {
+  const leaks: unknown[] = [];
+  const onLeak = (message: unknown): void => void leaks.push(message);
+  const emitWarning = vi.spyOn(process, "emitWarning").mockImplementation(() => undefined);
+  subscribe("holdfast:leaked", onLeak);
+  try {
+    await during(emitWarning.mock.calls, leaks);
+  } finally {
+    emitWarning.mockRestore();
+    unsubscribe("holdfast:leaked", onLeak);
+  }
+}
+
+test("a lease that is forgotten without a release is told of, renewed no more, and expires", async () => {
+  const locks = open();
+  await listening(async (warnings, leaks) => {
+    const forget = async (): Promise<bigint> => (await locks.acquire("k", { ttlMs })).fencingToken;
+    const fencingToken = await forget();
+    await renewAndCollect(2);
+    expect(leaks).toEqual([{ key: "k", fencingToken }]);
+    expect(warnings).toEqual([[expect.stringContaining('"k"'), { code: "HOLDFAST_LEAKED_LEASE" }]]);
+    await clock.advance(ttlMs);
+    expect(await open().tryAcquire("k")).not.toBeNull();
+  });
+});
+
+test("a lease whose signal is kept is not forgotten", async () => {
+  const locks = open();
+  await listening(async (warnings, leaks) => {
+    const keep = async (): Promise<AbortSignal> => (await locks.acquire("k", { ttlMs })).signal;
+    const signal = await keep();
+    await renewAndCollect(5);
+    expect([leaks, warnings, signal.aborted]).toEqual([[], [], false]);
+    expect(await open().tryAcquire("k")).toBeNull();
+  });
+});
+
+test("a lease inside its running withLock is not forgotten, though the work does not use it", async () => {
+  const locks = open();
+  await listening(async (warnings, leaks) => {
+    let finish = (): void => undefined;
+    const done = locks.withLock("k", { ttlMs }, () => new Promise<void>((resolve) => (finish = resolve)));
+    await renewAndCollect(5);
+    expect([leaks, warnings]).toEqual([[], []]);
+    finish();
+    await done;
+  });
+});
+
+test("a lease that was released, or is only to expire, is not told as forgotten", async () => {
+  const locks = open();
+  await listening(async (warnings, leaks) => {
+    const use = async (): Promise<void> => {
+      await (await locks.acquire("a", { ttlMs })).release();
+      (await locks.acquire("b", { ttlMs })).orphan();
+    };
+    await use();
+    await renewAndCollect(5);
+    expect([leaks, warnings]).toEqual([[], []]);
+  });
+});
+
+// The process.
+
+test("a held lease does not keep its process alive", async () => {
+  const program = fileURLToPath(new URL("../support/holds-and-ends.mjs", import.meta.url));
+  const child = spawn(process.execPath, [program], { stdio: ["ignore", "pipe", "inherit"] });
+  const said: string[] = [];
+  child.stdout.setEncoding("utf8").on("data", (text: string) => said.push(text));
+  const tooLong = setTimeout(() => child.kill("SIGKILL"), 20_000);
+  const [code, signal] = (await once(child, "close")) as [number | null, string | null];
+  clearTimeout(tooLong);
+  expect([said.join(""), code, signal]).toEqual(["held\n", 0, null]);
+});

@@ -1,0 +1,169 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+
+import type { Lease, LeaseLostError } from "holdfast";
+import { expect, test } from "vitest";
+
+import type { Driver, Extension } from "../../src/driver.ts";
+import {
+  clock,
+  endMs,
+  engine,
+  lossMs,
+  lost,
+  onManualClock,
+  open,
+  settled,
+  ttlMs,
+  unreachable,
+} from "../support/lease-fixture.ts";
+
+onManualClock();
+
+test("with the event loop blocked past the TTL throwIfLost throws at once, before any timer ran", async () => {
+  const lease = await open().acquire("k", { ttlMs });
+  clock.block(endMs - 1);
+  expect(() => {
+    lease.throwIfLost();
+  }).not.toThrow();
+  clock.block(1);
+  expect(lease.remainingMs()).toBe(0);
+  expect(() => {
+    lease.throwIfLost();
+  }).toThrow(lost("expired"));
+});
+
+test("an end that the wall clock shows a moment before the monotonic one is no suspension", async () => {
+  const lease = await open().acquire("k", { ttlMs });
+  clock.jumpWall(1);
+  clock.block(endMs - 1);
+  expect(() => {
+    lease.throwIfLost();
+  }).toThrow(lost("expired"));
+});
+
+test("a signal that is asked for after the end is aborted already", async () => {
+  const lease = await open().acquire("k", { ttlMs });
+  clock.block(endMs);
+  expect(lease.signal.aborted).toBe(true);
+  expect(lease.signal.reason).toEqual(lost("expired"));
+});
+
+test("after a suspension throwIfLost throws at once, and the signal aborts within a second", async () => {
+  const locks = open();
+  const [checked, listened] = await Promise.all(["a", "b"].map((key) => locks.acquire(key, { ttlMs })));
+  const signal = (listened as Lease).signal;
+  clock.sleep(endMs);
+  expect(checked?.remainingMs()).toBe(0);
+  expect(() => checked?.throwIfLost()).toThrow(lost("suspended"));
+  expect(signal.aborted).toBe(false);
+  await clock.advance(1_000);
+  expect(signal.reason).toEqual(lost("suspended"));
+});
+
+test("a lease whose renewals are not answered aborts its signal before its validity ends", async () => {
+  const lease = await open({ extend: () => new Promise(() => undefined) }).acquire("k", { ttlMs });
+  const until = lease.validUntil;
+  const { signal } = lease;
+  await clock.advance(lossMs - 1);
+  expect([clock.now(), until, signal.aborted, lease.remainingMs()]).toEqual([lossMs - 1, endMs, false, 3]);
+  await clock.advance(1);
+  expect(signal.reason).toEqual(lost("engine-unreachable"));
+});
+
+test("a lease that was declared lost before its validity ended is lost in every respect", async () => {
+  const lease = await open({ extend: () => new Promise(() => undefined) }).acquire("k", { ttlMs });
+  const { signal, validUntil } = lease;
+  const wallAtGrant = clock.wall();
+  await clock.advance(lossMs);
+  expect((signal.reason as LeaseLostError).lostAt).toBeCloseTo(wallAtGrant + lossMs);
+  expect([lease.validUntil, lease.remainingMs(), lease.toJSON().remainingMs]).toEqual([validUntil, 0, 0]);
+  expect(() => {
+    lease.throwIfLost();
+  }).toThrow(lost("engine-unreachable"));
+  expect(await settled(lease.extend())).toEqual(lost("engine-unreachable"));
+  expect(await settled(lease.release())).toBe(false);
+});
+
+test("at maxHoldMs, which no other process goes by, a lease is lost then and not before", async () => {
+  const lease = await open().acquire("k", { ttlMs, maxHoldMs: 1 });
+  const { signal } = lease;
+  await clock.advance(0.5);
+  expect(signal.aborted).toBe(false);
+  await clock.advance(0.5);
+  expect(signal.reason).toEqual(lost("max-hold"));
+});
+
+test("one failing renewal loses nothing", async () => {
+  let calls = 0;
+  const extend: Driver["extend"] = async (request): Promise<Extension> =>
+    ++calls === 1 ? { outcome: "unknown", error: unreachable } : engine.extend(request);
+  const lease = await open({ extend }).acquire("k", { ttlMs });
+  await clock.advance(2 * ttlMs);
+  expect(calls).toBeGreaterThan(2);
+  expect([lease.signal.aborted, lease.remainingMs() > 0]).toEqual([false, true]);
+});
+
+test("a loss that the engine tells aborts at once, and release answers false", async () => {
+  const lease = await open({ extend: async () => ({ outcome: "lost", reason: "stolen" }) }).acquire("k", {
+    ttlMs,
+  });
+  const { signal } = lease;
+  await clock.advance(ttlMs / 3);
+  expect(signal.reason).toEqual(lost("stolen"));
+  expect([lease.remainingMs(), await lease.release(), await lease.release()]).toEqual([0, false, false]);
+});
+
+test("at maxHoldMs a lease is lost, however well it was renewed", async () => {
+  const lease = await open().acquire("k", { ttlMs, maxHoldMs: 10_000 });
+  const { signal } = lease;
+  await clock.advance(9_999);
+  expect([signal.aborted, lease.remainingMs()]).toEqual([false, 1]);
+  await clock.advance(1);
+  expect(signal.reason).toEqual(lost("max-hold"));
+  expect(lease.remainingMs()).toBe(0);
+});
+
+test("maxHoldMs is found by throwIfLost before any timer ran", async () => {
+  const lease = await open().acquire("k", { ttlMs, maxHoldMs: 1_000 });
+  clock.block(1_000);
+  expect(() => {
+    lease.throwIfLost();
+  }).toThrow(lost("max-hold"));
+});
+
+test("validUntil is never after the end that maxHoldMs sets", async () => {
+  const lease = await open().acquire("k", { ttlMs, maxHoldMs: 1_000 });
+  expect(lease.validUntil - clock.now()).toBe(lease.remainingMs());
+});
+
+test("ifLost continue: the signal is not aborted, and who asks is told the truth", async () => {
+  const told: unknown[] = [];
+  const listen = (message: unknown): void => void told.push(message);
+  subscribe("holdfast:lost", listen);
+  try {
+    const extend = async (): Promise<Extension> => ({ outcome: "lost", reason: "stolen" });
+    const lease = await open({ extend }).acquire("k", { ttlMs, ifLost: "continue" });
+    const { signal } = lease;
+    await clock.advance(ttlMs);
+    expect([signal.aborted, lease.remainingMs()]).toEqual([false, 0]);
+    expect(() => {
+      lease.throwIfLost();
+    }).toThrow(lost("stolen"));
+    expect(told).toEqual([{ key: "k", reason: "stolen", fencingToken: lease.fencingToken }]);
+  } finally {
+    unsubscribe("holdfast:lost", listen);
+  }
+});
+
+test("when a run of hand-overs is lost, its present holder is told", async () => {
+  const locks = open({ extend: async () => ({ outcome: "lost", reason: "stolen" }) });
+  const first = await locks.acquire("k", { ttlMs });
+  const next = locks.acquire("k", { ttlMs });
+  await first.release();
+  const second = await next;
+  expect(second.fencingToken).toBe(first.fencingToken + 1n);
+  const { signal } = second;
+  await clock.advance(endMs);
+  expect(signal.reason).toEqual(lost("stolen"));
+  expect(first.signal.aborted).toBe(false);
+});

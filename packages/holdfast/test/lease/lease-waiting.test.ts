@@ -1,0 +1,158 @@
+import { isLockError, type Lease, type Locks } from "holdfast";
+import { expect, test } from "vitest";
+
+import type { AcquireRequest, Driver, ExtendRequest } from "../../src/driver.ts";
+import { contended } from "../../src/testing/conformance/fixture.ts";
+import { clock, engine, onManualClock, open, settled, ttlMs } from "../support/lease-fixture.ts";
+
+onManualClock();
+
+test("waitMs 0 asks once and says who holds", async () => {
+  const locks = open({}, { owner: "me" });
+  await locks.acquire("k", { ttlMs });
+  const refused = await settled(open().acquire("k", { waitMs: 0 }));
+  expect(refused).toMatchObject({ code: "wait-timeout", holder: { owner: "me" } });
+});
+
+test("more callers than may wait are refused at once, and those who wait are not disturbed", async () => {
+  const locks = open({}, { maxWaiters: 2 });
+  const lease = await locks.acquire("k", { ttlMs });
+  const waiting = [locks.acquire("k"), locks.acquire("k")];
+  const refused = await settled(locks.acquire("k"));
+  expect(isLockError(refused, "too-many-waiters") && refused.retryable).toBe(true);
+  const other = await locks.acquire("another key");
+  expect(other.key).toBe("another key");
+  await lease.release();
+  const second = (await settled(waiting[0] as Promise<Lease>)) as Lease;
+  const waits = locks.acquire("k");
+  await second.release();
+  expect(await settled(waiting[1] as Promise<Lease>)).toMatchObject({ key: "k" });
+  expect(await settled(waits)).toBe("pending");
+  waits.catch(() => undefined); // ended by close
+});
+
+test("a caller that aborts while its grant is under way leaves the lock free", async () => {
+  let grant: (() => void) | undefined;
+  const acquire: Driver["acquire"] = (request) => {
+    const pending = engine.acquire(request);
+    const result = new Promise<void>((resolve) => (grant = resolve)).then(() => pending.result);
+    return { result, cancel: () => undefined }; // too late to take back
+  };
+  const locks = open({ acquire });
+  const caller = new AbortController();
+  for (const call of [
+    () => locks.acquire("k", { signal: caller.signal }),
+    () => locks.tryAcquire("k", { signal: caller.signal }),
+  ]) {
+    const aborted = call();
+    await clock.advance(0);
+    caller.abort("changed my mind");
+    grant?.();
+    expect(await settled(aborted)).toBe("changed my mind");
+    expect((await engine.inspect("k")).holders).toEqual([]);
+  }
+});
+
+test("an abort in the line takes effect at once, and the turn goes on", async () => {
+  const locks = open();
+  const lease = await locks.acquire("k", { ttlMs });
+  const caller = new AbortController();
+  const aborted = locks.acquire("k", { signal: caller.signal });
+  const next = locks.acquire("k");
+  caller.abort();
+  expect(await settled(aborted)).toBe(caller.signal.reason);
+  await lease.release();
+  expect(await settled(next)).toMatchObject({ key: "k" });
+});
+
+test("the head of the line that aborts at the engine hands its turn on", async () => {
+  const theirs = await open().acquire("k", { ttlMs });
+  const locks = open();
+  const caller = new AbortController();
+  const head = locks.acquire("k", { signal: caller.signal });
+  const next = locks.acquire("k");
+  await clock.advance(0);
+  caller.abort();
+  expect(await settled(head)).toBe(caller.signal.reason);
+  expect((await engine.inspect("k")).waiterCount).toBe(1);
+  await theirs.release();
+  expect(await settled(next)).toMatchObject({ key: "k" });
+});
+
+test("a run of hand-overs ends after handover.max and passes on to another process", async () => {
+  const [ours, theirs] = [open({}, { handover: { max: 2, maxMs: 60_000 } }), open()];
+  const served: string[] = [];
+  const use = async (locks: Locks, name: string): Promise<void> => {
+    const lease = await locks.acquire("k", { ttlMs });
+    served.push(name);
+    await clock.advance(0);
+    await lease.release();
+  };
+  const held = await contended(ours, "k", { ttlMs });
+  const all = [use(theirs, "theirs"), ...["1", "2", "3", "4"].map((name) => use(ours, name))];
+  await held.release();
+  await Promise.all(all);
+  expect(served).toEqual(["1", "2", "theirs", "3", "4"]);
+});
+
+test("a run of hand-overs ends after handover.maxMs", async () => {
+  const [ours, theirs] = [open({}, { handover: { max: 100, maxMs: 50 } }), open()];
+  const held = await contended(ours, "k", { ttlMs });
+  const others = theirs.acquire("k", { ttlMs });
+  const [first, second] = [ours.acquire("k", { ttlMs }), ours.acquire("k", { ttlMs })];
+  await clock.advance(49);
+  await held.release();
+  const handed = (await settled(first)) as Lease;
+  await clock.advance(1);
+  await handed.release();
+  expect(await settled(second)).toBe("pending");
+  await (await others).release();
+  expect(await settled(second)).toMatchObject({ key: "k" });
+});
+
+test("a request asks for what it asked first, however many callers join the line while it waits", async () => {
+  const theirs = await open().acquire("k", { ttlMs });
+  const asked: AcquireRequest[] = [];
+  const acquire: Driver["acquire"] = (request) => {
+    asked.push(request);
+    return engine.acquire(request);
+  };
+  const ours = open({ acquire });
+  const waiting = Array.from({ length: 4 }, () => ours.acquire("k", { ttlMs }));
+  expect(asked.map(({ want }) => want)).toEqual([1]);
+  await theirs.release();
+  const { fencingToken } = (await settled(waiting[0] as Promise<Lease>)) as Lease;
+  expect(await open().checkFence("k", fencingToken)).toBe("current");
+  for (const lease of waiting) {
+    await (await lease).release();
+  }
+});
+
+test("a renewal reports the callers in the line once there are any, and carries nothing before", async () => {
+  const reports: ExtendRequest["words"][] = [];
+  const locks = open({
+    extend: (request) => {
+      reports.push(request.words);
+      return engine.extend(request);
+    },
+  });
+  const lease = await locks.acquire("k", { ttlMs });
+  await clock.advance(ttlMs);
+  expect(reports.length).toBeGreaterThan(1);
+  expect(reports.every((words) => words === undefined)).toBe(true);
+  const { fencingToken } = lease;
+  const leaving = new AbortController();
+  const waiting = [1, 2].map(() => settled(locks.acquire("k", { signal: leaving.signal })));
+  await Promise.all(waiting);
+  await clock.advance(ttlMs / 2);
+  expect(reports.at(-1)).toEqual({ fencingToken, localWaiters: 2 });
+  expect(await engine.inspect("k")).toMatchObject({ waiterCount: 2, holders: [{ localWaiters: 2 }] });
+  leaving.abort();
+  await clock.advance(ttlMs / 2);
+  expect(reports.at(-1)).toEqual({ fencingToken, localWaiters: 0 });
+  expect((await engine.inspect("k")).waiterCount).toBe(0);
+  await lease.release();
+  const next = await locks.acquire("k", { ttlMs });
+  await next.extend();
+  expect(reports.at(-1)).toBeUndefined();
+});

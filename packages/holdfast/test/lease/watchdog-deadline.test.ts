@@ -1,0 +1,111 @@
+import { manualClock, manualRandom, type ManualClock } from "holdfast/testing";
+import { beforeEach, expect, test } from "vitest";
+
+import { momentOf } from "../../src/runtime/clock.ts";
+import type { Extension } from "../../src/driver.ts";
+import { validFrom } from "../../src/validity.ts";
+import { Watchdog, type Renewable, type Watch } from "../../src/lease/watchdog.ts";
+
+const ttlMs = 3_000;
+/** 3 000 ms less the drift of 32 ms. */
+const endMs = 2_968;
+/** Where no timer has been late, the loss is declared 2 ms before the end. */
+const lossMs = endMs - 2;
+const firstRenewalMs = endMs - 2_000;
+
+let clock: ManualClock;
+let watchdog: Watchdog;
+
+beforeEach(() => {
+  clock = manualClock();
+  watchdog = new Watchdog(clock, manualRandom(1));
+});
+
+interface Watched {
+  readonly watch: Watch;
+  readonly renewals: readonly number[];
+  readonly losses: readonly [at: number, reason: string][];
+}
+
+const failing = async (): Promise<Extension> => ({ outcome: "unknown", error: "away" });
+
+/** A lease as the watchdog sees it; `renew` is the engine. */
+function watched(renew: () => Promise<Extension>, more: Partial<Renewable> = {}): Watched {
+  const renewals: number[] = [];
+  const losses: [number, string][] = [];
+  const target: Renewable = {
+    key: "k",
+    ttlMs,
+    validity: validFrom(momentOf(clock), ttlMs),
+    wantsRenewal: true,
+    isClaim: false,
+    endsAt: Infinity,
+    isReachable: () => true,
+    renew: () => {
+      renewals.push(clock.now());
+      return renew();
+    },
+    renewed: () => expect.unreachable(),
+    lose: (reason) => losses.push([clock.now(), reason]),
+    leak: () => expect.unreachable(),
+    ...more,
+  };
+  return { watch: watchdog.watch(target), renewals, losses };
+}
+
+/** The timer of a lease that ends at once runs so late; then nothing is left of that lease. */
+async function timerRunsLate(byMs: number): Promise<void> {
+  watched(failing, { endsAt: clock.now() + 100 });
+  clock.block(100 + byMs);
+  await clock.advance(0);
+}
+
+test("where timers ran late, the loss is declared earlier by the worst lateness and 2 ms", async () => {
+  await timerRunsLate(20);
+  await timerRunsLate(7);
+  const begun = clock.now();
+  const target = watched(failing);
+  await clock.advance(ttlMs);
+  expect(target.losses.map(([at, reason]) => [at - begun, reason])).toEqual([
+    [lossMs - 20, "engine-unreachable"],
+  ]);
+});
+
+test("a loss that is declared early is no suspension", async () => {
+  await timerRunsLate(100);
+  const target = watched(failing, { wantsRenewal: false });
+  await clock.advance(ttlMs);
+  expect(target.losses.map(([, reason]) => reason)).toEqual(["expired"]);
+});
+
+test("a renewal that is confirmed with less left than the lead is a loss at once, before any timer", async () => {
+  await timerRunsLate(30);
+  let answer = (): void => undefined;
+  const target = watched(
+    () =>
+      new Promise((resolve) => {
+        const validity = validFrom(momentOf(clock), ttlMs);
+        answer = () => {
+          resolve({ outcome: "renewed", validity });
+        };
+      }),
+  );
+  await clock.advance(firstRenewalMs);
+  clock.block(endMs - 31);
+  answer();
+  for (let turn = 0; turn < 10; turn += 1) {
+    await Promise.resolve();
+  }
+  expect(target.losses.map(([, reason]) => reason)).toEqual(["expired"]);
+});
+
+test("a lease that is reviewed when its renewal is overdue shows no late timer", async () => {
+  await clock.advance(10_000);
+  const claim = watched(failing, { isClaim: true });
+  watchdog.review(claim.watch);
+  await clock.advance(0);
+  expect(claim.renewals).toEqual([10_000]);
+  const target = watched(failing);
+  await clock.advance(ttlMs);
+  expect(target.losses.map(([at]) => Math.round(at))).toEqual([10_000 + lossMs]);
+});

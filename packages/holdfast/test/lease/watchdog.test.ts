@@ -1,0 +1,410 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+
+import { manualClock, manualRandom, type ManualClock } from "holdfast/testing";
+import { beforeEach, expect, test } from "vitest";
+
+import { momentOf } from "../../src/runtime/clock.ts";
+import type { Extension } from "../../src/driver.ts";
+import { prolong, validFrom, type Validity } from "../../src/validity.ts";
+import { Watchdog, type Renewable, type Watch } from "../../src/lease/watchdog.ts";
+
+const ttlMs = 3_000;
+/** 3 000 ms less the drift of 32 ms. */
+const endMs = 2_968;
+/** Where no timer has been late, the loss is declared 2 ms before the end. */
+const lossMs = endMs - 2;
+const firstRenewalMs = endMs - 2_000;
+
+let clock: ManualClock;
+let watchdog: Watchdog;
+
+beforeEach(() => {
+  clock = manualClock();
+  watchdog = new Watchdog(clock, manualRandom(1));
+});
+
+/** A lease as the watchdog sees it; `renew` is the engine. */
+class Target implements Renewable {
+  readonly key = "k";
+  readonly ttlMs: number = ttlMs;
+  readonly validity: Validity = validFrom(momentOf(clock), ttlMs);
+  wantsRenewal = true;
+  isClaim = false;
+  endsAt = Infinity;
+  isKept = true;
+  readonly renewals: number[] = [];
+  readonly losses: [at: number, reason: string, cause?: unknown][] = [];
+  readonly leaks: number[] = [];
+  confirmations = 0;
+  readonly #engine: (attempt: number) => Promise<Extension>;
+
+  constructor(engine: (attempt: number) => Promise<Extension>) {
+    this.#engine = engine;
+  }
+
+  isReachable(): boolean {
+    return this.isKept;
+  }
+
+  renew(): Promise<Extension> {
+    this.renewals.push(clock.now());
+    return this.#engine(this.renewals.length);
+  }
+
+  renewed(): void {
+    this.confirmations += 1;
+    this.isClaim = false;
+  }
+
+  lose(reason: string, cause?: unknown): void {
+    this.losses.push([clock.now(), reason, cause]);
+  }
+
+  leak(): void {
+    this.wantsRenewal = false;
+    this.leaks.push(clock.now());
+  }
+}
+
+const renewingFor = (ms: number) => async (): Promise<Extension> => ({
+  outcome: "renewed",
+  validity: validFrom(momentOf(clock), ms),
+});
+const renewing = renewingFor(ttlMs);
+const hanging = (): Promise<Extension> => new Promise(() => undefined);
+const failing = async (attempt: number): Promise<Extension> => ({
+  outcome: "unknown",
+  error: `error ${attempt}`,
+});
+
+function watched(
+  engine: (attempt: number) => Promise<Extension>,
+  more: Partial<Target> = {},
+): Target & { watch: Watch } {
+  const target = Object.assign(new Target(engine), more);
+  return Object.assign(target, { watch: watchdog.watch(target) });
+}
+
+test("a lease is renewed when a third of its TTL has passed, again and again", async () => {
+  const target = watched(renewing);
+  await clock.advance(3_500);
+  expect(target.renewals).toEqual([1, 2, 3].map((times) => times * firstRenewalMs));
+  expect(target.confirmations).toBe(3);
+  expect(target.validity.until).toBe(3 * firstRenewalMs + endMs);
+  expect(target.losses).toEqual([]);
+});
+
+test("renewed: validity counts from when the renewal was sent, not from its answer", async () => {
+  const target = watched(
+    () =>
+      new Promise((resolve) => {
+        const validity = validFrom(momentOf(clock), ttlMs);
+        clock.setTimer(() => {
+          resolve({ outcome: "renewed", validity });
+        }, 40);
+      }),
+  );
+  await clock.advance(firstRenewalMs + 40);
+  expect(target.validity.until).toBe(firstRenewalMs + endMs);
+});
+
+test("lost: the lease ends at once, with the engine's reason, and nothing more is asked", async () => {
+  const target = watched(async () => ({ outcome: "lost", reason: "stolen" }));
+  await clock.advance(20_000);
+  expect(target.losses).toEqual([[firstRenewalMs, "stolen", undefined]]);
+  expect(target.renewals).toHaveLength(1);
+  expect(clock.timers()).toBe(0);
+});
+
+test("unknown: renewal is tried again with growing backoff, and one success makes all good", async () => {
+  const target = watched((attempt) => (attempt <= 3 ? failing(attempt) : renewing()));
+  await clock.advance(firstRenewalMs + 1_800);
+  const [first = 0, second = 0, third = 0, fourth = 0, fifth] = target.renewals;
+  expect(first).toBe(firstRenewalMs);
+  const gaps = [second - first, third - second, fourth - third];
+  for (const [index, gap] of gaps.entries()) {
+    const backoffMs = 100 * 2 ** index;
+    expect(gap).toBeGreaterThanOrEqual(backoffMs / 1.5);
+    expect(gap).toBeLessThanOrEqual(backoffMs);
+  }
+  expect(fifth).toBeCloseTo(fourth + firstRenewalMs);
+  expect(target.losses).toEqual([]);
+});
+
+test.each([
+  { outcome: "renewed", reason: "expired" },
+  { outcome: "unknown", reason: "engine-unreachable" },
+] as const)("$outcome, heard behind the end: the loss is told at once, before any timer", async (heard) => {
+  let answer = (): void => undefined;
+  const target = watched(
+    () =>
+      new Promise((resolve) => {
+        const validity = validFrom(momentOf(clock), ttlMs);
+        answer = () => {
+          resolve(
+            heard.outcome === "renewed" ? { outcome: "renewed", validity } : { outcome: "unknown", error: 1 },
+          );
+        };
+      }),
+  );
+  await clock.advance(firstRenewalMs);
+  clock.block(10_000);
+  answer();
+  for (let turn = 0; turn < 10; turn += 1) {
+    await Promise.resolve();
+  }
+  expect(target.losses.map(([at, reason]) => [at, reason])).toEqual([
+    [firstRenewalMs + 10_000, heard.reason],
+  ]);
+  expect(target.confirmations).toBe(0);
+});
+
+test("unknown until the end: the lease is lost at its deadline, not before, with the last error as cause", async () => {
+  const target = watched(failing);
+  await clock.advance(lossMs - 0.5);
+  expect(target.losses).toEqual([]);
+  await clock.advance(0.5);
+  expect(target.renewals.length).toBeGreaterThanOrEqual(5);
+  expect(target.losses).toEqual([[lossMs, "engine-unreachable", `error ${target.renewals.length}`]]);
+});
+
+test("tries are jittered: leases of one moment are not all asked for again at one moment", async () => {
+  const targets = Array.from({ length: 20 }, () => watched(failing));
+  await clock.advance(firstRenewalMs + 100);
+  const seconds = targets.map(({ renewals }) => renewals[1]);
+  expect(new Set(seconds).size).toBe(20);
+});
+
+test("a renewal that hangs does not hold up the deadline", async () => {
+  const target = watched(hanging);
+  await clock.advance(10_000);
+  expect(target.losses).toEqual([[lossMs, "engine-unreachable", undefined]]);
+  expect(clock.timers()).toBe(0);
+});
+
+test("a renewal that hangs is tried again, and the first answer counts", async () => {
+  const target = watched((attempt) => (attempt === 1 ? hanging() : renewing()));
+  await clock.advance(endMs);
+  expect(target.losses).toEqual([]);
+  expect(target.confirmations).toBeGreaterThan(0);
+});
+
+test("a renewal without an answer is repeated only when another third of the TTL has passed", async () => {
+  const target = watched(hanging);
+  await clock.advance(endMs);
+  expect(target.renewals).toEqual([firstRenewalMs, firstRenewalMs + ttlMs / 3]);
+});
+
+test("an answer that comes after the loss brings nothing back", async () => {
+  const answers: ((extension: Extension) => void)[] = [];
+  const target = watched(() => new Promise((resolve) => answers.push(resolve)));
+  await clock.advance(endMs);
+  expect(target.losses).toHaveLength(1);
+  for (const answer of answers) {
+    answer({ outcome: "renewed", validity: validFrom(momentOf(clock), ttlMs) });
+  }
+  answers[0]?.({ outcome: "lost", reason: "expired" });
+  await clock.advance(endMs);
+  expect([target.confirmations, target.losses.length, clock.timers()]).toEqual([0, 1, 0]);
+});
+
+test("an older answer that overtakes does not shorten the validity", async () => {
+  const answers: (() => void)[] = [];
+  const target = watched(
+    () =>
+      new Promise((resolve) => {
+        const validity = validFrom(momentOf(clock), ttlMs);
+        answers.push(() => {
+          resolve({ outcome: "renewed", validity });
+        });
+      }),
+  );
+  await clock.advance(firstRenewalMs + ttlMs / 3);
+  expect(answers).toHaveLength(2);
+  answers[1]?.();
+  await clock.advance(0);
+  const until = target.validity.until;
+  answers[0]?.();
+  await clock.advance(0);
+  expect(target.validity.until).toBe(until);
+});
+
+test("a claim is renewed as soon as its work is seen to go on", async () => {
+  const target = watched(renewing, { isClaim: true });
+  await clock.advance(4);
+  expect(target.renewals).toEqual([]);
+  await clock.advance(1);
+  expect(target.renewals).toEqual([5]);
+});
+
+test("a lease that ends within 5 ms costs no request", async () => {
+  const target = watched(renewing, { isClaim: true });
+  watchdog.forget(target.watch);
+  await clock.advance(1_000);
+  expect([target.renewals, clock.timers()]).toEqual([[], 0]);
+});
+
+test("what has less than that left, as where it is adopted late, is renewed before it is over", async () => {
+  const target = watched(renewing, { validity: { until: clock.now() + 4, untilWall: clock.wall() + 4 } });
+  await clock.advance(5);
+  expect([target.confirmations, target.losses]).toEqual([1, []]);
+});
+
+test("a lease that wants no renewal is only ended in time", async () => {
+  const target = watched(renewing, { wantsRenewal: false });
+  await clock.advance(10_000);
+  expect([target.renewals, target.losses]).toEqual([[], [[lossMs, "expired", undefined]]]);
+});
+
+test("renewal ends at the longest time that a lease may be held", async () => {
+  const target = watched(renewing, { endsAt: 2_500 });
+  await clock.advance(10_000);
+  expect(target.losses).toEqual([[2_500, "max-hold", undefined]]);
+  expect(target.renewals).toHaveLength(2);
+});
+
+test("a lease that nobody can reach any more is told as leaked instead of renewed", async () => {
+  const target = watched(renewing);
+  target.isKept = false;
+  await clock.advance(10_000);
+  expect([target.leaks, target.renewals]).toEqual([[firstRenewalMs], []]);
+  expect(target.losses).toEqual([[lossMs, "expired", undefined]]);
+});
+
+test("a thousand leases have one timer, which does not hold the process", async () => {
+  const targets = Array.from({ length: 1_000 }, () => watched(renewing));
+  expect([clock.timers(), clock.timers(true)]).toEqual([1, 0]);
+  await clock.advance(firstRenewalMs);
+  expect(targets.every(({ confirmations }) => confirmations === 1)).toBe(true);
+  expect([clock.timers(), clock.timers(true)]).toEqual([1, 0]);
+  for (const { watch } of targets) {
+    watchdog.forget(watch);
+  }
+  expect(clock.timers()).toBe(0);
+});
+
+test("after a sleep longer than its validity a lease is lost within a second, though no renewal is due", async () => {
+  const target = watched(renewing, { wantsRenewal: false });
+  await clock.advance(100);
+  clock.sleep(10_000);
+  await clock.advance(1_000);
+  expect(target.losses).toEqual([[expect.any(Number), "suspended", undefined]]);
+  expect(target.losses[0]?.[0]).toBeLessThanOrEqual(1_100);
+  expect(target.confirmations).toBe(0);
+});
+
+/** 30 s, of which 9.6 s are left after a sleep of 20 s at its beginning. */
+const long = 30_000;
+const leftAfterSleepMs = long - 302 - 100 - 20_000;
+
+async function sleptThrough(engine: (attempt: number) => Promise<Extension>): Promise<Target> {
+  const target = watched(engine, { ttlMs: long, validity: validFrom(momentOf(clock), long) });
+  await clock.advance(100);
+  clock.sleep(20_000);
+  return target;
+}
+
+test("a lease that began while the wall clock stood behind is lost within a second once it is right again", async () => {
+  watched(renewing);
+  await clock.advance(100);
+  clock.jumpWall(-40_000);
+  const target = watched(renewing, {
+    ttlMs: long,
+    validity: validFrom(momentOf(clock), long),
+    wantsRenewal: false,
+  });
+  await clock.advance(100);
+  clock.jumpWall(40_000);
+  await clock.advance(1_000);
+  expect(target.losses).toEqual([[expect.any(Number), "suspended", undefined]]);
+});
+
+test("a lease that outlives a sleep is lost when the wall clock says that it is over", async () => {
+  const target = await sleptThrough(hanging);
+  target.wantsRenewal = false;
+  await clock.advance(leftAfterSleepMs - 51); // the pulse runs behind a lead of 50 ms at the most
+  expect(target.losses).toEqual([]);
+  await clock.advance(1_001);
+  expect(target.losses).toEqual([[expect.any(Number), "suspended", undefined]]);
+});
+
+test("after a sleep of more than a third of the TTL a lease is renewed within a second, and kept", async () => {
+  const target = await sleptThrough(renewingFor(long));
+  await clock.advance(1_000);
+  expect(target.confirmations).toBe(1);
+  await clock.advance(2 * long);
+  expect(target.losses).toEqual([]);
+});
+
+test("a lease that was prolonged for longer is renewed once after a jump of the wall clock, and not without end", async () => {
+  const target = watched(renewing);
+  await clock.advance(500);
+  prolong(target.validity, validFrom(momentOf(clock), 2 * ttlMs), clock);
+  watchdog.review(target.watch);
+  clock.jumpWall(4_000);
+  await clock.advance(1_000);
+  expect(target.renewals.length).toBe(1);
+  expect(target.losses).toEqual([]);
+});
+
+test("small corrections of the wall clock, and any step back, lose nothing", async () => {
+  const target = watched(renewing);
+  for (const step of [40, -40, -60_000, 30]) {
+    clock.jumpWall(step);
+    await clock.advance(1_500);
+  }
+  expect(target.losses).toEqual([]);
+  expect(target.renewals.length).toBeGreaterThanOrEqual(6);
+});
+
+test("a wall clock of whole milliseconds, or that is slewed, makes no suspension of a usual end", async () => {
+  const target = watched(renewing, { wantsRenewal: false });
+  clock.jumpWall(15);
+  await clock.advance(endMs);
+  expect(target.losses.map(([, reason]) => reason)).toEqual(["expired"]);
+});
+
+test("a prolonged lease is reviewed: the renewal that was due is put off", async () => {
+  const target = watched(renewing);
+  await clock.advance(900);
+  Object.assign(target.validity, validFrom(momentOf(clock), ttlMs));
+  watchdog.review(target.watch);
+  await clock.advance(firstRenewalMs - 1);
+  expect(target.renewals).toEqual([]);
+  await clock.advance(1);
+  expect(target.renewals).toEqual([900 + firstRenewalMs]);
+});
+
+test("a shared validity that another holder of the run prolonged is not renewed once more", async () => {
+  const target = watched(renewing);
+  await clock.advance(900);
+  Object.assign(target.validity, validFrom(momentOf(clock), ttlMs));
+  await clock.advance(firstRenewalMs - 1);
+  expect(target.renewals).toEqual([]);
+});
+
+test("a renewal with less than a third of the TTL left is told as late", async () => {
+  const late: unknown[] = [];
+  const listen = (message: unknown): void => {
+    late.push(message);
+  };
+  subscribe("holdfast:late-renewal", listen);
+  try {
+    const target = watched(renewing);
+    clock.block(endMs - 900);
+    await clock.advance(0);
+    expect(target.confirmations).toBe(1);
+    expect(late).toEqual([{ key: "k", lateMs: endMs - 900 - firstRenewalMs, marginMs: 900 }]);
+    await clock.advance(firstRenewalMs);
+    expect(late).toHaveLength(1);
+  } finally {
+    unsubscribe("holdfast:late-renewal", listen);
+  }
+});
+
+test("the shortest TTL is renewed without a busy loop", async () => {
+  const target = watched(renewingFor(100), { ttlMs: 100, validity: validFrom(momentOf(clock), 100) });
+  await clock.advance(1_000);
+  expect(target.renewals.length).toBeGreaterThan(25);
+  expect(target.renewals.length).toBeLessThan(40);
+});

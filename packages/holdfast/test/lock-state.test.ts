@@ -1,0 +1,23 @@
+import { memory } from "holdfast/memory";
+import { expect, test } from "vitest";
+
+import { lockState } from "../src/lock-state.ts";
+
+test("a state that is made of another one is logged as itself, however often it is turned into JSON", async () => {
+  const driver = memory();
+  const { result } = driver.acquire({
+    key: "key",
+    share: undefined,
+    ttlMs: 1_000,
+    deadline: null,
+    ticket: undefined,
+    want: 1,
+    words: undefined,
+  });
+  await result;
+  const held = await driver.inspect("key");
+  const freed = lockState({ ...held, holders: [] });
+  expect(held.holders).toHaveLength(1);
+  expect(JSON.parse(JSON.stringify(freed.toJSON()))).toMatchObject({ holders: [] });
+  await driver.close();
+});

@@ -1,0 +1,107 @@
+import { createLocks, type Locks, type LocksOptions } from "holdfast";
+import { redis, type RedisOptions } from "holdfast/redis";
+import { Cluster } from "ioredis";
+import { expect } from "vitest";
+import { startCluster, type ClusterOptions, type RedisCluster } from "@holdfast/test-kit";
+
+import { slotOf } from "../../src/drivers/redis/cluster/hash-slot.ts";
+import { clusterLibraries } from "./cluster-clients.ts";
+import type { Entry } from "./workers.ts";
+
+/** A cluster of one test, with all that was opened for it. */
+export class ClusterStage implements AsyncDisposable {
+  readonly cluster: RedisCluster;
+  readonly #endings: (() => void | Promise<void>)[] = [];
+
+  private constructor(cluster: RedisCluster) {
+    this.cluster = cluster;
+  }
+
+  static async open(options?: ClusterOptions): Promise<ClusterStage> {
+    return new ClusterStage(await startCluster(options));
+  }
+
+  get port(): number {
+    return this.cluster.ports[0] as number;
+  }
+
+  /** Done at the end, the newest first. */
+  atEnd(ending: () => void | Promise<void>): void {
+    this.#endings.push(ending);
+  }
+
+  /** Of a client of each supported library. */
+  async locksOfAll(): Promise<Map<string, Locks>> {
+    const all = new Map<string, Locks>();
+    for (const [name, open] of Object.entries(clusterLibraries)) {
+      const { client, close } = await open(this.port);
+      this.atEnd(close);
+      const locks = createLocks(redis(client), { closeTimeoutMs: 1_000 });
+      this.atEnd(() => locks.close());
+      all.set(name, locks);
+    }
+    return all;
+  }
+
+  /** Of a client of its own. */
+  locks(options?: RedisOptions, locksOptions?: LocksOptions): Locks {
+    const client = this.client();
+    const locks = createLocks(redis(client, options), { closeTimeoutMs: 1_000, ...locksOptions });
+    this.atEnd(() => locks.close());
+    return locks;
+  }
+
+  client(): Cluster {
+    const client = new Cluster(this.cluster.ports.map((port) => ({ host: "127.0.0.1", port })));
+    client.on("error", () => undefined);
+    this.atEnd(() => {
+      client.disconnect();
+    });
+    return client;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const ending of this.#endings.reverse()) {
+      await ending();
+    }
+    await this.cluster.stop();
+  }
+}
+
+/** The slot of a key of a lock. */
+export function slotOfLock(key: string): number {
+  return slotOf(`lock:${key}`);
+}
+
+/** Keys of locks in each of the first `count` servers' slots in turn, where the slots are in equal shares. */
+export function keysOver(count: number, name: string, each: number): string[][] {
+  const keys = Array.from({ length: count }, (): string[] => []);
+  for (let i = 0; keys.some((found) => found.length < each); i++) {
+    const key = `${name}:${i}`;
+    const found = keys[Math.floor((slotOfLock(key) * count) / 16_384)] as string[];
+    if (found.length < each) {
+      found.push(key);
+    }
+  }
+  return keys;
+}
+
+/** The pairs of turns that overlap in a record. */
+export function overlapsOf(entries: readonly Entry[]): string[] {
+  const found: string[] = [];
+  const inside = new Set<string>();
+  for (const { what, who } of entries) {
+    if (what === "end") {
+      inside.delete(who);
+    } else {
+      found.push(...Array.from(inside, (other) => `${other} and ${who}`));
+      inside.add(who);
+    }
+  }
+  return found;
+}
+
+export function expectRising(entries: readonly Entry[]): void {
+  const tokens = entries.filter(({ what }) => what === "begin").map((entry) => entry.fencingToken);
+  expect(tokens.filter((token, i) => i > 0 && token <= (tokens[i - 1] as bigint))).toEqual([]);
+}

@@ -1,0 +1,132 @@
+import { FakeRedis, type FakeRedisOptions } from "@holdfast/test-kit/fake-redis";
+import { createLocks, type Driver, type Locks, type LocksOptions } from "holdfast";
+import { redlock, type Connection, type RedlockOptions } from "holdfast/redis";
+import { faulty, manualClock, manualRandom, type Faults, type ManualClock } from "holdfast/testing";
+
+/** One that locks, and what goes wrong between it and each node. */
+export interface Process {
+  readonly locks: Locks;
+  readonly driver: Driver;
+  readonly faults: readonly Faults[];
+  /** How many scripts it has sent to the nodes so far. */
+  readonly sent: () => number;
+}
+
+export interface ProcessOptions {
+  readonly redlock?: RedlockOptions;
+  readonly locks?: LocksOptions;
+  /** How far each node is, in ms and one way. @defaultValue 1 */
+  readonly distancesMs?: readonly number[];
+}
+
+/** Nodes and processes in this process, with one clock for all. */
+export class Lab {
+  readonly clock: ManualClock = manualClock();
+  readonly nodes: readonly FakeRedis[];
+  #processes = 0;
+
+  /** @param each what is special about a node */
+  constructor(
+    count: number,
+    each: (clock: ManualClock, index: number) => Partial<FakeRedisOptions> = () => ({}),
+  ) {
+    this.nodes = Array.from(
+      { length: count },
+      (_, index) =>
+        new FakeRedis({
+          clock: this.clock,
+          random: manualRandom(900 + index),
+          name: `n${index}`,
+          upForMs: 3_600_000,
+          ...each(this.clock, index),
+        }),
+    );
+  }
+
+  process(options: ProcessOptions = {}): Process {
+    const { clock } = this;
+    let sent = 0;
+    const links = this.nodes.map((node, index) => {
+      const { connection, controls } = faulty(node.connect(), { clock });
+      const ms = options.distancesMs?.[index] ?? 1;
+      controls.delay({ requestMs: ms, replyMs: ms });
+      return { connection: counting(connection, () => (sent += 1)), controls };
+    });
+    this.#processes += 1;
+    const connections = links.map(({ connection }) => connection);
+    const random = manualRandom(this.#processes);
+    const driver = redlock(connections, { clock, random, nodeTimeoutMs: 50, ...options.redlock });
+    const faults = links.map(({ controls }) => controls);
+    return { locks: createLocks(driver, options.locks), driver, faults, sent: () => sent };
+  }
+
+  /** One that knows the nodes and has heard that messages arrive. */
+  async warm(options?: ProcessOptions): Promise<Process> {
+    const process = this.process(options);
+    const lease = await this.within(300, process.locks.acquire(`warm${this.#processes}`, { ttlMs: 1_000 }));
+    await this.within(100, lease.release());
+    return process;
+  }
+
+  /** Lets so much time pass, in which the answer has to come. */
+  async within<T>(ms: number, answer: Promise<T>): Promise<T> {
+    answer.catch(() => undefined); // it is awaited below
+    await this.clock.advance(ms);
+    return Promise.race([answer, Promise.reject(new Error(`Expected an answer within ${ms} ms`))]);
+  }
+
+  /** As after an eviction of what it keeps of a lock: the node does not remember who has it. */
+  forget(index: number, key = "k"): void {
+    this.nodes[index]?.del(`lock:${key}`);
+    this.nodes[index]?.del(`holdfast:fence:{lock:${key}}`);
+  }
+
+  /** Per node, who has the lock there. */
+  holders(key: string): (string | null)[] {
+    return this.nodes.map((node) => node.get(`lock:${key}`));
+  }
+
+  /** Per node, how many wait for the lock there. */
+  waiting(key: string): number[] {
+    return this.nodes.map((node) => {
+      const queue = node.dump(`holdfast:queue:{lock:${key}}`);
+      return queue === undefined ? 0 : (queue.value as readonly unknown[]).length;
+    });
+  }
+}
+
+/** What becomes of something while others go on. */
+export interface Followed<T> {
+  /** What it came to; undefined: nothing yet, or it failed. */
+  value: T | undefined;
+  error: unknown;
+  isSettled: boolean;
+}
+
+export function follow<T>(promise: Promise<T>): Followed<T> {
+  const followed: Followed<T> = { value: undefined, error: undefined, isSettled: false };
+  promise.then(
+    (value) => Object.assign(followed, { value, isSettled: true }),
+    (error: unknown) => Object.assign(followed, { error, isSettled: true }),
+  );
+  return followed;
+}
+
+/** As of a server that is down. */
+export function refusal(): Error {
+  return new Error("connect ECONNREFUSED");
+}
+
+function counting(connection: Connection, note: () => void): Connection {
+  return {
+    keyPrefix: connection.keyPrefix,
+    name: connection.name,
+    run: (script, keys, args) => {
+      note();
+      return connection.run(script, keys, args);
+    },
+    command: (name, args) => connection.command(name, args),
+    subscribe: (channel, kind, listener) => connection.subscribe(channel, kind, listener),
+    onDown: (listener) => connection.onDown(listener),
+  };
+}

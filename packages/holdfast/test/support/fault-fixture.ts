@@ -1,0 +1,135 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+
+import { createLocks, LeaseLostError, type Locks, type LocksOptions } from "holdfast";
+import { redis, type RedisClient, type RedisOptions } from "holdfast/redis";
+import { Redis, type RedisOptions as ClientOptions } from "ioredis";
+import { afterAll, afterEach, beforeAll, expect } from "vitest";
+import { startProxy, type Proxy, startRedis, type RedisServer, until } from "@holdfast/test-kit";
+
+import type { RenewTrace } from "../../src/diagnostics.ts";
+import { onRedis } from "./servers.ts";
+
+/** What a machine under load may be late by, where only a much larger lateness would be a fault. */
+export const slackMs = 800;
+
+export let shared: RedisServer;
+export let direct: Redis;
+let endings: (() => void | Promise<void>)[] = [];
+let keys = 0;
+
+/** `describe` for tests of faults: a server for the file, and nothing left on it after a test. */
+export function onSharedRedis(name: string, tests: () => void): void {
+  onRedis(name, () => {
+    beforeAll(async () => {
+      shared = await startRedis();
+      direct = shared.client();
+    });
+
+    afterEach(async () => {
+      for (const ending of endings.reverse()) {
+        await ending();
+      }
+      endings = [];
+      await until(async () => (await direct.keys("lock:*")).length === 0, "no lock is left");
+      await until(async () => (await direct.keys("holdfast:queue:*")).length === 0, "no queue is left");
+    });
+
+    afterAll(async () => {
+      await shared.stop();
+    });
+
+    tests();
+  });
+}
+
+export function newKey(): string {
+  keys += 1;
+  return `fault:${process.pid}:${keys}`;
+}
+
+/** Done after the test, the newest first. */
+export function atEnd(ending: () => void | Promise<void>): void {
+  endings.push(ending);
+}
+
+export function open(client: RedisClient, options?: RedisOptions, locksOptions?: LocksOptions): Locks {
+  const locks = createLocks(redis(client, options), { closeTimeoutMs: 1_000, ...locksOptions });
+  atEnd(() => locks.close());
+  return locks;
+}
+
+/** A client that outlives its server, or has another way to it. */
+export function connect(port: number, options?: Omit<ClientOptions, "protocol" | "replyMapping">): Redis {
+  const client = new Redis(port, "127.0.0.1", { ...options });
+  client.on("error", () => undefined);
+  atEnd(() => {
+    client.disconnect();
+  });
+  return client;
+}
+
+export async function ownServer(options?: {
+  args?: string[];
+  port?: number;
+  env?: Readonly<Record<string, string>>;
+}): Promise<RedisServer> {
+  const server = await startRedis(options);
+  atEnd(() => server.stop());
+  return server;
+}
+
+export async function ownProxy(server: RedisServer): Promise<Proxy> {
+  const proxy = await startProxy(server.port);
+  atEnd(() => proxy.stop());
+  return proxy;
+}
+
+/** Acquires and releases, and hears messages: everything is connected and known. */
+export async function warmUp(locks: Locks): Promise<void> {
+  await locks.withLock(newKey(), () => undefined);
+  await until(async () => (await locks.nodes())[0]?.notifications === "proved", "messages are heard");
+}
+
+export function reasonOf(signal: AbortSignal): string {
+  expect(signal.reason).toBeInstanceOf(LeaseLostError);
+  return (signal.reason as LeaseLostError).reason;
+}
+
+/** The outcomes of renewals of a key, as they come. */
+export function renewals(key: string): string[] {
+  const outcomes: string[] = [];
+  const listen = (message: unknown): void => {
+    const trace = message as RenewTrace;
+    if (trace.key === key) {
+      outcomes.push(String(trace.outcome));
+    }
+  };
+  subscribe("tracing:holdfast:renew:asyncEnd", listen);
+  atEnd(() => void unsubscribe("tracing:holdfast:renew:asyncEnd", listen));
+  return outcomes;
+}
+
+export function start(
+  program: string,
+  ...args: (string | number)[]
+): { child: ChildProcess; lines: string[] } {
+  const path = fileURLToPath(new URL(`${program}`, import.meta.url));
+  const child = spawn(process.execPath, [path, ...args.map(String)], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const lines: string[] = [];
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    lines.push(...text.split("\n").filter((line) => line !== ""));
+  });
+  atEnd(async () => {
+    if (child.exitCode === null && child.signalCode === null) {
+      const gone = once(child, "exit");
+      child.kill("SIGKILL");
+      await gone;
+    }
+  });
+  return { child, lines };
+}

@@ -1,0 +1,160 @@
+import { isLockError, type Latch } from "holdfast";
+import fc from "fast-check";
+import { expect } from "vitest";
+
+import { closeWorld, type World } from "./simulated-engines.ts";
+
+const processes = 3;
+const count = 6;
+const ttlMs = 600_000;
+
+export type FaultStep =
+  | { readonly countBy: number; readonly attempt: number | null }
+  | { readonly waitBy: number }
+  | { readonly advance: number }
+  | { readonly fault: "silence" | "reset" | "duplicate" | "mute" | "deaf" | "none"; readonly at: number };
+
+export function faultSteps(): fc.Arbitrary<FaultStep[]> {
+  const by = fc.nat(processes - 1);
+  const step = fc.oneof(
+    { weight: 8, arbitrary: fc.record({ countBy: by, attempt: fc.option(fc.nat(4), { nil: null }) }) },
+    { weight: 4, arbitrary: fc.record({ waitBy: by }) },
+    { weight: 6, arbitrary: fc.record({ advance: fc.integer({ min: 1, max: 400 }) }) },
+    {
+      weight: 8,
+      arbitrary: fc.record({
+        fault: fc.constantFrom("silence", "reset", "duplicate", "mute", "deaf", "none"),
+        at: by,
+      } as const),
+    },
+  );
+  return fc.array(step, { maxLength: 30, size: "max" }) as fc.Arbitrary<FaultStep[]>;
+}
+
+/** Plays steps while answers and messages are lost or come twice, and watches over what was promised all the same. */
+export class FaultPlay {
+  readonly #world: World;
+  readonly #latches: readonly Latch[];
+  readonly #sent = new Set<string>();
+  readonly #answered = new Set<string>();
+  #waiting = 0;
+  #calls = 0;
+  #failure: unknown;
+
+  constructor(world: World) {
+    this.#world = world;
+    this.#latches = world.locks.map((locks) => locks.latch("k", { count, ttlMs }));
+  }
+
+  async run(steps: readonly FaultStep[], isMutedAtTheEnd: boolean): Promise<void> {
+    for (const step of steps) {
+      if ("countBy" in step) {
+        this.#count(step.countBy, step.attempt);
+      } else if ("waitBy" in step) {
+        this.#wait(step.waitBy);
+      } else if ("advance" in step) {
+        await this.#pass(step.advance);
+      } else {
+        this.#fault(step.fault, step.at);
+      }
+    }
+    await this.#end(isMutedAtTheEnd);
+  }
+
+  #count(by: number, attempt: number | null): void {
+    this.#calls += 1;
+    const name = attempt === null ? `call ${this.#calls}` : `attempt ${attempt}`;
+    this.#sent.add(name);
+    const counting = this.#latches[by]?.countDown(attempt === null ? {} : { attemptId: name });
+    this.#follow(
+      counting?.then(
+        (left) => {
+          this.#answered.add(name);
+          expect(left, "each attempt that was answered counted").toBeLessThanOrEqual(
+            Math.max(0, count - this.#answered.size),
+          );
+          expect(left, "none counted twice").toBeGreaterThanOrEqual(Math.max(0, count - this.#sent.size));
+        },
+        (error: unknown) => {
+          if (!isLockError(error, "engine-unavailable")) {
+            throw error;
+          }
+        },
+      ),
+    );
+  }
+
+  #wait(by: number): void {
+    this.#waiting += 1;
+    this.#follow(
+      this.#latches[by]?.wait({ waitMs: Infinity }).then(() => {
+        this.#waiting -= 1;
+        expect(this.#sent.size, "it is not open before").toBeGreaterThanOrEqual(count);
+      }),
+    );
+  }
+
+  #fault(fault: Extract<FaultStep, { fault: string }>["fault"], at: number): void {
+    const faults = this.#world.faults[at];
+    switch (fault) {
+      case "silence":
+      case "reset":
+        faults?.dropReply(1, fault);
+        return;
+      case "duplicate":
+        faults?.duplicate(1, 130);
+        return;
+      case "mute":
+        faults?.dropMessages(() => true);
+        return;
+      case "deaf":
+        faults?.dropSubscription();
+        return;
+      case "none":
+        faults?.dropMessages(null);
+        return;
+    }
+  }
+
+  async #pass(ms: number): Promise<void> {
+    await this.#world.clock.advance(ms);
+    if (this.#failure !== undefined) {
+      throw this.#failure as Error;
+    }
+  }
+
+  /** Answers come again. All count down, and all who wait are let go at the latest by their poll. */
+  async #end(isMuted: boolean): Promise<void> {
+    const { clock, faults, leftovers } = this.#world;
+    for (const own of faults) {
+      own.dropReply(0);
+      own.duplicate(0, 0);
+      own.dropMessages(isMuted ? () => true : null);
+    }
+    await this.#pass(6_000);
+    const before = (await this.#ask(() => this.#world.locks[0]?.inspect("k")))?.left ?? count;
+    expect(before).toBeLessThanOrEqual(Math.max(0, count - this.#answered.size));
+    expect(before).toBeGreaterThanOrEqual(Math.max(0, count - this.#sent.size));
+    for (let turn = 0; turn < count; turn += 1) {
+      this.#count(turn % processes, null);
+    }
+    this.#wait(0);
+    await this.#pass(10);
+    expect((await this.#ask(() => this.#world.locks[0]?.inspect("k")))?.left).toBe(0);
+    await this.#pass(isMuted ? 6_000 : 100);
+    expect(this.#waiting, "all who wait are let go").toBe(0);
+    await closeWorld(this.#world);
+    await clock.advance(ttlMs);
+    expect(leftovers?.() ?? [], "nothing is left").toEqual([]);
+  }
+
+  async #ask<T>(question: () => Promise<T> | undefined): Promise<T | undefined> {
+    const asked = question();
+    await this.#pass(10);
+    return asked;
+  }
+
+  #follow(promise: Promise<unknown> | undefined): void {
+    promise?.catch((error: unknown) => (this.#failure ??= error));
+  }
+}

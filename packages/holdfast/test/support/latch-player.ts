@@ -1,0 +1,242 @@
+import { isLockError, type Latch } from "holdfast";
+import fc from "fast-check";
+import { expect } from "vitest";
+
+import { LatchModel, type ModelView, type WaitState } from "./latch-model.ts";
+import { closeWorld, type World } from "./simulated-engines.ts";
+
+const processes = 3;
+const key = "k";
+/** How late an end may be told on Redis: the shortest pause of a poll, its jitter, and the way. */
+const endIsToldMs = 100;
+
+export type Step =
+  | { readonly make: number; readonly count: number; readonly ttlMs: number }
+  | { readonly count: number; readonly attempt: number | null }
+  | { readonly wait: number; readonly waitMs: number }
+  | { readonly abort: number }
+  | { readonly advance: number }
+  | { readonly close: number };
+
+/** Times are such that an end, a deadline and a step never fall on the same moment. */
+export function latchSteps(): fc.Arbitrary<Step[]> {
+  const by = fc.nat(processes - 1);
+  const which = fc.nat(5);
+  const ttlMs = fc.integer({ min: 2, max: 20 }).map((hundreds) => hundreds * 100 + 1);
+  const step = fc.oneof(
+    { weight: 5, arbitrary: fc.record({ make: by, count: fc.constantFrom(1, 3, 3, 3, 5), ttlMs }) },
+    {
+      weight: 14,
+      arbitrary: fc.record({ count: which, attempt: fc.option(fc.nat(3), { nil: null }) }),
+    },
+    {
+      weight: 12,
+      arbitrary: fc.record({ wait: which, waitMs: fc.constantFrom(0, 155, 555, 1_055, Infinity, Infinity) }),
+    },
+    { weight: 3, arbitrary: fc.record({ abort: which }) },
+    { weight: 8, arbitrary: fc.record({ advance: fc.integer({ min: 1, max: 6 }).map((n) => n * 100) }) },
+    { weight: 1, arbitrary: fc.record({ close: by }) },
+  );
+  return fc.array(step, { maxLength: 40, size: "max" }) as fc.Arbitrary<Step[]>;
+}
+
+/** A latch object of the library beside its counterpart in the model. */
+interface Made {
+  readonly by: number;
+  readonly latch: Latch;
+  readonly view: ModelView;
+}
+
+interface Waiting {
+  readonly by: number;
+  readonly controller: AbortController;
+  state: WaitState;
+  /** When its caller gave up. */
+  leftAt: number;
+}
+
+/** Plays steps against an engine that nothing goes wrong with, and compares each answer and each moment with the model. */
+export class LatchPlay {
+  readonly #world: World;
+  readonly #model: LatchModel;
+  readonly #made: Made[] = [];
+  readonly #waiting: Waiting[] = [];
+  readonly #closed = new Set<number>();
+  #calls = 0;
+  #failure: unknown;
+
+  constructor(world: World) {
+    this.#world = world;
+    this.#model = new LatchModel(world.clock.now());
+    this.#make({ make: 0, count: 3, ttlMs: 1_501 });
+  }
+
+  async run(steps: readonly Step[]): Promise<void> {
+    for (const step of steps) {
+      await this.#do(step);
+      await this.#pass(this.#world.latencyMs);
+      this.#compare(step);
+      await this.#compareView();
+    }
+    await this.#end();
+  }
+
+  async #do(step: Step): Promise<void> {
+    if ("make" in step) {
+      this.#make(step);
+    } else if ("attempt" in step) {
+      this.#count(step);
+    } else if ("wait" in step) {
+      this.#wait(step);
+    } else if ("abort" in step) {
+      this.#abort(step.abort);
+    } else if ("advance" in step) {
+      await this.#pass(step.advance);
+    } else {
+      this.#close(step.close);
+    }
+  }
+
+  #make({ make, count, ttlMs }: Extract<Step, { make: number }>): void {
+    const locks = this.#world.locks[make];
+    if (locks && !this.#closed.has(make)) {
+      const view = { count, ttlMs, known: undefined };
+      this.#made.push({ by: make, latch: locks.latch(key, { count, ttlMs }), view });
+    }
+  }
+
+  #count({ count, attempt }: Extract<Step, { attempt: number | null }>): void {
+    const made = this.#at(count);
+    if (!made) {
+      return;
+    }
+    this.#calls += 1;
+    const named = attempt === null ? `call ${this.#calls}` : `attempt ${attempt}`;
+    const expected = this.#model.countDown(made.view, named);
+    const answer = made.latch.countDown(attempt === null ? {} : { attemptId: named });
+    this.#follow(
+      answer.then(
+        (left) => {
+          expect(left, "what is left").toBe(expected);
+        },
+        (error: unknown) => {
+          expect(codeOf(error), "how a count is refused").toBe(expected);
+        },
+      ),
+    );
+  }
+
+  #wait({ wait, waitMs }: Extract<Step, { wait: number }>): void {
+    const made = this.#at(wait);
+    if (!made) {
+      return;
+    }
+    const waiting: Waiting = {
+      by: made.by,
+      controller: new AbortController(),
+      state: "waiting",
+      leftAt: Infinity,
+    };
+    this.#waiting.push(waiting);
+    this.#model.wait(made.view, waitMs);
+    this.#follow(
+      made.latch.wait({ waitMs, signal: waiting.controller.signal }).then(
+        () => {
+          waiting.state = "open";
+        },
+        (error: unknown) => {
+          const code = error === "enough" ? "left" : codeOf(error);
+          waiting.state = (code === "closed" ? "left" : code) as WaitState;
+        },
+      ),
+    );
+  }
+
+  #abort(index: number): void {
+    const waiting = this.#waiting.filter(({ state }) => state === "waiting").at(-1 - index);
+    if (waiting) {
+      this.#model.leave(this.#waiting.indexOf(waiting));
+      waiting.leftAt = this.#model.now;
+      waiting.controller.abort("enough");
+    }
+  }
+
+  #close(by: number): void {
+    const locks = this.#world.locks[by];
+    if (!locks || this.#closed.has(by) || this.#closed.size === processes - 1) {
+      return; // the last one closes the engine
+    }
+    this.#closed.add(by);
+    this.#waiting.forEach((waiting, index) => {
+      if (waiting.by === by) {
+        this.#model.leave(index);
+        waiting.leftAt = Math.min(waiting.leftAt, this.#model.now);
+      }
+    });
+    this.#follow(locks.close());
+  }
+
+  async #pass(ms: number): Promise<void> {
+    this.#model.advance(ms);
+    await this.#world.clock.advance(ms);
+    if (this.#failure !== undefined) {
+      throw this.#failure as Error;
+    }
+  }
+
+  #compare(step: Step): void {
+    this.#waiting.forEach(({ state, leftAt }, index) => {
+      const expected = this.#model.waits[index];
+      const mayBeTold = expected?.state === "latch-expired" && this.#world.name === "redis";
+      const isRecent = mayBeTold && this.#model.now - expected.since < endIsToldMs;
+      if (mayBeTold && isRecent && state === "waiting") {
+        return; // nobody tells of an end: who waits asks
+      }
+      const wasOverBefore = mayBeTold && expected.deadline - expected.since < endIsToldMs;
+      const hadLeft = mayBeTold && leftAt - expected.since < endIsToldMs;
+      const accepted = [
+        expected?.state,
+        ...(wasOverBefore ? ["wait-timeout"] : []),
+        ...(hadLeft ? ["left"] : []),
+      ];
+      expect(accepted, `wait ${index} after ${JSON.stringify(step)}`).toContain(state);
+    });
+  }
+
+  async #compareView(): Promise<void> {
+    const observer = this.#world.locks.find((_, index) => !this.#closed.has(index));
+    if (this.#world.name !== "memory" || !observer) {
+      return;
+    }
+    const { kind, left, waiterCount, remainingMs } = await observer.inspect(key);
+    expect([kind === "latch", left]).toEqual([this.#model.left !== undefined, this.#model.left]);
+    expect(waiterCount).toBe(this.#model.waits.filter(({ state }) => state === "waiting").length);
+    expect(remainingMs === null).toBe(left === undefined);
+  }
+
+  /** Who still waits is told when the TTL is over, and nothing is left. */
+  async #end(): Promise<void> {
+    const { clock, leftovers } = this.#world;
+    await this.#pass(3_000);
+    expect(this.#waiting.filter(({ state }) => state === "waiting")).toEqual([]);
+    expect(leftovers?.() ?? [], "nothing is left").toEqual([]);
+    await closeWorld(this.#world);
+    await clock.advance(10);
+    expect(this.#failure).toBeUndefined();
+  }
+
+  #at(index: number): Made | undefined {
+    return this.#made.filter(({ by }) => !this.#closed.has(by)).at(-1 - index);
+  }
+
+  #follow(promise: Promise<unknown>): void {
+    promise.catch((error: unknown) => (this.#failure ??= error));
+  }
+}
+
+function codeOf(error: unknown): string {
+  if (!isLockError(error)) {
+    throw error;
+  }
+  return error.code;
+}

@@ -1,0 +1,87 @@
+import { FakeRedis, type FakeRedisOptions } from "@holdfast/test-kit/fake-redis";
+import { createLocks, type Locks } from "holdfast";
+import { redlock, type Connection, type RedlockOptions } from "holdfast/redis";
+import { faulty, manualClock, manualRandom, type Faults, type ManualClock } from "holdfast/testing";
+
+import type { Clock } from "../../src/runtime/clock.ts";
+
+/** A process that locks, and what may go wrong between it and each node. */
+export interface Side {
+  readonly locks: Locks;
+  readonly faults: readonly Faults[];
+}
+
+/** Some nodes and processes, one clock for all, and a step for each of its milliseconds. */
+export class Stage {
+  readonly clock: ManualClock = manualClock();
+  readonly servers: readonly FakeRedis[];
+  #sides = 0;
+
+  constructor(nodeCount = 3, each: (stage: Stage, index: number) => Partial<FakeRedisOptions> = () => ({})) {
+    this.servers = Array.from(
+      { length: nodeCount },
+      (_, index) =>
+        new FakeRedis({
+          clock: this.clock,
+          random: manualRandom(index),
+          name: `n${index}`,
+          upForMs: 3_600_000,
+          ...each(this, index),
+        }),
+    );
+  }
+
+  /** The same clock for who reads the wall clock so many ms ahead. */
+  ahead(ms: () => number): Clock {
+    const { clock } = this;
+    return {
+      now: () => clock.now(),
+      wall: () => clock.wall() + ms(),
+      setTimer: (action, delayMs) => clock.setTimer(action, delayMs),
+      clearTimer: (timer) => {
+        clock.clearTimer(timer);
+      },
+    };
+  }
+
+  /** Everybody knows everybody then, and messages arrive. @param between stands between it and each node */
+  async side(
+    options: RedlockOptions = {},
+    between: (connection: Connection) => Connection = (connection) => connection,
+  ): Promise<Side> {
+    this.#sides += 1;
+    const links = this.servers.map((server) => faulty(server.connect(), { clock: this.clock }));
+    const connections = links.map(({ connection }) => between(connection));
+    const random = manualRandom(100 + this.#sides);
+    const locks = createLocks(redlock(connections, { clock: this.clock, random, ...options }));
+    const warm = await this.within(100, locks.acquire("warm"));
+    await this.within(100, warm.release());
+    return { locks, faults: links.map(({ controls }) => controls) };
+  }
+
+  /** As after an eviction of what it keeps of a lock: the node does not remember who has it. */
+  forget(index: number, key = "k"): void {
+    this.servers[index]?.del(`lock:${key}`);
+    this.servers[index]?.del(`holdfast:fence:{lock:${key}}`);
+  }
+
+  async within<T>(ms: number, promise: Promise<T>): Promise<T> {
+    const settled = promise.then(
+      (value) => () => value,
+      (error: unknown) => () => {
+        throw error as Error;
+      },
+    );
+    let isLate = true;
+    void settled.then(() => (isLate = false));
+    await this.pass(ms);
+    if (isLate) {
+      throw new Error(`not settled within ${ms} ms`);
+    }
+    return (await settled)();
+  }
+
+  async pass(ms: number): Promise<void> {
+    await this.clock.advance(ms);
+  }
+}

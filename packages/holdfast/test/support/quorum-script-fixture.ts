@@ -1,0 +1,219 @@
+import { FakeRedis } from "@holdfast/test-kit/fake-redis";
+import { afterAll, beforeAll, describe } from "vitest";
+import { startRedis, type RedisServer, until } from "@holdfast/test-kit";
+
+import { systemClock } from "../../src/runtime/clock.ts";
+import { connectionOf } from "../../src/drivers/redis/clients/detect.ts";
+import type { Connection } from "../../src/drivers/redis/clients/connection.ts";
+import { channelOf, KeySpace, type LockKeys } from "../../src/drivers/redis/protocol/keys.ts";
+import { handshakeScript, executeQuorumScript } from "../../src/drivers/redis/protocol/scripts.generated.ts";
+import { onRedis } from "./servers.ts";
+import {
+  acquireOf,
+  asker as askerOfOneServer,
+  id,
+  retentionMs,
+  type AcquireOptions,
+  type Answer,
+  type Asker,
+} from "./script-fixture.ts";
+import { joined, withCandidate } from "../../src/drivers/redis/protocol/operation.ts";
+import { whole } from "./diagnostics-log.ts";
+
+/** How long a vote waits behind a holder that was not released. */
+export const waitMs = 600;
+
+/** Where a candidate may be from the server's time, in microseconds. */
+export const candidateMicros = 1_000_000;
+
+type Operation = readonly [keys: LockKeys, args: readonly string[], candidate: number];
+
+interface Ear {
+  readonly kind: "s" | "p";
+  readonly messages: string[];
+}
+
+/** What tests do to the data of a node behind the scripts' back, and how they look at it. */
+interface Data {
+  get(key: string): Promise<string | null>;
+  set(key: string, value: string): Promise<unknown>;
+  del(key: string): Promise<unknown>;
+  pttl(key: string): Promise<number>;
+  pexpire(key: string, ttlMs: number): Promise<unknown>;
+  hgetall(key: string): Promise<Record<string, string>>;
+  hset(key: string, field: string, value: string): Promise<unknown>;
+  zadd(key: string, score: number, member: string): Promise<unknown>;
+  zrange(key: string): Promise<string[]>;
+}
+
+/** The same tests on a real server and on the fake Redis, each a node of a quorum. */
+export function onNodes(what: string, tests: (stage: QuorumStage) => void): void {
+  for (const kind of ["a real server", "the fake Redis"] as const) {
+    const on = kind === "the fake Redis" ? describe : onRedis;
+    on(`${what}, on ${kind}`, () => {
+      const stage = new QuorumStage();
+      beforeAll(() => (kind === "the fake Redis" ? stage.openFake() : stage.openServer()));
+      afterAll(() => stage.close());
+      tests(stage);
+    });
+  }
+}
+
+/** As of one server, but its queue member does not say the TTL of a grant that a reply tells. */
+export function asker(...about: Parameters<typeof askerOfOneServer>): Asker {
+  const { token, terms: whole } = askerOfOneServer(...about);
+  const terms = whole.slice(0, whole.lastIndexOf(" "));
+  return { token, terms, member: `${token} ${terms}` };
+}
+
+/** The key of a lock's own counter. */
+export function fenceOf([, , , fence = ""]: LockKeys): string {
+  return fence;
+}
+
+/** A node of a quorum for the tests of one group, and who listens to its messages. */
+export class QuorumStage {
+  data!: Data;
+  connection!: Connection;
+  readonly #ears = new Map<number, Ear>();
+  readonly #keySpace = new KeySpace("", "lock:", true);
+  #server: RedisServer | undefined;
+  #made = 0;
+
+  openFake(): void {
+    const server = new FakeRedis({ clock: systemClock });
+    this.connection = server.connect();
+    this.data = dataOf(server);
+  }
+
+  async openServer(): Promise<void> {
+    this.#server = await startRedis();
+    const redis = this.#server.client();
+    this.connection = connectionOf(redis);
+    this.data = {
+      get: (key) => redis.get(key),
+      set: (key, value) => redis.set(key, value),
+      del: (key) => redis.del(key),
+      pttl: (key) => redis.pttl(key),
+      pexpire: (key, ttlMs) => redis.pexpire(key, ttlMs),
+      hgetall: (key) => redis.hgetall(key),
+      hset: (key, field, value) => redis.hset(key, field, value),
+      zadd: (key, score, member) => redis.zadd(key, score, member),
+      zrange: (key) => redis.zrange(key, "0", "-1"),
+    };
+  }
+
+  async close(): Promise<void> {
+    await this.#server?.stop();
+  }
+
+  /** The keys of a lock that no other test uses. */
+  lock(): LockKeys {
+    this.#made += 1;
+    return this.#keySpace.keysOf(`k${this.#made}`);
+  }
+
+  /** What stands before the answers, and the answers. */
+  async call(
+    operations: readonly Operation[],
+    bound = 100_000,
+  ): Promise<{ header: unknown; answers: Answer[] }> {
+    const all = operations.map(([, own, candidate]) => ({
+      args: withCandidate(inTime(own), String(candidate)),
+    }));
+    const keys = operations.flatMap(([own]) => own);
+    const args = [String(retentionMs), String(bound), String(waitMs), joined(all)];
+    const [header, ...answers] = (await this.connection.run(executeQuorumScript, keys, args)) as unknown[];
+    return { header, answers: operations.map(([, own], i) => whole(own, answers[i], true)) };
+  }
+
+  /** One operation's answer. @param candidate without one it is as low as the server lets it be */
+  async ask(keys: LockKeys, args: readonly string[], candidate = 0, bound?: number): Promise<Answer> {
+    return (await this.call([[keys, args, candidate]], bound)).answers[0] as Answer;
+  }
+
+  /** Asks without waiting for a place, and expects the grant. */
+  async grant(
+    keys: LockKeys,
+    who: Asker,
+    options?: AcquireOptions,
+  ): Promise<{ first: number; last: number }> {
+    const [status, first, last] = await this.ask(keys, acquireOf(who, options), await this.micros());
+    if (status !== 1) {
+      throw new Error(`Expected a grant, got ${String(status)}`);
+    }
+    return { first: Number(first), last: Number(last) };
+  }
+
+  /** Asks for a place in the queue. */
+  queue(keys: LockKeys, who: Asker): Promise<Answer> {
+    return this.ask(keys, acquireOf(who, { wait: "1" }));
+  }
+
+  /** The server's time. */
+  async micros(): Promise<number> {
+    return Number((await this.#greet("none", "n", ""))[0]);
+  }
+
+  /** Somebody receives what is sent to the client from now on. */
+  async listen(client: number, kind: "s" | "p" = "s"): Promise<void> {
+    if (this.#ears.has(client)) {
+      await this.heard(client);
+      return;
+    }
+    const messages: string[] = [];
+    this.#ears.set(client, { kind, messages });
+    await new Promise<void>((resolve) => {
+      this.connection.subscribe(channelOf(id(client)), kind === "s" ? "sharded" : "plain", {
+        up: resolve,
+        down: () => undefined,
+        message: (text) => messages.push(text),
+      });
+    });
+  }
+
+  /** Takes what the client has received so far. */
+  async heard(client: number): Promise<string[]> {
+    const ear = this.#ears.get(client);
+    if (!ear) {
+      throw new Error(`nobody listens to client ${client}`);
+    }
+    this.#made += 1;
+    const last = `last ${this.#made}`;
+    await this.#greet(channelOf(id(client)), ear.kind, last);
+    await until(() => ear.messages.includes(last), "our own message");
+    return ear.messages.splice(0).filter((text) => text !== last);
+  }
+
+  async #greet(channel: string, kind: "s" | "p" | "n", text: string): Promise<unknown[]> {
+    const args = [channel, kind, text, "60000", "owner", "a test"];
+    return (await this.connection.run(handshakeScript, ["holdfast:client:test"], args)) as unknown[];
+  }
+}
+
+/** What names the latest time at which it may be executed, and is given none, comes in time. */
+function inTime(args: readonly string[]): readonly string[] {
+  const isDue = ["acquire", "yield"].includes(args[0] ?? "") && args.length === 7;
+  return isDue ? [...args, String(Number.MAX_SAFE_INTEGER)] : args;
+}
+
+function dataOf(server: FakeRedis): Data {
+  return {
+    get: async (key) => server.get(key),
+    set: async (key, value) => {
+      server.set(key, value);
+    },
+    del: async (key) => {
+      server.del(key);
+    },
+    pttl: async (key) => Number(server.call("PTTL", key)),
+    pexpire: async (key, ttlMs) => server.call("PEXPIRE", key, ttlMs),
+    hgetall: async (key) => {
+      const found = server.dump(key);
+      return found?.type === "hash" ? Object.fromEntries(found.value) : {};
+    },
+    hset: async (key, field, value) => server.call("HSET", key, field, value),
+    zadd: async (key, score, member) => server.call("ZADD", key, score, member),
+    zrange: async (key) => server.call("ZRANGE", key, 0, -1) as string[],
+  };
+}

@@ -1,0 +1,169 @@
+import type { Redis } from "ioredis";
+import { startRedis, type RedisServer } from "@holdfast/test-kit";
+
+import { connectionOf } from "../../src/drivers/redis/clients/detect.ts";
+import type { Connection } from "../../src/drivers/redis/clients/connection.ts";
+import { channelOf, counterKey, KeySpace, type LockKeys } from "../../src/drivers/redis/protocol/keys.ts";
+import { executeSingleScript } from "../../src/drivers/redis/protocol/scripts.generated.ts";
+import { joined } from "../../src/drivers/redis/protocol/operation.ts";
+import { whole } from "./diagnostics-log.ts";
+
+export const retentionMs = 3_600_000;
+/** Behind all times of a test. */
+const noTime = 9_999_999_999_999;
+const keySpace = new KeySpace("", "lock:");
+
+/** 32 hex digits that end in `n`: an attempt, or a client. */
+export function id(n: number): string {
+  return n.toString(16).padStart(32, "0");
+}
+
+/** A token and what its queue member says. */
+export interface Asker {
+  readonly token: string;
+  readonly terms: string;
+  readonly member: string;
+}
+
+interface AskerOptions {
+  readonly client?: number;
+  readonly ticket?: number;
+  /** Of a lock that several may hold. */
+  readonly share?: string;
+  readonly ttlMs?: number;
+  readonly want?: number;
+  readonly deadline?: number;
+  readonly kind?: "s" | "p";
+}
+
+export function asker(attempt: number, options: AskerOptions = {}): Asker {
+  const { client = attempt, ticket = attempt, ttlMs = 3_000, want = 1, deadline = 0, kind = "s" } = options;
+  const share = options.share === undefined ? "" : `${options.share}:`;
+  const token = `${id(attempt)}:${id(client)}:${share}${ticket}`;
+  const terms = `${ttlMs} ${want} ${deadline} ${kind} ${ttlMs}`;
+  return { token, terms, member: `${token} ${terms}` };
+}
+
+export interface AcquireOptions {
+  readonly ttlMs?: number;
+  readonly want?: number;
+  readonly wait?: "0" | "1" | "2" | "3" | "4";
+  readonly words?: string;
+  /** Server time in ms. */
+  readonly latest?: number;
+}
+
+export function acquireOf({ token, terms }: Asker, options: AcquireOptions = {}): string[] {
+  const { ttlMs = 30_000, want = 1, wait = "0", words = "", latest = noTime } = options;
+  return ["acquire", token, terms, String(ttlMs), String(want), wait, words, String(latest)];
+}
+
+export type Answer = readonly unknown[];
+
+/** A real server for the tests of one file, the scripts on it, and who listens to its messages. */
+export class ScriptStage {
+  readonly server: RedisServer;
+  readonly redis: Redis;
+  readonly connection: Connection;
+  readonly #heard = new Map<string, string[]>();
+  readonly #subscriber: Redis;
+  #keys = 0;
+
+  private constructor(server: RedisServer, redis: Redis, subscriber: Redis) {
+    this.server = server;
+    this.redis = redis;
+    this.connection = connectionOf(redis);
+    this.#subscriber = subscriber;
+    for (const event of ["message", "smessage"]) {
+      subscriber.on(event, (channel: string, text: string) => {
+        this.#heard.get(channel)?.push(text);
+      });
+    }
+  }
+
+  static async open(
+    args: readonly string[] = [],
+    env: Readonly<Record<string, string>> = {},
+  ): Promise<ScriptStage> {
+    const server = await startRedis({ args, env });
+    return new ScriptStage(server, server.client(), server.client());
+  }
+
+  close(): Promise<void> {
+    return this.server.stop();
+  }
+
+  /** The keys of a lock that no other test uses. */
+  lock(): LockKeys {
+    this.#keys += 1;
+    return keySpace.keysOf(`k${this.#keys}`);
+  }
+
+  /** The token that holds a mutex; null where nobody does. */
+  async holder([K]: LockKeys): Promise<string | null> {
+    return (await this.redis.get(K))?.split(" ")[0] ?? null;
+  }
+
+  /** The numbers of the grant that holds a mutex. */
+  async numbersOf([K]: LockKeys): Promise<{ first: number; last: number }> {
+    const [, first, count] = (await this.redis.get(K))?.split(" ") ?? [];
+    return { first: Number(first), last: Number(first) + Number(count) - 1 };
+  }
+
+  /** The last number that the server's counter says; 0: there is none. */
+  async counter(): Promise<number> {
+    return Number(await this.redis.get(counterKey()));
+  }
+
+  /** One operation's answer. */
+  async ask(keys: LockKeys, args: readonly string[], settings: { bound?: number } = {}): Promise<Answer> {
+    return (await this.batch([[keys, args]], settings))[0] as Answer;
+  }
+
+  /** The answers of several operations in one call. */
+  async batch(
+    operations: readonly (readonly [LockKeys, readonly string[]])[],
+    { bound = 100_000, connection = this.connection }: { bound?: number; connection?: Connection } = {},
+  ): Promise<Answer[]> {
+    const keys = [counterKey(), ...operations.flatMap(([own]) => own)];
+    const [lone] = operations;
+    const own =
+      lone && operations.length === 1 ? lone[1] : [joined(operations.map(([, args]) => ({ args })))];
+    const [, ...answers] = (await connection.run(executeSingleScript, keys, [
+      String(bound),
+      ...own,
+    ])) as unknown[];
+    return operations.map(([, own], i) => whole(own, answers[i], false));
+  }
+
+  /** Asks without waiting for a place, and expects the grant. */
+  async grant(
+    keys: LockKeys,
+    who: Asker,
+    options?: AcquireOptions,
+  ): Promise<{ first: number; last: number }> {
+    const [status, first, last] = await this.ask(keys, acquireOf(who, options));
+    if (status !== 1) {
+      throw new Error(`Expected a grant, got ${String(status)}`);
+    }
+    return { first: Number(first), last: Number(last) };
+  }
+
+  /** Asks for a place in the queue. */
+  queue(keys: LockKeys, who: Asker, options?: AcquireOptions): Promise<Answer> {
+    return this.ask(keys, acquireOf(who, { wait: "1", ...options }));
+  }
+
+  /** From now on somebody receives what is sent to the client. */
+  async listen(client: number, kind: "s" | "p" = "s"): Promise<void> {
+    const channel = channelOf(id(client));
+    this.#heard.set(channel, []);
+    await (kind === "s" ? this.#subscriber.ssubscribe(channel) : this.#subscriber.subscribe(channel));
+  }
+
+  /** Takes what the client has received so far. */
+  async heard(client: number): Promise<string[]> {
+    await this.#subscriber.ping(); // the server has answered everything before it
+    return this.#heard.get(channelOf(id(client)))?.splice(0) ?? [];
+  }
+}

@@ -1,0 +1,67 @@
+import { FakeRedis } from "@holdfast/test-kit/fake-redis";
+import { createLocks, type Locks, type LocksOptions } from "holdfast";
+import { memory } from "holdfast/memory";
+import { redis } from "holdfast/redis";
+import { faulty, manualClock, manualRandom, type Faults, type ManualClock } from "holdfast/testing";
+
+/** An engine, and what several processes have of it, all in this process and on one clock. */
+export interface World {
+  readonly name: "memory" | "redis";
+  readonly clock: ManualClock;
+  /** One for each process. */
+  readonly locks: readonly Locks[];
+  /** Between each process and the server; of the memory driver there are none. */
+  readonly faults: readonly Faults[];
+  /** How long a request and its answer, or a hand-over, take at the most, where nothing goes wrong. */
+  readonly latencyMs: number;
+  /** What lies at the engine for keys that nobody holds or waits for, and should not. Undefined: that cannot be seen here. */
+  readonly leftovers: (() => string[]) | undefined;
+}
+
+export function memoryWorld(processes: number, options?: LocksOptions): World {
+  const clock = manualClock();
+  const driver = memory({ clock, random: manualRandom(1) });
+  const locks = Array.from({ length: processes }, () => createLocks(driver, options));
+  return { name: "memory", clock, locks, faults: [], latencyMs: 0, leftovers: undefined };
+}
+
+/** @param claimMs how long a grant by message is for */
+export async function redisWorld(processes: number, claimMs = 1_000, options?: LocksOptions): Promise<World> {
+  const clock = manualClock();
+  const server = new FakeRedis({ clock, random: manualRandom(900), upForMs: 3_600_000 });
+  const links = Array.from({ length: processes }, () => {
+    const { connection, controls } = faulty(server.connect(), { clock });
+    controls.delay({ requestMs: 1, replyMs: 1 });
+    return { connection, controls };
+  });
+  const locks = links.map(({ connection }, index) =>
+    createLocks(
+      redis(connection, { clock, random: manualRandom(index + 1), claimMs, commandTimeoutMs: 300 }),
+      options,
+    ),
+  );
+  for (const [index, own] of locks.entries()) {
+    const warm = own.withLock(`warm${index}`, () => undefined); // knows the server's time, and hears messages
+    await clock.advance(100);
+    await warm;
+  }
+  const leftovers = (): string[] => server.keys().filter((key) => !/^holdfast:(fence$|client:)/.test(key));
+  return {
+    name: "redis",
+    clock,
+    locks,
+    faults: links.map(({ controls }) => controls),
+    latencyMs: 10,
+    leftovers,
+  };
+}
+
+/** Closes all processes. Rejects where a timer is left. */
+export async function closeWorld({ clock, locks }: World): Promise<void> {
+  const closing = Promise.all(locks.map((own) => own.close()));
+  await clock.advance(5_000);
+  await closing;
+  if (clock.timers() > 0) {
+    throw new Error(`${clock.timers()} timers are left`);
+  }
+}

@@ -1,0 +1,83 @@
+import { randomUUID } from "node:crypto";
+
+import { createLocks, type Locks, type LocksOptions } from "holdfast";
+import { redis, type RedisClient, type RedisOptions } from "holdfast/redis";
+import type { Redis } from "ioredis";
+import { afterAll, beforeAll, expect, vi, type TestContext } from "vitest";
+import { startRedis, type RedisServer } from "@holdfast/test-kit";
+
+import { mayStay } from "./residue.ts";
+import { onRedis } from "./servers.ts";
+
+/** No waiter polls sooner than that for a lock that is held for long. */
+export const pollMs = 5_000;
+/** Served without a poll. Far less than that, but for slow machines. */
+export const soonMs = 2_000;
+
+export let server: RedisServer;
+export let probe: Redis;
+
+/** `describe` for tests of waiters: a server for the file, and nothing left on it in the end. */
+export function onWaiters(tests: () => void): void {
+  onRedis("waiters", () => {
+    beforeAll(async () => {
+      server = await startRedis();
+      probe = server.client();
+    });
+
+    afterAll(async () => {
+      const left: string[] = [];
+      for (const key of await probe.keys("*")) {
+        if (!(await mayStay(probe, key))) {
+          left.push(key);
+        }
+      }
+      await server.stop();
+      expect(left).toEqual([]);
+    });
+
+    tests();
+  });
+}
+
+export function open(
+  context: TestContext,
+  options: LocksOptions = {},
+  driverOptions: RedisOptions = {},
+  client: RedisClient = server.client(),
+): Locks {
+  const locks = createLocks(redis(client, driverOptions), options);
+  context.onTestFinished(() => locks.close());
+  return locks;
+}
+
+export async function queued(key: string, count: number): Promise<void> {
+  await vi.waitFor(
+    async () => {
+      expect(await probe.zcard(queueOf(key))).toBe(count);
+    },
+    { timeout: 10_000, interval: 10 },
+  );
+}
+
+export function keysOf(key: string): Promise<string[]> {
+  return probe.keys(`*${key}*`);
+}
+
+export function unique(): string {
+  return `waiters-${randomUUID()}`;
+}
+
+/** A promise that is awaited later, or never if the test fails before. */
+export function later<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => undefined);
+  return promise;
+}
+
+export function queueOf(key: string): string {
+  return `holdfast:queue:{lock:${key}}`;
+}
+
+export async function scriptCalls(): Promise<number> {
+  return Number(/cmdstat_evalsha:calls=(\d+)/.exec(await probe.info("commandstats"))?.[1] ?? 0);
+}

@@ -1,0 +1,303 @@
+import { FakeRedis } from "@holdfast/test-kit/fake-redis";
+import { faulty, manualClock, type Faults, type ManualClock } from "holdfast/testing";
+import type { Connection } from "holdfast/redis";
+import { beforeEach, describe, expect, test } from "vitest";
+
+import { clientInfoScript, handshakeScript } from "../../../src/drivers/redis/protocol/scripts.generated.ts";
+
+let clock: ManualClock;
+let server: FakeRedis;
+let connection: Connection;
+let faults: Faults;
+let log: string[];
+
+beforeEach(() => {
+  clock = manualClock();
+  server = new FakeRedis({ clock });
+  ({ connection, controls: faults } = faulty(server.connect({ keyPrefix: "app:" }), { clock }));
+  log = [];
+});
+
+test("without faults nothing changes", async () => {
+  expect([connection.keyPrefix, connection.name]).toEqual(["app:", "fake"]);
+  listen();
+  ask("a");
+  await settle();
+  expect(log).toEqual(["up", "a: 1", "heard a"].toSorted(byLog));
+  server.restart({ keepData: true });
+  await settle();
+  expect(log.slice(3)).toEqual(["connection down", "down", "up"]);
+});
+
+describe("delays", () => {
+  test("a request reaches the server late", async () => {
+    faults.delay({ requestMs: 50 });
+    ask("a");
+    await clock.advance(49);
+    expect(server.keys()).toEqual([]);
+    await clock.advance(1);
+    expect(server.keys()).toEqual(["client:a"]);
+    expect(log).toEqual(["a: 0"]);
+  });
+
+  test("replies and messages come late", async () => {
+    listen();
+    await settle();
+    faults.delay({ replyMs: 50 });
+    ask("a");
+    await clock.advance(49);
+    expect(server.keys()).toEqual(["client:a"]);
+    expect(log).toEqual(["up"]);
+    await clock.advance(1);
+    expect(log.toSorted()).toEqual(["a: 1", "heard a", "up"]);
+  });
+
+  test("what was sent first comes first, also when the delay becomes shorter", async () => {
+    faults.delay({ requestMs: 50 });
+    ask("a");
+    faults.delay({});
+    ask("b");
+    await clock.advance(10);
+    expect(log).toEqual([]);
+    await clock.advance(40);
+    expect(log).toEqual(["a: 0", "b: 0"]);
+  });
+
+  test("a message may overtake the reply to what came before it", async () => {
+    listen();
+    await settle();
+    faults.delay({ replyMs: 50, messageMs: 10 });
+    ask("a");
+    await clock.advance(10);
+    expect(log).toEqual(["up", "heard a"]);
+    await clock.advance(40);
+    expect(log).toEqual(["up", "heard a", "a: 1"]);
+  });
+});
+
+describe("doubled requests", () => {
+  test("the server does them twice, the second time later, and one reply comes", async () => {
+    listen();
+    await settle();
+    faults.duplicate(2, 50);
+    ask("a");
+    ask("b");
+    ask("c");
+    await clock.advance(49);
+    expect(heard()).toEqual(["a", "b", "c"]);
+    await clock.advance(1);
+    expect(heard()).toEqual(["a", "b", "c", "a", "b"]);
+    expect(log.filter((line) => line.endsWith(": 1"))).toEqual(["a: 1", "b: 1", "c: 1"]);
+  });
+
+  test("may be chosen by what is asked", async () => {
+    listen();
+    await settle();
+    faults.duplicate(({ args }) => args.includes("b"), 0);
+    ask("a");
+    ask("b");
+    await settle();
+    expect(heard()).toEqual(["a", "b", "b"]);
+    faults.duplicate(0, 0);
+    ask("b");
+    await settle();
+    expect(heard()).toEqual(["a", "b", "b", "b"]);
+  });
+
+  test("are counted from when the first one reaches the server, and do not pass while frozen", async () => {
+    listen();
+    await settle();
+    faults.delay({ requestMs: 20 });
+    faults.duplicate(1, 50);
+    ask("a");
+    await clock.advance(30);
+    faults.freeze();
+    await clock.advance(100);
+    ask("b");
+    expect(heard()).toEqual(["a"]);
+    faults.thaw();
+    await clock.advance(20);
+    expect(heard()).toEqual(["a", "a", "b"]);
+  });
+
+  test("what fails the second time is told nobody", async () => {
+    faults.duplicate(1, 50);
+    ask("a");
+    await settle();
+    server.set("client:a", "spoilt");
+    await clock.advance(50);
+    expect(log).toEqual(["a: 0"]);
+  });
+
+  function heard(): string[] {
+    return log.filter((line) => line.startsWith("heard ")).map((line) => line.slice("heard ".length));
+  }
+});
+
+describe("a plain command", () => {
+  const asked = ["GET", "appendfsync"];
+
+  test("passes as a script does", async () => {
+    expect(await connection.command("CONFIG", asked)).toEqual(["appendfsync", "everysec"]);
+    await expect(connection.command("nosuch", [])).rejects.toThrow(/^ERR unknown command/);
+  });
+
+  test("has the same faults", async () => {
+    const get = (): void => {
+      connection.command("CONFIG", asked).then(
+        () => log.push("answered"),
+        (error: unknown) => log.push((error as Error).message),
+      );
+    };
+    faults.refuse(new Error("LOADING"), 1);
+    get();
+    faults.dropReply(({ script, args }) => script === "CONFIG" && args.includes("appendfsync"), "reset");
+    get();
+    await settle();
+    expect(log).toEqual(["LOADING", "Connection is closed."]);
+    faults.dropReply(0);
+    faults.delay({ requestMs: 20, replyMs: 20 });
+    get();
+    await clock.advance(39);
+    expect(log).toHaveLength(2);
+    faults.freeze();
+    await clock.advance(100);
+    expect(log).toHaveLength(2);
+    faults.thaw();
+    await settle();
+    expect(log).toEqual(["LOADING", "Connection is closed.", "answered"]);
+  });
+});
+
+describe("lost replies", () => {
+  test("are lost after the server did what it was asked", async () => {
+    faults.dropReply(2);
+    ask("a");
+    ask("b");
+    ask("c");
+    await clock.advance(60_000);
+    expect(log).toEqual(["c: 0"]);
+    expect(server.keys()).toEqual(["client:a", "client:b", "client:c"]);
+  });
+
+  test("may be chosen by what was asked", async () => {
+    faults.dropReply(({ script, args }) => script === "handshake" && args.includes("b"));
+    ask("a");
+    ask("b");
+    ask("c");
+    await settle();
+    expect(log).toEqual(["a: 0", "c: 0"]);
+    faults.dropReply(0);
+    ask("b");
+    await settle();
+    expect(log).toEqual(["a: 0", "c: 0", "b: 0"]);
+  });
+
+  test("may end in a lost connection, which is told", async () => {
+    connection.onDown(() => log.push("connection down"));
+    faults.dropReply(1, "reset");
+    ask("a");
+    await settle();
+    expect(log).toEqual(["connection down", "a: Connection is closed."]);
+    expect(server.keys()).toEqual(["client:a"]);
+  });
+});
+
+test("a refused request never reaches the server", async () => {
+  faults.refuse(new Error("LOADING"), 1);
+  ask("a");
+  ask("b");
+  await settle();
+  expect(log.toSorted()).toEqual(["a: LOADING", "b: 0"]);
+  expect(server.keys()).toEqual(["client:b"]);
+  faults.refuse(new Error("LOADING"));
+  ask("c");
+  ask("d");
+  faults.refuse(null);
+  ask("e");
+  await settle();
+  expect(server.keys()).toEqual(["client:b", "client:e"]);
+});
+
+test("while frozen nothing passes; then all does, in order", async () => {
+  listen();
+  await settle();
+  log.length = 0;
+  faults.freeze();
+  ask("a");
+  ask("b");
+  await server.connect().run(handshakeScript, ["client:x"], ["channel", "s", "x", "60000", "owner", "x"]);
+  await clock.advance(60_000);
+  expect(log).toEqual([]);
+  expect(server.keys()).toEqual(["client:x"].filter((key) => server.keys().includes(key)));
+  faults.thaw();
+  await settle();
+  expect(log.filter((line) => !line.startsWith("heard"))).toEqual(["a: 1", "b: 1"]);
+  expect(log.filter((line) => line.startsWith("heard"))).toEqual(["heard x", "heard a", "heard b"]);
+});
+
+test("chosen messages are lost, and counted as received", async () => {
+  listen();
+  await settle();
+  faults.dropMessages((text, channel) => text === "a" && channel === "channel");
+  ask("a");
+  ask("b");
+  await settle();
+  expect(log.toSorted()).toEqual(["a: 1", "b: 1", "heard b", "up"]);
+});
+
+test("a subscription that is dropped comes back, and what was published in between is not heard", async () => {
+  listen();
+  await settle();
+  faults.dropSubscription();
+  await settle();
+  ask("a");
+  await settle();
+  expect(log.toSorted()).toEqual(["a: 1", "down", "heard a", "up", "up"]);
+});
+
+test("a subscription that was closed tells nothing more", async () => {
+  const subscription = connection.subscribe("channel", "sharded", listener());
+  await settle();
+  faults.delay({ replyMs: 50 });
+  ask("a");
+  await clock.advance(10);
+  subscription.close();
+  faults.dropSubscription();
+  await clock.advance(100);
+  expect(log).toEqual(["up", "a: 1"]);
+});
+
+test("a script that is not known to the caller's server fails as it does there", async () => {
+  server.set("client:a", "spoilt");
+  await expect(connection.run(clientInfoScript, ["client:a"], [])).rejects.toThrow(/^WRONGTYPE /);
+});
+
+function ask(name: string): void {
+  const args = ["channel", "s", name, "60000", "owner", name];
+  connection.run(handshakeScript, [`client:${name}`], args).then(
+    (answer) => log.push(`${name}: ${String((answer as unknown[])[1])}`),
+    (error: unknown) => log.push(`${name}: ${(error as Error).message}`),
+  );
+}
+
+function listen(): void {
+  connection.subscribe("channel", "sharded", listener());
+  connection.onDown(() => log.push("connection down"));
+}
+
+function listener(): Parameters<Connection["subscribe"]>[2] {
+  return {
+    up: () => void log.push("up"),
+    down: () => void log.push("down"),
+    message: (text) => void log.push(`heard ${text}`),
+  };
+}
+
+function settle(): Promise<void> {
+  return clock.advance(0);
+}
+
+function byLog(one: string, other: string): number {
+  return log.indexOf(one) - log.indexOf(other);
+}

@@ -1,0 +1,69 @@
+import { bodyLimit } from "hono/body-limit";
+import type { MiddlewareHandler } from "hono";
+
+import { Authenticator, type AuthOptions } from "./auth.ts";
+import type { Env } from "./context.ts";
+import type { RateLimit } from "./limits.ts";
+import { anybody } from "./principal.ts";
+import { Refusal } from "./refusal.ts";
+
+const mostBytes = 256 * 1024;
+
+/** Open to everybody: they tell nothing. */
+const open = new Set(["/healthz", "/readyz", "/openapi.json"]);
+
+/** What a browser calls this machine. Another name leads here only by a trick: then some page of the web asks. */
+const ownNames = new Set(["localhost", "127.0.0.1", "[::1]"]);
+
+/** Lets in who may come in: no more bytes than are read, nobody unknown, nobody too often. */
+export function gate(auth: AuthOptions | undefined, limit: RateLimit | undefined): MiddlewareHandler<Env>[] {
+  const authenticator = auth && new Authenticator(auth);
+  const tooLong = (): never => {
+    throw new Refusal("invalid", `Expected a body of ${mostBytes} bytes at the most`, {}, 413);
+  };
+  return [
+    limitBody(tooLong),
+    async (c, next) => {
+      if (authenticator && !open.has(c.req.path)) {
+        c.set("principal", await authenticator.principalOf(c.req.header("authorization")));
+      } else {
+        refuseOtherNames(authenticator === undefined ? c.req.header("host") : undefined);
+        c.set("principal", anybody);
+      }
+      if (limit && !keepsOrEnds(c.req.method, c.req.path)) {
+        await limit.count(c.var.principal.name);
+      }
+      await next();
+    },
+  ];
+}
+
+/** A length that is told is looked at only: to read through the framework's own limit makes a request many times dearer. */
+function limitBody(tooLong: () => never): MiddlewareHandler<Env> {
+  const byReading = bodyLimit({ maxSize: mostBytes, onError: tooLong }) as MiddlewareHandler<Env>;
+  return async (c, next) => {
+    const { headers } = c.env.incoming;
+    if (headers["transfer-encoding"] !== undefined) {
+      return byReading(c, next);
+    }
+    if (Number(headers["content-length"] ?? 0) > mostBytes) {
+      tooLong();
+    }
+    return next();
+  };
+}
+
+function refuseOtherNames(host: string | undefined): void {
+  const name = host?.replace(/:\d+$/, "").toLowerCase();
+  if (name !== undefined && !ownNames.has(name)) {
+    throw new Refusal(
+      "forbidden",
+      "Without authentication the service answers only by the name of this machine: localhost",
+    );
+  }
+}
+
+/** To refuse these would lose locks, or keep them. */
+function keepsOrEnds(method: string, path: string): boolean {
+  return method === "DELETE" || path.endsWith("/renew");
+}

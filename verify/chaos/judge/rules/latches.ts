@@ -1,0 +1,159 @@
+import type { Violation } from "../rules.ts";
+import { phaseAt, stalledMs, type LatchCall, type ProcessStory, type RunStory } from "../attempts.ts";
+import { hasFailover } from "./failovers.ts";
+
+/** Servers' clocks and ours run apart by less. */
+const clockMs = 2_000;
+/** Who waits asks again within this, whatever message is lost. */
+const pollMs = 5_000;
+
+/** Each attempt that was answered has counted, and none twice. Judged where there was one latch of the key all the time. */
+export function attemptsCountOnce(run: RunStory): Violation[] {
+  return latchesOf(run).flatMap((calls) =>
+    calls.flatMap((call): Violation[] => {
+      const { attempt, left, settledAt, askedAt, count, key } = call;
+      if (attempt === undefined || left === undefined || settledAt === undefined) {
+        return [];
+      }
+      const asked = attemptsOf(calls.filter((other) => other.askedAt < settledAt));
+      const counted = attemptsOf(calls.filter((other) => other.left !== undefined && endOf(other) < askedAt));
+      const [least, most] = [count - asked.size, count - counted.add(attempt).size];
+      return left < Math.max(0, least) || left > Math.max(0, most)
+        ? [
+            {
+              rule: "count",
+              at: settledAt,
+              key,
+              text: `${nameOf(call)} was told that ${left} are left, not ${Math.max(0, least)} to ${Math.max(0, most)}`,
+            },
+          ]
+        : [];
+    }),
+  );
+}
+
+/** It opens with the last count, stays so until its TTL is over, and then is over for who knew it. */
+export function latchesKeepTheirWord(run: RunStory): Violation[] {
+  return [
+    ...latchesOf(run).flatMap((calls) => [...letGoBefore(calls), ...overBefore(calls)]),
+    ...usedAfter(run),
+    ...lettingGo(run),
+  ];
+}
+
+/** In peace everybody counts, and is let go. */
+export function latchesOpenInPeace({ latchCalls }: RunStory): Violation[] {
+  return latchCalls.flatMap((call) =>
+    call.isProbe && call.code !== undefined
+      ? [
+          {
+            rule: "peace" as const,
+            at: call.askedAt,
+            key: call.key,
+            text: `${nameOf(call)} was refused in peace: ${call.code}`,
+          },
+        ]
+      : [],
+  );
+}
+
+function letGoBefore(calls: readonly LatchCall[]): Violation[] {
+  return calls.flatMap((call) => {
+    const at = call.settledAt ?? Infinity;
+    const asked = attemptsOf(calls.filter((other) => other.askedAt < at));
+    const isEarly = call.attempt === undefined && call.left !== undefined && asked.size < call.count;
+    const text = `${nameOf(call)} was let go when ${asked.size} of ${call.count} had been asked for`;
+    return isEarly ? [{ rule: "latch" as const, at, key: call.key, text }] : [];
+  });
+}
+
+function overBefore(calls: readonly LatchCall[]): Violation[] {
+  return calls.flatMap((call) =>
+    call.code === "latch-expired"
+      ? [
+          {
+            rule: "latch" as const,
+            at: endOf(call),
+            key: call.key,
+            text: `${nameOf(call)} was told that it is over before its TTL is`,
+          },
+        ]
+      : [],
+  );
+}
+
+/** Whose latch is over has no other one: a `Latch` that was answered once lasts no longer than its TTL. */
+function usedAfter(run: RunStory): Violation[] {
+  const { latchCalls, faults } = run;
+  const firsts = new Map<string, number>();
+  const found: Violation[] = [];
+  for (const call of inOrder(latchCalls)) {
+    const view = `${call.process} ${call.view}`;
+    const first = firsts.get(view);
+    if (call.left === undefined) {
+      continue;
+    }
+    const isClockSet = faults.some(
+      ({ kind, from }) => kind.includes("clock") && from < call.askedAt && from >= (first ?? 0) - call.ttlMs,
+    );
+    const isLate = first !== undefined && call.askedAt > first + call.ttlMs + clockMs;
+    if (isLate && !isClockSet) {
+      const text = `${nameOf(call)} was answered, and its latch was over`;
+      found.push({ rule: "latch", at: endOf(call), key: call.key, text });
+    }
+    firsts.set(view, Math.min(first ?? Infinity, endOf(call)));
+  }
+  return found;
+}
+
+/** In peace who waits for what is open is let go, at the latest when it asks again. */
+function lettingGo(run: RunStory): Violation[] {
+  return latchesOf(run).flatMap((calls) => {
+    const openAt = Math.min(...calls.filter(({ left }) => left === 0).map(endOf));
+    return calls.flatMap((call) => {
+      const peaceFrom = phaseAt(run, endOf(call))?.from;
+      if (call.attempt !== undefined || call.settledAt === undefined || peaceFrom === undefined) {
+        return [];
+      }
+      const from = Math.max(call.askedAt, openAt, peaceFrom);
+      const process = run.processes.get(call.process) as ProcessStory;
+      const lateMs = endOf(call) - from - stalledMs(process, from, endOf(call));
+      const text = `${nameOf(call)} was not let go ${lateMs.toFixed(0)} ms after it was open, in peace`;
+      return lateMs > pollMs + run.plan.bounds.settleMs
+        ? [{ rule: "latch" as const, at: endOf(call), key: call.key, text }]
+        : [];
+    });
+  });
+}
+
+/** The calls of each key, where all of them were within the TTL, and no failover: then they were about one latch. */
+export function latchesOf(run: RunStory): LatchCall[][] {
+  const byKey = new Map<string, LatchCall[]>();
+  for (const call of run.latchCalls) {
+    const calls = byKey.get(call.key) ?? [];
+    calls.push(call);
+    byKey.set(call.key, calls);
+  }
+  return Array.from(byKey.values()).filter((calls) => {
+    const first = Math.min(...calls.map(({ askedAt }) => askedAt));
+    const last = Math.max(...calls.map((call) => call.settledAt ?? call.askedAt + call.waitMs));
+    const { key, ttlMs } = calls[0] as LatchCall;
+    return last < first + ttlMs - clockMs && !hasFailover(run, key, first, last);
+  });
+}
+
+function inOrder(calls: readonly LatchCall[]): LatchCall[] {
+  return [...calls].sort((one, other) => one.askedAt - other.askedAt);
+}
+
+function attemptsOf(calls: readonly LatchCall[]): Set<string> {
+  return new Set(calls.flatMap(({ attempt }) => attempt ?? []));
+}
+
+function endOf({ settledAt }: LatchCall): number {
+  return settledAt ?? Infinity;
+}
+
+export function nameOf({ process, call, attempt }: LatchCall): string {
+  return `${process}#latch ${call} (${attempt ?? "waiting"})`;
+}

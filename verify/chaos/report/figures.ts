@@ -1,0 +1,197 @@
+import { figuresByKind, latchFigures, sharing, type KindFigures, type LatchFigures } from "./kind-figures.ts";
+import type { LockName } from "../run/lock.ts";
+import { conflictsAcrossFailovers } from "../judge/rules/exclusion.ts";
+import { mayBeShared } from "../judge/rules/tenures.ts";
+import { asksOf, heldByKey, type RunStory, type Story } from "../judge/attempts.ts";
+
+/** What happened, in numbers. */
+export interface Figures {
+  readonly seconds: number;
+  readonly faults: number;
+  readonly faultsByKind: Readonly<Record<string, number>>;
+  readonly processes: number;
+  readonly asks: number;
+  readonly grants: number;
+  readonly grantsByKind: Readonly<Record<string, number>>;
+  readonly grantsByKey: Readonly<Record<string, number>>;
+  readonly byLock: Readonly<Partial<Record<LockName, KindFigures>>>;
+  readonly latches: LatchFigures;
+  /** By key. */
+  readonly mostAtOnce: Readonly<Record<string, string>>;
+  readonly refusals: Readonly<Record<string, number>>;
+  readonly losses: number;
+  readonly lossesByReason: Readonly<Record<string, number>>;
+  /** Leases whose loss was told only after another's grant: their process could not run. */
+  readonly toldLate: number;
+  readonly breaks: number;
+  /** Of one server's place by another. */
+  readonly failovers: readonly FailoverFigures[];
+  /** Holders beside one that a failover had made the servers forget. */
+  readonly conflictsAcrossFailovers: number;
+  /** Writes that the resource refused for a larger token. */
+  readonly refusedByResource: number;
+  /** Of the counter without tokens: writes that overwrote others'. */
+  readonly lostWithoutTokens: number;
+  readonly writesWithoutTokens: number;
+  readonly lostWithTokens: number;
+  readonly writesWithTokens: number;
+  /** In storms and in peace: scripts that all servers together ran for each grant. */
+  readonly scriptsPerGrant: Readonly<Record<"storm" | "peace", number | null>>;
+  /** Of a quorum, by number of rounds until a majority gave one fencing number: how many grants, in each phase. */
+  readonly rounds: Readonly<Record<string, Readonly<Record<string, number>>>>;
+  readonly slowest: readonly Slow[];
+  readonly slowestInPeace: readonly Slow[];
+}
+
+/** What one cost. */
+interface FailoverFigures {
+  readonly at: number;
+  /** How long before it was seen nothing had been granted of what it concerns, and how long afterwards. */
+  readonly withoutGrantMs: number;
+  /** How long two said that they are the primary. */
+  readonly twoForMs: number;
+}
+
+/** An ask that was granted, and how long that took. */
+export interface Slow {
+  readonly waitedMs: number;
+  readonly at: number;
+  readonly key: string;
+  readonly who: string;
+  readonly kind: string;
+  readonly as: LockName;
+}
+
+const mostSlow = 10;
+
+export function figuresOf(run: RunStory): Figures {
+  const stories = asksOf(run);
+  const granted = stories.filter(({ grantedAt }) => grantedAt !== undefined);
+  const lost = granted.filter(({ lostAt }) => lostAt !== undefined);
+  const resources = Array.from(run.resources.values());
+  const sum = (of: (resource: (typeof resources)[number]) => number): number =>
+    resources.reduce((total, resource) => total + of(resource), 0);
+  return {
+    seconds: Math.round(run.endedAt / 1_000),
+    faults: run.faults.length,
+    faultsByKind: counted(run.faults.map(({ kind }) => kind)),
+    processes: run.processes.size,
+    asks: stories.length,
+    grants: granted.length,
+    grantsByKind: counted(granted.map(({ kind }) => kind)),
+    grantsByKey: counted(
+      run.stories.filter(({ grantedAt }) => grantedAt !== undefined).map(({ key }) => key),
+    ),
+    byLock: figuresByKind(stories),
+    latches: latchFigures(run),
+    mostAtOnce: sharing(run),
+    refusals: counted(stories.flatMap(({ refusal }) => (refusal === undefined ? [] : [refusal]))),
+    losses: lost.length,
+    lossesByReason: counted(lost.map(({ lossReason }) => lossReason ?? "?")),
+    toldLate: toldLate(run),
+    breaks: run.breaks.length,
+    failovers: failoverFigures(run),
+    conflictsAcrossFailovers: conflictsAcrossFailovers(run),
+    refusedByResource: sum(({ refused }) => refused),
+    lostWithoutTokens: sum(({ uncheckedWrites, unchecked }) => uncheckedWrites - unchecked),
+    writesWithoutTokens: sum(({ uncheckedWrites }) => uncheckedWrites),
+    lostWithTokens: sum(({ checkedWrites, checked }) => checkedWrites - checked),
+    writesWithTokens: sum(({ checkedWrites }) => checkedWrites),
+    scriptsPerGrant: { storm: scriptsPerGrant(run, "storm"), peace: scriptsPerGrant(run, "peace") },
+    rounds: roundsOf(run),
+    slowest: slowest(granted.filter(({ kind }) => kind !== "probe")),
+    slowestInPeace: slowest(granted.filter(({ kind }) => kind === "probe")),
+  };
+}
+
+function failoverFigures(run: RunStory): FailoverFigures[] {
+  return run.failovers
+    .filter(({ isPromotion }) => isPromotion)
+    .map(({ at, until, keys }) => {
+      const own = run.stories.filter(({ key }) => keys === null || keys.includes(key));
+      const grants = own.map(({ grantedAt }) => grantedAt).filter((moment) => moment !== undefined);
+      const before = Math.max(0, ...grants.filter((moment) => moment <= at));
+      const after = Math.min(run.endedAt, ...grants.filter((moment) => moment > at));
+      return {
+        at: Math.round(at),
+        withoutGrantMs: Math.round(after - before),
+        twoForMs: Math.round(until - at),
+      };
+    });
+}
+
+function roundsOf(run: RunStory): Record<string, Record<string, number>> {
+  const phaseAt = (at: number): string => run.phases.findLast(({ from }) => from <= at)?.phase ?? "calm";
+  const phases: Record<string, string[]> = {};
+  for (const { at, rounds } of run.elections) {
+    (phases[phaseAt(at)] ??= []).push(`${rounds} rounds`);
+  }
+  return Object.fromEntries(Object.entries(phases).map(([phase, names]) => [phase, counted(names)]));
+}
+
+function slowest(granted: readonly Story[]): Slow[] {
+  return granted
+    .map(({ grantedAt = 0, askedAt, key, process, ask, kind, as }) => ({
+      waitedMs: Math.round(grantedAt - askedAt),
+      at: Math.round(askedAt),
+      key,
+      who: `${process}#${ask}`,
+      kind,
+      as,
+    }))
+    .sort((one, other) => other.waitedMs - one.waitedMs)
+    .slice(0, mostSlow);
+}
+
+function toldLate(run: RunStory): number {
+  let count = 0;
+  const exclusive = Array.from(heldByKey(run)).filter(([key]) => !mayBeShared(run.plan, key));
+  for (const [, held] of exclusive) {
+    const inOrder = held.toSorted((one, other) => one.grantedAt - other.grantedAt);
+    for (const [index, { lostAt, token }] of inOrder.entries()) {
+      const next = inOrder.slice(index + 1, index + 4).find((other) => other.token !== token);
+      count += lostAt !== undefined && next !== undefined && next.grantedAt < lostAt ? 1 : 0;
+    }
+  }
+  return count;
+}
+
+function scriptsPerGrant(run: RunStory, wanted: "storm" | "peace"): number | null {
+  let scripts = 0;
+  let grants = 0;
+  const granted = asksOf(run)
+    .flatMap(({ grantedAt }) => (grantedAt === undefined ? [] : [grantedAt]))
+    .sort((one, other) => one - other);
+  for (const { phase, from, to } of run.phases) {
+    const before = run.scripts.findLast(({ at }) => at <= from);
+    const after = run.scripts.findLast(({ at }) => at <= to);
+    if (phase === wanted && before && after) {
+      scripts += after.count - before.count;
+      grants += indexOfFirst(granted, to) - indexOfFirst(granted, from);
+    }
+  }
+  return grants === 0 ? null : Math.round((scripts / grants) * 10) / 10;
+}
+
+/** How many are smaller, of sorted ones. */
+function indexOfFirst(sorted: readonly number[], bound: number): number {
+  let low = 0;
+  let high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((sorted[middle] as number) < bound) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+function counted(names: readonly string[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const name of names) {
+    counts[name] = (counts[name] ?? 0) + 1;
+  }
+  return Object.fromEntries(Object.entries(counts).sort(([, one], [, other]) => other - one));
+}

@@ -1,0 +1,74 @@
+import { lockNames, type LockName } from "../run/lock.ts";
+import { capacityOf } from "../judge/rules/tenures.ts";
+import { latchesOf } from "../judge/rules/latches.ts";
+import { mostAtOnce } from "../judge/rules/exclusion.ts";
+import type { RunStory, Story } from "../judge/attempts.ts";
+
+/** What happened to the locks of one kind, without what was asked for in peace. */
+export interface KindFigures {
+  readonly asks: number;
+  readonly grants: number;
+  readonly refusals: number;
+  readonly losses: number;
+  /** Of the grants: by who held it already, and of writers that became readers. */
+  readonly nested: number;
+  readonly downgrades: number;
+}
+
+export function figuresByKind(stories: readonly Story[]): Partial<Record<LockName, KindFigures>> {
+  const figures: Partial<Record<LockName, KindFigures>> = {};
+  for (const name of lockNames) {
+    const own = stories.filter(({ as, kind }) => as === name && kind !== "probe");
+    const granted = own.filter(({ grantedAt }) => grantedAt !== undefined);
+    if (own.length > 0) {
+      figures[name] = {
+        asks: own.length,
+        grants: granted.length,
+        refusals: own.filter(({ refusal }) => refusal !== undefined).length,
+        losses: granted.filter(({ lostAt }) => lostAt !== undefined).length,
+        nested: granted.filter(({ kind }) => kind === "nested").length,
+        downgrades: granted.filter(({ kind }) => kind === "downgrade").length,
+      };
+    }
+  }
+  return figures;
+}
+
+/** What happened to latches, in storms. */
+export interface LatchFigures {
+  readonly counts: number;
+  readonly waits: number;
+  readonly letGo: number;
+  /** Calls of a latch that was over. */
+  readonly expired: number;
+  /** Keys that were judged call by call, as they were one latch all the time; of those, how many opened. */
+  readonly judged: number;
+  readonly opened: number;
+}
+
+export function latchFigures(run: RunStory): LatchFigures {
+  const calls = run.latchCalls.filter(({ isProbe }) => !isProbe);
+  const waits = calls.filter(({ attempt }) => attempt === undefined);
+  const judged = latchesOf(run);
+  return {
+    counts: calls.length - waits.length,
+    waits: waits.length,
+    letGo: waits.filter(({ left }) => left === 0).length,
+    expired: calls.filter(({ code }) => code === "latch-expired").length,
+    judged: judged.length,
+    opened: judged.filter((some) => some.some(({ left }) => left === 0)).length,
+  };
+}
+
+/** Of keys that several may hold: how many readers or permits were valid at once, and how many there are. */
+export function sharing(run: RunStory): Record<string, string> {
+  const { readWrite } = run.plan.keys;
+  return Object.fromEntries(
+    Array.from(mostAtOnce(run))
+      .filter(([key]) => capacityOf(run.plan, key) > 1)
+      .map(([key, most]) => [
+        key,
+        readWrite.includes(key) ? `${most} readers` : `${most} of ${capacityOf(run.plan, key)} permits`,
+      ]),
+  );
+}

@@ -1,0 +1,48 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+
+import type { Moment } from "../judge/history.ts";
+import { drawTimeline, type Window } from "./timeline.ts";
+import type { Violation } from "../judge/rules.ts";
+import { tenuresByKey } from "../judge/rules/tenures.ts";
+import type { RunStory } from "../judge/attempts.ts";
+
+const longestWindowMs = 30_000;
+const aroundMs = 3_000;
+
+/** Draws a timeline for each key: of the first violation, if there is one, else of where most went wrong. Answers their names. */
+export async function drawTimelines(
+  run: RunStory,
+  violations: readonly Violation[],
+  folder: string,
+): Promise<string[]> {
+  const names: string[] = [];
+  for (const [key, tenures] of tenuresByKey(run)) {
+    const own = violations.filter((violation) => violation.key === key);
+    const window = own[0] ? around(own[0].at) : busiest(run);
+    const name = `timeline-${key}.svg`;
+    await writeFile(join(folder, name), drawTimeline({ run, key, tenures, violations: own, window }));
+    names.push(name);
+  }
+  return names.sort();
+}
+
+function around(at: Moment): Window {
+  return { from: Math.max(0, at - aroundMs), to: at + aroundMs };
+}
+
+/** The window in which most faults were at work. */
+function busiest({ faults, endedAt }: RunStory): Window {
+  const lengthMs = Math.min(longestWindowMs, endedAt);
+  let best: Window = { from: 0, to: lengthMs };
+  let most = -1;
+  for (const { from: begun } of faults) {
+    const from = Math.max(0, Math.min(begun - 500, endedAt - lengthMs));
+    const count = faults.filter((fault) => fault.from >= from && fault.from < from + lengthMs).length;
+    if (count > most) {
+      most = count;
+      best = { from, to: from + lengthMs };
+    }
+  }
+  return best;
+}

@@ -1,0 +1,61 @@
+import { setTimeout as pause } from "node:timers/promises";
+
+import type { Office } from "./client-state.ts";
+import type { RecordedLease } from "./recorded-lease.ts";
+
+/**
+ * Reads both counters of what the lease protects, works, and writes them; a reader reads them again. It looks at its lease before,
+ * and not between: a process that is paused there would not have seen the loss either, and the resource has to be safe all the same.
+ */
+export async function use(
+  office: Office,
+  { lease, ask, about }: RecordedLease,
+  holdMs: number,
+  inBetween?: () => Promise<void>,
+): Promise<void> {
+  if (lease.remainingMs() === 0) {
+    return;
+  }
+  const visit = visits[about.as ?? "mutex"] ?? change;
+  const first = await visit(office, lease.fencingTokens);
+  await pause(holdMs);
+  await inBetween?.();
+  const accepted = await first();
+  const { recorder } = office;
+  recorder.write({ e: "used", at: recorder.clock.now(), ask, accepted });
+}
+
+type Tokens = ReadonlyMap<string, bigint>;
+
+/** @returns what is done at the end of the work, which answers whether all was accepted */
+type Visit = (office: Office, tokens: Tokens) => Promise<() => Promise<boolean>>;
+
+const visits: Readonly<Record<string, Visit>> = { read: look, semaphore: stay };
+
+async function change({ resource }: Office, tokens: Tokens): Promise<() => Promise<boolean>> {
+  const read = await Promise.all(
+    Array.from(tokens, async ([key, token]) => ({ key, token, found: await resource.read(key, token) })),
+  );
+  return async () => {
+    const written = await Promise.all(
+      read.map(({ key, token, found: { checked, unchecked } }) =>
+        resource.write(key, token, { checked: checked + 1, unchecked: unchecked + 1 }),
+      ),
+    );
+    return read.every(({ found }) => found.accepted) && written.every(({ accepted }) => accepted);
+  };
+}
+
+async function look({ resource }: Office, tokens: Tokens): Promise<() => Promise<boolean>> {
+  const lookOnce = async (): Promise<boolean> => {
+    const looked = await Promise.all(Array.from(tokens, ([key, token]) => resource.readShared(key, token)));
+    return looked.every(({ accepted }) => accepted);
+  };
+  const before = await lookOnce();
+  return async () => (await lookOnce()) && before;
+}
+
+/** Permits are of something that many use; there is nothing that their tokens could order. */
+function stay(): Promise<() => Promise<boolean>> {
+  return Promise.resolve(() => Promise.resolve(true));
+}

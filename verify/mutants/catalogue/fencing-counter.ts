@@ -1,0 +1,352 @@
+import { byRules, byServer, lua, redis, type Mutant } from "../mutant.ts";
+
+/** The fencing numbers of one server, from one counter: lua/_numbers.lua (core-2, 2). */
+export const oneCounter: readonly Mutant[] = [
+  {
+    name: "counter-is-not-written-at-the-end",
+    breaks: "a call writes the counter at its end (core-2, 2)",
+    isMarked: true,
+    edits: [lua("execute-single", "keep_counter()\nif is_proved then", "if is_proved then")],
+    killers: [
+      byServer(
+        "drivers/redis/protocol/scripts/fencing-counter",
+        "grants of one call have numbers one behind the other",
+      ),
+    ],
+  },
+  {
+    name: "counter-is-written-at-the-end-only",
+    breaks:
+      "OOM in the middle of a call loses no number (core-2, 2): the counter is written before the first grant",
+    edits: [
+      lua(
+        "single/fencing-counter",
+        "  if not newest then\n    redis.call('SET', KEYS[1], digits(last))\n    kept = last\n  end\n",
+        "",
+      ),
+    ],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/evicted-numbers", "nothing is granted and no number taken"),
+    ],
+  },
+  {
+    name: "number-is-taken-before-the-counter-has-it",
+    breaks:
+      "OOM in the middle of a call loses no number (core-2, 2): without the counter nothing is numbered",
+    edits: [
+      lua(
+        "single/fencing-counter",
+        "  if not newest then\n    redis.call('SET', KEYS[1], digits(last))\n    kept = last\n  end\n  newest = last\n",
+        "  local is_first = not newest\n  newest = last\n  if is_first then\n    redis.call('SET', KEYS[1], digits(last))\n    kept = last\n  end\n",
+      ),
+    ],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/evicted-numbers", "nothing is granted and no number taken"),
+    ],
+  },
+  {
+    name: "first-grant-that-fails-fails-the-call",
+    breaks: "whatever raises after the first grant is caught (core-2, 2)",
+    edits: [
+      lua(
+        "single/fast-acquire",
+        "local ok, number, last = pcall(put, token,",
+        "local ok, number, last = true, put(token,",
+      ),
+    ],
+    killers: [
+      byServer(
+        "drivers/redis/protocol/scripts/evicted-numbers",
+        "later operations are granted keeps all numbers",
+      ),
+    ],
+  },
+  {
+    name: "counter-is-read-for-each-grant",
+    breaks: "a call reads the counter once (core-2, 2): what it gave since is in no key",
+    edits: [
+      lua("single/fencing-counter", "local last = newest or read_counter()", "local last = read_counter()"),
+    ],
+    killers: [
+      byServer(
+        "drivers/redis/protocol/scripts/fencing-counter",
+        "grants of one call have numbers one behind the other",
+      ),
+    ],
+  },
+  {
+    name: "counter-expires",
+    breaks: "the counter has no expiry, so a volatile eviction policy cannot remove it (core-2, 2)",
+    edits: [
+      lua(
+        "single/fencing-counter",
+        "    redis.call('SET', KEYS[1], digits(last))\n",
+        "    redis.call('SET', KEYS[1], digits(last), 'EX', 3600)\n",
+      ),
+    ],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/fencing-counter", "has no expiry, and is one for all locks"),
+    ],
+  },
+  {
+    name: "who-shares-is-not-numbered-by-the-counter",
+    breaks: "one counter per server, for all kinds (core-2, 2)",
+    edits: [lua("single/lock-context", "  return take_numbers(want)", "  return now, now")],
+    killers: [
+      byServer(
+        "drivers/redis/protocol/scripts/fencing-counter",
+        "grants of one call have numbers one behind the other",
+      ),
+    ],
+  },
+  {
+    name: "counter-through-tostring",
+    breaks: "never tostring a number: it rounds at 14 digits (5)",
+    edits: [lua("single/fencing-counter", "return string.format('%.0f', number)", "return tostring(number)")],
+    killers: [byServer("drivers/redis/protocol/scripts/fencing-counter", "is kept to its last digit")],
+  },
+  {
+    name: "counter-without-plus-one",
+    breaks: "n = max(last + 1, server time in µs) (5)",
+    edits: [lua("single/fencing-counter", "math.max(last + 1, now)", "math.max(last, now)")],
+    killers: [
+      byServer(
+        "drivers/redis/protocol/scripts/fencing-counter",
+        "grants of one call have numbers one behind the other",
+      ),
+    ],
+  },
+  {
+    name: "counter-without-time",
+    breaks: "if the counter is lost (flush, failover), server time is the floor: numbers rise (core-2, 2)",
+    edits: [lua("single/fencing-counter", "math.max(last + 1, now)", "last + 1")],
+    killers: [
+      byRules("fake-redis/fake-redis", "a restart without its data: the numbers rise all the same"),
+      byServer("drivers/redis/protocol/scripts/fencing-counter", "where it is lost with all else"),
+    ],
+  },
+  {
+    name: "next-grant-begins-inside-the-block",
+    breaks: "a block of k numbers is given as a whole (5)",
+    edits: [lua("single/fencing-counter", "  newest = last\n", "  newest = first\n")],
+    killers: [
+      byServer(
+        "drivers/redis/protocol/scripts/fencing-counter",
+        "grants of one call have numbers one behind the other",
+      ),
+    ],
+  },
+  {
+    name: "block-however-far-ahead",
+    breaks: "while the counter is more than 10 ms ahead of the time, one number is given (core-2, 2)",
+    isMarked: true,
+    edits: [
+      lua("single/fencing-counter", "first > now + 10000 and first or first + want - 1", "first + want - 1"),
+    ],
+    killers: [
+      byServer(
+        "drivers/redis/protocol/scripts/fencing-counter",
+        "while it is more than 10 ms ahead of the time",
+      ),
+    ],
+  },
+  {
+    name: "no-block-behind-a-block",
+    breaks: "blocks are given until the counter is 10 ms ahead of the time (core-2, 2)",
+    edits: [lua("single/fencing-counter", "first > now + 10000 and first", "first > now and first")],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/fencing-counter", "so a call cannot run further ahead"),
+    ],
+  },
+  {
+    name: "counter-a-day-ahead-counts",
+    breaks: "a counter more than a day ahead of the time is refused (core-2, 2)",
+    edits: [
+      lua("single/fencing-counter", "if not number or number > now + 86400000000 then", "if not number then"),
+    ],
+    killers: [byServer("drivers/redis/protocol/scripts/fencing-counter", "more than a day ahead")],
+  },
+  {
+    name: "counter-an-hour-ahead-is-refused",
+    breaks: "a counter at most a day ahead counts, as behind a clock that stepped back (core-2, 2)",
+    edits: [lua("single/fencing-counter", "now + 86400000000", "now + 3600000000")],
+    killers: [byServer("drivers/redis/protocol/scripts/fencing-counter", "almost a day ahead counts")],
+  },
+  {
+    name: "counter-that-is-no-digits-counts",
+    breaks: "a counter that is not digits is refused (core-2, 2)",
+    edits: [lua("single/fencing-counter", "string.find(text, '^%d+$') and tonumber(text)", "tonumber(text)")],
+    killers: [byServer("drivers/redis/protocol/scripts/fencing-counter", "an exponent")],
+  },
+  {
+    name: "refusal-does-not-name-the-counter",
+    breaks: "an error that names the key (core-2, 2)",
+    edits: [lua("single/fencing-counter", "'COUNTER ' .. KEYS[1] .. ' has '", "'COUNTER has '")],
+    killers: [byServer("drivers/redis/protocol/scripts/fencing-counter", "a fraction")],
+  },
+  {
+    name: "lost-counter-of-a-used-server-is-refused",
+    breaks: "if the counter is lost, server time is the floor (core-2, 2)",
+    edits: [
+      lua(
+        "single/fencing-counter",
+        "redis.pcall('GET', KEYS[1]) or '0'",
+        "redis.pcall('GET', KEYS[1]) or ''",
+      ),
+    ],
+    killers: [byServer("drivers/redis/protocol/scripts/fencing-counter", "where it is lost with all else")],
+  },
+  {
+    name: "answer-derives-the-last-number",
+    breaks: "clients never derive the last number from what they asked for (core-2, 2)",
+    isMarked: true,
+    edits: [
+      lua(
+        "single/fast-acquire",
+        "number == last and number or { 1, number, last, token }",
+        "{ 1, number, number + operations[first + 3] - 1, token }",
+      ),
+    ],
+    killers: [
+      byServer(
+        "drivers/redis/protocol/scripts/fencing-counter",
+        "while it is more than 10 ms ahead of the time",
+      ),
+    ],
+  },
+  {
+    name: "client-derives-the-last-number",
+    breaks: "clients never derive the last number from what they asked for (core-2, 2)",
+    isMarked: true,
+    edits: [
+      redis(
+        "single/request",
+        "fencingCount: Number(last) - Number(first) + 1,",
+        "fencingCount: Math.max(this.#request.want, Number(last) - Number(first) + 1),",
+      ),
+    ],
+    killers: [byRules("drivers/redis/single/handed-over", "no number is told twice")],
+  },
+  {
+    name: "repeat-derives-the-last-number",
+    breaks: "the answer tells the first number and how many, as K says them (core-2, 2)",
+    edits: [
+      lua(
+        "single/mutex",
+        "    return granted_again(token, member, ttl, words)\n",
+        "    own_last = own_first + want - 1\n    return granted_again(token, member, ttl, words)\n",
+      ),
+    ],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/acquire", "a repeat that asks for more or fewer numbers"),
+    ],
+  },
+  {
+    name: "count-in-the-lock-is-what-was-asked",
+    breaks: "K says how many numbers were given (core-2, 2)",
+    edits: [
+      lua(
+        "execute-single",
+        "table.concat({ token, digits(first), last - first + 1 }, ' ')",
+        "table.concat({ token, digits(first), want }, ' ')",
+      ),
+    ],
+    killers: [
+      byServer(
+        "drivers/redis/protocol/scripts/fencing-counter",
+        "while it is more than 10 ms ahead of the time",
+      ),
+    ],
+  },
+  {
+    name: "count-in-the-lock-is-read-wrong",
+    breaks: "K says how many numbers were given (core-2, 2)",
+    edits: [
+      lua("single/lock-context", "own_first and own_first + count - 1", "own_first and own_first + count"),
+    ],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/break", "every number of the block belongs to the grant"),
+    ],
+  },
+  {
+    name: "mark-changes-the-count",
+    breaks: "K says how many numbers were given (core-2, 2): also where it is written again",
+    edits: [lua("single/lock-context", "own_last - own_first + 1, 'i'", "own_last - own_first, 'i'")],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/extend", "whose words come first behind a grant without any"),
+    ],
+  },
+  {
+    name: "numbers-of-several-keys-are-not-written",
+    breaks: "a call writes the counter at its end (core-2, 2): also for several keys in one step",
+    edits: [lua("acquire-many", "keep_counter()\nif not ok then", "if not ok then")],
+    killers: [byServer("drivers/redis/protocol/scripts/acquire-many", "are all taken where all are free")],
+  },
+  {
+    name: "numbers-of-several-keys-are-lost-with-an-error",
+    breaks: "whatever raises after the first grant is caught, and the counter is written (core-2, 2)",
+    edits: [
+      lua("acquire-many", "local ok, failure = pcall(grant_all)", "local ok, failure = true, grant_all()"),
+    ],
+    killers: [
+      byServer(
+        "drivers/redis/protocol/scripts/acquire-many",
+        "are told of as an error where one grant fails",
+      ),
+    ],
+  },
+  {
+    name: "error-behind-several-keys-is-not-raised",
+    breaks: "the counter is written, and the error is raised again (core-2, 2)",
+    edits: [
+      lua(
+        "acquire-many",
+        "if not ok then\n  return redis.error_reply",
+        "if ok == nil then\n  return redis.error_reply",
+      ),
+    ],
+    killers: [
+      byServer(
+        "drivers/redis/protocol/scripts/acquire-many",
+        "are told of as an error where one grant fails",
+      ),
+    ],
+  },
+  {
+    name: "several-keys-leave-their-words",
+    breaks: "K has a mark if info was written (core-2, 2)",
+    edits: [lua("acquire-many", "words ~= '' and value .. ' i' or value", "value")],
+    killers: [byServer("drivers/redis/protocol/scripts/acquire-many", "are all taken where all are free")],
+  },
+  {
+    name: "number-is-the-time-alone",
+    breaks: "numbers rise where a clock steps back by less than the counter's lead (core-2, 2)",
+    edits: [
+      lua("single/fencing-counter", "math.max(last + 1, now)", "math.max(newest and newest + 1 or 0, now)"),
+    ],
+    killers: [
+      byServer(
+        "drivers/redis/protocol/scripts/fencing-counter",
+        "while it is more than 10 ms ahead of the time",
+      ),
+      byServer(
+        "drivers/redis/protocol/scripts/evicted-numbers",
+        "by less than the counter may be ahead: numbers rise",
+      ),
+    ],
+  },
+  {
+    name: "cluster-has-one-counter-for-all-slots",
+    breaks: "in a cluster one counter per slot in use, with a hash tag of that slot (core-2, 2)",
+    edits: [
+      redis(
+        "protocol/keys",
+        '`${ownSpace}fence${tag === undefined ? "" : `:{${tag}}`}`',
+        '`${ownSpace}fence${tag === "" ? tag : ""}`',
+      ),
+    ],
+    killers: [
+      byRules("drivers/redis/protocol/keys", "a server has one counter, and each slot of a cluster its own"),
+    ],
+  },
+];

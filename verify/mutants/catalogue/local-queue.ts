@@ -1,0 +1,214 @@
+import { byRules, bySim, edit, redis, type Mutant } from "../mutant.ts";
+
+/** The local line, hand-over, and what is given up: section 6. */
+export const line: readonly Mutant[] = [
+  {
+    name: "everybody-in-line-contends",
+    breaks: "only the head has a request on the server (6)",
+    edits: [
+      edit(
+        "local/local-queue.ts",
+        "return this.#contending < Math.max(",
+        "return this.#contending < 1_000 * Math.max(",
+      ),
+    ],
+    killers: [byRules("local/local-queue", "only the first in line contends")],
+  },
+  {
+    name: "who-leaves-the-line-stops-it",
+    breaks: "aborted or timed-out waiters leave the line without breaking it (6)",
+    edits: [
+      edit(
+        "local/local-queue.ts",
+        "      this.#waiting.delete(caller.link);\n    }\n    this.#advance();",
+        "      this.#waiting.delete(caller.link);\n      this.#advance();\n    }",
+      ),
+    ],
+    killers: [byRules("local/local-queue", "a contender that leaves hands its turn on")],
+  },
+  {
+    name: "a-run-without-end",
+    breaks:
+      "at most handover.max times in a row and for at most handover.maxMs; then requeue lets the other processes in (6)",
+    edits: [
+      edit(
+        "local/local-queue.ts",
+        "const runGoesOn = run.handovers < limits.max && now - run.since < limits.maxMs;",
+        "const runGoesOn = limits.max > 0 && now >= run.since;",
+      ),
+    ],
+    killers: [
+      byRules("local/local-queue", "after so many hand-overs the hold is passed on"),
+      byRules("local/local-queue", "each run has a bound of its own"),
+    ],
+  },
+  {
+    name: "a-repeat-asks-for-other-numbers",
+    breaks: "all repeats of a request ask for as many numbers as the first",
+    edits: [
+      edit(
+        "local/acquisition.ts",
+        "    want: isContended ? blockFor(contention, options) : 1,\n",
+        "    get want() {\n      return contention.isContended(key, options.share) ? blockFor(contention, options) : 1;\n    },\n",
+      ),
+      edit(
+        "local/acquisition.ts",
+        "  const isContended = turn?.from !== undefined || contention.isContended(key, options.share);\n",
+        "",
+      ),
+    ],
+    killers: [byRules("lease/lease-waiting", "a request asks for what it asked first")],
+  },
+  {
+    name: "a-lone-caller-has-a-block",
+    breaks: "a block of numbers only where another caller of the process waits, or gives the lock up",
+    edits: [
+      edit(
+        "local/coordinator.ts",
+        "(line.waitingCount > 0 || line.isFull)",
+        "(line.waitingCount >= 0 || line.isFull)",
+      ),
+    ],
+    killers: [
+      byRules("drivers/memory/driver", "the lease of a lone caller is current for other processes too"),
+    ],
+  },
+  {
+    name: "what-is-lost-is-handed-over",
+    breaks: "handed over only a lease that is valid (6)",
+    edits: [
+      edit("local/acquisition.ts", "return renew && hold.isOurs && used", "return renew && used"),
+      edit(
+        "local/acquisition.ts",
+        " && leftOf(hold.validity, clock) >= needed;",
+        " && needed > 0 && leftOf(hold.validity, clock) < Infinity;",
+      ),
+      edit(
+        "lease/lease-state.ts",
+        "    if (this.lossNow()) {\n      // Ours no more",
+        "    if (this.#loss) {\n      // Ours no more",
+      ),
+    ],
+    killers: [
+      byRules("lease/lease-numbers", "a lease that ended while the event loop was blocked is nobody's"),
+    ],
+  },
+  {
+    name: "handed-over-with-little-left",
+    breaks: "to a caller that gets at least a third of min(ttl, claimMs) (6)",
+    edits: [
+      edit(
+        "local/acquisition.ts",
+        " && leftOf(hold.validity, clock) >= needed;",
+        " && leftOf(hold.validity, clock) >= 0 * needed;",
+      ),
+    ],
+    killers: [byRules("lease/lease-numbers", "a lease with less than a third of its TTL left is passed on")],
+  },
+  {
+    name: "handed-over-to-who-does-not-renew",
+    breaks: "to a caller that renews (6)",
+    edits: [
+      edit(
+        "local/acquisition.ts",
+        "return renew && hold.isOurs",
+        "return (renew || hold.isOurs) && hold.isOurs",
+      ),
+    ],
+    killers: [byRules("lease/lease-numbers", "a caller that does not renew has a whole TTL")],
+  },
+  {
+    name: "transferred-lease-is-kept-here",
+    breaks: "handed over only a lease that was never transferred (6)",
+    edits: [
+      edit(
+        "lease/lease-state.ts",
+        '    this.#end("transferred", "transferred");\n    this.#keeper.ended(this);\n',
+        '    this.#state = "transferred";\n',
+      ),
+    ],
+    killers: [byRules("lease/lease-state", "transferred lease")],
+  },
+  {
+    name: "refused-release-counts-as-released",
+    breaks: "a release whose *reply was lost* and whose repeat says not-held counts as released (3)",
+    edits: [
+      redis(
+        "server/release-queue",
+        'this.#isUncertain ||= outcomeOf(error) === "unknown";',
+        "this.#isUncertain ||= outcomeOf(error) !== undefined;",
+      ),
+    ],
+    killers: [byRules("drivers/redis/single/late-requests", "had been lost")],
+  },
+  {
+    name: "grant-that-races-an-abort-is-kept",
+    breaks: "any grant for a token that no longer waits here is answered by release at once (3)",
+    isMarked: true,
+    edits: [
+      edit("local/coordinator.ts", "        this.decline(acquired.grant);\n", ""),
+      edit("local/acquisition.ts", "      this.#contention.decline(acquired.grant);\n", ""),
+    ],
+    killers: [
+      byRules(
+        "lease/lease-waiting",
+        "a caller that aborts while its grant is under way leaves the lock free",
+      ),
+    ],
+  },
+  {
+    name: "the-next-in-line-waits-for-a-farewell",
+    breaks:
+      "if the head leaves, the next goes to the server (6): also while the head is told who holds the lock",
+    edits: [redis("server/timed-out", "  caller?.left();\n", "")],
+    killers: [
+      byRules("drivers/redis/server/timed-out", "the next in line has its place before that, on 1 nodes"),
+    ],
+  },
+  {
+    name: "callers-with-different-permits-in-one-line",
+    breaks: "hand-over of a semaphore: only between requests of the same weight",
+    edits: [edit("local/key-queues.ts", "const name = `${permits}/${limit}`;", "const name = `${limit}`;")],
+    killers: [
+      byRules("local/local-queue", "callers stand in one line only if"),
+      byRules("drivers/memory/driver", "semaphore: who wants another number of permits is handed nothing"),
+      bySim(1, 60, "semaphore,memory"),
+    ],
+  },
+  {
+    name: "all-of-a-semaphore-wait-in-memory",
+    breaks:
+      "of a semaphore the first caller that waits stands in the queue of the engine, so a raised limit reaches it",
+    edits: [
+      edit(
+        "local/key-queues.ts",
+        "new Line(Math.floor(limit / permits), 1)",
+        "new Line(Math.floor(limit / permits), 0)",
+      ),
+    ],
+    killers: [
+      byRules("drivers/memory/driver", "semaphore: another limit is refused, until it is changed for all"),
+      byRules("kinds/semaphore", "a higher limit lets in whom it has room for, in order"),
+    ],
+  },
+  {
+    name: "who-was-refused-lets-the-next-in",
+    breaks: "all who use a semaphore have to name the same limit: also behind one that was refused",
+    edits: [edit("local/acquisition.ts", "this.#hasWaited && this.#line.wasGranted", "this.#hasWaited")],
+    killers: [
+      byRules("kinds/semaphore-runs", "who waits behind callers that name a wrong limit is refused too"),
+    ],
+  },
+  {
+    name: "a-newcomer-names-any-limit",
+    breaks: "only who waited behind leases of the same limit takes the limit that there is",
+    edits: [
+      edit(
+        "local/acquisition.ts",
+        "this.#hasWaited && this.#line.wasGranted",
+        "(this.#hasWaited || !this.#hasWaited) && this.#line.wasGranted",
+      ),
+    ],
+    killers: [byRules("kinds/semaphore-runs", "who comes anew names the present limit")],
+  },
+];

@@ -1,0 +1,187 @@
+import { byRules, byServer, bySim, redis, type Mutant } from "../mutant.ts";
+
+/** Grants by message, and what waiters do where none arrives: section 3. */
+export const hearing: readonly Mutant[] = [
+  {
+    name: "claim-is-not-extended",
+    breaks: "the grantee of a message sends extend(ttl) at once, with renew: false too (3)",
+    edits: [
+      redis(
+        "single/request",
+        "const isClaim = grant.ttlMs < this.#request.ttlMs;",
+        "const isClaim = grant.ttlMs < 0;",
+      ),
+    ],
+    killers: [
+      byRules("drivers/redis/single/late-requests", "who is granted by message has its whole TTL soon"),
+    ],
+  },
+  {
+    name: "claim-of-a-quorum-is-not-extended",
+    breaks: "the grantee of a message sends extend(ttl) at once, with renew: false too (3)",
+    edits: [
+      redis(
+        "redlock/vote",
+        "const isClaim = grant.ttlMs < ttlMs;",
+        "const isClaim = grant.ttlMs < 0 * ttlMs;",
+      ),
+    ],
+    killers: [
+      byRules("drivers/redis/redlock/late-requests", "who is granted by message has its whole TTL soon"),
+    ],
+  },
+  {
+    name: "waiter-without-its-poll",
+    breaks:
+      "one place after the other polls when the holder's TTL is over; everybody at the latest after 5 s (3)",
+    edits: [
+      redis(
+        "server/poll-delays",
+        "  if (leftMs < 0) {\n    return pollMs;\n  }\n",
+        "  if (leftMs < 0 || pollMs > 0) {\n    return 86_400_000;\n  }\n",
+      ),
+    ],
+    killers: [
+      bySim(1, 60),
+      byRules("fake-redis/fake-redis", "a grant whose message was lost is found by the poll"),
+    ],
+  },
+  {
+    name: "first-places-poll-late",
+    breaks: "one place after the other polls when the holder's remaining TTL is over (3)",
+    edits: [
+      redis(
+        "server/poll-delays",
+        "return Math.min(pollMs, Math.max(shortestPollMs, leftMs + spread));",
+        "return Math.min(pollMs, Math.max(pollMs, leftMs + spread));",
+      ),
+    ],
+    killers: [
+      byServer(
+        "drivers/redis/single/waiters",
+        "the next is served within a second of the TTL when the holder was killed",
+      ),
+    ],
+  },
+  {
+    name: "only-the-first-places-poll-in-time",
+    breaks: "one place after the other polls when the holder's remaining TTL is over (3)",
+    edits: [redis("server/poll-delays", "  if (leftMs < 0) {", "  if (leftMs < 0 || position > 2) {")],
+    killers: [
+      byServer(
+        "drivers/redis/single/waiters",
+        "so is who stood behind four when it asked, and was not told that they have left",
+      ),
+    ],
+  },
+  {
+    name: "queues-before-its-subscription-is-proved",
+    breaks:
+      "a driver may queue only after a script has published to its channel, counted a receiver, and was heard (3)",
+    edits: [
+      redis(
+        "single/request",
+        '(this.#isPastBound || node.hearing === "proved")',
+        "(this.#isPastBound || this.waits)",
+      ),
+    ],
+    killers: [
+      byServer(
+        "drivers/redis/single/unsubscribed-waiters",
+        "does not queue before its subscription is proved",
+      ),
+    ],
+  },
+  {
+    name: "queues-on-a-node-before-it-is-heard",
+    breaks:
+      "a driver may queue only after a script has published to its channel, counted a receiver, and was heard (3)",
+    edits: [
+      redis(
+        "redlock/vote-request",
+        'return this.voter.node.hearing === "proved";',
+        "return this.voter.node.hearing !== undefined;",
+      ),
+    ],
+    killers: [
+      byRules("drivers/redis/redlock/lost-replies", "who was never heard to hear takes no place in a queue"),
+    ],
+  },
+  {
+    name: "subscription-is-proved-unheard",
+    breaks: "and was heard (3): a script that counted a receiver proves nothing of our connection",
+    edits: [
+      redis(
+        "server/subscriber",
+        "receivers === 0 || !(await Promise.race([heard, tooLate]))",
+        "receivers === 0 || !(await Promise.race([heard, tooLate, Promise.resolve(true)]))",
+      ),
+    ],
+    killers: [
+      byServer("drivers/redis/single/unsubscribed-waiters", "does not queue before a message was heard"),
+    ],
+  },
+  {
+    name: "subscription-is-proved-once",
+    breaks: "again after each reconnect (3)",
+    edits: [
+      redis(
+        "server/subscriber",
+        '    this.#hearing = "unproved";\n    this.#proof = undefined;',
+        "    this.#proof = undefined;",
+      ),
+    ],
+    killers: [
+      byRules("drivers/redis/single/late-requests", "who does not hear any more takes no place in the queue"),
+    ],
+  },
+  {
+    name: "waiters-do-not-ask-again-when-messages-are-back",
+    breaks: "on every (re)subscription waiting requests send acquire again (3)",
+    edits: [
+      redis(
+        "single/driver",
+        "      if (request.wasSent && request.waits && request.node === node) {\n        request.attempt();",
+        '      if (request.waits && request.token === "") {\n        request.attempt();',
+      ),
+    ],
+    killers: [byRules("fake-redis/fake-redis", "a subscription that was down meanwhile")],
+  },
+  {
+    name: "nodes-are-not-asked-again-when-messages-are-back",
+    breaks: "on every (re)subscription waiting requests send acquire again (3)",
+    edits: [redis("redlock/driver", "    this.#askAgain(index);\n  }\n\n  #askAgain", "  }\n\n  #askAgain")],
+    killers: [
+      byRules(
+        "drivers/redis/redlock/lost-replies",
+        "what was missed while messages were lost is found as soon as they are back",
+      ),
+    ],
+  },
+  {
+    name: "malformed-break-throws",
+    breaks: "a message of another form than the scripts write is counted and ignored (3)",
+    edits: [
+      redis(
+        "protocol/messages",
+        "  try {\n    return JSON.parse(text) as unknown;\n  } catch {\n    return undefined;\n  }",
+        "  return JSON.parse(text) as unknown;",
+      ),
+    ],
+    killers: [byRules("drivers/redis/protocol/messages", "whatever is published, nothing is thrown")],
+  },
+  {
+    name: "any-number-of-a-message-is-taken",
+    breaks: "a message of another form than the scripts write is counted and ignored (3)",
+    edits: [redis("protocol/messages", "Number.isSafeInteger(number) ? number : undefined", "number")],
+    killers: [byRules("drivers/redis/protocol/messages")],
+  },
+  {
+    name: "message-names-a-key-of-our-own",
+    breaks: "a message of another form than the scripts write is counted and ignored (3)",
+    edits: [
+      redis("protocol/messages", 'lock !== "" && !isReserved(lock)', 'lock !== "" || isReserved(lock)'),
+    ],
+    killers: [byRules("drivers/redis/protocol/messages")],
+  },
+];

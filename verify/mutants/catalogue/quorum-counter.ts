@@ -1,0 +1,112 @@
+import { byRules, byServer, bySim, edit, lua, type Mutant } from "../mutant.ts";
+
+/** The numbers that a node of a quorum or one process gives: sections 1, 5 and 6. One server: one-counter.ts. */
+export const counter: readonly Mutant[] = [
+  {
+    name: "extension-leaves-the-counter-to-expire",
+    breaks: "fenceRetentionMs beyond K's TTL, set again by grant and extension (1)",
+    isMarked: true,
+    edits: [lua("quorum/lock-context", "  redis.call('PEXPIRE', fence, lasts + retention_ms)\n", "")],
+    killers: [
+      byServer(
+        "drivers/redis/protocol/scripts/quorum-counter",
+        "is prolonged by a repeat and by an extension",
+      ),
+    ],
+  },
+  {
+    name: "grant-leaves-the-counter-to-expire",
+    breaks: "fenceRetentionMs beyond K's TTL, set again by grant and extension (1)",
+    isMarked: true,
+    edits: [
+      lua(
+        "quorum/write-vote",
+        "  and call('PEXPIRE', fence, outlives) == 1\n",
+        "  and (call('PTTL', fence) > 0 or call('PEXPIRE', fence, outlives) == 1)\n",
+      ),
+    ],
+    killers: [byServer("drivers/redis/protocol/scripts/quorum-counter", "has its expiry set anew")],
+  },
+  {
+    name: "number-of-a-vote-through-tostring",
+    breaks: "never tostring a number: it rounds at 14 digits (5)",
+    edits: [lua("quorum/call-context", "return string.format(whole, number)", "return tostring(number)")],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/quorum-counter", "is said in a message to the last digit"),
+    ],
+  },
+  {
+    name: "counter-of-a-node-without-plus-one",
+    breaks: "n = max(last + 1, server time in µs) (5)",
+    edits: [
+      lua(
+        "quorum/write-vote",
+        "math.max((tonumber(kept[1]) or 0) + 1, ",
+        "math.max((tonumber(kept[1]) or 0), ",
+      ),
+    ],
+    killers: [
+      byServer(
+        "drivers/redis/protocol/scripts/candidates",
+        "one that is not above the last number does not count",
+      ),
+    ],
+  },
+  {
+    name: "counter-of-a-node-without-candidate",
+    breaks: "all nodes give the client's candidate, where their counter and their time allow it (5)",
+    edits: [
+      lua("quorum/write-vote", "(tonumber(kept[2]) or 0) + 1, floor)", "(tonumber(kept[2]) or 0) + 1)"),
+    ],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/candidates", "one near the server's time is the number"),
+    ],
+  },
+  {
+    name: "next-vote-begins-inside-the-block",
+    breaks: "a block of k numbers is written as a whole: last = first + k − 1 (5)",
+    edits: [lua("quorum/write-vote", "local last = number + want - 1", "local last = number")],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/quorum-counter", "begins a block behind the last one"),
+    ],
+  },
+  {
+    name: "candidate-is-not-clamped",
+    breaks: "the node clamps the candidate to its own time ± 1 s (5)",
+    edits: [
+      lua(
+        "execute-quorum",
+        "math.max(now - 1000000, math.min(now + 1000000, tonumber(operations[at + 1])))",
+        "tonumber(operations[at + 1])",
+      ),
+    ],
+    killers: [
+      byServer(
+        "drivers/redis/protocol/scripts/candidates",
+        "one that is further off counts as a second ahead",
+      ),
+    ],
+  },
+  {
+    name: "number-of-the-run-is-used-twice",
+    breaks: "a number is never used for two leases (6)",
+    isMarked: true,
+    edits: [
+      edit(
+        "local/acquisition.ts",
+        "this.#options, from.fencingToken + 1n);",
+        "this.#options, from.fencingToken);",
+      ),
+    ],
+    killers: [bySim(1, 60), byRules("lease/lease-numbers", "what is handed over has the next number")],
+  },
+  {
+    name: "run-goes-on-beyond-its-numbers",
+    breaks: "handed over each with its own number from the grant's block (6)",
+    isMarked: true,
+    edits: [edit("local/acquisition.ts", "used < hold.grant.fencingCount && ", "used > 0 && ")],
+    killers: [
+      byRules("lease/lease-numbers", "however long a run is, its numbers are smaller than the next one's"),
+    ],
+  },
+];

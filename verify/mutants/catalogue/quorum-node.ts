@@ -1,0 +1,151 @@
+import { byServer, lua, type Mutant } from "../mutant.ts";
+
+const nodeMutex = "drivers/redis/scripts/node-mutex";
+
+/** What a node of a quorum does for who has its vote: sections 1 and 2. */
+export const oneNode: readonly Mutant[] = [
+  {
+    name: "raising-the-ttl-of-a-vote-shortens-it",
+    breaks: "K is ours: raise the TTL to at least ttl, never shorten it (2, acquire)",
+    isMarked: true,
+    edits: [lua("quorum/lock-context", "if left >= 0 and left < tonumber(ttl) then", "if left >= 0 then")],
+    killers: [byServer(nodeMutex, "raises its TTL and never shortens it")],
+  },
+  {
+    name: "release-of-a-vote-without-comparing",
+    breaks: "release: K is not ours: answer not-held (2)",
+    edits: [
+      lua("execute-quorum", "elseif holder == token then", "elseif holder then"),
+      lua(
+        "quorum/release",
+        "local function release(token, terms)\n  if holder == token then",
+        "local function release(token, terms)\n  if holder then",
+      ),
+    ],
+    killers: [byServer(nodeMutex, "the whole token is compared")],
+  },
+  {
+    name: "acquire-of-a-vote-compares-the-random-part-only",
+    breaks: "a grant is ours if its whole token is: a token has one owner, for ever (core-2 3.1)",
+    isMarked: true,
+    edits: [
+      lua(
+        "quorum/acquire",
+        "  elseif holder == token then\n    return granted_again(token, member, ttl, words)\n  elseif wait",
+        "  elseif string.sub(holder, 1, 33) == string.sub(token, 1, 33) then\n    return granted_again(token, member, ttl, words)\n  elseif wait",
+      ),
+    ],
+    killers: [
+      byServer(nodeMutex, "the whole token is compared"),
+      byServer("drivers/redis/single/clones", "never hold a lock at once: a quorum"),
+    ],
+  },
+  {
+    name: "extension-of-a-vote-re-creates",
+    breaks: "extend: ours: raise the TTL; else not-held. Never re-creates (2)",
+    edits: [
+      lua(
+        "quorum/extend",
+        "  if holder ~= token then\n    local reason",
+        "  if not holder then\n    put(token, ttl, 1)\n  elseif holder ~= token then\n    local reason",
+      ),
+    ],
+    killers: [byServer(nodeMutex, "an extension never creates again")],
+  },
+  {
+    name: "extension-without-comparing-the-vote",
+    breaks: "extend: ours: raise the TTL; else not-held (2)",
+    edits: [
+      lua(
+        "quorum/extend",
+        "  if holder ~= token then\n    local reason",
+        "  if not holder then\n    local reason",
+      ),
+    ],
+    killers: [byServer(nodeMutex, "the whole token is compared")],
+  },
+  {
+    name: "extension-of-a-vote-forgets-what-was-said",
+    breaks: "what an owner said of itself lasts as long as K",
+    edits: [lua("quorum/lock-context", "    redis.call('PEXPIRE', info, ttl)\n", "")],
+    killers: [byServer(nodeMutex, "its owner's words last as long as it does")],
+  },
+  {
+    name: "shorter-extension-of-a-vote-forgets-the-holder",
+    breaks: "what is said of a holder is there for as long as its grant",
+    edits: [
+      lua(
+        "quorum/extend",
+        "write_info(token, raise_ttl(ttl), words)",
+        "raise_ttl(ttl)\n  write_info(token, ttl, words)",
+      ),
+    ],
+    killers: [byServer(nodeMutex, "its owner's words last as long as it does")],
+  },
+  {
+    name: "operator-breaks-a-later-vote",
+    breaks: "break: if the number lies in the current grant's block (2)",
+    edits: [
+      lua(
+        "quorum/release",
+        "if not client or not first or number < first or number > last then",
+        "if not client or not first or number > last then",
+      ),
+    ],
+    killers: [byServer(nodeMutex, "is broken by a number of its block")],
+  },
+  {
+    name: "holder-of-a-broken-vote-is-not-told",
+    breaks: "break: publish to the holder (2)",
+    edits: [
+      lua(
+        "quorum/release",
+        "  publish(kind, client, 'broken ' .. cjson.encode({ holder, K, reason }))\n",
+        "",
+      ),
+    ],
+    killers: [byServer(nodeMutex, "is broken by a number of its block")],
+  },
+  {
+    name: "place-for-a-vote-stays-behind-its-release",
+    breaks: "K is not ours: leave the queue, so release is also cancel (2)",
+    edits: [
+      lua(
+        "quorum/release",
+        "  leave(token, terms)\n  if redis.call('HGET', info, 'token') == token then",
+        "  if redis.call('HGET', info, 'token') == token then",
+      ),
+    ],
+    killers: [byServer(nodeMutex, "who waits for it leaves the queue")],
+  },
+  {
+    name: "waiter-found-in-the-usual-case-is-dropped",
+    breaks: "ours: K absent, grant to the next (2, release); a waiter that is popped is granted or put back",
+    edits: [lua("quorum/hand-over", "popped = next_waiter\n", "popped = nil\n")],
+    killers: [byServer(nodeMutex, "a waiter of another kind stays where it is")],
+  },
+  {
+    name: "queue-for-a-vote-without-bound",
+    breaks: "a bound on the length gives too-many-waiters (2, acquire)",
+    edits: [
+      lua(
+        "quorum/acquire",
+        "if is_new and wait ~= '3' and answer[3] >= queue_bound then",
+        "if is_new and queue_bound < 0 then",
+      ),
+    ],
+    killers: [byServer(nodeMutex, "a full queue refuses")],
+  },
+  {
+    name: "try-for-a-vote-overtakes-the-queue",
+    breaks: "last of all if we only try (2, acquire)",
+    edits: [
+      lua(
+        "quorum/acquire",
+        "  local next_holder = grant_next(member)\n",
+        "  local next_holder\n  if wait ~= '0' then\n    next_holder = grant_next(member)\n  end\n",
+      ),
+    ],
+    killers: [byServer(nodeMutex, "a try comes after everybody who waits")],
+  },
+];

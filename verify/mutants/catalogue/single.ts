@@ -1,0 +1,375 @@
+import { byRules, byServer, bySim, lua, type Mutant } from "../mutant.ts";
+
+/** What one server does for who holds a mutex: lua/_mutex.lua and lua/_lock.lua (core-2, 2). */
+export const oneServer: readonly Mutant[] = [
+  {
+    name: "raising-a-ttl-shortens-it",
+    breaks: "extension: PEXPIRE K GT: the TTL is raised, never shortened (core-2, 2)",
+    isMarked: true,
+    edits: [
+      lua("single/lock-context", "redis.call('PEXPIRE', K, ttl, 'GT')", "redis.call('PEXPIRE', K, ttl)"),
+    ],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/acquire", "a repeat with a shorter TTL never shortens it"),
+    ],
+  },
+  {
+    name: "raising-a-ttl-shortens-it-before-redis-7",
+    breaks: "before Redis 7: PTTL, and PEXPIRE where that is less (core-2, 2)",
+    edits: [
+      lua(
+        "single/lock-context",
+        "local has_gt = redis.REDIS_VERSION_NUM ~= nil -- Redis 7",
+        "local has_gt = false",
+      ),
+      lua("single/lock-context", "digits(math.max(left, ttl))", "ttl"),
+    ],
+    killers: [byServer("drivers/redis/protocol/scripts/extend", "never shortens a TTL")],
+  },
+  {
+    name: "extension-gives-a-ttl-to-what-shall-stay-before-redis-7",
+    breaks: "extension raises the TTL, and gives none to what has none (core-2, 2)",
+    edits: [
+      lua(
+        "single/lock-context",
+        "local has_gt = redis.REDIS_VERSION_NUM ~= nil -- Redis 7",
+        "local has_gt = false",
+      ),
+      lua("single/lock-context", "    if left >= 0 then", "    if left >= -1 then"),
+    ],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/extend", "leaves a lock to stay that somebody made to stay"),
+    ],
+  },
+  {
+    name: "release-without-comparing",
+    breaks: "release: K is not ours: answer not-held (2)",
+    edits: [
+      lua("single/fast-release", "string.sub(value, 1, #token + 1) == token .. ' ' then", "value ~= '' then"),
+      lua("single/mutex", "or nil\n  if holder == token then", "or nil\n  if holder then"),
+    ],
+    killers: [
+      bySim(1, 60),
+      byServer(
+        "drivers/redis/protocol/scripts/release",
+        "a lock of another is left alone: the whole token is compared",
+      ),
+    ],
+  },
+  {
+    name: "release-compares-the-attempt-only",
+    breaks: "every operation but acquire compares the whole token (1)",
+    edits: [
+      lua(
+        "single/fast-release",
+        "string.sub(value, 1, #token + 1) == token .. ' ' then",
+        "string.sub(value, 1, 33) == string.sub(token, 1, 33) then",
+      ),
+    ],
+    killers: [
+      byServer(
+        "drivers/redis/protocol/scripts/release",
+        "a lock of another is left alone: the whole token is compared",
+      ),
+    ],
+  },
+  {
+    name: "release-compares-without-the-blank",
+    breaks: '"ours" means: the token and the blank behind it (core-2, 2)',
+    isMarked: true,
+    edits: [
+      lua(
+        "single/fast-release",
+        "string.sub(value, 1, #token + 1) == token .. ' ' then",
+        "string.sub(value, 1, #token) == token then",
+      ),
+    ],
+    killers: [
+      byServer(
+        "drivers/redis/protocol/scripts/release",
+        "a token that ours begins with, or that begins with ours",
+      ),
+    ],
+  },
+  {
+    name: "value-of-the-token-alone-is-ours",
+    breaks: '"ours" means: the token and the blank behind it (core-2, 2)',
+    edits: [lua("single/lock-context", "    token = value .. ' ' -- no", "    token = value -- no")],
+    killers: [
+      byServer(
+        "drivers/redis/protocol/scripts/extend",
+        "counts no lock as ours whose value is the token alone",
+      ),
+    ],
+  },
+  {
+    name: "acquire-compares-the-random-part-only",
+    breaks: "a grant is ours if its whole token is: a token has one owner, for ever (core-2 3.1)",
+    isMarked: true,
+    edits: [
+      lua(
+        "single/mutex",
+        "  elseif holder == token then\n    return granted_again(",
+        "  elseif string.sub(holder, 1, 33) == string.sub(token, 1, 33) then\n    return granted_again(",
+      ),
+    ],
+    killers: [
+      byServer(
+        "drivers/redis/protocol/scripts/acquire",
+        "the same random part does not make another client's token, or another ticket's, ours",
+      ),
+      byServer("drivers/redis/single/clones", "never hold a lock at once: one server"),
+    ],
+  },
+  {
+    name: "lock-of-another-program-is-free",
+    breaks: "Redlock clients of other languages only need K to be a string that is not theirs (core-2, 2)",
+    edits: [
+      lua(
+        "single/lock-context",
+        "if not token and (value ~= '' or redis.call('EXISTS', K) == 1) then",
+        "if false then",
+      ),
+    ],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/acquire", "a lock of another client library excludes us"),
+    ],
+  },
+  {
+    name: "free-lock-is-held-for-ever",
+    breaks: "K has an expiry: PX (core-2, 2)",
+    edits: [
+      lua(
+        "execute-single",
+        "redis.call('SET', K, mark and value .. ' i' or value, 'PX', ttl)",
+        "redis.call('SET', K, mark and value .. ' i' or value)",
+      ),
+    ],
+    killers: [byServer("drivers/redis/protocol/scripts/acquire", "a free lock is granted: K says our token")],
+  },
+  {
+    name: "extend-re-creates",
+    breaks: "extend: ours: raise the TTL; else not-held. Never re-creates (2)",
+    edits: [
+      lua(
+        "single/mutex",
+        "  if holder ~= token then\n    local reason",
+        "  if not holder then\n    put(token, ttl, 1)\n  elseif holder ~= token then\n    local reason",
+      ),
+    ],
+    killers: [byServer("drivers/redis/protocol/scripts/extend", "never creates again what is gone")],
+  },
+  {
+    name: "extend-revives-an-expired-lease",
+    breaks: "extend: a later grant of the same token is not extended",
+    edits: [
+      lua("single/mutex", "  elseif number ~= '' and own_first > tonumber(number) then\n    return 0\n", ""),
+    ],
+    killers: [byServer("drivers/redis/protocol/scripts/extend", "does not touch a later grant of the token")],
+  },
+  {
+    name: "extend-without-comparing",
+    breaks: "extend: ours: raise the TTL; else not-held (2)",
+    edits: [
+      lua(
+        "single/mutex",
+        "  if holder ~= token then\n    local reason",
+        "  if not holder then\n    local reason",
+      ),
+    ],
+    killers: [byServer("drivers/redis/protocol/scripts/extend", "does not touch another's lock")],
+  },
+  {
+    name: "extension-forgets-what-was-said",
+    breaks: "what an owner said of itself lasts as long as K",
+    edits: [
+      lua(
+        "single/lock-context",
+        "    redis.call('PEXPIRE', info, math.max(redis.call('PTTL', K), ttl))\n",
+        "",
+      ),
+    ],
+    killers: [byServer("drivers/redis/protocol/scripts/extend", "an extension without words keeps")],
+  },
+  {
+    name: "shorter-extension-forgets-the-holder",
+    breaks: "what is said of a holder is there for as long as its grant",
+    edits: [lua("single/lock-context", "math.max(redis.call('PTTL', K), ttl))", "ttl)")],
+    killers: [byServer("drivers/redis/protocol/scripts/extend", "keeps what was said of the holder")],
+  },
+  {
+    name: "words-of-a-grant-leave-no-mark",
+    breaks: "K has a mark if info was written, and a release deletes info only then (core-2, 2)",
+    edits: [lua("execute-single", "mark and value .. ' i' or value", "mark and value or value")],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/release", "the holder gives the lock back, with its words"),
+    ],
+  },
+  {
+    name: "words-of-an-extension-leave-no-mark",
+    breaks: "K has a mark if info was written (core-2, 2): also behind the grant",
+    edits: [
+      lua("single/mutex", "  elseif words ~= '' then\n    mark(token)\n", "  elseif words ~= '' then\n"),
+    ],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/extend", "whose words come first behind a grant without any"),
+    ],
+  },
+  {
+    name: "words-of-a-repeat-leave-no-mark",
+    breaks: "K has a mark if info was written (core-2, 2): also behind a grant by message",
+    edits: [
+      lua(
+        "single/mutex",
+        "    mark(token)\n    write_info(token, ttl, words)\n  end\n  raise_ttl(ttl)\n  return { 1,",
+        "    write_info(token, ttl, words)\n  end\n  raise_ttl(ttl)\n  return { 1,",
+      ),
+    ],
+    killers: [
+      byServer(
+        "drivers/redis/protocol/scripts/acquire",
+        "a repeat that finds a grant by message writes the owner's words",
+      ),
+    ],
+  },
+  {
+    name: "mark-makes-the-lock-stay",
+    breaks: "K has an expiry: a mark keeps it (core-2, 2)",
+    edits: [lua("single/lock-context", "'i' }, ' '), 'KEEPTTL')", "'i' }, ' '))")],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/extend", "whose words come first behind a grant without any"),
+    ],
+  },
+  {
+    name: "words-stay-behind-the-usual-release",
+    breaks: "nothing stays behind when a key is released (core-2, 2)",
+    edits: [
+      lua("single/fast-release", "is_marked and call('DEL', K, info) or call('DEL', K)", "call('DEL', K)"),
+    ],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/release", "the holder gives the lock back, with its words"),
+    ],
+  },
+  {
+    name: "words-stay-behind-a-hand-over",
+    breaks: "nothing stays behind when a key is released (core-2, 2)",
+    edits: [lua("single/mutex", "    if is_marked then\n      redis.call('DEL', info)\n    end\n", "")],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/release", "the answer is its grant, for the TTL of a reply"),
+    ],
+  },
+  {
+    name: "granted-although-its-words-are-not-written",
+    breaks: "words before K: where these fail, nothing is granted",
+    edits: [
+      lua(
+        "single/mutex",
+        "  write_info(token, ttl, words) -- before K: where this fails, nothing is granted\n  local first, last = put(token, ttl, want, words ~= '')\n",
+        "  local first, last = put(token, ttl, want, words ~= '')\n  write_info(token, ttl, words)\n",
+      ),
+    ],
+    killers: [byServer("drivers/redis/protocol/scripts/acquire", "where that is needed, is granted nothing")],
+  },
+  {
+    name: "operator-breaks-a-later-grant",
+    breaks: "break: if the number lies in the current grant's block (2)",
+    edits: [
+      lua(
+        "single/mutex",
+        "not own_first or number < own_first or number > own_last then",
+        "not own_first or number > own_last then",
+      ),
+    ],
+    killers: [
+      byServer(
+        "drivers/redis/protocol/scripts/break",
+        "an old grant's number breaks nothing of the present one",
+      ),
+    ],
+  },
+  {
+    name: "broken-holder-is-not-told",
+    breaks: "break: publish to the holder (2)",
+    edits: [
+      lua("single/mutex", "  publish(kind, client, 'broken ' .. cjson.encode({ holder, K, reason }))\n", ""),
+    ],
+    killers: [
+      byServer(
+        "drivers/redis/protocol/scripts/break",
+        "the grant that a number belongs to is ended, and its holder told why",
+      ),
+    ],
+  },
+  {
+    name: "what-is-free-has-numbers",
+    breaks: "inspect and checkFence read K: of a free key there is no number (core-2, 2)",
+    edits: [
+      lua(
+        "single/lock-context",
+        "local own_first, own_last, is_marked -- of the holder",
+        "local own_first, own_last, is_marked",
+      ),
+      lua(
+        "single/lock-context",
+        "  own_first, is_marked = tonumber(first), mark == ' i'",
+        "  own_first, is_marked = tonumber(first) or own_first, mark == ' i'",
+      ),
+      lua(
+        "single/lock-context",
+        "own_first and own_first + count - 1",
+        "own_first and own_first + (count or 1) - 1",
+      ),
+    ],
+    killers: [
+      byServer("drivers/redis/protocol/scripts/inspect", "each operation of a call tells of its own lock"),
+      byRules("fake-redis/fake-redis", "fencing"),
+    ],
+  },
+  {
+    name: "an-error-stops-the-whole-batch",
+    breaks: "each operation isolated (pcall), so that one key's error is not another's (7)",
+    edits: [
+      lua(
+        "common/dispatch",
+        "local ok, answer = pcall(perform, name,",
+        "local ok, answer = true, perform(name,",
+      ),
+    ],
+    killers: [byServer("drivers/redis/protocol/scripts/acquire", "one key's error is not another's")],
+  },
+  {
+    name: "word-of-a-break-is-not-left",
+    breaks: "a break leaves word beside the key for a holder that the message did not reach",
+    edits: [
+      lua(
+        "single/mutex",
+        "  write_info(holder, math.max(left, 1000), cjson.encode({ 'broken', reason }))\n",
+        "",
+      ),
+    ],
+    killers: [
+      byServer(
+        "drivers/redis/protocol/scripts/break",
+        "a holder that the message did not reach learns of it",
+      ),
+    ],
+  },
+  {
+    name: "words-of-another-grant-are-told",
+    breaks: "an owner's metadata count only for the token that they were written with",
+    edits: [
+      lua(
+        "single/mutex",
+        "if not holder or redis.call('HGET', info, 'token') ~= holder then",
+        "if not holder then",
+      ),
+    ],
+    killers: [byServer("drivers/redis/protocol/scripts/inspect", "words of another grant are not told")],
+  },
+  {
+    name: "what-is-said-in-the-usual-case-is-dropped",
+    breaks: "a grant with words takes the general path: these are written",
+    edits: [lua("single/fast-acquire", "operations[first + 5] == '' and ", "")],
+    killers: [byServer("drivers/redis/protocol/scripts/acquire", "an owner's own words are kept beside K")],
+  },
+];

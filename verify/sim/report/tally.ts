@@ -1,0 +1,62 @@
+import type { Finding } from "../judge/findings.ts";
+import { isFault, type Schedule } from "../plan/schedule.ts";
+import type { Report } from "../run/world.ts";
+
+/** What was played, in figures. */
+export interface Tally {
+  runs: number;
+  grants: number;
+  /** Calls of callers: to acquire, extend, release, break, adopt. */
+  operations: number;
+  /** Scripts and commands that servers were sent. */
+  commands: number;
+  /** How many schedules there were of each kind, and of each engine and weather. */
+  kinds: Record<string, number>;
+  weathers: Record<string, number>;
+  faults: Record<string, number>;
+  /** In how many schedules something was not judged, by the reason. */
+  excuses: Record<string, number>;
+}
+
+/** A schedule that went wrong. */
+export interface Failure {
+  readonly seed: number;
+  readonly findings: readonly Finding[];
+}
+
+export function emptyTally(): Tally {
+  return { runs: 0, grants: 0, operations: 0, commands: 0, kinds: {}, weathers: {}, faults: {}, excuses: {} };
+}
+
+export function count(tally: Tally, schedule: Schedule, report: Report): void {
+  tally.runs += 1;
+  tally.grants += report.grants;
+  tally.operations += report.operations;
+  tally.commands += report.commands;
+  increase(tally.kinds, schedule.kind, 1);
+  increase(tally.weathers, `${schedule.engine}, ${schedule.weather}`, 1);
+  for (const reason of report.excuses) {
+    increase(tally.excuses, reason, 1);
+  }
+  for (const step of schedule.steps) {
+    if (isFault(step)) {
+      increase(tally.faults, step.kind, 1);
+    }
+  }
+}
+
+export function add(tally: Tally, other: Tally): void {
+  tally.runs += other.runs;
+  tally.grants += other.grants;
+  tally.operations += other.operations;
+  tally.commands += other.commands;
+  for (const what of ["kinds", "weathers", "faults", "excuses"] as const) {
+    for (const [name, amount] of Object.entries(other[what])) {
+      increase(tally[what], name, amount);
+    }
+  }
+}
+
+function increase(amounts: Record<string, number>, name: string, by: number): void {
+  amounts[name] = (amounts[name] ?? 0) + by;
+}

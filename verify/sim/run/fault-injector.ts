@@ -1,0 +1,200 @@
+import type { Faults } from "holdfast/testing";
+
+import type { History } from "../judge/history.ts";
+import type { Client } from "./client.ts";
+import type { Fault, LinkFault } from "../plan/faults.ts";
+import type { ProcessMachine } from "./process-machine.ts";
+import type { ServerMachine } from "./server-machine.ts";
+import type { WorldClock } from "./virtual-clock.ts";
+
+interface World {
+  readonly clock: WorldClock;
+  readonly history: History;
+  readonly machines: readonly ServerMachine[];
+  readonly clients: readonly Client[];
+  /** When all faults end. */
+  readonly peaceAt: number;
+}
+
+/** What goes wrong in a world. */
+export class Trouble {
+  readonly #world: World;
+  /** So many hold a frozen link frozen. */
+  readonly #freezes = new Map<Faults, number>();
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  begin(fault: Fault): void {
+    this.#note(fault);
+    if (isLinkFault(fault)) {
+      this.#disturb(fault, this.#process(fault.client));
+      return;
+    }
+    switch (fault.kind) {
+      case "freeze client":
+        this.#freezeProcess(this.#process(fault.client), fault.forMs, fault.sleeps);
+        return;
+      case "kill client":
+        this.#kill(this.#process(fault.client), fault.silent);
+        return;
+      case "step client":
+        this.#process(fault.client).step(fault.ms);
+        return;
+      case "freeze node":
+        for (const { process } of this.#world.clients) {
+          this.#cut(process, fault.node, fault.forMs);
+        }
+        return;
+      case "restart node":
+        this.#restart(fault.node, fault.keepData, fault.downMs);
+        return;
+      case "step node":
+        this.#step(this.#machine(fault.node), fault.ms);
+        return;
+    }
+  }
+
+  #step(machine: ServerMachine, ms: number): void {
+    machine.clock.step(ms);
+    machine.wasSetBack ||= ms < 0;
+    if (ms > 0) {
+      this.#world.history.forgets(); // what is to expire does so early
+    }
+  }
+
+  /** Whom it disturbs, and for how long. */
+  #note(fault: Fault): void {
+    const { history, clients, clock, peaceAt } = this.#world;
+    const process = "client" in fault ? this.#process(fault.client) : undefined;
+    const end = "count" in fault ? peaceAt : Math.min(peaceAt, clock.now + lengthOf(fault)); // nobody sees when all are used up
+    for (const client of clients) {
+      if (process === undefined || client.process === process) {
+        history.disturbances.begin(client.index, end + effectsMs(fault));
+      }
+    }
+  }
+
+  #disturb(fault: LinkFault, process: ProcessMachine): void {
+    const { node } = fault;
+    const faults = process.faults[node] as Faults;
+    switch (fault.kind) {
+      case "cut":
+        this.#cut(process, node, fault.forMs);
+        return;
+      case "slow": {
+        const [requestMs, replyMs, messageMs] = fault.delaysMs;
+        faults.delay({ requestMs, replyMs, messageMs });
+        this.#later(fault.forMs, () => {
+          process.restoreDelay(node);
+        });
+        return;
+      }
+      case "lose replies":
+        faults.dropReply(fault.count, fault.mode);
+        return;
+      case "lose messages":
+        faults.dropMessages((text) => text.startsWith(fault.word));
+        this.#later(fault.forMs, () => {
+          faults.dropMessages(null);
+        });
+        return;
+      case "duplicate":
+        faults.duplicate(fault.count, fault.afterMs);
+        return;
+      case "drop subscription":
+        faults.dropSubscription();
+        return;
+    }
+  }
+
+  #freezeProcess(process: ProcessMachine, forMs: number, sleeps: boolean): void {
+    if (process.isRunning) {
+      process.freeze(sleeps);
+      this.#later(forMs, () => {
+        process.thaw();
+      });
+    }
+  }
+
+  #kill(process: ProcessMachine, silent: boolean): void {
+    process.die(silent);
+    for (const client of this.#world.clients) {
+      if (client.process === process) {
+        this.#world.history.gone(client.index);
+      }
+    }
+  }
+
+  /** Nothing passes between a client and a node. */
+  #cut(process: ProcessMachine, node: number, forMs: number): void {
+    const faults = process.faults[node] as Faults;
+    this.#freezes.set(faults, (this.#freezes.get(faults) ?? 0) + 1);
+    faults.freeze();
+    this.#machine(node).wasAway = true;
+    this.#later(forMs, () => {
+      const left = (this.#freezes.get(faults) ?? 0) - 1;
+      this.#freezes.set(faults, left);
+      if (left === 0) {
+        faults.thaw();
+      }
+    });
+  }
+
+  #restart(node: number, keepData: boolean, downMs: number): void {
+    const machine = this.#machine(node);
+    machine.server.restart({ keepData });
+    if (!keepData) {
+      this.#world.history.forgets();
+    }
+    machine.wasAway ||= downMs > 0;
+    if (downMs > 0) {
+      const refuse = (error: Error | null): void => {
+        for (const { process } of this.#world.clients) {
+          process.faults[node]?.refuse(error);
+        }
+      };
+      refuse(new Error("connect ECONNREFUSED"));
+      this.#later(downMs, () => {
+        refuse(null);
+      });
+    }
+  }
+
+  /** At the latest when peace comes. */
+  #later(ms: number, action: () => void): void {
+    this.#world.clock.at(Math.min(this.#world.clock.now + ms, this.#world.peaceAt), action);
+  }
+
+  #process(client: number): ProcessMachine {
+    return (this.#world.clients[client] as Client).process;
+  }
+
+  #machine(index: number): ServerMachine {
+    return this.#world.machines[index] as ServerMachine;
+  }
+}
+
+function lengthOf(fault: Fault): number {
+  return "forMs" in fault ? fault.forMs : fault.kind === "restart node" ? fault.downMs : 0;
+}
+
+/** How long a fault has effects behind its end, ms. */
+function effectsMs(fault: Fault): number {
+  if (fault.kind === "step node") {
+    return Math.abs(fault.ms) + underWayMs; // tickets never fall: behind a clock that was set back they stay ahead
+  } else if (fault.kind === "restart node") {
+    return longestDeafMs;
+  }
+  return Math.min(longestDeafMs, lengthOf(fault) + underWayMs); // the delay between tries doubles while they fail
+}
+
+/** What was under way still comes, and a client that slept looks at its clocks, ms. */
+const underWayMs = 2_000;
+/** A client to which no message came tries again to be heard, and stands in no queue until then, ms. */
+const longestDeafMs = 7_500;
+
+function isLinkFault(fault: Fault): fault is LinkFault {
+  return "client" in fault && "node" in fault;
+}

@@ -1,0 +1,84 @@
+import type { FakeRedis } from "@holdfast/test-kit/fake-redis";
+import type { Driver } from "holdfast";
+import { faulty, manualRandom, type Faults } from "holdfast/testing";
+
+import { driverOf } from "./engines.ts";
+import { Gate, gated } from "./gate.ts";
+import type { ClientSetup, Schedule } from "../plan/schedule.ts";
+import { ClockView, wallStart, type WorldClock } from "./virtual-clock.ts";
+
+/** A process that locks, and its connections to all nodes. */
+export class ProcessMachine {
+  readonly id: string;
+  readonly clock: ClockView;
+  readonly gate: Gate;
+  readonly driver: Driver;
+  readonly faults: readonly Faults[];
+  isDead = false;
+  /** It was frozen, or its wall clock was set: its timers may tell late. */
+  wasDisturbed = false;
+  readonly #setup: ClientSetup;
+
+  constructor(
+    world: WorldClock,
+    index: number,
+    setup: ClientSetup,
+    schedule: Schedule,
+    servers: readonly FakeRedis[],
+  ) {
+    this.#setup = setup;
+    this.clock = new ClockView(world, { rate: setup.rate, wall: wallStart + setup.offsetMs });
+    this.gate = new Gate(world);
+    const network = new ClockView(world);
+    const links = servers.map((server) => {
+      const { connection, controls } = faulty(server.connect(), { clock: network });
+      return { connection: gated(connection, this.gate), controls };
+    });
+    this.faults = links.map(({ controls }) => controls);
+    const seed = schedule.seed * 16 + index;
+    this.id = manualRandom(seed).id();
+    this.driver = driverOf(
+      schedule,
+      links.map(({ connection }) => connection),
+      { clock: this.clock, random: manualRandom(seed) },
+    );
+    this.faults.forEach((_, node) => {
+      this.restoreDelay(node);
+    });
+  }
+
+  get isRunning(): boolean {
+    return !this.isDead && this.gate.isOpen;
+  }
+
+  restoreDelay(node: number): void {
+    const delayMs = this.#setup.delaysMs[node] ?? 0;
+    const messageMs = this.#setup.messageDelaysMs[node] ?? 0;
+    this.faults[node]?.delay({ requestMs: delayMs, replyMs: delayMs, messageMs });
+  }
+
+  freeze(sleeps: boolean): void {
+    this.wasDisturbed = true;
+    this.gate.close();
+    this.clock.freeze(sleeps);
+  }
+
+  thaw(): void {
+    if (!this.isDead) {
+      this.clock.thaw();
+      this.gate.open();
+    }
+  }
+
+  /** Somebody sets its wall clock. */
+  step(ms: number): void {
+    this.wasDisturbed = true;
+    this.clock.step(ms);
+  }
+
+  die(silent: boolean): void {
+    this.isDead = true;
+    this.gate.destroy(silent);
+    this.clock.die();
+  }
+}

@@ -1,0 +1,58 @@
+import { whole, type As } from "../plan/lock-mode.ts";
+import { isOfLatch, isUse, type Kind, type Schedule, type Step, type Use } from "../plan/schedule.ts";
+
+/** What a client wants when the faults are over: every key, as what the schedule is about. */
+export function usesInPeace({ kind, steps, maxTtlMs }: Schedule, client: number): Use[] {
+  if (kind === "latch") {
+    return [];
+  }
+  const keys = keysIn(steps);
+  const wanted = kind === "all" ? [keys[0] ?? "a"] : keys;
+  return wanted.map((key, index): Use => {
+    const as = asOf(kind, { keys, turn: client + index });
+    return {
+      kind: "acquire",
+      client,
+      key,
+      ...(as ? { as } : {}),
+      ttlMs: maxTtlMs,
+      waitMs: null,
+      renew: true,
+      holdMs: 0,
+    };
+  });
+}
+
+/** Every key that somebody asks for, in sorted order. */
+export function keysIn(steps: readonly Step[]): readonly string[] {
+  const keys = steps.flatMap((step) => {
+    if (!isUse(step)) {
+      return isOfLatch(step) ? [step.key] : [];
+    }
+    return step.as?.kind === "several" ? step.as.keys : [step.key];
+  });
+  return [...new Set(keys)].sort();
+}
+
+/** Some take a share, and some all that there is. */
+function asOf(kind: Kind, { keys, turn }: { keys: readonly string[]; turn: number }): As | undefined {
+  const isGreedy = turn % 2 === 0;
+  switch (kind) {
+    case "mutex":
+    case "latch":
+      return undefined;
+    case "read-write":
+      return { kind: isGreedy ? "writer" : "reader" };
+    case "semaphore":
+      return { kind: "permits", permits: isGreedy ? whole : 1 }; // as many as there are
+    case "all":
+      return {
+        kind: "several",
+        keys: [...keys.slice(turn % keys.length), ...keys.slice(0, turn % keys.length)],
+      };
+    case "reentrant":
+      return { kind: "nested", depth: 0, branches: 1 };
+    case "election":
+      return { kind: "candidate" };
+  }
+}

@@ -1,0 +1,129 @@
+import { FakeRedis, type FakeRedisOptions } from "@holdfast/test-kit/fake-redis";
+
+/** What a quorum's node keeps of a mutex. */
+export interface NodeView {
+  /** The token that has the vote; undefined: nobody's. */
+  readonly holder: string | undefined;
+  /** The number of its newest grant. */
+  readonly number: number;
+  /** Tokens, the first in front. */
+  readonly queue: readonly string[];
+}
+
+/** One operation as the node executed it. */
+export interface TracedOperation {
+  readonly name: string;
+  readonly token: string;
+  /** What it says of a number, as `yield` and `agree` do; else 0. */
+  readonly number: number;
+  /** An acquire that does not queue. */
+  readonly isTry: boolean;
+  readonly answer: unknown;
+}
+
+/** What a node did in one script call for one key. */
+interface TracedCall {
+  readonly kind: "call";
+  readonly node: number;
+  readonly serverMs: number;
+  readonly operations: readonly TracedOperation[];
+  readonly before: NodeView;
+  readonly after: NodeView;
+}
+
+export type TraceEvent =
+  | TracedCall
+  /** A node lost all that it kept. */
+  | { readonly kind: "wiped"; readonly node: number; readonly serverMs: number }
+  /** A caller was told of a lease. */
+  | { readonly kind: "held"; readonly number: number };
+
+/** @param key undefined: of all keys */
+export type Record = (key: string | undefined, event: TraceEvent) => void;
+
+/** The arguments of each operation of `operate.lua` behind the candidate. */
+const argumentCounts: Readonly<globalThis.Record<string, number>> = {
+  acquire: 7,
+  yield: 7,
+  refill: 6,
+  release: 2,
+  agree: 3,
+  extend: 4,
+  verify: 1,
+  breakGrant: 3,
+  inspect: 0,
+};
+
+/** A server that tells what its scripts did. */
+export class TracedRedis extends FakeRedis {
+  readonly #record: Record;
+  readonly #node: number;
+  readonly #clock: FakeRedisOptions["clock"];
+
+  constructor(options: FakeRedisOptions, node: number, record: Record) {
+    super(options);
+    this.#node = node;
+    this.#record = record;
+    this.#clock = options.clock;
+  }
+
+  override execute(...call: Parameters<FakeRedis["execute"]>): unknown {
+    const [script, keys, args] = call;
+    if (script.name !== "execute-quorum") {
+      return super.execute(...call);
+    }
+    const locks = [...new Set(keys.filter((_, place) => place % 4 === 0))];
+    const befores = locks.map((lock) => this.#view(lock));
+    const answers = super.execute(...call) as unknown[];
+    const operations = operationsOf(args.at(-1) ?? "[]");
+    locks.forEach((lock, index) => {
+      this.#record(lock, {
+        kind: "call",
+        node: this.#node,
+        serverMs: this.#clock.wall(),
+        operations: operations
+          .map((operation, place) => ({ ...operation, answer: answers[place + 1] }))
+          .filter((_, place) => keys[place * 4] === lock),
+        before: befores[index] as NodeView,
+        after: this.#view(lock),
+      });
+    });
+    return answers;
+  }
+
+  override restart(how: Parameters<FakeRedis["restart"]>[0]): void {
+    super.restart(how);
+    if (!how.keepData) {
+      this.#record(undefined, { kind: "wiped", node: this.#node, serverMs: this.#clock.wall() });
+    }
+  }
+
+  #view(lock: string): NodeView {
+    const holder = this.dump(lock);
+    const queue = this.dump(`holdfast:queue:{${lock}}`);
+    const fence = this.dump(`holdfast:fence:{${lock}}`);
+    const numbers = new Map(fence?.type === "hash" ? fence.value : []);
+    return {
+      holder: holder?.type === "string" ? holder.value : undefined,
+      number: Number(numbers.get("first") ?? 0),
+      queue: queue?.type === "zset" ? queue.value.map(([member]) => member.split(" ")[0] as string) : [],
+    };
+  }
+}
+
+function operationsOf(text: string): Omit<TracedOperation, "answer">[] {
+  const words = JSON.parse(text) as string[];
+  const operations: Omit<TracedOperation, "answer">[] = [];
+  for (let at = 0; at < words.length;) {
+    const name = words[at] as string;
+    const count = argumentCounts[name];
+    if (count === undefined) {
+      throw new RangeError(`Expected an operation on a mutex, got "${name}"`);
+    }
+    const [token = "", second = "", third = "", , wait] = words.slice(at + 2, at + 2 + count);
+    const number = Number(name === "agree" ? second : name === "yield" ? third : 0);
+    operations.push({ name, token, number, isTry: name === "acquire" && wait === "0" });
+    at += 2 + count;
+  }
+  return operations;
+}

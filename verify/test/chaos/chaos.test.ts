@@ -1,0 +1,194 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+
+import { engines } from "../../chaos/plan/engine.ts";
+import { lockNames, type LockName } from "../../chaos/run/lock.ts";
+import { parseOptions } from "../../chaos/options.ts";
+import { engineNames, usualEngines, type EngineName, type Plan } from "../../chaos/plan/plan.ts";
+import { planOf } from "../../chaos/plan/planner.ts";
+import type { Verdict } from "../../chaos/judge/judge.ts";
+
+// `npm run verify:chaos` for two minutes, as a user runs it, and a storm of 10 s where servers take each other's place.
+
+const program = fileURLToPath(new URL("../../dist/chaos/main.js", import.meta.url));
+const minutes = 2;
+/** One storm of 10 s, and plans with every way to a failover in it. */
+const briefly = { minutes: 0.4, seeds: { sentinel: 2, cluster: 3 } } as const;
+/** Far less than is seen on an idle machine. */
+const fewestGrants = 200;
+
+let folder: string;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "holdfast-chaos-test-"));
+});
+
+afterAll(async () => {
+  await rm(folder, { recursive: true, force: true });
+});
+
+describe("a plan", () => {
+  test.each(engineNames)(
+    "has every kind of fault of %s in the first minute, and repeats by its seed",
+    (name) => {
+      for (let seed = 0; seed < 20; seed += 1) {
+        const plan = planned(name, seed);
+        const kinds = new Set(plan.storms.flatMap(({ faults }) => faults.map(({ kind }) => kind)));
+        expect([...kinds].sort()).toEqual([...engines[name].faults].sort());
+        expect(planned(name, seed)).toEqual(plan);
+      }
+    },
+  );
+
+  test("lets only a minority of a quorum forget, or have a wrong clock, in one storm", () => {
+    for (let seed = 0; seed < 50; seed += 1) {
+      for (const { faults } of planned("redlock", seed).storms) {
+        const unreliable = faults.filter(({ kind }) => /empty|step a clock/.test(kind));
+        expect(new Set(unreliable.flatMap(({ nodes }) => nodes)).size).toBeLessThanOrEqual(2);
+      }
+    }
+  });
+});
+
+describe("options", () => {
+  test.each([
+    [["--minutes", "0"], "Expected --minutes to be a number from 0.2 to 1440"],
+    [
+      ["--engine", "etcd"],
+      'Expected --engine to be redis, redlock, sentinel, cluster, both or all, got "etcd"',
+    ],
+    [["--nodes", "4"], "Expected --nodes to be 5 or 3"],
+    [["--seed", "x"], "Expected --seed to be an integer"],
+    [
+      ["--engine", "redis", "--without", "guard"],
+      "Expected --without to be durability, as the engine is redis",
+    ],
+  ])("%j are refused", (args, message) => {
+    expect(() => parseOptions(args)).toThrow(message);
+  });
+
+  test("without a rule only the engine that has it runs", () => {
+    expect(parseOptions(["--without", "guard"]).engines).toEqual(["redlock"]);
+  });
+
+  test("both are one server and Redlock, and all are all", () => {
+    expect(parseOptions([]).engines).toEqual(["redis", "redlock"]);
+    expect(parseOptions(["--engine", "all"]).engines).toEqual(["redis", "redlock", "sentinel", "cluster"]);
+  });
+});
+
+test("chaos on one server and on Redlock of five violates nothing", async () => {
+  const { code, output } = await run(["--minutes", String(minutes), "--folder", folder]);
+  for (const name of usualEngines) {
+    const { violations, figures } = await verdictOf(name, output);
+    expect(violations, output).toEqual([]);
+    expect(figures.grants).toBeGreaterThan(fewestGrants);
+    expect(figures.losses).toBeGreaterThan(5);
+    expect(Object.keys(figures.faultsByKind).sort()).toEqual([...engines[name].faults].sort());
+    expect(figures.lostWithTokens).toBe(0);
+    expect(Object.keys(figures.byLock)).toEqual(lockNamesOf(name));
+    for (const [lock, { grants }] of Object.entries(figures.byLock)) {
+      expect(grants, lock).toBeGreaterThan(0);
+    }
+    expect(figures.byLock.read?.downgrades).toBeGreaterThan(0);
+    expect(figures.byLock.reentrant?.nested).toBeGreaterThan(0);
+    if (engines[name].hasLatches) {
+      const { letGo, expired, opened } = figures.latches;
+      expect(Math.min(letGo, expired, opened)).toBeGreaterThan(0);
+    }
+    expect(existsSync(join(folder, name, "report.md"))).toBe(true);
+    expect(existsSync(join(folder, name, "timeline-hot.svg"))).toBe(true);
+  }
+  expect(code, output).toBe(0);
+}, 420_000);
+
+test.each(["sentinel", "cluster"] as const)(
+  "chaos by %s: failovers, across which tokens rise, nobody hangs and every loss is told",
+  async (name) => {
+    const seed = String(briefly.seeds[name]);
+    const own = ["--engine", name, "--minutes", String(briefly.minutes), "--seed", seed];
+    const { code, output } = await run([...own, "--folder", folder]);
+    const { violations, figures } = await verdictOf(name, output);
+    expect(violations, output).toEqual([]);
+    expect(code, output).toBe(0);
+    const wanted = engines[name].faults.filter((kind) => /primary|slot/.test(kind));
+    expect(Object.keys(figures.faultsByKind)).toEqual(expect.arrayContaining(wanted));
+    expect(figures.failovers.length).toBeGreaterThanOrEqual(2);
+    expect(figures.grants).toBeGreaterThan(fewestGrants / 4);
+    expect(figures.lostWithTokens).toBe(0);
+    expect(await readFile(join(folder, name, "report.md"), "utf8")).toContain("## Failovers");
+    console.info(
+      `${name}: ${figures.failovers.length} failovers, nothing granted for ` +
+        `${figures.failovers.map(({ withoutGrantMs }) => withoutGrantMs).join(" and ")} ms, ` +
+        `${figures.conflictsAcrossFailovers} conflicts across them; ${figures.grants} grants, ${figures.losses} losses told`,
+    );
+  },
+  120_000,
+);
+
+test("a server that forgets when it is restarted is found out", async () => {
+  const own = join(folder, "without");
+  const { code, output } = await run(["--minutes", "0.5", "--without", "durability", "--folder", own]);
+  const { violations } = JSON.parse(await readFile(join(own, "redis", "verdict.json"), "utf8")) as Verdict;
+  expect(
+    violations.map(({ rule }) => rule),
+    output,
+  ).toContain("exclusion");
+  expect(code).toBe(1);
+}, 120_000);
+
+test("restarted nodes of a quorum that vote at once are found out by whose votes were counted", async () => {
+  const own = join(folder, "without-guard");
+  const { code, output } = await run(["--minutes", "0.4", "--without", "guard", "--folder", own]);
+  const { violations } = JSON.parse(await readFile(join(own, "redlock", "verdict.json"), "utf8")) as Verdict;
+  expect(
+    violations.map(({ rule }) => rule),
+    output,
+  ).toContain("votes");
+  expect(code).toBe(1);
+}, 120_000);
+
+function lockNamesOf(name: EngineName): LockName[] {
+  return lockNames.filter((lock) => lock !== "semaphore" || engines[name].hasSemaphores);
+}
+
+function planned(name: EngineName, seed: number): Plan {
+  const engine = engines[name];
+  return planOf(engine, {
+    seed,
+    minutes: minutes / usualEngines.length,
+    nodeCount: engine.nodeCounts[0] as number,
+    without: null,
+  });
+}
+
+async function verdictOf(name: EngineName, output: string): Promise<Verdict> {
+  const path = join(folder, name, "verdict.json");
+  expect(existsSync(path), output).toBe(true);
+  return JSON.parse(await readFile(path, "utf8")) as Verdict;
+}
+
+async function run(args: readonly string[]): Promise<{ code: number | null; output: string }> {
+  if (!existsSync(program)) {
+    throw new Error("verify is not built: run `npm run build`");
+  }
+  const child = spawn(process.execPath, [program, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8").on("data", (text: string) => {
+      output += text;
+    });
+  }
+  const endWithUs = (): void => void child.kill("SIGTERM");
+  process.once("exit", endWithUs);
+  const [code] = (await once(child, "close")) as [number | null];
+  process.off("exit", endWithUs);
+  return { code, output };
+}

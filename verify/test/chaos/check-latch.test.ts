@@ -1,0 +1,178 @@
+import { describe, expect, test } from "vitest";
+
+import type { ClientRecord, ConductorRecord, LatchAsked } from "../../chaos/judge/history.ts";
+import { endOfRun, planting } from "./planted-history.ts";
+
+// Planted histories of latches that the checker has to find something in, beside one in which it must not.
+
+const { violated } = planting();
+
+/** A latch of two, for 30 s. */
+const about = { key: "latch-7", view: 1, count: 2, ttlMs: 30_000, waitMs: 0, isProbe: false } as const;
+type About = Partial<LatchAsked>;
+
+/** The same for a minute. */
+const long = { ttlMs: 60_000 };
+
+function asks(call: number, at: number, change: About = {}): ClientRecord {
+  return { e: "latch", at, call, ...about, ...change };
+}
+
+function counts(call: number, at: number, attempt: string, left: number, change: About = {}): ClientRecord[] {
+  return [asks(call, at, { ...change, attempt }), { e: "latched", at: at + 2, call, left }];
+}
+
+function waits(call: number, from: number, to: number, change: About = {}): ClientRecord[] {
+  return [asks(call, from, { waitMs: 20_000, ...change }), { e: "latched", at: to, call, left: 0 }];
+}
+
+function refused(call: number, from: number, to: number, code: string, change: About = {}): ClientRecord[] {
+  return [asks(call, from, { waitMs: 20_000, ...change }), { e: "unlatched", at: to, call, code }];
+}
+
+const inPeace: readonly ConductorRecord[] = [
+  { e: "phase", at: 0, phase: "storm", round: 1 },
+  { e: "phase", at: 20_000, phase: "peace", round: 1 },
+  endOfRun,
+];
+
+describe("counts", () => {
+  test("an attempt may be repeated by anybody, and counts once", async () => {
+    const found = await violated({
+      clients: {
+        "client-0.1": [...counts(1, 100, "one", 1), ...counts(2, 200, "one", 1), ...waits(3, 210, 303)],
+        "client-1.2": [
+          ...counts(1, 150, "one", 1),
+          ...counts(2, 300, "two", 0),
+          ...counts(3, 400, "more", 0),
+        ],
+      },
+    });
+    expect(found).toEqual([]);
+  });
+
+  test.each([0, 1])("an attempt without an answer may have counted, or not: %d is left", async (left) => {
+    const found = await violated({
+      clients: {
+        "client-0.1": refused(1, 100, 150, "engine-unavailable", { attempt: "one" }),
+        "client-1.2": counts(1, 200, "two", left),
+      },
+    });
+    expect(found).toEqual([]);
+  });
+
+  test("an attempt must not count twice", async () => {
+    const found = await violated({
+      clients: {
+        "client-0.1": counts(1, 100, "one", 1),
+        "client-1.2": counts(1, 150, "one", 0),
+      },
+    });
+    expect(found).toEqual(["count"]);
+  });
+
+  test("what was answered must have counted", async () => {
+    const found = await violated({
+      clients: {
+        "client-0.1": counts(1, 100, "one", 1),
+        "client-1.2": counts(1, 150, "two", 1),
+      },
+    });
+    expect(found).toEqual(["count"]);
+  });
+});
+
+describe("waits", () => {
+  test("nobody must be let go before the last count was asked for", async () => {
+    const found = await violated({
+      clients: {
+        "client-0.1": [...counts(1, 100, "one", 1), ...counts(2, 300, "two", 0)],
+        "client-1.2": waits(1, 150, 299.999),
+      },
+    });
+    expect(found).toEqual(["latch"]);
+  });
+
+  test.each([
+    [29_900, []],
+    [30_100, ["latch"]],
+  ])("who waits for what is open is let go soon in peace: at %d ms", async (to, expected) => {
+    const found = await violated({
+      conductor: inPeace,
+      clients: {
+        "client-0.1": [...counts(1, 9_000, "one", 1, long), ...counts(2, 9_300, "two", 0, long)],
+        "client-1.2": waits(1, 9_150, to, { ...long, waitMs: 30_000 }),
+      },
+    });
+    expect(found).toEqual(expected);
+  });
+
+  test("who gives up in peace, and could have been let go, is found", async () => {
+    const found = await violated({
+      conductor: inPeace,
+      clients: {
+        "client-0.1": [...counts(1, 9_000, "one", 1, long), ...counts(2, 9_300, "two", 0, long)],
+        "client-1.2": refused(1, 9_150, 39_150, "wait-timeout", { ...long, waitMs: 30_000 }),
+      },
+    });
+    expect(found).toEqual(["latch"]);
+  });
+
+  test("a probe in peace must be let go", async () => {
+    const probe = { isProbe: true, waitMs: 20_000 };
+    const found = await violated({
+      clients: { "client-0.1": refused(1, 100, 20_100, "wait-timeout", probe) },
+    });
+    expect(found).toEqual(["peace"]);
+  });
+
+  test("a call must be settled in time", async () => {
+    const found = await violated({ clients: { "client-0.1": [asks(1, 100, { waitMs: 500 })] } });
+    expect(found).toEqual(["waits"]);
+  });
+});
+
+describe("the end", () => {
+  test("a latch must not be over before its TTL is", async () => {
+    const found = await violated({
+      clients: {
+        "client-0.1": [
+          ...counts(1, 100, "one", 1),
+          ...refused(2, 5_000, 5_002, "latch-expired", { attempt: "two" }),
+        ],
+      },
+    });
+    expect(found).toEqual(["latch"]);
+  });
+
+  const brief = { key: "latch-brief", ttlMs: 500 };
+
+  test("who knew one that is over is told so, and another object has the next", async () => {
+    const found = await violated({
+      clients: {
+        "client-0.1": [
+          ...counts(1, 100, "one", 1, brief),
+          ...refused(2, 5_000, 5_002, "latch-expired", { ...brief, attempt: "two" }),
+          ...counts(3, 5_010, "two", 1, { ...brief, view: 2 }),
+        ],
+      },
+    });
+    expect(found).toEqual([]);
+  });
+
+  test("who knew one that is over must not count the next one down", async () => {
+    const found = await violated({
+      clients: {
+        "client-0.1": [...counts(1, 100, "one", 1, brief), ...counts(2, 5_000, "two", 1, brief)],
+      },
+    });
+    expect(found).toEqual(["latch"]);
+  });
+});
+
+test("an error that no latch may be refused with is found", async () => {
+  const found = await violated({
+    clients: { "client-0.1": refused(1, 100, 110, "limit-mismatch", { attempt: "one" }) },
+  });
+  expect(found).toEqual(["unheard"]);
+});

@@ -1,0 +1,183 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+
+import { describe, expect, test } from "vitest";
+
+import type { ClientRecord, ConductorRecord, CountedVote } from "../../chaos/judge/history.ts";
+import { judge } from "../../chaos/judge/judge.ts";
+import { endOfRun, granted, plannedFor, planting, released, type Planted } from "./planted-history.ts";
+
+// Histories with votes that must not be counted, each beside one in which they may.
+
+const { folder, plant, violated } = planting();
+
+const { nodes, maxTtlMs, storms } = plannedFor("redlock");
+const forgetful = nodes.findIndex(({ durable }) => !durable);
+const durable = nodes.findIndex((node) => node.durable);
+const step = storms
+  .flatMap(({ faults }) => faults)
+  .find((fault) => fault.kind === "step a clock" && !nodes[fault.nodes[0] as number]?.durable);
+/** It has been up since long. */
+const [first, second] = ["00000001", "00000002"];
+const startedAt = 50_000;
+const guardMs = maxTtlMs + 3_000;
+/** Uptimes are whole seconds, and clocks drift by 1 %. */
+const least = startedAt + Math.ceil((guardMs - 1_000) * 0.99);
+const leastOfWhoSawIt = startedAt + Math.ceil(guardMs * 0.99);
+
+describe("the vote of a server that was restarted empty", () => {
+  test("counts when the largest TTL and 3 s are over by its uptime, and not before", async () => {
+    expect(await violatedBy(leaseAt(least - 1, second))).toEqual(["votes"]);
+  });
+
+  test("counts then", async () => {
+    expect(await violatedBy(leaseAt(least, second))).toEqual([]);
+  });
+
+  test("counts later for who had counted its vote before it restarted, and so saw that", async () => {
+    expect(
+      await violatedBy([...leaseAt(40_000, first, 1), ...leaseAt(leastOfWhoSawIt - 1, second, 2)]),
+    ).toEqual(["votes"]);
+  });
+
+  test("counts then for those, too", async () => {
+    expect(await violatedBy([...leaseAt(40_000, first, 1), ...leaseAt(leastOfWhoSawIt, second, 2)])).toEqual(
+      [],
+    );
+  });
+
+  test("does not count in an extension either", async () => {
+    const extended: ClientRecord = {
+      e: "extended",
+      at: least - 1,
+      key: "hot",
+      votes: [voteOf(forgetful, second)],
+    };
+    expect(await violatedBy([extended])).toEqual(["votes"]);
+  });
+
+  test("counts at once where it has every write on its disk", async () => {
+    expect(await violatedBy(leaseAt(startedAt + 100, second, 1, durable), durable)).toEqual([]);
+  });
+
+  test("is not judged where its clock was set since, in a process that has nothing but its uptime", async () => {
+    const node = step?.nodes[0] as number;
+    const told = leaseAt(startedAt + 2_000, second, 2, node);
+    expect(await violatedBy(told, node, isSetAt(startedAt + 1_000))).toEqual([]);
+  });
+
+  test("is judged where it was set before", async () => {
+    const node = step?.nodes[0] as number;
+    const told = leaseAt(startedAt + 2_000, second, 2, node);
+    expect(await violatedBy(told, node, isSetAt(startedAt - 9_000))).toEqual(["votes"]);
+  });
+
+  test("is judged all the same in one that saw the restart", async () => {
+    const node = step?.nodes[0] as number;
+    const told = [...leaseAt(40_000, first, 1, node), ...leaseAt(startedAt + 2_000, second, 2, node)];
+    expect(await violatedBy(told, node, isSetAt(startedAt + 1_000))).toEqual(["votes"]);
+  });
+});
+
+describe("the vote of a run that is over", () => {
+  test("may have been on its way when it ended", async () => {
+    expect(await violatedBy(leaseAt(startedAt + 100, first, 1, forgetful, startedAt - 210))).toEqual([]);
+  });
+
+  test.each([
+    ["that forgets", forgetful],
+    ["with every write on its disk", durable],
+  ])("is none of a grant that was asked for later, by a server %s", async (_, node) => {
+    const told = leaseAt(startedAt + 100, first, 1, node, startedAt - 150);
+    expect(await violatedBy(told, node)).toEqual(["votes"]);
+  });
+});
+
+test("the vote of a run that nobody has started is found", async () => {
+  expect(await violatedBy(leaseAt(60_000, "0000000f"))).toEqual(["votes"]);
+});
+
+test("of a second holder the report tells whose votes each had", async () => {
+  await plant({
+    engine: "redlock",
+    clients: {
+      "client-0.1": [
+        ...grantAt(49_000, first, 1, forgetful),
+        { e: "extended", at: 49_500, key: "hot", votes: [voteOf(durable, first)] },
+        { e: "valid", at: 49_501, ask: 1, until: 60_000 },
+        ...released(1, 59_000),
+      ],
+      "client-1.2": [...grantAt(58_000, second, 2, forgetful), ...released(2, 58_100)],
+    },
+    conductor: conductorOf([
+      ...restartOf(forgetful),
+      { e: "server", at: 0, node: durable, state: "up", run: first },
+    ]),
+  });
+  const { violations } = await judge(folder());
+  expect(violations.map(({ rule }) => rule)).toEqual(["exclusion"]);
+  const report = await readFile(join(folder(), "report.md"), "utf8");
+  expect(report).toContain(
+    `  - client-1.2#2 was granted at 58000.000 ms by server ${forgetful} (run ${second} since 50000 ms, by answer, 900 ms left)\n` +
+      `  - client-0.1#1 was granted at 49000.000 ms by server ${forgetful} (run ${first} since 0 ms until 49800 ms, by answer, 900 ms left)\n` +
+      `  - client-0.1#1 was last extended at 49500.000 ms by server ${durable} (durable, run ${first} since 0 ms, by answer, 900 ms left)`,
+  );
+});
+
+/** By one process, with one server that was restarted. */
+async function violatedBy(
+  told: readonly ClientRecord[],
+  node: number = forgetful,
+  faults: readonly ConductorRecord[] = [],
+): Promise<string[]> {
+  const planted: Planted = {
+    engine: "redlock",
+    clients: { "client-0.1": told },
+    conductor: conductorOf([...restartOf(node), ...faults]),
+  };
+  return violated(planted);
+}
+
+function conductorOf(records: readonly ConductorRecord[]): ConductorRecord[] {
+  return [...records, endOfRun];
+}
+
+function restartOf(node: number): ConductorRecord[] {
+  return [
+    { e: "server", at: 0, node, state: "up", run: first },
+    { e: "server", at: startedAt - 200, node, state: "killed", run: first },
+    { e: "server", at: startedAt, node, state: "starting", run: first },
+    { e: "server", at: startedAt + 50, node, state: "up", run: second },
+  ];
+}
+
+/** By a plan's step, which goes on to the end of the run. */
+function isSetAt(at: number): ConductorRecord[] {
+  return [{ e: "fault", at, number: step?.number ?? -1, kind: "step a clock", target: "" }];
+}
+
+/** Given back soon. */
+function leaseAt(at: number, run: string, ask = 1, node?: number, askedAt?: number): ClientRecord[] {
+  return [...grantAt(at, run, ask, node, askedAt), ...released(ask, at + 10)];
+}
+
+/** A lease of which it is known whose votes it has. */
+function grantAt(
+  at: number,
+  run: string,
+  ask: number,
+  node: number = forgetful,
+  askedAt: number = at - 1,
+): ClientRecord[] {
+  const [asked, lease] = granted(ask, at, at, { askedAt });
+  const votes = [voteOf(node, run)];
+  return [
+    asked as ClientRecord,
+    { e: "vote", at, key: "hot", token: String(at), rounds: 1, votes },
+    lease as ClientRecord,
+  ];
+}
+
+function voteOf(node: number, run: string): CountedVote {
+  return { node, run, by: "answer", leftMs: 900 };
+}

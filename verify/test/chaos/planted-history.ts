@@ -1,0 +1,99 @@
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { afterEach, beforeEach } from "vitest";
+
+import { engines } from "../../chaos/plan/engine.ts";
+import type { Asked, ClientRecord, ConductorRecord, ResourceRecord } from "../../chaos/judge/history.ts";
+import { violationsOf } from "../../chaos/judge/judge.ts";
+import type { EngineName, Plan } from "../../chaos/plan/plan.ts";
+import { planOf } from "../../chaos/plan/planner.ts";
+import { readHistory } from "../../chaos/judge/read-history.ts";
+import type { RuleName } from "../../chaos/judge/rules.ts";
+
+/** A history that no run wrote. */
+export interface Planted {
+  readonly engine?: EngineName;
+  readonly clients?: Readonly<Record<string, readonly ClientRecord[]>>;
+  readonly resource?: readonly ResourceRecord[];
+  readonly conductor?: readonly ConductorRecord[];
+}
+
+export const endOfRun: ConductorRecord = { e: "phase", at: 100_000, phase: "end", round: 1 };
+export const opened: ClientRecord = { e: "opened", at: 0, pid: 1, handover: true };
+const closed: ClientRecord = { e: "closed", at: 99_000 };
+
+interface Lease extends Partial<Asked> {
+  readonly until?: number;
+  readonly askedAt?: number;
+  readonly tokens?: Readonly<Record<string, string>>;
+}
+
+/** An ask that is granted at once. */
+export function granted(ask: number, at: number, token: number, lease: Lease = {}): ClientRecord[] {
+  const { until = at + 1_000, askedAt = at - 1, tokens, ...about } = lease;
+  const asked = { key: "hot", kind: "acquire", waitMs: 1_000, ...about } as const;
+  const all = tokens === undefined ? {} : { tokens };
+  return [
+    { e: "asked", at: askedAt, ask, ...asked },
+    { e: "granted", at, ask, token: String(token), until, ...all },
+  ];
+}
+
+export function released(ask: number, at: number, until: number = at + 500): ClientRecord[] {
+  return [
+    { e: "releasing", at, ask, until },
+    { e: "released", at: at + 1, ask, answer: "true" },
+  ];
+}
+
+interface Planting {
+  /** Of the present test. */
+  folder(): string;
+  plant(planted: Planted): Promise<void>;
+  /** The rules that a planted history violates. */
+  violated(planted: Planted): Promise<RuleName[]>;
+}
+
+/** For the tests of a file. */
+export function planting(): Planting {
+  let folder: string;
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), "holdfast-planted-"));
+  });
+  afterEach(async () => {
+    await rm(folder, { recursive: true, force: true });
+  });
+  const plant = (planted: Planted): Promise<void> => write(folder, planted);
+  return {
+    folder: () => folder,
+    plant,
+    violated: async (planted) => {
+      await plant(planted);
+      return violationsOf(await readHistory(folder)).map(({ rule }) => rule);
+    },
+  };
+}
+
+/** Which each planted history is said to follow. */
+export function plannedFor(engine: EngineName): Plan {
+  const nodeCount = engines[engine].nodeCounts[0] as number;
+  return planOf(engines[engine], { seed: 1, minutes: 1, nodeCount, without: null });
+}
+
+async function write(folder: string, planted: Planted): Promise<void> {
+  const { engine = "redis", clients = {}, resource = [], conductor = [endOfRun] } = planted;
+  const history = join(folder, "history");
+  await mkdir(history);
+  await writeFile(join(folder, "plan.json"), JSON.stringify(plannedFor(engine)));
+  await writeRecords(join(history, "resource.ndjson"), resource);
+  await writeRecords(join(history, "conductor.ndjson"), conductor);
+  for (const [name, records] of Object.entries(clients)) {
+    await writeRecords(join(history, `${name}.ndjson`), [opened, ...records, closed]);
+  }
+}
+
+async function writeRecords(path: string, records: readonly object[]): Promise<void> {
+  await writeFile(path, records.map((record) => `${JSON.stringify(record)}\n`).join(""));
+}

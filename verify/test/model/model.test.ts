@@ -1,0 +1,89 @@
+import { expect, test } from "vitest";
+
+import { configurations, extension, turns } from "../../model/configurations.ts";
+import { explore } from "../../model/explorer/explore.ts";
+import { mutants } from "../../model/mutants.ts";
+import { parseOptions } from "../../model/options.ts";
+
+/** Of those that `npm run verify:model` explores the ones that take about a second. */
+const small = [
+  "turns",
+  "turns-equal-tickets",
+  "turns-minority-down",
+  "fencing-restart",
+  "clocks",
+  "clocks-evicted",
+];
+
+test.each(small)("every state of %s keeps every promise", (name) => {
+  const configuration = configurations.find((one) => one.name === name);
+  const exploration = configuration && explore(configuration.model(), configuration.limits);
+  expect(exploration?.violation).toBeUndefined();
+  expect(exploration?.isExhaustive).toBe(true);
+  expect(exploration?.states).toBeGreaterThan(1_000);
+});
+
+test.each(mutants.map((mutant) => [mutant.breaks, mutant] as const))(
+  "caught with a schedule that shows it: %s",
+  (_, { configuration, falls }) => {
+    const { violation } = explore(configuration.model(), configuration.limits);
+    expect(violation?.promise).toMatch(new RegExp(`^${falls}: `));
+    expect(violation?.schedule.steps.length).toBeGreaterThan(1);
+  },
+);
+
+test.each(mutants.map(({ name, configuration }) => [name, configuration] as const))(
+  "the bounds of %s break nothing where the rule is kept",
+  (_, { intact }) => {
+    const { violation } = explore(intact(), { states: 10_000, depth: 10_000 });
+    expect(violation).toBeUndefined();
+  },
+);
+
+test("a counterexample is told step by step, with the nodes in their places", () => {
+  const { model, limits } = turns("three", "", { mutant: "yield-after-election" });
+  const steps = explore(model(), limits).violation?.schedule.steps ?? [];
+  const words = steps.map((step) => step.words);
+  expect(words[0]).toMatch(/^[AB] asks all nodes for the lock$/);
+  expect(words.some((line) => /^node \d executes yield of B of number \d$/.test(line))).toBe(true);
+  expect(steps.at(-1)?.state).toMatch(/A holding.*B holding/);
+});
+
+test("with no assumption about time, a lease may go on although another was granted before a late vote joined it", () => {
+  const { model, limits } = extension("strict", "", { datesFrom: "confirmation" });
+  const { violation } = explore(model(), limits);
+  expect(violation?.promise).toMatch(/^extension: /);
+  const words = violation?.schedule.steps.map((step) => step.words) ?? [];
+  expect(words).toContain("node 1 lets go of the grant of A"); // which Redlock's assumption rules out
+});
+
+test("nodes are interchangeable: no schedule depends on which is which", () => {
+  const { model, limits } = turns("merged", "", {});
+  const merged = explore(model(), limits);
+  const apart = model();
+  const unmerged = explore(
+    {
+      size: apart.size,
+      columns: { ...apart.columns, count: 1 },
+      initial: () => apart.initial(),
+      expand: (source, take) => {
+        apart.expand(source, take);
+      },
+      violation: (state) => apart.violation(state),
+      isWaiting: apart.isWaiting,
+      tell: (step) => apart.tell(step),
+      describe: (state) => apart.describe(state),
+    },
+    limits,
+  );
+  expect(unmerged.violation).toBeUndefined();
+  expect(unmerged.depth).toBe(merged.depth);
+  expect(unmerged.states).toBeGreaterThan(merged.states * 4);
+  expect(unmerged.states).toBeLessThanOrEqual(merged.states * 6);
+});
+
+test("an unknown name is refused with those that are known", () => {
+  expect(() => parseOptions(["--only", "nonsense"])).toThrow(
+    /Expected --only to be some of turns, .*got "nonsense"/,
+  );
+});

@@ -1,0 +1,51 @@
+import { expect, test } from "vitest";
+
+import { catalogue } from "../../mutants/catalogue.ts";
+import { mutatedFiles } from "../../mutants/edits.ts";
+import { lineOf } from "../../mutants/report.ts";
+import { repositoryRoot } from "../../mutants/root.ts";
+import { run } from "../../mutants/run.ts";
+
+/** One for each way in which the protocol is broken most easily; each dies in a moment. All others: `npm run verify:mutants`. */
+const chosen = [
+  "release-without-comparing",
+  "extend-re-creates",
+  "validity-counts-from-the-reply",
+  "bracket-survives-a-reconnect",
+  "waiter-without-its-poll",
+  "no-yield",
+  "a-yielded-vote-still-counts",
+  "a-majority-of-those-that-answer",
+  "fencing-without-the-second-round",
+  "acknowledgement-without-its-value",
+  "number-of-the-run-is-used-twice",
+  "restarted-node-votes",
+] as const;
+
+test("each mutant of the catalogue fits the source, and has a name of its own", () => {
+  const root = repositoryRoot();
+  const outdated = catalogue.flatMap((mutant) => {
+    try {
+      mutatedFiles(root, mutant);
+      return [];
+    } catch (error) {
+      return [(error as Error).message];
+    }
+  });
+  expect(outdated).toEqual([]);
+  expect(new Set(catalogue.map(({ name }) => name)).size).toBe(catalogue.length);
+});
+
+test("a library that is broken on purpose is found out, by what the catalogue expects", async () => {
+  const mutants = catalogue.filter(({ name }) => (chosen as readonly string[]).includes(name));
+  expect(mutants).toHaveLength(chosen.length);
+  const verdicts = await run(mutants, {
+    root: repositoryRoot(),
+    workers: 1,
+    form: "expected",
+    checksUnmutated: false, // the rest of these tests does that
+    say: () => undefined,
+    judged: () => undefined,
+  });
+  expect(verdicts.map(lineOf).filter((line) => !line.includes(": killed by "))).toEqual([]);
+}, 300_000);

@@ -1,0 +1,141 @@
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { describe, expect, onTestFinished, test } from "vitest";
+
+import { catalogue } from "../../mutants/catalogue.ts";
+import { Copy } from "../../mutants/copy.ts";
+import { mutatedFiles } from "../../mutants/edits.ts";
+import { edit, byRules, byServer, type Edit, type Mutant } from "../../mutants/mutant.ts";
+import { parseOptions } from "../../mutants/options.ts";
+import { matrixOf, summaryOf, tableOf } from "../../mutants/report.ts";
+import { repositoryRoot } from "../../mutants/root.ts";
+import { run } from "../../mutants/run.ts";
+import type { Verdict } from "../../mutants/trial.ts";
+
+const driftOfOnePercent = "return ttlMs * driftFactor + 2;";
+
+function mutant(edits: readonly Edit[], test = "clocks may disagree"): Mutant {
+  return { name: "a-mutant", breaks: "a sentence (1)", edits, killers: [byRules("validity", test)] };
+}
+
+describe("an edit", () => {
+  const root = repositoryRoot();
+
+  test("has to fit one place of the source, else the mutant and the file are named", () => {
+    const nowhere = mutant([edit("validity.ts", "no such line", "")]);
+    expect(() => mutatedFiles(root, nowhere)).toThrow(
+      "a-mutant is out of date: does not occur in validity.ts",
+    );
+    const often = mutant([edit("validity.ts", "until", "")]);
+    expect(() => mutatedFiles(root, often)).toThrow(
+      /a-mutant is out of date: occurs \d+ times in validity\.ts/,
+    );
+  });
+
+  test("has to change something", () => {
+    const idle = mutant([edit("validity.ts", driftOfOnePercent, driftOfOnePercent)]);
+    expect(() => mutatedFiles(root, idle)).toThrow("changes nothing");
+  });
+
+  test("of a file that has another is done behind that", () => {
+    const twice = mutant([
+      edit("validity.ts", driftOfOnePercent, "return 5;"),
+      edit("validity.ts", "return 5;", "return 6;"),
+    ]);
+    const [text] = mutatedFiles(root, twice).values();
+    expect(text).toContain("return 6;");
+    expect(text).not.toContain(driftOfOnePercent);
+  });
+});
+
+test("a program in a copy that removes every folder of packages leaves the original's packages alone", async () => {
+  const root = mkdtempSync(join(tmpdir(), "holdfast-original-"));
+  onTestFinished(() => {
+    rmSync(root, { recursive: true });
+  });
+  const packages = ["node_modules/a", "node_modules/@scope/b", "verify/node_modules/c"];
+  for (const path of packages) {
+    mkdirSync(join(root, path), { recursive: true });
+    writeFileSync(join(root, path, "index.js"), "");
+  }
+  using copy = new Copy(root);
+  const program = `
+    const { readdirSync, rmSync } = require("node:fs");
+    for (const folder of ["node_modules/@scope/", "node_modules/", "verify/node_modules/"]) {
+      console.log(readdirSync(folder).join());
+      for (const name of readdirSync(folder)) rmSync(folder + name, { recursive: true });
+      rmSync(folder, { recursive: true });
+    }`;
+  const { output } = await copy.run(["-e", program], 30_000);
+  expect(output).toBe("b\na\nc\n");
+  expect(packages.filter((path) => !existsSync(join(root, path, "index.js")))).toEqual([]);
+});
+
+test("who survives, who does not compile, and whom nothing was run against are told apart from who is killed", async () => {
+  const mutants: Mutant[] = [
+    mutant([edit("validity.ts", driftOfOnePercent, "return ttlMs + driftFactor;")]),
+    mutant([edit("validity.ts", driftOfOnePercent, "return ttlMs * driftFactor + 1 + 1;")]),
+    mutant([edit("validity.ts", driftOfOnePercent, "return `${ttlMs * driftFactor}`;")]),
+    mutant([edit("validity.ts", driftOfOnePercent, "return ttlMs + driftFactor;")], "no test of this name"),
+    {
+      ...mutant([edit("validity.ts", driftOfOnePercent, "return ttlMs + driftFactor;")]),
+      killers: [byServer("verify/test/mutants/copy.test.ts")] as const,
+    },
+  ];
+  const verdicts = await run(mutants, {
+    root: repositoryRoot(),
+    workers: 1,
+    form: "expected",
+    checksUnmutated: false,
+    say: () => undefined,
+    judged: () => undefined,
+  });
+  expect(verdicts).toMatchObject([
+    { findings: [{ by: "clocks may disagree by one percent of the TTL and 2 ms" }] },
+    { findings: [{ by: undefined }] },
+    { findings: [], problem: expect.stringContaining("does not compile") as unknown },
+    { findings: [], problem: expect.stringContaining("No test was run") as unknown },
+    { problem: expect.stringContaining("It fails without the mutant, too") as unknown },
+  ]);
+  expect(summaryOf(verdicts)).toContain("5 mutants: 1 killed");
+  expect(summaryOf(verdicts)).toContain("1 survive, 3 not judged");
+}, 120_000);
+
+describe("the report", () => {
+  const finding = { level: "rules", seconds: 1, wasExpected: true } as const;
+  const killed: Verdict = { mutant: mutant([]), findings: [{ ...finding, by: "a test" }] };
+  const survivor: Verdict = {
+    mutant: { ...mutant([]), isMarked: true },
+    findings: [{ ...finding, by: undefined }],
+  };
+
+  test("names the level that killed and by what, and says of a survivor that it is one", () => {
+    const [, , first, second] = tableOf([killed, survivor]).split("\n");
+    expect(first).toMatch(/a-mutant +\| a sentence \(1\) +\| rules +\| a test/);
+    expect(second).toMatch(/a-mutant +\| ▲ a sentence \(1\) +\| NOBODY: it survives/);
+  });
+
+  test("of all levels has a column for each", () => {
+    expect(matrixOf([killed]).split("\n")[2]).toMatch(/\| \? +\| a test +\| \? +\|/);
+  });
+});
+
+describe("options", () => {
+  test("choose mutants by parts of their names", () => {
+    const { mutants } = parseOptions(["--only", "drift-0, memory-"], catalogue);
+    expect(mutants.map(({ name }) => name)).toContain("drift-0");
+    expect(mutants.every(({ name }) => name === "drift-0" || name.includes("memory-"))).toBe(true);
+    expect(parseOptions([], catalogue).mutants).toBe(catalogue);
+  });
+
+  test("that are wrong are refused by name", () => {
+    expect(() => parseOptions(["--only", "no-such"], catalogue)).toThrow(
+      'Expected --only to be parts of names that --list prints, got "no-such"',
+    );
+    expect(() => parseOptions(["--workers", "0"], catalogue)).toThrow(
+      'Expected --workers to be an integer from 1 to 64, got "0"',
+    );
+  });
+});

@@ -1,4 +1,0 @@
-import { testSchedules } from "./sim-schedules.ts";
-
-// A file of its own: the test runner has two workers.
-testSchedules(501, 500);

@@ -1,3 +1,0 @@
-import { testSchedules } from "./sim-schedules.ts";
-
-testSchedules(1, 500);

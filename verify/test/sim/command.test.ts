@@ -1,0 +1,120 @@
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { expect, test } from "vitest";
+
+import { campaign } from "../../sim/run/campaign.ts";
+import type { Crew } from "../../sim/run/workers.ts";
+import { parseOptions } from "../../sim/options.ts";
+import { scheduleOf } from "../../sim/plan/planner.ts";
+import { seedsFrom } from "../../sim/run/seeds.ts";
+import { emptyTally } from "../../sim/report/tally.ts";
+
+const program = fileURLToPath(new URL("../../dist/sim/main.js", import.meta.url));
+
+function run(...args: readonly string[]): { code: number | null; out: string; errors: string } {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [program, ...args], { encoding: "utf8" });
+  return { code: status, out: stdout, errors: stderr };
+}
+
+test("a summary tells what was played, also of several processes", () => {
+  const { code, out } = run("--runs", "40", "--seed", "7", "--workers", "2", "--json");
+  const summary = JSON.parse(out) as Record<string, number>;
+  expect(code).toBe(0);
+  expect(summary).toMatchObject({ runs: 40, firstSeed: 7, failures: 0, failed: [] });
+  expect(summary["grants"]).toBeGreaterThan(40);
+  expect(summary["operations"]).toBeGreaterThan(summary["grants"] ?? 0);
+  expect(Object.keys(summary["faults"] ?? {})).toContain("cut");
+  expect(Object.keys(summary["kinds"] ?? {})).toEqual(expect.arrayContaining(["mutex", "read-write"]));
+});
+
+test("only what is asked for is played", () => {
+  const { out } = run("--runs", "10", "--only", "memory", "--workers", "1");
+  expect(out).toMatch(/^10 schedules from seed 1 on/);
+  expect(out).toMatch(/^ {2}memory, /m);
+  expect(out).not.toMatch(/^ {2}(quorum|server), /m);
+  const both = run("--runs", "5", "--only", "semaphore,server", "--workers", "1");
+  expect(both.out).toMatch(/^ {2}semaphore +5$/m);
+  expect(both.out).not.toMatch(/^ {2}(memory|mutex)/m);
+});
+
+test("a schedule from a file is played", () => {
+  const folder = mkdtempSync(join(tmpdir(), "holdfast-sim-"));
+  try {
+    const file = join(folder, "schedule.json");
+    writeFileSync(file, JSON.stringify(scheduleOf(3)));
+    const { code, out } = run("--schedule", file);
+    expect(code).toBe(0);
+    expect(out).toMatch(/grants, 0 findings\n$/);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test.each([
+  [["--runs", "0"], 'Expected --runs to be an integer from 1 to 100000000, got "0"'],
+  [["--seed", "x"], 'Expected --seed to be an integer from 0 to 134217728, got "x"'],
+  [
+    ["--only", "rain"],
+    'Expected --only to be one of quorum, server, memory, mutex, read-write, semaphore, all, reentrant, election, latch, storm, calm, deaf, unheard, duel, death, got "rain"',
+  ],
+  [["--trace", "--runs", "2"], 'Expected --runs to be 1 where --trace is given, got "2"'],
+  [["--workers", ""], 'Expected --workers to be an integer from 1 to 256, got ""'],
+  [["--shrink-seconds=-1"], 'Expected --shrink-seconds to be an integer from 0 to 3600, got "-1"'],
+])("%j is refused", (args, message) => {
+  const { code, out, errors } = run(...args);
+  expect({ code, out, errors }).toEqual({ code: 2, out: "", errors: `verify:sim: ${message}\n` });
+});
+
+test("a long run is of a hundred thousand schedules", () => {
+  expect(parseOptions(["--long"]).runs).toBe(100_000);
+  expect(parseOptions(["--long", "--runs", "5"]).runs).toBe(5);
+});
+
+/** Says that some seeds fail; plays nothing. */
+function pretending(failing: readonly number[], played: number[]): Crew {
+  return {
+    size: 1,
+    play: async (_, seeds) => {
+      played.push(...seeds);
+      const failed = seeds
+        .filter((seed) => failing.includes(seed))
+        .map((seed) => ({ seed, findings: [{ check: "order", at: 0, text: "planted" } as const] }));
+      return { tally: { ...emptyTally(), runs: seeds.length }, failed };
+    },
+    [Symbol.asyncDispose]: () => Promise.resolve(),
+  };
+}
+
+const order = { seed: 1, runs: 100, only: null, stopAtFirst: false, stop: new AbortController().signal };
+
+test("all seeds are played, each once, and those that fail are told by seed", async () => {
+  const played: number[] = [];
+  const { tally, failed } = await campaign(pretending([55, 23], played), order, () => undefined);
+  expect(played).toEqual(Array.from({ length: 100 }, (_, index) => index + 1));
+  expect(tally.runs).toBe(100);
+  expect(failed.map(({ seed }) => seed)).toEqual([23, 55]);
+});
+
+test("a campaign stops at the first seed that fails if it is told to, and when it is asked to end", async () => {
+  const played: number[] = [];
+  const atFirst = { ...order, stopAtFirst: true };
+  const { failed } = await campaign(pretending([55, 23], played), atFirst, () => undefined);
+  expect(failed.map(({ seed }) => seed)).toEqual([23]);
+  expect(played.length).toBe(30);
+
+  const controller = new AbortController();
+  const { tally } = await campaign(pretending([], []), { ...order, stop: controller.signal }, () => {
+    controller.abort();
+  });
+  expect(tally.runs).toBe(10);
+});
+
+test("the seeds of an engine are those whose schedules are on it", () => {
+  const seeds = seedsFrom(1, "memory");
+  const some = Array.from({ length: 5 }, () => seeds.next().value as number);
+  expect(some.map((seed) => scheduleOf(seed).engine)).toEqual(Array.from({ length: 5 }, () => "memory"));
+});

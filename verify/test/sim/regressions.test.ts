@@ -1,0 +1,56 @@
+import { execFile } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+import { bundleSimulation } from "../../mutants/bundle.ts";
+import { catalogue } from "../../mutants/catalogue.ts";
+import { mutatedFiles } from "../../mutants/edits.ts";
+import type { Mutant } from "../../mutants/mutant.ts";
+import { repositoryRoot } from "../../mutants/root.ts";
+import { toldOf } from "../../sim/judge/findings.ts";
+import type { Schedule } from "../../sim/plan/schedule.ts";
+import { play } from "../../sim/run/world.ts";
+
+const folder = fileURLToPath(new URL("schedules/", import.meta.url));
+const kept = readdirSync(folder).map((file) => {
+  const schedule = JSON.parse(readFileSync(join(folder, file), "utf8")) as Kept;
+  return { ...schedule, file };
+});
+
+interface Kept extends Schedule {
+  /** The mutant on which it fails. */
+  readonly kills: string;
+}
+
+test.each(kept)("what once went wrong does not: $file", async (schedule) => {
+  const { findings, grants } = await play(schedule);
+  expect(findings.map(toldOf)).toEqual([]);
+  expect(grants).toBeGreaterThan(0);
+});
+
+let temporary: string;
+
+beforeAll(() => {
+  temporary = mkdtempSync(join(tmpdir(), "holdfast-kept-"));
+});
+
+afterAll(() => {
+  rmSync(temporary, { recursive: true });
+});
+
+test.each(kept)("$file goes wrong on the mutant $kills", async ({ file, kills }) => {
+  const mutant = catalogue.find(({ name }) => name === kills) as Mutant;
+  const root = repositoryRoot();
+  const program = join(temporary, `${kills}.mjs`);
+  await bundleSimulation(root, mutatedFiles(root, mutant), program);
+  const played = promisify(execFile)(process.execPath, [program, "--schedule", join(folder, file)]);
+  await expect(played).rejects.toMatchObject({
+    code: 1,
+    stdout: expect.stringContaining("FAILED") as unknown,
+  });
+});

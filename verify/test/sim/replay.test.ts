@@ -1,0 +1,40 @@
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+import { expect, test } from "vitest";
+
+import { scheduleOf } from "../../sim/plan/planner.ts";
+import { replay } from "../../sim/run/replay.ts";
+import { engines, weathers, type Schedule } from "../../sim/plan/schedule.ts";
+import { seedsFrom } from "../../sim/run/seeds.ts";
+
+const program = fileURLToPath(new URL("../../dist/sim/main.js", import.meta.url));
+
+test.each([...engines, ...weathers])(
+  "a schedule of %s is the same each time that it is played",
+  async (kind) => {
+    const seed = seedsFrom(1, kind).next().value as number;
+    const schedules = [scheduleOf(seed), JSON.parse(JSON.stringify(scheduleOf(seed))) as Schedule];
+    const traces: string[][] = [];
+    for (const schedule of schedules) {
+      const trace: string[] = [];
+      await replay(schedule, (line) => trace.push(line));
+      traces.push(trace);
+    }
+    expect(traces[0]?.length).toBeGreaterThan(10);
+    expect(traces[1]).toEqual(traces[0]);
+  },
+);
+
+test("two processes that play a seed come to the same hash, and another seed to another", async () => {
+  const hashes = await Promise.all(
+    ["18", "18", "19"].map(async (seed) => {
+      const { stdout } = await promisify(execFile)(process.execPath, [program, "--trace", "--seed", seed]);
+      return /^sha256 ([0-9a-f]{64})$/m.exec(stdout)?.[1];
+    }),
+  );
+  expect(hashes[0]).toMatch(/^[0-9a-f]{64}$/);
+  expect(hashes[1]).toBe(hashes[0]);
+  expect(hashes[2]).not.toBe(hashes[0]);
+});

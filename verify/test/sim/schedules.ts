@@ -1,0 +1,28 @@
+import { expect, test } from "vitest";
+
+import { toldOf } from "../../sim/judge/findings.ts";
+import { scheduleOf } from "../../sim/plan/planner.ts";
+import { play } from "../../sim/run/world.ts";
+
+const batchSize = 50;
+
+/** Plays the schedules of so many seeds, in batches; what goes wrong is told with the command that shows it. */
+export function testSchedules(firstSeed: number, count: number): void {
+  for (let first = firstSeed; first < firstSeed + count; first += batchSize) {
+    const last = Math.min(first + batchSize, firstSeed + count) - 1;
+    test(`whatever happens nobody holds what another holds, and who waits in peace is served: seeds ${first} to ${last}`, async () => {
+      const wrong: string[] = [];
+      let grants = 0;
+      for (let seed = first; seed <= last; seed += 1) {
+        const report = await play(scheduleOf(seed));
+        grants += report.grants;
+        if (report.findings.length > 0) {
+          const findings = report.findings.slice(0, 5).map((finding) => `  ${toldOf(finding)}`);
+          wrong.push([`npm run verify:sim -- --runs 1 --seed ${seed}`, ...findings].join("\n"));
+        }
+      }
+      expect(wrong.join("\n\n")).toBe("");
+      expect(grants).toBeGreaterThan(last - first);
+    }, 120_000);
+  }
+}

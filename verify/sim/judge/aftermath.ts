@@ -119,7 +119,11 @@ export class Aftermath {
       if (isOrphan && (wasAway || wasSetBack)) {
         return "nobody takes back the place of a lease left to expire on a node that was out as it was granted";
       }
-      return wasAway && !mayWait(value, clock.wall())
+      // An entry that was written before the clock was set back has its deadline by the earlier clock.
+      const backMs = steps.map((step) =>
+        step.kind === "step node" && step.node === node ? Math.max(0, -step.ms) : 0,
+      );
+      return wasAway && !mayWait(value, clock.wall() + Math.max(0, ...backMs))
         ? "a node that was away keeps the place of a waiter whose deadline is over"
         : undefined;
     } else if (wasSetBack) {

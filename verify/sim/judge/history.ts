@@ -251,7 +251,10 @@ export class History {
     const { kind } = this.#schedule;
     const { holdings, turns } = this.of(key);
     holdings.breaks(fencingToken, client, kind === "read-write" || kind === "semaphore");
-    turns.broken(client);
+    turns.broken(
+      client,
+      Array.from(holdings.held).some((held) => held.client === client),
+    );
   }
 
   /** An operator asks for another limit; clients name that one from now on. */
@@ -278,9 +281,19 @@ export class History {
 
   /** Whether an operator has ended it. */
   isBroken(lease: WatchedWhole): boolean {
-    return partsOf(lease).some((part) =>
-      [...this.of(part.key).holdings.held].some((one) => one.lease === part && one.run.isBroken),
-    );
+    return this.breakOf(lease)();
+  }
+
+  /** @returns whether an operator has ended the lease, also after its release has begun */
+  breakOf(lease: WatchedWhole): () => boolean {
+    const { kind } = this.#schedule;
+    const isShared = kind === "read-write" || kind === "semaphore";
+    const breaks = partsOf(lease).map((part) => {
+      const { holdings } = this.of(part.key);
+      const runs = [...holdings.held].filter((one) => one.lease === part).map(({ run }) => run);
+      return () => runs.some((run) => run.isBroken) || holdings.isBroken(part.fencingToken, isShared);
+    });
+    return () => breaks.some((isBroken) => isBroken());
   }
 
   /** Nobody has to get it for so long, behind what else is left of it. */

@@ -197,6 +197,11 @@ export class Holdings {
     }
   }
 
+  /** An operator has named the number. */
+  isBroken(fencingToken: bigint, isShared: boolean): boolean {
+    return this.#runs.isBroken(fencingToken, isShared);
+  }
+
   /** An operator ends the grant with that number, which is that client's. */
   breaks(fencingToken: bigint, client: number, isShared: boolean): void {
     this.#runs.breaks(

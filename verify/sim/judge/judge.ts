@@ -16,7 +16,7 @@ export class Judge {
   }
 
   /** An acquire was refused. */
-  refused(error: unknown, { kind, key, waitMs, ending }: Use, { since, weight }: Asking): void {
+  refused(error: unknown, { kind, key, waitMs, ending, attemptId }: Use, { since, weight }: Asking): void {
     if (ending === "throw" && error === workFailure) {
       return;
     }
@@ -27,7 +27,8 @@ export class Judge {
         return;
       }
     }
-    const isHasty = kind !== "try" && waitMs !== null && waitMs < hastyMs;
+    // A call of a named attempt asks the engine when an earlier call of the attempt has ended, and may have little time left then.
+    const isHasty = kind !== "try" && waitMs !== null && (waitMs < hastyMs || attemptId !== undefined);
     this.told(
       error,
       isHasty ? ["wait-timeout", "quorum-not-reached", "engine-unavailable"] : ["wait-timeout"],

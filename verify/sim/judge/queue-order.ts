@@ -117,10 +117,13 @@ export class Turns {
     }
   }
 
-  /** An operator ends the lease of that client: its line waited behind that lease, without a place at the servers. */
-  broken(client: number): void {
+  /**
+   * An operator ends the grant of that client: its local queue waited for that lease, without a place at the servers. On a quorum the
+   * grant may be the votes of a request that waits for the majority. Without them the request has no place.
+   */
+  broken(client: number, holdsLease: boolean): void {
     for (const asking of this.#asking) {
-      if (asking.client === client && asking.standsInLine) {
+      if (asking.client === client && (asking.standsInLine || !holdsLease)) {
         asking.hasPlace = false;
       }
     }

@@ -1,10 +1,10 @@
 import type { Command } from "commander";
 
 import type { Target } from "./engine.ts";
-import type { VoiceOptions } from "./output.ts";
+import type { OutputOptions } from "./output.ts";
 
 /** What every command that asks an engine is told. */
-export interface CommonOptions extends Target, VoiceOptions {}
+export interface CommonOptions extends Target, OutputOptions {}
 
 export function withCommon(command: Command): Command {
   return command

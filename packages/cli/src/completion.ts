@@ -8,7 +8,7 @@ function isCompletion(args: readonly string[]): boolean {
 }
 
 /** `completion <shell>` writes a script that asks `complete` while a line is typed. */
-export async function defineCompletion(program: Command, args: readonly string[]): Promise<void> {
+export async function completionCommand(program: Command, args: readonly string[]): Promise<void> {
   if (isCompletion(args) && !args.includes("--help") && !args.includes("-h")) {
     const { default: complete } = await import("@bomb.sh/tab/commander");
     complete(program, { completionCommandName: "completion" });

@@ -20,7 +20,7 @@ export function durationOrForever(text: string): number {
 }
 
 /** Two units at the most: "3m 20s". */
-export function shown(ms: number): string {
+export function formatDuration(ms: number): string {
   if (ms === Infinity) {
     return "forever";
   }

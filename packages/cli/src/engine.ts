@@ -4,7 +4,7 @@ import { hostname } from "node:os";
 
 import type { Driver, Locks } from "holdfast";
 
-import { Exit, exits } from "./exit.ts";
+import { Exit, exitCodes } from "./exit.ts";
 
 /** Where the locks are. */
 export interface Target {
@@ -24,14 +24,14 @@ export interface Engine {
  */
 export async function openEngine(target: Target, owner: string = defaultOwner()): Promise<Engine> {
   const url = await urlOf(target);
-  subscribe("holdfast:node", noteFailure);
+  subscribe("holdfast:node", recordFailure);
   const [{ createLocks }, { connect }] = await Promise.all([import("holdfast"), import("holdfast/connect")]);
-  const driver = await refusedAs(target.url === undefined ? exits.config : exits.usage, () =>
+  const driver = await asUsageError(target.url === undefined ? exitCodes.config : exitCodes.usage, () =>
     connect(url, secretOf(url)),
   );
   if (driver.capabilities.guarantee === "process") {
     throw new Exit(
-      exits.config,
+      exitCodes.config,
       "memory: is this process only, and would lock nothing; name a server or a service",
     );
   }
@@ -48,7 +48,7 @@ export function lastFailure(): string | undefined {
 
 let failure: string | undefined;
 
-function noteFailure(message: unknown): void {
+function recordFailure(message: unknown): void {
   const { event, node, detail } = message as { event: string; node: string; detail?: unknown };
   if (event === "connection-failed") {
     failure = `${node}: ${String(detail)}`;
@@ -66,10 +66,10 @@ function secretOf(url: string): { password?: string } {
  * @throws {Exit} where there is none
  */
 export async function urlOf(target: Target): Promise<string> {
-  const url = await urlGiven(target);
+  const url = await urlFromOptions(target);
   if (url === undefined) {
     throw new Exit(
-      exits.config,
+      exitCodes.config,
       "no engine is named; set HOLDFAST_URL, for instance to redis://127.0.0.1:6379, or give --url or --url-file",
     );
   }
@@ -77,7 +77,7 @@ export async function urlOf(target: Target): Promise<string> {
 }
 
 /** The same, or undefined. */
-export async function urlGiven({
+export async function urlFromOptions({
   url,
   urlFile = process.env["HOLDFAST_URL_FILE"],
 }: Target): Promise<string | undefined> {
@@ -94,23 +94,27 @@ export async function urlGiven({
   try {
     return readFileSync(urlFile, "utf8").trim();
   } catch (error) {
-    throw new Exit(exits.config, `the file with the URL cannot be read: ${(error as Error).message}`, error);
+    throw new Exit(
+      exitCodes.config,
+      `the file with the URL cannot be read: ${(error as Error).message}`,
+      error,
+    );
   }
 }
 
 /** Who we are where nobody says otherwise: user, host, process. */
 export function defaultOwner(): string {
-  return `${personHere()}:${process.pid}`;
+  return `${defaultUser()}:${process.pid}`;
 }
 
 /** User and host: who holds a lock longer than a process lives. */
-export function personHere(): string {
+export function defaultUser(): string {
   const user = process.env["USER"] ?? process.env["LOGNAME"] ?? process.env["USERNAME"] ?? "holdfast";
   return `${user === "" ? "holdfast" : user}@${hostname()}`;
 }
 
 /** A URL that is not understood is the user's mistake, or the environment's. */
-async function refusedAs<T>(code: number, open: () => Promise<T>): Promise<T> {
+async function asUsageError<T>(code: number, open: () => Promise<T>): Promise<T> {
   try {
     return await open();
   } catch (error) {

@@ -1,10 +1,10 @@
 /** What the exit codes mean, the same in every command; `run` ends with its command's own code beside these. */
-export const exits = {
+export const exitCodes = {
   done: 0,
   /** Of `doctor`: findings as bad as `--fail-on` says. */
   findings: 1,
-  /** Of `doctor`: a danger is among them. */
-  dangers: 2,
+  /** Of `doctor`: a critical finding is among them. */
+  criticalFindings: 2,
   usage: 64,
   unavailable: 69,
   internal: 70,
@@ -34,27 +34,29 @@ export function exitCodeOf(error: unknown): number {
   }
   const code = (error as { code?: unknown } | null)?.code;
   if (typeof code === "string" && Object.hasOwn(codes, code)) {
-    return code === "engine-unavailable" && isRefusal(error) ? exits.notAllowed : (codes[code] as number);
+    return code === "engine-unavailable" && isInvalidInput(error)
+      ? exitCodes.notAllowed
+      : (codes[code] as number);
   }
-  return isRefusedValue(error) ? exits.usage : exits.internal;
+  return isInvalidValue(error) ? exitCodes.usage : exitCodes.internal;
 }
 
 const codes: Readonly<Record<string, number>> = {
-  "wait-timeout": exits.notAcquired,
-  "too-many-waiters": exits.notAcquired,
-  "lease-lost": exits.lost,
-  "engine-unavailable": exits.unavailable,
-  "quorum-not-reached": exits.unavailable,
-  "replicas-not-reached": exits.unavailable,
-  "self-deadlock": exits.usage,
-  "kind-mismatch": exits.config,
-  "limit-mismatch": exits.config,
-  unsupported: exits.config,
-  closed: exits.internal,
+  "wait-timeout": exitCodes.notAcquired,
+  "too-many-waiters": exitCodes.notAcquired,
+  "lease-lost": exitCodes.lost,
+  "engine-unavailable": exitCodes.unavailable,
+  "quorum-not-reached": exitCodes.unavailable,
+  "replicas-not-reached": exitCodes.unavailable,
+  "self-deadlock": exitCodes.usage,
+  "kind-mismatch": exitCodes.config,
+  "limit-mismatch": exitCodes.config,
+  unsupported: exitCodes.config,
+  closed: exitCodes.internal,
 };
 
 /** The engine, or the service, is there and does not let us. */
-function isRefusal(error: unknown): boolean {
+function isInvalidInput(error: unknown): boolean {
   for (let one = error, depth = 0; one instanceof Error && depth < 8; one = one.cause, depth += 1) {
     const { code } = one as { code?: unknown };
     if (
@@ -69,7 +71,7 @@ function isRefusal(error: unknown): boolean {
 }
 
 /** The library refuses a value with its name, what was expected, and what came. */
-function isRefusedValue(error: unknown): boolean {
+function isInvalidValue(error: unknown): boolean {
   return (
     (error instanceof TypeError || error instanceof RangeError) &&
     /^(Expected|Unknown option) /.test(error.message)

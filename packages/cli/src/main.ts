@@ -1,16 +1,16 @@
 import { CommanderError } from "commander";
 
 import { lastFailure } from "./engine.ts";
-import { Exit, exitCodeOf, exits } from "./exit.ts";
+import { Exit, exitCodeOf, exitCodes } from "./exit.ts";
 import { program } from "./program.ts";
-import { wordsOf } from "./output.ts";
+import { errorMessage } from "./output.ts";
 
 declare const holdfastVersion: string;
 
 process.on("uncaughtException", (error) => {
   process.stderr.write(`holdfast: ${error.stack ?? String(error)}\n`);
   // What runs under a lock that nobody renews any more is ended by those who listen to the exit.
-  process.exit(exits.internal);
+  process.exit(exitCodes.internal);
 });
 
 void main(process.argv.slice(2));
@@ -29,12 +29,12 @@ async function main(args: readonly string[]): Promise<void> {
 
 function explain(error: unknown): number {
   if (error instanceof CommanderError) {
-    return error.exitCode === 0 ? exits.done : exits.usage;
+    return error.exitCode === 0 ? exitCodes.done : exitCodes.usage;
   }
   const code = exitCodeOf(error);
-  const isExpected = error instanceof Exit || code !== exits.internal;
-  const words = isExpected ? wordsOf(error) : ((error as Error).stack ?? wordsOf(error));
-  const because = code === exits.unavailable ? lastFailure() : undefined;
-  process.stderr.write(`holdfast: ${words}${because === undefined ? "" : ` (${because})`}\n`);
+  const isExpected = error instanceof Exit || code !== exitCodes.internal;
+  const message = isExpected ? errorMessage(error) : ((error as Error).stack ?? errorMessage(error));
+  const because = code === exitCodes.unavailable ? lastFailure() : undefined;
+  process.stderr.write(`holdfast: ${message}${because === undefined ? "" : ` (${because})`}\n`);
   return code;
 }

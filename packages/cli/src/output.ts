@@ -1,25 +1,25 @@
 import { inspect } from "node:util";
 
 /** What we say to people. It goes to stderr, as stdout belongs to data, or to the command that we run. */
-export interface Voice {
+export interface Output {
   /** Whether a person may look at a line that changes. */
   readonly isTerminal: boolean;
-  say(text: string): void;
+  info(text: string): void;
   /** Only with `--verbose`. */
   detail(text: string): void;
   /** A line that the next one replaces; an empty one removes it. */
   status(text: string): void;
 }
 
-export interface VoiceOptions {
+export interface OutputOptions {
   readonly quiet?: boolean | undefined;
   readonly verbose?: boolean | undefined;
 }
 
-export function voice(
-  { quiet = false, verbose = false }: VoiceOptions,
+export function output(
+  { quiet = false, verbose = false }: OutputOptions,
   stream: NodeJS.WriteStream = process.stderr,
-): Voice {
+): Output {
   const isTerminal = stream.isTTY && !quiet;
   let hasStatus = false;
   const status = (text: string): void => {
@@ -37,7 +37,7 @@ export function voice(
   return {
     isTerminal,
     status,
-    say: (text) => {
+    info: (text) => {
       if (!quiet) write(text);
     },
     detail: (text) => {
@@ -47,6 +47,6 @@ export function voice(
 }
 
 /** The words of an error, without its stack. */
-export function wordsOf(error: unknown): string {
+export function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : inspect(error);
 }

@@ -1,30 +1,30 @@
 import { Command } from "commander";
 
-import { defineBench } from "./bench/define.ts";
-import { defineCompletion } from "./completion.ts";
-import { defineDoctor } from "./doctor/define.ts";
-import { defineAcquire, defineHold, defineRelease, defineRenew } from "./leases/define.ts";
-import { defineInspect, defineList, defineWait, defineWatch } from "./inspect/define.ts";
-import { defineOnce, defineRun } from "./run/define.ts";
-import { defineServe } from "./serve/define.ts";
-import { defineTop } from "./top/define.ts";
+import { benchCommand } from "./bench/define.ts";
+import { completionCommand } from "./completion.ts";
+import { doctorCommand } from "./doctor/define.ts";
+import { acquireCommand, holdCommand, releaseCommand, renewCommand } from "./leases/define.ts";
+import { inspectCommand, listCommand, waitCommand, watchCommand } from "./inspect/define.ts";
+import { onceCommandDefinition, runCommandDefinition } from "./run/define.ts";
+import { serveCommand } from "./serve/define.ts";
+import { topCommand } from "./top/define.ts";
 
 /** In the order of the help. */
 const commands: Readonly<Record<string, (program: Command) => void>> = {
-  run: defineRun,
-  once: defineOnce,
-  acquire: defineAcquire,
-  renew: defineRenew,
-  release: defineRelease,
-  hold: defineHold,
-  ls: defineList,
-  inspect: defineInspect,
-  wait: defineWait,
-  watch: defineWatch,
-  top: defineTop,
-  doctor: defineDoctor,
-  bench: defineBench,
-  serve: defineServe,
+  run: runCommandDefinition,
+  once: onceCommandDefinition,
+  acquire: acquireCommand,
+  renew: renewCommand,
+  release: releaseCommand,
+  hold: holdCommand,
+  ls: listCommand,
+  inspect: inspectCommand,
+  wait: waitCommand,
+  watch: watchCommand,
+  top: topCommand,
+  doctor: doctorCommand,
+  bench: benchCommand,
+  serve: serveCommand,
 };
 
 /** The commands by their flags: only the one that is called, where it is known, as each takes its time. */
@@ -35,12 +35,12 @@ export async function program(version: string, args: readonly string[]): Promise
     .enablePositionalOptions()
     .showHelpAfterError("(--help lists the options.)");
   const [name = ""] = args;
-  const called = Object.hasOwn(commands, name) ? [commands[name]] : Object.values(commands);
-  for (const define of called) {
+  const commandName = Object.hasOwn(commands, name) ? [commands[name]] : Object.values(commands);
+  for (const define of commandName) {
     define?.(holdfast);
   }
-  if (called.length > 1) {
-    await defineCompletion(holdfast, args);
+  if (commandName.length > 1) {
+    await completionCommand(holdfast, args);
   }
   return holdfast;
 }

@@ -1,6 +1,6 @@
 import { constants } from "node:os";
 
-import type { Command } from "./run/command.ts";
+import type { ChildCommand } from "./run/command.ts";
 
 const interrupting = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"] as const;
 const forwarded = [...interrupting, "SIGUSR1", "SIGUSR2", "SIGWINCH"] as const;
@@ -19,9 +19,9 @@ export function exitCodeOfSignal(name: NodeJS.Signals): number {
 export class Signals implements Disposable {
   #interrupted = new AbortController();
   readonly #handlers = new Map<NodeJS.Signals, () => void>();
-  #command: Command | undefined;
+  #command: ChildCommand | undefined;
   /** Signals that came while the command was being started. */
-  #early: NodeJS.Signals[] | undefined;
+  #pendingSignals: NodeJS.Signals[] | undefined;
   #inForeground = false;
 
   constructor() {
@@ -44,7 +44,7 @@ export class Signals implements Disposable {
 
   /** From here on signals are the command's, which is about to be started: none may be lost, and none may end us. */
   expectCommand(): void {
-    this.#early = [];
+    this.#pendingSignals = [];
     for (const name of [...forwarded, "SIGCONT"] as const) {
       this.#on(name, () => {
         this.#forward(name);
@@ -53,7 +53,7 @@ export class Signals implements Disposable {
   }
 
   /** Called when the command is supervised: at a SIGCONT its lease is looked at before it goes on. */
-  forwardTo(command: Command, inForeground: boolean): void {
+  forwardTo(command: ChildCommand, inForeground: boolean): void {
     this.#command = command;
     this.#inForeground = inForeground;
     this.#on("SIGTSTP", () => {
@@ -62,15 +62,15 @@ export class Signals implements Disposable {
       process.kill(process.pid, "SIGSTOP");
     });
     this.#on("SIGCONT", () => command.signal("SIGCONT"));
-    for (const name of this.#early ?? []) this.#forward(name);
-    this.#early = undefined;
+    for (const name of this.#pendingSignals ?? []) this.#forward(name);
+    this.#pendingSignals = undefined;
   }
 
   /** The command is over, or could not be started: signals are ours again. */
   stopForwarding(): void {
-    if (this.#command === undefined && this.#early === undefined) return;
+    if (this.#command === undefined && this.#pendingSignals === undefined) return;
     this.#command = undefined;
-    this.#early = undefined;
+    this.#pendingSignals = undefined;
     this.#interrupted = new AbortController();
   }
 
@@ -86,8 +86,8 @@ export class Signals implements Disposable {
   }
 
   #forward(name: NodeJS.Signals): void {
-    if (this.#early !== undefined && this.#command === undefined) {
-      this.#early.push(name);
+    if (this.#pendingSignals !== undefined && this.#command === undefined) {
+      this.#pendingSignals.push(name);
     } else if (this.#command === undefined) {
       if ((interrupting as readonly string[]).includes(name)) this.#interrupt(name);
     } else if (!this.#inForeground || !fromTerminal.includes(name)) {

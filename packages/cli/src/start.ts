@@ -27,7 +27,7 @@ function start(): void {
     if (folder !== undefined) enable?.(folder);
     require(join(__dirname, "program.cjs"));
   } else {
-    runKept(folder);
+    runCached(folder);
   }
 }
 
@@ -41,10 +41,10 @@ function ownCache(): string | undefined {
   return folder === "" ? undefined : join(folder, "holdfast", process.argv[2] === "run" ? "run" : "others");
 }
 
-function runKept(folder: string): void {
+function runCached(folder: string): void {
   const path = join(__dirname, "program.cjs");
-  const kept = join(folder, `${programId}-${process.version}-${process.arch}`);
-  const cachedData = readKept(kept);
+  const cached = join(folder, `${programId}-${process.version}-${process.arch}`);
+  const cachedData = readCached(cached);
   const source = `(function (exports, require, module, __filename, __dirname) {${readFileSync(path, "latin1")}\n})`;
   const script = new Script(source, {
     filename: path,
@@ -53,14 +53,14 @@ function runKept(folder: string): void {
   if (cachedData === undefined || script.cachedDataRejected === true) {
     // At the end, when what a run needs has been compiled.
     process.once("exit", () => {
-      keep(script, folder, kept);
+      writeCache(script, folder, cached);
     });
   }
   const exports = {};
   (script.runInThisContext() as Wrapped)(exports, module.createRequire(path), { exports }, path, __dirname);
 }
 
-function readKept(path: string): Buffer | undefined {
+function readCached(path: string): Buffer | undefined {
   try {
     return readFileSync(path);
   } catch {
@@ -69,7 +69,7 @@ function readKept(path: string): Buffer | undefined {
 }
 
 /** Whole or not at all; where nothing can be written, the next start takes as long as this one. */
-function keep(script: Script, folder: string, path: string): void {
+function writeCache(script: Script, folder: string, path: string): void {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     const part = `${path}.${process.pid}`;

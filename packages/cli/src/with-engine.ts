@@ -1,4 +1,4 @@
-import { exits } from "./exit.ts";
+import { exitCodes } from "./exit.ts";
 import { openEngine, type Engine, type Target } from "./engine.ts";
 import { exitCodeOfSignal, Signals } from "./signals.ts";
 
@@ -12,7 +12,7 @@ export async function withEngine(
   work: (engine: Engine, interrupted: AbortSignal) => Promise<number>,
 ): Promise<number> {
   // A reader who went away, as `head` does, is no fault.
-  process.stdout.on("error", () => process.exit(exits.done));
+  process.stdout.on("error", () => process.exit(exitCodes.done));
   using signals = new Signals();
   const engine = await openEngine(target, owner);
   try {

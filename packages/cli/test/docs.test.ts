@@ -89,7 +89,7 @@ onRedis("docs/cli.md", () => {
         examples.filter(({ command }) => command === "echo $?").map(({ says }) => says),
       );
       expect(named).toContain("79");
-      // 1 is of doctor, whose findings here have a danger among them; it is tested with doctor.
+      // 1 is of doctor, whose findings here have a critical finding among them; it is tested with doctor.
       expect(
         named.filter((code) => code !== "70" && code !== "1" && !shown.includes(code as string)),
       ).toEqual([]);

@@ -40,7 +40,7 @@ export interface CountedVote {
   /** Which run of the server gave it: `run_id` of its `INFO`. Another one after each restart. */
   runId: string;
   /** How it came: as the answer to a question, or pushed by who gave the lock on. */
-  by: "answer" | "message";
+  via: "reply" | "notification";
   /** For how long it was valid still, ms. */
   remainingMs: number;
 }
@@ -72,7 +72,7 @@ export interface HoldTrace {
   overrunMs?: number;
 }
 
-const plain: Partial<Record<keyof Diagnostics, Channel>> = {};
+const events: Partial<Record<keyof Diagnostics, Channel>> = {};
 
 /** Operations with a beginning and an end. */
 export const traces = {
@@ -83,21 +83,21 @@ export const traces = {
 };
 
 /** Publishes what `message` makes, if anybody listens. */
-export function tell<Name extends keyof Diagnostics>(name: Name, message: () => Diagnostics[Name]): void {
-  const target = (plain[name] ??= channel(`holdfast:${name}`));
+export function publish<Name extends keyof Diagnostics>(name: Name, message: () => Diagnostics[Name]): void {
+  const target = (events[name] ??= channel(`holdfast:${name}`));
   if (target.hasSubscribers) {
     target.publish(message());
   }
 }
 
 /** Runs `operation` under a tracing channel, if anybody listens; `describe` makes the context that `finish` completes. */
-export function traced<Context extends object, Result>(
+export function trace<Context extends object, Result>(
   trace: TracingChannel<unknown, Context>,
   describe: () => NoInfer<Context>,
   operation: () => Promise<Result>,
   finish: (context: NoInfer<Context>, result: Result) => void,
 ): Promise<Result> {
-  if (!isHeard(trace)) {
+  if (!hasSubscribers(trace)) {
     return operation();
   }
   const context = describe();
@@ -120,7 +120,7 @@ export function traced<Context extends object, Result>(
   return done;
 }
 
-export function isHeard<Context extends object>(trace: TracingChannel<unknown, Context>): boolean {
+export function hasSubscribers<Context extends object>(trace: TracingChannel<unknown, Context>): boolean {
   return (
     trace.start.hasSubscribers ||
     trace.end.hasSubscribers ||

@@ -5,7 +5,7 @@ import type { FenceState, Holder, LockEvent, LockKind, LockState, NodeState } fr
 import type { Validity } from "./validity.ts";
 
 /** How a request shares its key with others; none: as a mutex it wants the key for itself. */
-export type Share =
+export type LockMode =
   | { readonly kind: "read-write"; readonly mode: "read" | "write" }
   | {
       readonly kind: "semaphore";
@@ -32,14 +32,14 @@ export interface Capabilities {
 }
 
 /** What an owner says of itself beside its instance's own description; told by `inspect`. */
-export interface Words {
+export interface HolderInfo {
   readonly owner?: string | undefined;
   readonly reason?: string | undefined;
   readonly labels?: Readonly<Record<string, string>> | undefined;
 }
 
 /** What a holder reports with an extension. */
-export interface Report extends Words {
+export interface HolderReport extends HolderInfo {
   /** The number in use: inside the holder's process numbers change hands without the engine. */
   readonly fencingToken: bigint;
   /** Callers that wait in memory in the holder's process; undefined or 0: none. */
@@ -57,17 +57,17 @@ export interface ListQuery {
 export interface AcquireRequest {
   readonly key: string;
   /** A key of another kind, or with another limit, is refused: `kind-mismatch`, `limit-mismatch`. */
-  readonly share: Share | undefined;
+  readonly lockMode: LockMode | undefined;
   readonly ttlMs: number;
   /** When to stop waiting, on the scale of `clock.now()`; `Infinity`: never; null: only try. */
   readonly deadline: number | null;
   /** Our place in the queue, from {@link Driver.ticket}; undefined: that of now. */
   readonly ticket: number | undefined;
   /** How many fencing numbers the grant would like to carry, at least 1; the same in all repeats. */
-  readonly want: number;
-  readonly words: Words | undefined;
+  readonly fencingCount: number;
+  readonly info: HolderInfo | undefined;
   /** Told where its time is over and it has left the queue, before the answer: that may take longer, to say who holds the lock. */
-  readonly caller?: { left(): void } | undefined;
+  readonly waiter?: { onDequeued(): void } | undefined;
 }
 
 /** The engine's yes. `token` is the secret that later calls need. */
@@ -82,7 +82,7 @@ export interface Grant {
   readonly isClaim: boolean;
 }
 
-export type Acquired =
+export type AcquireResult =
   | { readonly outcome: "granted"; readonly grant: Grant }
   | {
       readonly outcome: "held";
@@ -91,30 +91,30 @@ export type Acquired =
     };
 
 /** Of several keys: a grant for each, or one that is not free. */
-export type Together =
+export type MultiAcquired =
   | { readonly outcome: "granted"; readonly grants: readonly Grant[] }
   | { readonly outcome: "held"; readonly key: string };
 
 /** A request under way. */
-export interface Pending {
+export interface PendingAcquire {
   /**
    * Wherever an `EngineError` is told of, a quorum rejects with a `QuorumError`.
    *
    * Settles with a grant; with `held` when the deadline has passed or the try failed; rejects with an `EngineError` at the
    * deadline (of a try: at the end of its command budget) where the engine failed, at once where that cannot pass by itself.
    */
-  readonly result: Promise<Acquired>;
+  readonly result: Promise<AcquireResult>;
   /** Leaves the queue and rejects with `reason`. A grant that races it is released. No effect once settled. */
   cancel(reason: unknown): void;
 }
 
-export interface Requeued extends Pending {
+export interface PendingRequeue extends PendingAcquire {
   /** Whether the grant given up was still ours. */
   readonly released: Promise<boolean>;
 }
 
 /** One caller's view of a latch. The first who touches a latch makes it, with its own TTL. */
-export interface LatchView {
+export interface LatchRef {
   readonly key: string;
   /** Another one than the latch began with is refused: `limit-mismatch`. */
   readonly count: number;
@@ -123,14 +123,14 @@ export interface LatchView {
    * Which latch of this key it is, in the engine's words. The engine writes it with its first answer; from then on no other latch is
    * touched by this view, but refused: `latch-expired`.
    */
-  id: string | undefined;
+  generation: string | undefined;
 }
 
 /** Somebody waits for a latch. */
-export interface LatchWait {
+export interface PendingLatchWait {
   /**
    * Settles with what is left of the count: 0 as soon as the latch is open; more when the deadline has passed, or the one look has
-   * been taken. Rejects as {@link Pending.result} does, and with `latch-expired`.
+   * been taken. Rejects as {@link PendingAcquire.result} does, and with `latch-expired`.
    */
   readonly result: Promise<number>;
   /** Rejects with `reason`. No effect once settled. */
@@ -138,15 +138,15 @@ export interface LatchWait {
 }
 
 /** The latches of an engine. */
-export interface Latches {
+export interface LatchEngine {
   /**
    * Counts once for each attempt, whatever is sent again; not below 0. Settles with what is left. Rejects with an `EngineError` at the
    * end of its command budget.
    * @param attemptId the caller's idempotency key; undefined: this call is an attempt by itself
    */
-  countDown(latch: LatchView, attemptId: string | undefined): Promise<number>;
+  countDown(latch: LatchRef, attemptId: string | undefined): Promise<number>;
   /** @param deadline when to stop waiting, on the scale of `clock.now()`; `Infinity`: never; null: look once */
-  wait(latch: LatchView, deadline: number | null): LatchWait;
+  wait(latch: LatchRef, deadline: number | null): PendingLatchWait;
 }
 
 export interface ExtendRequest {
@@ -156,16 +156,16 @@ export interface ExtendRequest {
   readonly fencingToken: bigint;
   readonly ttlMs: number;
   /** What the engine is to keep beside the key from now on, instead of the last report; undefined: the last report stays. */
-  readonly words: Report | undefined;
+  readonly info: HolderReport | undefined;
 }
 
 /** `unknown` is neither held past its validity nor lost before it. */
-export type Extension =
+export type ExtendResult =
   | { readonly outcome: "renewed"; readonly validity: Validity }
   | { readonly outcome: "lost"; readonly reason: LossReason }
   | { readonly outcome: "unknown"; readonly error: unknown };
 
-export type Verified =
+export type VerifyResult =
   | { readonly outcome: "held"; readonly validity: Validity }
   | { readonly outcome: "lost"; readonly reason: LossReason };
 
@@ -174,9 +174,9 @@ export interface DriverListener {
   /** A grant of this driver was ended by force. @param token null: all grants of this process are lost */
   lost(token: string | null, reason: LossReason, cause?: unknown): void;
   /** The engine could not reach us for a while: what is held has to be verified. */
-  mayHaveMissed(): void;
+  notificationsInterrupted(): void;
   /** The engine answers again after it did not: renewals that failed are tried again at once. */
-  answersAgain(): void;
+  engineRecovered(): void;
 }
 
 /**
@@ -189,30 +189,30 @@ export interface Driver {
   readonly capabilities: Capabilities;
 
   /** Makes the engine know who we are; called by `createLocks` before anything else. */
-  introduce(owner: string): void;
+  setOwner(owner: string): void;
   /** Refuses a key that this engine cannot hold. @throws {RangeError} */
   checkKey(key: string): void;
   /** The place in the queue of a caller that wants this key and arrives now; undefined: not known yet, the request gets its own. */
   ticket(key: string): number | undefined;
 
-  acquire(request: AcquireRequest): Pending;
-  /** Whether {@link acquireTogether} can take these keys. Absent: it can take any. */
-  areTogether?(keys: readonly string[]): boolean;
+  acquire(request: AcquireRequest): PendingAcquire;
+  /** Whether {@link acquireMany} can take these keys. Absent: it can take any. */
+  canAcquireMany?(keys: readonly string[]): boolean;
   /**
    * Takes several free locks in one step, or none of them. Absent where the engine cannot: then each is asked for by itself.
    * Rejects with an `EngineError` at the end of its command budget.
    */
-  acquireTogether?(requests: readonly AcquireRequest[]): Promise<Together>;
+  acquireMany?(requests: readonly AcquireRequest[]): Promise<MultiAcquired>;
   /** Gives up a grant and queues a new request in one step, so that other processes get their turn. Needs `requeue`. */
-  requeue(given: Grant, request: AcquireRequest): Requeued;
+  requeue(previous: Grant, request: AcquireRequest): PendingRequeue;
   /** Prolongs a grant, also one of another process. */
-  extend(request: ExtendRequest): Promise<Extension>;
+  extend(request: ExtendRequest): Promise<ExtendResult>;
   /**
    * Asks whether a token still holds, without extending. Rejects with an `EngineError` where the engine cannot say.
    * @param fencingToken of a grant that nobody has watched meanwhile: a late request may have got the lock again with the same token,
    * and a greater number, after it was lost
    */
-  verify(key: string, token: string, fencingToken?: bigint): Promise<Verified>;
+  verify(key: string, token: string, fencingToken?: bigint): Promise<VerifyResult>;
   /**
    * @returns whether it was still ours
    * Rejects with an `EngineError` after its budget where the engine cannot be reached, and goes on in the background until
@@ -227,7 +227,7 @@ export interface Driver {
   /** The limit of a semaphore from now on; who holds keeps what he has. */
   setLimit(key: string, limit: number): Promise<void>;
   /** Absent where the engine has none; then its kinds have none either. */
-  readonly latches?: Latches;
+  readonly latches?: LatchEngine;
   /** Adds a listener; returns its removal. */
   listen(listener: DriverListener): () => void;
 

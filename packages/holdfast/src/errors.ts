@@ -62,11 +62,13 @@ export class WaitTimeoutError extends LockError {
   /** Our place in the queue then, from 0. Of a caller that waited in its process's own line: at least, as only the line is counted. */
   readonly position: number | undefined;
 
-  /** @param left of a latch: what is left of its count */
-  constructor(key: string, waitMs: number, holder?: Holder, position?: number, left?: number) {
+  /** @param remaining of a latch: what is left of its count */
+  constructor(key: string, waitMs: number, holder?: Holder, position?: number, remaining?: number) {
     const by = holder === undefined ? "" : ` by ${holder.owner}`;
     const what =
-      left === undefined ? `The lock "${key}" is still held${by}` : `The latch "${key}" still lacks ${left}`;
+      remaining === undefined
+        ? `The lock "${key}" is still held${by}`
+        : `The latch "${key}" still lacks ${remaining}`;
     super(`${what} after ${waitMs} ms`, { code: "wait-timeout", key, retryable: true });
     this.holder = holder;
     this.position = position;
@@ -192,11 +194,11 @@ export class QuorumError extends LockError {
   }) {
     const { key, votes } = details;
     const needed = Math.floor(votes.length / 2) + 1;
-    const told = votes
+    const answers = votes
       .map(({ node, vote, reason }) => `${node} ${vote}${reason === null ? "" : ` (${reason})`}`)
       .join(", ");
-    const about = key === undefined ? "" : ` for "${key}"`;
-    super(`No ${needed} of ${votes.length} nodes agreed${about}: ${told}`, {
+    const keyText = key === undefined ? "" : ` for "${key}"`;
+    super(`No ${needed} of ${votes.length} nodes agreed${keyText}: ${answers}`, {
       ...details,
       code: "quorum-not-reached",
     });
@@ -206,7 +208,7 @@ export class QuorumError extends LockError {
   }
 
   /** The same, told of one key. */
-  about(key: string | undefined): QuorumError {
+  forKey(key: string | undefined): QuorumError {
     const { votes, outcome, retryable, retryAfterMs, cause } = this;
     return new QuorumError({ key, votes, outcome, retryable, retryAfterMs, cause });
   }

@@ -8,23 +8,23 @@ export type {
   RenewTrace,
 } from "./diagnostics.ts";
 export type {
-  Acquired,
+  AcquireResult,
   AcquireRequest,
   Capabilities,
   Driver,
   DriverListener,
-  Extension,
+  ExtendResult,
   ExtendRequest,
   Grant,
-  Latches,
-  LatchView,
-  LatchWait,
-  Pending,
-  Requeued,
-  Share,
-  Together,
-  Verified,
-  Words,
+  LatchEngine,
+  LatchRef,
+  PendingLatchWait,
+  PendingAcquire,
+  PendingRequeue,
+  LockMode,
+  MultiAcquired,
+  VerifyResult,
+  HolderInfo,
 } from "./driver.ts";
 export {
   EngineError,
@@ -44,7 +44,7 @@ export type { ReadWrite } from "./kinds/read-write.ts";
 export type { PermitOptions, Semaphore, SemaphoreOptions } from "./kinds/semaphore.ts";
 export type { ReentrantOptions } from "./kinds/reentrant.ts";
 export type { Lease, SerializedLease, WriteLease } from "./lease/lease.ts";
-export type { Lockable, Ran } from "./kinds/lockable.ts";
+export type { Lockable, WithLockResult } from "./kinds/lockable.ts";
 export { createLocks, type Locks } from "./locks.ts";
 export type { AcquireOptions, AdoptOptions, ListOptions, LocksOptions, TryOptions } from "./options.ts";
 export type { Random } from "./runtime/random.ts";

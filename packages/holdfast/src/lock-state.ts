@@ -55,7 +55,7 @@ export interface LockState {
   /** How many may hold it at once; Infinity of a read-write lock, for its readers. Of a latch the count that it began with. */
   readonly limit: number;
   /** Of a latch: how many counts are left; 0: it is open. */
-  readonly left?: number;
+  readonly remaining?: number;
   /** Empty: it is free, or a latch. Else in the order of their ends. */
   readonly holders: readonly Holder[];
   /** The first 100, in order. */
@@ -95,9 +95,9 @@ export interface Replication {
     readonly address: string;
     readonly isOnline: boolean;
     /** What it has not acknowledged yet. */
-    readonly behindBytes: number;
+    readonly lagBytes: number;
     /** How long it has not been heard of, ms, to the second. */
-    readonly silentMs: number;
+    readonly sinceLastAckMs: number;
   }[];
   /** Of a replica: whether it is connected with its primary; null: it is a primary. */
   readonly isLinkUp: boolean | null;
@@ -130,21 +130,21 @@ export interface NodeState {
     readonly replicas: readonly string[];
   };
   /** Whether grants by message were proved to reach us. */
-  readonly notifications: "proved" | "unproved" | "unavailable";
+  readonly notifications: "verified" | "unverified" | "unavailable";
   /** Why a node of a quorum does not vote, and for how long, ms, where that is known; null: it votes. */
   readonly quarantine: { readonly reason: string; readonly remainingMs: number | null } | null;
   readonly error: string | null;
 }
 
-function withText<T extends { readonly fencingToken?: bigint }>(told: T): object {
-  return { ...told, fencingToken: told.fencingToken?.toString() };
+function fencingTokenAsText<T extends { readonly fencingToken?: bigint }>(state: T): object {
+  return { ...state, fencingToken: state.fencingToken?.toString() };
 }
 
-export type LockFacts = Omit<LockState, "toJSON">;
+export type LockStateData = Omit<LockState, "toJSON">;
 
 /** Whether there is anything of it but who waits: somebody who holds it, or a latch. */
-export function isThere({ holders, left }: LockFacts): boolean {
-  return holders.length > 0 || left !== undefined;
+export function exists({ holders, remaining }: LockStateData): boolean {
+  return holders.length > 0 || remaining !== undefined;
 }
 
 /** The part of {@link LockState.waiterCount} that the holder reported. */
@@ -153,15 +153,15 @@ export function localWaitersOf(holders: readonly Holder[]): number {
 }
 
 /** Adds what makes a state safe to log, instead of what another state had for it. */
-export function lockState(told: LockFacts & { readonly toJSON?: unknown }): LockState {
-  const { toJSON: _, ...facts } = told;
+export function lockState(state: LockStateData & { readonly toJSON?: unknown }): LockState {
+  const { toJSON: _, ...data } = state;
   return {
-    ...facts,
+    ...data,
     toJSON: () => ({
-      ...facts,
-      fencingToken: facts.fencingToken?.toString() ?? null,
-      holders: facts.holders.map(withText),
-      nodes: facts.nodes.map(withText),
+      ...data,
+      fencingToken: data.fencingToken?.toString() ?? null,
+      holders: data.holders.map(fencingTokenAsText),
+      nodes: data.nodes.map(fencingTokenAsText),
     }),
   };
 }

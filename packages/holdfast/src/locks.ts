@@ -1,27 +1,33 @@
-import { Contention } from "./local/coordinator.ts";
-import { tell } from "./diagnostics.ts";
+import { LocalCoordinator } from "./local/coordinator.ts";
+import { publish } from "./diagnostics.ts";
 import type { Driver } from "./driver.ts";
 import { closedError, LeaseLostError, LockError } from "./errors.ts";
-import { Frames } from "./kinds/lock-scope.ts";
-import { Hold, type HoldOptions } from "./lease/lease-state.ts";
-import { Alls, distinctKeys } from "./kinds/multi-lock.ts";
+import { LockScope } from "./kinds/lock-scope.ts";
+import { LeaseState, type LeaseStateOptions } from "./lease/lease-state.ts";
+import { MultiLock, distinctKeys } from "./kinds/multi-lock.ts";
 import { checkLatch, latch, type Latch, type LatchOptions } from "./kinds/latch.ts";
 import { MutexElection, type Election } from "./kinds/election.ts";
-import { Mutexes } from "./kinds/mutex.ts";
+import { MutexFactory } from "./kinds/mutex.ts";
 import { readWrite, type ReadWrite } from "./kinds/read-write.ts";
-import { Reentrants, type ReentrantOptions } from "./kinds/reentrant.ts";
+import { ReentrantFactory, type ReentrantOptions } from "./kinds/reentrant.ts";
 import { checkLimit, semaphore, type Semaphore, type SemaphoreOptions } from "./kinds/semaphore.ts";
 import type { Lease, SerializedLease } from "./lease/lease.ts";
-import { lockable, Runner, type Lockable, type Ran, type Work } from "./kinds/lockable.ts";
+import {
+  lockable,
+  LockRunner,
+  type Lockable,
+  type WithLockResult,
+  type LockedCallback,
+} from "./kinds/lockable.ts";
 import {
   checkFencingToken,
   checkKey,
-  checkNames,
+  checkOptionNames,
   checkObject,
   checkSignal,
   checkText,
-  refusal,
-  refuseAttempt,
+  invalidValue,
+  assertNoAttemptId,
   resolveAdopt,
   resolveList,
   resolveLocks,
@@ -34,8 +40,8 @@ import {
 } from "./options.ts";
 import { parseSerialized } from "./lease/serialized-lease.ts";
 import type { LockEvent, LockKind, LockState, NodeState } from "./lock-state.ts";
-import { leftOf } from "./validity.ts";
-import { within } from "./runtime/timeout.ts";
+import { remainingValidityMs } from "./validity.ts";
+import { withTimeout } from "./runtime/timeout.ts";
 
 /**
  * Locks on one engine. Grants at most one lease per key at a time, in order of arrival.
@@ -60,10 +66,10 @@ export interface Locks extends AsyncDisposable {
    * Runs the work under the lock and releases in every case. The work's own error wins over whatever the release does.
    * @throws {LeaseLostError} with the work's value as `result`, when the lease was lost before the work ended
    */
-  withLock<T>(key: string, work: Work<T>): Promise<T>;
-  withLock<T>(key: string, options: AcquireOptions, work: Work<T>): Promise<T>;
-  tryWithLock<T>(key: string, work: Work<T>): Promise<Ran<T>>;
-  tryWithLock<T>(key: string, options: TryOptions, work: Work<T>): Promise<Ran<T>>;
+  withLock<T>(key: string, work: LockedCallback<T>): Promise<T>;
+  withLock<T>(key: string, options: AcquireOptions, work: LockedCallback<T>): Promise<T>;
+  tryWithLock<T>(key: string, work: LockedCallback<T>): Promise<WithLockResult<T>>;
+  tryWithLock<T>(key: string, options: TryOptions, work: LockedCallback<T>): Promise<WithLockResult<T>>;
   /** The calls above with the key, and defaults of their own, in front. */
   mutex(key: string, defaults?: AcquireOptions): Lockable;
   /**
@@ -152,8 +158,8 @@ export function createLocks(driver: Driver, options?: LocksOptions): Locks {
     throw closedError();
   }
   users.set(driver, (users.get(driver) ?? 0) + 1);
-  driver.introduce(resolved.owner);
-  return new DriverLocks(driver, new Contention(driver, resolved));
+  driver.setOwner(resolved.owner);
+  return new DriverLocks(driver, new LocalCoordinator(driver, resolved));
 }
 
 function checkDriver(driver: Driver): void {
@@ -166,26 +172,26 @@ function checkDriver(driver: Driver): void {
 
 class DriverLocks implements Locks {
   readonly #driver: Driver;
-  readonly #contention: Contention;
-  readonly #mutexes: Mutexes;
-  readonly #reentrants: Reentrants;
-  readonly #alls: Alls;
-  readonly #runner: Runner;
+  readonly #coordinator: LocalCoordinator;
+  readonly #mutexes: MutexFactory;
+  readonly #reentrant: ReentrantFactory;
+  readonly #multiLock: MultiLock;
+  readonly #runner: LockRunner;
   readonly #forgetDriver: () => void;
   #closing: Promise<void> | undefined;
 
-  constructor(driver: Driver, contention: Contention) {
+  constructor(driver: Driver, coordinator: LocalCoordinator) {
     this.#driver = driver;
-    this.#contention = contention;
-    const frames = new Frames();
-    this.#mutexes = new Mutexes(contention, frames);
-    this.#reentrants = new Reentrants(contention, frames, this.#mutexes);
-    this.#alls = new Alls(contention, this.#mutexes);
-    this.#runner = new Runner(frames, driver.clock);
+    this.#coordinator = coordinator;
+    const scope = new LockScope();
+    this.#mutexes = new MutexFactory(coordinator, scope);
+    this.#reentrant = new ReentrantFactory(coordinator, scope, this.#mutexes);
+    this.#multiLock = new MultiLock(coordinator, this.#mutexes);
+    this.#runner = new LockRunner(scope, driver.clock);
     this.#forgetDriver = driver.listen({
-      lost: (token, reason, cause) => contention.lose(token, reason, cause),
-      mayHaveMissed: () => contention.verify(),
-      answersAgain: () => contention.watchdog.answersAgain(),
+      lost: (token, reason, cause) => coordinator.markLost(token, reason, cause),
+      notificationsInterrupted: () => coordinator.verifyAll(),
+      engineRecovered: () => coordinator.watchdog.engineRecovered(),
     });
   }
 
@@ -197,12 +203,15 @@ class DriverLocks implements Locks {
     return this.#mutexes.acquire(this.#key(key), this.#mutexes.resolve(options, this.#defaults));
   }
 
-  withLock<T>(key: string, ...rest: [Work<T>] | [AcquireOptions, Work<T>]): Promise<T> {
-    return this.#mutex(key, this.#defaults).withLock(...(rest as [AcquireOptions, Work<T>]));
+  withLock<T>(key: string, ...args: [LockedCallback<T>] | [AcquireOptions, LockedCallback<T>]): Promise<T> {
+    return this.#mutex(key, this.#defaults).withLock(...(args as [AcquireOptions, LockedCallback<T>]));
   }
 
-  tryWithLock<T>(key: string, ...rest: [Work<T>] | [TryOptions, Work<T>]): Promise<Ran<T>> {
-    return this.#mutex(key, this.#defaults).tryWithLock(...(rest as [TryOptions, Work<T>]));
+  tryWithLock<T>(
+    key: string,
+    ...args: [LockedCallback<T>] | [TryOptions, LockedCallback<T>]
+  ): Promise<WithLockResult<T>> {
+    return this.#mutex(key, this.#defaults).tryWithLock(...(args as [TryOptions, LockedCallback<T>]));
   }
 
   mutex(key: string, defaults?: AcquireOptions): Lockable {
@@ -212,54 +221,54 @@ class DriverLocks implements Locks {
 
   reentrant(key: string, defaults?: ReentrantOptions): Lockable<ReentrantOptions> {
     this.#key(key);
-    refuseAttempt(defaults);
-    const own = this.#reentrants.resolve(defaults, this.#defaults);
-    return lockable(this.#reentrants.way(key, own), this.#runner);
+    assertNoAttemptId(defaults);
+    const own = this.#reentrant.resolve(defaults, this.#defaults);
+    return lockable(this.#reentrant.strategy(key, own), this.#runner);
   }
 
   readWrite(key: string, defaults?: AcquireOptions): ReadWrite {
-    this.#requireKind("read-write", key);
+    this.#assertKind("read-write", key);
     return readWrite(this.#key(key), this.#ownDefaults(defaults), this.#mutexes, this.#runner);
   }
 
   semaphore(key: string, options: SemaphoreOptions): Semaphore {
     checkObject("options", options);
-    const { limit, ...rest } = options;
-    const own = { limit: checkLimit(limit), defaults: this.#ownDefaults(rest) };
-    this.#requireKind("semaphore", key);
-    const house = { mutexes: this.#mutexes, runner: this.#runner, contention: this.#contention };
-    return semaphore(this.#key(key), own, house);
+    const { limit, ...args } = options;
+    const own = { limit: checkLimit(limit), defaults: this.#ownDefaults(args) };
+    this.#assertKind("semaphore", key);
+    const deps = { mutexes: this.#mutexes, runner: this.#runner, contention: this.#coordinator };
+    return semaphore(this.#key(key), own, deps);
   }
 
   latch(key: string, options: LatchOptions): Latch {
     const { maxTtlMs } = this.#driver.capabilities;
     const { count, ttlMs } = checkLatch(options, maxTtlMs);
-    this.#requireKind("latch", key);
-    return latch({ key: this.#key(key), count, ttlMs, id: undefined }, this.#contention);
+    this.#assertKind("latch", key);
+    return latch({ key: this.#key(key), count, ttlMs, generation: undefined }, this.#coordinator);
   }
 
   all(keys: readonly string[], defaults?: AcquireOptions): Lockable {
     const distinct = distinctKeys(keys, (key) => this.#key(key));
-    return lockable(this.#alls.way(distinct, this.#ownDefaults(defaults)), this.#runner);
+    return lockable(this.#multiLock.strategy(distinct, this.#ownDefaults(defaults)), this.#runner);
   }
 
   election(key: string, options?: AcquireOptions): Election {
     this.#key(key);
-    refuseAttempt(options);
+    assertNoAttemptId(options);
     const endless = { ...this.#defaults, waitMs: Infinity, maxHoldMs: Infinity };
     return new MutexElection(key, this.#mutexes.resolve(options, endless), this.#mutexes, this);
   }
 
   inspect(key: string): Promise<LockState> {
     this.#key(key);
-    return this.#ask(async () => this.#contention.correct(await this.#driver.inspect(key)));
+    return this.#whileOpen(async () => this.#coordinator.withLocalState(await this.#driver.inspect(key)));
   }
 
   list(options?: ListOptions): Promise<{ locks: LockState[]; cursor: string | null }> {
     const query = resolveList(options);
-    return this.#ask(async () => {
+    return this.#whileOpen(async () => {
       const { locks, cursor } = await this.#driver.list(query);
-      return { locks: locks.map((state) => this.#contention.correct(state)), cursor };
+      return { locks: locks.map((state) => this.#coordinator.withLocalState(state)), cursor };
     });
   }
 
@@ -270,52 +279,55 @@ class DriverLocks implements Locks {
     if (typeof target === "string") {
       this.#key(target);
     } else if (typeof target?.prefix !== "string") {
-      throw refusal("target", "a key, or an object with a `prefix`", target);
+      throw invalidValue("target", "a key, or an object with a `prefix`", target);
     } else {
-      checkNames(target, ["prefix"]);
+      checkOptionNames(target, ["prefix"]);
     }
-    checkNames(options, ["signal"]);
+    checkOptionNames(options, ["signal"]);
     const { signal } = options;
-    const ends = [this.#contention.closing, ...(signal === undefined ? [] : [checkSignal("signal", signal)])];
-    this.#contention.refuseClosed();
-    return this.#contention.correctAll(this.#driver.watch(target, AbortSignal.any(ends)));
+    const ends = [
+      this.#coordinator.closing,
+      ...(signal === undefined ? [] : [checkSignal("signal", signal)]),
+    ];
+    this.#coordinator.assertOpen();
+    return this.#coordinator.withLocalStates(this.#driver.watch(target, AbortSignal.any(ends)));
   }
 
   checkFence(key: string, fencingToken: bigint): Promise<"current" | "stale" | "unknown"> {
     this.#key(key);
     checkFencingToken(fencingToken);
-    return this.#ask(async () => {
-      if (this.#contention.handedOnFrom(key, fencingToken)) {
+    return this.#whileOpen(async () => {
+      if (this.#coordinator.wasHandedOver(key, fencingToken)) {
         return "stale";
       }
       const state = await this.#driver.checkFence(key, fencingToken);
-      return state === "unknown" ? this.#contention.judgeFence(key, fencingToken) : state;
+      return state === "unknown" ? this.#coordinator.compareFence(key, fencingToken) : state;
     });
   }
 
   nodes(): Promise<NodeState[]> {
-    return this.#ask(() => this.#driver.nodes());
+    return this.#whileOpen(() => this.#driver.nodes());
   }
 
   breakLock(key: string, options: { fencingToken: bigint; reason: string }): Promise<boolean> {
     this.#key(key);
-    checkNames(options, ["fencingToken", "reason"]);
+    checkOptionNames(options, ["fencingToken", "reason"]);
     const fencingToken = checkFencingToken(options.fencingToken);
     const reason = checkText("reason", options.reason, 1024);
-    return this.#ask(async () => {
-      const isStale = this.#contention.handedOnFrom(key, fencingToken);
+    return this.#whileOpen(async () => {
+      const isStale = this.#coordinator.wasHandedOver(key, fencingToken);
       const isBroken = !isStale && (await this.#driver.breakGrant(key, fencingToken, reason));
       if (isBroken) {
-        tell("broken", () => ({ key, fencingToken, reason }));
+        publish("broken", () => ({ key, fencingToken, reason }));
       }
       return isBroken;
     });
   }
 
   adopt(serialized: SerializedLease, options?: AdoptOptions): Promise<Lease> {
-    const { key, token, fencingToken, words, ttlMs } = parseSerialized(serialized);
+    const { key, token, fencingToken, words: info, ttlMs } = parseSerialized(serialized);
     const resolved = resolveAdopt(options, ttlMs, this.#driver.capabilities.maxTtlMs);
-    return this.#adopt(key, token, fencingToken, { ...resolved, words, ifLost: "abort", isAdopted: true });
+    return this.#adopt(key, token, fencingToken, { ...resolved, info, ifLost: "abort", isAdopted: true });
   }
 
   close(): Promise<void> {
@@ -333,10 +345,10 @@ class DriverLocks implements Locks {
   }
 
   #mutex(key: string, defaults: ResolvedAcquire): Lockable {
-    return lockable(this.#mutexes.way(this.#key(key), defaults), this.#runner);
+    return lockable(this.#mutexes.strategy(this.#key(key), defaults), this.#runner);
   }
 
-  #requireKind(kind: LockKind, key: string): void {
+  #assertKind(kind: LockKind, key: string): void {
     const { kinds, guarantee } = this.#driver.capabilities;
     if (!kinds.includes(kind)) {
       const why = guarantee === "quorum" ? (notOnQuorum[kind] ?? "") : "";
@@ -346,38 +358,38 @@ class DriverLocks implements Locks {
   }
 
   get #defaults(): ResolvedAcquire {
-    return this.#contention.options.defaults;
+    return this.#coordinator.options.defaults;
   }
 
   #ownDefaults(defaults: AcquireOptions | undefined): ResolvedAcquire {
-    refuseAttempt(defaults);
+    assertNoAttemptId(defaults);
     return this.#mutexes.resolve(defaults, this.#defaults);
   }
 
-  async #adopt(key: string, token: string, fencingToken: bigint, options: HoldOptions): Promise<Lease> {
-    this.#contention.refuseClosed(key);
+  async #adopt(key: string, token: string, fencingToken: bigint, options: LeaseStateOptions): Promise<Lease> {
+    this.#coordinator.assertOpen(key);
     const verified = await this.#driver.verify(key, token, fencingToken);
-    this.#contention.refuseClosed(key);
-    if (verified.outcome === "lost" || leftOf(verified.validity, this.#driver.clock) <= 0) {
+    this.#coordinator.assertOpen(key);
+    if (verified.outcome === "lost" || remainingValidityMs(verified.validity, this.#driver.clock) <= 0) {
       const reason = verified.outcome === "lost" ? verified.reason : "expired";
       throw new LeaseLostError(key, reason, this.#driver.clock.wall());
     }
     const grant = { key, token, fencingToken, fencingCount: 1, validity: verified.validity, isClaim: false };
-    return Hold.keep(this.#contention, grant, options).lease;
+    return LeaseState.create(this.#coordinator, grant, options).lease;
   }
 
   async #close(): Promise<void> {
-    await this.#contention.close();
+    await this.#coordinator.close();
     this.#forgetDriver();
-    const left = (users.get(this.#driver) ?? 1) - 1;
-    users.set(this.#driver, left);
-    if (left === 0) {
-      await within(this.#driver.clock, this.#contention.options.closeTimeoutMs, this.#driver.close());
+    const listeners = (users.get(this.#driver) ?? 1) - 1;
+    users.set(this.#driver, listeners);
+    if (listeners === 0) {
+      await withTimeout(this.#driver.clock, this.#coordinator.options.closeTimeoutMs, this.#driver.close());
     }
   }
 
-  async #ask<T>(question: () => Promise<T>): Promise<T> {
-    this.#contention.refuseClosed();
-    return question();
+  async #whileOpen<T>(operation: () => Promise<T>): Promise<T> {
+    this.#coordinator.assertOpen();
+    return operation();
   }
 }

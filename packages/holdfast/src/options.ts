@@ -2,7 +2,7 @@ import { hostname } from "node:os";
 import { basename } from "node:path";
 import { inspect } from "node:util";
 
-import type { Share, Words } from "./driver.ts";
+import type { LockMode, HolderInfo } from "./driver.ts";
 
 /** How a lease is asked for and kept. All times are milliseconds. */
 export interface AcquireOptions {
@@ -103,10 +103,10 @@ export interface ResolvedAcquire {
   readonly renew: boolean;
   readonly maxHoldMs: number;
   readonly ifLost: "abort" | "continue";
-  readonly words: Words | undefined;
+  readonly info: HolderInfo | undefined;
   readonly attemptId: string | undefined;
   /** Undefined: a mutex. */
-  readonly share?: Share | undefined;
+  readonly lockMode?: LockMode | undefined;
   /** Its place in the queue, where it came before it asks; undefined: that of when it asks. */
   readonly ticket?: number | undefined;
 }
@@ -120,7 +120,7 @@ export interface ResolvedLocks {
 }
 
 const dayMs = 86_400_000;
-export const shortestTtlMs = 100;
+export const minTtlMs = 100;
 
 const acquireDefaults: ResolvedAcquire = {
   ttlMs: 30_000,
@@ -129,7 +129,7 @@ const acquireDefaults: ResolvedAcquire = {
   renew: true,
   maxHoldMs: dayMs,
   ifLost: "abort",
-  words: undefined,
+  info: undefined,
   attemptId: undefined,
 };
 
@@ -142,7 +142,7 @@ export function resolveAcquire(
   if (options === undefined) {
     return defaults;
   }
-  checkNames(options, limits.tryOnly === true ? tryNames : acquireNames);
+  checkOptionNames(options, limits.tryOnly === true ? tryNames : acquireNames);
   const { ttlMs, waitMs, renew, maxHoldMs, ifLost, attemptId, signal } = options;
   return {
     ttlMs: ttlMs === undefined ? defaults.ttlMs : checkTtl("ttlMs", ttlMs, limits.maxTtlMs),
@@ -152,40 +152,40 @@ export function resolveAcquire(
     maxHoldMs: maxHoldMs === undefined ? defaults.maxHoldMs : checkDuration("maxHoldMs", maxHoldMs, 1),
     ifLost: ifLost === undefined ? defaults.ifLost : checkIfLost(ifLost),
     attemptId: attemptId === undefined ? defaults.attemptId : checkText("attemptId", attemptId, 512),
-    words: resolveWords(options, defaults.words),
-    share: defaults.share,
+    info: resolveHolderInfo(options, defaults.info),
+    lockMode: defaults.lockMode,
   };
 }
 
 export function resolveLocks(options: LocksOptions = {}, maxTtlMs: number): ResolvedLocks {
-  checkNames(options, ["handover", "owner", "maxWaiters", "closeTimeoutMs", "defaults"]);
+  checkOptionNames(options, ["handover", "owner", "maxWaiters", "closeTimeoutMs", "defaults"]);
   const { handover, owner = defaultOwner(), maxWaiters = 10_000, closeTimeoutMs = 2_000, defaults } = options;
-  refuseAttempt(defaults);
-  const usual = { ...acquireDefaults, ttlMs: Math.min(acquireDefaults.ttlMs, maxTtlMs) };
+  assertNoAttemptId(defaults);
+  const instanceDefaults = { ...acquireDefaults, ttlMs: Math.min(acquireDefaults.ttlMs, maxTtlMs) };
   return {
     handover: resolveHandover(handover),
     owner: checkText("owner", owner, 512),
     maxWaiters: checkInteger("maxWaiters", maxWaiters, 1, 10_000_000),
     closeTimeoutMs: checkInteger("closeTimeoutMs", closeTimeoutMs, 0, dayMs),
-    defaults: resolveAcquire(defaults, usual, { maxTtlMs }),
+    defaults: resolveAcquire(defaults, instanceDefaults, { maxTtlMs }),
   };
 }
 
 /** An attempt is one acquire: as a default it would make all callers share one grant. */
-export function refuseAttempt(defaults: AcquireOptions | undefined): void {
+export function assertNoAttemptId(defaults: AcquireOptions | undefined): void {
   if (defaults?.attemptId !== undefined) {
     throw new TypeError("Expected `attemptId` to be given with an acquire, not among the defaults");
   }
 }
 
-/** @param usualTtlMs that of the lease */
+/** @param defaultTtlMs that of the lease */
 export function resolveAdopt(
   options: AdoptOptions = {},
-  usualTtlMs: number,
+  defaultTtlMs: number,
   maxTtlMs: number,
 ): { renew: boolean; ttlMs: number; maxHoldMs: number } {
-  checkNames(options, ["renew", "ttlMs", "maxHoldMs"]);
-  const { renew = true, ttlMs = usualTtlMs, maxHoldMs = dayMs } = options;
+  checkOptionNames(options, ["renew", "ttlMs", "maxHoldMs"]);
+  const { renew = true, ttlMs = defaultTtlMs, maxHoldMs = dayMs } = options;
   return {
     renew: checkBoolean("renew", renew),
     ttlMs: checkTtl("ttlMs", ttlMs, maxTtlMs),
@@ -199,7 +199,7 @@ export function resolveList(options: ListOptions = {}): {
   limit: number;
   signal: AbortSignal | undefined;
 } {
-  checkNames(options, ["prefix", "cursor", "limit", "signal"]);
+  checkOptionNames(options, ["prefix", "cursor", "limit", "signal"]);
   const { prefix = "", cursor, limit = 100, signal } = options;
   return {
     signal: signal === undefined ? undefined : checkSignal("signal", signal),
@@ -215,7 +215,7 @@ export function checkKey(key: string): string {
 }
 
 export function checkTtl(name: string, value: unknown, maxTtlMs: number): number {
-  return checkInteger(name, value, shortestTtlMs, maxTtlMs);
+  return checkInteger(name, value, minTtlMs, maxTtlMs);
 }
 
 /** An integer option, or what it is by default. */
@@ -223,43 +223,43 @@ export function integerOr(
   fallback: number,
   name: string,
   value: unknown,
-  [least, most]: readonly [number, number],
+  [min, max]: readonly [number, number],
 ): number {
-  return value === undefined ? fallback : checkInteger(name, value, least, most);
+  return value === undefined ? fallback : checkInteger(name, value, min, max);
 }
 
-export function checkInteger(name: string, value: unknown, least: number, most: number): number {
-  if (typeof value !== "number" || !Number.isInteger(value) || value < least || value > most) {
-    throw refusal(name, `an integer from ${least} to ${most}`, value);
+export function checkInteger(name: string, value: unknown, min: number, max: number): number {
+  if (typeof value !== "number" || !Number.isInteger(value) || value < min || value > max) {
+    throw invalidValue(name, `an integer from ${min} to ${max}`, value);
   }
   return value;
 }
 
 /** At most `most` bytes of UTF-8, not empty. */
-export function checkText(name: string, value: unknown, most: number): string {
-  const tooLong = typeof value === "string" && value.length * 3 > most && Buffer.byteLength(value) > most;
-  if (typeof value !== "string" || value === "" || tooLong || /\p{Surrogate}/u.test(value)) {
-    throw refusal(name, `a string of 1 to ${most} bytes of well-formed UTF-8`, value);
+export function checkText(name: string, value: unknown, max: number): string {
+  const isTooLong = typeof value === "string" && value.length * 3 > max && Buffer.byteLength(value) > max;
+  if (typeof value !== "string" || value === "" || isTooLong || /\p{Surrogate}/u.test(value)) {
+    throw invalidValue(name, `a string of 1 to ${max} bytes of well-formed UTF-8`, value);
   }
   return value;
 }
 
 function checkBoolean(name: string, value: unknown): boolean {
   if (typeof value !== "boolean") {
-    throw refusal(name, "true or false", value);
+    throw invalidValue(name, "true or false", value);
   }
   return value;
 }
 
 export function checkFencingToken(value: unknown): bigint {
   if (typeof value !== "bigint" || value < 0n) {
-    throw refusal("fencingToken", "a bigint, not negative", value);
+    throw invalidValue("fencingToken", "a bigint, not negative", value);
   }
   return value;
 }
 
 /** Unknown names are mistakes: a misspelt `ttlMs` must not silently mean the default. */
-export function checkNames(options: object, known: readonly string[]): void {
+export function checkOptionNames(options: object, known: readonly string[]): void {
   checkObject("options", options);
   for (const name of Object.keys(options)) {
     if (!known.includes(name)) {
@@ -270,50 +270,50 @@ export function checkNames(options: object, known: readonly string[]): void {
 
 export function checkObject(name: string, value: unknown): void {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw refusal(name, "an object", value);
+    throw invalidValue(name, "an object", value);
   }
 }
 
 /** The error for a bad value: a `TypeError` where the type is wrong, a `RangeError` where the value is. */
-export function refusal(name: string, expected: string, value: unknown): TypeError | RangeError {
-  const message = `Expected \`${name}\` to be ${expected}, got ${shown(value)} (${value === null ? "null" : typeof value})`;
-  return typeof value === typeWanted(expected) ? new RangeError(message) : new TypeError(message);
+export function invalidValue(name: string, expected: string, value: unknown): TypeError | RangeError {
+  const message = `Expected \`${name}\` to be ${expected}, got ${formatValue(value)} (${value === null ? "null" : typeof value})`;
+  return typeof value === expectedType(expected) ? new RangeError(message) : new TypeError(message);
 }
 
 /** The error for a cursor that no page of the engine has. */
-export function wrongCursor(cursor: string): TypeError | RangeError {
-  return refusal("cursor", "a string that an earlier page answered", cursor);
+export function invalidCursor(cursor: string): TypeError | RangeError {
+  return invalidValue("cursor", "a string that an earlier page answered", cursor);
 }
 
 const tryNames = "ttlMs signal renew maxHoldMs ifLost owner reason labels attemptId".split(" ");
 const acquireNames: readonly string[] = [...tryNames, "waitMs"];
 
-export function checkDuration(name: string, value: unknown, least: number): number {
+export function checkDuration(name: string, value: unknown, min: number): number {
   if (value === Infinity) {
     return Infinity;
   }
-  if (typeof value !== "number" || !Number.isInteger(value) || value < least) {
-    throw refusal(name, `a whole number of ms from ${least}, or Infinity`, value);
+  if (typeof value !== "number" || !Number.isInteger(value) || value < min) {
+    throw invalidValue(name, `a whole number of ms from ${min}, or Infinity`, value);
   }
   return value;
 }
 
 export function checkSignal(name: string, value: unknown): AbortSignal {
   if (!(value instanceof AbortSignal)) {
-    throw refusal(name, "an AbortSignal", value);
+    throw invalidValue(name, "an AbortSignal", value);
   }
   return value;
 }
 
 function checkIfLost(value: unknown): "abort" | "continue" {
   if (value !== "abort" && value !== "continue") {
-    throw refusal("ifLost", '"abort" or "continue"', value);
+    throw invalidValue("ifLost", '"abort" or "continue"', value);
   }
   return value;
 }
 
 /** What an owner says of itself, checked. */
-export function checkWords({ owner, reason, labels }: Words): Words {
+export function checkHolderInfo({ owner, reason, labels }: HolderInfo): HolderInfo {
   return {
     owner: owner === undefined ? undefined : checkText("owner", owner, 512),
     reason: reason === undefined ? undefined : checkText("reason", reason, 1024),
@@ -321,11 +321,14 @@ export function checkWords({ owner, reason, labels }: Words): Words {
   };
 }
 
-function resolveWords(options: AcquireOptions, defaults: Words | undefined): Words | undefined {
-  const usual = defaults ?? {};
-  const { owner = usual.owner, reason = usual.reason, labels = usual.labels } = options;
-  const isOwn = owner !== usual.owner || reason !== usual.reason || labels !== usual.labels;
-  return isOwn ? checkWords({ owner, reason, labels }) : defaults;
+function resolveHolderInfo(
+  options: AcquireOptions,
+  defaults: HolderInfo | undefined,
+): HolderInfo | undefined {
+  const inherited = defaults ?? {};
+  const { owner = inherited.owner, reason = inherited.reason, labels = inherited.labels } = options;
+  const isOwn = owner !== inherited.owner || reason !== inherited.reason || labels !== inherited.labels;
+  return isOwn ? checkHolderInfo({ owner, reason, labels }) : defaults;
 }
 
 function checkLabels(labels: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
@@ -347,7 +350,7 @@ function resolveHandover(handover: LocksOptions["handover"] = {}): ResolvedLocks
     return false;
   }
   checkObject("handover", handover);
-  checkNames(handover, ["max", "maxMs"]);
+  checkOptionNames(handover, ["max", "maxMs"]);
   const { max = 16, maxMs = 100 } = handover;
   return {
     max: checkInteger("handover.max", max, 0, 10_000),
@@ -360,7 +363,7 @@ function defaultOwner(): string {
   return `${program}@${hostname()}:${process.pid}`;
 }
 
-function typeWanted(expected: string): string | undefined {
+function expectedType(expected: string): string | undefined {
   if (/^an? (integer|whole number)/.test(expected)) {
     return "number";
   }
@@ -370,7 +373,7 @@ function typeWanted(expected: string): string | undefined {
   return expected.startsWith("a bigint") ? "bigint" : undefined;
 }
 
-function shown(value: unknown): string {
+function formatValue(value: unknown): string {
   return typeof value === "string"
     ? JSON.stringify(value.slice(0, 80))
     : (typeof value === "bigint" ? String(value) : inspect(value, { depth: 0 })).slice(0, 80);

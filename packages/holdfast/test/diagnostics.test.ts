@@ -5,7 +5,7 @@ import { memory } from "holdfast/memory";
 import { manualClock, manualRandom, type ManualClock } from "holdfast/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
 
-import { isHeard, tell, traced, traces } from "../src/diagnostics.ts";
+import { hasSubscribers, publish, trace, traces } from "../src/diagnostics.ts";
 import type { Driver } from "../src/driver.ts";
 import { contended } from "../src/testing/conformance/fixture.ts";
 import { altered } from "./support/altered-driver.ts";
@@ -33,7 +33,7 @@ beforeEach(() => {
     ids.push(random.id());
     return ids.at(-1) as string;
   };
-  engine = memory({ clock, random: { id, fraction: () => random.fraction() } });
+  engine = memory({ clock, random: { id, nextFloat: () => random.nextFloat() } });
   locks = createLocks(engine);
 });
 
@@ -120,15 +120,15 @@ test("no channel hands out a lease, from which a token can be had", async () => 
 
 test("without a subscriber nothing is computed", async () => {
   const computed = (): never => expect.unreachable();
-  tell("lost", computed);
-  const result = await traced(traces.acquire, computed, () => Promise.resolve(7), computed);
-  expect([result, isHeard(traces.acquire), isHeard(traces.hold)]).toEqual([7, false, false]);
+  publish("lost", computed);
+  const result = await trace(traces.acquire, computed, () => Promise.resolve(7), computed);
+  expect([result, hasSubscribers(traces.acquire), hasSubscribers(traces.hold)]).toEqual([7, false, false]);
 });
 
 test("with a subscriber what is told is computed once", async () => {
   const told = listen("holdfast:handover", "tracing:holdfast:release:asyncEnd");
-  tell("handover", () => ({ key: "k", fencingToken: 3n }));
-  await traced(
+  publish("handover", () => ({ key: "k", fencingToken: 3n }));
+  await trace(
     traces.release,
     () => ({ key: "k" }),
     () => Promise.resolve(true),
@@ -144,9 +144,9 @@ test("any one of a trace's five channels makes it heard", () => {
   for (const event of ["start", "end", "asyncStart", "asyncEnd", "error"]) {
     const listener = (): void => undefined;
     subscribe(`tracing:holdfast:renew:${event}`, listener);
-    expect(isHeard(traces.renew)).toBe(true);
+    expect(hasSubscribers(traces.renew)).toBe(true);
     unsubscribe(`tracing:holdfast:renew:${event}`, listener);
-    expect(isHeard(traces.renew)).toBe(false);
+    expect(hasSubscribers(traces.renew)).toBe(false);
   }
 });
 

@@ -7,12 +7,12 @@ test("a state that is made of another one is logged as itself, however often it 
   const driver = memory();
   const { result } = driver.acquire({
     key: "key",
-    share: undefined,
+    lockMode: undefined,
     ttlMs: 1_000,
     deadline: null,
     ticket: undefined,
-    want: 1,
-    words: undefined,
+    fencingCount: 1,
+    info: undefined,
   });
   await result;
   const held = await driver.inspect("key");

@@ -1,20 +1,20 @@
 import { manualClock } from "holdfast/testing";
 import { expect, test } from "vitest";
 
-import { elapsedSince, momentOf } from "../src/runtime/clock.ts";
-import { driftMs, leftOf, prolong, validFrom } from "../src/validity.ts";
+import { elapsedSince, instantNow } from "../src/runtime/clock.ts";
+import { driftAllowanceMs, remainingValidityMs, extendValidity, validFrom } from "../src/validity.ts";
 
 test("clocks may disagree by one percent of the TTL and 2 ms", () => {
-  expect([driftMs(100), driftMs(30_000)]).toEqual([3, 302]);
+  expect([driftAllowanceMs(100), driftAllowanceMs(30_000)]).toEqual([3, 302]);
 });
 
 test("validity counts from the sending of the request, on both clocks, less the drift", async () => {
   const clock = manualClock({ now: 50, wall: 1_000 });
-  const sent = momentOf(clock);
+  const sent = instantNow(clock);
   await clock.advance(400); // the reply took its time
   const validity = validFrom(sent, 1_000);
   expect(validity).toEqual({ until: 50 + 1_000 - 12, untilWall: 1_000 + 1_000 - 12 });
-  expect(leftOf(validity, clock)).toBe(588);
+  expect(remainingValidityMs(validity, clock)).toBe(588);
 });
 
 test("a TTL that began before the request leaves less", () => {
@@ -24,20 +24,20 @@ test("a TTL that began before the request leaves less", () => {
 
 test("validity is over as soon as either clock says so", async () => {
   const clock = manualClock();
-  const validity = validFrom(momentOf(clock), 1_000);
+  const validity = validFrom(instantNow(clock), 1_000);
   clock.sleep(700);
-  expect(leftOf(validity, clock)).toBe(288);
+  expect(remainingValidityMs(validity, clock)).toBe(288);
   clock.jumpWall(-5_000);
-  expect(leftOf(validity, clock)).toBe(988);
+  expect(remainingValidityMs(validity, clock)).toBe(988);
   await clock.advance(989);
-  expect(leftOf(validity, clock)).toBe(-1);
+  expect(remainingValidityMs(validity, clock)).toBe(-1);
 });
 
 test("a confirmation prolongs, and one that comes late does not shorten", () => {
   const clock = manualClock({ now: 0, wall: 1_000 });
   const validity = { until: 100, untilWall: 1_100 };
-  prolong(validity, { until: 300, untilWall: 1_300 }, clock);
-  prolong(validity, { until: 200, untilWall: 1_200 }, clock);
+  extendValidity(validity, { until: 300, untilWall: 1_300 }, clock);
+  extendValidity(validity, { until: 200, untilWall: 1_200 }, clock);
   expect(validity).toEqual({ until: 300, untilWall: 1_300 });
 });
 
@@ -45,13 +45,13 @@ test("a confirmation that leaves more by the stricter clock counts, though the o
   const clock = manualClock({ now: 0, wall: 1_000 });
   const validity = { until: 500, untilWall: 1_500 };
   clock.jumpWall(400);
-  prolong(validity, { until: 300, untilWall: 1_700 }, clock);
-  expect(leftOf(validity, clock)).toBe(300);
+  extendValidity(validity, { until: 300, untilWall: 1_700 }, clock);
+  expect(remainingValidityMs(validity, clock)).toBe(300);
 });
 
 test("elapsed is what passed on the clock that went further", async () => {
   const clock = manualClock();
-  const start = momentOf(clock);
+  const start = instantNow(clock);
   await clock.advance(100);
   clock.sleep(50);
   expect(elapsedSince(start, clock)).toBe(150);

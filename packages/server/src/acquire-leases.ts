@@ -1,11 +1,11 @@
-import type { AcquireOptions, Lease, Lockable, Semaphore, Words } from "holdfast";
+import type { AcquireOptions, Lease, Lockable, Semaphore, HolderInfo } from "holdfast";
 import type { WireMode } from "holdfast/http";
 
 import type { Engine } from "./engine.ts";
-import type { Waits } from "./waits.ts";
+import type { WaitLimits } from "./waits.ts";
 
 /** What somebody asks for, checked. */
-export interface Ask {
+export interface AcquireCommand {
   /** In sorted order, each once. */
   readonly keys: readonly string[];
   readonly mode: WireMode;
@@ -15,12 +15,12 @@ export interface Ask {
   readonly waitMs: number;
   readonly claimMs: number | undefined;
   readonly attemptId: string | undefined;
-  readonly words: Words;
+  readonly info: HolderInfo;
   readonly principal: string;
 }
 
 /** Leases that were asked for, one for each key. */
-export interface Taken {
+export interface AcquiredLeases {
   readonly leases: readonly Lease[];
   /** Less than what was asked for where it is a claim. */
   readonly ttlMs: number;
@@ -29,85 +29,98 @@ export interface Taken {
 }
 
 /** Who is told while somebody waits. */
-export interface Asker {
+export interface Requester {
   /** Aborted when nobody wants it any more. */
-  readonly over: AbortSignal;
+  readonly closed: AbortSignal;
   /** It stands in the engine's queue. */
-  waiting(): void;
+  onQueued(): void;
 }
 
 /**
  * Takes locks for clients. Rejects with a `WaitTimeoutError` where one is held, with the signal's reason, or what the engine said;
  * then nothing is held.
  */
-export class Taking {
+export class AcquireLease {
   readonly #engine: Engine;
-  readonly #waits: Waits;
+  readonly #waitLimits: WaitLimits;
 
-  constructor(engine: Engine, waits: Waits) {
+  constructor(engine: Engine, waitLimits: WaitLimits) {
     this.#engine = engine;
-    this.#waits = waits;
+    this.#waitLimits = waitLimits;
   }
 
-  take(ask: Ask, asker: Asker, renew: boolean): Promise<Taken> {
-    return ask.keys.length > 1 || renew ? this.#takeAll(ask, asker) : this.#takeOne(ask, asker);
+  run(command: AcquireCommand, requester: Requester, renew: boolean): Promise<AcquiredLeases> {
+    return command.keys.length > 1 || renew
+      ? this.#acquireMany(command, requester)
+      : this.#acquireOne(command, requester);
   }
 
   /** It tries first: what is free is granted for the whole TTL, what is waited for perhaps as a claim. */
-  async #takeOne(ask: Ask, asker: Asker): Promise<Taken> {
-    const begun = performance.now();
-    const key = ask.keys[0] as string;
-    const lockable = this.#lockable(key, ask);
-    const options = { ...optionsOf(ask, asker), renew: false };
-    const atOnce =
-      ask.waitMs === 0
+  async #acquireOne(command: AcquireCommand, requester: Requester): Promise<AcquiredLeases> {
+    const startedAt = performance.now();
+    const key = command.keys[0] as string;
+    const lockable = this.#lockable(key, command);
+    const options = { ...optionsOf(command, requester), renew: false };
+    const immediate =
+      command.waitMs === 0
         ? await lockable.acquire({ ...options, waitMs: 0 })
         : await lockable.tryAcquire(options);
-    if (atOnce) {
-      return { leases: [atOnce], ttlMs: ask.ttlMs, queuedMs: 0 };
+    if (immediate) {
+      return { leases: [immediate], ttlMs: command.ttlMs, queuedMs: 0 };
     }
-    const ttlMs = Math.min(ask.ttlMs, ask.claimMs ?? ask.ttlMs);
-    const lease = await this.#wait(key, { ask, asker, lockable, begun, options: { ...options, ttlMs } });
-    await makeWhole(lease, ttlMs);
-    return { leases: [lease], ttlMs, queuedMs: performance.now() - begun };
+    const ttlMs = Math.min(command.ttlMs, command.claimMs ?? command.ttlMs);
+    const lease = await this.#waitFor(key, {
+      command,
+      requester,
+      lockable,
+      startedAt,
+      options: { ...options, ttlMs },
+    });
+    await completeClaim(lease, ttlMs);
+    return { leases: [lease], ttlMs, queuedMs: performance.now() - startedAt };
   }
 
   /** One key after another in sorted order, so that no two wait for each other; what it has is renewed meanwhile. */
-  async #takeAll(ask: Ask, asker: Asker): Promise<Taken> {
-    const begun = performance.now();
+  async #acquireMany(command: AcquireCommand, requester: Requester): Promise<AcquiredLeases> {
+    const startedAt = performance.now();
     const leases: Lease[] = [];
     let queuedMs = 0;
     try {
-      for (const key of ask.keys) {
-        const lockable = this.#lockable(key, ask);
-        const options = { ...optionsOf(ask, asker), renew: true };
-        const atOnce =
-          ask.waitMs === 0
+      for (const key of command.keys) {
+        const lockable = this.#lockable(key, command);
+        const options = { ...optionsOf(command, requester), renew: true };
+        const immediate =
+          command.waitMs === 0
             ? await lockable.acquire({ ...options, waitMs: 0 })
             : await lockable.tryAcquire(options);
-        leases.push(atOnce ?? (await this.#wait(key, { ask, asker, lockable, begun, options })));
-        queuedMs = atOnce ? queuedMs : performance.now() - begun;
+        leases.push(
+          immediate ?? (await this.#waitFor(key, { command, requester, lockable, startedAt, options })),
+        );
+        queuedMs = immediate ? queuedMs : performance.now() - startedAt;
       }
       if (queuedMs > 0) {
-        await Promise.all(leases.map((lease) => lease.extend(ask.ttlMs)));
-        queuedMs = performance.now() - begun;
+        await Promise.all(leases.map((lease) => lease.extend(command.ttlMs)));
+        queuedMs = performance.now() - startedAt;
       }
       for (const lease of leases) {
         lease.throwIfLost();
       }
-      return { leases, ttlMs: ask.ttlMs, queuedMs };
+      return { leases, ttlMs: command.ttlMs, queuedMs };
     } catch (error) {
-      await giveBackAll(leases);
+      await releaseAll(leases);
       throw error;
     }
   }
 
-  async #wait(key: string, { ask, asker, lockable, begun, options }: Wait): Promise<Lease> {
-    const done = this.#waits.begin(key, ask.words.owner ?? "", ask.principal);
+  async #waitFor(
+    key: string,
+    { command, requester, lockable, startedAt, options }: PendingWait,
+  ): Promise<Lease> {
+    const done = this.#waitLimits.begin(key, command.info.owner ?? "", command.principal);
     try {
-      const waitMs = Math.max(1, Math.ceil(ask.waitMs - (performance.now() - begun)));
+      const waitMs = Math.max(1, Math.ceil(command.waitMs - (performance.now() - startedAt)));
       const pending = lockable.acquire({ ...options, waitMs });
-      asker.waiting();
+      requester.onQueued();
       return await pending;
     } finally {
       done();
@@ -115,7 +128,7 @@ export class Taking {
   }
 
   /** @throws {TypeError | RangeError | LockError} */
-  #lockable(key: string, { mode, limit, permits }: Ask): Acquirable {
+  #lockable(key: string, { mode, limit, permits }: AcquireCommand): Acquirable {
     const { locks } = this.#engine;
     switch (mode) {
       case "exclusive":
@@ -129,11 +142,11 @@ export class Taking {
   }
 }
 
-interface Wait {
-  readonly ask: Ask;
-  readonly asker: Asker;
+interface PendingWait {
+  readonly command: AcquireCommand;
+  readonly requester: Requester;
   readonly lockable: Acquirable;
-  readonly begun: number;
+  readonly startedAt: number;
   readonly options: AcquireOptions;
 }
 
@@ -147,12 +160,15 @@ function withPermits(semaphore: Semaphore, permits: number): Acquirable {
 }
 
 /** Who does not wait cannot be too late to leave. */
-function optionsOf({ ttlMs, waitMs, words }: Ask, asker: Asker): Omit<AcquireOptions, "waitMs"> {
-  return { ttlMs, ...words, signal: waitMs > 0 ? asker.over : undefined };
+function optionsOf(
+  { ttlMs, waitMs, info }: AcquireCommand,
+  requester: Requester,
+): Omit<AcquireOptions, "waitMs"> {
+  return { ttlMs, ...info, signal: waitMs > 0 ? requester.closed : undefined };
 }
 
 /** The library's grant after a wait is a claim at first: our client is not there to see it confirmed. */
-async function makeWhole(lease: Lease, ttlMs: number): Promise<void> {
+async function completeClaim(lease: Lease, ttlMs: number): Promise<void> {
   if (lease.remainingMs() < ttlMs * 0.9) {
     try {
       await lease.extend(ttlMs);
@@ -163,6 +179,6 @@ async function makeWhole(lease: Lease, ttlMs: number): Promise<void> {
   }
 }
 
-export async function giveBackAll(leases: readonly Lease[]): Promise<void> {
+export async function releaseAll(leases: readonly Lease[]): Promise<void> {
   await Promise.allSettled(leases.map((lease) => lease.release()));
 }

@@ -2,35 +2,38 @@ import { bodyLimit } from "hono/body-limit";
 import type { MiddlewareHandler } from "hono";
 
 import { Authenticator, type AuthOptions } from "./auth.ts";
-import type { Env } from "./context.ts";
+import type { RouteEnv } from "./context.ts";
 import type { RateLimit } from "./limits.ts";
-import { anybody } from "./principal.ts";
-import { Refusal } from "./refusal.ts";
+import { anonymous } from "./principal.ts";
+import { ServiceError } from "./refusal.ts";
 
-const mostBytes = 256 * 1024;
+const maxBodyBytes = 256 * 1024;
 
 /** Open to everybody: they tell nothing. */
-const open = new Set(["/healthz", "/readyz", "/openapi.json"]);
+const publicPaths = new Set(["/healthz", "/readyz", "/openapi.json"]);
 
 /** What a browser calls this machine. Another name leads here only by a trick: then some page of the web asks. */
 const ownNames = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
 /** Lets in who may come in: no more bytes than are read, nobody unknown, nobody too often. */
-export function gate(auth: AuthOptions | undefined, limit: RateLimit | undefined): MiddlewareHandler<Env>[] {
+export function authenticateAndLimit(
+  auth: AuthOptions | undefined,
+  limit: RateLimit | undefined,
+): MiddlewareHandler<RouteEnv>[] {
   const authenticator = auth && new Authenticator(auth);
   const tooLong = (): never => {
-    throw new Refusal("invalid", `Expected a body of ${mostBytes} bytes at the most`, {}, 413);
+    throw new ServiceError("invalid", `Expected a body of ${maxBodyBytes} bytes at the most`, {}, 413);
   };
   return [
     limitBody(tooLong),
     async (c, next) => {
-      if (authenticator && !open.has(c.req.path)) {
+      if (authenticator && !publicPaths.has(c.req.path)) {
         c.set("principal", await authenticator.principalOf(c.req.header("authorization")));
       } else {
-        refuseOtherNames(authenticator === undefined ? c.req.header("host") : undefined);
-        c.set("principal", anybody);
+        assertKnownNames(authenticator === undefined ? c.req.header("host") : undefined);
+        c.set("principal", anonymous);
       }
-      if (limit && !keepsOrEnds(c.req.method, c.req.path)) {
+      if (limit && !renewsOrReleases(c.req.method, c.req.path)) {
         await limit.count(c.var.principal.name);
       }
       await next();
@@ -39,24 +42,24 @@ export function gate(auth: AuthOptions | undefined, limit: RateLimit | undefined
 }
 
 /** A length that is told is looked at only: to read through the framework's own limit makes a request many times dearer. */
-function limitBody(tooLong: () => never): MiddlewareHandler<Env> {
-  const byReading = bodyLimit({ maxSize: mostBytes, onError: tooLong }) as MiddlewareHandler<Env>;
+function limitBody(tooLarge: () => never): MiddlewareHandler<RouteEnv> {
+  const byReading = bodyLimit({ maxSize: maxBodyBytes, onError: tooLarge }) as MiddlewareHandler<RouteEnv>;
   return async (c, next) => {
     const { headers } = c.env.incoming;
     if (headers["transfer-encoding"] !== undefined) {
       return byReading(c, next);
     }
-    if (Number(headers["content-length"] ?? 0) > mostBytes) {
-      tooLong();
+    if (Number(headers["content-length"] ?? 0) > maxBodyBytes) {
+      tooLarge();
     }
     return next();
   };
 }
 
-function refuseOtherNames(host: string | undefined): void {
+function assertKnownNames(host: string | undefined): void {
   const name = host?.replace(/:\d+$/, "").toLowerCase();
   if (name !== undefined && !ownNames.has(name)) {
-    throw new Refusal(
+    throw new ServiceError(
       "forbidden",
       "Without authentication the service answers only by the name of this machine: localhost",
     );
@@ -64,6 +67,6 @@ function refuseOtherNames(host: string | undefined): void {
 }
 
 /** To refuse these would lose locks, or keep them. */
-function keepsOrEnds(method: string, path: string): boolean {
+function renewsOrReleases(method: string, path: string): boolean {
   return method === "DELETE" || path.endsWith("/renew");
 }

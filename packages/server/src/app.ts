@@ -1,29 +1,29 @@
-import { ClientGone } from "./connection.ts";
+import { ClientDisconnected } from "./connection.ts";
 import { eventRoutes } from "./event-routes.ts";
-import { gate } from "./admission.ts";
-import { newApp, type App, type House } from "./context.ts";
+import { authenticateAndLimit } from "./admission.ts";
+import { newApp, type App, type ServiceContext } from "./context.ts";
 import { leaseRoutes } from "./lease-routes.ts";
 import { lockRoutes } from "./lock-routes.ts";
 import type { ResolvedService } from "./options.ts";
 import { probeRoutes } from "./probe-routes.ts";
 import { problemOf, problemResponse } from "./problems.ts";
-import { Refusal } from "./refusal.ts";
+import { ServiceError } from "./refusal.ts";
 
 /** All routes, behind the gate. */
-export function appOf(house: House, { auth }: ResolvedService): App {
-  const { log, draining } = house;
+export function createApp(context: ServiceContext, { auth }: ResolvedService): App {
+  const { log, draining } = context;
   const app = newApp();
   app.onError((error, c) => {
-    if (error instanceof ClientGone) {
+    if (error instanceof ClientDisconnected) {
       return new Response(null, { status: 499 }); // to nobody
     }
     const problem = problemOf(error);
     const { code, status } = problem;
-    const told = { method: c.req.method, route: c.req.routePath, status, code, principal: c.var.principal?.name }; // prettier-ignore
+    const reported = { method: c.req.method, route: c.req.routePath, status, code, principal: c.var.principal?.name }; // prettier-ignore
     if (status === 500) {
-      log({ level: "error", event: "failed", ...told, error: messageOf(error) });
+      log({ level: "error", event: "failed", ...reported, error: messageOf(error) });
     } else if (code !== "wait-timeout") {
-      log({ level: status >= 500 ? "warn" : "debug", event: "refused", ...told, detail: problem.detail });
+      log({ level: status >= 500 ? "warn" : "debug", event: "refused", ...reported, detail: problem.detail });
     }
     const response = problemResponse(problem);
     if (draining.aborted) {
@@ -31,12 +31,12 @@ export function appOf(house: House, { auth }: ResolvedService): App {
     }
     return response;
   });
-  app.notFound(() => problemResponse(problemOf(new Refusal("not-found", "There is no such path"))));
-  for (const handler of gate(auth, house.rate)) {
+  app.notFound(() => problemResponse(problemOf(new ServiceError("not-found", "There is no such path"))));
+  for (const handler of authenticateAndLimit(auth, context.rate)) {
     app.use(handler);
   }
   for (const routes of [leaseRoutes, lockRoutes, eventRoutes, probeRoutes]) {
-    app.route("/", routes(house));
+    app.route("/", routes(context));
   }
   let document: string | undefined;
   app.get("/openapi.json", () => {

@@ -4,12 +4,12 @@ import type { WireLease } from "holdfast/http";
 import type { Connection } from "./connection.ts";
 import type { LeaseIds } from "./lease-ids.ts";
 import type { Leases } from "./leases.ts";
-import type { Ask, Asker } from "./acquire-leases.ts";
+import type { AcquireCommand, Requester } from "./acquire-leases.ts";
 
 /** What one named attempt has: a lease, or a request for one. */
 interface Entry {
   /** Settles with the lease; rejects as the request did. */
-  asked: Promise<WireLease> | undefined;
+  pending: Promise<WireLease> | undefined;
   lease: WireLease | undefined;
   /** When the lease is over unless it was renewed, on the scale of `performance.now()`. */
   endsAt: number;
@@ -20,17 +20,17 @@ interface Entry {
 }
 
 /** How many entries may stay behind until the next sweep. */
-const fewEntries = 64;
+const minSweepSize = 64;
 
 /**
  * The named attempts of this instance. A repeat has the lease of the first request while that is held; another instance does not know
  * of it, and is an ordinary contender.
  */
-export class Attempts {
+export class AttemptCache {
   readonly #leases: Leases;
   readonly #leaseIds: LeaseIds;
   readonly #entries = new Map<string, Entry>();
-  #sweepAt = fewEntries;
+  #sweepAt = minSweepSize;
 
   constructor(leases: Leases, leaseIds: LeaseIds) {
     this.#leases = leases;
@@ -41,51 +41,56 @@ export class Attempts {
    * Rejects as {@link Leases.acquire} does.
    * @param name of the attempt, with all that it asks for
    */
-  async acquire(name: string, ask: Ask, asker: Asker, connection: Connection): Promise<WireLease> {
+  async acquire(
+    name: string,
+    command: AcquireCommand,
+    requester: Requester,
+    connection: Connection,
+  ): Promise<WireLease> {
     const entry = this.#entryOf(name);
     entry.open += 1;
     try {
-      const lease = await this.#acquire(entry, ask, asker);
-      connection.atEnd((isDelivered) => {
-        this.#ended(name, entry, isDelivered ? lease : undefined);
+      const lease = await this.#acquire(entry, command, requester);
+      connection.onEnd((isDelivered) => {
+        this.#leaseEnded(name, entry, isDelivered ? lease : undefined);
       });
       return lease;
     } catch (error) {
-      this.#ended(name, entry, undefined);
+      this.#leaseEnded(name, entry, undefined);
       throw error;
     }
   }
 
-  async #acquire(entry: Entry, ask: Ask, asker: Asker): Promise<WireLease> {
-    const begun = performance.now();
+  async #acquire(entry: Entry, command: AcquireCommand, requester: Requester): Promise<WireLease> {
+    const startedAt = performance.now();
     for (;;) {
-      const known = entry.lease && (await this.#renewed(entry, entry.lease, ask.ttlMs));
-      if (known) {
-        return known;
+      const existing = entry.lease && (await this.#renewed(entry, entry.lease, command.ttlMs));
+      if (existing) {
+        return existing;
       }
-      const waitMs = Math.max(0, ask.waitMs - (performance.now() - begun));
-      const asked = entry.asked;
-      if (!asked) {
-        return this.#ask(entry, { ...ask, waitMs }, asker);
+      const waitMs = Math.max(0, command.waitMs - (performance.now() - startedAt));
+      const pending = entry.pending;
+      if (!pending) {
+        return this.#request(entry, { ...command, waitMs }, requester);
       }
-      asker.waiting();
-      await settledWithin(asked, waitMs, asker.over);
-      if (entry.asked === asked) {
-        throw new WaitTimeoutError(ask.keys[0] as string, ask.waitMs);
+      requester.onQueued();
+      await settledWithin(pending, waitMs, requester.closed);
+      if (entry.pending === pending) {
+        throw new WaitTimeoutError(command.keys[0] as string, command.waitMs);
       }
     }
   }
 
-  async #ask(entry: Entry, ask: Ask, asker: Asker): Promise<WireLease> {
-    const asked = this.#leases.acquire(ask, asker);
-    entry.asked = asked;
+  async #request(entry: Entry, command: AcquireCommand, requester: Requester): Promise<WireLease> {
+    const pending = this.#leases.acquire(command, requester);
+    entry.pending = pending;
     try {
-      const lease = await asked;
+      const lease = await pending;
       entry.wasDelivered = false;
       keep(entry, lease);
       return lease;
     } finally {
-      entry.asked = undefined;
+      entry.pending = undefined;
     }
   }
 
@@ -105,22 +110,22 @@ export class Attempts {
   }
 
   /** A lease that no client has is given back, once no repeat waits for it. */
-  #ended(name: string, entry: Entry, delivered: WireLease | undefined): void {
+  #leaseEnded(name: string, entry: Entry, delivered: WireLease | undefined): void {
     entry.open -= 1;
     entry.wasDelivered ||= delivered !== undefined && delivered.fencingToken === entry.lease?.fencingToken;
     if (entry.open === 0 && !entry.wasDelivered && entry.lease) {
-      this.#leases.giveBack(this.#leaseIds.read(entry.lease.leaseId));
+      this.#leases.releaseUndelivered(this.#leaseIds.read(entry.lease.leaseId));
       entry.lease = undefined;
     }
     if (entry.open === 0 && !entry.lease) {
-      this.#forget(name, entry);
+      this.#deleteIfIdle(name, entry);
     }
   }
 
   #entryOf(name: string): Entry {
     this.#sweep();
     const entry = this.#entries.get(name) ?? {
-      asked: undefined,
+      pending: undefined,
       lease: undefined,
       endsAt: 0,
       open: 0,
@@ -136,14 +141,14 @@ export class Attempts {
       const now = performance.now();
       for (const [name, entry] of this.#entries) {
         if (entry.open === 0 && entry.endsAt <= now) {
-          this.#forget(name, entry);
+          this.#deleteIfIdle(name, entry);
         }
       }
-      this.#sweepAt = Math.max(fewEntries, 2 * this.#entries.size);
+      this.#sweepAt = Math.max(minSweepSize, 2 * this.#entries.size);
     }
   }
 
-  #forget(name: string, entry: Entry): void {
+  #deleteIfIdle(name: string, entry: Entry): void {
     if (this.#entries.get(name) === entry) {
       this.#entries.delete(name);
     }
@@ -156,7 +161,7 @@ function keep(entry: Entry, lease: WireLease): void {
 }
 
 /** Waits until it is settled, or the time is over; rejects with the signal's reason. */
-function settledWithin(asked: Promise<unknown>, ms: number, signal: AbortSignal): Promise<void> {
+function settledWithin(pending: Promise<unknown>, ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const done = (settle: () => void): void => {
       clearTimeout(timer);
@@ -171,13 +176,13 @@ function settledWithin(asked: Promise<unknown>, ms: number, signal: AbortSignal)
     const end = (): void => {
       done(resolve);
     };
-    const timer = setTimeout(end, Math.min(ms, longestTimerMs));
+    const timer = setTimeout(end, Math.min(ms, maxTimerMs));
     signal.addEventListener("abort", abort, { once: true });
-    asked.then(end, end);
+    pending.then(end, end);
     if (signal.aborted) {
       abort();
     }
   });
 }
 
-const longestTimerMs = 2 ** 31 - 1;
+const maxTimerMs = 2 ** 31 - 1;

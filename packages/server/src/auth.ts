@@ -3,7 +3,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { createRemoteJWKSet, errors, jwtVerify, type JWTPayload, type JWTVerifyGetKey } from "jose";
 
 import type { Principal } from "./principal.ts";
-import { Refusal } from "./refusal.ts";
+import { ServiceError } from "./refusal.ts";
 
 /** What somebody may do, to keys that begin so. */
 export type Grants = Principal["grants"];
@@ -59,11 +59,11 @@ export class Authenticator {
     }));
   }
 
-  /** @throws {Refusal} `unauthenticated` */
+  /** @throws {ServiceError} `unauthenticated` */
   async principalOf(authorization: string | undefined): Promise<Principal> {
     const token = /^Bearer +(\S+)$/i.exec(authorization ?? "")?.[1];
     if (token === undefined) {
-      throw new Refusal("unauthenticated", "This takes `Authorization: Bearer <token>`");
+      throw new ServiceError("unauthenticated", "This takes `Authorization: Bearer <token>`");
     }
     const known = this.#tokens.get(hashOf(token));
     if (known) {
@@ -73,7 +73,7 @@ export class Authenticator {
     if (signed) {
       return signed;
     }
-    throw new Refusal("unauthenticated", "The token is not known, or not valid any more");
+    throw new ServiceError("unauthenticated", "The token is not known, or not valid any more");
   }
 
   async #signed(token: string): Promise<Principal | undefined> {
@@ -105,7 +105,7 @@ async function verified(
     if (error instanceof errors.JOSEError && !(error instanceof errors.JWKSTimeout)) {
       return undefined;
     }
-    throw new Refusal("unauthenticated", "The keys of the token's issuer cannot be had");
+    throw new ServiceError("unauthenticated", "The keys of the token's issuer cannot be had");
   }
 }
 

@@ -1,12 +1,12 @@
 /** What a service says when it is ready: where it is, and the two requests that everything begins with. */
-export function welcome(url: string, guarantee: string): string {
-  const reach =
+export function startupMessage(url: string, guarantee: string): string {
+  const scope =
     guarantee === "process"
       ? "\nIts locks live in this process (guarantee: process): they end with it, and no other instance shares them.\n"
       : "";
   return `
 The lock service is at ${url}
-${reach}
+${scope}
 Try a lock for 30 s, and give it back:
 
   curl --json '{"key":"order:555","ttlMs":30000}' ${url}/v1/leases

@@ -10,10 +10,10 @@ export class Connections {
   open(outgoing: ServerResponse): Connection {
     const connection = new Connection(outgoing);
     this.#open.add(connection);
-    connection.atEnd(() => {
+    connection.onEnd(() => {
       this.#open.delete(connection);
-      for (const tell of Array.from(this.#awaiting)) {
-        tell();
+      for (const report of Array.from(this.#awaiting)) {
+        report();
       }
     });
     return connection;
@@ -46,7 +46,7 @@ export class Connections {
 /** The client's end of one request: whether it is still there, and whether the answer went out. */
 export class Connection {
   readonly #outgoing: ServerResponse;
-  #over: AbortController | undefined;
+  #closedSignal: AbortController | undefined;
 
   constructor(outgoing: ServerResponse) {
     this.#outgoing = outgoing;
@@ -56,25 +56,25 @@ export class Connection {
    * Aborted when the client goes away before its answer is complete, or the answer is to be completed. Made when somebody asks: what is
    * answered at once ends without.
    */
-  get over(): AbortSignal {
-    if (!this.#over) {
+  get closed(): AbortSignal {
+    if (!this.#closedSignal) {
       const over = new AbortController();
-      this.#over = over;
-      this.ifUndelivered(() => {
-        over.abort(new ClientGone());
+      this.#closedSignal = over;
+      this.onUndelivered(() => {
+        over.abort(new ClientDisconnected());
       });
     }
-    return this.#over.signal;
+    return this.#closedSignal.signal;
   }
 
   /** What is going on for the client is to end. */
   end(reason: unknown): void {
-    this.#over?.abort(reason);
+    this.#closedSignal?.abort(reason);
   }
 
   /** Calls back once, if the answer does not go out whole. */
-  ifUndelivered(action: () => void): void {
-    this.atEnd((isDelivered) => {
+  onUndelivered(action: () => void): void {
+    this.onEnd((isDelivered) => {
       if (!isDelivered) {
         action();
       }
@@ -82,7 +82,7 @@ export class Connection {
   }
 
   /** Of requests that were sent before the answer to an earlier one, only the connection tells that they are over. */
-  atEnd(action: (isDelivered: boolean) => void): void {
+  onEnd(action: (isDelivered: boolean) => void): void {
     const outgoing = this.#outgoing;
     const { socket } = outgoing.req;
     let forget = (): void => undefined;
@@ -95,34 +95,34 @@ export class Connection {
       action(outgoing.writableFinished);
     } else {
       outgoing.once("close", end);
-      forget = whenClosed(socket, end);
+      forget = onDisconnect(socket, end);
     }
   }
 }
 
-const audiences = new WeakMap<Socket, Set<() => void>>();
+const closeListeners = new WeakMap<Socket, Set<() => void>>();
 
 /** One listener on a connection serves all its requests. Returns the removal. */
-function whenClosed(socket: Socket, action: () => void): () => void {
-  let audience = audiences.get(socket);
-  if (!audience) {
+function onDisconnect(socket: Socket, action: () => void): () => void {
+  let listeners = closeListeners.get(socket);
+  if (!listeners) {
     const all = new Set<() => void>();
-    audience = all;
-    audiences.set(socket, all);
+    listeners = all;
+    closeListeners.set(socket, all);
     socket.once("close", () => {
       for (const one of Array.from(all)) {
         one();
       }
     });
   }
-  const own = audience.add(action);
+  const own = listeners.add(action);
   return () => {
     own.delete(action);
   };
 }
 
 /** Nobody is there to be answered. */
-export class ClientGone extends Error {
+export class ClientDisconnected extends Error {
   constructor() {
     super("The client has gone");
   }

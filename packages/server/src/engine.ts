@@ -4,9 +4,9 @@ import { createLocks, type Driver, type Locks, type LossReason } from "holdfast"
 import { connect } from "holdfast/connect";
 
 /** How many losses are remembered: who held learns at the next renewal why. */
-const mostLosses = 10_000;
+const maxLosses = 10_000;
 /** Of one key at this instance; principals have bounds of their own. */
-const mostWaiters = 1_000_000;
+const maxWaiters = 1_000_000;
 
 /** The locks that the service gives out: every caller has a place of its own in the engine's queue. */
 export class Engine {
@@ -22,7 +22,7 @@ export class Engine {
 
   constructor(driver: Driver) {
     this.driver = driver;
-    this.locks = createLocks(driver, { handover: false, maxWaiters: mostWaiters, owner: this.owner });
+    this.locks = createLocks(driver, { handover: false, maxWaiters, owner: this.owner });
     this.#forget = driver.listen({
       lost: (token, reason) => {
         if (token === null) {
@@ -30,12 +30,12 @@ export class Engine {
         }
         this.#losses.set(token, reason);
         this.onLoss(token, reason);
-        if (this.#losses.size > mostLosses) {
+        if (this.#losses.size > maxLosses) {
           this.#losses.delete(this.#losses.keys().next().value as string);
         }
       },
-      mayHaveMissed: () => undefined,
-      answersAgain: () => undefined,
+      notificationsInterrupted: () => undefined,
+      engineRecovered: () => undefined,
     });
   }
 

@@ -3,11 +3,11 @@ import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 
 import { json, problems } from "./responses.ts";
 import { EventStream } from "./event-stream.ts";
-import { newApp, type App, type House } from "./context.ts";
+import { newApp, type App, type ServiceContext } from "./context.ts";
 import { wireLock } from "./lock-routes.ts";
-import { require } from "./principal.ts";
+import { authorize } from "./principal.ts";
 import { problemOf } from "./problems.ts";
-import { Refusal } from "./refusal.ts";
+import { ServiceError } from "./refusal.ts";
 
 const target = z.object({
   key: z.string().min(1).max(512).optional(),
@@ -15,14 +15,14 @@ const target = z.object({
 });
 
 /** What changes, as it changes, and what the servers say of themselves. */
-export function eventRoutes(house: House): App {
+export function eventRoutes(context: ServiceContext): App {
   const app = newApp();
-  toWatch(app, house);
-  toAskNodes(app, house);
+  watchRoute(app, context);
+  nodesRoute(app, context);
   return app;
 }
 
-function toWatch(app: App, { engine, connections, draining, streams }: House): void {
+function watchRoute(app: App, { engine, connections, draining, streams }: ServiceContext): void {
   app.openapi(
     createRoute({
       method: "get",
@@ -41,17 +41,17 @@ function toWatch(app: App, { engine, connections, draining, streams }: House): v
     async (c) => {
       const { key, prefix } = c.req.valid("query");
       if (key !== undefined && prefix !== undefined) {
-        throw new Refusal("invalid", "Expected `key` or `prefix`, got both");
+        throw new ServiceError("invalid", "Expected `key` or `prefix`, got both");
       }
       const { principal } = c.var;
-      require(principal, "lock:read", [key ?? prefix ?? ""]);
+      authorize(principal, "lock:read", [key ?? prefix ?? ""]);
       if (draining.aborted) {
         throw draining.reason as Error;
       }
       const connection = connections.open(c.env.outgoing);
-      connection.atEnd(streams.begin(principal.name));
-      const { over } = connection;
-      const events = engine.locks.watch(key ?? { prefix: prefix ?? "" }, { signal: over });
+      connection.onEnd(streams.begin(principal.name));
+      const { closed } = connection;
+      const events = engine.locks.watch(key ?? { prefix: prefix ?? "" }, { signal: closed });
       const stream = new EventStream(c.env.outgoing);
       try {
         for await (const event of events) {
@@ -69,7 +69,7 @@ function toWatch(app: App, { engine, connections, draining, streams }: House): v
   );
 }
 
-function toAskNodes(app: App, { engine }: House): void {
+function nodesRoute(app: App, { engine }: ServiceContext): void {
   app.openapi(
     createRoute({
       method: "get",
@@ -81,7 +81,7 @@ function toAskNodes(app: App, { engine }: House): void {
       },
     }),
     async (c) => {
-      require(c.var.principal, "lock:read", [""]);
+      authorize(c.var.principal, "lock:read", [""]);
       return c.json({ guarantee: engine.guarantee, nodes: await engine.locks.nodes() }, 200);
     },
   );

@@ -1,10 +1,10 @@
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 
-import { ClientGone } from "./connection.ts";
+import { ClientDisconnected } from "./connection.ts";
 
 /** A client that has not read for so long is given up. */
-const longestBlockMs = 30_000;
+const maxBlockMs = 30_000;
 const heartbeatMs = 15_000;
 
 /** Server-sent events to one client, as fast as it reads. */
@@ -34,22 +34,22 @@ export class EventStream {
   async send(event: string, data: object): Promise<void> {
     const outgoing = this.#outgoing;
     if (outgoing.destroyed) {
-      throw new ClientGone();
+      throw new ClientDisconnected();
     }
     if (outgoing.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`)) {
       return;
     }
-    const patience = AbortSignal.timeout(longestBlockMs);
+    const timeout = AbortSignal.timeout(maxBlockMs);
     const closed = new AbortController();
     const stop = (): void => {
       closed.abort();
     };
     outgoing.once("close", stop);
     try {
-      await once(outgoing, "drain", { signal: AbortSignal.any([patience, closed.signal]) });
+      await once(outgoing, "drain", { signal: AbortSignal.any([timeout, closed.signal]) });
     } catch {
       outgoing.destroy();
-      throw new ClientGone();
+      throw new ClientDisconnected();
     } finally {
       outgoing.off("close", stop);
     }

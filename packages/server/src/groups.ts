@@ -1,8 +1,8 @@
 /** Keys may be as many as there are orders; their groups may not. */
-const mostGroups = 200;
+const maxGroups = 200;
 
 /** Puts keys into groups, by which metrics tell them apart. */
-export class Groups {
+export class KeyGroups {
   readonly #prefixes: readonly string[];
   readonly #known = new Set<string>();
 
@@ -17,7 +17,7 @@ export class Groups {
     const group =
       this.#prefixes.find((prefix) => key.startsWith(prefix)) ?? (colon > 0 ? key.slice(0, colon) : "none");
     if (!this.#known.has(group)) {
-      if (this.#known.size >= mostGroups) {
+      if (this.#known.size >= maxGroups) {
         return "other";
       }
       this.#known.add(group);

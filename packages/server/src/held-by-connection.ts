@@ -3,20 +3,20 @@ import type { ServerResponse } from "node:http";
 import { isLockError, LeaseLostError, type Lease } from "holdfast";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 
-import { ClientGone, type Connection } from "./connection.ts";
+import { ClientDisconnected, type Connection } from "./connection.ts";
 import { EventStream } from "./event-stream.ts";
 import type { Leases } from "./leases.ts";
 import { problemOf } from "./problems.ts";
-import { Refusal } from "./refusal.ts";
-import type { Ask } from "./acquire-leases.ts";
+import { ServiceError } from "./refusal.ts";
+import type { AcquireCommand } from "./acquire-leases.ts";
 
 /**
  * Holds a lock for as long as the client holds its connection: renewed here, released when it goes away. Whoever needs the lock for work
  * that goes on without the connection must not use this.
  */
-export async function holdByConnection(
+export async function holdWhileConnected(
   leases: Leases,
-  ask: Ask,
+  command: AcquireCommand,
   connection: Connection,
   outgoing: ServerResponse,
 ): Promise<Response> {
@@ -24,34 +24,34 @@ export async function holdByConnection(
   let stream: EventStream | undefined;
   const open = (): EventStream => (stream ??= new EventStream(outgoing));
   try {
-    const waiting = (): void => {
+    const onQueued = (): void => {
       open()
-        .send("waiting", { keys: ask.keys })
+        .send("waiting", { keys: command.keys })
         .catch(() => undefined); // the wait ends by itself
     };
-    held = (await leases.take(ask, { over: connection.over, waiting }, true)).leases;
+    held = (await leases.acquireLeases(command, { closed: connection.closed, onQueued }, true)).leases;
     await open().send("granted", leases.describe(held));
-    await endOf(held, connection.over);
+    await endOf(held, connection.closed);
     await release(held);
   } catch (error) {
-    await tell(error, held, open);
+    await sendRenewal(error, held, open);
   }
   stream?.end();
   return RESPONSE_ALREADY_SENT;
 }
 
 /** Resolves when the client has gone; rejects with the loss, or why it has to end. */
-function endOf(held: readonly Lease[], over: AbortSignal): Promise<void> {
+function endOf(held: readonly Lease[], closed: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const end = (): void => {
-      if (over.reason instanceof ClientGone) {
+      if (closed.reason instanceof ClientDisconnected) {
         resolve();
       } else {
-        reject(over.reason as Error);
+        reject(closed.reason as Error);
       }
     };
-    over.addEventListener("abort", end, { once: true });
-    if (over.aborted) {
+    closed.addEventListener("abort", end, { once: true });
+    if (closed.aborted) {
       end();
     }
     for (const { signal } of held) {
@@ -60,10 +60,10 @@ function endOf(held: readonly Lease[], over: AbortSignal): Promise<void> {
   });
 }
 
-async function tell(error: unknown, held: readonly Lease[], open: () => EventStream): Promise<void> {
-  if (error instanceof ClientGone) {
+async function sendRenewal(error: unknown, held: readonly Lease[], open: () => EventStream): Promise<void> {
+  if (error instanceof ClientDisconnected) {
     await release(held);
-  } else if (error instanceof Refusal && error.code === "draining" && held.length > 0) {
+  } else if (error instanceof ServiceError && error.code === "draining" && held.length > 0) {
     // Its client may be at work: the lock is left to expire, and the client is told how long that takes.
     const validMs = Math.min(...held.map((lease) => lease.remainingMs()));
     held.forEach((lease) => lease.orphan());

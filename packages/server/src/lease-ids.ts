@@ -2,10 +2,10 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 
 import { leaseIdOf, readLeaseId, type LeaseParts } from "holdfast/http";
 
-import { Refusal } from "./refusal.ts";
+import { ServiceError } from "./refusal.ts";
 
 /** As many keys as one lease of the library may have. */
-const mostGrants = 64;
+const maxGrants = 64;
 
 /**
  * The lease ids of a service. With a key each id carries a signature, so a forged or altered id never reaches the engine. Every instance
@@ -18,7 +18,7 @@ export class LeaseIds {
     this.#key = key;
   }
 
-  get areSigned(): boolean {
+  get isSigned(): boolean {
     return this.#key !== undefined;
   }
 
@@ -32,21 +32,21 @@ export class LeaseIds {
     return `${leaseId.slice(0, end)}.${signatureOf(leaseId, this.#key)}${leaseId.slice(end)}`;
   }
 
-  /** @throws {Refusal} `not-found` for a forged or malformed id, `invalid` for one with too many keys */
-  read(given: string): LeaseParts {
-    const parts = readLeaseId(this.#key === undefined ? given : verified(given, this.#key));
+  /** @throws {ServiceError} `not-found` for a forged or malformed id, `invalid` for one with too many keys */
+  read(leaseId: string): LeaseParts {
+    const parts = readLeaseId(this.#key === undefined ? leaseId : verifySignature(leaseId, this.#key));
     if (!parts) {
-      throw new Refusal("not-found", "That is no lease id of this service");
+      throw new ServiceError("not-found", "That is no lease id of this service");
     }
-    if (parts.grants.length > mostGrants) {
-      throw new Refusal("invalid", `Expected a lease id to have ${mostGrants} keys at the most`);
+    if (parts.grants.length > maxGrants) {
+      throw new ServiceError("invalid", `Expected a lease id to have ${maxGrants} keys at the most`);
     }
     return parts;
   }
 }
 
 /** The lease id without its signature; empty where the signature does not match. */
-function verified(given: string, key: string): string {
+function verifySignature(given: string, key: string): string {
   const [version = "", secret = "", signature = "", ...keys] = given.split(".");
   const leaseId = [version, secret, ...keys].join(".");
   const [own, other] = [Buffer.from(signatureOf(leaseId, key)), Buffer.from(signature)];

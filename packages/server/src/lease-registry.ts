@@ -3,7 +3,7 @@ import type { LeaseParts } from "holdfast/http";
 type Grant = LeaseParts["grants"][number];
 
 /** How a lease ended, as far as this instance knows. */
-export type End = "released" | "expired" | "lost" | "broken";
+export type LeaseEnd = "released" | "expired" | "lost" | "broken";
 
 interface Entry {
   readonly grant: Grant;
@@ -14,18 +14,18 @@ interface Entry {
 const sweepMs = 1_000;
 
 /** The leases that this instance gave out, for its metrics only: another one may release them, and then they seem to expire. */
-export class Ledger {
+export class LeaseTracker {
   readonly #entries = new Map<string, Entry>();
-  readonly #ended: (grant: Grant, heldMs: number, end: End) => void;
+  readonly #ended: (grant: Grant, heldMs: number, end: LeaseEnd) => void;
   readonly #sweep: NodeJS.Timeout;
 
-  constructor(ended: (grant: Grant, heldMs: number, end: End) => void) {
+  constructor(ended: (grant: Grant, heldMs: number, end: LeaseEnd) => void) {
     this.#ended = ended;
     this.#sweep = setInterval(() => {
       const now = performance.now();
       for (const { grant, until } of this.#entries.values()) {
         if (until <= now) {
-          this.ended(grant, "expired");
+          this.leaseEnded(grant, "expired");
         }
       }
     }, sweepMs).unref();
@@ -35,31 +35,31 @@ export class Ledger {
     return this.#entries.size;
   }
 
-  holds(grant: Grant, ttlMs: number, leftMs: number): void {
+  track(grant: Grant, ttlMs: number, remainingMs: number): void {
     const now = performance.now();
     const entry = this.#entries.get(grant.token);
     if (entry) {
-      entry.until = Math.max(entry.until, now + leftMs);
+      entry.until = Math.max(entry.until, now + remainingMs);
     } else {
       this.#entries.set(grant.token, {
         grant,
-        since: now - Math.max(0, ttlMs - leftMs),
-        until: now + leftMs,
+        since: now - Math.max(0, ttlMs - remainingMs),
+        until: now + remainingMs,
       });
     }
   }
 
   /** What was left of it, as far as is known here. */
-  leftOf({ token }: Grant): number | undefined {
+  remainingMs({ token }: Grant): number | undefined {
     const entry = this.#entries.get(token);
     return entry && entry.until - performance.now();
   }
 
-  ended({ token }: Grant, end: End): void {
-    this.endedBy(token, end);
+  leaseEnded({ token }: Grant, end: LeaseEnd): void {
+    this.tokenEnded(token, end);
   }
 
-  endedBy(token: string, end: End): void {
+  tokenEnded(token: string, end: LeaseEnd): void {
     const entry = this.#entries.get(token);
     if (entry && this.#entries.delete(token)) {
       this.#ended(entry.grant, performance.now() - entry.since, end);

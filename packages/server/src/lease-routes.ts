@@ -2,17 +2,17 @@ import { createRoute, z } from "@hono/zod-openapi";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import type { LeaseParts, WireAcquire, WireLease, WireOwner, WireRenew } from "holdfast/http";
 import type { Context } from "hono";
-import type { Words } from "holdfast";
+import type { HolderInfo } from "holdfast";
 
 import { body, json, problems } from "./responses.ts";
-import { ClientGone, type Connection } from "./connection.ts";
+import { ClientDisconnected, type Connection } from "./connection.ts";
 import { EventStream } from "./event-stream.ts";
-import { holdByConnection } from "./held-by-connection.ts";
-import { newApp, type App, type Env, type House } from "./context.ts";
+import { holdWhileConnected } from "./held-by-connection.ts";
+import { newApp, type App, type RouteEnv, type ServiceContext } from "./context.ts";
 import { problemOf } from "./problems.ts";
-import { require } from "./principal.ts";
-import { Refusal } from "./refusal.ts";
-import type { Ask, Asker } from "./acquire-leases.ts";
+import { authorize } from "./principal.ts";
+import { ServiceError } from "./refusal.ts";
+import type { AcquireCommand, Requester } from "./acquire-leases.ts";
 import {
   acquireSchema,
   leaseIdParam,
@@ -23,15 +23,15 @@ import {
 } from "./schemas.ts";
 
 /** `POST /v1/leases` and what becomes of a lease. */
-export function leaseRoutes(house: House): App {
+export function leaseRoutes(context: ServiceContext): App {
   const app = newApp();
-  toAcquire(app, house);
-  toKeep(app, house);
-  toEnd(app, house);
+  acquireRoute(app, context);
+  renewRoute(app, context);
+  releaseRoute(app, context);
   return app;
 }
 
-function toAcquire(app: App, house: House): void {
+function acquireRoute(app: App, context: ServiceContext): void {
   app.openapi(
     createRoute({
       method: "post",
@@ -49,12 +49,12 @@ function toAcquire(app: App, house: House): void {
       },
       responses: { 201: json(leaseSchema, "The lease"), ...problems },
     }),
-    (c) => acquire(house, c, c.req.valid("json")) as Promise<never>, // problems are told by onError, streams have no type
+    (c) => acquire(context, c, c.req.valid("json")) as Promise<never>, // problems are told by onError, streams have no type
   );
 }
 
-function toKeep(app: App, house: House): void {
-  const { leases } = house;
+function renewRoute(app: App, context: ServiceContext): void {
+  const { leases } = context;
   app.openapi(
     createRoute({
       method: "get",
@@ -64,7 +64,7 @@ function toKeep(app: App, house: House): void {
       responses: { 200: json(leaseSchema, "It is"), ...problems },
     }),
     async (c) =>
-      c.json(await leases.look(await partsOf(house, c, c.req.valid("param").leaseId)), 200, noStore),
+      c.json(await leases.findLease(await partsOf(context, c, c.req.valid("param").leaseId)), 200, noStore),
   );
 
   app.openapi(
@@ -76,18 +76,18 @@ function toKeep(app: App, house: House): void {
       responses: { 200: json(leaseSchema, "It goes on"), ...problems },
     }),
     async (c) => {
-      const parts = await partsOf(house, c, c.req.valid("param").leaseId);
-      const { ttlMs = parts.ttlMs, ...told } = c.req.valid("json");
-      const words = Object.keys(told).length > 0 ? wordsOf(told) : undefined;
-      return c.json(await leases.renew(parts, ttlMs, words), 200, noStore);
+      const parts = await partsOf(context, c, c.req.valid("param").leaseId);
+      const { ttlMs = parts.ttlMs, ...values } = c.req.valid("json");
+      const info = Object.keys(values).length > 0 ? holderInfoOf(values) : undefined;
+      return c.json(await leases.renew(parts, ttlMs, info), 200, noStore);
     },
   );
 
-  toRenewMany(app, house);
+  renewManyRoute(app, context);
 }
 
-function toEnd(app: App, house: House): void {
-  const { leases } = house;
+function releaseRoute(app: App, context: ServiceContext): void {
+  const { leases } = context;
   app.openapi(
     createRoute({
       method: "delete",
@@ -98,7 +98,7 @@ function toEnd(app: App, house: House): void {
     }),
     async (c) =>
       c.json(
-        { released: await leases.release(await partsOf(house, c, c.req.valid("param").leaseId)) },
+        { released: await leases.release(await partsOf(context, c, c.req.valid("param").leaseId)) },
         200,
         noStore,
       ),
@@ -117,14 +117,14 @@ function toEnd(app: App, house: House): void {
     }),
     async (c) =>
       c.json(
-        { released: await leases.downgrade(await partsOf(house, c, c.req.valid("param").leaseId)) },
+        { released: await leases.downgrade(await partsOf(context, c, c.req.valid("param").leaseId)) },
         200,
         noStore,
       ),
   );
 }
 
-function toRenewMany(app: App, house: House): void {
+function renewManyRoute(app: App, context: ServiceContext): void {
   app.openapi(
     createRoute({
       method: "post",
@@ -134,17 +134,20 @@ function toRenewMany(app: App, house: House): void {
       responses: { 200: { description: "A lease, or a problem, for each" }, ...problems },
     }),
     async (c) => {
-      const asked = c.req.valid("json").leases;
+      const body = c.req.valid("json").leases;
       let grants = 0;
       const results = await Promise.all(
-        asked.map(async ({ leaseId, ttlMs }) => {
+        body.map(async ({ leaseId, ttlMs }) => {
           try {
-            const parts = await partsOf(house, c, leaseId);
+            const parts = await partsOf(context, c, leaseId);
             grants += parts.grants.length;
-            if (grants > mostRenewed) {
-              throw new Refusal("invalid", `Expected one request to renew ${mostRenewed} keys at the most`);
+            if (grants > maxRenewed) {
+              throw new ServiceError(
+                "invalid",
+                `Expected one request to renew ${maxRenewed} keys at the most`,
+              );
             }
-            return await house.leases.renew(parts, ttlMs ?? parts.ttlMs);
+            return await context.leases.renew(parts, ttlMs ?? parts.ttlMs);
           } catch (error) {
             return problemOf(error);
           }
@@ -156,65 +159,65 @@ function toRenewMany(app: App, house: House): void {
 }
 
 /** Keys that one request may renew. */
-const mostRenewed = 1_000;
+const maxRenewed = 1_000;
 
 const noStore = { "cache-control": "no-store" };
 
-function acquire(house: House, c: Context<Env>, asked: WireAcquire): Promise<Response> {
-  if (house.draining.aborted) {
-    throw house.draining.reason as Error;
+function acquire(context: ServiceContext, c: Context<RouteEnv>, body: WireAcquire): Promise<Response> {
+  if (context.draining.aborted) {
+    throw context.draining.reason as Error;
   }
-  const ask = askOf(c, asked);
-  require(c.var.principal, "lock:acquire", ask.keys);
+  const command = commandOf(c, body);
+  authorize(c.var.principal, "lock:acquire", command.keys);
   const wantsEvents = c.req.header("accept")?.includes("text/event-stream") === true;
-  const connection = house.connections.open(c.env.outgoing);
+  const connection = context.connections.open(c.env.outgoing);
   if (c.req.query("hold") === "connection") {
-    if (ask.attemptId !== undefined) {
-      throw new Refusal("invalid", "What is held by a connection ends with it: its attempt has no name");
+    if (command.attemptId !== undefined) {
+      throw new ServiceError("invalid", "What is held by a connection ends with it: its attempt has no name");
     }
-    return holdByConnection(house.leases, ask, connection, c.env.outgoing);
+    return holdWhileConnected(context.leases, command, connection, c.env.outgoing);
   }
   return wantsEvents
-    ? acquireByEvents(house, c, ask, connection)
-    : acquireByAnswer(house, c, ask, connection);
+    ? acquireWithEvents(context, c, command, connection)
+    : acquireWithResponse(context, c, command, connection);
 }
 
 /** Holds the answer back for as long as the caller, and we, want to wait. */
-async function acquireByAnswer(
-  house: House,
-  c: Context<Env>,
-  ask: Ask,
+async function acquireWithResponse(
+  context: ServiceContext,
+  c: Context<RouteEnv>,
+  command: AcquireCommand,
   connection: Connection,
 ): Promise<Response> {
-  const waitMs = Math.min(ask.waitMs, house.maxWaitMs);
-  const asker = { over: connection.over, waiting: () => undefined };
-  const lease = await leaseFor(house, { ...ask, waitMs }, asker, connection);
+  const waitMs = Math.min(command.waitMs, context.maxWaitMs);
+  const requester = { closed: connection.closed, onQueued: () => undefined };
+  const lease = await leaseFor(context, { ...command, waitMs }, requester, connection);
   return c.json(lease, 201, noStore);
 }
 
-async function acquireByEvents(
-  house: House,
-  c: Context<Env>,
-  ask: Ask,
+async function acquireWithEvents(
+  context: ServiceContext,
+  c: Context<RouteEnv>,
+  command: AcquireCommand,
   connection: Connection,
 ): Promise<Response> {
   let stream: EventStream | undefined;
   const open = (): EventStream => (stream ??= new EventStream(c.env.outgoing));
   try {
-    const asker: Asker = {
-      get over() {
-        return connection.over;
+    const requester: Requester = {
+      get closed() {
+        return connection.closed;
       },
-      waiting: () => {
+      onQueued: () => {
         open()
-          .send("waiting", { keys: ask.keys })
+          .send("waiting", { keys: command.keys })
           .catch(() => undefined); // the wait ends by itself
       },
     };
-    const lease = await leaseFor(house, ask, asker, connection);
+    const lease = await leaseFor(context, command, requester, connection);
     await open().send("granted", lease);
   } catch (error) {
-    if (!(error instanceof ClientGone)) {
+    if (!(error instanceof ClientDisconnected)) {
       await open()
         .send("problem", problemOf(error))
         .catch(() => undefined);
@@ -225,25 +228,30 @@ async function acquireByEvents(
 }
 
 /** What does not reach its client is given back; that of a named attempt where it reached none of its requests. */
-async function leaseFor(house: House, ask: Ask, asker: Asker, connection: Connection): Promise<WireLease> {
-  const { attemptId, keys, mode, permits } = ask;
+async function leaseFor(
+  context: ServiceContext,
+  command: AcquireCommand,
+  requester: Requester,
+  connection: Connection,
+): Promise<WireLease> {
+  const { attemptId, keys, mode, permits } = command;
   if (attemptId !== undefined) {
-    return house.attempts.acquire(
+    return context.attempts.acquire(
       JSON.stringify([attemptId, mode, permits, ...keys]),
-      ask,
-      asker,
+      command,
+      requester,
       connection,
     );
   }
-  const lease = await house.leases.acquire(ask, asker);
-  connection.ifUndelivered(() => {
-    house.leases.giveBack(house.leaseIds.read(lease.leaseId));
+  const lease = await context.leases.acquire(command, requester);
+  connection.onUndelivered(() => {
+    context.leases.releaseUndelivered(context.leaseIds.read(lease.leaseId));
   });
   return lease;
 }
 
-/** @throws {Refusal} */
-function askOf(c: Context<Env>, asked: WireAcquire): Ask {
+/** @throws {ServiceError} */
+function commandOf(c: Context<RouteEnv>, body: WireAcquire): AcquireCommand {
   const {
     key,
     keys,
@@ -254,15 +262,15 @@ function askOf(c: Context<Env>, asked: WireAcquire): Ask {
     waitMs = 0,
     claimMs,
     attemptId,
-  } = asked;
+  } = body;
   if ((key === undefined) === (keys === undefined)) {
-    throw new Refusal("invalid", "Expected either `key` or `keys`");
+    throw new ServiceError("invalid", "Expected either `key` or `keys`");
   }
   if ((mode === "semaphore") !== (limit !== undefined)) {
-    throw new Refusal("invalid", "Expected `limit` for a semaphore, and for nothing else");
+    throw new ServiceError("invalid", "Expected `limit` for a semaphore, and for nothing else");
   }
   const { name } = c.var.principal;
-  const words = wordsOf(asked);
+  const info = holderInfoOf(body);
   return {
     keys: Array.from(new Set(keys ?? [key as string])).sort(),
     mode,
@@ -274,14 +282,14 @@ function askOf(c: Context<Env>, asked: WireAcquire): Ask {
     principal: name,
     // Nobody can meet, or take, another one's attempt by its name.
     attemptId: attemptId === undefined ? undefined : `${name.length}:${name}:${attemptId}`,
-    words: {
-      ...words,
-      owner: words.owner ?? `${name.slice(0, 128)}@${c.env.incoming.socket.remoteAddress ?? "unknown"}`,
+    info: {
+      ...info,
+      owner: info.owner ?? `${name.slice(0, 128)}@${c.env.incoming.socket.remoteAddress ?? "unknown"}`,
     },
   };
 }
 
-function wordsOf({ owner, reason, labels }: Omit<WireRenew, "ttlMs">): Words {
+function holderInfoOf({ owner, reason, labels }: Omit<WireRenew, "ttlMs">): HolderInfo {
   return {
     ...(owner !== undefined && { owner: ownerOf(owner) }),
     ...(reason !== undefined && { reason }),
@@ -299,13 +307,17 @@ function ownerOf(owner: WireOwner): string {
 
 /**
  * A request with a bad lease id counts in the rate limit, although renewals and releases do not.
- * @throws {Refusal} for a lease id that is none of this service, or has a key that the principal may not acquire
+ * @throws {ServiceError} for a lease id that is none of this service, or has a key that the principal may not acquire
  */
-async function partsOf({ leaseIds, rate }: House, c: Context<Env>, leaseId: string): Promise<LeaseParts> {
+async function partsOf(
+  { leaseIds, rate }: ServiceContext,
+  c: Context<RouteEnv>,
+  leaseId: string,
+): Promise<LeaseParts> {
   const { principal } = c.var;
   try {
     const parts = leaseIds.read(leaseId);
-    require(principal, "lock:acquire", parts.grants.map(({ key }) => key)); // prettier-ignore
+    authorize(principal, "lock:acquire", parts.grants.map(({ key }) => key)); // prettier-ignore
     return parts;
   } catch (error) {
     await rate?.count(principal.name);

@@ -1,98 +1,108 @@
-import { EngineError, LeaseLostError, type Extension, type Lease, type Words } from "holdfast";
+import { EngineError, LeaseLostError, type ExtendResult, type Lease, type HolderInfo } from "holdfast";
 import type { LeaseParts, WireLease } from "holdfast/http";
 
 import type { Engine } from "./engine.ts";
 import type { LeaseIds } from "./lease-ids.ts";
-import type { Meter } from "./meter.ts";
-import { Refusal } from "./refusal.ts";
-import { giveBackAll, type Ask, type Asker, type Taken, type Taking } from "./acquire-leases.ts";
+import type { Metrics } from "./meter.ts";
+import { ServiceError } from "./refusal.ts";
+import {
+  releaseAll,
+  type AcquireCommand,
+  type Requester,
+  type AcquiredLeases,
+  type AcquireLease,
+} from "./acquire-leases.ts";
 
 /** What a client may know of a lease that is kept for it here. */
-export type KeptLease = Omit<WireLease, "leaseId" | "queuedMs" | "ttlMs">;
+export type DescribedLease = Omit<WireLease, "leaseId" | "queuedMs" | "ttlMs">;
 
 /** Leases that clients hold: whatever is known of them is in their ids, so that every instance of the service can serve them. */
 export class Leases {
   readonly #engine: Engine;
-  readonly #taking: Taking;
-  readonly #meter: Meter;
+  readonly #acquireLease: AcquireLease;
+  readonly #metrics: Metrics;
   readonly #ids: LeaseIds;
 
-  constructor(engine: Engine, taking: Taking, meter: Meter, ids: LeaseIds) {
+  constructor(engine: Engine, acquireLease: AcquireLease, metrics: Metrics, ids: LeaseIds) {
     this.#ids = ids;
     this.#engine = engine;
-    this.#taking = taking;
-    this.#meter = meter;
+    this.#acquireLease = acquireLease;
+    this.#metrics = metrics;
   }
 
-  /** For a client that renews and releases it. Rejects as {@link Taking.take} does. */
-  async acquire(ask: Ask, asker: Asker): Promise<WireLease> {
-    const begun = performance.now();
-    const { leases, ttlMs, queuedMs } = await this.take(ask, asker, false);
+  /** For a client that renews and releases it. Rejects as {@link AcquireLease.run} does. */
+  async acquire(command: AcquireCommand, requester: Requester): Promise<WireLease> {
+    const startedAt = performance.now();
+    const { leases, ttlMs, queuedMs } = await this.acquireLeases(command, requester, false);
     try {
       leases.forEach((lease) => lease.throwIfLost());
     } catch (error) {
-      await giveBackAll(leases);
-      throw error instanceof LeaseLostError ? tooLate(error) : error;
+      await releaseAll(leases);
+      throw error instanceof LeaseLostError ? repliedTooLate(error) : error;
     }
-    return this.#handOut(leases, { ttlMs, begun, queuedMs });
+    return this.#respond(leases, { ttlMs, begun: startedAt, queuedMs });
   }
 
   /** @param renew whether it is kept, and renewed, here */
-  async take(ask: Ask, asker: Asker, renew: boolean): Promise<Taken> {
-    this.#checkTtl(ask.ttlMs);
-    const told = this.#meter.acquiring(ask);
+  async acquireLeases(
+    command: AcquireCommand,
+    requester: Requester,
+    renew: boolean,
+  ): Promise<AcquiredLeases> {
+    this.#checkTtl(command.ttlMs);
+    const reported = this.#metrics.acquiring(command);
     try {
-      const taken = await this.#taking.take(ask, asker, renew);
-      told.granted(taken.queuedMs);
-      return taken;
+      const acquired = await this.#acquireLease.run(command, requester, renew);
+      reported.granted(acquired.queuedMs);
+      return acquired;
     } catch (error) {
-      told.failed(error);
-      throw error instanceof LeaseLostError ? tooLate(error) : error;
+      reported.failed(error);
+      throw error instanceof LeaseLostError ? repliedTooLate(error) : error;
     }
   }
 
-  describe(leases: readonly Lease[]): KeptLease {
+  describe(leases: readonly Lease[]): DescribedLease {
     const tokens = leases.map(({ key, fencingToken }) => [key, fencingToken.toString()] as const);
-    const leftMs = Math.min(...leases.map((lease) => lease.remainingMs()));
+    const remainingMs = Math.min(...leases.map((lease) => lease.remainingMs()));
     return {
       key: tokens[0]?.[0] ?? "",
       keys: tokens.map(([key]) => key),
       fencingToken: tokens[0]?.[1] ?? "",
       fencingTokens: Object.fromEntries(tokens),
-      validMs: inMicros(leftMs),
-      expiresAt: new Date(Date.now() + leftMs).toISOString(),
+      validMs: inMicros(remainingMs),
+      expiresAt: new Date(Date.now() + remainingMs).toISOString(),
       guarantee: this.#engine.guarantee,
     };
   }
 
   /** @throws {LeaseLostError} */
-  async look(parts: LeaseParts): Promise<WireLease> {
-    const begun = performance.now();
+  async findLease(parts: LeaseParts): Promise<WireLease> {
+    const startedAt = performance.now();
     const leases: Lease[] = [];
     for (const grant of parts.grants) {
       leases.push(await this.#adopt(grant, parts.ttlMs));
     }
-    return this.#handOut(leases, { ttlMs: parts.ttlMs, begun, queuedMs: 0 });
+    return this.#respond(leases, { ttlMs: parts.ttlMs, begun: startedAt, queuedMs: 0 });
   }
 
   /**
    * Prolongs by the driver, not by an adopted lease, which would tell the engine its own words anew.
    * @throws {LeaseLostError}
    */
-  async renew(parts: LeaseParts, ttlMs: number, words?: Words): Promise<WireLease> {
-    const begun = performance.now();
+  async renew(parts: LeaseParts, ttlMs: number, words?: HolderInfo): Promise<WireLease> {
+    const startedAt = performance.now();
     this.#checkTtl(ttlMs);
     const times = await Promise.all(
       parts.grants.map(async (grant) => {
         const { key, token, fencingToken } = grant;
         this.#engine.locks.mutex(key); // refuses what is no key
         const number = BigInt(fencingToken);
-        const told = words && { ...words, fencingToken: number };
-        const asked = { key, token, fencingToken: number, ttlMs, words: told };
+        const info = words && { ...words, fencingToken: number };
+        const asked = { key, token, fencingToken: number, ttlMs, info };
         const extension = await this.#engine.driver.extend(asked);
-        const elapsedMs = performance.now() - begun;
-        this.#meter.renewed(grant, ttlMs, extension, elapsedMs);
-        return { elapsedMs, leftMs: this.#leftMs(grant, extension) };
+        const elapsedMs = performance.now() - startedAt;
+        this.#metrics.renewed(grant, ttlMs, extension, elapsedMs);
+        return { elapsedMs, leftMs: this.#remainingMs(grant, extension) };
       }),
     );
     const validMs = Math.min(...times.map(({ elapsedMs, leftMs }) => elapsedMs + leftMs));
@@ -105,7 +115,7 @@ export class Leases {
     const releases = await Promise.all(
       grants.map(async (grant) => {
         const wasHeld = await this.#release(grant, ttlMs);
-        this.#meter.released(grant, wasHeld);
+        this.#metrics.released(grant, wasHeld);
         return wasHeld;
       }),
     );
@@ -113,15 +123,15 @@ export class Leases {
   }
 
   /** What its client cannot know of: it is given back until the engine has answered, or has forgotten. */
-  giveBack({ ttlMs, grants }: LeaseParts): void {
+  releaseUndelivered({ ttlMs, grants }: LeaseParts): void {
     const { driver } = this.#engine;
     for (const grant of grants) {
       driver.release(grant.key, grant.token, driver.clock.now() + ttlMs).then(
         (wasHeld) => {
-          this.#meter.released(grant, wasHeld);
+          this.#metrics.released(grant, wasHeld);
         },
         () => {
-          this.#meter.notReleased(grant);
+          this.#metrics.notReleased(grant);
         },
       );
     }
@@ -132,7 +142,7 @@ export class Leases {
     const { driver } = this.#engine;
     const [grant] = grants;
     if (grants.length !== 1 || !grant) {
-      throw new Refusal("invalid", "A lease of several keys is no writer's");
+      throw new ServiceError("invalid", "A lease of several keys is no writer's");
     }
     return driver.downgrade(grant.key, grant.token, driver.clock.now() + ttlMs);
   }
@@ -144,7 +154,7 @@ export class Leases {
       if (error instanceof LeaseLostError) {
         return false;
       }
-      this.#meter.notReleased(grant);
+      this.#metrics.notReleased(grant);
       throw error;
     }
   }
@@ -153,8 +163,8 @@ export class Leases {
    * From now on the lease is its client's; nothing of it stays here. What has passed since the question came is looked at before what
    * is left: a pause in between must not make it longer.
    */
-  #handOut(leases: readonly Lease[], { ttlMs, begun, queuedMs }: Times): WireLease {
-    const elapsedMs = performance.now() - begun;
+  #respond(leases: readonly Lease[], { ttlMs, begun: startedAt, queuedMs }: Times): WireLease {
+    const elapsedMs = performance.now() - startedAt;
     const leftMs = Math.min(...leases.map((lease) => lease.remainingMs()));
     const grants = leases.map((lease) => {
       const { key, token, fencingToken } = lease.transfer();
@@ -170,7 +180,7 @@ export class Leases {
   ): WireLease {
     const [first] = parts.grants;
     for (const grant of parts.grants) {
-      this.#meter.holds(grant, parts.ttlMs, leftMs);
+      this.#metrics.leaseHeld(grant, parts.ttlMs, leftMs);
     }
     return {
       leaseId: this.#ids.of(parts),
@@ -186,7 +196,7 @@ export class Leases {
     };
   }
 
-  #leftMs({ key, token }: LeaseParts["grants"][number], extension: Extension): number {
+  #remainingMs({ key, token }: LeaseParts["grants"][number], extension: ExtendResult): number {
     const { clock } = this.#engine.driver;
     switch (extension.outcome) {
       case "renewed": {
@@ -215,7 +225,7 @@ export class Leases {
   #checkTtl(ttlMs: number): void {
     const { maxTtlMs } = this.#engine.driver.capabilities;
     if (ttlMs > maxTtlMs) {
-      throw new Refusal("invalid", `Expected \`ttlMs\` to be ${maxTtlMs} at the most, got ${ttlMs}`);
+      throw new ServiceError("invalid", `Expected \`ttlMs\` to be ${maxTtlMs} at the most, got ${ttlMs}`);
     }
   }
 }
@@ -228,7 +238,7 @@ interface Times {
 }
 
 /** It was granted, and over before it could be handed out. */
-function tooLate({ key }: LeaseLostError): EngineError {
+function repliedTooLate({ key }: LeaseLostError): EngineError {
   const message = "The grant had expired before it was handed out";
   return new EngineError(message, { key, outcome: "none", retryable: true });
 }

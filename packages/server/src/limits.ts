@@ -1,6 +1,6 @@
 import { RateLimiterMemory, RateLimiterRes } from "rate-limiter-flexible";
 
-import { Refusal } from "./refusal.ts";
+import { ServiceError } from "./refusal.ts";
 
 /** Bounds how often one principal may ask. What keeps or ends a lease is never refused: that would lose locks. */
 export class RateLimit {
@@ -10,14 +10,14 @@ export class RateLimit {
     this.#limiter = new RateLimiterMemory({ points: perSecond, duration: 1 });
   }
 
-  /** @throws {Refusal} `rate-limited` */
+  /** @throws {ServiceError} `rate-limited` */
   async count(principal: string): Promise<void> {
     try {
       await this.#limiter.consume(principal);
     } catch (error) {
       if (error instanceof RateLimiterRes) {
         const retryAfterMs = Math.max(1, error.msBeforeNext);
-        throw new Refusal("rate-limited", `"${principal}" asks too often`, { retryAfterMs });
+        throw new ServiceError("rate-limited", `"${principal}" asks too often`, { retryAfterMs });
       }
       throw error;
     }

@@ -3,9 +3,9 @@ import type { LockState } from "holdfast";
 import type { WireLock } from "holdfast/http";
 
 import { body, json, problems } from "./responses.ts";
-import { newApp, type App, type House } from "./context.ts";
-import { require } from "./principal.ts";
-import { Refusal } from "./refusal.ts";
+import { newApp, type App, type ServiceContext } from "./context.ts";
+import { authorize } from "./principal.ts";
+import { ServiceError } from "./refusal.ts";
 import { fencingToken, holderSchema, keySchema } from "./schemas.ts";
 
 const lockSchema = z
@@ -16,7 +16,7 @@ const lockSchema = z
       .number()
       .nullable()
       .openapi({ description: "How many may hold it at once; null: any number of readers" }),
-    left: z.number().optional(),
+    remaining: z.number().optional(),
     holders: z.array(holderSchema),
     waiters: z
       .array(z.object({ owner: z.string(), position: z.number() }))
@@ -39,16 +39,16 @@ const listQuery = z.object({
 });
 
 /** What is known of locks, and an operator's force. */
-export function lockRoutes(house: House): App {
+export function lockRoutes(context: ServiceContext): App {
   const app = newApp();
-  toList(app, house);
-  toInspect(app, house);
-  toForce(app, house);
-  toAsk(app, house);
+  listRoute(app, context);
+  inspectRoute(app, context);
+  breakRoute(app, context);
+  checkFenceRoute(app, context);
   return app;
 }
 
-function toList(app: App, { engine: { locks }, connections }: House): void {
+function listRoute(app: App, { engine: { locks }, connections }: ServiceContext): void {
   app.openapi(
     createRoute({
       method: "get",
@@ -63,8 +63,8 @@ function toList(app: App, { engine: { locks }, connections }: House): void {
     }),
     async (c) => {
       const { state, owner, ...page } = c.req.valid("query");
-      require(c.var.principal, "lock:read", [page.prefix ?? ""]);
-      const listed = await locks.list({ ...page, signal: connections.open(c.env.outgoing).over });
+      authorize(c.var.principal, "lock:read", [page.prefix ?? ""]);
+      const listed = await locks.list({ ...page, signal: connections.open(c.env.outgoing).closed });
       const shown = listed.locks.filter(
         (lock) =>
           (state !== "contended" || lock.waiterCount > 0) &&
@@ -75,7 +75,7 @@ function toList(app: App, { engine: { locks }, connections }: House): void {
   );
 }
 
-function toInspect(app: App, { engine, waits }: House): void {
+function inspectRoute(app: App, { engine, waitLimits }: ServiceContext): void {
   app.openapi(
     createRoute({
       method: "get",
@@ -86,13 +86,13 @@ function toInspect(app: App, { engine, waits }: House): void {
     }),
     async (c) => {
       const { key } = c.req.valid("query");
-      require(c.var.principal, "lock:read", [key]);
-      return c.json(waits.named(wireLock(await engine.locks.inspect(key)), engine.owner), 200);
+      authorize(c.var.principal, "lock:read", [key]);
+      return c.json(waitLimits.named(wireLock(await engine.locks.inspect(key)), engine.owner), 200);
     },
   );
 }
 
-function toForce(app: App, { engine: { locks }, meter, log }: House): void {
+function breakRoute(app: App, { engine: { locks }, metrics, log }: ServiceContext): void {
   app.openapi(
     createRoute({
       method: "post",
@@ -106,7 +106,7 @@ function toForce(app: App, { engine: { locks }, meter, log }: House): void {
     }),
     async (c) => {
       const { key, fencingToken: seen, reason } = c.req.valid("json");
-      require(c.var.principal, "lock:force", [key]);
+      authorize(c.var.principal, "lock:force", [key]);
       const holders = (await locks.inspect(key)).holders;
       const holder = holders.find((one) => one.fencingToken?.toString() === seen)?.owner;
       const record = (broken: boolean | "unknown"): void => {
@@ -123,18 +123,18 @@ function toForce(app: App, { engine: { locks }, meter, log }: House): void {
       record(isBroken);
       if (!isBroken) {
         const present = holders[0]?.fencingToken?.toString() ?? null;
-        throw new Refusal("fence-mismatch", `No grant of "${key}" has the fencing token ${seen}`, {
+        throw new ServiceError("fence-mismatch", `No grant of "${key}" has the fencing token ${seen}`, {
           key,
           fencingToken: present,
         });
       }
-      meter.broken(key);
+      metrics.broken(key);
       return c.json({ broken: true as const }, 200);
     },
   );
 }
 
-function toAsk(app: App, { engine: { locks }, meter }: House): void {
+function checkFenceRoute(app: App, { engine: { locks }, metrics }: ServiceContext): void {
   app.openapi(
     createRoute({
       method: "post",
@@ -145,7 +145,7 @@ function toAsk(app: App, { engine: { locks }, meter }: House): void {
     }),
     async (c) => {
       const { key, limit } = c.req.valid("json");
-      require(c.var.principal, "lock:acquire", [key]);
+      authorize(c.var.principal, "lock:acquire", [key]);
       await locks.semaphore(key, { limit }).setLimit(limit);
       return c.json({ limit }, 200);
     },
@@ -166,9 +166,9 @@ function toAsk(app: App, { engine: { locks }, meter }: House): void {
     }),
     async (c) => {
       const { key, fencingToken: seen } = c.req.valid("json");
-      require(c.var.principal, "lock:read", [key]);
+      authorize(c.var.principal, "lock:read", [key]);
       const fence = await locks.checkFence(key, BigInt(seen));
-      meter.fenceChecked(key, fence);
+      metrics.fenceChecked(key, fence);
       return c.json({ fence }, 200);
     },
   );

@@ -4,7 +4,7 @@ import { newToken } from "./auth.ts";
 import { jsonLines } from "./log.ts";
 import type { ServiceOptions } from "./options.ts";
 import { createService, type Service } from "./service.ts";
-import { welcome } from "./banner.ts";
+import { startupMessage } from "./banner.ts";
 
 const help = `The lock service. Its settings are environment variables:
 
@@ -44,7 +44,7 @@ async function serve(): Promise<void> {
       ...(host !== undefined && { host }),
       ...(port !== undefined && { port: numberOf("HOLDFAST_PORT", port) }),
     });
-    process.stdout.write(welcome(url, service.guarantee));
+    process.stdout.write(startupMessage(url, service.guarantee));
   } catch (error) {
     process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
     process.exitCode = 78;

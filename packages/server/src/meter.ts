@@ -1,26 +1,26 @@
 import { channel } from "node:diagnostics_channel";
 
-import { isLockError, QuorumError, type Extension, type LossReason } from "holdfast";
+import { isLockError, QuorumError, type ExtendResult, type LossReason } from "holdfast";
 import type { LeaseParts, WireMode } from "holdfast/http";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 
-import { ClientGone } from "./connection.ts";
-import { Groups } from "./groups.ts";
-import { Ledger, type End } from "./lease-registry.ts";
+import { ClientDisconnected } from "./connection.ts";
+import { KeyGroups } from "./groups.ts";
+import { LeaseTracker, type LeaseEnd } from "./lease-registry.ts";
 
 type Grant = LeaseParts["grants"][number];
 
 const seconds = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600,
 ];
-const shares = [0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1];
+const fractions = [0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1];
 
 /** Of the tracing channel `holdfast:hold`. */
-const endOfHold = "tracing:holdfast:hold:asyncEnd";
+const holdEnds = "tracing:holdfast:hold:asyncEnd";
 
-interface MeterOptions {
+interface MetricsOptions {
   readonly engine: string;
-  readonly groups: Groups;
+  readonly groups: KeyGroups;
   /** How many wait by this instance now. */
   readonly waiters: () => number;
 }
@@ -34,10 +34,10 @@ interface Acquiring {
 /**
  * What Prometheus asks for. A key is never a label: `lock_group` is what stands before its first `:`, or a pattern that it fits.
  */
-export class Meter {
+export class Metrics {
   readonly registry: Registry = new Registry();
-  readonly #groups: Groups;
-  readonly #ledger: Ledger;
+  readonly #groups: KeyGroups;
+  readonly #leaseTracker: LeaseTracker;
   readonly #acquire: Histogram;
   readonly #wait: Histogram;
   readonly #hold: Histogram;
@@ -61,17 +61,17 @@ export class Meter {
     }
   };
 
-  constructor({ engine, groups, waiters }: MeterOptions) {
+  constructor({ engine, groups, waiters }: MetricsOptions) {
     this.registry.setDefaultLabels({ lock_engine: engine });
     this.#groups = groups;
-    this.#ledger = new Ledger((grant, heldMs, end) => {
+    this.#leaseTracker = new LeaseTracker((grant, heldMs, end) => {
       this.#ended(grant.key, heldMs, end);
     });
     this.#acquire = this.#histogram("lock_acquire_duration_seconds", "From the question to the answer", seconds, ["lock_mode", "outcome"]); // prettier-ignore
     this.#wait = this.#histogram("lock_wait_duration_seconds", "Of those who stood in the queue", seconds, ["outcome"]); // prettier-ignore
     this.#hold = this.#histogram("lock_hold_duration_seconds", "From the grant to its end", seconds, ["end"]); // prettier-ignore
     this.#renew = this.#histogram("lock_renew_duration_seconds", "How long the engine took to prolong", seconds, ["outcome"]); // prettier-ignore
-    this.#margin = this.#histogram("lock_renew_margin_ratio", "What was left of the TTL when a renewal came", shares, []); // prettier-ignore
+    this.#margin = this.#histogram("lock_renew_margin_ratio", "What was left of the TTL when a renewal came", fractions, []); // prettier-ignore
     this.#overrun = this.#histogram("lock_overrun_duration_seconds", "For how long what is held by a connection was taken for held after its end", seconds, []); // prettier-ignore
     this.#votes = new Counter({ name: "lock_quorum_votes_total", help: "Of the nodes, where too few agreed", labelNames: ["server_address", "vote"], registers: [this.registry] }); // prettier-ignore
     this.#quorum = new Histogram({ name: "lock_quorum_margin_votes", help: "Votes above the majority; 0: one failure from loss", buckets: [0, 1, 2, 3, 4], registers: [this.registry] }); // prettier-ignore
@@ -79,18 +79,22 @@ export class Meter {
     this.#release = this.#counter("lock_release_total", "Releases", ["outcome"]);
     this.#fence = this.#counter("lock_fence_rejected_total", "Checks that found a fencing token stale", []);
     this.#broken = this.#counter("lock_broken_total", "Grants that were ended by force", []);
-    const ledger = this.#ledger;
+    const leaseTracker = this.#leaseTracker;
     this.#gauge("lock_waiters", "Who waits by this instance", waiters);
-    this.#gauge("lock_held", "Leases that this instance gave out and knows no end of", () => ledger.count);
+    this.#gauge(
+      "lock_held",
+      "Leases that this instance gave out and knows no end of",
+      () => leaseTracker.count,
+    );
     channel("holdfast:vote").subscribe(this.#onVote);
-    channel(endOfHold).subscribe(this.#onHoldEnd);
+    channel(holdEnds).subscribe(this.#onHoldEnd);
   }
 
   acquiring({ keys, mode, waitMs }: { keys: readonly string[]; mode: WireMode; waitMs: number }): Acquiring {
-    const begun = performance.now();
+    const startedAt = performance.now();
     const lock_group = this.#groups.of(keys[0] ?? "");
     const observe = (outcome: string, isQueued: boolean): void => {
-      const took = (performance.now() - begun) / 1000;
+      const took = (performance.now() - startedAt) / 1000;
       this.#acquire.observe({ lock_group, lock_mode: mode, outcome }, took);
       if (isQueued) {
         this.#wait.observe({ lock_group, outcome }, took);
@@ -107,21 +111,21 @@ export class Meter {
   }
 
   /** A lease is its client's from now on, or is so still. */
-  holds(grant: Grant, ttlMs: number, leftMs: number): void {
-    this.#ledger.holds(grant, ttlMs, leftMs);
+  leaseHeld(grant: Grant, ttlMs: number, remainingMs: number): void {
+    this.#leaseTracker.track(grant, ttlMs, remainingMs);
   }
 
-  renewed(grant: Grant, ttlMs: number, extension: Extension, tookMs: number): void {
+  renewed(grant: Grant, ttlMs: number, extension: ExtendResult, tookMs: number): void {
     const { outcome } = extension;
     this.voted(outcome === "unknown" ? extension.error : undefined);
     const lock_group = this.#groups.of(grant.key);
     this.#renew.observe({ lock_group, outcome }, tookMs / 1000);
-    const marginMs = this.#ledger.leftOf(grant);
+    const marginMs = this.#leaseTracker.remainingMs(grant);
     if (marginMs !== undefined) {
       this.#margin.observe({ lock_group }, Math.max(0, marginMs / ttlMs));
     }
     if (outcome === "lost") {
-      this.#ledger.ended(grant, "lost");
+      this.#leaseTracker.leaseEnded(grant, "lost");
     }
   }
 
@@ -139,12 +143,12 @@ export class Meter {
   released(grant: Grant, wasHeld: boolean): void {
     const lock_group = this.#groups.of(grant.key);
     this.#release.inc({ lock_group, outcome: wasHeld ? "released" : "not_held" });
-    this.#ledger.ended(grant, wasHeld ? "released" : "lost");
+    this.#leaseTracker.leaseEnded(grant, wasHeld ? "released" : "lost");
   }
 
   /** The engine says that a grant of this instance is over. */
   lost(token: string, reason: LossReason): void {
-    this.#ledger.endedBy(token, reason === "broken" ? "broken" : "lost");
+    this.#leaseTracker.tokenEnded(token, reason === "broken" ? "broken" : "lost");
   }
 
   fenceChecked(key: string, fence: string): void {
@@ -159,11 +163,11 @@ export class Meter {
 
   close(): void {
     channel("holdfast:vote").unsubscribe(this.#onVote);
-    channel(endOfHold).unsubscribe(this.#onHoldEnd);
-    this.#ledger.close();
+    channel(holdEnds).unsubscribe(this.#onHoldEnd);
+    this.#leaseTracker.close();
   }
 
-  #ended(key: string, heldMs: number, end: End): void {
+  #ended(key: string, heldMs: number, end: LeaseEnd): void {
     const lock_group = this.#groups.of(key);
     this.#hold.observe({ lock_group, end }, heldMs / 1000);
     if (end !== "released") {
@@ -198,5 +202,5 @@ function outcomeOf(error: unknown): string {
   } else if (isLockError(error, "quorum-not-reached")) {
     return "quorum_failed";
   }
-  return error instanceof ClientGone ? "aborted" : "error";
+  return error instanceof ClientDisconnected ? "aborted" : "error";
 }

@@ -23,9 +23,9 @@ export function addNodeGauges(registry: Registry, nodes: () => Promise<NodeState
       labelNames: ["server_address"],
       registers: [registry],
       async collect() {
-        const told = await states();
+        const reported = await states();
         this.reset();
-        for (const state of told) {
+        for (const state of reported) {
           const value = valueOf(state);
           if (value !== null) {
             this.set({ server_address: state.node }, value);
@@ -52,9 +52,9 @@ function addRoles(registry: Registry, states: () => Promise<NodeState[]>): void 
     labelNames: ["server_address", "role"],
     registers: [registry],
     async collect() {
-      const told = await states();
+      const reported = await states();
       this.reset();
-      for (const { node, role } of told) {
+      for (const { node, role } of reported) {
         if (role !== null) {
           this.set({ server_address: node, role }, 1);
         }

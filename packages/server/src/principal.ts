@@ -1,4 +1,4 @@
-import { Refusal } from "./refusal.ts";
+import { ServiceError } from "./refusal.ts";
 
 /** What somebody may do. */
 export type Scope = "lock:acquire" | "lock:read" | "lock:force" | "admin";
@@ -10,7 +10,7 @@ export interface Principal {
 }
 
 /** Who asks a service that asks nobody for his name. */
-export const anybody: Principal = {
+export const anonymous: Principal = {
   name: "anybody",
   grants: [
     { scope: "lock:acquire", prefix: "" },
@@ -20,18 +20,22 @@ export const anybody: Principal = {
   ],
 };
 
-/** @throws {Refusal} `forbidden` */
-export function require(principal: Principal, scope: Scope, keys: readonly string[]): void {
+/** @throws {ServiceError} `forbidden` */
+export function authorize(principal: Principal, scope: Scope, keys: readonly string[]): void {
   for (const key of keys) {
-    if (!mayDo(principal, scope, key)) {
-      throw new Refusal("forbidden", `"${principal.name}" may not do that to "${key}": it takes ${scope}`, {
-        key,
-      });
+    if (!hasScope(principal, scope, key)) {
+      throw new ServiceError(
+        "forbidden",
+        `"${principal.name}" may not do that to "${key}": it takes ${scope}`,
+        {
+          key,
+        },
+      );
     }
   }
 }
 
 /** Whether somebody may do that to a key, or to all that begin so. */
-export function mayDo({ grants }: Principal, scope: Scope, key: string): boolean {
+export function hasScope({ grants }: Principal, scope: Scope, key: string): boolean {
   return grants.some((grant) => grant.scope === scope && key.startsWith(grant.prefix));
 }

@@ -3,9 +3,9 @@ import { createRoute, z } from "@hono/zod-openapi";
 import { EngineError } from "holdfast";
 
 import { json, problems } from "./responses.ts";
-import { newApp, type App, type House } from "./context.ts";
-import { mayDo } from "./principal.ts";
-import { Refusal } from "./refusal.ts";
+import { newApp, type App, type ServiceContext } from "./context.ts";
+import { hasScope } from "./principal.ts";
+import { ServiceError } from "./refusal.ts";
 
 const health = z.object({ status: z.string() });
 
@@ -13,9 +13,9 @@ const health = z.object({ status: z.string() });
 const readinessMs = 250;
 
 /** For those who keep the service running. */
-export function probeRoutes({ engine, draining, meter }: House): App {
+export function probeRoutes({ engine, draining, metrics }: ServiceContext): App {
   const app = newApp();
-  const nodes = sharedFor(readinessMs, () => engine.locks.nodes());
+  const nodes = cachedFor(readinessMs, () => engine.locks.nodes());
 
   app.openapi(
     createRoute({
@@ -60,10 +60,10 @@ export function probeRoutes({ engine, draining, meter }: House): App {
       },
     }),
     async (c) => {
-      if (!mayDo(c.var.principal, "admin", "")) {
-        throw new Refusal("forbidden", "It takes admin");
+      if (!hasScope(c.var.principal, "admin", "")) {
+        throw new ServiceError("forbidden", "It takes admin");
       }
-      return c.text(await meter.registry.metrics(), 200, { "content-type": meter.registry.contentType });
+      return c.text(await metrics.registry.metrics(), 200, { "content-type": metrics.registry.contentType });
     },
   );
 
@@ -71,7 +71,7 @@ export function probeRoutes({ engine, draining, meter }: House): App {
 }
 
 /** One question at a time; its answer also serves every caller of the next `ms` after it came. */
-function sharedFor<T>(ms: number, ask: () => Promise<T>): () => Promise<T> {
+function cachedFor<T>(ms: number, ask: () => Promise<T>): () => Promise<T> {
   let answer: Promise<T> | undefined;
   return () => {
     answer ??= ask().finally(() => {

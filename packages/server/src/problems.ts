@@ -11,9 +11,9 @@ import {
 } from "holdfast";
 import type { ServiceCode, WireHolder, WireProblem } from "holdfast/http";
 
-import { ofService, Refusal } from "./refusal.ts";
+import { serviceStatuses, ServiceError } from "./refusal.ts";
 
-const ofLocks: Readonly<Record<LockErrorCode, number>> = {
+const lockStatuses: Readonly<Record<LockErrorCode, number>> = {
   "wait-timeout": 423,
   "lease-lost": 410,
   "kind-mismatch": 409,
@@ -29,41 +29,44 @@ const ofLocks: Readonly<Record<LockErrorCode, number>> = {
 };
 
 /** The status of each code; of `engine-unavailable` where the outcome is known. */
-export const statuses: Readonly<Record<LockErrorCode | ServiceCode, number>> = { ...ofLocks, ...ofService };
+export const statuses: Readonly<Record<LockErrorCode | ServiceCode, number>> = {
+  ...lockStatuses,
+  ...serviceStatuses,
+};
 
 const titles: Readonly<Record<LockErrorCode | ServiceCode, string>> = {
-  "wait-timeout": "The lock is held",
-  "lease-lost": "The lease is lost",
-  "kind-mismatch": "The key is another kind of lock",
-  "limit-mismatch": "The semaphore has another limit",
-  "self-deadlock": "It would wait for itself",
-  "latch-expired": "The latch is over",
-  "too-many-waiters": "Too many wait",
-  unsupported: "The engine has no such lock",
-  "engine-unavailable": "The engine cannot be reached, or refused",
-  "replicas-not-reached": "Too few replicas have acknowledged it",
-  "quorum-not-reached": "Too few nodes agreed",
-  closed: "The service is closed",
-  invalid: "The request is not understood",
-  unauthenticated: "Who you are is not known",
-  forbidden: "You may not do that",
-  "not-found": "There is nothing here",
-  "fence-mismatch": "Another grant is the present one",
+  "wait-timeout": "Lock held",
+  "lease-lost": "Lease lost",
+  "kind-mismatch": "Lock kind mismatch",
+  "limit-mismatch": "Limit mismatch",
+  "self-deadlock": "Self-deadlock",
+  "latch-expired": "Latch expired",
+  "too-many-waiters": "Too many waiters",
+  unsupported: "Not supported",
+  "engine-unavailable": "Engine unavailable",
+  "replicas-not-reached": "Replicas not reached",
+  "quorum-not-reached": "Quorum not reached",
+  closed: "Service closed",
+  invalid: "Invalid request",
+  unauthenticated: "Authentication required",
+  forbidden: "Forbidden",
+  "not-found": "Not found",
+  "fence-mismatch": "Fencing token mismatch",
   "rate-limited": "Too many requests",
-  draining: "The service is about to end",
+  draining: "Service shutting down",
 };
 
 /** The problem that a failure is told as. What nobody foresaw says nothing of itself: it may hold a secret. */
 export function problemOf(error: unknown): WireProblem {
-  if (error instanceof Refusal) {
-    const { code, message, more, status } = error;
+  if (error instanceof ServiceError) {
+    const { code, message, extras, status } = error;
     const retryable = code === "rate-limited" || code === "draining";
-    return { ...headOf(code, status, message), retryable, outcome: "none", ...more };
+    return { ...headOf(code, status, message), retryable, outcome: "none", ...extras };
   }
   if (isLockError(error)) {
     return problemOfLock(error);
   }
-  if (isRefusedValue(error)) {
+  if (isInvalidValue(error)) {
     return { ...headOf("invalid", 400, error.message), retryable: false, outcome: "none" };
   }
   if (error instanceof HTTPException && error.status < 500) {
@@ -74,7 +77,7 @@ export function problemOf(error: unknown): WireProblem {
 }
 
 /** The library refuses a value with its name, what was expected, and what came; any other such error is a fault of ours. */
-function isRefusedValue(error: unknown): error is Error {
+function isInvalidValue(error: unknown): error is Error {
   return (error instanceof TypeError || error instanceof RangeError) && error.message.startsWith("Expected ");
 }
 
@@ -107,11 +110,11 @@ function problemOfLock(error: LockError): WireProblem {
     ...(error.key !== undefined && { key: error.key }),
     retryable: error.retryable || code === "draining",
     outcome,
-    ...moreOf(error),
+    ...extrasOf(error),
   };
 }
 
-function moreOf(error: LockError): Partial<WireProblem> {
+function extrasOf(error: LockError): Partial<WireProblem> {
   if (error instanceof WaitTimeoutError) {
     const { holder, position } = error;
     return {

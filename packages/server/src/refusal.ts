@@ -1,10 +1,10 @@
 import type { ServiceCode } from "holdfast/http";
 
 /** What the service itself refuses. */
-export class Refusal extends Error {
+export class ServiceError extends Error {
   readonly code: ServiceCode;
   readonly status: number;
-  readonly more: {
+  readonly extras: {
     readonly retryAfterMs?: number;
     readonly key?: string;
     readonly fencingToken?: string | null;
@@ -13,17 +13,17 @@ export class Refusal extends Error {
   constructor(
     code: ServiceCode,
     detail: string,
-    more: Refusal["more"] = {},
-    status: number = ofService[code],
+    more: ServiceError["extras"] = {},
+    status: number = serviceStatuses[code],
   ) {
     super(detail);
     this.code = code;
     this.status = status;
-    this.more = more;
+    this.extras = more;
   }
 }
 
-export const ofService: Readonly<Record<ServiceCode, number>> = {
+export const serviceStatuses: Readonly<Record<ServiceCode, number>> = {
   invalid: 400,
   unauthenticated: 401,
   forbidden: 403,

@@ -2,13 +2,13 @@ import type { z } from "@hono/zod-openapi";
 
 import { problemSchema } from "./schemas.ts";
 
-interface Described {
+interface DescribedResponse {
   description: string;
   content: { "application/json": { schema: z.ZodType } };
 }
 
 /** An answer of JSON, for the OpenAPI document. */
-export function json(schema: z.ZodType, description: string): Described {
+export function json(schema: z.ZodType, description: string): DescribedResponse {
   return { description, content: { "application/json": { schema } } };
 }
 

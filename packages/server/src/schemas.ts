@@ -31,7 +31,7 @@ const owner = z
     }),
   ])
   .openapi({ example: "billing@host-1:4711", description: "Who asks; told to whoever looks" });
-const words = {
+const holderInfo = {
   owner: owner.optional(),
   reason: z.string().min(1).max(1024).optional(),
   labels: z.record(z.string(), z.string()).optional(),
@@ -64,12 +64,12 @@ export const acquireSchema: z.ZodType<WireAcquire> = z
       description:
         "The caller's own name for the attempt: repeated with it to the same instance, it has the same lease",
     }),
-    ...words,
+    ...holderInfo,
   })
   .openapi("Acquire");
 
 export const renewSchema: z.ZodType<WireRenew> = z
-  .strictObject({ ttlMs: ttlMs.optional(), ...words })
+  .strictObject({ ttlMs: ttlMs.optional(), ...holderInfo })
   .openapi("Renew");
 
 interface RenewMany {

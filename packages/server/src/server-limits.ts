@@ -1,7 +1,7 @@
 import type { Server, ServerOptions } from "node:http";
 
 import { problemOf } from "./problems.ts";
-import { Refusal } from "./refusal.ts";
+import { ServiceError } from "./refusal.ts";
 
 /** What one client may cost before anybody knows who it is. */
 export const limits: ServerOptions = {
@@ -18,7 +18,7 @@ const statuses: Readonly<Record<string, number>> = {
 };
 
 /** What is no HTTP, too long or too slow is told so, and ended. */
-export function refuseBadRequests(server: Server): void {
+export function rejectBadRequests(server: Server): void {
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
     if (error.code === "ECONNRESET" || !socket.writable) {
       socket.destroy();
@@ -26,7 +26,7 @@ export function refuseBadRequests(server: Server): void {
     }
     const status = statuses[error.code ?? ""] ?? 400;
     const text = JSON.stringify(
-      problemOf(new Refusal("invalid", "The request is no HTTP, too long or too slow", {}, status)),
+      problemOf(new ServiceError("invalid", "The request is no HTTP, too long or too slow", {}, status)),
     );
     socket.end(
       `HTTP/1.1 ${status} \r\nContent-Type: application/problem+json\r\nContent-Length: ${Buffer.byteLength(text)}\r\nConnection: close\r\n\r\n${text}`,

@@ -4,22 +4,22 @@ import type { AddressInfo } from "node:net";
 import { createAdaptorServer } from "@hono/node-server";
 import type { Driver } from "holdfast";
 
-import { appOf } from "./app.ts";
-import { Attempts } from "./attempts.ts";
+import { createApp } from "./app.ts";
+import { AttemptCache } from "./attempts.ts";
 import { Connections } from "./connection.ts";
 import { Engine } from "./engine.ts";
-import { Groups } from "./groups.ts";
-import type { App, House } from "./context.ts";
+import { KeyGroups } from "./groups.ts";
+import type { App, ServiceContext } from "./context.ts";
 import { LeaseIds } from "./lease-ids.ts";
 import { Leases } from "./leases.ts";
 import { RateLimit } from "./limits.ts";
-import { Meter } from "./meter.ts";
+import { Metrics } from "./meter.ts";
 import { addNodeEvents, addNodeGauges, addTimerLag } from "./node-gauges.ts";
 import { resolveService, type ResolvedService, type ServiceOptions } from "./options.ts";
-import { Refusal } from "./refusal.ts";
-import { limits, refuseBadRequests } from "./server-limits.ts";
-import { Taking } from "./acquire-leases.ts";
-import { Bound, Waits } from "./waits.ts";
+import { ServiceError } from "./refusal.ts";
+import { limits, rejectBadRequests } from "./server-limits.ts";
+import { AcquireLease } from "./acquire-leases.ts";
+import { PrincipalLimit, WaitLimits } from "./waits.ts";
 
 export interface Service {
   readonly app: App;
@@ -46,35 +46,35 @@ export async function createService(options: ServiceOptions = {}): Promise<Servi
 class HttpService implements Service {
   readonly app: App;
   readonly #options: ResolvedService;
-  readonly #house: House;
+  readonly #context: ServiceContext;
   readonly #draining = new AbortController();
-  readonly #stopMeters: (() => void)[];
+  readonly #stopMetrics: (() => void)[];
   #server: Server | undefined;
   #closing: Promise<void> | undefined;
 
   constructor(options: ResolvedService, engine: Engine) {
-    const waits = new Waits(options.maxWaitsOfOne);
+    const waitLimits = new WaitLimits(options.maxWaitsOfOne);
     const { guarantee } = engine;
-    const meter = new Meter({
+    const metrics = new Metrics({
       engine: guarantee,
-      groups: new Groups(options.groups),
-      waiters: () => waits.count,
+      groups: new KeyGroups(options.groups),
+      waiters: () => waitLimits.count,
     });
-    addNodeGauges(meter.registry, () => engine.locks.nodes());
-    this.#stopMeters = [addTimerLag(meter.registry), addNodeEvents(meter.registry)];
+    addNodeGauges(metrics.registry, () => engine.locks.nodes());
+    this.#stopMetrics = [addTimerLag(metrics.registry), addNodeEvents(metrics.registry)];
     engine.onLoss = (token, reason) => {
-      meter.lost(token, reason);
+      metrics.lost(token, reason);
     };
     const leaseIds = new LeaseIds(options.leaseKey);
     this.#options = options;
-    const leases = new Leases(engine, new Taking(engine, waits), meter, leaseIds);
-    this.#house = {
+    const leases = new Leases(engine, new AcquireLease(engine, waitLimits), metrics, leaseIds);
+    this.#context = {
       engine,
-      waits,
-      streams: new Bound(options.maxStreamsOfOne, "open streams of events"),
-      meter,
+      waitLimits,
+      streams: new PrincipalLimit(options.maxStreamsOfOne, "open streams of events"),
+      metrics,
       leases,
-      attempts: new Attempts(leases, leaseIds),
+      attempts: new AttemptCache(leases, leaseIds),
       leaseIds,
       rate: options.requestsPerSecond === undefined ? undefined : new RateLimit(options.requestsPerSecond),
       log: options.log,
@@ -82,11 +82,11 @@ class HttpService implements Service {
       draining: this.#draining.signal,
       maxWaitMs: options.maxWaitMs,
     };
-    this.app = appOf(this.#house, options);
+    this.app = createApp(this.#context, options);
   }
 
   get guarantee(): Driver["capabilities"]["guarantee"] {
-    return this.#house.engine.guarantee;
+    return this.#context.engine.guarantee;
   }
 
   async listen({ host = "127.0.0.1", port = 7420 }: { host?: string; port?: number } = {}): Promise<string> {
@@ -99,7 +99,7 @@ class HttpService implements Service {
     this.#server = server;
     server.keepAliveTimeout = 65_000;
     server.maxConnections = this.#options.maxConnections;
-    refuseBadRequests(server);
+    rejectBadRequests(server);
     await new Promise<void>((resolve, reject) => {
       server.once("error", reject);
       server.listen({ port, host, backlog: 4_096 }, resolve);
@@ -111,16 +111,16 @@ class HttpService implements Service {
       event: "listening",
       url,
       guarantee: this.guarantee,
-      leaseIds: this.#house.leaseIds.areSigned ? "signed" : "unsigned",
+      leaseIds: this.#context.leaseIds.isSigned ? "signed" : "unsigned",
     });
     return url;
   }
 
   async drain(): Promise<void> {
-    const { connections, log } = this.#house;
+    const { connections, log } = this.#context;
     if (!this.#draining.signal.aborted) {
       log({ level: "info", event: "draining", open: connections.count });
-      const refusal = new Refusal("draining", "The service is about to end; ask another instance", {
+      const refusal = new ServiceError("draining", "The service is about to end; ask another instance", {
         retryAfterMs: 0,
       });
       this.#draining.abort(refusal);
@@ -143,10 +143,10 @@ class HttpService implements Service {
     const closed = server?.listening === true && new Promise((resolve) => server.close(resolve));
     server?.closeAllConnections();
     await closed;
-    await this.#house.engine.close();
-    this.#house.meter.close();
-    for (const stop of this.#stopMeters) {
-      stop();
+    await this.#context.engine.close();
+    this.#context.metrics.close();
+    for (const stopped of this.#stopMetrics) {
+      stopped();
     }
     this.#options.log({ level: "info", event: "ended" });
   }

@@ -2,14 +2,14 @@ import { LockError } from "holdfast";
 import type { WireLock } from "holdfast/http";
 
 /** How many of something each principal may have at once. */
-export class Bound {
+export class PrincipalLimit {
   readonly #ofPrincipal = new Map<string, number>();
-  readonly #most: number;
+  readonly #max: number;
   readonly #what: string;
 
   /** @param what is bounded, in the plural */
-  constructor(most: number, what: string) {
-    this.#most = most;
+  constructor(max: number, what: string) {
+    this.#max = max;
     this.#what = what;
   }
 
@@ -24,30 +24,30 @@ export class Bound {
    */
   begin(principal: string): () => void {
     const others = this.#ofPrincipal.get(principal) ?? 0;
-    if (others >= this.#most) {
+    if (others >= this.#max) {
       const message = `"${principal}" has ${others} ${this.#what} by this instance`;
       throw new LockError(message, { code: "too-many-waiters", retryable: true });
     }
     this.#ofPrincipal.set(principal, others + 1);
     return () => {
-      const left = (this.#ofPrincipal.get(principal) ?? 1) - 1;
-      if (left === 0) {
+      const remaining = (this.#ofPrincipal.get(principal) ?? 1) - 1;
+      if (remaining === 0) {
         this.#ofPrincipal.delete(principal);
       } else {
-        this.#ofPrincipal.set(principal, left);
+        this.#ofPrincipal.set(principal, remaining);
       }
     };
   }
 }
 
 /** Who waits by this instance, in the order of arrival. */
-export class Waits {
+export class WaitLimits {
   readonly #ofKey = new Map<string, Set<{ readonly owner: string }>>();
-  readonly #bound: Bound;
+  readonly #bound: PrincipalLimit;
 
-  /** @param mostOfOne how many one principal may have */
-  constructor(mostOfOne: number) {
-    this.#bound = new Bound(mostOfOne, "open waits");
+  /** @param maxPerPrincipal how many one principal may have */
+  constructor(maxPerPrincipal: number) {
+    this.#bound = new PrincipalLimit(maxPerPrincipal, "open waits");
   }
 
   get count(): number {

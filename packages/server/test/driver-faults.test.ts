@@ -194,7 +194,7 @@ test.each([
   await expect(others.acquire("key", { waitMs: 200 })).rejects.toMatchObject(refused);
   const [secret, ttlMs] = ["1.secret", 1_000];
   const given = { key: "key", token: secret, fencingToken: 1n };
-  const extended = await driver.extend({ ...given, ttlMs, words: undefined });
+  const extended = await driver.extend({ ...given, ttlMs, info: undefined });
   expect(extended).toMatchObject({ outcome: "unknown", error: refused });
   await expect(driver.verify("key", secret)).rejects.toMatchObject(refused);
   await others.close();

@@ -142,8 +142,8 @@ interface Told {
 test("clients whose requests come twice, at once, late or at another instance, never hold a key together", async () => {
   const key = newKey();
   const ttlMs = 250;
-  const { fraction } = manualRandom(41);
-  const below = (limit: number): number => Math.floor(fraction() * limit);
+  const { nextFloat } = manualRandom(41);
+  const below = (limit: number): number => Math.floor(nextFloat() * limit);
   const late: Promise<Told>[] = [];
 
   /** Sends a request once or twice; the client knows one of the answers. */
@@ -153,7 +153,7 @@ test("clients whose requests come twice, at once, late or at another instance, n
       const sent = performance.now();
       return { ...(await ask(urls[other ? 1 - at : at] as string, method, path, body)), sent };
     };
-    const isOther = fraction() < 0.5;
+    const isOther = nextFloat() < 0.5;
     switch (below(4)) {
       case 0:
         return once();
@@ -187,14 +187,14 @@ test("clients whose requests come twice, at once, late or at another instance, n
     holder = mine;
     holds += 1;
     await sleep(below(20));
-    if (fraction() < 0.4) {
+    if (nextFloat() < 0.4) {
       const renewed = await send("POST", `/v1/leases/${lease.leaseId}/renew`, {});
       if (renewed.status === 200 && holder === mine) {
         mine.until = Math.max(mine.until, renewed.sent + (renewed.body as WireLease).validMs);
       }
     }
     mine.until = -Infinity;
-    if (fraction() < 0.9) {
+    if (nextFloat() < 0.9) {
       await send("DELETE", `/v1/leases/${lease.leaseId}`);
     }
   };

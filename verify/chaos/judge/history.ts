@@ -55,7 +55,7 @@ export interface CountedVote {
   readonly node: number;
   /** The beginning of the id of the server's run that gave it: see {@link runNamed}. */
   readonly run: string;
-  readonly by: "answer" | "message";
+  readonly by: "reply" | "notification";
   /** For how long it was valid still, ms. */
   readonly leftMs: number;
 }

@@ -5,7 +5,7 @@ export class Chance {
   readonly #fraction: () => number;
 
   constructor(seed: number) {
-    this.#fraction = manualRandom(seed).fraction;
+    this.#fraction = manualRandom(seed).nextFloat;
   }
 
   /** True in that share of the cases. */

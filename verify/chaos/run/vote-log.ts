@@ -7,10 +7,10 @@ import type { Recorder } from "./recorder.ts";
 
 /** Writes down whose votes each grant and each extension of a quorum counted. @param ports by which the servers are reached */
 export function hearVotes(recorder: Recorder, ports: readonly number[]): void {
-  const counted = ({ node, runId, by, remainingMs }: Told): CountedVote => ({
+  const counted = ({ node, runId, via, remainingMs }: Told): CountedVote => ({
     node: ports.findIndex((port) => node.includes(`:${port}/`)),
     run: runNamed(runId),
-    by,
+    by: via,
     leftMs: remainingMs,
   });
   subscribe("holdfast:vote", (message) => {

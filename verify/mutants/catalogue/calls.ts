@@ -5,13 +5,13 @@ export const calls: readonly Mutant[] = [
   {
     name: "lone-operation-is-read-as-one-of-several",
     breaks: "a lone operation does not pay for a batch: its arguments are the script's (core-2, 2)",
-    edits: [lua("execute-single", "local is_lone = #KEYS == 4", "local is_lone = #KEYS == 1")],
+    edits: [lua("execute-single", "local is_single = #KEYS == 4", "local is_single = #KEYS == 1")],
     killers: [byServer("drivers/redis/protocol/scripts/commands", "an acquire of a free lock")],
   },
   {
     name: "several-operations-are-read-as-a-lone-one",
     breaks: "a lone operation does not pay for a batch; several are told as JSON (core-2, 2)",
-    edits: [lua("execute-single", "local is_lone = #KEYS == 4", "local is_lone = #KEYS >= 4")],
+    edits: [lua("execute-single", "local is_single = #KEYS == 4", "local is_single = #KEYS >= 4")],
     killers: [byServer("drivers/redis/protocol/scripts/commands", "several operations in one call")],
   },
   {
@@ -20,8 +20,8 @@ export const calls: readonly Mutant[] = [
     edits: [
       redis(
         "server/batch",
-        "operations.length === 1 && !this.#isVoter",
-        "operations.length === 0 && !this.#isVoter",
+        "operations.length === 1 && !this.#withRunId",
+        "operations.length === 0 && !this.#withRunId",
       ),
     ],
     killers: [
@@ -40,7 +40,7 @@ export const calls: readonly Mutant[] = [
     name: "one-batch-in-flight",
     breaks:
       "two batches in flight: half-size batches, two under way, let client and server both work (core-2, 2)",
-    edits: [redis("server/batch", "const parts = 2;", "const parts: number = 1;")],
+    edits: [redis("server/batch", "const callsInFlight = 2;", "const callsInFlight: number = 1;")],
     killers: [byRules("drivers/redis/server/batch", "more of them share two calls, evenly")],
   },
   {
@@ -120,7 +120,7 @@ export const calls: readonly Mutant[] = [
   {
     name: "every-token-counts-as-our-own",
     breaks: "is_own: only who made the token learns from its release who has the lock now",
-    edits: [redis("single/driver", "clientOf(token) === this.#clientId;", 'clientOf(token) !== "";')],
+    edits: [redis("single/driver", "clientIdOf(token) === this.#clientId;", 'clientIdOf(token) !== "";')],
     killers: [byRules("drivers/redis/single/handed-over", "goes to a caller of its maker by message")],
   },
   {
@@ -145,7 +145,13 @@ export const calls: readonly Mutant[] = [
   {
     name: "grant-in-an-answer-lasts-as-one-by-message",
     breaks: "a queue member says two TTLs: of a grant by message, and of one that a reply tells",
-    edits: [lua("common/grant-waiter", "put(token, whole_ttl, want)", "put(token, ttl, want)")],
+    edits: [
+      lua(
+        "common/grant-waiter",
+        "write_grant(token, whole_ttl, fence_count)",
+        "write_grant(token, ttl, fence_count)",
+      ),
+    ],
     killers: [
       byServer("drivers/redis/protocol/scripts/release", "the answer is its grant, for the TTL of a reply"),
     ],
@@ -156,8 +162,8 @@ export const calls: readonly Mutant[] = [
     edits: [
       lua(
         "common/dispatch",
-        "holder, popped, lasts, giver, given = found, waiter, nil, nil, nil",
-        "holder, popped, lasts, given = found, waiter, nil, nil",
+        "holder, popped, lasts, releasing_client, handover_reply = found, waiter, nil, nil, nil",
+        "holder, popped, lasts, handover_reply = found, waiter, nil, nil",
       ),
     ],
     killers: [
@@ -208,7 +214,7 @@ export const calls: readonly Mutant[] = [
       ),
       lua(
         "common/dispatch",
-        "  if shares(name, ...) then\n    know_shares()\n    return share.perform",
+        "  if is_shared_lock(name, ...) then\n    load_shared_ops()\n    return shared.perform",
         "  if (name == 'acquire' or name == 'yield') and now > select(7, ...) * 1000 then\n" +
           "    return { 4 }\n" +
           "  end\n" +
@@ -226,7 +232,11 @@ export const calls: readonly Mutant[] = [
     name: "late-yield-counts-as-one",
     breaks: "a vote that is asked back is given back until a node says that it is (4.5; core-2, 3.2)",
     edits: [
-      redis("redlock/vote-request", "if (Number(answer[0]) !== tooLate) {", "if (answer.length > 0) {"),
+      redis(
+        "redlock/vote-request",
+        "if (Number(values[0]) !== executedTooLate) {",
+        "if (values.length > 0) {",
+      ),
     ],
     killers: [byRules("drivers/redis/redlock/vote-yield", "giving back came too late is given back again")],
   },
@@ -244,11 +254,11 @@ export const calls: readonly Mutant[] = [
       redis(
         "redlock/driver",
         "    const pending = this.#begin(new QuorumRequest(this, request, this.#keysOf(request.key), true));\n    return {",
-        "    const freed = this.release(given.key, given.token, engineEnd(given.validity));\n    const pending = this.#begin(new QuorumRequest(this, request, this.#keysOf(request.key), true));\n    return {",
+        "    const freed = this.release(given.key, given.token, engineExpiry(given.validity));\n    const pending = this.#begin(new QuorumRequest(this, request, this.#keysOf(request.key), true));\n    return {",
       ),
       redis(
         "redlock/driver",
-        "released: this.release(given.key, given.token, engineEnd(given.validity)),",
+        "released: this.release(given.key, given.token, engineExpiry(given.validity)),",
         "released: freed,",
       ),
     ],
@@ -265,7 +275,7 @@ export const calls: readonly Mutant[] = [
   {
     name: "vote-behind-a-release-is-told-by-message-only",
     breaks: "the release answers who has the vote now: a lost message costs no poll (core-2, 4.1)",
-    edits: [lua("quorum/hand-over", "answer = { 1, 0, taken }", "answer = { 1, 0, '' }")],
+    edits: [lua("quorum/hand-over", "answer = { 1, 0, granted_token }", "answer = { 1, 0, '' }")],
     killers: [byRules("drivers/redis/redlock/handed-over", "is granted without a message")],
   },
   {
@@ -300,8 +310,8 @@ export const calls: readonly Mutant[] = [
     edits: [
       redis(
         "single/request",
-        "        this.#beginAnew();\n        return;",
-        "        this.attempt();\n        return;",
+        "        this.#restart();\n        return;",
+        "        this.trySend();\n        return;",
       ),
     ],
     killers: [
@@ -334,7 +344,7 @@ export const calls: readonly Mutant[] = [
   {
     name: "who-gives-a-grant-up-is-refused-by-a-full-queue",
     breaks: "an acquire beside a release in one call is not subject to the queue's bound (core-2, 4.1)",
-    edits: [redis("single/driver", "{ isPastBound: true }", "{ isPastBound: false }")],
+    edits: [redis("single/driver", "{ ignoresQueueLimit: true }", "{ ignoresQueueLimit: false }")],
     killers: [byRules("drivers/redis/single/handed-over", "is not refused by a full queue")],
   },
   {
@@ -355,8 +365,8 @@ export const calls: readonly Mutant[] = [
     edits: [
       lua(
         "single/mutex",
-        "(position < 3 or is_repeat) and redis.call('PTTL', K) or -3",
-        "redis.call('PTTL', K)",
+        "(position < 3 or is_repeat) and redis.call('PTTL', lock_key) or -3",
+        "redis.call('PTTL', lock_key)",
       ),
     ],
     killers: [byServer("drivers/redis/protocol/scripts/acquire", "the first three places are told")],

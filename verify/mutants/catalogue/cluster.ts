@@ -5,7 +5,7 @@ export const cluster: readonly Mutant[] = [
   {
     name: "cluster-silent-node-is-trusted",
     breaks: "a node that is silent makes us ask the others for the map",
-    edits: [redis("cluster/cluster-node", "        this.#listener.silent(this);\n", "")],
+    edits: [redis("cluster/cluster-node", "        this.#listener.unresponsive(this);\n", "")],
     killers: [byServer("integration/cluster/failover", "whatever its client")],
   },
   {
@@ -14,8 +14,8 @@ export const cluster: readonly Mutant[] = [
     edits: [
       redis(
         "server/server",
-        "if (!this.#isClosed && this.hearsForce) {",
-        "this.listen();\n    if (!this.#isClosed && this.hearsForce) {",
+        "if (!this.#isClosed && this.hasBreakSubscription) {",
+        "this.listen();\n    if (!this.#isClosed && this.hasBreakSubscription) {",
       ),
       redis("server/server", "this.usedAt = this.#options.clock.now();\n    }\n", "this.listen();\n    }\n"),
     ],
@@ -36,7 +36,7 @@ export const cluster: readonly Mutant[] = [
   {
     name: "cluster-laggard-is-believed",
     breaks: "a slot is elsewhere (MOVED): the map is corrected, whatever a node that lags behind tells",
-    edits: [redis("cluster/router", "if (map.teller !== address) {", "if (map.teller === undefined) {")],
+    edits: [redis("cluster/router", "if (map.source !== address) {", "if (map.source === undefined) {")],
     killers: [byServer("integration/cluster/redirects", "MOVED is believed over a node that lags behind")],
   },
 ];

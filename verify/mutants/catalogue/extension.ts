@@ -6,7 +6,7 @@ export const extension: readonly Mutant[] = [
     name: "adoption-takes-the-first-majority",
     breaks:
       "an adopted lease lasts until the time that a majority reaches, whichever nodes answer first (4.3)",
-    edits: [redis("redlock/held-grant", " && leftMs > longestMs / 2;", ";")],
+    edits: [redis("redlock/held-grant", " && restMs > maxRemainingMs / 2;", ";")],
     killers: [byKept()],
   },
   {
@@ -16,7 +16,7 @@ export const extension: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/held-grant",
-        "if (leftOf(validity, this.#host.clock) > 0) {\n        this.validUntil",
+        "if (remainingValidityMs(validity, this.#host.clock) > 0) {\n        this.validUntil",
         "if (renewal.validities.length > 0) {\n        this.validUntil",
       ),
       lua("quorum/node-operations", "if now_ms > tonumber(latest) or holder", "if holder"),
@@ -31,7 +31,7 @@ export const extension: readonly Mutant[] = [
       redis(
         "redlock/held-grant",
         "    if (renewal.validities.length >= majority) {\n      const validity = validityOf(renewal.validities, majority);",
-        "    const answered = renewal.validities.length + this.#without.size;\n    if (renewal.validities.length >= majority || (isComplete && renewal.validities.length * 2 > answered)) {\n      const validity = validityOf(renewal.validities, majority);",
+        "    const answered = renewal.validities.length + this.#withoutGrant.size;\n    if (renewal.validities.length >= majority || (isComplete && renewal.validities.length * 2 > answered)) {\n      const validity = validityOf(renewal.validities, majority);",
       ),
     ],
     killers: [
@@ -64,8 +64,8 @@ export const extension: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/held-grant",
-        "        } else {\n          renewal.behind(",
-        "        } else {\n          renewal.validities.push(validFrom(reply.sent, ttlMs, 0, driftFactor));\n          renewal.behind(",
+        "        } else {\n          renewal.afterConfirmation(",
+        "        } else {\n          renewal.validities.push(validFrom(reply.sent, ttlMs, 0, driftFactor));\n          renewal.afterConfirmation(",
       ),
     ],
     killers: [
@@ -81,8 +81,8 @@ export const extension: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/held-grant",
-        "const isSameRun = member.runId === reply.runId || voter.guard.isDurable;",
-        'const isSameRun = member.runId !== "" || voter.guard.isDurable;',
+        "const isSameRun = member.runId === reply.runId || node.guard.isDurable;",
+        'const isSameRun = member.runId !== "" || node.guard.isDurable;',
       ),
     ],
     killers: [
@@ -97,7 +97,7 @@ export const extension: readonly Mutant[] = [
       redis(
         "redlock/held-grant",
         "    if (this.#isConfirmed) {\n      action();",
-        "    if (this.#isConfirmed || this.#behind.length === 0) {\n      action();",
+        "    if (this.#isConfirmed || this.#afterConfirm.length === 0) {\n      action();",
       ),
     ],
     killers: [byRules("drivers/redis/redlock/extension", "and nothing is put back where none is")],
@@ -108,7 +108,7 @@ export const extension: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/held-grant",
-        'return { outcome: "unknown", error: round.error(this.key) };',
+        'return { outcome: "unknown", error: broadcast.error(this.key) };',
         'return { outcome: "lost", reason: this.#reason() };',
       ),
     ],
@@ -120,8 +120,8 @@ export const extension: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/held-grant",
-        "this.#isLost ||= voters.length - this.#without.size < majority;",
-        "this.#isLost ||= this.#without.size > 0 && voters.length >= majority;",
+        "this.#isLost ||= nodes.length - this.#withoutGrant.size < majority;",
+        "this.#isLost ||= this.#withoutGrant.size > 0 && nodes.length >= majority;",
       ),
     ],
     killers: [
@@ -137,8 +137,8 @@ export const extension: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/held-grant",
-        "        if (this.isOver || this.isLost) {\n",
-        '        if ((this.isOver || this.isLost) && this.token === "") {\n',
+        "        if (this.isEnded || this.isLost) {\n",
+        '        if ((this.isEnded || this.isLost) && this.token === "") {\n',
       ),
     ],
     killers: [
@@ -155,8 +155,8 @@ export const extension: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/held-grant",
-        "leftMs > 2 * (clock.now() - begun) && leftMs > longestMs / 2;",
-        "clock.now() >= begun && longestMs >= 0;",
+        "restMs > 2 * (clock.now() - startedAt) && restMs > maxRemainingMs / 2;",
+        "clock.now() >= startedAt && maxRemainingMs >= 0;",
       ),
     ],
     killers: [
@@ -172,7 +172,7 @@ export const extension: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/held-grant",
-        "if (this.isOver || this.numbers === undefined) {",
+        "if (this.isEnded || this.numbers === undefined) {",
         "if (this.numbers === undefined) {",
       ),
     ],
@@ -185,14 +185,14 @@ export const extension: readonly Mutant[] = [
       redis(
         "redlock/held-grant",
         "    return this.#isLost;\n  }\n\n  #reason",
-        "    return this.#isLost && this.#host.electorate.voters.length - this.#without.size < this.#host.electorate.majority;\n  }\n\n  #reason",
+        "    return this.#isLost && this.#host.nodeSet.nodes.length - this.#withoutGrant.size < this.#host.nodeSet.majority;\n  }\n\n  #reason",
       ),
       redis(
         "redlock/held-grant",
-        "        if (this.isOver || this.isLost) {\n",
-        "        if (this.isOver) {\n",
+        "        if (this.isEnded || this.isLost) {\n",
+        "        if (this.isEnded) {\n",
       ),
-      redis("redlock/held-grant", "!this.isOver && !this.isLost && !this", "!this.isOver && !this"),
+      redis("redlock/held-grant", "!this.isEnded && !this.isLost && !this", "!this.isEnded && !this"),
     ],
     killers: [byRules("drivers/redis/redlock/renewal", "behind a loss does not revive the lease")],
   },

@@ -50,8 +50,8 @@ export const oneCounter: readonly Mutant[] = [
     edits: [
       lua(
         "single/fast-acquire",
-        "local ok, number, last = pcall(put, token,",
-        "local ok, number, last = true, put(token,",
+        "local ok, number, last = pcall(write_grant, token,",
+        "local ok, number, last = true, write_grant(token,",
       ),
     ],
     killers: [
@@ -91,7 +91,7 @@ export const oneCounter: readonly Mutant[] = [
   {
     name: "who-shares-is-not-numbered-by-the-counter",
     breaks: "one counter per server, for all kinds (core-2, 2)",
-    edits: [lua("single/lock-context", "  return take_numbers(want)", "  return now, now")],
+    edits: [lua("single/lock-context", "  return next_fence(fence_count)", "  return now, now")],
     killers: [
       byServer(
         "drivers/redis/protocol/scripts/fencing-counter",
@@ -141,7 +141,11 @@ export const oneCounter: readonly Mutant[] = [
     breaks: "while the counter is more than 10 ms ahead of the time, one number is given (core-2, 2)",
     isMarked: true,
     edits: [
-      lua("single/fencing-counter", "first > now + 10000 and first or first + want - 1", "first + want - 1"),
+      lua(
+        "single/fencing-counter",
+        "first > now + 10000 and first or first + fence_count - 1",
+        "first + fence_count - 1",
+      ),
     ],
     killers: [
       byServer(
@@ -222,7 +226,7 @@ export const oneCounter: readonly Mutant[] = [
       redis(
         "single/request",
         "fencingCount: Number(last) - Number(first) + 1,",
-        "fencingCount: Math.max(this.#request.want, Number(last) - Number(first) + 1),",
+        "fencingCount: Math.max(this.#request.fencingCount, Number(last) - Number(first) + 1),",
       ),
     ],
     killers: [byRules("drivers/redis/single/handed-over", "no number is told twice")],
@@ -233,8 +237,8 @@ export const oneCounter: readonly Mutant[] = [
     edits: [
       lua(
         "single/mutex",
-        "    return granted_again(token, member, ttl, words)\n",
-        "    own_last = own_first + want - 1\n    return granted_again(token, member, ttl, words)\n",
+        "    return repeat_grant(token, queue_entry, ttl, metadata)\n",
+        "    own_last = own_first + fence_count - 1\n    return repeat_grant(token, queue_entry, ttl, metadata)\n",
       ),
     ],
     killers: [
@@ -248,7 +252,7 @@ export const oneCounter: readonly Mutant[] = [
       lua(
         "execute-single",
         "table.concat({ token, digits(first), last - first + 1 }, ' ')",
-        "table.concat({ token, digits(first), want }, ' ')",
+        "table.concat({ token, digits(first), fence_count }, ' ')",
       ),
     ],
     killers: [
@@ -315,7 +319,7 @@ export const oneCounter: readonly Mutant[] = [
   {
     name: "several-keys-leave-their-words",
     breaks: "K has a mark if info was written (core-2, 2)",
-    edits: [lua("acquire-many", "words ~= '' and value .. ' i' or value", "value")],
+    edits: [lua("acquire-many", "metadata ~= '' and value .. ' i' or value", "value")],
     killers: [byServer("drivers/redis/protocol/scripts/acquire-many", "are all taken where all are free")],
   },
   {
@@ -341,8 +345,8 @@ export const oneCounter: readonly Mutant[] = [
     edits: [
       redis(
         "protocol/keys",
-        '`${ownSpace}fence${tag === undefined ? "" : `:{${tag}}`}`',
-        '`${ownSpace}fence${tag === "" ? tag : ""}`',
+        '`${reservedPrefix}fence${tag === undefined ? "" : `:{${tag}}`}`',
+        '`${reservedPrefix}fence${tag === "" ? tag : ""}`',
       ),
     ],
     killers: [

@@ -40,8 +40,8 @@ export const fencing: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/fencing-agreement",
-        "      ballot.count(raised);\n",
-        "      ballot.count({ ...raised, first: this.#proposed, last: this.#proposed + this.#bid.want - 1 });\n",
+        "      voteRequest.count(raised);\n",
+        "      voteRequest.count({ ...raised, first: this.#proposed, last: this.#proposed + this.#attempt.fencingCount - 1 });\n",
       ),
     ],
     killers: [byRules("drivers/redis/redlock/rules", "only an equal number is a yes")],
@@ -72,8 +72,8 @@ export const fencing: readonly Mutant[] = [
     edits: [
       lua(
         "quorum/extend",
-        "return is_quorum and { 1, numbers() or 0 } or 1",
-        "return is_quorum and { 1, (select(2, numbers())) or 0 } or 1",
+        "return is_quorum and { 1, grant_numbers() or 0 } or 1",
+        "return is_quorum and { 1, (select(2, grant_numbers())) or 0 } or 1",
       ),
     ],
     killers: [
@@ -115,7 +115,7 @@ export const fencing: readonly Mutant[] = [
     edits: [
       lua(
         "quorum/node-operations",
-        "first, last = number, number + want - 1",
+        "first, last = number, number + fence_count - 1",
         "first, last = number, number",
       ),
     ],
@@ -126,11 +126,11 @@ export const fencing: readonly Mutant[] = [
     breaks:
       "write the largest; their replies are the next round (5): a smaller number is not these nodes' any more",
     edits: [
-      redis("redlock/fencing-agreement", "if (block && block.first >= this.#proposed) {", "if (block) {"),
+      redis("redlock/fencing-agreement", "if (range && range.first >= this.#proposed) {", "if (range) {"),
       redis(
         "redlock/fencing-agreement",
-        "      if (hasAgreed) {\n        this.#bid.heardTooLate(",
-        "      if (hasAgreed && !vote) {\n        this.#bid.heardTooLate(",
+        "      if (hasAgreed) {\n        this.#attempt.handleLateReply(",
+        "      if (hasAgreed && !vote) {\n        this.#attempt.handleLateReply(",
       ),
     ],
     killers: [
@@ -147,8 +147,8 @@ export const fencing: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/fencing-agreement",
-        "      if (hasAgreed) {\n        this.#bid.heardTooLate(",
-        "      if (hasAgreed && !vote) {\n        this.#bid.heardTooLate(",
+        "      if (hasAgreed) {\n        this.#attempt.handleLateReply(",
+        "      if (hasAgreed && !vote) {\n        this.#attempt.handleLateReply(",
       ),
     ],
     killers: [
@@ -197,7 +197,7 @@ export const fencing: readonly Mutant[] = [
   {
     name: "the-last-number-of-a-free-key-is-current",
     breaks: "checkFence: stale if the lease with this token does not hold the key",
-    edits: [redis("server/lock-snapshot", "clientOf(facts.holder) === undefined", "false as boolean")],
+    edits: [redis("server/lock-snapshot", "clientIdOf(snapshot.holder) === undefined", "false as boolean")],
     killers: [byRules("fake-redis/fake-redis", "the holder's fencing token is current")],
   },
   {
@@ -217,7 +217,7 @@ export const fencing: readonly Mutant[] = [
   {
     name: "one-node-makes-a-number-current",
     breaks: "checkFence: on a quorum a majority has the token, and gave the number",
-    edits: [redis("redlock/inspect/lock-view", "giving.length < majority", "giving.length === 0")],
+    edits: [redis("redlock/inspect/lock-view", "issuing.length < majority", "issuing.length === 0")],
     killers: [
       byRules(
         "drivers/redis/redlock/inspect/lock-view",

@@ -9,10 +9,10 @@ export const keys: readonly Mutant[] = [
     edits: [
       redis(
         "protocol/keys",
-        "    if (isReserved(this.#before)) {",
-        "    if (this.#before === ownSpace.repeat(2)) {",
+        "    if (isReserved(this.#prefix)) {",
+        "    if (this.#prefix === reservedPrefix.repeat(2)) {",
       ),
-      redis("protocol/keys", "    if (isReserved(lock)) {", "    if (lock === ownSpace.repeat(2)) {"),
+      redis("protocol/keys", "    if (isReserved(lock)) {", "    if (lock === reservedPrefix.repeat(2)) {"),
     ],
     killers: [byRules("drivers/redis/protocol/keys", "no prefix leads into our own name space")],
   },
@@ -37,7 +37,7 @@ export const keys: readonly Mutant[] = [
       redis(
         "protocol/token",
         "return `${random.id()}:${clientId}:${mark}${ticket}`;",
-        "return `${fingerprint(clientId)}:${clientId}:${mark}${ticket}`;",
+        "return `${hash32(clientId)}:${clientId}:${mark}${ticket}`;",
       ),
     ],
     killers: [
@@ -58,8 +58,8 @@ export const keys: readonly Mutant[] = [
     edits: [
       redis(
         "single/driver",
-        "new Request(this, request, this.#keySpace.keysOf(request.key), { isPastBound: true }),",
-        "Object.assign(new Request(this, request, this.#keySpace.keysOf(request.key), { isPastBound: true }), {\n        token: given.token,\n      }),",
+        "new ServerAcquire(this, request, this.#keySpace.keysOf(request.key), { ignoresQueueLimit: true }),",
+        "Object.assign(new ServerAcquire(this, request, this.#keySpace.keysOf(request.key), { ignoresQueueLimit: true }), {\n        token: previous.token,\n      }),",
       ),
     ],
     killers: [

@@ -14,7 +14,7 @@ export const kinds: readonly Mutant[] = [
     edits: [
       edit(
         "kinds/multi-lock.ts",
-        "      await giveBack(leases);\n      throw error instanceof WaitTimeoutError",
+        "      await releaseAll(leases);\n      throw error instanceof WaitTimeoutError",
         "      throw error instanceof WaitTimeoutError",
       ),
     ],
@@ -41,7 +41,7 @@ export const kinds: readonly Mutant[] = [
   {
     name: "reentrant-session-forgets-its-end",
     breaks: "reentrant: loss inside a nested hold: what was found to be over does not come back",
-    edits: [edit("kinds/reentrant-hold.ts", "this.base.lossNow() !== undefined || ", "")],
+    edits: [edit("kinds/reentrant-hold.ts", "this.base.currentLoss() !== undefined || ", "")],
     killers: [byRules("kinds/reentrant", "the late answer to a renewal does not bring back")],
   },
   {
@@ -55,7 +55,7 @@ export const kinds: readonly Mutant[] = [
     breaks: "repeats of an attempt join in the process: the driver sees one request (core-2 3.1)",
     isMarked: true,
     edits: [
-      edit("kinds/joint-acquire.ts", "      if (entry.leader) {", "      if (entry.leader === asker) {"),
+      edit("kinds/joint-acquire.ts", "      if (entry.leader) {", "      if (entry.leader === caller) {"),
     ],
     killers: [byRules("kinds/attempts", "asks the engine nothing, and both have the same grant at once")],
   },
@@ -65,8 +65,8 @@ export const kinds: readonly Mutant[] = [
     edits: [
       edit(
         "kinds/joint-acquire.ts",
-        "    const leases = wanted.map(() => this.#leaseOn(nest)); // all are counted before the first is used\n    wanted.forEach((each, index) => each.settle(leases[index] as L));\n",
-        "    wanted.slice(0, 1).forEach((each) => {\n      each.settle(this.#leaseOn(nest));\n    });\n",
+        "    const leases = waiting.map(() => this.#createLease(hold)); // all are counted before the first is used\n    waiting.forEach((companion, index) => companion.settle(leases[index] as L));\n",
+        "    waiting.slice(0, 1).forEach((companion) => {\n      companion.settle(this.#createLease(hold));\n    });\n",
       ),
     ],
     killers: [byRules("kinds/attempts", "all are granted before the first of them can release")],
@@ -74,7 +74,7 @@ export const kinds: readonly Mutant[] = [
   {
     name: "orphaned-lease-is-shared",
     breaks: "a lease that is left to expire is no repeat's (core-2 3.1)",
-    edits: [edit("kinds/joint-acquire.ts", " && !nest.isOrphaned", "")],
+    edits: [edit("kinds/joint-acquire.ts", " && !hold.isOrphaned", "")],
     killers: [byRules("kinds/attempts", "what was orphaned is left to expire")],
   },
   {
@@ -83,12 +83,12 @@ export const kinds: readonly Mutant[] = [
     edits: [
       edit(
         "kinds/reentrant-hold.ts",
-        "return this.count === 0 || this.base.lossNow()",
-        "return this.base.lossNow()",
+        "return this.count === 0 || this.base.currentLoss()",
+        "return this.base.currentLoss()",
       ),
       edit(
         "kinds/reentrant-hold.ts",
-        "    return this.isOver ? 0 : this.#base.remainingMs();",
+        "    return this.isEnded ? 0 : this.#base.remainingMs();",
         "    return this.#base.remainingMs();",
       ),
     ],
@@ -113,7 +113,7 @@ export const kinds: readonly Mutant[] = [
       edit(
         "drivers/memory/lock.ts",
         "  return one.ticket < other.ticket ||",
-        "  if (one.demand.weight !== other.demand.weight) {\n    return one.demand.weight < other.demand.weight;\n  }\n  return one.ticket < other.ticket ||",
+        "  if (one.modeRequest.weight !== other.modeRequest.weight) {\n    return one.modeRequest.weight < other.modeRequest.weight;\n  }\n  return one.ticket < other.ticket ||",
       ),
     ],
     killers: [byRules("kinds/semaphore", "who wants few is served at once when who wanted many gives up")],
@@ -124,8 +124,8 @@ export const kinds: readonly Mutant[] = [
     edits: [
       edit(
         "drivers/memory/lock-table.ts",
-        "lock.isHeld && (lock.hasWaiters || !lock.fits(demand))",
-        "lock.isHeld && !lock.fits(demand)",
+        "lock.isHeld && (lock.hasWaiters || !lock.fits(modeRequest))",
+        "lock.isHeld && !lock.fits(modeRequest)",
       ),
       edit(
         "drivers/memory/lock.ts",
@@ -143,8 +143,8 @@ export const kinds: readonly Mutant[] = [
     edits: [
       edit(
         "drivers/memory/lock.ts",
-        "    this.#used += 1 - holding.weight;\n",
-        "    this.#used -= holding.weight;\n",
+        "    this.#used += 1 - entry.weight;\n",
+        "    this.#used -= entry.weight;\n",
       ),
     ],
     killers: [
@@ -170,8 +170,8 @@ export const kinds: readonly Mutant[] = [
     edits: [
       lua(
         "common/shared-lock",
-        "elseif first_in_line() or used + weight > limit then",
-        "elseif first_in_line() or weight > limit then",
+        "elseif first_waiter() or used + weight > limit then",
+        "elseif first_waiter() or weight > limit then",
       ),
     ],
     killers: [bySim(1, 40, "server,read-write")],
@@ -188,8 +188,8 @@ export const kinds: readonly Mutant[] = [
     edits: [
       lua(
         "common/shared-lock",
-        "      waits_for, weight = share_of(member)\n",
-        "      waits_for, weight, limit = share_of(member)\n",
+        "      waiter_kind, weight = mode_of(queue_entry)\n",
+        "      waiter_kind, weight, limit = mode_of(queue_entry)\n",
       ),
     ],
     killers: [
@@ -204,7 +204,11 @@ export const kinds: readonly Mutant[] = [
     name: "share-of-who-crashed-stays",
     breaks: "read-write: a crashed reader's share expires by itself and alone",
     edits: [
-      lua("common/shared-holders", "'ZRANGEBYSCORE', K, '-inf', now_ms,", "'ZRANGEBYSCORE', K, '-inf', 0,"),
+      lua(
+        "common/shared-holders",
+        "'ZRANGEBYSCORE', lock_key, '-inf', now_ms,",
+        "'ZRANGEBYSCORE', lock_key, '-inf', 0,",
+      ),
     ],
     killers: [
       byServer("drivers/redis/protocol/scripts/share-grant", "holders whose time is over make room"),
@@ -231,8 +235,8 @@ export const kinds: readonly Mutant[] = [
     edits: [
       lua(
         "common/shared-lock",
-        "    if weight + others_weight > limit and precedes(token, other) then",
-        "    if others_weight > limit and precedes(token, other) then",
+        "    if weight + other_weight > limit and precedes(token, other) then",
+        "    if other_weight > limit and precedes(token, other) then",
       ),
     ],
     killers: [

@@ -8,7 +8,7 @@ export const latch: readonly Mutant[] = [
     edits: [
       lua(
         "common/latch",
-        "  if left > 1 and redis.call('HEXISTS', K, attempt) == 0 then",
+        "  if left > 1 and redis.call('HEXISTS', lock_key, attempt) == 0 then",
         "  if left > 1 then",
       ),
     ],
@@ -23,8 +23,8 @@ export const latch: readonly Mutant[] = [
     edits: [
       redis(
         "single/latches",
-        "const told = [this.#token, String(count)",
-        "const told = [this.#latches.host.tokenOf(this.latch.key, undefined), String(count)",
+        "const args = [this.#token, String(count)",
+        "const args = [this.#latches.host.tokenOf(this.latch.key, undefined), String(count)",
       ),
     ],
     killers: [byRules("kinds/latch", "a count whose answer was lost counts once")],
@@ -32,7 +32,13 @@ export const latch: readonly Mutant[] = [
   {
     name: "latch-tells-nobody",
     breaks: "tells who waits that it is open",
-    edits: [lua("common/latch", "      publish(kind, client, 'open ' .. born .. ' ' .. K)\n", "")],
+    edits: [
+      lua(
+        "common/latch",
+        "      publish(kind, client, 'latch-open ' .. created_at .. ' ' .. lock_key)\n",
+        "",
+      ),
+    ],
     killers: [
       byRules("kinds/latch", "let go by a message"),
       byServer("drivers/redis/protocol/scripts/latch", "told once for each process"),
@@ -44,8 +50,8 @@ export const latch: readonly Mutant[] = [
     edits: [
       redis(
         "single/latches",
-        "      this.askAgainIn(pollDelay(random, 0, remainingMs, Infinity));",
-        "      void pollDelay(random, 0, remainingMs, Infinity);",
+        "      this.retryIn(queuedPollDelay(random, 0, remainingMs, Infinity));",
+        "      void queuedPollDelay(random, 0, remainingMs, Infinity);",
       ),
     ],
     killers: [byRules("kinds/latch", "a lost message costs no more than 5 s")],
@@ -53,13 +59,13 @@ export const latch: readonly Mutant[] = [
   {
     name: "latch-deaf-waiter-does-not-ask",
     breaks: "on every (re)subscription waiting requests ask again (3)",
-    edits: [redis("single/driver", "    this.latches.hearingChanged(node);\n", "")],
+    edits: [redis("single/driver", "    this.latches.notificationStatusChanged(server);\n", "")],
     killers: [byRules("kinds/latch", "as soon as it is back")],
   },
   {
     name: "latch-overtaken-by-its-message",
     breaks: "a message that overtakes the answer to the question is not missed",
-    edits: [redis("single/latches", "      this.attempt(); // the message overtook the answer\n", "")],
+    edits: [redis("single/latches", "      this.trySend(); // the message overtook the answer\n", "")],
     killers: [byRules("kinds/latch", "overtakes the answer")],
   },
   {
@@ -68,8 +74,8 @@ export const latch: readonly Mutant[] = [
     edits: [
       redis(
         "single/latches",
-        "if (this.#isPatient && this.latch.id === id) {",
-        'if (this.#isPatient && id !== "") {',
+        "if (this.#waits && this.latch.generation === id) {",
+        'if (this.#waits && id !== "") {',
       ),
     ],
     killers: [byRules("kinds/latch", "a message of a latch that was before")],
@@ -113,8 +119,8 @@ export const latch: readonly Mutant[] = [
     edits: [
       lua(
         "common/latch",
-        "    redis.call('HSET', K, attempt, 1, 'left', left)\n",
-        "    redis.pcall('HSET', K, attempt, 1, 'left', left)\n",
+        "    redis.call('HSET', lock_key, attempt, 1, 'left', left)\n",
+        "    redis.pcall('HSET', lock_key, attempt, 1, 'left', left)\n",
       ),
     ],
     killers: [byServer("drivers/redis/protocol/scripts/latch", "where memory is full")],
@@ -125,8 +131,8 @@ export const latch: readonly Mutant[] = [
     edits: [
       lua(
         "common/latch",
-        "numbers()\n  redis.call('ZREMRANGEBYSCORE', queue, '-inf', now_ms)\n",
-        "numbers()\n",
+        "grant_numbers()\n  redis.call('ZREMRANGEBYSCORE', queue, '-inf', now_ms)\n",
+        "grant_numbers()\n",
       ),
     ],
     killers: [

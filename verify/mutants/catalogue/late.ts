@@ -42,20 +42,22 @@ export const late: readonly Mutant[] = [
   {
     name: "grant-in-use-is-not-remembered",
     breaks: "a late message of a lease in use releases nothing, however many leases the process holds",
-    edits: [redis("server/grants-in-use", "    this.#uses.set(token, use);\n", "")],
+    edits: [redis("server/grants-in-use", "    this.#grants.set(token, grant);\n", "")],
     killers: [byServer("integration/single/late-grants", "leases in use")],
   },
   {
     name: "extended-grant-is-forgotten",
     breaks: "a late message of a lease in use releases nothing, however long ago it was granted",
-    edits: [redis("single/driver", "    this.releaser.inUse.prolong(token, ttlMs);\n", "")],
+    edits: [redis("single/driver", "    this.releaseQueue.inUse.extend(token, ttlMs);\n", "")],
     killers: [byRules("drivers/redis/single/late-requests", "does not end an extended lease")],
   },
   {
     name: "late-message-ends-what-another-process-adopted",
     breaks:
       "a message older than its grant's TTL is not acted on: another process may have extended the grant",
-    edits: [redis("single/driver", "time.micros() - serverMicros >= ttlMs * 1000", "serverMicros < 0")],
+    edits: [
+      redis("single/driver", "serverClock.micros() - serverMicros >= ttlMs * 1000", "serverMicros < 0"),
+    ],
     killers: [byServer("integration/single/late-grants", "another process has adopted")],
   },
   {
@@ -63,7 +65,7 @@ export const late: readonly Mutant[] = [
     breaks:
       "true: it was still ours (release): what takes back a late answer's place does not come before the release",
     edits: [
-      redis("redlock/grant-registry", "      release.wasQueued(voter, takeBack);", "      takeBack();"),
+      redis("redlock/grant-registry", "      release.lateQueueEntry(node, cleanUp);", "      cleanUp();"),
     ],
     killers: [byRules("drivers/redis/redlock/late-requests", "a lease was ours where its release meets")],
   },
@@ -73,7 +75,7 @@ export const late: readonly Mutant[] = [
     edits: [
       redis(
         "server/release-queue",
-        "    this.#patience.schedule(release.patience, this.#clock.now() + this.#budgetMs);\n",
+        "    this.#deadlines.schedule(release.deadline, this.#clock.now() + this.#budgetMs);\n",
         "",
       ),
     ],
@@ -85,7 +87,7 @@ export const late: readonly Mutant[] = [
     edits: [
       redis(
         "server/release-queue",
-        "if (now - dueAt > lateMs && !patience.isGraced) {",
+        "if (now - dueAt > lateTimerMs && !deadline.hasGracePeriod) {",
         "if (now < dueAt) {",
       ),
     ],
@@ -100,7 +102,7 @@ export const late: readonly Mutant[] = [
   {
     name: "late-process-never-gives-a-node-up",
     breaks: "a process that is always late waits once more for a node, and not for ever",
-    edits: [redis("server/batch", " && !call.isGraced", "")],
+    edits: [redis("server/batch", " && !call.hasGracePeriod", "")],
     killers: [byRules("drivers/redis/server/batch", "who stood still reads first")],
   },
   {
@@ -109,7 +111,7 @@ export const late: readonly Mutant[] = [
     edits: [
       redis(
         "server/batch",
-        "if (this.#clock.now() - dueAt > lateMs && !call.isGraced) {",
+        "if (this.#clock.now() - dueAt > lateTimerMs && !call.hasGracePeriod) {",
         "if (this.#clock.now() < dueAt) {",
       ),
     ],
@@ -137,7 +139,9 @@ export const late: readonly Mutant[] = [
     name: "late-reply-is-not-answered",
     breaks: "any grant by reply for a token that no longer waits here is answered by release at once (3)",
     isMarked: true,
-    edits: [redis("single/request", "    if (isThere) {\n", '    if (isThere && this.token === "") {\n')],
+    edits: [
+      redis("single/request", "    if (hasResidue) {\n", '    if (hasResidue && this.token === "") {\n'),
+    ],
     killers: [
       byRules("fake-redis/fake-redis", "a grant that comes after the caller gave up is released at once"),
     ],
@@ -149,8 +153,8 @@ export const late: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/vote-request",
-        "    if (status === 1) {\n      this.#bid.heardTooLate(",
-        "    if (status === 7) {\n      this.#bid.heardTooLate(",
+        "    if (status === 1) {\n      this.#host.handleLateReply(",
+        "    if (status === 7) {\n      this.#host.handleLateReply(",
       ),
     ],
     killers: [
@@ -167,8 +171,8 @@ export const late: readonly Mutant[] = [
     edits: [
       redis(
         "single/request",
-        "const isThere = status === 1 || (status === 0 && Number(answer[2]) >= 0);",
-        "const isThere = status === 1;",
+        "const hasResidue = status === 1 || (status === 0 && Number(answer[2]) >= 0);",
+        "const hasResidue = status === 1;",
       ),
     ],
     killers: [
@@ -185,8 +189,8 @@ export const late: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/vote-request",
-        "} else if (status === 0 && Number(answer[2]) >= 0) {",
-        "} else if (status === 0 && Number(answer[2]) < -1) {",
+        "} else if (status === 0 && Number(values[2]) >= 0) {",
+        "} else if (status === 0 && Number(values[2]) < -1) {",
       ),
     ],
     killers: [
@@ -202,8 +206,8 @@ export const late: readonly Mutant[] = [
     edits: [
       redis(
         "server/release-queue",
-        "const goesOn = isTransient(error) && now < release.until && !this.#isClosed;",
-        "const goesOn = isTransient(error) && now < release.until && this.#isClosed;",
+        "const isRetried = isTransient(error) && now < release.until && !this.#isClosed;",
+        "const isRetried = isTransient(error) && now < release.until && this.#isClosed;",
       ),
     ],
     killers: [byServer("integration/single/release-goes-on")],
@@ -219,7 +223,7 @@ export const late: readonly Mutant[] = [
     breaks:
       "a clean-up ends when a release was answered with a server time behind the latest time of the token's last request (core-2, 3.2)",
     isMarked: true,
-    edits: [redis("server/release-queue", "    if (lateMs < 0 || ", "    if (lateMs < Infinity || ")],
+    edits: [redis("server/release-queue", "    if (delayMs < 0 || ", "    if (delayMs < Infinity || ")],
     killers: [
       byRules("drivers/redis/single/late-clean-up", "a request that is executed behind its clean-up"),
       byRules(
@@ -233,13 +237,13 @@ export const late: readonly Mutant[] = [
     name: "clean-up-forgets-what-may-come-late",
     breaks:
       "a clean-up without an answer goes on until what a request may still do at its latest time is forgotten (core-2, 3.2)",
-    edits: [redis("server/release-queue", "(latest > 0 ? Math.max(0, lateMs) : 0)", "Math.min(0, lateMs)")],
+    edits: [redis("server/release-queue", "(latest > 0 ? Math.max(0, delayMs) : 0)", "Math.min(0, delayMs)")],
     killers: [byRules("drivers/redis/single/late-clean-up", "a clean-up without answers outlasts")],
   },
   {
     name: "refill-is-not-cleaned-up-behind-its-latest-time",
     breaks: "a refill that is executed behind the release of its lease leaves nothing (core-2, 3.2)",
-    edits: [redis("redlock/held-grant", "    attempts.sent(latest);", "    attempts.sent(0 * latest);")],
+    edits: [redis("redlock/held-grant", "    history.sent(latest);", "    history.sent(0 * latest);")],
     killers: [
       byRules("drivers/redis/redlock/late-clean-up", "a refill that a node executes behind the release"),
     ],
@@ -250,8 +254,8 @@ export const late: readonly Mutant[] = [
     edits: [
       redis(
         "server/release-queue",
-        "const isRepeat = this.#isUncertain || !isSteady;",
-        "const isRepeat = (this.#isUncertain && this.failures < 0) || !isSteady;",
+        "const isRepeat = this.#isUncertain || !sameConnection;",
+        "const isRepeat = (this.#isUncertain && this.failures < 0) || !sameConnection;",
       ),
     ],
     killers: [byRules("fake-redis/fake-redis", "of a release: the repeat counts as released")],
@@ -260,7 +264,7 @@ export const late: readonly Mutant[] = [
     name: "clean-up-hides-the-grant-from-its-release",
     breaks:
       "a release tells whether the grant was ours, also where a clean-up of a late answer came before it (core-2, 4.2)",
-    edits: [redis("server/release-queue", "      this.#releaser.found(this);\n", "")],
+    edits: [redis("server/release-queue", "      this.#queue.grantFound(this);\n", "")],
     killers: [byKept()],
   },
   {
@@ -270,8 +274,8 @@ export const late: readonly Mutant[] = [
     edits: [
       redis(
         "server/release-queue",
-        "const isRepeat = this.#isUncertain || !isSteady;",
-        "const isRepeat = this.#isUncertain || (!isSteady && this.failures < 0);",
+        "const isRepeat = this.#isUncertain || !sameConnection;",
+        "const isRepeat = this.#isUncertain || (!sameConnection && this.failures < 0);",
       ),
     ],
     killers: [byServer("integration/single/resent-release")],
@@ -293,8 +297,8 @@ export const late: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/grant-registry",
-        "      if (ballot.mayHaveLeft) {\n",
-        '      if (ballot.mayHaveLeft && bid.token === "-") {\n',
+        "      if (voteRequest.mayHoldResidue) {\n",
+        '      if (voteRequest.mayHoldResidue && attempt.token === "-") {\n',
       ),
     ],
     killers: [
@@ -310,8 +314,8 @@ export const late: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/vote-request",
-        "    this.voter.releaser.keep(this.#bid.token);",
-        '    if (this.#bid.token === "") this.voter.releaser.keep("");',
+        "    this.node.releaseQueue.cancelCleanUp(this.#host.token);",
+        '    if (this.#host.token === "") this.node.releaseQueue.cancelCleanUp("");',
       ),
     ],
     killers: [
@@ -328,8 +332,8 @@ export const late: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/grant-registry",
-        "      releaser.keep(token); // given back by",
-        '      if (key === "") releaser.keep(token); // given back by',
+        "      releaseQueue.cancelCleanUp(token); // given back by",
+        '      if (key === "") releaseQueue.cancelCleanUp(token); // given back by',
       ),
     ],
     killers: [
@@ -345,8 +349,8 @@ export const late: readonly Mutant[] = [
     edits: [
       redis(
         "server/release-queue",
-        "    this.#agenda.cancel(release); // the answer may",
-        "    if (release.isOver) this.#agenda.cancel(release); // the answer may",
+        "    this.#retries.cancel(release); // the answer may",
+        "    if (release.isEnded) this.#retries.cancel(release); // the answer may",
       ),
     ],
     killers: [

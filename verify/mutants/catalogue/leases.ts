@@ -8,8 +8,8 @@ export const leases: readonly Mutant[] = [
     edits: [
       edit(
         "lease/watchdog.ts",
-        "    const endsAt = Math.min(this.#deadlineOf(target), target.endsAt);",
-        "    const endsAt = Math.min(this.#deadlineOf(target) + 50, target.endsAt);",
+        "    const endsAt = Math.min(this.#lossDeadline(target), target.endsAt);",
+        "    const endsAt = Math.min(this.#lossDeadline(target) + 50, target.endsAt);",
       ),
     ],
     killers: [
@@ -23,8 +23,8 @@ export const leases: readonly Mutant[] = [
     edits: [
       edit(
         "lease/watchdog.ts",
-        "return this.#endOf(target) - this.#lateness.leadMs(target.ttlMs);",
-        "return this.#endOf(target) - 0 * this.#lateness.leadMs(target.ttlMs);",
+        "return this.#expiryOf(target) - this.#lateness.leadMs(target.ttlMs);",
+        "return this.#expiryOf(target) - 0 * this.#lateness.leadMs(target.ttlMs);",
       ),
     ],
     killers: [
@@ -36,7 +36,7 @@ export const leases: readonly Mutant[] = [
     name: "late-timers-are-not-noted",
     breaks:
       "a lease's signal aborts before the validity ends (3): earlier where timers of the process run late",
-    edits: [edit("lease/watchdog.ts", "      this.#lateness.note(item.dueAt);\n", "")],
+    edits: [edit("lease/watchdog.ts", "      this.#lateness.record(item.dueAt);\n", "")],
     killers: [byRules("lease/watchdog-deadline", "where timers ran late, the loss is declared earlier")],
   },
   {
@@ -45,8 +45,8 @@ export const leases: readonly Mutant[] = [
     edits: [
       edit(
         "lease/watchdog.ts",
-        "this.#queue.schedule(watch, Math.max(dueAt, this.#clock.now()));",
-        "this.#queue.schedule(watch, dueAt);",
+        "this.#queue.schedule(watched, Math.max(dueAt, this.#clock.now()));",
+        "this.#queue.schedule(watched, dueAt);",
       ),
     ],
     killers: [
@@ -60,8 +60,8 @@ export const leases: readonly Mutant[] = [
     name: "late-timer-is-forgotten-with-its-window",
     breaks: "the lead of a deadline is the worst lateness of this window and the one before",
     edits: [
-      edit("runtime/timer-lateness.ts", "Math.max(this.#worstMs, this.#worstBeforeMs)", "this.#worstMs"),
-      edit("runtime/timer-lateness.ts", "? this.#worstMs : 0;", "? this.#worstBeforeMs : 0;"),
+      edit("runtime/timer-lateness.ts", "Math.max(this.#maxMs, this.#previousMaxMs)", "this.#maxMs"),
+      edit("runtime/timer-lateness.ts", "? this.#maxMs : 0;", "? this.#previousMaxMs : 0;"),
     ],
     killers: [
       byRules(
@@ -73,7 +73,7 @@ export const leases: readonly Mutant[] = [
   {
     name: "late-timer-is-never-forgotten",
     breaks: "a lease is not cut short for ever because timers were late once",
-    edits: [edit("runtime/timer-lateness.ts", "      this.#worstMs = 0;\n", "")],
+    edits: [edit("runtime/timer-lateness.ts", "      this.#maxMs = 0;\n", "")],
     killers: [
       byRules(
         "runtime/timer-lateness",
@@ -85,9 +85,7 @@ export const leases: readonly Mutant[] = [
     name: "lead-has-no-bound",
     breaks:
       "a lease is not cut short by more than a twentieth of its TTL because the event loop was blocked once",
-    edits: [
-      edit("runtime/timer-lateness.ts", ", ttlMs / 20, longestLeadMs);", ", ttlMs, longestLeadMs * 1e6);"),
-    ],
+    edits: [edit("runtime/timer-lateness.ts", ", ttlMs / 20, maxLeadMs);", ", ttlMs, maxLeadMs * 1e6);")],
     killers: [byRules("runtime/timer-lateness", "the lead is at most a twentieth of the TTL and 50 ms")],
   },
   {
@@ -96,7 +94,7 @@ export const leases: readonly Mutant[] = [
     edits: [
       edit(
         "validity.ts",
-        "return validity.until - clock.now() - leftOf(validity, clock) > clockGrainMs;",
+        "return validity.until - clock.now() - remainingValidityMs(validity, clock) > clockGrainMs;",
         "return validity.until - clock.now() > clockGrainMs;",
       ),
     ],
@@ -108,8 +106,8 @@ export const leases: readonly Mutant[] = [
     edits: [
       edit(
         "lease/lease-state.ts",
-        "    if (this.#isLive) {\n      if (leftOf",
-        '    if (this.#isLive && this.#state === "leaked") {\n      if (leftOf',
+        "    if (this.#isLive) {\n      if (remainingValidityMs",
+        '    if (this.#isLive && this.#state === "leaked") {\n      if (remainingValidityMs',
       ),
     ],
     killers: [
@@ -122,8 +120,8 @@ export const leases: readonly Mutant[] = [
     edits: [
       edit(
         "lease/watchdog.ts",
-        "    watch.isOver = true;\n    this.#queue.cancel(watch);\n",
-        "    watch.isOver = true;\n",
+        "    watched.isEnded = true;\n    this.#queue.cancel(watched);\n",
+        "    watched.isEnded = true;\n",
       ),
     ],
     killers: [byRules("lease/watchdog")],
@@ -134,8 +132,8 @@ export const leases: readonly Mutant[] = [
     edits: [
       edit(
         "lease/lease-state.ts",
-        '      this.#state = "orphaned";\n      this.#keeper.watchdog.review(this.#watch);\n',
-        '      this.#state = "orphaned";\n      this.#keeper.watchdog.forget(this.#watch);\n',
+        '      this.#state = "orphaned";\n      this.#host.watchdog.reschedule(this.#watched);\n',
+        '      this.#state = "orphaned";\n      this.#host.watchdog.unwatch(this.#watched);\n',
       ),
     ],
     killers: [byRules("lease/lease-state", "an orphan is told of its end after close")],
@@ -146,7 +144,7 @@ export const leases: readonly Mutant[] = [
     edits: [
       edit(
         "locks.ts",
-        "    const verified = await this.#driver.verify(key, token, fencingToken);\n    this.#contention.refuseClosed(key);\n",
+        "    const verified = await this.#driver.verify(key, token, fencingToken);\n    this.#coordinator.assertOpen(key);\n",
         "    const verified = await this.#driver.verify(key, token, fencingToken);\n",
       ),
     ],
@@ -164,8 +162,8 @@ export const leases: readonly Mutant[] = [
     edits: [
       edit(
         "lease/watchdog.ts",
-        "Math.min(settleMs, leftMs / 20)",
-        "Math.min(settleMs, leftMs / 20 + target.ttlMs / 20)",
+        "Math.min(minRenewalDelayMs, remainingMs / 20)",
+        "Math.min(minRenewalDelayMs, remainingMs / 20 + target.ttlMs / 20)",
       ),
     ],
     killers: [
@@ -181,8 +179,8 @@ export const leases: readonly Mutant[] = [
     edits: [
       edit(
         "lease/watchdog.ts",
-        "        watch.lastError = extension.error;\n",
-        '        watch.lastError = extension.error;\n        this.#end(watch, "engine-unreachable");\n',
+        "        watched.lastError = extension.error;\n",
+        '        watched.lastError = extension.error;\n        this.#end(watched, "engine-unreachable");\n',
       ),
     ],
     killers: [byRules("lease/watchdog", "unknown: renewal is tried again with growing backoff")],
@@ -194,8 +192,8 @@ export const leases: readonly Mutant[] = [
     edits: [
       edit(
         "lease/watchdog.ts",
-        "    watch.renewAt = now + target.ttlMs / 3;\n",
-        "    watch.renewAt = now + target.ttlMs / 30;\n",
+        "    watched.renewAt = now + target.ttlMs / 3;\n",
+        "    watched.renewAt = now + target.ttlMs / 30;\n",
       ),
     ],
     killers: [byRules("lease/watchdog", "a renewal without an answer is repeated only when")],
@@ -212,8 +210,8 @@ export const leases: readonly Mutant[] = [
     edits: [
       edit(
         "lease/watchdog.ts",
-        "    if (this.#deadlineOf(target) <= this.#clock.now()) {\n      this.#end(watch, this.#reasonOfEnd(watch)); //",
-        "    if (watch.isOver) {\n      this.#end(watch, this.#reasonOfEnd(watch)); //",
+        "    if (this.#lossDeadline(target) <= this.#clock.now()) {\n      this.#end(watched, this.#lossReason(watched)); //",
+        "    if (watched.isEnded) {\n      this.#end(watched, this.#lossReason(watched)); //",
       ),
     ],
     killers: [byRules("lease/watchdog", "heard behind the end: the loss is told at once")],
@@ -224,8 +222,8 @@ export const leases: readonly Mutant[] = [
     edits: [
       edit(
         "lease/watchdog.ts",
-        "    watch.renewAt = now + target.ttlMs / 3;\n",
-        "    watch.renewAt = now + target.ttlMs;\n",
+        "    watched.renewAt = now + target.ttlMs / 3;\n",
+        "    watched.renewAt = now + target.ttlMs;\n",
       ),
     ],
     killers: [byRules("lease/watchdog", "a renewal that hangs is tried again")],
@@ -236,8 +234,8 @@ export const leases: readonly Mutant[] = [
     edits: [
       edit(
         "lease/watchdog.ts",
-        "return target.isClaim ? 0 : this.#endOf(target) - (target.ttlMs * 2) / 3;",
-        "return this.#endOf(target) - (Math.min(target.ttlMs, leftOf(target.validity, this.#clock)) * 2) / 3;",
+        "return target.isClaim ? 0 : this.#expiryOf(target) - (target.ttlMs * 2) / 3;",
+        "return this.#expiryOf(target) - (Math.min(target.ttlMs, remainingValidityMs(target.validity, this.#clock)) * 2) / 3;",
       ),
     ],
     killers: [byRules("lease/watchdog", "a claim is renewed as soon as its work is seen to go on")],
@@ -249,8 +247,8 @@ export const leases: readonly Mutant[] = [
     edits: [
       edit(
         "lease/watchdog.ts",
-        "const jumped = this.#pulse.read(this.#clock) > suspendedMs;",
-        "const jumped = this.#pulse.read(this.#clock) > suspendedMs * 1e9;",
+        "const jumped = this.#clockJumps.readJumpMs(this.#clock) > suspendedMs;",
+        "const jumped = this.#clockJumps.readJumpMs(this.#clock) > suspendedMs * 1e9;",
       ),
     ],
     killers: [
@@ -263,8 +261,8 @@ export const leases: readonly Mutant[] = [
     edits: [
       edit(
         "lease/lease-state.ts",
-        "      this.#keeper.driver.release(this.key, this.grant.token, engineEnd(this.validity)).catch(() => false);\n",
-        "      void engineEnd(this.validity);\n",
+        "      this.#host.driver.release(this.key, this.grant.token, engineExpiry(this.validity)).catch(() => false);\n",
+        "      void engineExpiry(this.validity);\n",
       ),
     ],
     killers: [byRules("lease/lease-state", "a lost lease is taken back at the engine all the same")],
@@ -275,8 +273,8 @@ export const leases: readonly Mutant[] = [
     edits: [
       edit(
         "validity.ts",
-        "if (leftOf(confirmed, clock) > leftOf(validity, clock)) {",
-        "if (leftOf(confirmed, clock) > 0 && confirmed.until > validity.until) {",
+        "if (remainingValidityMs(confirmed, clock) > remainingValidityMs(validity, clock)) {",
+        "if (remainingValidityMs(confirmed, clock) > 0 && confirmed.until > validity.until) {",
       ),
     ],
     killers: [byRules("validity", "a confirmation that leaves more by the stricter clock")],
@@ -287,8 +285,8 @@ export const leases: readonly Mutant[] = [
     edits: [
       edit(
         "lease/lease-state.ts",
-        '    if (extension.outcome === "lost") {\n      this.#keeper.lose(',
-        '    if (extension.outcome === "unknown") {\n      const { clock } = this.#keeper;\n      prolong(validity, { until: clock.now() + ttlMs, untilWall: clock.wall() + ttlMs }, clock);\n    } else if (extension.outcome === "lost") {\n      this.#keeper.lose(',
+        '    if (extension.outcome === "lost") {\n      this.#host.markLost(',
+        '    if (extension.outcome === "unknown") {\n      const { clock } = this.#host;\n      extendValidity(validity, { until: clock.now() + ttlMs, untilWall: clock.wall() + ttlMs }, clock);\n    } else if (extension.outcome === "lost") {\n      this.#host.markLost(',
       ),
     ],
     killers: [
@@ -327,7 +325,7 @@ export const leases: readonly Mutant[] = [
     name: "silent-node-is-waited-for-each-time",
     breaks:
       "each with its own small timeout (4.2): requests do not pile up before a node that does not answer",
-    edits: [redis("server/batch", "      this.#silence.gaveUp(call.question);\n", "")],
+    edits: [redis("server/batch", "      this.#responsiveness.callTimedOut(call.callNumber);\n", "")],
     killers: [
       byServer("integration/redlock/minority", "2 000 acquisitions do not pile up before it"),
       byServer(
@@ -341,7 +339,11 @@ export const leases: readonly Mutant[] = [
     breaks:
       "after a timeout one probe is under way and other calls are refused at once: also those that are not batched",
     edits: [
-      redis("server/server", "      throw this.#silence.refuse();\n", "      this.#silence.refuse();\n"),
+      redis(
+        "server/server",
+        "      throw this.#responsiveness.rejection();\n",
+        "      this.#responsiveness.rejection();\n",
+      ),
     ],
     killers: [
       byServer(
@@ -353,7 +355,7 @@ export const leases: readonly Mutant[] = [
   {
     name: "silence-ends-with-any-late-answer",
     breaks: "calls that the client library still keeps count as unanswered: no more are added to them",
-    edits: [redis("server/responsiveness", "if (other <= question) {", "if (other > 0) {")],
+    edits: [redis("server/responsiveness", "if (other <= callNumber) {", "if (other > 0) {")],
     killers: [byRules("drivers/redis/server/batch", "a late answer to the first of two ends no silence")],
   },
   {
@@ -362,8 +364,8 @@ export const leases: readonly Mutant[] = [
     edits: [
       redis(
         "server/responsiveness",
-        "      this.#unanswered.delete(question);\n    }\n  }",
-        "      this.answered(question);\n    }\n  }",
+        "      this.#unanswered.delete(callNumber);\n    }\n  }",
+        "      this.callAnswered(callNumber);\n    }\n  }",
       ),
     ],
     killers: [byRules("drivers/redis/server/batch", "a call that its client drops is no answer")],
@@ -374,8 +376,8 @@ export const leases: readonly Mutant[] = [
     edits: [
       redis(
         "server/responsiveness",
-        "Math.max(timeoutMs, probeShare * (now - this.#since))",
-        "timeoutMs * (probeShare * 10)",
+        "Math.max(timeoutMs, probeFraction * (now - this.#since))",
+        "timeoutMs * (probeFraction * 10)",
       ),
     ],
     killers: [byRules("drivers/redis/server/batch", "a probe without an answer is repeated")],
@@ -386,8 +388,8 @@ export const leases: readonly Mutant[] = [
     edits: [
       redis(
         "server/server",
-        "        this.#hear(text);\n        this.#silence.heard();\n",
-        "        this.#hear(text);\n",
+        "        this.#handleMessage(text);\n        this.#responsiveness.messageReceived();\n",
+        "        this.#handleMessage(text);\n",
       ),
     ],
     killers: [
@@ -400,13 +402,13 @@ export const leases: readonly Mutant[] = [
   {
     name: "renewals-wait-after-a-silence",
     breaks: "after a silence extensions are sent at once, and first",
-    edits: [redis("single/driver", "      listener.answersAgain();\n", "      void listener;\n")],
+    edits: [redis("single/driver", "      listener.engineRecovered();\n", "      void listener;\n")],
     killers: [byServer("integration/single/silent-server", "is asked for renewals first when it is back")],
   },
   {
     name: "releases-wait-after-a-silence",
     breaks: "after a silence releases are sent at once, behind the extensions",
-    edits: [redis("single/driver", "    this.releaser.revived(node);\n", "")],
+    edits: [redis("single/driver", "    this.releaseQueue.recovered(server);\n", "")],
     killers: [byServer("integration/single/silent-server", "is asked for renewals first when it is back")],
   },
   {
@@ -415,8 +417,8 @@ export const leases: readonly Mutant[] = [
     edits: [
       redis(
         "single/driver",
-        "if (node.hearsAlone && !isExpired(grant, node)) {",
-        "if (!isExpired(grant, node)) {",
+        "if (server.hasOwnChannel && !isExpired(grant, server)) {",
+        "if (!isExpired(grant, server)) {",
       ),
     ],
     killers: [
@@ -429,7 +431,7 @@ export const leases: readonly Mutant[] = [
   {
     name: "clone-gives-back-votes-of-the-other",
     breaks: "a vote for an unknown token is given back only where nobody else hears the channel",
-    edits: [redis("redlock/grant-registry", "} else if (voter.node.hearsAlone) {", "} else {")],
+    edits: [redis("redlock/grant-registry", "} else if (node.server.hasOwnChannel) {", "} else {")],
     killers: [
       byRules(
         "drivers/redis/single/clones-apart",
@@ -485,13 +487,13 @@ export const leases: readonly Mutant[] = [
     name: "proof-of-another-server-is-a-clones",
     breaks:
       "only a clone's proof parts a process from its leases (core-2, 3.6): a replica passes on its master's",
-    edits: [redis("server/subscriber", "!text.startsWith(this.#proofPrefix) || ", "")],
+    edits: [redis("server/subscriber", "!text.startsWith(this.#pingPrefix) || ", "")],
     killers: [byServer("integration/redlock/restart", "is quarantined, with replica-read-only")],
   },
   {
     name: "own-proof-looks-like-a-clone",
     breaks: "a proof of one's own that comes late is no proof of a clone",
-    edits: [redis("server/subscriber", "    this.#ownProofs.push(text);\n", "")],
+    edits: [redis("server/subscriber", "    this.#ownPings.push(text);\n", "")],
     killers: [byRules("drivers/redis/single/clones-apart", "is not seen in a proof of one's own")],
   },
   {
@@ -503,7 +505,9 @@ export const leases: readonly Mutant[] = [
   {
     name: "loss-that-was-missed-is-not-asked-for",
     breaks: "messages may be lost (3): a holder asks when they are heard again",
-    edits: [redis("single/driver", "        listener.mayHaveMissed();\n", "        void listener;\n")],
+    edits: [
+      redis("single/driver", "        listener.notificationsInterrupted();\n", "        void listener;\n"),
+    ],
     killers: [byServer("integration/single/loss", "is told lost at once when messages are heard again")],
   },
 ];

@@ -8,8 +8,8 @@ export const line: readonly Mutant[] = [
     edits: [
       edit(
         "local/local-queue.ts",
-        "return this.#contending < Math.max(",
-        "return this.#contending < 1_000 * Math.max(",
+        "return this.#atEngineCount < Math.max(",
+        "return this.#atEngineCount < 1_000 * Math.max(",
       ),
     ],
     killers: [byRules("local/local-queue", "only the first in line contends")],
@@ -20,8 +20,8 @@ export const line: readonly Mutant[] = [
     edits: [
       edit(
         "local/local-queue.ts",
-        "      this.#waiting.delete(caller.link);\n    }\n    this.#advance();",
-        "      this.#waiting.delete(caller.link);\n      this.#advance();\n    }",
+        "      this.#waiting.delete(waiter.queueNode);\n    }\n    this.#advance();",
+        "      this.#waiting.delete(waiter.queueNode);\n      this.#advance();\n    }",
       ),
     ],
     killers: [byRules("local/local-queue", "a contender that leaves hands its turn on")],
@@ -33,8 +33,8 @@ export const line: readonly Mutant[] = [
     edits: [
       edit(
         "local/local-queue.ts",
-        "const runGoesOn = run.handovers < limits.max && now - run.since < limits.maxMs;",
-        "const runGoesOn = limits.max > 0 && now >= run.since;",
+        "const canHandOver = handoverRun.handovers < limits.max && now - handoverRun.since < limits.maxMs;",
+        "const canHandOver = limits.max > 0 && now >= handoverRun.since;",
       ),
     ],
     killers: [
@@ -48,12 +48,12 @@ export const line: readonly Mutant[] = [
     edits: [
       edit(
         "local/acquisition.ts",
-        "    want: isContended ? blockFor(contention, options) : 1,\n",
-        "    get want() {\n      return contention.isContended(key, options.share) ? blockFor(contention, options) : 1;\n    },\n",
+        "    fencingCount: isContended ? fencingCountFor(coordinator, options) : 1,\n",
+        "    get fencingCount() {\n      return coordinator.isContended(key, options.lockMode) ? fencingCountFor(coordinator, options) : 1;\n    },\n",
       ),
       edit(
         "local/acquisition.ts",
-        "  const isContended = turn?.from !== undefined || contention.isContended(key, options.share);\n",
+        "  const isContended = wait?.from !== undefined || coordinator.isContended(key, options.lockMode);\n",
         "",
       ),
     ],
@@ -65,8 +65,8 @@ export const line: readonly Mutant[] = [
     edits: [
       edit(
         "local/coordinator.ts",
-        "(line.waitingCount > 0 || line.isFull)",
-        "(line.waitingCount >= 0 || line.isFull)",
+        "(queue.localWaiterCount > 0 || queue.isFull)",
+        "(queue.localWaiterCount >= 0 || queue.isFull)",
       ),
     ],
     killers: [
@@ -77,15 +77,19 @@ export const line: readonly Mutant[] = [
     name: "what-is-lost-is-handed-over",
     breaks: "handed over only a lease that is valid (6)",
     edits: [
-      edit("local/acquisition.ts", "return renew && hold.isOurs && used", "return renew && used"),
       edit(
         "local/acquisition.ts",
-        " && leftOf(hold.validity, clock) >= needed;",
-        " && needed > 0 && leftOf(hold.validity, clock) < Infinity;",
+        "return (\n      renew &&\n      leaseState.canBeHandedOver &&\n      used",
+        "return (renew && used",
+      ),
+      edit(
+        "local/acquisition.ts",
+        "      remainingValidityMs(leaseState.validity, clock) >= needed\n",
+        "      needed > 0 && remainingValidityMs(leaseState.validity, clock) < Infinity\n",
       ),
       edit(
         "lease/lease-state.ts",
-        "    if (this.lossNow()) {\n      // Ours no more",
+        "    if (this.currentLoss()) {\n      // Ours no more",
         "    if (this.#loss) {\n      // Ours no more",
       ),
     ],
@@ -99,8 +103,8 @@ export const line: readonly Mutant[] = [
     edits: [
       edit(
         "local/acquisition.ts",
-        " && leftOf(hold.validity, clock) >= needed;",
-        " && leftOf(hold.validity, clock) >= 0 * needed;",
+        "      remainingValidityMs(leaseState.validity, clock) >= needed\n",
+        "      remainingValidityMs(leaseState.validity, clock) >= 0 * needed\n",
       ),
     ],
     killers: [byRules("lease/lease-numbers", "a lease with less than a third of its TTL left is passed on")],
@@ -111,8 +115,8 @@ export const line: readonly Mutant[] = [
     edits: [
       edit(
         "local/acquisition.ts",
-        "return renew && hold.isOurs",
-        "return (renew || hold.isOurs) && hold.isOurs",
+        "return (\n      renew &&\n      leaseState.canBeHandedOver",
+        "return (renew || leaseState.canBeHandedOver) && leaseState.canBeHandedOver",
       ),
     ],
     killers: [byRules("lease/lease-numbers", "a caller that does not renew has a whole TTL")],
@@ -123,7 +127,7 @@ export const line: readonly Mutant[] = [
     edits: [
       edit(
         "lease/lease-state.ts",
-        '    this.#end("transferred", "transferred");\n    this.#keeper.ended(this);\n',
+        '    this.#end("transferred", "transferred");\n    this.#host.leaseEnded(this);\n',
         '    this.#state = "transferred";\n',
       ),
     ],
@@ -146,8 +150,8 @@ export const line: readonly Mutant[] = [
     breaks: "any grant for a token that no longer waits here is answered by release at once (3)",
     isMarked: true,
     edits: [
-      edit("local/coordinator.ts", "        this.decline(acquired.grant);\n", ""),
-      edit("local/acquisition.ts", "      this.#contention.decline(acquired.grant);\n", ""),
+      edit("local/coordinator.ts", "        this.abandonGrant(acquired.grant);\n", ""),
+      edit("local/acquisition.ts", "      this.#coordinator.abandonGrant(result.grant);\n", ""),
     ],
     killers: [
       byRules(
@@ -160,7 +164,7 @@ export const line: readonly Mutant[] = [
     name: "the-next-in-line-waits-for-a-farewell",
     breaks:
       "if the head leaves, the next goes to the server (6): also while the head is told who holds the lock",
-    edits: [redis("server/timed-out", "  caller?.left();\n", "")],
+    edits: [redis("server/timed-out", "  waiter?.onDequeued();\n", "")],
     killers: [
       byRules("drivers/redis/server/timed-out", "the next in line has its place before that, on 1 nodes"),
     ],
@@ -182,8 +186,8 @@ export const line: readonly Mutant[] = [
     edits: [
       edit(
         "local/key-queues.ts",
-        "new Line(Math.floor(limit / permits), 1)",
-        "new Line(Math.floor(limit / permits), 0)",
+        "new LocalQueue(Math.floor(limit / permits), 1)",
+        "new LocalQueue(Math.floor(limit / permits), 0)",
       ),
     ],
     killers: [
@@ -194,7 +198,7 @@ export const line: readonly Mutant[] = [
   {
     name: "who-was-refused-lets-the-next-in",
     breaks: "all who use a semaphore have to name the same limit: also behind one that was refused",
-    edits: [edit("local/acquisition.ts", "this.#hasWaited && this.#line.wasGranted", "this.#hasWaited")],
+    edits: [edit("local/acquisition.ts", "this.#hasWaited && this.#queue.wasGranted", "this.#hasWaited")],
     killers: [
       byRules("kinds/semaphore-runs", "who waits behind callers that name a wrong limit is refused too"),
     ],
@@ -205,8 +209,8 @@ export const line: readonly Mutant[] = [
     edits: [
       edit(
         "local/acquisition.ts",
-        "this.#hasWaited && this.#line.wasGranted",
-        "(this.#hasWaited || !this.#hasWaited) && this.#line.wasGranted",
+        "this.#hasWaited && this.#queue.wasGranted",
+        "(this.#hasWaited || !this.#hasWaited) && this.#queue.wasGranted",
       ),
     ],
     killers: [byRules("kinds/semaphore-runs", "who comes anew names the present limit")],

@@ -14,7 +14,7 @@ export const majority: readonly Mutant[] = [
     name: "equal-tickets-are-not-told-apart",
     breaks: "ties are broken by the member's bytes, as the sorted set does (4.1)",
     isMarked: true,
-    edits: [lua("common/queue", "      return byte < others_byte\n", "      return false\n")],
+    edits: [lua("common/queue", "      return byte < other_byte\n", "      return false\n")],
     killers: [
       bySim(1, 60),
       byServer(
@@ -27,7 +27,7 @@ export const majority: readonly Mutant[] = [
     name: "equal-tickets-are-both-earlier",
     breaks: "ties are broken by the member's bytes, as the sorted set does (4.1)",
     isMarked: true,
-    edits: [lua("common/queue", "      return byte < others_byte\n", "      return true\n")],
+    edits: [lua("common/queue", "      return byte < other_byte\n", "      return true\n")],
     killers: [
       byServer(
         "drivers/redis/protocol/scripts/vote-inquiry",
@@ -92,7 +92,7 @@ export const majority: readonly Mutant[] = [
   {
     name: "a-later-one-asks-for-a-vote",
     breaks: "whose vote is with a later ticket (4.5)",
-    edits: [lua("common/queue", "    return ticket < others\n", "    return true\n")],
+    edits: [lua("common/queue", "    return ticket < other_ticket\n", "    return true\n")],
     killers: [
       byServer(
         "drivers/redis/protocol/scripts/vote-inquiry",
@@ -106,8 +106,8 @@ export const majority: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/vote-yield",
-        "return this.#inquired >= vote.first;",
-        "return this.#inquired < 0 * vote.first;",
+        "return this.#requestedBack >= vote.first;",
+        "return this.#requestedBack < 0 * vote.first;",
       ),
     ],
     killers: [bySim(1, 60), byRules("drivers/redis/redlock/vote-yield")],
@@ -119,8 +119,8 @@ export const majority: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/vote-request",
-        "      !this.#bid.isOpen ||\n      this.#bid.isElected\n",
-        "      !this.#bid.isOpen\n",
+        "      !this.#host.isOpen ||\n      this.#host.isElected\n",
+        "      !this.#host.isOpen\n",
       ),
     ],
     killers: [
@@ -138,7 +138,7 @@ export const majority: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/vote-request",
-        "if (this.#yielding.hasGivenBack(vote) || vote.first < (this.vote?.first ?? 0)) {",
+        "if (this.#voteYield.hasYielded(vote) || vote.first < (this.vote?.first ?? 0)) {",
         "if (vote.first < (this.vote?.first ?? 0)) {",
       ),
     ],
@@ -151,7 +151,7 @@ export const majority: readonly Mutant[] = [
     edits: [
       lua(
         "quorum/node-operations",
-        "if holder == token and numbers() == tonumber(number) then",
+        "if holder == token and grant_numbers() == tonumber(number) then",
         "if holder == token then",
       ),
     ],
@@ -163,8 +163,8 @@ export const majority: readonly Mutant[] = [
     edits: [
       lua(
         "quorum/node-operations",
-        "return take_turn(token, token .. ' ' .. terms, ttl, want, '2', words)",
-        "return take_turn(token, token .. ' ' .. terms, ttl, want, '0', words)",
+        "return acquire_free(token, token .. ' ' .. queue_args, ttl, fence_count, '2', metadata)",
+        "return acquire_free(token, token .. ' ' .. queue_args, ttl, fence_count, '0', metadata)",
       ),
     ],
     killers: [
@@ -177,18 +177,18 @@ export const majority: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/vote-yield",
-        "return this.#inquired >= vote.first;",
-        "return this.#inquired !== 0 * vote.first;",
+        "return this.#requestedBack >= vote.first;",
+        "return this.#requestedBack !== 0 * vote.first;",
       ),
       redis(
         "redlock/vote-request",
-        "    this.#yielding.begin();\n",
-        "    this.#yielding.begin(this.vote);\n",
+        "    this.#voteYield.begin();\n",
+        "    this.#voteYield.begin(this.vote);\n",
       ),
       redis(
         "redlock/vote-yield",
-        "  begin(): void {\n    this.#yielded = this.#inquired;\n",
-        "  begin(vote: Vote): void {\n    this.#yielded = Math.max(this.#inquired, vote.first);\n    this.#inquired = 0;\n",
+        "  begin(): void {\n    this.#yielded = this.#requestedBack;\n",
+        "  begin(vote: Vote): void {\n    this.#yielded = Math.max(this.#requestedBack, vote.first);\n    this.#requestedBack = 0;\n",
       ),
     ],
     killers: [
@@ -204,8 +204,8 @@ export const majority: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/vote-request",
-        "if (this.#yielding.inquired(number)) {",
-        "if (this.vote !== undefined && this.#yielding.inquired(number)) {",
+        "if (this.#voteYield.voteRequestedBack(number)) {",
+        "if (this.vote !== undefined && this.#voteYield.voteRequestedBack(number)) {",
       ),
     ],
     killers: [
@@ -221,8 +221,8 @@ export const majority: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/majority-attempt",
-        " || this.#waitsForYielding;",
-        ' || (this.#waitsForYielding && this.token === "");',
+        " || this.#waitsForYield;",
+        ' || (this.#waitsForYield && this.token === "");',
       ),
     ],
     killers: [byRules("drivers/redis/redlock/unsubscribed-waiters", "who came first asks soon for the vote")],
@@ -233,8 +233,8 @@ export const majority: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/majority-attempt",
-        "return isAsked && rivalsShare(ballots) < this.electorate.majority;",
-        "return isAsked && rivalsShare(ballots) <= ballots.length;",
+        "return isAsked && competingVotes(voteRequests) < this.nodeSet.majority;",
+        "return isAsked && competingVotes(voteRequests) <= voteRequests.length;",
       ),
     ],
     killers: [
@@ -247,7 +247,7 @@ export const majority: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/split-vote-timer",
-        "      this.askAgainAt = clock.now() + jittered(random, delayMs, 0.5);\n",
+        "      this.retryAt = clock.now() + jittered(random, delayMs, 0.5);\n",
         "      void [clock, random, delayMs, jittered];\n",
       ),
     ],
@@ -265,8 +265,8 @@ export const majority: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/held-grant",
-        "return this.#bid?.ballots[voter.index]?.mayHaveLeft ?? true;",
-        "return this.#members[voter.index] !== undefined;",
+        "return this.#attempt?.voteRequests[node.index]?.mayHoldResidue ?? true;",
+        "return this.#members[node.index] !== undefined;",
       ),
     ],
     killers: [byRules("drivers/redis/redlock/rules", "what a late node has is released with the rest")],
@@ -277,7 +277,7 @@ export const majority: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/grant-registry",
-        "    if (!release) {\n      takeBack();",
+        "    if (!release) {\n      cleanUp();",
         "    if (!release) {\n      return;",
       ),
     ],

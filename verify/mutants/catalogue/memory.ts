@@ -20,8 +20,8 @@ export const memory: readonly Mutant[] = [
     edits: [
       edit(
         "drivers/memory/lock-table.ts",
-        "now > this.#newest ? now : this.#newest + 1n;",
-        "now > this.#newest ? now : this.#newest;",
+        "now > this.#fences ? now : this.#fences + 1n;",
+        "now > this.#fences ? now : this.#fences;",
       ),
     ],
     killers: [
@@ -35,8 +35,8 @@ export const memory: readonly Mutant[] = [
     edits: [
       edit(
         "drivers/memory/lock.ts",
-        "return this.#holdings.get(token);",
-        "return this.#holdings.get(token) ?? Array.from(this.#holdings.values())[0];",
+        "return this.#entries.get(token);",
+        "return this.#entries.get(token) ?? Array.from(this.#entries.values())[0];",
       ),
     ],
     killers: [byRules("drivers/memory/queue", "requeue of a grant that was lost takes nobody's lock away")],
@@ -59,7 +59,7 @@ export const memory: readonly Mutant[] = [
     edits: [
       edit(
         "drivers/memory/lock-table.ts",
-        "if (sent.now + ttlMs > holding.dueAt) {",
+        "if (sent.now + ttlMs > entry.dueAt) {",
         "if (sent.now + ttlMs > 0) {",
       ),
     ],

@@ -37,8 +37,8 @@ export const hearing: readonly Mutant[] = [
     edits: [
       redis(
         "server/poll-delays",
-        "  if (leftMs < 0) {\n    return pollMs;\n  }\n",
-        "  if (leftMs < 0 || pollMs > 0) {\n    return 86_400_000;\n  }\n",
+        "  if (waitMs < 0) {\n    return pollMs;\n  }\n",
+        "  if (waitMs < 0 || pollMs > 0) {\n    return 86_400_000;\n  }\n",
       ),
     ],
     killers: [
@@ -52,8 +52,8 @@ export const hearing: readonly Mutant[] = [
     edits: [
       redis(
         "server/poll-delays",
-        "return Math.min(pollMs, Math.max(shortestPollMs, leftMs + spread));",
-        "return Math.min(pollMs, Math.max(pollMs, leftMs + spread));",
+        "return Math.min(pollMs, Math.max(minPollMs, waitMs + spread));",
+        "return Math.min(pollMs, Math.max(pollMs, waitMs + spread));",
       ),
     ],
     killers: [
@@ -66,7 +66,7 @@ export const hearing: readonly Mutant[] = [
   {
     name: "only-the-first-places-poll-in-time",
     breaks: "one place after the other polls when the holder's remaining TTL is over (3)",
-    edits: [redis("server/poll-delays", "  if (leftMs < 0) {", "  if (leftMs < 0 || position > 2) {")],
+    edits: [redis("server/poll-delays", "  if (waitMs < 0) {", "  if (waitMs < 0 || position > 2) {")],
     killers: [
       byServer(
         "drivers/redis/single/waiters",
@@ -81,8 +81,8 @@ export const hearing: readonly Mutant[] = [
     edits: [
       redis(
         "single/request",
-        '(this.#isPastBound || node.hearing === "proved")',
-        "(this.#isPastBound || this.waits)",
+        '(this.#ignoresQueueLimit || server.notificationStatus === "verified")',
+        "(this.#ignoresQueueLimit || this.waits)",
       ),
     ],
     killers: [
@@ -99,8 +99,8 @@ export const hearing: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/vote-request",
-        'return this.voter.node.hearing === "proved";',
-        "return this.voter.node.hearing !== undefined;",
+        'return this.node.server.notificationStatus === "verified";',
+        "return this.node.server.notificationStatus !== undefined;",
       ),
     ],
     killers: [
@@ -113,8 +113,8 @@ export const hearing: readonly Mutant[] = [
     edits: [
       redis(
         "server/subscriber",
-        "receivers === 0 || !(await Promise.race([heard, tooLate]))",
-        "receivers === 0 || !(await Promise.race([heard, tooLate, Promise.resolve(true)]))",
+        "receivers === 0 || !(await Promise.race([received, timedOut]))",
+        "receivers === 0 || !(await Promise.race([received, timedOut, Promise.resolve(true)]))",
       ),
     ],
     killers: [
@@ -127,8 +127,8 @@ export const hearing: readonly Mutant[] = [
     edits: [
       redis(
         "server/subscriber",
-        '    this.#hearing = "unproved";\n    this.#proof = undefined;',
-        "    this.#proof = undefined;",
+        '    this.#status = "unverified";\n    this.#ping = undefined;',
+        "    this.#ping = undefined;",
       ),
     ],
     killers: [
@@ -141,8 +141,8 @@ export const hearing: readonly Mutant[] = [
     edits: [
       redis(
         "single/driver",
-        "      if (request.wasSent && request.waits && request.node === node) {\n        request.attempt();",
-        '      if (request.waits && request.token === "") {\n        request.attempt();',
+        "      if (request.wasSent && request.waits && request.server === server) {\n        request.trySend();",
+        '      if (request.waits && request.token === "") {\n        request.trySend();',
       ),
     ],
     killers: [byRules("fake-redis/fake-redis", "a subscription that was down meanwhile")],
@@ -150,7 +150,7 @@ export const hearing: readonly Mutant[] = [
   {
     name: "nodes-are-not-asked-again-when-messages-are-back",
     breaks: "on every (re)subscription waiting requests send acquire again (3)",
-    edits: [redis("redlock/driver", "    this.#askAgain(index);\n  }\n\n  #askAgain", "  }\n\n  #askAgain")],
+    edits: [redis("redlock/driver", "    this.#retry(index);\n  }\n\n  #retry", "  }\n\n  #retry")],
     killers: [
       byRules(
         "drivers/redis/redlock/lost-replies",

@@ -8,8 +8,8 @@ export const quarantine: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/restart-guard",
-        "if (this.#forgetsUntil > now) {",
-        "if (this.#forgetsUntil > now + 86_400_000) {",
+        "if (this.#mayForgetUntil > now) {",
+        "if (this.#mayForgetUntil > now + 86_400_000) {",
       ),
     ],
     killers: [byRules("drivers/redis/redlock/rules", "a node that forgot does not vote")],
@@ -55,7 +55,9 @@ export const quarantine: readonly Mutant[] = [
     name: "uptime-that-is-not-told-ends-the-guard",
     breaks:
       "a client that saw the run_id change also waits on its own monotonic clock (8), whatever it met before",
-    edits: [redis("redlock/restart-guard", "toldUptimeMs > 0 ? toldUptimeMs : 0;", "toldUptimeMs;")],
+    edits: [
+      redis("redlock/restart-guard", "reportedUptimeMs > 0 ? reportedUptimeMs : 0;", "reportedUptimeMs;"),
+    ],
     killers: [byRules("drivers/redis/redlock/restart-guard", "an uptime that is")],
   },
   {
@@ -70,8 +72,8 @@ export const quarantine: readonly Mutant[] = [
       ),
       redis(
         "redlock/vote-request",
-        "    this.#take(voteByReply(this.#bid, answer, reply));\n",
-        '    const { runId = "" } = this.voter.guard;\n    this.#take({ ...voteByReply(this.#bid, answer, reply), runId });\n',
+        "    this.#acceptVote(voteByReply(this.#host, values, reply));\n",
+        '    const { runId = "" } = this.node.guard;\n    this.#acceptVote({ ...voteByReply(this.#host, values, reply), runId });\n',
       ),
     ],
     killers: [
@@ -81,7 +83,7 @@ export const quarantine: readonly Mutant[] = [
   {
     name: "vote-of-an-earlier-run-counts",
     breaks: "its reports do not count while it may have forgotten (8): the vote of a run that is over",
-    edits: [redis("redlock/vote-request", " && this.vote?.runId === this.voter.guard.runId", "")],
+    edits: [redis("redlock/vote-request", " && this.vote?.runId === this.node.guard.runId", "")],
     killers: [
       byRules(
         "drivers/redis/redlock/queue-members",
@@ -105,8 +107,8 @@ export const quarantine: readonly Mutant[] = [
       ),
       redis(
         "redlock/vote-request",
-        "      this.#take(voteByMessage(this.#bid, grant, ageMs));\n",
-        '      this.#take({ ...voteByMessage(this.#bid, grant, ageMs), runId: guard.runId ?? "" });\n',
+        "      this.#acceptVote(voteByNotification(this.#host, grant, ageMs));\n",
+        '      this.#acceptVote({ ...voteByNotification(this.#host, grant, ageMs), runId: guard.runId ?? "" });\n',
       ),
     ],
     killers: [
@@ -154,8 +156,8 @@ export const quarantine: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/restart-guard",
-        "return this.#standing?.isDurable === true && this.#wasDurable;",
-        "return this.#standing?.isDurable === true;",
+        "return this.#health?.isDurable === true && this.#wasDurable;",
+        "return this.#health?.isDurable === true;",
       ),
     ],
     killers: [
@@ -171,8 +173,8 @@ export const quarantine: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/restart-guard",
-        "return standing ? undefined : { reason:",
-        "return standing || now > -Infinity ? undefined : { reason:",
+        "return health ? undefined : { reason:",
+        "return health || now > -Infinity ? undefined : { reason:",
       ),
     ],
     killers: [byRules("drivers/redis/redlock/restart-guard", "a node does not vote before it was examined")],
@@ -183,8 +185,8 @@ export const quarantine: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/node-set",
-        "reading.wasInTime = near >= this.majority;",
-        "reading.wasInTime = near >= 1;",
+        "reading.wasInTime = agreeing >= this.majority;",
+        "reading.wasInTime = agreeing >= 1;",
       ),
     ],
     killers: [byRules("drivers/redis/redlock/rules", "a node whose clock is off does not vote"), byKept()],
@@ -195,8 +197,8 @@ export const quarantine: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/restart-guard",
-        'if (standing && standing.role !== "master") {',
-        'if (standing && standing.role === "") {',
+        'if (health && health.role !== "master") {',
+        'if (health && health.role === "") {',
       ),
     ],
     killers: [byRules("drivers/redis/redlock/restart-guard", "a replica does not vote")],
@@ -207,8 +209,8 @@ export const quarantine: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/restart-guard",
-        "if (before && before.replicationId !== standing.replicationId) {",
-        'if (before && standing.replicationId === "") {',
+        "if (before && before.replicationId !== health.replicationId) {",
+        'if (before && health.replicationId === "") {',
       ),
     ],
     killers: [
@@ -250,8 +252,8 @@ export const quarantine: readonly Mutant[] = [
     edits: [
       redis(
         "redlock/restart-guard",
-        "    if (this.#runId === undefined) {\n      this.observe(standing.runId, standing.uptimeMs);\n    } else if",
-        "    this.observe(standing.runId, standing.uptimeMs);\n    if",
+        "    if (this.#runId === undefined) {\n      this.observe(health.runId, health.uptimeMs);\n    } else if",
+        "    this.observe(health.runId, health.uptimeMs);\n    if",
       ),
     ],
     killers: [byRules("drivers/redis/redlock/restart-guard", "which is read late, changes nothing")],

@@ -21,8 +21,8 @@ export const counter: readonly Mutant[] = [
     edits: [
       lua(
         "quorum/write-vote",
-        "  and call('PEXPIRE', fence, outlives) == 1\n",
-        "  and (call('PTTL', fence) > 0 or call('PEXPIRE', fence, outlives) == 1)\n",
+        "  and call('PEXPIRE', fence, fence_ttl_text) == 1\n",
+        "  and (call('PTTL', fence) > 0 or call('PEXPIRE', fence, fence_ttl_text) == 1)\n",
       ),
     ],
     killers: [byServer("drivers/redis/protocol/scripts/quorum-counter", "has its expiry set anew")],
@@ -65,7 +65,7 @@ export const counter: readonly Mutant[] = [
   {
     name: "next-vote-begins-inside-the-block",
     breaks: "a block of k numbers is written as a whole: last = first + k − 1 (5)",
-    edits: [lua("quorum/write-vote", "local last = number + want - 1", "local last = number")],
+    edits: [lua("quorum/write-vote", "local last = number + fence_count - 1", "local last = number")],
     killers: [
       byServer("drivers/redis/protocol/scripts/quorum-counter", "begins a block behind the last one"),
     ],
@@ -94,8 +94,8 @@ export const counter: readonly Mutant[] = [
     edits: [
       edit(
         "local/acquisition.ts",
-        "this.#options, from.fencingToken + 1n);",
-        "this.#options, from.fencingToken);",
+        "this.#options,\n      previous.fencingToken + 1n,\n    );",
+        "this.#options, previous.fencingToken);",
       ),
     ],
     killers: [bySim(1, 60), byRules("lease/lease-numbers", "what is handed over has the next number")],
@@ -104,7 +104,7 @@ export const counter: readonly Mutant[] = [
     name: "run-goes-on-beyond-its-numbers",
     breaks: "handed over each with its own number from the grant's block (6)",
     isMarked: true,
-    edits: [edit("local/acquisition.ts", "used < hold.grant.fencingCount && ", "used > 0 && ")],
+    edits: [edit("local/acquisition.ts", "used < leaseState.grant.fencingCount &&\n      ", "used > 0 && ")],
     killers: [
       byRules("lease/lease-numbers", "however long a run is, its numbers are smaller than the next one's"),
     ],

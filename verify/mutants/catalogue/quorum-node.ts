@@ -18,8 +18,8 @@ export const oneNode: readonly Mutant[] = [
       lua("execute-quorum", "elseif holder == token then", "elseif holder then"),
       lua(
         "quorum/release",
-        "local function release(token, terms)\n  if holder == token then",
-        "local function release(token, terms)\n  if holder then",
+        "local function release(token, queue_args)\n  if holder == token then",
+        "local function release(token, queue_args)\n  if holder then",
       ),
     ],
     killers: [byServer(nodeMutex, "the whole token is compared")],
@@ -31,8 +31,8 @@ export const oneNode: readonly Mutant[] = [
     edits: [
       lua(
         "quorum/acquire",
-        "  elseif holder == token then\n    return granted_again(token, member, ttl, words)\n  elseif wait",
-        "  elseif string.sub(holder, 1, 33) == string.sub(token, 1, 33) then\n    return granted_again(token, member, ttl, words)\n  elseif wait",
+        "  elseif holder == token then\n    return repeat_grant(token, queue_entry, ttl, metadata)\n  elseif wait",
+        "  elseif string.sub(holder, 1, 33) == string.sub(token, 1, 33) then\n    return repeat_grant(token, queue_entry, ttl, metadata)\n  elseif wait",
       ),
     ],
     killers: [
@@ -47,7 +47,7 @@ export const oneNode: readonly Mutant[] = [
       lua(
         "quorum/extend",
         "  if holder ~= token then\n    local reason",
-        "  if not holder then\n    put(token, ttl, 1)\n  elseif holder ~= token then\n    local reason",
+        "  if not holder then\n    write_grant(token, ttl, 1)\n  elseif holder ~= token then\n    local reason",
       ),
     ],
     killers: [byServer(nodeMutex, "an extension never creates again")],
@@ -76,8 +76,8 @@ export const oneNode: readonly Mutant[] = [
     edits: [
       lua(
         "quorum/extend",
-        "write_info(token, raise_ttl(ttl), words)",
-        "raise_ttl(ttl)\n  write_info(token, ttl, words)",
+        "write_info(token, raise_ttl(ttl), metadata)",
+        "raise_ttl(ttl)\n  write_info(token, ttl, metadata)",
       ),
     ],
     killers: [byServer(nodeMutex, "its owner's words last as long as it does")],
@@ -100,7 +100,7 @@ export const oneNode: readonly Mutant[] = [
     edits: [
       lua(
         "quorum/release",
-        "  publish(kind, client, 'broken ' .. cjson.encode({ holder, K, reason }))\n",
+        "  publish(kind, client, 'broken ' .. cjson.encode({ holder, lock_key, reason }))\n",
         "",
       ),
     ],
@@ -112,7 +112,7 @@ export const oneNode: readonly Mutant[] = [
     edits: [
       lua(
         "quorum/release",
-        "  leave(token, terms)\n  if redis.call('HGET', info, 'token') == token then",
+        "  dequeue(token, queue_args)\n  if redis.call('HGET', info, 'token') == token then",
         "  if redis.call('HGET', info, 'token') == token then",
       ),
     ],
@@ -142,8 +142,8 @@ export const oneNode: readonly Mutant[] = [
     edits: [
       lua(
         "quorum/acquire",
-        "  local next_holder = grant_next(member)\n",
-        "  local next_holder\n  if wait ~= '0' then\n    next_holder = grant_next(member)\n  end\n",
+        "  local next_holder = grant_next(queue_entry)\n",
+        "  local next_holder\n  if wait ~= '0' then\n    next_holder = grant_next(queue_entry)\n  end\n",
       ),
     ],
     killers: [byServer(nodeMutex, "a try comes after everybody who waits")],

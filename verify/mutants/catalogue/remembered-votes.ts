@@ -29,7 +29,7 @@ export const remembered: readonly Mutant[] = [
   {
     name: "vote-over-a-holder-that-was-not-released-counts-at-once",
     breaks: "a vote counts only when what is left of notBefore has passed (core-2 3.4)",
-    edits: [redis("redlock/vote", "return waitMs > 0 ? heardAt", "return waitMs < 0 ? heardAt")],
+    edits: [redis("redlock/vote", "return waitMs > 0 ? receivedAt", "return waitMs < 0 ? receivedAt")],
     killers: [byKept()],
   },
   {
@@ -97,13 +97,19 @@ export const remembered: readonly Mutant[] = [
   {
     name: "extension-is-not-remembered",
     breaks: "the fence keeps the holder's end, written out (core-2 3.4)",
-    edits: [lua("quorum/lock-context", "    remember(holder, ttl)\n", "")],
+    edits: [lua("quorum/lock-context", "    remember_vote(holder, ttl)\n", "")],
     killers: [byServer(memory, "is as long as the last extension")],
   },
   {
     name: "answer-asked-for-before-a-giving-back-counts",
     breaks: "what a node gives before a vote is given back to it ends by that (8)",
-    edits: [redis("redlock/vote-request", "if (ask <= this.#asksBefore) {", "if (ask < 0) {")],
+    edits: [
+      redis(
+        "redlock/vote-request",
+        "if (requestNumber <= this.#requestsBeforeCleanUp) {",
+        "if (requestNumber < 0) {",
+      ),
+    ],
     killers: [
       byRules(
         "drivers/redis/redlock/remembered-votes",

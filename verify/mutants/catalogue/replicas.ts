@@ -10,7 +10,7 @@ export const replicas: readonly Mutant[] = [
     edits: [
       redis(
         "replicas/replica-acks",
-        "await line.run(script, keys, args);",
+        "await ownConnection.run(script, keys, args);",
         "await connection.run(script, keys, args);",
       ),
     ],
@@ -20,14 +20,18 @@ export const replicas: readonly Mutant[] = [
     name: "wait-on-a-connection-made-anew",
     breaks: "WAIT speaks of its own connection's writes (9)",
     isMarked: true,
-    edits: [redis("replicas/replica-acks", "this.#lost?.();", "if (this.#wanted < 0) this.#lost?.();")],
+    edits: [redis("replicas/replica-acks", "this.#lost?.();", "if (this.#minReplicas < 0) this.#lost?.();")],
     killers: [byServer("integration/replicas/min-replicas", "counts for nothing: the new connection")],
   },
   {
     name: "no-replica-is-enough",
     breaks: "fewer acknowledgements → release, replicas-not-reached (9)",
     edits: [
-      redis("replicas/replica-acks", "acknowledged < this.#wanted) {", "acknowledged < 0 * this.#wanted) {"),
+      redis(
+        "replicas/replica-acks",
+        "acknowledged < this.#minReplicas) {",
+        "acknowledged < 0 * this.#minReplicas) {",
+      ),
     ],
     killers: [byServer("integration/replicas/min-replicas", "where none acknowledges")],
   },
@@ -37,8 +41,8 @@ export const replicas: readonly Mutant[] = [
     edits: [
       redis(
         "replicas/replicated-driver",
-        "const release = this.#primary.release(key, token, engineEnd(validity));",
-        "const release = Promise.resolve([key, token, engineEnd(validity)]);",
+        "const release = this.#primary.release(key, token, engineExpiry(validity));",
+        "const release = Promise.resolve([key, token, engineExpiry(validity)]);",
       ),
     ],
     killers: [byServer("integration/replicas/min-replicas", "where none acknowledges")],
@@ -58,14 +62,18 @@ export const replicas: readonly Mutant[] = [
   {
     name: "answer-of-a-replica",
     breaks: "READONLY: a replica's answer is no answer (9)",
-    edits: [lua("execute-single", "return of_primary(answers)", "return answers")],
+    edits: [lua("execute-single", "return require_primary(answers)", "return answers")],
     killers: [byServer("integration/replicas/replica", "what only reads is refused there as well")],
   },
   {
     name: "several-keys-of-a-replica",
     breaks: "READONLY: a replica's answer is no answer (9)",
     edits: [
-      lua("acquire-many", "return of_primary({ now, i, shown(holder) })", "return { now, i, shown(holder) }"),
+      lua(
+        "acquire-many",
+        "return require_primary({ now, i, holder_text(holder) })",
+        "return { now, i, holder_text(holder) }",
+      ),
     ],
     killers: [byServer("integration/replicas/replica", "what only reads is refused there as well")],
   },
@@ -75,7 +83,7 @@ export const replicas: readonly Mutant[] = [
     edits: [
       lua(
         "common/dispatch",
-        " or name == 'countDown' or name == 'awaitLatch' or name == 'setLimit' then",
+        " or name == 'countDown' or name == 'waitLatch' or name == 'setLimit' then",
         " or name == 'setLimit' then",
       ),
     ],

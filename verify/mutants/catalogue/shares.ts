@@ -6,8 +6,8 @@ export const shares: readonly Mutant[] = [
     name: "reader-passes-a-waiting-writer",
     breaks: "a heavy request at the head is not starved: no reader is admitted past a waiting writer (11)",
     edits: [
-      lua("common/shared-lock", "  elseif first_in_line() or used", "  elseif used"),
-      lua("common/shared-lock", "  elseif not first_in_line() and used", "  elseif used"),
+      lua("common/shared-lock", "  elseif first_waiter() or used", "  elseif used"),
+      lua("common/shared-lock", "  elseif not first_waiter() and used", "  elseif used"),
     ],
     killers: [byServer("drivers/redis/protocol/scripts/share-grant", "a try is not granted past who waits")],
   },
@@ -34,7 +34,11 @@ export const shares: readonly Mutant[] = [
     name: "expired-holders-stay",
     breaks: "every operation first drops expired holders (11)",
     edits: [
-      lua("common/shared-holders", "'ZRANGEBYSCORE', K, '-inf', now_ms,", "'ZRANGEBYSCORE', K, '-inf', 0,"),
+      lua(
+        "common/shared-holders",
+        "'ZRANGEBYSCORE', lock_key, '-inf', now_ms,",
+        "'ZRANGEBYSCORE', lock_key, '-inf', 0,",
+      ),
     ],
     killers: [byServer("drivers/redis/protocol/scripts/share-grant", "holders whose time is over make room")],
   },
@@ -68,8 +72,8 @@ export const shares: readonly Mutant[] = [
     edits: [
       lua(
         "common/shared-lock",
-        "      if heard == 0 then\n        remove(token)\n",
-        "      if heard == 0 then\n",
+        "      if receivers == 0 then\n        remove(token)\n",
+        "      if receivers == 0 then\n",
       ),
     ],
     killers: [byServer("drivers/redis/protocol/scripts/share-grant", "waiters whose processes are gone")],
@@ -77,7 +81,7 @@ export const shares: readonly Mutant[] = [
   {
     name: "error-of-the-publish-eats-who-shares",
     breaks: "an error of the publish puts the member back and fails the operation (2)",
-    edits: [lua("common/shared-lock", "        put_back(with_ttl({ member, score }))\n", "")],
+    edits: [lua("common/shared-lock", "        put_back(with_ttl({ queue_entry, score }))\n", "")],
     killers: [byServer("drivers/redis/protocol/scripts/share-change", "puts the waiter back and fails")],
   },
   {
@@ -112,7 +116,13 @@ export const shares: readonly Mutant[] = [
   {
     name: "token-that-waits-twice-is-granted-twice",
     breaks: "a token holds K once, also where its channel has changed while it waited",
-    edits: [lua("common/shared-lock", "local has_it = holding_of(token) --", "local has_it = false --")],
+    edits: [
+      lua(
+        "common/shared-lock",
+        "local already_holds = holder_entry(token) --",
+        "local already_holds = false --",
+      ),
+    ],
     killers: [
       byServer("drivers/redis/protocol/scripts/share-grant", "a token that stands in the queue twice"),
     ],
@@ -131,8 +141,8 @@ export const shares: readonly Mutant[] = [
     edits: [
       lua(
         "common/shared-lock",
-        "  if holding_of(token) ~= tonumber(number) then",
-        "  if not holding_of(token) then",
+        "  if holder_entry(token) ~= tonumber(number) then",
+        "  if not holder_entry(token) then",
       ),
     ],
     killers: [byServer("drivers/redis/protocol/scripts/share-votes", "is not yielded with another number")],
@@ -155,7 +165,7 @@ export const shares: readonly Mutant[] = [
     edits: [
       edit(
         "kinds/async-mutex.ts",
-        "const isFree = !this.#isTaken;",
+        "const isFree = !this.#isLocked;",
         "const isFree = this.#waiting.size === 0;",
       ),
     ],
@@ -167,8 +177,8 @@ export const shares: readonly Mutant[] = [
     edits: [
       edit(
         "kinds/multi-lock.ts",
-        "    await giveBack(leases);\n    const failed =",
-        "    await giveBack([]);\n    const failed =",
+        "    await releaseAll(leases);\n    const failed =",
+        "    await releaseAll([]);\n    const failed =",
       ),
     ],
     killers: [byRules("kinds/multi-lock")],
@@ -184,7 +194,7 @@ export const shares: readonly Mutant[] = [
   {
     name: "limit-is-kept-when-nobody-waits",
     breaks: "kind and limit are kept beside K only while somebody holds or waits (core-2, 2)",
-    edits: [lua("common/shared-lock", "  forget_terms()\n", "")],
+    edits: [lua("common/shared-lock", "  clear_settings()\n", "")],
     killers: [
       byServer(
         "drivers/redis/protocol/scripts/share-terms",

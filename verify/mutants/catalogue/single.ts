@@ -7,7 +7,11 @@ export const oneServer: readonly Mutant[] = [
     breaks: "extension: PEXPIRE K GT: the TTL is raised, never shortened (core-2, 2)",
     isMarked: true,
     edits: [
-      lua("single/lock-context", "redis.call('PEXPIRE', K, ttl, 'GT')", "redis.call('PEXPIRE', K, ttl)"),
+      lua(
+        "single/lock-context",
+        "redis.call('PEXPIRE', lock_key, ttl, 'GT')",
+        "redis.call('PEXPIRE', lock_key, ttl)",
+      ),
     ],
     killers: [
       byServer("drivers/redis/protocol/scripts/acquire", "a repeat with a shorter TTL never shortens it"),
@@ -109,8 +113,8 @@ export const oneServer: readonly Mutant[] = [
     edits: [
       lua(
         "single/mutex",
-        "  elseif holder == token then\n    return granted_again(",
-        "  elseif string.sub(holder, 1, 33) == string.sub(token, 1, 33) then\n    return granted_again(",
+        "  elseif holder == token then\n    return repeat_grant(",
+        "  elseif string.sub(holder, 1, 33) == string.sub(token, 1, 33) then\n    return repeat_grant(",
       ),
     ],
     killers: [
@@ -127,7 +131,7 @@ export const oneServer: readonly Mutant[] = [
     edits: [
       lua(
         "single/lock-context",
-        "if not token and (value ~= '' or redis.call('EXISTS', K) == 1) then",
+        "if not token and (value ~= '' or redis.call('EXISTS', lock_key) == 1) then",
         "if false then",
       ),
     ],
@@ -141,8 +145,8 @@ export const oneServer: readonly Mutant[] = [
     edits: [
       lua(
         "execute-single",
-        "redis.call('SET', K, mark and value .. ' i' or value, 'PX', ttl)",
-        "redis.call('SET', K, mark and value .. ' i' or value)",
+        "redis.call('SET', lock_key, mark and value .. ' i' or value, 'PX', ttl)",
+        "redis.call('SET', lock_key, mark and value .. ' i' or value)",
       ),
     ],
     killers: [byServer("drivers/redis/protocol/scripts/acquire", "a free lock is granted: K says our token")],
@@ -154,7 +158,7 @@ export const oneServer: readonly Mutant[] = [
       lua(
         "single/mutex",
         "  if holder ~= token then\n    local reason",
-        "  if not holder then\n    put(token, ttl, 1)\n  elseif holder ~= token then\n    local reason",
+        "  if not holder then\n    write_grant(token, ttl, 1)\n  elseif holder ~= token then\n    local reason",
       ),
     ],
     killers: [byServer("drivers/redis/protocol/scripts/extend", "never creates again what is gone")],
@@ -185,7 +189,7 @@ export const oneServer: readonly Mutant[] = [
     edits: [
       lua(
         "single/lock-context",
-        "    redis.call('PEXPIRE', info, math.max(redis.call('PTTL', K), ttl))\n",
+        "    redis.call('PEXPIRE', info, math.max(redis.call('PTTL', lock_key), ttl))\n",
         "",
       ),
     ],
@@ -194,7 +198,7 @@ export const oneServer: readonly Mutant[] = [
   {
     name: "shorter-extension-forgets-the-holder",
     breaks: "what is said of a holder is there for as long as its grant",
-    edits: [lua("single/lock-context", "math.max(redis.call('PTTL', K), ttl))", "ttl)")],
+    edits: [lua("single/lock-context", "math.max(redis.call('PTTL', lock_key), ttl))", "ttl)")],
     killers: [byServer("drivers/redis/protocol/scripts/extend", "keeps what was said of the holder")],
   },
   {
@@ -209,7 +213,11 @@ export const oneServer: readonly Mutant[] = [
     name: "words-of-an-extension-leave-no-mark",
     breaks: "K has a mark if info was written (core-2, 2): also behind the grant",
     edits: [
-      lua("single/mutex", "  elseif words ~= '' then\n    mark(token)\n", "  elseif words ~= '' then\n"),
+      lua(
+        "single/mutex",
+        "  elseif metadata ~= '' then\n    mark(token)\n",
+        "  elseif metadata ~= '' then\n",
+      ),
     ],
     killers: [
       byServer("drivers/redis/protocol/scripts/extend", "whose words come first behind a grant without any"),
@@ -221,8 +229,8 @@ export const oneServer: readonly Mutant[] = [
     edits: [
       lua(
         "single/mutex",
-        "    mark(token)\n    write_info(token, ttl, words)\n  end\n  raise_ttl(ttl)\n  return { 1,",
-        "    write_info(token, ttl, words)\n  end\n  raise_ttl(ttl)\n  return { 1,",
+        "    mark(token)\n    write_info(token, ttl, metadata)\n  end\n  raise_ttl(ttl)\n  return { 1,",
+        "    write_info(token, ttl, metadata)\n  end\n  raise_ttl(ttl)\n  return { 1,",
       ),
     ],
     killers: [
@@ -244,7 +252,11 @@ export const oneServer: readonly Mutant[] = [
     name: "words-stay-behind-the-usual-release",
     breaks: "nothing stays behind when a key is released (core-2, 2)",
     edits: [
-      lua("single/fast-release", "is_marked and call('DEL', K, info) or call('DEL', K)", "call('DEL', K)"),
+      lua(
+        "single/fast-release",
+        "is_marked and call('DEL', lock_key, info) or call('DEL', lock_key)",
+        "call('DEL', lock_key)",
+      ),
     ],
     killers: [
       byServer("drivers/redis/protocol/scripts/release", "the holder gives the lock back, with its words"),
@@ -264,8 +276,8 @@ export const oneServer: readonly Mutant[] = [
     edits: [
       lua(
         "single/mutex",
-        "  write_info(token, ttl, words) -- before K: where this fails, nothing is granted\n  local first, last = put(token, ttl, want, words ~= '')\n",
-        "  local first, last = put(token, ttl, want, words ~= '')\n  write_info(token, ttl, words)\n",
+        "  write_info(token, ttl, metadata) -- before lock_key: where this fails, nothing is granted\n  local first, last = write_grant(token, ttl, fence_count, metadata ~= '')\n",
+        "  local first, last = write_grant(token, ttl, fence_count, metadata ~= '')\n  write_info(token, ttl, metadata)\n",
       ),
     ],
     killers: [byServer("drivers/redis/protocol/scripts/acquire", "where that is needed, is granted nothing")],
@@ -291,7 +303,11 @@ export const oneServer: readonly Mutant[] = [
     name: "broken-holder-is-not-told",
     breaks: "break: publish to the holder (2)",
     edits: [
-      lua("single/mutex", "  publish(kind, client, 'broken ' .. cjson.encode({ holder, K, reason }))\n", ""),
+      lua(
+        "single/mutex",
+        "  publish(kind, client, 'broken ' .. cjson.encode({ holder, lock_key, reason }))\n",
+        "",
+      ),
     ],
     killers: [
       byServer(

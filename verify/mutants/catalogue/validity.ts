@@ -75,7 +75,7 @@ export const validity: readonly Mutant[] = [
     edits: [
       edit(
         "validity.ts",
-        "if (leftOf(confirmed, clock) > leftOf(validity, clock)) {",
+        "if (remainingValidityMs(confirmed, clock) > remainingValidityMs(validity, clock)) {",
         "if (confirmed.until !== validity.until) {",
       ),
     ],
@@ -87,8 +87,8 @@ export const validity: readonly Mutant[] = [
     edits: [
       redis(
         "server/grant-age",
-        "return ageMs >= 0 && ageMs <= oldestMs ? ageMs : undefined;",
-        "return ageMs >= 0 && ageMs <= oldestMs ? 0 : undefined;",
+        "return ageMs >= 0 && ageMs <= maxAgeMs ? ageMs : undefined;",
+        "return ageMs >= 0 && ageMs <= maxAgeMs ? 0 : undefined;",
       ),
     ],
     killers: [byRules("drivers/redis/server/grant-age", "with a bracket is valid from then")],
@@ -110,7 +110,7 @@ export const validity: readonly Mutant[] = [
     name: "bracket-survives-a-reconnect",
     breaks: "and while both connections have been up since; a reconnect of either discards them (3)",
     isMarked: true,
-    edits: [redis("server/server", "    this.brackets.discard();\n", "")],
+    edits: [redis("server/server", "    this.grantAges.discard();\n", "")],
     killers: [byRules("drivers/redis/server/grant-age", "is confirmed after")],
   },
   {
@@ -120,8 +120,8 @@ export const validity: readonly Mutant[] = [
     edits: [
       redis(
         "server/batch",
-        "const isSteady = call.epoch === this.#epoch;",
-        "const isSteady = call.epoch <= this.#epoch;",
+        "const sameConnection = call.epoch === this.#epoch;",
+        "const sameConnection = call.epoch <= this.#epoch;",
       ),
     ],
     killers: [byRules("drivers/redis/server/grant-age", "is not dated by a reply that was under way")],
@@ -155,7 +155,7 @@ export const validity: readonly Mutant[] = [
     breaks:
       "more than 250 ms before the receipt: the grant is confirmed by acquire and counts from that request (3)",
     edits: [
-      redis("server/grant-age", "ageMs >= 0 && ageMs <= oldestMs", "ageMs >= 0 && ageMs <= oldestMs * 1000"),
+      redis("server/grant-age", "ageMs >= 0 && ageMs <= maxAgeMs", "ageMs >= 0 && ageMs <= maxAgeMs * 1000"),
     ],
     killers: [
       byRules(
@@ -167,7 +167,7 @@ export const validity: readonly Mutant[] = [
   {
     name: "pushed-grant-from-the-future-is-believed",
     breaks: "if the moment so found lies after the receipt, the grant is confirmed (3)",
-    edits: [redis("server/grant-age", "ageMs >= 0 && ageMs <= oldestMs", "ageMs <= oldestMs")],
+    edits: [redis("server/grant-age", "ageMs >= 0 && ageMs <= maxAgeMs", "ageMs <= maxAgeMs")],
     killers: [
       byRules("drivers/redis/server/grant-age", "is not believed when it dates a grant after its receipt"),
     ],
@@ -178,8 +178,8 @@ export const validity: readonly Mutant[] = [
     edits: [
       redis(
         "single/request",
-        "if (leftOf(validity, this.#host.clock) <= 0) {",
-        "if (leftOf(validity, this.#host.clock) <= -86_400_000) {",
+        "if (remainingValidityMs(validity, this.#host.clock) <= 0) {",
+        "if (remainingValidityMs(validity, this.#host.clock) <= -86_400_000) {",
       ),
     ],
     killers: [

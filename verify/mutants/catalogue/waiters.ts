@@ -5,7 +5,7 @@ export const waiters: readonly Mutant[] = [
   {
     name: "queue-is-not-in-the-order-of-tickets",
     breaks: "a node that voted for another queues us by ticket: the model of turns has no other queue",
-    edits: [lua("common/queue", "'NX', ticket_of(token), member", "'NX', '0', member")],
+    edits: [lua("common/queue", "'NX', ticket_of(token), queue_entry", "'NX', '0', queue_entry")],
     killers: [byRules("verify/test/trace/trace.test.ts", "10 schedules from seed 1 on")],
   },
   {
@@ -23,8 +23,8 @@ export const waiters: readonly Mutant[] = [
     edits: [
       lua(
         "common/grant-waiter",
-        "    error(heard.err, 0)\n  elseif heard == 0 then",
-        "    heard = 0\n  end\n  if heard == 0 then",
+        "    error(receivers.err, 0)\n  elseif receivers == 0 then",
+        "    receivers = 0\n  end\n  if receivers == 0 then",
       ),
     ],
     killers: [byServer("drivers/redis/protocol/scripts/grant", "a publish that is refused eats no waiter")],
@@ -48,13 +48,19 @@ export const waiters: readonly Mutant[] = [
   {
     name: "own-place-makes-the-queue-last-longer",
     breaks: "the TTL that the queue had before the operation's own place renewed it (2)",
-    edits: [lua("single/mutex", "    note_ttl()\n    enqueue(token, member)", "    enqueue(token, member)")],
+    edits: [
+      lua(
+        "single/mutex",
+        "    note_ttl()\n    enqueue(token, queue_entry)",
+        "    enqueue(token, queue_entry)",
+      ),
+    ],
     killers: [byServer("drivers/redis/protocol/scripts/grant", "does not make the queue last longer")],
   },
   {
     name: "unknown-kind-of-channel-stops-the-queue",
     breaks: "a waiter whose kind of channel the server does not have is gone: take the next one (2)",
-    edits: [lua("common/waiters", "return is_unknown and 0 or heard", "return heard")],
+    edits: [lua("common/waiters", "return is_unknown and 0 or receivers", "return receivers")],
     killers: [
       byServer("drivers/redis/protocol/scripts/grant", "whose kind of channel the server does not have"),
       byServer(
@@ -69,7 +75,7 @@ export const waiters: readonly Mutant[] = [
     edits: [
       lua(
         "common/grant-waiter",
-        "  elseif heard == 0 then\n    withdraw()\n    return false\n  end",
+        "  elseif receivers == 0 then\n    revoke_grant()\n    return false\n  end",
         "  end",
       ),
     ],
@@ -97,7 +103,7 @@ export const waiters: readonly Mutant[] = [
   {
     name: "dead-waiters-keep-the-lock",
     breaks: "at a bound of dead waiters K is left absent and the answer is more (2, grant to the next)",
-    edits: [lua("common/queue", "  redis.call('DEL', K)\n  return false\nend", "  return false\nend")],
+    edits: [lua("common/queue", "  redis.call('DEL', lock_key)\n  return false\nend", "  return false\nend")],
     killers: [
       byServer(
         "drivers/redis/protocol/scripts/queue-order",
@@ -111,8 +117,8 @@ export const waiters: readonly Mutant[] = [
     edits: [
       lua(
         "single/mutex",
-        "  local next_holder = grant_next(member)\n",
-        "  local next_holder\n  if wait ~= '0' then\n    next_holder = grant_next(member)\n  end\n",
+        "  local next_holder = grant_next(queue_entry)\n",
+        "  local next_holder\n  if wait ~= '0' then\n    next_holder = grant_next(queue_entry)\n  end\n",
       ),
     ],
     killers: [
@@ -126,11 +132,11 @@ export const waiters: readonly Mutant[] = [
     name: "free-lock-is-taken-past-the-queue",
     breaks: "K is absent: grant to the next, with us among the candidates (2, acquire)",
     edits: [
-      lua("single/fast-acquire", "call('EXISTS', K, queue) == 0", "call('EXISTS', K) == 0"),
+      lua("single/fast-acquire", "call('EXISTS', lock_key, queue) == 0", "call('EXISTS', lock_key) == 0"),
       lua(
         "single/mutex",
         "  if redis.call('EXISTS', queue) == 0 then",
-        "  if redis.call('EXISTS', K) == 0 then",
+        "  if redis.call('EXISTS', lock_key) == 0 then",
       ),
     ],
     killers: [
@@ -146,7 +152,7 @@ export const waiters: readonly Mutant[] = [
     edits: [
       lua(
         "single/mutex",
-        "  leave(token, terms)\n  if redis.call('HGET', info, 'token') == token then",
+        "  dequeue(token, queue_args)\n  if redis.call('HGET', info, 'token') == token then",
         "  if redis.call('HGET', info, 'token') == token then",
       ),
     ],
@@ -177,8 +183,8 @@ export const waiters: readonly Mutant[] = [
     edits: [
       lua(
         "single/mutex",
-        "  elseif holder == token then\n    return granted_again(",
-        "  elseif holder == token and wait == '0' then\n    return granted_again(",
+        "  elseif holder == token then\n    return repeat_grant(",
+        "  elseif holder == token and wait == '0' then\n    return repeat_grant(",
       ),
     ],
     killers: [

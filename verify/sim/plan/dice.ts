@@ -5,7 +5,7 @@ export class Dice {
   readonly fraction: () => number;
 
   constructor(seed: number) {
-    this.fraction = manualRandom(seed).fraction;
+    this.fraction = manualRandom(seed).nextFloat;
   }
 
   between(low: number, high: number): number {

@@ -1,4 +1,4 @@
-import type { Faults } from "holdfast/testing";
+import type { FaultInjector } from "holdfast/testing";
 
 import type { History } from "../judge/history.ts";
 import type { Client } from "./client.ts";
@@ -20,7 +20,7 @@ interface World {
 export class Trouble {
   readonly #world: World;
   /** So many hold a frozen link frozen. */
-  readonly #freezes = new Map<Faults, number>();
+  readonly #freezes = new Map<FaultInjector, number>();
 
   constructor(world: World) {
     this.#world = world;
@@ -78,7 +78,7 @@ export class Trouble {
 
   #disturb(fault: LinkFault, process: ProcessMachine): void {
     const { node } = fault;
-    const faults = process.faults[node] as Faults;
+    const faults = process.faults[node] as FaultInjector;
     switch (fault.kind) {
       case "cut":
         this.#cut(process, node, fault.forMs);
@@ -129,7 +129,7 @@ export class Trouble {
 
   /** Nothing passes between a client and a node. */
   #cut(process: ProcessMachine, node: number, forMs: number): void {
-    const faults = process.faults[node] as Faults;
+    const faults = process.faults[node] as FaultInjector;
     this.#freezes.set(faults, (this.#freezes.get(faults) ?? 0) + 1);
     faults.freeze();
     this.#machine(node).wasAway = true;

@@ -1,6 +1,6 @@
 import type { FakeRedis } from "@holdfast/test-kit/fake-redis";
 import type { Driver } from "holdfast";
-import { faulty, manualRandom, type Faults } from "holdfast/testing";
+import { faulty, manualRandom, type FaultInjector } from "holdfast/testing";
 
 import { driverOf } from "./engines.ts";
 import { Gate, gated } from "./gate.ts";
@@ -13,7 +13,7 @@ export class ProcessMachine {
   readonly clock: ClockView;
   readonly gate: Gate;
   readonly driver: Driver;
-  readonly faults: readonly Faults[];
+  readonly faults: readonly FaultInjector[];
   isDead = false;
   /** It was frozen, or its wall clock was set: its timers may tell late. */
   wasDisturbed = false;

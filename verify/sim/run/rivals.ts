@@ -123,7 +123,7 @@ class Contestants {
       if (lease) {
         return lease;
       }
-      await pause(clock, this.#random.fraction() * 2 ** Math.min(failures, 6));
+      await pause(clock, this.#random.nextFloat() * 2 ** Math.min(failures, 6));
     }
   }
 
@@ -167,8 +167,8 @@ const patienceMs = 60_000;
 
 /** One way, ms: of a hundred one is slow. */
 function delayMs(random: Random): number {
-  const fast = 0.15 + 0.25 * random.fraction();
-  return random.fraction() < 0.01 ? fast * 10 : fast;
+  const fast = 0.15 + 0.25 * random.nextFloat();
+  return random.nextFloat() < 0.01 ? fast * 10 : fast;
 }
 
 function pause(clock: ClockView, ms: number): Promise<void> {

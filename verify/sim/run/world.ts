@@ -1,5 +1,5 @@
 import type { Driver } from "holdfast";
-import type { Faults } from "holdfast/testing";
+import type { FaultInjector } from "holdfast/testing";
 
 import { Aftermath } from "../judge/aftermath.ts";
 import { Callers } from "./callers.ts";
@@ -279,7 +279,7 @@ class World {
     return this.#alive.filter(({ uses }) => uses.size > 0);
   }
 
-  #forEachLink(action: (faults: Faults) => void): void {
+  #forEachLink(action: (faults: FaultInjector) => void): void {
     for (const { process } of this.#clients) {
       process.faults.forEach(action);
     }

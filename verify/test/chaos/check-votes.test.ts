@@ -179,5 +179,5 @@ function grantAt(
 }
 
 function voteOf(node: number, run: string): CountedVote {
-  return { node, run, by: "answer", leftMs: 900 };
+  return { node, run, by: "reply", leftMs: 900 };
 }

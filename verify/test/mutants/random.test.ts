@@ -76,8 +76,8 @@ test("a mutant of chance is killed by the kept schedules, or no library, and the
     of(
       "killed",
       "validity.ts",
-      "if (leftOf(confirmed, clock) > leftOf(validity, clock)) {",
-      "if (leftOf(confirmed, clock) > 0 && confirmed.until > validity.until) {",
+      "if (remainingValidityMs(confirmed, clock) > remainingValidityMs(validity, clock)) {",
+      "if (remainingValidityMs(confirmed, clock) > 0 && confirmed.until > validity.until) {",
     ),
     of("no library", "validity.ts", "return ttlMs * driftFactor + 2;", "return !ttlMs;"),
     of("survives", "validity.ts", "return ttlMs * driftFactor + 2;", "return ttlMs * driftFactor + 1 + 1;"),

@@ -1,4 +1,4 @@
-import type { Acquired, Clock, Driver, Grant, Together } from "holdfast";
+import type { AcquireResult, Clock, Driver, Grant, MultiAcquired } from "holdfast";
 
 import type { Check } from "../../sim/judge/findings.ts";
 
@@ -17,7 +17,7 @@ export function ofNumberOne(driver: Driver): Driver {
   return altered(driver, {
     acquire: (request) => {
       const pending = driver.acquire(request);
-      const result = pending.result.then((acquired): Acquired =>
+      const result = pending.result.then((acquired): AcquireResult =>
         acquired.outcome === "granted"
           ? { outcome: "granted", grant: { ...acquired.grant, fencingToken: 1n } }
           : acquired,
@@ -56,7 +56,7 @@ export const defects: Readonly<Record<Check, () => (driver: Driver) => Driver>> 
         acquire: (request) => {
           if (request.deadline === null && last !== undefined) {
             const grant = { ...last, fencingToken: last.fencingToken + 1n };
-            const acquired: Acquired = { outcome: "granted", grant };
+            const acquired: AcquireResult = { outcome: "granted", grant };
             return { result: Promise.resolve(acquired), cancel: () => undefined };
           }
           const pending = driver.acquire(request);
@@ -74,17 +74,17 @@ export const defects: Readonly<Record<Check, () => (driver: Driver) => Driver>> 
   /** It keeps another limit than it was told. */
   room: () => (driver) =>
     altered(driver, {
-      acquire: ({ share, ...request }) =>
+      acquire: ({ lockMode, ...request }) =>
         driver.acquire({
           ...request,
-          share: share?.kind === "semaphore" ? { ...share, limit: share.limit + 1 } : share,
+          lockMode: lockMode?.kind === "semaphore" ? { ...lockMode, limit: lockMode.limit + 1 } : lockMode,
         }),
     }),
   /** One of several keys is forgotten. */
   several: () => (driver) =>
     altered(driver, {
-      acquireTogether: async (requests) => {
-        const together = (await driver.acquireTogether?.(requests)) as Together;
+      acquireMany: async (requests) => {
+        const together = (await driver.acquireMany?.(requests)) as MultiAcquired;
         return together.outcome === "granted" ? { ...together, grants: together.grants.slice(1) } : together;
       },
     }),
@@ -116,7 +116,7 @@ export const defects: Readonly<Record<Check, () => (driver: Driver) => Driver>> 
   /** Who knew a latch that is over has the next one. */
   latch: () =>
     latching(({ countDown }) => ({
-      countDown: (latch, attemptId) => countDown({ ...latch, id: undefined }, attemptId),
+      countDown: (latch, attemptId) => countDown({ ...latch, generation: undefined }, attemptId),
     })),
   /** Its timers run late. */
   loss: () => (driver) => {

@@ -91,8 +91,8 @@ function neverLeaving({ wait }: Latches): Partial<Latches> {
 function asking(told: { kind: "read-write"; mode: "read" } | { kind: "semaphore"; permits: number }) {
   return (driver: Driver): Driver =>
     altered(driver, {
-      acquire: ({ share, ...request }) =>
-        driver.acquire({ ...request, share: share && ({ ...share, ...told } as typeof share) }),
+      acquire: ({ lockMode, ...request }) =>
+        driver.acquire({ ...request, lockMode: lockMode && ({ ...lockMode, ...told } as typeof lockMode) }),
     });
 }
 

@@ -1,7 +1,7 @@
 import type { Engine, Target } from "../engine.ts";
-import { exits } from "../exit.ts";
+import { exitCodes } from "../exit.ts";
 import { table } from "../inspect/table.ts";
-import { wordsOf } from "../output.ts";
+import { errorMessage } from "../output.ts";
 import { withEngine } from "../with-engine.ts";
 
 export interface BenchOptions {
@@ -32,8 +32,10 @@ interface Figures {
 export function bench(options: BenchOptions): Promise<number> {
   return withEngine(options.target, undefined, async (engine, interrupted) => {
     const figures = await measure(engine, options, interrupted);
-    process.stdout.write(`${options.json ? JSON.stringify({ version: 1, ...figures }) : told(figures)}\n`);
-    return figures.overlaps === 0 ? exits.done : exits.dangers;
+    process.stdout.write(
+      `${options.json ? JSON.stringify({ version: 1, ...figures }) : formatFigures(figures)}\n`,
+    );
+    return figures.overlaps === 0 ? exitCodes.done : exitCodes.criticalFindings;
   });
 }
 
@@ -44,18 +46,18 @@ async function measure(engine: Engine, options: BenchOptions, interrupted: Abort
   const signal = AbortSignal.any([interrupted, over.signal]);
   const tally = { waits: [] as number[], failures: 0, firstFailure: null as string | null, overlaps: 0 };
   const held = new Set<string>();
-  const begun = performance.now();
+  const startedAt = performance.now();
   const work = async (worker: number): Promise<number> => {
     let count = 0;
     for (; !signal.aborted;) {
       const key = `holdfast-bench:${run}:${(worker + count) % options.keys}`;
-      count += await turn(engine, { ...options, key, signal, held, tally });
+      count += await runOnce(engine, { ...options, key, signal, held, tally });
     }
     return count;
   };
   const counts = await Promise.all(Array.from({ length: options.workers }, (_, worker) => work(worker)));
   clearTimeout(timer);
-  const seconds = (performance.now() - begun) / 1_000;
+  const seconds = (performance.now() - startedAt) / 1_000;
   const waits = tally.waits.sort((a, b) => a - b);
   const at = (part: number): number =>
     waits[Math.min(waits.length - 1, Math.floor(waits.length * part))] ?? 0;
@@ -71,7 +73,7 @@ async function measure(engine: Engine, options: BenchOptions, interrupted: Abort
   };
 }
 
-interface Turn {
+interface WorkerTurn {
   readonly key: string;
   readonly ttlMs: number;
   readonly holdMs: number;
@@ -83,11 +85,14 @@ interface Turn {
 const pauseAfterFailureMs = 50;
 
 /** Answers how many locks were had: one or none. */
-async function turn({ locks }: Engine, { key, ttlMs, holdMs, signal, held, tally }: Turn): Promise<number> {
-  const asked = performance.now();
+async function runOnce(
+  { locks }: Engine,
+  { key, ttlMs, holdMs, signal, held, tally }: WorkerTurn,
+): Promise<number> {
+  const requestedAt = performance.now();
   try {
     const lease = await locks.acquire(key, { ttlMs, waitMs: Infinity, signal });
-    tally.waits.push(performance.now() - asked);
+    tally.waits.push(performance.now() - requestedAt);
     if (held.has(key) && lease.remainingMs() > 0) tally.overlaps += 1;
     held.add(key);
     if (holdMs > 0) await new Promise((resolve) => setTimeout(resolve, holdMs));
@@ -97,14 +102,14 @@ async function turn({ locks }: Engine, { key, ttlMs, holdMs, signal, held, tally
   } catch (error) {
     if (!signal.aborted) {
       tally.failures += 1;
-      tally.firstFailure ??= wordsOf(error);
+      tally.firstFailure ??= errorMessage(error);
       await new Promise((resolve) => setTimeout(resolve, pauseAfterFailureMs));
     }
     return 0;
   }
 }
 
-function told(figures: Figures): string {
+function formatFigures(figures: Figures): string {
   const { seconds, acquired, perSecond, waitMs, perWorker, failures, firstFailure, overlaps } = figures;
   const ms = (value: number): string => `${value.toFixed(2)} ms`;
   return table([

@@ -14,7 +14,7 @@ interface Flags extends CommonOptions {
 }
 
 /** Says what `bench` is told by its flags. */
-export function defineBench(program: Command): void {
+export function benchCommand(program: Command): void {
   withCommon(program.command("bench"))
     .summary("measure what an engine can do from here")
     .description(

@@ -8,14 +8,14 @@ export interface ClockSample {
   readonly at: number;
 }
 
-const samples = 9;
+const sampleCount = 9;
 /** Our wall clock may itself be set meanwhile: everything is counted from one look at it. */
 const epochMs = Date.now() - performance.now();
 
 /** The best of nine samples: that with the shortest round trip. */
 export async function sampleClock(client: Redis): Promise<ClockSample> {
   let best: ClockSample | undefined;
-  for (let index = 0; index < samples; index += 1) {
+  for (let index = 0; index < sampleCount; index += 1) {
     const sent = performance.now();
     const [seconds, micros] = (await client.time()) as unknown as [number, number];
     const received = performance.now();

@@ -7,12 +7,12 @@ interface Flags extends CommonOptions {
   readonly ttl: number;
   readonly watchClocks: number;
   readonly probe: boolean;
-  readonly failOn: "danger" | "risk" | "perf" | "never";
+  readonly failOn: "critical" | "risk" | "perf" | "never";
   readonly json?: true;
 }
 
 /** Says what `doctor` is told by its flags. */
-export function defineDoctor(program: Command): void {
+export function doctorCommand(program: Command): void {
   withCommon(program.command("doctor"))
     .summary("find what endangers locks in a deployment")
     .description(
@@ -32,9 +32,9 @@ export function defineDoctor(program: Command): void {
     )
     .option("--no-probe", "only look")
     .addOption(
-      new Option("--fail-on <level>", "from which level on the exit code is 1, or 2 for a danger")
-        .choices(["danger", "risk", "perf", "never"])
-        .default("danger"),
+      new Option("--fail-on <level>", "from which level on the exit code is 1, or 2 for a critical finding")
+        .choices(["critical", "risk", "perf", "never"])
+        .default("critical"),
     )
     .option("--json", "as JSON")
     .action(async (flags: Flags) => {

@@ -1,22 +1,22 @@
 import { openEngine, urlOf, type Engine, type Target } from "../engine.ts";
-import { Exit, exits } from "../exit.ts";
+import { Exit, exitCodes } from "../exit.ts";
 import { Signals } from "../signals.ts";
-import { wordsOf } from "../output.ts";
-import { readAddress, type Address } from "./url.ts";
+import { errorMessage } from "../output.ts";
+import { parseTarget, type DoctorTarget } from "./url.ts";
 import { accessChecks } from "./checks/access.ts";
-import { examine, type Check } from "./checks/check.ts";
+import { runChecks, type Check } from "./checks/check.ts";
 import { watchClock } from "./checks/clocks.ts";
-import { clusterChecks, clusterNodes, examineCluster, saidByAll } from "./checks/cluster.ts";
-import { examineHandshake, refusedUser } from "./checks/handshake.ts";
-import { loadChecks, uncheckedChecks } from "./checks/load.ts";
+import { clusterChecks, clusterNodes, checkCluster, commonAnswer } from "./checks/cluster.ts";
+import { checkHandshake, rejectedUser } from "./checks/handshake.ts";
+import { loadChecks, uncheckedFindings } from "./checks/load.ts";
 import { memoryChecks } from "./checks/memory.ts";
 import { persistenceChecks } from "./checks/persistence.ts";
-import { examineQuorum } from "./checks/quorum.ts";
+import { checkQuorum } from "./checks/quorum.ts";
 import { replicationChecks } from "./checks/replication.ts";
-import { examineSentinels, primaryBy } from "./checks/sentinel.ts";
+import { checkSentinels, primaryBy } from "./checks/sentinel.ts";
 import { versionChecks } from "./checks/version.ts";
-import { readFacts, type Facts, type Use } from "./facts.ts";
-import { isAsBadAs, levels, type Finding, type Level } from "./finding.ts";
+import { readFacts, type ServerFacts, type Deployment } from "./facts.ts";
+import { isAtLeast, levels, type Finding, type Level } from "./finding.ts";
 import { probe, refusedCommands, type Probe } from "./probe.ts";
 import { report } from "./report.ts";
 import { openSentinel, openServer, type Server } from "./servers.ts";
@@ -32,7 +32,7 @@ export interface DoctorOptions {
 
 /** What was looked at, and what was found, the worst first. */
 export interface Diagnosis {
-  readonly topology: Address["topology"];
+  readonly topology: DoctorTarget["topology"];
   readonly nodes: readonly string[];
   readonly findings: readonly Finding[];
   readonly probe: Probe | null;
@@ -40,7 +40,7 @@ export interface Diagnosis {
 
 /**
  * Looks for what endangers locks in a deployment. It changes nothing; the probe takes a lock on a key of its own.
- * @returns 0; with findings as bad as `failOn` 1, or 2 where one is a danger
+ * @returns 0; with findings as bad as `failOn` 1, or 2 where one is critical
  */
 export async function doctor(options: DoctorOptions): Promise<number> {
   using signals = new Signals();
@@ -49,10 +49,10 @@ export async function doctor(options: DoctorOptions): Promise<number> {
     `${options.json ? JSON.stringify({ version: 1, ...diagnosis }) : report(diagnosis)}\n`,
   );
   const [worst] = diagnosis.findings;
-  if (worst === undefined || options.failOn === "never" || !isAsBadAs(worst.level, options.failOn)) {
-    return exits.done;
+  if (worst === undefined || options.failOn === "never" || !isAtLeast(worst.level, options.failOn)) {
+    return exitCodes.done;
   }
-  return worst.level === "danger" ? exits.dangers : exits.findings;
+  return worst.level === "critical" ? exitCodes.criticalFindings : exitCodes.findings;
 }
 
 async function diagnose(options: DoctorOptions, signal: AbortSignal): Promise<Diagnosis> {
@@ -64,14 +64,14 @@ async function diagnose(options: DoctorOptions, signal: AbortSignal): Promise<Di
   // First: the library refuses a URL that is wrong, with its reason.
   const engine = await openEngine(options.target);
   try {
-    const address = readAddress(await urlOf(options.target));
-    const use = useOf(address, options.ttlMs);
-    const servers = await serversOf(address, use, open);
-    const [looked, probed] = await Promise.all([
-      look(servers, use, { forMs: options.watchMs, signal }),
-      options.probes ? tryLocks(engine, options, servers.list) : { findings: [], probe: null },
+    const address = parseTarget(await urlOf(options.target));
+    const deployment = deploymentOf(address, options.ttlMs);
+    const servers = await serversOf(address, deployment, open);
+    const [examined, probed] = await Promise.all([
+      examine(servers, deployment, { forMs: options.watchMs, signal }),
+      options.probes ? probeLocks(engine, options, servers.list) : { findings: [], probe: null },
     ]);
-    const findings = [...servers.findings, ...looked, ...probed.findings];
+    const findings = [...servers.findings, ...examined, ...probed.findings];
     findings.sort((a, b) => levels.indexOf(a.level) - levels.indexOf(b.level));
     return {
       topology: address.topology,
@@ -91,7 +91,11 @@ interface Servers {
   readonly findings: readonly Finding[];
 }
 
-async function serversOf(address: Address, use: Use, open: (server: Server) => Server): Promise<Servers> {
+async function serversOf(
+  address: DoctorTarget,
+  deployment: Deployment,
+  open: (server: Server) => Server,
+): Promise<Servers> {
   switch (address.topology) {
     case "server":
     case "quorum":
@@ -99,7 +103,7 @@ async function serversOf(address: Address, use: Use, open: (server: Server) => S
     case "sentinel": {
       const sentinels = address.endpoints.map((endpoint) => open(openSentinel(address, endpoint)));
       const primary = await primaryBy(sentinels, address.primary);
-      const findings = await examineSentinels(sentinels, use);
+      const findings = await checkSentinels(sentinels, deployment);
       return { list: primary === undefined ? [] : [open(openServer(address, primary))], findings };
     }
     case "cluster": {
@@ -109,7 +113,7 @@ async function serversOf(address: Address, use: Use, open: (server: Server) => S
       const primaries = nodes.filter(({ flags, slots }) => flags.includes("master") && slots !== "");
       return {
         list: primaries.map(({ host, port }) => open(openServer(address, { host: host || seed.host, port }))),
-        findings: await examineCluster(seed.client, nodes),
+        findings: await checkCluster(seed.client, nodes),
       };
     }
     case "service":
@@ -118,39 +122,42 @@ async function serversOf(address: Address, use: Use, open: (server: Server) => S
 }
 
 /** Each server by itself, and all of them together. */
-async function look(
+async function examine(
   { list }: Servers,
-  use: Use,
+  deployment: Deployment,
   clocks: { readonly forMs: number; readonly signal: AbortSignal },
 ): Promise<Finding[]> {
-  const looked = await Promise.all(
+  const examined = await Promise.all(
     list.map(async (server) => {
       const failure = await connectionFailure(server);
       if (failure !== undefined) {
         const finding =
-          refusedUser(server.name, failure, use.address) ?? unreachable(server.name, failure, list.length);
+          rejectedUser(server.name, failure, deployment.address) ??
+          unreachable(server.name, failure, list.length);
         return { facts: undefined, findings: [finding] };
       }
       const facts = await readFacts(server);
       const findings = [
-        ...(await examineHandshake(server, facts, use.address)),
-        ...examine(checksFor(use), facts, use),
+        ...(await checkHandshake(server, facts, deployment.address)),
+        ...runChecks(checksFor(deployment), facts, deployment),
         ...(await watchClock(facts, server.client, clocks)),
       ];
       return { facts, findings };
     }),
   );
-  const facts = looked.map((one) => one.facts).filter((one) => one !== undefined);
-  const findings = looked.flatMap((one) => one.findings);
+  const facts = examined.map((one) => one.facts).filter((one) => one !== undefined);
+  const findings = examined.flatMap((one) => one.findings);
   if (list.length > 0 && findings.length > 0 && findings.every(({ id }) => id === "unreachable")) {
     throw new Exit(
-      exits.unavailable,
+      exitCodes.unavailable,
       findings.map(({ node, observed }) => `${node}: ${observed}`).join("; "),
     );
   }
   return [
-    ...together(findings, facts, use),
-    ...(use.address.topology === "quorum" ? examineQuorum(facts, list.length, use).filter(isThere) : []),
+    ...combinedFindings(findings, facts, deployment),
+    ...(deployment.address.topology === "quorum"
+      ? checkQuorum(facts, list.length, deployment).filter(isPresent)
+      : []),
   ];
 }
 
@@ -158,19 +165,23 @@ async function look(
 async function connectionFailure({ client }: Server): Promise<string | undefined> {
   let refusal: string | undefined;
   client.on("error", (error: unknown) => {
-    refusal ??= wordsOf(error);
+    refusal ??= errorMessage(error);
   });
   return client.connect().then(
     () => undefined,
-    (error: unknown) => refusal ?? wordsOf(error),
+    (error: unknown) => refusal ?? errorMessage(error),
   );
 }
 
-function together(findings: Finding[], facts: readonly Facts[], { address }: Use): Finding[] {
-  return address.topology === "cluster" ? saidByAll(findings, facts) : findings;
+function combinedFindings(
+  findings: Finding[],
+  facts: readonly ServerFacts[],
+  { address }: Deployment,
+): Finding[] {
+  return address.topology === "cluster" ? commonAnswer(findings, facts) : findings;
 }
 
-function checksFor({ address }: Use): readonly Check[] {
+function checksFor({ address }: Deployment): readonly Check[] {
   return [
     ...memoryChecks,
     ...persistenceChecks,
@@ -179,18 +190,18 @@ function checksFor({ address }: Use): readonly Check[] {
     ...accessChecks,
     ...versionChecks,
     ...(address.topology === "cluster" ? clusterChecks : []),
-    ...uncheckedChecks,
+    ...uncheckedFindings,
   ];
 }
 
-async function tryLocks(
+async function probeLocks(
   engine: Engine,
   { target }: DoctorOptions,
   servers: readonly Server[],
 ): Promise<{ findings: Finding[]; probe: Probe | null }> {
   const other = await openEngine(target);
   try {
-    const prefix = readAddress(await urlOf(target)).query.get("prefix") ?? "lock:";
+    const prefix = parseTarget(await urlOf(target)).query.get("prefix") ?? "lock:";
     const probed = await probe(engine, other, servers[0]?.client);
     const refused = await Promise.all(
       servers.map(async ({ name, client }) => ({ name, commands: await refusedCommands(client, prefix) })),
@@ -206,13 +217,13 @@ function commandsRefused({ name, commands }: { name: string; commands: readonly 
     ? []
     : [
         {
-          level: "danger",
+          level: "critical",
           id: "commands-refused",
           node: name,
           observed: `our user may not: ${commands.join(", ")}`,
-          danger:
+          impact:
             "a lock that cannot be had, renewed or given back with what is left, or a wait without order",
-          advice: "docs/security.md has the line with all that is needed",
+          fix: "docs/security.md has the line with all that is needed",
           command: `ACL SETUSER <user> ${commands.map((command) => `+${command.toLowerCase()}`).join(" ")}`,
         },
       ];
@@ -220,17 +231,17 @@ function commandsRefused({ name, commands }: { name: string; commands: readonly 
 
 function unreachable(node: string, observed: string, count: number): Finding {
   return {
-    level: count > 1 ? "risk" : "danger",
+    level: count > 1 ? "risk" : "critical",
     id: "unreachable",
     node,
     observed,
-    danger:
+    impact:
       count > 1 ? "one less may fail until no lock can be had or renewed" : "no lock can be had or renewed",
-    advice: "look at the server and at the way to it",
+    fix: "look at the server and at the way to it",
   };
 }
 
-function useOf(address: Address, ttlMs: number): Use {
+function deploymentOf(address: DoctorTarget, ttlMs: number): Deployment {
   const number = (name: string, byDefault: number): number => Number(address.query.get(name) ?? byDefault);
   return {
     address,
@@ -241,6 +252,6 @@ function useOf(address: Address, ttlMs: number): Use {
   };
 }
 
-function isThere(finding: Finding | false | undefined): finding is Finding {
+function isPresent(finding: Finding | false | undefined): finding is Finding {
   return finding !== false && finding !== undefined && finding.level !== undefined;
 }

@@ -1,13 +1,13 @@
 import type { Redis } from "ioredis";
 
-import { wordsOf } from "../output.ts";
-import type { Address } from "./url.ts";
+import { errorMessage } from "../output.ts";
+import type { DoctorTarget } from "./url.ts";
 import { sampleClock, type ClockSample } from "./clock.ts";
 import type { Server } from "./servers.ts";
 
 /** What the deployment is used with: findings are compared with it. */
-export interface Use {
-  readonly address: Address;
+export interface Deployment {
+  readonly address: DoctorTarget;
   readonly ttlMs: number;
   /** The longest that a node may have forgotten. */
   readonly maxTtlMs: number;
@@ -16,7 +16,7 @@ export interface Use {
 }
 
 /** What a server says of itself. What it did not say, and why, is in `refused`. */
-export interface Facts {
+export interface ServerFacts {
   readonly node: string;
   readonly host: string;
   readonly info: ReadonlyMap<string, string>;
@@ -33,20 +33,20 @@ export interface Facts {
 }
 
 /** Asks a server for all that it may tell. */
-export async function readFacts({ name, host, client }: Server): Promise<Facts> {
+export async function readFacts({ name, host, client }: Server): Promise<ServerFacts> {
   const refused = new Map<string, string>();
-  const asked = async <T>(what: string, question: () => Promise<T>): Promise<T | undefined> => {
+  const attempt = async <T>(what: string, query: () => Promise<T>): Promise<T | undefined> => {
     try {
-      return await question();
+      return await query();
     } catch (error) {
-      refused.set(what, wordsOf(error));
+      refused.set(what, errorMessage(error));
       return undefined;
     }
   };
-  const info = await asked("INFO", () => client.info("everything"));
-  const config = await asked("CONFIG GET", () => client.call("CONFIG", "GET", "*"));
-  const user = await asked("ACL", () => userOf(client));
-  const clock = await asked("TIME", () => sampleClock(client));
+  const info = await attempt("INFO", () => client.info("everything"));
+  const config = await attempt("CONFIG GET", () => client.call("CONFIG", "GET", "*"));
+  const user = await attempt("ACL", () => userOf(client));
+  const clock = await attempt("TIME", () => sampleClock(client));
   return {
     node: name,
     host,
@@ -59,14 +59,14 @@ export async function readFacts({ name, host, client }: Server): Promise<Facts> 
 }
 
 /** A number that `INFO` tells; undefined where it does not. */
-export function numberOf(facts: Facts, name: string): number | undefined {
+export function numberOf(facts: ServerFacts, name: string): number | undefined {
   const text = facts.info.get(name);
   const number = text === undefined || text === "" ? Number.NaN : Number(text);
   return Number.isNaN(number) ? undefined : number;
 }
 
 /** A setting, by any of its names. */
-export function settingOf({ config }: Facts, ...names: readonly string[]): string | undefined {
+export function settingOf({ config }: ServerFacts, ...names: readonly string[]): string | undefined {
   return names.map((name) => config.get(name)).find((value) => value !== undefined);
 }
 
@@ -91,13 +91,13 @@ export function pairsOf(answer: unknown): [string, string][] {
   return entries.map(([name, value]) => [String(name), String(value)]);
 }
 
-async function userOf(client: Redis): Promise<NonNullable<Facts["user"]>> {
+async function userOf(client: Redis): Promise<NonNullable<ServerFacts["user"]>> {
   const name = String(await client.call("ACL", "WHOAMI"));
-  const told = new Map(pairsOf(await client.call("ACL", "GETUSER", name)));
+  const fields = new Map(pairsOf(await client.call("ACL", "GETUSER", name)));
   return {
     name,
-    flags: (told.get("flags") ?? "").split(","),
-    keys: told.get("keys") ?? "",
-    commands: told.get("commands") ?? "",
+    flags: (fields.get("flags") ?? "").split(","),
+    keys: fields.get("keys") ?? "",
+    commands: fields.get("commands") ?? "",
   };
 }

@@ -1,5 +1,5 @@
-/** How bad a finding is, the worst first. `danger`: a lock can be held twice, or be lost. `risk`: so under a failure. */
-export const levels = ["danger", "risk", "perf", "info"] as const;
+/** How bad a finding is, the worst first. `critical`: a lock can be held twice, or be lost. `risk`: so under a failure. */
+export const levels = ["critical", "risk", "perf", "info"] as const;
 export type Level = (typeof levels)[number];
 
 /** What is wrong with a deployment, and why that matters to a lock. */
@@ -10,13 +10,13 @@ export interface Finding {
   /** What was seen. */
   readonly observed: string;
   /** What it does to a lock. */
-  readonly danger: string;
+  readonly impact: string;
   /** What to do, and where there is one the command that does it. */
-  readonly advice: string;
+  readonly fix: string;
   readonly command?: string;
 }
 
 /** Whether a level is as bad as another, or worse. */
-export function isAsBadAs(level: Level, other: Level): boolean {
+export function isAtLeast(level: Level, other: Level): boolean {
   return levels.indexOf(level) <= levels.indexOf(other);
 }

@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 
 import type { Engine } from "../engine.ts";
-import { wordsOf } from "../output.ts";
+import { errorMessage } from "../output.ts";
 import type { Finding } from "./finding.ts";
 
 /** What a lock took, in milliseconds. */
@@ -10,7 +10,7 @@ export interface Probe {
   readonly roundTripP99: number | null;
   readonly acquire: number;
   readonly renew: number;
-  readonly wakeUp: number;
+  readonly handover: number;
   readonly release: number;
 }
 
@@ -36,12 +36,19 @@ export async function probe(
     const begun = performance.now();
     const [released, release] = await timed(() => lease.release());
     const next = await waiting;
-    const wakeUp = performance.now() - begun;
+    const handover = performance.now() - begun;
     await next.release();
     const trips = client === undefined ? [] : await roundTrips(client);
     return {
-      findings: [...verdicts({ released, wasQueued, wakeUp })],
-      probe: { roundTripP50: at(trips, 0.5), roundTripP99: at(trips, 0.99), acquire, renew, wakeUp, release },
+      findings: [...judgements({ released, wasQueued, handover })],
+      probe: {
+        roundTripP50: at(trips, 0.5),
+        roundTripP99: at(trips, 0.99),
+        acquire,
+        renew,
+        handover,
+        release,
+      },
     };
   } catch (error) {
     return { findings: [failed(error)], probe: null };
@@ -53,7 +60,7 @@ export async function refusedCommands(client: Redis, prefix: string): Promise<st
   const key = `${prefix}holdfast-doctor:{${crypto.randomUUID()}}`;
   const refused: string[] = [];
   for (const [command, ...args] of needed(key)) {
-    const answer = await client.call(command as string, ...args).then(() => "", wordsOf);
+    const answer = await client.call(command as string, ...args).then(() => "", errorMessage);
     // Anything else is about the key's type, and so after the permission.
     if (/NOPERM|unknown command|no permissions/i.test(answer)) {
       refused.push(command as string);
@@ -112,16 +119,16 @@ async function queued({ locks }: Engine, key: string): Promise<boolean> {
   return false;
 }
 
-function* verdicts(seen: { released: boolean; wasQueued: boolean; wakeUp: number }): Generator<Finding> {
+function* judgements(seen: { released: boolean; wasQueued: boolean; handover: number }): Generator<Finding> {
   const about = { node: "probe" };
   if (!seen.released) {
     yield {
       ...about,
-      level: "danger",
+      level: "critical",
       id: "probe-lost",
       observed: "a lock that was just renewed was not ours any more",
-      danger: "something deletes or overwrites locks",
-      advice: "find out who else writes to these keys",
+      impact: "something deletes or overwrites locks",
+      fix: "find out who else writes to these keys",
     };
   }
   if (!seen.wasQueued) {
@@ -130,31 +137,30 @@ function* verdicts(seen: { released: boolean; wasQueued: boolean; wakeUp: number
       level: "perf",
       id: "no-queue",
       observed: "who waits did not get into the queue within a second",
-      danger:
+      impact:
         "no messages reach us: who waits asks again and again, is late by up to 1.5 s, and comes in no order",
-      advice:
-        "let the user use the channels holdfast:grants:*, and no proxy stand between that drops messages",
+      fix: "let the user use the channels holdfast:grants:*, and no proxy stand between that drops messages",
     };
-  } else if (seen.wakeUp > 1_000) {
+  } else if (seen.handover > 1_000) {
     yield {
       ...about,
       level: "perf",
       id: "late-message",
-      observed: `who waited was told after ${Math.round(seen.wakeUp)} ms`,
-      danger: "messages are lost or late; the lock stands idle meanwhile",
-      advice: "look at the server's load and at what stands between",
+      observed: `who waited was told after ${Math.round(seen.handover)} ms`,
+      impact: "messages are lost or late; the lock stands idle meanwhile",
+      fix: "look at the server's load and at what stands between",
     };
   }
 }
 
 function failed(error: unknown): Finding {
   return {
-    level: "danger",
+    level: "critical",
     id: "probe-failed",
     node: "probe",
-    observed: wordsOf(error),
-    danger: "no lock can be had now as programs would",
-    advice: "see the other findings; docs/security.md has the rights that are needed",
+    observed: errorMessage(error),
+    impact: "no lock can be had now as programs would",
+    fix: "see the other findings; docs/security.md has the rights that are needed",
   };
 }
 

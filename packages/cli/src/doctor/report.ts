@@ -1,10 +1,10 @@
-import { harmless } from "../inspect/table.ts";
+import { sanitizeForTerminal } from "../inspect/table.ts";
 import type { Diagnosis } from "./doctor.ts";
 import { levels, type Finding } from "./finding.ts";
 import type { Probe } from "./probe.ts";
 
 const titles = {
-  danger: "DANGER: a lock can be held twice, or be lost",
+  critical: "CRITICAL: a lock can be held twice, or be lost",
   risk: "RISK: so under a failure",
   perf: "PERFORMANCE",
   info: "GOOD TO KNOW",
@@ -20,38 +20,38 @@ export function report({ topology, nodes, findings, probe }: Diagnosis): string 
         findings.filter((one) => one.level === level),
       ),
     ),
-    probe === null ? "" : probed(probe),
-    counted(findings),
+    probe === null ? "" : formatProbe(probe),
+    formatCounts(findings),
   ];
   return parts
     .filter((part) => part !== "")
-    .map((part) => part.split("\n").map(harmless).join("\n"))
+    .map((part) => part.split("\n").map(sanitizeForTerminal).join("\n"))
     .join("\n\n");
 }
 
 function section(title: string, findings: readonly Finding[]): string {
-  return findings.length === 0 ? "" : [title, ...findings.map(told)].join("\n");
+  return findings.length === 0 ? "" : [title, ...findings.map(formatFinding)].join("\n");
 }
 
-function told({ id, node, observed, danger, advice, command }: Finding): string {
+function formatFinding({ id, node, observed, impact, fix, command }: Finding): string {
   return [
     `  ${id} (${node}): ${observed}`,
-    `      why: ${danger}`,
-    `      do:  ${advice}`,
+    `      why: ${impact}`,
+    `      do:  ${fix}`,
     ...(command === undefined ? [] : [`           ${command}`]),
   ].join("\n");
 }
 
-function probed({ roundTripP50, roundTripP99, acquire, renew, wakeUp, release }: Probe): string {
+function formatProbe({ roundTripP50, roundTripP99, acquire, renew, handover, release }: Probe): string {
   const ms = (value: number): string => `${value.toFixed(1)} ms`;
   const trip =
     roundTripP50 === null || roundTripP99 === null
       ? ""
       : `round trip ${ms(roundTripP50)} (99 %: ${ms(roundTripP99)}), `;
-  return `PROBE: ${trip}acquire ${ms(acquire)}, renew ${ms(renew)}, release ${ms(release)}, from release to the next one ${ms(wakeUp)}`;
+  return `PROBE: ${trip}acquire ${ms(acquire)}, renew ${ms(renew)}, release ${ms(release)}, from release to the next one ${ms(handover)}`;
 }
 
-function counted(findings: readonly Finding[]): string {
+function formatCounts(findings: readonly Finding[]): string {
   const counts = levels.map((level) => `${findings.filter((one) => one.level === level).length} ${level}`);
   return findings.length === 0 ? "nothing was found" : counts.join(", ");
 }

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 
 import { Redis, type RedisOptions } from "ioredis";
 
-import type { Address } from "./url.ts";
+import type { DoctorTarget } from "./url.ts";
 
 /** A connection of our own to one server, beside those of the library. */
 export interface Server {
@@ -17,7 +17,10 @@ const connectTimeoutMs = 3_000;
 const commandTimeoutMs = 3_000;
 
 /** Opens a server of a deployment; it gives up at the first failure, which is then a finding. */
-export function openServer(address: Address, { host, port, path }: Address["endpoints"][number]): Server {
+export function openServer(
+  address: DoctorTarget,
+  { host, port, path }: DoctorTarget["endpoints"][number],
+): Server {
   const client = new Redis({
     ...optionsOf(address),
     ...(path === undefined ? { host, port } : { path }),
@@ -26,7 +29,10 @@ export function openServer(address: Address, { host, port, path }: Address["endp
 }
 
 /** Opens a sentinel. */
-export function openSentinel(address: Address, { host, port }: Address["endpoints"][number]): Server {
+export function openSentinel(
+  address: DoctorTarget,
+  { host, port }: DoctorTarget["endpoints"][number],
+): Server {
   const { query } = address;
   const client = new Redis({
     ...optionsOf(address),
@@ -50,7 +56,7 @@ function opened(name: string, host: string, client: Redis): Server {
 }
 
 /** Undefined options mean their defaults to ioredis, though its types do not say so. */
-function optionsOf(address: Address): object {
+function optionsOf(address: DoctorTarget): object {
   const { username, password, database, isEncrypted } = address;
   return {
     username,
@@ -68,7 +74,7 @@ function optionsOf(address: Address): object {
   };
 }
 
-function tlsOf({ query }: Address): object {
+function tlsOf({ query }: DoctorTarget): object {
   const file = (name: string): Buffer | undefined => {
     const path = query.get(name);
     return path === null ? undefined : readFileSync(path);

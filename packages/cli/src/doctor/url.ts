@@ -1,10 +1,10 @@
-import { Exit, exits } from "../exit.ts";
+import { Exit, exitCodes } from "../exit.ts";
 
 /** What a deployment is. */
 type Topology = "server" | "sentinel" | "cluster" | "quorum" | "service";
 
 /** Where the servers of a deployment are, as its URL says. The library, which tells nobody, has read the URL before and refused a wrong one. */
-export interface Address {
+export interface DoctorTarget {
   readonly topology: Topology;
   readonly isEncrypted: boolean;
   readonly endpoints: readonly { readonly host: string; readonly port: number; readonly path?: string }[];
@@ -26,23 +26,23 @@ const topologies: Readonly<Record<string, Topology>> = {
 };
 
 /** Takes an engine's URL apart. */
-export function readAddress(url: string): Address {
+export function parseTarget(url: string): DoctorTarget {
   const { scheme, user, hosts, path, query } = partsOf(url);
   const plain = scheme.replace(/^(rediss|redlocks|https)/, (name) => name.slice(0, -1));
   const topology = Object.hasOwn(topologies, plain) ? topologies[plain] : undefined;
   if (topology === undefined) {
-    throw new Exit(exits.config, "doctor knows no engines of this kind of URL");
+    throw new Exit(exitCodes.config, "doctor knows no engines of this kind of URL");
   }
-  const behind = decodeURIComponent(path);
+  const host = decodeURIComponent(path);
   const parameters = new URLSearchParams(query.replaceAll("+", "%2B"));
   const isNumbered = topology !== "sentinel" && plain !== "redis+unix";
   return {
     topology,
     isEncrypted: plain !== scheme,
-    endpoints: plain === "redis+unix" ? [{ host: "", port: 0, path: behind }] : endpointsOf(hosts, topology),
-    primary: behind.slice(1),
+    endpoints: plain === "redis+unix" ? [{ host: "", port: 0, path: host }] : endpointsOf(hosts, topology),
+    primary: host.slice(1),
     ...userOf(user),
-    database: Number((isNumbered && behind.slice(1)) || parameters.get("database") || 0),
+    database: Number((isNumbered && host.slice(1)) || parameters.get("database") || 0),
     query: parameters,
   };
 }
@@ -54,13 +54,13 @@ function partsOf(url: string): Record<"scheme" | "user" | "hosts" | "path" | "qu
 }
 
 /** What is behind the first colon is the password, with its colons. */
-function userOf(text: string): Pick<Address, "username" | "password"> {
+function userOf(text: string): Pick<DoctorTarget, "username" | "password"> {
   const [, username, password] = /^([^:]*):?(.*)$/s.exec(text) ?? [];
   const decoded = (part = ""): string | undefined => (part === "" ? undefined : decodeURIComponent(part));
   return { username: decoded(username), password: decoded(password) };
 }
 
-function endpointsOf(hosts: string, topology: Topology): Address["endpoints"] {
+function endpointsOf(hosts: string, topology: Topology): DoctorTarget["endpoints"] {
   return hosts.split(",").map((host) => endpointOf(host, topology === "sentinel" ? 26_379 : 6_379));
 }
 

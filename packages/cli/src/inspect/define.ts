@@ -2,20 +2,20 @@ import { type Command, Option } from "commander";
 
 import { withCommon, type CommonOptions } from "../common.ts";
 import { durationOrForever, timeOption } from "../duration.ts";
-import { Exit, exits } from "../exit.ts";
+import { Exit, exitCodes } from "../exit.ts";
 import { wholeNumber } from "../numbers.ts";
-import { voice } from "../output.ts";
-import type { Sorting } from "./list.ts";
+import { output } from "../output.ts";
+import type { SortOrder } from "./list.ts";
 
 interface ListFlags extends CommonOptions {
   readonly waiting?: true;
   readonly stale?: true;
   readonly owner?: string;
-  readonly sort: Sorting;
+  readonly sort: SortOrder;
   readonly json?: true;
 }
 
-export function defineList(program: Command): void {
+export function listCommand(program: Command): void {
   withCommon(program.command("ls"))
     .summary("list the locks that are held")
     .description("Lists the locks that are held now.")
@@ -34,7 +34,7 @@ export function defineList(program: Command): void {
       process.exitCode = await list({
         target: flags,
         prefix,
-        onlyWaitedFor: flags.waiting === true,
+        onlyContended: flags.waiting === true,
         onlyStale: flags.stale === true,
         owner: flags.owner,
         sort: flags.sort,
@@ -43,7 +43,7 @@ export function defineList(program: Command): void {
     });
 }
 
-export function defineInspect(program: Command): void {
+export function inspectCommand(program: Command): void {
   withCommon(program.command("inspect"))
     .summary("tell who holds a lock, and who waits")
     .description("Tells who holds a lock, why, with which fencing token, and who waits, in order.")
@@ -55,7 +55,7 @@ export function defineInspect(program: Command): void {
     });
 }
 
-export function defineWait(program: Command): void {
+export function waitCommand(program: Command): void {
   withCommon(program.command("wait"))
     .summary("wait until a lock is free, without taking it")
     .description("Waits until nobody holds a lock, without taking it: a moment later it may be held again.")
@@ -65,16 +65,16 @@ export function defineWait(program: Command): void {
       "-E, --held-exit <code>",
       "exit code where it is still held",
       wholeNumber(0, 255),
-      exits.notAcquired,
+      exitCodes.notAcquired,
     )
     .action(async (key: string, flags: CommonOptions & { wait: number; heldExit: number }) => {
       const { wait } = await import("./wait.ts");
       const { wait: waitMs, heldExit } = flags;
-      process.exitCode = await wait({ target: flags, key, waitMs, heldExit, voice: voice(flags) });
+      process.exitCode = await wait({ target: flags, key, waitMs, heldExit, voice: output(flags) });
     });
 }
 
-export function defineWatch(program: Command): void {
+export function watchCommand(program: Command): void {
   withCommon(program.command("watch"))
     .summary("tell every change, as it happens")
     .description("Tells what is held now, and every change from then on, a line each, until it is ended.")
@@ -83,7 +83,7 @@ export function defineWatch(program: Command): void {
     .option("--json", "as a line of JSON each")
     .action(async (prefix: string | undefined, flags: CommonOptions & { key?: string; json?: true }) => {
       if (prefix !== undefined && flags.key !== undefined) {
-        throw new Exit(exits.usage, "either a prefix or a --key is watched");
+        throw new Exit(exitCodes.usage, "either a prefix or a --key is watched");
       }
       const { watch } = await import("./watch.ts");
       const watched = flags.key ?? { prefix: prefix ?? "" };

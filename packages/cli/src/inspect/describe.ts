@@ -1,38 +1,39 @@
 import type { Holder, LockState } from "holdfast";
 
-import { shown } from "../duration.ts";
-import { harmless, table } from "./table.ts";
+import { formatDuration } from "../duration.ts";
+import { sanitizeForTerminal, table } from "./table.ts";
 
 /** The columns of a list. */
 export const columns = ["KEY", "KIND", "HOLDER", "FENCE", "LEFT", "WAITING", "REASON"] as const;
 
 /** A lock as a row. */
-export function row({ key, kind, holders, left, remainingMs, waiterCount, limit }: LockState): string[] {
+export function row({ key, kind, holders, remaining, remainingMs, waiterCount, limit }: LockState): string[] {
   const [holder] = holders;
   const more = holders.length > 1 ? ` +${holders.length - 1}` : "";
-  const who = left === undefined ? `${holder?.owner ?? "-"}${more}` : `${left} of ${limit} left`;
+  const who = remaining === undefined ? `${holder?.owner ?? "-"}${more}` : `${remaining} of ${limit} left`;
   return [
     key,
     kind,
     who,
     holder?.fencingToken?.toString() ?? "-",
-    remainingMs === null ? "-" : shown(remainingMs),
+    remainingMs === null ? "-" : formatDuration(remainingMs),
     String(waiterCount),
     holder?.reason ?? "",
   ];
 }
 
 /** All that is known of one lock, for a person. */
-export function described(state: LockState): string {
-  const { key, kind, limit, holders, waiterCount, fencingToken, nodes, left } = state;
+export function describeLock(state: LockState): string {
+  const { key, kind, limit, holders, waiterCount, fencingToken, nodes, remaining } = state;
   const bound = kind === "semaphore" ? ` of ${limit}` : "";
-  const opened = left === undefined ? "" : `, ${left === 0 ? "open" : `${left} of ${limit} left`}`;
-  const isFree = holders.length === 0 && left === undefined;
+  const opened =
+    remaining === undefined ? "" : `, ${remaining === 0 ? "open" : `${remaining} of ${limit} left`}`;
+  const isFree = holders.length === 0 && remaining === undefined;
   return [
     `"${key}" is ${isFree ? "free" : `a ${kind}${bound}${opened}`}`,
     ...(fencingToken === null ? [] : [`newest fencing token: ${fencingToken}`]),
     ...(holders.length === 0 ? [] : ["", "held by", indented(holders.map(holderRow))]),
-    ...(waiterCount === 0 ? [] : ["", ...waiting(state)]),
+    ...(waiterCount === 0 ? [] : ["", ...describeWaiters(state)]),
     ...(nodes.length < 2
       ? []
       : [
@@ -46,11 +47,11 @@ export function described(state: LockState): string {
           ),
         ]),
   ]
-    .map((line) => line.split("\n").map(harmless).join("\n"))
+    .map((line) => line.split("\n").map(sanitizeForTerminal).join("\n"))
     .join("\n");
 }
 
-function waiting({ holders, waiters, waiterCount }: LockState): string[] {
+function describeWaiters({ holders, waiters, waiterCount }: LockState): string[] {
   const localWaiters = holders[0]?.localWaiters ?? 0;
   const reported = `  ${localWaiters} in the memory of the holder's process, by its last renewal`;
   const rows = waiters.map(({ position, owner }) => [`${position + 1}.`, owner]);
@@ -71,7 +72,9 @@ function holderRow({ owner, reason, labels, fencingToken, mode, permits, remaini
   return [
     owner,
     `fence ${fencingToken ?? "unknown"}`,
-    remainingMs === undefined ? "no end is known" : `ends in ${shown(remainingMs)} if it is not renewed`,
+    remainingMs === undefined
+      ? "no end is known"
+      : `ends in ${formatDuration(remainingMs)} if it is not renewed`,
     about.join(", "),
   ];
 }

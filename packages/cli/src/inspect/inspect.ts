@@ -1,16 +1,16 @@
 import type { Target } from "../engine.ts";
-import { exits } from "../exit.ts";
+import { exitCodes } from "../exit.ts";
 import { withEngine } from "../with-engine.ts";
-import { described } from "./describe.ts";
+import { describeLock } from "./describe.ts";
 
 /** Who holds a lock and who waits, in order. */
 export function inspect(options: { target: Target; key: string; json: boolean }): Promise<number> {
   return withEngine(options.target, undefined, async ({ locks }) => {
     const state = await locks.inspect(options.key);
-    const told = options.json
+    const text = options.json
       ? JSON.stringify({ version: 1, ...(state.toJSON() as object) })
-      : described(state);
-    process.stdout.write(`${told}\n`);
-    return exits.done;
+      : describeLock(state);
+    process.stdout.write(`${text}\n`);
+    return exitCodes.done;
   });
 }

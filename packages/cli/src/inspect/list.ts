@@ -1,22 +1,22 @@
 import type { Locks, LockState } from "holdfast";
 
 import type { Target } from "../engine.ts";
-import { exits } from "../exit.ts";
+import { exitCodes } from "../exit.ts";
 import { withEngine } from "../with-engine.ts";
 import { columns, row } from "./describe.ts";
 import { table } from "./table.ts";
 
 /** By what a list can be sorted. */
-const sortings = ["key", "left", "waiting", "owner"] as const;
-export type Sorting = (typeof sortings)[number];
+const sortOrders = ["key", "left", "waiting", "owner"] as const;
+export type SortOrder = (typeof sortOrders)[number];
 
 export interface ListOptions {
   readonly target: Target;
   readonly prefix: string;
-  readonly onlyWaitedFor: boolean;
+  readonly onlyContended: boolean;
   readonly onlyStale: boolean;
   readonly owner: string | undefined;
-  readonly sort: Sorting;
+  readonly sort: SortOrder;
   readonly json: boolean;
 }
 
@@ -26,7 +26,7 @@ export function list(options: ListOptions): Promise<number> {
     const found: LockState[] = [];
     for await (const state of allLocks(locks, options.prefix)) {
       signal.throwIfAborted();
-      if (isWanted(state, options)) found.push(state);
+      if (matches(state, options)) found.push(state);
     }
     found.sort(orders[options.sort]);
     process.stdout.write(
@@ -34,7 +34,7 @@ export function list(options: ListOptions): Promise<number> {
         ? `${JSON.stringify({ version: 1, locks: found })}\n`
         : `${table([columns, ...found.map(row)])}\n`,
     );
-    return exits.done;
+    return exitCodes.done;
   });
 }
 
@@ -54,21 +54,23 @@ export async function* allLocks(locks: Locks, prefix: string): AsyncGenerator<Lo
 }
 
 /** Held by somebody who is not known, or without an end: nobody will free it. */
-export function isStale({ holders, remainingMs, left }: LockState): boolean {
-  return left === undefined && holders.some((holder) => holder.owner === "unknown" || remainingMs === null);
+export function isStale({ holders, remainingMs, remaining }: LockState): boolean {
+  return (
+    remaining === undefined && holders.some((holder) => holder.owner === "unknown" || remainingMs === null)
+  );
 }
 
 /** By what a list is ordered; the same everywhere. */
-const orders: Readonly<Record<Sorting, (a: LockState, b: LockState) => number>> = {
+const orders: Readonly<Record<SortOrder, (a: LockState, b: LockState) => number>> = {
   key: (a, b) => compare(a.key, b.key),
   left: (a, b) => (a.remainingMs ?? Infinity) - (b.remainingMs ?? Infinity) || compare(a.key, b.key),
   waiting: (a, b) => b.waiterCount - a.waiterCount || compare(a.key, b.key),
   owner: (a, b) => compare(a.holders[0]?.owner ?? "", b.holders[0]?.owner ?? "") || compare(a.key, b.key),
 };
 
-function isWanted(state: LockState, { onlyWaitedFor, onlyStale, owner }: ListOptions): boolean {
+function matches(state: LockState, { onlyContended, onlyStale, owner }: ListOptions): boolean {
   return (
-    (!onlyWaitedFor || state.waiterCount > 0) &&
+    (!onlyContended || state.waiterCount > 0) &&
     (!onlyStale || isStale(state)) &&
     (owner === undefined || state.holders.some((holder) => holder.owner.includes(owner)))
   );

@@ -2,7 +2,7 @@ import { stripVTControlCharacters } from "node:util";
 
 /** Columns that line up; the last one is as wide as it is. What others wrote cannot move the cursor. */
 export function table(rows: readonly (readonly string[])[]): string {
-  const plain = rows.map((row) => row.map(harmless));
+  const plain = rows.map((row) => row.map(sanitizeForTerminal));
   const widths = (plain[0] ?? []).map((_, column) =>
     Math.max(...plain.map((row) => row[column]?.length ?? 0)),
   );
@@ -15,7 +15,7 @@ export function table(rows: readonly (readonly string[])[]): string {
 }
 
 /** Keys, owners and reasons come from others: no control characters of theirs reach a terminal. */
-export function harmless(text: string): string {
+export function sanitizeForTerminal(text: string): string {
   // oxlint-disable-next-line no-control-regex -- it is about them
   return stripVTControlCharacters(text).replace(/[\u0000-\u001f\u007f-\u009f]/g, "?");
 }

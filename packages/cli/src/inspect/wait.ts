@@ -1,7 +1,7 @@
-import { shown } from "../duration.ts";
+import { formatDuration } from "../duration.ts";
 import type { Target } from "../engine.ts";
-import { exits } from "../exit.ts";
-import type { Voice } from "../output.ts";
+import { exitCodes } from "../exit.ts";
+import type { Output } from "../output.ts";
 import { withEngine } from "../with-engine.ts";
 
 export interface WaitOptions {
@@ -9,15 +9,15 @@ export interface WaitOptions {
   readonly key: string;
   readonly waitMs: number;
   readonly heldExit: number;
-  readonly voice: Voice;
+  readonly voice: Output;
 }
 
 /** Waits until nobody holds a lock, without taking it: a moment later it may be held again. */
-export function wait({ target, key, waitMs, heldExit, voice }: WaitOptions): Promise<number> {
+export function wait({ target, key, waitMs, heldExit, voice: output }: WaitOptions): Promise<number> {
   return withEngine(target, undefined, async ({ locks }, interrupted) => {
     const isFree = async (): Promise<boolean> => (await locks.inspect(key)).holders.length === 0;
     if (await isFree()) {
-      return exits.done;
+      return exitCodes.done;
     }
     const late = new AbortController();
     const timer = setTimeout(() => late.abort(), Math.min(waitMs, 2_147_483_647));
@@ -25,13 +25,13 @@ export function wait({ target, key, waitMs, heldExit, voice }: WaitOptions): Pro
     try {
       for await (const { state } of locks.watch(key, { signal })) {
         if (state.holders.length === 0) {
-          return exits.done;
+          return exitCodes.done;
         }
       }
     } finally {
       clearTimeout(timer);
     }
-    voice.say(`"${key}" is held still, after ${shown(waitMs)}`);
+    output.info(`"${key}" is held still, after ${formatDuration(waitMs)}`);
     return heldExit;
   });
 }

@@ -1,10 +1,10 @@
 import type { LockEvent } from "holdfast";
 
-import { shown } from "../duration.ts";
+import { formatDuration } from "../duration.ts";
 import type { Target } from "../engine.ts";
-import { exits } from "../exit.ts";
+import { exitCodes } from "../exit.ts";
 import { withEngine } from "../with-engine.ts";
-import { harmless } from "./table.ts";
+import { sanitizeForTerminal } from "./table.ts";
 
 export interface WatchOptions {
   readonly target: Target;
@@ -18,7 +18,7 @@ export function watch({ target, watched, json }: WatchOptions): Promise<number> 
     for await (const event of locks.watch(watched, { signal })) {
       process.stdout.write(`${json ? asJson(event) : asText(event)}\n`);
     }
-    return exits.done;
+    return exitCodes.done;
   });
 }
 
@@ -29,8 +29,10 @@ function asJson({ type, key, state }: LockEvent): string {
 function asText({ type, key, state }: LockEvent): string {
   const { holders, waiterCount, remainingMs } = state;
   const held = holders.map(({ owner, fencingToken }) => `${owner} (${fencingToken ?? "unknown"})`).join(", ");
-  const what =
-    held === "" ? "free" : `held by ${held}${remainingMs === null ? "" : `, ${shown(remainingMs)} left`}`;
+  const change =
+    held === ""
+      ? "free"
+      : `held by ${held}${remainingMs === null ? "" : `, ${formatDuration(remainingMs)} left`}`;
   const waiting = waiterCount === 0 ? "" : `, ${waiterCount} waiting`;
-  return harmless(`${new Date().toISOString()}  ${type.padEnd(8)}  ${key}  ${what}${waiting}`);
+  return sanitizeForTerminal(`${new Date().toISOString()}  ${type.padEnd(8)}  ${key}  ${change}${waiting}`);
 }

@@ -3,49 +3,49 @@ import { createInterface } from "node:readline/promises";
 import type { Holder } from "holdfast";
 
 import type { Engine, Target } from "../engine.ts";
-import { Exit, exits } from "../exit.ts";
-import type { Voice } from "../output.ts";
+import { Exit, exitCodes } from "../exit.ts";
+import type { Output } from "../output.ts";
 import { withEngine } from "../with-engine.ts";
 
-export interface ForceOptions {
+export interface BreakOptions {
   readonly target: Target;
   readonly key: string;
   readonly fencingToken: bigint | undefined;
   readonly reason: string;
   readonly isConfirmed: boolean;
-  readonly voice: Voice;
+  readonly voice: Output;
 }
 
 /**
  * An operator's force: ends the grant with that fencing token, and no other. Whoever holds it is told, but may still be at work for
  * a moment: only a resource that checks the token is safe.
  */
-export function force(options: ForceOptions): Promise<number> {
-  const { key, reason, voice } = options;
+export function breakLock(options: BreakOptions): Promise<number> {
+  const { key, reason, voice: output } = options;
   return withEngine(options.target, undefined, async (engine) => {
-    const fencingToken = options.fencingToken ?? (await tokenSeen(engine, options));
+    const fencingToken = options.fencingToken ?? (await currentToken(engine, options));
     if (await engine.locks.breakLock(key, { fencingToken, reason })) {
-      voice.say(`"${key}" is broken: the grant with the fencing token ${fencingToken} has ended`);
-      return exits.done;
+      output.info(`"${key}" is broken: the grant with the fencing token ${fencingToken} has ended`);
+      return exitCodes.done;
     }
-    voice.say(`"${key}" is not held with the fencing token ${fencingToken} any more; nothing was done`);
-    return exits.lost;
+    output.info(`"${key}" is not held with the fencing token ${fencingToken} any more; nothing was done`);
+    return exitCodes.lost;
   });
 }
 
 /** Of who holds it now, after a person, or `--yes`, has said that he is meant. */
-async function tokenSeen({ locks }: Engine, { key, isConfirmed }: ForceOptions): Promise<bigint> {
+async function currentToken({ locks }: Engine, { key, isConfirmed }: BreakOptions): Promise<bigint> {
   const { holders } = await locks.inspect(key);
   const [holder, ...others] = holders;
   if (holder === undefined) {
-    throw new Exit(exits.lost, `"${key}" is not held; nothing was done`);
+    throw new Exit(exitCodes.lost, `"${key}" is not held; nothing was done`);
   }
   if (others.length > 0 || holder.fencingToken === undefined) {
     const tokens = holders.map((one) => `${one.fencingToken ?? "unknown"} (${one.owner})`).join(", ");
-    throw new Exit(exits.usage, `"${key}" has these holders; say which one by --fence: ${tokens}`);
+    throw new Exit(exitCodes.usage, `"${key}" has these holders; say which one by --fence: ${tokens}`);
   }
   if (!isConfirmed && !(await confirmed(key, holder))) {
-    throw new Exit(exits.usage, "nothing was done");
+    throw new Exit(exitCodes.usage, "nothing was done");
   }
   return holder.fencingToken;
 }
@@ -54,7 +54,7 @@ async function confirmed(key: string, { owner, reason, fencingToken }: Holder): 
   const why = reason === undefined ? "" : `, because "${reason}"`;
   const what = `"${key}" is held by ${owner}${why}, with the fencing token ${fencingToken}`;
   if (!process.stdin.isTTY) {
-    throw new Exit(exits.usage, `${what}; say --fence ${fencingToken} to break it, or --yes`);
+    throw new Exit(exitCodes.usage, `${what}; say --fence ${fencingToken} to break it, or --yes`);
   }
   const questions = createInterface({ input: process.stdin, output: process.stderr });
   try {

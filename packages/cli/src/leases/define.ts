@@ -2,23 +2,23 @@ import { type Command, Option } from "commander";
 
 import { withCommon, type CommonOptions } from "../common.ts";
 import { duration, durationOrForever, timeOption } from "../duration.ts";
-import { defaultOwner, personHere } from "../engine.ts";
-import { Exit, exits } from "../exit.ts";
+import { defaultOwner, defaultUser } from "../engine.ts";
+import { Exit, exitCodes } from "../exit.ts";
 import { fencingToken, wholeNumber } from "../numbers.ts";
-import { voice } from "../output.ts";
-import type { Form } from "./lease-file.ts";
+import { output } from "../output.ts";
+import type { LeaseFormat } from "./lease-file.ts";
 
 interface AcquireFlags extends CommonOptions {
   readonly key: string;
   readonly ttl: number;
   readonly wait: number;
   readonly heldExit: number;
-  readonly output: Form;
+  readonly output: LeaseFormat;
   readonly owner?: string;
   readonly reason?: string;
 }
 
-export function defineAcquire(program: Command): void {
+export function acquireCommand(program: Command): void {
   withCommon(program.command("acquire"))
     .summary("take a lock and write its lease down, for scripts")
     .description(
@@ -34,7 +34,7 @@ export function defineAcquire(program: Command): void {
       "-E, --held-exit <code>",
       "exit code where the lock is not had",
       wholeNumber(0, 255),
-      exits.notAcquired,
+      exitCodes.notAcquired,
     )
     .addOption(
       new Option("-o, --output <form>", "how the lease is written: plain, env (for eval), json")
@@ -54,14 +54,14 @@ export function defineAcquire(program: Command): void {
         owner: flags.owner ?? defaultOwner(),
         reason: flags.reason,
         heldExit: flags.heldExit,
-        form: flags.output,
+        format: flags.output,
         target: flags,
-        voice: voice(flags),
+        voice: output(flags),
       });
     });
 }
 
-export function defineRenew(program: Command): void {
+export function renewCommand(program: Command): void {
   withCommon(program.command("renew"))
     .summary("prolong a lease that acquire wrote")
     .description("Prolongs a lease that acquire wrote; it is read from HOLDFAST_LEASE, else from stdin.")
@@ -70,7 +70,7 @@ export function defineRenew(program: Command): void {
     .action(async (flags: CommonOptions & { ttl?: number; json?: true }) => {
       const { renew } = await import("./renew.ts");
       const json = flags.json === true;
-      process.exitCode = await renew({ target: flags, ttlMs: flags.ttl, json, voice: voice(flags) });
+      process.exitCode = await renew({ target: flags, ttlMs: flags.ttl, json, voice: output(flags) });
     });
 }
 
@@ -81,7 +81,7 @@ interface ReleaseFlags extends CommonOptions {
   readonly yes?: true;
 }
 
-export function defineRelease(program: Command): void {
+export function releaseCommand(program: Command): void {
   withCommon(program.command("release"))
     .summary("give a lease back that acquire wrote; or break a lock, by force")
     .description(
@@ -95,20 +95,20 @@ export function defineRelease(program: Command): void {
     .action(async (flags: ReleaseFlags) => {
       if (flags.force === undefined) {
         const { release } = await import("./release.ts");
-        process.exitCode = await release({ target: flags, voice: voice(flags) });
+        process.exitCode = await release({ target: flags, voice: output(flags) });
         return;
       }
       if (flags.reason === undefined) {
-        throw new Exit(exits.usage, "--force needs a --reason: the holder is told");
+        throw new Exit(exitCodes.usage, "--force needs a --reason: the holder is told");
       }
-      const { force } = await import("./break.ts");
-      process.exitCode = await force({
+      const { breakLock } = await import("./break.ts");
+      process.exitCode = await breakLock({
         target: flags,
         key: flags.force,
         fencingToken: flags.fence,
         reason: flags.reason,
         isConfirmed: flags.yes === true,
-        voice: voice(flags),
+        voice: output(flags),
       });
     });
 }
@@ -122,7 +122,7 @@ interface HoldFlags extends CommonOptions {
   readonly json?: true;
 }
 
-export function defineHold(program: Command): void {
+export function holdCommand(program: Command): void {
   withCommon(program.command("hold"))
     .summary("hold a lock by hand, as for a freeze")
     .description("Holds a lock by hand, without a process: it ends with its time, or by hold --release.")
@@ -138,18 +138,18 @@ export function defineHold(program: Command): void {
     .action(async (key: string, flags: HoldFlags) => {
       const isRelease = flags.release === true;
       if (!isRelease && (flags.for === undefined || flags.reason === undefined)) {
-        throw new Exit(exits.usage, "a lock that is held by hand needs --for and --reason");
+        throw new Exit(exitCodes.usage, "a lock that is held by hand needs --for and --reason");
       }
-      const { hold, letGo } = await import("./hold.ts");
-      process.exitCode = await (isRelease ? letGo : hold)({
+      const { hold, releaseHold } = await import("./hold.ts");
+      process.exitCode = await (isRelease ? releaseHold : hold)({
         target: flags,
         key,
-        owner: flags.owner ?? personHere(),
+        owner: flags.owner ?? defaultUser(),
         forMs: flags.for ?? 0,
         waitMs: flags.wait,
         reason: flags.reason ?? "",
         json: flags.json === true,
-        voice: voice(flags),
+        voice: output(flags),
       });
     });
 }

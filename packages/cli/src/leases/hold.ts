@@ -1,7 +1,7 @@
-import { shown } from "../duration.ts";
+import { formatDuration } from "../duration.ts";
 import type { Target } from "../engine.ts";
-import { Exit, exits } from "../exit.ts";
-import type { Voice } from "../output.ts";
+import { Exit, exitCodes } from "../exit.ts";
+import type { Output } from "../output.ts";
 import { withEngine } from "../with-engine.ts";
 
 /** What a lock that a person holds is labelled with. */
@@ -15,7 +15,7 @@ export interface HoldOptions {
   readonly waitMs: number;
   readonly reason: string;
   readonly json: boolean;
-  readonly voice: Voice;
+  readonly voice: Output;
 }
 
 /** A lock for a person: it needs no process and ends with its time. */
@@ -27,12 +27,15 @@ export function hold({
   waitMs,
   reason,
   json,
-  voice,
+  voice: output,
 }: HoldOptions): Promise<number> {
   return withEngine(target, owner, async ({ locks, driver }, signal) => {
     const { maxTtlMs } = driver.capabilities;
     if (forMs > maxTtlMs) {
-      throw new Exit(exits.usage, `--for can be ${shown(maxTtlMs)} at the most with this engine`);
+      throw new Exit(
+        exitCodes.usage,
+        `--for can be ${formatDuration(maxTtlMs)} at the most with this engine`,
+      );
     }
     const lease = await locks.acquire(key, {
       ttlMs: forMs,
@@ -52,29 +55,29 @@ export function hold({
         `${JSON.stringify({ version: 1, key, owner, fencingToken, remainingMs, until })}\n`,
       );
     } else {
-      voice.say(`"${key}" is held by ${owner} until ${until}; holdfast hold --release ${key} ends it`);
+      output.info(`"${key}" is held by ${owner} until ${until}; holdfast hold --release ${key} ends it`);
     }
-    return exits.done;
+    return exitCodes.done;
   });
 }
 
 /** Ends what the same person holds by hand. */
-export function letGo({ target, key, owner, voice }: HoldOptions): Promise<number> {
+export function releaseHold({ target, key, owner, voice: output }: HoldOptions): Promise<number> {
   return withEngine(target, owner, async ({ locks }) => {
     const { holders } = await locks.inspect(key);
-    const ours = holders.find((holder) => holder.owner === owner && holder.labels?.["held"] === label.held);
-    if (ours?.fencingToken === undefined) {
+    const own = holders.find((holder) => holder.owner === owner && holder.labels?.["held"] === label.held);
+    if (own?.fencingToken === undefined) {
       const [holder] = holders;
       if (holder === undefined) {
-        throw new Exit(exits.lost, `"${key}" is not held`);
+        throw new Exit(exitCodes.lost, `"${key}" is not held`);
       }
       throw new Exit(
-        exits.notAllowed,
+        exitCodes.notAllowed,
         `"${key}" is held by ${holder.owner} and not by hand of ${owner}; see holdfast release --force`,
       );
     }
-    await locks.breakLock(key, { fencingToken: ours.fencingToken, reason: "let go by its holder" });
-    voice.say(`"${key}" is free`);
-    return exits.done;
+    await locks.breakLock(key, { fencingToken: own.fencingToken, reason: "let go by its holder" });
+    output.info(`"${key}" is free`);
+    return exitCodes.done;
   });
 }

@@ -2,25 +2,25 @@ import { text } from "node:stream/consumers";
 
 import type { Lease, SerializedLease } from "holdfast";
 
-import { Exit, exits } from "../exit.ts";
+import { Exit, exitCodes } from "../exit.ts";
 
 /** How a lease is written down for a script. */
-export type Form = "plain" | "env" | "json";
+export type LeaseFormat = "plain" | "env" | "json";
 
 /**
  * A lease on its way from one command to the next. It is a secret: whoever has it holds the lock.
  * `plain`: one line; `env`: for `eval`; `json`: with what a program wants to know beside it.
  */
-export function written(lease: Lease, form: Form): string {
+export function formatLease(lease: Lease, format: LeaseFormat): string {
   const { key, remainingMs, fencingToken } = lease.toJSON();
   const serialized = lease.transfer();
-  const paper = JSON.stringify(serialized);
-  switch (form) {
+  const file = JSON.stringify(serialized);
+  switch (format) {
     case "plain":
-      return paper;
+      return file;
     case "env":
       return [
-        ["HOLDFAST_LEASE", paper],
+        ["HOLDFAST_LEASE", file],
         ["HOLDFAST_LOCK_KEY", key],
         ["HOLDFAST_FENCING_TOKEN", fencingToken],
       ]
@@ -36,16 +36,16 @@ export function written(lease: Lease, form: Form): string {
  * every user of the machine can see.
  */
 export async function readLease(): Promise<SerializedLease> {
-  const paper = process.env["HOLDFAST_LEASE"] ?? (process.stdin.isTTY ? "" : await text(process.stdin));
+  const file = process.env["HOLDFAST_LEASE"] ?? (process.stdin.isTTY ? "" : await text(process.stdin));
   const usage = "no lease is given; set HOLDFAST_LEASE to what holdfast acquire wrote, or send it to stdin";
-  if (paper.trim() === "") {
-    throw new Exit(exits.usage, usage);
+  if (file.trim() === "") {
+    throw new Exit(exitCodes.usage, usage);
   }
   try {
-    const given = JSON.parse(paper) as SerializedLease | { readonly lease: SerializedLease };
+    const given = JSON.parse(file) as SerializedLease | { readonly lease: SerializedLease };
     return "lease" in given ? given.lease : given;
   } catch {
-    throw new Exit(exits.usage, `what was given is not a lease that holdfast acquire wrote`);
+    throw new Exit(exitCodes.usage, `what was given is not a lease that holdfast acquire wrote`);
   }
 }
 

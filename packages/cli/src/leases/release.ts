@@ -1,18 +1,18 @@
 import type { Target } from "../engine.ts";
-import { exits } from "../exit.ts";
-import type { Voice } from "../output.ts";
+import { exitCodes } from "../exit.ts";
+import type { Output } from "../output.ts";
 import { withEngine } from "../with-engine.ts";
 import { readLease } from "./lease-file.ts";
 
 /** Gives a lease back that was written down. */
-export async function release({ target, voice }: { target: Target; voice: Voice }): Promise<number> {
-  const paper = await readLease();
+export async function release({ target, voice: output }: { target: Target; voice: Output }): Promise<number> {
+  const file = await readLease();
   return withEngine(target, undefined, async ({ locks }) => {
-    const lease = await locks.adopt(paper, { renew: false });
+    const lease = await locks.adopt(file, { renew: false });
     if (await lease.release()) {
-      return exits.done;
+      return exitCodes.done;
     }
-    voice.say(`the lease of "${paper.key}" had been lost`);
-    return exits.lost;
+    output.info(`the lease of "${file.key}" had been lost`);
+    return exitCodes.lost;
   });
 }

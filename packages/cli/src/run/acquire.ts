@@ -1,12 +1,12 @@
 import type { AcquireOptions, Lease, Lockable } from "holdfast";
 
 import type { Engine } from "../engine.ts";
-import { Exit, exits } from "../exit.ts";
-import type { Voice } from "../output.ts";
-import { tellWaiting } from "./waiting.ts";
+import { Exit, exitCodes } from "../exit.ts";
+import type { Output } from "../output.ts";
+import { reportWaiting } from "./waiting.ts";
 
 /** Which lock, and how it is waited for. */
-export interface Wanted {
+export interface AcquireSpec {
   readonly keys: readonly [string, ...string[]];
   /** How many may have it at once; `shared`: any number of those that say so. */
   readonly among: "one" | "shared" | { readonly limit: number };
@@ -26,18 +26,18 @@ export interface Wanted {
  */
 export async function acquire(
   engine: Engine,
-  wanted: Wanted,
-  around: { readonly voice: Voice; readonly interrupted: AbortSignal },
+  spec: AcquireSpec,
+  outer: { readonly voice: Output; readonly interrupted: AbortSignal },
 ): Promise<Lease | null> {
-  const { waitMs } = wanted;
-  const { ttlMs, maxHoldMs, owner, reason, renew } = wanted;
-  const signal = around.interrupted;
+  const { waitMs } = spec;
+  const { ttlMs, maxHoldMs, owner, reason, renew } = spec;
+  const signal = outer.interrupted;
   const options: AcquireOptions = { ttlMs, maxHoldMs, owner, reason, renew, signal };
-  const lock = lockOf(engine, wanted);
+  const lock = lockOf(engine, spec);
   const lease =
     waitMs === 0
       ? await lock.tryAcquire(options)
-      : await wait(lock, { ...options, waitMs }, engine, wanted, around);
+      : await wait(lock, { ...options, waitMs }, engine, spec, outer);
   if (lease !== null && lease.remainingMs() < ttlMs / 2) {
     await prolong(lease, ttlMs);
   }
@@ -48,10 +48,10 @@ async function wait(
   lock: Lockable,
   options: AcquireOptions,
   engine: Engine,
-  { keys: [key] }: Wanted,
-  { voice }: { readonly voice: Voice },
+  { keys: [key] }: AcquireSpec,
+  { voice: output }: { readonly voice: Output },
 ): Promise<Lease | null> {
-  const telling = tellWaiting(engine, key, voice);
+  const reporter = reportWaiting(engine, key, output);
   try {
     return await lock.acquire(options);
   } catch (error) {
@@ -60,7 +60,7 @@ async function wait(
     }
     throw error;
   } finally {
-    telling[Symbol.dispose]();
+    reporter[Symbol.dispose]();
   }
 }
 
@@ -74,11 +74,11 @@ async function prolong(lease: Lease, ttlMs: number): Promise<void> {
   }
 }
 
-function lockOf({ locks }: Engine, { keys, among }: Wanted): Lockable {
+function lockOf({ locks }: Engine, { keys, among }: AcquireSpec): Lockable {
   const [key, ...others] = keys;
   if (others.length > 0) {
     if (among !== "one") {
-      throw new Exit(exits.usage, "--shared and --limit are for one --key");
+      throw new Exit(exitCodes.usage, "--shared and --limit are for one --key");
     }
     return locks.all(keys);
   }

@@ -1,16 +1,16 @@
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 
-import { Exit, exits } from "../exit.ts";
+import { Exit, exitCodes } from "../exit.ts";
 import { groupIsAlive } from "./group.ts";
 
 /** How a command ended. */
-export type Ending = { readonly code: number } | { readonly signal: NodeJS.Signals };
+export type ExitStatus = { readonly code: number } | { readonly signal: NodeJS.Signals };
 
 /** A command that runs, and everything that it started. */
-export interface Command {
+export interface ChildCommand {
   /** Whom signals go to: its group, as a negative number, or only itself. */
   readonly target: number;
-  readonly ended: Promise<Ending>;
+  readonly ended: Promise<ExitStatus>;
   /** Whether nothing of it runs any more, and its id may belong to somebody else. */
   readonly isGone: boolean;
   /** To all of it. Answers why it could not be sent, if so. */
@@ -21,7 +21,7 @@ export interface Command {
   forget(): void;
 }
 
-export interface Start {
+export interface StartOptions {
   readonly program: string;
   readonly args: readonly string[];
   readonly env: NodeJS.ProcessEnv;
@@ -35,11 +35,17 @@ export interface Start {
  * Starts a command with our stdin, stdout and stderr, in a process group of its own.
  * @throws {Exit} 127 where there is no such program, 126 where it cannot be executed
  */
-export async function startCommand({ program, args, env, inForeground, began }: Start): Promise<Command> {
+export async function startCommand({
+  program,
+  args,
+  env,
+  inForeground,
+  began,
+}: StartOptions): Promise<ChildCommand> {
   const child = spawn(program, args, { stdio: "inherit", env, detached: !inForeground });
   const target = (child.pid ?? 0) * (inForeground ? 1 : -1);
   if (child.pid !== undefined) began(target);
-  const ended = endingOf(child);
+  const ended = exitStatusOf(child);
   await new Promise<void>((resolve, reject) => {
     child.once("spawn", resolve);
     child.once("error", (error: NodeJS.ErrnoException) => {
@@ -49,7 +55,7 @@ export async function startCommand({ program, args, env, inForeground, began }: 
   return running(target, ended, inForeground);
 }
 
-function running(target: number, ended: Promise<Ending>, inForeground: boolean): Command {
+function running(target: number, ended: Promise<ExitStatus>, inForeground: boolean): ChildCommand {
   let isGone = false;
   if (inForeground) {
     void ended.then(() => {
@@ -70,18 +76,22 @@ function running(target: number, ended: Promise<Ending>, inForeground: boolean):
   };
 }
 
-function endingOf(child: ChildProcess): Promise<Ending> {
+function exitStatusOf(child: ChildProcess): Promise<ExitStatus> {
   return new Promise((resolve) => {
     child.once("exit", (code, signal) => {
-      resolve(signal === null ? { code: code ?? exits.internal } : { signal });
+      resolve(signal === null ? { code: code ?? exitCodes.internal } : { signal });
     });
   });
 }
 
 function notStarted(program: string, error: NodeJS.ErrnoException): Exit {
   return error.code === "ENOENT"
-    ? new Exit(exits.notFound, `${program}: not found`, error)
-    : new Exit(exits.cannotExecute, `${program}: cannot be executed (${error.code ?? error.message})`, error);
+    ? new Exit(exitCodes.notFound, `${program}: not found`, error)
+    : new Exit(
+        exitCodes.cannotExecute,
+        `${program}: cannot be executed (${error.code ?? error.message})`,
+        error,
+      );
 }
 
 function send(target: number, name: NodeJS.Signals): string | undefined {

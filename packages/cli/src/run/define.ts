@@ -3,9 +3,9 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import { withCommon, type CommonOptions } from "../common.ts";
 import { duration, durationOrForever, timeOption } from "../duration.ts";
 import { defaultOwner } from "../engine.ts";
-import { Exit, exits } from "../exit.ts";
+import { Exit, exitCodes } from "../exit.ts";
 import { wholeNumber } from "../numbers.ts";
-import { voice } from "../output.ts";
+import { output } from "../output.ts";
 import type { RunOptions } from "./run.ts";
 import type { OnLost } from "./supervise.ts";
 
@@ -31,7 +31,7 @@ interface Flags extends CommandFlags {
 }
 
 /** Says what `run` is told by its flags. */
-export function defineRun(program: Command): void {
+export function runCommandDefinition(program: Command): void {
   const command = withCommon(program.command("run"))
     .summary("run a command under a lock")
     .description(
@@ -73,7 +73,7 @@ interface OnceFlags extends CommandFlags {
 }
 
 /** Says what `once` is told by its flags. */
-export function defineOnce(program: Command): void {
+export function onceCommandDefinition(program: Command): void {
   const command = withCommon(program.command("once"))
     .summary("run a command at most once in a period")
     .description(
@@ -87,7 +87,7 @@ export function defineOnce(program: Command): void {
       "-E, --held-exit <code>",
       "exit code where it ran already, or runs",
       wholeNumber(0, 255),
-      exits.done,
+      exitCodes.done,
     );
   withCommandFlags(command).action(async (key: string, words: string[], flags: OnceFlags) => {
     const options = {
@@ -141,14 +141,14 @@ function withCommandFlags(command: Command): Command {
 function readRun(words: readonly string[], flags: Flags): RunOptions {
   const { key: keys, limit, ifHeld } = flags;
   if (limit !== undefined && keys.length > 1) {
-    throw new Exit(exits.usage, "--limit is for one --key");
+    throw new Exit(exitCodes.usage, "--limit is for one --key");
   }
   return {
     ...commonOf(words, flags),
     keys,
     among: limit === undefined ? (flags.shared ? "shared" : "one") : { limit },
     waitMs: ifHeld === "wait" ? flags.wait : 0,
-    heldExit: flags.heldExit ?? (ifHeld === "skip" ? exits.done : exits.notAcquired),
+    heldExit: flags.heldExit ?? (ifHeld === "skip" ? exitCodes.done : exitCodes.notAcquired),
     minHoldMs: flags.minHold,
   };
 }
@@ -159,7 +159,10 @@ function commonOf(
 ): Omit<RunOptions, "keys" | "among" | "waitMs" | "heldExit" | "minHoldMs"> {
   const { ttl: ttlMs, grace: graceMs = Math.min(5_000, Math.floor(ttlMs / 4)) } = flags;
   if (graceMs >= ttlMs / 2) {
-    throw new Exit(exits.usage, `--grace has to be less than half of --ttl (${ttlMs} ms), got ${graceMs} ms`);
+    throw new Exit(
+      exitCodes.usage,
+      `--grace has to be less than half of --ttl (${ttlMs} ms), got ${graceMs} ms`,
+    );
   }
   return {
     ...programOf(words, flags.shell),
@@ -171,7 +174,7 @@ function commonOf(
     owner: flags.owner ?? defaultOwner(),
     reason: flags.reason,
     target: flags,
-    voice: voice(flags),
+    voice: output(flags),
   };
 }
 
@@ -185,7 +188,7 @@ function programOf(
   }
   if (program === undefined) {
     throw new Exit(
-      exits.usage,
+      exitCodes.usage,
       "no command is given; it stands after --, as in: holdfast run --key deploy -- ./deploy.sh",
     );
   }

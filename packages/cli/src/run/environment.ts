@@ -1,6 +1,6 @@
 import type { Lease } from "holdfast";
 
-import { Exit, exits } from "../exit.ts";
+import { Exit, exitCodes } from "../exit.ts";
 
 /**
  * What the command is told, beside our own environment (with `TRACEPARENT`, where we have one). `HOLDFAST_LEASE_VALID_UNTIL` is
@@ -28,7 +28,7 @@ export function refuseNested(keys: readonly string[], outer: NodeJS.ProcessEnv =
   const key = keys.find((one) => heldAround(outer).includes(one));
   if (key !== undefined) {
     throw new Exit(
-      exits.usage,
+      exitCodes.usage,
       `self-deadlock: this already runs under the lock "${key}" and would wait for itself; if that is another engine's lock, unset HOLDFAST_LOCK_HELD`,
     );
   }

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 
 /** Kills a command where we die without a word: kill -9, out of memory. */
-export interface Guard extends Disposable {
+export interface OrphanGuard extends Disposable {
   /** From here on it is guarded: a process, or with a negative number a group of them. */
   readonly watch: (target: number) => void;
 }
@@ -13,7 +13,7 @@ const script = 'read -r target && { read -r _; kill -KILL "$target"; }';
  * A shell in a session of its own that waits for our end. It is there before the command is, so that nothing is between the
  * command's start and its guarding but a write. Without a shell there is no guard.
  */
-export function startGuard(): Guard {
+export function startGuard(): OrphanGuard {
   if (process.platform === "win32") {
     return { watch: () => undefined, [Symbol.dispose]: () => undefined };
   }

@@ -1,14 +1,14 @@
-import { shown } from "../duration.ts";
+import { formatDuration } from "../duration.ts";
 import { openEngine, type Engine, type Target } from "../engine.ts";
-import { Exit, exits } from "../exit.ts";
-import type { Voice } from "../output.ts";
-import { acquire, type Wanted } from "./acquire.ts";
+import { Exit, exitCodes } from "../exit.ts";
+import type { Output } from "../output.ts";
+import { acquire, type AcquireSpec } from "./acquire.ts";
 import { refuseNested } from "./environment.ts";
 import { exitCodeOfSignal, Signals } from "../signals.ts";
 import type { OnLost } from "./supervise.ts";
 
 /** What `run` was asked for, checked. */
-export interface RunOptions extends Wanted {
+export interface RunOptions extends AcquireSpec {
   readonly target: Target;
   readonly program: string;
   readonly args: readonly string[];
@@ -19,7 +19,7 @@ export interface RunOptions extends Wanted {
   readonly graceMs: number;
   readonly onLost: OnLost;
   readonly inForeground: boolean;
-  readonly voice: Voice;
+  readonly voice: Output;
 }
 
 /**
@@ -31,10 +31,10 @@ export async function run(options: RunOptions): Promise<number> {
   using signals = new Signals();
   const engine = await openEngine(options.target, options.owner);
   try {
-    refuseTooLong(options.keepForMs, engine);
+    assertTtl(options.keepForMs, engine);
     const lease = await acquire(engine, options, { voice: options.voice, interrupted: signals.interrupted });
     if (lease === null) {
-      options.voice.say(heldBy(options));
+      options.voice.info(heldMessage(options));
       return options.heldExit;
     }
     // Only now: who does not get the lock has an answer sooner.
@@ -51,18 +51,18 @@ export async function run(options: RunOptions): Promise<number> {
   }
 }
 
-function refuseTooLong(keepForMs: number | undefined, { driver }: Engine): void {
+function assertTtl(keepForMs: number | undefined, { driver }: Engine): void {
   const { maxTtlMs } = driver.capabilities;
   if (keepForMs !== undefined && (keepForMs < 1_000 || keepForMs > maxTtlMs)) {
     throw new Exit(
-      exits.usage,
-      `--for can be from 1s to ${shown(maxTtlMs)} with this engine, got ${shown(keepForMs)}`,
+      exitCodes.usage,
+      `--for can be from 1s to ${formatDuration(maxTtlMs)} with this engine, got ${formatDuration(keepForMs)}`,
     );
   }
 }
 
-function heldBy({ keys, waitMs, keepForMs }: RunOptions): string {
+function heldMessage({ keys, waitMs, keepForMs }: RunOptions): string {
   const names = keys.map((key) => `"${key}"`).join(", ");
   const what = keepForMs === undefined ? "is held" : "ran already, or runs now";
-  return `${names} ${what}${waitMs === 0 ? "" : ` still, after ${shown(waitMs)}`}; see holdfast inspect ${keys[0]}`;
+  return `${names} ${what}${waitMs === 0 ? "" : ` still, after ${formatDuration(waitMs)}`}; see holdfast inspect ${keys[0]}`;
 }

@@ -4,10 +4,10 @@ export function waitUnless(ms: number, signal: AbortSignal): Promise<boolean> {
     return Promise.resolve(ms <= 0);
   }
   return new Promise((resolve) => {
-    const end = (isOver: boolean): void => {
+    const end = (isDone: boolean): void => {
       clearTimeout(timer);
       signal.removeEventListener("abort", stop);
-      resolve(isOver);
+      resolve(isDone);
     };
     const stop = (): void => {
       end(false);

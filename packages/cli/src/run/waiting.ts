@@ -1,40 +1,44 @@
 import type { Locks, LockState } from "holdfast";
 
-import { shown } from "../duration.ts";
-import type { Voice } from "../output.ts";
+import { formatDuration } from "../duration.ts";
+import type { Output } from "../output.ts";
 
-const patienceMs = 300;
+const firstReportMs = 300;
 const refreshEveryMs = 1_000;
-const tellEveryMs = 60_000;
+const reportEveryMs = 60_000;
 
 /** Tells who holds what we wait for: on a terminal in a line that changes, else once a minute. */
-export function tellWaiting(engine: { locks: Locks; owner: string }, key: string, voice: Voice): Disposable {
-  const begun = performance.now();
-  let isOver = false;
-  const tell = async (): Promise<void> => {
+export function reportWaiting(
+  engine: { locks: Locks; owner: string },
+  key: string,
+  output: Output,
+): Disposable {
+  const startedAt = performance.now();
+  let isDone = false;
+  const report = async (): Promise<void> => {
     const state = await engine.locks.inspect(key).catch(() => undefined);
-    if (!isOver) {
-      const text = `waiting for "${key}" for ${shown(performance.now() - begun)}${described(state, engine.owner)}`;
-      if (voice.isTerminal) voice.status(`holdfast: ${text}`);
-      else voice.say(text);
-      plan(voice.isTerminal ? refreshEveryMs : tellEveryMs);
+    if (!isDone) {
+      const text = `waiting for "${key}" for ${formatDuration(performance.now() - startedAt)}${describeState(state, engine.owner)}`;
+      if (output.isTerminal) output.status(`holdfast: ${text}`);
+      else output.info(text);
+      plan(output.isTerminal ? refreshEveryMs : reportEveryMs);
     }
   };
   let timer: NodeJS.Timeout;
   const plan = (ms: number): void => {
-    timer = setTimeout(() => void tell(), ms).unref();
+    timer = setTimeout(() => void report(), ms).unref();
   };
-  plan(voice.isTerminal ? patienceMs : tellEveryMs);
+  plan(output.isTerminal ? firstReportMs : reportEveryMs);
   return {
     [Symbol.dispose]: () => {
-      isOver = true;
+      isDone = true;
       clearTimeout(timer);
-      voice.status("");
+      output.status("");
     },
   };
 }
 
-function described(state: LockState | undefined, owner: string): string {
+function describeState(state: LockState | undefined, owner: string): string {
   if (state === undefined) {
     return "; the engine does not answer";
   }

@@ -16,7 +16,7 @@ interface Flags extends CommonOptions {
 }
 
 /** Says what `serve` is told by its flags. */
-export function defineServe(program: Command): void {
+export function serveCommand(program: Command): void {
   withCommon(program.command("serve"))
     .summary("run the lock service")
     .description("Runs the lock service on an engine; without a URL on one inside of it, for itself alone.")

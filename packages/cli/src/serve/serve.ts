@@ -2,10 +2,10 @@ import { readFileSync } from "node:fs";
 
 import type { Service, ServiceOptions } from "@holdfast/server";
 
-import { urlGiven, type Target } from "../engine.ts";
-import { Exit, exits } from "../exit.ts";
+import { urlFromOptions, type Target } from "../engine.ts";
+import { Exit, exitCodes } from "../exit.ts";
 import { exitCodeOfSignal, Signals } from "../signals.ts";
-import { wordsOf } from "../output.ts";
+import { errorMessage } from "../output.ts";
 
 export interface ServeOptions {
   readonly target: Target;
@@ -27,7 +27,7 @@ export async function serve(options: ServeOptions): Promise<number> {
   try {
     if (options.onlyChecks) {
       process.stdout.write(`the settings are understood; the guarantee is ${service.guarantee}\n`);
-      return exits.done;
+      return exitCodes.done;
     }
     const url = await listen(service, options);
     process.stdout.write(`${url}\n`);
@@ -41,7 +41,7 @@ export async function serve(options: ServeOptions): Promise<number> {
   }
   // A service that ends as it was told to has not failed.
   return signals.interruptedBy === "SIGTERM"
-    ? exits.done
+    ? exitCodes.done
     : exitCodeOfSignal(signals.interruptedBy ?? "SIGTERM");
 }
 
@@ -51,7 +51,7 @@ async function open(options: ServeOptions): Promise<Service> {
   const { maxWaitMs, drainMs, requestsPerSecond, groups } = options;
   try {
     return await createService({
-      engine: await urlGiven(options.target),
+      engine: await urlFromOptions(options.target),
       auth: authOf(options.authFile),
       maxWaitMs,
       drainMs,
@@ -61,7 +61,7 @@ async function open(options: ServeOptions): Promise<Service> {
       ...(!options.onlyChecks && { log }),
     });
   } catch (error) {
-    throw new Exit(exits.config, wordsOf(error), error);
+    throw new Exit(exitCodes.config, errorMessage(error), error);
   }
 }
 
@@ -69,7 +69,7 @@ async function listen(service: Service, { host, port }: ServeOptions): Promise<s
   try {
     return await service.listen({ host, port });
   } catch (error) {
-    throw new Exit(exits.config, wordsOf(error), error);
+    throw new Exit(exitCodes.config, errorMessage(error), error);
   }
 }
 

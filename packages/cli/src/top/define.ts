@@ -10,7 +10,7 @@ interface Flags extends CommonOptions {
 }
 
 /** Says what `top` is told by its flags. */
-export function defineTop(program: Command): void {
+export function topCommand(program: Command): void {
   withCommon(program.command("top"))
     .summary("see who holds what, live")
     .description("Shows who holds what and who waits, live. ? lists the keys.")

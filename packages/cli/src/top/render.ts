@@ -1,8 +1,8 @@
-import { shown } from "../duration.ts";
-import { described } from "../inspect/describe.ts";
-import { harmless, table } from "../inspect/table.ts";
-import type { Observed, Span } from "./observation.ts";
-import { meant, shownLocks, type View } from "./view.ts";
+import { formatDuration } from "../duration.ts";
+import { describeLock } from "../inspect/describe.ts";
+import { sanitizeForTerminal, table } from "../inspect/table.ts";
+import type { LockHistory, HoldSpan } from "./observation.ts";
+import { actionFor, shownLocks, type View } from "./view.ts";
 
 export interface Size {
   readonly columns: number;
@@ -11,7 +11,7 @@ export interface Size {
 
 export interface Frame {
   readonly view: View;
-  readonly locks: readonly Observed[];
+  readonly locks: readonly LockHistory[];
   /** What went wrong, or was done, last. */
   readonly message: string;
   readonly engine: string;
@@ -61,13 +61,13 @@ function heading({ locks, view, engine, message }: Frame): string {
     view.onlyStale ? "only stale" : "",
     `by ${view.order}`,
   ].filter(Boolean);
-  const said = message === "" ? "" : `  ${message}`;
-  return `${engine}  ${locks.length} held, ${waiting} waiting, ${stale} stale  [${flags.join(", ")}]${said}`;
+  const status = message === "" ? "" : `  ${message}`;
+  return `${engine}  ${locks.length} held, ${waiting} waiting, ${stale} stale  [${flags.join(", ")}]${status}`;
 }
 
 function footing({ view, locks }: Frame): string {
   if (view.mode === "confirm") {
-    const names = meant(view, locks).map(
+    const names = actionFor(view, locks).map(
       ({ state }) => `"${state.key}" of ${state.holders[0]?.owner ?? "nobody"}`,
     );
     return `Break ${names.join(", ")}? (y/n)`;
@@ -86,20 +86,20 @@ function list({ locks, view }: Frame, room: number): string[] {
   return table([["", "KEY", "KIND", "HOLDER", "HELD", "LEFT", "WAITING", "REASON"], ...rows]).split("\n");
 }
 
-function row(one: Observed, view: View, under: Observed | undefined): string[] {
+function row(one: LockHistory, view: View, under: LockHistory | undefined): string[] {
   const { state, heldMs, isStale } = one;
-  const { key, kind, holders, remainingMs, waiterCount, left, limit } = state;
+  const { key, kind, holders, remainingMs, waiterCount, remaining, limit } = state;
   const [holder] = holders;
   const marks = [one === under ? ">" : " ", view.selected.has(key) ? "*" : " ", isStale ? "!" : " "].join("");
   return [
     marks,
     key,
     kind,
-    left === undefined
+    remaining === undefined
       ? `${holder?.owner ?? "-"}${holders.length > 1 ? ` +${holders.length - 1}` : ""}`
-      : `${left} of ${limit} left`,
-    `${shown(heldMs)}+`,
-    remainingMs === null ? "-" : shown(remainingMs),
+      : `${remaining} of ${limit} left`,
+    `${formatDuration(heldMs)}+`,
+    remainingMs === null ? "-" : formatDuration(remainingMs),
     String(waiterCount),
     holder?.reason ?? "",
   ];
@@ -110,21 +110,28 @@ function details({ locks, view, size, now }: Frame): string[] {
   if (one === undefined) {
     return ["", `"${view.cursor ?? ""}" is free`];
   }
-  return ["", ...described(one.state).split("\n"), "", "while we looked", ...gantt(one.history, size, now)];
+  return [
+    "",
+    ...describeLock(one.state).split("\n"),
+    "",
+    "while we looked",
+    ...gantt(one.history, size, now),
+  ];
 }
 
 /** Who held it when, a line each, the newest last. */
-function gantt(history: readonly Span[], { columns }: Size, now: number): string[] {
+function gantt(history: readonly HoldSpan[], { columns }: Size, now: number): string[] {
   const spans = history.slice(-10);
-  const begun = spans[0]?.from ?? now;
-  const wide = Math.max(10, Math.floor(columns / 2) - 4);
-  const place = (at: number): number => Math.round(((at - begun) / Math.max(1, now - begun)) * (wide - 1));
+  const startedAt = spans[0]?.from ?? now;
+  const width = Math.max(10, Math.floor(columns / 2) - 4);
+  const place = (at: number): number =>
+    Math.round(((at - startedAt) / Math.max(1, now - startedAt)) * (width - 1));
   return spans.map(({ owner, from, to }) => {
     const bar = `${" ".repeat(place(from))}${"=".repeat(Math.max(1, place(to) - place(from) + 1))}`;
-    return `  |${bar.padEnd(wide)}| ${shown(to - from).padStart(7)}  ${owner}`;
+    return `  |${bar.padEnd(width)}| ${formatDuration(to - from).padStart(7)}  ${owner}`;
   });
 }
 
 function fitted(line: string, columns: number): string {
-  return harmless(line).slice(0, columns);
+  return sanitizeForTerminal(line).slice(0, columns);
 }

@@ -4,15 +4,15 @@ import { emitKeypressEvents, type Key } from "node:readline";
 import type { LockState } from "holdfast";
 
 import { urlOf, type Engine, type Target } from "../engine.ts";
-import { Exit, exits } from "../exit.ts";
+import { Exit, exitCodes } from "../exit.ts";
 import { allLocks } from "../inspect/list.ts";
 import { waitUnless } from "../run/wait-unless.ts";
-import { wordsOf } from "../output.ts";
+import { errorMessage } from "../output.ts";
 import { withEngine } from "../with-engine.ts";
-import { Observation, type Observed } from "./observation.ts";
+import { Observation, type LockHistory } from "./observation.ts";
 import { render, type Size } from "./render.ts";
 import { Screen } from "./screen.ts";
-import { firstView, meant, press, type View } from "./view.ts";
+import { firstView, actionFor, handleKey, type View } from "./view.ts";
 
 export interface TopOptions {
   readonly target: Target;
@@ -27,23 +27,23 @@ export interface TopOptions {
 export async function top(options: TopOptions): Promise<number> {
   if (options.file !== undefined) {
     process.stdout.write(`${frameOnce(await captured(options.file), options.file)}\n`);
-    return exits.done;
+    return exitCodes.done;
   }
   return withEngine(options.target, undefined, async (engine, interrupted) => {
     const name = nameOf(await urlOf(options.target));
     if (options.isOnce) {
-      process.stdout.write(`${frameOnce(await lookAt(engine, options.prefix), name)}\n`);
-      return exits.done;
+      process.stdout.write(`${frameOnce(await readStates(engine, options.prefix), name)}\n`);
+      return exitCodes.done;
     }
     if (!process.stdout.isTTY || !process.stdin.isTTY) {
       throw new Exit(
-        exits.usage,
+        exitCodes.usage,
         "top needs a terminal; --once prints one frame, and ls --json is for programs",
       );
     }
     using live = new Live(engine, name, options);
     await live.run(interrupted);
-    return exits.done;
+    return exitCodes.done;
   });
 }
 
@@ -52,11 +52,11 @@ function frameOnce(states: readonly LockState[], engine: string): string {
     columns: process.stdout.columns ?? Number(process.env["COLUMNS"] ?? 120),
     rows: process.stdout.rows ?? Number(process.env["LINES"] ?? states.length + 5),
   };
-  const locks = new Observation().see(states, 0);
+  const locks = new Observation().record(states, 0);
   return render({ view: firstView, locks, message: "", engine, size, now: 0 }).join("\n").trimEnd();
 }
 
-async function lookAt({ locks }: Engine, prefix: string): Promise<LockState[]> {
+async function readStates({ locks }: Engine, prefix: string): Promise<LockState[]> {
   const states: LockState[] = [];
   for await (const state of allLocks(locks, prefix)) states.push(state);
   return states;
@@ -70,7 +70,7 @@ class Live implements Disposable {
   readonly #observation = new Observation();
   readonly #quit = new AbortController();
   #view: View = firstView;
-  #locks: readonly Observed[] = [];
+  #locks: readonly LockHistory[] = [];
   #message = "";
 
   constructor(engine: Engine, name: string, options: TopOptions) {
@@ -78,33 +78,33 @@ class Live implements Disposable {
     this.#name = name;
     this.#options = options;
     emitKeypressEvents(process.stdin);
-    process.stdin.setRawMode(true).resume().on("keypress", this.#pressed);
+    process.stdin.setRawMode(true).resume().on("keypress", this.#handleKeyPress);
     process.stdout.on("resize", this.#resized);
   }
 
   async run(interrupted: AbortSignal): Promise<void> {
     const end = AbortSignal.any([interrupted, this.#quit.signal]);
     while (!end.aborted) {
-      if (!this.#view.isPaused) await this.#look();
+      if (!this.#view.isPaused) await this.#refresh();
       this.#draw();
       await waitUnless(this.#options.everyMs, end);
     }
   }
 
   [Symbol.dispose](): void {
-    process.stdin.off("keypress", this.#pressed).setRawMode(false).pause();
+    process.stdin.off("keypress", this.#handleKeyPress).setRawMode(false).pause();
     process.stdout.off("resize", this.#resized);
     this.#screen[Symbol.dispose]();
   }
 
-  async #look(): Promise<void> {
+  async #refresh(): Promise<void> {
     try {
-      this.#locks = this.#observation.see(
-        await lookAt(this.#engine, this.#options.prefix),
+      this.#locks = this.#observation.record(
+        await readStates(this.#engine, this.#options.prefix),
         performance.now(),
       );
     } catch (error) {
-      this.#message = wordsOf(error);
+      this.#message = errorMessage(error);
     }
   }
 
@@ -114,10 +114,10 @@ class Live implements Disposable {
     this.#screen.draw(render({ view, locks, message, engine, size, now: performance.now() }));
   }
 
-  readonly #pressed = (text: string | undefined, key: Key): void => {
+  readonly #handleKeyPress = (text: string | undefined, key: Key): void => {
     const pressed = { name: key.name ?? "", text: text ?? "", isControl: key.ctrl === true };
-    const { view, action } = press(this.#view, pressed, this.#locks);
-    if (action === "break") void this.#break(meant(this.#view, this.#locks));
+    const { view, action } = handleKey(this.#view, pressed, this.#locks);
+    if (action === "break") void this.#break(actionFor(this.#view, this.#locks));
     if (action === "quit") this.#quit.abort();
     this.#view = view;
     this.#draw();
@@ -128,11 +128,11 @@ class Live implements Disposable {
     this.#draw();
   };
 
-  async #break(locks: readonly Observed[]): Promise<void> {
+  async #break(locks: readonly LockHistory[]): Promise<void> {
     const outcomes = await Promise.all(locks.map((one) => this.#breakOne(one.state)));
     this.#message = outcomes.join(", ");
     this.#view = { ...this.#view, selected: new Set() };
-    await this.#look();
+    await this.#refresh();
     this.#draw();
   }
 
@@ -146,7 +146,7 @@ class Live implements Disposable {
       const isBroken = await this.#engine.locks.breakLock(key, { fencingToken: holder.fencingToken, reason });
       return isBroken ? `"${key}" is broken` : `"${key}" has another holder now`;
     } catch (error) {
-      return wordsOf(error);
+      return errorMessage(error);
     }
   }
 }
@@ -161,6 +161,10 @@ async function captured(file: string): Promise<LockState[]> {
     const { locks } = JSON.parse(await readFile(file, "utf8")) as { locks: LockState[] };
     return locks.map((state) => state);
   } catch (error) {
-    throw new Exit(exits.usage, `${file} is not what holdfast ls --json writes: ${wordsOf(error)}`, error);
+    throw new Exit(
+      exitCodes.usage,
+      `${file} is not what holdfast ls --json writes: ${errorMessage(error)}`,
+      error,
+    );
   }
 }

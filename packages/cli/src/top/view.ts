@@ -1,4 +1,4 @@
-import type { Observed } from "./observation.ts";
+import type { LockHistory } from "./observation.ts";
 
 /** What the table is sorted by. */
 type Order = "age" | "left" | "owner" | "waiting";
@@ -29,14 +29,14 @@ export const firstView: View = {
 /** What a key asks for, beside another view. */
 export type Action = "quit" | "break" | undefined;
 
-export interface Pressed {
+export interface KeyPress {
   readonly name: string;
   readonly text: string;
   readonly isControl: boolean;
 }
 
 /** What is shown of the locks, in order. */
-export function shownLocks(locks: readonly Observed[], { filter, onlyStale, order }: View): Observed[] {
+export function shownLocks(locks: readonly LockHistory[], { filter, onlyStale, order }: View): LockHistory[] {
   const wanted = locks.filter(
     ({ state, isStale }) =>
       (!onlyStale || isStale) &&
@@ -47,7 +47,7 @@ export function shownLocks(locks: readonly Observed[], { filter, onlyStale, orde
   return wanted.sort((a, b) => orders[order](a, b) || (a.state.key < b.state.key ? -1 : 1));
 }
 
-const orders: Readonly<Record<Order, (a: Observed, b: Observed) => number>> = {
+const orders: Readonly<Record<Order, (a: LockHistory, b: LockHistory) => number>> = {
   age: (a, b) => b.heldMs - a.heldMs,
   left: (a, b) => (a.state.remainingMs ?? Infinity) - (b.state.remainingMs ?? Infinity) || 0,
   owner: (a, b) => ownerOf(a).localeCompare(ownerOf(b)),
@@ -55,7 +55,11 @@ const orders: Readonly<Record<Order, (a: Observed, b: Observed) => number>> = {
 };
 
 /** What a key does. */
-export function press(view: View, key: Pressed, locks: readonly Observed[]): { view: View; action?: Action } {
+export function handleKey(
+  view: View,
+  key: KeyPress,
+  locks: readonly LockHistory[],
+): { view: View; action?: Action } {
   if (key.isControl && key.name === "c") {
     return { view, action: "quit" };
   }
@@ -66,19 +70,19 @@ export function press(view: View, key: Pressed, locks: readonly Observed[]): { v
       return { view: { ...view, mode: "list" }, action: key.name === "y" ? "break" : undefined };
     case "help":
     case "details":
-      return inside(view, key);
+      return inSubMode(view, key);
     case "list":
       return listed(view, key, locks);
   }
 }
 
 /** The locks that a break is meant for: those that are marked, else the one under the cursor. */
-export function meant(view: View, locks: readonly Observed[]): Observed[] {
+export function actionFor(view: View, locks: readonly LockHistory[]): LockHistory[] {
   const keys = view.selected.size > 0 ? view.selected : new Set([view.cursor]);
   return locks.filter(({ state }) => keys.has(state.key));
 }
 
-function inside(view: View, key: Pressed): { view: View; action?: Action } {
+function inSubMode(view: View, key: KeyPress): { view: View; action?: Action } {
   if (key.name === "q") {
     return { view, action: "quit" };
   }
@@ -87,7 +91,7 @@ function inside(view: View, key: Pressed): { view: View; action?: Action } {
     : { view: { ...view, mode: "list" } };
 }
 
-function typed(view: View, { name, text }: Pressed): View {
+function typed(view: View, { name, text }: KeyPress): View {
   if (name === "return" || name === "escape") {
     return { ...view, mode: "list", filter: name === "escape" ? "" : view.filter };
   }
@@ -109,7 +113,7 @@ const switches: Readonly<Record<string, (view: View) => Partial<View>>> = {
   escape: () => ({ selected: new Set<string>(), filter: "", onlyStale: false }),
 };
 
-function listed(view: View, key: Pressed, locks: readonly Observed[]): { view: View; action?: Action } {
+function listed(view: View, key: KeyPress, locks: readonly LockHistory[]): { view: View; action?: Action } {
   if (key.name === "q") {
     return { view, action: "quit" };
   }
@@ -155,6 +159,6 @@ function onLock(view: View, name: string, key: string): View {
   }
 }
 
-function ownerOf({ state }: Observed): string {
+function ownerOf({ state }: LockHistory): string {
   return state.holders[0]?.owner ?? "";
 }

@@ -33,7 +33,7 @@ onRedis("doctor, of clocks,", () => {
     const { out, code } = await cli.run(args, { env });
     made.clocks[1]?.set({});
     expect(code).toBe(2);
-    expect(found(out)["clock-skew"]).toMatch(/^danger: the clocks of .* are 5s apart/);
+    expect(found(out)["clock-skew"]).toMatch(/^critical: the clocks of .* are 5s apart/);
   });
 
   test("that are set while they are watched are a danger", async () => {
@@ -49,6 +49,6 @@ onRedis("doctor, of clocks,", () => {
     const { out, code } = await watching.ended;
     made.clocks[0]?.set({});
     expect(code).toBe(2);
-    expect(found(out)["clock-step"]).toMatch(/^danger: its clock moved by (29|30)\d\d ms against ours/);
+    expect(found(out)["clock-step"]).toMatch(/^critical: its clock moved by (29|30)\d\d ms against ours/);
   });
 });

@@ -9,8 +9,8 @@ interface Finding {
   readonly id: string;
   readonly node: string;
   readonly observed: string;
-  readonly danger: string;
-  readonly advice: string;
+  readonly impact: string;
+  readonly fix: string;
 }
 
 interface Diagnosis {
@@ -48,24 +48,28 @@ onRedis("doctor", () => {
   test("each finding names the danger to a lock and what to do, the worst first", async () => {
     const told = await diagnose(cli.url);
     expect(told).toMatchObject({ version: 1, topology: "server", nodes: [`127.0.0.1:${cli.redis.port}`] });
-    for (const { observed, danger, advice, level } of told.findings) {
-      expect([observed, danger, advice].every((text) => text.length > 3)).toBe(true);
-      expect(["danger", "risk", "perf", "info"]).toContain(level);
+    for (const { observed, impact, fix, level } of told.findings) {
+      expect([observed, impact, fix].every((text) => text.length > 3)).toBe(true);
+      expect(["critical", "risk", "perf", "info"]).toContain(level);
     }
-    const order = told.findings.map(({ level }) => ["danger", "risk", "perf", "info"].indexOf(level));
+    const order = told.findings.map(({ level }) => ["critical", "risk", "perf", "info"].indexOf(level));
     expect(order).toEqual([...order].sort((a, b) => a - b));
     expect(told.probe).toMatchObject({
       acquire: expect.any(Number) as number,
-      wakeUp: expect.any(Number) as number,
+      handover: expect.any(Number) as number,
     });
     const people = await cli.run(["doctor", "--watch-clocks", "0"]);
-    expect(people.out).toMatch(/^DANGER[^]*why: [^]*do: /m);
+    expect(people.out).toMatch(/^CRITICAL[^]*why: [^]*do: /m);
   });
 
   test("what loses locks is a danger: eviction, no persistence, a restart", async () => {
     const { port } = await server("--maxmemory", "100mb", "--maxmemory-policy", "volatile-lru");
     const told = await diagnose(`redis://127.0.0.1:${port}`, "--ttl", "1h");
-    expect(levelsOf(told)).toMatchObject({ eviction: "danger", persistence: "danger", restarted: "danger" });
+    expect(levelsOf(told)).toMatchObject({
+      eviction: "critical",
+      persistence: "critical",
+      restarted: "critical",
+    });
     expect(told.code).toBe(2);
   });
 
@@ -102,7 +106,7 @@ onRedis("doctor", () => {
   test("a replica is no place for locks, and a primary that does not wait for its replicas is told", async () => {
     const replica = await server("--replicaof", `127.0.0.1 ${cli.redis.port}`, "--replica-read-only", "no");
     const told = await diagnose(`redis://127.0.0.1:${replica.port}`, "--no-probe");
-    expect(levelsOf(told)).toMatchObject({ "not-a-primary": "danger", "writable-replica": "danger" });
+    expect(levelsOf(told)).toMatchObject({ "not-a-primary": "critical", "writable-replica": "critical" });
     await expect
       .poll(async () => levelsOf(await diagnose(cli.url, "--no-probe")), { timeout: 20_000 })
       .toMatchObject({ "failover-loses-locks": "risk", "isolated-primary": "risk" });
@@ -118,8 +122,8 @@ onRedis("doctor", () => {
     ] as const) {
       const told = await diagnose(url);
       const found = told.findings.find(({ id }) => id === "wrong-database");
-      expect(found).toMatchObject({ level: "danger", observed: expect.stringMatching(words) as string });
-      expect(found?.advice).toContain("+select");
+      expect(found).toMatchObject({ level: "critical", observed: expect.stringMatching(words) as string });
+      expect(found?.fix).toContain("+select");
       expect(levelsOf(told)).toHaveProperty("probe-failed");
       expect(told.code).toBe(2);
     }
@@ -131,7 +135,7 @@ onRedis("doctor", () => {
     const told = await diagnose(`redis://right:secret@127.0.0.1:${cli.redis.port}`);
     const found = told.findings.find(({ id }) => id === "wrong-user");
     expect(found?.observed).toMatch(/the user right: .*WRONGPASS/);
-    expect(found?.advice).toContain("ACL GETUSER");
+    expect(found?.fix).toContain("ACL GETUSER");
     expect(told.code).toBe(2);
   });
 
@@ -190,9 +194,9 @@ onRedis("doctor", () => {
     ];
     const told = await diagnose(`redlock://${hosts.join(",")}?restartGuard=off`, "--no-probe");
     expect(levelsOf(told)).toMatchObject({
-      "same-server": "danger",
+      "same-server": "critical",
       "quorum-size": "risk",
-      persistence: "danger",
+      persistence: "critical",
       unreachable: "risk",
     });
   });

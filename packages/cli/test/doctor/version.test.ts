@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 
-import { examine } from "../../src/doctor/checks/check.ts";
+import { runChecks } from "../../src/doctor/checks/check.ts";
 import { versionChecks } from "../../src/doctor/checks/version.ts";
-import type { Facts, Use } from "../../src/doctor/facts.ts";
+import type { ServerFacts, Deployment } from "../../src/doctor/facts.ts";
 
 /** What is found on a server that says this of itself. */
 function found(info: Record<string, string>): Record<string, string> {
-  const facts: Facts = {
+  const facts: ServerFacts = {
     node: "n",
     host: "h",
     info: new Map(Object.entries({ uptime_in_seconds: "9", ...info })),
@@ -15,7 +15,9 @@ function found(info: Record<string, string>): Record<string, string> {
     clock: null,
     refused: new Map(),
   };
-  return Object.fromEntries(examine(versionChecks, facts, {} as Use).map(({ id, level }) => [id, level]));
+  return Object.fromEntries(
+    runChecks(versionChecks, facts, {} as Deployment).map(({ id, level }) => [id, level]),
+  );
 }
 
 const [code, attack] = ["cve-2025-49844", "cve-2026-23479"];
@@ -48,11 +50,11 @@ test.each([
 });
 
 test("a version that is too old is a danger, one that can be attacked a risk", () => {
-  expect(found({ redis_version: "6.0.16" })).toEqual({ "too-old": "danger", [code]: "risk" });
+  expect(found({ redis_version: "6.0.16" })).toEqual({ "too-old": "critical", [code]: "risk" });
   expect(found({ redis_version: "8.6.2" })).toEqual({ [attack]: "risk" });
 });
 
 test("other servers and sentinels are told", () => {
   expect(found({ dragonfly_version: "df-1.30" })).toEqual({ "other-server": "risk" });
-  expect(found({ redis_version: "8.6.3", redis_mode: "sentinel" })).toEqual({ "not-a-server": "danger" });
+  expect(found({ redis_version: "8.6.3", redis_mode: "sentinel" })).toEqual({ "not-a-server": "critical" });
 });

@@ -1,8 +1,8 @@
 import { LockError } from "../errors.ts";
-import type { HeldLease, Lease } from "../lease/lease.ts";
+import type { LeaseHandle, Lease } from "../lease/lease.ts";
 import type { AcquireOptions, ResolvedAcquire } from "../options.ts";
 import type { Holder, LockEvent, LockState } from "../lock-state.ts";
-import type { Mutexes } from "./mutex.ts";
+import type { MutexFactory } from "./mutex.ts";
 
 /** Who of many candidates leads: the holder of a key, for as long as it lives and does not resign. */
 export interface Election {
@@ -20,7 +20,7 @@ export interface Election {
 }
 
 /** What an election needs to see. */
-interface Views {
+interface InspectHost {
   inspect(key: string): Promise<LockState>;
   watch(key: string, options?: { signal?: AbortSignal | undefined }): AsyncIterable<LockEvent>;
 }
@@ -28,11 +28,11 @@ interface Views {
 export class MutexElection implements Election {
   readonly #key: string;
   readonly #defaults: ResolvedAcquire;
-  readonly #mutexes: Mutexes;
-  readonly #views: Views;
-  #term: HeldLease | undefined;
+  readonly #mutexes: MutexFactory;
+  readonly #views: InspectHost;
+  #term: LeaseHandle | undefined;
 
-  constructor(key: string, defaults: ResolvedAcquire, mutexes: Mutexes, views: Views) {
+  constructor(key: string, defaults: ResolvedAcquire, mutexes: MutexFactory, views: InspectHost) {
     this.#key = key;
     this.#defaults = defaults;
     this.#mutexes = mutexes;

@@ -1,19 +1,19 @@
-import { whenAborted } from "../runtime/abort-listeners.ts";
-import type { Contention } from "../local/coordinator.ts";
+import { onAbort } from "../runtime/abort-listeners.ts";
+import type { LocalCoordinator } from "../local/coordinator.ts";
 import { LockError } from "../errors.ts";
-import type { OwnedLease } from "../lease/lease.ts";
+import type { InternalLease } from "../lease/lease.ts";
 import type { ResolvedAcquire } from "../options.ts";
-import { Nest } from "./reentrant-hold.ts";
+import { ReentrantHold } from "./reentrant-hold.ts";
 
-type Wish = Pick<ResolvedAcquire, "waitMs" | "signal">;
+type WaitOptions = Pick<ResolvedAcquire, "waitMs" | "signal">;
 
 /** Asks the engine: resolves with null where another holds the lock. */
-type Begin = (wish: Wish) => Promise<OwnedLease | null>;
+type RequestLease = (wait: WaitOptions) => Promise<InternalLease | null>;
 
 /** Caller of one name. */
-interface Asker<L> {
-  readonly begin: Begin;
-  readonly wish: Wish;
+interface JointCaller<L> {
+  readonly requestLease: RequestLease;
+  readonly wait: WaitOptions;
   readonly isTry: boolean;
   /** On the scale of `clock.now()`. */
   readonly deadline: number;
@@ -26,157 +26,166 @@ interface Asker<L> {
 /** What one name has: a lease, or a caller that asks for it and others that wait for the answer. */
 interface Entry<L> {
   /** Weak, so that a forgotten lease is found out. */
-  nest: WeakRef<Nest> | undefined;
-  leader: Asker<L> | undefined;
-  readonly followers: Set<Asker<L>>;
+  hold: WeakRef<ReentrantHold> | undefined;
+  leader: JointCaller<L> | undefined;
+  readonly followers: Set<JointCaller<L>>;
 }
 
 /** How many entries may stay behind until the next sweep. */
-const fewEntries = 64;
+const minSweepSize = 64;
 
 /**
  * Callers of one name share one lease. At most one of them asks the engine at a time; its grant is given to all who wait for it.
  * If it fails, the next caller asks, with its own patience.
  */
-export class Joint<L> {
-  readonly #contention: Contention;
-  readonly #leaseOn: (nest: Nest) => L;
+export class SharedAcquire<L> {
+  readonly #coordinator: LocalCoordinator;
+  readonly #createLease: (hold: ReentrantHold) => L;
   readonly #entries = new Map<string, Entry<L>>();
-  #sweepAt = fewEntries;
+  #sweepAt = minSweepSize;
 
-  /** @param leaseOn makes a lease that is counted in the nest */
-  constructor(contention: Contention, leaseOn: (nest: Nest) => L) {
-    this.#contention = contention;
-    this.#leaseOn = leaseOn;
+  /** @param createLease makes a lease that is counted in the nest */
+  constructor(coordinator: LocalCoordinator, createLease: (hold: ReentrantHold) => L) {
+    this.#coordinator = coordinator;
+    this.#createLease = createLease;
   }
 
   /** Waits for `waitMs`; null: the lock was not granted in that time. Rejects with the signal's reason, `closed`, or what the engine says. */
-  acquire(name: string, wish: Wish, begin: Begin): Promise<L | null> {
-    return this.#ask(name, wish, begin, false);
+  acquire(name: string, wait: WaitOptions, requestLease: RequestLease): Promise<L | null> {
+    return this.#join(name, wait, requestLease, false);
   }
 
   /** The same at once. It waits for the answer to another try, and for no other caller. */
-  try(name: string, wish: Wish, begin: Begin): Promise<L | null> {
-    return this.#ask(name, { ...wish, waitMs: 0 }, begin, true);
+  try(name: string, wait: WaitOptions, requestLease: RequestLease): Promise<L | null> {
+    return this.#join(name, { ...wait, waitMs: 0 }, requestLease, true);
   }
 
-  async #ask(name: string, wish: Wish, begin: Begin, isTry: boolean): Promise<L | null> {
+  async #join(
+    name: string,
+    wait: WaitOptions,
+    requestLease: RequestLease,
+    isTry: boolean,
+  ): Promise<L | null> {
     const entry = this.#entryOf(name);
-    const nest = entry.nest?.deref();
-    if (nest && !nest.isOver && !nest.isOrphaned) {
-      return this.#leaseOn(nest);
-    } else if (entry.leader && !entry.leader.isTry && wish.waitMs === 0) {
+    const hold = entry.hold?.deref();
+    if (hold && !hold.isEnded && !hold.isOrphaned) {
+      return this.#createLease(hold);
+    } else if (entry.leader && !entry.leader.isTry && wait.waitMs === 0) {
       return null;
-    } else if (entry.followers.size >= this.#contention.options.maxWaiters) {
+    } else if (entry.followers.size >= this.#coordinator.options.maxWaiters) {
       const message = `${entry.followers.size} callers of this process already wait for the same attempt`;
       throw new LockError(message, { code: "too-many-waiters", retryable: true });
     }
     return new Promise<L | null>((resolve, reject) => {
-      const asker = this.#asker(entry, { begin, wish, isTry }, resolve, reject);
+      const caller = this.#createCaller(entry, { requestLease, wait, isTry }, resolve, reject);
       if (entry.leader) {
-        entry.followers.add(asker);
+        entry.followers.add(caller);
       } else {
-        this.#lead(name, entry, asker);
+        this.#lead(name, entry, caller);
       }
     });
   }
 
-  #asker(
+  #createCaller(
     entry: Entry<L>,
-    { begin, wish, isTry }: Pick<Asker<L>, "begin" | "wish" | "isTry">,
+    { requestLease, wait, isTry }: Pick<JointCaller<L>, "requestLease" | "wait" | "isTry">,
     resolve: (lease: L | null) => void,
     reject: (reason: Error) => void,
-  ): Asker<L> {
-    const { clock, closing } = this.#contention;
-    const { waitMs, signal } = wish;
+  ): JointCaller<L> {
+    const { clock, closing } = this.#coordinator;
+    const { waitMs, signal } = wait;
     const end = (settle: () => void): void => {
-      if (!asker.isSettled) {
-        asker.isSettled = true;
-        entry.followers.delete(asker);
+      if (!caller.isSettled) {
+        caller.isSettled = true;
+        entry.followers.delete(caller);
         clock.clearTimer(timer);
         stops.forEach((stop) => stop());
         settle();
       }
     };
-    const refuse = (reason: unknown): void => {
+    const rejectUnlessLeading = (reason: unknown): void => {
       // The leader's own request settles it: a grant that races the end has to be given back first.
-      if (isTry || entry.leader !== asker) {
-        asker.fail(reason);
+      if (isTry || entry.leader !== caller) {
+        caller.fail(reason);
       }
     };
-    const asker: Asker<L> = {
-      begin,
-      wish,
+    const caller: JointCaller<L> = {
+      requestLease,
+      wait,
       isTry,
       deadline: clock.now() + waitMs,
       settle: (lease) => end(() => resolve(lease)),
       fail: (reason) => end(() => reject(reason as Error)),
       isSettled: false,
     };
-    const stops = [closing, ...(signal ? [signal] : [])].map((source) => whenAborted(source, refuse));
-    const giveUp = (): void => {
-      if (entry.leader !== asker) {
-        asker.settle(null);
+    const stops = [closing, ...(signal ? [signal] : [])].map((source) =>
+      onAbort(source, rejectUnlessLeading),
+    );
+    const timeOut = (): void => {
+      if (entry.leader !== caller) {
+        caller.settle(null);
       }
     };
-    const timer = isTry ? undefined : clock.setTimer(giveUp, Math.min(waitMs, longMs), true); // a caller waits for it
-    return asker;
+    const timer = isTry ? undefined : clock.setTimer(timeOut, Math.min(waitMs, maxTimerMs), true); // a caller waits for it
+    return caller;
   }
 
   /** A try asks for all who try meanwhile: the signal of one of them does not end it. */
-  #lead(name: string, entry: Entry<L>, asker: Asker<L>): void {
-    entry.leader = asker;
-    const { wish, deadline, isTry, begin } = asker;
-    const waitMs = isTry ? 0 : Math.max(0, deadline - this.#contention.clock.now());
-    begin({ waitMs, signal: isTry ? undefined : wish.signal })
+  #lead(name: string, entry: Entry<L>, caller: JointCaller<L>): void {
+    entry.leader = caller;
+    const { wait, deadline, isTry, requestLease } = caller;
+    const waitMs = isTry ? 0 : Math.max(0, deadline - this.#coordinator.clock.now());
+    requestLease({ waitMs, signal: isTry ? undefined : wait.signal })
       .then(
-        (base) => this.#answered(name, entry, asker, base),
+        (base) => this.#leaderSettled(name, entry, caller, base),
         (error: unknown) => {
-          for (const each of this.#companions(entry, asker)) {
-            each.fail(error);
+          for (const companion of this.#companions(entry, caller)) {
+            companion.fail(error);
           }
         },
       )
-      .finally(() => this.#goOn(name, entry));
+      .finally(() => this.#nextLeader(name, entry));
   }
 
-  #answered(name: string, entry: Entry<L>, leader: Asker<L>, base: OwnedLease | null): void {
+  #leaderSettled(name: string, entry: Entry<L>, leader: JointCaller<L>, base: InternalLease | null): void {
     if (!base) {
-      for (const each of this.#companions(entry, leader)) {
-        each.settle(null);
+      for (const companion of this.#companions(entry, leader)) {
+        companion.settle(null);
       }
       return;
     }
-    const nest = new Nest(this.#contention, base, name);
-    nest.ended = () => this.#forgetIfIdle(name, entry);
-    entry.nest = new WeakRef(nest);
-    const wanted = [leader, ...entry.followers].filter(({ isSettled }) => !isSettled);
-    const leases = wanted.map(() => this.#leaseOn(nest)); // all are counted before the first is used
-    wanted.forEach((each, index) => each.settle(leases[index] as L));
-    if (wanted.length === 0) {
+    const hold = new ReentrantHold(this.#coordinator, base, name);
+    hold.ended = () => this.#deleteIfIdle(name, entry);
+    entry.hold = new WeakRef(hold);
+    const waiting = [leader, ...entry.followers].filter(({ isSettled }) => !isSettled);
+    const leases = waiting.map(() => this.#createLease(hold)); // all are counted before the first is used
+    waiting.forEach((companion, index) => companion.settle(leases[index] as L));
+    if (waiting.length === 0) {
       base.release().catch(() => false); // it goes on in the background
     }
   }
 
   /** Callers that the answer to this one is for as well: of a try, those that try. */
-  #companions(entry: Entry<L>, leader: Asker<L>): readonly Asker<L>[] {
-    return [leader, ...(leader.isTry ? entry.followers : [])].filter((each) => each === leader || each.isTry);
+  #companions(entry: Entry<L>, leader: JointCaller<L>): readonly JointCaller<L>[] {
+    return [leader, ...(leader.isTry ? entry.followers : [])].filter(
+      (companion) => companion === leader || companion.isTry,
+    );
   }
 
-  #goOn(name: string, entry: Entry<L>): void {
+  #nextLeader(name: string, entry: Entry<L>): void {
     entry.leader = undefined;
     const [next] = entry.followers;
     if (next) {
       entry.followers.delete(next);
       this.#lead(name, entry, next);
     } else {
-      this.#forgetIfIdle(name, entry);
+      this.#deleteIfIdle(name, entry);
     }
   }
 
   #entryOf(name: string): Entry<L> {
     this.#sweep();
-    const entry = this.#entries.get(name) ?? { nest: undefined, leader: undefined, followers: new Set() };
+    const entry = this.#entries.get(name) ?? { hold: undefined, leader: undefined, followers: new Set() };
     this.#entries.set(name, entry);
     return entry;
   }
@@ -185,14 +194,14 @@ export class Joint<L> {
   #sweep(): void {
     if (this.#entries.size >= this.#sweepAt) {
       for (const [name, entry] of this.#entries) {
-        this.#forgetIfIdle(name, entry);
+        this.#deleteIfIdle(name, entry);
       }
-      this.#sweepAt = Math.max(fewEntries, 2 * this.#entries.size);
+      this.#sweepAt = Math.max(minSweepSize, 2 * this.#entries.size);
     }
   }
 
-  #forgetIfIdle(name: string, entry: Entry<L>): void {
-    const isHeld = entry.nest?.deref()?.isOver === false;
+  #deleteIfIdle(name: string, entry: Entry<L>): void {
+    const isHeld = entry.hold?.deref()?.isEnded === false;
     if (!isHeld && !entry.leader && entry.followers.size === 0 && this.#entries.get(name) === entry) {
       this.#entries.delete(name);
     }
@@ -200,4 +209,4 @@ export class Joint<L> {
 }
 
 /** A timer of Node's is for 24 days at most. */
-const longMs = 86_400_000 * 24;
+const maxTimerMs = 86_400_000 * 24;

@@ -1,8 +1,15 @@
-import { whenAborted } from "../runtime/abort-listeners.ts";
-import type { Contention } from "../local/coordinator.ts";
-import type { Latches, LatchView } from "../driver.ts";
+import { onAbort } from "../runtime/abort-listeners.ts";
+import type { LocalCoordinator } from "../local/coordinator.ts";
+import type { LatchEngine, LatchRef } from "../driver.ts";
 import { WaitTimeoutError } from "../errors.ts";
-import { checkDuration, checkInteger, checkNames, checkSignal, checkText, checkTtl } from "../options.ts";
+import {
+  checkDuration,
+  checkInteger,
+  checkOptionNames,
+  checkSignal,
+  checkText,
+  checkTtl,
+} from "../options.ts";
 
 export interface LatchOptions {
   /** How many attempts open it, 1 to 10 000. All who use the key have to name the same. */
@@ -50,32 +57,32 @@ export interface Latch {
   wait(options?: LatchWaitOptions): Promise<void>;
 }
 
-const largestCount = 10_000;
+const maxCount = 10_000;
 
 export function checkLatch(options: LatchOptions, maxTtlMs: number): LatchOptions {
-  checkNames(options, ["count", "ttlMs"]);
+  checkOptionNames(options, ["count", "ttlMs"]);
   return {
-    count: checkInteger("count", options.count, 1, largestCount),
+    count: checkInteger("count", options.count, 1, maxCount),
     ttlMs: checkTtl("ttlMs", options.ttlMs, maxTtlMs),
   };
 }
 
-export function latch(view: LatchView, contention: Contention): Latch {
-  const latches = contention.driver.latches as Latches; // its kinds say that it has them
+export function latch(ref: LatchRef, coordinator: LocalCoordinator): Latch {
+  const latches = coordinator.driver.latches as LatchEngine; // its kinds say that it has them
   const countDown = async (attemptId: string | undefined): Promise<number> => {
-    contention.refuseClosed(view.key);
-    return latches.countDown(view, attemptId);
+    coordinator.assertOpen(ref.key);
+    return latches.countDown(ref, attemptId);
   };
   const wait = async (waitMs: number, signal: AbortSignal | undefined): Promise<void> => {
-    contention.refuseClosed(view.key);
+    coordinator.assertOpen(ref.key);
     signal?.throwIfAborted();
-    const waiting = latches.wait(view, waitMs === 0 ? null : contention.clock.now() + waitMs);
-    const ends = [contention.closing, ...(signal ? [signal] : [])];
-    const stopListening = ends.map((end) => whenAborted(end, waiting.cancel.bind(waiting)));
+    const waiting = latches.wait(ref, waitMs === 0 ? null : coordinator.clock.now() + waitMs);
+    const ends = [coordinator.closing, ...(signal ? [signal] : [])];
+    const stopListening = ends.map((end) => onAbort(end, waiting.cancel.bind(waiting)));
     try {
-      const left = await waiting.result;
-      if (left > 0) {
-        throw new WaitTimeoutError(view.key, waitMs, undefined, undefined, left);
+      const remaining = await waiting.result;
+      if (remaining > 0) {
+        throw new WaitTimeoutError(ref.key, waitMs, undefined, undefined, remaining);
       }
     } finally {
       stopListening.forEach((stop) => stop());
@@ -83,13 +90,13 @@ export function latch(view: LatchView, contention: Contention): Latch {
   };
   return {
     countDown(options = {}) {
-      checkNames(options, ["attemptId"]);
+      checkOptionNames(options, ["attemptId"]);
       const { attemptId } = options;
-      const named = attemptId === undefined ? undefined : checkText("attemptId", attemptId, 512);
-      return countDown(named);
+      const withAttempt = attemptId === undefined ? undefined : checkText("attemptId", attemptId, 512);
+      return countDown(withAttempt);
     },
     wait(options = {}) {
-      checkNames(options, ["waitMs", "signal"]);
+      checkOptionNames(options, ["waitMs", "signal"]);
       const { waitMs = 10_000, signal } = options;
       const checked = signal === undefined ? undefined : checkSignal("signal", signal);
       return wait(checkDuration("waitMs", waitMs, 0), checked);

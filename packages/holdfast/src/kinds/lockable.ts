@@ -1,53 +1,55 @@
 import type { Clock } from "../runtime/clock.ts";
 import { LeaseLostError } from "../errors.ts";
-import type { Frames } from "./lock-scope.ts";
-import type { Lease, OwnedLease } from "../lease/lease.ts";
-import { refusal, type AcquireOptions, type ResolvedAcquire } from "../options.ts";
+import type { LockScope } from "./lock-scope.ts";
+import type { Lease, InternalLease } from "../lease/lease.ts";
+import { invalidValue, type AcquireOptions, type ResolvedAcquire } from "../options.ts";
 
 /** The answer of a `tryWithLock`: the value of the work, or that it did not run as another held the lock. */
-export type Ran<T> = { readonly ran: true; readonly value: T } | { readonly ran: false };
+export type WithLockResult<T> = { readonly ran: true; readonly value: T } | { readonly ran: false };
 
-export type Work<T, L extends Lease = Lease> = (lease: L) => T | Promise<T>;
+export type LockedCallback<T, L extends Lease = Lease> = (lease: L) => T | Promise<T>;
 
 /** What every kind of lock offers. See `Locks` for what the calls guarantee. */
 export interface Lockable<O = AcquireOptions, L extends Lease = Lease> {
   tryAcquire(options?: Omit<O, "waitMs">): Promise<L | null>;
   acquire(options?: O): Promise<L>;
-  withLock<T>(work: Work<T, L>): Promise<T>;
-  withLock<T>(options: O, work: Work<T, L>): Promise<T>;
-  tryWithLock<T>(work: Work<T, L>): Promise<Ran<T>>;
-  tryWithLock<T>(options: Omit<O, "waitMs">, work: Work<T, L>): Promise<Ran<T>>;
+  withLock<T>(work: LockedCallback<T, L>): Promise<T>;
+  withLock<T>(options: O, work: LockedCallback<T, L>): Promise<T>;
+  tryWithLock<T>(work: LockedCallback<T, L>): Promise<WithLockResult<T>>;
+  tryWithLock<T>(options: Omit<O, "waitMs">, work: LockedCallback<T, L>): Promise<WithLockResult<T>>;
 }
 
 /** How one kind of lock is asked for, with its key and defaults in it. */
-export interface Way<O, R extends ResolvedAcquire, L extends OwnedLease> {
+export interface AcquireStrategy<O, R extends ResolvedAcquire, L extends InternalLease> {
   /** Checks options. @throws {TypeError | RangeError} */
   resolve(options: O | undefined): R;
   resolveTry(options: Omit<O, "waitMs"> | undefined): R;
-  /** @param isForWork whether a `withLock` asks, which releases by itself and whose work knows where it runs */
-  acquire(options: R, isForWork: boolean): Promise<L>;
-  try(options: R, isForWork: boolean): Promise<L | null>;
+  /** @param isForWithLock whether a `withLock` asks, which releases by itself and whose work knows where it runs */
+  acquire(options: R, isForWithLock: boolean): Promise<L>;
+  try(options: R, isForWithLock: boolean): Promise<L | null>;
 }
 
 /** The calls of a kind of lock, made of the way to ask for it. */
-export function lockable<O, R extends ResolvedAcquire, L extends OwnedLease>(
-  way: Way<O, R, L>,
-  runner: Runner,
+export function lockable<O, R extends ResolvedAcquire, L extends InternalLease>(
+  strategy: AcquireStrategy<O, R, L>,
+  runner: LockRunner,
 ): Lockable<O, L> {
   return {
-    tryAcquire: (options) => way.try(way.resolveTry(options), false),
-    acquire: (options) => way.acquire(way.resolve(options), false),
-    withLock: <T>(...rest: [Work<T, L>] | [O, Work<T, L>]): Promise<T> => {
-      const [options, work] = splitWork(rest);
-      const resolved = way.resolve(options);
-      return way.acquire(resolved, true).then((lease) => runner.run(lease, resolved, work));
+    tryAcquire: (options) => strategy.try(strategy.resolveTry(options), false),
+    acquire: (options) => strategy.acquire(strategy.resolve(options), false),
+    withLock: <T>(...args: [LockedCallback<T, L>] | [O, LockedCallback<T, L>]): Promise<T> => {
+      const [options, work] = splitWork(args);
+      const resolved = strategy.resolve(options);
+      return strategy.acquire(resolved, true).then((lease) => runner.run(lease, resolved, work));
     },
-    tryWithLock: <T>(...rest: [Work<T, L>] | [Omit<O, "waitMs">, Work<T, L>]): Promise<Ran<T>> => {
-      const [options, work] = splitWork(rest);
-      const resolved = way.resolveTry(options);
-      return way
+    tryWithLock: <T>(
+      ...args: [LockedCallback<T, L>] | [Omit<O, "waitMs">, LockedCallback<T, L>]
+    ): Promise<WithLockResult<T>> => {
+      const [options, work] = splitWork(args);
+      const resolved = strategy.resolveTry(options);
+      return strategy
         .try(resolved, true)
-        .then(async (lease): Promise<Ran<T>> =>
+        .then(async (lease): Promise<WithLockResult<T>> =>
           lease ? { ran: true, value: await runner.run(lease, resolved, work) } : { ran: false },
         );
     },
@@ -55,12 +57,12 @@ export function lockable<O, R extends ResolvedAcquire, L extends OwnedLease>(
 }
 
 /** Runs work under a lease. */
-export class Runner {
-  readonly #frames: Frames;
+export class LockRunner {
+  readonly #scope: LockScope;
   readonly #clock: Clock;
 
-  constructor(frames: Frames, clock: Clock) {
-    this.#frames = frames;
+  constructor(scope: LockScope, clock: Clock) {
+    this.#scope = scope;
     this.#clock = clock;
   }
 
@@ -68,17 +70,21 @@ export class Runner {
    * Releases in every case. The work's error wins. Work that ended well is told of a loss, and never fails for a release
    * that takes longer.
    */
-  async run<T, L extends OwnedLease>(lease: L, options: ResolvedAcquire, work: Work<T, L>): Promise<T> {
+  async run<T, L extends InternalLease>(
+    lease: L,
+    options: ResolvedAcquire,
+    work: LockedCallback<T, L>,
+  ): Promise<T> {
     let value: T;
     try {
-      value = await this.#frames.run(lease, () => work(lease));
+      value = await this.#scope.run(lease, () => work(lease));
     } catch (error) {
       await lease.release().catch(() => false);
       throw error;
     }
-    const lossBefore = lease.lossNow();
-    const wasOurs = await lease.release().catch(() => true);
-    const loss = lossBefore ?? (wasOurs || lease.wasTransferred ? undefined : "stolen");
+    const lossBefore = lease.currentLoss();
+    const wasHeld = await lease.release().catch(() => true);
+    const loss = lossBefore ?? (wasHeld || lease.isTransferred ? undefined : "stolen");
     if (loss && options.ifLost === "abort") {
       throw new LeaseLostError(lease.key, loss, this.#clock.wall(), { result: value });
     }
@@ -86,10 +92,10 @@ export class Runner {
   }
 }
 
-function splitWork<O, W>(rest: readonly [W] | readonly [O, W]): [O | undefined, W] {
-  const [options, work] = rest.length === 1 ? [undefined, rest[0]] : rest;
+function splitWork<O, W>(args: readonly [W] | readonly [O, W]): [O | undefined, W] {
+  const [options, work] = args.length === 1 ? [undefined, args[0]] : args;
   if (typeof work !== "function") {
-    throw refusal("work", "a function", work);
+    throw invalidValue("work", "a function", work);
   }
   return [options, work];
 }

@@ -1,42 +1,42 @@
-import { whenAborted } from "../runtime/abort-listeners.ts";
-import type { Contention } from "../local/coordinator.ts";
+import { onAbort } from "../runtime/abort-listeners.ts";
+import type { LocalCoordinator } from "../local/coordinator.ts";
 import { isLockError, LockError, WaitTimeoutError, type LossReason } from "../errors.ts";
 import {
   BaseLease,
-  controllerOf,
-  type HeldLease,
-  type OwnedLease,
+  lossControllerOf,
+  type LeaseHandle,
+  type InternalLease,
   type SerializedLease,
 } from "../lease/lease.ts";
-import type { Way } from "./lockable.ts";
-import { refusal, type AcquireOptions, type ResolvedAcquire } from "../options.ts";
-import { Joint } from "./joint-acquire.ts";
-import type { Mutexes } from "./mutex.ts";
+import type { AcquireStrategy } from "./lockable.ts";
+import { invalidValue, type AcquireOptions, type ResolvedAcquire } from "../options.ts";
+import { SharedAcquire } from "./joint-acquire.ts";
+import type { MutexFactory } from "./mutex.ts";
 import { SharedLease } from "./reentrant-hold.ts";
 
-const mostKeys = 64;
-const shortestWaitMs = 50;
+const maxKeys = 64;
+const minWaitMs = 50;
 
 /**
  * Several keys under one lease: every key or none. Who waits takes the keys one after another in sorted order and keeps what he
  * has, so that no two wait for each other, in whatever order their callers named them.
  */
-export class Alls {
-  readonly #contention: Contention;
-  readonly #mutexes: Mutexes;
-  readonly #attempts: Joint<SharedLease>;
+export class MultiLock {
+  readonly #coordinator: LocalCoordinator;
+  readonly #mutexes: MutexFactory;
+  readonly #sharedAttempts: SharedAcquire<SharedLease>;
 
-  constructor(contention: Contention, mutexes: Mutexes) {
-    this.#contention = contention;
+  constructor(coordinator: LocalCoordinator, mutexes: MutexFactory) {
+    this.#coordinator = coordinator;
     this.#mutexes = mutexes;
-    this.#attempts = new Joint(contention, (nest) => new SharedLease(nest));
+    this.#sharedAttempts = new SharedAcquire(coordinator, (hold) => new SharedLease(hold));
   }
 
   /** @param keys from {@link distinctKeys} */
-  way(
+  strategy(
     keys: readonly string[],
     defaults: ResolvedAcquire,
-  ): Way<AcquireOptions, ResolvedAcquire, LeaseOfAll | SharedLease> {
+  ): AcquireStrategy<AcquireOptions, ResolvedAcquire, MultiLease | SharedLease> {
     return {
       resolve: (options) => this.#mutexes.resolve(options, defaults),
       resolveTry: (options) => this.#mutexes.resolveTry(options, defaults),
@@ -49,7 +49,7 @@ export class Alls {
 
   /** A repeat names the same keys. It has all that the first one has. */
   async #acquireShared(keys: readonly string[], options: ResolvedAcquire): Promise<SharedLease> {
-    const lease = await this.#attempts.acquire(nameOf(keys, options), options, ({ waitMs }) =>
+    const lease = await this.#sharedAttempts.acquire(attemptName(keys, options), options, ({ waitMs }) =>
       this.#acquire(keys, { ...options, waitMs }),
     );
     if (!lease) {
@@ -59,26 +59,26 @@ export class Alls {
   }
 
   #tryShared(keys: readonly string[], options: ResolvedAcquire): Promise<SharedLease | null> {
-    return this.#attempts.try(nameOf(keys, options), options, ({ signal }) =>
+    return this.#sharedAttempts.try(attemptName(keys, options), options, ({ signal }) =>
       this.#try(keys, { ...options, signal }),
     );
   }
 
-  async #acquire(keys: readonly string[], options: ResolvedAcquire): Promise<LeaseOfAll> {
-    const { clock } = this.#contention;
+  async #acquire(keys: readonly string[], options: ResolvedAcquire): Promise<MultiLease> {
+    const { clock } = this.#coordinator;
     const deadline = clock.now() + options.waitMs;
-    const atOnce = await this.#atOnce(keys, options).catch((error: unknown) => {
+    const lease = await this.#tryAcquireMany(keys, options).catch((error: unknown) => {
       if (clock.now() >= deadline) {
         throw error; // to ask for one after another would take as long again
       }
-      return goOn(error);
+      return rethrowUnlessRetryable(error);
     });
-    if (atOnce) {
-      return atOnce;
+    if (lease) {
+      return lease;
     }
     for (;;) {
-      const leases = await this.#gather(keys, options, deadline);
-      const lease = await this.#settle(leases, options);
+      const leases = await this.#acquireInOrder(keys, options, deadline);
+      const lease = await this.#combine(leases, options);
       if (lease) {
         return lease;
       }
@@ -86,25 +86,25 @@ export class Alls {
   }
 
   /** What we have is renewed while we wait for the rest. */
-  async #gather(
+  async #acquireInOrder(
     keys: readonly string[],
     options: ResolvedAcquire,
     deadline: number,
-  ): Promise<readonly HeldLease[]> {
-    const { clock } = this.#contention;
-    const leases: HeldLease[] = [];
-    const kept = { ...options, renew: true, maxHoldMs: Infinity, ifLost: "abort" } as const;
+  ): Promise<readonly LeaseHandle[]> {
+    const { clock } = this.#coordinator;
+    const leases: LeaseHandle[] = [];
+    const renewed = { ...options, renew: true, maxHoldMs: Infinity, ifLost: "abort" } as const;
     try {
       for (const key of keys) {
-        const leftMs = deadline - clock.now();
+        const remainingMs = deadline - clock.now();
         // What waiting for others has left may be too little for an answer: then it is tried once.
-        const isTooLittle = leftMs < options.waitMs && leftMs < shortestWaitMs;
-        const waitMs = isTooLittle ? 0 : Math.max(0, leftMs);
-        leases.push(await this.#mutexes.acquireAlone(key, { ...kept, waitMs }));
+        const isTooLittle = remainingMs < options.waitMs && remainingMs < minWaitMs;
+        const waitMs = isTooLittle ? 0 : Math.max(0, remainingMs);
+        leases.push(await this.#mutexes.acquireAlone(key, { ...renewed, waitMs }));
       }
       return leases;
     } catch (error) {
-      await giveBack(leases);
+      await releaseAll(leases);
       throw error instanceof WaitTimeoutError && error.key !== undefined
         ? new WaitTimeoutError(error.key, options.waitMs, error.holder, error.position)
         : error;
@@ -112,45 +112,48 @@ export class Alls {
   }
 
   /** Null: one was lost while we waited for the others. */
-  async #settle(leases: readonly HeldLease[], options: ResolvedAcquire): Promise<LeaseOfAll | null> {
+  async #combine(leases: readonly LeaseHandle[], options: ResolvedAcquire): Promise<MultiLease | null> {
     try {
       if (!options.renew) {
-        await Promise.all(leases.map((lease) => lease.keepFor(options.ttlMs)));
+        await Promise.all(leases.map((lease) => lease.stopRenewingAfter(options.ttlMs)));
       }
       if (areHeld(leases)) {
         for (const lease of leases) {
-          lease.endIn(options.maxHoldMs);
+          lease.endAfter(options.maxHoldMs);
         }
-        return new LeaseOfAll(leases, options);
+        return new MultiLease(leases, options);
       }
     } catch (error) {
-      await giveBack(leases);
+      await releaseAll(leases);
       if (areHeld(leases)) {
         throw error;
       }
       return null;
     }
-    await giveBack(leases);
+    await releaseAll(leases);
     return null;
   }
 
   /** In one step, where all are free and the engine can: null where one is held, undefined where it cannot. */
-  async #atOnce(keys: readonly string[], options: ResolvedAcquire): Promise<LeaseOfAll | null | undefined> {
+  async #tryAcquireMany(
+    keys: readonly string[],
+    options: ResolvedAcquire,
+  ): Promise<MultiLease | null | undefined> {
     if (keys.length === 1) {
       return undefined;
     }
-    const leases = await this.#mutexes.tryTogether(keys, { ...options, ifLost: "abort" });
+    const leases = await this.#mutexes.tryAcquireMany(keys, { ...options, ifLost: "abort" });
     if (!leases || areHeld(leases)) {
-      return leases && new LeaseOfAll(leases, options);
+      return leases && new MultiLease(leases, options);
     }
-    await giveBack(leases);
+    await releaseAll(leases);
     return null;
   }
 
-  async #try(keys: readonly string[], options: ResolvedAcquire): Promise<LeaseOfAll | null> {
-    const atOnce = await this.#atOnce(keys, options);
-    if (atOnce !== undefined) {
-      return atOnce;
+  async #try(keys: readonly string[], options: ResolvedAcquire): Promise<MultiLease | null> {
+    const lease = await this.#tryAcquireMany(keys, options);
+    if (lease !== undefined) {
+      return lease;
     }
     const tries = await Promise.allSettled(
       keys.map((key) => this.#mutexes.tryAlone(key, { ...options, ifLost: "abort" })),
@@ -159,9 +162,9 @@ export class Alls {
       tried.status === "fulfilled" && tried.value ? [tried.value] : [],
     );
     if (leases.length === keys.length && areHeld(leases)) {
-      return new LeaseOfAll(leases, options);
+      return new MultiLease(leases, options);
     }
-    await giveBack(leases);
+    await releaseAll(leases);
     const failed = tries.find((tried) => tried.status === "rejected");
     if (failed) {
       throw failed.reason;
@@ -173,33 +176,33 @@ export class Alls {
 /** In sorted order, each once. @throws {TypeError | RangeError} where it is no list of 1 to 64 keys */
 export function distinctKeys(keys: readonly string[], check: (key: string) => string): readonly string[] {
   if (!Array.isArray(keys)) {
-    throw refusal("keys", "an array of keys", keys);
+    throw invalidValue("keys", "an array of keys", keys);
   }
   const distinct = Array.from(new Set(keys.map(check))).sort();
-  if (distinct.length === 0 || distinct.length > mostKeys) {
-    throw new RangeError(`Expected \`keys\` to have 1 to ${mostKeys} different keys, got ${distinct.length}`);
+  if (distinct.length === 0 || distinct.length > maxKeys) {
+    throw new RangeError(`Expected \`keys\` to have 1 to ${maxKeys} different keys, got ${distinct.length}`);
   }
   return distinct;
 }
 
-function nameOf(keys: readonly string[], { attemptId }: ResolvedAcquire): string {
+function attemptName(keys: readonly string[], { attemptId }: ResolvedAcquire): string {
   return JSON.stringify([attemptId, ...keys]);
 }
 
 /** One lease on several keys, lost if any of them is lost. Then the others are left to expire, unless it is released. */
-export class LeaseOfAll extends BaseLease implements OwnedLease {
-  readonly #leases: readonly HeldLease[];
+export class MultiLease extends BaseLease implements InternalLease {
+  readonly #leases: readonly LeaseHandle[];
   readonly #ifLost: ResolvedAcquire["ifLost"];
   #controller: AbortController | undefined;
   #loss: { readonly reason: unknown } | undefined;
   #releasing: Promise<boolean> | undefined;
 
-  constructor(leases: readonly HeldLease[], { ifLost }: ResolvedAcquire) {
+  constructor(leases: readonly LeaseHandle[], { ifLost }: ResolvedAcquire) {
     super();
     this.#leases = leases;
     this.#ifLost = ifLost;
     for (const lease of leases) {
-      whenAborted(lease.signal, (reason) => this.#lost(reason));
+      onAbort(lease.signal, (reason) => this.#memberLost(reason));
     }
   }
 
@@ -229,19 +232,19 @@ export class LeaseOfAll extends BaseLease implements OwnedLease {
 
   get signal(): AbortSignal {
     if (!this.#controller) {
-      this.#controller = controllerOf(this);
-      this.lossNow();
+      this.#controller = lossControllerOf(this);
+      this.currentLoss();
       this.#abort();
     }
     return this.#controller.signal;
   }
 
-  get wasTransferred(): boolean {
+  get isTransferred(): boolean {
     return false;
   }
 
-  lossNow(): LossReason | undefined {
-    return this.#leases.map((lease) => lease.lossNow()).find((reason) => reason !== undefined);
+  currentLoss(): LossReason | undefined {
+    return this.#leases.map((lease) => lease.currentLoss()).find((reason) => reason !== undefined);
   }
 
   remainingMs(): number {
@@ -278,8 +281,8 @@ export class LeaseOfAll extends BaseLease implements OwnedLease {
     throw new LockError(message, { code: "unsupported", key: this.key });
   }
 
-  get #first(): HeldLease {
-    return this.#leases[0] as HeldLease;
+  get #first(): LeaseHandle {
+    return this.#leases[0] as LeaseHandle;
   }
 
   async #release(): Promise<boolean> {
@@ -288,7 +291,7 @@ export class LeaseOfAll extends BaseLease implements OwnedLease {
     return (await Promise.all(releases)).every(Boolean);
   }
 
-  #lost(reason: unknown): void {
+  #memberLost(reason: unknown): void {
     if (this.#loss || this.#releasing) {
       return;
     }
@@ -307,7 +310,7 @@ export class LeaseOfAll extends BaseLease implements OwnedLease {
 }
 
 /** Who waits lives through an engine that fails for a while. */
-function goOn(error: unknown): undefined {
+function rethrowUnlessRetryable(error: unknown): undefined {
   const isOfEngine = isLockError(error, "engine-unavailable") || isLockError(error, "replicas-not-reached");
   if (!isOfEngine || !error.retryable) {
     throw error;
@@ -315,10 +318,10 @@ function goOn(error: unknown): undefined {
   return undefined;
 }
 
-function areHeld(leases: readonly HeldLease[]): boolean {
-  return leases.every((lease) => lease.lossNow() === undefined);
+function areHeld(leases: readonly LeaseHandle[]): boolean {
+  return leases.every((lease) => lease.currentLoss() === undefined);
 }
 
-async function giveBack(leases: readonly HeldLease[]): Promise<void> {
+async function releaseAll(leases: readonly LeaseHandle[]): Promise<void> {
   await Promise.allSettled(leases.map((lease) => lease.release()));
 }

@@ -1,35 +1,38 @@
-import { acquireLease, canTakeTogether, tryLease, tryTogether } from "../local/acquisition.ts";
-import type { Contention } from "../local/coordinator.ts";
-import { isHeard, traced, traces, type AcquireTrace } from "../diagnostics.ts";
+import { acquire, canAcquireMany, tryAcquire, tryAcquireMany } from "../local/acquisition.ts";
+import type { LocalCoordinator } from "../local/coordinator.ts";
+import { hasSubscribers, trace, traces, type AcquireTrace } from "../diagnostics.ts";
 import { WaitTimeoutError } from "../errors.ts";
-import type { Frames } from "./lock-scope.ts";
-import type { HeldLease } from "../lease/lease.ts";
-import type { Way } from "./lockable.ts";
+import type { LockScope } from "./lock-scope.ts";
+import type { LeaseHandle } from "../lease/lease.ts";
+import type { AcquireStrategy } from "./lockable.ts";
 import { resolveAcquire, type AcquireOptions, type ResolvedAcquire, type TryOptions } from "../options.ts";
-import { within } from "../runtime/timeout.ts";
-import { Joint } from "./joint-acquire.ts";
+import { withTimeout } from "../runtime/timeout.ts";
+import { SharedAcquire } from "./joint-acquire.ts";
 import { SharedLease } from "./reentrant-hold.ts";
 
 /** Of a request without a name, or of one that repeats may share. */
-export type MutexLease = HeldLease | SharedLease;
+export type MutexLease = LeaseHandle | SharedLease;
 
 /** How long a caller whose time is over waits to learn which owner holds the lock. */
-const longestLookMs = 250;
+const maxInspectMs = 250;
 
 /** The mutex by key, on which the other exclusive kinds stand: refuses what must not reach the engine, and tells of the rest. */
-export class Mutexes {
-  readonly #contention: Contention;
-  readonly #frames: Frames;
-  readonly #attempts: Joint<SharedLease>;
+export class MutexFactory {
+  readonly #coordinator: LocalCoordinator;
+  readonly #scope: LockScope;
+  readonly #sharedAttempts: SharedAcquire<SharedLease>;
 
-  constructor(contention: Contention, frames: Frames) {
-    this.#contention = contention;
-    this.#frames = frames;
-    this.#attempts = new Joint(contention, (nest) => new SharedLease(nest));
+  constructor(coordinator: LocalCoordinator, scope: LockScope) {
+    this.#coordinator = coordinator;
+    this.#scope = scope;
+    this.#sharedAttempts = new SharedAcquire(coordinator, (hold) => new SharedLease(hold));
   }
 
   /** The way to the mutex of one key. */
-  way(key: string, defaults: ResolvedAcquire): Way<AcquireOptions, ResolvedAcquire, MutexLease> {
+  strategy(
+    key: string,
+    defaults: ResolvedAcquire,
+  ): AcquireStrategy<AcquireOptions, ResolvedAcquire, MutexLease> {
     return {
       resolve: (options) => this.resolve(options, defaults),
       resolveTry: (options) => this.resolveTry(options, defaults),
@@ -49,76 +52,76 @@ export class Mutexes {
   acquire(key: string, options: ResolvedAcquire): Promise<MutexLease> {
     return options.attemptId === undefined
       ? this.acquireAlone(key, options)
-      : this.#asking(key, options, options.waitMs, () => this.#acquireShared(key, options));
+      : this.#admitAndTrace(key, options, options.waitMs, () => this.#acquireShared(key, options));
   }
 
   try(key: string, options: ResolvedAcquire): Promise<MutexLease | null> {
     return options.attemptId === undefined
       ? this.tryAlone(key, options)
-      : this.#asking(key, options, 0, () => this.#tryShared(key, options));
+      : this.#admitAndTrace(key, options, 0, () => this.#tryShared(key, options));
   }
 
   /** A lease that no repeat shares. */
-  acquireAlone(key: string, options: ResolvedAcquire): Promise<HeldLease> {
-    return this.#asking(key, options, options.waitMs, () => this.#acquireOnce(key, options));
+  acquireAlone(key: string, options: ResolvedAcquire): Promise<LeaseHandle> {
+    return this.#admitAndTrace(key, options, options.waitMs, () => this.#acquireOnce(key, options));
   }
 
-  tryAlone(key: string, options: ResolvedAcquire): Promise<HeldLease | null> {
-    return this.#asking(key, options, 0, () => this.#tryOnce(key, options));
+  tryAlone(key: string, options: ResolvedAcquire): Promise<LeaseHandle | null> {
+    return this.#admitAndTrace(key, options, 0, () => this.#tryOnce(key, options));
   }
 
   /** Several keys in one step; undefined where the engine has no such step. */
-  async tryTogether(
+  async tryAcquireMany(
     keys: readonly string[],
     options: ResolvedAcquire,
-  ): Promise<readonly HeldLease[] | null | undefined> {
+  ): Promise<readonly LeaseHandle[] | null | undefined> {
     for (const key of keys) {
-      this.#admit(key, options);
+      this.#assertAllowed(key, options);
     }
-    if (!canTakeTogether(this.#contention, keys)) {
+    if (!canAcquireMany(this.#coordinator, keys)) {
       return undefined;
     }
-    return traced(
+    return trace(
       traces.acquire,
       (): AcquireTrace => ({ key: keys[0] as string, keys, waitMs: 0 }),
-      () => tryTogether(this.#contention, keys, options),
-      (context, leases) => tellOutcome(context, leases?.[0]),
+      () => tryAcquireMany(this.#coordinator, keys, options),
+      (context, leases) => recordOutcome(context, leases?.[0]),
     );
   }
 
-  #asking<L extends MutexLease | null>(
+  #admitAndTrace<L extends MutexLease | null>(
     key: string,
     options: ResolvedAcquire,
     waitMs: number,
-    ask: () => Promise<L>,
+    request: () => Promise<L>,
   ): Promise<L> {
     const admitted = (): Promise<L> => {
       try {
-        this.#admit(key, options);
+        this.#assertAllowed(key, options);
       } catch (error) {
         return Promise.reject(error as Error);
       }
-      return ask();
+      return request();
     };
-    return isHeard(traces.acquire)
-      ? traced(traces.acquire, (): AcquireTrace => ({ key, waitMs }), admitted, tellOutcome)
+    return hasSubscribers(traces.acquire)
+      ? trace(traces.acquire, (): AcquireTrace => ({ key, waitMs }), admitted, recordOutcome)
       : admitted();
   }
 
-  #acquireOnce(key: string, options: ResolvedAcquire): Promise<HeldLease> {
-    return options.waitMs > 0 ? acquireLease(this.#contention, key, options) : this.#acquireNow(key, options);
+  #acquireOnce(key: string, options: ResolvedAcquire): Promise<LeaseHandle> {
+    return options.waitMs > 0 ? acquire(this.#coordinator, key, options) : this.#acquireNow(key, options);
   }
 
-  async #tryOnce(key: string, options: ResolvedAcquire): Promise<HeldLease | null> {
-    const tried = await tryLease(this.#contention, key, options);
+  async #tryOnce(key: string, options: ResolvedAcquire): Promise<LeaseHandle | null> {
+    const tried = await tryAcquire(this.#coordinator, key, options);
     return "held" in tried ? null : tried.lease;
   }
 
   /** Without waiting; where it is held, by whom. */
-  async #acquireNow(key: string, options: ResolvedAcquire): Promise<HeldLease> {
-    const tried = await tryLease(this.#contention, key, options);
+  async #acquireNow(key: string, options: ResolvedAcquire): Promise<LeaseHandle> {
+    const tried = await tryAcquire(this.#coordinator, key, options);
     if ("held" in tried) {
-      const { driver } = this.#contention;
+      const { driver } = this.#coordinator;
       const holder = tried.held.holder ?? (await driver.inspect(key).catch(() => null))?.holders[0];
       throw new WaitTimeoutError(key, 0, holder, tried.held.position);
     }
@@ -127,40 +130,40 @@ export class Mutexes {
 
   /** A repeat of an attempt shares the lease of the first one. A repeat that asks itself keeps the place of its arrival. */
   async #acquireShared(key: string, options: ResolvedAcquire): Promise<SharedLease> {
-    const { driver, clock } = this.#contention;
+    const { driver, clock } = this.#coordinator;
     const ticket = driver.ticket(key);
-    const lease = await this.#attempts.acquire(nameOf(key, options), options, ({ waitMs }) =>
+    const lease = await this.#sharedAttempts.acquire(attemptName(key, options), options, ({ waitMs }) =>
       this.#acquireOnce(key, { ...options, waitMs, ticket }),
     );
     if (!lease) {
-      const look = driver.inspect(key).catch(() => undefined);
-      const state = await within(clock, longestLookMs, look);
+      const inspecting = driver.inspect(key).catch(() => undefined);
+      const state = await withTimeout(clock, maxInspectMs, inspecting);
       throw new WaitTimeoutError(key, options.waitMs, state?.holders[0]);
     }
     return lease;
   }
 
   #tryShared(key: string, options: ResolvedAcquire): Promise<SharedLease | null> {
-    return this.#attempts.try(nameOf(key, options), options, ({ signal }) =>
+    return this.#sharedAttempts.try(attemptName(key, options), options, ({ signal }) =>
       this.#tryOnce(key, { ...options, signal }),
     );
   }
 
   /** Refuses what must not reach the engine. */
-  #admit(key: string, options: ResolvedAcquire): void {
-    this.#contention.refuseClosed(key);
+  #assertAllowed(key: string, options: ResolvedAcquire): void {
+    this.#coordinator.assertOpen(key);
     options.signal?.throwIfAborted();
-    if (options.share?.kind !== "semaphore") {
-      this.#frames.refuseWithin(key); // of a semaphore there may be permits left
+    if (options.lockMode?.kind !== "semaphore") {
+      this.#scope.assertNotWithin(key); // of a semaphore there may be permits left
     }
   }
 
   get #maxTtlMs(): number {
-    return this.#contention.driver.capabilities.maxTtlMs;
+    return this.#coordinator.driver.capabilities.maxTtlMs;
   }
 }
 
-function tellOutcome(context: AcquireTrace, lease: MutexLease | null | undefined): void {
+function recordOutcome(context: AcquireTrace, lease: MutexLease | null | undefined): void {
   context.outcome = lease ? "granted" : "held";
   if (lease) {
     context.fencingToken = lease.fencingToken;
@@ -168,7 +171,7 @@ function tellOutcome(context: AcquireTrace, lease: MutexLease | null | undefined
 }
 
 /** The name of an attempt. Another mode, or another number of permits, is another attempt; a limit may be changed between repeats. */
-function nameOf(key: string, { share, attemptId }: ResolvedAcquire): string {
-  const mode = share?.kind === "semaphore" ? share.permits : share?.mode;
-  return JSON.stringify([key, share?.kind, mode, attemptId]);
+function attemptName(key: string, { lockMode, attemptId }: ResolvedAcquire): string {
+  const mode = lockMode?.kind === "semaphore" ? lockMode.permits : lockMode?.mode;
+  return JSON.stringify([key, lockMode?.kind, mode, attemptId]);
 }

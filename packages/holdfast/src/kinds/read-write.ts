@@ -1,7 +1,7 @@
-import { lockable, type Lockable, type Runner } from "./lockable.ts";
+import { lockable, type Lockable, type LockRunner } from "./lockable.ts";
 import type { WriteLease } from "../lease/lease.ts";
 import type { AcquireOptions, ResolvedAcquire } from "../options.ts";
-import type { Mutexes } from "./mutex.ts";
+import type { MutexFactory } from "./mutex.ts";
 
 /**
  * Many readers or one writer, in order of arrival: writers are not passed over by readers that come later, and readers that stand
@@ -15,10 +15,10 @@ export interface ReadWrite {
 export function readWrite(
   key: string,
   defaults: ResolvedAcquire,
-  mutexes: Mutexes,
-  runner: Runner,
+  mutexes: MutexFactory,
+  runner: LockRunner,
 ): ReadWrite {
-  const way = (mode: "read" | "write") =>
-    mutexes.way(key, { ...defaults, share: { kind: "read-write", mode } });
-  return { read: lockable(way("read"), runner), write: lockable(way("write"), runner) };
+  const strategy = (mode: "read" | "write") =>
+    mutexes.strategy(key, { ...defaults, lockMode: { kind: "read-write", mode } });
+  return { read: lockable(strategy("read"), runner), write: lockable(strategy("write"), runner) };
 }

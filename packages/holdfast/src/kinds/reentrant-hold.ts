@@ -1,18 +1,18 @@
-import { whenAborted } from "../runtime/abort-listeners.ts";
-import type { Contention } from "../local/coordinator.ts";
+import { onAbort } from "../runtime/abort-listeners.ts";
+import type { LocalCoordinator } from "../local/coordinator.ts";
 import { LeaseLostError, LockError, type LossReason } from "../errors.ts";
 import {
   BaseLease,
-  controllerOf,
+  lossControllerOf,
   type Lease,
-  type OwnedLease,
+  type InternalLease,
   type SerializedLease,
 } from "../lease/lease.ts";
 
 /** One lease at the engine, and how many leases of its owners stand on it. */
-export class Nest {
-  readonly contention: Contention;
-  readonly base: OwnedLease;
+export class ReentrantHold {
+  readonly coordinator: LocalCoordinator;
+  readonly base: InternalLease;
   /** What callers that may join it say; undefined: none may. */
   readonly name: string | undefined;
   /** Called when the last of its leases has been released. */
@@ -21,19 +21,19 @@ export class Nest {
   isOrphaned = false;
   count = 0;
 
-  constructor(contention: Contention, base: OwnedLease, name?: string) {
-    this.contention = contention;
+  constructor(coordinator: LocalCoordinator, base: InternalLease, name?: string) {
+    this.coordinator = coordinator;
     this.base = base;
     this.name = name;
   }
 
   /** All of its leases are released, or it was lost. A late answer to a renewal does not revive a lease that was reported as lost. */
-  get isOver(): boolean {
-    return this.count === 0 || this.base.lossNow() !== undefined || this.base.remainingMs() === 0;
+  get isEnded(): boolean {
+    return this.count === 0 || this.base.currentLoss() !== undefined || this.base.remainingMs() === 0;
   }
 
   /** The last lease that leaves releases the base. */
-  async leave(): Promise<boolean> {
+  async exit(): Promise<boolean> {
     this.count -= 1;
     if (this.count > 0) {
       return this.base.remainingMs() > 0;
@@ -47,19 +47,19 @@ export class Nest {
 }
 
 /** A lease that shares its base with others of this process. The lock is free when the last of them is released. */
-export class NestedLease extends BaseLease implements OwnedLease {
-  readonly nest: Nest;
+export class NestedLease extends BaseLease implements InternalLease {
+  readonly hold: ReentrantHold;
   #controller: AbortController | undefined;
-  #stopFollowing: () => void = () => undefined;
+  #stopListening: () => void = () => undefined;
   #releasing: Promise<boolean> | undefined;
 
-  constructor(nest: Nest) {
+  constructor(hold: ReentrantHold) {
     super();
-    this.nest = nest;
-    nest.count += 1;
+    this.hold = hold;
+    hold.count += 1;
   }
 
-  get isOver(): boolean {
+  get isEnded(): boolean {
     return this.#releasing !== undefined;
   }
 
@@ -90,34 +90,34 @@ export class NestedLease extends BaseLease implements OwnedLease {
   /** The signal of the base, until this lease is released. */
   get signal(): AbortSignal {
     if (!this.#controller) {
-      const controller = controllerOf(this);
+      const controller = lossControllerOf(this);
       this.#controller = controller;
       const { signal } = this.#base;
       if (signal.aborted) {
         controller.abort(signal.reason);
-      } else if (!this.isOver) {
-        this.#stopFollowing = whenAborted(signal, (reason) => controller.abort(reason));
+      } else if (!this.isEnded) {
+        this.#stopListening = onAbort(signal, (reason) => controller.abort(reason));
       }
     }
     return this.#controller.signal;
   }
 
-  get wasTransferred(): boolean {
-    return this.#base.wasTransferred;
+  get isTransferred(): boolean {
+    return this.#base.isTransferred;
   }
 
-  lossNow(): LossReason | undefined {
-    return this.#base.lossNow();
+  currentLoss(): LossReason | undefined {
+    return this.#base.currentLoss();
   }
 
   remainingMs(): number {
-    return this.isOver ? 0 : this.#base.remainingMs();
+    return this.isEnded ? 0 : this.#base.remainingMs();
   }
 
   throwIfLost(): void {
     this.#base.throwIfLost();
-    if (this.isOver) {
-      throw new LeaseLostError(this.key, "released", this.nest.contention.clock.wall());
+    if (this.isEnded) {
+      throw new LeaseLostError(this.key, "released", this.hold.coordinator.clock.wall());
     }
   }
 
@@ -128,29 +128,29 @@ export class NestedLease extends BaseLease implements OwnedLease {
 
   release(): Promise<boolean> {
     if (!this.#releasing) {
-      this.#stopFollowing();
-      this.#releasing = this.nest.leave();
+      this.#stopListening();
+      this.#releasing = this.hold.exit();
     }
     return this.#releasing;
   }
 
   /** Of all leases that share the base. */
   orphan(): void {
-    this.nest.isOrphaned = true;
+    this.hold.isOrphaned = true;
     this.#base.orphan();
   }
 
   transfer(): SerializedLease {
-    if (this.nest.count > 1) {
-      const message = `"${this.key}" is held ${this.nest.count} times here; only the last of its leases can be transferred`;
+    if (this.hold.count > 1) {
+      const message = `"${this.key}" is held ${this.hold.count} times here; only the last of its leases can be transferred`;
       throw new LockError(message, { code: "unsupported", key: this.key });
     }
     this.throwIfLost();
     return this.#base.transfer();
   }
 
-  get #base(): OwnedLease {
-    return this.nest.base;
+  get #base(): InternalLease {
+    return this.hold.base;
   }
 }
 

@@ -1,13 +1,13 @@
-import type { Contention } from "../local/coordinator.ts";
+import type { LocalCoordinator } from "../local/coordinator.ts";
 import { WaitTimeoutError } from "../errors.ts";
-import type { Frames } from "./lock-scope.ts";
-import type { OwnedLease } from "../lease/lease.ts";
-import type { Way } from "./lockable.ts";
+import type { LockScope } from "./lock-scope.ts";
+import type { InternalLease } from "../lease/lease.ts";
+import type { AcquireStrategy } from "./lockable.ts";
 import { checkText, type AcquireOptions, type ResolvedAcquire } from "../options.ts";
-import { Joint } from "./joint-acquire.ts";
-import type { Mutexes } from "./mutex.ts";
-import { Nest, NestedLease } from "./reentrant-hold.ts";
-import { Turns } from "./async-mutex.ts";
+import { SharedAcquire } from "./joint-acquire.ts";
+import type { MutexFactory } from "./mutex.ts";
+import { ReentrantHold, NestedLease } from "./reentrant-hold.ts";
+import { AsyncMutex } from "./async-mutex.ts";
 
 export interface ReentrantOptions extends AcquireOptions {
   /**
@@ -25,32 +25,35 @@ export interface ResolvedReentrant extends ResolvedAcquire {
  * Locks that their holder may acquire again: the server sees one mutex, the count lives in this process. Options that outlive
  * the grant are those of the outermost acquire.
  */
-export class Reentrants {
-  readonly #contention: Contention;
-  readonly #frames: Frames;
-  readonly #mutexes: Mutexes;
-  readonly #sessions: Joint<ReentrantLease>;
+export class ReentrantFactory {
+  readonly #coordinator: LocalCoordinator;
+  readonly #scope: LockScope;
+  readonly #mutexes: MutexFactory;
+  readonly #sessions: SharedAcquire<ReentrantLease>;
 
-  constructor(contention: Contention, frames: Frames, mutexes: Mutexes) {
-    this.#contention = contention;
-    this.#frames = frames;
+  constructor(coordinator: LocalCoordinator, scope: LockScope, mutexes: MutexFactory) {
+    this.#coordinator = coordinator;
+    this.#scope = scope;
     this.#mutexes = mutexes;
-    this.#sessions = new Joint(contention, (nest) => new ReentrantLease(nest));
+    this.#sessions = new SharedAcquire(coordinator, (hold) => new ReentrantLease(hold));
   }
 
-  way(key: string, defaults: ResolvedReentrant): Way<ReentrantOptions, ResolvedReentrant, ReentrantLease> {
+  strategy(
+    key: string,
+    defaults: ResolvedReentrant,
+  ): AcquireStrategy<ReentrantOptions, ResolvedReentrant, ReentrantLease> {
     return {
       resolve: (options) => this.resolve(options, defaults),
       resolveTry: ({ session, ...options } = {}) =>
         withSession(this.#mutexes.resolveTry(options, defaults), session, defaults.session),
-      acquire: async (options, isForWork) => {
-        const lease = await this.#enter(key, options, isForWork);
+      acquire: async (options, isForWithLock) => {
+        const lease = await this.#enter(key, options, isForWithLock);
         if (!lease) {
-          throw new WaitTimeoutError(key, options.waitMs, this.#contention.holderOf(key)?.describe());
+          throw new WaitTimeoutError(key, options.waitMs, this.#coordinator.holderOf(key)?.describe());
         }
         return lease;
       },
-      try: (options, isForWork) => this.#enter(key, { ...options, waitMs: 0 }, isForWork, true),
+      try: (options, isForWithLock) => this.#enter(key, { ...options, waitMs: 0 }, isForWithLock, true),
     };
   }
 
@@ -65,66 +68,66 @@ export class Reentrants {
   async #enter(
     key: string,
     options: ResolvedReentrant,
-    isForWork: boolean,
+    isForWithLock: boolean,
     isTry = false,
   ): Promise<ReentrantLease | null> {
-    this.#contention.refuseClosed(key);
+    this.#coordinator.assertOpen(key);
     options.signal?.throwIfAborted();
-    const around = this.#frames.find(
-      (lease) => lease instanceof ReentrantLease && lease.key === key && !lease.isOver,
+    const outer = this.#scope.find(
+      (lease) => lease instanceof ReentrantLease && lease.key === key && !lease.isEnded,
     ) as ReentrantLease | undefined;
     const name = options.session === undefined ? undefined : JSON.stringify([key, options.session]);
-    if (around && (name === undefined || name === around.nest.name)) {
-      return around.enter(options, isForWork);
+    if (outer && (name === undefined || name === outer.hold.name)) {
+      return outer.enter(options, isForWithLock);
     }
-    const begin = ({ waitMs }: { readonly waitMs: number }): Promise<OwnedLease | null> =>
+    const requestLease = ({ waitMs }: { readonly waitMs: number }): Promise<InternalLease | null> =>
       isTry ? this.#mutexes.try(key, options) : this.#mutexes.acquire(key, { ...options, waitMs });
     if (name !== undefined) {
-      this.#frames.refuseWithin(key);
-      return this.#sessions.acquire(name, options, begin); // one asks the engine; the others wait for its answer
+      this.#scope.assertNotWithin(key);
+      return this.#sessions.acquire(name, options, requestLease); // one asks the engine; the others wait for its answer
     }
-    const base = await begin(options);
-    return base && new ReentrantLease(new Nest(this.#contention, base));
+    const base = await requestLease(options);
+    return base && new ReentrantLease(new ReentrantHold(this.#coordinator, base));
   }
 }
 
 /** A lease that shares its base with those around it. */
 export class ReentrantLease extends NestedLease {
-  readonly #turns: Turns;
-  readonly #left: (() => void) | undefined;
+  readonly #branches: AsyncMutex;
+  readonly #onReleased: (() => void) | undefined;
 
-  constructor(nest: Nest, left?: () => void) {
-    super(nest);
-    this.#turns = new Turns(nest.contention);
-    this.#left = left;
+  constructor(hold: ReentrantHold, onReleased?: () => void) {
+    super(hold);
+    this.#branches = new AsyncMutex(hold.coordinator);
+    this.#onReleased = onReleased;
   }
 
   /**
    * A lease inside this one's `withLock`. Of the branches of that work one at a time has a `withLock` of its own; the others wait for
    * that one, and not for us. Null: not within `waitMs`.
    */
-  async enter(options: ResolvedAcquire, isForWork: boolean): Promise<ReentrantLease | null> {
-    if (!(await this.#turns.take(options))) {
+  async enter(options: ResolvedAcquire, isForWithLock: boolean): Promise<ReentrantLease | null> {
+    if (!(await this.#branches.acquire(options))) {
       return null;
     }
-    const give = (): void => this.#turns.give();
+    const leaveBranch = (): void => this.#branches.release();
     try {
       this.throwIfLost();
     } catch (error) {
-      give();
+      leaveBranch();
       throw error;
     }
-    if (!isForWork) {
-      give();
+    if (!isForWithLock) {
+      leaveBranch();
     }
-    return new ReentrantLease(this.nest, isForWork ? give : undefined);
+    return new ReentrantLease(this.hold, isForWithLock ? leaveBranch : undefined);
   }
 
   override release(): Promise<boolean> {
-    const isFirst = !this.isOver;
+    const isFirst = !this.isEnded;
     const released = super.release();
     if (isFirst) {
-      this.#left?.();
+      this.#onReleased?.();
     }
     return released;
   }

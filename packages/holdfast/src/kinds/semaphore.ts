@@ -1,7 +1,7 @@
-import type { Contention } from "../local/coordinator.ts";
-import { lockable, type Lockable, type Runner, type Way } from "./lockable.ts";
+import type { LocalCoordinator } from "../local/coordinator.ts";
+import { lockable, type Lockable, type LockRunner, type AcquireStrategy } from "./lockable.ts";
 import { checkInteger, type AcquireOptions, type ResolvedAcquire } from "../options.ts";
-import type { MutexLease, Mutexes } from "./mutex.ts";
+import type { MutexLease, MutexFactory } from "./mutex.ts";
 
 export interface PermitOptions extends AcquireOptions {
   /** How many permits the lease takes, 1 to the limit. @defaultValue 1 */
@@ -25,39 +25,43 @@ export interface Semaphore extends Lockable<PermitOptions> {
   setLimit(limit: number): Promise<void>;
 }
 
-const largestLimit = 1_000_000;
+const maxLimit = 1_000_000;
 
 export function checkLimit(limit: unknown): number {
-  return checkInteger("limit", limit, 1, largestLimit);
+  return checkInteger("limit", limit, 1, maxLimit);
 }
 
 export function semaphore(
   key: string,
   options: { readonly limit: number; readonly defaults: ResolvedAcquire },
-  house: { readonly mutexes: Mutexes; readonly runner: Runner; readonly contention: Contention },
+  deps: {
+    readonly mutexes: MutexFactory;
+    readonly runner: LockRunner;
+    readonly contention: LocalCoordinator;
+  },
 ): Semaphore {
-  const { mutexes, runner, contention } = house;
+  const { mutexes, runner, contention: coordinator } = deps;
   let { limit } = options;
-  const sharing = (permits: number | undefined, resolved: ResolvedAcquire): ResolvedAcquire => ({
+  const lockMode = (permits: number | undefined, resolved: ResolvedAcquire): ResolvedAcquire => ({
     ...resolved,
-    share: {
+    lockMode: {
       kind: "semaphore",
       permits: permits === undefined ? 1 : checkInteger("permits", permits, 1, limit),
       limit,
     },
   });
-  const way: Way<PermitOptions, ResolvedAcquire, MutexLease> = {
-    resolve: ({ permits, ...rest } = {}) => sharing(permits, mutexes.resolve(rest, options.defaults)),
-    resolveTry: ({ permits, ...rest } = {}) => sharing(permits, mutexes.resolveTry(rest, options.defaults)),
+  const strategy: AcquireStrategy<PermitOptions, ResolvedAcquire, MutexLease> = {
+    resolve: ({ permits, ...rest } = {}) => lockMode(permits, mutexes.resolve(rest, options.defaults)),
+    resolveTry: ({ permits, ...rest } = {}) => lockMode(permits, mutexes.resolveTry(rest, options.defaults)),
     acquire: (resolved) => mutexes.acquire(key, resolved),
     try: (resolved) => mutexes.try(key, resolved),
   };
   return {
-    ...lockable(way, runner),
-    async setLimit(wanted) {
-      const checked = checkLimit(wanted);
-      contention.refuseClosed(key);
-      await contention.driver.setLimit(key, checked);
+    ...lockable(strategy, runner),
+    async setLimit(requested) {
+      const checked = checkLimit(requested);
+      coordinator.assertOpen(key);
+      await coordinator.driver.setLimit(key, checked);
       limit = checked;
     },
   };

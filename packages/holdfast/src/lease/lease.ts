@@ -1,5 +1,5 @@
 import type { LossReason } from "../errors.ts";
-import type { Hold } from "./lease-state.ts";
+import type { LeaseState } from "./lease-state.ts";
 import { checkTtl } from "../options.ts";
 
 /**
@@ -85,20 +85,20 @@ export interface WriteLease extends Lease {
 }
 
 /** A lease as the library itself sees it. */
-export interface OwnedLease extends Lease {
-  readonly wasTransferred: boolean;
+export interface InternalLease extends Lease {
+  readonly isTransferred: boolean;
   /** Whether it holds its keys: itself, or what it became by a downgrade. */
   readonly isInForce: boolean;
   /** How it was lost, undefined while it is not; looks at the clocks. */
-  lossNow(): LossReason | undefined;
+  currentLoss(): LossReason | undefined;
 }
 
-type LeaseText = ReturnType<Lease["toJSON"]>;
+type LeaseJson = ReturnType<Lease["toJSON"]>;
 
 const keepsAlive = Symbol("holdfast.lease");
 
 /** A signal that keeps its lease alive as long as somebody has it. */
-export function controllerOf(lease: Lease): AbortController {
+export function lossControllerOf(lease: Lease): AbortController {
   const controller = new AbortController();
   Object.defineProperty(controller.signal, keepsAlive, { value: lease });
   return controller;
@@ -110,7 +110,7 @@ export class BaseLease {
     return (this as unknown as Lease).remainingMs() > 0;
   }
 
-  toJSON(this: Lease): LeaseText {
+  toJSON(this: Lease): LeaseJson {
     const { key, keys, owner } = this;
     return { key, keys, owner, fencingToken: this.fencingToken.toString(), remainingMs: this.remainingMs() };
   }
@@ -121,30 +121,30 @@ export class BaseLease {
   }
 }
 
-/** What the caller sees of a {@link Hold}. Nothing of ours holds it strongly: once it is garbage, it is no longer renewed. */
-export class HeldLease extends BaseLease implements OwnedLease, WriteLease {
-  readonly #hold: Hold;
+/** What the caller sees of a {@link LeaseState}. Nothing of ours holds it strongly: once it is garbage, it is no longer renewed. */
+export class LeaseHandle extends BaseLease implements InternalLease, WriteLease {
+  readonly #state: LeaseState;
   #controller: AbortController | undefined;
 
-  constructor(hold: Hold) {
+  constructor(state: LeaseState) {
     super();
-    this.#hold = hold;
+    this.#state = state;
   }
 
   get key(): string {
-    return this.#hold.key;
+    return this.#state.key;
   }
 
   get keys(): readonly string[] {
-    return [this.#hold.key];
+    return [this.#state.key];
   }
 
   get owner(): string {
-    return this.#hold.owner;
+    return this.#state.owner;
   }
 
   get fencingToken(): bigint {
-    return this.#hold.fencingToken;
+    return this.#state.fencingToken;
   }
 
   get fencingTokens(): ReadonlyMap<string, bigint> {
@@ -152,69 +152,69 @@ export class HeldLease extends BaseLease implements OwnedLease, WriteLease {
   }
 
   get validUntil(): number {
-    return Math.min(this.#hold.validity.until, this.#hold.endsAt);
+    return Math.min(this.#state.validity.until, this.#state.endsAt);
   }
 
   /** Made when somebody asks: most leases end without. It keeps the lease alive; the hold keeps neither. */
   get signal(): AbortSignal {
     if (!this.#controller) {
-      this.#controller = controllerOf(this);
-      this.#hold.abortAtLoss(this.#controller);
+      this.#controller = lossControllerOf(this);
+      this.#state.abortOnLoss(this.#controller);
     }
     return this.#controller.signal;
   }
 
   remainingMs(): number {
-    return this.#hold.remainingMs();
+    return this.#state.remainingMs();
   }
 
   throwIfLost(): void {
-    this.#hold.throwIfLost();
+    this.#state.throwIfLost();
   }
 
   extend(ttlMs?: number): Promise<void> {
-    const hold = this.#hold;
-    return hold.extend(ttlMs === undefined ? hold.ttlMs : checkTtl("ttlMs", ttlMs, hold.longestTtlMs));
+    const state = this.#state;
+    return state.extend(ttlMs === undefined ? state.ttlMs : checkTtl("ttlMs", ttlMs, state.maxTtlMs));
   }
 
   release(): Promise<boolean> {
-    return this.#hold.release();
+    return this.#state.release();
   }
 
   orphan(): void {
-    this.#hold.orphan();
+    this.#state.orphan();
   }
 
   transfer(): SerializedLease {
-    return this.#hold.transfer();
+    return this.#state.transfer();
   }
 
-  get wasTransferred(): boolean {
-    return this.#hold.wasTransferred;
+  get isTransferred(): boolean {
+    return this.#state.isTransferred;
   }
 
   /** See {@link WriteLease.downgrade}. */
-  downgrade(): Promise<HeldLease> {
-    return this.#hold.downgrade();
+  downgrade(): Promise<LeaseHandle> {
+    return this.#state.downgrade();
   }
 
   /** Prolongs it once more, and leaves it to its TTL then. */
-  async keepFor(ttlMs: number): Promise<void> {
-    await this.#hold.extend(ttlMs);
-    this.#hold.stopRenewing();
+  async stopRenewingAfter(ttlMs: number): Promise<void> {
+    await this.#state.extend(ttlMs);
+    this.#state.stopRenewing();
   }
 
   override get isInForce(): boolean {
-    return (this.#hold.reader ?? this).remainingMs() > 0;
+    return (this.#state.downgradedLease ?? this).remainingMs() > 0;
   }
 
   /** Its `maxHoldMs` begins now. */
-  endIn(ms: number): void {
-    this.#hold.endIn(ms);
+  endAfter(ms: number): void {
+    this.#state.endAfter(ms);
   }
 
-  lossNow(): LossReason | undefined {
-    const { reader } = this.#hold;
-    return reader ? reader.lossNow() : this.#hold.lossNow()?.reason;
+  currentLoss(): LossReason | undefined {
+    const { downgradedLease } = this.#state;
+    return downgradedLease ? downgradedLease.currentLoss() : this.#state.currentLoss()?.reason;
   }
 }

@@ -1,13 +1,13 @@
 import type { SerializedLease } from "./lease.ts";
-import type { Words } from "../driver.ts";
+import type { HolderInfo } from "../driver.ts";
 import {
   checkInteger,
   checkKey,
-  checkNames,
+  checkOptionNames,
   checkText,
-  checkWords,
-  refusal,
-  shortestTtlMs,
+  checkHolderInfo,
+  invalidValue,
+  minTtlMs,
 } from "../options.ts";
 
 /** Reads what {@link Lease.transfer} made, perhaps in another process and through JSON. Its token is never shown. */
@@ -15,31 +15,40 @@ export function parseSerialized(serialized: SerializedLease): {
   key: string;
   token: string;
   fencingToken: bigint;
-  words: Words;
+  words: HolderInfo;
   ttlMs: number;
 } {
   if (typeof serialized !== "object" || serialized === null || Array.isArray(serialized)) {
-    const given = Array.isArray(serialized) ? "an array" : serialized === null ? "null" : typeof serialized; // never what it says
+    const value = Array.isArray(serialized) ? "an array" : serialized === null ? "null" : typeof serialized; // never what it says
     throw new TypeError(
-      `Expected \`serialized\` to be what transfer() gave (parse its JSON first), got ${given}`,
+      `Expected \`serialized\` to be what transfer() gave (parse its JSON first), got ${value}`,
     );
   }
-  checkNames(serialized, ["version", "key", "token", "fencingToken", "owner", "reason", "labels", "ttlMs"]);
+  checkOptionNames(serialized, [
+    "version",
+    "key",
+    "token",
+    "fencingToken",
+    "owner",
+    "reason",
+    "labels",
+    "ttlMs",
+  ]);
   const { version, key, token, fencingToken, owner, reason, labels, ttlMs } = serialized;
   if (version !== 1) {
-    throw refusal("serialized.version", "1", version);
+    throw invalidValue("serialized.version", "1", version);
   }
   if (typeof token !== "string" || token === "" || token.length > 512) {
     throw new TypeError("Expected `serialized.token` to be the token of a transferred lease");
   }
   if (typeof fencingToken !== "string" || !/^\d{1,39}$/.test(fencingToken)) {
-    throw refusal("serialized.fencingToken", "a decimal number as text", fencingToken);
+    throw invalidValue("serialized.fencingToken", "a decimal number as text", fencingToken);
   }
   return {
     key: checkKey(key),
     token,
     fencingToken: BigInt(fencingToken),
-    words: checkWords({ owner: checkText("serialized.owner", owner, 512), reason, labels }),
-    ttlMs: checkInteger("serialized.ttlMs", ttlMs, shortestTtlMs, 86_400_000),
+    words: checkHolderInfo({ owner: checkText("serialized.owner", owner, 512), reason, labels }),
+    ttlMs: checkInteger("serialized.ttlMs", ttlMs, minTtlMs, 86_400_000),
   };
 }

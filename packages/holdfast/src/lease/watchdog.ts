@@ -1,11 +1,11 @@
-import { momentOf, type Clock } from "../runtime/clock.ts";
-import { tell, traced, traces } from "../diagnostics.ts";
-import type { Extension } from "../driver.ts";
+import { instantNow, type Clock } from "../runtime/clock.ts";
+import { publish, trace, traces } from "../diagnostics.ts";
+import type { ExtendResult } from "../driver.ts";
 import type { LossReason } from "../errors.ts";
-import { Lateness } from "../runtime/timer-lateness.ts";
+import { TimerLateness } from "../runtime/timer-lateness.ts";
 import { jittered, type Random } from "../runtime/random.ts";
-import { TimerQueue, type Timed } from "../runtime/timer-queue.ts";
-import { endsEarly, leftOf, prolong, type Validity } from "../validity.ts";
+import { TimerQueue, type Scheduled } from "../runtime/timer-queue.ts";
+import { wasSuspended, remainingValidityMs, extendValidity, type Validity } from "../validity.ts";
 
 /** What the watchdog keeps alive, or at least ends in time. */
 export interface Renewable {
@@ -13,26 +13,26 @@ export interface Renewable {
   readonly validity: Validity;
   readonly ttlMs: number;
   /** Whether it is to be prolonged; where false, only its end is watched. */
-  readonly wantsRenewal: boolean;
+  readonly needsRenewal: boolean;
   /** Granted for less than its TTL: to be prolonged at once. */
   readonly isClaim: boolean;
   /** When it ends whatever the engine says, on the scale of `clock.now()`. */
   readonly endsAt: number;
   /** False: nobody can use or release it any more. */
-  isReachable(): boolean;
+  isLeaseReferenced(): boolean;
   /** Asks the engine for another TTL. Never rejects. */
-  renew(): Promise<Extension>;
+  renew(): Promise<ExtendResult>;
   /** The engine confirmed that it goes on. */
-  renewed(): void;
-  lose(reason: LossReason, cause?: unknown): void;
-  leak(): void;
+  claimConfirmed(): void;
+  markLost(reason: LossReason, cause?: unknown): void;
+  reportLeak(): void;
 }
 
-const pulseMs = 1_000;
+const clockCheckMs = 1_000;
 const suspendedMs = 50;
 
 /** How long after a grant the first renewal is due at the earliest: work that is done by then costs no request. */
-const settleMs = 5;
+const minRenewalDelayMs = 5;
 
 /**
  * Keeps leases alive, all of them with one timer, and ends each before its validity does, whatever a renewal under way is doing:
@@ -44,57 +44,60 @@ const settleMs = 5;
 export class Watchdog {
   readonly #clock: Clock;
   readonly #random: Random;
-  readonly #lateness: Lateness;
-  readonly #queue: TimerQueue<Watch | Pulse>;
-  readonly #pulse: Pulse;
+  readonly #lateness: TimerLateness;
+  readonly #queue: TimerQueue<WatchedLease | ClockJumpDetector>;
+  readonly #clockJumps: ClockJumpDetector;
 
   constructor(clock: Clock, random: Random) {
     this.#clock = clock;
     this.#random = random;
-    this.#lateness = new Lateness(clock);
+    this.#lateness = new TimerLateness(clock);
     this.#queue = new TimerQueue(clock, (item) => {
-      this.#lateness.note(item.dueAt);
-      if (item instanceof Watch) {
+      this.#lateness.record(item.dueAt);
+      if (item instanceof WatchedLease) {
         this.#wake(item);
       } else {
-        this.#beat();
+        this.#checkClocks();
       }
     });
-    this.#pulse = new Pulse(clock);
+    this.#clockJumps = new ClockJumpDetector(clock);
   }
 
-  /** Takes a lease into the rounds; give the result back to {@link forget}. */
-  watch(target: Renewable): Watch {
+  /** Takes a lease into the rounds; give the result back to {@link unwatch}. */
+  watch(target: Renewable): WatchedLease {
     if (this.#queue.size === 0) {
-      this.#queue.schedule(this.#pulse, this.#clock.now() + pulseMs);
+      this.#queue.schedule(this.#clockJumps, this.#clock.now() + clockCheckMs);
     }
-    const watch = new Watch(target);
-    const leftMs = leftOf(target.validity, this.#clock); // little where it is adopted late: what it waits for is over then
-    watch.renewAt = Math.max(this.#renewalTime(target), this.#clock.now() + Math.min(settleMs, leftMs / 20));
-    this.#schedule(watch);
-    return watch;
+    const watched = new WatchedLease(target);
+    const remainingMs = remainingValidityMs(target.validity, this.#clock); // little where it is adopted late: what it waits for is over then
+    watched.renewAt = Math.max(
+      this.#renewalTime(target),
+      this.#clock.now() + Math.min(minRenewalDelayMs, remainingMs / 20),
+    );
+    this.#schedule(watched);
+    return watched;
   }
 
-  forget(watch: Watch): void {
-    watch.isOver = true;
-    this.#queue.cancel(watch);
+  unwatch(watched: WatchedLease): void {
+    watched.isEnded = true;
+    this.#queue.cancel(watched);
     if (this.#queue.size === 1) {
-      this.#queue.cancel(this.#pulse);
+      this.#queue.cancel(this.#clockJumps);
     }
   }
 
   /** Its validity moved or it wants no renewal any more. */
-  review(watch: Watch): void {
-    if (!watch.isOver) {
-      watch.renewAt = this.#renewalTime(watch.target);
-      this.#schedule(watch);
+  reschedule(watched: WatchedLease): void {
+    if (!watched.isEnded) {
+      watched.renewAt = this.#renewalTime(watched.target);
+      this.#schedule(watched);
     }
   }
 
   /** The engine answers again: what was not confirmed because of that is tried again at once. */
-  answersAgain(): void {
+  engineRecovered(): void {
     for (const item of Array.from(this.#queue.items())) {
-      if (item instanceof Watch && item.lastError !== undefined) {
+      if (item instanceof WatchedLease && item.lastError !== undefined) {
         item.renewAt = this.#clock.now();
         this.#schedule(item);
       }
@@ -103,130 +106,130 @@ export class Watchdog {
   }
 
   targets(): Renewable[] {
-    return this.#queue.items().flatMap((item) => (item instanceof Watch ? [item.target] : []));
+    return this.#queue.items().flatMap((item) => (item instanceof WatchedLease ? [item.target] : []));
   }
 
-  #wake(watch: Watch): void {
-    const { target } = watch;
+  #wake(watched: WatchedLease): void {
+    const { target } = watched;
     const now = this.#clock.now();
-    if (this.#deadlineOf(target) <= now) {
-      this.#end(watch, this.#reasonOfEnd(watch));
+    if (this.#lossDeadline(target) <= now) {
+      this.#end(watched, this.#lossReason(watched));
     } else if (now >= target.endsAt) {
-      this.#end(watch, "max-hold");
+      this.#end(watched, "max-hold");
     } else {
-      if (target.wantsRenewal && now >= watch.renewAt) {
-        this.#tryRenewal(watch, now);
+      if (target.needsRenewal && now >= watched.renewAt) {
+        this.#tryRenewal(watched, now);
       }
-      this.#schedule(watch);
+      this.#schedule(watched);
     }
   }
 
-  #tryRenewal(watch: Watch, now: number): void {
-    const { target } = watch;
+  #tryRenewal(watched: WatchedLease, now: number): void {
+    const { target } = watched;
     const dueAt = this.#renewalTime(target);
     if (dueAt > now) {
-      watch.renewAt = dueAt; // prolonged meanwhile, by its owner or an earlier holder of the same run
+      watched.renewAt = dueAt; // prolonged meanwhile, by its owner or an earlier holder of the same run
       return;
     }
-    if (!target.isReachable()) {
-      target.leak();
+    if (!target.isLeaseReferenced()) {
+      target.reportLeak();
       return;
     }
-    watch.tries += 1;
-    watch.renewAt = now + target.ttlMs / 3;
-    const marginMs = leftOf(target.validity, this.#clock);
+    watched.attempts += 1;
+    watched.renewAt = now + target.ttlMs / 3;
+    const marginMs = remainingValidityMs(target.validity, this.#clock);
     if (marginMs < target.ttlMs / 3) {
-      tell("late-renewal", () => ({ key: target.key, lateMs: now - dueAt, marginMs }));
+      publish("late-renewal", () => ({ key: target.key, lateMs: now - dueAt, marginMs }));
     }
-    void traced(
+    void trace(
       traces.renew,
       () => ({ key: target.key, marginMs }),
       () => target.renew(),
       (context, extension) => (context.outcome = extension.outcome),
-    ).then((extension) => this.#answered(watch, extension));
+    ).then((extension) => this.#renewalAnswered(watched, extension));
   }
 
-  #answered(watch: Watch, extension: Extension): void {
-    const { target } = watch;
+  #renewalAnswered(watched: WatchedLease, extension: ExtendResult): void {
+    const { target } = watched;
     switch (extension.outcome) {
       case "renewed":
         // The validity belongs to the run: whoever holds the grant by now has it.
-        prolong(target.validity, extension.validity, this.#clock);
-        watch.tries = 0;
-        watch.lastError = undefined;
+        extendValidity(target.validity, extension.validity, this.#clock);
+        watched.attempts = 0;
+        watched.lastError = undefined;
         break;
       case "lost":
-        if (!watch.isOver) {
-          this.#end(watch, extension.reason);
+        if (!watched.isEnded) {
+          this.#end(watched, extension.reason);
         }
         return;
       case "unknown":
-        watch.lastError = extension.error;
-        watch.renewAt = this.#clock.now() + this.#backoffMs(watch);
+        watched.lastError = extension.error;
+        watched.renewAt = this.#clock.now() + this.#backoffMs(watched);
         break;
     }
-    if (watch.isOver) {
+    if (watched.isEnded) {
       return;
     }
-    if (this.#deadlineOf(target) <= this.#clock.now()) {
-      this.#end(watch, this.#reasonOfEnd(watch)); // the process stood still: its timers come behind all that it has to read
+    if (this.#lossDeadline(target) <= this.#clock.now()) {
+      this.#end(watched, this.#lossReason(watched)); // the process stood still: its timers come behind all that it has to read
     } else if (extension.outcome === "renewed") {
-      target.renewed();
-      this.review(watch);
+      target.claimConfirmed();
+      this.reschedule(watched);
     } else {
-      this.#schedule(watch);
+      this.#schedule(watched);
     }
   }
 
-  #backoffMs({ target: { ttlMs }, tries }: Watch): number {
-    const longestMs = Math.min(ttlMs / 6, Math.max(10, (ttlMs / 30) * 2 ** (tries - 1)));
+  #backoffMs({ target: { ttlMs }, attempts }: WatchedLease): number {
+    const longestMs = Math.min(ttlMs / 6, Math.max(10, (ttlMs / 30) * 2 ** (attempts - 1)));
     return jittered(this.#random, longestMs / 1.5, 0.5);
   }
 
-  #end(watch: Watch, reason: LossReason): void {
-    this.forget(watch);
-    watch.target.lose(reason, reason === "engine-unreachable" ? watch.lastError : undefined);
+  #end(watched: WatchedLease, reason: LossReason): void {
+    this.unwatch(watched);
+    watched.target.markLost(reason, reason === "engine-unreachable" ? watched.lastError : undefined);
   }
 
-  #reasonOfEnd(watch: Watch): LossReason {
-    if (endsEarly(watch.target.validity, this.#clock)) {
+  #lossReason(watched: WatchedLease): LossReason {
+    if (wasSuspended(watched.target.validity, this.#clock)) {
       return "suspended";
     }
-    return watch.tries > 0 ? "engine-unreachable" : "expired";
+    return watched.attempts > 0 ? "engine-unreachable" : "expired";
   }
 
-  #schedule(watch: Watch): void {
-    const { target } = watch;
-    this.#pulse.note(this.#clock);
-    const endsAt = Math.min(this.#deadlineOf(target), target.endsAt);
-    const dueAt = target.wantsRenewal ? Math.min(watch.renewAt, endsAt) : endsAt;
-    this.#queue.schedule(watch, Math.max(dueAt, this.#clock.now())); // one that was due before it was set is not late
+  #schedule(watched: WatchedLease): void {
+    const { target } = watched;
+    this.#clockJumps.recordDeadline(this.#clock);
+    const endsAt = Math.min(this.#lossDeadline(target), target.endsAt);
+    const dueAt = target.needsRenewal ? Math.min(watched.renewAt, endsAt) : endsAt;
+    this.#queue.schedule(watched, Math.max(dueAt, this.#clock.now())); // one that was due before it was set is not late
   }
 
   /** When the loss is declared. `remainingMs()` and `throwIfLost()` need no timer, and go by the end of the validity. */
-  #deadlineOf(target: Renewable): number {
-    return this.#endOf(target) - this.#lateness.leadMs(target.ttlMs);
+  #lossDeadline(target: Renewable): number {
+    return this.#expiryOf(target) - this.#lateness.leadMs(target.ttlMs);
   }
 
   /** When a third of the TTL has passed; for a claim at once. */
   #renewalTime(target: Renewable): number {
-    return target.isClaim ? 0 : this.#endOf(target) - (target.ttlMs * 2) / 3;
+    return target.isClaim ? 0 : this.#expiryOf(target) - (target.ttlMs * 2) / 3;
   }
 
   /** By the stricter of the two clocks: they differ after the machine slept. */
-  #endOf(target: Renewable): number {
-    return this.#clock.now() + leftOf(target.validity, this.#clock);
+  #expiryOf(target: Renewable): number {
+    return this.#clock.now() + remainingValidityMs(target.validity, this.#clock);
   }
 
   /** Timers stand still while the machine sleeps: after a jump of the wall clock every lease is looked at. */
-  #beat(): void {
-    const jumped = this.#pulse.read(this.#clock) > suspendedMs;
+  #checkClocks(): void {
+    const jumped = this.#clockJumps.readJumpMs(this.#clock) > suspendedMs;
     if (this.#queue.size > 0) {
-      this.#queue.schedule(this.#pulse, this.#clock.now() + pulseMs);
+      this.#queue.schedule(this.#clockJumps, this.#clock.now() + clockCheckMs);
     }
     if (jumped) {
       for (const item of Array.from(this.#queue.items())) {
-        if (item instanceof Watch && !item.isOver) {
+        if (item instanceof WatchedLease && !item.isEnded) {
           item.renewAt = Math.min(item.renewAt, this.#renewalTime(item.target));
           this.#wake(item);
         }
@@ -236,13 +239,13 @@ export class Watchdog {
 }
 
 /** One lease in the rounds. */
-export class Watch implements Timed {
+export class WatchedLease implements Scheduled {
   dueAt = 0;
   slot = -1;
   renewAt = 0;
   /** Renewals tried since the last that was confirmed. */
-  tries = 0;
-  isOver = false;
+  attempts = 0;
+  isEnded = false;
   lastError: unknown = undefined;
   readonly target: Renewable;
 
@@ -251,25 +254,25 @@ export class Watch implements Timed {
   }
 }
 
-class Pulse implements Timed {
+class ClockJumpDetector implements Scheduled {
   dueAt = 0;
   slot = -1;
   #offset: number;
 
   constructor(clock: Clock) {
-    const { now, wall } = momentOf(clock);
+    const { now, wall } = instantNow(clock);
     this.#offset = wall - now;
   }
 
   /** A deadline is reckoned by both clocks: how far they are apart then counts, too. */
-  note(clock: Clock): void {
-    const { now, wall } = momentOf(clock);
+  recordDeadline(clock: Clock): void {
+    const { now, wall } = instantNow(clock);
     this.#offset = Math.min(this.#offset, wall - now);
   }
 
   /** How far the wall clock ran ahead of the monotonic one since the last reading, or since a deadline was reckoned, ms. */
-  read(clock: Clock): number {
-    const { now, wall } = momentOf(clock);
+  readJumpMs(clock: Clock): number {
+    const { now, wall } = instantNow(clock);
     const ahead = wall - now - this.#offset;
     this.#offset = wall - now;
     return ahead;

@@ -1,137 +1,137 @@
-import type { Timed } from "../runtime/timer-queue.ts";
-import { whenAborted } from "../runtime/abort-listeners.ts";
-import type { Contention } from "./coordinator.ts";
-import { tell } from "../diagnostics.ts";
-import type { Acquired, AcquireRequest, Pending, Share, Together } from "../driver.ts";
+import type { Scheduled } from "../runtime/timer-queue.ts";
+import { onAbort } from "../runtime/abort-listeners.ts";
+import type { LocalCoordinator } from "./coordinator.ts";
+import { publish } from "../diagnostics.ts";
+import type { AcquireResult, AcquireRequest, PendingAcquire, LockMode, MultiAcquired } from "../driver.ts";
 import { closedError, EngineError, LockError, QuorumError, WaitTimeoutError } from "../errors.ts";
-import { Hold, type Kept } from "../lease/lease-state.ts";
-import type { KeyLines } from "./key-queues.ts";
-import type { HeldLease } from "../lease/lease.ts";
-import type { Caller, Line } from "./local-queue.ts";
+import { LeaseState, type CreatedLease } from "../lease/lease-state.ts";
+import type { KeyQueues } from "./key-queues.ts";
+import type { LeaseHandle } from "../lease/lease.ts";
+import type { LocalWaiter, LocalQueue } from "./local-queue.ts";
 import type { ResolvedAcquire } from "../options.ts";
-import { nowhere, type Pooled } from "../runtime/unordered-set.ts";
-import { Link } from "../runtime/linked-queue.ts";
+import { absent, type Indexed } from "../runtime/unordered-set.ts";
+import { QueueNode } from "../runtime/linked-queue.ts";
 import type { Waiter } from "../lock-state.ts";
-import { leftOf } from "../validity.ts";
+import { remainingValidityMs } from "../validity.ts";
 
 /**
  * One acquisition that may wait: from options through the local line and the driver to a lease.
  * Rejects with a `WaitTimeoutError`, the signal's reason, `closed`, `too-many-waiters`, or what the engine said.
  */
-export function acquireLease(
-  contention: Contention,
+export function acquire(
+  coordinator: LocalCoordinator,
   key: string,
   options: ResolvedAcquire,
-): Promise<HeldLease> {
-  const lines = contention.linesOf(key);
-  if (lines.length >= contention.options.maxWaiters) {
-    const message = `${lines.length} callers of this process already wait for "${key}"`;
+): Promise<LeaseHandle> {
+  const queues = coordinator.queuesOf(key);
+  if (queues.waiterCount >= coordinator.options.maxWaiters) {
+    const message = `${queues.waiterCount} callers of this process already wait for "${key}"`;
     return Promise.reject(new LockError(message, { code: "too-many-waiters", key, retryable: true }));
   }
-  return new Acquisition(contention, lines, key, options).begin();
+  return new Acquisition(coordinator, queues, key, options).start();
 }
 
 /** One try: a lease, or null where another holds the lock. */
-export async function tryLease(
-  contention: Contention,
+export async function tryAcquire(
+  coordinator: LocalCoordinator,
   key: string,
   options: ResolvedAcquire,
-): Promise<{ lease: HeldLease } | { held: Extract<Acquired, { outcome: "held" }> }> {
-  const { driver } = contention;
-  const local = contention.holderOf(key);
-  if (local && options.share === undefined) {
+): Promise<{ lease: LeaseHandle } | { held: Extract<AcquireResult, { outcome: "held" }> }> {
+  const { driver } = coordinator;
+  const local = coordinator.holderOf(key);
+  if (local && options.lockMode === undefined) {
     return { held: { outcome: "held", holder: local.describe() } };
   }
-  const pending = driver.acquire(requestFor(contention, key, options));
-  const acquired = await contention.cancellable(pending, options);
+  const pending = driver.acquire(requestFor(coordinator, key, options));
+  const acquired = await coordinator.awaitCancellable(pending, options);
   if (acquired.outcome === "held") {
     return { held: acquired };
   }
-  const { hold, lease } = Hold.keep(contention, acquired.grant, options);
-  if (standsInLine(contention, options)) {
-    contention.linesOf(key).of(options.share).begin(hold, contention.clock.now());
+  const { state: leaseState, lease } = LeaseState.create(coordinator, acquired.grant, options);
+  if (usesLocalQueue(coordinator, options)) {
+    coordinator.queuesOf(key).queueFor(options.lockMode).startRun(leaseState, coordinator.clock.now());
   }
   return { lease };
 }
 
 /** Whether the engine can take these keys in one step. */
-export function canTakeTogether({ driver }: Contention, keys: readonly string[]): boolean {
-  return driver.acquireTogether !== undefined && driver.areTogether?.(keys) !== false;
+export function canAcquireMany({ driver }: LocalCoordinator, keys: readonly string[]): boolean {
+  return driver.acquireMany !== undefined && driver.canAcquireMany?.(keys) !== false;
 }
 
 /** Several keys in one step: a lease for each, null where one is held; undefined where the engine has no such step. */
-export async function tryTogether(
-  contention: Contention,
+export async function tryAcquireMany(
+  coordinator: LocalCoordinator,
   keys: readonly string[],
   options: ResolvedAcquire,
-): Promise<readonly HeldLease[] | null | undefined> {
-  const { driver } = contention;
-  if (!driver.acquireTogether) {
+): Promise<readonly LeaseHandle[] | null | undefined> {
+  const { driver } = coordinator;
+  if (!driver.acquireMany) {
     return undefined;
-  } else if (keys.some((key) => contention.holderOf(key))) {
+  } else if (keys.some((key) => coordinator.holderOf(key))) {
     return null;
   }
-  const asked = driver.acquireTogether(keys.map((key) => requestFor(contention, key, options)));
-  const together = await whileWanted(contention, asked, options);
-  if (together.outcome === "held") {
+  const pending = driver.acquireMany(keys.map((key) => requestFor(coordinator, key, options)));
+  const result = await untilCancelled(coordinator, pending, options);
+  if (result.outcome === "held") {
     return null;
   }
-  return together.grants.map((grant) => {
-    const { hold, lease } = Hold.keep(contention, grant, options);
-    if (standsInLine(contention, options)) {
-      contention.linesOf(grant.key).mutex.begin(hold, contention.clock.now());
+  return result.grants.map((grant) => {
+    const { state: leaseState, lease } = LeaseState.create(coordinator, grant, options);
+    if (usesLocalQueue(coordinator, options)) {
+      coordinator.queuesOf(grant.key).mutex.startRun(leaseState, coordinator.clock.now());
     }
     return lease;
   });
 }
 
 /** Waits until the caller's signal, or `close()`, ends it. What is granted nevertheless is declined. */
-async function whileWanted(
-  contention: Contention,
-  asked: Promise<Together>,
+async function untilCancelled(
+  coordinator: LocalCoordinator,
+  pending: Promise<MultiAcquired>,
   { signal }: ResolvedAcquire,
-): Promise<Together> {
-  const stops: (() => void)[] = [];
-  const ended = new Promise<never>((_resolve, reject) => {
-    for (const end of [contention.closing, ...(signal ? [signal] : [])]) {
-      stops.push(whenAborted(end, reject));
+): Promise<MultiAcquired> {
+  const stopListening: (() => void)[] = [];
+  const cancelled = new Promise<never>((_resolve, reject) => {
+    for (const source of [coordinator.closing, ...(signal ? [signal] : [])]) {
+      stopListening.push(onAbort(source, reject));
     }
   });
-  const giveBackIfEnded = (together: Together): Together => {
-    if ((contention.isClosed || signal?.aborted === true) && together.outcome === "granted") {
-      for (const grant of together.grants) {
-        contention.decline(grant);
+  const releaseIfCancelled = (result: MultiAcquired): MultiAcquired => {
+    if ((coordinator.isClosed || signal?.aborted === true) && result.outcome === "granted") {
+      for (const grant of result.grants) {
+        coordinator.abandonGrant(grant);
       }
-      throw contention.isClosed ? closedError() : signal?.reason;
+      throw coordinator.isClosed ? closedError() : signal?.reason;
     }
-    return together;
+    return result;
   };
-  asked.then(giveBackIfEnded).catch(() => undefined);
+  pending.then(releaseIfCancelled).catch(() => undefined);
   try {
-    return giveBackIfEnded(await Promise.race([asked, ended]));
+    return releaseIfCancelled(await Promise.race([pending, cancelled]));
   } finally {
-    for (const stop of stops) {
+    for (const stop of stopListening) {
       stop();
     }
   }
 }
 
 function requestFor(
-  contention: Contention,
+  coordinator: LocalCoordinator,
   key: string,
   options: ResolvedAcquire,
-  turn?: { readonly deadline: number; readonly caller: Acquisition; readonly from: Hold | undefined },
+  wait?: { readonly deadline: number; readonly caller: Acquisition; readonly from: LeaseState | undefined },
 ): AcquireRequest {
-  const isContended = turn?.from !== undefined || contention.isContended(key, options.share);
+  const isContended = wait?.from !== undefined || coordinator.isContended(key, options.lockMode);
   return {
     key,
-    share: turn?.caller.share ?? options.share,
+    lockMode: wait?.caller.lockMode ?? options.lockMode,
     ttlMs: options.ttlMs,
-    deadline: turn?.deadline ?? null,
-    ticket: turn?.caller.ticket,
-    caller: turn?.caller,
-    want: isContended ? blockFor(contention, options) : 1,
-    words: options.words,
+    deadline: wait?.deadline ?? null,
+    ticket: wait?.caller.ticket,
+    waiter: wait?.caller,
+    fencingCount: isContended ? fencingCountFor(coordinator, options) : 1,
+    info: options.info,
   };
 }
 
@@ -139,84 +139,89 @@ function requestFor(
  * Numbers for a whole run of hand-overs. A request asks for them only if another caller of this process waits, has the same, or gives
  * up the lock in the same step: that caller often comes again at once. A lone caller has one number, so the engine knows its lease exactly.
  */
-function blockFor(contention: Contention, options: ResolvedAcquire): number {
-  const { handover } = contention.options;
-  return handover && options.renew && standsInLine(contention, options)
-    ? Math.min(handover.max, longestRun) + 1
+function fencingCountFor(coordinator: LocalCoordinator, options: ResolvedAcquire): number {
+  const { handover } = coordinator.options;
+  return handover && options.renew && usesLocalQueue(coordinator, options)
+    ? Math.min(handover.max, maxHandovers) + 1
     : 1;
 }
 
 /** Readers and writers ask the engine each by itself: a run of readers would keep a writer waiting. */
-function standsInLine(contention: Contention, { share }: ResolvedAcquire): boolean {
-  return contention.usesLines && share?.kind !== "read-write";
+function usesLocalQueue(coordinator: LocalCoordinator, { lockMode }: ResolvedAcquire): boolean {
+  return coordinator.usesLocalQueues && lockMode?.kind !== "read-write";
 }
 
 /** An engine that does not answer in less than this may be well. */
-const shortestAnswerMs = 50;
-const longMs = 86_400_000;
+const minReplyMs = 50;
+const keepAliveMs = 86_400_000;
 /** Blocks of more numbers could run ahead of the engine's clock, which is their floor when it has forgotten them. */
-const longestRun = 64;
+const maxHandovers = 64;
 
 /** A caller that waits: first in the local line, then at the engine. */
-export class Acquisition implements Caller<Hold>, Pooled, Timed {
+export class Acquisition implements LocalWaiter<LeaseState>, Indexed, Scheduled {
   dueAt = 0;
   slot = -1;
-  place: number = nowhere;
-  readonly link: Link<Caller<Hold>> = new Link<Caller<Hold>>(this);
-  isContending = false;
-  readonly #contention: Contention;
-  readonly #lines: KeyLines<Hold>;
-  readonly #line: Line<Hold>;
+  index: number = absent;
+  readonly queueNode: QueueNode<LocalWaiter<LeaseState>> = new QueueNode<LocalWaiter<LeaseState>>(this);
+  isAtEngine = false;
+  readonly #coordinator: LocalCoordinator;
+  readonly #queues: KeyQueues<LeaseState>;
+  readonly #queue: LocalQueue<LeaseState>;
   readonly #key: string;
   readonly #options: ResolvedAcquire;
-  readonly #begunAt: number;
+  readonly #startedAt: number;
   readonly #deadline: number;
   /** Its place in the queue; undefined: that of when it comes there. */
   readonly ticket: number | undefined;
-  #contendsSince = 0;
-  readonly #standsInLine: boolean;
+  #requestedAt = 0;
+  readonly #usesLocalQueue: boolean;
   #hasWaited = false;
-  #pending: Pending | undefined;
+  #pending: PendingAcquire | undefined;
   #cancelled: { readonly reason: unknown } | undefined;
   #isSettled = false;
   #stopListening: (() => void) | undefined;
-  #resolve!: (lease: HeldLease) => void;
+  #resolve!: (lease: LeaseHandle) => void;
   #reject!: (reason: unknown) => void;
 
-  constructor(contention: Contention, lines: KeyLines<Hold>, key: string, options: ResolvedAcquire) {
-    this.#contention = contention;
-    this.#lines = lines;
-    this.#line = lines.of(options.share);
+  constructor(
+    coordinator: LocalCoordinator,
+    queues: KeyQueues<LeaseState>,
+    key: string,
+    options: ResolvedAcquire,
+  ) {
+    this.#coordinator = coordinator;
+    this.#queues = queues;
+    this.#queue = queues.queueFor(options.lockMode);
     this.#key = key;
     this.#options = options;
-    this.#begunAt = contention.clock.now();
-    this.#deadline = this.#begunAt + options.waitMs;
-    this.ticket = options.ticket ?? contention.driver.ticket(key);
-    this.#standsInLine = standsInLine(contention, options);
+    this.#startedAt = coordinator.clock.now();
+    this.#deadline = this.#startedAt + options.waitMs;
+    this.ticket = options.ticket ?? coordinator.driver.ticket(key);
+    this.#usesLocalQueue = usesLocalQueue(coordinator, options);
   }
 
-  begin(): Promise<HeldLease> {
-    const promise = new Promise<HeldLease>((resolve, reject) => {
+  start(): Promise<LeaseHandle> {
+    const promise = new Promise<LeaseHandle>((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
     });
-    this.#contention.acquisitions.add(this);
+    this.#coordinator.acquisitions.add(this);
     const { signal } = this.#options;
     if (signal) {
-      this.#stopListening = whenAborted(signal, (reason) => this.cancel(reason));
+      this.#stopListening = onAbort(signal, (reason) => this.cancel(reason));
     }
-    if (this.#standsInLine) {
-      this.#line.join(this);
+    if (this.#usesLocalQueue) {
+      this.#queue.enqueue(this);
       if (!this.#pending && !this.#isSettled) {
         this.#hasWaited = true;
-        tell("queued", () => ({ key: this.#key, position: this.#line.length - 1 }));
-        this.#contention.waits.schedule(this, this.#deadline);
+        publish("queued", () => ({ key: this.#key, position: this.#queue.waiterCount - 1 }));
+        this.#coordinator.waitTimers.schedule(this, this.#deadline);
       }
-      this.#holdProcess();
+      this.#keepProcessAlive();
     } else {
-      this.#lines.outside += 1;
-      void this.contend();
-      this.#holdProcess();
+      this.#queues.directWaiters += 1;
+      void this.requestFromEngine();
+      this.#keepProcessAlive();
     }
     return promise;
   }
@@ -237,111 +242,123 @@ export class Acquisition implements Caller<Hold>, Pooled, Timed {
   /** Its time in the local line is over. At the engine the driver watches the deadline. */
   timeOut(): void {
     if (this.#deadline === Infinity) {
-      this.#holdProcess();
+      this.#keepProcessAlive();
       return;
     }
-    const holder = this.#line.holder?.describe();
-    const place = this.#line.placeOf(this);
-    this.#fail(new WaitTimeoutError(this.#key, this.#options.waitMs, holder, place));
+    const holder = this.#queue.holder?.describe();
+    const position = this.#queue.positionOf(this);
+    this.#fail(new WaitTimeoutError(this.#key, this.#options.waitMs, holder, position));
   }
 
   describe(): Omit<Waiter, "position"> {
-    const { clock, owner } = this.#contention;
-    const since = Math.round(clock.wall() - (clock.now() - this.#begunAt));
-    return { owner: this.#options.words?.owner ?? owner, since };
+    const { clock, owner } = this.#coordinator;
+    const since = Math.round(clock.wall() - (clock.now() - this.#startedAt));
+    return { owner: this.#options.info?.owner ?? owner, since };
   }
 
   /** What it asks of the engine. */
-  get share(): Share | undefined {
-    const { share } = this.#options;
-    return share?.kind === "semaphore" && this.#hasWaited && this.#line.wasGranted
-      ? { ...share, hasWaited: true }
-      : share;
+  get lockMode(): LockMode | undefined {
+    const { lockMode } = this.#options;
+    return lockMode?.kind === "semaphore" && this.#hasWaited && this.#queue.wasGranted
+      ? { ...lockMode, hasWaited: true }
+      : lockMode;
   }
 
-  accepts(hold: Hold): boolean {
+  canTakeOver(leaseState: LeaseState): boolean {
     const { ttlMs, renew } = this.#options;
-    const { clock, driver } = this.#contention;
-    const used = Number(hold.fencingToken - hold.grant.fencingToken) + 1;
+    const { clock, driver } = this.#coordinator;
+    const used = Number(leaseState.fencingToken - leaseState.grant.fencingToken) + 1;
     const needed = Math.min(ttlMs, driver.capabilities.claimMs) / 3;
-    return renew && hold.isOurs && used < hold.grant.fencingCount && leftOf(hold.validity, clock) >= needed;
+    return (
+      renew &&
+      leaseState.canBeHandedOver &&
+      used < leaseState.grant.fencingCount &&
+      remainingValidityMs(leaseState.validity, clock) >= needed
+    );
   }
 
-  receive(from: Hold): Hold {
-    const kept = Hold.keep(this.#contention, from.grant, this.#options, from.fencingToken + 1n);
-    tell("handover", () => ({ key: this.#key, fencingToken: kept.hold.fencingToken }));
-    this.#succeed(kept);
-    return kept.hold;
+  takeOver(previous: LeaseState): LeaseState {
+    const created = LeaseState.create(
+      this.#coordinator,
+      previous.grant,
+      this.#options,
+      previous.fencingToken + 1n,
+    );
+    publish("handover", () => ({ key: this.#key, fencingToken: created.state.fencingToken }));
+    this.#succeed(created);
+    return created.state;
   }
 
-  contend(from?: Hold): Promise<boolean> | undefined {
-    const { driver, waits } = this.#contention;
+  requestFromEngine(previous?: LeaseState): Promise<boolean> | undefined {
+    const { driver, waitTimers } = this.#coordinator;
     if (this.#deadline !== Infinity) {
-      waits.cancel(this);
+      waitTimers.cancel(this);
     }
-    this.#contendsSince = this.#contention.clock.now();
-    const turn = { deadline: this.#deadline, caller: this, from };
-    const request = requestFor(this.#contention, this.#key, this.#options, turn);
-    if (!from) {
-      this.#follow(driver.acquire(request));
+    this.#requestedAt = this.#coordinator.clock.now();
+    const wait = { deadline: this.#deadline, caller: this, from: previous };
+    const request = requestFor(this.#coordinator, this.#key, this.#options, wait);
+    if (!previous) {
+      this.#awaitResult(driver.acquire(request));
       return undefined;
     }
-    const pending = driver.requeue(from.grant, request);
-    this.#follow(pending);
+    const pending = driver.requeue(previous.grant, request);
+    this.#awaitResult(pending);
     return pending.released;
   }
 
   /** The next one's turn, who does not wait until this one is told who holds the lock. */
-  left(): void {
-    if (this.#standsInLine) {
-      this.#line.leave(this);
+  onDequeued(): void {
+    if (this.#usesLocalQueue) {
+      this.#queue.dequeue(this);
     }
   }
 
   /** Who waits without a deadline is waited for all the same: a timer of ours keeps the process alive. */
-  #holdProcess(): void {
+  #keepProcessAlive(): void {
     if (this.#deadline === Infinity && !this.#isSettled) {
-      this.#contention.waits.schedule(this, this.#contention.clock.now() + longMs);
+      this.#coordinator.waitTimers.schedule(this, this.#coordinator.clock.now() + keepAliveMs);
     }
   }
 
-  #follow(pending: Pending): void {
+  #awaitResult(pending: PendingAcquire): void {
     this.#pending = pending;
     pending.result.then(
-      (acquired) => this.#acquired(acquired),
+      (acquired) => this.#settleWith(acquired),
       (error: unknown) =>
-        this.#fail(this.#cameTooLate(error) ? new WaitTimeoutError(this.#key, this.#options.waitMs) : error),
+        this.#fail(
+          this.#hadTooLittleTime(error) ? new WaitTimeoutError(this.#key, this.#options.waitMs) : error,
+        ),
     );
   }
 
   /** The local line took the time that an answer needs: that says nothing of the engine. */
-  #cameTooLate(error: unknown): boolean {
-    const leftMs = this.#deadline - this.#contendsSince;
-    const hadLittle = leftMs < this.#options.waitMs && leftMs < shortestAnswerMs;
+  #hadTooLittleTime(error: unknown): boolean {
+    const availableMs = this.#deadline - this.#requestedAt;
+    const isShort = availableMs < this.#options.waitMs && availableMs < minReplyMs;
     const isUnanswered = error instanceof EngineError || error instanceof QuorumError;
-    return hadLittle && isUnanswered && error.outcome === "unknown";
+    return isShort && isUnanswered && error.outcome === "unknown";
   }
 
-  #acquired(acquired: Acquired): void {
+  #settleWith(result: AcquireResult): void {
     if (this.#isSettled) {
       return;
     }
     const { waitMs } = this.#options;
-    if (acquired.outcome === "held") {
-      this.#fail(new WaitTimeoutError(this.#key, waitMs, acquired.holder, acquired.position));
+    if (result.outcome === "held") {
+      this.#fail(new WaitTimeoutError(this.#key, waitMs, result.holder, result.position));
     } else if (this.#cancelled) {
-      this.#contention.decline(acquired.grant);
+      this.#coordinator.abandonGrant(result.grant);
       this.#fail(this.#cancelled.reason);
     } else {
-      const kept = Hold.keep(this.#contention, acquired.grant, this.#options);
-      if (this.#standsInLine) {
-        this.#line.granted(this, kept.hold, this.#contention.clock.now());
+      const created = LeaseState.create(this.#coordinator, result.grant, this.#options);
+      if (this.#usesLocalQueue) {
+        this.#queue.granted(this, created.state, this.#coordinator.clock.now());
       }
-      this.#succeed(kept);
+      this.#succeed(created);
     }
   }
 
-  #succeed({ lease }: Kept): void {
+  #succeed({ lease }: CreatedLease): void {
     if (this.#settle()) {
       this.#resolve(lease);
     }
@@ -349,8 +366,8 @@ export class Acquisition implements Caller<Hold>, Pooled, Timed {
 
   #fail(error: unknown): void {
     if (this.#settle()) {
-      if (this.#standsInLine) {
-        this.#line.leave(this);
+      if (this.#usesLocalQueue) {
+        this.#queue.dequeue(this);
       }
       this.#reject(error);
     }
@@ -361,11 +378,11 @@ export class Acquisition implements Caller<Hold>, Pooled, Timed {
       return false;
     }
     this.#isSettled = true;
-    this.#contention.acquisitions.delete(this);
-    this.#contention.waits.cancel(this);
+    this.#coordinator.acquisitions.delete(this);
+    this.#coordinator.waitTimers.cancel(this);
     this.#stopListening?.();
-    if (!this.#standsInLine) {
-      this.#lines.outside -= 1;
+    if (!this.#usesLocalQueue) {
+      this.#queues.directWaiters -= 1;
     }
     return true;
   }

@@ -1,11 +1,11 @@
 import type { Acquisition } from "./acquisition.ts";
-import { whenAborted } from "../runtime/abort-listeners.ts";
+import { onAbort } from "../runtime/abort-listeners.ts";
 import type { Clock } from "../runtime/clock.ts";
-import type { Acquired, Driver, Grant, Pending, Share } from "../driver.ts";
+import type { AcquireResult, Driver, Grant, PendingAcquire, LockMode } from "../driver.ts";
 import { closedError, type LossReason } from "../errors.ts";
-import type { Hold, Keeper } from "../lease/lease-state.ts";
-import { KeyLines } from "./key-queues.ts";
-import type { Line } from "./local-queue.ts";
+import type { LeaseState, LeaseHost } from "../lease/lease-state.ts";
+import { KeyQueues } from "./key-queues.ts";
+import type { LocalQueue } from "./local-queue.ts";
 import type { ResolvedAcquire, ResolvedLocks } from "../options.ts";
 import {
   localWaitersOf,
@@ -16,38 +16,38 @@ import {
   type LockState,
   type Waiter,
 } from "../lock-state.ts";
-import { Pool } from "../runtime/unordered-set.ts";
+import { UnorderedSet } from "../runtime/unordered-set.ts";
 import { TimerQueue } from "../runtime/timer-queue.ts";
-import { engineEnd } from "../validity.ts";
-import { within } from "../runtime/timeout.ts";
+import { engineExpiry } from "../validity.ts";
+import { withTimeout } from "../runtime/timeout.ts";
 import { Watchdog } from "../lease/watchdog.ts";
 
 /** So many waiters are described; all are counted. */
-const mostShown = 100;
+const maxWaitersShown = 100;
 /** So many lines are kept, also of keys that nobody uses any more: most are used again. */
-const fewLines = 1_000;
+const idleQueuesKept = 1_000;
 
 /** What the callers of one `Locks` share: the lines before its keys, who waits, and who is held. */
-export class Contention implements Keeper {
+export class LocalCoordinator implements LeaseHost {
   readonly driver: Driver;
   readonly clock: Clock;
   readonly options: ResolvedLocks;
   readonly watchdog: Watchdog;
-  readonly acquisitions: Pool<Acquisition> = new Pool();
+  readonly acquisitions: UnorderedSet<Acquisition> = new UnorderedSet();
   /** The deadlines of those who wait in a local line: somebody waits for these timers. */
-  readonly waits: TimerQueue<Acquisition>;
-  readonly usesLines: boolean;
+  readonly waitTimers: TimerQueue<Acquisition>;
+  readonly usesLocalQueues: boolean;
   readonly #closing = new AbortController();
-  readonly #givenUp = new Set<Promise<boolean>>();
-  #lines = new Map<string, KeyLines<Hold>>();
-  #mostLines = fewLines;
+  readonly #abandonedReleases = new Set<Promise<boolean>>();
+  #queues = new Map<string, KeyQueues<LeaseState>>();
+  #sweepThreshold = idleQueuesKept;
 
   constructor(driver: Driver, options: ResolvedLocks) {
     this.driver = driver;
     this.clock = driver.clock;
     this.options = options;
     this.watchdog = new Watchdog(driver.clock, driver.random);
-    this.waits = new TimerQueue(
+    this.waitTimers = new TimerQueue(
       driver.clock,
       (acquisition) => {
         acquisition.timeOut();
@@ -55,7 +55,7 @@ export class Contention implements Keeper {
       true,
     );
     const { requeue, fencingBlocks } = driver.capabilities;
-    this.usesLines = options.handover !== false && requeue && fencingBlocks;
+    this.usesLocalQueues = options.handover !== false && requeue && fencingBlocks;
   }
 
   get isClosed(): boolean {
@@ -63,7 +63,7 @@ export class Contention implements Keeper {
   }
 
   /** @throws {LockError} `closed` */
-  refuseClosed(key?: string): void {
+  assertOpen(key?: string): void {
     if (this.isClosed) {
       throw closedError(key);
     }
@@ -78,28 +78,28 @@ export class Contention implements Keeper {
     return this.options.owner;
   }
 
-  linesOf(key: string): KeyLines<Hold> {
-    let lines = this.#lines.get(key);
-    if (!lines) {
-      if (this.#lines.size >= this.#mostLines) {
-        this.#lines = new Map([...this.#lines].filter(([, { isEmpty }]) => !isEmpty));
-        this.#mostLines = Math.max(fewLines, 2 * this.#lines.size);
+  queuesOf(key: string): KeyQueues<LeaseState> {
+    let queues = this.#queues.get(key);
+    if (!queues) {
+      if (this.#queues.size >= this.#sweepThreshold) {
+        this.#queues = new Map([...this.#queues].filter(([, { isEmpty }]) => !isEmpty));
+        this.#sweepThreshold = Math.max(idleQueuesKept, 2 * this.#queues.size);
       }
-      lines = new KeyLines();
-      this.#lines.set(key, lines);
+      queues = new KeyQueues();
+      this.#queues.set(key, queues);
     }
-    return lines;
+    return queues;
   }
 
   /** Whether callers of this process wait in memory for the same of the key, or have all that there is of it. */
-  isContended(key: string, share: Share | undefined): boolean {
-    const line = this.#lineOf(key, share);
-    return line !== undefined && (line.waitingCount > 0 || line.isFull);
+  isContended(key: string, lockMode: LockMode | undefined): boolean {
+    const queue = this.#queueFor(key, lockMode);
+    return queue !== undefined && (queue.localWaiterCount > 0 || queue.isFull);
   }
 
   /** Who of this process holds the key for itself alone, as far as the line knows. */
-  holderOf(key: string): Hold | undefined {
-    const holder = this.#lines.get(key)?.mutex.holder;
+  holderOf(key: string): LeaseState | undefined {
+    const holder = this.#queues.get(key)?.mutex.holder;
     return holder?.isHeld === true ? holder : undefined;
   }
 
@@ -108,135 +108,146 @@ export class Contention implements Keeper {
    * wait in memory. Those come first where this process holds the lock and may hand it over, else behind the ones at the engine.
    * The engine may have a report of them from a holder of this process: they are not counted twice.
    */
-  correct(given: LockState): LockState {
-    const lines = this.#lines.get(given.key)?.all;
-    if (!lines) {
-      return given;
+  withLocalState(engineState: LockState): LockState {
+    const queues = this.#queues.get(engineState.key)?.queues;
+    if (!queues) {
+      return engineState;
     }
-    const holds = this.#holdsOf(given.key);
-    const reporters = lines.map(({ reporter }) => reporter);
-    const newer = given.holders.map((told) =>
-      holds.find((hold) => hasNumberOf(hold, told) && hold.fencingToken > (told.fencingToken ?? 0n)),
+    const leaseStates = this.#heldLeases(engineState.key);
+    const reporters = queues.map(({ waiterReporter }) => waiterReporter);
+    const newerLeases = engineState.holders.map((holder) =>
+      leaseStates.find(
+        (leaseState) =>
+          ownsFencingToken(leaseState, holder) && leaseState.fencingToken > (holder.fencingToken ?? 0n),
+      ),
     );
-    const isNews = newer.some((hold) => hold !== undefined);
-    const waitingCount = lines.reduce((sum, line) => sum + line.waitingCount, 0);
-    const isOwn = given.holders.map((told) =>
-      [...holds, ...reporters].some((hold) => hasNumberOf(hold, told)),
+    const hasNewerHolder = newerLeases.some((leaseState) => leaseState !== undefined);
+    const waitingCount = queues.reduce((sum, queue) => sum + queue.localWaiterCount, 0);
+    const isOwn = engineState.holders.map((holder) =>
+      [...leaseStates, ...reporters].some((leaseState) => ownsFencingToken(leaseState, holder)),
     );
-    const state = withoutReports(given, isOwn);
-    return isNews || waitingCount > 0
+    const state = withoutReportedWaiters(engineState, isOwn);
+    return hasNewerHolder || waitingCount > 0
       ? lockState({
           ...state,
-          ...(isNews && withHolds(state, newer)),
-          ...this.#withOwnWaiters(state, lines, holds.length > 0),
+          ...(hasNewerHolder && withLocalHolders(state, newerLeases)),
+          ...this.#withLocalWaiters(state, queues, leaseStates.length > 0),
         })
       : state;
   }
 
   /** For the engine: how many callers wait in memory for a hold. The report of a grant is repeated until the grant ends. */
-  reportWaiters(hold: Hold): number | undefined {
-    const line = this.#lineOf(hold.key, hold.share);
-    const waiting = line?.holder === hold ? line.waitingCount : 0;
-    if (line && waiting > 0) {
-      line.reporter = hold;
+  localWaitersToReport(leaseState: LeaseState): number | undefined {
+    const queue = this.#queueFor(leaseState.key, leaseState.lockMode);
+    const waiting = queue?.holder === leaseState ? queue.localWaiterCount : 0;
+    if (queue && waiting > 0) {
+      queue.waiterReporter = leaseState;
     }
-    return line?.reporter?.grant === hold.grant ? waiting : undefined;
+    return queue?.waiterReporter?.grant === leaseState.grant ? waiting : undefined;
   }
 
   /** Changes of the engine's state, each corrected when it is read. */
-  async *correctAll(events: AsyncIterable<LockEvent>): AsyncGenerator<LockEvent, void, undefined> {
+  async *withLocalStates(events: AsyncIterable<LockEvent>): AsyncGenerator<LockEvent, void, undefined> {
     for await (const event of events) {
-      yield { ...event, state: this.correct(event.state) };
+      yield { ...event, state: this.withLocalState(event.state) };
     }
   }
 
-  #withOwnWaiters(
+  #withLocalWaiters(
     { holders, waiters, waiterCount }: LockState,
-    lines: readonly Line<Hold>[],
+    queues: readonly LocalQueue<LeaseState>[],
     isFirst: boolean,
   ): Pick<LockState, "waiters" | "waiterCount"> {
-    const waitingCount = lines.reduce((sum, line) => sum + line.waitingCount, 0);
-    const [ownFrom, othersFrom] = isFirst ? [0, waitingCount] : [waiterCount - localWaitersOf(holders), 0];
-    const own: Waiter[] = [];
-    for (const line of lines) {
-      for (const caller of line.waiting) {
-        if (ownFrom + own.length >= mostShown) {
+    const waitingCount = queues.reduce((sum, queue) => sum + queue.localWaiterCount, 0);
+    const [localOffset, engineOffset] = isFirst
+      ? [0, waitingCount]
+      : [waiterCount - localWaitersOf(holders), 0];
+    const local: Waiter[] = [];
+    for (const queue of queues) {
+      for (const caller of queue.waiting) {
+        if (localOffset + local.length >= maxWaitersShown) {
           break;
         }
-        own.push({ ...caller.describe(), position: ownFrom + own.length });
+        local.push({ ...caller.describe(), position: localOffset + local.length });
       }
     }
-    const others = waiters.map((waiter) => ({ ...waiter, position: othersFrom + waiter.position }));
+    const remote = waiters.map((waiter) => ({ ...waiter, position: engineOffset + waiter.position }));
     return {
-      waiters: (isFirst ? [...own, ...others] : [...others, ...own]).slice(0, mostShown),
+      waiters: (isFirst ? [...local, ...remote] : [...remote, ...local]).slice(0, maxWaitersShown),
       waiterCount: waiterCount + waitingCount,
     };
   }
 
   /** Whether the holder with this number has handed the lease on in memory, which the engine may not know yet. */
-  handedOnFrom(key: string, fencingToken: bigint): boolean {
-    return this.#holdsOf(key).some(
-      (hold) => hasNumberOf(hold, { fencingToken }) && fencingToken < hold.fencingToken,
+  wasHandedOver(key: string, fencingToken: bigint): boolean {
+    return this.#heldLeases(key).some(
+      (leaseState) =>
+        ownsFencingToken(leaseState, { fencingToken }) && fencingToken < leaseState.fencingToken,
     );
   }
 
   /** Whether a lease of this process with this number holds the key, by the engine's word; `unknown`: it has none with it. */
-  async judgeFence(key: string, fencingToken: bigint): Promise<FenceState> {
-    const own = (this.watchdog.targets() as Hold[]).find(
-      (hold) => hold.key === key && hold.fencingToken === fencingToken && hold.isHeld,
+  async compareFence(key: string, fencingToken: bigint): Promise<FenceState> {
+    const own = (this.watchdog.targets() as LeaseState[]).find(
+      (leaseState) => leaseState.key === key && leaseState.fencingToken === fencingToken && leaseState.isHeld,
     );
     if (!own) {
-      return this.handedOnFrom(key, fencingToken) ? "stale" : "unknown";
+      return this.wasHandedOver(key, fencingToken) ? "stale" : "unknown";
     }
     const { token, fencingToken: first } = own.grant;
     const { outcome } = await this.driver.verify(key, token, first);
     return outcome === "held" && own.isHeld ? "current" : "stale";
   }
 
-  giveBack(hold: Hold): Promise<boolean> {
+  release(leaseState: LeaseState): Promise<boolean> {
     const { handover } = this.options;
-    const line = this.#lineOf(hold.key, hold.share);
-    if (line && handover) {
-      const leaving = line.release(hold, this.clock.now(), handover);
-      if (leaving.to === "caller") {
+    const queue = this.#queueFor(leaseState.key, leaseState.lockMode);
+    if (queue && handover) {
+      const decision = queue.release(leaseState, this.clock.now(), handover);
+      if (decision.to === "caller") {
         return Promise.resolve(true);
       }
-      if (leaving.to === "others" && leaving.released) {
-        return leaving.released;
+      if (decision.to === "others" && decision.released) {
+        return decision.released;
       }
     }
-    const { key, grant, validity } = hold;
-    return this.driver.release(key, grant.token, engineEnd(validity));
+    const { key, grant, validity } = leaseState;
+    return this.driver.release(key, grant.token, engineExpiry(validity));
   }
 
   /** A grant that came when its caller did not want it any more. */
-  decline({ key, token, validity }: Grant): void {
-    const released = this.driver.release(key, token, engineEnd(validity)).catch(() => false);
-    this.#givenUp.add(released);
-    void released.then(() => this.#givenUp.delete(released));
+  abandonGrant({ key, token, validity }: Grant): void {
+    const released = this.driver.release(key, token, engineExpiry(validity)).catch(() => false);
+    this.#abandonedReleases.add(released);
+    void released.then(() => this.#abandonedReleases.delete(released));
   }
 
-  ended(hold: Hold): void {
-    this.#lineOf(hold.key, hold.share)?.ended(hold);
+  leaseEnded(leaseState: LeaseState): void {
+    this.#queueFor(leaseState.key, leaseState.lockMode)?.leaseEnded(leaseState);
   }
 
-  #lineOf(key: string, share: Share | undefined): Line<Hold> | undefined {
-    return this.#lines.get(key)?.of(share);
+  #queueFor(key: string, lockMode: LockMode | undefined): LocalQueue<LeaseState> | undefined {
+    return this.#queues.get(key)?.queueFor(lockMode);
   }
 
   /** What may be handed over, and is held. */
-  #holdsOf(key: string): Hold[] {
-    const lines = this.#lines.get(key)?.all ?? [];
-    return lines.flatMap(({ holds }) => [...holds]).filter((hold) => hold.isHeld);
+  #heldLeases(key: string): LeaseState[] {
+    const queues = this.#queues.get(key)?.queues ?? [];
+    return queues
+      .flatMap(({ held: leaseStates }) => [...leaseStates])
+      .filter((leaseState) => leaseState.isHeld);
   }
 
   /** Waits for a request that the caller's signal, or `close()`, may end. A grant that races the end is declined. */
-  async cancellable(pending: Pending, { signal }: Pick<ResolvedAcquire, "signal">): Promise<Acquired> {
-    const stopListening = signal && whenAborted(signal, pending.cancel.bind(pending));
+  async awaitCancellable(
+    pending: PendingAcquire,
+    { signal }: Pick<ResolvedAcquire, "signal">,
+  ): Promise<AcquireResult> {
+    const stopListening = signal && onAbort(signal, pending.cancel.bind(pending));
     try {
       const acquired = await pending.result;
       if (acquired.outcome === "granted" && (this.isClosed || signal?.aborted === true)) {
-        this.decline(acquired.grant);
+        this.abandonGrant(acquired.grant);
         throw this.isClosed ? closedError(acquired.grant.key) : signal?.reason;
       }
       return acquired;
@@ -246,18 +257,18 @@ export class Contention implements Keeper {
   }
 
   /** @param token null: all grants */
-  lose(token: string | null, reason: LossReason, cause?: unknown): void {
-    for (const hold of this.watchdog.targets() as Hold[]) {
-      if (token === null || hold.grant.token === token) {
-        hold.lose(reason, cause);
+  markLost(token: string | null, reason: LossReason, cause?: unknown): void {
+    for (const leaseState of this.watchdog.targets() as LeaseState[]) {
+      if (token === null || leaseState.grant.token === token) {
+        leaseState.markLost(reason, cause);
       }
     }
   }
 
   /** The engine could not tell us of losses for a while. */
-  verify(): void {
-    for (const hold of this.watchdog.targets() as Hold[]) {
-      void hold.verify();
+  verifyAll(): void {
+    for (const leaseState of this.watchdog.targets() as LeaseState[]) {
+      void leaseState.verify();
     }
   }
 
@@ -267,26 +278,31 @@ export class Contention implements Keeper {
     for (const acquisition of Array.from(this.acquisitions.items)) {
       acquisition.cancel(closedError());
     }
-    const holds = (this.watchdog.targets() as Hold[]).filter((hold) => !hold.isOrphaned);
+    const leaseStates = (this.watchdog.targets() as LeaseState[]).filter(
+      (leaseState) => !leaseState.isOrphaned,
+    );
     const releases = Promise.all([
-      ...holds.map((hold) => hold.releaseAtClose().catch(() => false)),
-      ...this.#givenUp,
+      ...leaseStates.map((leaseState) => leaseState.releaseOnClose().catch(() => false)),
+      ...this.#abandonedReleases,
     ]);
-    await within(this.clock, this.options.closeTimeoutMs, releases);
-    for (const hold of holds) {
-      hold.orphan();
+    await withTimeout(this.clock, this.options.closeTimeoutMs, releases);
+    for (const leaseState of leaseStates) {
+      leaseState.orphan();
     }
   }
 }
 
 /** Whether the number that the engine has of a holder belongs to the grant of a hold. */
-function hasNumberOf(hold: Hold | undefined, { fencingToken }: Partial<Holder> = {}): boolean {
-  const { fencingToken: first = 0n, fencingCount = 0 } = hold?.grant ?? {};
+function ownsFencingToken(
+  leaseState: LeaseState | undefined,
+  { fencingToken }: Partial<Holder> = {},
+): boolean {
+  const { fencingToken: first = 0n, fencingCount = 0 } = leaseState?.grant ?? {};
   return fencingToken !== undefined && first <= fencingToken && fencingToken < first + BigInt(fencingCount);
 }
 
 /** The state without what some of its holders reported of callers in memory. */
-function withoutReports(state: LockState, isOwn: readonly boolean[]): LockState {
+function withoutReportedWaiters(state: LockState, isOwn: readonly boolean[]): LockState {
   const { holders, waiterCount } = state;
   const reported = localWaitersOf(holders.filter((_, index) => isOwn[index]));
   return reported === 0
@@ -302,18 +318,18 @@ function withoutReports(state: LockState, isOwn: readonly boolean[]): LockState 
 }
 
 /** The holders of the state, those described by a newer hold of the same grant that there is one of. */
-function withHolds(
+function withLocalHolders(
   { holders, fencingToken }: LockState,
-  newer: readonly (Hold | undefined)[],
+  newerLeases: readonly (LeaseState | undefined)[],
 ): Pick<LockState, "holders" | "fencingToken"> {
-  const described = holders.map((told, index) => {
-    const { permits } = told;
-    const hold = newer[index];
-    return hold ? { ...hold.describe(), ...(permits === undefined ? {} : { permits }) } : told;
+  const described = holders.map((holder, index) => {
+    const { permits } = holder;
+    const leaseState = newerLeases[index];
+    return leaseState ? { ...leaseState.describe(), ...(permits === undefined ? {} : { permits }) } : holder;
   });
   const numbers = described.map((holder) => holder.fencingToken ?? 0n);
   return {
     holders: described,
-    fencingToken: numbers.reduce((greatest, each) => (each > greatest ? each : greatest), fencingToken ?? 0n),
+    fencingToken: numbers.reduce((max, each) => (each > max ? each : max), fencingToken ?? 0n),
   };
 }

@@ -1,43 +1,44 @@
-import type { Share } from "../driver.ts";
-import { Line, type Handed } from "./local-queue.ts";
+import type { LockMode } from "../driver.ts";
+import { LocalQueue, type Handoverable } from "./local-queue.ts";
 
 /** So many lines of a semaphore are kept, also those that nobody stands in. */
-const fewLines = 8;
+const idleQueuesKept = 8;
 
 /** All lines before one key. Callers that want the same of it stand in one: of a semaphore as many permits of the same limit. */
-export class KeyLines<Hold extends Handed<Hold>> {
-  readonly mutex: Line<Hold> = new Line<Hold>(1, 0);
-  #semaphores: Map<string, Line<Hold>> | undefined;
+export class KeyQueues<Hold extends Handoverable<Hold>> {
+  readonly mutex: LocalQueue<Hold> = new LocalQueue<Hold>(1, 0);
+  #semaphores: Map<string, LocalQueue<Hold>> | undefined;
   /** Callers that wait for the key past the lines, each by itself. */
-  outside = 0;
+  directWaiters = 0;
 
   get isEmpty(): boolean {
-    return this.outside === 0 && this.all.every((line) => line.isEmpty);
+    return this.directWaiters === 0 && this.queues.every((queue) => queue.isEmpty);
   }
 
   /** How many callers of this process wait for the key. */
-  get length(): number {
-    return this.all.reduce((sum, line) => sum + line.length, this.outside);
+  get waiterCount(): number {
+    return this.queues.reduce((sum, queue) => sum + queue.waiterCount, this.directWaiters);
   }
 
-  get all(): readonly Line<Hold>[] {
+  get queues(): readonly LocalQueue<Hold>[] {
     return this.#semaphores ? [this.mutex, ...this.#semaphores.values()] : [this.mutex];
   }
 
   /** Of a semaphore the first that waits always stands in the queue of the engine, which therefore remembers the limit. */
-  of(share: Share | undefined): Line<Hold> {
-    if (share?.kind !== "semaphore") {
+  queueFor(lockMode: LockMode | undefined): LocalQueue<Hold> {
+    if (lockMode?.kind !== "semaphore") {
       return this.mutex;
     }
-    const { permits, limit } = share;
+    const { permits, limit } = lockMode;
     const name = `${permits}/${limit}`;
-    let line = this.#semaphores?.get(name);
-    if (!line) {
-      line = new Line(Math.floor(limit / permits), 1);
-      const used = [...(this.#semaphores ?? [])];
-      const kept = used.length < fewLines ? used : used.filter(([, { isEmpty }]) => !isEmpty);
-      this.#semaphores = new Map([...kept, [name, line]]);
+    let queue = this.#semaphores?.get(name);
+    if (!queue) {
+      queue = new LocalQueue(Math.floor(limit / permits), 1);
+      const existing = [...(this.#semaphores ?? [])];
+      const retained =
+        existing.length < idleQueuesKept ? existing : existing.filter(([, { isEmpty }]) => !isEmpty);
+      this.#semaphores = new Map([...retained, [name, queue]]);
     }
-    return line;
+    return queue;
   }
 }

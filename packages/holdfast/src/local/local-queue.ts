@@ -1,28 +1,28 @@
-import { Link, Queue } from "../runtime/linked-queue.ts";
+import { QueueNode, LinkedQueue } from "../runtime/linked-queue.ts";
 import type { Waiter } from "../lock-state.ts";
 
 /** A local caller in a line. The line tells it what its turn is; it tells the line when it leaves. */
-export interface Caller<Hold> {
+export interface LocalWaiter<Hold> {
   /** Its place in the line. */
-  readonly link: Link<Caller<Hold>>;
+  readonly queueNode: QueueNode<LocalWaiter<Hold>>;
   /** It has gone to the engine. The line keeps this; nobody else writes it. */
-  isContending: boolean;
+  isAtEngine: boolean;
   /** For `inspect`. */
   describe(): Omit<Waiter, "position">;
   /** Whether it may take this hold over in memory. */
-  accepts(hold: Hold): boolean;
+  canTakeOver(hold: Hold): boolean;
   /** Takes the hold over; what it holds from now on. */
-  receive(hold: Hold): Hold;
+  takeOver(hold: Hold): Hold;
   /**
    * Goes to the engine. With `from` it gives that hold up in the same step, so that other processes get their turn.
    * @returns with `from`: whether it was still ours
    */
-  contend(from?: Hold): Promise<boolean> | undefined;
+  requestFromEngine(previous?: Hold): Promise<boolean> | undefined;
 }
 
 /** What may be handed over. The line keeps `run`; nobody else writes it. */
-export interface Handed<Hold> {
-  run: Run<Hold> | undefined;
+export interface Handoverable<Hold> {
+  handoverRun: HandoverRun<Hold> | undefined;
 }
 
 /** How far a run of hand-overs may go before other processes get their turn. */
@@ -32,13 +32,13 @@ export interface HandoverLimits {
 }
 
 /** What a release comes to: the hold goes on in memory, or was passed on by the engine, or is the caller's to release. */
-export type Leaving =
+export type ReleaseDecision =
   | { readonly to: "caller" }
   | { readonly to: "others"; readonly released: Promise<boolean> | undefined }
   | { readonly to: "engine" };
 
 /** How far the grant of a hold has gone: its place among the holds of the line. */
-export class Run<Hold> extends Link<Hold> {
+export class HandoverRun<Hold> extends QueueNode<Hold> {
   readonly handovers: number;
   readonly since: number;
 
@@ -54,61 +54,61 @@ export class Run<Hold> extends Link<Hold> {
  * the process does not hold, and at least `spare`: the others wait here. A mutex has one place and none to spare.
  * Knows order and hand-over; nothing of time, timers or engines.
  */
-export class Line<Hold extends Handed<Hold>> {
-  readonly #places: number;
-  readonly #spare: number;
-  readonly #waiting = new Queue<Caller<Hold>>();
-  readonly #holds = new Queue<Hold>();
-  #contending = 0;
+export class LocalQueue<Hold extends Handoverable<Hold>> {
+  readonly #capacity: number;
+  readonly #minAtEngine: number;
+  readonly #waiting = new LinkedQueue<LocalWaiter<Hold>>();
+  readonly #held = new LinkedQueue<Hold>();
+  #atEngineCount = 0;
   #wasGranted = false;
   /** The last holder that reported waiting callers to the engine. */
-  reporter: Hold | undefined;
+  waiterReporter: Hold | undefined;
 
-  constructor(places: number, spare: number) {
-    this.#places = places;
-    this.#spare = spare;
+  constructor(capacity: number, minAtEngine: number) {
+    this.#capacity = capacity;
+    this.#minAtEngine = minAtEngine;
   }
 
   /** Nobody waits, contends or holds: the line may be forgotten. */
   get isEmpty(): boolean {
-    return this.length === 0 && this.#holds.size === 0;
+    return this.waiterCount === 0 && this.#held.size === 0;
   }
 
   /** How many callers of this line wait, at the engine or here. */
-  get length(): number {
-    return this.#waiting.size + this.#contending;
+  get waiterCount(): number {
+    return this.#waiting.size + this.#atEngineCount;
   }
 
   /** Callers that wait here and not at the engine, in order. */
-  get waiting(): Iterable<Caller<Hold>> {
+  get waiting(): Iterable<LocalWaiter<Hold>> {
     return this.#waiting.items();
   }
 
-  get waitingCount(): number {
+  get localWaiterCount(): number {
     return this.#waiting.size;
   }
 
   /** How many callers of the line a waiting one has before it, those at the engine included. */
-  placeOf(caller: Caller<Hold>): number {
-    let place = this.#contending;
-    for (let link = caller.link.before; link; link = link.before) {
-      place += 1;
+  positionOf(waiter: LocalWaiter<Hold>): number {
+    let position = this.#atEngineCount;
+    for (let link = waiter.queueNode.previous; link; link = link.previous) {
+      position += 1;
     }
-    return place;
+    return position;
   }
 
   /** The holds that the next in line may be handed, those of the oldest runs first. */
-  get holds(): Iterable<Hold> {
-    return this.#holds.items();
+  get held(): Iterable<Hold> {
+    return this.#held.items();
   }
 
   /** This process holds all places that there are. */
   get isFull(): boolean {
-    return this.#holds.size >= this.#places;
+    return this.#held.size >= this.#capacity;
   }
 
   get holder(): Hold | undefined {
-    return this.#holds.first;
+    return this.#held.first;
   }
 
   /** The engine has granted what this line asks for, since the first of those came that are in it now. */
@@ -117,93 +117,93 @@ export class Line<Hold extends Handed<Hold>> {
   }
 
   /** Stands in line. Whoever finds a place free contends at once. */
-  join(caller: Caller<Hold>): void {
+  enqueue(waiter: LocalWaiter<Hold>): void {
     this.#wasGranted &&= !this.isEmpty;
-    this.#waiting.add(caller.link);
+    this.#waiting.add(waiter.queueNode);
     this.#advance();
   }
 
   /** A caller gives up or was refused: the next one's turn. */
-  leave(caller: Caller<Hold>): void {
-    if (!this.#endContending(caller)) {
-      this.#waiting.delete(caller.link);
+  dequeue(waiter: LocalWaiter<Hold>): void {
+    if (!this.#leaveEngine(waiter)) {
+      this.#waiting.delete(waiter.queueNode);
     }
     this.#advance();
   }
 
   /** The engine granted a caller, which begins a run. */
-  granted(caller: Caller<Hold>, hold: Hold, now: number): void {
-    if (this.#endContending(caller)) {
-      this.#keep(hold, 0, now);
+  granted(waiter: LocalWaiter<Hold>, hold: Hold, now: number): void {
+    if (this.#leaveEngine(waiter)) {
+      this.#addHolder(hold, 0, now);
       this.#advance();
     } else {
-      this.begin(hold, now);
+      this.startRun(hold, now);
     }
   }
 
   /** A hold that was got past the line serves it too, unless its places are held or contended for. */
-  begin(hold: Hold, now: number): void {
-    if (this.#holds.size + this.#contending < this.#places) {
-      this.#keep(hold, 0, now);
+  startRun(hold: Hold, now: number): void {
+    if (this.#held.size + this.#atEngineCount < this.#capacity) {
+      this.#addHolder(hold, 0, now);
     }
   }
 
   /** The hold is given back by its owner. */
-  release(hold: Hold, now: number, limits: HandoverLimits): Leaving {
-    const { run } = hold;
-    if (!run?.isQueued) {
+  release(hold: Hold, now: number, limits: HandoverLimits): ReleaseDecision {
+    const { handoverRun } = hold;
+    if (!handoverRun?.isQueued) {
       return { to: "engine" };
     }
-    this.#holds.delete(run);
+    this.#held.delete(handoverRun);
     const next = this.#waiting.first;
-    const runGoesOn = run.handovers < limits.max && now - run.since < limits.maxMs;
-    if (next && runGoesOn && next.accepts(hold)) {
-      this.#waiting.delete(next.link);
-      this.#keep(next.receive(hold), run.handovers + 1, run.since);
+    const canHandOver = handoverRun.handovers < limits.max && now - handoverRun.since < limits.maxMs;
+    if (next && canHandOver && next.canTakeOver(hold)) {
+      this.#waiting.delete(next.queueNode);
+      this.#addHolder(next.takeOver(hold), handoverRun.handovers + 1, handoverRun.since);
       return { to: "caller" };
-    } else if (next && this.#mayContend) {
-      return { to: "others", released: this.#contend(next, hold) };
+    } else if (next && this.#canRequest) {
+      return { to: "others", released: this.#sendToEngine(next, hold) };
     }
     return { to: "engine" };
   }
 
   /** The hold ended in another way: lost, orphaned, transferred. Nobody can be handed it. */
-  ended(hold: Hold): void {
-    if (hold.run?.isQueued === true) {
-      this.#holds.delete(hold.run);
+  leaseEnded(hold: Hold): void {
+    if (hold.handoverRun?.isQueued === true) {
+      this.#held.delete(hold.handoverRun);
       this.#advance();
     }
   }
 
-  get #mayContend(): boolean {
-    return this.#contending < Math.max(this.#spare, this.#places - this.#holds.size);
+  get #canRequest(): boolean {
+    return this.#atEngineCount < Math.max(this.#minAtEngine, this.#capacity - this.#held.size);
   }
 
-  #keep(hold: Hold, handovers: number, since: number): void {
-    hold.run = new Run(hold, handovers, since);
-    this.#holds.add(hold.run);
+  #addHolder(hold: Hold, handovers: number, since: number): void {
+    hold.handoverRun = new HandoverRun(hold, handovers, since);
+    this.#held.add(hold.handoverRun);
     this.#wasGranted = true;
   }
 
   #advance(): void {
-    for (let next = this.#waiting.first; next && this.#mayContend; next = this.#waiting.first) {
-      void this.#contend(next);
+    for (let next = this.#waiting.first; next && this.#canRequest; next = this.#waiting.first) {
+      void this.#sendToEngine(next);
     }
   }
 
-  #contend(next: Caller<Hold>, from?: Hold): Promise<boolean> | undefined {
-    this.#waiting.delete(next.link);
-    next.isContending = true;
-    this.#contending += 1;
-    return next.contend(from);
+  #sendToEngine(next: LocalWaiter<Hold>, previous?: Hold): Promise<boolean> | undefined {
+    this.#waiting.delete(next.queueNode);
+    next.isAtEngine = true;
+    this.#atEngineCount += 1;
+    return next.requestFromEngine(previous);
   }
 
-  #endContending(caller: Caller<Hold>): boolean {
-    if (!caller.isContending) {
+  #leaveEngine(waiter: LocalWaiter<Hold>): boolean {
+    if (!waiter.isAtEngine) {
       return false;
     }
-    caller.isContending = false;
-    this.#contending -= 1;
+    waiter.isAtEngine = false;
+    this.#atEngineCount -= 1;
     return true;
   }
 }

@@ -1,37 +1,37 @@
 /** Who listens to a signal through us. One listener on the signal serves them all: a caller's signal may end thousands. */
-interface Audience {
+interface AbortDispatcher {
   readonly actions: Set<(reason: unknown) => void>;
   readonly listener: () => void;
 }
 
-const audiences = new WeakMap<AbortSignal, Audience>();
+const dispatchers = new WeakMap<AbortSignal, AbortDispatcher>();
 
 /**
  * Calls `action` once with the signal's reason when it aborts.
  * @returns the removal; with the last one our listener leaves the signal
  */
-export function whenAborted(signal: AbortSignal, action: (reason: unknown) => void): () => void {
-  const audience = audiences.get(signal) ?? gather(signal);
-  audience.actions.add(action);
+export function onAbort(signal: AbortSignal, action: (reason: unknown) => void): () => void {
+  const dispatcher = dispatchers.get(signal) ?? dispatch(signal);
+  dispatcher.actions.add(action);
   return () => {
-    audience.actions.delete(action);
-    if (audience.actions.size === 0 && audiences.get(signal) === audience) {
-      audiences.delete(signal);
-      signal.removeEventListener("abort", audience.listener);
+    dispatcher.actions.delete(action);
+    if (dispatcher.actions.size === 0 && dispatchers.get(signal) === dispatcher) {
+      dispatchers.delete(signal);
+      signal.removeEventListener("abort", dispatcher.listener);
     }
   };
 }
 
-function gather(signal: AbortSignal): Audience {
+function dispatch(signal: AbortSignal): AbortDispatcher {
   const actions = new Set<(reason: unknown) => void>();
   const listener = (): void => {
-    audiences.delete(signal);
+    dispatchers.delete(signal);
     for (const action of actions) {
       action(signal.reason);
     }
   };
-  const audience = { actions, listener };
-  audiences.set(signal, audience);
+  const dispatcher = { actions, listener };
+  dispatchers.set(signal, dispatcher);
   signal.addEventListener("abort", listener, { once: true });
-  return audience;
+  return dispatcher;
 }

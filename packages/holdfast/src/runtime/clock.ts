@@ -15,26 +15,26 @@ export interface Clock {
    * replies that have arrived.
    * A timer does not keep the process alive, unless `hold` says that somebody waits for it.
    */
-  setTimer(action: () => void, delayMs: number, hold?: boolean): Timer;
+  setTimer(action: () => void, delayMs: number, keepsProcessAlive?: boolean): Timer;
   clearTimer(timer: Timer): void;
 }
 
 /** One moment on both clocks. Elapsed time is the larger of the two differences. */
-export interface Moment {
+export interface Instant {
   readonly now: number;
   readonly wall: number;
 }
 
-export function momentOf(clock: Clock): Moment {
+export function instantNow(clock: Clock): Instant {
   return { now: clock.now(), wall: clock.wall() };
 }
 
 /** Milliseconds since `start`, by the clock that went further: a machine that slept must not gain time. */
-export function elapsedSince(start: Moment, clock: Clock): number {
+export function elapsedSince(start: Instant, clock: Clock): number {
   return Math.max(clock.now() - start.now, clock.wall() - start.wall);
 }
 
-const longestTimerMs = 2 ** 31 - 1;
+const maxTimerMs = 2 ** 31 - 1;
 const hasImmediates = "setImmediate" in globalThis;
 
 /** The clocks and timers of this process. */
@@ -46,7 +46,7 @@ export const systemClock: Clock = {
     const timer =
       delayMs <= 0 && hasImmediates
         ? setImmediate(action)
-        : setTimeout(action, Math.min(Math.max(0, Math.ceil(delayMs)), longestTimerMs));
+        : setTimeout(action, Math.min(Math.max(0, Math.ceil(delayMs)), maxTimerMs));
     return hold ? timer : timer.unref();
   },
   clearTimer(timer) {

@@ -1,9 +1,9 @@
 /** Its own place in one queue, at the most. */
-export class Link<T> {
+export class QueueNode<T> {
   readonly item: T;
   isQueued = false;
-  before: Link<T> | undefined;
-  behind: Link<T> | undefined;
+  previous: QueueNode<T> | undefined;
+  next: QueueNode<T> | undefined;
 
   constructor(item: T) {
     this.item = item;
@@ -14,9 +14,9 @@ export class Link<T> {
  * In order of arrival; who leaves may stand anywhere. Not a `Set`, for the same reason as {@link Pool} is none: whoever has left is
  * linked to nobody.
  */
-export class Queue<T> {
-  #first: Link<T> | undefined;
-  #last: Link<T> | undefined;
+export class LinkedQueue<T> {
+  #first: QueueNode<T> | undefined;
+  #last: QueueNode<T> | undefined;
   #size = 0;
 
   get size(): number {
@@ -29,44 +29,44 @@ export class Queue<T> {
 
   /** In order. */
   *items(): Generator<T, void, undefined> {
-    for (let link = this.#first; link; link = link.behind) {
-      yield link.item;
+    for (let node = this.#first; node; node = node.next) {
+      yield node.item;
     }
   }
 
-  add(link: Link<T>): void {
-    if (link.isQueued) {
+  add(node: QueueNode<T>): void {
+    if (node.isQueued) {
       return;
     }
-    link.isQueued = true;
-    link.before = this.#last;
+    node.isQueued = true;
+    node.previous = this.#last;
     if (this.#last) {
-      this.#last.behind = link;
+      this.#last.next = node;
     } else {
-      this.#first = link;
+      this.#first = node;
     }
-    this.#last = link;
+    this.#last = node;
     this.#size += 1;
   }
 
-  delete(link: Link<T>): void {
-    if (!link.isQueued) {
+  delete(node: QueueNode<T>): void {
+    if (!node.isQueued) {
       return;
     }
-    const { before, behind } = link;
-    if (before) {
-      before.behind = behind;
+    const { previous, next } = node;
+    if (previous) {
+      previous.next = next;
     } else {
-      this.#first = behind;
+      this.#first = next;
     }
-    if (behind) {
-      behind.before = before;
+    if (next) {
+      next.previous = previous;
     } else {
-      this.#last = before;
+      this.#last = previous;
     }
-    link.isQueued = false;
-    link.before = undefined;
-    link.behind = undefined;
+    node.isQueued = false;
+    node.previous = undefined;
+    node.next = undefined;
     this.#size -= 1;
   }
 }

@@ -7,7 +7,7 @@ export interface Random {
   /** 128 random bits as 32 hex digits: unguessable and unique. */
   id(): string;
   /** A number from 0 up to, but not including, 1, for jitter. */
-  fraction(): number;
+  nextFloat(): number;
   /** Throws away what was drawn in advance: a clone of this machine has it, too. Absent: nothing is. */
   refresh?(): void;
 }
@@ -22,22 +22,22 @@ const jumpMs = 50;
  */
 export function pooledRandom(clock: Clock, draw: (bytes: number) => Buffer = randomBytes): Random {
   let pool: Buffer = Buffer.alloc(0);
-  let used = 0;
+  let usedBytes = 0;
   let lead = 0;
   return {
     id() {
       const wallLead = clock.wall() - clock.now();
-      if (used >= pool.length || Math.abs(wallLead - lead) > jumpMs) {
+      if (usedBytes >= pool.length || Math.abs(wallLead - lead) > jumpMs) {
         pool = draw(poolBytes);
-        used = 0;
+        usedBytes = 0;
         lead = wallLead;
       }
-      used += idBytes;
-      return pool.toString("hex", used - idBytes, used);
+      usedBytes += idBytes;
+      return pool.toString("hex", usedBytes - idBytes, usedBytes);
     },
-    fraction: () => Math.random(),
+    nextFloat: () => Math.random(),
     refresh() {
-      used = pool.length;
+      usedBytes = pool.length;
     },
   };
 }
@@ -45,17 +45,17 @@ export function pooledRandom(clock: Clock, draw: (bytes: number) => Buffer = ran
 export const systemRandom: Random = pooledRandom(systemClock);
 
 /** `baseMs` lengthened by up to `share` of itself, so that many do not act at once. */
-export function jittered(random: Random, baseMs: number, share: number): number {
-  return baseMs * (1 + share * random.fraction());
+export function jittered(random: Random, baseMs: number, fraction: number): number {
+  return baseMs * (1 + fraction * random.nextFloat());
 }
 
 /** How long to pause after so many failures in a row, ms: 50, then twice as long each time, and jittered. */
-export function backoffMs(random: Random, failures: number, longestMs = 1_000): number {
-  return jittered(random, Math.min(longestMs, 50 * 2 ** Math.min(failures, 10)), 0.5);
+export function backoffMs(random: Random, failures: number, maxMs = 1_000): number {
+  return jittered(random, Math.min(maxMs, 50 * 2 ** Math.min(failures, 10)), 0.5);
 }
 
 /** The same 32 hex digits for the same texts, in every process. */
-export function fingerprint(...texts: readonly string[]): string {
+export function hash32(...texts: readonly string[]): string {
   const hash = createHash("sha256");
   for (const text of texts) {
     hash.update(`${Buffer.byteLength(text)}:`).update(text);

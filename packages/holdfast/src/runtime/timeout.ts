@@ -1,11 +1,15 @@
-import { whenAborted } from "./abort-listeners.ts";
+import { onAbort } from "./abort-listeners.ts";
 import type { Clock, Timer } from "./clock.ts";
 
 /**
  * What `work` resolves with, or undefined when `limitMs` has passed first; the work goes on then. Rejects as the work does.
  * Somebody waits for it, so its timer keeps the process alive.
  */
-export async function within<T>(clock: Clock, limitMs: number, work: Promise<T>): Promise<T | undefined> {
+export async function withTimeout<T>(
+  clock: Clock,
+  limitMs: number,
+  work: Promise<T>,
+): Promise<T | undefined> {
   let timer: Timer;
   const limit = new Promise<undefined>(
     (resolve) => (timer = clock.setTimer(resolve as () => void, limitMs, true)),
@@ -26,7 +30,7 @@ export function pause(clock: Clock, ms: number, hold = true, signal?: AbortSigna
       resolve();
     };
     const timer = clock.setTimer(end, ms, hold);
-    const stopListening = signal && whenAborted(signal, end);
+    const stopListening = signal && onAbort(signal, end);
     if (signal?.aborted) {
       end();
     }

@@ -1,31 +1,31 @@
 import type { Clock } from "./clock.ts";
 
 /** A deadline's timer is due earlier by at least so much: a timer that counts whole milliseconds may run this late. */
-const leastLeadMs = 2;
-const longestLeadMs = 50;
+const minLeadMs = 2;
+const maxLeadMs = 50;
 const windowMs = 30_000;
 
 /** How late the timers of this process run, and how much earlier a deadline's timer is therefore due. */
-export class Lateness {
+export class TimerLateness {
   readonly #clock: Clock;
-  #since: number;
-  #worstMs = 0;
-  #worstBeforeMs = 0;
+  #windowStart: number;
+  #maxMs = 0;
+  #previousMaxMs = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
-    this.#since = clock.now();
+    this.#windowStart = clock.now();
   }
 
   /** A timer that was due at `dueAt` runs now. */
-  note(dueAt: number): void {
+  record(dueAt: number): void {
     const now = this.#clock.now();
-    if (now - this.#since >= windowMs) {
-      this.#worstBeforeMs = now - this.#since < 2 * windowMs ? this.#worstMs : 0;
-      this.#worstMs = 0;
-      this.#since = now;
+    if (now - this.#windowStart >= windowMs) {
+      this.#previousMaxMs = now - this.#windowStart < 2 * windowMs ? this.#maxMs : 0;
+      this.#maxMs = 0;
+      this.#windowStart = now;
     }
-    this.#worstMs = Math.max(this.#worstMs, now - dueAt);
+    this.#maxMs = Math.max(this.#maxMs, now - dueAt);
   }
 
   /**
@@ -33,6 +33,6 @@ export class Lateness {
    * short by more because the event loop was blocked once.
    */
   leadMs(ttlMs: number): number {
-    return Math.min(leastLeadMs + Math.max(this.#worstMs, this.#worstBeforeMs), ttlMs / 20, longestLeadMs);
+    return Math.min(minLeadMs + Math.max(this.#maxMs, this.#previousMaxMs), ttlMs / 20, maxLeadMs);
   }
 }

@@ -1,7 +1,7 @@
 import type { Clock, Timer } from "./clock.ts";
 
 /** Something with one next moment. The queue keeps `slot`; nobody else writes it or `dueAt`. */
-export interface Timed {
+export interface Scheduled {
   dueAt: number;
   slot: number;
 }
@@ -14,19 +14,19 @@ const mostAtOnce = 256;
  * Many moments, one timer: calls `wake` for each item when its moment has come, earliest first.
  * A binary heap whose items know their slot, so that the usual case (a lease that ends long before its moment) costs O(log n).
  */
-export class TimerQueue<T extends Timed> {
+export class TimerQueue<T extends Scheduled> {
   readonly #clock: Clock;
-  readonly #wake: (item: T) => void;
-  readonly #hold: boolean;
+  readonly #fire: (item: T) => void;
+  readonly #keepsProcessAlive: boolean;
   readonly #heap: T[] = [];
   #timer: Timer = undefined;
   #timerAt = Infinity;
 
-  /** @param hold whether its timer keeps the process alive: true only where a caller waits for it */
-  constructor(clock: Clock, wake: (item: T) => void, hold = false) {
+  /** @param keepsProcessAlive whether its timer keeps the process alive: true only where a caller waits for it */
+  constructor(clock: Clock, fire: (item: T) => void, keepsProcessAlive = false) {
     this.#clock = clock;
-    this.#wake = wake;
-    this.#hold = hold;
+    this.#fire = fire;
+    this.#keepsProcessAlive = keepsProcessAlive;
   }
 
   get size(): number {
@@ -87,7 +87,7 @@ export class TimerQueue<T extends Timed> {
   #arm(dueAt: number): void {
     this.#disarm();
     this.#timerAt = dueAt;
-    this.#timer = this.#clock.setTimer(this.#run, dueAt - this.#clock.now(), this.#hold);
+    this.#timer = this.#clock.setTimer(this.#run, dueAt - this.#clock.now(), this.#keepsProcessAlive);
   }
 
   #disarm(): void {
@@ -100,8 +100,8 @@ export class TimerQueue<T extends Timed> {
   readonly #run = (): void => {
     this.#timerAt = Infinity;
     try {
-      const left = this.#wakeDue(mostAtOnce);
-      this.#wakeDue(left); // items that became due in the meantime: a new timer would run after all replies
+      const left = this.#fireDue(mostAtOnce);
+      this.#fireDue(left); // items that became due in the meantime: a new timer would run after all replies
     } finally {
       const next = this.#heap[0];
       if (next !== undefined && next.dueAt < this.#timerAt) {
@@ -111,7 +111,7 @@ export class TimerQueue<T extends Timed> {
   };
 
   /** @returns how many of `most` are left */
-  #wakeDue(most: number): number {
+  #fireDue(most: number): number {
     const now = this.#clock.now();
     let left = most;
     for (
@@ -121,7 +121,7 @@ export class TimerQueue<T extends Timed> {
     ) {
       left -= 1;
       this.cancel(first);
-      this.#wake(first);
+      this.#fire(first);
     }
     return left;
   }
@@ -150,12 +150,12 @@ function at<T>(heap: T[], slot: number): T {
   return heap[slot] as T;
 }
 
-function place<T extends Timed>(heap: T[], item: T, slot: number): void {
+function place<T extends Scheduled>(heap: T[], item: T, slot: number): void {
   heap[slot] = item;
   item.slot = slot;
 }
 
-function smallerChild(heap: Timed[], slot: number): number {
+function smallerChild(heap: Scheduled[], slot: number): number {
   const left = slot * 2 + 1;
   if (left >= heap.length) {
     return absent;

@@ -1,14 +1,14 @@
 /** So many of the last characters of a token are taken for its hash: those of its ticket that differ most. */
-const hashed = 8;
-const fewest = 16;
+const hashedDigits = 8;
+const minSize = 16;
 
 /**
  * What is known by its token. Not a `Map`, for the same reason as {@link Pool} is no `Set`. Open addressing with linear probing; what is
  * taken out leaves no mark, as those behind it move up (Knuth, The Art of Computer Programming 3, 6.4, algorithm R).
  */
-export class TokenTable<T> {
-  #tokens: (string | undefined)[] = Array.from({ length: fewest });
-  #items: (T | undefined)[] = Array.from({ length: fewest });
+export class TokenMap<T> {
+  #tokens: (string | undefined)[] = Array.from({ length: minSize });
+  #items: (T | undefined)[] = Array.from({ length: minSize });
   #size = 0;
 
   get size(): number {
@@ -88,7 +88,7 @@ export class TokenTable<T> {
 
 function hashOf(token: string): number {
   let hash = 0;
-  for (let index = Math.max(0, token.length - hashed); index < token.length; index += 1) {
+  for (let index = Math.max(0, token.length - hashedDigits); index < token.length; index += 1) {
     hash = (Math.imul(hash, 31) + token.charCodeAt(index)) | 0;
   }
   return hash ^ (hash >>> 15);

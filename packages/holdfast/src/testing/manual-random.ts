@@ -12,6 +12,6 @@ export function manualRandom(seed: number): Random {
   }
   return {
     id: () => Array.from({ length: 4 }, () => word().toString(16).padStart(8, "0")).join(""),
-    fraction: () => word() / 2 ** 32,
+    nextFloat: () => word() / 2 ** 32,
   };
 }

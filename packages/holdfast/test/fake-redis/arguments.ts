@@ -8,7 +8,7 @@ const numberAt: Readonly<Record<string, number>> = {
   extend: 3,
   breakGrant: 0,
   yield: 2,
-  agree: 1,
+  raiseFence: 1,
   refill: 3,
 };
 

@@ -6,7 +6,7 @@ import type { Redis } from "ioredis";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { startRedis, type RedisServer } from "@holdfast/test-kit";
 
-import { connectionOf } from "../../src/drivers/redis/clients/detect.ts";
+import { detectConnection } from "../../src/drivers/redis/clients/detect.ts";
 import type { Connection } from "../../src/drivers/redis/clients/connection.ts";
 import type { Script } from "../../src/drivers/redis/protocol/script.ts";
 import { onRedis } from "../support/servers.ts";
@@ -27,7 +27,7 @@ onRedis("the fake Redis beside a real one", () => {
   beforeAll(async () => {
     server = await startRedis();
     real = server.client();
-    realConnection = connectionOf(real);
+    realConnection = detectConnection(real);
   });
   afterAll(() => server.stop());
   beforeEach(reset);

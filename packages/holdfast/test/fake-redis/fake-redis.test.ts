@@ -6,8 +6,8 @@ import {
   faulty,
   manualClock,
   manualRandom,
-  type Call,
-  type Faults,
+  type InterceptedCall,
+  type FaultInjector,
   type ManualClock,
 } from "holdfast/testing";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -61,8 +61,12 @@ describe("a lost reply", () => {
   });
 
   /** Loses the replies of the first acquires, and notes all: their arguments, and the number that stands then. */
-  function record(faults: Faults, mode: "silence" | "reset", losses: number): (Call & { first: string })[] {
-    const asked: (Call & { first: string })[] = [];
+  function record(
+    faults: FaultInjector,
+    mode: "silence" | "reset",
+    losses: number,
+  ): (InterceptedCall & { first: string })[] {
+    const asked: (InterceptedCall & { first: string })[] = [];
     faults.dropReply((call) => {
       if (said(call.args)[0] !== "acquire") {
         return false;
@@ -208,7 +212,7 @@ describe("the server", () => {
 
 interface Process {
   readonly locks: Locks;
-  readonly faults: Faults;
+  readonly faults: FaultInjector;
 }
 
 /** One server and some processes, all by one clock that the test lets run. */

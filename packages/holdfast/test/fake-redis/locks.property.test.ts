@@ -70,7 +70,7 @@ function rare(isQuorum: boolean, family: Family): Step[] {
   const who = askers(0, share === undefined ? {} : { share });
   const other = askers(1);
   const opens: Step[] = [
-    operation(0, "awaitLatch", [who.token, "1", "20000", "", "9999999999999", "s"]),
+    operation(0, "waitLatch", [who.token, "1", "20000", "", "9999999999999", "s"]),
     operation(0, "countDown", [who.token, "1", "20000", "present", "9999999999999"]),
     { type: "delete", lock: 0, part: 0 },
   ];
@@ -101,13 +101,13 @@ const cases = named({
 const casesOfOneServer = named({ acquire: [4] });
 const casesOfLatches = named({
   countDown: [0, 1, 3, "error"],
-  awaitLatch: [0, 1, 2, 3, "error"],
-  leaveLatch: [1, "error"],
+  waitLatch: [0, 1, 2, 3, "error"],
+  leaveLatchQueue: [1, "error"],
   acquire: [1, "error"],
   breakGrant: [0],
   extend: [0],
   inspect: ["facts", "error"],
-  message: ["open"],
+  message: ["latch-open"],
   release: [0],
   verify: [0],
 });
@@ -131,7 +131,7 @@ function casesOf(family: Family): string[] {
 function casesOfQuorum(isMutex: boolean): string[] {
   const some = [0, 1, "error"];
   const others = { yield: isMutex ? [0, 1, 2, 3, 4, "error"] : [...some, 4] };
-  return named({ acquire: [4], agree: some, message: ["inquiry"], ...others });
+  return named({ acquire: [4], raiseFence: some, message: ["inquiry"], ...others });
 }
 
 function named(answers: Readonly<Record<string, readonly (number | string)[]>>): string[] {

@@ -5,7 +5,7 @@ import type { Redis } from "ioredis";
 import type { RedisServer } from "@holdfast/test-kit";
 
 import type { Clock } from "../../src/runtime/clock.ts";
-import { connectionOf } from "../../src/drivers/redis/clients/detect.ts";
+import { detectConnection } from "../../src/drivers/redis/clients/detect.ts";
 import type { Connection } from "../../src/drivers/redis/clients/connection.ts";
 import { channelOf, counterKey, KeySpace, type LockKeys } from "../../src/drivers/redis/protocol/keys.ts";
 import {
@@ -16,7 +16,7 @@ import { asker, id, retentionMs, ScriptStage } from "../support/script-fixture.t
 import { argumentsOf } from "./arguments.ts";
 import { changes } from "./changes.ts";
 import { clientCount, lockCount, type Operation, type Step } from "./steps.ts";
-import { joined, withCandidate } from "../../src/drivers/redis/protocol/operation.ts";
+import { encode, withProposedFence } from "../../src/drivers/redis/protocol/operation.ts";
 
 /** What one server made of a step, as far as the two have to agree. */
 export interface Seen {
@@ -57,7 +57,7 @@ export class Pair {
   private constructor(stage: ScriptStage, client: Redis) {
     this.#stage = stage;
     this.#redis = stage.redis;
-    this.#connection = connectionOf(client);
+    this.#connection = detectConnection(client);
     this.#fake = new FakeRedis({ clock: this.#clock });
     this.#fakeConnection = this.#fake.connect();
   }
@@ -131,7 +131,7 @@ export class Pair {
     const { name, candidate } = operation;
     const keys = this.#locks[operation.lock] as LockKeys;
     const args = [name, ...(await argumentsOf(this.#redis, keys, operation, isQuorum))];
-    return isQuorum ? withCandidate(args, String(this.#micros + candidate)) : args;
+    return isQuorum ? withProposedFence(args, String(this.#micros + candidate)) : args;
   }
 
   async #change(step: Exclude<Step, Operating>): Promise<[Said, Said]> {
@@ -189,7 +189,7 @@ type Arguments = readonly (readonly string[])[];
 type ScriptCall = Parameters<Connection["run"]>;
 
 function callOfNode(locks: readonly LockKeys[], operations: Arguments, bound: number): ScriptCall {
-  const args = [String(retentionMs), String(bound), "600", joined(operations.map((own) => ({ args: own })))];
+  const args = [String(retentionMs), String(bound), "600", encode(operations.map((own) => ({ args: own })))];
   return [executeQuorumScript, locks.flat(), args];
 }
 
@@ -198,7 +198,7 @@ function callOfOneServer(locks: readonly LockKeys[], operations: Arguments, boun
   const keys = [counterKey(), ...locks.flatMap((own) => own.slice(0, 3))];
   const [lone, ...others] = operations;
   const isLone = lone !== undefined && others.length === 0;
-  const args = isLone ? lone : [joined(operations.map((own) => ({ args: own })))];
+  const args = isLone ? lone : [encode(operations.map((own) => ({ args: own })))];
   return [executeSingleScript, keys, [String(bound), ...args]];
 }
 

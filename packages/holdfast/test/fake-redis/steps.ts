@@ -11,7 +11,7 @@ export interface Operation {
   readonly lock: number;
   readonly name: string;
   /**
-   * Its arguments; the number among those of `extend`, `breakGrant`, `yield` and `agree` is counted from the first of the
+   * Its arguments; the number among those of `extend`, `breakGrant`, `yield` and `raiseFence` is counted from the first of the
    * present grant ("": none), and `present` among those of a latch is when the present one was born.
    */
   readonly args: readonly string[];
@@ -195,7 +195,7 @@ function operationsOfLatches(all: fc.Arbitrary<Asker>): Weighted<Operation>[] {
     {
       weight: 30,
       arbitrary: operation(
-        "awaitLatch",
+        "waitLatch",
         fc
           .tuple(askers, counts, ttls, knownLatches, latests, fc.constantFrom("s", "p", "n"))
           .map(([{ token }, count, ttl, known, latest, kind]) => [
@@ -211,7 +211,7 @@ function operationsOfLatches(all: fc.Arbitrary<Asker>): Weighted<Operation>[] {
     {
       weight: 6,
       arbitrary: operation(
-        "leaveLatch",
+        "leaveLatchQueue",
         fc.tuple(askers, fc.constantFrom("s", "p")).map(([{ token }, kind]) => [token, kind]),
       ),
     },
@@ -250,7 +250,7 @@ function operationsOfQuorum(askers: fc.Arbitrary<Asker>): Weighted<Operation>[] 
     {
       weight: 4,
       arbitrary: operation(
-        "agree",
+        "raiseFence",
         fc
           .tuple(askers, fc.constantFrom(0, 1, -1, 50), wants)
           .map(([{ token }, offset, want]) => [token, String(offset), want]),

@@ -175,7 +175,7 @@ test("a count that reaches the server when its caller has given up does not coun
   await world.clock.advance(1_000);
   const left = world.locks[0]?.inspect("k");
   await world.clock.advance(10);
-  expect((await left)?.left).toBe(1);
+  expect((await left)?.remaining).toBe(1);
   await closeWorld(world);
 });
 

@@ -1,16 +1,16 @@
 import { isLockError } from "holdfast";
 import { beforeEach, expect, test } from "vitest";
 
-import { Frames } from "../../src/kinds/lock-scope.ts";
-import type { OwnedLease } from "../../src/lease/lease.ts";
+import { LockScope } from "../../src/kinds/lock-scope.ts";
+import type { InternalLease } from "../../src/lease/lease.ts";
 
-let frames: Frames;
+let frames: LockScope;
 
 beforeEach(() => {
-  frames = new Frames();
+  frames = new LockScope();
 });
 
-function lease(key: string): OwnedLease & { left: number } {
+function lease(key: string): InternalLease & { left: number } {
   const fake = {
     key,
     keys: [key],
@@ -19,12 +19,12 @@ function lease(key: string): OwnedLease & { left: number } {
       return this.left > 0;
     },
   };
-  return fake as unknown as OwnedLease & { left: number };
+  return fake as unknown as InternalLease & { left: number };
 }
 
 function isRefused(key: string): boolean {
   try {
-    frames.refuseWithin(key);
+    frames.assertNotWithin(key);
     return false;
   } catch (error) {
     expect(isLockError(error, "self-deadlock") && error.key === key && !error.retryable).toBe(true);
@@ -83,10 +83,10 @@ test("a lease that is not held any more is not waited for", () => {
 });
 
 test("a frame is that of one instance", () => {
-  const others = new Frames();
+  const others = new LockScope();
   frames.run(lease("a"), () => {
     expect(() => {
-      others.refuseWithin("a");
+      others.assertNotWithin("a");
     }).not.toThrow();
     others.run(lease("b"), () => {
       expect(isRefused("a")).toBe(true);

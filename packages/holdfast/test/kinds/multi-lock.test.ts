@@ -15,7 +15,7 @@ import {
 } from "../support/lease-fixture.ts";
 
 /** An engine that cannot take several keys in one step. */
-const oneByOne = { acquireTogether: undefined } as object;
+const oneByOne = { acquireMany: undefined } as object;
 
 onManualClock();
 
@@ -61,7 +61,7 @@ describe("who waits for several keys", () => {
   test("asks no more where the first question went unanswered until his time was over", async () => {
     const asked: string[] = [];
     const locks = open({
-      acquireTogether: async () => {
+      acquireMany: async () => {
         await new Promise<void>((resolve) => clock.setTimer(resolve, 2_000, true));
         throw unreachable;
       },

@@ -1,7 +1,7 @@
 import { isLockError, type Lease, type WriteLease } from "holdfast";
 import { describe, expect, test } from "vitest";
 
-import type { Extension } from "../../src/driver.ts";
+import type { ExtendResult } from "../../src/driver.ts";
 import {
   clock,
   endMs,
@@ -99,8 +99,8 @@ describe("a downgrade", () => {
   });
 
   test("while a renewal is under way: what the renewal brings is the reader's", async () => {
-    let answer: (extension: Extension) => void = () => undefined;
-    const asked = new Promise<Extension>((resolve) => (answer = resolve));
+    let answer: (extension: ExtendResult) => void = () => undefined;
+    const asked = new Promise<ExtendResult>((resolve) => (answer = resolve));
     let renewals = 0;
     const locks = open({
       extend: (request) => {
@@ -124,8 +124,8 @@ describe("a downgrade", () => {
   });
 
   test("while a renewal is under way that finds the lock lost: the reader is lost", async () => {
-    let answer: (extension: Extension) => void = () => undefined;
-    const locks = open({ extend: () => new Promise<Extension>((resolve) => (answer = resolve)) });
+    let answer: (extension: ExtendResult) => void = () => undefined;
+    const locks = open({ extend: () => new Promise<ExtendResult>((resolve) => (answer = resolve)) });
     const writer = await locks.readWrite("k").write.acquire({ ttlMs });
     await clock.advance(ttlMs / 3 + 10);
     const reader = await writer.downgrade();

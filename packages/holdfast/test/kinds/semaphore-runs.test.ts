@@ -106,7 +106,7 @@ test("without hand-over every caller stands at the engine, in order of arrival",
   const own = open(changes, { handover: false }).semaphore("k", { limit: 1 });
   const held = await own.acquire({ ttlMs });
   const waiting = [waits(own), waits(own), waits(own)];
-  expect(requests.map(({ want }) => want)).toEqual([1, 1, 1, 1]);
+  expect(requests.map(({ fencingCount }) => fencingCount)).toEqual([1, 1, 1, 1]);
   await held.release();
   expect(await settled(waiting[0] as Promise<Lease>)).toMatchObject({ key: "k" });
   expect(await settled(waiting[1] as Promise<Lease>)).toBe("pending");
@@ -181,7 +181,7 @@ test("a lone caller has one number; who waits while its process has all permits,
   const leases = [await own.acquire({ ttlMs }), await own.acquire({ ttlMs })];
   const waiting = waits(own);
   expect(await settled(waiting)).toBe("pending");
-  expect(requests.map(({ want }) => want)).toEqual([1, 1, 17]);
+  expect(requests.map(({ fencingCount }) => fencingCount)).toEqual([1, 1, 17]);
   await leases[0]?.release();
 });
 

@@ -3,7 +3,7 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { Lease, LeaseLostError } from "holdfast";
 import { expect, test } from "vitest";
 
-import type { Driver, Extension } from "../../src/driver.ts";
+import type { Driver, ExtendResult } from "../../src/driver.ts";
 import {
   clock,
   endMs,
@@ -95,7 +95,7 @@ test("at maxHoldMs, which no other process goes by, a lease is lost then and not
 
 test("one failing renewal loses nothing", async () => {
   let calls = 0;
-  const extend: Driver["extend"] = async (request): Promise<Extension> =>
+  const extend: Driver["extend"] = async (request): Promise<ExtendResult> =>
     ++calls === 1 ? { outcome: "unknown", error: unreachable } : engine.extend(request);
   const lease = await open({ extend }).acquire("k", { ttlMs });
   await clock.advance(2 * ttlMs);
@@ -141,7 +141,7 @@ test("ifLost continue: the signal is not aborted, and who asks is told the truth
   const listen = (message: unknown): void => void told.push(message);
   subscribe("holdfast:lost", listen);
   try {
-    const extend = async (): Promise<Extension> => ({ outcome: "lost", reason: "stolen" });
+    const extend = async (): Promise<ExtendResult> => ({ outcome: "lost", reason: "stolen" });
     const lease = await open({ extend }).acquire("k", { ttlMs, ifLost: "continue" });
     const { signal } = lease;
     await clock.advance(ttlMs);

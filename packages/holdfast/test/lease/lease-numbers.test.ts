@@ -2,7 +2,7 @@ import { createLocks, type Lease } from "holdfast";
 import { memory } from "holdfast/memory";
 import { expect, test } from "vitest";
 
-import type { Extension } from "../../src/driver.ts";
+import type { ExtendResult } from "../../src/driver.ts";
 import { contended } from "../../src/testing/conformance/fixture.ts";
 import { altered } from "../support/altered-driver.ts";
 import { clock, endMs, onManualClock, open, settled, ttlMs, unreachable } from "../support/lease-fixture.ts";
@@ -23,7 +23,7 @@ test("what is handed over has the next number", async () => {
 });
 
 test("a lease with less than a third of its TTL left is passed on", async () => {
-  const notRenewed = async (): Promise<Extension> => ({ outcome: "unknown", error: unreachable });
+  const notRenewed = async (): Promise<ExtendResult> => ({ outcome: "unknown", error: unreachable });
   const locks = open({ extend: notRenewed }, endless);
   const held = await contended(locks, "k", { ttlMs });
   const next = locks.acquire("k", { ttlMs });

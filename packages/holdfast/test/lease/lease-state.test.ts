@@ -1,7 +1,7 @@
 import { isLockError, type Lease } from "holdfast";
 import { expect, test } from "vitest";
 
-import type { Driver, Extension } from "../../src/driver.ts";
+import type { Driver, ExtendResult } from "../../src/driver.ts";
 import { contended } from "../../src/testing/conformance/fixture.ts";
 import {
   clock,
@@ -69,11 +69,11 @@ test("extend moves validUntil and puts the next renewal off", async () => {
 });
 
 test("an extension that is not answered rejects and loses nothing; one that is refused is a loss", async () => {
-  const answers: Extension[] = [
+  const answers: ExtendResult[] = [
     { outcome: "unknown", error: unreachable },
     { outcome: "lost", reason: "broken" },
   ];
-  const locks = open({ extend: async () => answers.shift() as Extension });
+  const locks = open({ extend: async () => answers.shift() as ExtendResult });
   const lease = await locks.acquire("k", { ttlMs, renew: false });
   await expect(lease.extend()).rejects.toBe(unreachable);
   expect(lease.remainingMs()).toBe(endMs);

@@ -119,7 +119,7 @@ test("a request asks for what it asked first, however many callers join the line
   };
   const ours = open({ acquire });
   const waiting = Array.from({ length: 4 }, () => ours.acquire("k", { ttlMs }));
-  expect(asked.map(({ want }) => want)).toEqual([1]);
+  expect(asked.map(({ fencingCount }) => fencingCount)).toEqual([1]);
   await theirs.release();
   const { fencingToken } = (await settled(waiting[0] as Promise<Lease>)) as Lease;
   expect(await open().checkFence("k", fencingToken)).toBe("current");
@@ -129,10 +129,10 @@ test("a request asks for what it asked first, however many callers join the line
 });
 
 test("a renewal reports the callers in the line once there are any, and carries nothing before", async () => {
-  const reports: ExtendRequest["words"][] = [];
+  const reports: ExtendRequest["info"][] = [];
   const locks = open({
     extend: (request) => {
-      reports.push(request.words);
+      reports.push(request.info);
       return engine.extend(request);
     },
   });

@@ -1,10 +1,10 @@
 import { manualClock, manualRandom, type ManualClock } from "holdfast/testing";
 import { beforeEach, expect, test } from "vitest";
 
-import { momentOf } from "../../src/runtime/clock.ts";
-import type { Extension } from "../../src/driver.ts";
+import { instantNow } from "../../src/runtime/clock.ts";
+import type { ExtendResult } from "../../src/driver.ts";
 import { validFrom } from "../../src/validity.ts";
-import { Watchdog, type Renewable, type Watch } from "../../src/lease/watchdog.ts";
+import { Watchdog, type Renewable, type WatchedLease } from "../../src/lease/watchdog.ts";
 
 const ttlMs = 3_000;
 /** 3 000 ms less the drift of 32 ms. */
@@ -22,32 +22,32 @@ beforeEach(() => {
 });
 
 interface Watched {
-  readonly watch: Watch;
+  readonly watch: WatchedLease;
   readonly renewals: readonly number[];
   readonly losses: readonly [at: number, reason: string][];
 }
 
-const failing = async (): Promise<Extension> => ({ outcome: "unknown", error: "away" });
+const failing = async (): Promise<ExtendResult> => ({ outcome: "unknown", error: "away" });
 
 /** A lease as the watchdog sees it; `renew` is the engine. */
-function watched(renew: () => Promise<Extension>, more: Partial<Renewable> = {}): Watched {
+function watched(renew: () => Promise<ExtendResult>, more: Partial<Renewable> = {}): Watched {
   const renewals: number[] = [];
   const losses: [number, string][] = [];
   const target: Renewable = {
     key: "k",
     ttlMs,
-    validity: validFrom(momentOf(clock), ttlMs),
-    wantsRenewal: true,
+    validity: validFrom(instantNow(clock), ttlMs),
+    needsRenewal: true,
     isClaim: false,
     endsAt: Infinity,
-    isReachable: () => true,
+    isLeaseReferenced: () => true,
     renew: () => {
       renewals.push(clock.now());
       return renew();
     },
-    renewed: () => expect.unreachable(),
-    lose: (reason) => losses.push([clock.now(), reason]),
-    leak: () => expect.unreachable(),
+    claimConfirmed: () => expect.unreachable(),
+    markLost: (reason) => losses.push([clock.now(), reason]),
+    reportLeak: () => expect.unreachable(),
     ...more,
   };
   return { watch: watchdog.watch(target), renewals, losses };
@@ -73,7 +73,7 @@ test("where timers ran late, the loss is declared earlier by the worst lateness 
 
 test("a loss that is declared early is no suspension", async () => {
   await timerRunsLate(100);
-  const target = watched(failing, { wantsRenewal: false });
+  const target = watched(failing, { needsRenewal: false });
   await clock.advance(ttlMs);
   expect(target.losses.map(([, reason]) => reason)).toEqual(["expired"]);
 });
@@ -84,7 +84,7 @@ test("a renewal that is confirmed with less left than the lead is a loss at once
   const target = watched(
     () =>
       new Promise((resolve) => {
-        const validity = validFrom(momentOf(clock), ttlMs);
+        const validity = validFrom(instantNow(clock), ttlMs);
         answer = () => {
           resolve({ outcome: "renewed", validity });
         };
@@ -102,7 +102,7 @@ test("a renewal that is confirmed with less left than the lead is a loss at once
 test("a lease that is reviewed when its renewal is overdue shows no late timer", async () => {
   await clock.advance(10_000);
   const claim = watched(failing, { isClaim: true });
-  watchdog.review(claim.watch);
+  watchdog.reschedule(claim.watch);
   await clock.advance(0);
   expect(claim.renewals).toEqual([10_000]);
   const target = watched(failing);

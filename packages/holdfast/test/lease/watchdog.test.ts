@@ -3,10 +3,10 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { manualClock, manualRandom, type ManualClock } from "holdfast/testing";
 import { beforeEach, expect, test } from "vitest";
 
-import { momentOf } from "../../src/runtime/clock.ts";
-import type { Extension } from "../../src/driver.ts";
-import { prolong, validFrom, type Validity } from "../../src/validity.ts";
-import { Watchdog, type Renewable, type Watch } from "../../src/lease/watchdog.ts";
+import { instantNow } from "../../src/runtime/clock.ts";
+import type { ExtendResult } from "../../src/driver.ts";
+import { extendValidity, validFrom, type Validity } from "../../src/validity.ts";
+import { Watchdog, type Renewable, type WatchedLease } from "../../src/lease/watchdog.ts";
 
 const ttlMs = 3_000;
 /** 3 000 ms less the drift of 32 ms. */
@@ -27,8 +27,8 @@ beforeEach(() => {
 class Target implements Renewable {
   readonly key = "k";
   readonly ttlMs: number = ttlMs;
-  readonly validity: Validity = validFrom(momentOf(clock), ttlMs);
-  wantsRenewal = true;
+  readonly validity: Validity = validFrom(instantNow(clock), ttlMs);
+  needsRenewal = true;
   isClaim = false;
   endsAt = Infinity;
   isKept = true;
@@ -36,51 +36,51 @@ class Target implements Renewable {
   readonly losses: [at: number, reason: string, cause?: unknown][] = [];
   readonly leaks: number[] = [];
   confirmations = 0;
-  readonly #engine: (attempt: number) => Promise<Extension>;
+  readonly #engine: (attempt: number) => Promise<ExtendResult>;
 
-  constructor(engine: (attempt: number) => Promise<Extension>) {
+  constructor(engine: (attempt: number) => Promise<ExtendResult>) {
     this.#engine = engine;
   }
 
-  isReachable(): boolean {
+  isLeaseReferenced(): boolean {
     return this.isKept;
   }
 
-  renew(): Promise<Extension> {
+  renew(): Promise<ExtendResult> {
     this.renewals.push(clock.now());
     return this.#engine(this.renewals.length);
   }
 
-  renewed(): void {
+  claimConfirmed(): void {
     this.confirmations += 1;
     this.isClaim = false;
   }
 
-  lose(reason: string, cause?: unknown): void {
+  markLost(reason: string, cause?: unknown): void {
     this.losses.push([clock.now(), reason, cause]);
   }
 
-  leak(): void {
-    this.wantsRenewal = false;
+  reportLeak(): void {
+    this.needsRenewal = false;
     this.leaks.push(clock.now());
   }
 }
 
-const renewingFor = (ms: number) => async (): Promise<Extension> => ({
+const renewingFor = (ms: number) => async (): Promise<ExtendResult> => ({
   outcome: "renewed",
-  validity: validFrom(momentOf(clock), ms),
+  validity: validFrom(instantNow(clock), ms),
 });
 const renewing = renewingFor(ttlMs);
-const hanging = (): Promise<Extension> => new Promise(() => undefined);
-const failing = async (attempt: number): Promise<Extension> => ({
+const hanging = (): Promise<ExtendResult> => new Promise(() => undefined);
+const failing = async (attempt: number): Promise<ExtendResult> => ({
   outcome: "unknown",
   error: `error ${attempt}`,
 });
 
 function watched(
-  engine: (attempt: number) => Promise<Extension>,
+  engine: (attempt: number) => Promise<ExtendResult>,
   more: Partial<Target> = {},
-): Target & { watch: Watch } {
+): Target & { watch: WatchedLease } {
   const target = Object.assign(new Target(engine), more);
   return Object.assign(target, { watch: watchdog.watch(target) });
 }
@@ -98,7 +98,7 @@ test("renewed: validity counts from when the renewal was sent, not from its answ
   const target = watched(
     () =>
       new Promise((resolve) => {
-        const validity = validFrom(momentOf(clock), ttlMs);
+        const validity = validFrom(instantNow(clock), ttlMs);
         clock.setTimer(() => {
           resolve({ outcome: "renewed", validity });
         }, 40);
@@ -139,7 +139,7 @@ test.each([
   const target = watched(
     () =>
       new Promise((resolve) => {
-        const validity = validFrom(momentOf(clock), ttlMs);
+        const validity = validFrom(instantNow(clock), ttlMs);
         answer = () => {
           resolve(
             heard.outcome === "renewed" ? { outcome: "renewed", validity } : { outcome: "unknown", error: 1 },
@@ -196,12 +196,12 @@ test("a renewal without an answer is repeated only when another third of the TTL
 });
 
 test("an answer that comes after the loss brings nothing back", async () => {
-  const answers: ((extension: Extension) => void)[] = [];
+  const answers: ((extension: ExtendResult) => void)[] = [];
   const target = watched(() => new Promise((resolve) => answers.push(resolve)));
   await clock.advance(endMs);
   expect(target.losses).toHaveLength(1);
   for (const answer of answers) {
-    answer({ outcome: "renewed", validity: validFrom(momentOf(clock), ttlMs) });
+    answer({ outcome: "renewed", validity: validFrom(instantNow(clock), ttlMs) });
   }
   answers[0]?.({ outcome: "lost", reason: "expired" });
   await clock.advance(endMs);
@@ -213,7 +213,7 @@ test("an older answer that overtakes does not shorten the validity", async () =>
   const target = watched(
     () =>
       new Promise((resolve) => {
-        const validity = validFrom(momentOf(clock), ttlMs);
+        const validity = validFrom(instantNow(clock), ttlMs);
         answers.push(() => {
           resolve({ outcome: "renewed", validity });
         });
@@ -239,7 +239,7 @@ test("a claim is renewed as soon as its work is seen to go on", async () => {
 
 test("a lease that ends within 5 ms costs no request", async () => {
   const target = watched(renewing, { isClaim: true });
-  watchdog.forget(target.watch);
+  watchdog.unwatch(target.watch);
   await clock.advance(1_000);
   expect([target.renewals, clock.timers()]).toEqual([[], 0]);
 });
@@ -251,7 +251,7 @@ test("what has less than that left, as where it is adopted late, is renewed befo
 });
 
 test("a lease that wants no renewal is only ended in time", async () => {
-  const target = watched(renewing, { wantsRenewal: false });
+  const target = watched(renewing, { needsRenewal: false });
   await clock.advance(10_000);
   expect([target.renewals, target.losses]).toEqual([[], [[lossMs, "expired", undefined]]]);
 });
@@ -278,13 +278,13 @@ test("a thousand leases have one timer, which does not hold the process", async 
   expect(targets.every(({ confirmations }) => confirmations === 1)).toBe(true);
   expect([clock.timers(), clock.timers(true)]).toEqual([1, 0]);
   for (const { watch } of targets) {
-    watchdog.forget(watch);
+    watchdog.unwatch(watch);
   }
   expect(clock.timers()).toBe(0);
 });
 
 test("after a sleep longer than its validity a lease is lost within a second, though no renewal is due", async () => {
-  const target = watched(renewing, { wantsRenewal: false });
+  const target = watched(renewing, { needsRenewal: false });
   await clock.advance(100);
   clock.sleep(10_000);
   await clock.advance(1_000);
@@ -297,8 +297,8 @@ test("after a sleep longer than its validity a lease is lost within a second, th
 const long = 30_000;
 const leftAfterSleepMs = long - 302 - 100 - 20_000;
 
-async function sleptThrough(engine: (attempt: number) => Promise<Extension>): Promise<Target> {
-  const target = watched(engine, { ttlMs: long, validity: validFrom(momentOf(clock), long) });
+async function sleptThrough(engine: (attempt: number) => Promise<ExtendResult>): Promise<Target> {
+  const target = watched(engine, { ttlMs: long, validity: validFrom(instantNow(clock), long) });
   await clock.advance(100);
   clock.sleep(20_000);
   return target;
@@ -310,8 +310,8 @@ test("a lease that began while the wall clock stood behind is lost within a seco
   clock.jumpWall(-40_000);
   const target = watched(renewing, {
     ttlMs: long,
-    validity: validFrom(momentOf(clock), long),
-    wantsRenewal: false,
+    validity: validFrom(instantNow(clock), long),
+    needsRenewal: false,
   });
   await clock.advance(100);
   clock.jumpWall(40_000);
@@ -321,7 +321,7 @@ test("a lease that began while the wall clock stood behind is lost within a seco
 
 test("a lease that outlives a sleep is lost when the wall clock says that it is over", async () => {
   const target = await sleptThrough(hanging);
-  target.wantsRenewal = false;
+  target.needsRenewal = false;
   await clock.advance(leftAfterSleepMs - 51); // the pulse runs behind a lead of 50 ms at the most
   expect(target.losses).toEqual([]);
   await clock.advance(1_001);
@@ -339,8 +339,8 @@ test("after a sleep of more than a third of the TTL a lease is renewed within a 
 test("a lease that was prolonged for longer is renewed once after a jump of the wall clock, and not without end", async () => {
   const target = watched(renewing);
   await clock.advance(500);
-  prolong(target.validity, validFrom(momentOf(clock), 2 * ttlMs), clock);
-  watchdog.review(target.watch);
+  extendValidity(target.validity, validFrom(instantNow(clock), 2 * ttlMs), clock);
+  watchdog.reschedule(target.watch);
   clock.jumpWall(4_000);
   await clock.advance(1_000);
   expect(target.renewals.length).toBe(1);
@@ -358,7 +358,7 @@ test("small corrections of the wall clock, and any step back, lose nothing", asy
 });
 
 test("a wall clock of whole milliseconds, or that is slewed, makes no suspension of a usual end", async () => {
-  const target = watched(renewing, { wantsRenewal: false });
+  const target = watched(renewing, { needsRenewal: false });
   clock.jumpWall(15);
   await clock.advance(endMs);
   expect(target.losses.map(([, reason]) => reason)).toEqual(["expired"]);
@@ -367,8 +367,8 @@ test("a wall clock of whole milliseconds, or that is slewed, makes no suspension
 test("a prolonged lease is reviewed: the renewal that was due is put off", async () => {
   const target = watched(renewing);
   await clock.advance(900);
-  Object.assign(target.validity, validFrom(momentOf(clock), ttlMs));
-  watchdog.review(target.watch);
+  Object.assign(target.validity, validFrom(instantNow(clock), ttlMs));
+  watchdog.reschedule(target.watch);
   await clock.advance(firstRenewalMs - 1);
   expect(target.renewals).toEqual([]);
   await clock.advance(1);
@@ -378,7 +378,7 @@ test("a prolonged lease is reviewed: the renewal that was due is put off", async
 test("a shared validity that another holder of the run prolonged is not renewed once more", async () => {
   const target = watched(renewing);
   await clock.advance(900);
-  Object.assign(target.validity, validFrom(momentOf(clock), ttlMs));
+  Object.assign(target.validity, validFrom(instantNow(clock), ttlMs));
   await clock.advance(firstRenewalMs - 1);
   expect(target.renewals).toEqual([]);
 });
@@ -403,7 +403,7 @@ test("a renewal with less than a third of the TTL left is told as late", async (
 });
 
 test("the shortest TTL is renewed without a busy loop", async () => {
-  const target = watched(renewingFor(100), { ttlMs: 100, validity: validFrom(momentOf(clock), 100) });
+  const target = watched(renewingFor(100), { ttlMs: 100, validity: validFrom(instantNow(clock), 100) });
   await clock.advance(1_000);
   expect(target.renewals.length).toBeGreaterThan(25);
   expect(target.renewals.length).toBeLessThan(40);

@@ -1,53 +1,53 @@
 import { beforeEach, describe, expect, test } from "vitest";
 
-import { KeyLines } from "../../src/local/key-queues.ts";
-import { Line, type Caller, type Handed } from "../../src/local/local-queue.ts";
-import { Link } from "../../src/runtime/linked-queue.ts";
+import { KeyQueues } from "../../src/local/key-queues.ts";
+import { LocalQueue, type LocalWaiter, type Handoverable } from "../../src/local/local-queue.ts";
+import { QueueNode } from "../../src/runtime/linked-queue.ts";
 
-interface Held extends Handed<Held> {
+interface Held extends Handoverable<Held> {
   readonly of: string;
 }
 
 function held(of: string): Held {
-  return { of, run: undefined };
+  return { of, handoverRun: undefined };
 }
 
 const limits = { max: 2, maxMs: 100 };
-let line: Line<Held>;
+let line: LocalQueue<Held>;
 let told: string[];
 
 beforeEach(() => {
-  line = new Line(1, 0);
+  line = new LocalQueue(1, 0);
   told = [];
 });
 
-function caller(name: string, takes = true): Caller<Held> {
-  const self: Caller<Held> = {
-    get link() {
+function caller(name: string, takes = true): LocalWaiter<Held> {
+  const self: LocalWaiter<Held> = {
+    get queueNode() {
       return link;
     },
-    isContending: false,
+    isAtEngine: false,
     describe: () => ({ owner: name, since: 0 }),
-    accepts: () => takes,
-    receive: (hold) => {
+    canTakeOver: () => takes,
+    takeOver: (hold) => {
       told.push(`${name} takes over from ${hold.of}`);
       return held(name);
     },
-    contend: (from) => {
+    requestFromEngine: (from) => {
       told.push(from ? `${name} contends, giving up ${from.of}` : `${name} contends`);
       return from && Promise.resolve(true);
     },
   };
-  const link = new Link(self);
+  const link = new QueueNode(self);
   return self;
 }
 
 /** A line whose first caller holds, with others behind it. */
-function heldBy(name: string, ...others: Caller<Held>[]): Held {
+function heldBy(name: string, ...others: LocalWaiter<Held>[]): Held {
   const [first, hold] = [caller(name), held(name)];
-  line.join(first);
+  line.enqueue(first);
   for (const other of others) {
-    line.join(other);
+    line.enqueue(other);
   }
   line.granted(first, hold, 0);
   told = [];
@@ -55,11 +55,11 @@ function heldBy(name: string, ...others: Caller<Held>[]): Held {
 }
 
 test("only the first in line contends", () => {
-  line.join(caller("a"));
-  line.join(caller("b"));
-  line.join(caller("c"));
+  line.enqueue(caller("a"));
+  line.enqueue(caller("b"));
+  line.enqueue(caller("c"));
   expect(told).toEqual(["a contends"]);
-  expect(line.length).toBe(3);
+  expect(line.waiterCount).toBe(3);
 });
 
 test("a released hold goes to the next, in order of arrival", () => {
@@ -118,16 +118,16 @@ test("a caller that may not take the hold over contends, giving it up", () => {
 
 test("a contender that leaves hands its turn on", () => {
   const first = caller("a");
-  line.join(first);
-  line.join(caller("b"));
-  line.leave(first);
+  line.enqueue(first);
+  line.enqueue(caller("b"));
+  line.dequeue(first);
   expect(told).toEqual(["a contends", "b contends"]);
 });
 
 test("one that leaves from the middle is passed over", () => {
   const b = caller("b");
   const hold = heldBy("a", b, caller("c"));
-  line.leave(b);
+  line.dequeue(b);
   expect(told).toEqual([]);
   line.release(hold, 1, limits);
   expect(told).toEqual(["c takes over from a"]);
@@ -135,7 +135,7 @@ test("one that leaves from the middle is passed over", () => {
 
 test("nobody is handed a hold that was lost: the next contends", () => {
   const hold = heldBy("a", caller("b"));
-  line.ended(hold);
+  line.leaseEnded(hold);
   expect(told).toEqual(["b contends"]);
   expect(line.release(hold, 1, limits)).toEqual({ to: "engine" });
 });
@@ -148,36 +148,36 @@ test("a hold that is not the line's goes to the engine and changes nothing", () 
 
 test("a hold that was got past the line serves it too", () => {
   const hold = held("try");
-  line.begin(hold, 0);
-  line.join(caller("a"));
+  line.startRun(hold, 0);
+  line.enqueue(caller("a"));
   expect(told).toEqual([]);
   line.release(hold, 1, limits);
   expect(told).toEqual(["a takes over from try"]);
 });
 
 test("where somebody contends already, a hold that was got past the line is released by itself", () => {
-  line.join(caller("a"));
-  line.join(caller("b"));
+  line.enqueue(caller("a"));
+  line.enqueue(caller("b"));
   const hold = held("try");
-  line.begin(hold, 0);
+  line.startRun(hold, 0);
   expect(line.release(hold, 1, limits)).toEqual({ to: "engine" });
   expect(told).toEqual(["a contends"]);
 });
 
 test("the lines of a key count those that wait past them", () => {
-  const lines = new KeyLines<Held>();
-  expect([lines.length, lines.isEmpty]).toEqual([0, true]);
-  lines.outside = 2;
-  expect([lines.length, lines.isEmpty]).toEqual([2, false]);
+  const lines = new KeyQueues<Held>();
+  expect([lines.waiterCount, lines.isEmpty]).toEqual([0, true]);
+  lines.directWaiters = 2;
+  expect([lines.waiterCount, lines.isEmpty]).toEqual([2, false]);
 });
 
 describe("of a semaphore", () => {
   /** A line before two permits, both held by callers of it, with others behind them. */
-  function heldByTwo(...others: Caller<Held>[]): [Held, Held] {
-    line = new Line(2, 1);
+  function heldByTwo(...others: LocalWaiter<Held>[]): [Held, Held] {
+    line = new LocalQueue(2, 1);
     const [one, other] = [caller("a"), caller("b")];
     const holds: [Held, Held] = [held("a"), held("b")];
-    [one, other, ...others].forEach((each) => line.join(each));
+    [one, other, ...others].forEach((each) => line.enqueue(each));
     line.granted(one, holds[0], 0);
     line.granted(other, holds[1], 10);
     told = [];
@@ -185,15 +185,15 @@ describe("of a semaphore", () => {
   }
 
   test("so many contend as there are permits, and one stands at the engine while those are held", () => {
-    line = new Line(2, 1);
+    line = new LocalQueue(2, 1);
     const [a, b] = [caller("a"), caller("b")];
-    [a, b, caller("c"), caller("d")].forEach((each) => line.join(each));
+    [a, b, caller("c"), caller("d")].forEach((each) => line.enqueue(each));
     expect(told).toEqual(["a contends", "b contends"]);
     line.granted(a, held("a"), 0);
     expect(told).toHaveLength(2);
     line.granted(b, held("b"), 0);
     expect(told.slice(2)).toEqual(["c contends"]);
-    expect([line.length, line.waitingCount]).toEqual([2, 1]);
+    expect([line.waiterCount, line.localWaiterCount]).toEqual([2, 1]);
   });
 
   test("a released hold goes to the first that waits in memory", () => {
@@ -201,17 +201,17 @@ describe("of a semaphore", () => {
     expect(line.release(other, 1, limits)).toEqual({ to: "caller" });
     expect(line.release(one, 1, limits)).toEqual({ to: "caller" });
     expect(told).toEqual(["c takes over from b", "d takes over from a"]);
-    expect(Array.from(line.holds, ({ of }) => of)).toEqual(["c", "d"]);
+    expect(Array.from(line.held, ({ of }) => of)).toEqual(["c", "d"]);
   });
 
   test("each run has a bound of its own", () => {
     heldByTwo(caller("at the engine"), ...Array.from({ length: 9 }, (_, index) => caller(`${index}`)));
-    const newest = (): Held => [...line.holds].at(-1) as Held;
+    const newest = (): Held => [...line.held].at(-1) as Held;
     for (let turn = 0; turn < limits.max; turn += 1) {
       expect(line.release(newest(), 20, limits).to).toBe("caller");
     }
     expect(line.release(newest(), 20, limits).to).toBe("engine");
-    const [last] = line.holds;
+    const [last] = line.held;
     expect(last?.of).toBe("a");
     expect(line.release(last as Held, 20, limits).to).toBe("caller");
     expect(line.release(newest(), 100, limits).to).toBe("others");
@@ -228,30 +228,33 @@ describe("of a semaphore", () => {
 
   test("a hold that was lost is handed to nobody, and another caller contends for its permit", () => {
     const [one, other] = heldByTwo(caller("at the engine"), caller("c"), caller("d"));
-    line.ended(one);
+    line.leaseEnded(one);
     expect(told).toEqual([]);
-    line.ended(other);
+    line.leaseEnded(other);
     expect(told).toEqual(["c contends"]);
     expect(line.release(one, 1, limits)).toEqual({ to: "engine" });
   });
 
   test("callers stand in one line only if they want as many permits of the same limit", () => {
-    const lines = new KeyLines<Held>();
+    const lines = new KeyQueues<Held>();
     const share = (permits: number, limit: number) => ({ kind: "semaphore", permits, limit }) as const;
-    const line14 = lines.of(share(1, 4));
-    expect(lines.of({ ...share(1, 4), hasWaited: true })).toBe(line14);
-    expect(new Set([line14, lines.of(share(2, 4)), lines.of(share(1, 3)), lines.of(undefined)]).size).toBe(4);
+    const line14 = lines.queueFor(share(1, 4));
+    expect(lines.queueFor({ ...share(1, 4), hasWaited: true })).toBe(line14);
+    expect(
+      new Set([line14, lines.queueFor(share(2, 4)), lines.queueFor(share(1, 3)), lines.queueFor(undefined)])
+        .size,
+    ).toBe(4);
   });
 
   test("a line that is in use is kept, however many others there are", () => {
-    const lines = new KeyLines<Held>();
-    const used = lines.of({ kind: "semaphore", permits: 1, limit: 2 });
-    used.join(caller("a"));
+    const lines = new KeyQueues<Held>();
+    const used = lines.queueFor({ kind: "semaphore", permits: 1, limit: 2 });
+    used.enqueue(caller("a"));
     for (let limit = 3; limit < 50; limit += 1) {
-      lines.of({ kind: "semaphore", permits: 1, limit });
+      lines.queueFor({ kind: "semaphore", permits: 1, limit });
     }
-    expect(lines.of({ kind: "semaphore", permits: 1, limit: 2 })).toBe(used);
-    expect(lines.all.length).toBeLessThan(12);
+    expect(lines.queueFor({ kind: "semaphore", permits: 1, limit: 2 })).toBe(used);
+    expect(lines.queues.length).toBeLessThan(12);
   });
 
   test("the engine has granted what a line asks for, until nobody is in it", () => {
@@ -259,7 +262,7 @@ describe("of a semaphore", () => {
     expect(line.wasGranted).toBe(true);
     line.release(one, 1, limits);
     line.release(other, 1, limits);
-    line.join(caller("c"));
+    line.enqueue(caller("c"));
     expect(line.wasGranted).toBe(false);
   });
 });

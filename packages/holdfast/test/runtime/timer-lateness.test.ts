@@ -1,20 +1,20 @@
 import { manualClock, type ManualClock } from "holdfast/testing";
 import { beforeEach, expect, test } from "vitest";
 
-import { Lateness } from "../../src/runtime/timer-lateness.ts";
+import { TimerLateness } from "../../src/runtime/timer-lateness.ts";
 
 const ttlMs = 30_000;
 
 let clock: ManualClock;
-let lateness: Lateness;
+let lateness: TimerLateness;
 
 beforeEach(() => {
   clock = manualClock({ now: 1_000_000 });
-  lateness = new Lateness(clock);
+  lateness = new TimerLateness(clock);
 });
 
 function lateBy(ms: number): void {
-  lateness.note(clock.now() - ms);
+  lateness.record(clock.now() - ms);
 }
 
 test("without a late timer the lead is 2 ms, also of the shortest TTL", () => {
@@ -26,8 +26,8 @@ test("the lead is the worst lateness and 2 ms; a timer that ran early changes no
     lateBy(ms);
   }
   expect(lateness.leadMs(ttlMs)).toBe(13);
-  const early = new Lateness(clock);
-  early.note(clock.now() + 5);
+  const early = new TimerLateness(clock);
+  early.record(clock.now() + 5);
   expect(early.leadMs(ttlMs)).toBe(2);
 });
 

@@ -6,9 +6,9 @@ import { manualClock } from "holdfast/testing";
 import { expect, test } from "vitest";
 
 import { systemClock } from "../../src/runtime/clock.ts";
-import { TimerQueue, type Timed } from "../../src/runtime/timer-queue.ts";
+import { TimerQueue, type Scheduled } from "../../src/runtime/timer-queue.ts";
 
-interface Item extends Timed {
+interface Item extends Scheduled {
   readonly name: number;
 }
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { TokenTable } from "../../src/runtime/token-map.ts";
+import { TokenMap } from "../../src/runtime/token-map.ts";
 
 test("has what a map has, whatever comes and goes", () => {
   const token = fc.oneof(
@@ -12,7 +12,7 @@ test("has what a map has, whatever comes and goes", () => {
     fc.property(
       fc.array(fc.tuple(fc.constantFrom("set", "delete"), token), { maxLength: 200 }),
       (changes) => {
-        const table = new TokenTable<number>();
+        const table = new TokenMap<number>();
         const map = new Map<string, number>();
         for (const [index, [change, name]] of changes.entries()) {
           if (change === "set") {

@@ -1,15 +1,15 @@
 import { expect, test } from "vitest";
 
-import { nowhere, Pool, type Pooled } from "../../src/runtime/unordered-set.ts";
+import { absent, UnorderedSet, type Indexed } from "../../src/runtime/unordered-set.ts";
 
-function member(): Pooled {
-  return { place: nowhere };
+function member(): Indexed {
+  return { index: absent };
 }
 
 test("has whoever was added and not taken out, each once", () => {
-  const pool = new Pool<Pooled>();
+  const pool = new UnorderedSet<Indexed>();
   const members = Array.from({ length: 5 }, member);
-  const [first, , third, , last] = members as [Pooled, Pooled, Pooled, Pooled, Pooled];
+  const [first, , third, , last] = members as [Indexed, Indexed, Indexed, Indexed, Indexed];
   for (const each of [...members, first]) {
     pool.add(each);
   }
@@ -18,7 +18,7 @@ test("has whoever was added and not taken out, each once", () => {
   }
   expect(new Set(pool.items)).toEqual(new Set(members.slice(1, 4)));
   expect(pool.items).toHaveLength(3);
-  expect(pool.items[third.place]).toBe(third);
+  expect(pool.items[third.index]).toBe(third);
   pool.add(first);
   for (const each of members) {
     pool.delete(each);

@@ -1,13 +1,13 @@
 import { FakeRedis, type FakeRedisOptions } from "@holdfast/test-kit/fake-redis";
 import { createLocks, type Driver, type Locks, type LocksOptions } from "holdfast";
 import { redlock, type Connection, type RedlockOptions } from "holdfast/redis";
-import { faulty, manualClock, manualRandom, type Faults, type ManualClock } from "holdfast/testing";
+import { faulty, manualClock, manualRandom, type FaultInjector, type ManualClock } from "holdfast/testing";
 
 /** One that locks, and what goes wrong between it and each node. */
 export interface Process {
   readonly locks: Locks;
   readonly driver: Driver;
-  readonly faults: readonly Faults[];
+  readonly faults: readonly FaultInjector[];
   /** How many scripts it has sent to the nodes so far. */
   readonly sent: () => number;
 }

@@ -90,7 +90,7 @@ export async function ownProxy(server: RedisServer): Promise<Proxy> {
 /** Acquires and releases, and hears messages: everything is connected and known. */
 export async function warmUp(locks: Locks): Promise<void> {
   await locks.withLock(newKey(), () => undefined);
-  await until(async () => (await locks.nodes())[0]?.notifications === "proved", "messages are heard");
+  await until(async () => (await locks.nodes())[0]?.notifications === "verified", "messages are heard");
 }
 
 export function reasonOf(signal: AbortSignal): string {

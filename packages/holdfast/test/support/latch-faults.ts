@@ -132,7 +132,7 @@ export class FaultPlay {
       own.dropMessages(isMuted ? () => true : null);
     }
     await this.#pass(6_000);
-    const before = (await this.#ask(() => this.#world.locks[0]?.inspect("k")))?.left ?? count;
+    const before = (await this.#ask(() => this.#world.locks[0]?.inspect("k")))?.remaining ?? count;
     expect(before).toBeLessThanOrEqual(Math.max(0, count - this.#answered.size));
     expect(before).toBeGreaterThanOrEqual(Math.max(0, count - this.#sent.size));
     for (let turn = 0; turn < count; turn += 1) {
@@ -140,7 +140,7 @@ export class FaultPlay {
     }
     this.#wait(0);
     await this.#pass(10);
-    expect((await this.#ask(() => this.#world.locks[0]?.inspect("k")))?.left).toBe(0);
+    expect((await this.#ask(() => this.#world.locks[0]?.inspect("k")))?.remaining).toBe(0);
     await this.#pass(isMuted ? 6_000 : 100);
     expect(this.#waiting, "all who wait are let go").toBe(0);
     await closeWorld(this.#world);

@@ -208,10 +208,10 @@ export class LatchPlay {
     if (this.#world.name !== "memory" || !observer) {
       return;
     }
-    const { kind, left, waiterCount, remainingMs } = await observer.inspect(key);
-    expect([kind === "latch", left]).toEqual([this.#model.left !== undefined, this.#model.left]);
+    const { kind, remaining, waiterCount, remainingMs } = await observer.inspect(key);
+    expect([kind === "latch", remaining]).toEqual([this.#model.left !== undefined, this.#model.left]);
     expect(waiterCount).toBe(this.#model.waits.filter(({ state }) => state === "waiting").length);
-    expect(remainingMs === null).toBe(left === undefined);
+    expect(remainingMs === null).toBe(remaining === undefined);
   }
 
   /** Who still waits is told when the TTL is over, and nothing is left. */

@@ -1,4 +1,4 @@
-import type { Acquired, AcquireRequest, Driver, Grant, Pending } from "../../src/driver.ts";
+import type { AcquireResult, AcquireRequest, Driver, Grant, PendingAcquire } from "../../src/driver.ts";
 
 /** A request for `key` with what matters to a test; by default it waits for a minute and holds for ten seconds. */
 export function request(driver: Driver, key: string, more: Partial<AcquireRequest> = {}): AcquireRequest {
@@ -8,15 +8,15 @@ export function request(driver: Driver, key: string, more: Partial<AcquireReques
     ttlMs: 10_000,
     deadline,
     ticket: undefined,
-    want: 1,
-    words: undefined,
-    share: undefined,
+    fencingCount: 1,
+    info: undefined,
+    lockMode: undefined,
     ...more,
   };
 }
 
 /** The grant that a request is expected to get. */
-export async function grantOf(pending: Pending): Promise<Grant> {
+export async function grantOf(pending: PendingAcquire): Promise<Grant> {
   const acquired = await pending.result;
   if (acquired.outcome !== "granted") {
     throw new Error(`Expected a grant, got ${acquired.outcome}`);
@@ -29,7 +29,7 @@ export function grab(driver: Driver, key: string, more: Partial<AcquireRequest> 
 }
 
 /** What has become of a request by now; undefined: it waits. */
-export function outcomeOf(pending: Pending): Promise<Acquired | undefined> {
+export function outcomeOf(pending: PendingAcquire): Promise<AcquireResult | undefined> {
   return Promise.race([pending.result, Promise.resolve(undefined)]);
 }
 

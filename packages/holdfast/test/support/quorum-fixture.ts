@@ -1,14 +1,14 @@
 import { FakeRedis, type FakeRedisOptions } from "@holdfast/test-kit/fake-redis";
 import { createLocks, type Locks } from "holdfast";
 import { redlock, type Connection, type RedlockOptions } from "holdfast/redis";
-import { faulty, manualClock, manualRandom, type Faults, type ManualClock } from "holdfast/testing";
+import { faulty, manualClock, manualRandom, type FaultInjector, type ManualClock } from "holdfast/testing";
 
 import type { Clock } from "../../src/runtime/clock.ts";
 
 /** A process that locks, and what may go wrong between it and each node. */
 export interface Side {
   readonly locks: Locks;
-  readonly faults: readonly Faults[];
+  readonly faults: readonly FaultInjector[];
 }
 
 /** Some nodes and processes, one clock for all, and a step for each of its milliseconds. */

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe } from "vitest";
 import { startRedis, type RedisServer, until } from "@holdfast/test-kit";
 
 import { systemClock } from "../../src/runtime/clock.ts";
-import { connectionOf } from "../../src/drivers/redis/clients/detect.ts";
+import { detectConnection } from "../../src/drivers/redis/clients/detect.ts";
 import type { Connection } from "../../src/drivers/redis/clients/connection.ts";
 import { channelOf, KeySpace, type LockKeys } from "../../src/drivers/redis/protocol/keys.ts";
 import { handshakeScript, executeQuorumScript } from "../../src/drivers/redis/protocol/scripts.generated.ts";
@@ -17,7 +17,7 @@ import {
   type Answer,
   type Asker,
 } from "./script-fixture.ts";
-import { joined, withCandidate } from "../../src/drivers/redis/protocol/operation.ts";
+import { encode, withProposedFence } from "../../src/drivers/redis/protocol/operation.ts";
 import { whole } from "./diagnostics-log.ts";
 
 /** How long a vote waits behind a holder that was not released. */
@@ -89,7 +89,7 @@ export class QuorumStage {
   async openServer(): Promise<void> {
     this.#server = await startRedis();
     const redis = this.#server.client();
-    this.connection = connectionOf(redis);
+    this.connection = detectConnection(redis);
     this.data = {
       get: (key) => redis.get(key),
       set: (key, value) => redis.set(key, value),
@@ -119,10 +119,10 @@ export class QuorumStage {
     bound = 100_000,
   ): Promise<{ header: unknown; answers: Answer[] }> {
     const all = operations.map(([, own, candidate]) => ({
-      args: withCandidate(inTime(own), String(candidate)),
+      args: withProposedFence(inTime(own), String(candidate)),
     }));
     const keys = operations.flatMap(([own]) => own);
-    const args = [String(retentionMs), String(bound), String(waitMs), joined(all)];
+    const args = [String(retentionMs), String(bound), String(waitMs), encode(all)];
     const [header, ...answers] = (await this.connection.run(executeQuorumScript, keys, args)) as unknown[];
     return { header, answers: operations.map(([, own], i) => whole(own, answers[i], true)) };
   }

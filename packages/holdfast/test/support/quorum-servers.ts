@@ -231,7 +231,7 @@ export async function heard(locks: Locks, count?: number): Promise<void> {
     async () => {
       const states = await locks.nodes();
       return (
-        states.filter(({ notifications }) => notifications === "proved").length >= (count ?? states.length)
+        states.filter(({ notifications }) => notifications === "verified").length >= (count ?? states.length)
       );
     },
     "messages are heard",

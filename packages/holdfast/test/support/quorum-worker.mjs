@@ -36,7 +36,7 @@ const orders = {
     for (const [index, locks] of members.entries()) {
       for (;;) {
         const states = await locks.nodes();
-        if (states.filter(({ notifications }) => notifications === "proved").length >= count) {
+        if (states.filter(({ notifications }) => notifications === "verified").length >= count) {
           break;
         }
         await pause(10);

@@ -1,11 +1,11 @@
 import type { Redis } from "ioredis";
 import { startRedis, type RedisServer } from "@holdfast/test-kit";
 
-import { connectionOf } from "../../src/drivers/redis/clients/detect.ts";
+import { detectConnection } from "../../src/drivers/redis/clients/detect.ts";
 import type { Connection } from "../../src/drivers/redis/clients/connection.ts";
 import { channelOf, counterKey, KeySpace, type LockKeys } from "../../src/drivers/redis/protocol/keys.ts";
 import { executeSingleScript } from "../../src/drivers/redis/protocol/scripts.generated.ts";
-import { joined } from "../../src/drivers/redis/protocol/operation.ts";
+import { encode } from "../../src/drivers/redis/protocol/operation.ts";
 import { whole } from "./diagnostics-log.ts";
 
 export const retentionMs = 3_600_000;
@@ -72,7 +72,7 @@ export class ScriptStage {
   private constructor(server: RedisServer, redis: Redis, subscriber: Redis) {
     this.server = server;
     this.redis = redis;
-    this.connection = connectionOf(redis);
+    this.connection = detectConnection(redis);
     this.#subscriber = subscriber;
     for (const event of ["message", "smessage"]) {
       subscriber.on(event, (channel: string, text: string) => {
@@ -128,7 +128,7 @@ export class ScriptStage {
     const keys = [counterKey(), ...operations.flatMap(([own]) => own)];
     const [lone] = operations;
     const own =
-      lone && operations.length === 1 ? lone[1] : [joined(operations.map(([, args]) => ({ args })))];
+      lone && operations.length === 1 ? lone[1] : [encode(operations.map(([, args]) => ({ args })))];
     const [, ...answers] = (await connection.run(executeSingleScript, keys, [
       String(bound),
       ...own,

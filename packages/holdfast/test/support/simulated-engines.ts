@@ -2,7 +2,7 @@ import { FakeRedis } from "@holdfast/test-kit/fake-redis";
 import { createLocks, type Locks, type LocksOptions } from "holdfast";
 import { memory } from "holdfast/memory";
 import { redis } from "holdfast/redis";
-import { faulty, manualClock, manualRandom, type Faults, type ManualClock } from "holdfast/testing";
+import { faulty, manualClock, manualRandom, type FaultInjector, type ManualClock } from "holdfast/testing";
 
 /** An engine, and what several processes have of it, all in this process and on one clock. */
 export interface World {
@@ -11,7 +11,7 @@ export interface World {
   /** One for each process. */
   readonly locks: readonly Locks[];
   /** Between each process and the server; of the memory driver there are none. */
-  readonly faults: readonly Faults[];
+  readonly faults: readonly FaultInjector[];
   /** How long a request and its answer, or a hand-over, take at the most, where nothing goes wrong. */
   readonly latencyMs: number;
   /** What lies at the engine for keys that nobody holds or waits for, and should not. Undefined: that cannot be seen here. */

@@ -1,6 +1,6 @@
 import { settingOf } from "../facts.ts";
 import { isLoopback } from "../servers.ts";
-import { found, type Check } from "./check.ts";
+import { finding, type Check } from "./check.ts";
 
 const credentials: Check = (facts) => {
   const { user, host } = facts;
@@ -10,29 +10,29 @@ const credentials: Check = (facts) => {
   }
   return [
     isOpen &&
-      found(isLoopback(host) ? "risk" : "danger", "no-password", {
+      finding(isLoopback(host) ? "risk" : "critical", "no-password", {
         observed: "anybody may connect as the user default, without a password",
-        danger: "everybody who reaches the port can take, break and forge every lock",
-        advice: "a user of its own for locks (docs/security.md), and default off or with a password",
+        impact: "everybody who reaches the port can take, break and forge every lock",
+        fix: "a user of its own for locks (docs/security.md), and default off or with a password",
       }),
     !isOpen &&
       user.name === "default" &&
-      found("info", "default-user", {
+      finding("info", "default-user", {
         observed: "locks use the user default",
-        danger: "it may do everything: a mistake elsewhere flushes the locks",
-        advice: "a user of its own for locks (docs/security.md)",
+        impact: "it may do everything: a mistake elsewhere flushes the locks",
+        fix: "a user of its own for locks (docs/security.md)",
       }),
     /(^| |,)~\*/.test(user.keys) &&
-      found("info", "all-keys", {
+      finding("info", "all-keys", {
         observed: `the user ${user.name} may touch every key`,
-        danger: "who has its password can do more than take locks",
-        advice: "only the keys of locks (docs/security.md)",
+        impact: "who has its password can do more than take locks",
+        fix: "only the keys of locks (docs/security.md)",
       }),
     /\+@all|\+flushall|\+@dangerous/.test(user.commands) &&
-      found("info", "may-flush", {
+      finding("info", "may-flush", {
         observed: `the user ${user.name} may FLUSHALL`,
-        danger: "one command forgets all locks: a second holder of each",
-        advice: "only the commands that locks need (docs/security.md)",
+        impact: "one command forgets all locks: a second holder of each",
+        fix: "only the commands that locks need (docs/security.md)",
       }),
   ];
 };
@@ -40,28 +40,28 @@ const credentials: Check = (facts) => {
 const network: Check = (facts, { address }) =>
   !isLoopback(facts.host) &&
   !address.isEncrypted &&
-  found("risk", "no-tls", {
+  finding("risk", "no-tls", {
     observed: "the connection is not encrypted",
-    danger: "who can read the way sees passwords and tokens, and can release or forge locks with them",
-    advice: "a URL with TLS (rediss:, redlocks:)",
+    impact: "who can read the way sees passwords and tokens, and can release or forge locks with them",
+    fix: "a URL with TLS (rediss:, redlocks:)",
   });
 
 const protection: Check = (facts) =>
   settingOf(facts, "protected-mode") === "no" &&
   facts.user?.flags.includes("nopass") === true &&
-  found("danger", "unprotected", {
+  finding("critical", "unprotected", {
     observed: "protected-mode is no, and the user default needs no password",
-    danger: "everybody who reaches the port can take, break and forge every lock",
-    advice: "a password, or bind it to addresses that only you reach",
+    impact: "everybody who reaches the port can take, break and forge every lock",
+    fix: "a password, or bind it to addresses that only you reach",
   });
 
 const debugCommand: Check = (facts) =>
   settingOf(facts, "enable-debug-command") !== undefined &&
   settingOf(facts, "enable-debug-command") !== "no" &&
-  found("info", "debug-command", {
+  finding("info", "debug-command", {
     observed: `enable-debug-command is ${settingOf(facts, "enable-debug-command")}`,
-    danger: "DEBUG can stop the server for any time, and with it every renewal",
-    advice: "no, but for tests",
+    impact: "DEBUG can stop the server for any time, and with it every renewal",
+    fix: "no, but for tests",
   });
 
 /** Other programs in the database can delete or overwrite locks, by FLUSHDB if not otherwise. */
@@ -71,10 +71,10 @@ const shared: Check = (facts, { address }) => {
     keys - Number(/expires=(\d+)/.exec(facts.info.get(`db${address.database}`) ?? "")?.[1] ?? 0);
   return (
     withoutEnd > 1_000 &&
-    found("info", "shared-database", {
+    finding("info", "shared-database", {
       observed: `database ${address.database} has ${withoutEnd} keys that no lock has made`,
-      danger: "who empties that database, or fills its memory, ends the locks as well",
-      advice: "a database, or better a server, of their own for locks",
+      impact: "who empties that database, or fills its memory, ends the locks as well",
+      fix: "a database, or better a server, of their own for locks",
     })
   );
 };

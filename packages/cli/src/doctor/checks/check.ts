@@ -1,30 +1,30 @@
-import type { Facts, Use } from "../facts.ts";
+import type { ServerFacts, Deployment } from "../facts.ts";
 import type { Finding, Level } from "../finding.ts";
 
 /** What a check answers: nothing, or what it found. */
-export type Found = Omit<Finding, "node"> | false | undefined;
+export type CheckResult = Omit<Finding, "node"> | false | undefined;
 
 /** Looks at what one server says. */
-export type Check = (facts: Facts, use: Use) => Found | readonly Found[];
+export type Check = (facts: ServerFacts, use: Deployment) => CheckResult | readonly CheckResult[];
 
 /** A finding, in the order in which it is read. */
-export function found(
+export function finding(
   level: Level,
   id: string,
-  told: {
+  details: {
     readonly observed: string;
-    readonly danger: string;
-    readonly advice: string;
+    readonly impact: string;
+    readonly fix: string;
     readonly command?: string;
   },
-): Found {
-  return { level, id, ...told };
+): CheckResult {
+  return { level, id, ...details };
 }
 
 /** All that some checks find on one server. */
-export function examine(checks: readonly Check[], facts: Facts, use: Use): Finding[] {
+export function runChecks(checks: readonly Check[], facts: ServerFacts, use: Deployment): Finding[] {
   return checks
     .flatMap((check) => check(facts, use))
-    .filter((one): one is Exclude<Found, false | undefined> => one !== undefined && one !== false)
+    .filter((one): one is Exclude<CheckResult, false | undefined> => one !== undefined && one !== false)
     .map((one) => ({ ...one, node: facts.node }));
 }

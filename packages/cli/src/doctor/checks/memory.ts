@@ -1,5 +1,5 @@
 import { numberOf, settingOf } from "../facts.ts";
-import { found, type Check } from "./check.ts";
+import { finding, type Check } from "./check.ts";
 
 const eviction: Check = (facts) => {
   const policy = facts.info.get("maxmemory_policy") ?? settingOf(facts, "maxmemory-policy");
@@ -8,10 +8,10 @@ const eviction: Check = (facts) => {
     return undefined;
   }
   const isVolatile = policy.startsWith("volatile");
-  return found(limit > 0 ? "danger" : "risk", "eviction", {
+  return finding(limit > 0 ? "critical" : "risk", "eviction", {
     observed: `maxmemory-policy is ${policy}, maxmemory is ${limit}`,
-    danger: `at the limit of its memory the server throws ${isVolatile ? "keys with a TTL away, and those are the locks" : "keys away, locks among them"}: a second holder`,
-    advice: "keep what is in it, or give the locks a server of their own",
+    impact: `at the limit of its memory the server throws ${isVolatile ? "keys with a TTL away, and those are the locks" : "keys away, locks among them"}: a second holder`,
+    fix: "keep what is in it, or give the locks a server of their own",
     command: "CONFIG SET maxmemory-policy noeviction",
   });
 };
@@ -20,10 +20,10 @@ const evicted: Check = (facts) => {
   const count = numberOf(facts, "evicted_keys") ?? 0;
   return (
     count > 0 &&
-    found("danger", "evicted-keys", {
+    finding("critical", "evicted-keys", {
       observed: `${count} keys were evicted since the start`,
-      danger: "locks may have vanished while they were held",
-      advice: "set maxmemory-policy noeviction and find out what fills the memory",
+      impact: "locks may have vanished while they were held",
+      fix: "set maxmemory-policy noeviction and find out what fills the memory",
     })
   );
 };
@@ -33,10 +33,10 @@ const nearlyFull: Check = (facts) => {
   return (
     limit > 0 &&
     used / limit > 0.9 &&
-    found("risk", "memory-nearly-full", {
+    finding("risk", "memory-nearly-full", {
       observed: `${Math.round((100 * used) / limit)} % of maxmemory is used`,
-      danger: "when it is full no lock can be had, and held ones are lost, as their renewal is refused",
-      advice: "raise maxmemory, or remove what fills it",
+      impact: "when it is full no lock can be had, and held ones are lost, as their renewal is refused",
+      fix: "raise maxmemory, or remove what fills it",
     })
   );
 };
@@ -47,10 +47,10 @@ const fragmented: Check = (facts) => {
   return (
     ratio < 0.9 &&
     used > 100_000_000 &&
-    found("perf", "swapping", {
+    finding("perf", "swapping", {
       observed: `mem_fragmentation_ratio is ${ratio}: part of the memory is swapped out`,
-      danger: "answers come late; a renewal that comes too late loses the lock",
-      advice: "give the machine more memory, or the server less to keep",
+      impact: "answers come late; a renewal that comes too late loses the lock",
+      fix: "give the machine more memory, or the server less to keep",
     })
   );
 };

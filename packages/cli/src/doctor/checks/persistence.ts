@@ -1,9 +1,9 @@
-import { numberOf, settingOf, type Facts } from "../facts.ts";
-import { shown } from "../../duration.ts";
-import { found, type Check } from "./check.ts";
+import { numberOf, settingOf, type ServerFacts } from "../facts.ts";
+import { formatDuration } from "../../duration.ts";
+import { finding, type Check } from "./check.ts";
 
 /** Whether a restart forgets nothing. */
-function isDurable(facts: Facts): boolean {
+function isDurable(facts: ServerFacts): boolean {
   return facts.info.get("aof_enabled") === "1" && settingOf(facts, "appendfsync") === "always";
 }
 
@@ -17,22 +17,22 @@ const persistence: Check = (facts, { address, maxTtlMs }) => {
     : `no append-only file${settingOf(facts, "save") ? "; snapshots from time to time" : ""}`;
   if (address.topology === "quorum") {
     const isGuarded = address.query.get("restartGuard") !== "off";
-    return found(isGuarded ? "info" : "danger", "persistence", {
+    return finding(isGuarded ? "info" : "critical", "persistence", {
       observed,
-      danger: isGuarded
-        ? `after a restart this node has forgotten its votes, and does not vote for ${shown(maxTtlMs + 3_000)}`
+      impact: isGuarded
+        ? `after a restart this node has forgotten its votes, and does not vote for ${formatDuration(maxTtlMs + 3_000)}`
         : "after a restart this node has forgotten its votes and votes at once, as restartGuard is off: two holders",
-      advice: isGuarded
+      fix: isGuarded
         ? "nothing has to be done; with appendfsync always it votes at once"
         : "leave restartGuard at auto",
     });
   }
-  return found(hasLog ? "risk" : "danger", "persistence", {
+  return finding(hasLog ? "risk" : "critical", "persistence", {
     observed,
-    danger: hasLog
+    impact: hasLog
       ? "a crash of the machine forgets the locks of the last second: a second holder"
       : "a restart forgets all locks, or those since the last snapshot: a second holder",
-    advice: "write every change to the disk before it is answered, or use a quorum; and check fencing tokens",
+    fix: "write every change to the disk before it is answered, or use a quorum; and check fencing tokens",
     command: "CONFIG SET appendonly yes; CONFIG SET appendfsync always",
   });
 };
@@ -44,12 +44,12 @@ const restarted: Check = (facts, { address, ttlMs, maxTtlMs }) => {
     return undefined;
   }
   const isGuarded = address.topology === "quorum" && address.query.get("restartGuard") !== "off";
-  return found(isGuarded ? "info" : "danger", "restarted", {
-    observed: `it started ${shown(uptimeMs)} ago`,
-    danger: isGuarded
+  return finding(isGuarded ? "info" : "critical", "restarted", {
+    observed: `it started ${formatDuration(uptimeMs)} ago`,
+    impact: isGuarded
       ? "it may have forgotten votes of before, and does not vote yet"
-      : `locks of before that it forgot may be held still, for up to ${shown(longestMs)}: a second holder now`,
-    advice: isGuarded
+      : `locks of before that it forgot may be held still, for up to ${formatDuration(longestMs)}: a second holder now`,
+    fix: isGuarded
       ? "wait; a majority of the others votes"
       : "let no work begin that the old holders may still do",
   });
@@ -61,11 +61,11 @@ const writesFail: Check = (facts) =>
     return (
       status !== undefined &&
       status !== "ok" &&
-      found("risk", "disk-writes-fail", {
+      finding("risk", "disk-writes-fail", {
         observed: `${name} is ${status}`,
-        danger:
+        impact:
           "the server may refuse writes (stop-writes-on-bgsave-error): no lock can be had, and held ones are lost",
-        advice: "look at the disk and at the server's log",
+        fix: "look at the disk and at the server's log",
       })
     );
   });
@@ -73,10 +73,10 @@ const writesFail: Check = (facts) =>
 const rewrites: Check = (facts) =>
   facts.info.get("aof_enabled") === "1" &&
   settingOf(facts, "no-appendfsync-on-rewrite") === "yes" &&
-  found("risk", "no-fsync-on-rewrite", {
+  finding("risk", "no-fsync-on-rewrite", {
     observed: "no-appendfsync-on-rewrite is yes",
-    danger: "while the file is rewritten nothing is forced to the disk: a crash then forgets locks",
-    advice: "force it also then",
+    impact: "while the file is rewritten nothing is forced to the disk: a crash then forgets locks",
+    fix: "force it also then",
     command: "CONFIG SET no-appendfsync-on-rewrite no",
   });
 
@@ -84,10 +84,10 @@ const forks: Check = (facts, { ttlMs }) => {
   const forkMs = (numberOf(facts, "latest_fork_usec") ?? 0) / 1_000;
   return (
     forkMs > ttlMs / 20 &&
-    found("perf", "slow-fork", {
-      observed: `the last fork stopped the server for ${shown(forkMs)}`,
-      danger: "renewals wait for it; with a short TTL locks are lost by it",
-      advice: "snapshots on a replica, a smaller server, no transparent huge pages",
+    finding("perf", "slow-fork", {
+      observed: `the last fork stopped the server for ${formatDuration(forkMs)}`,
+      impact: "renewals wait for it; with a short TTL locks are lost by it",
+      fix: "snapshots on a replica, a smaller server, no transparent huge pages",
     })
   );
 };

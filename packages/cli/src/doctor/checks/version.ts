@@ -1,23 +1,23 @@
-import { numberOf, type Facts } from "../facts.ts";
-import { found, type Check, type Found } from "./check.ts";
+import { numberOf, type ServerFacts } from "../facts.ts";
+import { finding, type Check, type CheckResult } from "./check.ts";
 
-interface Line {
-  readonly line: string;
+interface ReleaseLine {
+  readonly version: string;
   readonly fixedIn: number;
 }
 
 /** CVE-2025-49844: a script can run code in the server. First versions without it, by release line. */
-const redisLines: readonly Line[] = [
-  { line: "6.2", fixedIn: 20 },
-  { line: "7.2", fixedIn: 11 },
-  { line: "7.4", fixedIn: 6 },
-  { line: "8.0", fixedIn: 4 },
-  { line: "8.2", fixedIn: 2 },
+const redisLines: readonly ReleaseLine[] = [
+  { version: "6.2", fixedIn: 20 },
+  { version: "7.2", fixedIn: 11 },
+  { version: "7.4", fixedIn: 6 },
+  { version: "8.0", fixedIn: 4 },
+  { version: "8.2", fixedIn: 2 },
 ];
-const valkeyLines: readonly Line[] = [
-  { line: "7.2", fixedIn: 11 },
-  { line: "8.0", fixedIn: 6 },
-  { line: "8.1", fixedIn: 4 },
+const valkeyLines: readonly ReleaseLine[] = [
+  { version: "7.2", fixedIn: 11 },
+  { version: "8.0", fixedIn: 6 },
+  { version: "8.1", fixedIn: 4 },
 ];
 
 interface Version {
@@ -29,10 +29,10 @@ interface Version {
 
 const version: Check = (facts) => {
   const one = versionOf(facts);
-  return one === undefined ? undefined : [tooOld(one), runsForeignCode(one), attackable(one)];
+  return one === undefined ? undefined : [isTooOld(one), hasCodeExecutionBug(one), isVulnerable(one)];
 };
 
-function versionOf({ info }: Facts): Version | undefined {
+function versionOf({ info }: ServerFacts): Version | undefined {
   const valkey = info.get("valkey_version");
   const text = valkey ?? info.get("redis_version");
   const [major = 0, minor = 0, patch = 0] = (text ?? "").split(".").map(Number);
@@ -41,48 +41,48 @@ function versionOf({ info }: Facts): Version | undefined {
     : { text, isValkey: valkey !== undefined, order: major * 10_000 + minor * 100 + patch };
 }
 
-function tooOld({ text, order }: Version): Found {
+function isTooOld({ text, order }: Version): CheckResult {
   return (
     order < 60_200 &&
-    found("danger", "too-old", {
+    finding("critical", "too-old", {
       observed: `version ${text}`,
-      danger: "Holdfast's scripts need Redis 6.2 or newer: there are no locks here",
-      advice: "a newer server",
+      impact: "Holdfast's scripts need Redis 6.2 or newer: there are no locks here",
+      fix: "a newer server",
     })
   );
 }
 
-function runsForeignCode({ text, isValkey, order }: Version): Found {
+function hasCodeExecutionBug({ text, isValkey, order }: Version): CheckResult {
   const lines = isValkey ? valkeyLines : redisLines;
-  const newest = lines.at(-1) as Line;
+  const newest = lines.at(-1) as ReleaseLine;
   const line = lines.find((one) => Math.floor(order / 100) === lineOrder(one));
   if (line === undefined ? Math.floor(order / 100) > lineOrder(newest) : order % 100 >= line.fixedIn) {
     return undefined;
   }
-  const mended = line === undefined ? "a newer line" : `${line.line}.${line.fixedIn} or newer`;
-  return found("risk", "cve-2025-49844", {
+  const mended = line === undefined ? "a newer line" : `${line.version}.${line.fixedIn} or newer`;
+  return finding("risk", "cve-2025-49844", {
     observed: `version ${text}${line === undefined ? ", a line that its makers do not mend" : ""}`,
-    danger:
+    impact:
       "who may run scripts, as locks have to, can run code in the server and do anything with every lock",
-    advice: `${mended}, or a distribution's own fix; only trusted users may have EVAL`,
+    fix: `${mended}, or a distribution's own fix; only trusted users may have EVAL`,
   });
 }
 
-function lineOrder({ line }: Line): number {
-  const [major = 0, minor = 0] = line.split(".").map(Number);
+function lineOrder({ version }: ReleaseLine): number {
+  const [major = 0, minor = 0] = version.split(".").map(Number);
   return major * 100 + minor;
 }
 
-function attackable({ text, isValkey, order }: Version): Found {
+function isVulnerable({ text, isValkey, order }: Version): CheckResult {
   return (
     !isValkey &&
     order >= 70_200 &&
     order < 80_603 &&
-    found("risk", "cve-2026-23479", {
+    finding("risk", "cve-2026-23479", {
       observed: `version ${text}`,
-      danger:
+      impact:
         "a known fault of 7.2.0 to 8.6.2 lets who is logged in attack the server, and with it every lock",
-      advice: "8.6.3 or newer, or your distribution's own fix",
+      fix: "8.6.3 or newer, or your distribution's own fix",
     })
   );
 }
@@ -93,17 +93,17 @@ const flavour: Check = (facts) => {
   const isSmall = numberOf(facts, "uptime_in_seconds") === undefined;
   return [
     other !== undefined &&
-      found("risk", "other-server", {
+      finding("risk", "other-server", {
         observed: `it is ${other.replace("_version", "")} ${facts.info.get(other)}`,
-        danger:
+        impact:
           "it has to run scripts atomically and keep time as Redis does; nobody has tried all of that here",
-        advice: "Redis 6.2 or newer, or Valkey",
+        fix: "Redis 6.2 or newer, or Valkey",
       }),
     (mode === "sentinel" || (isSmall && facts.refused.size === 0)) &&
-      found("danger", "not-a-server", {
+      finding("critical", "not-a-server", {
         observed: mode === "sentinel" ? "it is a sentinel" : "it does not tell what it is; perhaps a proxy",
-        danger: "messages may not pass, and commands of one script may reach different servers",
-        advice: "name the server itself (redis+sentinel: for sentinels)",
+        impact: "messages may not pass, and commands of one script may reach different servers",
+        fix: "name the server itself (redis+sentinel: for sentinels)",
       }),
   ];
 };

@@ -1,13 +1,13 @@
 import { backoffMs, type Random } from "../../runtime/random.ts";
 import type { RedisClient } from "../redis/clients/detect.ts";
-import type { Address } from "./url.ts";
-import type { Access } from "./options.ts";
+import type { ConnectionUrl } from "./url.ts";
+import type { Credentials } from "./options.ts";
 import type { TlsSettings } from "./tls.ts";
 
 /** All that a client is made of. */
-export interface Plan {
-  readonly address: Address;
-  readonly access: Access;
+export interface ClientSettings {
+  readonly url: ConnectionUrl;
+  readonly credentials: Credentials;
   readonly tls: TlsSettings | undefined;
   readonly commandTimeoutMs: number;
   readonly random: Random;
@@ -16,13 +16,13 @@ export interface Plan {
 }
 
 /** A client that is ours. */
-export interface Opened {
+export interface OwnedClient {
   readonly client: RedisClient;
   /** Ends it at once. What it was asked and has not answered is not waited for. */
   close(): void;
 }
 
 /** How long to wait before the connection is tried for the so-and-so-manieth time, from 1. */
-export function pauseMs(times: number, random: Random): number {
+export function reconnectDelayMs(times: number, random: Random): number {
   return backoffMs(random, times - 1, 1_000);
 }

@@ -1,18 +1,18 @@
-import { tell } from "../../diagnostics.ts";
+import { publish } from "../../diagnostics.ts";
 import type { Driver } from "../../driver.ts";
 import { systemRandom } from "../../runtime/random.ts";
-import { readAddress, type Address } from "./url.ts";
-import { connectToService, isService } from "./http.ts";
-import { loadLibrary } from "./load-client.ts";
+import { parseUrl, type ConnectionUrl } from "./url.ts";
+import { connectHttp, isHttpUrl } from "./http.ts";
+import { loadClientLibrary } from "./load-client.ts";
 import {
   resolve,
-  withoutConnections,
-  type Access,
+  withoutConnectionOptions,
+  type Credentials,
   type ConnectionOptions,
   type DriverOptions,
 } from "./options.ts";
-import type { Opened, Plan } from "./client-settings.ts";
-import { readTls } from "./tls.ts";
+import type { OwnedClient, ClientSettings } from "./client-settings.ts";
+import { loadTls } from "./tls.ts";
 import { memory } from "../memory/driver.ts";
 import { redis, redlock } from "../redis/index.ts";
 
@@ -35,60 +35,69 @@ export type ConnectOptions = ConnectionOptions & DriverOptions;
  * Rejects with a `LockError`, code `unsupported`, where the client library is not installed, or cannot do it.
  */
 export function connect(url: string | URL, options: ConnectOptions = {}): Promise<Driver> {
-  if (isService(url)) {
-    return connectToService(url, options);
+  if (isHttpUrl(url)) {
+    return connectHttp(url, options);
   }
-  const address = readAddress(url);
-  if (address.topology === "memory") {
-    return Promise.resolve(memory(withoutConnections(options)));
+  const target = parseUrl(url);
+  if (target.topology === "memory") {
+    return Promise.resolve(memory(withoutConnectionOptions(options)));
   }
-  const { access, driver } = resolve(address, options);
-  return open(address, access, driver);
+  const { access, driver } = resolve(target, options);
+  return open(target, access, driver);
 }
 
-async function open(address: Address, access: Access, options: DriverOptions): Promise<Driver> {
-  const openClients = await loadLibrary(access.client);
-  const node = address.endpoints
+async function open(
+  target: ConnectionUrl,
+  credentials: Credentials,
+  options: DriverOptions,
+): Promise<Driver> {
+  const openClients = await loadClientLibrary(credentials.client);
+  const node = target.endpoints
     .map((one) => ("path" in one ? one.path : `${one.host}:${one.port}`))
     .join(",");
-  const plan: Plan = {
-    address,
-    access,
-    tls: await readTls(access.tls),
+  const settings: ClientSettings = {
+    url: target,
+    credentials,
+    tls: await loadTls(credentials.tls),
     commandTimeoutMs: options.commandTimeoutMs ?? 2_000,
     random: options.random ?? systemRandom,
-    failed: (error) => tell("node", () => ({ node, event: "connection-failed", detail: messageOf(error) })),
+    failed: (error) =>
+      publish("node", () => ({ node, event: "connection-failed", detail: messageOf(error) })),
   };
-  const opened = openClients(plan);
+  const client = openClients(settings);
   try {
-    return thatCloses(driverOf(address, opened, options), opened);
+    return withClose(driverOf(target, client, options), client);
   } catch (error) {
-    closeAll(opened);
+    closeAll(client);
     throw error;
   }
 }
 
-function driverOf({ topology }: Address, opened: readonly Opened[], options: DriverOptions): Driver {
-  const clients = opened.map(({ client }) => client);
-  const [first] = clients as [Opened["client"]];
+function driverOf(
+  { topology }: ConnectionUrl,
+  client: readonly OwnedClient[],
+  options: DriverOptions,
+): Driver {
+  const clients = client.map(({ client }) => client);
+  const [first] = clients as [OwnedClient["client"]];
   return topology === "quorum" ? redlock(clients, options) : redis(first, options);
 }
 
 /** The same driver, that ends what was opened for it when it is closed. */
-function thatCloses(driver: Driver, opened: readonly Opened[]): Driver {
+function withClose(driver: Driver, client: readonly OwnedClient[]): Driver {
   const close = driver.close.bind(driver);
   driver.close = async () => {
     try {
       await close();
     } finally {
-      closeAll(opened);
+      closeAll(client);
     }
   };
   return driver;
 }
 
-function closeAll(opened: readonly Opened[]): void {
-  for (const one of opened) {
+function closeAll(client: readonly OwnedClient[]): void {
+  for (const one of client) {
     one.close();
   }
 }

@@ -1,12 +1,12 @@
 import type { Driver } from "../../driver.ts";
-import { checkNames, checkObject } from "../../options.ts";
+import { checkOptionNames, checkObject } from "../../options.ts";
 import { readServiceUrl } from "../http/url.ts";
 import type { HttpOptions } from "../http/index.ts";
 import { tlsOf, type ConnectionOptions, type TlsFiles } from "./options.ts";
-import { readTls } from "./tls.ts";
+import { loadTls } from "./tls.ts";
 
 /** Whether a URL leads to a lock service. */
-export function isService(url: string | URL): boolean {
+export function isHttpUrl(url: string | URL): boolean {
   return /^https?:/i.test(String(url));
 }
 
@@ -14,12 +14,12 @@ export function isService(url: string | URL): boolean {
  * A driver for a lock service. The token may stand in the URL as its password, or be `password` of the options.
  * @throws {TypeError} at once; the driver is loaded after that
  */
-export function connectToService(url: string | URL, options: object): Promise<Driver> {
+export function connectHttp(url: string | URL, options: object): Promise<Driver> {
   checkObject("options", options);
   const { address, token } = readServiceUrl(url);
   const isEncrypted = address.protocol === "https:";
-  checkNames(options, [...names, ...(isEncrypted ? tlsNames : [])]);
-  const { password, commandTimeoutMs, clock, random, ...files } = options as Given;
+  checkOptionNames(options, [...names, ...(isEncrypted ? tlsNames : [])]);
+  const { password, commandTimeoutMs, clock, random, ...files } = options as HttpConnectOptions;
   if (token !== undefined && password !== undefined) {
     throw new TypeError("Expected `password` to be given in the URL or in the options, got it in both");
   }
@@ -30,10 +30,10 @@ export function connectToService(url: string | URL, options: object): Promise<Dr
 const names = ["password", "commandTimeoutMs", "clock", "random"];
 const tlsNames = ["tlsCaFile", "tlsCertFile", "tlsKeyFile", "tlsServername", "tlsVerify"];
 
-type Given = Pick<ConnectionOptions, "password" | (`tls${string}` & keyof ConnectionOptions)> &
+type HttpConnectOptions = Pick<ConnectionOptions, "password" | (`tls${string}` & keyof ConnectionOptions)> &
   Pick<HttpOptions, "clock" | "random"> & { commandTimeoutMs?: number | undefined };
 
 async function load(address: URL, options: HttpOptions, files: TlsFiles | undefined): Promise<Driver> {
-  const [{ http }, tls] = await Promise.all([import("../http/index.ts"), readTls(files)]);
+  const [{ http }, tls] = await Promise.all([import("../http/index.ts"), loadTls(files)]);
   return http(address, { ...options, tls });
 }

@@ -1,13 +1,13 @@
 import type * as Ioredis from "ioredis";
 
-import { outliveSocket } from "../redis/clients/ioredis.ts";
-import { pauseMs, type Opened, type Plan } from "./client-settings.ts";
+import { keepOverReconnects } from "../redis/clients/ioredis.ts";
+import { reconnectDelayMs, type OwnedClient, type ClientSettings } from "./client-settings.ts";
 import { tlsTo } from "./tls.ts";
 
 type Library = Pick<typeof Ioredis, "Redis" | "Cluster">;
 type Options = Omit<Ioredis.RedisOptions, "protocol" | "replyMapping">;
 
-interface Host {
+interface HostPort {
   readonly host: string;
   readonly port: number;
 }
@@ -17,27 +17,27 @@ interface Host {
  * sent a second time by the client: a repeat is ours to decide, as the request may be over by then. (`autoResendUnfulfilledCommands:
  * false` alone would not do: unanswered commands were then dropped without a word.)
  */
-export function openByIoredis(library: object, plan: Plan): Opened[] {
+export function openIoredis(library: object, settings: ClientSettings): OwnedClient[] {
   const { Redis, Cluster } = library as Library;
-  const { address, access } = plan;
-  const common = commonOptions(plan);
-  if (address.topology === "sentinel") {
-    return [opened(new Redis({ ...common, ...sentinelOptions(plan) }), plan)];
+  const { url, credentials } = settings;
+  const common = commonOptions(settings);
+  if (url.topology === "sentinel") {
+    return [opened(new Redis({ ...common, ...sentinelOptions(settings) }), settings)];
   }
-  if (address.topology === "cluster") {
-    const options = { clusterRetryStrategy: pauses(plan), redisOptions: common };
-    return [opened(new Cluster(address.endpoints as Host[], options), plan)];
+  if (url.topology === "cluster") {
+    const options = { clusterRetryStrategy: reconnectDelay(settings), redisOptions: common };
+    return [opened(new Cluster(url.endpoints as HostPort[], options), settings)];
   }
-  return address.endpoints.map((endpoint) => {
-    const tls = tlsTo(endpoint, plan.tls);
-    const options: Options = { ...common, ...endpoint, ...(tls && { tls }), db: access.database };
-    return opened(new Redis(options), plan);
+  return url.endpoints.map((endpoint) => {
+    const tls = tlsTo(endpoint, settings.tls);
+    const options: Options = { ...common, ...endpoint, ...(tls && { tls }), db: credentials.database };
+    return opened(new Redis(options), settings);
   });
 }
 
-function commonOptions(plan: Plan): Options {
-  const { access, tls, commandTimeoutMs } = plan;
-  const { username, password, connectionName, connectTimeoutMs } = access;
+function commonOptions(settings: ClientSettings): Options {
+  const { credentials, tls, commandTimeoutMs } = settings;
+  const { username, password, connectionName, connectTimeoutMs } = credentials;
   return {
     ...(username !== undefined && { username }),
     ...(password !== undefined && { password }),
@@ -45,35 +45,35 @@ function commonOptions(plan: Plan): Options {
     ...(tls !== undefined && { tls }),
     connectTimeout: connectTimeoutMs,
     socketTimeout: Math.max(10_000, 2 * commandTimeoutMs), // half-open: the system itself would try for a quarter of an hour
-    retryStrategy: pauses(plan),
+    retryStrategy: reconnectDelay(settings),
     maxRetriesPerRequest: 0,
     disableClientInfo: true,
   };
 }
 
-function sentinelOptions({ address, access, tls, random }: Plan): Options {
-  const { sentinelUsername, sentinelPassword, database } = access;
+function sentinelOptions({ url, credentials, tls, random }: ClientSettings): Options {
+  const { sentinelUsername, sentinelPassword, database } = credentials;
   return {
-    sentinels: address.endpoints as Host[],
-    name: address.primary as string,
+    sentinels: url.endpoints as HostPort[],
+    name: url.primary as string,
     db: database,
     ...(sentinelUsername !== undefined && { sentinelUsername }),
     ...(sentinelPassword !== undefined && { sentinelPassword }),
     ...(tls !== undefined && { sentinelTLS: tls, enableTLSForSentinelMode: true }),
-    sentinelRetryStrategy: (times) => pauseMs(times, random),
-    sentinelReconnectStrategy: (times) => pauseMs(times, random),
+    sentinelRetryStrategy: (times) => reconnectDelayMs(times, random),
+    sentinelReconnectStrategy: (times) => reconnectDelayMs(times, random),
     failoverDetector: true, // else a connection to a primary that was replaced, and lives, would be kept
   };
 }
 
-function pauses({ random }: Plan): (times: number) => number {
-  return (times) => pauseMs(times, random);
+function reconnectDelay({ random }: ClientSettings): (times: number) => number {
+  return (times) => reconnectDelayMs(times, random);
 }
 
-function opened(client: Ioredis.Redis | Ioredis.Cluster, { failed }: Plan): Opened {
+function opened(client: Ioredis.Redis | Ioredis.Cluster, { failed }: ClientSettings): OwnedClient {
   client.on("error", (error) => {
-    outliveSocket(client);
+    keepOverReconnects(client);
     failed(error);
   });
-  return { client: client as unknown as Opened["client"], close: () => client.disconnect() };
+  return { client: client as unknown as OwnedClient["client"], close: () => client.disconnect() };
 }

@@ -1,19 +1,19 @@
 import { LockError } from "../../errors.ts";
-import { openByIoredis } from "./ioredis.ts";
-import { openByNodeRedis } from "./node-redis.ts";
-import type { Opened, Plan } from "./client-settings.ts";
+import { openIoredis } from "./ioredis.ts";
+import { openNodeRedis } from "./node-redis.ts";
+import type { OwnedClient, ClientSettings } from "./client-settings.ts";
 
 export type ClientName = "ioredis" | "node-redis";
 
 /** Opens what a library's clients are needed for. */
-export type Opener = (plan: Plan) => Opened[];
+export type ClientOpener = (plan: ClientSettings) => OwnedClient[];
 
 /**
  * Loads the library that was asked for, or of both the first that is installed: ioredis before node-redis.
  * @throws {LockError} `unsupported` where it is not installed; what fails while it is loaded, as it is
  */
-export async function loadLibrary(wanted: ClientName | undefined): Promise<Opener> {
-  const names: readonly ClientName[] = wanted === undefined ? ["ioredis", "node-redis"] : [wanted];
+export async function loadClientLibrary(requested: ClientName | undefined): Promise<ClientOpener> {
+  const names: readonly ClientName[] = requested === undefined ? ["ioredis", "node-redis"] : [requested];
   for (const name of names) {
     const opener = await loaders[name]();
     if (opener !== undefined) {
@@ -29,11 +29,11 @@ export async function loadLibrary(wanted: ClientName | undefined): Promise<Opene
 const packages: Readonly<Record<ClientName, string>> = { ioredis: "ioredis", "node-redis": "redis" };
 
 // The names are written out, and each import stands in a `try` of its own, so that bundlers find them and can do without.
-const loaders: Readonly<Record<ClientName, () => Promise<Opener | undefined>>> = {
+const loaders: Readonly<Record<ClientName, () => Promise<ClientOpener | undefined>>> = {
   ioredis: async () => {
     try {
       const library = await import("ioredis");
-      return (plan) => openByIoredis(library, plan);
+      return (plan) => openIoredis(library, plan);
     } catch (error) {
       return ifMissing("ioredis", error);
     }
@@ -41,7 +41,7 @@ const loaders: Readonly<Record<ClientName, () => Promise<Opener | undefined>>> =
   "node-redis": async () => {
     try {
       const library = await import("redis");
-      return (plan) => openByNodeRedis(library, plan);
+      return (plan) => openNodeRedis(library, plan);
     } catch (error) {
       return ifMissing("redis", error);
     }

@@ -3,7 +3,7 @@ import type * as NodeRedis from "redis";
 import { systemClock, type Timer } from "../../runtime/clock.ts";
 import { LockError } from "../../errors.ts";
 import type { Endpoint } from "./url.ts";
-import { pauseMs, type Opened, type Plan } from "./client-settings.ts";
+import { reconnectDelayMs, type OwnedClient, type ClientSettings } from "./client-settings.ts";
 import { tlsTo } from "./tls.ts";
 
 type Library = Partial<Pick<typeof NodeRedis, "createClient" | "createCluster" | "createSentinel">>;
@@ -17,27 +17,30 @@ interface Client {
 }
 
 /** Clients of node-redis, made to connect, and again after every loss. */
-export function openByNodeRedis(library: object, plan: Plan): Opened[] {
+export function openNodeRedis(library: object, settings: ClientSettings): OwnedClient[] {
   const { createClient, createCluster, createSentinel } = library as Required<Library>;
-  const { address } = plan;
-  if (address.topology === "sentinel") {
+  const { url } = settings;
+  if (url.topology === "sentinel") {
     if ((createSentinel as unknown) === undefined) {
       throw new LockError("Sentinel needs node-redis 5 or newer, or ioredis", { code: "unsupported" });
     }
-    return [opened(createSentinel(sentinelOptions(plan)), plan)];
+    return [opened(createSentinel(sentinelOptions(settings)), settings)];
   }
-  const made = address.endpoints.map((endpoint) => clientOptions(plan, endpoint));
-  if (address.topology === "cluster") {
-    const rootNodes = made.map(({ socket }) => ({ socket }));
-    return [opened(createCluster({ rootNodes, defaults: clientOptions(plan) } as never), plan)];
+  const client = url.endpoints.map((endpoint) => clientOptions(settings, endpoint));
+  if (url.topology === "cluster") {
+    const rootNodes = client.map(({ socket }) => ({ socket }));
+    return [opened(createCluster({ rootNodes, defaults: clientOptions(settings) } as never), settings)];
   }
-  return made.map((options) => opened(createClient(options as never), plan));
+  return client.map((options) => opened(createClient(options as never), settings));
 }
 
-function clientOptions(plan: Plan, endpoint?: Endpoint): Record<string, unknown> & { socket: object } {
-  const { access, random } = plan;
-  const tls = endpoint === undefined ? plan.tls : tlsTo(endpoint, plan.tls);
-  const { username, password, database, connectionName, connectTimeoutMs } = access;
+function clientOptions(
+  settings: ClientSettings,
+  endpoint?: Endpoint,
+): Record<string, unknown> & { socket: object } {
+  const { credentials, random } = settings;
+  const tls = endpoint === undefined ? settings.tls : tlsTo(endpoint, settings.tls);
+  const { username, password, database, connectionName, connectTimeoutMs } = credentials;
   return {
     ...(username !== undefined && { username }),
     ...(password !== undefined && { password }),
@@ -47,20 +50,20 @@ function clientOptions(plan: Plan, endpoint?: Endpoint): Record<string, unknown>
       ...endpoint,
       ...(tls !== undefined && { ...tls, tls: true }),
       connectTimeout: connectTimeoutMs,
-      reconnectStrategy: (retries: number) => pauseMs(retries + 1, random),
+      reconnectStrategy: (retries: number) => reconnectDelayMs(retries + 1, random),
     },
     disableClientInfo: true,
     maintNotifications: "disabled",
   };
 }
 
-function sentinelOptions(plan: Plan): Parameters<typeof NodeRedis.createSentinel>[0] {
-  const { sentinelUsername: username, sentinelPassword: password } = plan.access;
-  const nodes = clientOptions(plan);
+function sentinelOptions(settings: ClientSettings): Parameters<typeof NodeRedis.createSentinel>[0] {
+  const { sentinelUsername: username, sentinelPassword: password } = settings.credentials;
+  const nodes = clientOptions(settings);
   const { socket, disableClientInfo, maintNotifications } = nodes;
   return {
-    name: plan.address.primary as string,
-    sentinelRootNodes: plan.address.endpoints as { host: string; port: number }[],
+    name: settings.url.primary as string,
+    sentinelRootNodes: settings.url.endpoints as { host: string; port: number }[],
     nodeClientOptions: nodes,
     sentinelClientOptions: {
       ...(username !== undefined && { username }),
@@ -72,8 +75,8 @@ function sentinelOptions(plan: Plan): Parameters<typeof NodeRedis.createSentinel
   } as never;
 }
 
-function opened(made: object, { failed, random }: Plan): Opened {
-  const client = made as Client;
+function opened(connection: object, { failed, random }: ClientSettings): OwnedClient {
+  const client = connection as Client;
   let isClosed = false;
   let timer: Timer;
   client.on("error", failed); // without a listener an error would end the process
@@ -82,13 +85,13 @@ function opened(made: object, { failed, random }: Plan): Opened {
     client.connect().catch((error: unknown) => {
       if (!isClosed) {
         failed(error);
-        timer = systemClock.setTimer(() => connect(times + 1), pauseMs(times, random), true);
+        timer = systemClock.setTimer(() => connect(times + 1), reconnectDelayMs(times, random), true);
       }
     });
   };
   connect(1);
   return {
-    client: made as Opened["client"],
+    client: connection as OwnedClient["client"],
     close: () => {
       isClosed = true;
       systemClock.clearTimer(timer);

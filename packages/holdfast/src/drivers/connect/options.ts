@@ -1,6 +1,6 @@
-import { checkInteger, checkNames, checkObject, checkText, refusal } from "../../options.ts";
+import { checkInteger, checkOptionNames, checkObject, checkText, invalidValue } from "../../options.ts";
 import { resolveRedis, resolveRedlock, type RedisOptions, type RedlockOptions } from "../redis/options.ts";
-import type { Address, Topology } from "./url.ts";
+import type { ConnectionUrl, Topology } from "./url.ts";
 
 /** What can be said about the connections; by the same name in the query of the URL, if not stated otherwise. */
 export interface ConnectionOptions {
@@ -38,7 +38,7 @@ export type DriverOptions = RedisOptions & RedlockOptions;
 type DriverNames = Exclude<keyof DriverOptions, "clock" | "random">;
 
 interface Parameter {
-  readonly reads: "text" | "number" | "boolean";
+  readonly parse: "text" | "number" | "boolean";
   /** Where it has a meaning. */
   readonly of: readonly Topology[];
   readonly needsTls?: boolean;
@@ -46,46 +46,46 @@ interface Parameter {
   readonly isOption?: boolean;
 }
 
-const every: readonly Topology[] = ["server", "sentinel", "cluster", "quorum"];
+const allTopologies: readonly Topology[] = ["server", "sentinel", "cluster", "quorum"];
 const sentinel: readonly Topology[] = ["sentinel"];
 const quorum: readonly Topology[] = ["quorum"];
 
-const ofConnections: Readonly<Record<keyof ConnectionOptions, Parameter>> = {
-  client: { reads: "text", of: every },
-  username: { reads: "text", of: every, isOption: true },
-  password: { reads: "text", of: every, isOption: true },
-  database: { reads: "number", of: ["server", "sentinel", "quorum"] },
-  connectionName: { reads: "text", of: every },
-  connectTimeoutMs: { reads: "number", of: every },
-  sentinelUsername: { reads: "text", of: sentinel },
-  sentinelPassword: { reads: "text", of: sentinel },
-  tlsCaFile: { reads: "text", of: every, needsTls: true },
-  tlsCertFile: { reads: "text", of: every, needsTls: true },
-  tlsKeyFile: { reads: "text", of: every, needsTls: true },
-  tlsServername: { reads: "text", of: every, needsTls: true },
-  tlsVerify: { reads: "boolean", of: every, needsTls: true },
+const connectionParameters: Readonly<Record<keyof ConnectionOptions, Parameter>> = {
+  client: { parse: "text", of: allTopologies },
+  username: { parse: "text", of: allTopologies, isOption: true },
+  password: { parse: "text", of: allTopologies, isOption: true },
+  database: { parse: "number", of: ["server", "sentinel", "quorum"] },
+  connectionName: { parse: "text", of: allTopologies },
+  connectTimeoutMs: { parse: "number", of: allTopologies },
+  sentinelUsername: { parse: "text", of: sentinel },
+  sentinelPassword: { parse: "text", of: sentinel },
+  tlsCaFile: { parse: "text", of: allTopologies, needsTls: true },
+  tlsCertFile: { parse: "text", of: allTopologies, needsTls: true },
+  tlsKeyFile: { parse: "text", of: allTopologies, needsTls: true },
+  tlsServername: { parse: "text", of: allTopologies, needsTls: true },
+  tlsVerify: { parse: "boolean", of: allTopologies, needsTls: true },
 };
 
-const ofDrivers: Readonly<Record<DriverNames, Parameter>> = {
-  prefix: { reads: "text", of: every },
-  commandTimeoutMs: { reads: "number", of: every },
-  claimMs: { reads: "number", of: every },
-  fenceRetentionMs: { reads: "number", of: quorum },
-  maxQueue: { reads: "number", of: every },
-  minReplicas: { reads: "number", of: ["server", "sentinel"] },
-  nodeTimeoutMs: { reads: "number", of: quorum },
-  driftFactor: { reads: "number", of: quorum },
-  maxTtlMs: { reads: "number", of: quorum },
-  maxClockDifferenceMs: { reads: "number", of: quorum },
-  restartGuard: { reads: "text", of: quorum },
+const driverParameters: Readonly<Record<DriverNames, Parameter>> = {
+  prefix: { parse: "text", of: allTopologies },
+  commandTimeoutMs: { parse: "number", of: allTopologies },
+  claimMs: { parse: "number", of: allTopologies },
+  fenceRetentionMs: { parse: "number", of: quorum },
+  maxQueue: { parse: "number", of: allTopologies },
+  minReplicas: { parse: "number", of: ["server", "sentinel"] },
+  nodeTimeoutMs: { parse: "number", of: quorum },
+  driftFactor: { parse: "number", of: quorum },
+  maxTtlMs: { parse: "number", of: quorum },
+  maxClockDifferenceMs: { parse: "number", of: quorum },
+  restartGuard: { parse: "text", of: quorum },
 };
 
-const parameters: Readonly<Record<string, Parameter>> = { ...ofConnections, ...ofDrivers };
+const parameters: Readonly<Record<string, Parameter>> = { ...connectionParameters, ...driverParameters };
 const forTests = ["clock", "random"];
 const secrets = ["password", "sentinelPassword"];
 
 /** What connections are opened with. */
-export interface Access {
+export interface Credentials {
   readonly client: "ioredis" | "node-redis" | undefined;
   readonly username: string | undefined;
   readonly password: string | undefined;
@@ -110,35 +110,35 @@ export interface TlsFiles {
  * @throws {TypeError | RangeError} that names the option, what was expected, and what came unless that is a secret
  */
 export function resolve(
-  address: Address,
+  address: ConnectionUrl,
   options: object,
-): { readonly access: Access; readonly driver: DriverOptions } {
+): { readonly access: Credentials; readonly driver: DriverOptions } {
   checkObject("options", options);
   const known = namesOf(address, () => true);
-  checkNames(options, [...known, ...forTests]);
+  checkOptionNames(options, [...known, ...forTests]);
   const given: Record<string, unknown> = { ...options };
-  for (const [name, value] of saidBy(address)) {
+  for (const [name, value] of givenBy(address)) {
     if (given[name] !== undefined) {
       throw new TypeError(`Expected \`${name}\` to be given in the URL or in the options, got it in both`);
     }
     given[name] = value;
   }
-  const driver = pick(given, [...Object.keys(ofDrivers), ...forTests]);
+  const driver = pick(given, [...Object.keys(driverParameters), ...forTests]);
   const check = address.topology === "quorum" ? resolveRedlock : resolveRedis;
   check(driver);
-  return { access: accessOf(address, given as ConnectionOptions), driver };
+  return { access: credentialsOf(address, given as ConnectionOptions), driver };
 }
 
 /** Of the options those that a driver without connections has a use for; the others may be given, and mean nothing to it. */
-export function withoutConnections(options: DriverOptions): Pick<DriverOptions, "clock" | "random"> {
-  checkNames(options, [...Object.keys(parameters), ...forTests]);
+export function withoutConnectionOptions(options: DriverOptions): Pick<DriverOptions, "clock" | "random"> {
+  checkOptionNames(options, [...Object.keys(parameters), ...forTests]);
   const { clock, random } = options;
   return { clock, random };
 }
 
 /** The names that mean something there. */
 function namesOf(
-  { topology, isEncrypted }: Address,
+  { topology, isEncrypted }: ConnectionUrl,
   isMeant: (parameter: Parameter) => boolean,
 ): readonly string[] {
   return Object.keys(parameters).filter((name) => {
@@ -150,15 +150,15 @@ function namesOf(
 }
 
 /** All that the URL says, by the names of the options. */
-function saidBy(address: Address): [string, unknown][] {
+function givenBy(address: ConnectionUrl): [string, unknown][] {
   const { username, password, database, query } = address;
   const known = namesOf(address, ({ isOption }) => isOption !== true);
-  const said: [string, unknown][] = [];
+  const values: [string, unknown][] = [];
   for (const [name, text] of query) {
     if (!known.includes(name)) {
       throw unknown(address, name, known);
     }
-    said.push([name, valueOf(name, text)]);
+    values.push([name, valueOf(name, text)]);
   }
   if (database !== undefined && query.has("database")) {
     throw new TypeError(
@@ -166,14 +166,14 @@ function saidBy(address: Address): [string, unknown][] {
     );
   }
   if (database !== undefined) {
-    said.push(["database", Number(database)]);
+    values.push(["database", Number(database)]);
   }
   const user = Object.entries({ username, password }).filter(([, value]) => value !== undefined);
-  return [...said, ...user];
+  return [...values, ...user];
 }
 
 /** A part of a secret that was not encoded may look like a name: where there is one in the query, no name is shown. */
-function unknown({ query, isEncrypted }: Address, name: string, known: readonly string[]): TypeError {
+function unknown({ query, isEncrypted }: ConnectionUrl, name: string, known: readonly string[]): TypeError {
   if (!isEncrypted && parameters[name]?.needsTls === true) {
     return new TypeError(
       `Expected \`${name}\` to stand in a URL with TLS (rediss:, rediss+sentinel:, rediss+cluster:, redlocks:)`,
@@ -186,23 +186,23 @@ function unknown({ query, isEncrypted }: Address, name: string, known: readonly 
 }
 
 function valueOf(name: string, text: string): unknown {
-  const { reads } = parameters[name] as Parameter;
-  if (reads === "number" && !/^-?\d+(\.\d+)?$/.test(text)) {
-    throw refusal(name, "a number", text);
+  const { parse } = parameters[name] as Parameter;
+  if (parse === "number" && !/^-?\d+(\.\d+)?$/.test(text)) {
+    throw invalidValue(name, "a number", text);
   }
-  if (reads === "boolean" && text !== "true" && text !== "false") {
-    throw refusal(name, "true or false", text);
+  if (parse === "boolean" && text !== "true" && text !== "false") {
+    throw invalidValue(name, "true or false", text);
   }
-  if (reads === "text") {
+  if (parse === "text") {
     return text;
   }
-  return reads === "number" ? Number(text) : text === "true";
+  return parse === "number" ? Number(text) : text === "true";
 }
 
-function accessOf(address: Address, given: ConnectionOptions): Access {
+function credentialsOf(address: ConnectionUrl, given: ConnectionOptions): Credentials {
   const { client, database = 0, connectTimeoutMs = 5_000 } = given;
   if (client !== undefined && client !== "ioredis" && client !== "node-redis") {
-    throw refusal("client", '"ioredis" or "node-redis"', client);
+    throw invalidValue("client", '"ioredis" or "node-redis"', client);
   }
   const text = (name: keyof ConnectionOptions): string | undefined => textOr(name, given[name]);
   return {
@@ -239,7 +239,7 @@ export function tlsOf(given: ConnectionOptions): TlsFiles {
   const text = (name: keyof ConnectionOptions): string | undefined => textOr(name, given[name]);
   const { tlsVerify = true } = given;
   if (typeof tlsVerify !== "boolean") {
-    throw refusal("tlsVerify", "true or false", tlsVerify);
+    throw invalidValue("tlsVerify", "true or false", tlsVerify);
   }
   const [certFile, keyFile] = [text("tlsCertFile"), text("tlsKeyFile")];
   if ((certFile === undefined) !== (keyFile === undefined)) {

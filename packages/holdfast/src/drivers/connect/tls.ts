@@ -14,7 +14,7 @@ export interface TlsSettings {
 }
 
 /** @throws {TypeError} that names the option whose file cannot be read */
-export async function readTls(files: TlsFiles | undefined): Promise<TlsSettings | undefined> {
+export async function loadTls(files: TlsFiles | undefined): Promise<TlsSettings | undefined> {
   if (files === undefined) {
     return undefined;
   }

@@ -5,7 +5,7 @@ export type Topology = "memory" | "server" | "sentinel" | "cluster" | "quorum";
 export type Endpoint = { readonly host: string; readonly port: number } | { readonly path: string };
 
 /** A URL taken apart. Nothing of the query is understood yet. */
-export interface Address {
+export interface ConnectionUrl {
   readonly topology: Topology;
   readonly isEncrypted: boolean;
   readonly endpoints: readonly Endpoint[];
@@ -36,7 +36,7 @@ const schemes: Readonly<Record<string, Scheme>> = {
   redlocks: { topology: "quorum", isEncrypted: true },
 };
 
-const usualPort = 6379;
+const defaultPort = 6379;
 const sentinelPort = 26_379;
 
 /**
@@ -44,17 +44,17 @@ const sentinelPort = 26_379;
  * and what stands in the query for something else than a secret. WHATWG's parser knows no lists of hosts, and shows all.
  * @throws {TypeError}
  */
-export function readAddress(url: string | URL): Address {
+export function parseUrl(url: string | URL): ConnectionUrl {
   const { name, scheme, rest } = schemeOf(url);
   if (scheme.topology === "memory") {
     if (rest !== "" && rest !== "//") {
-      throw refused("a memory: URL", "to have nothing behind its colon");
+      throw invalidUrl("a memory: URL", "to have nothing behind its colon");
     }
     return { ...none, ...scheme };
   }
   const [, authority, path = "", query] = /^\/\/([^/?#]*)(\/[^?#]*)?(?:\?([^#]*))?$/s.exec(rest) ?? [];
   if (authority === undefined) {
-    throw refused("the URL", `to read ${name}://host/path?query, without a fragment; ${encoding}`);
+    throw invalidUrl("the URL", `to read ${name}://host/path?query, without a fragment; ${encoding}`);
   }
   const { user, hosts } = userOf(authority, `${path}?${query}`);
   const where =
@@ -81,32 +81,32 @@ function schemeOf(url: string | URL): { name: string; scheme: Scheme; rest: stri
   const [, name = "", rest = ""] = /^([^:]*):(.*)$/s.exec(text) ?? [];
   const scheme = Object.hasOwn(schemes, name.toLowerCase()) ? schemes[name.toLowerCase()] : undefined;
   if (scheme === undefined) {
-    const came =
+    const given =
       /^[a-z][a-z0-9+.-]{0,30}$/i.test(name) && rest.startsWith("//") ? `${name}:` : "none of them";
     const known = Object.keys(schemes).map((one) => `${one}:`);
-    throw new TypeError(`Expected \`url\` to begin with one of ${known.join(", ")}, got ${came}`);
+    throw new TypeError(`Expected \`url\` to begin with one of ${known.join(", ")}, got ${given}`);
   }
   return { name: name.toLowerCase(), scheme, rest };
 }
 
 function userOf(
   authority: string,
-  behind: string,
-): { user: Pick<Address, "username" | "password">; hosts: string } {
+  host: string,
+): { user: Pick<ConnectionUrl, "username" | "password">; hosts: string } {
   const parts = authority.split("@");
-  if (parts.length > 2 || behind.includes("@")) {
-    throw refused("the URL", `to have one @ at the most, before the hosts; ${encoding}`);
+  if (parts.length > 2 || host.includes("@")) {
+    throw invalidUrl("the URL", `to have one @ at the most, before the hosts; ${encoding}`);
   }
   const [user, hosts] = parts.length === 2 ? (parts as [string, string]) : ["", authority];
   const [, username = "", password = ""] = /^([^:]*):?(.*)$/s.exec(user) ?? [];
   const decode = (text: string): string | undefined =>
     text === ""
       ? undefined
-      : decoded(text, () => refused("the user and the password", `to be encoded: ${encoding}`));
+      : decoded(text, () => invalidUrl("the user and the password", `to be encoded: ${encoding}`));
   return { user: { username: decode(username), password: decode(password) }, hosts };
 }
 
-function whereOf(name: string, scheme: Scheme, hosts: string, path: string): Partial<Address> {
+function whereOf(name: string, scheme: Scheme, hosts: string, path: string): Partial<ConnectionUrl> {
   const endpoints = endpointsOf(name, scheme, hosts);
   return scheme.topology === "sentinel"
     ? { endpoints, primary: primaryOf(path) }
@@ -114,24 +114,24 @@ function whereOf(name: string, scheme: Scheme, hosts: string, path: string): Par
 }
 
 function endpointsOf(name: string, { topology }: Scheme, hosts: string): Endpoint[] {
-  const port = topology === "sentinel" ? sentinelPort : usualPort;
+  const port = topology === "sentinel" ? sentinelPort : defaultPort;
   const endpoints = hosts.split(",").map((text, index) => endpointOf(text, index, port));
   if (topology === "server" && endpoints.length > 1) {
-    throw refused(
+    throw invalidUrl(
       `a ${name}: URL`,
       `to name one host, got ${endpoints.length}; several are for ${name}+sentinel:, ${name}+cluster: and redlock:`,
     );
   }
   if (new Set(endpoints.map((endpoint) => Object.values(endpoint).join(" "))).size < endpoints.length) {
-    throw refused("the URL", "to name different hosts: one that is named twice would count twice");
+    throw invalidUrl("the URL", "to name different hosts: one that is named twice would count twice");
   }
   return endpoints;
 }
 
-function endpointOf(text: string, index: number, usual: number): Endpoint {
-  const [, host, port = usual] = /^(\[[0-9a-f:.]+\]|[^:[\]%\s]+)(?::(\d{1,5}))?$/i.exec(text) ?? [];
+function endpointOf(text: string, index: number, defaultPort: number): Endpoint {
+  const [, host, port = defaultPort] = /^(\[[0-9a-f:.]+\]|[^:[\]%\s]+)(?::(\d{1,5}))?$/i.exec(text) ?? [];
   if (host === undefined || Number(port) < 1 || Number(port) > 65_535) {
-    throw refused(
+    throw invalidUrl(
       `host ${index + 1} of the URL`,
       'to be a name or an address and perhaps a port, as in "cache-1:6379" or "[::1]:6379"',
     );
@@ -141,31 +141,31 @@ function endpointOf(text: string, index: number, usual: number): Endpoint {
 
 function socketOf(hosts: string, path: string): Endpoint {
   if (hosts !== "" || path.length < 2) {
-    throw refused("a redis+unix: URL", "to name a socket and no host, as in redis+unix:///run/redis.sock");
+    throw invalidUrl("a redis+unix: URL", "to name a socket and no host, as in redis+unix:///run/redis.sock");
   }
-  return { path: decoded(path, () => refused("the path of the socket", "to be encoded as in any URL")) };
+  return { path: decoded(path, () => invalidUrl("the path of the socket", "to be encoded as in any URL")) };
 }
 
 function primaryOf(path: string): string {
   const name = /^\/([^/]+)$/.exec(path)?.[1];
-  const refusal = (): TypeError =>
-    refused(
+  const invalid = (): TypeError =>
+    invalidUrl(
       "the path of the URL",
       "to be the name by which Sentinel knows the primary, as in redis+sentinel://h1,h2/primary",
     );
   if (name === undefined) {
-    throw refusal();
+    throw invalid();
   }
-  return decoded(name, refusal);
+  return decoded(name, invalid);
 }
 
 function databaseOf({ topology }: Scheme, path: string): string | undefined {
   const number = /^\/(\d{1,9})?$/.exec(path === "" ? "/" : path);
   if (number === null) {
-    throw refused("the path of the URL", 'to be the number of a database, as in "/2", or not to be there');
+    throw invalidUrl("the path of the URL", 'to be the number of a database, as in "/2", or not to be there');
   }
   if (topology === "cluster" && Number(number[1] ?? 0) > 0) {
-    throw refused("the URL of a cluster", "to name no database: a cluster has database 0 only");
+    throw invalidUrl("the URL of a cluster", "to name no database: a cluster has database 0 only");
   }
   return number[1];
 }
@@ -175,15 +175,15 @@ function queryOf(query: string | undefined): Map<string, string> {
   for (const part of query === undefined || query === "" ? [] : query.split("&")) {
     const [, name = "", value] = /^([^=]*)=(.*)$/s.exec(part) ?? [];
     if (value === undefined || !/^[a-z]\w*$/i.test(name)) {
-      throw refused("the query of the URL", `to read name=value&name=value; ${encoding}`);
+      throw invalidUrl("the query of the URL", `to read name=value&name=value; ${encoding}`);
     }
     const shown = isSecret(query) ? "an option" : `\`${name}\``; // it may be a part of one that was not encoded
     if (pairs.has(name)) {
-      throw refused(shown, "to stand once in the URL, got it twice");
+      throw invalidUrl(shown, "to stand once in the URL, got it twice");
     }
     pairs.set(
       name,
-      decoded(value, () => refused(shown, "to be encoded as in any URL")),
+      decoded(value, () => invalidUrl(shown, "to be encoded as in any URL")),
     );
   }
   return pairs;
@@ -193,14 +193,14 @@ function isSecret(query: string | undefined): boolean {
   return /password=/i.test(query ?? "");
 }
 
-function decoded(text: string, refusal: () => TypeError): string {
+function decoded(text: string, invalid: () => TypeError): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw refusal();
+    throw invalid();
   }
 }
 
-function refused(what: string, expected: string): TypeError {
-  return new TypeError(`Expected ${what} ${expected}`);
+function invalidUrl(part: string, expected: string): TypeError {
+  return new TypeError(`Expected ${part} ${expected}`);
 }

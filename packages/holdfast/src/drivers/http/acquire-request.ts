@@ -1,36 +1,36 @@
 import type { IncomingMessage } from "node:http";
 
-import { momentOf, type Moment } from "../../runtime/clock.ts";
-import type { Acquired, AcquireRequest, Pending } from "../../driver.ts";
+import { instantNow, type Instant } from "../../runtime/clock.ts";
+import type { AcquireResult, AcquireRequest, PendingAcquire } from "../../driver.ts";
 import { EngineError, isLockError, WaitTimeoutError, type LockError } from "../../errors.ts";
 import { backoffMs } from "../../runtime/random.ts";
-import { leftOf, type Validity } from "../../validity.ts";
-import { pause, within } from "../../runtime/timeout.ts";
-import { bodyOf, type Answer } from "./client.ts";
+import { remainingValidityMs, type Validity } from "../../validity.ts";
+import { pause, withTimeout } from "../../runtime/timeout.ts";
+import { bodyOf, type HttpResponse } from "./client.ts";
 import type { HttpDriver } from "./driver.ts";
 import { eventsOf } from "./sse.ts";
 import { errorOf, leaseOf, problemOf } from "./problems.ts";
 import { secretOf, type WireAcquire, type WireLease, type WireProblem } from "./wire.ts";
 
 /** How long an answer that nobody waits for any more is listened for: it may be a grant, to be given back. */
-const lateAnswerMs = 60_000;
+const replyGraceMs = 60_000;
 /** How much longer than its deadline a wait may take to say who holds the lock. */
-const farewellMs = 1_000;
+const timeoutGraceMs = 1_000;
 /** The service gives a sign of life every 15 s. */
-const longestSilenceMs = 40_000;
+const maxSilenceMs = 40_000;
 
-type Told =
-  | { readonly granted: WireLease; readonly sent: Moment }
+type AcquireReply =
+  | { readonly granted: WireLease; readonly sent: Instant }
   | { readonly problem: WireProblem }
   | { readonly timedOut: true };
 
 /** One request for a lock by the service. Who waits has one connection open, and leaves the queue by closing it. */
-export class HttpRequest implements Pending {
-  readonly result: Promise<Acquired>;
+export class HttpAcquire implements PendingAcquire {
+  readonly result: Promise<AcquireResult>;
   readonly #host: HttpDriver;
   readonly #request: AcquireRequest;
   /** Aborted when the connection is to be closed. */
-  readonly #stream = new AbortController();
+  readonly #waitStream = new AbortController();
   #isQueued = false;
   #isSettled = false;
   #reject!: (reason: unknown) => void;
@@ -41,13 +41,13 @@ export class HttpRequest implements Pending {
     this.result = new Promise((resolve, reject) => {
       this.#reject = reject;
       const { deadline } = request;
-      (deadline === null ? this.#try() : this.#wait(deadline)).then(
+      (deadline === null ? this.#tryOnce() : this.#wait(deadline)).then(
         (acquired) => {
           if (!this.#isSettled) {
             this.#isSettled = true;
             resolve(acquired);
           } else {
-            this.#giveBack(acquired);
+            this.#releaseGrant(acquired);
           }
         },
         (error: unknown) => {
@@ -64,32 +64,34 @@ export class HttpRequest implements Pending {
       this.#isSettled = true;
       this.#reject(reason);
       if (this.#isQueued) {
-        this.#stream.abort();
+        this.#waitStream.abort();
       }
     }
   }
 
-  async #try(): Promise<Acquired> {
+  async #tryOnce(): Promise<AcquireResult> {
     const { client, clock, requestTimeoutMs } = this.#host;
-    const asked = client.ask(this.#question(0), lateAnswerMs).then((answer) => this.#answered(answer));
-    const answer = await within(clock, requestTimeoutMs, asked);
+    const asked = client
+      .request(this.#requestSpec(0), replyGraceMs)
+      .then((answer) => this.#handleReply(answer));
+    const answer = await withTimeout(clock, requestTimeoutMs, asked);
     if (answer === undefined) {
-      asked.then((late) => this.#giveBack(late)).catch(() => undefined);
-      throw client.silent(requestTimeoutMs);
+      asked.then((late) => this.#releaseGrant(late)).catch(() => undefined);
+      throw client.noReplyError(requestTimeoutMs);
     }
     return answer;
   }
 
-  #answered({ status, body, sent }: Answer): Acquired {
+  #handleReply({ status, body, sent }: HttpResponse): AcquireResult {
     if (status === 200 || status === 201) {
       const granted = leaseOf(status, body);
       return this.#grant(granted, validityOf(granted, sent));
     }
-    return this.#refused(problemOf({ status, body }));
+    return this.#rejectWith(problemOf({ status, body }));
   }
 
   /** A grant that came when its caller did not wait for it. */
-  #giveBack(acquired: Acquired): void {
+  #releaseGrant(acquired: AcquireResult): void {
     if (acquired.outcome === "granted") {
       const { key, token, validity } = acquired.grant;
       this.#host.release(key, token, validity.until).catch(() => false);
@@ -97,18 +99,18 @@ export class HttpRequest implements Pending {
   }
 
   /** Lives through a service, or an engine behind it, that fails for a while. */
-  async #wait(deadline: number): Promise<Acquired> {
+  async #wait(deadline: number): Promise<AcquireResult> {
     const { clock, random } = this.#host;
     let failures = 0;
     let failure: LockError | undefined;
     while (!this.#isSettled) {
-      const leftMs = deadline - clock.now();
-      if (leftMs <= 0 && failure !== undefined) {
+      const remainingMs = deadline - clock.now();
+      if (remainingMs <= 0 && failure !== undefined) {
         throw failure;
       }
       try {
-        const acquired = await this.#stand(deadline);
-        if (acquired.outcome === "granted" || leftMs <= longestWaitMs) {
+        const acquired = await this.#enqueue(deadline);
+        if (acquired.outcome === "granted" || remainingMs <= maxWaitMs) {
           return acquired;
         }
       } catch (error) {
@@ -125,60 +127,60 @@ export class HttpRequest implements Pending {
   }
 
   /** Stands in the service's queue once. Rejects with what may pass, or not. */
-  async #stand(deadline: number): Promise<Acquired> {
-    const entered = await this.#enter(deadline);
-    let told: Told;
+  async #enqueue(deadline: number): Promise<AcquireResult> {
+    const previous = await this.#awaitTurn(deadline);
+    let reply: AcquireReply;
     try {
-      told = this.#isSettled ? { timedOut: true } : await this.#listen(deadline, entered);
+      reply = this.#isSettled ? { timedOut: true } : await this.#listen(deadline, previous);
     } catch (error) {
       throw this.#host.client.failure(error);
     } finally {
-      entered();
+      previous();
     }
-    if ("timedOut" in told) {
+    if ("timedOut" in reply) {
       return { outcome: "held" };
     }
-    return "granted" in told ? this.#accept(told.granted, told.sent) : this.#refused(told.problem);
+    return "granted" in reply ? this.#accept(reply.granted, reply.sent) : this.#rejectWith(reply.problem);
   }
 
   /** Rejects where those before us are not answered for as long as we would wait for an answer ourselves. */
-  async #enter(deadline: number): Promise<() => void> {
-    const { clock, entries, requestTimeoutMs } = this.#host;
-    const turn = entries.enter(this.#request.key);
-    const entered = await within(clock, Math.max(requestTimeoutMs, deadline - clock.now()), turn);
-    if (!entered) {
+  async #awaitTurn(deadline: number): Promise<() => void> {
+    const { clock, arrivalOrder, requestTimeoutMs } = this.#host;
+    const turn = arrivalOrder.enter(this.#request.key);
+    const previous = await withTimeout(clock, Math.max(requestTimeoutMs, deadline - clock.now()), turn);
+    if (!previous) {
       void turn.then((late) => {
         late(); // our place is kept until then: those behind us come after those before us
       });
       throw new EngineError("The lock service does not answer those who asked before", { outcome: "none", retryable: true }); // prettier-ignore
     }
-    return entered;
+    return previous;
   }
 
-  async #listen(deadline: number, entered: () => void): Promise<Told> {
+  async #listen(deadline: number, previous: () => void): Promise<AcquireReply> {
     const { client, clock, requestTimeoutMs } = this.#host;
-    const end = deadline + farewellMs;
-    const sent = momentOf(clock);
+    const end = deadline + timeoutGraceMs;
+    const sent = instantNow(clock);
     const over = new AbortController();
-    const question = {
-      ...this.#question(Math.max(0, deadline - sent.now)),
+    const spec = {
+      ...this.#requestSpec(Math.max(0, deadline - sent.now)),
       accept: "text/event-stream",
     } as const;
-    const sending = client.send(question, AbortSignal.any([over.signal, this.#stream.signal]));
-    const response = await within(clock, requestTimeoutMs, sending);
+    const sending = client.send(spec, AbortSignal.any([over.signal, this.#waitStream.signal]));
+    const response = await withTimeout(clock, requestTimeoutMs, sending);
     if (response === undefined) {
-      this.#hearOut(sending, over, sent);
-      throw client.silent(requestTimeoutMs);
+      this.#readToEnd(sending, over, sent);
+      throw client.noReplyError(requestTimeoutMs);
     }
     let timer: unknown;
-    const heard = (): void => {
+    const receivedAt = (): void => {
       clock.clearTimer(timer);
-      const silenceMs = Math.min(longestSilenceMs, end - clock.now());
+      const silenceMs = Math.min(maxSilenceMs, end - clock.now());
       timer = clock.setTimer(() => over.abort(), Math.max(0, silenceMs), true);
     };
     try {
-      heard();
-      return await this.#read(response, sent, { heard, waiting: () => this.#queued(entered) });
+      receivedAt();
+      return await this.#read(response, sent, { heard: receivedAt, waiting: () => this.#queued(previous) });
     } catch (error) {
       if (this.#isQueued && clock.now() >= end) {
         return { timedOut: true };
@@ -190,24 +192,24 @@ export class HttpRequest implements Pending {
     }
   }
 
-  #queued(entered: () => void): void {
-    entered();
+  #queued(previous: () => void): void {
+    previous();
     this.#isQueued = true;
     if (this.#isSettled) {
-      this.#stream.abort();
+      this.#waitStream.abort();
     }
   }
 
   /** The answer to a question that was given up may be a grant. If it is that we wait, we do not. */
-  #hearOut(sending: Promise<IncomingMessage>, over: AbortController, sent: Moment): void {
+  #readToEnd(sending: Promise<IncomingMessage>, over: AbortController, sent: Instant): void {
     const { clock } = this.#host;
     const end = (): void => over.abort();
-    const timer = clock.setTimer(end, lateAnswerMs);
+    const timer = clock.setTimer(end, replyGraceMs);
     sending
       .then((response) => this.#read(response, sent, { heard: () => undefined, waiting: end }))
-      .then((told) => {
-        if ("granted" in told) {
-          this.#giveBack(this.#grant(told.granted, validityOf(told.granted, sent)));
+      .then((reply) => {
+        if ("granted" in reply) {
+          this.#releaseGrant(this.#grant(reply.granted, validityOf(reply.granted, sent)));
         }
       })
       .catch(() => undefined) // there is none
@@ -216,15 +218,15 @@ export class HttpRequest implements Pending {
 
   async #read(
     response: IncomingMessage,
-    sent: Moment,
-    { heard, waiting }: { readonly heard: () => void; readonly waiting: () => void },
-  ): Promise<Told> {
+    sent: Instant,
+    { heard: receivedAt, waiting }: { readonly heard: () => void; readonly waiting: () => void },
+  ): Promise<AcquireReply> {
     const status = response.statusCode ?? 0;
     if (response.headers["content-type"]?.startsWith("text/event-stream") !== true) {
       const body: unknown = await bodyOf(response);
       return { problem: problemOf({ status, body }) };
     }
-    for await (const { event, data } of eventsOf(response, heard)) {
+    for await (const { event, data } of eventsOf(response, receivedAt)) {
       if (event === "waiting") {
         waiting();
       } else if (event === "granted") {
@@ -237,7 +239,7 @@ export class HttpRequest implements Pending {
   }
 
   /** A grant that came after a wait is made a whole one first, and dated by that. */
-  async #accept(granted: WireLease, sent: Moment): Promise<Acquired> {
+  async #accept(granted: WireLease, sent: Instant): Promise<AcquireResult> {
     const { client, requestTimeoutMs, clock } = this.#host;
     if (granted.queuedMs === 0) {
       return this.#grant(granted, validityOf(granted, sent));
@@ -246,7 +248,7 @@ export class HttpRequest implements Pending {
     const token = secretOf(granted.leaseId);
     const path = `/v1/leases/${granted.leaseId}/renew`;
     try {
-      const answer = await client.ask({ method: "POST", path, body: { ttlMs } }, requestTimeoutMs);
+      const answer = await client.request({ method: "POST", path, body: { ttlMs } }, requestTimeoutMs);
       if (answer.status === 200) {
         return this.#grant(granted, validityOf(leaseOf(answer.status, answer.body), answer.sent));
       }
@@ -257,10 +259,10 @@ export class HttpRequest implements Pending {
     }
   }
 
-  #grant(granted: WireLease, validity: Validity): Acquired {
+  #grant(granted: WireLease, validity: Validity): AcquireResult {
     const { key } = this.#request;
     const token = secretOf(granted.leaseId);
-    if (leftOf(validity, this.#host.clock) <= 0) {
+    if (remainingValidityMs(validity, this.#host.clock) <= 0) {
       throw new EngineError("The grant had expired before it arrived", { key, outcome: "none", retryable: true }); // prettier-ignore
     }
     const fencingToken = BigInt(granted.fencingToken);
@@ -270,7 +272,7 @@ export class HttpRequest implements Pending {
     };
   }
 
-  #refused(problem: WireProblem): Acquired {
+  #rejectWith(problem: WireProblem): AcquireResult {
     const error = errorOf(problem, this.#request.key);
     if (error instanceof WaitTimeoutError) {
       return { outcome: "held", holder: error.holder, position: error.position };
@@ -278,27 +280,31 @@ export class HttpRequest implements Pending {
     throw error;
   }
 
-  #question(waitMs: number): { method: "POST"; path: string; body: WireAcquire } {
-    const { key, share, ttlMs, words } = this.#request;
+  #requestSpec(waitMs: number): { method: "POST"; path: string; body: WireAcquire } {
+    const { key, lockMode, ttlMs, info } = this.#request;
     const waits = this.#request.deadline !== null;
     const body: WireAcquire = {
       key,
-      ...(share?.kind === "read-write" && { mode: share.mode }),
-      ...(share?.kind === "semaphore" && { mode: "semaphore", limit: share.limit, permits: share.permits }),
+      ...(lockMode?.kind === "read-write" && { mode: lockMode.mode }),
+      ...(lockMode?.kind === "semaphore" && {
+        mode: "semaphore",
+        limit: lockMode.limit,
+        permits: lockMode.permits,
+      }),
       ttlMs,
-      waitMs: Math.min(Math.ceil(waitMs), longestWaitMs),
+      waitMs: Math.min(Math.ceil(waitMs), maxWaitMs),
       ...(waits && { claimMs: Math.min(ttlMs, this.#host.capabilities.claimMs) }),
-      ...words,
-      owner: words?.owner ?? this.#host.owner,
+      ...info,
+      owner: info?.owner ?? this.#host.owner,
     };
     return { method: "POST", path: "/v1/leases", body };
   }
 }
 
-const longestWaitMs = 86_400_000;
+const maxWaitMs = 86_400_000;
 
 /** Counted from when the question was sent: of a wait it is worth nothing, and asked for anew. */
-export function validityOf({ validMs }: Pick<WireLease, "validMs">, sent: Moment): Validity {
+export function validityOf({ validMs }: Pick<WireLease, "validMs">, sent: Instant): Validity {
   return { until: sent.now + validMs, untilWall: sent.wall + validMs };
 }
 

@@ -1,20 +1,20 @@
 import { Agent, type ClientRequest, type IncomingMessage, type RequestOptions } from "node:http";
 import * as plain from "node:http";
 
-import { momentOf, type Clock, type Moment } from "../../runtime/clock.ts";
+import { instantNow, type Clock, type Instant } from "../../runtime/clock.ts";
 import { closedError, EngineError, isLockError } from "../../errors.ts";
 
 /** What the service answered, whatever its status. */
-export interface Answer {
+export interface HttpResponse {
   readonly status: number;
   readonly body: unknown;
   /** When the question was sent. */
-  readonly sent: Moment;
+  readonly sent: Instant;
   /** It had been sent before, by a connection that broke: the service may have done it then. */
   readonly isRepeat: boolean;
 }
 
-export interface Question {
+export interface HttpRequestSpec {
   readonly method: "GET" | "POST" | "DELETE";
   readonly path: string;
   readonly body?: object | undefined;
@@ -43,13 +43,13 @@ export interface ClientSettings {
 }
 
 /** Failures before anything was sent: the service knows nothing of it. */
-const unsent = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"]);
+const notSent = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"]);
 
 /** Its certificate is none that we trust: that does not pass by itself. */
-const untrusted = /CERT|SIGNATURE|ERR_TLS|ERR_SSL/;
+const untrustedCertificate = /CERT|SIGNATURE|ERR_TLS|ERR_SSL/;
 
 /** Larger answers are no answers of the service. */
-const mostBytes = 64 * 1024 * 1024;
+const maxBodyBytes = 64 * 1024 * 1024;
 
 /** One service, by HTTP. Its connections are kept, and keep no process alive while nothing is asked. */
 export class Client {
@@ -75,17 +75,17 @@ export class Client {
    * Asks, and reads the whole answer.
    * Rejects with an `EngineError` where there was none within `timeoutMs`.
    */
-  async ask(question: Question, timeoutMs: number): Promise<Answer> {
-    const sent = momentOf(this.clock);
+  async request(spec: HttpRequestSpec, timeoutMs: number): Promise<HttpResponse> {
+    const sent = instantNow(this.clock);
     let timer: unknown;
-    const late = new AbortController();
+    const timedOut = new AbortController();
     try {
-      timer = this.clock.setTimer(() => late.abort(), timeoutMs);
+      timer = this.clock.setTimer(() => timedOut.abort(), timeoutMs);
       let isRepeat = false;
-      const response = await this.send(question, late.signal, () => (isRepeat = true));
+      const response = await this.send(spec, timedOut.signal, () => (isRepeat = true));
       return { status: response.statusCode ?? 0, body: await bodyOf(response), sent, isRepeat };
     } catch (error) {
-      throw late.signal.aborted ? this.silent(timeoutMs) : this.failure(error);
+      throw timedOut.signal.aborted ? this.noReplyError(timeoutMs) : this.failure(error);
     } finally {
       this.clock.clearTimer(timer);
     }
@@ -93,14 +93,14 @@ export class Client {
 
   /** Sends, and gives the answer as soon as it begins. A connection that was closed while it was kept is no failure. */
   async send(
-    question: Question,
+    spec: HttpRequestSpec,
     signal?: AbortSignal,
     repeats: () => void = () => undefined,
   ): Promise<IncomingMessage> {
     for (;;) {
       await this.#connect();
       try {
-        return await this.#once(question, signal);
+        return await this.#sendOnce(spec, signal);
       } catch (error) {
         if (!(error instanceof StaleConnection)) {
           throw error;
@@ -119,9 +119,9 @@ export class Client {
       return error;
     }
     const { code = "", message } = error as { code?: string; message?: string };
-    const isUntrusted = untrusted.test(code);
+    const isUntrusted = untrustedCertificate.test(code);
     return new EngineError(`The lock service at ${this.node}: ${message ?? String(error)}`, {
-      outcome: isUntrusted || unsent.has(code) ? "none" : "unknown",
+      outcome: isUntrusted || notSent.has(code) ? "none" : "unknown",
       retryable: !isUntrusted,
     });
   }
@@ -135,8 +135,8 @@ export class Client {
   }
 
   /** It said nothing, and may have done what it was asked for. */
-  silent(ms: number): EngineError {
-    const message = `The lock service at ${this.node} did not answer within ${Math.round(ms)} ms`;
+  noReplyError(afterMs: number): EngineError {
+    const message = `The lock service at ${this.node} did not answer within ${Math.round(afterMs)} ms`;
     return new EngineError(message, { outcome: "unknown", retryable: true });
   }
 
@@ -152,7 +152,7 @@ export class Client {
     }
   }
 
-  #once({ method, path, body, accept }: Question, signal?: AbortSignal): Promise<IncomingMessage> {
+  #sendOnce({ method, path, body, accept }: HttpRequestSpec, signal?: AbortSignal): Promise<IncomingMessage> {
     return new Promise((resolve, reject) => {
       const text = body === undefined ? undefined : JSON.stringify(body);
       const options: RequestOptions = {
@@ -189,7 +189,7 @@ export async function bodyOf(response: IncomingMessage): Promise<unknown> {
   let size = 0;
   for await (const chunk of response as AsyncIterable<Buffer>) {
     size += chunk.length;
-    if (size > mostBytes) {
+    if (size > maxBodyBytes) {
       throw new Error("its answer is too long");
     }
     chunks.push(chunk);

@@ -1,6 +1,6 @@
 import { systemClock, type Clock } from "../../runtime/clock.ts";
 import type { Driver } from "../../driver.ts";
-import { checkInteger, checkNames, checkObject, checkText } from "../../options.ts";
+import { checkInteger, checkOptionNames, checkObject, checkText } from "../../options.ts";
 import { systemRandom, type Random } from "../../runtime/random.ts";
 import { Client, type TlsOptions } from "./client.ts";
 import { HttpDriver } from "./driver.ts";
@@ -26,7 +26,7 @@ export interface HttpOptions {
  * @throws {TypeError | RangeError} for a URL or an option that is not understood
  */
 export function http(url: string | URL, options: HttpOptions = {}): Driver {
-  checkNames(options, ["token", "tls", "requestTimeoutMs", "clock", "random"]);
+  checkOptionNames(options, ["token", "tls", "requestTimeoutMs", "clock", "random"]);
   const { token, tls, requestTimeoutMs = 5_000, clock = systemClock, random = systemRandom } = options;
   checkInteger("requestTimeoutMs", requestTimeoutMs, 1, 600_000);
   const read = readServiceUrl(url);
@@ -40,7 +40,7 @@ export function http(url: string | URL, options: HttpOptions = {}): Driver {
 
 function checkTls(tls: object, { protocol }: URL): void {
   checkObject("tls", tls);
-  checkNames(tls, ["ca", "cert", "key", "servername", "rejectUnauthorized"]);
+  checkOptionNames(tls, ["ca", "cert", "key", "servername", "rejectUnauthorized"]);
   if (protocol !== "https:") {
     throw new TypeError("Expected `tls` to be given with an https: URL only");
   }

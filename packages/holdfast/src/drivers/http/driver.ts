@@ -5,21 +5,21 @@ import type {
   Driver,
   DriverListener,
   ExtendRequest,
-  Extension,
+  ExtendResult,
   Grant,
-  Pending,
-  Requeued,
-  Verified,
+  PendingAcquire,
+  PendingRequeue,
+  VerifyResult,
 } from "../../driver.ts";
 import { closedError, EngineError, LeaseLostError, LockError } from "../../errors.ts";
 import { backoffMs, type Random } from "../../runtime/random.ts";
 import type { FenceState, LockEvent, LockState, NodeState } from "../../lock-state.ts";
 import { pause } from "../../runtime/timeout.ts";
-import type { Answer, Client, Question } from "./client.ts";
-import { Entries } from "./arrival-order.ts";
+import type { HttpResponse, Client, HttpRequestSpec } from "./client.ts";
+import { ArrivalOrder } from "./arrival-order.ts";
 import { errorOf, leaseOf, problemOf } from "./problems.ts";
-import { HttpRequest, validityOf } from "./acquire-request.ts";
-import { stateOf } from "./lock-state.ts";
+import { HttpAcquire, validityOf } from "./acquire-request.ts";
+import { lockStateOf } from "./lock-state.ts";
 import { watchByEvents } from "./watch.ts";
 import { withKeys, type WireLocks, type WireLock, type WireNodes } from "./wire.ts";
 
@@ -40,11 +40,11 @@ export class HttpDriver implements Driver {
   readonly random: Random;
   readonly capabilities: Capabilities = capabilities;
   readonly client: Client;
-  readonly entries: Entries = new Entries();
+  readonly arrivalOrder: ArrivalOrder = new ArrivalOrder();
   readonly requestTimeoutMs: number;
   owner = "unknown";
-  readonly #open = new Set<HttpRequest>();
-  readonly #givingBack = new Set<Promise<unknown>>();
+  readonly #open = new Set<HttpAcquire>();
+  readonly #releases = new Set<Promise<unknown>>();
   readonly #closing = new AbortController();
 
   constructor(client: Client, random: Random, requestTimeoutMs: number) {
@@ -54,7 +54,7 @@ export class HttpDriver implements Driver {
     this.requestTimeoutMs = requestTimeoutMs;
   }
 
-  introduce(owner: string): void {
+  setOwner(owner: string): void {
     this.owner = owner;
   }
 
@@ -67,28 +67,34 @@ export class HttpDriver implements Driver {
     return undefined;
   }
 
-  acquire(request: AcquireRequest): Pending {
+  acquire(request: AcquireRequest): PendingAcquire {
     if (this.#closing.signal.aborted) {
       return { result: Promise.reject(closedError(request.key)), cancel: () => undefined };
     }
-    const pending = new HttpRequest(this, request);
+    const pending = new HttpAcquire(this, request);
     this.#open.add(pending);
     const settled = () => this.#open.delete(pending);
     pending.result.then(settled, settled);
     return pending;
   }
 
-  requeue(given: Grant, request: AcquireRequest): Requeued {
-    const released = this.release(given.key, given.token, given.validity.until);
+  requeue(previous: Grant, request: AcquireRequest): PendingRequeue {
+    const released = this.release(previous.key, previous.token, previous.validity.until);
     return Object.assign(this.acquire(request), { released });
   }
 
-  async extend({ key, token, ttlMs, words }: ExtendRequest): Promise<Extension> {
+  async extend({ key, token, ttlMs, info }: ExtendRequest): Promise<ExtendResult> {
     try {
-      const { owner, reason, labels } = words ?? {}; // no caller waits in memory here
+      const { owner, reason, labels } = info ?? {}; // no caller waits in memory here
       const path = `${pathOf(key, token)}/renew`;
-      const answer = await this.#ask({ method: "POST", path, body: { ttlMs, owner, reason, labels } }, key);
-      return { outcome: "renewed", validity: validityOf(leaseOf(answer.status, answer.body), answer.sent) };
+      const response = await this.#callOnce(
+        { method: "POST", path, body: { ttlMs, owner, reason, labels } },
+        key,
+      );
+      return {
+        outcome: "renewed",
+        validity: validityOf(leaseOf(response.status, response.body), response.sent),
+      };
     } catch (error) {
       return error instanceof LeaseLostError
         ? { outcome: "lost", reason: error.reason }
@@ -96,9 +102,9 @@ export class HttpDriver implements Driver {
     }
   }
 
-  async verify(key: string, token: string): Promise<Verified> {
+  async verify(key: string, token: string): Promise<VerifyResult> {
     try {
-      const { status, body, sent } = await this.#ask({ method: "GET", path: pathOf(key, token) }, key);
+      const { status, body, sent } = await this.#callOnce({ method: "GET", path: pathOf(key, token) }, key);
       return { outcome: "held", validity: validityOf(leaseOf(status, body), sent) };
     } catch (error) {
       if (error instanceof LeaseLostError) {
@@ -109,15 +115,19 @@ export class HttpDriver implements Driver {
   }
 
   release(key: string, token: string, until: number): Promise<boolean> {
-    return this.#giveBack({ method: "DELETE", path: pathOf(key, token) }, key, until);
+    return this.#releaseInBackground({ method: "DELETE", path: pathOf(key, token) }, key, until);
   }
 
   downgrade(key: string, token: string, until: number): Promise<boolean> {
-    return this.#giveBack({ method: "POST", path: `${pathOf(key, token)}/downgrade`, body: {} }, key, until);
+    return this.#releaseInBackground(
+      { method: "POST", path: `${pathOf(key, token)}/downgrade`, body: {} },
+      key,
+      until,
+    );
   }
 
   async setLimit(key: string, limit: number): Promise<void> {
-    await this.#ask({ method: "POST", path: "/v1/lock/limit", body: { key, limit } }, key);
+    await this.#callOnce({ method: "POST", path: "/v1/lock/limit", body: { key, limit } }, key);
   }
 
   listen(_listener: DriverListener): () => void {
@@ -125,19 +135,19 @@ export class HttpDriver implements Driver {
   }
 
   async inspect(key: string): Promise<LockState> {
-    const { body } = await this.#ask({ method: "GET", path: `/v1/lock?${query({ key })}` }, key);
-    return stateOf(body as WireLock);
+    const { body } = await this.#callOnce({ method: "GET", path: `/v1/lock?${query({ key })}` }, key);
+    return lockStateOf(body as WireLock);
   }
 
-  async list(asked: { prefix: string; cursor: string | null; limit: number }): Promise<{
+  async list(listQuery: { prefix: string; cursor: string | null; limit: number }): Promise<{
     locks: LockState[];
     cursor: string | null;
   }> {
-    const { prefix, cursor, limit } = asked;
+    const { prefix, cursor, limit } = listQuery;
     const wanted = query({ prefix, limit: String(limit), ...(cursor !== null && { cursor }) });
-    const { body } = await this.#ask({ method: "GET", path: `/v1/locks?${wanted}` });
+    const { body } = await this.#callOnce({ method: "GET", path: `/v1/locks?${wanted}` });
     const { locks, cursor: next } = body as WireLocks;
-    return { locks: locks.map(stateOf), cursor: next };
+    return { locks: locks.map(lockStateOf), cursor: next };
   }
 
   watch(target: string | { readonly prefix: string }, signal: AbortSignal): AsyncIterable<LockEvent> {
@@ -146,21 +156,21 @@ export class HttpDriver implements Driver {
 
   async breakGrant(key: string, fencingToken: bigint, reason: string): Promise<boolean> {
     const body = { key, fencingToken: fencingToken.toString(), reason };
-    const answer = await this.#answer({ method: "POST", path: "/v1/lock/break", body });
-    if (answer.status !== 200 && problemOf(answer).code !== "fence-mismatch") {
-      throw errorOf(problemOf(answer), key);
+    const response = await this.#callUntilAnswered({ method: "POST", path: "/v1/lock/break", body });
+    if (response.status !== 200 && problemOf(response).code !== "fence-mismatch") {
+      throw errorOf(problemOf(response), key);
     }
-    return answer.status === 200;
+    return response.status === 200;
   }
 
   async checkFence(key: string, fencingToken: bigint): Promise<FenceState> {
     const body = { key, fencingToken: fencingToken.toString() };
-    const answer = await this.#ask({ method: "POST", path: "/v1/fence/check", body }, key);
-    return (answer.body as { fence: FenceState }).fence;
+    const response = await this.#callOnce({ method: "POST", path: "/v1/fence/check", body }, key);
+    return (response.body as { fence: FenceState }).fence;
   }
 
   async nodes(): Promise<NodeState[]> {
-    const { body } = await this.#ask({ method: "GET", path: "/v1/nodes" });
+    const { body } = await this.#callOnce({ method: "GET", path: "/v1/nodes" });
     return [...(body as WireNodes).nodes];
   }
 
@@ -170,43 +180,43 @@ export class HttpDriver implements Driver {
     for (const request of this.#open) {
       request.cancel(closedError());
     }
-    await Promise.allSettled(this.#givingBack);
+    await Promise.allSettled(this.#releases);
     this.client.close();
   }
 
-  async #ask(question: Question, key?: string): Promise<Answer> {
-    const answer = await this.#answer(question);
-    const { status, body } = answer;
+  async #callOnce(spec: HttpRequestSpec, key?: string): Promise<HttpResponse> {
+    const response = await this.#callUntilAnswered(spec);
+    const { status, body } = response;
     if (status < 200 || status >= 300 || typeof body !== "object" || body === null) {
-      throw errorOf(problemOf(answer), key);
+      throw errorOf(problemOf(response), key);
     }
-    return answer;
+    return response;
   }
 
-  #answer(question: Question): Promise<Answer> {
-    return this.client.ask(question, this.requestTimeoutMs);
+  #callUntilAnswered(spec: HttpRequestSpec): Promise<HttpResponse> {
+    return this.client.request(spec, this.requestTimeoutMs);
   }
 
   /**
    * Asks until the service has answered, or what is given back has expired. Rejects after one timeout, and goes on.
    */
-  #giveBack(question: Question, key: string, until: number): Promise<boolean> {
+  #releaseInBackground(spec: HttpRequestSpec, key: string, until: number): Promise<boolean> {
     const { clock } = this;
-    const persisting = this.#persist(question, key, until);
+    const persisting = this.#retryUntil(spec, key, until);
     const attempt = new Promise<boolean>((resolve, reject) => {
-      const impatient = clock.setTimer(() => reject(silent(key)), this.requestTimeoutMs, true);
-      persisting.then(resolve, reject).finally(() => clock.clearTimer(impatient));
+      const budgetPassed = clock.setTimer(() => reject(noReply(key)), this.requestTimeoutMs, true);
+      persisting.then(resolve, reject).finally(() => clock.clearTimer(budgetPassed));
     });
-    this.#givingBack.add(attempt);
-    const forget = () => this.#givingBack.delete(attempt);
+    this.#releases.add(attempt);
+    const forget = () => this.#releases.delete(attempt);
     attempt.then(forget, forget);
     return attempt;
   }
 
-  async #persist(question: Question, key: string, until: number): Promise<boolean> {
+  async #retryUntil(spec: HttpRequestSpec, key: string, until: number): Promise<boolean> {
     for (let failures = 0; ; failures += 1) {
       try {
-        const { body, isRepeat } = await this.#ask(question, key);
+        const { body, isRepeat } = await this.#callOnce(spec, key);
         // A repeat finds that the attempt whose answer was lost has released: it was sent while the grant was ours.
         return (body as { released: boolean }).released || failures > 0 || isRepeat;
       } catch (error) {
@@ -220,7 +230,7 @@ export class HttpDriver implements Driver {
   }
 }
 
-function silent(key: string): EngineError {
+function noReply(key: string): EngineError {
   const message = "The lock service did not confirm it; it goes on in the background";
   return new EngineError(message, { key, outcome: "unknown", retryable: true });
 }

@@ -1,10 +1,10 @@
-import { lockState, type LockFacts, type LockState } from "../../lock-state.ts";
+import { lockState, type LockStateData, type LockState } from "../../lock-state.ts";
 import { holderOf } from "./problems.ts";
 import type { WireLock } from "./wire.ts";
 
 /** What the service says of a lock, in the library's words. */
-export function stateOf(lock: WireLock): LockState {
-  const facts: LockFacts = {
+export function lockStateOf(lock: WireLock): LockState {
+  const facts: LockStateData = {
     ...lock,
     limit: lock.limit ?? Infinity,
     fencingToken: lock.fencingToken === null ? null : BigInt(lock.fencingToken),

@@ -7,11 +7,11 @@ import {
   type LockErrorCode,
 } from "../../errors.ts";
 import type { Holder } from "../../lock-state.ts";
-import type { Answer } from "./client.ts";
+import type { HttpResponse } from "./client.ts";
 import type { ServiceCode, WireHolder, WireLease, WireProblem } from "./wire.ts";
 
 /** What the library itself calls so, and says no more of. */
-const plainCodes: ReadonlySet<string> = new Set<LockErrorCode>([
+const lockCodes: ReadonlySet<string> = new Set<LockErrorCode>([
   "self-deadlock",
   "kind-mismatch",
   "limit-mismatch",
@@ -21,7 +21,7 @@ const plainCodes: ReadonlySet<string> = new Set<LockErrorCode>([
 ]);
 
 /** What only the service says: its code is that of the error's cause. */
-const ofService: ReadonlySet<string> = new Set<ServiceCode>([
+const serviceCodes: ReadonlySet<string> = new Set<ServiceCode>([
   "invalid",
   "unauthenticated",
   "forbidden",
@@ -31,7 +31,7 @@ const ofService: ReadonlySet<string> = new Set<ServiceCode>([
 ]);
 
 /** The problem that an answer tells of. What is none of the service's is one all the same: something stands before it. */
-export function problemOf({ status, body }: Pick<Answer, "status" | "body">): WireProblem {
+export function problemOf({ status, body }: Pick<HttpResponse, "status" | "body">): WireProblem {
   if (isProblem(body)) {
     return body;
   }
@@ -67,17 +67,17 @@ export function leaseOf(status: number, body: unknown): WireLease {
 /** The error that the library tells of a problem with. What only the service knows is a refusal of the engine. */
 export function errorOf(problem: WireProblem, key?: string): LockError {
   const { code, detail, retryable, outcome, retryAfterMs } = problem;
-  const about = problem.key ?? key;
+  const suffix = problem.key ?? key;
   if (code === "wait-timeout") {
-    return new WaitTimeoutError(about ?? "", 0, holderOf(problem.holder), problem.position);
+    return new WaitTimeoutError(suffix ?? "", 0, holderOf(problem.holder), problem.position);
   } else if (code === "lease-lost") {
-    return new LeaseLostError(about ?? "", problem.reason ?? "expired", problem.lostAt ?? 0);
+    return new LeaseLostError(suffix ?? "", problem.reason ?? "expired", problem.lostAt ?? 0);
   } else if (code === "quorum-not-reached") {
-    return new QuorumError({ key: about, votes: problem.votes ?? [], outcome, retryable, retryAfterMs });
-  } else if (plainCodes.has(code)) {
-    return new LockError(detail, { code: code as LockErrorCode, key: about, retryable });
+    return new QuorumError({ key: suffix, votes: problem.votes ?? [], outcome, retryable, retryAfterMs });
+  } else if (lockCodes.has(code)) {
+    return new LockError(detail, { code: code as LockErrorCode, key: suffix, retryable });
   }
-  return engineErrorOf(problem, about);
+  return engineErrorOf(problem, suffix);
 }
 
 function engineErrorOf(problem: WireProblem, key: string | undefined): EngineError {
@@ -88,7 +88,7 @@ function engineErrorOf(problem: WireProblem, key: string | undefined): EngineErr
     retryable,
     ...(retryAfterMs !== undefined && { retryAfterMs }),
     ...(code === "replicas-not-reached" && { code }),
-    ...(ofService.has(code) && { cause: Object.assign(new Error(detail), { code }) }),
+    ...(serviceCodes.has(code) && { cause: Object.assign(new Error(detail), { code }) }),
   });
 }
 

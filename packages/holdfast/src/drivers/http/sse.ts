@@ -6,7 +6,7 @@ export interface ServerEvent {
   readonly data: string;
 }
 
-const mostWaiting = 16 * 1024 * 1024;
+const maxBuffered = 16 * 1024 * 1024;
 
 /**
  * The events of a stream, until it ends. Comments are the sign of life that they are meant to be: `heard` is called with each chunk.
@@ -14,15 +14,15 @@ const mostWaiting = 16 * 1024 * 1024;
  */
 export async function* eventsOf(
   response: IncomingMessage,
-  heard: () => void,
+  received: () => void,
 ): AsyncGenerator<ServerEvent, void, undefined> {
   let rest = "";
   response.setEncoding("utf8");
   for await (const chunk of response as AsyncIterable<string>) {
-    heard();
+    received();
     const blocks = (rest + chunk).split("\n\n");
     rest = blocks.pop() ?? "";
-    if (rest.length > mostWaiting) {
+    if (rest.length > maxBuffered) {
       throw new Error("an event is too long");
     }
     for (const block of blocks) {

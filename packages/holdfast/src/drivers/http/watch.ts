@@ -1,15 +1,15 @@
 import { backoffMs } from "../../runtime/random.ts";
 import { EngineError, isLockError } from "../../errors.ts";
-import { isThere, type LockEvent } from "../../lock-state.ts";
+import { exists, type LockEvent } from "../../lock-state.ts";
 import { pause } from "../../runtime/timeout.ts";
 import { bodyOf } from "./client.ts";
 import type { HttpDriver } from "./driver.ts";
 import { eventsOf } from "./sse.ts";
 import { errorOf, problemOf } from "./problems.ts";
-import { stateOf } from "./lock-state.ts";
+import { lockStateOf } from "./lock-state.ts";
 import type { WireEvent } from "./wire.ts";
 
-const longestSilenceMs = 40_000;
+const maxSilenceMs = 40_000;
 
 /**
  * Watches by the service's events. A stream that breaks is opened again: it starts with a snapshot, and what ended meanwhile is asked
@@ -28,7 +28,7 @@ export async function* watchByEvents(
           return;
         }
         failures = 0;
-        if (isThere(event.state)) {
+        if (exists(event.state)) {
           known.add(event.key);
         } else {
           known.delete(event.key);
@@ -53,7 +53,7 @@ async function* endedOf(
 ): AsyncGenerator<LockEvent, void, undefined> {
   for (const key of Array.from(known)) {
     const state = signal.aborted ? undefined : await driver.inspect(key).catch(() => undefined);
-    if (state && !isThere(state)) {
+    if (state && !exists(state)) {
       known.delete(key);
       yield { type: "gone", key, state };
     }
@@ -68,25 +68,25 @@ async function* eventsFrom(
   const query = new URLSearchParams(typeof target === "string" ? { key: target } : { prefix: target.prefix });
   const silent = new AbortController();
   let timer = clock.setTimer(() => silent.abort(), requestTimeoutMs);
-  const heard = (): void => {
+  const received = (): void => {
     clock.clearTimer(timer);
-    timer = clock.setTimer(() => silent.abort(), longestSilenceMs);
+    timer = clock.setTimer(() => silent.abort(), maxSilenceMs);
   };
   try {
-    const question = {
+    const spec = {
       method: "GET",
       path: `/v1/events?${query.toString()}`,
       accept: "text/event-stream",
     } as const;
-    const response = await client.send(question, AbortSignal.any([signal, silent.signal]));
-    heard();
+    const response = await client.send(spec, AbortSignal.any([signal, silent.signal]));
+    received();
     if (response.statusCode !== 200) {
       throw errorOf(problemOf({ status: response.statusCode ?? 0, body: await bodyOf(response) }));
     }
-    for await (const { event, data } of eventsOf(response, heard)) {
+    for await (const { event, data } of eventsOf(response, received)) {
       if (event === "snapshot" || event === "changed" || event === "gone") {
         const { type, key, state } = JSON.parse(data) as WireEvent;
-        yield { type, key, state: stateOf(state) };
+        yield { type, key, state: lockStateOf(state) };
       }
     }
   } catch (error) {

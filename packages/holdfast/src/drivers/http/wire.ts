@@ -1,5 +1,5 @@
 import type { LockErrorCode, LossReason, NodeVote, Outcome } from "../../errors.ts";
-import type { Holder, LockEvent, LockFacts, NodeState, NodeView } from "../../lock-state.ts";
+import type { Holder, LockEvent, LockStateData, NodeState, NodeView } from "../../lock-state.ts";
 
 /**
  * What travels between the lock service and its clients, as JSON. Numbers of fencing are decimal strings, as they pass 2^53; times
@@ -10,14 +10,14 @@ import type { Holder, LockEvent, LockFacts, NodeState, NodeView } from "../../lo
 export type WireMode = "exclusive" | "read" | "write" | "semaphore";
 
 /** What is told of a lease to whoever looks. */
-interface WireWords {
+interface WireHolderInfo {
   readonly owner?: WireOwner | undefined;
   readonly reason?: string | undefined;
   readonly labels?: Readonly<Record<string, string>> | undefined;
 }
 
 /** `POST /v1/leases` */
-export interface WireAcquire extends WireWords {
+export interface WireAcquire extends WireHolderInfo {
   readonly key?: string | undefined;
   /** Instead of `key`: every one of them or none. */
   readonly keys?: readonly string[] | undefined;
@@ -57,7 +57,7 @@ export interface WireLease {
 }
 
 /** `POST /v1/leases/{leaseId}/renew` */
-export interface WireRenew extends WireWords {
+export interface WireRenew extends WireHolderInfo {
   readonly ttlMs?: number | undefined;
 }
 
@@ -68,17 +68,17 @@ export interface WireReleased {
 }
 
 /** The same, with its fencing token as text. */
-type Told<T> = Omit<T, "fencingToken"> & { readonly fencingToken?: string };
+type WithTextToken<T> = Omit<T, "fencingToken"> & { readonly fencingToken?: string };
 
-export type WireHolder = Told<Holder>;
+export type WireHolder = WithTextToken<Holder>;
 
 /** What is known of one lock. */
-export interface WireLock extends Omit<LockFacts, "limit" | "holders" | "fencingToken" | "nodes"> {
+export interface WireLock extends Omit<LockStateData, "limit" | "holders" | "fencingToken" | "nodes"> {
   /** null: as many as there are. */
   readonly limit: number | null;
   readonly holders: readonly WireHolder[];
   readonly fencingToken: string | null;
-  readonly nodes: readonly Told<NodeView>[];
+  readonly nodes: readonly WithTextToken<NodeView>[];
 }
 
 /** `GET /v1/locks` */

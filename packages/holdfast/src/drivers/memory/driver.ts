@@ -1,27 +1,27 @@
-import { momentOf, systemClock, type Clock } from "../../runtime/clock.ts";
+import { instantNow, systemClock, type Clock } from "../../runtime/clock.ts";
 import type {
   AcquireRequest,
   Capabilities,
   Driver,
   DriverListener,
   ExtendRequest,
-  Extension,
+  ExtendResult,
   Grant,
-  Latches,
-  Pending,
-  Report,
-  Requeued,
-  Together,
-  Verified,
+  LatchEngine,
+  PendingAcquire,
+  HolderReport,
+  PendingRequeue,
+  MultiAcquired,
+  VerifyResult,
 } from "../../driver.ts";
 import { closedError, type LossReason } from "../../errors.ts";
-import { checkNames, wrongCursor } from "../../options.ts";
+import { checkOptionNames, invalidCursor } from "../../options.ts";
 import { systemRandom, type Random } from "../../runtime/random.ts";
 import type { FenceState, LockEvent, LockState, NodeState } from "../../lock-state.ts";
 import { validFrom } from "../../validity.ts";
-import { MemoryEngine } from "./lock-table.ts";
-import type { Holding } from "./lock.ts";
-import { Watchers } from "./watch.ts";
+import { LockTable } from "./lock-table.ts";
+import type { HolderEntry } from "./lock.ts";
+import { WatchHub } from "./watch.ts";
 
 export interface MemoryOptions {
   /** Time and timers. @defaultValue those of this process */
@@ -48,7 +48,7 @@ const capabilities: Capabilities = {
  * @throws {TypeError} for an option that it does not know
  */
 export function memory(options: MemoryOptions = {}): Driver {
-  checkNames(options, ["clock", "random"]);
+  checkOptionNames(options, ["clock", "random"]);
   return new MemoryDriver(options.clock ?? systemClock, options.random ?? systemRandom);
 }
 
@@ -56,8 +56,8 @@ class MemoryDriver implements Driver {
   readonly clock: Clock;
   readonly random: Random;
   readonly capabilities: Capabilities = capabilities;
-  readonly #engine: MemoryEngine;
-  readonly #watchers: Watchers;
+  readonly #table: LockTable;
+  readonly #watchers: WatchHub;
   readonly #listeners = new Set<DriverListener>();
   readonly #startedAt: number;
   #owner = "unknown";
@@ -67,14 +67,14 @@ class MemoryDriver implements Driver {
     this.clock = clock;
     this.random = random;
     this.#startedAt = clock.now();
-    this.#engine = new MemoryEngine(clock, random, (key) => this.#watchers.changed(key));
-    this.#watchers = new Watchers({
-      heldKeys: (prefix) => this.#engine.heldKeys(prefix),
-      state: (key) => this.#engine.state(key, this.#owner),
+    this.#table = new LockTable(clock, random, (key) => this.#watchers.changed(key));
+    this.#watchers = new WatchHub({
+      heldKeys: (prefix) => this.#table.heldKeys(prefix),
+      state: (key) => this.#table.state(key, this.#owner),
     });
   }
 
-  introduce(owner: string): void {
+  setOwner(owner: string): void {
     this.#owner = owner;
   }
 
@@ -83,100 +83,100 @@ class MemoryDriver implements Driver {
   }
 
   ticket(): number {
-    return this.#engine.ticket();
+    return this.#table.ticket();
   }
 
-  acquire(request: AcquireRequest): Pending {
+  acquire(request: AcquireRequest): PendingAcquire {
     if (this.#isClosed) {
       return { result: Promise.reject(closedError(request.key)), cancel: () => undefined };
     }
-    return this.#engine.ask(request, this.#owner);
+    return this.#table.request(request, this.#owner);
   }
 
-  async acquireTogether(requests: readonly AcquireRequest[]): Promise<Together> {
+  async acquireMany(requests: readonly AcquireRequest[]): Promise<MultiAcquired> {
     this.#assertOpen(requests[0]?.key);
-    const taken = requests.find((request) => !this.#engine.isFor(request));
-    if (taken) {
-      await this.#engine.ask(taken, this.#owner).result; // refuses what is another kind of lock
-      return { outcome: "held", key: taken.key };
+    const held = requests.find((request) => !this.#table.matches(request));
+    if (held) {
+      await this.#table.request(held, this.#owner).result; // refuses what is another kind of lock
+      return { outcome: "held", key: held.key };
     }
-    const answers = requests.map((request) => this.#engine.ask(request, this.#owner).result);
+    const answers = requests.map((request) => this.#table.request(request, this.#owner).result);
     const granted = (await Promise.all(answers)).flatMap((answer) =>
       answer.outcome === "granted" ? [answer.grant] : [],
     );
     return { outcome: "granted", grants: granted };
   }
 
-  requeue(given: Grant, request: AcquireRequest): Requeued {
-    const holding = this.#engine.holdingOf(given.key, given.token);
-    if (holding !== undefined) {
+  requeue(previous: Grant, request: AcquireRequest): PendingRequeue {
+    const entry = this.#table.holdingOf(previous.key, previous.token);
+    if (entry !== undefined) {
       // Nobody is served before the new request stands in the queue too: its ticket may be the first.
-      this.#engine.end(holding);
+      this.#table.end(entry);
     }
     const pending = this.acquire(request);
-    const lock = this.#engine.at(given.key);
+    const lock = this.#table.lockAt(previous.key);
     if (lock) {
-      this.#engine.serve(lock); // the request may have been refused, as of a limit that was lowered
+      this.#table.grantNext(lock); // the request may have been refused, as of a limit that was lowered
     }
-    return { ...pending, released: Promise.resolve(holding !== undefined) };
+    return { ...pending, released: Promise.resolve(entry !== undefined) };
   }
 
-  async extend({ key, token, fencingToken, ttlMs, words }: ExtendRequest): Promise<Extension> {
+  async extend({ key, token, fencingToken, ttlMs, info }: ExtendRequest): Promise<ExtendResult> {
     if (this.#isClosed) {
       return { outcome: "unknown", error: closedError(key) };
     }
-    const holding = this.#engine.holdingOf(key, token);
-    if (holding === undefined) {
+    const entry = this.#table.holdingOf(key, token);
+    if (entry === undefined) {
       return { outcome: "lost", reason: this.#lossReason(key) };
-    } else if (holding.fence.first > fencingToken) {
+    } else if (entry.fence.first > fencingToken) {
       return { outcome: "lost", reason: "expired" };
     }
-    if (words !== undefined) {
-      this.#tell(holding, words);
+    if (info !== undefined) {
+      this.#setReport(entry, info);
     }
-    return { outcome: "renewed", validity: this.#engine.prolong(holding, ttlMs) };
+    return { outcome: "renewed", validity: this.#table.extend(entry, ttlMs) };
   }
 
-  async verify(key: string, token: string): Promise<Verified> {
+  async verify(key: string, token: string): Promise<VerifyResult> {
     this.#assertOpen(key);
-    const holding = this.#engine.holdingOf(key, token);
-    if (holding === undefined) {
+    const entry = this.#table.holdingOf(key, token);
+    if (entry === undefined) {
       return { outcome: "lost", reason: this.#lossReason(key) };
     }
-    const asked = momentOf(this.clock);
-    return { outcome: "held", validity: validFrom(asked, holding.dueAt - asked.now) };
+    const asked = instantNow(this.clock);
+    return { outcome: "held", validity: validFrom(asked, entry.dueAt - asked.now) };
   }
 
   async release(key: string, token: string): Promise<boolean> {
-    const holding = this.#engine.holdingOf(key, token);
-    if (holding === undefined) {
+    const entry = this.#table.holdingOf(key, token);
+    if (entry === undefined) {
       return false;
     }
-    this.#engine.end(holding);
-    this.#engine.serve(holding.lock);
+    this.#table.end(entry);
+    this.#table.grantNext(entry.lock);
     return true;
   }
 
   async downgrade(key: string, token: string): Promise<boolean> {
-    const holding = this.#engine.holdingOf(key, token);
-    if (holding === undefined) {
+    const entry = this.#table.holdingOf(key, token);
+    if (entry === undefined) {
       return false;
     }
-    holding.lock.downgrade(holding);
-    this.#engine.serve(holding.lock);
+    entry.lock.downgrade(entry);
+    this.#table.grantNext(entry.lock);
     return true;
   }
 
   async setLimit(key: string, limit: number): Promise<void> {
     this.#assertOpen(key);
-    const refusal = this.#engine.setLimit(key, limit);
+    const refusal = this.#table.setLimit(key, limit);
     if (refusal) {
       throw refusal;
     }
   }
 
-  get latches(): Latches {
-    return this.#engine.latches;
+  get latches(): LatchEngine {
+    return this.#table.latches;
   }
 
   listen(listener: DriverListener): () => void {
@@ -186,7 +186,7 @@ class MemoryDriver implements Driver {
 
   async inspect(key: string): Promise<LockState> {
     this.#assertOpen(key);
-    return this.#engine.state(key, this.#owner);
+    return this.#table.state(key, this.#owner);
   }
 
   async list(query: {
@@ -197,13 +197,13 @@ class MemoryDriver implements Driver {
     this.#assertOpen();
     const { prefix, cursor, limit } = query;
     if (cursor?.startsWith(">") === false) {
-      throw wrongCursor(cursor);
+      throw invalidCursor(cursor);
     }
-    const keys = this.#engine.heldKeys(prefix).sort();
+    const keys = this.#table.heldKeys(prefix).sort();
     const rest = cursor === null ? keys : keys.filter((key) => key > cursor.slice(1));
     const page = rest.slice(0, limit);
     return {
-      locks: page.map((key) => this.#engine.state(key, this.#owner)),
+      locks: page.map((key) => this.#table.state(key, this.#owner)),
       cursor: rest.length > limit ? `>${page.at(-1) ?? ""}` : null,
     };
   }
@@ -214,30 +214,30 @@ class MemoryDriver implements Driver {
 
   async breakGrant(key: string, fencingToken: bigint, reason: string): Promise<boolean> {
     this.#assertOpen(key);
-    const holding = Array.from(this.#engine.at(key)?.holdings ?? []).find(
+    const entry = Array.from(this.#table.lockAt(key)?.entries ?? []).find(
       ({ fence }) => fencingToken >= fence.first && fencingToken <= fence.last,
     );
-    if (holding === undefined) {
+    if (entry === undefined) {
       return false;
     }
-    this.#engine.end(holding);
-    this.#engine.serve(holding.lock);
+    this.#table.end(entry);
+    this.#table.grantNext(entry.lock);
     // Nobody sees the next grant before this turn ends: the old holder hears of its loss first.
     for (const listener of this.#listeners) {
-      listener.lost(holding.token, "broken", new Error(reason));
+      listener.lost(entry.token, "broken", new Error(reason));
     }
     return true;
   }
 
   async checkFence(key: string, fencingToken: bigint): Promise<FenceState> {
     this.#assertOpen(key);
-    const holding = Array.from(this.#engine.at(key)?.holdings ?? []).find(
+    const entry = Array.from(this.#table.lockAt(key)?.entries ?? []).find(
       ({ fence }) => fencingToken >= fence.current && fencingToken <= fence.last,
     );
-    if (holding === undefined) {
+    if (entry === undefined) {
       return "stale";
     }
-    return fencingToken === holding.fence.last ? "current" : "unknown"; // it may have been handed on since
+    return fencingToken === entry.fence.last ? "current" : "unknown"; // it may have been handed on since
   }
 
   async nodes(): Promise<NodeState[]> {
@@ -253,7 +253,7 @@ class MemoryDriver implements Driver {
         runId: null,
         uptimeMs: this.clock.now() - this.#startedAt,
         clockOffsetMs: 0,
-        notifications: "proved",
+        notifications: "verified",
         quarantine: null,
         error: null,
       },
@@ -262,24 +262,24 @@ class MemoryDriver implements Driver {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#engine.close();
+    this.#table.close();
     this.#watchers.close();
     this.#listeners.clear();
   }
 
-  #tell(holding: Holding, { fencingToken, localWaiters = 0, ...words }: Report): void {
-    const isNews = holding.fence.current !== fencingToken || holding.localWaiters !== localWaiters;
-    holding.words = words;
-    holding.fence.current = fencingToken;
-    holding.localWaiters = localWaiters;
+  #setReport(entry: HolderEntry, { fencingToken, localWaiters = 0, ...info }: HolderReport): void {
+    const isNews = entry.fence.current !== fencingToken || entry.localWaiters !== localWaiters;
+    entry.info = info;
+    entry.fence.current = fencingToken;
+    entry.localWaiters = localWaiters;
     if (isNews) {
-      this.#watchers.changed(holding.lock.key);
+      this.#watchers.changed(entry.lock.key);
     }
   }
 
   /** Why a token does not hold that did: of those who share nobody takes it. */
   #lossReason(key: string): LossReason {
-    return this.#engine.at(key)?.kind === "mutex" ? "stolen" : "expired";
+    return this.#table.lockAt(key)?.kind === "mutex" ? "stolen" : "expired";
   }
 
   #assertOpen(key?: string): void {

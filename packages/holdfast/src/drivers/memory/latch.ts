@@ -1,12 +1,12 @@
 import type { Clock } from "../../runtime/clock.ts";
-import type { Latches, LatchView, LatchWait } from "../../driver.ts";
+import type { LatchEngine, LatchRef, PendingLatchWait } from "../../driver.ts";
 import { closedError, countMismatch, kindMismatch, latchExpired } from "../../errors.ts";
 import { lockState, type HeldKind, type LockKind, type LockState } from "../../lock-state.ts";
-import { TimerQueue, type Timed } from "../../runtime/timer-queue.ts";
+import { TimerQueue, type Scheduled } from "../../runtime/timer-queue.ts";
 
-const listedWaiters = 100;
+const maxWaitersListed = 100;
 
-interface Neighbours {
+interface LatchDeps {
   readonly clock: Clock;
   /** What else the key is now; undefined: nobody holds it or waits for it. */
   readonly kindAt: (key: string) => HeldKind | undefined;
@@ -15,22 +15,22 @@ interface Neighbours {
 }
 
 /** The latches of a memory engine. Each ends when its TTL is over, whether its timer ran or not. */
-export class MemoryLatches implements Latches {
-  readonly #neighbours: Neighbours;
+export class MemoryLatches implements LatchEngine {
+  readonly #deps: LatchDeps;
   readonly #latches = new Map<string, MemoryLatch>();
-  readonly #ends: TimerQueue<MemoryLatch>;
-  readonly #deadlines: TimerQueue<Waiting>;
-  #born = 0;
+  readonly #expiries: TimerQueue<MemoryLatch>;
+  readonly #deadlines: TimerQueue<LatchWaiter>;
+  #createdCount = 0;
   #isClosed = false;
 
-  constructor(neighbours: Neighbours) {
-    this.#neighbours = neighbours;
-    this.#ends = new TimerQueue(neighbours.clock, ({ key }) => this.at(key));
+  constructor(neighbours: LatchDeps) {
+    this.#deps = neighbours;
+    this.#expiries = new TimerQueue(neighbours.clock, ({ key }) => this.at(key));
     this.#deadlines = new TimerQueue(
       neighbours.clock,
-      (waiting) => {
-        this.#leave(waiting);
-        waiting.resolve(waiting.latch.left);
+      (waiter) => {
+        this.#dequeue(waiter);
+        waiter.resolve(waiter.latch.remaining);
       },
       true, // somebody waits for it
     );
@@ -39,11 +39,11 @@ export class MemoryLatches implements Latches {
   /** The latch of the key as it is now. */
   at(key: string): MemoryLatch | undefined {
     const latch = this.#latches.get(key);
-    if (latch && latch.dueAt <= this.#neighbours.clock.now()) {
-      this.#ends.cancel(latch);
+    if (latch && latch.dueAt <= this.#deps.clock.now()) {
+      this.#expiries.cancel(latch);
       this.#latches.delete(key);
-      this.#letGo(latch, (waiting) => waiting.reject(latchExpired(key)));
-      this.#neighbours.changed(key);
+      this.#resolveWaiters(latch, (waiter) => waiter.reject(latchExpired(key)));
+      this.#deps.changed(key);
       return undefined;
     }
     return latch;
@@ -53,35 +53,35 @@ export class MemoryLatches implements Latches {
     return this.#latches.keys();
   }
 
-  async countDown(view: LatchView, attemptId: string | undefined): Promise<number> {
-    const latch = this.#touch(view);
+  async countDown(ref: LatchRef, attemptId: string | undefined): Promise<number> {
+    const latch = this.#loadOrCreate(ref);
     if (latch.countDown(attemptId)) {
-      this.#neighbours.changed(view.key);
+      this.#deps.changed(ref.key);
     }
-    if (latch.left === 0) {
-      this.#letGo(latch, (waiting) => waiting.resolve(0));
+    if (latch.remaining === 0) {
+      this.#resolveWaiters(latch, (waiter) => waiter.resolve(0));
     }
-    return latch.left;
+    return latch.remaining;
   }
 
-  wait(view: LatchView, deadline: number | null): LatchWait {
+  wait(ref: LatchRef, deadline: number | null): PendingLatchWait {
     let latch: MemoryLatch;
     try {
-      latch = this.#touch(view);
+      latch = this.#loadOrCreate(ref);
     } catch (error) {
       return { result: Promise.reject(error as Error), cancel: () => undefined };
     }
-    if (latch.left === 0 || deadline === null) {
-      return { result: Promise.resolve(latch.left), cancel: () => undefined };
+    if (latch.remaining === 0 || deadline === null) {
+      return { result: Promise.resolve(latch.remaining), cancel: () => undefined };
     }
-    const waiting = new Waiting(latch);
-    latch.waiting.add(waiting);
-    this.#deadlines.schedule(waiting, deadline);
+    const waiter = new LatchWaiter(latch);
+    latch.waiting.add(waiter);
+    this.#deadlines.schedule(waiter, deadline);
     return {
-      result: waiting.result,
+      result: waiter.result,
       cancel: (reason) => {
-        this.#leave(waiting);
-        waiting.reject(reason);
+        this.#dequeue(waiter);
+        waiter.reject(reason);
       },
     };
   }
@@ -90,63 +90,63 @@ export class MemoryLatches implements Latches {
   close(): void {
     this.#isClosed = true;
     for (const latch of this.#latches.values()) {
-      this.#letGo(latch, (waiting) => waiting.reject(closedError(latch.key)));
+      this.#resolveWaiters(latch, (waiter) => waiter.reject(closedError(latch.key)));
     }
     this.#latches.clear();
-    this.#ends.clear();
+    this.#expiries.clear();
   }
 
   /** The latch that the caller sees, made if nobody has touched it yet. */
-  #touch(view: LatchView): MemoryLatch {
-    const { key, count, ttlMs } = view;
+  #loadOrCreate(ref: LatchRef): MemoryLatch {
+    const { key, count, ttlMs } = ref;
     if (this.#isClosed) {
       throw closedError(key);
     }
     const latch = this.at(key);
-    if (view.id !== undefined && view.id !== latch?.id) {
+    if (ref.generation !== undefined && ref.generation !== latch?.id) {
       throw latchExpired(key);
     } else if (latch && latch.count !== count) {
       throw countMismatch(key, latch.count);
     } else if (latch) {
-      view.id = latch.id;
+      ref.generation = latch.id;
       return latch;
     }
-    const kind = this.#neighbours.kindAt(key);
+    const kind = this.#deps.kindAt(key);
     if (kind !== undefined) {
       throw kindMismatch(key, kind);
     }
-    this.#born += 1;
-    view.id = String(this.#born);
-    const made = new MemoryLatch(key, view.id, count);
+    this.#createdCount += 1;
+    ref.generation = String(this.#createdCount);
+    const made = new MemoryLatch(key, ref.generation, count);
     this.#latches.set(key, made);
-    this.#ends.schedule(made, this.#neighbours.clock.now() + ttlMs);
-    this.#neighbours.changed(key);
+    this.#expiries.schedule(made, this.#deps.clock.now() + ttlMs);
+    this.#deps.changed(key);
     return made;
   }
 
-  #leave(waiting: Waiting): void {
-    this.#deadlines.cancel(waiting);
-    waiting.latch.waiting.delete(waiting);
+  #dequeue(waiter: LatchWaiter): void {
+    this.#deadlines.cancel(waiter);
+    waiter.latch.waiting.delete(waiter);
   }
 
-  #letGo(latch: MemoryLatch, settle: (waiting: Waiting) => void): void {
-    for (const waiting of Array.from(latch.waiting)) {
-      this.#leave(waiting);
-      settle(waiting);
+  #resolveWaiters(latch: MemoryLatch, settle: (waiter: LatchWaiter) => void): void {
+    for (const waiter of Array.from(latch.waiting)) {
+      this.#dequeue(waiter);
+      settle(waiter);
     }
   }
 }
 
 /** One latch, open when nothing is left; `dueAt` is its end. */
-class MemoryLatch implements Timed {
+class MemoryLatch implements Scheduled {
   dueAt: number = Infinity;
   slot = -1;
   readonly kind: LockKind = "latch";
   readonly key: string;
   readonly id: string;
   readonly count: number;
-  readonly waiting: Set<Waiting> = new Set();
-  left: number;
+  readonly waiting: Set<LatchWaiter> = new Set();
+  remaining: number;
   /** The attempts that have counted. Once it is open they are of no use any more. */
   readonly #attempts = new Set<string>();
 
@@ -154,16 +154,16 @@ class MemoryLatch implements Timed {
     this.key = key;
     this.id = id;
     this.count = count;
-    this.left = count;
+    this.remaining = count;
   }
 
   /** @returns whether it counted */
   countDown(attemptId: string | undefined): boolean {
-    if (this.left === 0 || (attemptId !== undefined && this.#attempts.has(attemptId))) {
+    if (this.remaining === 0 || (attemptId !== undefined && this.#attempts.has(attemptId))) {
       return false;
     }
-    this.left -= 1;
-    if (this.left === 0) {
+    this.remaining -= 1;
+    if (this.remaining === 0) {
       this.#attempts.clear();
     } else if (attemptId !== undefined) {
       this.#attempts.add(attemptId);
@@ -173,30 +173,30 @@ class MemoryLatch implements Timed {
 
   /** @param owner who waits, as far as the driver knows */
   state(now: number, owner: string): LockState {
-    const { key, count, left, waiting } = this;
-    const listed = Math.min(waiting.size, listedWaiters);
+    const { key, count, remaining, waiting: waiter } = this;
+    const listed = Math.min(waiter.size, maxWaitersListed);
     return lockState({
       key,
       kind: "latch",
       limit: count,
-      left,
+      remaining,
       holders: [],
       waiters: Array.from({ length: listed }, (_, position) => ({ owner, position })),
-      waiterCount: waiting.size,
+      waiterCount: waiter.size,
       remainingMs: this.dueAt - now,
       fencingToken: null,
-      nodes: [{ node: "memory", held: left > 0 }],
+      nodes: [{ node: "memory", held: remaining > 0 }],
     });
   }
 }
 
 /** Somebody who waits; `dueAt` is his deadline. */
-class Waiting implements Timed {
+class LatchWaiter implements Scheduled {
   dueAt: number = Infinity;
   slot = -1;
   readonly latch: MemoryLatch;
   readonly result: Promise<number>;
-  resolve: (left: number) => void = () => undefined;
+  resolve: (remaining: number) => void = () => undefined;
   reject: (reason: unknown) => void = () => undefined;
 
   constructor(latch: MemoryLatch) {

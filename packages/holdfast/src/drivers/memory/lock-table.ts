@@ -1,27 +1,27 @@
-import { momentOf, type Clock } from "../../runtime/clock.ts";
-import { tell } from "../../diagnostics.ts";
-import type { Acquired, AcquireRequest, Pending } from "../../driver.ts";
+import { instantNow, type Clock } from "../../runtime/clock.ts";
+import { publish } from "../../diagnostics.ts";
+import type { AcquireResult, AcquireRequest, PendingAcquire } from "../../driver.ts";
 import { closedError, kindMismatch, limitMismatch, type LockError } from "../../errors.ts";
 import type { Random } from "../../runtime/random.ts";
 import type { LockState } from "../../lock-state.ts";
 import { TimerQueue } from "../../runtime/timer-queue.ts";
 import { validFrom, type Validity } from "../../validity.ts";
 import { MemoryLatches } from "./latch.ts";
-import { demandOf, MemoryLock, MemoryWaiter, type Demand, type Holding } from "./lock.ts";
+import { modeRequestOf, MemoryLock, MemoryWaiter, type ModeRequest, type HolderEntry } from "./lock.ts";
 
 /**
  * Who holds and who waits, key by key: everything that a server would do by itself, expiry included.
  * Between any two calls every lock that it knows has a holder; what is free is forgotten.
  */
-export class MemoryEngine {
+export class LockTable {
   readonly latches: MemoryLatches;
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #changed: (key: string) => void;
   readonly #locks = new Map<string, MemoryLock>();
   /** The last fencing number given out, for any key. */
-  #newest = 0n;
-  readonly #expiries: TimerQueue<Holding>;
+  #fences = 0n;
+  readonly #expiries: TimerQueue<HolderEntry>;
   readonly #deadlines: TimerQueue<MemoryWaiter>;
   #lastTicket = 0;
   #arrivals = 0;
@@ -31,8 +31,8 @@ export class MemoryEngine {
     this.#clock = clock;
     this.#random = random;
     this.#changed = changed;
-    this.latches = new MemoryLatches({ clock, changed, kindAt: (key) => this.at(key)?.kind });
-    this.#expiries = new TimerQueue(clock, ({ lock }) => this.at(lock.key));
+    this.latches = new MemoryLatches({ clock, changed, kindAt: (key) => this.lockAt(key)?.kind });
+    this.#expiries = new TimerQueue(clock, ({ lock }) => this.lockAt(lock.key));
     this.#deadlines = new TimerQueue(
       clock,
       (waiter) => this.#timeOut(waiter),
@@ -46,58 +46,58 @@ export class MemoryEngine {
   }
 
   /** @param instance who asks, unless the request has an owner of its own */
-  ask(request: AcquireRequest, instance: string): Pending {
-    const demand = demandOf(request.share);
-    const present = this.at(request.key);
-    const refusal = this.#refusal(request, demand, present);
+  request(request: AcquireRequest, instance: string): PendingAcquire {
+    const modeRequest = modeRequestOf(request.lockMode);
+    const present = this.lockAt(request.key);
+    const refusal = this.#refusal(request, modeRequest, present);
     if (refusal) {
       return { result: Promise.reject(refusal), cancel: () => undefined };
     }
-    const lock = present ?? this.#open(request.key, demand);
-    if (request.deadline === null && lock.isHeld && (lock.hasWaiters || !lock.fits(demand))) {
-      return answered(held(lock, this.#clock.now()));
+    const lock = present ?? this.#lockFor(request.key, modeRequest);
+    if (request.deadline === null && lock.isHeld && (lock.hasWaiters || !lock.fits(modeRequest))) {
+      return resolved(held(lock, this.#clock.now()));
     }
-    return this.#join(lock, request, instance);
+    return this.#enqueue(lock, request, instance);
   }
 
   /** Whether a request for itself alone would be granted at once. */
-  isFor(request: AcquireRequest): boolean {
-    const present = this.at(request.key);
+  matches(request: AcquireRequest): boolean {
+    const present = this.lockAt(request.key);
     return present === undefined && this.latches.at(request.key) === undefined;
   }
 
   /** The lock as it is now: a holder whose TTL has passed is gone, whether its timer ran or not. Undefined: free. */
-  at(key: string): MemoryLock | undefined {
+  lockAt(key: string): MemoryLock | undefined {
     const lock = this.#locks.get(key);
-    const due = lock && Array.from(lock.holdings).filter(({ dueAt }) => dueAt <= this.#clock.now());
+    const due = lock && Array.from(lock.entries).filter(({ dueAt }) => dueAt <= this.#clock.now());
     if (lock && due && due.length > 0) {
-      due.forEach((holding) => this.end(holding));
-      this.serve(lock);
+      due.forEach((entry) => this.end(entry));
+      this.grantNext(lock);
     }
     return this.#locks.get(key);
   }
 
   /** The grant in force, if it is that token's. */
-  holdingOf(key: string, token: string): Holding | undefined {
-    return this.at(key)?.holdingOf(token);
+  holdingOf(key: string, token: string): HolderEntry | undefined {
+    return this.lockAt(key)?.entryOf(token);
   }
 
-  /** Takes the lock from a holder. {@link serve} or {@link ask} has to follow in the same turn. */
-  end(holding: Holding): void {
-    this.#expiries.cancel(holding);
-    holding.lock.remove(holding);
+  /** Takes the lock from a holder. {@link grantNext} or {@link request} has to follow in the same turn. */
+  end(entry: HolderEntry): void {
+    this.#expiries.cancel(entry);
+    entry.lock.removeHolder(entry);
   }
 
   /** Gives the lock to the first in its queue whose deadline is still to come, while there is room for him; or forgets it. */
-  serve(lock: MemoryLock): void {
+  grantNext(lock: MemoryLock): void {
     for (let { first } = lock; first !== undefined; { first } = lock) {
       const isAlive = first.dueAt > this.#clock.now();
-      if (isAlive && first.demand.weight > lock.limit) {
+      if (isAlive && first.modeRequest.weight > lock.limit) {
         lock.takeFirst();
         this.#deadlines.cancel(first);
         first.reject(limitMismatch(lock.key, lock.limit)); // it was lowered
         continue;
-      } else if (isAlive && !lock.fits(first.demand)) {
+      } else if (isAlive && !lock.fits(first.modeRequest)) {
         break;
       }
       lock.takeFirst();
@@ -115,23 +115,23 @@ export class MemoryEngine {
   }
 
   setLimit(key: string, limit: number): LockError | undefined {
-    const lock = this.at(key);
+    const lock = this.lockAt(key);
     const kind = lock?.kind ?? this.latches.at(key)?.kind ?? "semaphore";
     if (kind !== "semaphore") {
       return kindMismatch(key, kind);
     }
     if (lock) {
       lock.limit = limit;
-      this.serve(lock);
+      this.grantNext(lock);
     }
     return undefined;
   }
 
   /** Raises the expiry to `ttlMs` from now; never brings it forward. */
-  prolong(holding: Holding, ttlMs: number): Validity {
-    const sent = momentOf(this.#clock);
-    if (sent.now + ttlMs > holding.dueAt) {
-      this.#expiries.schedule(holding, sent.now + ttlMs);
+  extend(entry: HolderEntry, ttlMs: number): Validity {
+    const sent = instantNow(this.#clock);
+    if (sent.now + ttlMs > entry.dueAt) {
+      this.#expiries.schedule(entry, sent.now + ttlMs);
     }
     return validFrom(sent, ttlMs);
   }
@@ -142,14 +142,14 @@ export class MemoryEngine {
     if (latch) {
       return latch.state(this.#clock.now(), instance);
     }
-    const lock = this.at(key) ?? new MemoryLock(key, demandOf(undefined));
+    const lock = this.lockAt(key) ?? new MemoryLock(key, modeRequestOf(undefined));
     return lock.state(this.#clock.now());
   }
 
   heldKeys(prefix: string): string[] {
     const keys = [...this.#locks.keys(), ...this.latches.keys()];
     return keys.filter(
-      (key) => key.startsWith(prefix) && (this.at(key) ?? this.latches.at(key)) !== undefined,
+      (key) => key.startsWith(prefix) && (this.lockAt(key) ?? this.latches.at(key)) !== undefined,
     );
   }
 
@@ -169,8 +169,8 @@ export class MemoryEngine {
 
   /** Another kind, or another limit, is refused while somebody holds or waits; not where it has waited and there is enough. */
   #refusal(
-    { key, share }: AcquireRequest,
-    { kind, limit, weight }: Demand,
+    { key, lockMode }: AcquireRequest,
+    { kind, limit, weight }: ModeRequest,
     present: MemoryLock | undefined,
   ): LockError | undefined {
     const latch = this.latches.at(key);
@@ -180,62 +180,62 @@ export class MemoryEngine {
     if (present && present.kind !== kind) {
       return kindMismatch(key, present.kind);
     }
-    const takesAny = share?.kind === "semaphore" && share.hasWaited === true;
+    const takesAny = lockMode?.kind === "semaphore" && lockMode.hasWaited === true;
     const isRefused = present && present.limit !== limit && !(takesAny && weight <= present.limit);
     return isRefused ? limitMismatch(key, present.limit) : undefined;
   }
 
-  #open(key: string, demand: Demand): MemoryLock {
-    const lock = new MemoryLock(key, demand);
+  #lockFor(key: string, modeRequest: ModeRequest): MemoryLock {
+    const lock = new MemoryLock(key, modeRequest);
     this.#locks.set(key, lock);
     return lock;
   }
 
-  #join(lock: MemoryLock, request: AcquireRequest, instance: string): Pending {
+  #enqueue(lock: MemoryLock, request: AcquireRequest, instance: string): PendingAcquire {
     this.#arrivals += 1;
-    const place = { ticket: request.ticket ?? this.ticket(), serial: this.#arrivals };
-    const waiter = new MemoryWaiter(request, place, instance);
-    lock.join(waiter);
-    this.serve(lock);
+    const position = { ticket: request.ticket ?? this.ticket(), serial: this.#arrivals };
+    const waiter = new MemoryWaiter(request, position, instance);
+    lock.enqueue(waiter);
+    this.grantNext(lock);
     if (!waiter.isSettled) {
       // A try that gave up a grant in the same step, and is not first, is over at once.
       this.#deadlines.schedule(waiter, request.deadline ?? this.#clock.now());
-      tell("queued", () => ({ key: lock.key, position: lock.placeOf(waiter) }));
+      publish("queued", () => ({ key: lock.key, position: lock.placeOf(waiter) }));
     }
     return {
       result: waiter.result,
       cancel: (reason) => {
-        if (lock.leave(waiter) >= 0) {
+        if (lock.dequeue(waiter) >= 0) {
           this.#deadlines.cancel(waiter);
           waiter.reject(reason);
-          this.serve(lock); // for whoever stood behind it there may be room
+          this.grantNext(lock); // for whoever stood behind it there may be room
         }
       },
     };
   }
 
   #timeOut(waiter: MemoryWaiter): void {
-    const lock = this.at(waiter.request.key);
-    const position = lock?.leave(waiter) ?? -1;
+    const lock = this.lockAt(waiter.request.key);
+    const position = lock?.dequeue(waiter) ?? -1;
     if (lock !== undefined && position >= 0) {
       waiter.settle(held(lock, this.#clock.now(), position));
-      this.serve(lock);
+      this.grantNext(lock);
     }
   }
 
   #grant(lock: MemoryLock, waiter: MemoryWaiter): void {
-    const { key, ttlMs, want, words } = waiter.request;
-    const { weight } = waiter.demand;
+    const { key, ttlMs, fencingCount, info } = waiter.request;
+    const { weight } = waiter.modeRequest;
     const now = BigInt(this.#wallMicros());
-    const first = now > this.#newest ? now : this.#newest + 1n;
-    const fence = { first, current: first, last: first + BigInt(want - 1) };
-    this.#newest = fence.last;
+    const first = now > this.#fences ? now : this.#fences + 1n;
+    const fence = { first, current: first, last: first + BigInt(fencingCount - 1) };
+    this.#fences = fence.last;
     const token = this.#random.id();
     const owner = waiter.instance;
-    const holding = { lock, token, fence, weight, owner, words, localWaiters: 0, dueAt: -Infinity, slot: -1 };
-    lock.admit(holding);
-    const validity = this.prolong(holding, ttlMs);
-    const grant = { key, token, fencingToken: first, fencingCount: want, validity, isClaim: false };
+    const entry = { lock, token, fence, weight, owner, info, localWaiters: 0, dueAt: -Infinity, slot: -1 };
+    lock.addHolder(entry);
+    const validity = this.extend(entry, ttlMs);
+    const grant = { key, token, fencingToken: first, fencingCount, validity, isClaim: false };
     waiter.settle({ outcome: "granted", grant });
   }
 
@@ -244,10 +244,10 @@ export class MemoryEngine {
   }
 }
 
-function held(lock: MemoryLock, now: number, position?: number): Acquired {
+function held(lock: MemoryLock, now: number, position?: number): AcquireResult {
   return { outcome: "held", holder: lock.state(now).holders[0], position };
 }
 
-function answered(acquired: Acquired): Pending {
+function resolved(acquired: AcquireResult): PendingAcquire {
   return { result: Promise.resolve(acquired), cancel: () => undefined };
 }

@@ -1,100 +1,100 @@
-import type { Acquired, AcquireRequest, Share, Words } from "../../driver.ts";
+import type { AcquireResult, AcquireRequest, LockMode, HolderInfo } from "../../driver.ts";
 import { localWaitersOf, lockState, type HeldKind, type Holder, type LockState } from "../../lock-state.ts";
-import type { Timed } from "../../runtime/timer-queue.ts";
+import type { Scheduled } from "../../runtime/timer-queue.ts";
 
-const listedWaiters = 100;
+const maxWaitersListed = 100;
 
 /** How much of a lock a request wants: holders share it while their weights stay within the limit. */
-export interface Demand {
+export interface ModeRequest {
   readonly kind: HeldKind;
   readonly weight: number;
   readonly limit: number;
 }
 
 /** A mutex has one permit; a writer takes all that there are. */
-export function demandOf(share: Share | undefined): Demand {
-  if (share === undefined) {
+export function modeRequestOf(lockMode: LockMode | undefined): ModeRequest {
+  if (lockMode === undefined) {
     return { kind: "mutex", weight: 1, limit: 1 };
-  } else if (share.kind === "semaphore") {
-    return { kind: share.kind, weight: share.permits, limit: share.limit };
+  } else if (lockMode.kind === "semaphore") {
+    return { kind: lockMode.kind, weight: lockMode.permits, limit: lockMode.limit };
   }
-  return { kind: share.kind, weight: share.mode === "read" ? 1 : everybody, limit: everybody };
+  return { kind: lockMode.kind, weight: lockMode.mode === "read" ? 1 : allPermits, limit: allPermits };
 }
 
-const everybody = 2 ** 31;
+const allPermits = 2 ** 31;
 
 /** One lock that is held: its holders and its queue. */
 export class MemoryLock {
   readonly key: string;
   kind: HeldKind;
   limit: number;
-  readonly #holdings = new Map<string, Holding>();
+  readonly #entries = new Map<string, HolderEntry>();
   #used = 0;
   readonly #queue: MemoryWaiter[] = [];
 
-  constructor(key: string, { kind, limit }: Pick<Demand, "kind" | "limit">) {
+  constructor(key: string, { kind, limit }: Pick<ModeRequest, "kind" | "limit">) {
     this.key = key;
     this.kind = kind;
     this.limit = limit;
   }
 
   /** In the order of the grants. */
-  get holdings(): Iterable<Holding> {
-    return this.#holdings.values();
+  get entries(): Iterable<HolderEntry> {
+    return this.#entries.values();
   }
 
   get isHeld(): boolean {
-    return this.#holdings.size > 0;
+    return this.#entries.size > 0;
   }
 
   get isIdle(): boolean {
-    return this.#holdings.size === 0 && this.#queue.length === 0;
+    return this.#entries.size === 0 && this.#queue.length === 0;
   }
 
   get hasWaiters(): boolean {
     return this.#queue.length > 0;
   }
 
-  holdingOf(token: string): Holding | undefined {
-    return this.#holdings.get(token);
+  entryOf(token: string): HolderEntry | undefined {
+    return this.#entries.get(token);
   }
 
-  fits({ weight }: Pick<Demand, "weight">): boolean {
+  fits({ weight }: Pick<ModeRequest, "weight">): boolean {
     return this.#used + weight <= this.limit;
   }
 
-  admit(holding: Holding): void {
-    this.#holdings.set(holding.token, holding);
-    this.#used += holding.weight;
+  addHolder(entry: HolderEntry): void {
+    this.#entries.set(entry.token, entry);
+    this.#used += entry.weight;
   }
 
-  remove(holding: Holding): void {
-    if (this.#holdings.delete(holding.token)) {
-      this.#used -= holding.weight;
+  removeHolder(entry: HolderEntry): void {
+    if (this.#entries.delete(entry.token)) {
+      this.#used -= entry.weight;
     }
   }
 
-  downgrade(holding: Holding): void {
-    this.#used += 1 - holding.weight;
-    holding.weight = 1;
+  downgrade(entry: HolderEntry): void {
+    this.#used += 1 - entry.weight;
+    entry.weight = 1;
   }
 
   get first(): MemoryWaiter | undefined {
     return this.#queue[0];
   }
 
-  join(waiter: MemoryWaiter): void {
+  enqueue(waiter: MemoryWaiter): void {
     this.#queue.splice(this.placeOf(waiter), 0, waiter);
   }
 
   /** @returns its position, from 0; -1: it does not wait here any more */
-  leave(waiter: MemoryWaiter): number {
-    const place = this.placeOf(waiter);
-    if (this.#queue[place] !== waiter) {
+  dequeue(waiter: MemoryWaiter): number {
+    const position = this.placeOf(waiter);
+    if (this.#queue[position] !== waiter) {
       return -1;
     }
-    this.#queue.splice(place, 1);
-    return place;
+    this.#queue.splice(position, 1);
+    return position;
   }
 
   takeFirst(): void {
@@ -107,8 +107,8 @@ export class MemoryLock {
 
   state(now: number): LockState {
     const { key, kind, limit } = this;
-    const newest = Array.from(this.#holdings.values()).at(-1);
-    const holders = Array.from(this.#holdings.values(), (holding) => holderOf(holding, now)).sort(
+    const newest = Array.from(this.#entries.values()).at(-1);
+    const holders = Array.from(this.#entries.values(), (entry) => holderOf(entry, now)).sort(
       (one, other) => (one.remainingMs ?? 0) - (other.remainingMs ?? 0),
     );
     return lockState({
@@ -116,7 +116,7 @@ export class MemoryLock {
       kind,
       limit: kind === "read-write" ? Infinity : limit,
       holders,
-      waiters: this.#queue.slice(0, listedWaiters).map(({ owner }, position) => ({ owner, position })),
+      waiters: this.#queue.slice(0, maxWaitersListed).map(({ owner }, position) => ({ owner, position })),
       waiterCount: this.#queue.length + localWaitersOf(holders),
       remainingMs: holders.at(-1)?.remainingMs ?? null,
       fencingToken: newest?.fence.first ?? null,
@@ -140,7 +140,7 @@ export class MemoryLock {
 }
 
 /** A grant in force; `dueAt` is its expiry. */
-export interface Holding extends Timed {
+export interface HolderEntry extends Scheduled {
   readonly lock: MemoryLock;
   readonly token: string;
   /** Its own numbers. */
@@ -148,7 +148,7 @@ export interface Holding extends Timed {
   weight: number;
   /** The description of its instance; an owner in its words goes before it. */
   readonly owner: string;
-  words: Words | undefined;
+  info: HolderInfo | undefined;
   /** As its holder last reported. */
   localWaiters: number;
 }
@@ -162,7 +162,7 @@ interface Fence {
 }
 
 /** A request in a queue; `dueAt` is its deadline once it waits. */
-export class MemoryWaiter implements Timed {
+export class MemoryWaiter implements Scheduled {
   dueAt: number = Infinity;
   slot = -1;
   isSettled = false;
@@ -170,18 +170,18 @@ export class MemoryWaiter implements Timed {
   readonly ticket: number;
   /** Decides between equal tickets. */
   readonly serial: number;
-  readonly demand: Demand;
+  readonly modeRequest: ModeRequest;
   /** The description of its instance. */
   readonly instance: string;
-  readonly result: Promise<Acquired>;
-  #resolve: (acquired: Acquired) => void = () => undefined;
+  readonly result: Promise<AcquireResult>;
+  #resolve: (acquired: AcquireResult) => void = () => undefined;
   #reject: (reason: unknown) => void = () => undefined;
 
-  constructor(request: AcquireRequest, place: { ticket: number; serial: number }, instance: string) {
+  constructor(request: AcquireRequest, position: { ticket: number; serial: number }, instance: string) {
     this.request = request;
-    this.demand = demandOf(request.share);
-    this.ticket = place.ticket;
-    this.serial = place.serial;
+    this.modeRequest = modeRequestOf(request.lockMode);
+    this.ticket = position.ticket;
+    this.serial = position.serial;
     this.instance = instance;
     this.result = new Promise((resolve, reject) => {
       this.#resolve = resolve;
@@ -190,10 +190,10 @@ export class MemoryWaiter implements Timed {
   }
 
   get owner(): string {
-    return this.request.words?.owner ?? this.instance;
+    return this.request.info?.owner ?? this.instance;
   }
 
-  settle(acquired: Acquired): void {
+  settle(acquired: AcquireResult): void {
     this.isSettled = true;
     this.#resolve(acquired);
   }
@@ -204,21 +204,21 @@ export class MemoryWaiter implements Timed {
   }
 }
 
-function holderOf(holding: Holding, now: number): Holder {
-  const { owner = holding.owner, reason, labels } = holding.words ?? {};
-  const { localWaiters } = holding;
+function holderOf(entry: HolderEntry, now: number): Holder {
+  const { owner = entry.owner, reason, labels } = entry.info ?? {};
+  const { localWaiters } = entry;
   return {
     owner,
     ...(reason === undefined ? {} : { reason }),
     ...(labels === undefined ? {} : { labels }),
-    fencingToken: holding.fence.current,
-    ...shareOf(holding),
-    remainingMs: Math.max(0, holding.dueAt - now),
+    fencingToken: entry.fence.current,
+    ...lockModeOf(entry),
+    remainingMs: Math.max(0, entry.dueAt - now),
     ...(localWaiters === 0 ? {} : { localWaiters }),
   };
 }
 
-function shareOf({ lock, weight }: Holding): Pick<Holder, "mode" | "permits"> {
+function lockModeOf({ lock, weight }: HolderEntry): Pick<Holder, "mode" | "permits"> {
   switch (lock.kind) {
     case "mutex":
       return {};

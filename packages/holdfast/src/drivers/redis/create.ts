@@ -1,9 +1,9 @@
 import type { Driver } from "../../driver.ts";
 import { LockError } from "../../errors.ts";
-import { clusterOf, connectionOf, type RedisClient } from "./clients/detect.ts";
+import { detectCluster, detectConnection, type RedisClient } from "./clients/detect.ts";
 import { ClusterDirectory } from "./cluster/directory.ts";
-import { OneServer } from "./single/server-directory.ts";
-import { Node } from "./server/server.ts";
+import { SingleServer } from "./single/server-directory.ts";
+import { RedisServer } from "./server/server.ts";
 import { RedisDriver } from "./single/driver.ts";
 import { resolveRedis, type OneServerSettings, type RedisOptions } from "./options.ts";
 import { ReplicatedDriver } from "./replicas/replicated-driver.ts";
@@ -14,22 +14,22 @@ import { ReplicatedDriver } from "./replicas/replicated-driver.ts";
  */
 export function redis(client: RedisClient, options?: RedisOptions): Driver {
   const settings = resolveRedis(options);
-  const cluster = clusterOf(client);
+  const cluster = detectCluster(client);
   if (cluster) {
-    refuseReplicas(settings);
+    assertNoReplicas(settings);
     return new RedisDriver(settings, cluster.keyPrefix, (clientId, listener) => {
       return new ClusterDirectory({ ...settings, client: cluster, clientId, listener });
     });
   }
-  const connection = connectionOf(client);
+  const connection = detectConnection(client);
   const driver = new RedisDriver(settings, connection.keyPrefix, (clientId, listener) => {
-    return new OneServer(new Node({ ...settings, connection, clientId, listener }));
+    return new SingleServer(new RedisServer({ ...settings, connection, clientId, listener }));
   });
   return settings.minReplicas === 0 ? driver : new ReplicatedDriver(driver, connection, settings);
 }
 
 /** `WAIT` speaks of one connection to one server; a cluster has many. */
-function refuseReplicas({ minReplicas }: OneServerSettings): void {
+function assertNoReplicas({ minReplicas }: OneServerSettings): void {
   if (minReplicas > 0) {
     throw new LockError("minReplicas is for one server with replicas, not for a cluster", {
       code: "unsupported",

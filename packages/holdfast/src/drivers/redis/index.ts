@@ -2,4 +2,9 @@ export { redis } from "./create.ts";
 export { redlock } from "./redlock/driver.ts";
 export type { RedisOptions, RedlockOptions } from "./options.ts";
 export type { RedisClient } from "./clients/detect.ts";
-export type { CommandLine, Connection, Subscription, SubscriptionListener } from "./clients/connection.ts";
+export type {
+  CommandConnection,
+  Connection,
+  Subscription,
+  SubscriptionListener,
+} from "./clients/connection.ts";

@@ -1,5 +1,5 @@
 import { systemClock, type Clock } from "../../runtime/clock.ts";
-import { checkNames, checkObject, integerOr, refusal } from "../../options.ts";
+import { checkOptionNames, checkObject, integerOr, invalidValue } from "../../options.ts";
 import { systemRandom, type Random } from "../../runtime/random.ts";
 
 /** What `redis()` and `redlock()` have in common. */
@@ -97,10 +97,10 @@ export function resolveRedlock(options: RedlockOptions | undefined): RedlockSett
   ]);
   const { driftFactor = 0.01, restartGuard = "auto" } = given;
   if (typeof driftFactor !== "number" || !(driftFactor >= 0 && driftFactor <= 0.5)) {
-    throw refusal("driftFactor", "a fraction from 0 to 0.5", driftFactor);
+    throw invalidValue("driftFactor", "a fraction from 0 to 0.5", driftFactor);
   }
   if (restartGuard !== "auto" && restartGuard !== "off") {
-    throw refusal("restartGuard", '"auto" or "off"', restartGuard);
+    throw invalidValue("restartGuard", '"auto" or "off"', restartGuard);
   }
   const maxTtlMs = integerOr(60_000, "maxTtlMs", given.maxTtlMs, [100, dayMs]);
   const maxClockDifferenceMs = integerOr(
@@ -115,7 +115,7 @@ export function resolveRedlock(options: RedlockOptions | undefined): RedlockSett
     nodeTimeoutMs: integerOr(50, "nodeTimeoutMs", given.nodeTimeoutMs, [5, 60_000]),
     maxTtlMs,
     maxClockDifferenceMs,
-    retentionMs: Math.max(retentionMs, maxTtlMs + waitMs(maxClockDifferenceMs)),
+    retentionMs: Math.max(retentionMs, maxTtlMs + maxSkewWaitMs(maxClockDifferenceMs)),
     driftFactor,
     isGuardOff: restartGuard === "off",
   };
@@ -125,21 +125,21 @@ export function resolveRedlock(options: RedlockOptions | undefined): RedlockSett
  * How long a vote waits behind a holder that was not released. The node was at most so far behind one of the others when it voted for
  * that holder, is at most so far ahead of another now, and these two differ by no more.
  */
-export function waitMs(maxClockDifferenceMs: number): number {
+export function maxSkewWaitMs(maxClockDifferenceMs: number): number {
   return 3 * maxClockDifferenceMs;
 }
 
 function objectOf<Options extends object>(options: Options | undefined, names: readonly string[]): Options {
   const given = options === undefined ? ({} as Options) : options;
   checkObject("options", given);
-  checkNames(given, names);
+  checkOptionNames(given, names);
   return given;
 }
 
 function settingsOf(given: CommonOptions): RedisSettings {
   const { prefix } = given;
   if (prefix !== undefined && (typeof prefix !== "string" || /\p{Surrogate}/u.test(prefix))) {
-    throw refusal("prefix", "a string of well-formed UTF-8", prefix);
+    throw invalidValue("prefix", "a string of well-formed UTF-8", prefix);
   }
   return {
     prefix: prefix ?? "lock:",

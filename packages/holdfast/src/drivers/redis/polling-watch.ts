@@ -1,5 +1,5 @@
 import type { Driver } from "../../driver.ts";
-import { isThere, lockState, type LockEvent, type LockState } from "../../lock-state.ts";
+import { exists, lockState, type LockEvent, type LockState } from "../../lock-state.ts";
 import { pause } from "../../runtime/timeout.ts";
 
 type Target = string | { readonly prefix: string };
@@ -18,9 +18,9 @@ const intervalMs = 500;
 const restFactor = 20;
 
 /** The watches of one driver. All watches of the same key, or of the same prefix, share one watcher. */
-export class Watches {
+export class PollingWatches {
   readonly #driver: Driver;
-  readonly #watchers = new Map<string, Watcher>();
+  readonly #pollers = new Map<string, Poller>();
 
   constructor(driver: Driver) {
     this.#driver = driver;
@@ -31,8 +31,8 @@ export class Watches {
    * Ends when the signal aborts; rejects where the engine fails.
    */
   async *watch(target: Target, signal: AbortSignal): AsyncGenerator<LockEvent, void, undefined> {
-    const watcher = this.#watcherOf(target);
-    const reader = watcher.join(signal);
+    const poller = this.#pollerFor(target);
+    const reader = poller.join(signal);
     try {
       let known: Present | undefined;
       for (let present = await reader.next(); present; present = await reader.next()) {
@@ -49,24 +49,24 @@ export class Watches {
     }
   }
 
-  #watcherOf(target: Target): Watcher {
+  #pollerFor(target: Target): Poller {
     const name = typeof target === "string" ? `key ${target}` : `prefix ${target.prefix}`;
-    const watcher =
-      this.#watchers.get(name) ?? new Watcher(this.#driver, target, () => this.#watchers.delete(name));
-    this.#watchers.set(name, watcher);
-    return watcher;
+    const poller =
+      this.#pollers.get(name) ?? new Poller(this.#driver, target, () => this.#pollers.delete(name));
+    this.#pollers.set(name, poller);
+    return poller;
   }
 }
 
 /** Looks at its target while one of its readers waits for news: Redis reports no changes unless it is configured to. */
-class Watcher {
+class Poller {
   readonly #driver: Driver;
   readonly #target: Target;
   readonly #ended: () => void;
   readonly #readers = new Set<Reader>();
   readonly #ending = new AbortController();
   /** How many looks have begun. */
-  #begun = 0;
+  #startedAt = 0;
   /** The next look begins no sooner, on the scale of `clock.now()`. */
   #restsUntil = -Infinity;
   #isRunning = false;
@@ -80,7 +80,7 @@ class Watcher {
 
   /** The first look that a reader sees begins after the reader has joined. */
   join(signal: AbortSignal): Reader {
-    const reader = new Reader(this.#begun, signal, {
+    const reader = new Reader(this.#startedAt, signal, {
       waits: () => {
         if (!this.#isRunning) {
           void this.#run();
@@ -106,7 +106,7 @@ class Watcher {
         if (restMs > 0) {
           await pause(this.#driver.clock, restMs, true, this.#ending.signal);
         } else {
-          await this.#look();
+          await this.#poll();
         }
       }
     } catch (error) {
@@ -119,15 +119,15 @@ class Watcher {
     }
   }
 
-  async #look(): Promise<void> {
+  async #poll(): Promise<void> {
     const { clock } = this.#driver;
     const begun = clock.now();
-    this.#begun += 1;
-    const present = await look(this.#driver, this.#target, this.#ending.signal);
+    this.#startedAt += 1;
+    const present = await pollOnce(this.#driver, this.#target, this.#ending.signal);
     const tookMs = typeof this.#target === "string" ? 0 : clock.now() - begun;
     this.#restsUntil = clock.now() + Math.max(intervalMs, restFactor * tookMs);
     for (const reader of this.#readers) {
-      reader.seen(this.#begun, present);
+      reader.seen(this.#startedAt, present);
     }
   }
 
@@ -214,7 +214,7 @@ class Reader {
   }
 }
 
-async function look(driver: Driver, target: Target, signal: AbortSignal): Promise<Present> {
+async function pollOnce(driver: Driver, target: Target, signal: AbortSignal): Promise<Present> {
   const present = new Map<string, Seen>();
   const add = (state: LockState): void => {
     present.set(state.key, { state, fingerprint: fingerprintOf(state) });
@@ -243,25 +243,25 @@ function* changes(known: Present | undefined, present: Present): Generator<LockE
     if (!known) {
       yield { type: "snapshot", key, state };
     } else if (before?.fingerprint !== fingerprint) {
-      const isGone = before !== undefined && isThere(before.state) && !isThere(state);
+      const isGone = before !== undefined && exists(before.state) && !exists(state);
       yield { type: isGone ? "gone" : "changed", key, state };
     }
   }
   for (const [key, { state }] of known ?? []) {
     if (!present.has(key)) {
-      const { left: _, ...rest } = state;
+      const { remaining: _, ...rest } = state;
       yield { type: "gone", key, state: lockState({ ...rest, holders: [], remainingMs: null }) };
     }
   }
 }
 
 function fingerprintOf(state: LockState): string {
-  const { holders, left, waiters, waiterCount, fencingToken } = state;
+  const { holders, remaining, waiters, waiterCount, fencingToken } = state;
   const owners = holders.map(({ owner, reason, labels, fencingToken: number }) => [
     owner,
     reason,
     labels,
     String(number),
   ]);
-  return JSON.stringify([owners, left, waiters, waiterCount, String(fencingToken)]);
+  return JSON.stringify([owners, remaining, waiters, waiterCount, String(fencingToken)]);
 }

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 
-import { granted, later, type Scenes } from "./fixture.ts";
+import { granted, later, type Cases } from "./fixture.ts";
 
 const attempt = { attemptId: "order 555", ttlMs: 5_000 } as const;
 
-export const attempts: Scenes = {
-  "a repeat of an attempt shares the grant, which ends with the last of its leases": async (stage) => {
-    const { here, there, key } = stage;
+export const attempts: Cases = {
+  "a repeat of an attempt shares the grant, which ends with the last of its leases": async (fixture) => {
+    const { here, there, key } = fixture;
     const first = await here.acquire(key, attempt);
     const again = await here.acquire(key, attempt);
     const tried = granted(await here.tryAcquire(key, attempt));

@@ -2,17 +2,17 @@ import assert from "node:assert/strict";
 
 import { LeaseLostError } from "../../errors.ts";
 import type { SerializedLease } from "../../lease/lease.ts";
-import { aborted, granted, later, refused, type Scenes } from "./fixture.ts";
+import { aborted, granted, later, refused, type Cases } from "./fixture.ts";
 
-export const force: Scenes = {
+export const breakCases: Cases = {
   "a break tells the holder and serves the next": async ({ here, there, key, queued }) => {
     const lease = await here.acquire(key);
-    const told = aborted(lease.signal);
+    const signalReason = aborted(lease.signal);
     const waiter = later(there.acquire(key));
     await queued(1);
     const { fencingToken } = lease;
     assert.equal(await there.breakLock(key, { fencingToken, reason: "maintenance" }), true);
-    const reason = await told;
+    const reason = await signalReason;
     assert.ok(reason instanceof LeaseLostError);
     assert.deepEqual([reason.code, reason.reason, reason.key], ["lease-lost", "broken", key]);
     const next = await waiter;

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 
-import { granted, later, refused, type Scenes } from "./fixture.ts";
+import { granted, later, refused, type Cases } from "./fixture.ts";
 
-export const closing: Scenes = {
+export const close: Cases = {
   "close rejects who waits and releases what is held": async ({ there, key, open, queued }) => {
     const locks = open("here");
     const lease = await locks.acquire(key);

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 
 import type { Holder } from "../../lock-state.ts";
-import { aborted, later, refused, type Scenes } from "./fixture.ts";
+import { aborted, later, refused, type Cases } from "./fixture.ts";
 
-export const election: Scenes = {
+export const election: Cases = {
   "election: one leads, and at its resignation the next": async ({ here, there, key }) => {
     const [one, other] = [here.election(key), there.election(key)];
     assert.equal(await one.leader(), null);
@@ -17,22 +17,22 @@ export const election: Scenes = {
     assert.equal((await one.leader())?.fencingToken, (await next).fencingToken);
   },
 
-  "election: a leader that is gone is followed when its term has expired": async (stage) => {
-    const { here, there, key } = stage;
+  "election: a leader that is gone is followed when its term has expired": async (fixture) => {
+    const { here, there, key } = fixture;
     const term = await here.election(key).campaign({ ttlMs: 500 });
     const next = later(there.election(key).campaign());
-    await stage.queued(1);
+    await fixture.queued(1);
     term.orphan();
-    const isInTime = await Promise.race([next.then(() => true), stage.pause(1_500).then(() => false)]);
+    const isInTime = await Promise.race([next.then(() => true), fixture.pause(1_500).then(() => false)]);
     assert.ok(isInTime, "not within TTL + 1 s");
     assert.equal(term.remainingMs(), 0);
   },
 
   "election: the loss of leadership is told": async ({ here, there, key }) => {
     const term = await here.election(key).campaign();
-    const told = aborted(term.signal);
+    const signalReason = aborted(term.signal);
     await there.breakLock(key, { fencingToken: term.fencingToken, reason: "test" });
-    await told;
+    await signalReason;
     assert.equal(await here.election(key).leader(), null);
     assert.equal(await term.release(), false);
   },

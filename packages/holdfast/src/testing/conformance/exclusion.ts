@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 
-import { granted, type Scenes } from "./fixture.ts";
+import { granted, type Cases } from "./fixture.ts";
 
-export const exclusion: Scenes = {
+export const exclusion: Cases = {
   "a held lock is refused to a try of another process": async ({ here, there, key }) => {
     const lease = granted(await here.tryAcquire(key));
     assert.equal(await there.tryAcquire(key), null);

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 
 import type { Lease } from "../../lease/lease.ts";
 import type { Locks } from "../../locks.ts";
-import { contended, granted, later, type Scenes } from "./fixture.ts";
+import { contended, granted, later, type Cases } from "./fixture.ts";
 
-export const fencing: Scenes = {
+export const fencing: Cases = {
   "fencing tokens rise from release to grant": async ({ here, there, key }) => {
     const tokens: bigint[] = [];
     for (let round = 0; round < 10; round += 1) {
@@ -28,15 +28,15 @@ export const fencing: Scenes = {
     assertRising([fencingToken, second.fencingToken]);
   },
 
-  "fencing tokens rise through hand-overs within a process, and between processes": async (stage) => {
-    const { key } = stage;
+  "fencing tokens rise through hand-overs within a process, and between processes": async (fixture) => {
+    const { key } = fixture;
     const processes = [
-      stage.open("here", { handover: { max: 3 } }),
-      stage.open("there", { handover: { max: 3 } }),
+      fixture.open("here", { handover: { max: 3 } }),
+      fixture.open("there", { handover: { max: 3 } }),
     ];
     const tokens: bigint[] = [];
     const callers = Array.from({ length: 40 }, (_, i) =>
-      (processes[i % 2] ?? stage.here).withLock(key, { waitMs: 30_000 }, ({ fencingToken }) =>
+      (processes[i % 2] ?? fixture.here).withLock(key, { waitMs: 30_000 }, ({ fencingToken }) =>
         tokens.push(fencingToken),
       ),
     );
@@ -45,15 +45,17 @@ export const fencing: Scenes = {
     assertRising(tokens);
   },
 
-  "the holder's fencing token is current, and stale from the release, expiry or break on": async (stage) => {
-    const { there, key } = stage;
-    const here = stage.open("here", { handover: false });
+  "the holder's fencing token is current, and stale from the release, expiry or break on": async (
+    fixture,
+  ) => {
+    const { there, key } = fixture;
+    const here = fixture.open("here", { handover: false });
     const released = await here.acquire(key);
     await asked([here, there], key, released, "current");
     await released.release();
     await asked([here, there], key, released, "stale");
     const expired = await here.acquire(key, { ttlMs: 150, renew: false });
-    await stage.state(({ holders }) => holders.length === 0);
+    await fixture.state(({ holders }) => holders.length === 0);
     await asked([here, there], key, expired, "stale");
     const broken = await here.acquire(key);
     await there.breakLock(key, { fencingToken: broken.fencingToken, reason: "test" });
@@ -91,9 +93,9 @@ export const fencing: Scenes = {
   },
 
   "a lease that was handed on in memory is never current, and its process knows which one is": async (
-    stage,
+    fixture,
   ) => {
-    const { here, there, key } = stage;
+    const { here, there, key } = fixture;
     const first = await contended(here, key);
     const waiting = [later(here.acquire(key)), later(here.acquire(key))] as const;
     assert.equal(await here.checkFence(key, first.fencingToken), "current");
@@ -118,10 +120,10 @@ export const fencing: Scenes = {
   },
 
   "the last of a run of hand-overs is current once its process has renewed it, and no other": async (
-    stage,
+    fixture,
   ) => {
-    const { there, key } = stage;
-    const here = stage.open("here", { handover: { max: 1 } });
+    const { there, key } = fixture;
+    const here = fixture.open("here", { handover: { max: 1 } });
     const first = await contended(here, key);
     const waiting = later(here.acquire(key));
     await first.release();
@@ -131,8 +133,8 @@ export const fencing: Scenes = {
     await asked([here, there], key, first, "stale");
   },
 
-  "an adopted lease is current for its process, and stale after its release": async (stage) => {
-    const { here, there, key } = stage;
+  "an adopted lease is current for its process, and stale after its release": async (fixture) => {
+    const { here, there, key } = fixture;
     const first = await here.acquire(key);
     const second = later(here.acquire(key));
     await first.release();

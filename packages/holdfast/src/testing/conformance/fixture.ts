@@ -9,16 +9,16 @@ import type { LockKind, LockState } from "../../lock-state.ts";
 import { pause } from "../../runtime/timeout.ts";
 
 /** Tests. The name of each says what is true of every driver. */
-export type Scenes = Readonly<Record<string, Scene>>;
-export type Scene = (stage: Stage) => Promise<void>;
+export type Cases = Readonly<Record<string, Case>>;
+export type Case = (fixture: Fixture) => Promise<void>;
 
 /** How long to wait for what has to happen, ms: bounds for slow machines, not measures. */
-const patienceMs = 10_000;
-const longestSceneMs = 25_000;
+const timeoutMs = 10_000;
+const maxCaseMs = 25_000;
 const pollMs = 5;
 
 /** Two processes at one engine, and keys that nobody else uses. */
-export class Stage {
+export class Fixture {
   readonly key: string;
   readonly here: Locks;
   /** Another process. */
@@ -27,11 +27,11 @@ export class Stage {
   readonly #other: Driver;
   readonly #opened: Locks[] = [];
 
-  /** @param scene what is played: the key tells of it, should it be left behind */
-  constructor(driver: Driver, other: Driver, scene: string) {
+  /** @param testCase what is played: the key tells of it, should it be left behind */
+  constructor(driver: Driver, other: Driver, testCase: string) {
     this.#driver = driver;
     this.#other = other;
-    this.key = `conformance:${scene}:${driver.random.id()}`;
+    this.key = `conformance:${testCase}:${driver.random.id()}`;
     this.here = this.open("here");
     this.there = this.open("there");
   }
@@ -41,24 +41,24 @@ export class Stage {
   }
 
   /** Whether leases are handed over in memory. */
-  get handsOver(): boolean {
+  get hasHandover(): boolean {
     const { requeue, fencingBlocks } = this.#driver.capabilities;
     return requeue && fencingBlocks;
   }
 
   /** Plays a scene to its end, which may not be waited for longer than a test may take; leaves nothing open. */
-  async play(scene: Scene): Promise<void> {
+  async run(testCase: Case): Promise<void> {
     const { clock } = this.#driver;
     let timer: unknown;
     const limit = new Promise<never>((_, reject) => {
       timer = clock.setTimer(
-        () => reject(new assert.AssertionError({ message: `not done within ${longestSceneMs} ms` })),
-        longestSceneMs,
+        () => reject(new assert.AssertionError({ message: `not done within ${maxCaseMs} ms` })),
+        maxCaseMs,
         true,
       );
     });
     try {
-      await Promise.race([scene(this), limit]);
+      await Promise.race([testCase(this), limit]);
     } finally {
       clock.clearTimer(timer);
       await this.#close();
@@ -78,13 +78,13 @@ export class Stage {
     key: string = this.key,
   ): Promise<LockState> => {
     const { clock } = this.#driver;
-    const end = clock.now() + patienceMs;
+    const end = clock.now() + timeoutMs;
     for (;;) {
       const state = await this.here.inspect(key);
       if (condition(state)) {
         return state;
       }
-      assert.ok(clock.now() < end, `not within ${patienceMs} ms, but ${JSON.stringify(state)}`);
+      assert.ok(clock.now() < end, `not within ${timeoutMs} ms, but ${JSON.stringify(state)}`);
       await this.pause(pollMs);
     }
   };
@@ -104,18 +104,18 @@ export class Stage {
 }
 
 /** Scenes of a kind of lock that an engine may lack; then it has to refuse it. */
-export function ofKind(kind: LockKind, use: (locks: Locks, key: string) => unknown, scenes: Scenes): Scenes {
-  const onDriver = ([name, scene]: [string, Scene]): [string, Scene] => [
+export function onlyKind(kind: LockKind, use: (locks: Locks, key: string) => unknown, cases: Cases): Cases {
+  const onDriver = ([name, testCase]: [string, Case]): [string, Case] => [
     name,
-    async (stage) => {
-      if (stage.kinds.includes(kind)) {
-        await scene(stage);
+    async (fixture) => {
+      if (fixture.kinds.includes(kind)) {
+        await testCase(fixture);
       } else {
-        assert.throws(() => use(stage.here, stage.key), { code: "unsupported" });
+        assert.throws(() => use(fixture.here, fixture.key), { code: "unsupported" });
       }
     },
   ];
-  return Object.fromEntries(Object.entries(scenes).map(onDriver));
+  return Object.fromEntries(Object.entries(cases).map(onDriver));
 }
 
 /** A promise that is looked at later, or never if the test fails before. */

@@ -4,20 +4,20 @@ import type { WaitTimeoutError } from "../../errors.ts";
 import type { Locks } from "../../locks.ts";
 import type { LockEvent } from "../../lock-state.ts";
 import { listed } from "./list.ts";
-import { later, refused, type Scenes, type Stage } from "./fixture.ts";
+import { later, refused, type Cases, type Fixture } from "./fixture.ts";
 
-export const views: Scenes = {
-  "inspect tells who holds, why, for how long, and who waits in which order": async (stage) => {
-    const { key } = stage;
+export const inspect: Cases = {
+  "inspect tells who holds, why, for how long, and who waits in which order": async (fixture) => {
+    const { key } = fixture;
     const labels = { order: "555" };
-    const lease = await stage
+    const lease = await fixture
       .open("here")
       .acquire(key, { owner: "first", reason: "charge", labels, ttlMs: 20_000 });
-    void later(stage.open("there", { owner: "second" }).acquire(key, { owner: "second" }));
-    await stage.queued(1);
-    void later(stage.open("here", { owner: "third" }).acquire(key, { owner: "third" }));
-    await stage.queued(2);
-    const { kind, limit, waiters, waiterCount, nodes, ...state } = await stage.there.inspect(key);
+    void later(fixture.open("there", { owner: "second" }).acquire(key, { owner: "second" }));
+    await fixture.queued(1);
+    void later(fixture.open("here", { owner: "third" }).acquire(key, { owner: "third" }));
+    await fixture.queued(2);
+    const { kind, limit, waiters, waiterCount, nodes, ...state } = await fixture.there.inspect(key);
     const inOrder = ["second", "third"].map((owner, position) => ({ owner, position }));
     assert.deepEqual(
       { kind, limit, waiters, waiterCount },
@@ -31,12 +31,12 @@ export const views: Scenes = {
     assert.ok(nodes.some(({ held }) => held));
   },
 
-  "callers that wait in the holder's process are counted, described and placed there": async (stage) => {
-    const { key } = stage;
-    const here = stage.open("here", { owner: "own" });
+  "callers that wait in the holder's process are counted, described and placed there": async (fixture) => {
+    const { key } = fixture;
+    const here = fixture.open("here", { owner: "own" });
     const lease = await here.acquire(key);
     const waiting = Array.from({ length: 5 }, (_, i) => later(here.acquire(key, { owner: `caller ${i}` })));
-    await waitFor(stage, here, 5);
+    await waitFor(fixture, here, 5);
     const { waiters, waiterCount } = await here.inspect(key);
     const owners = ["caller 0", "caller 1", "caller 2", "caller 3", "caller 4"];
     assert.deepEqual(
@@ -44,7 +44,7 @@ export const views: Scenes = {
       owners.map((owner, position) => ({ owner, position })),
     );
     assert.equal(waiterCount, 5);
-    if (stage.handsOver) {
+    if (fixture.hasHandover) {
       assert.ok(waiters.every(({ since }) => since !== undefined));
     }
     assert.equal((await listed(here, key))?.waiterCount, 5);
@@ -61,12 +61,12 @@ export const views: Scenes = {
     assert.equal((await here.inspect(key)).waiterCount, 0);
   },
 
-  "callers that wait behind another process's holder are counted by their own process": async (stage) => {
-    const { there, key } = stage;
-    const here = stage.open("here");
+  "callers that wait behind another process's holder are counted by their own process": async (fixture) => {
+    const { there, key } = fixture;
+    const here = fixture.open("here");
     const lease = await there.acquire(key);
     const waiting = Array.from({ length: 3 }, () => later(here.acquire(key)));
-    await waitFor(stage, here, 3);
+    await waitFor(fixture, here, 3);
     assert.deepEqual(
       (await here.inspect(key)).waiters.map(({ position }) => position),
       [0, 1, 2],
@@ -78,20 +78,20 @@ export const views: Scenes = {
   },
 
   "callers that wait in the holder's process are counted by other processes as the holder last reported them":
-    async (stage) => {
-      const { key, there } = stage;
-      const here = stage.open("here");
+    async (fixture) => {
+      const { key, there } = fixture;
+      const here = fixture.open("here");
       const lease = await here.acquire(key, { reason: "first" });
       const leaving = new AbortController();
       const waiting = Array.from({ length: 3 }, () => later(here.acquire(key, { signal: leaving.signal })));
-      await waitFor(stage, here, 3);
+      await waitFor(fixture, here, 3);
       await lease.extend();
-      await waitFor(stage, there, 3);
+      await waitFor(fixture, there, 3);
       assert.equal((await listed(there, key))?.waiterCount, 3);
       for (const locks of [here, there]) {
         const { waiterCount, waiters, holders } = await locks.inspect(key);
         assert.deepEqual([waiterCount, holders[0]?.reason], [3, "first"]);
-        const isReported = stage.handsOver && locks === there;
+        const isReported = fixture.hasHandover && locks === there;
         assert.equal(holders[0]?.localWaiters, isReported ? 3 : undefined);
         assert.equal(waiters.length, isReported ? 0 : 3);
       }
@@ -100,7 +100,7 @@ export const views: Scenes = {
       assert.equal((await next(events)).state.waiterCount, 3);
       leaving.abort(new Error("changed my mind"));
       await Promise.allSettled(waiting);
-      await waitFor(stage, here, 0);
+      await waitFor(fixture, here, 0);
       await lease.extend();
       const { state } = await nextWhere(events, (event) => event.state.waiterCount === 0);
       assert.deepEqual([state.holders.length, state.holders[0]?.localWaiters], [1, undefined]);
@@ -109,19 +109,19 @@ export const views: Scenes = {
     },
 
   "a report of callers that wait in memory is not counted beside them, also where its lease was orphaned":
-    async (stage) => {
-      const { key } = stage;
-      const here = stage.open("here");
+    async (fixture) => {
+      const { key } = fixture;
+      const here = fixture.open("here");
       const lease = await here.acquire(key, { ttlMs: 3_000 });
       const waiting = Array.from({ length: 3 }, () => later(here.acquire(key)));
-      await waitFor(stage, here, 3);
+      await waitFor(fixture, here, 3);
       await lease.extend();
       lease.orphan();
-      await waitFor(stage, here, 3);
+      await waitFor(fixture, here, 3);
       for (const granted of waiting) {
         await (await granted).release();
       }
-      await waitFor(stage, here, 0);
+      await waitFor(fixture, here, 0);
     },
 
   "inspect tells of a lock that nobody holds": async ({ here, key }) => {
@@ -217,9 +217,9 @@ export const views: Scenes = {
   },
 };
 
-async function waitFor(stage: Stage, locks: Locks, waiterCount: number): Promise<void> {
-  while ((await locks.inspect(stage.key)).waiterCount !== waiterCount) {
-    await stage.pause(5);
+async function waitFor(fixture: Fixture, locks: Locks, waiterCount: number): Promise<void> {
+  while ((await locks.inspect(fixture.key)).waiterCount !== waiterCount) {
+    await fixture.pause(5);
   }
 }
 

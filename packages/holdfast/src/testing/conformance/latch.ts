@@ -3,13 +3,13 @@ import assert from "node:assert/strict";
 import { WaitTimeoutError } from "../../errors.ts";
 import type { LockEvent } from "../../lock-state.ts";
 import { listed } from "./list.ts";
-import { granted, later, refused, type Scenes } from "./fixture.ts";
+import { granted, later, refused, type Cases } from "./fixture.ts";
 
 const ttlMs = 60_000;
 /** Long enough for the few calls before it is over, also on a slow machine. */
 const shortTtlMs = 3_000;
 
-export const latch: Scenes = {
+export const latch: Cases = {
   "latch: the last count opens it for all who wait": async ({ here, there, key, queued }) => {
     const [own, other] = [here, there].map((locks) => locks.latch(key, { count: 3, ttlMs })) as [Own, Own];
     const waits = [own.wait({ waitMs: 20_000 }), other.wait({ waitMs: 20_000 })].map(later);
@@ -41,7 +41,7 @@ export const latch: Scenes = {
     assert.equal(await own.countDown({ attemptId: "one" }), 0);
     await own.wait();
     await other.wait({ waitMs: 0 });
-    assert.equal((await there.inspect(key)).left, 0);
+    assert.equal((await there.inspect(key)).remaining, 0);
   },
 
   "latch: a wait ends with its time, after one look, or with its signal": async ({ here, key, queued }) => {
@@ -61,18 +61,18 @@ export const latch: Scenes = {
   },
 
   "latch: who knew it is told that its TTL has passed, and who did not begins the next one": async (
-    stage,
+    fixture,
   ) => {
-    const { here, there, key } = stage;
+    const { here, there, key } = fixture;
     const opened = here.latch(key, { count: 1, ttlMs: shortTtlMs });
     assert.equal(await opened.countDown(), 0);
-    await stage.state(({ kind }) => kind !== "latch");
+    await fixture.state(({ kind }) => kind !== "latch");
     await refused(opened.wait(), "latch-expired");
     const next = there.latch(key, { count: 2, ttlMs });
     assert.equal(await next.countDown(), 1);
     await refused(opened.wait(), "latch-expired");
     await refused(opened.countDown(), "latch-expired");
-    assert.equal((await here.inspect(key)).left, 1);
+    assert.equal((await here.inspect(key)).remaining, 1);
     assert.equal(await here.latch(key, { count: 2, ttlMs }).countDown(), 0);
   },
 
@@ -96,7 +96,7 @@ export const latch: Scenes = {
     const other = there.latch(key, { count: 2, ttlMs });
     await refused(other.countDown(), "limit-mismatch");
     await refused(other.wait(), "limit-mismatch");
-    assert.equal((await here.inspect(key)).left, 2);
+    assert.equal((await here.inspect(key)).remaining, 2);
   },
 
   "latch: a key is one kind at a time": async ({ here, there, key, kinds, state }) => {
@@ -115,29 +115,29 @@ export const latch: Scenes = {
     await refused(there.acquire(key), "kind-mismatch");
     await refused(there.all([key, `${key}:free`]).tryAcquire(), "kind-mismatch");
     await refused(there.readWrite(key).read.tryAcquire(), "kind-mismatch");
-    assert.equal((await here.inspect(key)).left, 0);
+    assert.equal((await here.inspect(key)).remaining, 0);
     await state(({ kind }) => kind !== "latch");
     await granted(await there.tryAcquire(key)).release();
   },
 
-  "latch: a lease that it took the place of is lost, and releases nothing": async (stage) => {
-    const { here, there, key } = stage;
+  "latch: a lease that it took the place of is lost, and releases nothing": async (fixture) => {
+    const { here, there, key } = fixture;
     const lease = await here.acquire(key, { ttlMs: 300, renew: false });
-    await stage.state(({ holders }) => holders.length === 0);
+    await fixture.state(({ holders }) => holders.length === 0);
     assert.equal(await there.latch(key, { count: 2, ttlMs }).countDown(), 1);
     assert.equal(await lease.release(), false);
     assert.equal(await there.breakLock(key, { fencingToken: lease.fencingToken, reason: "test" }), false);
     assert.equal(await there.checkFence(key, lease.fencingToken), "stale");
-    assert.equal((await here.inspect(key)).left, 1);
+    assert.equal((await here.inspect(key)).remaining, 1);
   },
 
   "latch: inspect and list tell what is left of it, and who waits": async ({ here, there, key, queued }) => {
     const waiting = later(there.latch(key, { count: 5, ttlMs }).wait({ waitMs: 20_000 }));
     await queued(1);
     assert.equal(await here.latch(key, { count: 5, ttlMs }).countDown(), 4);
-    const { kind, limit, left, holders, waiters, remainingMs, fencingToken } = await here.inspect(key);
+    const { kind, limit, remaining, holders, waiters, remainingMs, fencingToken } = await here.inspect(key);
     assert.deepEqual(
-      { kind, limit, left, holders, fencingToken },
+      { kind, limit, left: remaining, holders, fencingToken },
       { kind: "latch", limit: 5, left: 4, holders: [], fencingToken: null },
     );
     assert.deepEqual(
@@ -145,12 +145,12 @@ export const latch: Scenes = {
       [0],
     );
     assert.ok(remainingMs !== null && remainingMs > 0 && remainingMs <= ttlMs);
-    assert.equal((await listed(there, key))?.left, 4);
+    assert.equal((await listed(there, key))?.remaining, 4);
     for (let count = 3; count >= 0; count -= 1) {
       assert.equal(await here.latch(key, { count: 5, ttlMs }).countDown(), count);
     }
     await waiting;
-    assert.equal((await listed(there, key))?.left, 0);
+    assert.equal((await listed(there, key))?.remaining, 0);
   },
 
   "latch: a watch tells each count, and its end": async ({ here, there, key }) => {
@@ -164,10 +164,10 @@ export const latch: Scenes = {
     let event: LockEvent;
     do {
       event = (await events.next()).value as LockEvent;
-    } while (event.state.left !== 0);
+    } while (event.state.remaining !== 0);
     assert.equal(event.type, "changed");
     event = (await events.next()).value as LockEvent;
-    assert.deepEqual([event.type, event.state.left], ["gone", undefined]);
+    assert.deepEqual([event.type, event.state.remaining], ["gone", undefined]);
     abort.abort();
   },
 
@@ -190,7 +190,7 @@ export const latch: Scenes = {
     assert.throws(() => own.countDown({ attemptId: "" }), RangeError);
     assert.throws(() => own.wait({ waitMs: -1 }), RangeError);
     assert.throws(() => own.wait({ ttlMs } as object), TypeError);
-    assert.equal((await here.inspect(key)).left, undefined); // nothing of it was begun
+    assert.equal((await here.inspect(key)).remaining, undefined); // nothing of it was begun
   },
 
   "latch: closing ends the waits, and calls after it": async ({ there, key, open, queued }) => {
@@ -205,8 +205,8 @@ export const latch: Scenes = {
     assert.equal(await there.latch(key, { count: 1, ttlMs }).countDown(), 0);
   },
 
-  "latch: many of two processes count, each once, and all who wait are let go": async (stage) => {
-    const { here, there, key } = stage;
+  "latch: many of two processes count, each once, and all who wait are let go": async (fixture) => {
+    const { here, there, key } = fixture;
     const count = 200;
     const latches = [here, there].map((locks) => locks.latch(key, { count, ttlMs })) as [Own, Own];
     const waits = Array.from({ length: 100 }, (_, index) =>
@@ -219,9 +219,9 @@ export const latch: Scenes = {
     );
     assert.ok(left.every((each) => each >= 0 && each < count));
     await Promise.all(waits);
-    assert.equal((await here.inspect(key)).left, 0);
-    await stage.queued(0);
+    assert.equal((await here.inspect(key)).remaining, 0);
+    await fixture.queued(0);
   },
 };
 
-type Own = ReturnType<Parameters<Scenes[string]>[0]["here"]["latch"]>;
+type Own = ReturnType<Parameters<Cases[string]>[0]["here"]["latch"]>;

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 
 import { asked } from "./fencing.ts";
 import { listed } from "./list.ts";
-import { aborted, granted, later, refused, type Scenes } from "./fixture.ts";
+import { aborted, granted, later, refused, type Cases } from "./fixture.ts";
 
-export const readWrite: Scenes = {
+export const readWrite: Cases = {
   "read-write: many read, or one writes": async ({ here, there, key }) => {
     const one = granted(await here.readWrite(key).read.tryAcquire());
     const other = granted(await there.readWrite(key).read.tryAcquire());
@@ -20,18 +20,18 @@ export const readWrite: Scenes = {
   },
 
   "read-write: a writer that waits is not passed over, and readers at the head go together": async (
-    stage,
+    fixture,
   ) => {
-    const { here, there, key } = stage;
+    const { here, there, key } = fixture;
     const first = await here.readWrite(key).read.acquire();
     const writing = later(there.readWrite(key).write.acquire());
-    await stage.queued(1);
+    await fixture.queued(1);
     const reading = [here, there].map((locks) => later(locks.readWrite(key).read.acquire()));
-    await stage.queued(3);
+    await fixture.queued(3);
     assert.equal(await here.readWrite(key).read.tryAcquire(), null);
     await first.release();
     const writer = await writing;
-    await stage.queued(2);
+    await fixture.queued(2);
     await writer.release();
     const readers = await Promise.all(reading);
     assert.ok(readers.every(({ fencingToken }) => fencingToken > writer.fencingToken));
@@ -98,9 +98,9 @@ export const readWrite: Scenes = {
   "read-write: a break ends one reader": async ({ here, there, key }) => {
     const one = await here.readWrite(key).read.acquire();
     const other = await here.readWrite(key).read.acquire();
-    const told = aborted(one.signal);
+    const signalReason = aborted(one.signal);
     assert.equal(await there.breakLock(key, { fencingToken: one.fencingToken, reason: "test" }), true);
-    await told;
+    await signalReason;
     other.throwIfLost();
     assert.equal(await other.release(), true);
     await granted(await there.readWrite(key).write.tryAcquire()).release();
@@ -130,15 +130,15 @@ export const readWrite: Scenes = {
     assert.equal(await holder.release(), true);
   },
 
-  "read-write: readers and writers of two processes, each in turn": async (stage) => {
-    const { here, there, key } = stage;
+  "read-write: readers and writers of two processes, each in turn": async (fixture) => {
+    const { here, there, key } = fixture;
     let readers = 0;
     let writers = 0;
     const work = (mode: "read" | "write") => async (): Promise<void> => {
       readers += mode === "read" ? 1 : 0;
       writers += mode === "write" ? 1 : 0;
       assert.ok(writers === 0 || (writers === 1 && readers === 0), `${writers} writers, ${readers} readers`);
-      await stage.pause(1);
+      await fixture.pause(1);
       readers -= mode === "read" ? 1 : 0;
       writers -= mode === "write" ? 1 : 0;
     };
@@ -148,7 +148,7 @@ export const readWrite: Scenes = {
       return mode === "write" ? write.withLock(work(mode)) : read.withLock(work(mode));
     });
     await Promise.all(uses);
-    await stage.state(({ holders, waiterCount }) => holders.length === 0 && waiterCount === 0);
+    await fixture.state(({ holders, waiterCount }) => holders.length === 0 && waiterCount === 0);
   },
 
   "read-write: the fencing token of each holder is current, until it is released": async ({

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 
 import { LeaseLostError } from "../../errors.ts";
-import { aborted, granted, later, refused, type Scenes } from "./fixture.ts";
+import { aborted, granted, later, refused, type Cases } from "./fixture.ts";
 
-export const reentrant: Scenes = {
+export const reentrant: Cases = {
   "reentrant: acquires nested in a withLock are counted, and the last release frees the lock": async (
-    stage,
+    fixture,
   ) => {
-    const { here, there, key } = stage;
+    const { here, there, key } = fixture;
     const lock = here.reentrant(key);
     await lock.withLock(async (outer) => {
       const inner = await lock.acquire();
@@ -38,9 +38,9 @@ export const reentrant: Scenes = {
   },
 
   "reentrant: branches of one withLock enter one after another, and none waits for its parent": async (
-    stage,
+    fixture,
   ) => {
-    const lock = stage.here.reentrant(stage.key);
+    const lock = fixture.here.reentrant(fixture.key);
     let inside = 0;
     const seen: number[] = [];
     await lock.withLock(() =>
@@ -49,7 +49,7 @@ export const reentrant: Scenes = {
           lock.withLock(async () => {
             inside += 1;
             assert.equal(inside, 1);
-            await lock.withLock(() => stage.pause(2));
+            await lock.withLock(() => fixture.pause(2));
             seen.push(branch);
             inside -= 1;
           }),
@@ -87,9 +87,9 @@ export const reentrant: Scenes = {
     const lock = here.reentrant(key);
     const working = lock.withLock(async (outer) => {
       const inner = await lock.acquire();
-      const told = Promise.all([aborted(outer.signal), aborted(inner.signal)]);
+      const signalReason = Promise.all([aborted(outer.signal), aborted(inner.signal)]);
       await there.breakLock(key, { fencingToken: outer.fencingToken, reason: "test" });
-      for (const reason of await told) {
+      for (const reason of await signalReason) {
         assert.ok(reason instanceof LeaseLostError && reason.reason === "broken");
       }
       await refused(lock.acquire(), "lease-lost");
@@ -99,8 +99,10 @@ export const reentrant: Scenes = {
     granted(await here.tryAcquire(key));
   },
 
-  "reentrant: a mutex inside its withLock, and another session, would wait for themselves": async (stage) => {
-    const { here, key } = stage;
+  "reentrant: a mutex inside its withLock, and another session, would wait for themselves": async (
+    fixture,
+  ) => {
+    const { here, key } = fixture;
     await here.reentrant(key).withLock(async () => {
       await refused(here.acquire(key), "self-deadlock");
       await refused(here.reentrant(key).acquire({ session: "other" }), "self-deadlock");

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 
 import { LeaseLostError } from "../../errors.ts";
-import { aborted, granted, later, refused, type Scenes } from "./fixture.ts";
+import { aborted, granted, later, refused, type Cases } from "./fixture.ts";
 
-export const keeping: Scenes = {
+export const renewal: Cases = {
   "a release answers true, and a second one the same": async ({ here, there, key }) => {
     const lease = await here.acquire(key);
     assert.equal(await lease.release(), true);
@@ -28,8 +28,8 @@ export const keeping: Scenes = {
     assert.ok(((await here.inspect(key)).remainingMs ?? 0) > 10_000);
   },
 
-  "a lease that expires frees the lock for a waiter, and its holder knows before": async (stage) => {
-    const { here, there, key } = stage;
+  "a lease that expires frees the lock for a waiter, and its holder knows before": async (fixture) => {
+    const { here, there, key } = fixture;
     const lease = await here.acquire(key, { ttlMs: 150, renew: false });
     const { signal } = lease;
     const next = await there.acquire(key);

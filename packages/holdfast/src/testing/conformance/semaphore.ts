@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import type { Lease } from "../../lease/lease.ts";
 import type { Locks } from "../../locks.ts";
 import { asked } from "./fencing.ts";
-import { aborted, granted, later, refused, type Scenes } from "./fixture.ts";
+import { aborted, granted, later, refused, type Cases } from "./fixture.ts";
 
-export const semaphore: Scenes = {
+export const semaphore: Cases = {
   "semaphore: never more than its limit": async ({ here, there, key }) => {
     const [one, other] = [here.semaphore(key, { limit: 3 }), there.semaphore(key, { limit: 3 })];
     const first = granted(await one.tryAcquire({ permits: 2 }));
@@ -20,21 +20,21 @@ export const semaphore: Scenes = {
     await second.release();
   },
 
-  "semaphore: who wants many is not passed over by who wants few": async (stage) => {
-    const { here, there, key } = stage;
+  "semaphore: who wants many is not passed over by who wants few": async (fixture) => {
+    const { here, there, key } = fixture;
     const [one, other] = [here.semaphore(key, { limit: 3 }), there.semaphore(key, { limit: 3 })];
     const holders = [await one.acquire(), await one.acquire()];
     const heavy = later(other.acquire({ permits: 3 }));
-    await stage.queued(1);
+    await fixture.queued(1);
     assert.equal(await one.tryAcquire(), null);
     const light = later(one.acquire());
-    await stage.queued(2);
+    await fixture.queued(2);
     await holders[0]?.release();
-    await stage.pause(50);
+    await fixture.pause(50);
     assert.equal((await here.inspect(key)).waiterCount, 2);
     await holders[1]?.release();
     const lease = await heavy;
-    await stage.queued(1);
+    await fixture.queued(1);
     await lease.release();
     await (await light).release();
   },
@@ -52,8 +52,8 @@ export const semaphore: Scenes = {
     await Promise.all([stays.release(), next.release()]);
   },
 
-  "semaphore: another limit is refused, until it is changed for all": async (stage) => {
-    const { here, there, key } = stage;
+  "semaphore: another limit is refused, until it is changed for all": async (fixture) => {
+    const { here, there, key } = fixture;
     const two = here.semaphore(key, { limit: 2 });
     const three = there.semaphore(key, { limit: 3 });
     const first = await two.acquire();
@@ -61,7 +61,7 @@ export const semaphore: Scenes = {
     await refused(three.acquire(), "limit-mismatch");
     const second = await two.acquire();
     const waiting = later(two.acquire());
-    await stage.queued(1);
+    await fixture.queued(1);
     await three.setLimit(3);
     const third = await waiting;
     await refused(two.tryAcquire(), "limit-mismatch");
@@ -73,15 +73,15 @@ export const semaphore: Scenes = {
     await granted(await three.tryAcquire()).release();
   },
 
-  "semaphore: who asked for more than a lowered limit is told, and keeps nobody waiting": async (stage) => {
-    const { here, there, key } = stage;
+  "semaphore: who asked for more than a lowered limit is told, and keeps nobody waiting": async (fixture) => {
+    const { here, there, key } = fixture;
     const own = here.semaphore(key, { limit: 3 });
     const holder = await own.acquire({ permits: 3 });
     const heavy = later(there.semaphore(key, { limit: 3 }).acquire({ permits: 3, waitMs: 15_000 }));
-    await stage.queued(1);
+    await fixture.queued(1);
     await own.setLimit(2);
     const light = later(own.acquire());
-    await stage.queued(1);
+    await fixture.queued(1);
     await holder.release();
     const lease = await light;
     await refused(heavy, "limit-mismatch");
@@ -106,9 +106,9 @@ export const semaphore: Scenes = {
     const [one, other] = [await own.acquire(), await own.acquire()];
     const waiting = later(there.semaphore(key, { limit: 2 }).acquire());
     await queued(1);
-    const told = aborted(one.signal);
+    const signalReason = aborted(one.signal);
     assert.equal(await there.breakLock(key, { fencingToken: one.fencingToken, reason: "test" }), true);
-    await told;
+    await signalReason;
     await (await waiting).release();
     assert.equal(await other.release(), true);
   },
@@ -124,8 +124,8 @@ export const semaphore: Scenes = {
     }
   },
 
-  "semaphore: many of two processes, and at most the limit inside": async (stage) => {
-    const { here, there, key } = stage;
+  "semaphore: many of two processes, and at most the limit inside": async (fixture) => {
+    const { here, there, key } = fixture;
     let inside = 0;
     const uses = Array.from({ length: 60 }, async (_, index) => {
       const permits = (index % 3) + 1;
@@ -133,12 +133,12 @@ export const semaphore: Scenes = {
       await own.withLock({ permits }, async () => {
         inside += permits;
         assert.ok(inside <= 4, `${inside} permits`);
-        await stage.pause(1);
+        await fixture.pause(1);
         inside -= permits;
       });
     });
     await Promise.all(uses);
-    await stage.state(({ holders, waiterCount }) => holders.length === 0 && waiterCount === 0);
+    await fixture.state(({ holders, waiterCount }) => holders.length === 0 && waiterCount === 0);
   },
 
   "semaphore: the fencing token of each holder is current, until it is released": async ({
@@ -155,18 +155,18 @@ export const semaphore: Scenes = {
     await asked([here, there], key, second, "stale");
   },
 
-  "semaphore: a lease is handed over in its process with the next number of its grant": async (stage) => {
-    const { there, key } = stage;
-    const here = stage.open("here", unbounded);
+  "semaphore: a lease is handed over in its process with the next number of its grant": async (fixture) => {
+    const { there, key } = fixture;
+    const here = fixture.open("here", unbounded);
     const own = here.semaphore(key, { limit: 1 });
     const first = await contendedPermit(here, key);
     const atEngine = later(own.acquire());
-    await stage.queued(1);
+    await fixture.queued(1);
     const waits = [later(own.acquire()), later(own.acquire())];
     await first.release();
-    const second = await Promise.race(stage.handsOver ? waits : [atEngine]);
+    const second = await Promise.race(fixture.hasHandover ? waits : [atEngine]);
     assert.ok(second.fencingToken > first.fencingToken);
-    if (stage.handsOver) {
+    if (fixture.hasHandover) {
       assert.equal(second.fencingToken, first.fencingToken + 1n);
       assert.equal(await there.checkFence(key, second.fencingToken), "unknown");
     }
@@ -179,32 +179,32 @@ export const semaphore: Scenes = {
     await asked([here, there], key, second, "stale");
   },
 
-  "semaphore: a run of hand-overs ends, and other processes get their turn": async (stage) => {
-    const { there, key } = stage;
-    const here = stage.open("here", { handover: { max: 2, maxMs: 60_000 } });
+  "semaphore: a run of hand-overs ends, and other processes get their turn": async (fixture) => {
+    const { there, key } = fixture;
+    const here = fixture.open("here", { handover: { max: 2, maxMs: 60_000 } });
     const lease = await contendedPermit(here, key);
     const served: string[] = [];
     const other = there.semaphore(key, { limit: 1 }).withLock(() => served.push("there"));
-    await stage.queued(1);
-    await stage.pause(30);
+    await fixture.queued(1);
+    await fixture.pause(30);
     const own = here.semaphore(key, { limit: 1 });
     const callers = Array.from({ length: 6 }, () => own.withLock(() => served.push("here")));
     await lease.release();
     await Promise.all([other, ...callers]);
     const before = served.indexOf("there");
-    assert.equal(before, stage.handsOver ? 2 : 0);
+    assert.equal(before, fixture.hasHandover ? 2 : 0);
     assert.equal(served.length, 7);
   },
 
-  "semaphore: who wants another number of permits is handed nothing": async (stage) => {
-    const { key } = stage;
-    const here = stage.open("here", unbounded);
+  "semaphore: who wants another number of permits is handed nothing": async (fixture) => {
+    const { key } = fixture;
+    const here = fixture.open("here", unbounded);
     const own = here.semaphore(key, { limit: 2 });
     const held = [await own.acquire(), await own.acquire()];
     const heavy = later(own.acquire({ permits: 2 }));
-    await stage.queued(1);
+    await fixture.queued(1);
     await held[0]?.release();
-    await stage.pause(30);
+    await fixture.pause(30);
     const { holders } = await here.inspect(key);
     assert.deepEqual(
       holders.map(({ permits }) => permits),
@@ -214,22 +214,22 @@ export const semaphore: Scenes = {
     await (await heavy).release();
   },
 
-  "semaphore: a break of a lease that was handed over ends it and no other": async (stage) => {
-    const { there, key } = stage;
-    const here = stage.open("here", unbounded);
+  "semaphore: a break of a lease that was handed over ends it and no other": async (fixture) => {
+    const { there, key } = fixture;
+    const here = fixture.open("here", unbounded);
     const own = here.semaphore(key, { limit: 1 });
     const first = await contendedPermit(here, key);
     const waits = [later(own.acquire()), later(own.acquire())];
     await first.release();
     const second = await Promise.race(waits);
-    const told = aborted(second.signal);
+    const signalReason = aborted(second.signal);
     const { fencingToken } = second;
     assert.equal(
       await there.breakLock(key, { fencingToken: fencingToken + 100_000n, reason: "test" }),
       false,
     );
     assert.equal(await there.breakLock(key, { fencingToken, reason: "test" }), true);
-    await told;
+    await signalReason;
     await Promise.all(waits.map((wait) => released(wait)));
   },
 };

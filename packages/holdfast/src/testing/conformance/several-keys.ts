@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 
 import { LeaseLostError } from "../../errors.ts";
-import { aborted, granted, later, refused, type Scenes } from "./fixture.ts";
+import { aborted, granted, later, refused, type Cases } from "./fixture.ts";
 
-export const severalKeys: Scenes = {
+export const severalKeys: Cases = {
   "all: every key or none": async ({ here, there, key }) => {
     const [a, b, c] = [`${key}:a`, `${key}:b`, `${key}:c`];
     const held = granted(await there.tryAcquire(b));
@@ -36,8 +36,8 @@ export const severalKeys: Scenes = {
     }
   },
 
-  "all: callers that name keys in different orders do not wait for each other": async (stage) => {
-    const { here, there, key } = stage;
+  "all: callers that name keys in different orders do not wait for each other": async (fixture) => {
+    const { here, there, key } = fixture;
     const keys = Array.from({ length: 4 }, (_, index) => `${key}:${index}`);
     const inside = new Map<string, number>();
     const turns = Array.from({ length: 16 }, async (_, turn) => {
@@ -48,7 +48,7 @@ export const severalKeys: Scenes = {
           assert.equal(inside.get(one) ?? 0, 0);
           inside.set(one, 1);
         }
-        await stage.pause(1);
+        await fixture.pause(1);
         for (const one of lease.keys) {
           inside.set(one, 0);
         }
@@ -59,10 +59,10 @@ export const severalKeys: Scenes = {
 
   "all: lost if any key is lost": async ({ here, there, key }) => {
     const lease = await here.all([`${key}:a`, `${key}:b`]).acquire();
-    const told = aborted(lease.signal);
+    const signalReason = aborted(lease.signal);
     const fencingToken = lease.fencingTokens.get(`${key}:b`) ?? 0n;
     await there.breakLock(`${key}:b`, { fencingToken, reason: "test" });
-    const reason = await told;
+    const reason = await signalReason;
     assert.ok(reason instanceof LeaseLostError && reason.reason === "broken" && reason.key === `${key}:b`);
     assert.equal(lease.remainingMs(), 0);
     assert.throws(() => lease.throwIfLost(), { code: "lease-lost" });
@@ -70,23 +70,23 @@ export const severalKeys: Scenes = {
     granted(await there.tryAcquire(`${key}:a`));
   },
 
-  "all: what is held while waiting for the rest is kept, with renew: false too": async (stage) => {
-    const { here, there, key } = stage;
+  "all: what is held while waiting for the rest is kept, with renew: false too": async (fixture) => {
+    const { here, there, key } = fixture;
     const blocker = await there.acquire(`${key}:b`);
     const ttlMs = 3_000; // of which a busy machine may be late by two thirds with a renewal
     const waiting = later(here.all([`${key}:a`, `${key}:b`]).acquire({ ttlMs, renew: false }));
-    await stage.queued(1, `${key}:b`);
-    const firstEnd = stage.now() + ttlMs;
-    await stage.state(
-      ({ remainingMs }) => stage.now() + (remainingMs ?? 0) > firstEnd + ttlMs / 6, // more than an answer takes
+    await fixture.queued(1, `${key}:b`);
+    const firstEnd = fixture.now() + ttlMs;
+    await fixture.state(
+      ({ remainingMs }) => fixture.now() + (remainingMs ?? 0) > firstEnd + ttlMs / 6, // more than an answer takes
       `${key}:a`,
     );
     assert.equal(await there.tryAcquire(`${key}:a`), null);
-    await stage.pause(ttlMs / 6); // that renewal's TTL is not whole any more
-    const before = stage.now();
+    await fixture.pause(ttlMs / 6); // that renewal's TTL is not whole any more
+    const before = fixture.now();
     await blocker.release();
     const lease = await waiting;
-    const expectedMs = ttlMs * 0.98 - (stage.now() - before); // the whole TTL begins only now
+    const expectedMs = ttlMs * 0.98 - (fixture.now() - before); // the whole TTL begins only now
     assert.ok(lease.remainingMs() > expectedMs, `${lease.remainingMs()} ms left, not ${expectedMs}`);
     await aborted(lease.signal);
   },

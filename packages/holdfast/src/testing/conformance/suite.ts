@@ -1,21 +1,21 @@
 import type { Driver } from "../../driver.ts";
 import { attempts } from "./attempts.ts";
-import { closing } from "./close.ts";
+import { close } from "./close.ts";
 import { election } from "./election.ts";
 import { exclusion } from "./exclusion.ts";
 import { fencing } from "./fencing.ts";
-import { force } from "./break.ts";
-import { keeping } from "./renewal.ts";
+import { breakCases } from "./break.ts";
+import { renewal } from "./renewal.ts";
 import { latch } from "./latch.ts";
-import { order } from "./fairness.ts";
+import { fairness } from "./fairness.ts";
 import { readWrite } from "./read-write.ts";
 import { reentrant } from "./reentrant.ts";
 import { semaphore } from "./semaphore.ts";
 import { severalKeys } from "./several-keys.ts";
-import { ofKind, Stage, type Scenes } from "./fixture.ts";
-import { views } from "./inspect.ts";
+import { onlyKind, Fixture, type Cases } from "./fixture.ts";
+import { inspect } from "./inspect.ts";
 import { waiting } from "./waiting.ts";
-import { work } from "./with-lock.ts";
+import { withLock } from "./with-lock.ts";
 
 export interface OpenedDriver {
   readonly driver: Driver;
@@ -32,23 +32,23 @@ export interface Conformance {
   readonly open: () => Promise<OpenedDriver>;
 }
 
-const topics: readonly Scenes[] = [
+const topics: readonly Cases[] = [
   exclusion,
   waiting,
-  order,
+  fairness,
   attempts,
   fencing,
-  keeping,
-  force,
-  views,
-  work,
+  renewal,
+  breakCases,
+  inspect,
+  withLock,
   reentrant,
   severalKeys,
   election,
-  ofKind("read-write", (locks, key) => locks.readWrite(key), readWrite),
-  ofKind("semaphore", (locks, key) => locks.semaphore(key, { limit: 2 }), semaphore),
-  ofKind("latch", (locks, key) => locks.latch(key, { count: 1, ttlMs: 1_000 }), latch),
-  closing,
+  onlyKind("read-write", (locks, key) => locks.readWrite(key), readWrite),
+  onlyKind("semaphore", (locks, key) => locks.semaphore(key, { limit: 2 }), semaphore),
+  onlyKind("latch", (locks, key) => locks.latch(key, { count: 1, ttlMs: 1_000 }), latch),
+  close,
 ];
 
 /**
@@ -56,11 +56,11 @@ const topics: readonly Scenes[] = [
  * Runs on the driver's own clock, in real time; the slowest test takes seconds.
  */
 export function driverConformance({ test, open }: Conformance): void {
-  for (const [name, scene] of topics.flatMap((scenes) => Object.entries(scenes))) {
+  for (const [name, testCase] of topics.flatMap((cases) => Object.entries(cases))) {
     test(name, async () => {
       const opened = await open();
       try {
-        await new Stage(opened.driver, opened.other ?? opened.driver, name).play(scene);
+        await new Fixture(opened.driver, opened.other ?? opened.driver, name).run(testCase);
       } finally {
         await opened.cleanup?.();
       }

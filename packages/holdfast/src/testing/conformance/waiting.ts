@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 
 import { WaitTimeoutError } from "../../errors.ts";
-import { granted, later, refused, type Scenes, type Stage } from "./fixture.ts";
+import { granted, later, refused, type Cases, type Fixture } from "./fixture.ts";
 
-export const waiting: Scenes = {
+export const waiting: Cases = {
   "a waiter gets the lock when it is released": async ({ here, there, key, queued }) => {
     const lease = await here.acquire(key);
     const waiter = later(there.acquire(key));
@@ -14,25 +14,25 @@ export const waiting: Scenes = {
     assert.equal(await next.release(), true);
   },
 
-  "a wait that times out names the holder and leaves nothing behind": async (stage) => {
-    const { here, there, key } = stage;
+  "a wait that times out names the holder and leaves nothing behind": async (fixture) => {
+    const { here, there, key } = fixture;
     const lease = await here.acquire(key, { owner: "the holder" });
     const error = await refused(there.acquire(key, { waitMs: 1_000 }), "wait-timeout");
     assert.ok(error instanceof WaitTimeoutError);
     assert.equal(error.holder?.owner, "the holder");
     assert.equal(error.key, key);
     await lease.release();
-    await leavesNothing(stage);
+    await leavesNothing(fixture);
   },
 
-  "a wait within the process of the holder times out in the same way": async (stage) => {
-    const { here, key } = stage;
+  "a wait within the process of the holder times out in the same way": async (fixture) => {
+    const { here, key } = fixture;
     const lease = await here.acquire(key, { owner: "the holder" });
     const error = await refused(here.acquire(key, { waitMs: 1_000 }), "wait-timeout");
     assert.ok(error instanceof WaitTimeoutError);
     assert.equal(error.holder?.owner, "the holder");
     await lease.release();
-    await leavesNothing(stage);
+    await leavesNothing(fixture);
   },
 
   "waitMs 0 asks once": async ({ here, there, key }) => {
@@ -42,27 +42,27 @@ export const waiting: Scenes = {
     assert.equal(await (await there.acquire(key, { waitMs: 0 })).release(), true);
   },
 
-  "a wait that is aborted rejects with the signal's reason and leaves nothing behind": async (stage) => {
-    const { here, there, key } = stage;
+  "a wait that is aborted rejects with the signal's reason and leaves nothing behind": async (fixture) => {
+    const { here, there, key } = fixture;
     const lease = await here.acquire(key);
     const abort = new AbortController();
     const reason = new Error("not needed any more");
     const waiter = later(there.acquire(key, { signal: abort.signal }));
-    await stage.queued(1);
+    await fixture.queued(1);
     abort.abort(reason);
     await assert.rejects(waiter, (error) => error === reason);
-    await stage.queued(0);
+    await fixture.queued(0);
     await lease.release();
-    await leavesNothing(stage);
+    await leavesNothing(fixture);
   },
 
-  "a signal that is already aborted rejects and asks for nothing": async (stage) => {
-    const { here, key } = stage;
+  "a signal that is already aborted rejects and asks for nothing": async (fixture) => {
+    const { here, key } = fixture;
     const reason = new Error("too late");
     const signal = AbortSignal.abort(reason);
     await assert.rejects(here.acquire(key, { signal }), (error) => error === reason);
     await assert.rejects(here.tryAcquire(key, { signal }), (error) => error === reason);
-    await leavesNothing(stage);
+    await leavesNothing(fixture);
   },
 
   "an abort after the grant changes nothing": async ({ here, there, key }) => {
@@ -89,7 +89,7 @@ export const waiting: Scenes = {
 };
 
 /** Nobody holds the key or waits for it, and the next who asks has it at once. */
-async function leavesNothing({ here, there, key }: Stage): Promise<void> {
+async function leavesNothing({ here, there, key }: Fixture): Promise<void> {
   const { holders, waiterCount } = await here.inspect(key);
   assert.deepEqual({ holders, waiterCount }, { holders: [], waiterCount: 0 });
   granted(await there.tryAcquire(key));

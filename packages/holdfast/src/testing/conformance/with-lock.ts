@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { LeaseLostError } from "../../errors.ts";
 import type { Lease } from "../../lease/lease.ts";
 import type { Locks } from "../../locks.ts";
-import { aborted, granted, refused, type Scenes } from "./fixture.ts";
+import { aborted, granted, refused, type Cases } from "./fixture.ts";
 
-export const work: Scenes = {
+export const withLock: Cases = {
   "withLock answers with the value of the work, and releases": async ({ here, there, key }) => {
     const value = await here.withLock(key, async (lease) => {
       lease.throwIfLost();
@@ -73,7 +73,7 @@ export const work: Scenes = {
 };
 
 async function lose({ key, fencingToken, signal }: Lease, operator: Locks): Promise<void> {
-  const told = aborted(signal);
+  const signalReason = aborted(signal);
   assert.equal(await operator.breakLock(key, { fencingToken, reason: "test" }), true);
-  await told;
+  await signalReason;
 }

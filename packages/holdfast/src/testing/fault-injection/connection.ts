@@ -6,13 +6,13 @@ import type {
   SubscriptionListener,
 } from "../../drivers/redis/clients/connection.ts";
 import type { Script } from "../../drivers/redis/protocol/script.ts";
-import { Lane } from "./delayed-link.ts";
-import type { Call, Choice, Plan } from "./fault-plan.ts";
+import { DelayedLink } from "./delayed-link.ts";
+import type { InterceptedCall, FaultChoice, FaultPlan } from "./fault-plan.ts";
 import { FaultySubscription } from "./subscription.ts";
 
 /** A connection between which and its user something may go wrong. */
 export class FaultyConnection implements Connection {
-  readonly plan: Plan = {
+  readonly plan: FaultPlan = {
     requestMs: 0,
     replyMs: 0,
     messageMs: 0,
@@ -26,8 +26,8 @@ export class FaultyConnection implements Connection {
   };
   readonly #inner: Connection;
   readonly #clock: Clock;
-  readonly #requests: Lane;
-  readonly #replies: Lane;
+  readonly #requests: DelayedLink;
+  readonly #replies: DelayedLink;
   readonly #downListeners = new Set<() => void>();
   readonly #subscriptions = new Set<FaultySubscription>();
   #isFrozen = false;
@@ -35,8 +35,8 @@ export class FaultyConnection implements Connection {
   constructor(inner: Connection, clock: Clock) {
     this.#inner = inner;
     this.#clock = clock;
-    this.#requests = new Lane(clock);
-    this.#replies = new Lane(clock);
+    this.#requests = new DelayedLink(clock);
+    this.#replies = new DelayedLink(clock);
   }
 
   get keyPrefix(): string {
@@ -48,15 +48,15 @@ export class FaultyConnection implements Connection {
   }
 
   run(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
-    return this.#ask({ script: script.name, keys, args }, () => this.#inner.run(script, keys, args));
+    return this.#intercept({ script: script.name, keys, args }, () => this.#inner.run(script, keys, args));
   }
 
   command(name: string, args: readonly string[]): Promise<unknown> {
-    return this.#ask({ script: name, keys: [], args }, () => this.#inner.command(name, args));
+    return this.#intercept({ script: name, keys: [], args }, () => this.#inner.command(name, args));
   }
 
   subscribe(channel: string, kind: ChannelKind, listener: SubscriptionListener): Subscription {
-    const lane = new Lane(this.#clock);
+    const lane = new DelayedLink(this.#clock);
     const subscription = new FaultySubscription(lane, channel, listener, this.plan);
     if (this.#isFrozen) {
       lane.freeze();
@@ -75,7 +75,7 @@ export class FaultyConnection implements Connection {
   onDown(listener: () => void): () => void {
     const called = (): void => listener();
     this.#downListeners.add(called);
-    const stop = this.#inner.onDown(() => this.#replies.enter(called, 0));
+    const stop = this.#inner.onDown(() => this.#replies.send(called, 0));
     return () => {
       this.#downListeners.delete(called);
       stop();
@@ -100,14 +100,14 @@ export class FaultyConnection implements Connection {
     }
   }
 
-  #ask(call: Call, send: () => Promise<unknown>): Promise<unknown> {
+  #intercept(call: InterceptedCall, send: () => Promise<unknown>): Promise<unknown> {
     const refusal = this.#refusal();
     if (refusal) {
       return Promise.reject(refusal);
     }
     const isDoubled = this.#isChosen("duplicates", call);
     return new Promise((resolve, reject) => {
-      this.#requests.enter(() => {
+      this.#requests.send(() => {
         if (isDoubled) {
           this.#sendAgain(send);
         }
@@ -122,7 +122,7 @@ export class FaultyConnection implements Connection {
   /** The server does it once more, and nobody hears what it answers. */
   #sendAgain(send: () => Promise<unknown>): void {
     this.#clock.setTimer(
-      () => this.#requests.enter(() => void send().catch(() => undefined), 0),
+      () => this.#requests.send(() => void send().catch(() => undefined), 0),
       this.plan.duplicatesAfterMs,
     );
   }
@@ -136,11 +136,11 @@ export class FaultyConnection implements Connection {
     return plan.refusal;
   }
 
-  #reply(call: Call, reject: (error: Error) => void, pass: () => void): void {
+  #reply(call: InterceptedCall, reject: (error: Error) => void, pass: () => void): void {
     if (!this.#isChosen("lostReplies", call)) {
-      this.#replies.enter(pass, this.plan.replyMs);
+      this.#replies.send(pass, this.plan.replyMs);
     } else if (this.plan.lossMode === "reset") {
-      this.#replies.enter(() => {
+      this.#replies.send(() => {
         for (const listener of Array.from(this.#downListeners)) {
           listener();
         }
@@ -149,8 +149,8 @@ export class FaultyConnection implements Connection {
     }
   }
 
-  #isChosen(fault: "lostReplies" | "duplicates", call: Call): boolean {
-    const choice: Choice = this.plan[fault];
+  #isChosen(fault: "lostReplies" | "duplicates", call: InterceptedCall): boolean {
+    const choice: FaultChoice = this.plan[fault];
     if (typeof choice === "function") {
       return choice(call);
     }

@@ -1,14 +1,14 @@
 import type { Clock } from "../../runtime/clock.ts";
 
-interface Passenger {
-  readonly go: () => void;
+interface Packet {
+  readonly deliver: () => void;
   readonly dueAt: number;
 }
 
 /** One direction of one connection: what enters comes out in order, each not before its delay has passed, nothing while frozen. */
-export class Lane {
+export class DelayedLink {
   readonly #clock: Clock;
-  readonly #under: Passenger[] = [];
+  readonly #inTransit: Packet[] = [];
   #isFrozen = false;
   #isTimed = false;
 
@@ -17,12 +17,12 @@ export class Lane {
   }
 
   /** Without a delay, and with nobody before, at once. */
-  enter(go: () => void, delayMs: number): void {
-    if (!this.#isFrozen && delayMs === 0 && this.#under.length === 0) {
-      go();
+  send(deliver: () => void, delayMs: number): void {
+    if (!this.#isFrozen && delayMs === 0 && this.#inTransit.length === 0) {
+      deliver();
       return;
     }
-    this.#under.push({ go, dueAt: this.#clock.now() + delayMs });
+    this.#inTransit.push({ deliver, dueAt: this.#clock.now() + delayMs });
     this.#move();
   }
 
@@ -37,7 +37,7 @@ export class Lane {
 
   #move(): void {
     while (!this.#isFrozen && !this.#isTimed) {
-      const first = this.#under[0];
+      const first = this.#inTransit[0];
       if (first === undefined) {
         return;
       }
@@ -50,8 +50,8 @@ export class Lane {
         }, leftMs);
         return;
       }
-      this.#under.shift();
-      first.go();
+      this.#inTransit.shift();
+      first.deliver();
     }
   }
 }

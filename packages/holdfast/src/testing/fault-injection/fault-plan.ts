@@ -1,5 +1,5 @@
 /** One call of a script or of a plain command, as a predicate sees it. */
-export interface Call {
+export interface InterceptedCall {
   /** The script's name: `operate`, `hello`, `clients`, `scan` or `standing`; or that of the command, as it was sent. */
   readonly script: string;
   readonly keys: readonly string[];
@@ -7,18 +7,18 @@ export interface Call {
 }
 
 /** The next so many calls, or those of which the predicate says so. */
-export type Choice = number | ((call: Call) => boolean);
+export type FaultChoice = number | ((call: InterceptedCall) => boolean);
 
 /** What goes wrong now. */
-export interface Plan {
+export interface FaultPlan {
   requestMs: number;
   replyMs: number;
   messageMs: number;
-  lostReplies: Choice;
+  lostReplies: FaultChoice;
   lossMode: "silence" | "reset";
   refusal: Error | null;
   refusals: number;
-  duplicates: Choice;
+  duplicates: FaultChoice;
   duplicatesAfterMs: number;
   isMessageDropped: (text: string, channel: string) => boolean;
 }

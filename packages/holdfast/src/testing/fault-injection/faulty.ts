@@ -1,8 +1,8 @@
 import { systemClock, type Clock } from "../../runtime/clock.ts";
-import { connectionOf, type RedisClient } from "../../drivers/redis/clients/detect.ts";
+import { detectConnection, type RedisClient } from "../../drivers/redis/clients/detect.ts";
 import type { Connection } from "../../drivers/redis/clients/connection.ts";
 import { FaultyConnection } from "./connection.ts";
-import type { Choice } from "./fault-plan.ts";
+import type { FaultChoice } from "./fault-plan.ts";
 
 export interface FaultyOptions {
   /** Delays are by this clock. @defaultValue the system's */
@@ -10,7 +10,7 @@ export interface FaultyOptions {
 }
 
 /** What shall go wrong. Each call stands until the next one of its name. */
-export interface Faults {
+export interface FaultInjector {
   /**
    * Requests reach the server, replies and messages come back, so many ms later; each of the three in order.
    * Messages as late as replies, unless `messageMs` says otherwise: one may overtake the other.
@@ -25,12 +25,12 @@ export interface Faults {
    * @param which the next so many, or those of which the predicate says so; 0: none any more
    * @param mode `silence`: no reply ever comes; `reset`: the request rejects, and `onDown` tells of a lost connection
    */
-  dropReply(which: Choice, mode?: "silence" | "reset"): void;
+  dropReply(which: FaultChoice, mode?: "silence" | "reset"): void;
   /**
    * The server does what it is asked, and once more `afterMs` later: what the second time answers is ignored.
    * @param which the next so many, or those of which the predicate says so; 0: none any more
    */
-  duplicate(which: Choice, afterMs: number): void;
+  duplicate(which: FaultChoice, afterMs: number): void;
   /** Requests reject with `error` and never reach the server; null: no more. @param times how many. @defaultValue all */
   refuse(error: Error | null, times?: number): void;
   /** Nothing passes, either way, and nobody is told. */
@@ -47,10 +47,10 @@ export interface Faults {
 export function faulty(
   connection: Connection,
   options: FaultyOptions = {},
-): { connection: Connection; controls: Faults } {
+): { connection: Connection; controls: FaultInjector } {
   const between = new FaultyConnection(connection, options.clock ?? systemClock);
   const { plan } = between;
-  const controls: Faults = {
+  const controls: FaultInjector = {
     delay: ({ requestMs = 0, replyMs = 0, messageMs = replyMs }) =>
       Object.assign(plan, { requestMs, replyMs, messageMs }),
     dropReply: (which, mode = "silence") => Object.assign(plan, { lostReplies: which, lossMode: mode }),
@@ -68,6 +68,6 @@ export function faulty(
 export function faultyClient(
   client: RedisClient,
   options: FaultyOptions = {},
-): { connection: Connection; controls: Faults } {
-  return faulty(connectionOf(client), options);
+): { connection: Connection; controls: FaultInjector } {
+  return faulty(detectConnection(client), options);
 }

@@ -1,18 +1,18 @@
 import type { SubscriptionListener } from "../../drivers/redis/clients/connection.ts";
-import type { Lane } from "./delayed-link.ts";
-import type { Plan } from "./fault-plan.ts";
+import type { DelayedLink } from "./delayed-link.ts";
+import type { FaultPlan } from "./fault-plan.ts";
 
 /** Stands between a subscription and who listens to it. */
 export class FaultySubscription implements SubscriptionListener {
-  readonly lane: Lane;
+  readonly lane: DelayedLink;
   readonly #channel: string;
   readonly #listener: SubscriptionListener;
-  readonly #plan: Plan;
+  readonly #plan: FaultPlan;
   #isUp = false;
   #isCut = false;
   #isClosed = false;
 
-  constructor(lane: Lane, channel: string, listener: SubscriptionListener, plan: Plan) {
+  constructor(lane: DelayedLink, channel: string, listener: SubscriptionListener, plan: FaultPlan) {
     this.lane = lane;
     this.#channel = channel;
     this.#listener = listener;
@@ -60,7 +60,7 @@ export class FaultySubscription implements SubscriptionListener {
   }
 
   #pass(tell: () => void, delayMs = 0): void {
-    this.lane.enter(() => {
+    this.lane.send(() => {
       if (!this.#isClosed) {
         tell();
       }

@@ -18,10 +18,10 @@ import {
   type RedisServer,
 } from "@holdfast/test-kit";
 
-import { readAddress } from "../../../src/drivers/connect/url.ts";
-import { loadLibrary } from "../../../src/drivers/connect/load-client.ts";
+import { parseUrl } from "../../../src/drivers/connect/url.ts";
+import { loadClientLibrary } from "../../../src/drivers/connect/load-client.ts";
 import { resolve } from "../../../src/drivers/connect/options.ts";
-import { readTls } from "../../../src/drivers/connect/tls.ts";
+import { loadTls } from "../../../src/drivers/connect/tls.ts";
 import { systemRandom } from "../../../src/runtime/random.ts";
 import { onRedis } from "../../support/servers.ts";
 
@@ -253,7 +253,7 @@ async function worksBy(url: string, options: ConnectOptions): Promise<boolean> {
 
 /** Messages arrive, on a connection of their own. */
 async function heard(locks: Locks): Promise<void> {
-  await until(async () => (await locks.nodes())[0]?.notifications === "proved", "messages are heard");
+  await until(async () => (await locks.nodes())[0]?.notifications === "verified", "messages are heard");
 }
 
 async function connectionsOf(probe: ReturnType<RedisServer["client"]>): Promise<number> {
@@ -279,13 +279,13 @@ async function clientOf(
   url: string,
   failed: (error: unknown) => void = () => undefined,
 ): Promise<{ set(key: string, value: string): Promise<unknown> }> {
-  const address = readAddress(url);
+  const address = parseUrl(url);
   const { access } = resolve(address, {});
-  const openClients = await loadLibrary(library);
+  const openClients = await loadClientLibrary(library);
   const plan = {
-    address,
-    access,
-    tls: await readTls(access.tls),
+    url: address,
+    credentials: access,
+    tls: await loadTls(access.tls),
     commandTimeoutMs: 2_000,
     random: systemRandom,
   };

@@ -127,7 +127,7 @@ onRedis("connect by Sentinel with TLS, where the sentinels have users of their o
     };
     const locks = createLocks(await connect(url, options));
     const lease = await locks.acquire("key", { waitMs: 20_000 });
-    await until(async () => (await locks.nodes())[0]?.notifications === "proved", "messages are heard");
+    await until(async () => (await locks.nodes())[0]?.notifications === "verified", "messages are heard");
     expect(await lease.release()).toBe(true);
     await locks.close();
     for (const wrong of [{ sentinelPassword: "another" }, { tlsCaFile: undefined }]) {

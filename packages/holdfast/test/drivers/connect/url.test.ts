@@ -4,14 +4,14 @@ import fc from "fast-check";
 import { connect, type ConnectOptions } from "holdfast/connect";
 import { describe, expect, test } from "vitest";
 
-import { readAddress } from "../../../src/drivers/connect/url.ts";
+import { parseUrl } from "../../../src/drivers/connect/url.ts";
 import { resolve } from "../../../src/drivers/connect/options.ts";
 
 const secret = "hunter2-Geheim";
 
 /** What a URL and options come to, without a client being opened. */
 function understood(url: string | URL, options: ConnectOptions = {}): object {
-  const { topology, isEncrypted, endpoints, primary, ...address } = readAddress(url);
+  const { topology, isEncrypted, endpoints, primary, ...address } = parseUrl(url);
   const { access, driver } = resolve({ topology, isEncrypted, endpoints, primary, ...address }, options);
   const told = Object.entries(access).filter(([, value]) => value !== undefined);
   return {
@@ -258,7 +258,7 @@ describe("no error shows the password", () => {
         (marks, scheme) => {
           const [before, inside, after, last, user, host] = marks;
           const url = `${scheme}://${user}:${before}Geheim${inside}Geheim${after}@${host}${last}`;
-          expect(shownOf(() => readAddress(url))).not.toContain("Geheim");
+          expect(shownOf(() => parseUrl(url))).not.toContain("Geheim");
         },
       ),
       { numRuns: 2_000 },

@@ -73,7 +73,7 @@ test("a waiter past its deadline is passed over, though no timer ran", async () 
 
 test("at its deadline a waiter is told who holds the lock and where it stood", async () => {
   const { clock, driver } = opened();
-  await grab(driver, "key", { words: { owner: "somebody", reason: "work" } });
+  await grab(driver, "key", { info: { owner: "somebody", reason: "work" } });
   driver.acquire(request(driver, "key"));
   const waiter = driver.acquire(request(driver, "key", { deadline: clock.now() + 250 }));
   await clock.advance(249);
@@ -99,7 +99,7 @@ test("a request whose deadline is now is answered, not forgotten", async () => {
 test("extend does not prolong a grant with a greater number than the lease's", async () => {
   const { driver } = opened();
   const { key, token, fencingToken } = await grab(driver, "key", { ttlMs: 1_000 });
-  const asked = { key, token, fencingToken: fencingToken - 1n, ttlMs: 60_000, words: undefined };
+  const asked = { key, token, fencingToken: fencingToken - 1n, ttlMs: 60_000, info: undefined };
   expect(await driver.extend(asked)).toEqual({ outcome: "lost", reason: "expired" });
   expect((await driver.inspect(key)).remainingMs).toBe(1_000);
 });
@@ -107,13 +107,13 @@ test("extend does not prolong a grant with a greater number than the lease's", a
 test("extend raises the TTL, never shortens it, and never makes a grant again", async () => {
   const { clock, driver } = opened();
   const { key, token, fencingToken } = await grab(driver, "key", { ttlMs: 1_000 });
-  const extension = await driver.extend({ key, token, fencingToken, ttlMs: 5_000, words: undefined });
+  const extension = await driver.extend({ key, token, fencingToken, ttlMs: 5_000, info: undefined });
   expect(extension).toMatchObject({ outcome: "renewed", validity: { until: clock.now() + 5_000 - 52 } });
-  await driver.extend({ key, token, fencingToken, ttlMs: 100, words: undefined });
+  await driver.extend({ key, token, fencingToken, ttlMs: 100, info: undefined });
   await clock.advance(4_999);
   expect((await driver.inspect(key)).remainingMs).toBe(1);
   await clock.advance(1);
-  const late = await driver.extend({ key, token, fencingToken, ttlMs: 5_000, words: undefined });
+  const late = await driver.extend({ key, token, fencingToken, ttlMs: 5_000, info: undefined });
   expect(late).toEqual({ outcome: "lost", reason: "expired" });
   expect((await driver.inspect(key)).holders).toEqual([]);
 });

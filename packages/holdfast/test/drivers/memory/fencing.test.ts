@@ -16,7 +16,7 @@ test("numbers are the wall clock in microseconds, or the next ones", async () =>
   const first = await grab(driver, "key");
   expect([first.fencingToken, first.fencingCount]).toEqual([1_000_000_000n, 1]);
   await giveBack(driver, first);
-  const second = await grab(driver, "key", { want: 16 });
+  const second = await grab(driver, "key", { fencingCount: 16 });
   expect([second.fencingToken, second.fencingCount]).toEqual([1_000_000_001n, 16]);
   await giveBack(driver, second);
   const third = await grab(driver, "key");
@@ -36,7 +36,7 @@ test("numbers rise though the wall clock went back, and the lock was free meanwh
 
 test("numbers rise over all keys, and nothing else stays of a key that is free", async () => {
   const { clock, driver } = opened();
-  const first = await grab(driver, "key", { want: 100 });
+  const first = await grab(driver, "key", { fencingCount: 100 });
   expect((await driver.inspect("key")).fencingToken).toBe(first.fencingToken);
   await giveBack(driver, first);
   expect((await driver.inspect("key")).fencingToken).toBeNull();
@@ -48,7 +48,7 @@ test("numbers rise over all keys, and nothing else stays of a key that is free",
 
 test("a number of a block is unknown while a later one may be in use, and stale once one is known to be", async () => {
   const { driver } = opened();
-  const { key, token, fencingToken } = await grab(driver, "key", { want: 4 });
+  const { key, token, fencingToken } = await grab(driver, "key", { fencingCount: 4 });
   const check = (offset: bigint) => driver.checkFence(key, fencingToken + offset);
   expect(await Promise.all([check(-1n), check(0n), check(3n), check(4n)])).toEqual([
     "stale",
@@ -56,24 +56,24 @@ test("a number of a block is unknown while a later one may be in use, and stale 
     "current",
     "stale",
   ]);
-  const words = { owner: "the second", fencingToken: fencingToken + 1n };
-  await driver.extend({ key, token, fencingToken, ttlMs: 1_000, words });
+  const info = { owner: "the second", fencingToken: fencingToken + 1n };
+  await driver.extend({ key, token, fencingToken, ttlMs: 1_000, info });
   expect(await Promise.all([check(0n), check(1n), check(2n)])).toEqual(["stale", "unknown", "unknown"]);
   const { holders, fencingToken: newest } = await driver.inspect(key);
-  expect(holders).toMatchObject([words]);
+  expect(holders).toMatchObject([info]);
   expect(newest).toBe(fencingToken);
 });
 
 test("a caller without words of its own is known by its instance", async () => {
   const { driver } = opened();
-  driver.introduce("first instance");
-  driver.introduce("second instance");
+  driver.setOwner("first instance");
+  driver.setOwner("second instance");
   const { key, token, fencingToken } = await grab(driver, "key", {
-    want: 2,
-    words: { owner: "own", reason: "why" },
+    fencingCount: 2,
+    info: { owner: "own", reason: "why" },
   });
   const next = { fencingToken: fencingToken + 1n };
-  await driver.extend({ key, token, ...next, ttlMs: 1_000, words: next });
+  await driver.extend({ key, token, ...next, ttlMs: 1_000, info: next });
   const { holders } = await driver.inspect(key);
   expect(holders).toEqual([
     { owner: "second instance", fencingToken: fencingToken + 1n, remainingMs: 10_000 },
@@ -89,7 +89,7 @@ test("an option that it does not know is refused by its name", () => {
 
 test("each holder of a semaphore may have a block of numbers: no number is in two, and later grants have larger ones", async () => {
   const { clock, driver } = opened();
-  const permit = { want: 4, share: { kind: "semaphore", permits: 1, limit: 3 } } as const;
+  const permit = { fencingCount: 4, lockMode: { kind: "semaphore", permits: 1, limit: 3 } } as const;
   const [first, second] = [await grab(driver, "key", permit), await grab(driver, "key", permit)];
   await giveBack(driver, first);
   clock.jumpWall(-500_000);
@@ -103,7 +103,7 @@ test("each holder of a semaphore may have a block of numbers: no number is in tw
 
 test("a number of one holder's block tells nothing of the other holders, whom a break by it leaves alone", async () => {
   const { driver } = opened();
-  const reader = { want: 3, share: { kind: "read-write", mode: "read" } } as const;
+  const reader = { fencingCount: 3, lockMode: { kind: "read-write", mode: "read" } } as const;
   const [one, other] = [await grab(driver, "key", reader), await grab(driver, "key", reader)];
   const check = ({ fencingToken }: Grant, offset: bigint) => driver.checkFence("key", fencingToken + offset);
   expect(await Promise.all([check(one, 0n), check(one, 2n), check(other, 0n)])).toEqual([
@@ -112,7 +112,7 @@ test("a number of one holder's block tells nothing of the other holders, whom a 
     "unknown",
   ]);
   const next = { fencingToken: one.fencingToken + 1n };
-  await driver.extend({ key: "key", token: one.token, ...next, ttlMs: 1_000, words: next });
+  await driver.extend({ key: "key", token: one.token, ...next, ttlMs: 1_000, info: next });
   expect(await Promise.all([check(one, 0n), check(one, 1n), check(other, 0n)])).toEqual([
     "stale",
     "unknown",

@@ -3,7 +3,7 @@ import { memory } from "holdfast/memory";
 import { manualClock, manualRandom } from "holdfast/testing";
 import { expect, test } from "vitest";
 
-import type { Acquired, Driver, Grant, Pending } from "../../../src/driver.ts";
+import type { AcquireResult, Driver, Grant, PendingAcquire } from "../../../src/driver.ts";
 import { request } from "../../support/memory-requests.ts";
 
 const step = fc.oneof(
@@ -32,7 +32,7 @@ type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 class Play {
   readonly clock = manualClock();
   readonly driver: Driver = memory({ clock: this.clock, random: manualRandom(1) });
-  readonly #pending: Pending[] = [];
+  readonly #pending: PendingAcquire[] = [];
   readonly #grants: Grant[] = [];
   /** The grant in force of each key, as far as its holder may believe, and its largest number. */
   readonly #present = new Map<string, Grant>();
@@ -76,7 +76,7 @@ class Play {
     expect((await this.driver.list({ prefix: "", cursor: null, limit: 10 })).locks).toEqual([]);
   }
 
-  #follow(pending: Pending): void {
+  #follow(pending: PendingAcquire): void {
     this.#pending.push(pending);
     this.#unsettled += 1;
     pending.result
@@ -92,7 +92,7 @@ class Play {
       .catch((error: unknown) => (this.failure ??= error));
   }
 
-  #answered(acquired: Acquired): void {
+  #answered(acquired: AcquireResult): void {
     if (acquired.outcome === "held") {
       return;
     }
@@ -131,7 +131,7 @@ class Play {
 
   async #extend({ key, token, fencingToken, validity }: Grant, ttlMs: number): Promise<void> {
     const mayHold = this.#present.get(key)?.token === token;
-    const extension = await this.driver.extend({ key, token, fencingToken, ttlMs, words: undefined });
+    const extension = await this.driver.extend({ key, token, fencingToken, ttlMs, info: undefined });
     if (extension.outcome === "renewed") {
       expect(mayHold).toBe(true);
       const { until } = extension.validity;

@@ -2,7 +2,7 @@ import { memory } from "holdfast/memory";
 import { manualClock, manualRandom } from "holdfast/testing";
 import { expect, test } from "vitest";
 
-import type { Driver, Pending } from "../../../src/driver.ts";
+import type { Driver, PendingAcquire } from "../../../src/driver.ts";
 import { giveBack, grab, grantOf, outcomeOf, request } from "../../support/memory-requests.ts";
 
 function opened() {
@@ -12,7 +12,7 @@ function opened() {
 }
 
 /** Releases what is granted, one after the other. @returns the names in the order of their grants */
-async function served(driver: Driver, waiting: Record<string, Pending>): Promise<string[]> {
+async function served(driver: Driver, waiting: Record<string, PendingAcquire>): Promise<string[]> {
   const order: string[] = [];
   const all = Object.entries(waiting).map(async ([name, pending]) => {
     const grant = await grantOf(pending);
@@ -153,12 +153,12 @@ test("five thousand waiters that leave at once leave nothing", async () => {
 
 test("a break serves the next, and the old holder hears of it before anybody runs", async () => {
   const { driver } = opened();
-  const first = await grab(driver, "key", { want: 5 });
+  const first = await grab(driver, "key", { fencingCount: 5 });
   const heard: string[] = [];
   const stop = driver.listen({
     lost: (token, reason) => heard.push(token === first.token ? reason : "another"),
-    mayHaveMissed: () => heard.push("nothing of memory is missed"),
-    answersAgain: () => heard.push("memory always answers"),
+    notificationsInterrupted: () => heard.push("nothing of memory is missed"),
+    engineRecovered: () => heard.push("memory always answers"),
   });
   const waiter = driver.acquire(request(driver, "key"));
   void waiter.result.then(() => heard.push("granted"));
@@ -180,7 +180,7 @@ test("close rejects who waits, and answers nothing any more", async () => {
   await expect(waiter.result).rejects.toMatchObject({ code: "closed", key: "key" });
   await expect(driver.acquire(request(driver, "key")).result).rejects.toMatchObject({ code: "closed" });
   await expect(driver.inspect("key")).rejects.toMatchObject({ code: "closed" });
-  expect(await driver.extend({ key, token, fencingToken, ttlMs: 100, words: undefined })).toMatchObject({
+  expect(await driver.extend({ key, token, fencingToken, ttlMs: 100, info: undefined })).toMatchObject({
     outcome: "unknown",
   });
   expect(await driver.release(key, token, Infinity)).toBe(false);

@@ -73,14 +73,14 @@ test("a renewal is not told, a new holder inside the process is", async () => {
   const { key, token, fencingToken } = await grab(driver, "key");
   const events = driver.watch("key", new AbortController().signal)[Symbol.asyncIterator]();
   await events.next();
-  await driver.extend({ key, token, fencingToken, ttlMs: 60_000, words: undefined });
+  await driver.extend({ key, token, fencingToken, ttlMs: 60_000, info: undefined });
   const event = events.next();
   await driver.extend({
     key,
     token,
     fencingToken,
     ttlMs: 60_000,
-    words: { owner: "next", fencingToken: fencingToken + 1n },
+    info: { owner: "next", fencingToken: fencingToken + 1n },
   });
   expect((await event).value).toMatchObject({ state: { holders: [{ owner: "next" }] } });
 });

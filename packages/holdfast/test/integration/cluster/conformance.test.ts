@@ -97,7 +97,7 @@ async function hearing(driver: Driver): Promise<Locks> {
   const locks = createLocks(driver);
   await vi.waitFor(
     async () => {
-      expect((await locks.nodes()).map(({ notifications }) => notifications)).not.toContain("unproved");
+      expect((await locks.nodes()).map(({ notifications }) => notifications)).not.toContain("unverified");
     },
     { timeout: 10_000, interval: 5 },
   );

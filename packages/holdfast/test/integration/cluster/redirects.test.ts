@@ -107,7 +107,7 @@ onRedis("Redirections of a cluster", () => {
 async function told(router: Router, teller: RedisServer): Promise<void> {
   await until(async () => {
     await router.refresh(addressOf(teller));
-    return router.map.teller === addressOf(teller);
+    return router.map.source === addressOf(teller);
   }, "it is asked");
 }
 

@@ -90,7 +90,7 @@ async function hearing(driver: Driver): Promise<Locks> {
   await vi.waitFor(
     async () => {
       const states = await locks.nodes();
-      expect(states.map(({ notifications }) => notifications)).toEqual(states.map(() => "proved"));
+      expect(states.map(({ notifications }) => notifications)).toEqual(states.map(() => "verified"));
     },
     { timeout: 10_000, interval: 5 },
   );

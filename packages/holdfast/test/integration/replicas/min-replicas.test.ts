@@ -46,7 +46,7 @@ for (const name of ["ioredis 6", "node-redis 6"]) {
       const locks = createLocks(redis(client, { minReplicas }));
       endings.push(close, () => locks.close());
       await locks.withLock("warm up", () => undefined);
-      await until(async () => (await locks.nodes())[0]?.notifications === "proved", "messages are heard");
+      await until(async () => (await locks.nodes())[0]?.notifications === "verified", "messages are heard");
       return locks;
     }
 

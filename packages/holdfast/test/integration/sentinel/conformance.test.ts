@@ -108,7 +108,7 @@ async function connectionsOf(probe: Redis): Promise<string[]> {
 /** Keeps a driver open, whose messages are proved to arrive: a break is told at once only from then on. */
 async function hearing(driver: Driver): ReturnType<typeof start> {
   const locks = await start(driver);
-  await until(async () => (await locks.nodes())[0]?.notifications === "proved", "messages are heard");
+  await until(async () => (await locks.nodes())[0]?.notifications === "verified", "messages are heard");
   return locks;
 }
 

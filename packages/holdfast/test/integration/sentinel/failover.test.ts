@@ -28,7 +28,7 @@ for (const [name, openClient] of Object.entries(sentinelLibraries)) {
         const locks = createLocks(redis(client, { commandTimeoutMs: 500 }));
         endings.push(close, () => locks.close());
         await locks.withLock("warm up", () => undefined);
-        await until(async () => (await locks.nodes())[0]?.notifications === "proved", "messages are heard");
+        await until(async () => (await locks.nodes())[0]?.notifications === "verified", "messages are heard");
         return locks;
       };
       [mine, others] = [await open(), await open()];
@@ -57,7 +57,7 @@ for (const [name, openClient] of Object.entries(sentinelLibraries)) {
         );
       await until(renewed, "it can be renewed there", 30_000);
       await until(
-        async () => (await others.nodes())[0]?.notifications === "proved",
+        async () => (await others.nodes())[0]?.notifications === "verified",
         "the other hears messages there",
         30_000,
       );
@@ -142,7 +142,7 @@ onRedis("A client of sentinels that was ended and connected again", () => {
       await until(() => client.status === "end", "it has ended");
       await client.connect();
       await locks.withLock("key", { waitMs: 30_000 }, () => undefined);
-      await until(async () => (await locks.nodes())[0]?.notifications === "proved", "messages are heard");
+      await until(async () => (await locks.nodes())[0]?.notifications === "verified", "messages are heard");
       await until(async () => {
         const listeners = await lab.sentinels[0]?.client().call("client", "list", "type", "pubsub");
         return String(listeners).match(/^id=/gm)?.length === 1;

@@ -107,7 +107,7 @@ onSharedRedis("a client of the user's own", () => {
       expect(await lease.release()).toBe(true);
       const next = await waiting;
       expect(next.fencingToken).toBeGreaterThan(lease.fencingToken);
-      expect((await waiter.locks.nodes())[0]?.notifications).toBe("proved");
+      expect((await waiter.locks.nodes())[0]?.notifications).toBe("verified");
       for (const { proxy } of [holder, waiter]) {
         proxy.cut();
       }
@@ -145,7 +145,7 @@ onSharedRedis("a client of the user's own", () => {
       expect(error).toMatchObject({ code: "engine-unavailable", retryable: true });
       await (client as object as { connect(): Promise<unknown> }).connect();
       await until(
-        async () => (await locks.nodes())[0]?.notifications === "proved",
+        async () => (await locks.nodes())[0]?.notifications === "verified",
         "messages are heard again",
       );
       expect(await lease.release()).toBe(true);
@@ -184,7 +184,7 @@ async function user(library: string, settings: Settings): Promise<User> {
   const locks = createLocks(redis(client), { closeTimeoutMs: 1_000 });
   atEnd(() => locks.close());
   await locks.withLock(newKey(), () => undefined);
-  await until(async () => (await locks.nodes())[0]?.notifications === "proved", "messages are heard");
+  await until(async () => (await locks.nodes())[0]?.notifications === "verified", "messages are heard");
   return { locks, proxy, client };
 }
 

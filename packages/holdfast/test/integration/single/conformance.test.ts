@@ -104,7 +104,7 @@ async function hearing(driver: Driver): Promise<Locks> {
   await locks.inspect("any key makes it connect");
   await vi.waitFor(
     async () => {
-      expect((await locks.nodes())[0]?.notifications).toBe("proved");
+      expect((await locks.nodes())[0]?.notifications).toBe("verified");
     },
     { timeout: 10_000, interval: 5 },
   );

@@ -9,7 +9,7 @@ import { createClient as createClient5 } from "redis5";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { rejection, startRedis, until, type RedisServer } from "@holdfast/test-kit";
 
-import { connectionOf } from "../../../src/drivers/redis/clients/detect.ts";
+import { detectConnection } from "../../../src/drivers/redis/clients/detect.ts";
 import { onRedis } from "../../support/servers.ts";
 
 /** How a client is to connect. */
@@ -64,7 +64,7 @@ onRedis("A connection", () => {
     const warned = (warning: Error): number => warnings.push(warning);
     process.on("warning", warned);
     ends.push(() => process.off("warning", warned));
-    const connection = connectionOf(client as unknown as RedisClient);
+    const connection = detectConnection(client as unknown as RedisClient);
     await Promise.all(Array.from({ length: 50 }, () => connection.command("PING", [])));
     await new Promise(setImmediate); // warnings come in a turn of their own
     expect(warnings).toEqual([]);

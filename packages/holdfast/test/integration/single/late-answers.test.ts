@@ -79,7 +79,7 @@ onSharedRedis("an answer that comes late", () => {
     expect(await lease.release()).toBe(true);
 
     async function isHearing(): Promise<boolean> {
-      return (await here.nodes())[0]?.notifications === "proved";
+      return (await here.nodes())[0]?.notifications === "verified";
     }
   });
 

@@ -226,7 +226,7 @@ async function hearing(driver: Driver): Promise<Locks> {
   const locks = createLocks(driver);
   await locks.inspect("any key makes it connect").catch(() => undefined);
   await until(
-    async () => (await locks.nodes()).every(({ notifications }) => notifications === "proved"),
+    async () => (await locks.nodes()).every(({ notifications }) => notifications === "verified"),
     "messages are heard",
   );
   return locks;

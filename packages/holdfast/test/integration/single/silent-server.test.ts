@@ -6,7 +6,7 @@ import { createClient } from "redis";
 import { expect, test } from "vitest";
 import { rejection, until, type RedisServer } from "@holdfast/test-kit";
 
-import { connectionOf } from "../../../src/drivers/redis/clients/detect.ts";
+import { detectConnection } from "../../../src/drivers/redis/clients/detect.ts";
 import {
   atEnd,
   connect,
@@ -62,7 +62,7 @@ onSharedRedis("a silent server", () => {
   test.each(rows)("%s: %s keeps few calls, and all callers are served when it is back", async (how, name) => {
     const server = await ownServer();
     const client = await (clients[name] as (typeof clients)[string])(server.port);
-    const { connection, kept } = counting(connectionOf(client));
+    const { connection, kept } = counting(detectConnection(client));
     const locks = open(connection);
     await warmUp(locks);
     const lease = await locks.acquire(newKey(), { ttlMs: 60_000 });
@@ -93,7 +93,7 @@ onSharedRedis("a silent server", () => {
 
   test("is asked for renewals first when it is back, then for releases, then for new leases", async () => {
     const server = await ownServer();
-    const { connection, sent } = counting(connectionOf(server.client()));
+    const { connection, sent } = counting(detectConnection(server.client()));
     const locks = open(connection);
     await warmUp(locks);
     const take = (count: number): Promise<Lease[]> =>
@@ -121,7 +121,7 @@ onSharedRedis("a silent server", () => {
 
   test("confirms a grant by message, although it answers nothing", async () => {
     const server = await ownServer();
-    const { connection, sent, hang } = counting(connectionOf(server.client()));
+    const { connection, sent, hang } = counting(detectConnection(server.client()));
     const locks = open(connection);
     const holder = createLocks(redis(server.client()));
     atEnd(() => holder.close());

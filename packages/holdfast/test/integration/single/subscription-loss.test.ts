@@ -64,7 +64,7 @@ function duplicatesOf(client: Redis): Redis[] {
 }
 
 async function isHearing(locks: Locks): Promise<boolean> {
-  return (await locks.nodes())[0]?.notifications === "proved";
+  return (await locks.nodes())[0]?.notifications === "verified";
 }
 
 /** What is told of nodes, as it comes. */

@@ -1,5 +1,5 @@
 import { FakeRedis } from "@holdfast/test-kit/fake-redis";
-import { faulty, manualClock, type Faults, type ManualClock } from "holdfast/testing";
+import { faulty, manualClock, type FaultInjector, type ManualClock } from "holdfast/testing";
 import type { Connection } from "holdfast/redis";
 import { beforeEach, describe, expect, test } from "vitest";
 
@@ -8,7 +8,7 @@ import { clientInfoScript, handshakeScript } from "../../../src/drivers/redis/pr
 let clock: ManualClock;
 let server: FakeRedis;
 let connection: Connection;
-let faults: Faults;
+let faults: FaultInjector;
 let log: string[];
 
 beforeEach(() => {

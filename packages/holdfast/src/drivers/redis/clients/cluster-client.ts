@@ -1,14 +1,14 @@
 import type { ChannelKind } from "./connection.ts";
 
 /** One connection of our own to one node of a cluster. It is not made again where it ends. */
-export interface Link {
+export interface NodeConnection {
   send(name: string, args: string[]): Promise<unknown>;
   subscribe(channel: string, kind: ChannelKind): Promise<unknown>;
   unsubscribe(channel: string, kind: ChannelKind): void;
   close(): void;
 }
 
-export interface LinkListener {
+export interface NodeConnectionListener {
   message(channel: string, text: string): void;
   /** The server ended a subscription: the slot of its channel is elsewhere now. */
   dropped(): void;
@@ -25,7 +25,7 @@ export interface ClusterClient {
   /** Nodes that the client knows, as host:port. Throws where it is closed. */
   known(): readonly string[];
   /** Resolves when commands can be sent. */
-  open(address: string, listener: LinkListener): Promise<Link>;
+  open(address: string, listener: NodeConnectionListener): Promise<NodeConnection>;
 }
 
 /** Host and port of `host:port`; the host may be an IPv6 address. */

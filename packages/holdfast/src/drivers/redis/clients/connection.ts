@@ -36,28 +36,28 @@ export interface Connection {
    * There was no answer in time, or that of a replica. Of a client that finds its primary by sentinels: finds it anew, also for
    * the subscriptions. Absent where there is only one server to go to.
    */
-  suspect?(): void;
+  refreshPrimary?(): void;
   /** Another connection to the same server, made at its first command: for commands that block it. */
-  beside?(): CommandLine;
+  dedicatedConnection?(): CommandConnection;
   /** Ends what was opened beside the client for commands. */
   close?(): void;
 }
 
 /** A connection for commands, and nothing else. */
-export interface CommandLine extends Pick<Connection, "run" | "command" | "onDown"> {
+export interface CommandConnection extends Pick<Connection, "run" | "command" | "onDown"> {
   close(): void;
 }
 
 /**
  * EVALSHA, and EVAL where the server does not know the script (yet, or after SCRIPT FLUSH).
- * @param taught the scripts that are being sent with EVAL: who needs the same one waits for that, and does not send it again
+ * @param hasScripts the scripts that are being sent with EVAL: who needs the same one waits for that, and does not send it again
  */
-export async function evaluate(
+export async function evalScript(
   send: (command: string, args: string[]) => Promise<unknown>,
   script: Script,
   keys: readonly string[],
   args: readonly string[],
-  taught?: Map<string, Promise<unknown>>,
+  hasScripts?: Map<string, Promise<unknown>>,
 ): Promise<unknown> {
   const command = [script.sha1, String(keys.length)].concat(keys, args);
   try {
@@ -67,17 +67,17 @@ export async function evaluate(
       throw error;
     }
   }
-  const lesson = taught?.get(script.sha1);
-  if (lesson) {
-    await lesson.catch(() => undefined);
-    return evaluate(send, script, keys, args);
+  const loadingScripts = hasScripts?.get(script.sha1);
+  if (loadingScripts) {
+    await loadingScripts.catch(() => undefined);
+    return evalScript(send, script, keys, args);
   }
   command[0] = script.source;
   const answer = send("eval", command);
-  taught?.set(script.sha1, answer);
+  hasScripts?.set(script.sha1, answer);
   try {
     return await answer;
   } finally {
-    taught?.delete(script.sha1);
+    hasScripts?.delete(script.sha1);
   }
 }

@@ -1,10 +1,10 @@
 import { LockError } from "../../../errors.ts";
-import { refusal } from "../../../options.ts";
+import { invalidValue } from "../../../options.ts";
 import { IoredisCluster, isIoredisCluster, type IoredisClusterClient } from "./ioredis-cluster.ts";
 import type { ClusterClient } from "./cluster-client.ts";
 import { isNodeRedisCluster, NodeRedisCluster, type NodeRedisClusterClient } from "./node-redis-cluster.ts";
 import type { Connection } from "./connection.ts";
-import { goesBySentinels, IoredisSentinelConnection } from "./ioredis-sentinel.ts";
+import { usesSentinels, IoredisSentinelConnection } from "./ioredis-sentinel.ts";
 import { IoredisConnection, isIoredis, type IoredisClient } from "./ioredis.ts";
 import {
   isNodeRedisSentinel,
@@ -23,7 +23,7 @@ export type RedisClient =
   | Connection;
 
 /** Fits the client of a cluster to what we need; undefined: it is none. */
-export function clusterOf(client: RedisClient): ClusterClient | undefined {
+export function detectCluster(client: RedisClient): ClusterClient | undefined {
   if (client === null || typeof client !== "object" || isConnection(client)) {
     return undefined;
   } else if (isIoredisCluster(client)) {
@@ -33,9 +33,9 @@ export function clusterOf(client: RedisClient): ClusterClient | undefined {
 }
 
 /** Fits a client to what we need. Nothing is sent, and the client is never closed by us. */
-export function connectionOf(client: RedisClient): Connection {
+export function detectConnection(client: RedisClient): Connection {
   if (client === null) {
-    throw refusal("client", "an ioredis or node-redis client", client);
+    throw invalidValue("client", "an ioredis or node-redis client", client);
   }
   if (typeof client !== "object") {
     throw new TypeError(`Expected \`client\` to be an ioredis or node-redis client, got a ${typeof client}`); // a URL has a password
@@ -43,9 +43,9 @@ export function connectionOf(client: RedisClient): Connection {
   if (isConnection(client)) {
     return client;
   }
-  refuseUnsuited(client);
+  assertSupportedClient(client);
   if (isIoredis(client)) {
-    return goesBySentinels(client) ? new IoredisSentinelConnection(client) : new IoredisConnection(client);
+    return usesSentinels(client) ? new IoredisSentinelConnection(client) : new IoredisConnection(client);
   }
   if (isNodeRedisSentinel(client)) {
     return new NodeRedisSentinelConnection(client);
@@ -53,13 +53,13 @@ export function connectionOf(client: RedisClient): Connection {
   if (isNodeRedis(client)) {
     return new NodeRedisConnection(client);
   }
-  throw refusal("client", "an ioredis or node-redis client", client);
+  throw invalidValue("client", "an ioredis or node-redis client", client);
 }
 
 /** The same for a node of a quorum, which has to be one server and stay it: another in its place may have forgotten. */
 export function connectionOfNode(client: RedisClient): Connection {
-  const connection = connectionOf(client);
-  if (connection.suspect) {
+  const connection = detectConnection(client);
+  if (connection.refreshPrimary) {
     connection.close?.();
     throw new LockError("A node of a quorum is one server, and no primary found by sentinels", {
       code: "unsupported",
@@ -73,7 +73,7 @@ function isConnection(client: object): client is Connection {
 }
 
 /** What has the shape of a client and would not do. */
-function refuseUnsuited(client: object): void {
+function assertSupportedClient(client: object): void {
   if (isIoredisCluster(client) || isNodeRedisCluster(client)) {
     throw new LockError("A quorum is of independent servers: give it no client of a cluster", {
       code: "unsupported",

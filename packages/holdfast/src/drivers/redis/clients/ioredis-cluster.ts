@@ -1,5 +1,10 @@
 import type { ChannelKind } from "./connection.ts";
-import { splitAddress, type ClusterClient, type Link, type LinkListener } from "./cluster-client.ts";
+import {
+  splitAddress,
+  type ClusterClient,
+  type NodeConnection,
+  type NodeConnectionListener,
+} from "./cluster-client.ts";
 
 /** What we use of an ioredis `Cluster` (5 and 6). */
 export interface IoredisClusterClient {
@@ -52,12 +57,12 @@ export class IoredisCluster implements ClusterClient {
     return this.#nodes().map(({ options: { host, port } }) => `${host}:${port}`);
   }
 
-  async open(address: string, listener: LinkListener): Promise<Link> {
+  async open(address: string, listener: NodeConnectionListener): Promise<NodeConnection> {
     const [template] = this.#nodes();
     if (!template) {
       throw new Error("The cluster client is not connected");
     }
-    const client = template.duplicate({ ...this.#translated(address), ...ownOptions });
+    const client = template.duplicate({ ...this.#natMapped(address), ...ownOptions });
     let isOpen = false;
     client.on("error", (error) => {
       if (isOpen && String(error).includes("queue state")) {
@@ -78,7 +83,7 @@ export class IoredisCluster implements ClusterClient {
     await client.connect();
     isOpen = true;
     client.stream?.unref?.();
-    return new IoredisLink(client);
+    return new IoredisNodeConnection(client);
   }
 
   #nodes(): NodeClient[] {
@@ -92,7 +97,7 @@ export class IoredisCluster implements ClusterClient {
     return this.#client.nodes("all") as NodeClient[];
   }
 
-  #translated(address: string): Address {
+  #natMapped(address: string): Address {
     const { natMap } = this.#client.options as ClusterOptions;
     const mapped = typeof natMap === "function" ? natMap(address) : natMap?.[address];
     return mapped ?? splitAddress(address);
@@ -114,7 +119,7 @@ const ownOptions = {
   retryStrategy: (): null => null,
 };
 
-class IoredisLink implements Link {
+class IoredisNodeConnection implements NodeConnection {
   readonly #client: NodeClient;
 
   constructor(client: NodeClient) {

@@ -1,8 +1,8 @@
 import type { ChannelKind, Subscription, SubscriptionListener } from "./connection.ts";
 import {
-  goesOn,
+  reconnects,
   IoredisConnection,
-  outliveSocket,
+  keepOverReconnects,
   type ConnectableClient,
   type IoredisClient,
   type IoredisOptions,
@@ -14,9 +14,9 @@ interface SentinelOptions extends IoredisOptions {
   readonly sentinelTLS?: object;
 }
 
-const switched = "+switch-master";
+const switchedChannel = "+switch-master";
 
-export function goesBySentinels({ options }: IoredisClient): boolean {
+export function usesSentinels({ options }: IoredisClient): boolean {
   const { sentinels } = options as SentinelOptions;
   return sentinels !== undefined && sentinels !== null;
 }
@@ -28,22 +28,22 @@ export function goesBySentinels({ options }: IoredisClient): boolean {
  */
 export class IoredisSentinelConnection extends IoredisConnection {
   readonly #client: IoredisClient;
-  readonly #own: ConnectableClient;
+  readonly #connection: ConnectableClient;
   #watchers: IoredisClient[] = [];
   #isWatching = false;
 
   constructor(client: IoredisClient) {
     const own = client.duplicate({
-      ...goesOn,
+      ...reconnects,
       lazyConnect: true,
       disconnectTimeout: 100,
     }) as ConnectableClient;
-    own.on("error", () => outliveSocket(own));
+    own.on("error", () => keepOverReconnects(own));
     super(own);
     this.#client = client;
-    this.#own = own;
+    this.#connection = own;
     client.on("end", this.#end);
-    client.on("connect", this.#goOn);
+    client.on("connect", this.#watchNext);
   }
 
   override subscribe(channel: string, kind: ChannelKind, listener: SubscriptionListener): Subscription {
@@ -54,27 +54,27 @@ export class IoredisSentinelConnection extends IoredisConnection {
     return super.subscribe(channel, kind, listener);
   }
 
-  suspect(): void {
+  refreshPrimary(): void {
     this.reconnect();
   }
 
   close(): void {
     this.#client.off("end", this.#end);
-    this.#client.off("connect", this.#goOn);
+    this.#client.off("connect", this.#watchNext);
     this.#end();
   }
 
   readonly #end = (): void => {
-    for (const opened of [this.#own, ...this.#watchers]) {
+    for (const opened of [this.#connection, ...this.#watchers]) {
       opened.disconnect();
     }
     this.#watchers = [];
   };
 
   /** The client was connected again after its end: so are ours. */
-  readonly #goOn = (): void => {
-    if (this.#own.status === "end") {
-      this.#own.connect().catch(() => undefined);
+  readonly #watchNext = (): void => {
+    if (this.#connection.status === "end") {
+      this.#connection.connect().catch(() => undefined);
     }
     if (this.#isWatching && this.#watchers.length === 0) {
       this.#watch();
@@ -87,7 +87,7 @@ export class IoredisSentinelConnection extends IoredisConnection {
       .options as SentinelOptions;
     for (const { host, port } of sentinels ?? []) {
       const watcher = this.#client.duplicate({
-        ...goesOn,
+        ...reconnects,
         sentinels: null,
         host,
         port: port ?? 26_379,
@@ -100,14 +100,14 @@ export class IoredisSentinelConnection extends IoredisConnection {
         enableReadyCheck: false,
         maxRetriesPerRequest: null,
       });
-      watcher.on("error", () => outliveSocket(watcher));
+      watcher.on("error", () => keepOverReconnects(watcher));
       watcher.on("connect", () => (watcher as { stream?: { unref?: () => void } }).stream?.unref?.());
       watcher.on("message", (_channel: unknown, text: unknown) => {
         if (String(text).startsWith(`${name} `)) {
           this.reconnect();
         }
       });
-      watcher.subscribe(switched).catch(() => undefined);
+      watcher.subscribe(switchedChannel).catch(() => undefined);
       this.#watchers.push(watcher);
     }
   }

@@ -1,9 +1,9 @@
 import type { EventEmitter } from "node:events";
 
 import {
-  evaluate,
+  evalScript,
   type ChannelKind,
-  type CommandLine,
+  type CommandConnection,
   type Connection,
   type Subscription,
   type SubscriptionListener,
@@ -46,7 +46,7 @@ function pauseMs(times: number): number {
 }
 
 /** A subscriber has nothing to lose by trying for ever, and neither has what follows the primary. */
-export const goesOn: object = {
+export const reconnects: object = {
   enableOfflineQueue: true,
   retryStrategy: pauseMs,
   sentinelRetryStrategy: pauseMs,
@@ -65,7 +65,7 @@ export class IoredisConnection implements Connection {
   /** Connections beside the one for commands. */
   readonly #others = new Set<IoredisClient>();
   /** Those that were left already, and may take a while to end. */
-  readonly #left = new WeakSet<object>();
+  readonly #orphaned = new WeakSet<object>();
 
   constructor(client: IoredisClient) {
     const { keyPrefix, db } = client.options as IoredisOptions;
@@ -77,7 +77,7 @@ export class IoredisConnection implements Connection {
   }
 
   run(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
-    return evaluate(this.#send, inDatabase(script, this.#database), keys, args);
+    return evalScript(this.#send, inDatabase(script, this.#database), keys, args);
   }
 
   command(name: string, args: readonly string[]): Promise<unknown> {
@@ -91,7 +91,7 @@ export class IoredisConnection implements Connection {
 
   subscribe(channel: string, kind: ChannelKind, listener: SubscriptionListener): Subscription {
     const subscriber = this.#client.duplicate({
-      ...goesOn,
+      ...reconnects,
       keyPrefix: "", // it has no keys
       lazyConnect: false,
       autoResubscribe: false,
@@ -106,7 +106,7 @@ export class IoredisConnection implements Connection {
         () => listener.down(),
       );
     };
-    subscriber.on("error", () => outliveSocket(subscriber));
+    subscriber.on("error", () => keepOverReconnects(subscriber));
     subscriber.on("ready", subscribe);
     subscriber.on("close", () => listener.down());
     subscriber.on(kind === "sharded" ? "smessage" : "message", (_channel: unknown, text: unknown) => {
@@ -125,14 +125,14 @@ export class IoredisConnection implements Connection {
     };
   }
 
-  beside(): CommandLine {
-    const client = this.#client.duplicate({ ...goesOn, lazyConnect: true }) as ConnectableClient;
-    client.on("error", () => outliveSocket(client));
+  dedicatedConnection(): CommandConnection {
+    const client = this.#client.duplicate({ ...reconnects, lazyConnect: true }) as ConnectableClient;
+    client.on("error", () => keepOverReconnects(client));
     this.#others.add(client);
     const connection = new IoredisConnection(client);
     let isClosed = false;
     /** After an end of the user's client it is connected again when that one is. */
-    const line = (): IoredisConnection => {
+    const dedicated = (): IoredisConnection => {
       if (client.status === "end" && this.#client.status !== "end" && !isClosed) {
         client.connect().catch(() => undefined);
       }
@@ -141,8 +141,8 @@ export class IoredisConnection implements Connection {
     const end = (): void => client.disconnect();
     this.#client.on("end", end);
     return {
-      run: (script, keys, args) => line().run(script, keys, args),
-      command: (name, args) => line().command(name, args),
+      run: (script, keys, args) => dedicated().run(script, keys, args),
+      command: (name, args) => dedicated().command(name, args),
       onDown: (listener) => connection.onDown(listener),
       close: () => {
         isClosed = true;
@@ -158,8 +158,8 @@ export class IoredisConnection implements Connection {
     for (const client of [this.#client, ...this.#others]) {
       const { stream } = client as { stream?: object };
       const isOpen = client.status === "ready" || client.status === "connect";
-      if (isOpen && stream && !this.#left.has(stream)) {
-        this.#left.add(stream);
+      if (isOpen && stream && !this.#orphaned.has(stream)) {
+        this.#orphaned.add(stream);
         client.disconnect(true);
       }
     }
@@ -172,7 +172,7 @@ export class IoredisConnection implements Connection {
  * Called at an error of a client of our own: ioredis hears the first error of a socket only, and with TLS a second one may follow (an
  * alert of the server, after its certificate was refused), which would end the process.
  */
-export function outliveSocket(client: object): void {
+export function keepOverReconnects(client: object): void {
   const { stream } = client as { stream?: EventEmitter };
   if (stream?.listenerCount("error") === 0) {
     stream.on("error", () => undefined);

@@ -1,6 +1,11 @@
 import type { ChannelKind } from "./connection.ts";
-import { prefixOf, refuseWithoutPassword } from "./node-redis.ts";
-import { splitAddress, type ClusterClient, type Link, type LinkListener } from "./cluster-client.ts";
+import { prefixOf, assertPassword } from "./node-redis.ts";
+import {
+  splitAddress,
+  type ClusterClient,
+  type NodeConnection,
+  type NodeConnectionListener,
+} from "./cluster-client.ts";
 
 /** What we use of a node-redis cluster (4, 5 and 6). */
 export interface NodeRedisClusterClient {
@@ -55,13 +60,13 @@ export class NodeRedisCluster implements ClusterClient {
     return Array.from(this.#client.nodeByAddress.keys());
   }
 
-  async open(address: string, listener: LinkListener): Promise<Link> {
+  async open(address: string, listener: NodeConnectionListener): Promise<NodeConnection> {
     const own = this.#client.nodeByAddress.get(address) as ClusterNode | undefined;
     const template = clientOf(own) ?? (await this.#anyClient());
-    refuseWithoutPassword(template.options);
-    const place = template === clientOf(own) ? {} : this.#placeOf(address); // to a node that it knows it knows the way as well
+    assertPassword(template.options);
+    const entry = template === clientOf(own) ? {} : this.#placeOf(address); // to a node that it knows it knows the way as well
     const client = template.duplicate({
-      socket: { ...template.options?.socket, ...place, reconnectStrategy: false },
+      socket: { ...template.options?.socket, ...entry, reconnectStrategy: false },
       readonly: false,
       disableOfflineQueue: true,
     });
@@ -92,7 +97,7 @@ function clientOf(node: ClusterNode | undefined): NodeClient | undefined {
   return client !== undefined && "duplicate" in client ? (client as NodeClient) : undefined;
 }
 
-async function connect(client: NodeClient, listener: LinkListener): Promise<Link> {
+async function connect(client: NodeClient, listener: NodeConnectionListener): Promise<NodeConnection> {
   let isConnected = false;
   let hasEnded = false;
   const ended = (): void => {
@@ -108,16 +113,16 @@ async function connect(client: NodeClient, listener: LinkListener): Promise<Link
   await client.connect();
   isConnected = true;
   client.unref?.();
-  return new NodeRedisLink(client, listener);
+  return new NodeRedisNodeConnection(client, listener);
 }
 
-class NodeRedisLink implements Link {
+class NodeRedisNodeConnection implements NodeConnection {
   readonly #client: NodeClient;
-  readonly #hear: (text: string, channel: string) => void;
+  readonly #onMessage: (text: string, channel: string) => void;
 
-  constructor(client: NodeClient, listener: LinkListener) {
+  constructor(client: NodeClient, listener: NodeConnectionListener) {
     this.#client = client;
-    this.#hear = (text, channel) => listener.message(channel, text);
+    this.#onMessage = (text, channel) => listener.message(channel, text);
   }
 
   send(name: string, args: string[]): Promise<unknown> {
@@ -126,8 +131,8 @@ class NodeRedisLink implements Link {
 
   subscribe(channel: string, kind: ChannelKind): Promise<unknown> {
     return kind === "sharded"
-      ? this.#client.sSubscribe(channel, this.#hear)
-      : this.#client.subscribe(channel, this.#hear);
+      ? this.#client.sSubscribe(channel, this.#onMessage)
+      : this.#client.subscribe(channel, this.#onMessage);
   }
 
   unsubscribe(channel: string, kind: ChannelKind): void {

@@ -23,11 +23,11 @@ interface WaitingCommand {
   reject(reason: unknown): void;
 }
 
-const senders = new WeakMap<SendingClient, ProvedSender>();
+const senders = new WeakMap<SendingClient, VerifiedSender>();
 
 /** One for each client, so that many drivers on a client add no listeners. */
-export function provedSender(client: SendingClient): ProvedSender {
-  const sender = senders.get(client) ?? new ProvedSender(client);
+export function verifiedSender(client: SendingClient): VerifiedSender {
+  const sender = senders.get(client) ?? new VerifiedSender(client);
   senders.set(client, sender);
   return sender;
 }
@@ -37,7 +37,7 @@ export function provedSender(client: SendingClient): ProvedSender {
  * node-redis itself writes waiting commands together with `AUTH` and `SELECT`, and the server runs them also where it refuses these,
  * as its default user and in database 0. So commands wait here, in order, until the client is ready.
  */
-export class ProvedSender {
+export class VerifiedSender {
   readonly #client: SendingClient;
   readonly #options: Options;
   readonly #waiting: WaitingCommand[] = [];

@@ -1,6 +1,6 @@
 import type {
   ChannelKind,
-  CommandLine,
+  CommandConnection,
   Connection,
   Subscription,
   SubscriptionListener,
@@ -25,7 +25,7 @@ export interface NodeRedisSentinelClient {
 interface Primary {
   readonly client: NodeRedisClient;
   readonly connection: NodeRedisConnection;
-  beside?: CommandLine;
+  dedicatedConnection?: CommandConnection;
   readonly forget: () => void;
 }
 
@@ -85,7 +85,7 @@ export class NodeRedisSentinelConnection implements Connection {
     };
   }
 
-  beside(): CommandLine {
+  dedicatedConnection(): CommandConnection {
     const listeners = new Set<() => void>();
     const down = (): void => {
       for (const listener of listeners) {
@@ -93,33 +93,33 @@ export class NodeRedisSentinelConnection implements Connection {
       }
     };
     const stopListening = this.onDown(down); // it may lead to another server then
-    const line = async (): Promise<CommandLine> => {
+    const dedicated = async (): Promise<CommandConnection> => {
       const primary = await this.#find();
-      if (!primary.beside) {
-        primary.beside = primary.connection.beside();
-        primary.beside.onDown(down);
+      if (!primary.dedicatedConnection) {
+        primary.dedicatedConnection = primary.connection.dedicatedConnection();
+        primary.dedicatedConnection.onDown(down);
       }
-      return primary.beside;
+      return primary.dedicatedConnection;
     };
     return {
-      run: async (script, keys, args) => (await line()).run(script, keys, args),
-      command: async (name, args) => (await line()).command(name, args),
+      run: async (script, keys, args) => (await dedicated()).run(script, keys, args),
+      command: async (name, args) => (await dedicated()).command(name, args),
       onDown: (listener) => {
         listeners.add(listener);
         return () => listeners.delete(listener);
       },
       close: () => {
         stopListening();
-        this.#primary?.beside?.close();
+        this.#primary?.dedicatedConnection?.close();
       },
     };
   }
 
-  suspect(): void {
+  refreshPrimary(): void {
     const client = this.#primary?.client;
     if (client?.isReady === true) {
       this.#suspected = client; // else the client itself looks already
-      this.#leave();
+      this.#dropPrimary();
     }
   }
 
@@ -130,7 +130,7 @@ export class NodeRedisSentinelConnection implements Connection {
 
   readonly #changed = (event: unknown): void => {
     if ((event as { readonly type?: unknown }).type === "MASTER_CHANGE") {
-      this.#leave();
+      this.#dropPrimary();
     }
   };
 
@@ -140,7 +140,7 @@ export class NodeRedisSentinelConnection implements Connection {
     }
   };
 
-  #leave(): void {
+  #dropPrimary(): void {
     const wasKnown = this.#finding !== undefined;
     this.#primary?.forget();
     this.#primary = undefined;
@@ -155,7 +155,7 @@ export class NodeRedisSentinelConnection implements Connection {
 
   #find(): Promise<Primary> {
     if (this.#primary?.client.isOpen === false) {
-      this.#leave(); // its `reconnectStrategy` has given up: the client makes another when it is asked for one
+      this.#dropPrimary(); // its `reconnectStrategy` has given up: the client makes another when it is asked for one
     }
     if (!this.#finding) {
       const finding = this.#ask();
@@ -193,7 +193,7 @@ export class NodeRedisSentinelConnection implements Connection {
       connection,
       forget: () => {
         stopListening();
-        primary.beside?.close();
+        primary.dedicatedConnection?.close();
       },
     };
     return primary;
@@ -234,7 +234,7 @@ class FollowingSubscription {
     this.#find().then(
       (connection) => {
         if (current()) {
-          this.#current = connection.subscribe(this.#channel, this.#kind, this.#toldOf(current));
+          this.#current = connection.subscribe(this.#channel, this.#kind, this.#listenerFor(current));
         }
       },
       () => {
@@ -251,7 +251,7 @@ class FollowingSubscription {
     this.#current = undefined;
   }
 
-  #toldOf(isCurrent: () => boolean): SubscriptionListener {
+  #listenerFor(isCurrent: () => boolean): SubscriptionListener {
     const listener = this.#listener;
     return {
       up: () => {

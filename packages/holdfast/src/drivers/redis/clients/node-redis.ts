@@ -1,15 +1,15 @@
 import { isUtf8 } from "node:buffer";
 
 import {
-  evaluate,
+  evalScript,
   type ChannelKind,
-  type CommandLine,
+  type CommandConnection,
   type Connection,
   type Subscription,
   type SubscriptionListener,
 } from "./connection.ts";
 import { inDatabase } from "./database.ts";
-import { provedSender, type ProvedSender } from "./node-redis-sender.ts";
+import { verifiedSender, type VerifiedSender } from "./node-redis-sender.ts";
 import type { Script } from "../protocol/script.ts";
 
 /** What we use of a standalone node-redis client (4, 5 and 6). */
@@ -50,7 +50,7 @@ export class NodeRedisConnection implements Connection {
   readonly keyPrefix: string;
   readonly name: string;
   readonly #client: NodeRedisClient;
-  readonly #sender: ProvedSender;
+  readonly #sender: VerifiedSender;
   readonly #database: number;
 
   constructor(client: NodeRedisClient) {
@@ -60,16 +60,16 @@ export class NodeRedisConnection implements Connection {
         "Expected `client` to be without `legacyMode`, in which its calls answer by callbacks",
       );
     }
-    refuseWithoutPassword(options);
+    assertPassword(options);
     this.#client = client;
-    this.#sender = provedSender(client);
+    this.#sender = verifiedSender(client);
     this.#database = Number(options?.database ?? 0);
     this.keyPrefix = prefixOf(options);
     this.name = nameOf(options);
   }
 
   run(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
-    return evaluate(this.#send, inDatabase(script, this.#database), keys, args);
+    return evalScript(this.#send, inDatabase(script, this.#database), keys, args);
   }
 
   command(name: string, args: readonly string[]): Promise<unknown> {
@@ -88,7 +88,7 @@ export class NodeRedisConnection implements Connection {
     };
   }
 
-  beside(): CommandLine {
+  dedicatedConnection(): CommandConnection {
     const client = this.#client.duplicate() as Subscriber;
     client.on("error", () => undefined);
     const line = new NodeRedisConnection(client);
@@ -200,9 +200,7 @@ function end(subscriber: Subscriber): void {
 }
 
 /** With RESP 3 node-redis sends no `AUTH` without a password: the server takes the connection for its default user's. */
-export function refuseWithoutPassword(
-  options: Pick<NodeRedisOptions, "username" | "password"> | undefined,
-): void {
+export function assertPassword(options: Pick<NodeRedisOptions, "username" | "password"> | undefined): void {
   if (options?.username && !options.password) {
     throw new TypeError(
       "Expected `client` to have a password beside its username (any, for a user without one), got none: node-redis may then connect as the default user",

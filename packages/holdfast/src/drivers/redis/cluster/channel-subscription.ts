@@ -1,14 +1,14 @@
 import type { ChannelKind, SubscriptionListener } from "../clients/connection.ts";
-import type { Shard } from "./cluster-node.ts";
+import type { ClusterNode } from "./cluster-node.ts";
 
 /** A channel that is to be heard, wherever its slot is. */
-export class Ear {
+export class SlotSubscription {
   readonly slot: number;
   readonly channel: string;
   readonly kind: ChannelKind;
   readonly listener: SubscriptionListener;
   /** Where it listens, or is about to. */
-  shard: Shard | undefined;
+  node: ClusterNode | undefined;
   isClosed = false;
   #isUp = false;
 
@@ -26,7 +26,7 @@ export class Ear {
 
   /** Tells of it only once. */
   down(): void {
-    this.shard = undefined;
+    this.node = undefined;
     if (this.#isUp) {
       this.#isUp = false;
       this.listener.down();

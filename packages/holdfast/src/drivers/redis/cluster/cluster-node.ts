@@ -1,117 +1,117 @@
 import type { Clock, Timer } from "../../../runtime/clock.ts";
-import { evaluate } from "../clients/connection.ts";
+import { evalScript } from "../clients/connection.ts";
 import type { Script } from "../protocol/script.ts";
-import { ServerTime, type Tickets } from "../server/server-clock.ts";
-import type { Ear } from "./channel-subscription.ts";
-import { Lane } from "./reconnecting-link.ts";
+import { ServerClock, type TicketCounter } from "../server/server-clock.ts";
+import type { SlotSubscription } from "./channel-subscription.ts";
+import { ReconnectingLink } from "./reconnecting-link.ts";
 import type { ClusterClient } from "../clients/cluster-client.ts";
 
 /** Who is told of a shard. */
-export interface ShardListener {
+export interface ClusterNodeListener {
   /** The connection for commands was lost. */
-  cut(shard: Shard): void;
+  disconnected(shard: ClusterNode): void;
   /** These channels are not heard any more. */
-  deaf(ears: readonly Ear[]): void;
+  unsubscribed(subscriptions: readonly SlotSubscription[]): void;
   /** The server itself ended a subscription. */
-  dropped(shard: Shard): void;
+  dropped(shard: ClusterNode): void;
   /** It has not answered for a while, and is still asked. */
-  silent(shard: Shard): void;
+  unresponsive(shard: ClusterNode): void;
 }
 
-interface ShardOptions {
+interface ClusterNodeOptions {
   readonly client: ClusterClient;
   readonly clock: Clock;
   readonly address: string;
   /** How long a connection may take to be there, ms. */
-  readonly patienceMs: number;
-  readonly tickets: Tickets;
-  readonly listener: ShardListener;
+  readonly timeoutMs: number;
+  readonly tickets: TicketCounter;
+  readonly listener: ClusterNodeListener;
 }
 
 /** A node that lets calls wait so long, as part of what a command may take, may have been replaced. */
-const silence = 0.25;
+const maxSilenceFactor = 0.25;
 
 /** One node of a cluster: a connection for commands, one for messages, and its time. Knows nothing of slots. */
-export class Shard {
+export class ClusterNode {
   readonly address: string;
-  readonly time: ServerTime;
-  readonly #commands: Lane;
-  readonly #messages: Lane;
-  readonly #ears = new Map<string, Ear>();
+  readonly serverClock: ServerClock;
+  readonly #commands: ReconnectingLink;
+  readonly #messages: ReconnectingLink;
+  readonly #subscriptions = new Map<string, SlotSubscription>();
   /** The scripts that this node is being sent: thousands of slots may need the same one at once. */
-  readonly #taught = new Map<string, Promise<unknown>>();
+  readonly #hasScripts = new Map<string, Promise<unknown>>();
 
   readonly #clock: Clock;
-  readonly #silentMs: number;
-  readonly #listener: ShardListener;
-  #underWay = 0;
-  #heardAt = 0;
+  readonly #maxSilentMs: number;
+  readonly #listener: ClusterNodeListener;
+  #inFlight = 0;
+  #repliedAt = 0;
   #watching: Timer;
   #isClosed = false;
 
-  constructor({ listener, tickets, ...options }: ShardOptions) {
+  constructor({ listener, tickets, ...options }: ClusterNodeOptions) {
     this.address = options.address;
     this.#clock = options.clock;
-    this.#silentMs = options.patienceMs * silence;
+    this.#maxSilentMs = options.timeoutMs * maxSilenceFactor;
     this.#listener = listener;
-    this.time = new ServerTime(options.clock, tickets);
+    this.serverClock = new ServerClock(options.clock, tickets);
     const nothing = (): void => undefined;
-    this.#commands = new Lane({
+    this.#commands = new ReconnectingLink({
       ...options,
       listener: {
         message: nothing,
         dropped: nothing,
         ended: () => {
-          this.time.doubt();
-          listener.cut(this);
+          this.serverClock.invalidate();
+          listener.disconnected(this);
         },
       },
     });
-    this.#messages = new Lane({
+    this.#messages = new ReconnectingLink({
       ...options,
       listener: {
-        message: (channel, text) => this.#ears.get(channel)?.listener.message(text),
+        message: (channel, text) => this.#subscriptions.get(channel)?.listener.message(text),
         dropped: () => listener.dropped(this),
         ended: () => {
-          const ears = Array.from(this.#ears.values());
-          this.#ears.clear();
-          listener.deaf(ears);
+          const subscriptions = Array.from(this.#subscriptions.values());
+          this.#subscriptions.clear();
+          listener.unsubscribed(subscriptions);
         },
       },
     });
   }
 
   async run(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
-    const link = await this.#commands.link();
+    const link = await this.#commands.connection();
     const send = (name: string, rest: string[]): Promise<unknown> => link.send(name, rest);
-    this.#begin();
+    this.#callSent();
     try {
-      return await evaluate(send, script, keys, args, this.#taught);
+      return await evalScript(send, script, keys, args, this.#hasScripts);
     } finally {
-      this.#underWay -= 1;
-      this.#heardAt = this.#clock.now();
+      this.#inFlight -= 1;
+      this.#repliedAt = this.#clock.now();
     }
   }
 
   async command(name: string, args: readonly string[]): Promise<unknown> {
-    return (await this.#commands.link()).send(name, [...args]);
+    return (await this.#commands.connection()).send(name, [...args]);
   }
 
   /** Resolves when the server has confirmed it. */
-  async hear(ear: Ear): Promise<void> {
-    this.#ears.set(ear.channel, ear);
+  async addSubscription(subscription: SlotSubscription): Promise<void> {
+    this.#subscriptions.set(subscription.channel, subscription);
     try {
-      await (await this.#messages.link()).subscribe(ear.channel, ear.kind);
+      await (await this.#messages.connection()).subscribe(subscription.channel, subscription.kind);
     } catch (error) {
-      this.#forget(ear);
+      this.#dropSubscription(subscription);
       throw error;
     }
   }
 
-  forget(ear: Ear): void {
-    if (this.#forget(ear) && this.#messages.isOpen) {
-      this.#messages.link().then(
-        (link) => link.unsubscribe(ear.channel, ear.kind),
+  removeSubscription(subscription: SlotSubscription): void {
+    if (this.#dropSubscription(subscription) && this.#messages.isOpen) {
+      this.#messages.connection().then(
+        (link) => link.unsubscribe(subscription.channel, subscription.kind),
         () => undefined,
       );
     }
@@ -125,25 +125,28 @@ export class Shard {
   }
 
   /** One more call is under way. */
-  #begin(): void {
-    if (this.#underWay === 0) {
-      this.#heardAt = this.#clock.now();
+  #callSent(): void {
+    if (this.#inFlight === 0) {
+      this.#repliedAt = this.#clock.now();
     }
-    this.#underWay += 1;
-    this.#watching ??= this.#clock.setTimer(this.#look, this.#silentMs);
+    this.#inFlight += 1;
+    this.#watching ??= this.#clock.setTimer(this.#checkSilence, this.#maxSilentMs);
   }
 
-  readonly #look = (): void => {
+  readonly #checkSilence = (): void => {
     this.#watching = undefined;
-    if (this.#underWay > 0 && !this.#isClosed) {
-      if (this.#clock.now() - this.#heardAt >= this.#silentMs) {
-        this.#listener.silent(this);
+    if (this.#inFlight > 0 && !this.#isClosed) {
+      if (this.#clock.now() - this.#repliedAt >= this.#maxSilentMs) {
+        this.#listener.unresponsive(this);
       }
-      this.#watching = this.#clock.setTimer(this.#look, this.#silentMs);
+      this.#watching = this.#clock.setTimer(this.#checkSilence, this.#maxSilentMs);
     }
   };
 
-  #forget(ear: Ear): boolean {
-    return this.#ears.get(ear.channel) === ear && this.#ears.delete(ear.channel);
+  #dropSubscription(subscription: SlotSubscription): boolean {
+    return (
+      this.#subscriptions.get(subscription.channel) === subscription &&
+      this.#subscriptions.delete(subscription.channel)
+    );
   }
 }

@@ -1,14 +1,14 @@
 import type { Timer } from "../../../runtime/clock.ts";
-import { refusal } from "../../../options.ts";
+import { invalidValue } from "../../../options.ts";
 import type { NodeState } from "../../../lock-state.ts";
-import { momentOf } from "../../../runtime/clock.ts";
-import { within } from "../../../runtime/timeout.ts";
-import { checkCursor, readPage, type Directory, type Page } from "../single/server-directory.ts";
+import { instantNow } from "../../../runtime/clock.ts";
+import { withTimeout } from "../../../runtime/timeout.ts";
+import { checkCursor, parsePage, type ServerDirectory, type Page } from "../single/server-directory.ts";
 import { timeoutError } from "../server/errors.ts";
-import { readGreeting, stateOf } from "../server/handshake.ts";
+import { parseHandshake, nodeStateOf } from "../server/handshake.ts";
 import { slotOf, tagOf } from "./hash-slot.ts";
 import { clientKey, type LockKeys } from "../protocol/keys.ts";
-import { Node, type Membership, type NodeListener } from "../server/server.ts";
+import { RedisServer, type ClusterSlot, type ServerListener } from "../server/server.ts";
 import type { RedisSettings } from "../options.ts";
 import type { Script } from "../protocol/script.ts";
 import { clientInfoScript, handshakeScript, scanScript } from "../protocol/scripts.generated.ts";
@@ -23,19 +23,19 @@ const homeRetryMs = 500;
 interface ClusterSettings extends RedisSettings {
   readonly client: ClusterClient;
   readonly clientId: string;
-  readonly listener: NodeListener;
+  readonly listener: ServerListener;
 }
 
 /**
  * Of a Redis Cluster: a node for each slot in use, made when it is needed, as scripts and sharded messages stay within a slot.
  * One more, at home in the slot of our description, hears by a plain channel, which reaches all nodes, what is ended by force.
  */
-export class ClusterDirectory implements Directory {
+export class ClusterDirectory implements ServerDirectory {
   #settings: ClusterSettings;
   readonly #router: Router;
-  readonly #nodes = new Map<number, Node>();
-  #home: Node;
-  #about: readonly string[] = [];
+  readonly #servers = new Map<number, RedisServer>();
+  #homeServer: RedisServer;
+  #clientInfo: readonly string[] = [];
   #homeRetry: Timer;
   #sweep: Timer;
   #isClosed = false;
@@ -43,40 +43,40 @@ export class ClusterDirectory implements Directory {
   constructor(settings: ClusterSettings) {
     this.#settings = settings;
     this.#router = new Router(settings);
-    this.#home = this.#makeNode(slotOf(clientKey(settings.clientId)), undefined);
+    this.#homeServer = this.#createServer(slotOf(clientKey(settings.clientId)), undefined);
     this.#sweepLater();
   }
 
-  nodeOf([lock]: LockKeys): Node {
+  serverFor([lock]: LockKeys): RedisServer {
     const slot = slotOf(lock);
-    let node = this.#nodes.get(slot);
-    if (!node) {
-      node = this.#makeNode(slot, tagOf(slot));
-      this.#nodes.set(slot, node);
+    let server = this.#servers.get(slot);
+    if (!server) {
+      server = this.#createServer(slot, tagOf(slot));
+      this.#servers.set(slot, server);
     }
-    return node;
+    return server;
   }
 
-  introduce(about: readonly string[]): void {
-    this.#about = about;
-    this.#home.introduce(about);
-    this.#meetHome();
+  setClientInfo(info: readonly string[]): void {
+    this.#clientInfo = info;
+    this.#homeServer.setClientInfo(info);
+    this.#handshakeHome();
   }
 
   rename(clientId: string): void {
     this.#settings = { ...this.#settings, clientId };
-    for (const node of this.#nodes.values()) {
-      node.rename(clientId);
+    for (const server of this.#servers.values()) {
+      server.rename(clientId);
     }
-    this.#home.close();
-    this.#home = this.#makeNode(slotOf(clientKey(clientId)), undefined);
-    this.introduce(this.#about);
+    this.#homeServer.close();
+    this.#homeServer = this.#createServer(slotOf(clientKey(clientId)), undefined);
+    this.setClientInfo(this.#clientInfo);
   }
 
   check([lock, ...derived]: LockKeys, key: string): void {
     const slot = slotOf(lock);
     if (derived.some((other) => slotOf(other) !== slot)) {
-      throw refusal(
+      throw invalidValue(
         "key",
         "braces that are a hash tag, or none, as a cluster has all keys of a lock in one slot",
         key,
@@ -84,7 +84,7 @@ export class ClusterDirectory implements Directory {
     }
   }
 
-  areTogether(locks: readonly LockKeys[]): boolean {
+  canAcquireMany(locks: readonly LockKeys[]): boolean {
     return new Set(locks.map(([lock]) => slotOf(lock))).size === 1;
   }
 
@@ -102,7 +102,7 @@ export class ClusterDirectory implements Directory {
       return { locks: [], cursor: null };
     }
     const begin = address === present ? at : "0";
-    const [next, locks] = readPage(await this.#ask(address, scanScript, [begin, pattern, String(limit)]));
+    const [next, locks] = parsePage(await this.#ask(address, scanScript, [begin, pattern, String(limit)]));
     const following = primaries[index + 1];
     if (next !== "0") {
       return { locks, cursor: `${address}|${next}` };
@@ -120,28 +120,32 @@ export class ClusterDirectory implements Directory {
     this.#isClosed = true;
     clock.clearTimer(this.#homeRetry);
     clock.clearTimer(this.#sweep);
-    this.#home.close();
-    for (const node of this.#nodes.values()) {
-      node.close();
+    this.#homeServer.close();
+    for (const server of this.#servers.values()) {
+      server.close();
     }
-    this.#nodes.clear();
+    this.#servers.clear();
     this.#router.close();
   }
 
-  #makeNode(slot: number, tag: string | undefined): Node {
-    const membership: Membership = {
+  #createServer(slot: number, tag: string | undefined): RedisServer {
+    const slotOptions: ClusterSlot = {
       tag,
-      ownTime: () => this.#router.timeOf(slot),
-      bestTime: () => this.#router.bestTimeOf(slot),
+      ownClock: () => this.#router.clockOf(slot),
+      bestClock: () => this.#router.bestClockOf(slot),
       clients: (keys) => this.#describe(keys),
     };
-    return new Node({ ...this.#settings, connection: new SlotConnection(this.#router, slot), membership });
+    return new RedisServer({
+      ...this.#settings,
+      connection: new SlotConnection(this.#router, slot),
+      slot: slotOptions,
+    });
   }
 
-  #meetHome(): void {
-    this.#home.meet().catch(() => {
+  #handshakeHome(): void {
+    this.#homeServer.handshake().catch(() => {
       if (!this.#isClosed) {
-        this.#homeRetry = this.#settings.clock.setTimer(() => this.#meetHome(), homeRetryMs);
+        this.#homeRetry = this.#settings.clock.setTimer(() => this.#handshakeHome(), homeRetryMs);
       }
     });
   }
@@ -149,10 +153,10 @@ export class ClusterDirectory implements Directory {
   #sweepLater(): void {
     const { clock } = this.#settings;
     this.#sweep = clock.setTimer(() => {
-      for (const [slot, node] of this.#nodes) {
-        if (clock.now() - node.usedAt > idleMs) {
-          this.#nodes.delete(slot);
-          node.close();
+      for (const [slot, server] of this.#servers) {
+        if (clock.now() - server.usedAt > idleMs) {
+          this.#servers.delete(slot);
+          server.close();
         }
       }
       this.#sweepLater();
@@ -165,7 +169,7 @@ export class ClusterDirectory implements Directory {
       keys.map(async (key) => {
         const { clock, commandTimeoutMs } = this.#settings;
         const asked = this.#router.run(slotOf(key), clientInfoScript, [key], []).catch(() => undefined);
-        const answer = (await within(clock, commandTimeoutMs, asked)) as unknown[] | undefined;
+        const answer = (await withTimeout(clock, commandTimeoutMs, asked)) as unknown[] | undefined;
         return answer?.[0] ?? [];
       }),
     );
@@ -177,7 +181,7 @@ export class ClusterDirectory implements Directory {
 
   async #inTime(asked: Promise<unknown>): Promise<unknown> {
     const { clock, commandTimeoutMs } = this.#settings;
-    const answer = await within(clock, commandTimeoutMs, asked);
+    const answer = await withTimeout(clock, commandTimeoutMs, asked);
     if (answer === undefined) {
       throw timeoutError(commandTimeoutMs);
     }
@@ -186,29 +190,29 @@ export class ClusterDirectory implements Directory {
 
   async #stateOf(address: string): Promise<NodeState> {
     const { map } = this.#router;
-    const sent = momentOf(this.#settings.clock);
+    const sent = instantNow(this.#settings.clock);
     const info = this.#inTime(this.#router.at(address).command("CLUSTER", ["INFO"])).catch(() => undefined);
-    const state = await stateOf(
-      { node: address, clock: this.#settings.clock, sent, notifications: this.#notifications(address) },
+    const state = await nodeStateOf(
+      { node: address, clock: this.#settings.clock, sent, notifications: this.#notificationStatus(address) },
       {
-        greet: async () =>
-          readGreeting((await this.#ask(address, handshakeScript, ["", "n", "", "0"])) as unknown[]),
+        handshake: async () =>
+          parseHandshake((await this.#ask(address, handshakeScript, ["", "n", "", "0"])) as unknown[]),
         replication: () => this.#inTime(this.#router.at(address).command("INFO", ["replication"])),
       },
     );
-    const told = /cluster_state:(\w+)/.exec(String(await info))?.[1] ?? null;
+    const fields = /cluster_state:(\w+)/.exec(String(await info))?.[1] ?? null;
     return {
       ...state,
-      cluster: { state: told, slots: map.countOf(address), replicas: map.replicasOf(address) },
+      cluster: { state: fields, slots: map.countOf(address), replicas: map.replicasOf(address) },
     };
   }
 
   /** Of the slots there that hear grants the worst; of none, how we hear what is ended by force. */
-  #notifications(address: string): NodeState["notifications"] {
-    const heard = Array.from(this.#nodes.values())
-      .filter((node) => node.listens && node.connection.name === address)
-      .map(({ hearing }) => hearing);
-    const worst = (["unavailable", "unproved"] as const).find((hearing) => heard.includes(hearing));
-    return worst ?? this.#home.hearing;
+  #notificationStatus(address: string): NodeState["notifications"] {
+    const statuses = Array.from(this.#servers.values())
+      .filter((server) => server.isListening && server.connection.name === address)
+      .map(({ notificationStatus: status }) => status);
+    const worst = (["unavailable", "unverified"] as const).find((status) => statuses.includes(status));
+    return worst ?? this.#homeServer.notificationStatus;
   }
 }

@@ -8,15 +8,15 @@ export function slotOf(key: string): number {
 }
 
 const tags = new Map<number, string>();
-let tried = 0;
+let maxTried = 0;
 
 /** A short hash tag that leads to a slot: the same for everybody. */
 export function tagOf(slot: number): string {
   let tag = tags.get(slot);
   while (tag === undefined) {
-    const candidate = tried.toString(36);
+    const candidate = maxTried.toString(36);
     const found = slotOf(candidate);
-    tried += 1;
+    maxTried += 1;
     if (!tags.has(found)) {
       tags.set(found, candidate);
     }

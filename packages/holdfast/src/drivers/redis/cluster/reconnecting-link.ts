@@ -1,40 +1,40 @@
 import type { Clock } from "../../../runtime/clock.ts";
 import { EngineError } from "../../../errors.ts";
-import { within } from "../../../runtime/timeout.ts";
+import { withTimeout } from "../../../runtime/timeout.ts";
 import { isTransient, messageOf } from "../server/errors.ts";
-import type { ClusterClient, Link, LinkListener } from "../clients/cluster-client.ts";
+import type { ClusterClient, NodeConnection, NodeConnectionListener } from "../clients/cluster-client.ts";
 
 /** Who could not be reached is not asked again sooner, ms. */
 const pauseMs = 100;
 
-interface LaneOptions {
+interface ReconnectingLinkOptions {
   readonly client: ClusterClient;
   readonly clock: Clock;
   readonly address: string;
   /** How long it may take to be open, ms. */
-  readonly patienceMs: number;
-  readonly listener: LinkListener;
+  readonly timeoutMs: number;
+  readonly listener: NodeConnectionListener;
 }
 
 /** The way to one node for one purpose: a connection that is made when it is needed, and again after it ended. */
-export class Lane {
-  readonly #options: LaneOptions;
-  #opening: Promise<Link> | undefined;
-  #link: Link | undefined;
+export class ReconnectingLink {
+  readonly #options: ReconnectingLinkOptions;
+  #opening: Promise<NodeConnection> | undefined;
+  #current: NodeConnection | undefined;
   #failedAt = -Infinity;
   #failure: unknown;
   #isClosed = false;
 
-  constructor(options: LaneOptions) {
+  constructor(options: ReconnectingLinkOptions) {
     this.#options = options;
   }
 
   get isOpen(): boolean {
-    return this.#link !== undefined;
+    return this.#current !== undefined;
   }
 
   /** Rejects with an `EngineError` of outcome `none`: nothing was sent. */
-  link(): Promise<Link> {
+  connection(): Promise<NodeConnection> {
     const { clock } = this.#options;
     if (!this.#opening) {
       if (clock.now() - this.#failedAt < pauseMs || this.#isClosed) {
@@ -53,28 +53,28 @@ export class Lane {
   /** Ends the connection: what waits for an answer there fails. */
   close(): void {
     this.#isClosed = true;
-    this.#link?.close();
+    this.#current?.close();
   }
 
-  async #open(): Promise<Link> {
-    const { client, clock, address, patienceMs, listener } = this.#options;
+  async #open(): Promise<NodeConnection> {
+    const { client, clock, address, timeoutMs, listener } = this.#options;
     const opening = client.open(address, {
       message: (channel, text) => listener.message(channel, text),
       dropped: () => listener.dropped(),
       ended: () => {
-        this.#link = undefined;
+        this.#current = undefined;
         this.#opening = undefined;
         listener.ended();
       },
     });
     try {
-      const link = await within(clock, patienceMs, opening);
-      if (link === undefined || this.#isClosed) {
+      const connection = await withTimeout(clock, timeoutMs, opening);
+      if (connection === undefined || this.#isClosed) {
         closeWhenOpen(opening);
-        throw new Error(this.#isClosed ? "it is closed" : `no answer within ${patienceMs} ms`);
+        throw new Error(this.#isClosed ? "it is closed" : `no answer within ${timeoutMs} ms`);
       }
-      this.#link = link;
-      return link;
+      this.#current = connection;
+      return connection;
     } catch (error) {
       throw this.#refusal(error);
     }
@@ -88,9 +88,9 @@ export class Lane {
   }
 }
 
-function closeWhenOpen(opening: Promise<Link>): void {
+function closeWhenOpen(opening: Promise<NodeConnection>): void {
   opening.then(
-    (link) => link.close(),
+    (connection) => connection.close(),
     () => undefined,
   );
 }

@@ -1,25 +1,25 @@
 import type { Clock } from "../../../runtime/clock.ts";
 import { EngineError } from "../../../errors.ts";
 import { backoffMs, type Random } from "../../../runtime/random.ts";
-import { pause, within } from "../../../runtime/timeout.ts";
+import { pause, withTimeout } from "../../../runtime/timeout.ts";
 import { messageOf, outcomeOf } from "../server/errors.ts";
 import type { Script } from "../protocol/script.ts";
-import { ServerTime, Tickets } from "../server/server-clock.ts";
-import { Ears } from "./subscriptions.ts";
+import { ServerClock, TicketCounter } from "../server/server-clock.ts";
+import { ClusterSubscriptions } from "./subscriptions.ts";
 import type { ClusterClient } from "../clients/cluster-client.ts";
-import { Shard } from "./cluster-node.ts";
-import { completed, SlotMap } from "./slot-map.ts";
+import { ClusterNode } from "./cluster-node.ts";
+import { withMissingNodes, SlotMap } from "./slot-map.ts";
 
 /** How long a redirected call goes on, as part of what a command may take: the rest is for the answer. */
-const patience = 0.5;
-const mostRedirections = 5;
-const longestPauseMs = 200;
+const timeoutFactor = 0.5;
+const maxRedirections = 5;
+const maxPauseMs = 200;
 /** The next node is asked for the map when the one before has not answered for so long, ms. */
 const hedgeMs = 200;
 const closingGrainMs = 5;
 
 /** The server refused and did nothing: another node, or the same one a moment later, will not. */
-const refusedForNow = /^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|READONLY|LOADING|MASTERDOWN)\b/;
+const temporaryRefusals = /^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|READONLY|LOADING|MASTERDOWN)\b/;
 
 interface RouterOptions {
   readonly client: ClusterClient;
@@ -34,17 +34,17 @@ interface RouterOptions {
  */
 export class Router {
   readonly #options: RouterOptions;
-  readonly #tickets = new Tickets();
-  readonly #shards = new Map<string, Shard>();
+  readonly #tickets = new TicketCounter();
+  readonly #nodes = new Map<string, ClusterNode>();
   readonly #downListeners = new Map<number, Set<() => void>>();
-  readonly ears: Ears;
+  readonly subscriptions: ClusterSubscriptions;
   #map = new SlotMap();
   /**
    * Where `MOVED` has led, by slot, until that node fails or says otherwise itself: one that lags behind goes on telling the place
    * before.
    */
   readonly #redirected = new Map<number, string>();
-  #time: ServerTime;
+  #serverClock: ServerClock;
   #refreshing: Promise<void> | undefined;
   #isReadingDrop = false;
   #calls = 0;
@@ -52,8 +52,8 @@ export class Router {
 
   constructor(options: RouterOptions) {
     this.#options = options;
-    this.#time = new ServerTime(options.clock, this.#tickets);
-    this.ears = new Ears(this, options.clock, options.random);
+    this.#serverClock = new ServerClock(options.clock, this.#tickets);
+    this.subscriptions = new ClusterSubscriptions(this, options.clock, options.random);
   }
 
   get map(): SlotMap {
@@ -61,17 +61,17 @@ export class Router {
   }
 
   /** The time of the slot's own server. */
-  timeOf(slot: number): ServerTime {
-    return this.#shardAt(slot)?.time ?? this.#time;
+  clockOf(slot: number): ServerClock {
+    return this.#nodeAt(slot)?.serverClock ?? this.#serverClock;
   }
 
   /** The same, or that of another server until an answer of its own tells it. */
-  bestTimeOf(slot: number): ServerTime {
-    const own = this.timeOf(slot);
+  bestClockOf(slot: number): ServerClock {
+    const own = this.clockOf(slot);
     if (own.isKnown) {
-      this.#time = own;
+      this.#serverClock = own;
     }
-    return own.isKnown ? own : this.#time;
+    return own.isKnown ? own : this.#serverClock;
   }
 
   /** Runs a script where the slot is. A refusal that changed nothing is not told before some time has passed. */
@@ -96,17 +96,17 @@ export class Router {
     args: readonly string[],
   ): Promise<unknown> {
     const { clock, commandTimeoutMs } = this.#options;
-    const giveUpAt = clock.now() + commandTimeoutMs * patience;
+    const deadline = clock.now() + commandTimeoutMs * timeoutFactor;
     for (let tries = 1; ; tries++) {
-      const shard = await this.find(slot);
+      const node = await this.find(slot);
       try {
-        return await shard.run(script, keys, args);
+        return await node.run(script, keys, args);
       } catch (error) {
-        const isRepeatable = this.learn(error, shard);
-        if (!isRepeatable || clock.now() >= giveUpAt) {
+        const isRepeatable = this.handleRedirect(error, node);
+        if (!isRepeatable || clock.now() >= deadline) {
           throw error;
         }
-        if (!messageOf(error).startsWith("MOVED ") || tries > mostRedirections) {
+        if (!messageOf(error).startsWith("MOVED ") || tries > maxRedirections) {
           await this.#pause(tries);
         }
       }
@@ -119,23 +119,28 @@ export class Router {
   }
 
   /** The node with this address, whatever slots it has. */
-  at(address: string): Shard {
-    let shard = this.#shards.get(address);
-    if (!shard) {
+  at(address: string): ClusterNode {
+    let node = this.#nodes.get(address);
+    if (!node) {
       const { client, clock, commandTimeoutMs } = this.#options;
-      const { cut, dropped, ears } = this;
-      const listener = { cut, dropped, deaf: ears.deaf, silent: this.doubt };
-      shard = new Shard({
+      const { disconnected, dropped, subscriptions } = this;
+      const listener = {
+        disconnected,
+        dropped,
+        unsubscribed: subscriptions.unsubscribed,
+        unresponsive: this.invalidate,
+      };
+      node = new ClusterNode({
         client,
         clock,
         address,
-        patienceMs: commandTimeoutMs,
+        timeoutMs: commandTimeoutMs,
         tickets: this.#tickets,
         listener,
       });
-      this.#shards.set(address, shard);
+      this.#nodes.set(address, node);
     }
-    return shard;
+    return node;
   }
 
   /** Calls the listener when the slot's node was lost, or is another. Returns its removal. */
@@ -159,9 +164,9 @@ export class Router {
   }
 
   /** A node does not answer: its slots may have another one by now. */
-  readonly doubt = (shard: Shard): void => {
+  readonly invalidate = (node: ClusterNode): void => {
     for (const [slot, address] of this.#redirected) {
-      if (address === shard.address) {
+      if (address === node.address) {
         this.#redirected.delete(slot);
       }
     }
@@ -171,10 +176,10 @@ export class Router {
   /** Hears nothing any more, and ends the connections when what was sent is answered, or could have been. */
   close(): void {
     const { clock, commandTimeoutMs } = this.#options;
-    this.ears.close();
-    const giveUpAt = clock.now() + commandTimeoutMs;
+    this.subscriptions.close();
+    const deadline = clock.now() + commandTimeoutMs;
     const endWhenIdle = (): void => {
-      if (this.#calls > 0 && clock.now() < giveUpAt) {
+      if (this.#calls > 0 && clock.now() < deadline) {
         clock.setTimer(endWhenIdle, closingGrainMs);
       } else {
         this.#end();
@@ -185,27 +190,27 @@ export class Router {
 
   // What shards tell.
 
-  readonly cut = (shard: Shard): void => {
-    if (this.#shards.get(shard.address) !== shard) {
+  readonly disconnected = (node: ClusterNode): void => {
+    if (this.#nodes.get(node.address) !== node) {
       return; // we ended it
     }
     for (const [slot, listeners] of this.#downListeners) {
-      if (this.#map.ownerOf(slot) === shard.address) {
-        tellAll(listeners);
+      if (this.#map.ownerOf(slot) === node.address) {
+        notifyAll(listeners);
       }
     }
-    this.doubt(shard);
+    this.invalidate(node);
   };
 
   /** It knows who has the slot now: that is why. */
-  readonly dropped = (shard: Shard): void => {
+  readonly dropped = (node: ClusterNode): void => {
     if (!this.#isReadingDrop && !this.#isClosed) {
       this.#isReadingDrop = true;
       void Promise.resolve(this.#refreshing)
         .catch(() => undefined)
         .then(() => {
           this.#isReadingDrop = false;
-          return this.refresh(shard.address);
+          return this.refresh(node.address);
         })
         .catch(() => undefined);
     }
@@ -213,64 +218,64 @@ export class Router {
 
   #end(): void {
     this.#isClosed = true;
-    for (const shard of this.#shards.values()) {
-      shard.close();
+    for (const node of this.#nodes.values()) {
+      node.close();
     }
-    this.#shards.clear();
+    this.#nodes.clear();
   }
 
-  #shardAt(slot: number): Shard | undefined {
+  #nodeAt(slot: number): ClusterNode | undefined {
     const owner = this.#map.ownerOf(slot);
     return owner === undefined ? undefined : this.at(owner);
   }
 
   /** The node that has the slot, as far as we know. */
-  async find(slot: number): Promise<Shard> {
+  async find(slot: number): Promise<ClusterNode> {
     if (this.#isClosed) {
       throw unavailable("the driver is closed");
     }
     if (this.#map.ownerOf(slot) === undefined) {
       await this.refresh();
     }
-    const shard = this.#shardAt(slot);
-    if (!shard) {
+    const node = this.#nodeAt(slot);
+    if (!node) {
       throw unavailable(`no node has slot ${slot}`);
     }
-    return shard;
+    return node;
   }
 
   /** What a failure says of the map. Returns whether the same call may be sent again: nothing was done, and it may be done next time. */
-  learn(error: unknown, shard: Shard): boolean {
+  handleRedirect(error: unknown, node: ClusterNode): boolean {
     const message = messageOf(error);
     const [, slot, address] = /^MOVED (\d+) (\S+)/.exec(message) ?? [];
     if (slot !== undefined && address !== undefined) {
-      this.#move(Number(slot), completed(address, shard.address));
+      this.#move(Number(slot), withMissingNodes(address, node.address));
     }
     const wasNotSent = error instanceof EngineError && error.outcome === "none";
-    const isRefusal = refusedForNow.test(message);
+    const isRefusal = temporaryRefusals.test(message);
     const isRepeatable = isRefusal || wasNotSent;
     if (!/^(ASK|TRYAGAIN)\b/.test(message) && (isRepeatable || outcomeOf(error) === "unknown")) {
-      this.doubt(shard);
+      this.invalidate(node);
     }
     return isRepeatable;
   }
 
   #pause(tries: number): Promise<void> {
     const { clock, random } = this.#options;
-    return pause(clock, backoffMs(random, tries - 1, longestPauseMs));
+    return pause(clock, backoffMs(random, tries - 1, maxPauseMs));
   }
 
   async #refresh(first: string | undefined): Promise<void> {
     const { clock, commandTimeoutMs } = this.#options;
-    const giveUpAt = clock.now() + commandTimeoutMs * patience;
+    const deadline = clock.now() + commandTimeoutMs * timeoutFactor;
     let candidates = this.#candidates(first);
-    for (let tries = 1; candidates.size === 0 && clock.now() < giveUpAt; tries++) {
+    for (let tries = 1; candidates.size === 0 && clock.now() < deadline; tries++) {
       await this.#pause(tries); // the client is still connecting
       candidates = this.#candidates(first);
     }
-    const map = await this.#ask(Array.from(candidates));
+    const map = await this.#requestMap(Array.from(candidates));
     if (!this.#isClosed) {
-      this.#adopt(map);
+      this.#adoptMap(map);
     }
   }
 
@@ -283,7 +288,7 @@ export class Router {
   }
 
   /** Asks one after the other; who takes long is not waited for before the next is asked, but its answer is welcome. */
-  async #ask(candidates: readonly string[]): Promise<SlotMap> {
+  async #requestMap(candidates: readonly string[]): Promise<SlotMap> {
     const { clock, commandTimeoutMs } = this.#options;
     let failure: unknown = new Error("the client is not connected");
     const asked: Promise<SlotMap | undefined>[] = [];
@@ -293,8 +298,8 @@ export class Router {
       }
       const answer = this.at(address)
         .command("CLUSTER", ["SLOTS"])
-        .then((told) => {
-          const map = SlotMap.read(told, address);
+        .then((reply) => {
+          const map = SlotMap.read(reply, address);
           return map.isEmpty ? undefined : map;
         })
         .catch((error: unknown) => {
@@ -302,29 +307,29 @@ export class Router {
           return undefined;
         });
       asked.push(answer);
-      const map = await within(clock, hedgeMs, firstOf(asked));
+      const map = await withTimeout(clock, hedgeMs, firstResult(asked));
       if (map) {
         return map;
       }
     }
-    const late = await within(clock, commandTimeoutMs * patience, firstOf(asked));
+    const late = await withTimeout(clock, commandTimeoutMs * timeoutFactor, firstResult(asked));
     if (late) {
       return late;
     }
     throw unavailable(`no node of the cluster told its slots: ${messageOf(failure)}`);
   }
 
-  #adopt(map: SlotMap): void {
+  #adoptMap(map: SlotMap): void {
     const before = this.#map;
     this.#map = map;
     for (const [slot, address] of this.#redirected) {
-      if (map.teller !== address) {
+      if (map.source !== address) {
         map.move(slot, address);
       } else if (map.ownerOf(slot) !== address) {
         this.#redirected.delete(slot);
       }
     }
-    const watched = new Set([...this.#downListeners.keys(), ...this.ears.slots()]);
+    const watched = new Set([...this.#downListeners.keys(), ...this.subscriptions.slots()]);
     for (const slot of watched) {
       const owner = before.ownerOf(slot);
       if (owner !== undefined && owner !== map.ownerOf(slot)) {
@@ -332,10 +337,10 @@ export class Router {
       }
     }
     const primaries = new Set(map.primaries());
-    for (const [address, shard] of this.#shards) {
+    for (const [address, node] of this.#nodes) {
       if (!primaries.has(address)) {
-        this.#shards.delete(address);
-        shard.close();
+        this.#nodes.delete(address);
+        node.close();
       }
     }
   }
@@ -350,8 +355,8 @@ export class Router {
   }
 
   #moved(slot: number): void {
-    tellAll(this.#downListeners.get(slot) ?? []);
-    this.ears.moved(slot);
+    notifyAll(this.#downListeners.get(slot) ?? []);
+    this.subscriptions.moved(slot);
   }
 }
 
@@ -359,23 +364,23 @@ function unavailable(message: string): EngineError {
   return new EngineError(`Redis Cluster: ${message}`, { outcome: "none", retryable: true });
 }
 
-function tellAll(listeners: Iterable<() => void>): void {
+function notifyAll(listeners: Iterable<() => void>): void {
   for (const listener of Array.from(listeners)) {
     listener();
   }
 }
 
 /** The first that is there; undefined when all are and none is. */
-async function firstOf<T>(promises: readonly Promise<T | undefined>[]): Promise<T | undefined> {
+async function firstResult<T>(promises: readonly Promise<T | undefined>[]): Promise<T | undefined> {
   return new Promise((resolve) => {
-    let left = promises.length;
-    if (left === 0) {
+    let remaining = promises.length;
+    if (remaining === 0) {
       resolve(undefined);
     }
     for (const promise of promises) {
       void promise.then((value) => {
-        left -= 1;
-        if (value !== undefined || left === 0) {
+        remaining -= 1;
+        if (value !== undefined || remaining === 0) {
           resolve(value);
         }
       });
@@ -385,7 +390,7 @@ async function firstOf<T>(promises: readonly Promise<T | undefined>[]): Promise<
 
 function shuffled<T>(items: readonly T[], random: Random): T[] {
   return items
-    .map((item) => ({ item, at: random.fraction() }))
+    .map((item) => ({ item, at: random.nextFloat() }))
     .sort((a, b) => a.at - b.at)
     .map(({ item }) => item);
 }

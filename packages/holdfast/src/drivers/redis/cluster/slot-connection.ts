@@ -26,7 +26,7 @@ export class SlotConnection implements Connection {
   }
 
   subscribe(channel: string, kind: ChannelKind, listener: SubscriptionListener): Subscription {
-    return this.#router.ears.subscribe(this.#slot, channel, kind, listener);
+    return this.#router.subscriptions.subscribe(this.#slot, channel, kind, listener);
   }
 
   onDown(listener: () => void): () => void {

@@ -1,26 +1,26 @@
 /** Who has which slot, as one node said it, corrected by redirections since. */
 export class SlotMap {
   /** Who said it. */
-  readonly teller: string | undefined;
+  readonly source: string | undefined;
   readonly #owners: (string | undefined)[] = [];
   readonly #replicas = new Map<string, readonly string[]>();
 
-  constructor(teller?: string) {
-    this.teller = teller;
+  constructor(source?: string) {
+    this.source = source;
   }
 
-  /** @param answer of CLUSTER SLOTS @param teller the node that said it: it may leave its own host out */
-  static read(answer: unknown, teller: string): SlotMap {
-    const map = new SlotMap(teller);
-    for (const [from, to, primary, ...replicas] of answer as [number, number, ...NodeWords[]][]) {
+  /** @param answer of CLUSTER SLOTS @param source the node that said it: it may leave its own host out */
+  static read(answer: unknown, source: string): SlotMap {
+    const map = new SlotMap(source);
+    for (const [from, to, primary, ...replicas] of answer as [number, number, ...NodeFields[]][]) {
       if (primary) {
-        const owner = addressOf(primary, teller);
+        const owner = addressOf(primary, source);
         for (let slot = Number(from); slot <= Number(to); slot++) {
           map.#owners[slot] = owner;
         }
         map.#replicas.set(
           owner,
-          replicas.map((replica) => addressOf(replica, teller)),
+          replicas.map((replica) => addressOf(replica, source)),
         );
       }
     }
@@ -56,16 +56,16 @@ export class SlotMap {
   }
 }
 
-type NodeWords = readonly [host: unknown, port: unknown, ...more: unknown[]];
+type NodeFields = readonly [host: unknown, port: unknown, ...more: unknown[]];
 
-function addressOf([host, port]: NodeWords, teller: string): string {
-  return completed(`${host === null ? "" : String(host as string)}:${Number(port)}`, teller);
+function addressOf([host, port]: NodeFields, source: string): string {
+  return withMissingNodes(`${host === null ? "" : String(host as string)}:${Number(port)}`, source);
 }
 
 /** A node that does not know its own host, or how it is reached, leaves it out: it is the host by which we reached it. */
-export function completed(address: string, teller: string): string {
+export function withMissingNodes(address: string, source: string): string {
   const isWhole = !address.startsWith(":") && !address.startsWith("?:");
   return isWhole
     ? address
-    : teller.slice(0, teller.lastIndexOf(":")) + address.slice(address.lastIndexOf(":"));
+    : source.slice(0, source.lastIndexOf(":")) + address.slice(address.lastIndexOf(":"));
 }

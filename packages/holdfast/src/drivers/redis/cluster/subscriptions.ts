@@ -2,32 +2,32 @@ import type { Clock, Timer } from "../../../runtime/clock.ts";
 import { jittered, type Random } from "../../../runtime/random.ts";
 import type { ChannelKind, Subscription, SubscriptionListener } from "../clients/connection.ts";
 import { isTransient } from "../server/errors.ts";
-import { Ear } from "./channel-subscription.ts";
-import type { Shard } from "./cluster-node.ts";
+import { SlotSubscription } from "./channel-subscription.ts";
+import type { ClusterNode } from "./cluster-node.ts";
 
-const shortestPauseMs = 20;
-const longestPauseMs = 500;
+const minPauseMs = 20;
+const maxPauseMs = 500;
 
 /** What the subscriptions need of the router. */
-interface Ways {
-  find(slot: number): Promise<Shard>;
+interface Routes {
+  find(slot: number): Promise<ClusterNode>;
   refresh(): Promise<void>;
-  learn(error: unknown, shard: Shard): boolean;
+  handleRedirect(error: unknown, node: ClusterNode): boolean;
 }
 
 /** The channels that are heard, each where its slot is: when the slot is elsewhere, or its node failed, it is subscribed to anew. */
-export class Ears {
-  readonly #ways: Ways;
+export class ClusterSubscriptions {
+  readonly #routes: Routes;
   readonly #clock: Clock;
   readonly #random: Random;
-  readonly #bySlot = new Map<number, Set<Ear>>();
-  readonly #lost = new Set<Ear>();
+  readonly #bySlot = new Map<number, Set<SlotSubscription>>();
+  readonly #lost = new Set<SlotSubscription>();
   #timer: Timer;
-  #pauseMs = shortestPauseMs;
+  #pauseMs = minPauseMs;
   #isClosed = false;
 
-  constructor(ways: Ways, clock: Clock, random: Random) {
-    this.#ways = ways;
+  constructor(routes: Routes, clock: Clock, random: Random) {
+    this.#routes = routes;
     this.#clock = clock;
     this.#random = random;
   }
@@ -37,37 +37,37 @@ export class Ears {
   }
 
   subscribe(slot: number, channel: string, kind: ChannelKind, listener: SubscriptionListener): Subscription {
-    const ear = new Ear(slot, channel, kind, listener);
-    const ears = this.#bySlot.get(slot) ?? new Set();
-    this.#bySlot.set(slot, ears.add(ear));
-    void this.#place(ear);
+    const subscription = new SlotSubscription(slot, channel, kind, listener);
+    const subscriptions = this.#bySlot.get(slot) ?? new Set();
+    this.#bySlot.set(slot, subscriptions.add(subscription));
+    void this.#attach(subscription);
     return {
       close: () => {
-        ear.isClosed = true;
-        ears.delete(ear);
-        if (ears.size === 0 && this.#bySlot.get(slot) === ears) {
+        subscription.isClosed = true;
+        subscriptions.delete(subscription);
+        if (subscriptions.size === 0 && this.#bySlot.get(slot) === subscriptions) {
           this.#bySlot.delete(slot);
         }
-        this.#lost.delete(ear);
-        ear.shard?.forget(ear);
+        this.#lost.delete(subscription);
+        subscription.node?.removeSubscription(subscription);
       },
     };
   }
 
   /** The slot is elsewhere. */
   moved(slot: number): void {
-    for (const ear of Array.from(this.#bySlot.get(slot) ?? [])) {
-      ear.shard?.forget(ear);
-      ear.down();
-      void this.#place(ear);
+    for (const subscription of Array.from(this.#bySlot.get(slot) ?? [])) {
+      subscription.node?.removeSubscription(subscription);
+      subscription.down();
+      void this.#attach(subscription);
     }
   }
 
   /** The connection of these was lost. */
-  readonly deaf = (ears: readonly Ear[]): void => {
-    for (const ear of ears) {
-      ear.down();
-      this.#lose(ear);
+  readonly unsubscribed = (subscriptions: readonly SlotSubscription[]): void => {
+    for (const subscription of subscriptions) {
+      subscription.down();
+      this.#lose(subscription);
     }
   };
 
@@ -77,57 +77,57 @@ export class Ears {
     this.#lost.clear();
   }
 
-  async #place(ear: Ear): Promise<void> {
-    let shard: Shard | undefined;
+  async #attach(subscription: SlotSubscription): Promise<void> {
+    let node: ClusterNode | undefined;
     try {
-      shard = await this.#ways.find(ear.slot);
-      if (ear.isClosed || ear.shard === shard) {
+      node = await this.#routes.find(subscription.slot);
+      if (subscription.isClosed || subscription.node === node) {
         return;
       }
-      ear.shard = shard;
-      await shard.hear(ear);
-      if (ear.shard === shard && !ear.isClosed) {
-        this.#pauseMs = shortestPauseMs;
-        ear.up();
+      subscription.node = node;
+      await node.addSubscription(subscription);
+      if (subscription.node === node && !subscription.isClosed) {
+        this.#pauseMs = minPauseMs;
+        subscription.up();
       }
     } catch (error) {
-      if (shard) {
-        this.#ways.learn(error, shard);
+      if (node) {
+        this.#routes.handleRedirect(error, node);
       }
-      if (ear.shard === shard) {
-        ear.shard = undefined;
-        this.#failed(ear, error);
+      if (subscription.node === node) {
+        subscription.node = undefined;
+        this.#failed(subscription, error);
       }
     }
   }
 
   /** What cannot pass by itself is for the subscriber to try again, who takes more time. */
-  #failed(ear: Ear, error: unknown): void {
+  #failed(subscription: SlotSubscription, error: unknown): void {
     if (isTransient(error)) {
-      this.#lose(ear);
-    } else if (!ear.isClosed) {
-      ear.listener.down();
+      this.#lose(subscription);
+    } else if (!subscription.isClosed) {
+      subscription.listener.down();
     }
   }
 
-  #lose(ear: Ear): void {
-    if (!ear.isClosed && !this.#isClosed) {
-      this.#lost.add(ear);
-      this.#timer ??= this.#clock.setTimer(this.#findAgain, jittered(this.#random, this.#pauseMs, 0.5));
+  #lose(subscription: SlotSubscription): void {
+    if (!subscription.isClosed && !this.#isClosed) {
+      this.#lost.add(subscription);
+      this.#timer ??= this.#clock.setTimer(this.#retry, jittered(this.#random, this.#pauseMs, 0.5));
     }
   }
 
   /** Asks who has which slot, and subscribes there. */
-  readonly #findAgain = (): void => {
-    this.#pauseMs = Math.min(longestPauseMs, this.#pauseMs * 2);
-    void this.#ways
+  readonly #retry = (): void => {
+    this.#pauseMs = Math.min(maxPauseMs, this.#pauseMs * 2);
+    void this.#routes
       .refresh()
       .catch(() => undefined)
       .then(() => {
         this.#timer = undefined;
-        for (const ear of Array.from(this.#lost)) {
-          this.#lost.delete(ear);
-          void this.#place(ear);
+        for (const subscription of Array.from(this.#lost)) {
+          this.#lost.delete(subscription);
+          void this.#attach(subscription);
         }
       });
   };

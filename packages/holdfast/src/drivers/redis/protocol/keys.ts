@@ -1,17 +1,17 @@
-import { refusal } from "../../../options.ts";
+import { invalidValue } from "../../../options.ts";
 
 /** The keys of one lock: K, its queue, its info; on a node of a quorum its fence as well. */
 export type LockKeys = readonly [lock: string, queue: string, info: string, ...fence: string[]];
 
-const ownSpace = "holdfast:";
-const mostRecent = 1_024;
+const reservedPrefix = "holdfast:";
+const maxRecent = 1_024;
 
 /**
  * The only maker of keys. Derived keys share K's hash slot and have a name space of their own, which no lock may enter:
  * no key of a user can be the derived key of another.
  */
 export class KeySpace {
-  readonly #before: string;
+  readonly #prefix: string;
   readonly #hasFences: boolean;
   /** The keys of locks that were asked for lately. */
   readonly #recent = new Map<string, LockKeys>();
@@ -19,9 +19,9 @@ export class KeySpace {
   /** @param hasFences whether each lock has a fencing counter of its own, as on the nodes of a quorum */
   constructor(clientPrefix: string, prefix: string, hasFences = false) {
     this.#hasFences = hasFences;
-    this.#before = clientPrefix + prefix;
-    if (isReserved(this.#before)) {
-      throw refusal("prefix", `not to begin with "${ownSpace}", which is ours`, this.#before);
+    this.#prefix = clientPrefix + prefix;
+    if (isReserved(this.#prefix)) {
+      throw invalidValue("prefix", `not to begin with "${reservedPrefix}", which is ours`, this.#prefix);
     }
   }
 
@@ -32,7 +32,7 @@ export class KeySpace {
       return known;
     }
     const keys = this.#makeKeys(key);
-    if (this.#recent.size >= mostRecent) {
+    if (this.#recent.size >= maxRecent) {
       this.#recent.clear();
     }
     this.#recent.set(key, keys);
@@ -40,38 +40,38 @@ export class KeySpace {
   }
 
   #makeKeys(key: string): LockKeys {
-    const lock = this.#before + key;
+    const lock = this.#prefix + key;
     if (isReserved(lock)) {
-      throw refusal("key", `not to begin with "${ownSpace}", which is ours`, key);
+      throw invalidValue("key", `not to begin with "${reservedPrefix}", which is ours`, key);
     }
     const shared = withHashTag(lock);
-    const [queue, info] = [`${ownSpace}queue:${shared}`, `${ownSpace}info:${shared}`];
-    return this.#hasFences ? [lock, queue, info, `${ownSpace}fence:${shared}`] : [lock, queue, info];
+    const [queue, info] = [`${reservedPrefix}queue:${shared}`, `${reservedPrefix}info:${shared}`];
+    return this.#hasFences ? [lock, queue, info, `${reservedPrefix}fence:${shared}`] : [lock, queue, info];
   }
 
   /** The key of a lock as the caller knows it; undefined for a lock of others. */
   keyOf(lock: string): string | undefined {
-    return lock.startsWith(this.#before) ? lock.slice(this.#before.length) : undefined;
+    return lock.startsWith(this.#prefix) ? lock.slice(this.#prefix.length) : undefined;
   }
 
   /** The pattern that finds the locks whose keys begin with `prefix`. */
   patternOf(prefix: string): string {
-    return `${(this.#before + prefix).replace(/[\\*?[\]]/g, "\\$&")}*`;
+    return `${(this.#prefix + prefix).replace(/[\\*?[\]]/g, "\\$&")}*`;
   }
 }
 
 /** Whether a key is in the library's own name space, where no lock can be. */
 export function isReserved(key: string): boolean {
-  return key.startsWith(ownSpace);
+  return key.startsWith(reservedPrefix);
 }
 
 export function clientKey(clientId: string): string {
-  return `${ownSpace}client:${clientId}`;
+  return `${reservedPrefix}client:${clientId}`;
 }
 
 /** @param tag the hash tag that leads to a slot: of the channel for grants in that slot of a cluster */
 export function channelOf(clientId: string, tag?: string): string {
-  return `${ownSpace}grants:${tag === undefined ? "" : `{${tag}}`}${clientId}`;
+  return `${reservedPrefix}grants:${tag === undefined ? "" : `{${tag}}`}${clientId}`;
 }
 
 /**
@@ -79,12 +79,12 @@ export function channelOf(clientId: string, tag?: string): string {
  * @param tag the hash tag that leads to a slot of a cluster, each of which has a counter of its own
  */
 export function counterKey(tag?: string): string {
-  return `${ownSpace}fence${tag === undefined ? "" : `:{${tag}}`}`;
+  return `${reservedPrefix}fence${tag === undefined ? "" : `:{${tag}}`}`;
 }
 
 /** Never written: names a slot to a script that is about no lock. */
 export function slotKey(tag: string): string {
-  return `${ownSpace}slot:{${tag}}`;
+  return `${reservedPrefix}slot:{${tag}}`;
 }
 
 /**

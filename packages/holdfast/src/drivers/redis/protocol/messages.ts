@@ -1,5 +1,5 @@
 import { isReserved } from "./keys.ts";
-import { clientOf } from "./token.ts";
+import { clientIdOf } from "./token.ts";
 
 /** A grant that a message brought. */
 export interface PushedGrant {
@@ -17,51 +17,51 @@ export interface PushedGrant {
 /** A message on the channel of a client. The scripts and the subscriber write them. */
 export type Message =
   | { readonly kind: "grant"; readonly grant: PushedGrant }
-  | { readonly kind: "again"; readonly token: string }
+  | { readonly kind: "retry"; readonly token: string }
   | { readonly kind: "inquiry"; readonly token: string; readonly number: number }
-  | { readonly kind: "open"; readonly born: string; readonly lock: string }
+  | { readonly kind: "latch-open"; readonly createdAt: string; readonly lock: string }
   | { readonly kind: "broken"; readonly token: string; readonly reason: string }
-  | { readonly kind: "proof" };
+  | { readonly kind: "ping" };
 
 /** The largest TTL that the options allow. */
 const longestTtlMs = 86_400_000;
 
 const grantForm = /^grant (\S+) (\d+) (\d+) (\d+) (\d+)((?:\+\d{1,9})?) ([\da-f]{40}) (.+)$/s;
-const againForm = /^again (\S+)$/;
+const retryForm = /^retry (\S+)$/;
 const inquiryForm = /^inquiry (\S+) (\d+)$/;
-const openForm = /^open (\d+) (.+)$/s;
-const proofForm = /^proof [\da-f]{32}$/;
+const latchOpenForm = /^latch-open (\d+) (.+)$/s;
+const pingForm = /^ping [\da-f]{32}$/;
 const brokenMark = "broken ";
 
 /**
  * Reads one message; undefined if any field has another form than the scripts write. It never throws: anyone with the right to
  * publish can send any text, and an error in the handler of a client library ends the process.
  */
-export function readMessage(text: string): Message | undefined {
+export function parseMessage(text: string): Message | undefined {
   switch (text.slice(0, text.indexOf(" "))) {
     case "grant":
-      return readGrant(text);
-    case "again": {
-      const token = tokenOf(againForm.exec(text)?.[1]);
-      return token === undefined ? undefined : { kind: "again", token };
+      return parseGrant(text);
+    case "retry": {
+      const token = tokenOf(retryForm.exec(text)?.[1]);
+      return token === undefined ? undefined : { kind: "retry", token };
     }
     case "inquiry":
-      return readInquiry(text);
-    case "open":
-      return readOpen(text);
+      return parseInquiry(text);
+    case "latch-open":
+      return parseLatchOpen(text);
     case "broken":
-      return readBroken(text);
-    case "proof":
-      return proofForm.test(text) ? { kind: "proof" } : undefined;
+      return parseBroken(text);
+    case "ping":
+      return pingForm.test(text) ? { kind: "ping" } : undefined;
     default:
       return undefined;
   }
 }
 
-function readGrant(text: string): Message | undefined {
-  const [, word, firstDigits, lastDigits, micros, ttl, wait, runId = "", lock = ""] =
+function parseGrant(text: string): Message | undefined {
+  const [, field, firstDigits, lastDigits, micros, ttl, wait, runId = "", lock = ""] =
     grantForm.exec(text) ?? [];
-  const token = tokenOf(word);
+  const token = tokenOf(field);
   const [first, last] = [numberOf(firstDigits), numberOf(lastDigits)];
   const [serverMicros, ttlMs] = [numberOf(micros), numberOf(ttl)];
   if (token === undefined || first === undefined || last === undefined || last < first || !isLock(lock)) {
@@ -73,34 +73,34 @@ function readGrant(text: string): Message | undefined {
   return { kind: "grant", grant: { token, first, last, serverMicros, ttlMs, waitMs, runId, lock } };
 }
 
-function readInquiry(text: string): Message | undefined {
-  const [, word, digits] = inquiryForm.exec(text) ?? [];
-  const token = tokenOf(word);
+function parseInquiry(text: string): Message | undefined {
+  const [, field, digits] = inquiryForm.exec(text) ?? [];
+  const token = tokenOf(field);
   const number = numberOf(digits);
   return token === undefined || number === undefined ? undefined : { kind: "inquiry", token, number };
 }
 
-function readOpen(text: string): Message | undefined {
-  const [, born, lock = ""] = openForm.exec(text) ?? [];
-  return born === undefined || numberOf(born) === undefined || !isLock(lock)
+function parseLatchOpen(text: string): Message | undefined {
+  const [, createdAt, lock = ""] = latchOpenForm.exec(text) ?? [];
+  return createdAt === undefined || numberOf(createdAt) === undefined || !isLock(lock)
     ? undefined
-    : { kind: "open", born, lock };
+    : { kind: "latch-open", createdAt, lock };
 }
 
-function readBroken(text: string): Message | undefined {
+function parseBroken(text: string): Message | undefined {
   const fields = parsed(text.slice(brokenMark.length));
   if (!Array.isArray(fields) || fields.length !== 3) {
     return undefined;
   }
-  const [word, lock, reason] = fields as unknown[];
-  const token = typeof word === "string" ? tokenOf(word) : undefined;
+  const [field, lock, reason] = fields as unknown[];
+  const token = typeof field === "string" ? tokenOf(field) : undefined;
   return token === undefined || typeof lock !== "string" || !isLock(lock) || typeof reason !== "string"
     ? undefined
     : { kind: "broken", token, reason };
 }
 
-function tokenOf(word: string | undefined): string | undefined {
-  return word !== undefined && clientOf(word) !== undefined ? word : undefined;
+function tokenOf(field: string | undefined): string | undefined {
+  return field !== undefined && clientIdOf(field) !== undefined ? field : undefined;
 }
 
 /** A whole number that a double represents exactly. */

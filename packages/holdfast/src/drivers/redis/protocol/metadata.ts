@@ -1,13 +1,13 @@
-import type { Report, Words } from "../../../driver.ts";
+import type { HolderReport, HolderInfo } from "../../../driver.ts";
 import type { LossReason } from "../../../errors.ts";
 import type { Holder } from "../../../lock-state.ts";
 
 /** An owner's own words as a script takes them: JSON of [field, value, ...], "" for none. */
-export function encodeWords(words: (Words & Partial<Report>) | undefined): string {
-  if (words === undefined) {
+export function encodeMetadata(info: (HolderInfo & Partial<HolderReport>) | undefined): string {
+  if (info === undefined) {
     return "";
   }
-  const { owner, reason, labels, fencingToken, localWaiters } = words;
+  const { owner, reason, labels, fencingToken, localWaiters } = info;
   const fields: string[] = [];
   for (const [name, value] of [
     ["owner", owner],
@@ -24,7 +24,7 @@ export function encodeWords(words: (Words & Partial<Report>) | undefined): strin
 }
 
 /** The fields of a hash, as a script answers them: [field, value, ...]. */
-export function readFields(answer: unknown): ReadonlyMap<string, string> {
+export function decodeHash(answer: unknown): ReadonlyMap<string, string> {
   const fields = new Map<string, string>();
   const list = answer as readonly unknown[];
   for (let i = 0; i + 1 < list.length; i += 2) {
@@ -34,7 +34,7 @@ export function readFields(answer: unknown): ReadonlyMap<string, string> {
 }
 
 /** What of the words `inspect` tells. */
-export function readWords(
+export function decodeMetadata(
   fields: ReadonlyMap<string, string>,
 ): Pick<Holder, "reason" | "labels" | "localWaiters"> & { owner?: string } {
   const owner = fields.get("owner");
@@ -44,13 +44,13 @@ export function readWords(
   return {
     ...(owner === undefined ? {} : { owner }),
     ...(reason === undefined ? {} : { reason }),
-    ...readLabels(labels),
+    ...decodeLabels(labels),
     ...(Number.isSafeInteger(localWaiters) && localWaiters > 0 ? { localWaiters } : {}),
   };
 }
 
 /** Labels that are no object of strings count as absent: one corrupt value must not make `list` reject. */
-function readLabels(text: string | undefined): Pick<Holder, "labels"> {
+function decodeLabels(text: string | undefined): Pick<Holder, "labels"> {
   const labels = text === undefined ? undefined : parsed(text);
   const isRecord = typeof labels === "object" && labels !== null && !Array.isArray(labels);
   const isText = isRecord && Object.values(labels).every((value) => typeof value === "string");
@@ -58,9 +58,9 @@ function readLabels(text: string | undefined): Pick<Holder, "labels"> {
 }
 
 /** The metadata of one holder as a script answers it: JSON of [field, value, ...]. Anything else counts as absent. */
-export function readJsonFields(text: string): ReadonlyMap<string, string> {
+export function decodeJsonHash(text: string): ReadonlyMap<string, string> {
   const fields = text === "" ? [] : parsed(text);
-  return readFields(Array.isArray(fields) ? fields : []);
+  return decodeHash(Array.isArray(fields) ? fields : []);
 }
 
 function parsed(text: string): unknown {
@@ -75,18 +75,18 @@ function parsed(text: string): unknown {
  * Of what several nodes were told of one holder. A node whose grant came by a message was told nothing yet, and of words that changed
  * hands within a process those with the greatest number are the last.
  */
-export function latestWords(told: readonly ReadonlyMap<string, string>[]): ReadonlyMap<string, string> {
-  const numberOf = (words: ReadonlyMap<string, string>): bigint =>
-    BigInt(/^\d+$/.exec(words.get("number") ?? "")?.[0] ?? 0);
-  const spoken = told.filter(({ size }) => size > 0);
-  return spoken.reduce(
+export function newestMetadata(reports: readonly ReadonlyMap<string, string>[]): ReadonlyMap<string, string> {
+  const numberOf = (info: ReadonlyMap<string, string>): bigint =>
+    BigInt(/^\d+$/.exec(info.get("number") ?? "")?.[0] ?? 0);
+  const info = reports.filter(({ size }) => size > 0);
+  return info.reduce(
     (best, other) => (numberOf(other) > numberOf(best) ? other : best),
-    spoken[0] ?? new Map(),
+    info[0] ?? new Map(),
   );
 }
 
 /** Why a token is not the holder's any more, by what the scripts answer. */
-export function reasonOf(status: unknown): LossReason {
+export function lossReasonOf(status: unknown): LossReason {
   switch (Number(status)) {
     case 0:
       return "expired";

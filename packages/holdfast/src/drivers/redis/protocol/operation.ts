@@ -1,4 +1,4 @@
-import type { Moment } from "../../../runtime/clock.ts";
+import type { Instant } from "../../../runtime/clock.ts";
 import type { LockKeys } from "./keys.ts";
 
 /** One operation of the scripts `execute` and `operate`. */
@@ -15,25 +15,25 @@ export interface Operation {
 /** What came back for one operation, and when it had been asked. */
 export interface Reply {
   readonly value: unknown;
-  readonly sent: Moment;
+  readonly sent: Instant;
   readonly serverMicros: number;
   /** Whether no connection was lost between the request and now. */
-  readonly isSteady: boolean;
+  readonly sameConnection: boolean;
   /** Of a quorum's node: which run of the server answered; else "". */
   readonly runId: string;
 }
 
 /**
  * The arguments as a quorum's node reads them. Made once where several nodes are asked the same: they get one array.
- * @param candidate the fencing number that all nodes shall give to whom this operation grants the lock
+ * @param proposedFence the fencing number that all nodes shall give to whom this operation grants the lock
  */
-export function withCandidate(args: readonly string[], candidate: string): readonly string[] {
+export function withProposedFence(args: readonly string[], proposedFence: string): readonly string[] {
   const [name = "", ...rest] = args;
-  return [name, candidate, ...rest];
+  return [name, proposedFence, ...rest];
 }
 
 /** The operations of a batch as one argument. The nodes of a quorum are usually asked the same in the same turn. */
-export function joined(operations: readonly Pick<Operation, "args">[]): string {
+export function encode(operations: readonly Pick<Operation, "args">[]): string {
   // The arguments themselves are kept, because an operation that is sent again has others.
   if (operations.length !== latest.args.length || operations.some(({ args }, i) => args !== latest.args[i])) {
     const args = operations.map((operation) => operation.args);
@@ -48,4 +48,4 @@ let latest: { readonly args: readonly (readonly string[])[]; readonly text: stri
 };
 
 /** A candidate of who does not mean to be granted anything. */
-export const noCandidate = "0";
+export const noProposal = "0";

@@ -1,10 +1,10 @@
-import type { Share } from "../../../driver.ts";
-import { fingerprint, type Random } from "../../../runtime/random.ts";
+import type { LockMode } from "../../../driver.ts";
+import { hash32, type Random } from "../../../runtime/random.ts";
 
 /** The parts of a token. */
-interface Parts {
+interface TokenParts {
   readonly clientId: string;
-  readonly share: Share | undefined;
+  readonly lockMode: LockMode | undefined;
   readonly ticket: number;
 }
 
@@ -20,27 +20,27 @@ interface Attempt {
  * `<random>:<client>:<ticket>`; of a lock that several may hold `<random>:<client>:<share>:<ticket>`. The scripts read a token as
  * lua/_holders.lua says. Each request makes its own: a token has one owner, for ever.
  */
-export function makeToken({ clientId, share, ticket }: Parts, random: Random): string {
-  const mark = share === undefined ? "" : `${markOf(share)}:`;
+export function createToken({ clientId, lockMode, ticket }: TokenParts, random: Random): string {
+  const mark = lockMode === undefined ? "" : `${markOf(lockMode)}:`;
   return `${random.id()}:${clientId}:${mark}${ticket}`;
 }
 
 /** `<attempt>:<client>:0`: a repeat of a named attempt has the same attempt in every process. */
 export function attemptToken({ key, attemptId, clientId }: Attempt, random: Random): string {
-  const attempt = attemptId === undefined ? random.id() : fingerprint(key, attemptId);
+  const attempt = attemptId === undefined ? random.id() : hash32(key, attemptId);
   return `${attempt}:${clientId}:0`;
 }
 
-function markOf(share: Share): string {
-  if (share.kind === "semaphore") {
-    return `${share.hasWaited === true ? "a" : "s"}${share.permits}/${share.limit}`;
+function markOf(lockMode: LockMode): string {
+  if (lockMode.kind === "semaphore") {
+    return `${lockMode.hasWaited === true ? "a" : "s"}${lockMode.permits}/${lockMode.limit}`;
   }
-  return share.mode === "read" ? "r" : "w";
+  return lockMode.mode === "read" ? "r" : "w";
 }
 
-const ours = /^[\da-f]{32}:([\da-f]{32}):(?:([a-z])[\d/]*:)?\d+$/;
+const ownForm = /^[\da-f]{32}:([\da-f]{32}):(?:([a-z])[\d/]*:)?\d+$/;
 
 /** The client of a token; undefined: it is not ours. */
-export function clientOf(token: string): string | undefined {
-  return ours.exec(token)?.[1];
+export function clientIdOf(token: string): string | undefined {
+  return ownForm.exec(token)?.[1];
 }

@@ -1,26 +1,31 @@
 import { QuorumError, type NodeVote } from "../../../errors.ts";
-import { messageOf, outcomeOf, refusalBy } from "../server/errors.ts";
-import { withCandidate, type Operation, type Reply } from "../protocol/operation.ts";
+import { messageOf, outcomeOf, serverRefusal } from "../server/errors.ts";
+import { withProposedFence, type Operation, type Reply } from "../protocol/operation.ts";
 import { readingOf, type ClockReading } from "./clock-reading.ts";
-import type { QuorumHold } from "./held-grant.ts";
-import type { Voter } from "./quorum-node.ts";
+import type { HeldGrant } from "./held-grant.ts";
+import type { QuorumNode } from "./quorum-node.ts";
 
 /** One question to all nodes about one grant, decided as soon as the answers allow it. */
-export class Round<Result> {
-  readonly #hold: QuorumHold;
-  readonly #voters: readonly Voter[];
+export class Broadcast<Result> {
+  readonly #grant: HeldGrant;
+  readonly #nodes: readonly QuorumNode[];
   readonly #args: readonly string[];
   readonly #votes: NodeVote[];
   readonly #errors: unknown[] = [];
   /** What the answers come to of nodes that did not count when they came: the next answer may show that they do. */
-  readonly #uncounted = new Map<Voter, () => void>();
-  #answers = 0;
+  readonly #uncounted = new Map<QuorumNode, () => void>();
+  #replyCount = 0;
 
-  constructor(hold: QuorumHold, voters: readonly Voter[], candidate: string, args: readonly string[]) {
-    this.#hold = hold;
-    this.#voters = voters;
-    this.#args = withCandidate(args, candidate);
-    this.#votes = voters.map(({ name }) => ({
+  constructor(
+    grant: HeldGrant,
+    nodes: readonly QuorumNode[],
+    proposedFence: string,
+    args: readonly string[],
+  ) {
+    this.#grant = grant;
+    this.#nodes = nodes;
+    this.#args = withProposedFence(args, proposedFence);
+    this.#votes = nodes.map(({ name }) => ({
       node: name,
       vote: "timeout",
       latencyMs: null,
@@ -34,19 +39,23 @@ export class Round<Result> {
    * @param decide called after each answer; has to decide when all have come
    */
   run(
-    answered: (voter: Voter, reply: Reply, reading: ClockReading) => NodeVote["vote"],
+    answered: (node: QuorumNode, reply: Reply, reading: ClockReading) => NodeVote["vote"],
     decide: (isComplete: boolean) => Result | undefined,
   ): Promise<Result> {
     return new Promise((resolve, reject) => {
-      for (const voter of this.#voters) {
+      for (const node of this.#nodes) {
         let isCounted = false;
-        const heard = (vote: NodeVote["vote"], reply: Reply | undefined, reason: string | null): void => {
-          const latencyMs = reply ? this.#hold.now() - reply.sent.now : null;
-          this.#votes[voter.index] = { node: voter.name, vote, latencyMs, reason };
-          this.#answers += isCounted ? 0 : 1;
+        const recordVote = (
+          vote: NodeVote["vote"],
+          reply: Reply | undefined,
+          reason: string | null,
+        ): void => {
+          const latencyMs = reply ? this.#grant.now() - reply.sent.now : null;
+          this.#votes[node.index] = { node: node.name, vote, latencyMs, reason };
+          this.#replyCount += isCounted ? 0 : 1;
           isCounted = true;
           try {
-            const result = decide(this.#answers === this.#voters.length);
+            const result = decide(this.#replyCount === this.#nodes.length);
             if (result !== undefined) {
               resolve(result);
             }
@@ -55,37 +64,41 @@ export class Round<Result> {
           }
         };
         const count = (reply: Reply, reading: ClockReading): void => {
-          const vote = answered(voter, reply, reading);
+          const vote = answered(node, reply, reading);
           if (vote === "quarantined") {
-            this.#uncounted.set(voter, () => count(reply, reading));
+            this.#uncounted.set(node, () => count(reply, reading));
           }
-          heard(vote, reply, vote === "quarantined" ? this.#hold.whyNot(voter, reading) : null);
+          recordVote(
+            vote,
+            reply,
+            vote === "quarantined" ? this.#grant.ineligibleReason(node, reading) : null,
+          );
         };
         const failed = (error: unknown): void => {
           this.#errors.push(error);
           const reason = messageOf(error);
-          heard(outcomeOf(error) === "unknown" ? "timeout" : "error", undefined, reason);
+          recordVote(outcomeOf(error) === "unknown" ? "timeout" : "error", undefined, reason);
         };
-        const question: Operation = {
-          keys: this.#hold.keys,
+        const operation: Operation = {
+          keys: this.#grant.keys,
           args: this.#args,
           answered: (reply) => {
             const value = reply.value as unknown[];
             if (value[0] === "error") {
-              failed(refusalBy(String(value[1])));
+              failed(serverRefusal(String(value[1])));
             } else {
-              this.#countAgain();
-              count(reply, readingOf(reply.serverMicros, reply.sent.now, this.#hold.now()));
+              this.#recount();
+              count(reply, readingOf(reply.serverMicros, reply.sent.now, this.#grant.now()));
             }
           },
           failed,
         };
-        voter.node.perform(question);
+        node.server.perform(operation);
       }
     });
   }
 
-  #countAgain(): void {
+  #recount(): void {
     const counts = [...this.#uncounted.values()];
     this.#uncounted.clear();
     for (const count of counts) {

@@ -3,14 +3,14 @@
  * begins to count here, ms. The node's clock is between the two.
  */
 export interface ClockReading {
-  readonly leastMs: number;
-  readonly mostMs: number;
+  readonly minMs: number;
+  readonly maxMs: number;
   /** Enough other nodes had the same time. That stays so. */
   wasInTime: boolean;
 }
 
-/** @param begunAt when what it says begins to count, on the scale of `clock.now()` */
-export function readingOf(serverMicros: number, begunAt: number, heardAt: number): ClockReading {
+/** @param sentAt when what it says begins to count, on the scale of `clock.now()` */
+export function readingOf(serverMicros: number, sentAt: number, receivedAt: number): ClockReading {
   const serverMs = serverMicros / 1000;
-  return { leastMs: serverMs - heardAt, mostMs: serverMs - begunAt, wasInTime: false };
+  return { minMs: serverMs - receivedAt, maxMs: serverMs - sentAt, wasInTime: false };
 }

@@ -1,27 +1,36 @@
 import type { Clock } from "../../../runtime/clock.ts";
-import { tell, type CountedVote } from "../../../diagnostics.ts";
+import { publish, type CountedVote } from "../../../diagnostics.ts";
 import type { Grant } from "../../../driver.ts";
-import { leftOf, type Validity } from "../../../validity.ts";
-import type { Bid, Election } from "./majority-attempt.ts";
-import type { Voter } from "./quorum-node.ts";
+import { remainingValidityMs, type Validity } from "../../../validity.ts";
+import type { MajorityAttempt, MajorityGrant } from "./majority-attempt.ts";
+import type { QuorumNode } from "./quorum-node.ts";
 
 // What diagnostics tell of votes. Nothing is made of them where nobody listens.
 
-export function tellElection({ key, fencingToken }: Grant, { rounds, ballots }: Election, bid: Bid): void {
-  tell("vote", () => ({
+export function publishVote(
+  { key, fencingToken }: Grant,
+  { rounds, voteRequests }: MajorityGrant,
+  attempt: MajorityAttempt,
+): void {
+  publish("vote", () => ({
     key,
     fencingToken,
     rounds,
-    granted: ballots.length,
-    nodes: bid.ballots.length,
-    votes: ballots.map(({ voter, vote }) => countedVote(voter, vote, bid.clock)),
+    granted: voteRequests.length,
+    nodes: attempt.voteRequests.length,
+    votes: voteRequests.map(({ node, vote }) => countedVote(node, vote, attempt.clock)),
   }));
 }
 
 export function countedVote(
-  { name }: Voter,
-  { runId, isPushed, validity }: { runId: string; isPushed: boolean; validity: Validity },
+  { name }: QuorumNode,
+  { runId, isNotified, validity }: { runId: string; isNotified: boolean; validity: Validity },
   clock: Clock,
 ): CountedVote {
-  return { node: name, runId, by: isPushed ? "message" : "answer", remainingMs: leftOf(validity, clock) };
+  return {
+    node: name,
+    runId,
+    via: isNotified ? "notification" : "reply",
+    remainingMs: remainingValidityMs(validity, clock),
+  };
 }

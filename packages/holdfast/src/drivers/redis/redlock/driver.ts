@@ -7,38 +7,38 @@ import type {
   Driver,
   DriverListener,
   ExtendRequest,
-  Extension,
+  ExtendResult,
   Grant,
   ListQuery,
-  Pending,
-  Requeued,
-  Verified,
+  PendingAcquire,
+  PendingRequeue,
+  VerifyResult,
 } from "../../../driver.ts";
 import { LockError, type LossReason } from "../../../errors.ts";
-import { refusal } from "../../../options.ts";
+import { invalidValue } from "../../../options.ts";
 import type { Random } from "../../../runtime/random.ts";
 import type { FenceState, Holder, LockEvent, LockState, NodeState } from "../../../lock-state.ts";
-import { Pool } from "../../../runtime/unordered-set.ts";
+import { UnorderedSet } from "../../../runtime/unordered-set.ts";
 import { TimerQueue } from "../../../runtime/timer-queue.ts";
-import { engineEnd } from "../../../validity.ts";
+import { engineExpiry } from "../../../validity.ts";
 import { connectionOfNode, type RedisClient } from "../clients/detect.ts";
 import type { Connection } from "../clients/connection.ts";
-import { Electorate } from "./node-set.ts";
+import { NodeSet } from "./node-set.ts";
 import { clonedError } from "../server/errors.ts";
 import { KeySpace, type LockKeys } from "../protocol/keys.ts";
-import type { NodeListener } from "../server/server.ts";
+import type { ServerListener } from "../server/server.ts";
 import { resolveRedlock, type RedlockOptions, type RedlockSettings } from "../options.ts";
-import { Census } from "./inspect/operator-api.ts";
-import type { QuorumHold } from "./held-grant.ts";
-import { Holdings } from "./grant-registry.ts";
+import { OperatorApi } from "./inspect/operator-api.ts";
+import type { HeldGrant } from "./held-grant.ts";
+import { GrantRegistry } from "./grant-registry.ts";
 import { QuorumRelease } from "./release.ts";
 import { QuorumRequest } from "./request.ts";
 import type { QuorumHost } from "./request-host.ts";
-import type { Hearing } from "../server/subscriber.ts";
-import { Voter } from "./quorum-node.ts";
-import { makeToken } from "../protocol/token.ts";
-import { Watches } from "../polling-watch.ts";
-import { encodeWords } from "../protocol/metadata.ts";
+import type { NotificationStatus } from "../server/subscriber.ts";
+import { QuorumNode } from "./quorum-node.ts";
+import { createToken } from "../protocol/token.ts";
+import { PollingWatches } from "../polling-watch.ts";
+import { encodeMetadata } from "../protocol/metadata.ts";
 
 /**
  * Locks on a majority of independent Redis servers: Redlock, with a queue on every node. Survives any minority of nodes; grants in
@@ -46,8 +46,8 @@ import { encodeWords } from "../protocol/metadata.ts";
  * three or five are usual. The clients stay the caller's.
  */
 export function redlock(clients: readonly RedisClient[], options?: RedlockOptions): Driver {
-  if (!Array.isArray(clients) || clients.length === 0 || clients.length > mostNodes) {
-    throw refusal("clients", `an array of 1 to ${mostNodes} clients, one for each node`, clients);
+  if (!Array.isArray(clients) || clients.length === 0 || clients.length > maxNodes) {
+    throw invalidValue("clients", `an array of 1 to ${maxNodes} clients, one for each node`, clients);
   }
   if (new Set(clients).size < clients.length) {
     throw new TypeError("Expected `clients` to be different clients: the same one twice would vote twice");
@@ -61,25 +61,25 @@ export function redlock(clients: readonly RedisClient[], options?: RedlockOption
   return new RedlockDriver(settings, clients);
 }
 
-const mostNodes = 15;
+const maxNodes = 15;
 
 class RedlockDriver implements Driver, QuorumHost {
   readonly clock: Clock;
   readonly random: Random;
   readonly capabilities: Capabilities;
-  readonly electorate: Electorate;
-  readonly agenda: TimerQueue<QuorumRequest>;
+  readonly nodeSet: NodeSet;
+  readonly timers: TimerQueue<QuorumRequest>;
   readonly commandTimeoutMs: number;
   readonly nodeTimeoutMs: number;
   readonly claimMs: number;
   readonly driftFactor: number;
-  readonly holdings: Holdings;
+  readonly grants: GrantRegistry;
   readonly #keySpace: KeySpace;
   #clientId: string;
-  readonly #requests = new Pool<QuorumRequest>();
-  readonly #census: Census;
+  readonly #requests = new UnorderedSet<QuorumRequest>();
+  readonly #operatorApi: OperatorApi;
   readonly #listeners = new Set<DriverListener>();
-  readonly #watches = new Watches(this);
+  readonly #watches = new PollingWatches(this);
 
   constructor(settings: RedlockSettings, clients: readonly RedisClient[]) {
     const { clock, random, claimMs, prefix, maxTtlMs } = settings;
@@ -101,38 +101,38 @@ class RedlockDriver implements Driver, QuorumHost {
     this.#clientId = random.id();
     const connections = clients.map(connectionOfNode);
     this.#keySpace = new KeySpace(commonPrefix(connections), prefix, true);
-    const voters = connections.map(
+    const nodes = connections.map(
       (connection, index) =>
-        new Voter({
+        new QuorumNode({
           ...settings,
           connection,
           clientId: this.#clientId,
           index,
           listener: this.#listenerOf(index),
-          examined: () => {
+          healthChecked: () => {
             for (const request of Array.from(this.#requests.items)) {
-              request.reconsider();
+              request.recount();
             }
           },
-          answered: (isNewRun) => this.electorate.answered(isNewRun),
+          answered: (isNewRun) => this.nodeSet.answered(isNewRun),
         }),
     );
-    this.electorate = new Electorate(clock, voters, settings);
-    this.holdings = new Holdings({
-      electorate: this.electorate,
+    this.nodeSet = new NodeSet(clock, nodes, settings);
+    this.grants = new GrantRegistry({
+      nodeSet: this.nodeSet,
       clock,
       driftFactor: settings.driftFactor,
       maxTtlMs,
       keySpace: this.#keySpace,
     });
-    this.#census = new Census(this.electorate, this.#keySpace, this.commandTimeoutMs);
-    this.agenda = new TimerQueue(clock, (request) => request.wake(), true);
+    this.#operatorApi = new OperatorApi(this.nodeSet, this.#keySpace, this.commandTimeoutMs);
+    this.timers = new TimerQueue(clock, (request) => request.wake(), true);
   }
 
-  introduce(owner: string): void {
+  setOwner(owner: string): void {
     const since = String(Math.round(this.clock.wall()));
-    for (const { node } of this.electorate.voters) {
-      node.introduce(["owner", owner, "host", hostname(), "pid", String(process.pid), "since", since]);
+    for (const { server } of this.nodeSet.nodes) {
+      server.setClientInfo(["owner", owner, "host", hostname(), "pid", String(process.pid), "since", since]);
     }
   }
 
@@ -141,34 +141,34 @@ class RedlockDriver implements Driver, QuorumHost {
   }
 
   ticket(): number | undefined {
-    return this.electorate.isReady ? this.electorate.ticket() : undefined;
+    return this.nodeSet.isReady ? this.nodeSet.ticket() : undefined;
   }
 
-  acquire(request: AcquireRequest): Pending {
+  acquire(request: AcquireRequest): PendingAcquire {
     return this.#begin(new QuorumRequest(this, request, this.#keysOf(request.key)));
   }
 
-  requeue(given: Grant, request: AcquireRequest): Requeued {
+  requeue(given: Grant, request: AcquireRequest): PendingRequeue {
     const pending = this.#begin(new QuorumRequest(this, request, this.#keysOf(request.key), true));
     return {
       result: pending.result,
-      released: this.release(given.key, given.token, engineEnd(given.validity)),
+      released: this.release(given.key, given.token, engineExpiry(given.validity)),
       cancel: (reason) => pending.cancel(reason),
     };
   }
 
-  async extend({ key, token, fencingToken, ttlMs, words }: ExtendRequest): Promise<Extension> {
-    const hold = this.holdings.holdOf(key, token);
-    this.holdings.prolong(hold, ttlMs);
-    const refusal = hold.isKnown ? undefined : await this.#learn(hold, fencingToken);
-    return refusal ?? hold.extend(ttlMs, encodeWords(words), fencingToken);
+  async extend({ key, token, fencingToken, ttlMs, info }: ExtendRequest): Promise<ExtendResult> {
+    const grant = this.grants.grantOf(key, token);
+    this.grants.scheduleExpiry(grant, ttlMs);
+    const refusal = grant.isKnown ? undefined : await this.#verifyForeign(grant, fencingToken);
+    return refusal ?? grant.extend(ttlMs, encodeMetadata(info), fencingToken);
   }
 
   /** Which nodes have a grant of another process: only those that have it before they are asked to prolong it count. */
-  async #learn(
-    { key, token }: QuorumHold,
+  async #verifyForeign(
+    { key, token }: HeldGrant,
     fencingToken: bigint,
-  ): Promise<Exclude<Extension, { outcome: "renewed" }> | undefined> {
+  ): Promise<Exclude<ExtendResult, { outcome: "renewed" }> | undefined> {
     try {
       const verified = await this.verify(key, token, fencingToken);
       return verified.outcome === "lost" ? verified : undefined;
@@ -177,18 +177,18 @@ class RedlockDriver implements Driver, QuorumHost {
     }
   }
 
-  verify(key: string, token: string, fencingToken?: bigint): Promise<Verified> {
-    return this.#census.ready(key, () => this.holdings.holdOf(key, token).verify(fencingToken));
+  verify(key: string, token: string, fencingToken?: bigint): Promise<VerifyResult> {
+    return this.#operatorApi.ready(key, () => this.grants.grantOf(key, token).verify(fencingToken));
   }
 
   release(key: string, token: string, until: number): Promise<boolean> {
-    return this.holdings.release(key, token, until);
+    return this.grants.release(key, token, until);
   }
 
   downgrade(key: string, token: string, until: number): Promise<boolean> {
-    const hold = this.holdings.holdOf(key, token);
-    hold.isDowngraded = true;
-    const release = new QuorumRelease(this.electorate, hold);
+    const grant = this.grants.grantOf(key, token);
+    grant.isDowngraded = true;
+    const release = new QuorumRelease(this.nodeSet, grant);
     release.begin(until, undefined, "downgrade");
     return release.result;
   }
@@ -203,11 +203,11 @@ class RedlockDriver implements Driver, QuorumHost {
   }
 
   inspect(key: string): Promise<LockState> {
-    return this.#census.inspect(key);
+    return this.#operatorApi.inspect(key);
   }
 
   list(query: ListQuery): Promise<{ locks: LockState[]; cursor: string | null }> {
-    return this.#census.list(query);
+    return this.#operatorApi.list(query);
   }
 
   watch(target: string | { readonly prefix: string }, signal: AbortSignal): AsyncIterable<LockEvent> {
@@ -215,34 +215,34 @@ class RedlockDriver implements Driver, QuorumHost {
   }
 
   breakGrant(key: string, fencingToken: bigint, reason: string): Promise<boolean> {
-    return this.#census.breakGrant(key, fencingToken, reason);
+    return this.#operatorApi.breakGrant(key, fencingToken, reason);
   }
 
   checkFence(key: string, fencingToken: bigint): Promise<FenceState> {
-    return this.#census.checkFence(key, fencingToken);
+    return this.#operatorApi.checkFence(key, fencingToken);
   }
 
   nodes(): Promise<NodeState[]> {
-    return this.#census.nodes();
+    return this.#operatorApi.nodes();
   }
 
   async close(): Promise<void> {
     for (const request of Array.from(this.#requests.items)) {
       request.close();
     }
-    this.agenda.clear();
-    const releases = this.holdings.close();
-    const leftovers = this.electorate.voters.map(({ releaser }) => releaser.idle());
-    await Promise.all([...releases, ...leftovers]); // bounded by the command budget
-    for (const voter of this.electorate.voters) {
-      voter.close();
+    this.timers.clear();
+    const releases = this.grants.close();
+    const releasing = this.nodeSet.nodes.map(({ releaseQueue }) => releaseQueue.idle());
+    await Promise.all([...releases, ...releasing]); // bounded by the command budget
+    for (const node of this.nodeSet.nodes) {
+      node.close();
     }
   }
 
   // What requests need.
 
-  tokenFor({ share }: AcquireRequest, ticket: number): string {
-    return makeToken({ clientId: this.#clientId, share, ticket }, this.random);
+  tokenFor({ lockMode }: AcquireRequest, ticket: number): string {
+    return createToken({ clientId: this.#clientId, lockMode, ticket }, this.random);
   }
 
   settled(request: QuorumRequest): void {
@@ -255,25 +255,25 @@ class RedlockDriver implements Driver, QuorumHost {
 
   // What the nodes push.
 
-  #listenerOf(index: number): NodeListener {
+  #listenerOf(index: number): ServerListener {
     return {
-      granted: (grant) => this.holdings.granted(index, grant),
-      askAgain: (token) => this.holdings.askAgain(index, token),
+      granted: (grant) => this.grants.granted(index, grant),
+      retry: (token) => this.grants.retry(index, token),
       cloned: () => this.#cloned(),
-      inquired: (token, number) => this.holdings.inquired(index, token, number),
+      voteRequestedBack: (token, number) => this.grants.voteRequestedBack(index, token, number),
       ended: (token, reason, cause) => this.#ended(index, token, reason, cause),
-      revived: () => this.#revived(index),
-      hearingChanged: (hearing) => this.#hearingChanged(index, hearing),
+      recovered: () => this.#recovered(index),
+      notificationStatusChanged: (status) => this.#notificationStatusChanged(index, status),
     };
   }
 
   #ended(index: number, token: string, reason: LossReason, cause: unknown): void {
-    const lost = this.holdings.ended(index, token, reason);
+    const lost = this.grants.ended(index, token, reason);
     if (lost) {
       for (const listener of this.#listeners) {
         listener.lost(token, reason, cause);
       }
-      this.holdings.takeBackLost(lost);
+      this.grants.cleanUpLost(lost);
     }
   }
 
@@ -281,8 +281,8 @@ class RedlockDriver implements Driver, QuorumHost {
   #cloned(): void {
     this.random.refresh?.();
     this.#clientId = this.random.id();
-    for (const { node } of this.electorate.voters) {
-      node.rename(this.#clientId);
+    for (const { server } of this.nodeSet.nodes) {
+      server.rename(this.#clientId);
     }
     for (const listener of this.#listeners) {
       listener.lost(null, "suspended", clonedError());
@@ -292,28 +292,28 @@ class RedlockDriver implements Driver, QuorumHost {
     }
   }
 
-  #hearingChanged(index: number, hearing: Hearing): void {
-    if (hearing === "proved") {
+  #notificationStatusChanged(index: number, status: NotificationStatus): void {
+    if (status === "verified") {
       for (const listener of this.#listeners) {
-        listener.mayHaveMissed();
+        listener.notificationsInterrupted();
       }
     }
-    this.#askAgain(index);
+    this.#retry(index);
   }
 
   /** Extensions go first, then releases, then waits. */
-  #revived(index: number): void {
+  #recovered(index: number): void {
     for (const listener of this.#listeners) {
-      listener.answersAgain();
+      listener.engineRecovered();
     }
-    const { node, releaser } = this.electorate.voters[index] as Voter;
-    releaser.revived(node);
-    this.#askAgain(index);
+    const { server, releaseQueue } = this.nodeSet.nodes[index] as QuorumNode;
+    releaseQueue.recovered(server);
+    this.#retry(index);
   }
 
-  #askAgain(index: number): void {
+  #retry(index: number): void {
     for (const request of Array.from(this.#requests.items)) {
-      request.askNode(index);
+      request.requestVote(index);
     }
   }
 

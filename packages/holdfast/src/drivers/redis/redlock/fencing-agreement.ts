@@ -1,84 +1,84 @@
-import { agreedOn, type Block } from "./majority.ts";
-import type { Ballot } from "./vote-request.ts";
-import type { Bid } from "./majority-attempt.ts";
+import { agreedRange, type FencingRange } from "./majority.ts";
+import type { VoteRequest } from "./vote-request.ts";
+import type { MajorityAttempt } from "./majority-attempt.ts";
 import type { Vote } from "./vote.ts";
 
 /** After so many rounds without one number it is given up. */
-const mostRounds = 3;
+const maxRounds = 3;
 
 /** A ballot whose vote is ours. */
-export type Elected = Ballot & { readonly vote: Vote };
+export type ElectedVote = VoteRequest & { readonly vote: Vote };
 
 /**
  * How a majority comes to one fencing number for its votes: where the nodes gave different ones they are asked to raise them, in
  * rounds.
  */
-export class Numbering {
+export class FencingAgreement {
   /** How many rounds it has taken so far. */
   round = 1;
-  readonly #bid: Bid;
+  readonly #attempt: MajorityAttempt;
   /** The number that the nodes are asked to agree on in this round. */
   #proposed = 0;
   /** Who was asked in this round: who failed, or has a greater number, is not asked again before the next. */
-  #asked: Set<Ballot> | undefined;
+  #requested: Set<VoteRequest> | undefined;
 
-  constructor(bid: Bid) {
-    this.#bid = bid;
+  constructor(attempt: MajorityAttempt) {
+    this.#attempt = attempt;
   }
 
   /**
    * @param elected a majority
-   * @param heard who was heard last
+   * @param latest who was heard last
    * @returns what they agree on; open: more is to be heard; undecided: they could not be brought to one number
    */
-  settle(elected: readonly Elected[], heard: Ballot): Block | "open" | "undecided" {
+  settle(elected: readonly ElectedVote[], latest: VoteRequest): FencingRange | "open" | "unresolved" {
     const votes = elected.map(({ vote }) => vote);
-    const block = agreedOn(votes, this.#bid.electorate.majority);
+    const range = agreedRange(votes, this.#attempt.nodeSet.majority);
     // What was proposed is on its way: a smaller number is not that of these nodes any more.
-    if (block && block.first >= this.#proposed) {
-      return block;
+    if (range && range.first >= this.#proposed) {
+      return range;
     }
-    if (elected.some(({ isAgreeing }) => isAgreeing)) {
-      if (heard.vote !== undefined && heard.vote.first !== this.#proposed) {
-        this.#ask(heard); // a vote that came late into this round
+    if (elected.some(({ isRaisingFence }) => isRaisingFence)) {
+      if (latest.vote !== undefined && latest.vote.first !== this.#proposed) {
+        this.#requestRaise(latest); // a vote that came late into this round
       }
-    } else if (this.round < mostRounds) {
+    } else if (this.round < maxRounds) {
       this.round += 1;
       this.#proposed = Math.max(...votes.map(({ first }) => first));
-      this.#asked = new Set();
-      for (const ballot of elected) {
-        this.#ask(ballot);
+      this.#requested = new Set();
+      for (const voteRequest of elected) {
+        this.#requestRaise(voteRequest);
       }
     } else {
-      return "undecided";
+      return "unresolved";
     }
     return "open";
   }
 
-  #ask(ballot: Ballot): void {
-    if (this.#asked?.has(ballot) !== false) {
+  #requestRaise(voteRequest: VoteRequest): void {
+    if (this.#requested?.has(voteRequest) !== false) {
       return;
     }
-    this.#asked.add(ballot);
-    const { keys, wording } = this.#bid;
-    ballot.isAgreeing = true;
-    ballot.attempts.sent();
-    ballot.left();
-    ballot.voter.node.perform({
+    this.#requested.add(voteRequest);
+    const { keys, operations } = this.#attempt;
+    voteRequest.isRaisingFence = true;
+    voteRequest.history.sent();
+    voteRequest.noteResidue();
+    voteRequest.node.server.perform({
       keys,
-      args: wording.agreement(this.#proposed),
+      args: operations.raiseFence(this.#proposed),
       answered: (reply) => {
-        ballot.attempts.answered(reply.isSteady);
-        ballot.isAgreeing = false;
-        this.#answered(ballot, reply.value as unknown[]);
+        voteRequest.history.answered(reply.sameConnection);
+        voteRequest.isRaisingFence = false;
+        this.#raised(voteRequest, reply.value as unknown[]);
       },
-      failed: (error) => ballot.failed(error),
+      failed: (error) => voteRequest.failed(error),
     });
   }
 
-  #answered(ballot: Ballot, [status, first, last]: readonly unknown[]): void {
-    const { isOpen, round } = this.#bid;
-    const { vote } = ballot;
+  #raised(voteRequest: VoteRequest, [status, first, last]: readonly unknown[]): void {
+    const { isOpen, round } = this.#attempt;
+    const { vote } = voteRequest;
     if (vote === undefined) {
       return;
     }
@@ -87,15 +87,15 @@ export class Numbering {
     if (!isOpen) {
       // The election was decided before: the node's grant has this number from now on.
       if (hasAgreed) {
-        this.#bid.heardTooLate(ballot, raised);
+        this.#attempt.handleLateReply(voteRequest, raised);
       }
       return;
     }
     if (hasAgreed) {
-      ballot.count(raised);
+      voteRequest.count(raised);
     } else {
-      ballot.broken();
+      voteRequest.invalidated();
     }
-    this.#bid.heard(ballot);
+    this.#attempt.onReply(voteRequest);
   }
 }

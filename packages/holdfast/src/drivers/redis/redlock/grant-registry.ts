@@ -2,22 +2,22 @@ import type { Clock } from "../../../runtime/clock.ts";
 import type { Grant } from "../../../driver.ts";
 import type { LossReason } from "../../../errors.ts";
 import { TimerQueue } from "../../../runtime/timer-queue.ts";
-import { engineEnd } from "../../../validity.ts";
+import { engineExpiry } from "../../../validity.ts";
 import type { KeySpace } from "../protocol/keys.ts";
 import type { PushedGrant } from "../protocol/messages.ts";
-import { placeUntil, type Leftover } from "../server/release-queue.ts";
-import { TokenTable } from "../../../runtime/token-map.ts";
-import type { Ballot } from "./vote-request.ts";
-import type { Bid, Election } from "./majority-attempt.ts";
-import type { Electorate } from "./node-set.ts";
-import { QuorumHold, type HoldHost } from "./held-grant.ts";
+import { queueEntryExpiry, type PendingRelease } from "../server/release-queue.ts";
+import { TokenMap } from "../../../runtime/token-map.ts";
+import type { VoteRequest } from "./vote-request.ts";
+import type { MajorityAttempt, MajorityGrant } from "./majority-attempt.ts";
+import type { NodeSet } from "./node-set.ts";
+import { HeldGrant, type HeldGrantHost } from "./held-grant.ts";
 import { QuorumRelease } from "./release.ts";
 import type { QuorumRequest } from "./request.ts";
 import { countsFrom, type Vote } from "./vote.ts";
-import type { Voter } from "./quorum-node.ts";
+import type { QuorumNode } from "./quorum-node.ts";
 
-interface HoldingsOptions {
-  readonly electorate: Electorate;
+interface GrantRegistryOptions {
+  readonly nodeSet: NodeSet;
   readonly clock: Clock;
   readonly driftFactor: number;
   readonly maxTtlMs: number;
@@ -28,60 +28,60 @@ interface HoldingsOptions {
  * What this process has on the nodes, by token: bids under way, grants in use, grants that are being released. Decides what a node
  * must have nothing of from now on: what it has of none of these is taken back from it, until it has forgotten that by itself.
  */
-export class Holdings {
-  readonly #options: HoldingsOptions;
-  readonly #bids = new TokenTable<Bid>();
+export class GrantRegistry {
+  readonly #options: GrantRegistryOptions;
+  readonly #attempts = new TokenMap<MajorityAttempt>();
   /** Forgotten when the nodes have forgotten them. */
-  readonly #holds = new TokenTable<QuorumHold>();
-  readonly #ends: TimerQueue<QuorumHold>;
-  readonly #releases = new TokenTable<QuorumRelease>();
-  readonly #holdHost: HoldHost;
+  readonly #grants = new TokenMap<HeldGrant>();
+  readonly #expiries: TimerQueue<HeldGrant>;
+  readonly #releases = new TokenMap<QuorumRelease>();
+  readonly #grantHost: HeldGrantHost;
 
-  constructor(options: HoldingsOptions) {
+  constructor(options: GrantRegistryOptions) {
     this.#options = options;
-    this.#holdHost = { ...options, takeBack: (hold, voter) => this.#takeBackHold(hold, voter) };
-    this.#ends = new TimerQueue(options.clock, (hold) => this.forget(hold));
+    this.#grantHost = { ...options, cleanUp: (held, node) => this.#cleanUpGrant(held, node) };
+    this.#expiries = new TimerQueue(options.clock, (held) => this.forget(held));
   }
 
   /** What is heard of its token goes to that bid from now on. */
-  opened(bid: Bid): void {
-    this.#bids.set(bid.token, bid);
+  opened(attempt: MajorityAttempt): void {
+    this.#attempts.set(attempt.token, attempt);
   }
 
   /** The bid won: the votes are one grant from now on. */
-  elected(bid: Bid, { key, ttlMs }: QuorumRequest, election: Election): Grant {
-    this.#close(bid);
-    const { token } = bid;
-    const { ballots, first, last, validity, isClaim } = election;
-    const hold = this.holdOf(key, token, bid);
-    hold.numbers = { first, last };
-    hold.validUntil = validity.until;
-    for (const { voter, vote } of ballots) {
-      hold.add(voter, vote.first, vote.runId);
+  elected(attempt: MajorityAttempt, { key, ttlMs }: QuorumRequest, majorityGrant: MajorityGrant): Grant {
+    this.#close(attempt);
+    const { token } = attempt;
+    const { voteRequests, first, last, validity, isClaim } = majorityGrant;
+    const held = this.grantOf(key, token, attempt);
+    held.numbers = { first, last };
+    held.validUntil = validity.until;
+    for (const { node, vote } of voteRequests) {
+      held.add(node, vote.first, vote.runId);
     }
-    this.#ends.schedule(hold, Math.max(hold.dueAt, engineEnd(validity) + ttlMs));
-    for (const { releaser } of this.#options.electorate.voters) {
-      releaser.keep(token); // given back by a node that did not vote
+    this.#expiries.schedule(held, Math.max(held.dueAt, engineExpiry(validity) + ttlMs));
+    for (const { releaseQueue } of this.#options.nodeSet.nodes) {
+      releaseQueue.cancelCleanUp(token); // given back by a node that did not vote
     }
     return { key, token, fencingToken: BigInt(first), fencingCount: last - first + 1, validity, isClaim };
   }
 
   /** The bid is over without a grant: what the nodes may have of it is taken back. */
-  abandoned(bid: Bid): void {
-    this.#close(bid);
-    const candidate = this.#options.electorate.candidate();
-    for (const ballot of bid.ballots) {
-      if (ballot.mayHaveLeft) {
-        this.givenBack(bid, ballot, candidate);
+  abandoned(attempt: MajorityAttempt): void {
+    this.#close(attempt);
+    const proposedFence = this.#options.nodeSet.nextProposal();
+    for (const voteRequest of attempt.voteRequests) {
+      if (voteRequest.mayHoldResidue) {
+        this.cleanUpVote(attempt, voteRequest, proposedFence);
       }
     }
   }
 
   /** Releases a grant, of this process or of another one. Settles as a release of the driver does. */
   release(key: string, token: string, until: number): Promise<boolean> {
-    const hold = this.holdOf(key, token);
-    this.forget(hold);
-    const release = new QuorumRelease(this.#options.electorate, hold);
+    const held = this.grantOf(key, token);
+    this.forget(held);
+    const release = new QuorumRelease(this.#options.nodeSet, held);
     this.#releases.set(token, release);
     release.begin(until, () => {
       if (this.#releases.get(token) === release) {
@@ -91,156 +91,165 @@ export class Holdings {
     return release.result;
   }
 
-  /** @param bid that won it; undefined: it is another process's, if we have none */
-  holdOf(key: string, token: string, bid?: Bid): QuorumHold {
-    let hold = this.#holds.get(token);
-    if (!hold) {
+  /** @param attempt that won it; undefined: it is another process's, if we have none */
+  grantOf(key: string, token: string, attempt?: MajorityAttempt): HeldGrant {
+    let held = this.#grants.get(token);
+    if (!held) {
       const { clock, keySpace, maxTtlMs } = this.#options;
-      hold = new QuorumHold(this.#holdHost, key, keySpace.keysOf(key), token, bid);
-      this.#holds.set(token, hold);
-      this.#ends.schedule(hold, clock.now() + maxTtlMs);
+      held = new HeldGrant(this.#grantHost, key, keySpace.keysOf(key), token, attempt);
+      this.#grants.set(token, held);
+      this.#expiries.schedule(held, clock.now() + maxTtlMs);
     }
-    return hold;
+    return held;
   }
 
   /** It is asked to last so much longer. */
-  prolong(hold: QuorumHold, ttlMs: number): void {
+  scheduleExpiry(held: HeldGrant, ttlMs: number): void {
     const end = this.#options.clock.now() + ttlMs;
-    if (hold.dueAt < end) {
-      this.#ends.schedule(hold, end);
+    if (held.dueAt < end) {
+      this.#expiries.schedule(held, end);
     }
   }
 
-  forget(hold: QuorumHold): void {
-    hold.isOver = true;
-    this.#holds.delete(hold.token);
-    this.#ends.cancel(hold);
+  forget(held: HeldGrant): void {
+    held.isEnded = true;
+    this.#grants.delete(held.token);
+    this.#expiries.cancel(held);
   }
 
   /** A node has something of a bid that it cannot vote for. */
-  givenBack(bid: Bid, ballot: Ballot, candidate?: string): void {
-    const { key, keys, ttlMs, deadline } = bid.request;
-    const { token, wording } = bid;
+  cleanUpVote(attempt: MajorityAttempt, voteRequest: VoteRequest, proposedFence?: string): void {
+    const { key, keys, ttlMs, deadline } = attempt.listener;
+    const { token, operations } = attempt;
     const now = this.#options.clock.now();
-    const until = Math.max(now + ttlMs, ballot.mayBeQueued ? placeUntil(now, deadline) : 0);
-    const [terms, { latest }] = [wording.memberOn(ballot), ballot.attempts];
-    this.#takeBack(ballot.voter, { key, keys, token, terms, until, latest }, candidate);
+    const until = Math.max(now + ttlMs, voteRequest.mayBeQueued ? queueEntryExpiry(now, deadline) : 0);
+    const [queueArgs, { latest }] = [operations.queueEntryOn(voteRequest), voteRequest.history];
+    this.#cleanUp(voteRequest.node, { key, keys, token, queueArgs, until, latest }, proposedFence);
   }
 
   /** A node has something of a bid that is over. */
-  leftBehind(bid: Bid, ballot: Ballot, vote: Vote | undefined): void {
-    const { token } = bid;
-    const hold = this.#holds.get(token);
-    if (hold) {
+  handleLateReply(attempt: MajorityAttempt, voteRequest: VoteRequest, vote: Vote | undefined): void {
+    const { token } = attempt;
+    const held = this.#grants.get(token);
+    if (held) {
       if (vote) {
-        this.#heardLate(hold, ballot.voter, vote);
+        this.#lateVote(held, voteRequest.node, vote);
       }
     } else {
-      this.#takeBackBehind(token, ballot.voter, vote !== undefined, () => this.givenBack(bid, ballot));
+      this.#cleanUpAfterRelease(token, voteRequest.node, vote !== undefined, () =>
+        this.cleanUpVote(attempt, voteRequest),
+      );
     }
   }
 
   /** What came late of a token is taken back; where that is being given up, in such a way that nobody takes it for lost. */
-  #takeBackBehind(token: string, voter: Voter, isVote: boolean, takeBack: () => void): void {
+  #cleanUpAfterRelease(token: string, node: QuorumNode, isVote: boolean, cleanUp: () => void): void {
     const release = this.#releases.get(token);
     if (!release) {
-      takeBack();
+      cleanUp();
     } else if (isVote) {
-      release.heardLate(voter, takeBack);
+      release.lateVote(node, cleanUp);
     } else {
-      release.wasQueued(voter, takeBack);
+      release.lateQueueEntry(node, cleanUp);
     }
   }
 
   /** A node has granted something, by message. */
   granted(index: number, grant: PushedGrant): void {
-    const { electorate, keySpace } = this.#options;
-    const bid = this.#bids.get(grant.token);
-    const hold = this.#holds.get(grant.token);
-    const voter = electorate.voters[index] as Voter;
-    if (bid?.isOpen === true) {
-      bid.ballots[index]?.granted(grant);
-    } else if (hold) {
-      if (grant.runId === voter.guard.runId) {
+    const { nodeSet, keySpace } = this.#options;
+    const attempt = this.#attempts.get(grant.token);
+    const held = this.#grants.get(grant.token);
+    const node = nodeSet.nodes[index] as QuorumNode;
+    if (attempt?.isOpen === true) {
+      attempt.voteRequests[index]?.granted(grant);
+    } else if (held) {
+      if (grant.runId === node.guard.runId) {
         const { clock, driftFactor } = this.#options;
         const { first, runId, waitMs } = grant;
         const from = countsFrom(clock.now(), waitMs, driftFactor);
-        this.#heardLate(hold, voter, { first, runId, countsFrom: from });
+        this.#lateVote(held, node, { first, runId, countsFrom: from });
       }
-    } else if (voter.node.hearsAlone) {
+    } else if (node.server.hasOwnChannel) {
       const key = keySpace.keyOf(grant.lock);
       if (key !== undefined) {
         const { token } = grant;
-        this.#takeBackBehind(token, voter, true, () => {
+        this.#cleanUpAfterRelease(token, node, true, () => {
           const until = this.#options.clock.now() + grant.ttlMs;
-          this.#takeBack(voter, { key, keys: keySpace.keysOf(key), token, terms: "", until });
+          this.#cleanUp(node, { key, keys: keySpace.keysOf(key), token, queueArgs: "", until });
         });
       }
     }
   }
 
   /** A node wants to be asked again. */
-  askAgain(index: number, token: string): void {
-    const bid = this.#bids.get(token);
-    if (bid?.isOpen === true) {
-      bid.ballots[index]?.ask();
+  retry(index: number, token: string): void {
+    const attempt = this.#attempts.get(token);
+    if (attempt?.isOpen === true) {
+      attempt.voteRequests[index]?.send();
     }
   }
 
   /** A rival that came earlier asks a node's vote with this number back. */
-  inquired(index: number, token: string, number: number): void {
-    this.#bids.get(token)?.ballots[index]?.inquired(number);
+  voteRequestedBack(index: number, token: string, number: number): void {
+    this.#attempts.get(token)?.voteRequests[index]?.voteRequestedBack(number);
   }
 
   /** A node has ended a grant. @returns what is lost by that */
-  ended(index: number, token: string, reason: LossReason): QuorumHold | undefined {
-    const voter = this.#options.electorate.voters[index] as Voter;
-    this.#bids.get(token)?.ballots[index]?.broken();
-    const hold = this.#holds.get(token);
-    const wasLost = hold?.isLost;
-    return hold?.end(voter, reason) === true && wasLost === false ? hold : undefined;
+  ended(index: number, token: string, reason: LossReason): HeldGrant | undefined {
+    const node = this.#options.nodeSet.nodes[index] as QuorumNode;
+    this.#attempts.get(token)?.voteRequests[index]?.invalidated();
+    const held = this.#grants.get(token);
+    const wasLost = held?.isLost;
+    return held?.end(node, reason) === true && wasLost === false ? held : undefined;
   }
 
   /** Of a lost grant: what is left of it on the nodes that did not end it themselves. */
-  takeBackLost(hold: QuorumHold): void {
-    for (const voter of this.#options.electorate.voters) {
-      this.#takeBackHold(hold, voter);
+  cleanUpLost(held: HeldGrant): void {
+    for (const node of this.#options.nodeSet.nodes) {
+      this.#cleanUpGrant(held, node);
     }
   }
 
   /** @returns the releases that are still under way */
   close(): Promise<void>[] {
-    this.#ends.clear();
+    this.#expiries.clear();
     return this.#releases.items().map(({ done }) => done);
   }
 
   /** A node's vote came when the grant was in use already, or was over. */
-  #heardLate(hold: QuorumHold, voter: Voter, vote: Pick<Vote, "first" | "runId" | "countsFrom">): void {
-    if (hold.isLost) {
-      this.#takeBackHold(hold, voter);
-    } else if (!this.#options.electorate.quarantineOf(voter)) {
-      hold.add(voter, vote.first, vote.runId, vote.countsFrom);
+  #lateVote(held: HeldGrant, node: QuorumNode, vote: Pick<Vote, "first" | "runId" | "countsFrom">): void {
+    if (held.isLost) {
+      this.#cleanUpGrant(held, node);
+    } else if (!this.#options.nodeSet.quarantineOf(node)) {
+      held.add(node, vote.first, vote.runId, vote.countsFrom);
     }
   }
 
   /** A node did not know that the grant is over, or was late with its vote. */
-  #takeBackHold(hold: QuorumHold, voter: Voter): void {
-    if (hold.mayBeOn(voter)) {
-      const { key, keys, token } = hold;
-      const [terms, latest] = [hold.termsOn(voter), hold.latestOn(voter)];
-      this.#takeBack(voter, { key, keys, token, terms, until: hold.forgottenAt(voter, hold.dueAt), latest });
+  #cleanUpGrant(held: HeldGrant, node: QuorumNode): void {
+    if (held.mayBeStoredOn(node)) {
+      const { key, keys, token } = held;
+      const [queueArgs, latest] = [held.queueArgsOn(node), held.latestExecutionOn(node)];
+      this.#cleanUp(node, {
+        key,
+        keys,
+        token,
+        queueArgs,
+        until: held.residueExpiry(node, held.dueAt),
+        latest,
+      });
     }
   }
 
-  #takeBack(
-    { releaser }: Voter,
-    leftover: Leftover,
-    candidate: string = this.#options.electorate.candidate(),
+  #cleanUp(
+    { releaseQueue }: QuorumNode,
+    pending: PendingRelease,
+    proposedFence: string = this.#options.nodeSet.nextProposal(),
   ): void {
-    releaser.takeBack({ ...leftover, candidate });
+    releaseQueue.cleanUp({ ...pending, proposedFence });
   }
 
-  #close(bid: Bid): void {
-    this.#bids.delete(bid.token);
+  #close(attempt: MajorityAttempt): void {
+    this.#attempts.delete(attempt.token);
   }
 }

@@ -4,72 +4,77 @@ import type { Outcome } from "../../../errors.ts";
 import type { Random } from "../../../runtime/random.ts";
 import type { Validity } from "../../../validity.ts";
 import type { LockKeys } from "../protocol/keys.ts";
-import { validityOf, type Block } from "./majority.ts";
-import { Ballot } from "./vote-request.ts";
-import type { Bidder } from "./vote-request-host.ts";
-import type { Electorate } from "./node-set.ts";
-import { rivalsShare } from "./majority-verdict.ts";
-import { Numbering, type Elected } from "./fencing-agreement.ts";
+import { validityOf, type FencingRange } from "./majority.ts";
+import { VoteRequest } from "./vote-request.ts";
+import type { VoteRequestHost } from "./vote-request-host.ts";
+import type { NodeSet } from "./node-set.ts";
+import { competingVotes } from "./majority-verdict.ts";
+import { FencingAgreement, type ElectedVote } from "./fencing-agreement.ts";
 import type { QuorumHost } from "./request-host.ts";
 import type { Vote } from "./vote.ts";
-import { Wording } from "./vote-operations.ts";
+import { VoteOperations } from "./vote-operations.ts";
 
 /** What a bid needs of the request that it is made for. */
-export interface BidRequest {
+export interface MajorityAttemptListener {
   readonly key: string;
   readonly keys: LockKeys;
   readonly ttlMs: number;
   /** When it stops waiting, on the scale of `clock.now()`. */
   readonly deadline: number;
   /** Elected, with one fencing number. */
-  won(election: Election): void;
+  elected(grant: MajorityGrant): void;
   /** The nodes could not be brought to one number. */
-  undecided(): void;
+  unresolved(): void;
   /** Something was heard, and it is not decided. */
-  heard(): void;
+  onProgress(): void;
 }
 
-interface BidOptions {
-  readonly wanted: AcquireRequest;
+interface MajorityAttemptOptions {
+  readonly acquireRequest: AcquireRequest;
   readonly token: string;
   /** The bound of the queues does not apply, because a grant is given up with this request. */
-  readonly isPastBound: boolean;
+  readonly ignoresQueueLimit: boolean;
 }
 
 /** A majority of the nodes is ours, and has one number for it. */
-export interface Election extends Block {
+export interface MajorityGrant extends FencingRange {
   readonly validity: Validity;
   readonly isClaim: boolean;
   readonly rounds: number;
   /** Whose votes they are. */
-  readonly ballots: readonly Elected[];
+  readonly voteRequests: readonly ElectedVote[];
 }
 
 /**
  * One token's bid for a majority: a ballot for each node, all asked at once. Elected once a majority is valid and agrees on a
  * fencing number. Until then an earlier rival gets a vote back when it asks (quorum mutual exclusion, after Maekawa).
  */
-export class Bid implements Bidder {
-  readonly request: BidRequest;
+export class MajorityAttempt implements VoteRequestHost {
+  readonly listener: MajorityAttemptListener;
   readonly token: string;
-  readonly want: number;
-  readonly wording: Wording;
-  readonly ballots: readonly Ballot[];
+  readonly fencingCount: number;
+  readonly operations: VoteOperations;
+  readonly voteRequests: readonly VoteRequest[];
   /** Whether places in the queues are wanted. */
   waits: boolean;
   isOpen = true;
   readonly #host: QuorumHost;
-  readonly #numbering: Numbering = new Numbering(this);
+  readonly #fencingAgreement: FencingAgreement = new FencingAgreement(this);
 
-  constructor(host: QuorumHost, request: BidRequest, options: BidOptions) {
-    const { wanted, token, isPastBound } = options;
+  constructor(host: QuorumHost, request: MajorityAttemptListener, options: MajorityAttemptOptions) {
+    const { acquireRequest, token, ignoresQueueLimit } = options;
     this.#host = host;
-    this.request = request;
+    this.listener = request;
     this.token = token;
-    this.want = wanted.want;
-    this.waits = wanted.deadline !== null;
-    this.wording = new Wording(host, { wanted, deadline: request.deadline, token, isPastBound });
-    this.ballots = host.electorate.voters.map((voter) => new Ballot(this, voter));
+    this.fencingCount = acquireRequest.fencingCount;
+    this.waits = acquireRequest.deadline !== null;
+    this.operations = new VoteOperations(host, {
+      request: acquireRequest,
+      deadline: request.deadline,
+      token,
+      ignoresQueueLimit,
+    });
+    this.voteRequests = host.nodeSet.nodes.map((node) => new VoteRequest(this, node));
   }
 
   get clock(): Clock {
@@ -78,8 +83,8 @@ export class Bid implements Bidder {
   get random(): Random {
     return this.#host.random;
   }
-  get electorate(): Electorate {
-    return this.#host.electorate;
+  get nodeSet(): NodeSet {
+    return this.#host.nodeSet;
   }
   get driftFactor(): number {
     return this.#host.driftFactor;
@@ -88,55 +93,55 @@ export class Bid implements Bidder {
     return this.#host.nodeTimeoutMs;
   }
   get keys(): LockKeys {
-    return this.request.keys;
+    return this.listener.keys;
   }
   get ttlMs(): number {
-    return this.request.ttlMs;
+    return this.listener.ttlMs;
   }
   get round(): number {
-    return this.#numbering.round;
+    return this.#fencingAgreement.round;
   }
 
   get isElected(): boolean {
-    return this.#mayBeElected() && this.#elected().length >= this.electorate.majority;
+    return this.#hasEnoughVotes() && this.#electedVotes().length >= this.nodeSet.majority;
   }
 
   /** Most nodes have answered. @param isTrusted those that are still to answer are taken to do so */
   isAnswered(isTrusted: boolean): boolean {
-    const answered = this.ballots.filter(
-      ({ hasAnswered, isPending }) => hasAnswered || (isTrusted && isPending),
+    const answered = this.voteRequests.filter(
+      ({ hasReplied, isPending }) => hasReplied || (isTrusted && isPending),
     );
-    return answered.length >= this.electorate.majority;
+    return answered.length >= this.nodeSet.majority;
   }
 
   /** It may be that only a lost message keeps it from its majority: it had better ask again soon. */
-  get isSplit(): boolean {
-    return this.ballots.some(({ vote }) => vote !== undefined) || this.#waitsForYielding;
+  get isSplitVote(): boolean {
+    return this.voteRequests.some(({ vote }) => vote !== undefined) || this.#waitsForYield;
   }
 
   /** A rival that came later has been asked for its vote, which comes to us by message; one with a majority gives none back. */
-  get #waitsForYielding(): boolean {
-    const { ballots, token } = this;
-    const isAsked = ballots.some(
-      ({ answer, position, holder }) => answer === "held" && position === 0 && precedes(token, holder),
+  get #waitsForYield(): boolean {
+    const { voteRequests, token } = this;
+    const isAsked = voteRequests.some(
+      ({ reply, position, holder }) => reply === "held" && position === 0 && precedes(token, holder),
     );
-    return isAsked && rivalsShare(ballots) < this.electorate.majority;
+    return isAsked && competingVotes(voteRequests) < this.nodeSet.majority;
   }
 
   /** It has votes of nodes whose messages do not reach us: nobody can ask those back. */
-  get hasDeafVotes(): boolean {
-    return this.ballots.some(({ vote, mayQueue }) => vote !== undefined && !mayQueue);
+  get hasUnreachableVotes(): boolean {
+    return this.voteRequests.some(({ vote, mayQueue }) => vote !== undefined && !mayQueue);
   }
 
   /** What it may have left on the nodes. */
   get outcome(): Outcome {
-    return this.ballots.some(({ attempts }) => attempts.outcome === "unknown") ? "unknown" : "none";
+    return this.voteRequests.some(({ history }) => history.outcome === "unknown") ? "unknown" : "none";
   }
 
   /** When some node is to be asked again. */
   get dueAt(): number {
     let earliest = Infinity;
-    for (const { dueAt } of this.ballots) {
+    for (const { dueAt } of this.voteRequests) {
       earliest = Math.min(earliest, dueAt);
     }
     return earliest;
@@ -145,8 +150,8 @@ export class Bid implements Bidder {
   /** So far all who answered have voted for it, and others are still to answer. */
   get isUncontested(): boolean {
     let pending = 0;
-    for (const { answer, isPending, position } of this.ballots) {
-      if ((answer !== "granted" && !isPending) || position !== undefined) {
+    for (const { reply, isPending, position } of this.voteRequests) {
+      if ((reply !== "granted" && !isPending) || position !== undefined) {
         return false;
       }
       pending += isPending ? 1 : 0;
@@ -154,19 +159,19 @@ export class Bid implements Bidder {
     return pending > 0;
   }
 
-  askAll(): void {
-    const candidate = this.electorate.candidate();
-    for (const ballot of this.ballots) {
-      ballot.ask(candidate);
+  requestAll(): void {
+    const proposedFence = this.nodeSet.nextProposal();
+    for (const voteRequest of this.voteRequests) {
+      voteRequest.send(proposedFence);
     }
   }
 
-  askDue(): void {
+  requestDue(): void {
     const now = this.clock.now();
-    const candidate = this.electorate.candidate();
-    for (const ballot of this.ballots) {
-      if (ballot.dueAt <= now && this.isOpen) {
-        ballot.wake(candidate);
+    const proposedFence = this.nodeSet.nextProposal();
+    for (const voteRequest of this.voteRequests) {
+      if (voteRequest.dueAt <= now && this.isOpen) {
+        voteRequest.wake(proposedFence);
       }
     }
   }
@@ -177,83 +182,83 @@ export class Bid implements Bidder {
   }
 
   /** What kept some votes from counting may be over. */
-  reconsider(): void {
-    for (const ballot of this.ballots) {
-      this.heard(ballot);
+  recount(): void {
+    for (const voteRequest of this.voteRequests) {
+      this.onReply(voteRequest);
     }
   }
 
-  giveBack(ballot: Ballot): void {
-    this.#host.holdings.givenBack(this, ballot);
+  cleanUp(voteRequest: VoteRequest): void {
+    this.#host.grants.cleanUpVote(this, voteRequest);
   }
 
-  heardTooLate(ballot: Ballot, vote: Vote | undefined): void {
-    this.#host.holdings.leftBehind(this, ballot, vote);
+  handleLateReply(voteRequest: VoteRequest, vote: Vote | undefined): void {
+    this.#host.grants.handleLateReply(this, voteRequest, vote);
   }
 
-  heard(ballot: Ballot): void {
+  onReply(voteRequest: VoteRequest): void {
     if (!this.isOpen) {
       return;
     }
-    const elected = this.#mayBeElected() ? this.#elected() : [];
-    if (elected.length < this.electorate.majority) {
-      for (const each of this.ballots) {
-        each.yieldIfAsked();
+    const elected = this.#hasEnoughVotes() ? this.#electedVotes() : [];
+    if (elected.length < this.nodeSet.majority) {
+      for (const each of this.voteRequests) {
+        each.yieldIfRequested();
       }
-      this.request.heard();
+      this.listener.onProgress();
     } else {
-      this.#settle(elected, ballot);
+      this.#agreeOnFence(elected, voteRequest);
     }
   }
 
-  #settle(elected: readonly Elected[], heard: Ballot): void {
-    const block = this.#numbering.settle(elected, heard);
-    if (block === "undecided") {
-      this.request.undecided();
+  #agreeOnFence(elected: readonly ElectedVote[], latest: VoteRequest): void {
+    const block = this.#fencingAgreement.settle(elected, latest);
+    if (block === "unresolved") {
+      this.listener.unresolved();
     } else if (block !== "open") {
       this.#win(elected, block);
     }
   }
 
-  #win(elected: readonly Elected[], { first, last }: Block): void {
+  #win(elected: readonly ElectedVote[], { first, last }: FencingRange): void {
     this.isOpen = false;
     const votes = elected.map(({ vote }) => vote);
     const validity = validityOf(
       votes.map((vote) => vote.validity),
-      this.electorate.majority,
+      this.nodeSet.majority,
     );
     const isClaim = votes.some((vote) => vote.isClaim);
-    this.request.won({
+    this.listener.elected({
       first,
       last,
       validity,
       isClaim,
       rounds: this.round,
-      ballots: elected,
+      voteRequests: elected,
     });
   }
 
   /** Whether there are votes enough, whatever they are worth. */
-  #mayBeElected(): boolean {
+  #hasEnoughVotes(): boolean {
     let votes = 0;
-    for (const { vote } of this.ballots) {
+    for (const { vote } of this.voteRequests) {
       votes += vote === undefined ? 0 : 1;
     }
-    return votes >= this.electorate.majority;
+    return votes >= this.nodeSet.majority;
   }
 
   /** The valid votes. */
-  #elected(): Elected[] {
-    return this.ballots.filter((ballot): ballot is Elected => ballot.isOurs);
+  #electedVotes(): ElectedVote[] {
+    return this.voteRequests.filter((voteRequest): voteRequest is ElectedVote => voteRequest.countsNow);
   }
 }
 
 /** As the nodes' queues have it. */
 function precedes(token: string, other: string): boolean {
-  const [place, others] = [placeOf(token), placeOf(other)];
-  return place === others ? token.slice(0, 32) < other.slice(0, 32) : place < others;
+  const [position, otherPosition] = [positionOf(token), positionOf(other)];
+  return position === otherPosition ? token.slice(0, 32) < other.slice(0, 32) : position < otherPosition;
 }
 
-function placeOf(token: string): number {
+function positionOf(token: string): number {
   return Number(token.slice(token.lastIndexOf(":") + 1));
 }

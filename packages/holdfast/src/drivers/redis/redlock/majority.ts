@@ -6,13 +6,13 @@ export function majorityOf(nodeCount: number): number {
 }
 
 /** The fencing numbers of a grant: one, or a block that counts only as a whole. */
-export interface Block {
+export interface FencingRange {
   readonly first: number;
   readonly last: number;
 }
 
 /** A block as one node reported it, and in which round. */
-export interface Report extends Block {
+export interface NodeReport extends FencingRange {
   readonly round: number;
 }
 
@@ -20,22 +20,22 @@ export interface Report extends Block {
  * The agreement rule: a token is what a majority reported in the same round. Only equal values count: a node whose number is
  * already above has not said yes.
  */
-export function agreedOn(reports: readonly Report[], majority: number): Block | undefined {
+export function agreedRange(reports: readonly NodeReport[], majority: number): FencingRange | undefined {
   return reports.find((one) => reports.filter((other) => isSame(one, other)).length >= majority);
 }
 
-function isSame(one: Report, other: Report): boolean {
+function isSame(one: NodeReport, other: NodeReport): boolean {
   return one.first === other.first && one.last === other.last && one.round === other.round;
 }
 
 /** The largest time until which a majority is valid. There have to be so many. */
 export function validityOf(validities: readonly Validity[], majority: number): Validity {
-  const longest =
+  const latestEnds =
     validities.length === majority
       ? validities
       : [...validities].sort((a, b) => b.until - a.until).slice(0, majority);
   const validity = { until: Infinity, untilWall: Infinity };
-  for (const { until, untilWall } of longest) {
+  for (const { until, untilWall } of latestEnds) {
     validity.until = Math.min(validity.until, until);
     validity.untilWall = Math.min(validity.untilWall, untilWall);
   }
@@ -43,7 +43,7 @@ export function validityOf(validities: readonly Validity[], majority: number): V
 }
 
 /** What a majority reaches at least: the value in the place `majority` when sorted from the largest. */
-export function reachedByMajority(values: readonly number[], majority: number): number | undefined {
+export function majorityReached(values: readonly number[], majority: number): number | undefined {
   return [...values].sort((a, b) => b - a)[majority - 1];
 }
 

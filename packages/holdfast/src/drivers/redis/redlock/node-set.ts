@@ -1,5 +1,5 @@
 import type { Clock, Timer } from "../../../runtime/clock.ts";
-import { tell } from "../../../diagnostics.ts";
+import { publish } from "../../../diagnostics.ts";
 import { EngineError, LockError, QuorumError, type NodeVote } from "../../../errors.ts";
 import { pause } from "../../../runtime/timeout.ts";
 import { isTransient, messageOf, outcomeOf } from "../server/errors.ts";
@@ -7,21 +7,21 @@ import { majorityOf, medianOf } from "./majority.ts";
 import { latestTime } from "../server/server.ts";
 import type { ClockReading } from "./clock-reading.ts";
 import type { Quarantine } from "./restart-guard.ts";
-import type { Voter } from "./quorum-node.ts";
+import type { QuorumNode } from "./quorum-node.ts";
 
 /**
  * So far ahead of the nodes' time a candidate may be. A node keeps it within a second of its own: each would give another number to
  * one that is further ahead, as after a node's clock was wrong.
  */
-const mostLeadMicros = 500_000;
+const maxLeadMicros = 500_000;
 /** How much longer than for a majority the others are waited for at the first meeting: a few times as long. */
-const graceTimes = 5;
-const longestGraceMs = 50;
+const graceFactor = 5;
+const maxGraceMs = 50;
 /** An estimate that may be wrong by more says nothing of who has the same time. */
-const vagueMs = 500;
+const maxErrorMs = 500;
 /** By how much the nodes' time may move without that what was written by it is wrong, beside the drift of the clocks. */
-const mostMoveMs = 50;
-const mostDriftRate = 0.01;
+const maxMoveMs = 50;
+const maxDriftRate = 0.01;
 
 const unknownTime: Quarantine = {
   reason: "too few nodes are known to have its time",
@@ -30,21 +30,21 @@ const unknownTime: Quarantine = {
 };
 const clockIsOff: Quarantine = { reason: "its clock is off", remainingMs: null, isMomentary: false };
 
-interface ElectorateOptions {
+interface NodeSetOptions {
   readonly maxClockDifferenceMs: number;
   readonly commandTimeoutMs: number;
 }
 
 /** The nodes of a quorum: the time that they have in common, and which of them may vote. */
-export class Electorate {
-  readonly voters: readonly Voter[];
+export class NodeSet {
+  readonly nodes: readonly QuorumNode[];
   readonly majority: number;
   /** A node whose time differs from that of the others by more does not vote. */
   readonly maxClockDifferenceMs: number;
   readonly #clock: Clock;
   readonly #commandTimeoutMs: number;
   #lastTicket = 0;
-  #lastCandidate = 0;
+  #lastProposal = 0;
   /** What our candidates are ahead of `clock.now()`, in microseconds. */
   #lead = -Infinity;
   /** By node: its clock was told to be off. */
@@ -55,17 +55,17 @@ export class Electorate {
   /** When it was found, on the scale of `clock.now()`. */
   #medianAt = 0;
   #era = 0;
-  #twins: readonly [Voter, Voter] | undefined;
+  #duplicates: readonly [QuorumNode, QuorumNode] | undefined;
   #isReady = false;
   #readying: Promise<void> | undefined;
 
-  constructor(clock: Clock, voters: readonly Voter[], options: ElectorateOptions) {
+  constructor(clock: Clock, nodes: readonly QuorumNode[], options: NodeSetOptions) {
     const { maxClockDifferenceMs, commandTimeoutMs } = options;
     this.#clock = clock;
     this.#commandTimeoutMs = commandTimeoutMs;
-    this.voters = voters;
+    this.nodes = nodes;
     this.maxClockDifferenceMs = maxClockDifferenceMs;
-    this.majority = majorityOf(voters.length);
+    this.majority = majorityOf(nodes.length);
   }
 
   /** The time of a majority is known. After a sleep the next answers correct it. */
@@ -84,7 +84,7 @@ export class Electorate {
    * `unsupported` where two of them are the same server; the next call asks again.
    */
   ready(): Promise<void> {
-    this.#readying ??= this.#meet().catch((error: unknown) => {
+    this.#readying ??= this.#connect().catch((error: unknown) => {
       this.#readying = undefined;
       throw error;
     });
@@ -115,14 +115,14 @@ export class Electorate {
    * The fencing number that all nodes are asked to give. It follows the largest number that any of them told, as a clock that
    * stayed behind would be answered by as many numbers as there are nodes.
    */
-  candidate(): string {
+  nextProposal(): string {
     const now = this.#clock.now() * 1000;
     if (this.#lead === -Infinity) {
       this.#lead = this.#medianOffset() ?? 0;
     }
-    const lead = Math.min(this.#lead, (this.#medianOffset() ?? this.#lead) + mostLeadMicros);
-    this.#lastCandidate = Math.max(this.#lastCandidate + 1, Math.floor(now + lead));
-    return String(this.#lastCandidate);
+    const lead = Math.min(this.#lead, (this.#medianOffset() ?? this.#lead) + maxLeadMicros);
+    this.#lastProposal = Math.max(this.#lastProposal + 1, Math.floor(now + lead));
+    return String(this.#lastProposal);
   }
 
   /** The latest time of a node, ms, at which an operation that is sent now may take effect. */
@@ -130,7 +130,7 @@ export class Electorate {
     return latestTime(Math.floor(this.micros() / 1000), this.#commandTimeoutMs);
   }
 
-  follow(number: number): void {
+  raiseProposal(number: number): void {
     this.#lead = Math.max(this.#lead, number - this.#clock.now() * 1000);
   }
 
@@ -138,24 +138,24 @@ export class Electorate {
    * Why a node does not vote now; undefined: it does.
    * @param reading its clock, as the answer or message says that is to count
    */
-  quarantineOf(voter: Voter, reading?: ClockReading): Quarantine | undefined {
-    return this.#standingOf(voter) ?? this.#untimely(voter, reading ?? estimateOf(voter));
+  quarantineOf(node: QuorumNode, reading?: ClockReading): Quarantine | undefined {
+    return this.#healthQuarantine(node) ?? this.#clockQuarantine(node, reading ?? estimateOf(node));
   }
 
   /** Why a vote does not count, and will not soon; undefined: it does, or may with the node's next answer. */
-  exclusionOf(voter: Voter, reading: ClockReading): Quarantine | undefined {
-    return lasting(this.quarantineOf(voter, reading));
+  exclusionOf(node: QuorumNode, reading: ClockReading): Quarantine | undefined {
+    return lasting(this.quarantineOf(node, reading));
   }
 
   /** Why a node is not asked at all. One whose clock is off is: each answer tells its time. */
-  whyNotAsked(voter: Voter): Quarantine | undefined {
-    return lasting(this.#standingOf(voter));
+  ineligibility(node: QuorumNode): Quarantine | undefined {
+    return lasting(this.#healthQuarantine(node));
   }
 
-  #standingOf(voter: Voter): Quarantine | undefined {
-    return this.#twins?.includes(voter) === true
+  #healthQuarantine(node: QuorumNode): Quarantine | undefined {
+    return this.#duplicates?.includes(node) === true
       ? { reason: "two of the nodes are the same server", remainingMs: null, isMomentary: false }
-      : voter.guard.quarantine;
+      : node.guard.quarantine;
   }
 
   /**
@@ -163,45 +163,45 @@ export class Electorate {
    * far its clock can have been set between the two votes. What delays hide of its own clock makes up for itself: a vote is valid from
    * the earliest moment, and waits from the latest.
    */
-  #untimely(voter: Voter, reading: ClockReading | undefined): Quarantine | undefined {
+  #clockQuarantine(node: QuorumNode, reading: ClockReading | undefined): Quarantine | undefined {
     if (reading === undefined) {
       return unknownTime;
     } else if (reading.wasInTime) {
       return undefined;
     }
-    let near = 1;
-    let apart = 0;
-    for (const other of this.voters) {
-      const estimate = other === voter ? undefined : estimateOf(other);
+    let agreeing = 1;
+    let disagreeing = 0;
+    for (const other of this.nodes) {
+      const estimate = other === node ? undefined : estimateOf(other);
       if (estimate) {
-        const aheadMs = reading.leastMs - estimate.leastMs;
-        const behindMs = estimate.mostMs - reading.mostMs;
-        near += Math.max(aheadMs, behindMs) <= this.maxClockDifferenceMs ? 1 : 0;
-        const certainMs = Math.max(reading.leastMs - estimate.mostMs, estimate.leastMs - reading.mostMs);
-        apart += certainMs > this.maxClockDifferenceMs ? 1 : 0;
+        const aheadMs = reading.minMs - estimate.minMs;
+        const behindMs = estimate.maxMs - reading.maxMs;
+        agreeing += Math.max(aheadMs, behindMs) <= this.maxClockDifferenceMs ? 1 : 0;
+        const certainMs = Math.max(reading.minMs - estimate.maxMs, estimate.minMs - reading.maxMs);
+        disagreeing += certainMs > this.maxClockDifferenceMs ? 1 : 0;
       }
     }
-    reading.wasInTime = near >= this.majority;
-    const isOff = apart >= this.majority;
-    this.#noteClock(voter, isOff);
+    reading.wasInTime = agreeing >= this.majority;
+    const isOff = disagreeing >= this.majority;
+    this.#reportClock(node, isOff);
     return reading.wasInTime ? undefined : isOff ? clockIsOff : unknownTime;
   }
 
-  #noteClock(voter: Voter, isOff: boolean): void {
-    const wasOff = this.#isOff[voter.index] === true;
-    this.#isOff[voter.index] = isOff;
+  #reportClock(node: QuorumNode, isOff: boolean): void {
+    const wasOff = this.#isOff[node.index] === true;
+    this.#isOff[node.index] = isOff;
     if (isOff && !wasOff) {
-      const { offsetMicros } = voter.node.time;
+      const { offsetMicros } = node.server.serverClock;
       const clockOffsetMs = ((offsetMicros ?? 0) - (this.#medianOffset() ?? 0)) / 1000;
-      tell("node", () => ({ node: voter.name, event: "clock-off", clockOffsetMs }));
+      publish("node", () => ({ node: node.name, event: "clock-off", clockOffsetMs }));
     }
   }
 
   /** When enough nodes may vote again, as far as it is known; undefined: they may, or it is not. */
   votesAgainInMs(): number | undefined {
-    const waits = this.voters.map((voter) => {
-      const quarantine = this.quarantineOf(voter);
-      if (!voter.isReady || voter.node.isSilent) {
+    const waits = this.nodes.map((node) => {
+      const quarantine = this.quarantineOf(node);
+      if (!node.isReady || node.server.isUnresponsive) {
         return Infinity; // nobody knows when it answers
       }
       return quarantine === undefined ? 0 : (quarantine.remainingMs ?? Infinity);
@@ -213,60 +213,60 @@ export class Electorate {
   /** After each answer of a node. */
   answered(isNewRun: boolean): void {
     if (isNewRun) {
-      this.#twins = this.#findTwins();
+      this.#duplicates = this.#findDuplicateNodes();
     }
   }
 
   /** Two endpoints that lead to one server would let it vote twice. */
-  refuseTwins(): void {
-    if (this.#twins) {
-      const [one, other] = this.#twins;
+  assertDistinctNodes(): void {
+    if (this.#duplicates) {
+      const [one, other] = this.#duplicates;
       throw new LockError(`The nodes ${one.name} and ${other.name} are the same server`, {
         code: "unsupported",
       });
     }
   }
 
-  async #meet(): Promise<void> {
-    const failures = new Map<Voter, unknown>();
-    const begun = this.#clock.now();
+  async #connect(): Promise<void> {
+    const failures = new Map<QuorumNode, unknown>();
+    const startedAt = this.#clock.now();
     let timer: Timer;
     await new Promise<void>((resolve, reject) => {
-      let met = 0;
+      let connected = 0;
       const judge = (): void => {
-        if (failures.size > this.voters.length - this.majority) {
-          reject(this.#unmet(failures));
-        } else if (met + failures.size === this.voters.length) {
+        if (failures.size > this.nodes.length - this.majority) {
+          reject(this.#connectError(failures));
+        } else if (connected + failures.size === this.nodes.length) {
           resolve();
-        } else if (met === this.majority && timer === undefined) {
+        } else if (connected === this.majority && timer === undefined) {
           // The median of few may be far from that of all, and with it our first places in the queues.
-          const graceMs = Math.min(longestGraceMs, (this.#clock.now() - begun) * graceTimes);
+          const graceMs = Math.min(maxGraceMs, (this.#clock.now() - startedAt) * graceFactor);
           timer = this.#clock.setTimer(resolve, graceMs, true);
         }
       };
-      for (const voter of this.voters) {
-        voter.meet().then(
+      for (const node of this.nodes) {
+        node.handshake().then(
           () => {
-            met += 1;
+            connected += 1;
             judge();
           },
           (error: unknown) => {
-            failures.set(voter, error);
+            failures.set(node, error);
             judge();
           },
         );
       }
     }).finally(() => this.#clock.clearTimer(timer));
-    this.refuseTwins();
+    this.assertDistinctNodes();
     this.#isReady = true;
   }
 
-  #unmet(failures: ReadonlyMap<Voter, unknown>): QuorumError {
-    const votes = this.voters.map((voter): NodeVote => {
-      const error = failures.get(voter);
+  #connectError(failures: ReadonlyMap<QuorumNode, unknown>): QuorumError {
+    const votes = this.nodes.map((node): NodeVote => {
+      const error = failures.get(node);
       const reason = error === undefined ? "it was not asked, as too few others can be" : messageOf(error);
       const vote = error instanceof EngineError ? "timeout" : "error";
-      return { node: voter.name, vote, latencyMs: null, reason };
+      return { node: node.name, vote, latencyMs: null, reason };
     });
     const causes = [...failures.values()];
     return new QuorumError({
@@ -280,8 +280,8 @@ export class Electorate {
   /** Undefined while the time of too few is known to judge. Asked for much more often than an offset changes. */
   #medianOffset(): number | undefined {
     let isChanged = false;
-    for (const { index, node } of this.voters) {
-      const { offsetMicros } = node.time;
+    for (const { index, server } of this.nodes) {
+      const { offsetMicros } = server.serverClock;
       isChanged ||= this.#offsets[index] !== offsetMicros;
       this.#offsets[index] = offsetMicros;
     }
@@ -295,7 +295,7 @@ export class Electorate {
   #setMedian(median: number | undefined): void {
     const now = this.#clock.now();
     const movedMs = Math.abs((median ?? 0) - (this.#median ?? median ?? 0)) / 1000;
-    if (movedMs > mostMoveMs + (now - this.#medianAt) * mostDriftRate) {
+    if (movedMs > maxMoveMs + (now - this.#medianAt) * maxDriftRate) {
       this.#era += 1;
       this.#lastTicket = 0; // places of the wrong time may all be ahead of the right one
     }
@@ -303,9 +303,9 @@ export class Electorate {
     this.#medianAt = now;
   }
 
-  #findTwins(): readonly [Voter, Voter] | undefined {
-    for (const one of this.voters) {
-      const other = this.voters.find(
+  #findDuplicateNodes(): readonly [QuorumNode, QuorumNode] | undefined {
+    for (const one of this.nodes) {
+      const other = this.nodes.find(
         ({ index, guard }) =>
           index > one.index && guard.runId !== undefined && guard.runId === one.guard.runId,
       );
@@ -322,11 +322,11 @@ function lasting(quarantine: Quarantine | undefined): Quarantine | undefined {
 }
 
 /** What is known of a node's clock; undefined: too little. */
-function estimateOf({ node }: Voter): ClockReading | undefined {
-  const { offsetMicros, errorMs } = node.time;
-  if (offsetMicros === undefined || errorMs > vagueMs) {
+function estimateOf({ server }: QuorumNode): ClockReading | undefined {
+  const { offsetMicros, errorMs } = server.serverClock;
+  if (offsetMicros === undefined || errorMs > maxErrorMs) {
     return undefined;
   }
   const atMs = offsetMicros / 1000;
-  return { leastMs: atMs - errorMs, mostMs: atMs + errorMs, wasInTime: false };
+  return { minMs: atMs - errorMs, maxMs: atMs + errorMs, wasInTime: false };
 }

@@ -1,74 +1,74 @@
 import type { Timer } from "../../../runtime/clock.ts";
-import { tell } from "../../../diagnostics.ts";
-import { Node, type NodeListener, type NodeOptions } from "../server/server.ts";
-import { waitMs } from "../options.ts";
-import { Releaser } from "../server/release-queue.ts";
+import { publish } from "../../../diagnostics.ts";
+import { RedisServer, type ServerListener, type ServerOptions } from "../server/server.ts";
+import { maxSkewWaitMs } from "../options.ts";
+import { ReleaseQueue } from "../server/release-queue.ts";
 import { RestartGuard } from "./restart-guard.ts";
 
-const examinationMs = 60_000;
+const healthCheckMs = 60_000;
 
-export interface VoterOptions extends Omit<NodeOptions, "listener"> {
+export interface QuorumNodeOptions extends Omit<ServerOptions, "listener"> {
   readonly index: number;
   readonly maxTtlMs: number;
   readonly maxClockDifferenceMs: number;
   readonly isGuardOff: boolean;
-  readonly listener: NodeListener;
+  readonly listener: ServerListener;
   /** An answer came, which told the node's time; `isNewRun`: also that it was started (again). */
   readonly answered: (isNewRun: boolean) => void;
   /** Its standing is known (again): what it said may count now. */
-  readonly examined: (voter: Voter) => void;
+  readonly healthChecked: (node: QuorumNode) => void;
 }
 
 /** One node of a quorum, and whether what it says counts. */
-export class Voter {
+export class QuorumNode {
   readonly index: number;
-  readonly node: Node;
+  readonly server: RedisServer;
   readonly guard: RestartGuard;
-  readonly releaser: Releaser;
-  readonly #options: VoterOptions;
+  readonly releaseQueue: ReleaseQueue;
+  readonly #options: QuorumNodeOptions;
   #isReady = false;
-  #meeting: Promise<void> | undefined;
-  #examining: Promise<void> | undefined;
-  #nextExamination: Timer;
+  #handshaking: Promise<void> | undefined;
+  #checkingHealth: Promise<void> | undefined;
+  #nextHealthCheck: Timer;
   #isClosed = false;
 
-  constructor(options: VoterOptions) {
+  constructor(options: QuorumNodeOptions) {
     const { index, clock, random, commandTimeoutMs, isGuardOff, listener, answered } = options;
     const { maxTtlMs, maxClockDifferenceMs } = options;
     this.index = index;
     this.#options = options;
-    this.guard = new RestartGuard(clock, maxTtlMs + waitMs(maxClockDifferenceMs), isGuardOff);
-    this.node = new Node({
+    this.guard = new RestartGuard(clock, maxTtlMs + maxSkewWaitMs(maxClockDifferenceMs), isGuardOff);
+    this.server = new RedisServer({
       ...options,
       listener: {
         ...listener,
         identified: (runId, uptimeMs) => {
           const isNewRun = this.guard.observe(runId, uptimeMs);
           if (isNewRun && this.#isReady) {
-            tell("node", () => ({ node: this.name, event: "restarted" }));
+            publish("node", () => ({ node: this.name, event: "restarted" }));
           }
           if (!this.guard.isExamined && !this.#isClosed) {
             // The next answer brings another try; whoever asked, a node that was down at first is met by its first answer.
-            (this.#isReady ? this.#examine() : this.meet()).catch(() => undefined);
+            (this.#isReady ? this.#checkHealth() : this.handshake()).catch(() => undefined);
           }
           answered(isNewRun);
         },
       },
     });
-    this.releaser = new Releaser(
-      () => this.node,
+    this.releaseQueue = new ReleaseQueue(
+      () => this.server,
       clock,
       random,
       commandTimeoutMs,
       undefined,
       (token) => {
-        listener.askAgain?.(token); // our own next request: the answer is the vote, whatever becomes of the message
+        listener.retry?.(token); // our own next request: the answer is the vote, whatever becomes of the message
       },
     );
   }
 
   get name(): string {
-    return this.node.connection.name;
+    return this.server.connection.name;
   }
 
   /** Its time and its standing are known. */
@@ -77,44 +77,44 @@ export class Voter {
   }
 
   /** Asks the server who it is, once. Rejects where it does not answer; the next call asks again. */
-  meet(): Promise<void> {
-    this.#meeting ??= this.#meet().catch((error: unknown) => {
-      this.#meeting = undefined;
+  handshake(): Promise<void> {
+    this.#handshaking ??= this.#connect().catch((error: unknown) => {
+      this.#handshaking = undefined;
       throw error;
     });
-    return this.#meeting;
+    return this.#handshaking;
   }
 
   close(): void {
     this.#isClosed = true;
-    this.#options.clock.clearTimer(this.#nextExamination);
-    this.releaser.close();
-    this.node.close();
+    this.#options.clock.clearTimer(this.#nextHealthCheck);
+    this.releaseQueue.close();
+    this.server.close();
   }
 
-  async #meet(): Promise<void> {
-    await this.node.meet();
-    await this.#examine();
+  async #connect(): Promise<void> {
+    await this.server.handshake();
+    await this.#checkHealth();
     this.#isReady = true;
-    this.#keepExamining();
+    this.#scheduleHealthCheck();
   }
 
-  #examine(): Promise<void> {
-    this.#examining ??= this.#examineOnce().finally(() => {
-      this.#examining = undefined;
+  #checkHealth(): Promise<void> {
+    this.#checkingHealth ??= this.#readHealth().finally(() => {
+      this.#checkingHealth = undefined;
     });
-    return this.#examining;
+    return this.#checkingHealth;
   }
 
-  async #examineOnce(): Promise<void> {
-    const standing = await this.node.standing();
-    const forgotten = this.guard.examine(standing);
+  async #readHealth(): Promise<void> {
+    const health = await this.server.health();
+    const forgotten = this.guard.examine(health);
     if (forgotten !== undefined) {
-      tell("node", () => ({ node: this.name, event: "may-have-forgotten", detail: forgotten }));
+      publish("node", () => ({ node: this.name, event: "may-have-forgotten", detail: forgotten }));
     }
-    this.#options.examined(this);
-    if (standing.evicts) {
-      tell("node", () => ({
+    this.#options.healthChecked(this);
+    if (health.evicts) {
+      publish("node", () => ({
         node: this.name,
         event: "evicts",
         detail: "its maxmemory-policy is not noeviction",
@@ -122,13 +122,13 @@ export class Voter {
     }
   }
 
-  #keepExamining(): void {
+  #scheduleHealthCheck(): void {
     if (!this.#isClosed) {
       const { clock } = this.#options;
-      this.#nextExamination = clock.setTimer(() => {
-        this.#examine().catch(() => undefined);
-        this.#keepExamining();
-      }, examinationMs);
+      this.#nextHealthCheck = clock.setTimer(() => {
+        this.#checkHealth().catch(() => undefined);
+        this.#scheduleHealthCheck();
+      }, healthCheckMs);
     }
   }
 }

@@ -1,9 +1,14 @@
 import { QuorumError, type NodeVote } from "../../../errors.ts";
 import { messageOf, outcomeOf } from "../server/errors.ts";
-import { takingBack, type Giving, type Leftover, type ReleaseListener } from "../server/release-queue.ts";
-import type { Electorate } from "./node-set.ts";
-import type { QuorumHold } from "./held-grant.ts";
-import type { Voter } from "./quorum-node.ts";
+import {
+  cleanUpOperation,
+  type ReleaseOperation,
+  type PendingRelease,
+  type ReleaseListener,
+} from "../server/release-queue.ts";
+import type { NodeSet } from "./node-set.ts";
+import type { HeldGrant } from "./held-grant.ts";
+import type { QuorumNode } from "./quorum-node.ts";
 
 /**
  * The release of a grant, or of what a reader does not need of a writer's, on all nodes that may have something of it; goes on
@@ -14,31 +19,31 @@ export class QuorumRelease {
   readonly result: Promise<boolean>;
   /** Every node has answered, or was tried for its budget. */
   readonly done: Promise<void>;
-  readonly #electorate: Electorate;
-  readonly #hold: QuorumHold;
+  readonly #nodeSet: NodeSet;
+  readonly #grant: HeldGrant;
   /** By node; undefined: nothing of it can be there. */
-  readonly #parts: readonly (NodeRelease | undefined)[];
-  readonly #begun: number;
+  readonly #releases: readonly (NodeRelease | undefined)[];
+  readonly #startedAt: number;
   /** How many nodes have not answered yet. */
-  #open = 0;
-  #had = 0;
-  #hadNot = 0;
+  #pendingCount = 0;
+  #releasedCount = 0;
+  #notHeldCount = 0;
   #onDone: (() => void) | undefined;
   #resolve!: (released: boolean) => void;
   #reject!: (error: unknown) => void;
   #finish!: () => void;
 
-  constructor(electorate: Electorate, hold: QuorumHold) {
-    this.#electorate = electorate;
-    this.#hold = hold;
-    this.#begun = electorate.now();
-    this.#parts = electorate.voters.map((voter) =>
-      hold.mayBeOn(voter) ? new NodeRelease(this, voter) : undefined,
+  constructor(nodeSet: NodeSet, grant: HeldGrant) {
+    this.#nodeSet = nodeSet;
+    this.#grant = grant;
+    this.#startedAt = nodeSet.now();
+    this.#releases = nodeSet.nodes.map((node) =>
+      grant.mayBeStoredOn(node) ? new NodeRelease(this, node) : undefined,
     );
-    for (const part of this.#parts) {
-      this.#open += part ? 1 : 0;
+    for (const release of this.#releases) {
+      this.#pendingCount += release ? 1 : 0;
     }
-    this.#hadNot = electorate.voters.length - this.#open;
+    this.#notHeldCount = nodeSet.nodes.length - this.#pendingCount;
     this.result = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
@@ -50,44 +55,48 @@ export class QuorumRelease {
 
   /** Every node has answered, or was tried for its budget. */
   get isDone(): boolean {
-    return this.#open === 0;
+    return this.#pendingCount === 0;
   }
 
   /** @param until when the nodes will have forgotten it by themselves, on the scale of `clock.now()` */
-  begin(until: number, onDone?: () => void, name: Giving = "release"): void {
-    const { key, keys, token } = this.#hold;
-    const candidate = this.#electorate.candidate();
+  begin(until: number, onDone?: () => void, name: ReleaseOperation = "release"): void {
+    const { key, keys, token } = this.#grant;
+    const proposedFence = this.#nodeSet.nextProposal();
     this.#onDone = onDone;
     this.#judge();
-    let leftover: Leftover | undefined;
+    let pending: PendingRelease | undefined;
     let args: readonly string[] = [];
-    for (const part of this.#parts) {
-      if (part) {
-        const { voter } = part;
-        const forgottenAt = this.#hold.forgottenAt(voter, until);
-        const terms = this.#hold.termsOn(voter);
-        const latest = name === "release" ? this.#hold.latestOn(voter) : 0;
-        if (leftover?.terms !== terms || leftover.until !== forgottenAt || leftover.latest !== latest) {
-          leftover = { key, keys, token, terms, until: forgottenAt, candidate, latest }; // most nodes are told the same
-          args = takingBack(leftover, name);
+    for (const release of this.#releases) {
+      if (release) {
+        const { node } = release;
+        const residueExpiry = this.#grant.residueExpiry(node, until);
+        const queueArgs = this.#grant.queueArgsOn(node);
+        const latest = name === "release" ? this.#grant.latestExecutionOn(node) : 0;
+        if (
+          pending?.queueArgs !== queueArgs ||
+          pending.until !== residueExpiry ||
+          pending.latest !== latest
+        ) {
+          pending = { key, keys, token, queueArgs, until: residueExpiry, proposedFence, latest }; // most nodes are told the same
+          args = cleanUpOperation(pending, name);
         }
-        voter.releaser.begin(leftover, part, name, args);
+        node.releaseQueue.enqueue(pending, release, name, args);
       }
     }
   }
 
   /** A node has answered. */
-  answered(part: NodeRelease): void {
-    this.#had += part.wasReleased ? 1 : 0;
-    this.#hadNot += part.wasReleased ? 0 : 1;
-    part.latencyMs = this.#electorate.now() - this.#begun;
-    this.ended(part);
+  answered(release: NodeRelease): void {
+    this.#releasedCount += release.wasReleased ? 1 : 0;
+    this.#notHeldCount += release.wasReleased ? 0 : 1;
+    release.latencyMs = this.#nodeSet.now() - this.#startedAt;
+    this.ended(release);
   }
 
   /** Nobody waits for this node any more. */
-  ended(part: NodeRelease): void {
-    this.#open -= part.isOpen ? 1 : 0;
-    part.isOpen = false;
+  ended(release: NodeRelease): void {
+    this.#pendingCount -= release.isOpen ? 1 : 0;
+    release.isOpen = false;
     this.#judge();
   }
 
@@ -95,23 +104,23 @@ export class QuorumRelease {
    * A vote for the grant came after it was given up. Where the release to that node is on its way behind it, that will have taken
    * it back; else it has to be taken back once more.
    */
-  heardLate(voter: Voter, takeBack: () => void): void {
-    this.#behindAnswer(voter, (isPlain) => {
-      if (!isPlain) {
-        takeBack();
+  lateVote(node: QuorumNode, cleanUp: () => void): void {
+    this.#afterReply(node, (isConfirmed) => {
+      if (!isConfirmed) {
+        cleanUp();
       }
     });
   }
 
   /** The same of a place in a queue. It is not taken back before the release is answered: that would end what is released. */
-  wasQueued(voter: Voter, takeBack: () => void): void {
-    this.#behindAnswer(voter, takeBack);
+  lateQueueEntry(node: QuorumNode, cleanUp: () => void): void {
+    this.#afterReply(node, cleanUp);
   }
 
-  #behindAnswer(voter: Voter, action: (isPlain: boolean) => void): void {
-    const part = this.#parts[voter.index];
-    if (part?.isOpen === true) {
-      part.behindAnswer = action;
+  #afterReply(node: QuorumNode, action: (isConfirmed: boolean) => void): void {
+    const release = this.#releases[node.index];
+    if (release?.isOpen === true) {
+      release.afterReply = action;
     } else {
       action(false);
     }
@@ -126,10 +135,10 @@ export class QuorumRelease {
   }
 
   #decide(): void {
-    const { majority, voters } = this.#electorate;
-    if (this.#had >= majority) {
+    const { majority, nodes } = this.#nodeSet;
+    if (this.#releasedCount >= majority) {
       this.#resolve(true);
-    } else if (this.#hadNot > voters.length - majority) {
+    } else if (this.#notHeldCount > nodes.length - majority) {
       this.#resolve(false);
     } else if (this.isDone) {
       this.#reject(this.#error());
@@ -137,9 +146,9 @@ export class QuorumRelease {
   }
 
   #error(): QuorumError {
-    const votes = this.#electorate.voters.map((voter): NodeVote => {
-      const node = voter.name;
-      const { error, wasReleased = false, latencyMs = null } = this.#parts[voter.index] ?? {};
+    const votes = this.#nodeSet.nodes.map((quorumNode): NodeVote => {
+      const node = quorumNode.name;
+      const { error, wasReleased = false, latencyMs = null } = this.#releases[quorumNode.index] ?? {};
       if (error !== undefined) {
         const vote = outcomeOf(error) === "unknown" ? "timeout" : "error";
         return { node, vote, latencyMs: null, reason: messageOf(error) };
@@ -148,31 +157,31 @@ export class QuorumRelease {
         ? { node, vote: "granted", latencyMs, reason: null }
         : { node, vote: "held", latencyMs, reason: "it was not ours there" };
     });
-    return new QuorumError({ key: this.#hold.key, votes, outcome: "unknown", retryable: true });
+    return new QuorumError({ key: this.#grant.key, votes, outcome: "unknown", retryable: true });
   }
 }
 
 /** The part of one node, and what it said. */
 class NodeRelease implements ReleaseListener {
-  readonly voter: Voter;
+  readonly node: QuorumNode;
   isOpen = true;
   wasReleased = false;
   latencyMs: number | null = null;
   error: unknown;
   /** To be done when the node has answered, for what came late. Is told whether the node itself says that it released. */
-  behindAnswer: ((isPlain: boolean) => void) | undefined;
+  afterReply: ((isConfirmed: boolean) => void) | undefined;
   readonly #release: QuorumRelease;
 
-  constructor(release: QuorumRelease, voter: Voter) {
+  constructor(release: QuorumRelease, node: QuorumNode) {
     this.#release = release;
-    this.voter = voter;
+    this.node = node;
   }
 
-  released(wasReleased: boolean, isPlain: boolean): void {
+  released(wasReleased: boolean, isConfirmed: boolean): void {
     this.wasReleased = wasReleased;
     this.error = undefined;
     this.#release.answered(this);
-    this.behindAnswer?.(isPlain);
+    this.afterReply?.(isConfirmed);
   }
 
   failed(error: unknown): void {

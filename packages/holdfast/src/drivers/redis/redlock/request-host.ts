@@ -3,21 +3,21 @@ import type { AcquireRequest } from "../../../driver.ts";
 import type { Random } from "../../../runtime/random.ts";
 import type { Holder } from "../../../lock-state.ts";
 import type { TimerQueue } from "../../../runtime/timer-queue.ts";
-import type { Electorate } from "./node-set.ts";
-import type { Holdings } from "./grant-registry.ts";
+import type { NodeSet } from "./node-set.ts";
+import type { GrantRegistry } from "./grant-registry.ts";
 import type { QuorumRequest } from "./request.ts";
 
 /** What a request and its bids need of their driver. */
 export interface QuorumHost {
-  readonly electorate: Electorate;
+  readonly nodeSet: NodeSet;
   readonly clock: Clock;
   readonly random: Random;
-  readonly agenda: TimerQueue<QuorumRequest>;
+  readonly timers: TimerQueue<QuorumRequest>;
   readonly commandTimeoutMs: number;
   readonly nodeTimeoutMs: number;
   readonly claimMs: number;
   readonly driftFactor: number;
-  readonly holdings: Holdings;
+  readonly grants: GrantRegistry;
   /** A fresh token for an attempt. */
   tokenFor(request: AcquireRequest, ticket: number): string;
   settled(request: QuorumRequest): void;

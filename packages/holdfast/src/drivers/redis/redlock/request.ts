@@ -1,61 +1,61 @@
-import { tell } from "../../../diagnostics.ts";
-import type { Acquired, AcquireRequest, Pending } from "../../../driver.ts";
+import { publish } from "../../../diagnostics.ts";
+import type { AcquireResult, AcquireRequest, PendingAcquire } from "../../../driver.ts";
 import { closedError, LockError } from "../../../errors.ts";
-import { nowhere, type Pooled } from "../../../runtime/unordered-set.ts";
+import { absent, type Indexed } from "../../../runtime/unordered-set.ts";
 import { backoffMs } from "../../../runtime/random.ts";
-import type { Timed } from "../../../runtime/timer-queue.ts";
-import { farewell } from "../server/timed-out.ts";
+import type { Scheduled } from "../../../runtime/timer-queue.ts";
+import { waitTimedOut } from "../server/timed-out.ts";
 import type { LockKeys } from "../protocol/keys.ts";
-import { Bid, type BidRequest, type Election } from "./majority-attempt.ts";
-import type { Electorate } from "./node-set.ts";
-import { aboutKey, noQuorum, refusalOf } from "./quorum-error.ts";
+import { MajorityAttempt, type MajorityAttemptListener, type MajorityGrant } from "./majority-attempt.ts";
+import type { NodeSet } from "./node-set.ts";
+import { withKey, quorumNotReached, refusalOf } from "./quorum-error.ts";
 import type { QuorumHost } from "./request-host.ts";
-import { Split } from "./split-vote-timer.ts";
-import { tellElection } from "./counted-votes.ts";
-import { positionIn, verdictOnTry } from "./majority-verdict.ts";
+import { SplitVoteTimer } from "./split-vote-timer.ts";
+import { publishVote } from "./counted-votes.ts";
+import { positionIn, outcomeOfTry } from "./majority-verdict.ts";
 
 /**
  * One request for a lock on N nodes: its bid is repeated until it is elected, cancelled, or its time is over. A try asks once;
  * where the answers show that nobody has a majority, rivals tried at the same moment: it then waits its turn for one node timeout.
  */
-export class QuorumRequest implements Pending, Pooled, Timed, BidRequest {
+export class QuorumRequest implements PendingAcquire, Indexed, Scheduled, MajorityAttemptListener {
   dueAt = 0;
   slot = -1;
-  place: number = nowhere;
+  index: number = absent;
   readonly keys: LockKeys;
   readonly key: string;
   readonly ttlMs: number;
   /** When it stops waiting, on the scale of `clock.now()`. */
   deadline: number;
   /** The one that is under way. */
-  bid: Bid | undefined;
-  readonly result: Promise<Acquired>;
+  attempt: MajorityAttempt | undefined;
+  readonly result: Promise<AcquireResult>;
   readonly #host: QuorumHost;
   readonly #request: AcquireRequest;
-  readonly #isPastBound: boolean;
+  readonly #ignoresQueueLimit: boolean;
   /** In the queues. */
-  #place: number | undefined;
+  #ticket: number | undefined;
   /** Of the nodes' time by which the place, and the deadline in the queues, are written. */
   #era: number | undefined;
   #isSettled = false;
   #isSettling = false;
-  #wasHeard = false;
+  #hadReplies = false;
   #wasQueued = false;
-  readonly #split: Split;
-  #meetingFailures = 0;
+  readonly #splitVoteTimer: SplitVoteTimer;
+  #connectFailures = 0;
   #lastError: unknown;
-  #resolve!: (acquired: Acquired) => void;
+  #resolve!: (acquired: AcquireResult) => void;
   #reject!: (reason: unknown) => void;
 
-  /** @param isPastBound the bound of the queues does not apply, because a grant is given up with this request */
-  constructor(host: QuorumHost, request: AcquireRequest, keys: LockKeys, isPastBound = false) {
+  /** @param ignoresQueueLimit the bound of the queues does not apply, because a grant is given up with this request */
+  constructor(host: QuorumHost, request: AcquireRequest, keys: LockKeys, ignoresQueueLimit = false) {
     this.#host = host;
     this.#request = request;
     this.keys = keys;
     this.key = request.key;
     this.ttlMs = request.ttlMs;
-    this.#isPastBound = isPastBound;
-    this.#split = new Split(host, request.ttlMs);
+    this.#ignoresQueueLimit = ignoresQueueLimit;
+    this.#splitVoteTimer = new SplitVoteTimer(host, request.ttlMs);
     this.deadline = request.deadline ?? host.clock.now() + host.commandTimeoutMs;
     this.result = new Promise((resolve, reject) => {
       this.#resolve = resolve;
@@ -68,13 +68,13 @@ export class QuorumRequest implements Pending, Pooled, Timed, BidRequest {
   }
 
   begin(): void {
-    this.#host.agenda.schedule(this, this.deadline);
+    this.#host.timers.schedule(this, this.deadline);
     this.#start();
   }
 
   /** Most nodes have answered, or may still answer as they did before. */
-  get isHeard(): boolean {
-    return this.bid?.isAnswered(this.#wasHeard) ?? this.#wasHeard;
+  get hasReplies(): boolean {
+    return this.attempt?.isAnswered(this.#hadReplies) ?? this.#hadReplies;
   }
 
   /** Its moment has come: the deadline, or to ask again. */
@@ -82,25 +82,25 @@ export class QuorumRequest implements Pending, Pooled, Timed, BidRequest {
     const now = this.#host.clock.now();
     if (now >= this.deadline) {
       this.#timeOut();
-    } else if (!this.bid) {
-      this.#host.agenda.schedule(this, this.deadline);
+    } else if (!this.attempt) {
+      this.#host.timers.schedule(this, this.deadline);
       this.#start();
     } else {
-      this.#askAgain(this.bid, now);
+      this.#retry(this.attempt, now);
     }
   }
 
   /** A node's messages reach us (again). */
-  askNode(index: number): void {
-    const ballot = this.bid?.ballots[index];
-    if (ballot && !this.#isSettled && !this.#isTry) {
-      ballot.ask();
+  requestVote(index: number): void {
+    const voteRequest = this.attempt?.voteRequests[index];
+    if (voteRequest && !this.#isSettled && !this.#isTry) {
+      voteRequest.send();
     }
   }
 
   /** A node may vote that might not. */
-  reconsider(): void {
-    this.bid?.reconsider();
+  recount(): void {
+    this.attempt?.recount();
   }
 
   cancel(reason: unknown): void {
@@ -114,155 +114,155 @@ export class QuorumRequest implements Pending, Pooled, Timed, BidRequest {
     this.cancel(closedError(this.key));
   }
 
-  won(election: Election): void {
-    const bid = this.bid as Bid;
+  elected(majorityGrant: MajorityGrant): void {
+    const attempt = this.attempt as MajorityAttempt;
     this.#settle();
-    const grant = this.#host.holdings.elected(bid, this, election);
-    tellElection(grant, election, bid);
+    const grant = this.#host.grants.elected(attempt, this, majorityGrant);
+    publishVote(grant, majorityGrant, attempt);
     this.#resolve({ outcome: "granted", grant });
   }
 
   /** Another process has our tokens. */
   cloned(): void {
-    if (this.bid) {
-      this.undecided();
+    if (this.attempt) {
+      this.unresolved();
     }
   }
 
   /** With a fresh token. In the same place, unless the nodes' time is another than the one by which that was written. */
-  undecided(): void {
-    this.#drop();
-    this.#open();
+  unresolved(): void {
+    this.#closeAttempt();
+    this.#startAttempt();
   }
 
-  heard(): void {
-    if (this.#era !== this.#host.electorate.era) {
-      this.undecided();
+  onProgress(): void {
+    if (this.#era !== this.#host.nodeSet.era) {
+      this.unresolved();
     } else if (this.#isTry && !this.#isSettling) {
-      this.#judgeTry();
+      this.#evaluateTry();
     } else {
-      this.#wait();
+      this.#waitForVotes();
     }
   }
 
   #start(): void {
-    const { electorate } = this.#host;
-    if (electorate.isReady) {
-      this.#open();
+    const { nodeSet } = this.#host;
+    if (nodeSet.isReady) {
+      this.#startAttempt();
       return;
     }
-    electorate.ready().then(
-      () => this.#open(),
-      (error: unknown) => this.#unready(error),
+    nodeSet.ready().then(
+      () => this.#startAttempt(),
+      (error: unknown) => this.#connectFailed(error),
     );
   }
 
   /** With a fresh token: one that was given up is never asked for again. */
-  #open(): void {
-    if (this.#isSettled || this.bid) {
+  #startAttempt(): void {
+    if (this.#isSettled || this.attempt) {
       return;
     }
-    const { electorate } = this.#host;
+    const { nodeSet } = this.#host;
     try {
-      electorate.refuseTwins();
+      nodeSet.assertDistinctNodes();
     } catch (error) {
       this.#fail(error);
       return;
     }
-    this.bid = new Bid(this.#host, this, {
-      wanted: this.#request,
-      token: this.#host.tokenFor(this.#request, this.#ticket(electorate)),
-      isPastBound: this.#isPastBound,
+    this.attempt = new MajorityAttempt(this.#host, this, {
+      acquireRequest: this.#request,
+      token: this.#host.tokenFor(this.#request, this.#nextTicket(nodeSet)),
+      ignoresQueueLimit: this.#ignoresQueueLimit,
     });
-    this.bid.waits ||= this.#isSettling;
-    this.#host.holdings.opened(this.bid);
-    this.bid.askAll();
+    this.attempt.waits ||= this.#isSettling;
+    this.#host.grants.opened(this.attempt);
+    this.attempt.requestAll();
   }
 
-  #unready(error: unknown): void {
+  #connectFailed(error: unknown): void {
     if (this.#isSettled) {
       return;
     }
     this.#lastError = error;
     if (error instanceof LockError && !error.retryable) {
-      this.#fail(aboutKey(error, this.key));
+      this.#fail(withKey(error, this.key));
       return;
     }
-    this.#meetingFailures += 1;
-    this.#schedule(this.#host.clock.now() + backoffMs(this.#host.random, this.#meetingFailures));
+    this.#connectFailures += 1;
+    this.#schedule(this.#host.clock.now() + backoffMs(this.#host.random, this.#connectFailures));
   }
 
-  #askAgain(bid: Bid, now: number): void {
-    if (now >= this.#split.askAgainAt) {
-      this.#split.askAgain();
-      if (this.#split.isPauseDue && bid.hasDeafVotes) {
+  #retry(attempt: MajorityAttempt, now: number): void {
+    if (now >= this.#splitVoteTimer.retryAt) {
+      this.#splitVoteTimer.retried();
+      if (this.#splitVoteTimer.isPauseDue && attempt.hasUnreachableVotes) {
         // Who cannot be asked gives its votes back by itself, and settles with its rivals by chance.
-        const pauseMs = this.#split.pauseMs;
-        this.#drop();
+        const pauseMs = this.#splitVoteTimer.pauseMs;
+        this.#closeAttempt();
         this.#schedule(now + pauseMs);
         return;
       }
-      bid.askAll();
+      attempt.requestAll();
     } else {
-      bid.askDue();
+      attempt.requestDue();
     }
-    this.#wait();
+    this.#waitForVotes();
   }
 
   /** Fresh tokens of one request keep its place in one era. */
-  #ticket(electorate: Electorate): number {
-    const { era } = electorate;
-    if (this.#place === undefined) {
-      this.#place = this.#request.ticket ?? electorate.ticket();
+  #nextTicket(nodeSet: NodeSet): number {
+    const { era } = nodeSet;
+    if (this.#ticket === undefined) {
+      this.#ticket = this.#request.ticket ?? nodeSet.ticket();
     } else if (era !== this.#era) {
-      this.#place = electorate.ticket();
+      this.#ticket = nodeSet.ticket();
     }
     this.#era = era;
-    return this.#place;
+    return this.#ticket;
   }
 
   /** Not elected: goes on waiting for answers and messages, unless the nodes say that it is in vain. */
-  #wait(): void {
-    const bid = this.bid;
-    if (!bid || this.#isSettled) {
+  #waitForVotes(): void {
+    const attempt = this.attempt;
+    if (!attempt || this.#isSettled) {
       return;
     }
-    if (bid.isUncontested || !this.#endsInVain(bid)) {
-      this.#split.observe(bid.isSplit);
-      this.#schedule(Math.min(bid.dueAt, this.#split.askAgainAt));
+    if (attempt.isUncontested || !this.#endsUnused(attempt)) {
+      this.#splitVoteTimer.observe(attempt.isSplitVote);
+      this.#schedule(Math.min(attempt.dueAt, this.#splitVoteTimer.retryAt));
     }
   }
 
   /** Whether what the nodes have said ends this bid. */
-  #endsInVain(bid: Bid): boolean {
-    const { ballots } = bid;
-    if (this.#isSettling && verdictOnTry(ballots, bid.electorate.majority) === "held") {
+  #endsUnused(attempt: MajorityAttempt): boolean {
+    const { voteRequests } = attempt;
+    if (this.#isSettling && outcomeOfTry(voteRequests, attempt.nodeSet.majority) === "held") {
       this.#finishTry();
       return true;
     }
-    const refusal = refusalOf(bid, this.key);
+    const refusal = refusalOf(attempt, this.key);
     if (refusal !== undefined) {
       this.#fail(refusal);
       return true;
     }
-    if (!this.#wasQueued && ballots.some(({ position }) => position !== undefined)) {
+    if (!this.#wasQueued && voteRequests.some(({ position }) => position !== undefined)) {
       this.#wasQueued = true;
-      tell("queued", () => ({ key: this.key, position: positionIn(ballots) }));
+      publish("queued", () => ({ key: this.key, position: positionIn(voteRequests) }));
     }
     return false;
   }
 
-  #judgeTry(): void {
-    const bid = this.bid as Bid;
-    switch (verdictOnTry(bid.ballots, this.#host.electorate.majority)) {
+  #evaluateTry(): void {
+    const attempt = this.attempt as MajorityAttempt;
+    switch (outcomeOfTry(attempt.voteRequests, this.#host.nodeSet.majority)) {
       case "held":
         this.#finishTry();
         break;
       case "split":
         this.#settleTry();
         break;
-      case "unheard":
-        this.#fail(refusalOf(bid, this.key) ?? this.#failure());
+      case "unanswered":
+        this.#fail(refusalOf(attempt, this.key) ?? this.#failure());
         break;
       case "open":
     }
@@ -271,12 +271,12 @@ export class QuorumRequest implements Pending, Pooled, Timed, BidRequest {
   /** Nobody has a majority: the rivals are settled by their places, as if they had waited. */
   #settleTry(): void {
     const { clock, nodeTimeoutMs } = this.#host;
-    const bid = this.bid as Bid;
+    const attempt = this.attempt as MajorityAttempt;
     this.#isSettling = true;
     this.deadline = Math.min(this.deadline, clock.now() + nodeTimeoutMs);
-    bid.waits = true;
-    bid.askAll();
-    this.#wait();
+    attempt.waits = true;
+    attempt.requestAll();
+    this.#waitForVotes();
   }
 
   #finishTry(): void {
@@ -287,24 +287,24 @@ export class QuorumRequest implements Pending, Pooled, Timed, BidRequest {
   #timeOut(): void {
     if (this.#isSettling) {
       this.#finishTry();
-    } else if (!this.isHeard || this.#isTry) {
+    } else if (!this.hasReplies || this.#isTry) {
       this.#fail(this.#failure());
     } else {
-      const position = positionIn(this.bid?.ballots ?? []);
+      const position = positionIn(this.attempt?.voteRequests ?? []);
       this.#abandon();
-      void farewell(this.#host, this.#request, position).then(this.#resolve);
+      void waitTimedOut(this.#host, this.#request, position).then(this.#resolve);
     }
   }
 
   #failure(): unknown {
-    const { bid } = this;
-    return bid || this.#lastError === undefined
-      ? noQuorum(this.#host.electorate, this.key, bid)
-      : aboutKey(this.#lastError, this.key);
+    const { attempt } = this;
+    return attempt || this.#lastError === undefined
+      ? quorumNotReached(this.#host.nodeSet, this.key, attempt)
+      : withKey(this.#lastError, this.key);
   }
 
   #schedule(at: number): void {
-    this.#host.agenda.schedule(this, Math.min(at, this.deadline));
+    this.#host.timers.schedule(this, Math.min(at, this.deadline));
   }
 
   #fail(error: unknown): void {
@@ -315,22 +315,22 @@ export class QuorumRequest implements Pending, Pooled, Timed, BidRequest {
   /** Gives up: what the nodes may have of it is taken back. */
   #abandon(): void {
     this.#settle();
-    this.#drop();
+    this.#closeAttempt();
   }
 
-  #drop(): void {
-    const { bid } = this;
-    if (bid) {
-      this.#wasHeard = this.isHeard;
-      bid.close();
-      this.#host.holdings.abandoned(bid);
-      this.bid = undefined;
+  #closeAttempt(): void {
+    const { attempt } = this;
+    if (attempt) {
+      this.#hadReplies = this.hasReplies;
+      attempt.close();
+      this.#host.grants.abandoned(attempt);
+      this.attempt = undefined;
     }
   }
 
   #settle(): void {
     this.#isSettled = true;
-    this.#host.agenda.cancel(this);
+    this.#host.timers.cancel(this);
     this.#host.settled(this);
   }
 }

@@ -1,10 +1,10 @@
 import type { Clock } from "../../../runtime/clock.ts";
-import type { Standing } from "../server/health.ts";
+import type { ServerHealth } from "../server/health.ts";
 
 /** Added to what a node may have promised: uptimes are whole seconds, and clocks drift. */
 const marginMs = 2_400;
-const shortestExclusionMs = 50;
-const longestExclusionMs = 5_000;
+const minExclusionMs = 50;
+const maxExclusionMs = 5_000;
 
 /** Why a node of a quorum does not vote, and for how long, as far as that is known. */
 export interface Quarantine {
@@ -15,13 +15,13 @@ export interface Quarantine {
 }
 
 /** As a vote tells it: with the seconds that are left, where they are known. */
-export function quarantineWords({ reason, remainingMs }: Quarantine): string {
+export function quarantineMessage({ reason, remainingMs }: Quarantine): string {
   return remainingMs === null ? reason : `${reason}, for ${Math.ceil(remainingMs / 1000)} s more`;
 }
 
 /** When a node that does not vote is thought of again. */
-export function exclusionDelay({ remainingMs }: Quarantine): number {
-  return Math.min(longestExclusionMs, Math.max(shortestExclusionMs, remainingMs ?? Infinity));
+export function exclusionMs({ remainingMs }: Quarantine): number {
+  return Math.min(maxExclusionMs, Math.max(minExclusionMs, remainingMs ?? Infinity));
 }
 
 /**
@@ -35,8 +35,8 @@ export class RestartGuard {
   #runId: string | undefined;
   #isFirstRun = true;
   #wasDurable = true;
-  #standing: Standing | undefined;
-  #forgetsUntil = -Infinity;
+  #health: ServerHealth | undefined;
+  #mayForgetUntil = -Infinity;
 
   /** @param promisedMs the largest TTL of anybody who uses these nodes, and how long votes wait behind it */
   constructor(clock: Clock, promisedMs: number, isOff: boolean) {
@@ -51,24 +51,24 @@ export class RestartGuard {
 
   /** What this run of the server says of itself is known. */
   get isExamined(): boolean {
-    return this.#standing !== undefined;
+    return this.#health !== undefined;
   }
 
   /** It was found to have every write on its disk before it answers. */
   get isDurable(): boolean {
-    return this.#standing?.isDurable === true && this.#wasDurable;
+    return this.#health?.isDurable === true && this.#wasDurable;
   }
 
   /** An answer came from this run of the server. True: its standing has to be asked for. */
-  observe(runId: string, toldUptimeMs: number): boolean {
+  observe(runId: string, reportedUptimeMs: number): boolean {
     if (runId === this.#runId) {
       return false;
     }
-    const uptimeMs = toldUptimeMs > 0 ? toldUptimeMs : 0; // negative: its clock was put back since; that says nothing, nor does NaN
+    const uptimeMs = reportedUptimeMs > 0 ? reportedUptimeMs : 0; // negative: its clock was put back since; that says nothing, nor does NaN
     this.#isFirstRun = this.#runId === undefined;
     this.#wasDurable = this.#isFirstRun || this.isDurable;
     this.#runId = runId;
-    this.#standing = undefined;
+    this.#health = undefined;
     this.#mayForget(this.#isFirstRun ? this.#memoryMs - uptimeMs : this.#memoryMs);
     return true;
   }
@@ -77,42 +77,42 @@ export class RestartGuard {
    * What the server says of itself. Returns what it shows to have been forgotten without a restart. The examination of another run
    * than the one that answers is ignored: its answer may be read behind the first answer of the next run.
    */
-  examine(standing: Standing): string | undefined {
+  examine(health: ServerHealth): string | undefined {
     if (this.#runId === undefined) {
-      this.observe(standing.runId, standing.uptimeMs);
-    } else if (this.#runId !== standing.runId) {
+      this.observe(health.runId, health.uptimeMs);
+    } else if (this.#runId !== health.runId) {
       return undefined;
     }
-    const before = this.#standing;
-    this.#standing = standing;
+    const before = this.#health;
+    this.#health = health;
     if (this.isDurable) {
-      this.#forgetsUntil = before === undefined ? -Infinity : this.#forgetsUntil;
+      this.#mayForgetUntil = before === undefined ? -Infinity : this.#mayForgetUntil;
     }
-    if (before && before.replicationId !== standing.replicationId) {
+    if (before && before.replicationId !== health.replicationId) {
       this.#mayForget(this.#memoryMs);
       return "another history: it was a replica, or became one";
     }
-    return before && before.flushes !== standing.flushes ? "keys were flushed" : undefined;
+    return before && before.flushes !== health.flushes ? "keys were flushed" : undefined;
   }
 
   /** Undefined: it may vote. */
   get quarantine(): Quarantine | undefined {
-    const standing = this.#standing;
+    const health = this.#health;
     const now = this.#clock.now();
-    if (standing && standing.role !== "master") {
-      return { reason: `it is a ${standing.role}, not a master`, remainingMs: null, isMomentary: false };
+    if (health && health.role !== "master") {
+      return { reason: `it is a ${health.role}, not a master`, remainingMs: null, isMomentary: false };
     }
     if (this.#isOff) {
       return undefined;
     }
-    if (this.#forgetsUntil > now) {
+    if (this.#mayForgetUntil > now) {
       const reason = "it may have forgotten since it restarted";
-      return { reason, remainingMs: this.#forgetsUntil - now, isMomentary: !standing };
+      return { reason, remainingMs: this.#mayForgetUntil - now, isMomentary: !health };
     }
-    return standing ? undefined : { reason: "it was not examined yet", remainingMs: null, isMomentary: true };
+    return health ? undefined : { reason: "it was not examined yet", remainingMs: null, isMomentary: true };
   }
 
   #mayForget(forMs: number): void {
-    this.#forgetsUntil = Math.max(this.#forgetsUntil, this.#clock.now() + forMs);
+    this.#mayForgetUntil = Math.max(this.#mayForgetUntil, this.#clock.now() + forMs);
   }
 }

@@ -1,33 +1,38 @@
 import type { LockKeys } from "../protocol/keys.ts";
 import type { Operation, Reply } from "../protocol/operation.ts";
-import type { Ballot } from "./vote-request.ts";
+import type { VoteRequest } from "./vote-request.ts";
 
-export interface Asked {
+export interface VoteOperationDetails {
   /** The number of the vote that the question gave back; 0: none. */
   readonly yielded: number;
   /** Which question it was. */
-  readonly ask: number;
+  readonly requestNumber: number;
 }
 
 /** One operation of a ballot. */
-export class Question implements Operation {
+export class VoteOperation implements Operation {
   readonly keys: LockKeys;
   readonly args: readonly string[];
-  readonly #ballot: Ballot;
-  readonly #asked: Asked;
+  readonly #voteRequest: VoteRequest;
+  readonly #details: VoteOperationDetails;
 
-  constructor(ballot: Ballot, keys: LockKeys, args: readonly string[], asked: Asked) {
-    this.#ballot = ballot;
+  constructor(
+    voteRequest: VoteRequest,
+    keys: LockKeys,
+    args: readonly string[],
+    details: VoteOperationDetails,
+  ) {
+    this.#voteRequest = voteRequest;
     this.keys = keys;
     this.args = args;
-    this.#asked = asked;
+    this.#details = details;
   }
 
   answered(reply: Reply): void {
-    this.#ballot.answered(reply, this.#asked);
+    this.#voteRequest.answered(reply, this.#details);
   }
 
   failed(error: unknown): void {
-    this.#ballot.failed(error);
+    this.#voteRequest.failed(error);
   }
 }

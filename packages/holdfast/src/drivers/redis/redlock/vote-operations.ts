@@ -1,96 +1,96 @@
 import type { AcquireRequest } from "../../../driver.ts";
-import { withCandidate } from "../protocol/operation.ts";
-import { encodeWords } from "../protocol/metadata.ts";
-import type { Ballot } from "./vote-request.ts";
-import type { Electorate } from "./node-set.ts";
+import { withProposedFence } from "../protocol/operation.ts";
+import { encodeMetadata } from "../protocol/metadata.ts";
+import type { VoteRequest } from "./vote-request.ts";
+import type { NodeSet } from "./node-set.ts";
 import type { QuorumHost } from "./request-host.ts";
 
-interface WordingOptions {
-  readonly wanted: AcquireRequest;
+interface VoteOperationsOptions {
+  readonly request: AcquireRequest;
   /** When its request stops waiting, on the scale of `clock.now()`. */
   readonly deadline: number;
   readonly token: string;
-  readonly isPastBound: boolean;
+  readonly ignoresQueueLimit: boolean;
 }
 
 /** What a bid says to a node, in the words of the script. */
-export class Wording {
+export class VoteOperations {
   readonly #token: string;
   readonly #ttlMs: string;
-  readonly #want: string;
+  readonly #fencingCount: string;
   /** An owner's own words. */
-  readonly #words: string;
+  readonly #info: string;
   /** How many numbers a grant has. */
   readonly #count: number;
   /** How a place in a queue is asked for. */
-  readonly #place: string;
-  readonly #electorate: Electorate;
+  readonly #queueArgument: string;
+  readonly #nodeSet: NodeSet;
   /** What a queue member says between its token and the kind of its channel. */
-  readonly #terms: string;
+  readonly #queueArgs: string;
   /** The same with the kind: that of most nodes. */
-  #member = "";
+  #queueEntry = "";
   /** Most nodes are asked in the same words: they get one array. */
-  #asked: readonly string[] = [];
+  #lastRequest: readonly string[] = [];
   #args: readonly string[] = [];
 
-  constructor({ clock, claimMs, electorate }: QuorumHost, options: WordingOptions) {
-    const { wanted, deadline, token, isPastBound } = options;
-    const { ttlMs, want, words } = wanted;
-    const leftMs = deadline - clock.now();
+  constructor({ clock, claimMs, nodeSet }: QuorumHost, options: VoteOperationsOptions) {
+    const { request, deadline, token, ignoresQueueLimit } = options;
+    const { ttlMs, fencingCount, info } = request;
+    const remainingMs = deadline - clock.now();
     // A node's clock may be ahead of the median: it must not pass over who still waits.
-    const { maxClockDifferenceMs } = electorate;
+    const { maxClockDifferenceMs } = nodeSet;
     const until =
-      leftMs === Infinity ? 0 : Math.ceil(electorate.micros() / 1000 + leftMs + maxClockDifferenceMs);
-    this.#terms = `${Math.min(ttlMs, claimMs)} ${want} ${until}`;
+      remainingMs === Infinity ? 0 : Math.ceil(nodeSet.micros() / 1000 + remainingMs + maxClockDifferenceMs);
+    this.#queueArgs = `${Math.min(ttlMs, claimMs)} ${fencingCount} ${until}`;
     this.#token = token;
     this.#ttlMs = String(ttlMs);
-    this.#want = String(want);
-    this.#count = want;
-    this.#words = encodeWords(words);
-    this.#place = isPastBound ? "3" : "2";
-    this.#electorate = electorate;
+    this.#fencingCount = String(fencingCount);
+    this.#count = fencingCount;
+    this.#info = encodeMetadata(info);
+    this.#queueArgument = ignoresQueueLimit ? "3" : "2";
+    this.#nodeSet = nodeSet;
   }
 
   /** The request for a node's vote. @param waits a place in its queue is wanted as well */
-  request(ballot: Ballot, candidate: string, waits: boolean): readonly string[] {
-    const member = this.memberOn(ballot);
-    const wait = waits ? this.#place : "0";
-    const [askedCandidate, askedMember, askedWait] = this.#asked;
-    if (askedCandidate !== candidate || askedMember !== member || askedWait !== wait) {
-      this.#asked = [candidate, member, wait];
-      const args = ["acquire", this.#token, member, this.#ttlMs, this.#want, wait, this.#words];
-      this.#args = withCandidate([...args, this.#electorate.latestExecution()], candidate);
+  request(voteRequest: VoteRequest, proposedFence: string, waits: boolean): readonly string[] {
+    const queueEntry = this.queueEntryOn(voteRequest);
+    const wait = waits ? this.#queueArgument : "0";
+    const [lastProposal, lastEntry, lastWait] = this.#lastRequest;
+    if (lastProposal !== proposedFence || lastEntry !== queueEntry || lastWait !== wait) {
+      this.#lastRequest = [proposedFence, queueEntry, wait];
+      const args = ["acquire", this.#token, queueEntry, this.#ttlMs, this.#fencingCount, wait, this.#info];
+      this.#args = withProposedFence([...args, this.#nodeSet.latestExecution()], proposedFence);
     }
     return this.#args;
   }
 
   /** The vote with this number is given back, and asked for again. */
-  yielding(ballot: Ballot, number: number, candidate: string): readonly string[] {
+  yield(voteRequest: VoteRequest, number: number, proposedFence: string): readonly string[] {
     const args = [
       "yield",
       this.#token,
-      this.memberOn(ballot),
+      this.queueEntryOn(voteRequest),
       String(number),
       this.#ttlMs,
-      this.#want,
-      this.#words,
-      this.#electorate.latestExecution(),
+      this.#fencingCount,
+      this.#info,
+      this.#nodeSet.latestExecution(),
     ];
-    return withCandidate(args, candidate);
+    return withProposedFence(args, proposedFence);
   }
 
   /** The grant shall have this number from now on, where it is not above it already. */
-  agreement(number: number): readonly string[] {
-    return withCandidate(["agree", this.#token, String(number), this.#want], String(number));
+  raiseFence(number: number): readonly string[] {
+    return withProposedFence(["raiseFence", this.#token, String(number), this.#fencingCount], String(number));
   }
 
   /** What its queue member says on this node after the token. */
-  memberOn({ voter }: Ballot): string {
-    const kind = voter.node.channelKind;
-    if (!this.#member.endsWith(kind)) {
-      this.#member = `${this.#terms} ${kind}`;
+  queueEntryOn({ node }: VoteRequest): string {
+    const kind = node.server.channelKind;
+    if (!this.#queueEntry.endsWith(kind)) {
+      this.#queueEntry = `${this.#queueArgs} ${kind}`;
     }
-    return this.#member;
+    return this.#queueEntry;
   }
 
   /** A node says no more of a usual grant than its first number. */

@@ -1,34 +1,34 @@
 import type { Timer } from "../../../runtime/clock.ts";
 import { EngineError, type NodeVote } from "../../../errors.ts";
 import { backoffMs, type Random } from "../../../runtime/random.ts";
-import { leftOf } from "../../../validity.ts";
-import { Attempts } from "../server/request-history.ts";
-import { messageOf, outcomeOf, refusalBy, silentError } from "../server/errors.ts";
+import { remainingValidityMs } from "../../../validity.ts";
+import { RequestHistory } from "../server/request-history.ts";
+import { messageOf, outcomeOf, serverRefusal, unresponsiveError } from "../server/errors.ts";
 import type { PushedGrant } from "../protocol/messages.ts";
 import type { Reply } from "../protocol/operation.ts";
-import { impatientDelay, pollDelay } from "../server/poll-delays.ts";
-import type { Bidder } from "./vote-request-host.ts";
+import { unqueuedPollDelay, queuedPollDelay } from "../server/poll-delays.ts";
+import type { VoteRequestHost } from "./vote-request-host.ts";
 import { readingOf } from "./clock-reading.ts";
-import { Question, type Asked } from "./vote-call.ts";
-import { exclusionDelay, quarantineWords, type Quarantine } from "./restart-guard.ts";
-import { voteByMessage, voteByReply, type Vote } from "./vote.ts";
-import type { Voter } from "./quorum-node.ts";
-import { Yielding } from "./vote-yield.ts";
+import { VoteOperation, type VoteOperationDetails } from "./vote-call.ts";
+import { exclusionMs, quarantineMessage, type Quarantine } from "./restart-guard.ts";
+import { voteByNotification, voteByReply, type Vote } from "./vote.ts";
+import type { QuorumNode } from "./quorum-node.ts";
+import { VoteYield } from "./vote-yield.ts";
 
 /** How soon a vote that waits is asked for again, at the earliest. */
-const shortestMs = 20;
+const minRetryMs = 20;
 
 /** How the script says that it did nothing because its latest time is over. */
-const tooLate = 4;
+const executedTooLate = 4;
 
-type Answer = NodeVote["vote"] | "asked" | "full";
+type VoteReply = NodeVote["vote"] | "asked" | "full";
 
 /** What one node says to one bid. Knows that node's answers, messages and inquiries, and not what they come to. */
-export class Ballot {
-  readonly voter: Voter;
-  readonly attempts: Attempts = new Attempts();
+export class VoteRequest {
+  readonly node: QuorumNode;
+  readonly history: RequestHistory = new RequestHistory();
   vote: Vote | undefined;
-  answer: Answer = "asked";
+  reply: VoteReply = "asked";
   reason: string | null = null;
   latencyMs: number | null = null;
   error: unknown;
@@ -38,29 +38,29 @@ export class Ballot {
   /** When to ask again if nothing is heard before, on the scale of `clock.now()`. */
   dueAt: number = Infinity;
   /** It was asked to raise its number, and has not answered yet. */
-  isAgreeing = false;
-  readonly #bid: Bidder;
-  readonly #yielding: Yielding = new Yielding();
-  #askedForPlace = false;
+  isRaisingFence = false;
+  readonly #host: VoteRequestHost;
+  readonly #voteYield: VoteYield = new VoteYield();
+  #requestedQueueing = false;
   /** Questions that may have left something on the node. */
-  #sent = 0;
+  #unconfirmed = 0;
   /** How many questions it was asked, and how many of them before a vote was given back: that ends what those have brought. */
-  #asks = 0;
-  #asksBefore = 0;
+  #requestCount = 0;
+  #requestsBeforeCleanUp = 0;
 
-  constructor(bid: Bidder, voter: Voter) {
-    this.#bid = bid;
-    this.voter = voter;
+  constructor(host: VoteRequestHost, node: QuorumNode) {
+    this.#host = host;
+    this.node = node;
   }
 
   /** Whether anything of us may be there. */
-  get mayHaveLeft(): boolean {
-    return this.#sent > 0;
+  get mayHoldResidue(): boolean {
+    return this.#unconfirmed > 0;
   }
 
   /** Something of us was put there, past this ballot. */
-  left(): void {
-    this.#sent += 1;
+  noteResidue(): void {
+    this.#unconfirmed += 1;
   }
 
   /** Whether the node may have kept us a place in its queue. */
@@ -70,325 +70,329 @@ export class Ballot {
 
   /** Whether the last question got no answer. */
   get isUnanswered(): boolean {
-    return this.attempts.failures > 0;
+    return this.history.failures > 0;
   }
 
   /** An answer is still to come. */
   get isPending(): boolean {
-    return this.answer === "asked";
+    return this.reply === "asked";
   }
 
   /** What the node said of the lock counts: ours, or another's. */
-  get hasAnswered(): boolean {
-    return (
-      this.answer === "held" || this.answer === "full" || (this.answer === "granted" && !this.quarantine)
-    );
+  get hasReplied(): boolean {
+    return this.reply === "held" || this.reply === "full" || (this.reply === "granted" && !this.quarantine);
   }
 
   get hasValidVote(): boolean {
-    return this.vote !== undefined && leftOf(this.vote.validity, this.#bid.clock) > 0;
+    return this.vote !== undefined && remainingValidityMs(this.vote.validity, this.#host.clock) > 0;
   }
 
   /** Its vote counts later: somebody who had it before may believe in a lease still. */
   get isWaiting(): boolean {
-    return this.vote !== undefined && this.#bid.clock.now() < this.vote.countsFrom;
+    return this.vote !== undefined && this.#host.clock.now() < this.vote.countsFrom;
   }
 
   /** Why its vote does not count; undefined: it does. */
   get quarantine(): Quarantine | undefined {
-    return this.#bid.electorate.quarantineOf(this.voter, this.vote?.reading);
+    return this.#host.nodeSet.quarantineOf(this.node, this.vote?.reading);
   }
 
   /** Whether its vote counts now: the node has not restarted since, and its clock was right. */
-  get isOurs(): boolean {
+  get countsNow(): boolean {
     return (
-      this.hasValidVote && !this.isWaiting && this.vote?.runId === this.voter.guard.runId && !this.quarantine
+      this.hasValidVote && !this.isWaiting && this.vote?.runId === this.node.guard.runId && !this.quarantine
     );
   }
 
   /** Its moment has come. */
-  wake(candidate: string): void {
+  wake(proposedFence: string): void {
     if (this.vote && this.hasValidVote && !this.isWaiting) {
       this.dueAt = Infinity;
-      this.#bid.heard(this); // it counts from now on
+      this.#host.onReply(this); // it counts from now on
     } else {
-      this.ask(candidate);
+      this.send(proposedFence);
     }
   }
 
   /** Asks for the vote, or asks again: the place in the queue stays, and so does a vote. */
-  ask(candidate: string = this.#bid.electorate.candidate()): void {
+  send(proposedFence: string = this.#host.nodeSet.nextProposal()): void {
     this.dueAt = Infinity;
-    this.attempts.count += 1;
-    if (!this.voter.isReady) {
-      this.#askWhenMet(candidate);
+    this.history.count += 1;
+    if (!this.node.isReady) {
+      this.#sendAfterHandshake(proposedFence);
       return;
     }
-    const quarantine = this.#bid.electorate.whyNotAsked(this.voter);
+    const quarantine = this.#host.nodeSet.ineligibility(this.node);
     if (!quarantine) {
-      this.#send(candidate);
+      this.#sendNow(proposedFence);
       return;
     }
     this.#exclude(quarantine);
-    queueMicrotask(() => this.#bid.heard(this));
+    queueMicrotask(() => this.#host.onReply(this));
   }
 
   /** Whether a place in this node's queue may be asked for: its messages about this bid reach us. */
   get mayQueue(): boolean {
-    return this.voter.node.hearing === "proved";
+    return this.node.server.notificationStatus === "verified";
   }
 
   /** A message says that the node's vote is ours. */
   granted(grant: PushedGrant): void {
-    const { electorate } = this.#bid;
-    const { node, guard } = this.voter;
-    const refusal = electorate.whyNotAsked(this.voter);
-    const ageMs = node.brackets.ageOf(grant.runId, grant.serverMicros);
+    const { nodeSet } = this.#host;
+    const { server, guard } = this.node;
+    const refusal = nodeSet.ineligibility(this.node);
+    const ageMs = server.grantAges.ageOf(grant.runId, grant.serverMicros);
     if (refusal) {
-      this.#giveBack(refusal);
+      this.#cleanUpVote(refusal);
     } else if (ageMs === undefined || grant.runId !== guard.runId || guard.quarantine) {
-      this.ask(); // the reply dates it, and says whose it is
+      this.send(); // the reply dates it, and says whose it is
     } else {
-      this.#take(voteByMessage(this.#bid, grant, ageMs));
-      this.#bid.heard(this);
+      this.#acceptVote(voteByNotification(this.#host, grant, ageMs));
+      this.#host.onReply(this);
     }
   }
 
   /** A rival that came earlier asks the vote with this number back. */
-  inquired(number: number): void {
-    if (this.#yielding.inquired(number)) {
-      this.yieldIfAsked();
+  voteRequestedBack(number: number): void {
+    if (this.#voteYield.voteRequestedBack(number)) {
+      this.yieldIfRequested();
     }
   }
 
   /** Gives the vote back that was asked for, unless we have won already. */
-  yieldIfAsked(): void {
+  yieldIfRequested(): void {
     if (
       this.vote === undefined ||
-      !this.#yielding.isAskedFor(this.vote) ||
-      !this.#bid.isOpen ||
-      this.#bid.isElected
+      !this.#voteYield.isRequestedBack(this.vote) ||
+      !this.#host.isOpen ||
+      this.#host.isElected
     ) {
       return;
     }
-    this.#yielding.begin();
+    this.#voteYield.begin();
     this.vote = undefined;
-    this.answer = "asked";
-    this.ask();
+    this.reply = "asked";
+    this.send();
   }
 
   /** An operator ended the grant. */
-  broken(): void {
+  invalidated(): void {
     this.vote = undefined;
-    this.ask();
+    this.send();
   }
 
   failed(error: unknown): void {
-    this.attempts.failed(error);
-    this.#failed(error);
+    this.history.failed(error);
+    this.#handleFailure(error);
   }
 
-  #failed(error: unknown): void {
-    this.attempts.failures += 1;
-    this.isAgreeing = false;
-    if (this.#sent > 0 && outcomeOf(error) === "none") {
-      this.#sent -= 1;
+  #handleFailure(error: unknown): void {
+    this.history.failures += 1;
+    this.isRaisingFence = false;
+    if (this.#unconfirmed > 0 && outcomeOf(error) === "none") {
+      this.#unconfirmed -= 1;
     }
-    if (this.#bid.isOpen) {
-      this.#unheard(error);
+    if (this.#host.isOpen) {
+      this.#noReply(error);
     }
   }
 
-  #unheard(error: unknown): void {
+  #noReply(error: unknown): void {
     this.error = error;
     if (!this.hasValidVote) {
-      this.answer = error instanceof EngineError ? "timeout" : "error";
+      this.reply = error instanceof EngineError ? "timeout" : "error";
       this.reason = messageOf(error);
-      const quarantine = this.answer === "error" ? this.#bid.electorate.whyNotAsked(this.voter) : undefined;
+      const quarantine = this.reply === "error" ? this.#host.nodeSet.ineligibility(this.node) : undefined;
       if (quarantine) {
-        this.answer = "quarantined"; // a read-only replica refuses what it may not do anyway
-        this.reason = quarantineWords(quarantine);
+        this.reply = "quarantined"; // a read-only replica refuses what it may not do anyway
+        this.reason = quarantineMessage(quarantine);
       }
     }
-    this.#askAgainIn(backoffMs(this.#bid.random, this.attempts.failures));
-    this.#bid.heard(this);
+    this.#retryIn(backoffMs(this.#host.random, this.history.failures));
+    this.#host.onReply(this);
   }
 
   /** Nobody waits for a node that was never reached, longer than for another. */
-  #askWhenMet(candidate: string): void {
-    const { clock, nodeTimeoutMs } = this.#bid;
-    const notMet = (error: unknown): void => {
+  #sendAfterHandshake(proposedFence: string): void {
+    const { clock, nodeTimeoutMs } = this.#host;
+    const handshakeFailed = (error: unknown): void => {
       clock.clearTimer(timer);
-      if (this.#bid.isOpen && this.isPending) {
-        this.#unheard(error);
+      if (this.#host.isOpen && this.isPending) {
+        this.#noReply(error);
       }
     };
-    const timer: Timer = clock.setTimer(() => notMet(silentError()), nodeTimeoutMs);
-    this.voter.meet().then(() => {
+    const timer: Timer = clock.setTimer(() => handshakeFailed(unresponsiveError()), nodeTimeoutMs);
+    this.node.handshake().then(() => {
       clock.clearTimer(timer);
-      if (this.#bid.isOpen) {
-        this.#send(candidate);
+      if (this.#host.isOpen) {
+        this.#sendNow(proposedFence);
       }
-    }, notMet);
+    }, handshakeFailed);
   }
 
-  #send(candidate: string): void {
-    this.#askedForPlace = this.#bid.waits && this.mayQueue;
-    this.voter.releaser.keep(this.#bid.token); // the node did not vote meanwhile: what was to be given back is asked for again
-    const { keys, wording } = this.#bid;
-    const yielded = this.#yielding.number;
+  #sendNow(proposedFence: string): void {
+    this.#requestedQueueing = this.#host.waits && this.mayQueue;
+    this.node.releaseQueue.cancelCleanUp(this.#host.token); // the node did not vote meanwhile: what was to be given back is asked for again
+    const { keys, operations } = this.#host;
+    const yielded = this.#voteYield.number;
     const args =
       yielded > 0
-        ? wording.yielding(this, yielded, candidate)
-        : wording.request(this, candidate, this.#askedForPlace);
-    this.attempts.sent(Number(args.at(-1)));
-    this.left();
-    this.#asks += 1;
-    this.voter.node.perform(new Question(this, keys, args, { yielded, ask: this.#asks }));
+        ? operations.yield(this, yielded, proposedFence)
+        : operations.request(this, proposedFence, this.#requestedQueueing);
+    this.history.sent(Number(args.at(-1)));
+    this.noteResidue();
+    this.#requestCount += 1;
+    this.node.server.perform(
+      new VoteOperation(this, keys, args, { yielded, requestNumber: this.#requestCount }),
+    );
   }
 
-  answered(reply: Reply, { yielded, ask }: Asked): void {
+  answered(reply: Reply, { yielded, requestNumber }: VoteOperationDetails): void {
     const { value } = reply;
-    const answer = Array.isArray(value) ? (value as unknown[]) : this.#bid.wording.grantFrom(Number(value));
-    if (Number(answer[0]) !== tooLate) {
-      this.#yielding.answered(yielded);
+    const values = Array.isArray(value)
+      ? (value as unknown[])
+      : this.#host.operations.grantFrom(Number(value));
+    if (Number(values[0]) !== executedTooLate) {
+      this.#voteYield.answered(yielded);
     }
-    this.attempts.answered(reply.isSteady);
-    if (!this.#bid.isOpen) {
-      this.#answeredTooLate(answer, reply);
+    this.history.answered(reply.sameConnection);
+    if (!this.#host.isOpen) {
+      this.#handleLateReply(values, reply);
       return;
     }
-    if (ask <= this.#asksBefore) {
+    if (requestNumber <= this.#requestsBeforeCleanUp) {
       return;
     }
-    this.latencyMs = this.#bid.clock.now() - reply.sent.now;
+    this.latencyMs = this.#host.clock.now() - reply.sent.now;
     this.error = undefined;
-    switch (answer[0] === "error" ? "error" : Number(answer[0])) {
+    switch (values[0] === "error" ? "error" : Number(values[0])) {
       case "error":
-        this.#failed(refusalBy(String(answer[1])));
+        this.#handleFailure(serverRefusal(String(values[1])));
         return;
       case 0:
-        this.#held(answer, reply);
+        this.#handleHeld(values, reply);
         break;
       case 1:
-        this.#grantedByReply(answer, reply);
+        this.#grantedByReply(values, reply);
         break;
       case 2:
-        this.answer = "full";
-        this.#askAgainIn(pollDelay(this.#bid.random, 0, -1, this.#bid.ttlMs));
+        this.reply = "full";
+        this.#retryIn(queuedPollDelay(this.#host.random, 0, -1, this.#host.ttlMs));
         break;
       case 3:
-        this.ask(); // dead waiters are left before us
+        this.send(); // dead waiters are left before us
         return;
-      case tooLate:
-        this.#executedTooLate();
+      case executedTooLate:
+        this.#handleExecutedTooLate();
         break;
       default:
-        this.#failed(refusalBy("an answer that is none of ours"));
+        this.#handleFailure(serverRefusal("an answer that is none of ours"));
         return;
     }
-    this.#bid.heard(this);
+    this.#host.onReply(this);
   }
 
-  #grantedByReply(answer: readonly unknown[], reply: Reply): void {
-    this.#take(voteByReply(this.#bid, answer, reply));
+  #grantedByReply(values: readonly unknown[], reply: Reply): void {
+    this.#acceptVote(voteByReply(this.#host, values, reply));
   }
 
   /** What does not count must not keep out those for whom it may. */
-  #take(vote: Vote): void {
-    const exclusion = this.#bid.electorate.exclusionOf(this.voter, vote.reading);
+  #acceptVote(vote: Vote): void {
+    const exclusion = this.#host.nodeSet.exclusionOf(this.node, vote.reading);
     if (exclusion) {
-      this.#giveBack(exclusion);
+      this.#cleanUpVote(exclusion);
     } else {
       this.count(vote);
     }
   }
 
-  #giveBack(quarantine: Quarantine): void {
-    this.#asksBefore = this.#asks;
-    this.#bid.giveBack(this);
+  #cleanUpVote(quarantine: Quarantine): void {
+    this.#requestsBeforeCleanUp = this.#requestCount;
+    this.#host.cleanUp(this);
     this.#exclude(quarantine);
   }
 
   /** It is not asked before it may vote again. */
   #exclude(quarantine: Quarantine): void {
     this.vote = undefined;
-    this.answer = "quarantined";
-    this.reason = quarantineWords(quarantine);
-    this.#askAgainIn(exclusionDelay(quarantine));
+    this.reply = "quarantined";
+    this.reason = quarantineMessage(quarantine);
+    this.#retryIn(exclusionMs(quarantine));
   }
 
   /** The node's vote is ours. */
   count(vote: Vote): void {
-    if (this.#yielding.hasGivenBack(vote) || vote.first < (this.vote?.first ?? 0)) {
+    if (this.#voteYield.hasYielded(vote) || vote.first < (this.vote?.first ?? 0)) {
       return; // given back, or told before what we know
     }
     this.vote = vote;
-    this.answer = "granted";
+    this.reply = "granted";
     this.reason = null;
-    this.dueAt = this.#isDueAgainAt(vote);
+    this.dueAt = this.#retryTime(vote);
     if (!this.quarantine) {
-      this.#bid.electorate.follow(vote.first);
+      this.#host.nodeSet.raiseProposal(vote.first);
     }
   }
 
   /** A vote that waits is asked for again before it is over. */
-  #isDueAgainAt({ countsFrom, validity, heardAt }: Vote): number {
-    const halfMs = leftOf(validity, this.#bid.clock) / 2;
-    return countsFrom > heardAt ? Math.min(countsFrom, heardAt + Math.max(halfMs, shortestMs)) : Infinity;
+  #retryTime({ countsFrom, validity, receivedAt }: Vote): number {
+    const halfMs = remainingValidityMs(validity, this.#host.clock) / 2;
+    return countsFrom > receivedAt
+      ? Math.min(countsFrom, receivedAt + Math.max(halfMs, minRetryMs))
+      : Infinity;
   }
 
-  #held(answer: readonly unknown[], reply: Reply): void {
-    const [, remainingMs, position, holder, , first] = answer;
-    const { electorate, random } = this.#bid;
-    const reading = readingOf(reply.serverMicros, reply.sent.now, this.#bid.clock.now());
-    if (first !== null && first !== undefined && !electorate.quarantineOf(this.voter, reading)) {
-      electorate.follow(Number(first));
+  #handleHeld(values: readonly unknown[], reply: Reply): void {
+    const [, remainingMs, position, holder, , first] = values;
+    const { nodeSet, random } = this.#host;
+    const reading = readingOf(reply.serverMicros, reply.sent.now, this.#host.clock.now());
+    if (first !== null && first !== undefined && !nodeSet.quarantineOf(this.node, reading)) {
+      nodeSet.raiseProposal(Number(first));
     }
-    if (this.vote && this.vote.heardAt > reply.sent.now) {
+    if (this.vote && this.vote.receivedAt > reply.sent.now) {
       return; // messages and answers come by different connections: it was asked before we had the vote
     }
     this.vote = undefined;
-    this.answer = "held";
+    this.reply = "held";
     this.reason = null;
     this.holder = String(holder);
     this.position = Number(position) >= 0 ? Number(position) : undefined;
-    if (this.#bid.waits) {
-      this.#askAgainIn(this.#pollDelay(random, Number(remainingMs)));
-    } else if (reply.isSteady && this.attempts.outcome === "none" && !this.#yielding.hasBegun) {
-      this.#sent = 0; // nothing of us is there; who yields is queued, also of a try
+    if (this.#host.waits) {
+      this.#retryIn(this.#pollDelay(random, Number(remainingMs)));
+    } else if (reply.sameConnection && this.history.outcome === "none" && !this.#voteYield.hasBegun) {
+      this.#unconfirmed = 0; // nothing of us is there; who yields is queued, also of a try
     }
   }
 
   /** The node did nothing: the question was long on its way, or one of the clocks is off. */
-  #executedTooLate(): void {
+  #handleExecutedTooLate(): void {
     if (!this.vote) {
-      this.answer = "timeout";
+      this.reply = "timeout";
       this.reason = "it was asked too late, by its clock";
     }
-    this.#askAgainIn(impatientDelay(this.#bid.random, this.attempts.count, -1));
+    this.#retryIn(unqueuedPollDelay(this.#host.random, this.history.count, -1));
   }
 
   #pollDelay(random: Random, remainingMs: number): number {
     if (this.position !== undefined) {
-      return pollDelay(random, this.position, remainingMs, this.#bid.ttlMs);
+      return queuedPollDelay(random, this.position, remainingMs, this.#host.ttlMs);
     }
-    return this.mayQueue && !this.#askedForPlace
+    return this.mayQueue && !this.#requestedQueueing
       ? 0 // proved since we asked: now we may queue
-      : impatientDelay(random, this.attempts.count, remainingMs);
+      : unqueuedPollDelay(random, this.history.count, remainingMs);
   }
 
   /** Order holds only within one connection and one script: a late answer may have queued us or voted for us once more. */
-  #answeredTooLate(answer: readonly unknown[], reply: Reply): void {
-    const status = Number(answer[0]);
+  #handleLateReply(values: readonly unknown[], reply: Reply): void {
+    const status = Number(values[0]);
     if (status === 1) {
-      this.#bid.heardTooLate(this, voteByReply(this.#bid, answer, reply));
-    } else if (status === 0 && Number(answer[2]) >= 0) {
-      this.#bid.heardTooLate(this, undefined);
+      this.#host.handleLateReply(this, voteByReply(this.#host, values, reply));
+    } else if (status === 0 && Number(values[2]) >= 0) {
+      this.#host.handleLateReply(this, undefined);
     }
   }
 
-  #askAgainIn(delayMs: number): void {
-    this.dueAt = this.#bid.clock.now() + delayMs;
+  #retryIn(delayMs: number): void {
+    this.dueAt = this.#host.clock.now() + delayMs;
   }
 }

@@ -2,26 +2,26 @@ import type { Clock } from "../../../runtime/clock.ts";
 import { validFrom, type Validity } from "../../../validity.ts";
 import type { PushedGrant } from "../protocol/messages.ts";
 import type { Reply } from "../protocol/operation.ts";
-import type { Report } from "./majority.ts";
+import type { NodeReport } from "./majority.ts";
 import { readingOf, type ClockReading } from "./clock-reading.ts";
 
 /** The grant of one node. */
-export interface Vote extends Report {
+export interface Vote extends NodeReport {
   readonly validity: Validity;
   /** Of a message: for less than the TTL, until it is extended. */
   readonly isClaim: boolean;
-  readonly isPushed: boolean;
+  readonly isNotified: boolean;
   /** Which run of the node gave it. */
   readonly runId: string;
   /** When we heard of it, on the scale of `clock.now()`. */
-  readonly heardAt: number;
+  readonly receivedAt: number;
   /** From when on it counts, on the same scale: a holder before may believe in its lease until then. */
   readonly countsFrom: number;
   /** The node's clock as it voted. */
   readonly reading: ClockReading;
 }
 
-interface VoteTerms {
+interface VoteContext {
   readonly clock: Clock;
   readonly ttlMs: number;
   readonly driftFactor: number;
@@ -31,7 +31,7 @@ interface VoteTerms {
 
 /** Counts from the moment that it was asked for. */
 export function voteByReply(
-  { clock, ttlMs, driftFactor, round }: VoteTerms,
+  { clock, ttlMs, driftFactor, round }: VoteContext,
   [, first, last, , waitMs]: readonly unknown[],
   { sent, runId, serverMicros }: Reply,
 ): Vote {
@@ -42,17 +42,17 @@ export function voteByReply(
     round,
     validity: validFrom(sent, ttlMs, 0, driftFactor),
     isClaim: false,
-    isPushed: false,
+    isNotified: false,
     runId,
-    heardAt: now,
+    receivedAt: now,
     countsFrom: countsFrom(now, Number(waitMs ?? 0), driftFactor),
     reading: readingOf(serverMicros, sent.now, now),
   };
 }
 
 /** @param ageMs how long ago it may have been given, by what is known of the node's time */
-export function voteByMessage(
-  { clock, ttlMs, driftFactor, round }: VoteTerms,
+export function voteByNotification(
+  { clock, ttlMs, driftFactor, round }: VoteContext,
   grant: PushedGrant,
   ageMs: number,
 ): Vote {
@@ -66,15 +66,15 @@ export function voteByMessage(
     round,
     validity,
     isClaim,
-    isPushed: true,
+    isNotified: true,
     runId,
-    heardAt: now,
+    receivedAt: now,
     countsFrom: countsFrom(now, grant.waitMs, driftFactor),
     reading: readingOf(grant.serverMicros, now - ageMs, now),
   };
 }
 
 /** @param waitMs what the node said is left until then, by its own clock */
-export function countsFrom(heardAt: number, waitMs: number, driftFactor: number): number {
-  return waitMs > 0 ? heardAt + waitMs * (1 + driftFactor) : heardAt;
+export function countsFrom(receivedAt: number, waitMs: number, driftFactor: number): number {
+  return waitMs > 0 ? receivedAt + waitMs * (1 + driftFactor) : receivedAt;
 }

@@ -1,15 +1,15 @@
 import { LockError } from "../../../errors.ts";
 import { Batcher } from "../server/batch.ts";
-import type { CommandLine, Connection } from "../clients/connection.ts";
-import { engineError, outcomeOf, refusalBy, replicasError } from "../server/errors.ts";
+import type { CommandConnection, Connection } from "../clients/connection.ts";
+import { engineError, outcomeOf, serverRefusal, replicasError } from "../server/errors.ts";
 import { counterKey, type LockKeys } from "../protocol/keys.ts";
 import type { Reply } from "../protocol/operation.ts";
 import type { OneServerSettings } from "../options.ts";
 import { executeSingleScript } from "../protocol/scripts.generated.ts";
-import { Silence } from "../server/responsiveness.ts";
+import { Responsiveness } from "../server/responsiveness.ts";
 
 /** A grant whose replicas are asked for. */
-export interface Acknowledged {
+export interface AckResult {
   readonly key: string;
   readonly keys: LockKeys;
   readonly token: string;
@@ -23,9 +23,9 @@ export interface Acknowledged {
  * another's release would be waited for in vain, so each is prolonged here first, on the connection that waits. Replicas take the
  * writes of a server in one order: who has this one has the grant before it.
  */
-export class Acknowledgement {
-  readonly #line: CommandLine;
-  readonly #wanted: number;
+export class ReplicaAcks {
+  readonly #connection: CommandConnection;
+  readonly #minReplicas: number;
   readonly #waitMs: number;
   readonly #batcher: Batcher;
   #waiting: Promise<number> | undefined;
@@ -35,25 +35,25 @@ export class Acknowledgement {
   /** @param revived the server answers this connection again */
   constructor(connection: Connection, settings: OneServerSettings, revived: () => void) {
     const { clock, commandTimeoutMs, queueBound } = settings;
-    const line = connection.beside?.();
-    if (!line) {
+    const ownConnection = connection.dedicatedConnection?.();
+    if (!ownConnection) {
       throw new LockError("This client cannot wait for replicas: `minReplicas` needs ioredis or node-redis", {
         code: "unsupported",
       });
     }
-    this.#line = line;
-    line.onDown(() => {
+    this.#connection = ownConnection;
+    ownConnection.onDown(() => {
       this.#lost?.(); // a wait on another connection than that of the write would be for nothing
     });
-    this.#wanted = settings.minReplicas;
+    this.#minReplicas = settings.minReplicas;
     this.#waitMs = Math.ceil(commandTimeoutMs / 2);
     // A call may stand behind a wait that is under way, and then has its own.
     const timeoutMs = commandTimeoutMs + this.#waitMs;
-    const run: CommandLine["run"] = async (script, keys, args) => {
-      const answers = await line.run(script, keys, args);
+    const run: CommandConnection["run"] = async (script, keys, args) => {
+      const answers = await ownConnection.run(script, keys, args);
       const acknowledged = await this.#count();
-      if (acknowledged < this.#wanted) {
-        throw replicasError(acknowledged, this.#wanted);
+      if (acknowledged < this.#minReplicas) {
+        throw replicasError(acknowledged, this.#minReplicas);
       }
       return answers;
     };
@@ -65,26 +65,31 @@ export class Acknowledgement {
         keys: [counterKey()],
         args: [String(queueBound)],
         timeoutMs,
-        isVoter: false,
+        withRunId: false,
       },
       {
         replied: () => undefined,
-        suspected: () => connection.suspect?.(),
+        unresponsive: () => connection.refreshPrimary?.(),
       },
-      new Silence({ clock, timeoutMs, probe: () => line.command("INFO", ["replication"]), ended: revived }),
+      new Responsiveness({
+        clock,
+        timeoutMs,
+        probe: () => ownConnection.command("INFO", ["replication"]),
+        recovered: revived,
+      }),
     );
   }
 
   /** Prolongs a grant; resolves when enough replicas have it. Rejects with an `EngineError`: then it may be prolonged all the same. */
-  extend({ key, keys, token, fencingToken, ttlMs, words }: Acknowledged): Promise<Reply> {
+  extend({ key, keys, token, fencingToken, ttlMs, words: info }: AckResult): Promise<Reply> {
     return new Promise((resolve, reject) => {
       this.#batcher.perform({
         keys,
-        args: ["extend", token, String(ttlMs), words, fencingToken.toString()],
+        args: ["extend", token, String(ttlMs), info, fencingToken.toString()],
         answered: (reply) => {
           const { value } = reply;
           if (Array.isArray(value) && value[0] === "error") {
-            reject(engineError(refusalBy(String(value[1])), key, "none"));
+            reject(engineError(serverRefusal(String(value[1])), key, "none"));
           } else {
             resolve(reply);
           }
@@ -95,16 +100,16 @@ export class Acknowledgement {
   }
 
   close(): void {
-    this.#line.close();
+    this.#connection.close();
   }
 
   /** How many have what was sent here. One wait is under way at a time, as it blocks the connection; who comes meanwhile shares the next. */
   #count(): Promise<number> {
-    this.#next ??= this.#afterThis();
+    this.#next ??= this.#afterCurrent();
     return this.#next;
   }
 
-  async #afterThis(): Promise<number> {
+  async #afterCurrent(): Promise<number> {
     await this.#waiting?.catch(() => undefined);
     this.#next = undefined;
     this.#waiting = new Promise((resolve, reject) => {
@@ -112,8 +117,8 @@ export class Acknowledgement {
         // Its client may have dropped the command without a word, and the next wait stands behind this one.
         reject(new Error("The connection was lost while it waited for replicas"));
       };
-      const asked = this.#line.command("WAIT", [String(this.#wanted), String(this.#waitMs)]);
-      asked.then((acknowledged) => resolve(Number(acknowledged)), reject);
+      const called = this.#connection.command("WAIT", [String(this.#minReplicas), String(this.#waitMs)]);
+      called.then((acknowledged) => resolve(Number(acknowledged)), reject);
     });
     return this.#waiting;
   }

@@ -1,36 +1,36 @@
 import type { Clock } from "../../../runtime/clock.ts";
 import type {
-  Acquired,
+  AcquireResult,
   AcquireRequest,
   Capabilities,
   Driver,
   DriverListener,
   ExtendRequest,
-  Extension,
+  ExtendResult,
   Grant,
-  Latches,
-  Pending,
-  Requeued,
-  Together,
-  Verified,
+  LatchEngine,
+  PendingAcquire,
+  PendingRequeue,
+  MultiAcquired,
+  VerifyResult,
 } from "../../../driver.ts";
 import { EngineError } from "../../../errors.ts";
 import { jittered, type Random } from "../../../runtime/random.ts";
 import type { FenceState, LockEvent, LockState, NodeState } from "../../../lock-state.ts";
-import { engineEnd, leftOf, validFrom } from "../../../validity.ts";
+import { engineExpiry, remainingValidityMs, validFrom } from "../../../validity.ts";
 import { pause } from "../../../runtime/timeout.ts";
-import { Acknowledgement } from "./replica-acks.ts";
+import { ReplicaAcks } from "./replica-acks.ts";
 import type { Connection } from "../clients/connection.ts";
 import { engineError, expiredError, isTransient, outcomeOf } from "../server/errors.ts";
 import { KeySpace } from "../protocol/keys.ts";
 import type { OneServerSettings } from "../options.ts";
-import { encodeWords, reasonOf } from "../protocol/metadata.ts";
+import { encodeMetadata, lossReasonOf } from "../protocol/metadata.ts";
 
 /** The driver of the primary, which knows nothing of replicas. */
 export interface PrimaryDriver extends Driver {
-  readonly latches: Latches;
-  areTogether(keys: readonly string[]): boolean;
-  acquireTogether(requests: readonly AcquireRequest[]): Promise<Together>;
+  readonly latches: LatchEngine;
+  canAcquireMany(keys: readonly string[]): boolean;
+  acquireMany(requests: readonly AcquireRequest[]): Promise<MultiAcquired>;
 }
 
 const pauseMs = 200;
@@ -44,8 +44,8 @@ export class ReplicatedDriver implements Required<Driver> {
   readonly clock: Clock;
   readonly random: Random;
   readonly capabilities: Capabilities;
-  readonly acknowledgement: Acknowledgement;
-  readonly latches: Latches;
+  readonly acks: ReplicaAcks;
+  readonly latches: LatchEngine;
   readonly #primary: PrimaryDriver;
   readonly #keySpace: KeySpace;
   readonly #rollingBack = new Set<Promise<boolean>>();
@@ -57,20 +57,20 @@ export class ReplicatedDriver implements Required<Driver> {
     this.random = primary.random;
     this.capabilities = primary.capabilities;
     this.latches = primary.latches;
-    this.acknowledgement = new Acknowledgement(connection, settings, () => {
+    this.acks = new ReplicaAcks(connection, settings, () => {
       for (const listener of this.#listeners) {
-        listener.answersAgain();
+        listener.engineRecovered();
       }
     });
     this.#keySpace = new KeySpace(connection.keyPrefix, settings.prefix);
   }
 
-  acquire(request: AcquireRequest): Pending {
+  acquire(request: AcquireRequest): PendingAcquire {
     return new ReplicatedRequest(this, request, this.#primary.acquire(request));
   }
 
-  requeue(given: Grant, request: AcquireRequest): Requeued {
-    const requeued = this.#primary.requeue(given, request);
+  requeue(previous: Grant, request: AcquireRequest): PendingRequeue {
+    const requeued = this.#primary.requeue(previous, request);
     const pending = new ReplicatedRequest(this, request, requeued);
     return {
       result: pending.result,
@@ -79,12 +79,12 @@ export class ReplicatedDriver implements Required<Driver> {
     };
   }
 
-  async acquireTogether(requests: readonly AcquireRequest[]): Promise<Together> {
-    const together = await this.#primary.acquireTogether(requests);
-    if (together.outcome === "held") {
-      return together;
+  async acquireMany(requests: readonly AcquireRequest[]): Promise<MultiAcquired> {
+    const result = await this.#primary.acquireMany(requests);
+    if (result.outcome === "held") {
+      return result;
     }
-    const { grants } = together;
+    const { grants } = result;
     const confirmed = await Promise.allSettled(
       grants.map((grant, index) => this.confirm(grant, requests[index] as AcquireRequest)),
     );
@@ -99,14 +99,14 @@ export class ReplicatedDriver implements Required<Driver> {
     };
   }
 
-  async extend({ key, token, fencingToken, ttlMs, words }: ExtendRequest): Promise<Extension> {
+  async extend({ key, token, fencingToken, ttlMs, info }: ExtendRequest): Promise<ExtendResult> {
     try {
       const keys = this.#keySpace.keysOf(key);
-      const asked = { key, keys, token, fencingToken, ttlMs, words: encodeWords(words) };
-      const reply = await this.acknowledgement.extend(asked);
+      const sentAt = { key, keys, token, fencingToken, ttlMs, words: encodeMetadata(info) };
+      const reply = await this.acks.extend(sentAt);
       return Number(reply.value) === 1
         ? { outcome: "renewed", validity: validFrom(reply.sent, ttlMs) }
-        : { outcome: "lost", reason: reasonOf(reply.value) };
+        : { outcome: "lost", reason: lossReasonOf(reply.value) };
     } catch (error) {
       return { outcome: "unknown", error };
     }
@@ -119,9 +119,9 @@ export class ReplicatedDriver implements Required<Driver> {
     const { key, token, fencingToken, validity } = grant;
     const keys = this.#keySpace.keysOf(key);
     validity.engineUntil = Math.max(validity.engineUntil ?? 0, this.clock.now() + ttlMs);
-    const reply = await this.acknowledgement.extend({ key, keys, token, fencingToken, ttlMs, words: "" });
-    const confirmed = { ...validFrom(reply.sent, ttlMs), engineUntil: engineEnd(validity) };
-    if (Number(reply.value) !== 1 || leftOf(confirmed, this.clock) <= 0) {
+    const reply = await this.acks.extend({ key, keys, token, fencingToken, ttlMs, words: "" });
+    const confirmed = { ...validFrom(reply.sent, ttlMs), engineUntil: engineExpiry(validity) };
+    if (Number(reply.value) !== 1 || remainingValidityMs(confirmed, this.clock) <= 0) {
       throw expiredError();
     }
     return { ...grant, validity: confirmed, isClaim: false };
@@ -129,7 +129,7 @@ export class ReplicatedDriver implements Required<Driver> {
 
   /** @returns whether the primary has said that it is gone; else that goes on in the background */
   rollBack({ key, token, validity }: Grant): Promise<boolean> {
-    const release = this.#primary.release(key, token, engineEnd(validity));
+    const release = this.#primary.release(key, token, engineExpiry(validity));
     const rolledBack = release.then(
       () => true,
       () => false,
@@ -139,20 +139,20 @@ export class ReplicatedDriver implements Required<Driver> {
     return rolledBack;
   }
 
-  again(request: AcquireRequest): Pending {
+  engineRecovered(request: AcquireRequest): PendingAcquire {
     return this.#primary.acquire({ ...request, ticket: undefined });
   }
 
   async close(): Promise<void> {
     await Promise.all(this.#rollingBack); // bounded by the command budget
     await this.#primary.close();
-    this.acknowledgement.close();
+    this.acks.close();
   }
 
   // What replicas do not matter for.
 
-  introduce(owner: string): void {
-    this.#primary.introduce(owner);
+  setOwner(owner: string): void {
+    this.#primary.setOwner(owner);
   }
 
   checkKey(key: string): void {
@@ -163,11 +163,11 @@ export class ReplicatedDriver implements Required<Driver> {
     return this.#primary.ticket(key);
   }
 
-  areTogether(keys: readonly string[]): boolean {
-    return this.#primary.areTogether(keys);
+  canAcquireMany(keys: readonly string[]): boolean {
+    return this.#primary.canAcquireMany(keys);
   }
 
-  verify(key: string, token: string, fencingToken?: bigint): Promise<Verified> {
+  verify(key: string, token: string, fencingToken?: bigint): Promise<VerifyResult> {
     return this.#primary.verify(key, token, fencingToken);
   }
 
@@ -218,20 +218,20 @@ export class ReplicatedDriver implements Required<Driver> {
 }
 
 /** One request, of which nobody is told before the replicas have its grant. Who cancels it does not wait for them. */
-class ReplicatedRequest implements Pending {
-  readonly result: Promise<Acquired>;
+class ReplicatedRequest implements PendingAcquire {
+  readonly result: Promise<AcquireResult>;
   readonly #driver: ReplicatedDriver;
   readonly #request: AcquireRequest;
-  #pending: Pending;
+  #pending: PendingAcquire;
   /** What the primary has granted and the replicas have not acknowledged yet. */
   #unconfirmed: Grant | undefined;
   readonly #cancelled = new AbortController();
   /** Why there was another try, which may have been left too little time for an answer. */
   #failure: Error | undefined;
-  #resolve!: (acquired: Acquired) => void;
+  #resolve!: (acquired: AcquireResult) => void;
   #reject!: (reason: unknown) => void;
 
-  constructor(driver: ReplicatedDriver, request: AcquireRequest, pending: Pending) {
+  constructor(driver: ReplicatedDriver, request: AcquireRequest, pending: PendingAcquire) {
     this.#driver = driver;
     this.#request = request;
     this.#pending = pending;
@@ -273,7 +273,7 @@ class ReplicatedRequest implements Pending {
         this.#cancelled.signal,
       );
       if (!this.#isCancelled) {
-        this.#pending = this.#driver.again(this.#request);
+        this.#pending = this.#driver.engineRecovered(this.#request);
       }
     }
   }

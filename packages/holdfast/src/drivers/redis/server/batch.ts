@@ -1,10 +1,10 @@
-import { momentOf, type Clock, type Moment, type Timer } from "../../../runtime/clock.ts";
+import { instantNow, type Clock, type Instant, type Timer } from "../../../runtime/clock.ts";
 import type { Connection } from "../clients/connection.ts";
-import { isOfReplica, timeoutError } from "./errors.ts";
-import { lateMs } from "./poll-delays.ts";
-import { joined, type Operation } from "../protocol/operation.ts";
+import { isReadOnlyError, timeoutError } from "./errors.ts";
+import { lateTimerMs } from "./poll-delays.ts";
+import { encode, type Operation } from "../protocol/operation.ts";
 import type { Script } from "../protocol/script.ts";
-import type { Question, Silence } from "./responsiveness.ts";
+import type { CallNumber, Responsiveness } from "./responsiveness.ts";
 
 /** What stands before the answers of a call. */
 export interface Header {
@@ -22,26 +22,26 @@ export interface BatcherSettings {
   /** How long a call may take before its operations are told that no answer came. */
   readonly timeoutMs: number;
   /** A node of a quorum. */
-  readonly isVoter: boolean;
+  readonly withRunId: boolean;
 }
 
-const largestBatch = 128;
+const maxBatch = 128;
 /**
  * So many calls share what is to be answered, so that the server works on some while we read the answers of others. Not those of a
  * quorum's node: we have the others' answers to read meanwhile.
  */
-const parts = 2;
-const smallestPart = 2;
+const callsInFlight = 2;
+const minCallSize = 2;
 /** More calls under way than this gain nothing: what comes meanwhile is gathered into the next. */
-const mostCalls = 8;
+const maxCalls = 8;
 /** A quorum's node that answers others is waited for this many times as long: calls stand behind each other. */
-const longestBacklog = 10;
+const maxBacklogFactor = 10;
 
 /** Who is told of the node, beside the operations. */
 interface BatchListener {
-  replied(header: Header, sent: Moment, received: number, isSteady: boolean): void;
+  replied(header: Header, sent: Instant, received: number, sameConnection: boolean): void;
   /** It did not answer in time, or as a replica does. */
-  suspected(): void;
+  unresponsive(): void;
 }
 
 /** Operations of one turn of the event loop to one node travel together, in as few script calls as pay, each apart from the errors of the others. */
@@ -52,34 +52,34 @@ export class Batcher {
   readonly #keys: readonly string[];
   readonly #args: readonly string[];
   readonly #timeoutMs: number;
-  readonly #isVoter: boolean;
+  readonly #withRunId: boolean;
   readonly #listener: BatchListener;
-  readonly #silence: Silence;
+  readonly #responsiveness: Responsiveness;
   #waiting: Operation[] = [];
   #isScheduled = false;
   #calls = 0;
   /** Operations of all these calls. */
-  #underWay = 0;
+  #inFlight = 0;
   #epoch = 0;
-  #heardAt = -Infinity;
+  #repliedAt = -Infinity;
 
   constructor(
     connection: Pick<Connection, "run">,
     clock: Clock,
     settings: BatcherSettings,
     listener: BatchListener,
-    silence: Silence,
+    responsiveness: Responsiveness,
   ) {
     this.#connection = connection;
     this.#clock = clock;
-    const { script, keys, args, timeoutMs, isVoter } = settings;
+    const { script, keys, args, timeoutMs, withRunId } = settings;
     this.#script = script;
     this.#keys = keys;
     this.#args = args;
     this.#timeoutMs = timeoutMs;
-    this.#isVoter = isVoter;
+    this.#withRunId = withRunId;
     this.#listener = listener;
-    this.#silence = silence;
+    this.#responsiveness = responsiveness;
   }
 
   perform(operation: Operation): void {
@@ -93,7 +93,7 @@ export class Batcher {
   }
 
   #schedule(): void {
-    if (!this.#isScheduled && this.#calls < mostCalls) {
+    if (!this.#isScheduled && this.#calls < maxCalls) {
       this.#isScheduled = true;
       process.nextTick(this.#flush); // after all promises of this turn have run
     }
@@ -101,105 +101,105 @@ export class Batcher {
 
   readonly #flush = (): void => {
     this.#isScheduled = false;
-    if (this.#silence.isOn) {
+    if (this.#responsiveness.isUnresponsive) {
       this.#refuse();
       return;
     }
     const waiting = this.#waiting.length;
-    const even = (this.#underWay + waiting) / (this.#isVoter ? 1 : parts);
-    const share = Math.ceil(Math.max(smallestPart, even, waiting / (mostCalls - this.#calls)));
-    while (this.#waiting.length > 0 && this.#calls < mostCalls) {
-      this.#call(this.#waiting.splice(0, Math.min(share, largestBatch)));
+    const even = (this.#inFlight + waiting) / (this.#withRunId ? 1 : callsInFlight);
+    const size = Math.ceil(Math.max(minCallSize, even, waiting / (maxCalls - this.#calls)));
+    while (this.#waiting.length > 0 && this.#calls < maxCalls) {
+      this.#send(this.#waiting.splice(0, Math.min(size, maxBatch)));
     }
   };
 
-  #call(operations: readonly Operation[]): void {
+  #send(operations: readonly Operation[]): void {
     const keys = this.#keys.slice();
     for (const operation of operations) {
       keys.push(...operation.keys);
     }
-    const [lone] = operations;
+    const [single] = operations;
     // A lone operation's arguments need no JSON. A quorum's node always gets JSON, which most nodes share.
     const args =
-      lone !== undefined && operations.length === 1 && !this.#isVoter
-        ? [...this.#args, ...lone.args]
-        : [...this.#args, joined(operations)];
-    const call = new Call(operations, momentOf(this.#clock), this.#epoch, this.#silence.ask());
+      single !== undefined && operations.length === 1 && !this.#withRunId
+        ? [...this.#args, ...single.args]
+        : [...this.#args, encode(operations)];
+    const call = new Call(operations, instantNow(this.#clock), this.#epoch, this.#responsiveness.callSent());
     this.#calls += 1;
-    this.#underWay += operations.length;
-    this.#watch(call, this.#timeoutMs);
+    this.#inFlight += operations.length;
+    this.#startTimeout(call, this.#timeoutMs);
     this.#connection.run(this.#script, keys, args).then(
       (answers) => {
-        this.#done(call);
-        this.#heardAt = this.#clock.now();
-        this.#answer(call, answers);
-        this.#silence.answered(call.question);
+        this.#callEnded(call);
+        this.#repliedAt = this.#clock.now();
+        this.#handleReply(call, answers);
+        this.#responsiveness.callAnswered(call.callNumber);
       },
       (error: unknown) => {
-        this.#done(call);
-        this.#silence.failed(call.question, error);
-        if (isOfReplica(error)) {
-          this.#listener.suspected();
+        this.#callEnded(call);
+        this.#responsiveness.callFailed(call.callNumber, error);
+        if (isReadOnlyError(error)) {
+          this.#listener.unresponsive();
         }
         call.fail(error);
       },
     );
   }
 
-  #answer(call: Call, answers: unknown): void {
+  #handleReply(call: Call, answers: unknown): void {
     let header: Header;
     let values: readonly unknown[];
     try {
-      [header, values] = this.#read(answers);
+      [header, values] = this.#parseReply(answers);
     } catch (error) {
       call.fail(error); // no answer of ours: something stands between us and Redis
       return;
     }
-    const isSteady = call.epoch === this.#epoch;
-    this.#listener.replied(header, call.sent, this.#clock.now(), isSteady);
-    call.answer(values, header, isSteady);
+    const sameConnection = call.epoch === this.#epoch;
+    this.#listener.replied(header, call.sent, this.#clock.now(), sameConnection);
+    call.answer(values, header, sameConnection);
   }
 
-  #watch(call: Call, timeoutMs: number): void {
+  #startTimeout(call: Call, timeoutMs: number): void {
     const dueAt = this.#clock.now() + timeoutMs;
     call.timer = this.#clock.setTimer(() => {
-      if (this.#clock.now() - dueAt > lateMs && !call.isGraced) {
-        call.isGraced = true; // once: a busy process may always be late
-        this.#watch(call, lateMs); // the reply may have arrived unread
+      if (this.#clock.now() - dueAt > lateTimerMs && !call.hasGracePeriod) {
+        call.hasGracePeriod = true; // once: a busy process may always be late
+        this.#startTimeout(call, lateTimerMs); // the reply may have arrived unread
         return;
       }
-      const leftMs = this.#patienceMs(call);
+      const leftMs = this.#extraWaitMs(call);
       if (leftMs > 0) {
-        this.#watch(call, leftMs);
+        this.#startTimeout(call, leftMs);
         return;
       }
-      this.#done(call);
-      this.#listener.suspected();
-      this.#silence.gaveUp(call.question);
+      this.#callEnded(call);
+      this.#listener.unresponsive();
+      this.#responsiveness.callTimedOut(call.callNumber);
       call.fail(timeoutError(this.#timeoutMs));
     }, timeoutMs);
   }
 
   /** How much longer a call to a quorum's node may take while the node answers earlier calls. */
-  #patienceMs(call: Call): number {
+  #extraWaitMs(call: Call): number {
     const now = this.#clock.now();
-    const isPatient = this.#isVoter && now - call.sent.now < this.#timeoutMs * longestBacklog;
-    return isPatient ? this.#heardAt + this.#timeoutMs - now : 0;
+    const isPatient = this.#withRunId && now - call.sent.now < this.#timeoutMs * maxBacklogFactor;
+    return isPatient ? this.#repliedAt + this.#timeoutMs - now : 0;
   }
 
   /** Nothing is sent: many requests would pile up before a server that does not answer. */
   #refuse(): void {
     const refused = this.#waiting.splice(0);
-    const error = this.#silence.refuse();
+    const error = this.#responsiveness.rejection();
     for (const operation of refused) {
       operation.failed(error);
     }
   }
 
   /** Throws where it is no answer of the script. */
-  #read(answers: unknown): [Header, readonly unknown[]] {
-    const [told, ...values] = answers as [unknown, ...unknown[]];
-    const [micros, runId = "", uptime = 0] = this.#isVoter ? (told as unknown[]) : [told];
+  #parseReply(answers: unknown): [Header, readonly unknown[]] {
+    const [header, ...values] = answers as [unknown, ...unknown[]];
+    const [micros, runId = "", uptime = 0] = this.#withRunId ? (header as unknown[]) : [header];
     const serverMicros = Number(micros);
     if (!Number.isFinite(serverMicros)) {
       throw new Error("An answer that is not the script's");
@@ -207,12 +207,12 @@ export class Batcher {
     return [{ serverMicros, runId: String(runId), uptimeMs: Number(uptime) * 1000 }, values];
   }
 
-  #done(call: Call): void {
+  #callEnded(call: Call): void {
     this.#clock.clearTimer(call.timer);
-    if (call.isUnderWay) {
-      call.isUnderWay = false;
+    if (call.isInFlight) {
+      call.isInFlight = false;
       this.#calls -= 1;
-      this.#underWay -= call.operations.length;
+      this.#inFlight -= call.operations.length;
       if (this.#waiting.length > 0) {
         this.#schedule();
       }
@@ -222,24 +222,24 @@ export class Batcher {
 
 class Call {
   readonly operations: readonly Operation[];
-  readonly sent: Moment;
+  readonly sent: Instant;
   readonly epoch: number;
-  readonly question: Question;
-  isUnderWay = true;
-  isGraced = false;
+  readonly callNumber: CallNumber;
+  isInFlight = true;
+  hasGracePeriod = false;
   timer: Timer;
 
-  constructor(operations: readonly Operation[], sent: Moment, epoch: number, question: Question) {
+  constructor(operations: readonly Operation[], sent: Instant, epoch: number, callNumber: CallNumber) {
     this.operations = operations;
     this.sent = sent;
     this.epoch = epoch;
-    this.question = question;
+    this.callNumber = callNumber;
   }
 
-  answer(values: readonly unknown[], { serverMicros, runId }: Header, isSteady: boolean): void {
+  answer(values: readonly unknown[], { serverMicros, runId }: Header, sameConnection: boolean): void {
     this.operations.forEach((operation, index) => {
       try {
-        operation.answered({ value: values[index], sent: this.sent, serverMicros, isSteady, runId });
+        operation.answered({ value: values[index], sent: this.sent, serverMicros, sameConnection, runId });
       } catch (error) {
         operation.failed(error); // no answer of ours: something stands between us and Redis
       }

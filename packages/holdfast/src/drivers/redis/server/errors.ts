@@ -17,7 +17,7 @@ const refusedByServer =
   /^(?:@user_script: ?\d+: -?)?(ERR|NO[A-Z]+|WRONG[A-Z]+|OOM|LOADING|READONLY|BUSY|MISCONF|MASTERDOWN|CLUSTERDOWN|MOVED|ASK|TRYAGAIN|CROSSSLOT|DENIED|KINDMISMATCH|LIMITMISMATCH|COUNTMISMATCH|COUNTER)\b/;
 
 /** The error is the server's own answer, and no failure of the way to it. */
-export function isAnswer(error: unknown): boolean {
+export function isServerReply(error: unknown): boolean {
   return !isLockError(error) && refusedByServer.test(messageOf(error));
 }
 
@@ -32,7 +32,7 @@ export function isForbidden(error: unknown): boolean {
 }
 
 /** It was sent to a server that is no primary, or no longer. */
-export function isOfReplica(error: unknown): boolean {
+export function isReadOnlyError(error: unknown): boolean {
   return messageOf(error).includes("READONLY");
 }
 
@@ -50,7 +50,7 @@ export function clonedError(): EngineError {
 /** A failure of the server or of the way to it, in the words of the contract. */
 export function engineError(error: unknown, key: string | undefined, outcome: Outcome): LockError {
   if (isLockError(error)) {
-    return error instanceof EngineError && key !== undefined ? about(error, key, outcome) : error;
+    return error instanceof EngineError && key !== undefined ? detailsOf(error, key, outcome) : error;
   }
   return (
     mismatch(error, key ?? "") ??
@@ -65,8 +65,8 @@ export function engineError(error: unknown, key: string | undefined, outcome: Ou
 
 /** Redis 7 leaves the code out where a script lacked the right. */
 function withCode(message: string): string {
-  const isOfRights = /\b(The user executing the script|ACL failure in script)\b/.test(message);
-  return isOfRights && !message.includes("NOPERM") ? `NOPERM: ${message}` : message;
+  const isPermission = /\b(The user executing the script|ACL failure in script)\b/.test(message);
+  return isPermission && !message.includes("NOPERM") ? `NOPERM: ${message}` : message;
 }
 
 /** The key is something else than what was asked for; undefined: it is another failure. */
@@ -75,13 +75,13 @@ function mismatch(error: unknown, key: string): LockError | undefined {
   if (/\bWRONGTYPE\b/.test(message)) {
     return kindMismatch(key, "its key on the server has another type", withoutCommand(error));
   }
-  const [, what, present = ""] = /^(KIND|LIMIT|COUNT)MISMATCH (.+)$/.exec(message) ?? [];
-  if (what === "KIND") {
+  const [, detail, present = ""] = /^(KIND|LIMIT|COUNT)MISMATCH (.+)$/.exec(message) ?? [];
+  if (detail === "KIND") {
     return kindMismatch(key, present);
-  } else if (what === "LIMIT") {
+  } else if (detail === "LIMIT") {
     return limitMismatch(key, Number(present));
   }
-  return what === "COUNT" ? countMismatch(key, Number(present)) : undefined;
+  return detail === "COUNT" ? countMismatch(key, Number(present)) : undefined;
 }
 
 /** What a request may have left behind that failed so: nothing where the server itself refused it. */
@@ -93,15 +93,15 @@ export function outcomeOf(error: unknown): Outcome {
 }
 
 /** The same error, told of one key. */
-function about(error: EngineError, key: string, outcome: Outcome): EngineError {
+function detailsOf(error: EngineError, key: string, outcome: Outcome): EngineError {
   const { message, retryable, cause } = error;
   const code = error.code === "replicas-not-reached" ? error.code : "engine-unavailable";
-  const told = error.outcome === "none" ? "none" : outcome;
-  return new EngineError(message, { key, outcome: told, retryable, cause, code });
+  const text = error.outcome === "none" ? "none" : outcome;
+  return new EngineError(message, { key, outcome: text, retryable, cause, code });
 }
 
 /** The script ran and answered with an error for one operation: nothing of it is unknown. */
-export function refusalBy(message: string): Error {
+export function serverRefusal(message: string): Error {
   return new Error(message);
 }
 
@@ -126,7 +126,7 @@ export function timeoutError(ms: number): EngineError {
   });
 }
 
-export function silentError(): EngineError {
+export function unresponsiveError(): EngineError {
   return new EngineError("Redis does not answer", { outcome: "none", retryable: true });
 }
 

@@ -1,14 +1,14 @@
-import { elapsedSince, type Clock, type Moment } from "../../../runtime/clock.ts";
+import { elapsedSince, type Clock, type Instant } from "../../../runtime/clock.ts";
 
 /** A pushed grant this old is not trusted by its bracket; it is confirmed by a request. */
-const oldestMs = 250;
+const maxAgeMs = 250;
 const driftRate = 0.01;
 const freshMs = 2_000;
 
-interface Bracket {
+interface ServerTimeSample {
   readonly runId: string;
   readonly serverMicros: number;
-  readonly sent: Moment;
+  readonly sent: Instant;
 }
 
 /**
@@ -16,31 +16,31 @@ interface Bracket {
  * reply carried server time T and was asked for at local time s, so server time G is at s + (G − T) or later, less the drift.
  * Counts only for the same run of the server, and while both connections have been up since.
  */
-export class Brackets {
+export class GrantAgeEstimator {
   readonly #clock: Clock;
-  #bracket: Bracket | undefined;
+  #sample: ServerTimeSample | undefined;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
   /** A reply to a request that was sent at `sent` carried `serverMicros`. Kept if it says more than the one we have. */
-  observe(runId: string, serverMicros: number, sent: Moment): void {
-    const known = this.#bracket;
+  observe(runId: string, serverMicros: number, sent: Instant): void {
+    const known = this.#sample;
     const knownAgeMs = known?.runId === runId ? this.#ageIn(known, serverMicros, sent) : undefined;
     if (knownAgeMs === undefined || knownAgeMs >= 0) {
-      this.#bracket = { runId, serverMicros, sent };
+      this.#sample = { runId, serverMicros, sent };
     }
   }
 
   /** Whether another bracket would tell little more: most replies need not carry the run id, which costs the server a command. */
   get isFresh(): boolean {
-    return this.#bracket !== undefined && elapsedSince(this.#bracket.sent, this.#clock) < freshMs;
+    return this.#sample !== undefined && elapsedSince(this.#sample.sent, this.#clock) < freshMs;
   }
 
   /** A connection was lost: the next server time may be another server's. */
   discard(): void {
-    this.#bracket = undefined;
+    this.#sample = undefined;
   }
 
   /**
@@ -48,17 +48,17 @@ export class Brackets {
    * Undefined where it is not known, not plausible, or too long ago: then the grant has to be confirmed.
    */
   ageOf(runId: string, serverMicros: number): number | undefined {
-    const bracket = this.#bracket;
+    const bracket = this.#sample;
     if (bracket?.runId !== runId) {
       return undefined;
     }
     const elapsedMs = elapsedSince(bracket.sent, this.#clock) * (1 + driftRate);
     const ageMs = elapsedMs - (serverMicros - bracket.serverMicros) / 1000;
-    return ageMs >= 0 && ageMs <= oldestMs ? ageMs : undefined;
+    return ageMs >= 0 && ageMs <= maxAgeMs ? ageMs : undefined;
   }
 
   /** By how much the known bracket dates `serverMicros` before `sent`: a newer bracket is tighter by that. */
-  #ageIn(known: Bracket, serverMicros: number, sent: Moment): number {
+  #ageIn(known: ServerTimeSample, serverMicros: number, sent: Instant): number {
     const elapsedMs = Math.max(sent.now - known.sent.now, sent.wall - known.sent.wall) * (1 + driftRate);
     return elapsedMs - (serverMicros - known.serverMicros) / 1000;
   }

@@ -1,21 +1,21 @@
 import type { Clock } from "../../../runtime/clock.ts";
-import { TimerQueue, type Timed } from "../../../runtime/timer-queue.ts";
-import type { Attempts } from "./request-history.ts";
-import { TokenTable } from "../../../runtime/token-map.ts";
+import { TimerQueue, type Scheduled } from "../../../runtime/timer-queue.ts";
+import type { RequestHistory } from "./request-history.ts";
+import { TokenMap } from "../../../runtime/token-map.ts";
 
 /** A grant that a request of this process was given, and of which a late message or reply may still come. */
-export class Use implements Timed {
+export class GrantInUse implements Scheduled {
   dueAt = 0;
   slot = -1;
   /** This process has released it or passed it on. */
-  isOver = false;
+  isEnded = false;
   readonly token: string;
   /** Of the request that was given it. */
-  readonly attempts: Attempts;
+  readonly history: RequestHistory;
 
-  constructor(token: string, attempts: Attempts) {
+  constructor(token: string, history: RequestHistory) {
     this.token = token;
-    this.attempts = attempts;
+    this.history = history;
   }
 }
 
@@ -26,51 +26,51 @@ export class Use implements Timed {
  */
 export class GrantsInUse {
   readonly #clock: Clock;
-  readonly #uses = new TokenTable<Use>();
-  readonly #ends: TimerQueue<Use>;
+  readonly #grants = new TokenMap<GrantInUse>();
+  readonly #expiries: TimerQueue<GrantInUse>;
 
   constructor(clock: Clock) {
     this.#clock = clock;
-    this.#ends = new TimerQueue(clock, ({ token }) => this.#uses.delete(token));
+    this.#expiries = new TimerQueue(clock, ({ token }) => this.#grants.delete(token));
   }
 
   has(token: string): boolean {
-    return this.#uses.get(token) !== undefined;
+    return this.#grants.get(token) !== undefined;
   }
 
-  add(token: string, ttlMs: number, attempts: Attempts): Use {
-    const use = this.#uses.get(token) ?? new Use(token, attempts);
-    this.#uses.set(token, use);
-    this.#keep(use, ttlMs);
-    return use;
+  add(token: string, ttlMs: number, history: RequestHistory): GrantInUse {
+    const grant = this.#grants.get(token) ?? new GrantInUse(token, history);
+    this.#grants.set(token, grant);
+    this.#scheduleExpiry(grant, ttlMs);
+    return grant;
   }
 
   /** An extension is sent: the server may keep the grant for so long from now. */
-  prolong(token: string, ttlMs: number): void {
-    const use = this.#uses.get(token);
-    if (use) {
-      this.#keep(use, ttlMs);
+  extend(token: string, ttlMs: number): void {
+    const grant = this.#grants.get(token);
+    if (grant) {
+      this.#scheduleExpiry(grant, ttlMs);
     }
   }
 
   /** @returns the latest server time, ms, at which a request for it may still be carried out; 0: none is under way */
   end(token: string): number {
-    const use = this.#uses.get(token);
-    if (!use) {
+    const grant = this.#grants.get(token);
+    if (!grant) {
       return 0;
     }
-    use.isOver = true;
-    this.#uses.delete(token);
-    this.#ends.cancel(use);
-    return use.attempts.latest;
+    grant.isEnded = true;
+    this.#grants.delete(token);
+    this.#expiries.cancel(grant);
+    return grant.history.latest;
   }
 
   close(): void {
-    this.#ends.clear();
+    this.#expiries.clear();
   }
 
   /** Twice the TTL: a message that comes later is older than its grant's TTL by any clock, and is not acted on (see `isExpired`). */
-  #keep(use: Use, ttlMs: number): void {
-    this.#ends.schedule(use, Math.max(use.dueAt, this.#clock.now() + 2 * ttlMs));
+  #scheduleExpiry(grant: GrantInUse, ttlMs: number): void {
+    this.#expiries.schedule(grant, Math.max(grant.dueAt, this.#clock.now() + 2 * ttlMs));
   }
 }

@@ -1,9 +1,9 @@
-import type { Clock, Moment } from "../../../runtime/clock.ts";
+import type { Clock, Instant } from "../../../runtime/clock.ts";
 import type { NodeState } from "../../../lock-state.ts";
-import { readReplication } from "./replication.ts";
+import { parseReplication } from "./replication.ts";
 
 /** What the script `hello` answered. */
-export interface Greeting {
+export interface HandshakeReply {
   readonly serverMicros: number;
   readonly receivers: number;
   readonly runId: string;
@@ -12,7 +12,7 @@ export interface Greeting {
   readonly uptimeMs: number;
 }
 
-export function readGreeting(answer: readonly unknown[]): Greeting {
+export function parseHandshake(answer: readonly unknown[]): HandshakeReply {
   const [serverMicros, receivers, runId, version, role, uptime] = answer;
   return {
     serverMicros: Number(serverMicros),
@@ -24,27 +24,27 @@ export function readGreeting(answer: readonly unknown[]): Greeting {
   };
 }
 
-interface View {
+interface NodeStateSource {
   readonly node: string;
   readonly clock: Clock;
-  readonly sent: Moment;
+  readonly sent: Instant;
   readonly notifications: NodeState["notifications"];
 }
 
 /** What a server says of itself when it is greeted, or why it does not. */
-export async function stateOf(
-  { node, clock, sent, notifications }: View,
-  ask: { greet: () => Promise<Greeting>; replication: () => Promise<unknown> },
+export async function nodeStateOf(
+  { node, clock, sent, notifications }: NodeStateSource,
+  ask: { handshake: () => Promise<HandshakeReply>; replication: () => Promise<unknown> },
 ): Promise<NodeState> {
   try {
-    const greeted = ask.greet();
+    const handshake = ask.handshake();
     const replicating = ask.replication().catch(() => undefined);
-    const { serverMicros, version, role, runId, uptimeMs } = await greeted;
+    const { serverMicros, version, role, runId, uptimeMs } = await handshake;
     const latencyMs = clock.now() - sent.now;
     const clockOffsetMs = serverMicros / 1000 - (sent.wall + latencyMs / 2);
-    const replication = readReplication(await replicating);
-    const told = { latencyMs, version, role, replication, runId, uptimeMs, clockOffsetMs };
-    return { node, reachable: true, ...told, notifications, quarantine: null, error: null };
+    const replication = parseReplication(await replicating);
+    const reply = { latencyMs, version, role, replication, runId, uptimeMs, clockOffsetMs };
+    return { node, reachable: true, ...reply, notifications, quarantine: null, error: null };
   } catch (error) {
     const unknown = {
       latencyMs: null,

@@ -1,5 +1,5 @@
 /** What a server says of itself that decides whether a quorum may count it. */
-export interface Standing {
+export interface ServerHealth {
   readonly runId: string;
   readonly uptimeMs: number;
   readonly role: string;
@@ -13,8 +13,8 @@ export interface Standing {
   readonly flushes: number;
 }
 
-export function readStanding(told: readonly unknown[], policy: unknown): Standing {
-  const [runId, uptime, role, replicationId, appendOnly, eviction, maxMemory, flushes] = told;
+export function parseHealth(reply: readonly unknown[], policy: unknown): ServerHealth {
+  const [runId, uptime, role, replicationId, appendOnly, eviction, maxMemory, flushes] = reply;
   const appendFsync = Array.isArray(policy)
     ? policy[1]
     : (policy as { appendfsync?: unknown } | undefined)?.appendfsync;

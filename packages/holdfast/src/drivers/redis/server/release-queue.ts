@@ -1,33 +1,33 @@
-import type { Clock, Moment } from "../../../runtime/clock.ts";
-import { tell } from "../../../diagnostics.ts";
+import type { Clock, Instant } from "../../../runtime/clock.ts";
+import { publish } from "../../../diagnostics.ts";
 import { closedError } from "../../../errors.ts";
 import { backoffMs, type Random } from "../../../runtime/random.ts";
-import { TimerQueue, type Timed } from "../../../runtime/timer-queue.ts";
-import { engineError, isTransient, outcomeOf, refusalBy, timeoutError } from "./errors.ts";
-import { GrantsInUse, type Use } from "./grants-in-use.ts";
+import { TimerQueue, type Scheduled } from "../../../runtime/timer-queue.ts";
+import { engineError, isTransient, outcomeOf, serverRefusal, timeoutError } from "./errors.ts";
+import { GrantsInUse, type GrantInUse } from "./grants-in-use.ts";
 import type { LockKeys } from "../protocol/keys.ts";
-import type { Node } from "./server.ts";
-import { withCandidate, type Operation, type Reply } from "../protocol/operation.ts";
-import { lateMs } from "./poll-delays.ts";
+import type { RedisServer } from "./server.ts";
+import { withProposedFence, type Operation, type Reply } from "../protocol/operation.ts";
+import { lateTimerMs } from "./poll-delays.ts";
 
-const longestBackoffMs = 2_000;
+const maxBackoffMs = 2_000;
 /** A server keeps a queue for so long after its last change, and in it the place of who waits without end. */
-const queueMs = 60_000;
+const queueTtlMs = 60_000;
 
 /** When a server has forgotten a place in its queue by itself: of who waits until that deadline. */
-export function placeUntil(now: number, deadline: number): number {
-  return deadline === Infinity ? now + queueMs : deadline;
+export function queueEntryExpiry(now: number, deadline: number): number {
+  return deadline === Infinity ? now + queueTtlMs : deadline;
 }
 
 /** What is to be taken back from the server: a grant, a place in the queue, or whatever an unanswered request left there. */
-export interface Leftover {
+export interface PendingRelease {
   readonly key: string;
   readonly keys: LockKeys;
   readonly token: string;
   /** What our queue member says after the token; "" where we have no place there. */
-  readonly terms: string;
+  readonly queueArgs: string;
   /** Of a quorum's node: the fencing number of who is granted the lock by this. */
-  readonly candidate?: string | undefined;
+  readonly proposedFence?: string | undefined;
   /** Of one server: the token was made here, so the answer may name the next holder of this client instead of a message. */
   readonly isOwn?: boolean | undefined;
   /** When the server will have forgotten it by itself, on the scale of `clock.now()`. */
@@ -37,15 +37,18 @@ export interface Leftover {
 }
 
 /** What a node is told to take a leftover back. */
-export function takingBack({ token, terms, candidate, isOwn }: Leftover, name: Giving): readonly string[] {
-  if (candidate !== undefined) {
-    return withCandidate([name, token, terms], candidate);
+export function cleanUpOperation(
+  { token, queueArgs, proposedFence, isOwn }: PendingRelease,
+  name: ReleaseOperation,
+): readonly string[] {
+  if (proposedFence !== undefined) {
+    return withProposedFence([name, token, queueArgs], proposedFence);
   }
-  return name === "release" ? [name, token, terms, isOwn === true ? "1" : "0"] : [name, token, terms];
+  return name === "release" ? [name, token, queueArgs, isOwn === true ? "1" : "0"] : [name, token, queueArgs];
 }
 
 /** The grant of a request of this client, to which a release has handed the lock over. */
-export interface HandedOver {
+export interface HandedOverGrant {
   readonly token: string;
   readonly first: number;
   readonly last: number;
@@ -53,15 +56,15 @@ export interface HandedOver {
 }
 
 /** `downgrade`: what of a writer a reader does not need. */
-export type Giving = "release" | "downgrade";
+export type ReleaseOperation = "release" | "downgrade";
 
 /** Who waits for a release. */
 export interface ReleaseListener {
   /**
    * Behind {@link failed}, too, as it goes on.
-   * @param isPlain the server itself said that it released
+   * @param isConfirmed the server itself said that it released
    */
-  released(wasReleased: boolean, isPlain: boolean): void;
+  released(wasReleased: boolean, isConfirmed: boolean): void;
   /** No answer in time, or none that could come by itself. */
   failed(error: unknown): void;
 }
@@ -70,56 +73,56 @@ export interface ReleaseListener {
  * Decides for one server what must hold nothing there from now on: what was released or given up, and what the server tells of that is
  * not in use. Releases it, and goes on until the server has answered behind all requests for it, or has forgotten by itself.
  */
-export class Releaser {
+export class ReleaseQueue {
   readonly inUse: GrantsInUse;
-  readonly #nodeOf: (keys: LockKeys) => Node;
+  readonly #serverFor: (keys: LockKeys) => RedisServer;
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #budgetMs: number;
   /** Tells of the next holder of this client that a release answered. */
-  readonly handedOver: (grant: HandedOver, sent: Moment) => void;
+  readonly onHandedOver: (grant: HandedOverGrant, sent: Instant) => void;
   /** Tells whom a quorum's node votes for behind a release; "": nobody, or it is not known. */
-  readonly votedFor: (token: string) => void;
-  readonly #agenda: TimerQueue<Release>;
+  readonly onVotedFor: (token: string) => void;
+  readonly #retries: TimerQueue<ReleaseCall>;
   /** Who waits for an answer, whatever is sent meanwhile. */
-  readonly #patience: TimerQueue<Patience>;
+  readonly #deadlines: TimerQueue<ReleaseDeadline>;
   #isClosed = false;
-  readonly #underWay = new Set<Promise<unknown>>();
-  /** The latest one of each token, while it goes on; the earlier ones follow as {@link Release.earlier}. */
-  readonly #open = new Map<string, Release>();
+  readonly #cleanUps = new Set<Promise<unknown>>();
+  /** The latest one of each token, while it goes on; the earlier ones follow as {@link ReleaseCall.previous}. */
+  readonly #releasesByToken = new Map<string, ReleaseCall>();
 
   constructor(
-    nodeOf: (keys: LockKeys) => Node,
+    serverFor: (keys: LockKeys) => RedisServer,
     clock: Clock,
     random: Random,
     budgetMs: number,
-    handedOver: (grant: HandedOver, sent: Moment) => void = () => undefined,
-    votedFor: (token: string) => void = () => undefined,
+    onHandedOver: (grant: HandedOverGrant, sent: Instant) => void = () => undefined,
+    onVotedFor: (token: string) => void = () => undefined,
   ) {
-    this.handedOver = handedOver;
-    this.votedFor = votedFor;
+    this.onHandedOver = onHandedOver;
+    this.onVotedFor = onVotedFor;
     this.inUse = new GrantsInUse(clock);
-    this.#nodeOf = nodeOf;
+    this.#serverFor = serverFor;
     this.#clock = clock;
     this.#random = random;
     this.#budgetMs = budgetMs;
-    this.#agenda = new TimerQueue(clock, (release) => this.send(release));
-    this.#patience = new TimerQueue(clock, (patience) => this.#endPatience(patience));
+    this.#retries = new TimerQueue(clock, (release) => this.send(release));
+    this.#deadlines = new TimerQueue(clock, (deadline) => this.#deadlinePassed(deadline));
   }
 
   /** @returns whether it was still ours; rejects with an `EngineError` after the budget and goes on in the background */
-  release(leftover: Leftover): Promise<boolean> {
-    const latest = this.inUse.end(leftover.token);
-    return this.#promised({ ...leftover, latest }, "release");
+  release(pending: PendingRelease): Promise<boolean> {
+    const latest = this.inUse.end(pending.token);
+    return this.#begin({ ...pending, latest }, "release");
   }
 
-  downgrade(leftover: Leftover): Promise<boolean> {
-    return this.#promised(leftover, "downgrade");
+  downgrade(pending: PendingRelease): Promise<boolean> {
+    return this.#begin(pending, "downgrade");
   }
 
-  #promised(leftover: Leftover, name: Giving): Promise<boolean> {
+  #begin(pending: PendingRelease, name: ReleaseOperation): Promise<boolean> {
     return new Promise((resolve, reject) => {
-      this.begin(leftover, { released: resolve, failed: reject }, name);
+      this.enqueue(pending, { released: resolve, failed: reject }, name);
     });
   }
 
@@ -127,120 +130,120 @@ export class Releaser {
    * The server has told of a grant, or of a place, for which nobody waits.
    * @param use of the request that it was told, where it is a grant
    */
-  toldLate(leftover: Leftover, use?: Use): void {
-    if (use?.isOver !== false && !this.inUse.has(leftover.token)) {
-      this.takeBack(leftover);
+  cleanUpUnused(pending: PendingRelease, use?: GrantInUse): void {
+    if (use?.isEnded !== false && !this.inUse.has(pending.token)) {
+      this.cleanUp(pending);
     }
   }
 
   /** The same, where a promise for each node would be many. @param args what the node is told, where several are told the same */
-  begin(
-    leftover: Leftover,
+  enqueue(
+    pending: PendingRelease,
     listener: ReleaseListener,
-    name: Giving = "release",
-    args: readonly string[] = takingBack(leftover, name),
+    name: ReleaseOperation = "release",
+    args: readonly string[] = cleanUpOperation(pending, name),
   ): void {
-    this.#begin(new Release(this, name, args, leftover, listener));
+    this.#start(new ReleaseCall(this, name, args, pending, listener));
   }
 
-  #begin(release: Release): void {
-    const { token, keys, until, latest = 0 } = release.leftover;
-    const lateMs = latest - this.#nodeOf(keys).time.micros() / 1000;
-    release.until = until + (latest > 0 ? Math.max(0, lateMs) : 0); // what comes so late lasts as long
-    release.earlier = this.#open.get(token);
-    this.#open.set(token, release);
-    this.#patience.schedule(release.patience, this.#clock.now() + this.#budgetMs);
+  #start(release: ReleaseCall): void {
+    const { token, keys, until, latest = 0 } = release.pending;
+    const delayMs = latest - this.#serverFor(keys).serverClock.micros() / 1000;
+    release.until = until + (latest > 0 ? Math.max(0, delayMs) : 0); // what comes so late lasts as long
+    release.previous = this.#releasesByToken.get(token);
+    this.#releasesByToken.set(token, release);
+    this.#deadlines.schedule(release.deadline, this.#clock.now() + this.#budgetMs);
     this.send(release);
   }
 
   /** It goes on, and who waits for it is told that it does. */
-  #endPatience(patience: Patience): void {
-    const { release, dueAt } = patience;
+  #deadlinePassed(deadline: ReleaseDeadline): void {
+    const { release, dueAt } = deadline;
     const now = this.#clock.now();
-    if (now - dueAt > lateMs && !patience.isGraced) {
-      patience.isGraced = true; // once: a busy process may always be late
-      this.#patience.schedule(patience, now + lateMs); // the process was late: the answer may have arrived unread
+    if (now - dueAt > lateTimerMs && !deadline.hasGracePeriod) {
+      deadline.hasGracePeriod = true; // once: a busy process may always be late
+      this.#deadlines.schedule(deadline, now + lateTimerMs); // the process was late: the answer may have arrived unread
       return;
     }
-    const { error = timeoutError(this.#budgetMs), leftover, listener } = release;
-    listener.failed(engineError(error, leftover.key, "unknown"));
+    const { error = timeoutError(this.#budgetMs), pending, listener } = release;
+    listener.failed(engineError(error, pending.key, "unknown"));
   }
 
   /** The token is asked for again: what was to take it back and got no answer yet must not come behind that. */
-  keep(token: string): void {
-    for (let release = this.#open.get(token); release; release = release.earlier) {
+  cancelCleanUp(token: string): void {
+    for (let release = this.#releasesByToken.get(token); release; release = release.previous) {
       if (release.isCleanup) {
         this.ended(release);
-        release.tell(false, false);
+        release.report(false, false);
       }
     }
   }
 
   /** The same for something that nobody waits for. */
-  takeBack(leftover: Leftover): void {
+  cleanUp(pending: PendingRelease): void {
     const done = new Promise<boolean>((resolve, reject) => {
-      const args = takingBack(leftover, "release");
+      const args = cleanUpOperation(pending, "release");
       const listener = { released: resolve, failed: reject };
-      const release = new Release(this, "release", args, leftover, listener);
+      const release = new ReleaseCall(this, "release", args, pending, listener);
       release.isCleanup = true;
-      this.#begin(release);
+      this.#start(release);
     }).catch((error: unknown) => {
-      tell("node", () => ({
-        node: this.#nodeOf(leftover.keys).connection.name,
+      publish("node", () => ({
+        node: this.#serverFor(pending.keys).connection.name,
         event: "release-delayed",
         detail: String(error),
       }));
     });
-    this.#underWay.add(done);
-    void done.then(() => this.#underWay.delete(done));
+    this.#cleanUps.add(done);
+    void done.then(() => this.#cleanUps.delete(done));
   }
 
   /** The server says that this one released: the other releases of its token find nothing, but the grant was ours when they began. */
-  found({ leftover: { token } }: Release): void {
-    for (let release = this.#open.get(token); release; release = release.earlier) {
+  grantFound({ pending: { token } }: ReleaseCall): void {
+    for (let release = this.#releasesByToken.get(token); release; release = release.previous) {
       release.wasFound = true;
     }
   }
 
   /** The server has answered, or has forgotten by itself. */
-  ended(release: Release): void {
+  ended(release: ReleaseCall): void {
     release.isEnded = true;
-    this.#agenda.cancel(release); // the answer may have come late, to a question that was to be repeated
-    this.#patience.cancel(release.patience);
-    const { token } = release.leftover;
-    const latest = this.#open.get(token);
+    this.#retries.cancel(release); // the answer may have come late, to a question that was to be repeated
+    this.#deadlines.cancel(release.deadline);
+    const { token } = release.pending;
+    const latest = this.#releasesByToken.get(token);
     if (latest !== release) {
-      for (let later = latest; later; later = later.earlier) {
-        if (later.earlier === release) {
-          later.earlier = release.earlier;
+      for (let later = latest; later; later = later.previous) {
+        if (later.previous === release) {
+          later.previous = release.previous;
         }
       }
-    } else if (release.earlier) {
-      this.#open.set(token, release.earlier);
+    } else if (release.previous) {
+      this.#releasesByToken.set(token, release.previous);
     } else {
-      this.#open.delete(token);
+      this.#releasesByToken.delete(token);
     }
   }
 
   /** What nobody waits for is answered, or was tried for its budget. */
   async idle(): Promise<void> {
-    await Promise.all(this.#underWay);
+    await Promise.all(this.#cleanUps);
   }
 
   close(): void {
     this.#isClosed = true;
     this.inUse.close();
-    for (const release of Array.from(this.#agenda.items())) {
-      this.#gaveUp(release, closedError(release.leftover.key));
+    for (const release of Array.from(this.#retries.items())) {
+      this.#abandon(release, closedError(release.pending.key));
     }
   }
 
-  send(release: Release): void {
-    const node = this.#nodeOf(release.keys);
-    if (node.isKnown) {
+  send(release: ReleaseCall): void {
+    const node = this.#serverFor(release.keys);
+    if (node.isTimeKnown) {
       node.perform(release);
     } else {
-      node.meet().then(
+      node.handshake().then(
         () => {
           if (!release.isEnded) {
             node.perform(release);
@@ -252,23 +255,23 @@ export class Releaser {
   }
 
   /** The node answers again: what failed goes out again. */
-  revived(node: Node): void {
-    for (const release of Array.from(this.#agenda.items())) {
-      if (release.failures > 0 && this.#nodeOf(release.keys) === node) {
-        this.#agenda.cancel(release);
+  recovered(node: RedisServer): void {
+    for (const release of Array.from(this.#retries.items())) {
+      if (release.failures > 0 && this.#serverFor(release.keys) === node) {
+        this.#retries.cancel(release);
         this.send(release);
       }
     }
   }
 
   /** No answer came: tried again until the server has forgotten by itself. */
-  retry(release: Release, error: unknown): void {
+  retry(release: ReleaseCall, error: unknown): void {
     const now = this.#clock.now();
-    const goesOn = isTransient(error) && now < release.until && !this.#isClosed;
-    if (goesOn) {
-      this.#agenda.schedule(release, now + backoffMs(this.#random, release.failures, longestBackoffMs));
+    const isRetried = isTransient(error) && now < release.until && !this.#isClosed;
+    if (isRetried) {
+      this.#retries.schedule(release, now + backoffMs(this.#random, release.failures, maxBackoffMs));
     } else {
-      this.#gaveUp(release, engineError(error, release.leftover.key, "unknown"));
+      this.#abandon(release, engineError(error, release.pending.key, "unknown"));
     }
   }
 
@@ -276,108 +279,108 @@ export class Releaser {
    * The server has released. A request for the same token may still be carried out: then it is released once more, behind the latest
    * time of that.
    */
-  answered(release: Release, serverMicros: number): void {
+  answered(release: ReleaseCall, serverMicros: number): void {
     const now = this.#clock.now();
-    const lateMs = (release.leftover.latest ?? 0) - serverMicros / 1000;
-    if (lateMs < 0 || now >= release.until || release.isEnded || this.#isClosed) {
+    const delayMs = (release.pending.latest ?? 0) - serverMicros / 1000;
+    if (delayMs < 0 || now >= release.until || release.isEnded || this.#isClosed) {
       this.ended(release);
     } else {
-      this.#patience.cancel(release.patience);
+      this.#deadlines.cancel(release.deadline);
       release.isCleanup = true;
       release.failures = 0;
-      this.#agenda.schedule(release, Math.min(now + lateMs + 1, release.until));
+      this.#retries.schedule(release, Math.min(now + delayMs + 1, release.until));
     }
   }
 
-  #gaveUp(release: Release, error: unknown): void {
+  #abandon(release: ReleaseCall, error: unknown): void {
     this.ended(release);
-    if (!release.isTold) {
+    if (!release.isReported) {
       release.listener.failed(error);
     }
   }
 }
 
-class Release implements Operation, Timed {
+class ReleaseCall implements Operation, Scheduled {
   dueAt = 0;
   slot = -1;
   failures = 0;
-  readonly leftover: Leftover;
+  readonly pending: PendingRelease;
   /** When the server will have forgotten, on the scale of `clock.now()`. */
   until = 0;
-  readonly patience: Patience = new Patience(this);
+  readonly deadline: ReleaseDeadline = new ReleaseDeadline(this);
   /** How it failed last. */
   error: unknown;
   readonly args: readonly string[];
   readonly listener: ReleaseListener;
-  readonly #releaser: Releaser;
-  readonly #givesBack: boolean;
+  readonly #queue: ReleaseQueue;
+  readonly #isRelease: boolean;
   /** Nobody waits for it: a request takes back what its own repeats left. */
   isCleanup = false;
   /** The release of the same token that began before this one. */
-  earlier: Release | undefined;
+  previous: ReleaseCall | undefined;
   /** Another release of the token found the grant. */
   wasFound = false;
   #wasReleased = false;
   /** It may have been carried out by a server that did not answer. */
   #isUncertain = false;
   /** Its listener has the outcome. */
-  isTold = false;
+  isReported = false;
   /** It is not sent again. */
   isEnded = false;
 
   constructor(
-    releaser: Releaser,
-    name: Giving,
+    queue: ReleaseQueue,
+    name: ReleaseOperation,
     args: readonly string[],
-    leftover: Leftover,
+    pending: PendingRelease,
     listener: ReleaseListener,
   ) {
-    this.#releaser = releaser;
-    this.leftover = leftover;
-    this.#givesBack = name !== "downgrade";
+    this.#queue = queue;
+    this.pending = pending;
+    this.#isRelease = name !== "downgrade";
     this.args = args;
     this.listener = listener;
   }
 
   get keys(): LockKeys {
-    return this.leftover.keys;
+    return this.pending.keys;
   }
 
-  answered({ value, isSteady, sent, serverMicros }: Reply): void {
+  answered({ value, sameConnection, sent, serverMicros }: Reply): void {
     // Of a usual release 1: it was ours, and nothing is left.
     const [released, more, token, first, last, ttlMs] = Array.isArray(value)
       ? (value as unknown[])
       : [value, 0];
     if (released === "error") {
-      this.failed(refusalBy(String(more)));
+      this.failed(serverRefusal(String(more)));
       return;
     }
     if (Number(released) === 1) {
       this.#wasReleased = true;
-      this.#releaser.found(this);
+      this.#queue.grantFound(this);
     }
     if (ttlMs !== undefined) {
       const grant = { token: String(token), first: Number(first), last: Number(last), ttlMs: Number(ttlMs) };
-      this.#releaser.handedOver(grant, sent);
+      this.#queue.onHandedOver(grant, sent);
     } else if (typeof token === "string") {
-      this.#releaser.votedFor(token);
+      this.#queue.onVotedFor(token);
     }
     if (Number(more) === 1 && !this.isEnded) {
-      this.#releaser.send(this); // dead waiters are left to be passed over
+      this.#queue.send(this); // dead waiters are left to be passed over
       return;
     }
-    this.#releaser.answered(this, serverMicros);
+    this.#queue.answered(this, serverMicros);
     // A repeat, of ours or by the client library, finds that the attempt whose answer was lost has released: it was sent while the
     // grant was ours.
-    const isRepeat = this.#isUncertain || !isSteady;
-    const wasOurs = this.#wasReleased || (this.#givesBack && (isRepeat || this.wasFound));
-    this.tell(wasOurs, this.#wasReleased);
+    const isRepeat = this.#isUncertain || !sameConnection;
+    const wasOurs = this.#wasReleased || (this.#isRelease && (isRepeat || this.wasFound));
+    this.report(wasOurs, this.#wasReleased);
   }
 
-  tell(wasReleased: boolean, isPlain: boolean): void {
-    if (!this.isTold) {
-      this.isTold = true;
-      this.listener.released(wasReleased, isPlain);
+  report(wasReleased: boolean, isConfirmed: boolean): void {
+    if (!this.isReported) {
+      this.isReported = true;
+      this.listener.released(wasReleased, isConfirmed);
     }
   }
 
@@ -386,19 +389,19 @@ class Release implements Operation, Timed {
       this.failures += 1;
       this.error = error;
       this.#isUncertain ||= outcomeOf(error) === "unknown";
-      this.#releaser.retry(this, error);
+      this.#queue.retry(this, error);
     }
   }
 }
 
 /** Until when a release is waited for. */
-class Patience implements Timed {
+class ReleaseDeadline implements Scheduled {
   dueAt = 0;
   slot = -1;
-  isGraced = false;
-  readonly release: Release;
+  hasGracePeriod = false;
+  readonly release: ReleaseCall;
 
-  constructor(release: Release) {
+  constructor(release: ReleaseCall) {
     this.release = release;
   }
 }

@@ -1,14 +1,14 @@
 import type { Clock } from "../../../runtime/clock.ts";
 import { backoffMs, type Random } from "../../../runtime/random.ts";
-import type { Timed, TimerQueue } from "../../../runtime/timer-queue.ts";
-import { Attempts } from "./request-history.ts";
-import { engineError, isTransient, refusalBy, timeoutError } from "./errors.ts";
+import type { Scheduled, TimerQueue } from "../../../runtime/timer-queue.ts";
+import { RequestHistory } from "./request-history.ts";
+import { engineError, isTransient, serverRefusal, timeoutError } from "./errors.ts";
 import type { LockKeys } from "../protocol/keys.ts";
-import type { Node } from "./server.ts";
+import type { RedisServer } from "./server.ts";
 import type { Operation, Reply } from "../protocol/operation.ts";
 
 /** What wakes when its moment has come. */
-export interface Waking extends Timed {
+export interface Wakeable extends Scheduled {
   wake(): void;
 }
 
@@ -16,13 +16,13 @@ interface CallHost {
   readonly clock: Clock;
   readonly random: Random;
   readonly commandTimeoutMs: number;
-  readonly agenda: TimerQueue<Waking>;
+  readonly timers: TimerQueue<Wakeable>;
 }
 
-interface Called {
+interface CallTarget {
   readonly key: string;
   readonly keys: LockKeys;
-  readonly node: Node;
+  readonly server: RedisServer;
   /** On the scale of `clock.now()`; null: it is tried for the time of a command. */
   readonly deadline: number | null;
 }
@@ -31,29 +31,29 @@ interface Called {
  * One question to one server: asked again until it is answered for good, cancelled, or its time is over. A failure that may pass is
  * repeated with growing pauses.
  */
-export abstract class RepeatedCall<Answer> implements Operation, Waking {
+export abstract class ServerCall<Answer> implements Operation, Wakeable {
   dueAt = 0;
   slot = -1;
   abstract readonly args: readonly string[];
   readonly key: string;
   readonly keys: LockKeys;
-  readonly node: Node;
+  readonly server: RedisServer;
   readonly result: Promise<Answer>;
-  protected readonly attempts: Attempts = new Attempts();
+  protected readonly history: RequestHistory = new RequestHistory();
   protected readonly deadline: number;
   protected isOpen = true;
   protected resolve!: (answer: Answer) => void;
   protected reject!: (reason: unknown) => void;
   readonly #host: CallHost;
-  readonly #since: number;
+  readonly #startedAt: number;
 
-  constructor(host: CallHost, { key, keys, node, deadline }: Called) {
+  constructor(host: CallHost, { key, keys, server, deadline }: CallTarget) {
     this.#host = host;
     this.key = key;
     this.keys = keys;
-    this.node = node;
-    this.#since = host.clock.now();
-    this.deadline = deadline ?? this.#since + host.commandTimeoutMs;
+    this.server = server;
+    this.#startedAt = host.clock.now();
+    this.deadline = deadline ?? this.#startedAt + host.commandTimeoutMs;
     this.result = new Promise((resolve, reject) => {
       this.resolve = resolve;
       this.reject = reject;
@@ -62,7 +62,7 @@ export abstract class RepeatedCall<Answer> implements Operation, Waking {
 
   abstract answered(reply: Reply): void;
   /** What must be known of the server before it is asked; undefined: it is. */
-  protected abstract unready(): Promise<unknown> | undefined;
+  protected abstract prepare(): Promise<unknown> | undefined;
   /** Sends it, as it is open. */
   protected abstract send(): void;
   /** Settles it without an answer: what it may have left on the server is taken back. */
@@ -71,35 +71,35 @@ export abstract class RepeatedCall<Answer> implements Operation, Waking {
   protected abstract expired(): void;
 
   begin(): void {
-    this.#host.agenda.schedule(this, this.deadline);
-    this.attempt();
+    this.#host.timers.schedule(this, this.deadline);
+    this.trySend();
   }
 
   /** Asks (again), unless it is settled. */
-  attempt(): void {
+  trySend(): void {
     if (!this.isOpen) {
       return;
     }
-    this.attempts.count += 1;
-    const unready = this.unready();
-    if (!unready) {
+    this.history.count += 1;
+    const preparing = this.prepare();
+    if (!preparing) {
       this.send();
       return;
     }
-    unready.then(
+    preparing.then(
       () => {
         if (this.isOpen) {
           this.send();
         }
       },
-      (error: unknown) => this.failedToReach(error),
+      (error: unknown) => this.retryAfter(error),
     );
   }
 
   /** The server answers again. */
-  revived(): void {
-    if (this.attempts.failures > 0) {
-      this.attempt();
+  recovered(): void {
+    if (this.history.failures > 0) {
+      this.trySend();
     }
   }
 
@@ -109,8 +109,8 @@ export abstract class RepeatedCall<Answer> implements Operation, Waking {
       this.begin();
       return;
     }
-    const { outcome, lastError, wasAnswered } = this.attempts;
-    const failure = lastError ?? (wasAnswered ? undefined : this.late());
+    const { outcome, lastError, wasAnswered } = this.history;
+    const failure = lastError ?? (wasAnswered ? undefined : this.timedOutError());
     if (failure !== undefined) {
       this.fail(engineError(failure, this.key, outcome));
     } else {
@@ -125,29 +125,29 @@ export abstract class RepeatedCall<Answer> implements Operation, Waking {
   }
 
   failed(error: unknown): void {
-    this.attempts.failed(error);
-    this.failedToReach(error);
+    this.history.failed(error);
+    this.retryAfter(error);
   }
 
   /** No answer came, or none could: tried again until the time is over, unless it cannot pass by itself. */
-  protected failedToReach(error: unknown): void {
+  protected retryAfter(error: unknown): void {
     if (!this.isOpen) {
       return;
     }
-    this.attempts.lastError = error;
+    this.history.lastError = error;
     if (!isTransient(error)) {
-      this.fail(engineError(error, this.key, this.attempts.outcome));
+      this.fail(engineError(error, this.key, this.history.outcome));
       return;
     }
-    this.attempts.failures += 1;
-    this.askAgainIn(backoffMs(this.#host.random, this.attempts.failures));
+    this.history.failures += 1;
+    this.retryIn(backoffMs(this.#host.random, this.history.failures));
   }
 
   /** The script ran and refused. */
   protected refused(message: string): void {
-    const error = engineError(refusalBy(message), this.key, "none");
+    const error = engineError(serverRefusal(message), this.key, "none");
     if (error.retryable) {
-      this.failedToReach(error);
+      this.retryAfter(error);
     } else {
       this.fail(error);
     }
@@ -158,12 +158,12 @@ export abstract class RepeatedCall<Answer> implements Operation, Waking {
     this.reject(error);
   }
 
-  protected askAgainIn(delayMs: number): void {
-    const { agenda, clock } = this.#host;
-    agenda.schedule(this, Math.min(clock.now() + delayMs, this.deadline));
+  protected retryIn(delayMs: number): void {
+    const { timers, clock } = this.#host;
+    timers.schedule(this, Math.min(clock.now() + delayMs, this.deadline));
   }
 
-  protected late(): Error {
-    return timeoutError(this.deadline - this.#since);
+  protected timedOutError(): Error {
+    return timeoutError(this.deadline - this.#startedAt);
   }
 }

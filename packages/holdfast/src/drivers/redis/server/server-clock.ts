@@ -1,4 +1,4 @@
-import type { Clock, Moment } from "../../../runtime/clock.ts";
+import type { Clock, Instant } from "../../../runtime/clock.ts";
 
 /** How much better a new estimate seems with each millisecond that the old one ages: clocks drift. */
 const agingPerMs = 0.0001;
@@ -18,7 +18,7 @@ export interface TimeEstimate {
 }
 
 /** The last place in a queue that was taken: of servers whose places must not repeat each other. */
-export class Tickets {
+export class TicketCounter {
   last = 0;
 }
 
@@ -26,16 +26,16 @@ export class Tickets {
  * An estimate of a server's clock, from the times in its replies: each was read between the sending and the receipt.
  * The shortest round trip tells most. Good enough for places in a queue; the validity of a grant never stands on it.
  */
-export class ServerTime {
+export class ServerClock {
   readonly #clock: Clock;
   #offsetMicros: number | undefined;
   #errorMs = Infinity;
   #at = 0;
   /** The wall clock less the monotonic one when it was asked for: they part where the machine slept, and then the estimate is of no use. */
   #wallLead = 0;
-  readonly #tickets: Tickets;
+  readonly #tickets: TicketCounter;
 
-  constructor(clock: Clock, tickets: Tickets = new Tickets()) {
+  constructor(clock: Clock, tickets: TicketCounter = new TicketCounter()) {
     this.#clock = clock;
     this.#tickets = tickets;
   }
@@ -44,7 +44,7 @@ export class ServerTime {
     return this.#offsetMicros !== undefined;
   }
 
-  observe(serverMicros: number, sent: Moment, receivedAt: number): void {
+  observe(serverMicros: number, sent: Instant, receivedAt: number): void {
     const errorMs = (receivedAt - sent.now) / 2;
     const offsetMicros = serverMicros - (sent.now + errorMs) * 1000;
     const isStale = this.#isStale(this.#clock.now());
@@ -97,7 +97,7 @@ export class ServerTime {
   }
 
   /** After a reconnect the server may be another one. */
-  doubt(): void {
+  invalidate(): void {
     this.#errorMs = Infinity;
   }
 

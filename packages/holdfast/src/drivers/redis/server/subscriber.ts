@@ -1,16 +1,16 @@
 import type { Clock, Timer } from "../../../runtime/clock.ts";
-import { tell } from "../../../diagnostics.ts";
-import { backoffMs, fingerprint, type Random } from "../../../runtime/random.ts";
+import { publish } from "../../../diagnostics.ts";
+import { backoffMs, hash32, type Random } from "../../../runtime/random.ts";
 import type { ChannelKind, Connection, Subscription } from "../clients/connection.ts";
 import { isTransient } from "./errors.ts";
 
 /** Whether messages reach us: not known yet, seen to, or tried in vain. */
-export type Hearing = "unproved" | "proved" | "unavailable";
+export type NotificationStatus = "unverified" | "verified" | "unavailable";
 
-const triesBeforeUnavailable = 3;
+const attemptsBeforeUnavailable = 3;
 /** Of so many proofs a message that comes late is known. */
-const rememberedProofs = 100;
-const longestRetryMs = 5_000;
+const rememberedPings = 100;
+const maxRetryMs = 5_000;
 
 interface SubscriberOptions {
   readonly connection: Connection;
@@ -22,9 +22,9 @@ interface SubscriberOptions {
   readonly publish: (text: string) => Promise<number>;
   /** The server has confirmed the subscription. */
   readonly answered: () => void;
-  readonly heard: (text: string) => void;
+  readonly received: (text: string) => void;
   /** Called each time that hearing was proved, and when it turns out to be unavailable. */
-  readonly changed: (hearing: Hearing) => void;
+  readonly changed: (hearing: NotificationStatus) => void;
   /** The subscription's connection was lost. */
   readonly lost: () => void;
 }
@@ -37,33 +37,33 @@ export class Subscriber {
   readonly #options: SubscriberOptions;
   #kind: ChannelKind = "sharded";
   #subscription: Subscription | undefined;
-  #hearing: Hearing = "unproved";
+  #status: NotificationStatus = "unverified";
   /** Nobody else received the last proof. */
   #isAlone = false;
   #isUp = false;
   /** Counts the subscriptions: one that is closed may tell of it long after its successor is up. */
   #generation = 0;
-  #tries = 0;
+  #attempts = 0;
   #openNotBefore = -Infinity;
-  #proof: { readonly text: string; readonly heard: () => void } | undefined;
+  #ping: { readonly text: string; readonly heard: () => void } | undefined;
   /** A proof names its server, because a replica passes on what its master publishes. */
-  readonly #proofPrefix: string;
-  readonly #ownProofs: string[] = [];
+  readonly #pingPrefix: string;
+  readonly #ownPings: string[] = [];
   #retry: Timer;
   #isClosed = false;
 
   constructor(options: SubscriberOptions) {
     this.#options = options;
-    this.#proofPrefix = `proof ${fingerprint(options.connection.name).slice(0, 8)}`;
+    this.#pingPrefix = `ping ${hash32(options.connection.name).slice(0, 8)}`;
   }
 
-  get hearing(): Hearing {
-    return this.#hearing;
+  get status(): NotificationStatus {
+    return this.#status;
   }
 
   /** Whether all grants on the channel are ours. A clone of the machine has the same channel, and hears ours as we hear its. */
   get isAlone(): boolean {
-    return this.#hearing === "proved" && this.#isAlone;
+    return this.#status === "verified" && this.#isAlone;
   }
 
   start(kind: ChannelKind): void {
@@ -75,10 +75,10 @@ export class Subscriber {
   }
 
   /** Proves anew, as the connection for commands may lead to another server now. */
-  doubt(): void {
+  verifyAgain(): void {
     if (this.#isUp) {
-      this.#hearing = this.#hearing === "proved" ? "unproved" : this.#hearing;
-      void this.#prove();
+      this.#status = this.#status === "verified" ? "unverified" : this.#status;
+      void this.#verify();
     }
   }
 
@@ -101,7 +101,7 @@ export class Subscriber {
         if (generation === this.#generation) {
           this.#isUp = true;
           this.#options.answered();
-          void this.#prove();
+          void this.#verify();
         }
       },
       down: () => {
@@ -110,19 +110,19 @@ export class Subscriber {
         }
       },
       message: (text) => {
-        if (text === this.#proof?.text) {
-          this.#proof.heard();
-        } else if (!this.#isClosed && !this.#isOurs(text)) {
-          this.#options.heard(text);
+        if (text === this.#ping?.text) {
+          this.#ping.heard();
+        } else if (!this.#isClosed && !this.#handlePing(text)) {
+          this.#options.received(text);
         }
       },
     });
   }
 
   /** Published by this process: here, or on another server, of which this one is a replica. */
-  #isOurs(text: string): boolean {
-    const isProof = text.startsWith("proof ");
-    return isProof && (!text.startsWith(this.#proofPrefix) || this.#ownProofs.includes(text));
+  #handlePing(text: string): boolean {
+    const isPing = text.startsWith("ping ");
+    return isPing && (!text.startsWith(this.#pingPrefix) || this.#ownPings.includes(text));
   }
 
   #down(): void {
@@ -134,41 +134,41 @@ export class Subscriber {
       return;
     }
     this.#isUp = false;
-    this.#hearing = "unproved";
-    this.#proof = undefined;
+    this.#status = "unverified";
+    this.#ping = undefined;
     this.#options.lost();
     this.#retryIn(this.#options.timeoutMs); // its client may not try again
   }
 
-  async #prove(): Promise<void> {
+  async #verify(): Promise<void> {
     const { clock, random, timeoutMs, publish } = this.#options;
     // A clone may draw the same id, but not at the same moment.
-    const drawn = fingerprint(random.id(), String(clock.now()), String(clock.wall()));
-    const text = this.#proofPrefix + drawn.slice(this.#proofPrefix.length - "proof ".length);
-    this.#ownProofs.push(text);
-    this.#ownProofs.splice(0, this.#ownProofs.length - rememberedProofs);
+    const drawn = hash32(random.id(), String(clock.now()), String(clock.wall()));
+    const text = this.#pingPrefix + drawn.slice(this.#pingPrefix.length - "ping ".length);
+    this.#ownPings.push(text);
+    this.#ownPings.splice(0, this.#ownPings.length - rememberedPings);
     clock.clearTimer(this.#retry);
     let timer: Timer;
     try {
-      const heard = new Promise<true>((resolve) => {
-        this.#proof = {
+      const received = new Promise<true>((resolve) => {
+        this.#ping = {
           text,
           heard: () => resolve(true),
         };
       });
-      const tooLate = new Promise<false>((resolve) => {
+      const timedOut = new Promise<false>((resolve) => {
         timer = clock.setTimer(() => resolve(false), timeoutMs);
       });
       const receivers = await publish(text);
-      if (receivers === 0 || !(await Promise.race([heard, tooLate]))) {
+      if (receivers === 0 || !(await Promise.race([received, timedOut]))) {
         throw new Error(
           receivers === 0 ? "nobody receives on our channel" : "what we publish does not reach us",
         );
       }
       this.#isAlone = receivers === 1;
-      this.#proved(text);
+      this.#verified(text);
     } catch (error) {
-      if (this.#proof?.text === text) {
+      if (this.#ping?.text === text) {
         this.#failed(error);
       }
     } finally {
@@ -176,13 +176,13 @@ export class Subscriber {
     }
   }
 
-  #proved(text: string): void {
-    if (this.#proof?.text === text && this.#isUp && !this.#isClosed) {
-      this.#tries = 0;
-      this.#proof = undefined;
-      this.#hearing = "proved";
-      tell("node", () => ({ node: this.#options.connection.name, event: "notifications-proved" }));
-      this.#options.changed("proved");
+  #verified(text: string): void {
+    if (this.#ping?.text === text && this.#isUp && !this.#isClosed) {
+      this.#attempts = 0;
+      this.#ping = undefined;
+      this.#status = "verified";
+      publish("node", () => ({ node: this.#options.connection.name, event: "notifications-proved" }));
+      this.#options.changed("verified");
     }
   }
 
@@ -191,25 +191,28 @@ export class Subscriber {
       return;
     }
     const { connection, random } = this.#options;
-    this.#tries += 1;
-    const delayMs = backoffMs(random, this.#tries, longestRetryMs);
-    if (this.#hearing !== "unavailable" && (this.#tries >= triesBeforeUnavailable || !isTransient(error))) {
-      this.#hearing = "unavailable";
-      tell("node", () => ({
+    this.#attempts += 1;
+    const delayMs = backoffMs(random, this.#attempts, maxRetryMs);
+    if (
+      this.#status !== "unavailable" &&
+      (this.#attempts >= attemptsBeforeUnavailable || !isTransient(error))
+    ) {
+      this.#status = "unavailable";
+      publish("node", () => ({
         node: connection.name,
         event: "notifications-unavailable",
         detail: String(error),
       }));
       this.#options.changed("unavailable");
-      this.#openAnew(delayMs);
-    } else if (!this.#isUp && this.#tries % triesBeforeUnavailable === 0) {
-      this.#openAnew(delayMs);
+      this.#reopenIn(delayMs);
+    } else if (!this.#isUp && this.#attempts % attemptsBeforeUnavailable === 0) {
+      this.#reopenIn(delayMs);
     }
     this.#retryIn(delayMs);
   }
 
   /** A fresh connection may fare better. Where it is refused at once, the next one has to wait. */
-  #openAnew(delayMs: number): void {
+  #reopenIn(delayMs: number): void {
     const now = this.#options.clock.now();
     if (now >= this.#openNotBefore) {
       this.#openNotBefore = now + delayMs;
@@ -221,8 +224,8 @@ export class Subscriber {
     const { clock } = this.#options;
     clock.clearTimer(this.#retry);
     this.#retry = clock.setTimer(() => {
-      if (this.#isUp && this.#hearing !== "proved") {
-        void this.#prove();
+      if (this.#isUp && this.#status !== "verified") {
+        void this.#verify();
       } else if (!this.#isUp) {
         this.#failed(new Error("the subscription was not confirmed"));
       }

@@ -7,70 +7,70 @@ import type {
   Driver,
   DriverListener,
   ExtendRequest,
-  Extension,
+  ExtendResult,
   Grant,
   ListQuery,
-  Pending,
-  Requeued,
-  Together,
-  Verified,
+  PendingAcquire,
+  PendingRequeue,
+  MultiAcquired,
+  VerifyResult,
 } from "../../../driver.ts";
 import type { LossReason } from "../../../errors.ts";
 import type { Random } from "../../../runtime/random.ts";
 import {
-  isThere,
+  exists,
   type FenceState,
   type Holder,
   type LockEvent,
   type LockState,
   type NodeState,
 } from "../../../lock-state.ts";
-import { Pool } from "../../../runtime/unordered-set.ts";
+import { UnorderedSet } from "../../../runtime/unordered-set.ts";
 import { TimerQueue } from "../../../runtime/timer-queue.ts";
-import { engineEnd, validFrom } from "../../../validity.ts";
-import { pageBudgetMs, type Directory } from "./server-directory.ts";
-import { clonedError, engineError, outcomeOf, refusalBy } from "../server/errors.ts";
-import { describe, judgeFence, readFacts, type Facts } from "../server/lock-snapshot.ts";
+import { engineExpiry, validFrom } from "../../../validity.ts";
+import { pageBudgetMs, type ServerDirectory } from "./server-directory.ts";
+import { clonedError, engineError, outcomeOf, serverRefusal } from "../server/errors.ts";
+import { toLockState, compareFence, parseSnapshot, type LockSnapshot } from "../server/lock-snapshot.ts";
 import { KeySpace, type LockKeys } from "../protocol/keys.ts";
 import { RedisLatches } from "./latches.ts";
 import type { PushedGrant } from "../protocol/messages.ts";
-import type { Node, NodeListener } from "../server/server.ts";
+import type { RedisServer, ServerListener } from "../server/server.ts";
 import type { Reply } from "../protocol/operation.ts";
 import type { RedisSettings } from "../options.ts";
-import { Releaser } from "../server/release-queue.ts";
-import type { Waking } from "../server/server-call.ts";
+import { ReleaseQueue } from "../server/release-queue.ts";
+import type { Wakeable } from "../server/server-call.ts";
 import type { RequestHost } from "./request-host.ts";
-import { Request } from "./request.ts";
-import type { Hearing } from "../server/subscriber.ts";
-import { takeTogether } from "./multi-key.ts";
-import { TokenTable } from "../../../runtime/token-map.ts";
-import { attemptToken, clientOf, makeToken } from "../protocol/token.ts";
-import { Watches } from "../polling-watch.ts";
-import { encodeWords, reasonOf } from "../protocol/metadata.ts";
+import { ServerAcquire } from "./request.ts";
+import type { NotificationStatus } from "../server/subscriber.ts";
+import { acquireMany } from "./multi-key.ts";
+import { TokenMap } from "../../../runtime/token-map.ts";
+import { attemptToken, clientIdOf, createToken } from "../protocol/token.ts";
+import { PollingWatches } from "../polling-watch.ts";
+import { encodeMetadata, lossReasonOf } from "../protocol/metadata.ts";
 
 /** Makes the directory of a driver instance. */
-export type OpenDirectory = (clientId: string, listener: NodeListener) => Directory;
+export type CreateDirectory = (clientId: string, listener: ServerListener) => ServerDirectory;
 
 /** Locks on what is one Redis to its users: a server, or a cluster, as its directory knows. */
-export class RedisDriver implements Driver, RequestHost, NodeListener {
+export class RedisDriver implements Driver, RequestHost, ServerListener {
   readonly clock: Clock;
   readonly random: Random;
   readonly capabilities: Capabilities;
   readonly commandTimeoutMs: number;
   readonly claimMs: number;
-  readonly agenda: TimerQueue<Waking>;
-  readonly releaser: Releaser;
+  readonly timers: TimerQueue<Wakeable>;
+  readonly releaseQueue: ReleaseQueue;
   readonly latches: RedisLatches;
-  readonly #directory: Directory;
+  readonly #directory: ServerDirectory;
   readonly #keySpace: KeySpace;
   #clientId: string;
-  readonly #requests = new Pool<Request>();
+  readonly #requests = new UnorderedSet<ServerAcquire>();
   /** Those that wait in a server's queue, by token: of many, messages come for these. */
-  readonly #queued = new TokenTable<Request>();
+  readonly #queuedRequests = new TokenMap<ServerAcquire>();
   readonly #listeners = new Set<DriverListener>();
-  readonly #watches = new Watches(this);
+  readonly #watches = new PollingWatches(this);
 
-  constructor(settings: RedisSettings, keyPrefix: string, open: OpenDirectory) {
+  constructor(settings: RedisSettings, keyPrefix: string, createDirectory: CreateDirectory) {
     const { clock, random, commandTimeoutMs, claimMs, prefix } = settings;
     this.clock = clock;
     this.random = random;
@@ -87,17 +87,17 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
       maxTtlMs: 86_400_000,
       claimMs,
     };
-    this.#directory = open(this.#clientId, this);
-    this.releaser = new Releaser(
-      (keys) => this.nodeOf(keys),
+    this.#directory = createDirectory(this.#clientId, this);
+    this.releaseQueue = new ReleaseQueue(
+      (keys) => this.serverFor(keys),
       clock,
       random,
       commandTimeoutMs,
       (grant, sent) => this.#requestOf(grant.token)?.grantedByRelease(grant, sent),
     );
-    this.agenda = new TimerQueue(clock, (request) => request.wake(), true);
+    this.timers = new TimerQueue(clock, (request) => request.wake(), true);
     this.latches = new RedisLatches({
-      nodeOf: (keys) => this.nodeOf(keys),
+      serverFor: (keys) => this.serverFor(keys),
       clock,
       random,
       commandTimeoutMs,
@@ -106,9 +106,9 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
     });
   }
 
-  introduce(owner: string): void {
+  setOwner(owner: string): void {
     const since = String(Math.round(this.clock.wall()));
-    this.#directory.introduce([
+    this.#directory.setClientInfo([
       "owner",
       owner,
       "host",
@@ -125,42 +125,42 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
   }
 
   ticket(key: string): number | undefined {
-    const node = this.nodeOf(this.#keySpace.keysOf(key));
-    return node.time.isCertain ? node.time.ticket() : undefined;
+    const server = this.serverFor(this.#keySpace.keysOf(key));
+    return server.serverClock.isCertain ? server.serverClock.ticket() : undefined;
   }
 
-  acquire(request: AcquireRequest): Pending {
-    return this.begin(new Request(this, request, this.#keySpace.keysOf(request.key)));
+  acquire(request: AcquireRequest): PendingAcquire {
+    return this.begin(new ServerAcquire(this, request, this.#keySpace.keysOf(request.key)));
   }
 
-  areTogether(keys: readonly string[]): boolean {
-    return this.#directory.areTogether(keys.map((key) => this.#keySpace.keysOf(key)));
+  canAcquireMany(keys: readonly string[]): boolean {
+    return this.#directory.canAcquireMany(keys.map((key) => this.#keySpace.keysOf(key)));
   }
 
-  async acquireTogether(requests: readonly AcquireRequest[]): Promise<Together> {
-    const node = this.nodeOf(this.#keySpace.keysOf(requests[0]?.key ?? ""));
-    if (!node.isKnown) {
-      await node.meet();
+  async acquireMany(requests: readonly AcquireRequest[]): Promise<MultiAcquired> {
+    const server = this.serverFor(this.#keySpace.keysOf(requests[0]?.key ?? ""));
+    if (!server.isTimeKnown) {
+      await server.handshake();
     }
-    const parts = requests.map((request) => {
-      const { key, share, ticket = node.time.ticket() } = request;
-      const token = makeToken({ clientId: this.#clientId, share, ticket }, this.random);
+    const keyRequests = requests.map((request) => {
+      const { key, lockMode, ticket = server.serverClock.ticket() } = request;
+      const token = createToken({ clientId: this.#clientId, lockMode, ticket }, this.random);
       return { request, keys: this.#keySpace.keysOf(key), token };
     });
-    const { clock, releaser, commandTimeoutMs } = this;
+    const { clock, releaseQueue, commandTimeoutMs } = this;
     const clientId = this.#clientId;
-    const taken = await takeTogether(parts, { node, clock, releaser, commandTimeoutMs });
-    if (clientId !== this.#clientId && taken.outcome === "granted") {
+    const result = await acquireMany(keyRequests, { server, clock, releaseQueue, commandTimeoutMs });
+    if (clientId !== this.#clientId && result.outcome === "granted") {
       throw clonedError();
     }
-    return taken;
+    return result;
   }
 
-  requeue(given: Grant, request: AcquireRequest): Requeued {
+  requeue(previous: Grant, request: AcquireRequest): PendingRequeue {
     const pending = this.begin(
-      new Request(this, request, this.#keySpace.keysOf(request.key), { isPastBound: true }),
+      new ServerAcquire(this, request, this.#keySpace.keysOf(request.key), { ignoresQueueLimit: true }),
     );
-    const released = this.release(given.key, given.token, engineEnd(given.validity));
+    const released = this.release(previous.key, previous.token, engineExpiry(previous.validity));
     return {
       result: pending.result,
       released,
@@ -168,24 +168,24 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
     };
   }
 
-  async extend({ key, token, fencingToken, ttlMs, words }: ExtendRequest): Promise<Extension> {
-    this.releaser.inUse.prolong(token, ttlMs);
+  async extend({ key, token, fencingToken, ttlMs, info }: ExtendRequest): Promise<ExtendResult> {
+    this.releaseQueue.inUse.extend(token, ttlMs);
     try {
-      const asked = ["extend", token, String(ttlMs), encodeWords(words), fencingToken.toString()];
-      const reply = await this.#ask(key, asked);
+      const args = ["extend", token, String(ttlMs), encodeMetadata(info), fencingToken.toString()];
+      const reply = await this.#perform(key, args);
       return Number(reply.value) === 1
         ? { outcome: "renewed", validity: validFrom(reply.sent, ttlMs) }
-        : { outcome: "lost", reason: reasonOf(reply.value) };
+        : { outcome: "lost", reason: lossReasonOf(reply.value) };
     } catch (error) {
       return { outcome: "unknown", error };
     }
   }
 
-  async verify(key: string, token: string, fencingToken?: bigint): Promise<Verified> {
-    const reply = await this.#ask(key, ["verify", token]);
+  async verify(key: string, token: string, fencingToken?: bigint): Promise<VerifyResult> {
+    const reply = await this.#perform(key, ["verify", token]);
     const [status, remainingMs, first] = reply.value as unknown[];
     if (Number(status) !== 1) {
-      return { outcome: "lost", reason: reasonOf(status) };
+      return { outcome: "lost", reason: lossReasonOf(status) };
     } else if (fencingToken !== undefined && Number(first) > fencingToken) {
       return { outcome: "lost", reason: "expired" };
     }
@@ -193,19 +193,25 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
   }
 
   release(key: string, token: string, until: number): Promise<boolean> {
-    const isOwn = clientOf(token) === this.#clientId;
+    const isOwn = clientIdOf(token) === this.#clientId;
     const keys = this.#keySpace.keysOf(key);
-    return this.releaser.release({ key, keys, token, terms: "", until, isOwn });
+    return this.releaseQueue.release({ key, keys, token, queueArgs: "", until, isOwn });
   }
 
   downgrade(key: string, token: string, until: number): Promise<boolean> {
-    return this.releaser.downgrade({ key, keys: this.#keySpace.keysOf(key), token, terms: "", until });
+    return this.releaseQueue.downgrade({
+      key,
+      keys: this.#keySpace.keysOf(key),
+      token,
+      queueArgs: "",
+      until,
+    });
   }
 
   async setLimit(key: string, limit: number): Promise<void> {
-    const { value } = await this.#ask(key, ["setLimit", String(limit)]);
+    const { value } = await this.#perform(key, ["setLimit", String(limit)]);
     if (Number((value as unknown[])[1]) === 1) {
-      this.#serveWaiters(key);
+      this.#grantNext(key);
     }
   }
 
@@ -215,7 +221,7 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
   }
 
   async inspect(key: string): Promise<LockState> {
-    return describe(this.nodeOf(this.#keySpace.keysOf(key)), key, await this.#facts(key));
+    return toLockState(this.serverFor(this.#keySpace.keysOf(key)), key, await this.#snapshot(key));
   }
 
   async list(query: ListQuery): Promise<{ locks: LockState[]; cursor: string | null }> {
@@ -227,7 +233,7 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
       const page = await this.#directory.scan(cursor, this.#keySpace.patternOf(query.prefix), query.limit);
       const keys = page.locks.map((lock) => this.#keySpace.keyOf(lock)).filter((key) => key !== undefined);
       const states = await Promise.all(keys.map((key) => this.inspect(key)));
-      locks.push(...states.filter(isThere));
+      locks.push(...states.filter(exists));
       ({ cursor } = page);
     } while (cursor !== null && locks.length < query.limit && this.clock.now() < end);
     return { locks, cursor };
@@ -238,20 +244,25 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
   }
 
   async breakGrant(key: string, fencingToken: bigint, reason: string): Promise<boolean> {
-    const node = this.nodeOf(this.#keySpace.keysOf(key));
-    if (!node.isKnown) {
-      await node.meet(); // only then is the kind of the holder's channel known
+    const server = this.serverFor(this.#keySpace.keysOf(key));
+    if (!server.isTimeKnown) {
+      await server.handshake(); // only then is the kind of the holder's channel known
     }
-    const reply = await this.#ask(key, ["breakGrant", fencingToken.toString(), node.forceKind, reason]);
+    const reply = await this.#perform(key, [
+      "breakGrant",
+      fencingToken.toString(),
+      server.breakChannel,
+      reason,
+    ]);
     const [isBroken, more] = reply.value as unknown[];
     if (Number(more) === 1) {
-      this.#serveWaiters(key);
+      this.#grantNext(key);
     }
     return Number(isBroken) === 1;
   }
 
   async checkFence(key: string, fencingToken: bigint): Promise<FenceState> {
-    return judgeFence(await this.#facts(key), fencingToken);
+    return compareFence(await this.#snapshot(key), fencingToken);
   }
 
   nodes(): Promise<NodeState[]> {
@@ -262,32 +273,32 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
     for (const request of Array.from(this.#requests.items)) {
       request.close();
     }
-    this.agenda.clear();
+    this.timers.clear();
     this.latches.close();
-    await this.releaser.idle(); // bounded by the command budget
-    this.releaser.close();
+    await this.releaseQueue.idle(); // bounded by the command budget
+    this.releaseQueue.close();
     this.#directory.close();
   }
 
   // What requests need.
 
-  nodeOf(keys: LockKeys): Node {
-    return this.#directory.nodeOf(keys);
+  serverFor(keys: LockKeys): RedisServer {
+    return this.#directory.serverFor(keys);
   }
 
-  tokenFor({ share, ticket }: AcquireRequest, node: Node): string {
-    const place = ticket ?? node.time.ticket();
-    return makeToken({ clientId: this.#clientId, share, ticket: place }, this.random);
+  tokenFor({ lockMode, ticket }: AcquireRequest, server: RedisServer): string {
+    const position = ticket ?? server.serverClock.ticket();
+    return createToken({ clientId: this.#clientId, lockMode, ticket: position }, this.random);
   }
 
-  queued(request: Request): void {
-    this.#queued.set(request.token, request);
+  queued(request: ServerAcquire): void {
+    this.#queuedRequests.set(request.token, request);
   }
 
-  settled(request: Request): void {
+  settled(request: ServerAcquire): void {
     this.#requests.delete(request);
-    this.#queued.delete(request.token);
-    this.agenda.cancel(request);
+    this.#queuedRequests.delete(request.token);
+    this.timers.cancel(request);
   }
 
   async holderOf(key: string): Promise<Holder | undefined> {
@@ -303,23 +314,23 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
       request.granted(grant);
     } else if (key !== undefined) {
       const keys = this.#keySpace.keysOf(key);
-      const node = this.nodeOf(keys);
-      if (node.hearsAlone && !isExpired(grant, node)) {
+      const server = this.serverFor(keys);
+      if (server.hasOwnChannel && !isExpired(grant, server)) {
         const until = this.clock.now() + grant.ttlMs;
-        this.releaser.toldLate({ key, keys, token: grant.token, terms: "", until });
+        this.releaseQueue.cleanUpUnused({ key, keys, token: grant.token, queueArgs: "", until });
       }
     }
   }
 
-  askAgain(token: string): void {
+  retry(token: string): void {
     const request = this.#requestOf(token);
     if (request?.waits === true) {
-      request.attempt();
+      request.trySend();
     }
   }
 
-  opened(lock: string, born: string): void {
-    this.latches.opened(lock, born);
+  latchOpened(lock: string, createdAt: string): void {
+    this.latches.opened(lock, createdAt);
   }
 
   ended(token: string, reason: LossReason, cause: unknown): void {
@@ -341,75 +352,75 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
     }
   }
 
-  hearingChanged(hearing: Hearing, node: Node): void {
-    if (hearing === "proved" && node.hearsForce) {
+  notificationStatusChanged(status: NotificationStatus, server: RedisServer): void {
+    if (status === "verified" && server.hasBreakSubscription) {
       for (const listener of this.#listeners) {
-        listener.mayHaveMissed();
+        listener.notificationsInterrupted();
       }
     }
     for (const request of Array.from(this.#requests.items)) {
-      if (request.wasSent && request.waits && request.node === node) {
-        request.attempt();
+      if (request.wasSent && request.waits && request.server === server) {
+        request.trySend();
       }
     }
-    this.latches.hearingChanged(node);
+    this.latches.notificationStatusChanged(server);
   }
 
   /** Extensions go first, then releases, then waits. */
-  revived(node: Node): void {
+  recovered(server: RedisServer): void {
     for (const listener of this.#listeners) {
-      listener.answersAgain();
+      listener.engineRecovered();
     }
-    this.releaser.revived(node);
+    this.releaseQueue.recovered(server);
     for (const request of Array.from(this.#requests.items)) {
-      if (request.node === node) {
-        request.revived();
+      if (request.server === server) {
+        request.recovered();
       }
     }
-    this.latches.revived(node);
+    this.latches.recovered(server);
   }
 
   /** A message may overtake the answer that says that it is queued. */
-  #requestOf(token: string): Request | undefined {
-    return this.#queued.get(token) ?? this.#requests.items.find((request) => request.token === token);
+  #requestOf(token: string): ServerAcquire | undefined {
+    return this.#queuedRequests.get(token) ?? this.#requests.items.find((request) => request.token === token);
   }
 
   /** Dead waiters are left before the living: a release of what nobody holds passes over them, as often as it takes. */
-  #serveWaiters(key: string): void {
+  #grantNext(key: string): void {
     const until = this.clock.now() + this.commandTimeoutMs;
-    this.releaser.takeBack({ key, keys: this.#keySpace.keysOf(key), token: "-", terms: "", until });
+    this.releaseQueue.cleanUp({ key, keys: this.#keySpace.keysOf(key), token: "-", queueArgs: "", until });
   }
 
-  begin(request: Request): Request {
+  begin(request: ServerAcquire): ServerAcquire {
     this.#requests.add(request);
     request.begin();
     return request;
   }
 
-  async #facts(key: string): Promise<Facts> {
-    return readFacts((await this.#ask(key, ["inspect"])).value);
+  async #snapshot(key: string): Promise<LockSnapshot> {
+    return parseSnapshot((await this.#perform(key, ["inspect"])).value);
   }
 
   /** One operation, once. Rejects with an `EngineError` at the latest after the command budget. */
-  async #ask(key: string, args: readonly string[]): Promise<Reply> {
+  async #perform(key: string, args: readonly string[]): Promise<Reply> {
     const keys = this.#keySpace.keysOf(key);
-    const node = this.nodeOf(keys);
-    if (!node.isKnown) {
-      await node.meet();
+    const server = this.serverFor(keys);
+    if (!server.isTimeKnown) {
+      await server.handshake();
     }
-    return new Promise<Reply>((answered, refused) => {
-      node.perform({
+    return new Promise<Reply>((resolve, reject) => {
+      server.perform({
         keys,
         args,
         answered: (reply) => {
           const value = reply.value as unknown[] | number;
           if (Array.isArray(value) && value[0] === "error") {
-            refused(engineError(refusalBy(String(value[1])), key, "none"));
+            reject(engineError(serverRefusal(String(value[1])), key, "none"));
           } else {
-            answered(reply);
+            resolve(reply);
           }
         },
-        failed: (error) => refused(engineError(error, key, outcomeOf(error))),
+        failed: (error) => reject(engineError(error, key, outcomeOf(error))),
       });
     });
   }
@@ -419,6 +430,6 @@ export class RedisDriver implements Driver, RequestHost, NodeListener {
  * Whether a grant by message is over, unless its token's owner has extended it: a lease that was transferred is no longer known here,
  * and is not released for a message that comes late. By the estimate of the server's clock; without one the grant is left to expire.
  */
-function isExpired({ serverMicros, ttlMs }: PushedGrant, { time }: Node): boolean {
-  return !time.isKnown || time.micros() - serverMicros >= ttlMs * 1000;
+function isExpired({ serverMicros, ttlMs }: PushedGrant, { serverClock }: RedisServer): boolean {
+  return !serverClock.isKnown || serverClock.micros() - serverMicros >= ttlMs * 1000;
 }

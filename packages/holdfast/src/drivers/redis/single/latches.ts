@@ -1,18 +1,18 @@
 import type { Clock } from "../../../runtime/clock.ts";
-import type { Latches, LatchView, LatchWait } from "../../../driver.ts";
+import type { LatchEngine, LatchRef, PendingLatchWait } from "../../../driver.ts";
 import { closedError, latchExpired } from "../../../errors.ts";
 import type { Random } from "../../../runtime/random.ts";
 import { TimerQueue } from "../../../runtime/timer-queue.ts";
 import { queueFullError } from "../server/errors.ts";
 import type { LockKeys } from "../protocol/keys.ts";
-import type { Node } from "../server/server.ts";
+import type { RedisServer } from "../server/server.ts";
 import type { Reply } from "../protocol/operation.ts";
-import { impatientDelay, pollDelay } from "../server/poll-delays.ts";
-import { RepeatedCall, type Waking } from "../server/server-call.ts";
+import { unqueuedPollDelay, queuedPollDelay } from "../server/poll-delays.ts";
+import { ServerCall, type Wakeable } from "../server/server-call.ts";
 
 interface LatchHost {
   /** The server that has these keys. */
-  nodeOf(keys: LockKeys): Node;
+  serverFor(keys: LockKeys): RedisServer;
   readonly clock: Clock;
   readonly random: Random;
   readonly commandTimeoutMs: number;
@@ -22,27 +22,27 @@ interface LatchHost {
 }
 
 /** The latches of one server. Who waits is told by a message, and asks again whatever message is lost. */
-export class RedisLatches implements Latches {
+export class RedisLatches implements LatchEngine {
   readonly host: LatchHost;
-  readonly agenda: TimerQueue<Waking>;
+  readonly timers: TimerQueue<Wakeable>;
   /** What is under way, by the K of its latch. */
   readonly #calls = new Map<string, Set<LatchCall>>();
 
   constructor(host: LatchHost) {
     this.host = host;
-    this.agenda = new TimerQueue(
+    this.timers = new TimerQueue(
       host.clock,
       (call) => call.wake(),
       true, // somebody waits for it
     );
   }
 
-  countDown(latch: LatchView, attemptId: string | undefined): Promise<number> {
+  countDown(latch: LatchRef, attemptId: string | undefined): Promise<number> {
     return this.#begin(new LatchCall(this, latch, { name: "countDown", attemptId })).result;
   }
 
-  wait(latch: LatchView, deadline: number | null): LatchWait {
-    return this.#begin(new LatchCall(this, latch, { name: "awaitLatch", deadline }));
+  wait(latch: LatchRef, deadline: number | null): PendingLatchWait {
+    return this.#begin(new LatchCall(this, latch, { name: "waitLatch", deadline }));
   }
 
   /** A message says that the latch of this K that was born then is open. */
@@ -53,19 +53,19 @@ export class RedisLatches implements Latches {
   }
 
   /** Whether messages reach us changed. */
-  hearingChanged(node: Node): void {
+  notificationStatusChanged(node: RedisServer): void {
     for (const call of this.#all()) {
-      if (call.node === node) {
-        call.hearingChanged();
+      if (call.server === node) {
+        call.notificationStatusChanged();
       }
     }
   }
 
   /** The server answers again. */
-  revived(node: Node): void {
+  recovered(node: RedisServer): void {
     for (const call of this.#all()) {
-      if (call.node === node) {
-        call.revived();
+      if (call.server === node) {
+        call.recovered();
       }
     }
   }
@@ -74,11 +74,11 @@ export class RedisLatches implements Latches {
     for (const call of this.#all()) {
       call.cancel(closedError(call.latch.key));
     }
-    this.agenda.clear();
+    this.timers.clear();
   }
 
   settled(call: LatchCall): void {
-    this.agenda.cancel(call);
+    this.timers.cancel(call);
     const calls = this.#calls.get(call.keys[0]);
     calls?.delete(call);
     if (calls?.size === 0) {
@@ -98,137 +98,137 @@ export class RedisLatches implements Latches {
   }
 }
 
-type Purpose =
+type LatchOperation =
   | { readonly name: "countDown"; readonly attemptId: string | undefined }
-  | { readonly name: "awaitLatch"; readonly deadline: number | null };
+  | { readonly name: "waitLatch"; readonly deadline: number | null };
 
 /**
  * One call about a latch: sent again until it is answered for good, cancelled, or its time is over. Repeats are one attempt with one
  * token, so what was carried out and not answered counts once.
  */
-class LatchCall extends RepeatedCall<number> implements LatchWait {
-  readonly latch: LatchView;
+class LatchCall extends ServerCall<number> implements PendingLatchWait {
+  readonly latch: LatchRef;
   readonly #latches: RedisLatches;
-  readonly #name: Purpose["name"];
+  readonly #name: LatchOperation["name"];
   /** It goes on asking until the latch is open. */
-  readonly #isPatient: boolean;
+  readonly #waits: boolean;
   readonly #token: string;
   /** The kind of our channel where we ask to be told; n: we only look. */
   #channelKind = "n";
   /** With which kind we may stand on the server among those who are to be told. */
-  #standsAs: string | undefined;
-  #left = 0;
+  #queuedAs: string | undefined;
+  #remaining = 0;
 
-  constructor(latches: RedisLatches, latch: LatchView, purpose: Purpose) {
-    const { host, agenda } = latches;
+  constructor(latches: RedisLatches, latch: LatchRef, operation: LatchOperation) {
+    const { host, timers } = latches;
     const keys = host.keysOf(latch.key);
-    const deadline = purpose.name === "countDown" ? null : purpose.deadline;
-    super({ ...host, agenda }, { key: latch.key, keys, node: host.nodeOf(keys), deadline });
+    const deadline = operation.name === "countDown" ? null : operation.deadline;
+    super({ ...host, timers }, { key: latch.key, keys, server: host.serverFor(keys), deadline });
     this.#latches = latches;
     this.latch = latch;
-    this.#name = purpose.name;
-    const attemptId = purpose.name === "countDown" ? purpose.attemptId : undefined;
+    this.#name = operation.name;
+    const attemptId = operation.name === "countDown" ? operation.attemptId : undefined;
     this.#token = host.tokenOf(latch.key, attemptId);
-    this.#isPatient = deadline !== null;
+    this.#waits = deadline !== null;
   }
 
   get args(): readonly string[] {
-    const { count, ttlMs, id = "" } = this.latch;
+    const { count, ttlMs, generation = "" } = this.latch;
     const { clock, commandTimeoutMs } = this.#latches.host;
-    const patienceMs = this.#isPatient ? commandTimeoutMs : this.deadline - clock.now();
-    const latest = Math.ceil(this.node.time.micros() / 1000 + patienceMs);
-    const told = [this.#token, String(count), String(ttlMs), id, String(latest)];
+    const waitMs = this.#waits ? commandTimeoutMs : this.deadline - clock.now();
+    const latest = Math.ceil(this.server.serverClock.micros() / 1000 + waitMs);
+    const args = [this.#token, String(count), String(ttlMs), generation, String(latest)];
     const kind = this.#name === "countDown" ? [] : [this.#channelKind];
-    return [this.#name, ...told, ...kind];
+    return [this.#name, ...args, ...kind];
   }
 
   opened(id: string): void {
-    if (this.#isPatient && this.latch.id === id) {
+    if (this.#waits && this.latch.generation === id) {
       this.#finish();
       this.resolve(0);
-    } else if (this.#isPatient && this.latch.id === undefined) {
-      this.attempt(); // the message overtook the answer
+    } else if (this.#waits && this.latch.generation === undefined) {
+      this.trySend(); // the message overtook the answer
     }
   }
 
-  hearingChanged(): void {
-    if (this.#isPatient) {
-      this.attempt();
+  notificationStatusChanged(): void {
+    if (this.#waits) {
+      this.trySend();
     }
   }
 
   answered({ value }: Reply): void {
-    const [status, left, id, remainingMs, more] = value as unknown[];
+    const [status, remaining, id, remainingMs, more] = value as unknown[];
     if (Number(status) === 3) {
-      this.failed(this.late()); // it came too late, or the server's clock was set, which we know now
+      this.failed(this.timedOutError()); // it came too late, or the server's clock was set, which we know now
       return;
     }
-    this.attempts.answered();
+    this.history.answered();
     if (Number(more) === 1) {
-      this.node.perform(this); // others are left to be told, whether we are settled or not
+      this.server.perform(this); // others are left to be told, whether we are settled or not
     }
     if (!this.isOpen) {
       return;
     } else if (status === "error") {
-      this.refused(String(left));
+      this.refused(String(remaining));
     } else if (Number(status) === 2) {
       this.fail(queueFullError(this.key));
-    } else if (Number(status) === 0 || (this.latch.id ??= String(id)) !== String(id)) {
+    } else if (Number(status) === 0 || (this.latch.generation ??= String(id)) !== String(id)) {
       this.fail(latchExpired(this.key));
     } else {
-      this.#told(Number(left), Number(remainingMs));
+      this.#handleState(Number(remaining), Number(remainingMs));
     }
   }
 
-  protected unready(): Promise<unknown> | undefined {
-    return this.node.isKnown ? undefined : this.node.meet();
+  protected prepare(): Promise<unknown> | undefined {
+    return this.server.isTimeKnown ? undefined : this.server.handshake();
   }
 
   protected send(): void {
-    const { node } = this;
-    const mayBeTold = this.#isPatient && node.hearing === "proved";
-    this.#channelKind = mayBeTold ? node.channelKind : "n";
-    this.#standsAs = mayBeTold ? node.channelKind : this.#standsAs;
-    this.attempts.sent();
-    node.perform(this);
+    const { server } = this;
+    const isSubscribed = this.#waits && server.notificationStatus === "verified";
+    this.#channelKind = isSubscribed ? server.channelKind : "n";
+    this.#queuedAs = isSubscribed ? server.channelKind : this.#queuedAs;
+    this.history.sent();
+    server.perform(this);
   }
 
-  #told(left: number, remainingMs: number): void {
-    this.#left = left;
-    if (left === 0 || !this.#isPatient) {
+  #handleState(remaining: number, remainingMs: number): void {
+    this.#remaining = remaining;
+    if (remaining === 0 || !this.#waits) {
       this.#finish();
-      this.resolve(left);
+      this.resolve(remaining);
       return;
     }
     const { random } = this.#latches.host;
-    const { node } = this;
-    node.listen();
+    const { server } = this;
+    server.listen();
     if (this.#channelKind !== "n") {
-      this.askAgainIn(pollDelay(random, 0, remainingMs, Infinity));
-    } else if (node.hearing === "proved") {
-      this.attempt(); // proved since we asked: now we can be told
+      this.retryIn(queuedPollDelay(random, 0, remainingMs, Infinity));
+    } else if (server.notificationStatus === "verified") {
+      this.trySend(); // proved since we asked: now we can be told
     } else {
-      this.askAgainIn(impatientDelay(random, this.attempts.count, remainingMs));
+      this.retryIn(unqueuedPollDelay(random, this.history.count, remainingMs));
     }
   }
 
   protected expired(): void {
     this.abandon();
-    this.resolve(this.#left);
+    this.resolve(this.#remaining);
   }
 
   protected abandon(): void {
-    this.#leave();
+    this.#dequeue();
     this.#finish();
   }
 
   /** Said once: what is left of us there if it is lost is forgotten in a while, and costs no more than a message to nobody. */
-  #leave(): void {
-    const kind = this.#standsAs;
+  #dequeue(): void {
+    const kind = this.#queuedAs;
     if (kind !== undefined) {
       const { keys } = this;
-      const args = ["leaveLatch", this.#token, kind];
-      this.node.perform({ keys, args, answered: () => undefined, failed: () => undefined });
+      const args = ["leaveLatchQueue", this.#token, kind];
+      this.server.perform({ keys, args, answered: () => undefined, failed: () => undefined });
     }
   }
 

@@ -1,25 +1,25 @@
-import { momentOf, type Clock } from "../../../runtime/clock.ts";
-import type { AcquireRequest, Grant, Together } from "../../../driver.ts";
+import { instantNow, type Clock } from "../../../runtime/clock.ts";
+import type { AcquireRequest, Grant, MultiAcquired } from "../../../driver.ts";
 import { validFrom } from "../../../validity.ts";
-import { engineError, isOfReplica, outcomeOf, timeoutError } from "../server/errors.ts";
+import { engineError, isReadOnlyError, outcomeOf, timeoutError } from "../server/errors.ts";
 import type { LockKeys } from "../protocol/keys.ts";
-import type { Node } from "../server/server.ts";
-import type { Releaser } from "../server/release-queue.ts";
+import type { RedisServer } from "../server/server.ts";
+import type { ReleaseQueue } from "../server/release-queue.ts";
 import { acquireManyScript } from "../protocol/scripts.generated.ts";
-import { within } from "../../../runtime/timeout.ts";
-import { encodeWords } from "../protocol/metadata.ts";
+import { withTimeout } from "../../../runtime/timeout.ts";
+import { encodeMetadata } from "../protocol/metadata.ts";
 
 /** One of the locks that are asked for acquireManyScript. */
-export interface Part {
+export interface KeyRequest {
   readonly request: AcquireRequest;
   readonly keys: LockKeys;
   readonly token: string;
 }
 
-interface House {
-  readonly node: Node;
+interface MultiKeyDeps {
+  readonly server: RedisServer;
   readonly clock: Clock;
-  readonly releaser: Releaser;
+  readonly releaseQueue: ReleaseQueue;
   readonly commandTimeoutMs: number;
 }
 
@@ -27,45 +27,52 @@ interface House {
  * Takes several free locks in one step, or none. Without an answer nothing is kept: what the server may have done is taken back, also
  * when its answer comes late.
  */
-export async function takeTogether(parts: readonly Part[], house: House): Promise<Together> {
-  const { node, clock, commandTimeoutMs } = house;
-  const args = parts.flatMap(({ token, request: { ttlMs, want, words } }) => [
+export async function acquireMany(
+  keyRequests: readonly KeyRequest[],
+  deps: MultiKeyDeps,
+): Promise<MultiAcquired> {
+  const { server, clock, commandTimeoutMs } = deps;
+  const args = keyRequests.flatMap(({ token, request: { ttlMs, fencingCount, info } }) => [
     token,
     String(ttlMs),
-    String(want),
-    encodeWords(words),
+    String(fencingCount),
+    encodeMetadata(info),
   ]);
-  const sent = momentOf(clock);
-  const latest = node.latestExecution();
-  const keys = [node.counter, ...parts.flatMap((part) => part.keys)];
-  const answering = node.connection.run(acquireManyScript, keys, [latest, ...args]);
+  const sent = instantNow(clock);
+  const latest = server.latestExecution();
+  const keys = [server.counter, ...keyRequests.flatMap((keyRequest) => keyRequest.keys)];
+  const answering = server.connection.run(acquireManyScript, keys, [latest, ...args]);
   let answer: unknown;
   try {
-    answer = await within(clock, commandTimeoutMs, answering);
+    answer = await withTimeout(clock, commandTimeoutMs, answering);
     if (answer === undefined) {
-      node.suspect();
+      server.refreshPrimary();
       throw timeoutError(commandTimeoutMs);
     } else if (Number((answer as unknown[])[1]) < 0) {
       throw timeoutError(commandTimeoutMs); // the server executed it too late, or its clock was set, which is known now
     }
   } catch (error) {
-    if (isOfReplica(error)) {
-      node.suspect();
+    if (isReadOnlyError(error)) {
+      server.refreshPrimary();
     }
-    takeBack(parts, house, Number(latest));
-    throw engineError(error, parts[0]?.request.key, outcomeOf(error));
+    cleanUp(keyRequests, deps, Number(latest));
+    throw engineError(error, keyRequests[0]?.request.key, outcomeOf(error));
   }
-  const [, taken, ...grants] = answer as [unknown, unknown, ...unknown[][]];
-  if (Number(taken) > 0) {
-    return { outcome: "held", key: parts[Number(taken) - 1]?.request.key ?? "" };
+  const [, heldIndex, ...grants] = answer as [unknown, unknown, ...unknown[][]];
+  if (Number(heldIndex) > 0) {
+    return { outcome: "held", key: keyRequests[Number(heldIndex) - 1]?.request.key ?? "" };
   }
   return {
     outcome: "granted",
-    grants: parts.map((part, index) => grantOf(part, grants[index] as unknown[], sent)),
+    grants: keyRequests.map((keyRequest, index) => grantOf(keyRequest, grants[index] as unknown[], sent)),
   };
 }
 
-function grantOf({ request, token }: Part, answer: unknown[], sent: ReturnType<typeof momentOf>): Grant {
+function grantOf(
+  { request, token }: KeyRequest,
+  answer: unknown[],
+  sent: ReturnType<typeof instantNow>,
+): Grant {
   const [, first, last] = answer;
   return {
     key: request.key,
@@ -77,9 +84,13 @@ function grantOf({ request, token }: Part, answer: unknown[], sent: ReturnType<t
   };
 }
 
-function takeBack(parts: readonly Part[], { releaser, clock }: House, latest: number): void {
-  for (const { request, keys, token } of parts) {
+function cleanUp(
+  keyRequests: readonly KeyRequest[],
+  { releaseQueue, clock }: MultiKeyDeps,
+  latest: number,
+): void {
+  for (const { request, keys, token } of keyRequests) {
     const until = clock.now() + request.ttlMs;
-    releaser.takeBack({ key: request.key, keys, token, terms: "", until, latest });
+    releaseQueue.cleanUp({ key: request.key, keys, token, queueArgs: "", until, latest });
   }
 }

@@ -4,10 +4,10 @@ import type { Random } from "../../../runtime/random.ts";
 import type { Holder } from "../../../lock-state.ts";
 import type { TimerQueue } from "../../../runtime/timer-queue.ts";
 import type { LockKeys } from "../protocol/keys.ts";
-import type { Node } from "../server/server.ts";
-import type { Releaser } from "../server/release-queue.ts";
-import type { Waking } from "../server/server-call.ts";
-import type { Request } from "./request.ts";
+import type { RedisServer } from "../server/server.ts";
+import type { ReleaseQueue } from "../server/release-queue.ts";
+import type { Wakeable } from "../server/server-call.ts";
+import type { ServerAcquire } from "./request.ts";
 
 /** What a request needs of its driver. */
 export interface RequestHost {
@@ -15,14 +15,14 @@ export interface RequestHost {
   readonly random: Random;
   readonly commandTimeoutMs: number;
   readonly claimMs: number;
-  readonly agenda: TimerQueue<Waking>;
-  readonly releaser: Releaser;
+  readonly timers: TimerQueue<Wakeable>;
+  readonly releaseQueue: ReleaseQueue;
   /** The server that has these keys. */
-  nodeOf(keys: LockKeys): Node;
-  tokenFor(wanted: AcquireRequest, node: Node): string;
-  begin(request: Request): void;
+  serverFor(keys: LockKeys): RedisServer;
+  tokenFor(request: AcquireRequest, server: RedisServer): string;
+  begin(request: ServerAcquire): void;
   /** The request has a place in the server's queue. */
-  queued(request: Request): void;
-  settled(request: Request): void;
+  queued(request: ServerAcquire): void;
+  settled(request: ServerAcquire): void;
   holderOf(key: string): Promise<Holder | undefined>;
 }

@@ -1,56 +1,61 @@
-import type { Moment } from "../../../runtime/clock.ts";
-import { tell } from "../../../diagnostics.ts";
-import type { Acquired, AcquireRequest, Pending } from "../../../driver.ts";
+import type { Instant } from "../../../runtime/clock.ts";
+import { publish } from "../../../diagnostics.ts";
+import type { AcquireResult, AcquireRequest, PendingAcquire } from "../../../driver.ts";
 import { closedError } from "../../../errors.ts";
-import { nowhere, type Pooled } from "../../../runtime/unordered-set.ts";
-import { leftOf, validFrom, type Validity } from "../../../validity.ts";
+import { absent, type Indexed } from "../../../runtime/unordered-set.ts";
+import { remainingValidityMs, validFrom, type Validity } from "../../../validity.ts";
 import { expiredError, queueFullError } from "../server/errors.ts";
-import { farewell } from "../server/timed-out.ts";
-import type { Use } from "../server/grants-in-use.ts";
+import { waitTimedOut } from "../server/timed-out.ts";
+import type { GrantInUse } from "../server/grants-in-use.ts";
 import type { LockKeys } from "../protocol/keys.ts";
 import type { PushedGrant } from "../protocol/messages.ts";
 import type { Reply } from "../protocol/operation.ts";
-import { impatientDelay, pollDelay } from "../server/poll-delays.ts";
-import { placeUntil, type HandedOver, type Leftover } from "../server/release-queue.ts";
-import { RepeatedCall } from "../server/server-call.ts";
+import { unqueuedPollDelay, queuedPollDelay } from "../server/poll-delays.ts";
+import { queueEntryExpiry, type HandedOverGrant, type PendingRelease } from "../server/release-queue.ts";
+import { ServerCall } from "../server/server-call.ts";
 import type { RequestHost } from "./request-host.ts";
 import type { TimeEstimate } from "../server/server-clock.ts";
-import { encodeWords } from "../protocol/metadata.ts";
+import { encodeMetadata } from "../protocol/metadata.ts";
 
 /**
  * One request for a lock on one server: sent again until it is granted, cancelled, or its time is over.
  * Waiting has a place in the server's queue; a grant comes by reply, or by message and is then dated by a bracket. Whatever
  * message is lost, the poll asks again. All its questions have one token: they get the same grant.
  */
-export class Request extends RepeatedCall<Acquired> implements Pending, Pooled {
-  place: number = nowhere;
+export class ServerAcquire extends ServerCall<AcquireResult> implements PendingAcquire, Indexed {
+  index: number = absent;
   args: readonly string[] = [];
   token = "";
   readonly #host: RequestHost;
   readonly #request: AcquireRequest;
-  readonly #isPastBound: boolean;
-  #terms = "";
+  readonly #ignoresQueueLimit: boolean;
+  #queueArgs = "";
   /** Of the server's clock, by which the token's place and its deadline in the queue are written. */
   #estimate: TimeEstimate | undefined;
-  #askedForPlace = false;
+  #requestedQueueing = false;
   #isQueued = false;
   #position: number | undefined;
   /** Of a grant, or of a place, of which a late reply or message may still come. */
-  #use: Use | undefined;
+  #grantInUse: GrantInUse | undefined;
   /** Goes on in its place, with a new token. */
-  #successor: Request | undefined;
+  #successor: ServerAcquire | undefined;
 
   /** @param isPastBound the bound of the queue does not apply, because a grant is given up with this request */
   constructor(
     host: RequestHost,
     request: AcquireRequest,
     keys: LockKeys,
-    { isPastBound = false, deadline }: { isPastBound?: boolean; deadline?: number } = {},
+    { ignoresQueueLimit = false, deadline }: { ignoresQueueLimit?: boolean; deadline?: number } = {},
   ) {
-    super(host, { key: request.key, keys, node: host.nodeOf(keys), deadline: deadline ?? request.deadline });
+    super(host, {
+      key: request.key,
+      keys,
+      server: host.serverFor(keys),
+      deadline: deadline ?? request.deadline,
+    });
     this.#host = host;
     this.#request = request;
-    this.#isPastBound = isPastBound;
+    this.#ignoresQueueLimit = ignoresQueueLimit;
   }
 
   /** It was asked for: what its messages name is known. */
@@ -69,10 +74,10 @@ export class Request extends RepeatedCall<Acquired> implements Pending, Pooled {
   }
 
   answered(reply: Reply): void {
-    const answer = answerOf(reply);
-    this.attempts.answered(reply.isSteady);
+    const answer = decodeReply(reply);
+    this.history.answered(reply.sameConnection);
     if (!this.isOpen) {
-      this.#answeredTooLate(answer);
+      this.#handleLateReply(answer);
       return;
     }
     switch (answer[0] === "error" ? "error" : Number(answer[0])) {
@@ -80,7 +85,7 @@ export class Request extends RepeatedCall<Acquired> implements Pending, Pooled {
         this.refused(String(answer[1]));
         return;
       case 0:
-        this.#held(answer, reply);
+        this.#handleHeld(answer, reply);
         return;
       case 1:
         this.#grantedByReply(answer, reply);
@@ -89,36 +94,36 @@ export class Request extends RepeatedCall<Acquired> implements Pending, Pooled {
         this.fail(queueFullError(this.key));
         return;
       case 4:
-        this.#beginAnew();
+        this.#restart();
         return;
       default:
-        this.attempt(); // dead waiters are left before us
+        this.trySend(); // dead waiters are left before us
     }
   }
 
   /** A message says that it is our turn. */
   granted(grant: PushedGrant): void {
-    const ageMs = this.node.brackets.ageOf(grant.runId, grant.serverMicros);
+    const ageMs = this.server.grantAges.ageOf(grant.runId, grant.serverMicros);
     if (ageMs === undefined) {
-      this.attempt(); // the reply dates it
+      this.trySend(); // the reply dates it
       return;
     }
     const { clock } = this.#host;
     const validity = validFrom({ now: clock.now(), wall: clock.wall() }, grant.ttlMs, ageMs);
     const isClaim = grant.ttlMs < this.#request.ttlMs;
-    this.#take([1, grant.first, grant.last], validity, { isClaim, mayBeToldAgain: true });
+    this.#handleGrant([1, grant.first, grant.last], validity, { isClaim, mayBeToldAgain: true });
   }
 
   /** The answer of a release of this client says that it is our turn. */
-  grantedByRelease({ first, last, ttlMs }: HandedOver, sent: Moment): void {
+  grantedByRelease({ first, last, ttlMs }: HandedOverGrant, sent: Instant): void {
     const isClaim = ttlMs < this.#request.ttlMs;
-    this.#take([1, first, last], validFrom(sent, ttlMs), { isClaim, mayBeToldAgain: true });
+    this.#handleGrant([1, first, last], validFrom(sent, ttlMs), { isClaim, mayBeToldAgain: true });
   }
 
   /** Another process has our tokens. */
   cloned(): void {
     if (this.wasSent) {
-      this.#beginAnew();
+      this.#restart();
     }
   }
 
@@ -127,68 +132,75 @@ export class Request extends RepeatedCall<Acquired> implements Pending, Pooled {
     this.cancel(closedError(this.key));
   }
 
-  protected unready(): Promise<unknown> | undefined {
-    const { node } = this;
-    return (this.wasSent ? node.isKnown : node.time.isCertain) ? undefined : node.knowTime();
+  protected prepare(): Promise<unknown> | undefined {
+    const { server } = this;
+    return (this.wasSent ? server.isTimeKnown : server.serverClock.isCertain)
+      ? undefined
+      : server.refreshTime();
   }
 
   protected send(): void {
-    const { node } = this;
-    const { ttlMs, want, words } = this.#request;
+    const { server } = this;
+    const { ttlMs, fencingCount, info } = this.#request;
     if (this.token === "") {
-      this.token = this.#host.tokenFor(this.#request, this.node);
-      this.#estimate = this.node.time.estimate();
-      this.#terms = this.#writeTerms();
+      this.token = this.#host.tokenFor(this.#request, this.server);
+      this.#estimate = this.server.serverClock.estimate();
+      this.#queueArgs = this.#createQueueArgs();
     }
     const { token } = this;
     const ttl = String(ttlMs);
-    const numbers = String(want);
-    const told = encodeWords(words);
-    const latest = node.latestExecution();
-    this.attempts.sent(Number(latest));
-    this.#askedForPlace = this.waits && (this.#isPastBound || node.hearing === "proved");
-    this.args = ["acquire", token, this.#terms, ttl, numbers, this.#place(), told, latest];
-    node.perform(this);
+    const count = String(fencingCount);
+    const encodedInfo = encodeMetadata(info);
+    const latest = server.latestExecution();
+    this.history.sent(Number(latest));
+    this.#requestedQueueing =
+      this.waits && (this.#ignoresQueueLimit || server.notificationStatus === "verified");
+    this.args = ["acquire", token, this.#queueArgs, ttl, count, this.#queueArgument(), encodedInfo, latest];
+    server.perform(this);
   }
 
   /** Whether a place in the queue is wanted, as the script takes it. */
-  #place(): string {
-    if (!this.#askedForPlace) {
+  #queueArgument(): string {
+    if (!this.#requestedQueueing) {
       return "0";
     }
-    const { isFresh } = this.node.brackets;
-    return this.#isPastBound ? (isFresh ? "4" : "3") : isFresh ? "2" : "1";
+    const { isFresh } = this.server.grantAges;
+    return this.#ignoresQueueLimit ? (isFresh ? "4" : "3") : isFresh ? "2" : "1";
   }
 
   /** What a queue member says after the token: written once, as a member is immutable. */
-  #writeTerms(): string {
+  #createQueueArgs(): string {
     const { claimMs, clock } = this.#host;
-    const { node } = this;
-    const { ttlMs, want } = this.#request;
-    const leftMs = this.deadline - clock.now();
-    const deadline = leftMs === Infinity ? 0 : Math.ceil(node.time.micros() / 1000 + leftMs);
-    return `${Math.min(ttlMs, claimMs)} ${want} ${deadline} ${node.channelKind} ${ttlMs}`;
+    const { server } = this;
+    const { ttlMs, fencingCount } = this.#request;
+    const remainingMs = this.deadline - clock.now();
+    const deadline =
+      remainingMs === Infinity ? 0 : Math.ceil(server.serverClock.micros() / 1000 + remainingMs);
+    return `${Math.min(ttlMs, claimMs)} ${fencingCount} ${deadline} ${server.channelKind} ${ttlMs}`;
   }
 
   #grantedByReply(answer: unknown[], reply: Reply): void {
     // Not steady: the client may have sent the request again, and the first sending may have queued us.
-    const mayBeToldAgain = !reply.isSteady || this.attempts.count > 1 || this.#isPastBound;
-    this.#take(answer, validFrom(reply.sent, this.#request.ttlMs), { isClaim: false, mayBeToldAgain });
+    const mayBeGrantedAgain = !reply.sameConnection || this.history.count > 1 || this.#ignoresQueueLimit;
+    this.#handleGrant(answer, validFrom(reply.sent, this.#request.ttlMs), {
+      isClaim: false,
+      mayBeToldAgain: mayBeGrantedAgain,
+    });
   }
 
-  #held(answer: unknown[], reply: Reply): void {
+  #handleHeld(answer: unknown[], reply: Reply): void {
     const [, remainingMs, position, , runId] = answer;
-    if (reply.isSteady && runId !== "") {
-      this.node.brackets.observe(String(runId), reply.serverMicros, reply.sent);
+    if (reply.sameConnection && runId !== "") {
+      this.server.grantAges.observe(String(runId), reply.serverMicros, reply.sent);
     }
     if (!this.waits) {
       this.#finish();
       this.resolve({ outcome: "held" });
       return;
     }
-    this.node.listen();
-    if (this.#estimate && this.node.time.contradicts(this.#estimate)) {
-      this.#beginAnew();
+    this.server.listen();
+    if (this.#estimate && this.server.serverClock.contradicts(this.#estimate)) {
+      this.#restart();
       return;
     }
     this.#isQueued = Number(position) >= 0;
@@ -196,41 +208,41 @@ export class Request extends RepeatedCall<Acquired> implements Pending, Pooled {
     if (this.#isQueued) {
       this.#host.queued(this);
     }
-    if (this.attempts.count === 1) {
-      tell("queued", () => ({ key: this.key, position: this.#position }));
+    if (this.history.count === 1) {
+      publish("queued", () => ({ key: this.key, position: this.#position }));
     }
-    this.askAgainIn(this.#pollDelay(Number(remainingMs)));
+    this.retryIn(this.#pollDelay(Number(remainingMs)));
   }
 
   #pollDelay(remainingMs: number): number {
     const { random } = this.#host;
     if (!this.#isQueued) {
-      if (this.node.hearing === "proved" && !this.#askedForPlace) {
+      if (this.server.notificationStatus === "verified" && !this.#requestedQueueing) {
         return 0; // proved since we asked: now we may queue
       }
-      return impatientDelay(random, this.attempts.count, remainingMs);
+      return unqueuedPollDelay(random, this.history.count, remainingMs);
     }
-    return pollDelay(random, this.#position ?? 0, remainingMs, this.#request.ttlMs);
+    return queuedPollDelay(random, this.#position ?? 0, remainingMs, this.#request.ttlMs);
   }
 
   protected expired(): void {
     this.abandon();
-    void farewell(this.#host, this.#request, this.#position).then(this.resolve);
+    void waitTimedOut(this.#host, this.#request, this.#position).then(this.resolve);
   }
 
   /** A grant that came so late that nothing is left of it is not handed out; asked again, it is a whole one. */
-  #take(
+  #handleGrant(
     answer: readonly unknown[],
     validity: Validity,
-    { isClaim, mayBeToldAgain }: { isClaim: boolean; mayBeToldAgain: boolean },
+    { isClaim, mayBeToldAgain: mayBeGrantedAgain }: { isClaim: boolean; mayBeToldAgain: boolean },
   ): void {
-    if (leftOf(validity, this.#host.clock) <= 0) {
-      this.failedToReach(expiredError());
+    if (remainingValidityMs(validity, this.#host.clock) <= 0) {
+      this.retryAfter(expiredError());
       return;
     }
     const { token } = this;
     const [, first, last] = answer;
-    this.#finish(mayBeToldAgain ? token : undefined);
+    this.#finish(mayBeGrantedAgain ? token : undefined);
     this.resolve({
       outcome: "granted",
       grant: {
@@ -248,11 +260,11 @@ export class Request extends RepeatedCall<Acquired> implements Pending, Pooled {
    * The server executed it too late, or its clock shows another time than the one by which the place and its deadline were written: another
    * request goes on, with a new token and place.
    */
-  #beginAnew(): void {
+  #restart(): void {
     this.abandon();
     const request = { ...this.#request, ticket: undefined };
-    const [isPastBound, deadline] = [this.#isPastBound, this.deadline];
-    this.#successor = new Request(this.#host, request, this.keys, { isPastBound, deadline });
+    const [ignoresQueueLimit, deadline] = [this.#ignoresQueueLimit, this.deadline];
+    this.#successor = new ServerAcquire(this.#host, request, this.keys, { ignoresQueueLimit, deadline });
     this.#successor.result.then(this.resolve, this.reject);
     this.#host.begin(this.#successor);
   }
@@ -261,24 +273,24 @@ export class Request extends RepeatedCall<Acquired> implements Pending, Pooled {
   protected abandon(): void {
     this.#finish();
     if (this.token !== "") {
-      this.#host.releaser.takeBack(this.#leftover());
+      this.#host.releaseQueue.cleanUp(this.#pendingRelease());
     }
   }
 
-  #leftover(): Leftover {
+  #pendingRelease(): PendingRelease {
     const { key, keys, token } = this;
-    const { latest } = this.attempts;
+    const { latest } = this.history;
     const now = this.#host.clock.now();
-    const until = Math.max(now + this.#request.ttlMs, placeUntil(now, this.deadline));
-    return { key, keys, token, terms: this.#terms, until, latest };
+    const until = Math.max(now + this.#request.ttlMs, queueEntryExpiry(now, this.deadline));
+    return { key, keys, token, queueArgs: this.#queueArgs, until, latest };
   }
 
   /** Order holds only within one connection and one script: a late answer may have queued or granted us once more. */
-  #answeredTooLate(answer: readonly unknown[]): void {
+  #handleLateReply(answer: readonly unknown[]): void {
     const status = Number(answer[0]);
-    const isThere = status === 1 || (status === 0 && Number(answer[2]) >= 0);
-    if (isThere) {
-      this.#host.releaser.toldLate(this.#leftover(), this.#use);
+    const hasResidue = status === 1 || (status === 0 && Number(answer[2]) >= 0);
+    if (hasResidue) {
+      this.#host.releaseQueue.cleanUpUnused(this.#pendingRelease(), this.#grantInUse);
     }
   }
 
@@ -286,13 +298,13 @@ export class Request extends RepeatedCall<Acquired> implements Pending, Pooled {
   #finish(usedToken?: string): void {
     this.isOpen = false;
     if (usedToken !== undefined) {
-      this.#use = this.#host.releaser.inUse.add(usedToken, this.#request.ttlMs, this.attempts);
+      this.#grantInUse = this.#host.releaseQueue.inUse.add(usedToken, this.#request.ttlMs, this.history);
     }
     this.#host.settled(this);
   }
 }
 
 /** Of a usual grant the answer is its number. */
-function answerOf({ value }: Reply): unknown[] {
+function decodeReply({ value }: Reply): unknown[] {
   return Array.isArray(value) ? (value as unknown[]) : [1, value, value];
 }

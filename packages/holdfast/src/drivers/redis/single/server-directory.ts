@@ -1,7 +1,7 @@
-import { wrongCursor } from "../../../options.ts";
+import { invalidCursor } from "../../../options.ts";
 import type { NodeState } from "../../../lock-state.ts";
 import type { LockKeys } from "../protocol/keys.ts";
-import type { Node } from "../server/server.ts";
+import type { RedisServer } from "../server/server.ts";
 import { scanScript } from "../protocol/scripts.generated.ts";
 
 /** How long one page of a list may search before it ends, ms: a narrow prefix must not go through all keys in one call. */
@@ -15,68 +15,68 @@ export interface Page {
 }
 
 /** Leads from a lock to the server that has it, and knows all servers. */
-export interface Directory {
-  nodeOf(keys: LockKeys): Node;
+export interface ServerDirectory {
+  serverFor(keys: LockKeys): RedisServer;
   /** What `inspect` tells of us: field, value, ... */
-  introduce(about: readonly string[]): void;
+  setClientInfo(info: readonly string[]): void;
   /** We have another client id from now on. */
   rename(clientId: string): void;
   /** Refuses a lock whose keys one server cannot have. @throws {RangeError} */
   check(keys: LockKeys, key: string): void;
   /** Whether one script may take these locks. */
-  areTogether(locks: readonly LockKeys[]): boolean;
+  canAcquireMany(locks: readonly LockKeys[]): boolean;
   scan(cursor: string | null, pattern: string, limit: number): Promise<Page>;
   states(): Promise<NodeState[]>;
   close(): void;
 }
 
 /** Of one server: it has every lock. */
-export class OneServer implements Directory {
-  readonly #node: Node;
+export class SingleServer implements ServerDirectory {
+  readonly #server: RedisServer;
 
-  constructor(node: Node) {
-    this.#node = node;
+  constructor(server: RedisServer) {
+    this.#server = server;
   }
 
-  nodeOf(): Node {
-    return this.#node;
+  serverFor(): RedisServer {
+    return this.#server;
   }
 
-  introduce(about: readonly string[]): void {
-    this.#node.introduce(about);
+  setClientInfo(about: readonly string[]): void {
+    this.#server.setClientInfo(about);
   }
 
   rename(clientId: string): void {
-    this.#node.rename(clientId);
+    this.#server.rename(clientId);
   }
 
   check(): void {
     // Nothing is refused.
   }
 
-  areTogether(): boolean {
+  canAcquireMany(): boolean {
     return true;
   }
 
   async scan(cursor: string | null, pattern: string, limit: number): Promise<Page> {
     checkCursor(cursor, /^(\d{1,20})$/);
-    const [next, found] = readPage(
-      await this.#node.ask(scanScript, [], [cursor ?? "0", pattern, String(limit)]),
+    const [next, found] = parsePage(
+      await this.#server.ask(scanScript, [], [cursor ?? "0", pattern, String(limit)]),
     );
     return { locks: found, cursor: next === "0" ? null : next };
   }
 
   async states(): Promise<NodeState[]> {
-    return [await this.#node.state()];
+    return [await this.#server.state()];
   }
 
   close(): void {
-    this.#node.close();
+    this.#server.close();
   }
 }
 
 /** What the script `scan` answered. */
-export function readPage(answer: unknown): [next: string, found: string[]] {
+export function parsePage(answer: unknown): [next: string, found: string[]] {
   const [next, found] = answer as [unknown, unknown[]];
   return [String(next), found.map(String)];
 }
@@ -88,6 +88,6 @@ export function readPage(answer: unknown): [next: string, found: string[]] {
 export function checkCursor(cursor: string | null, form: RegExp): void {
   const at = form.exec(cursor ?? "")?.[1];
   if (cursor !== null && (at === undefined || BigInt(at) >= 2n ** 64n)) {
-    throw wrongCursor(cursor);
+    throw invalidCursor(cursor);
   }
 }

@@ -2,7 +2,7 @@ import { startSentinels, until, type Sentinels } from "@holdfast/test-kit";
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
-import { connectionOf, type RedisClient } from "../../../../src/drivers/redis/clients/detect.ts";
+import { detectConnection, type RedisClient } from "../../../../src/drivers/redis/clients/detect.ts";
 import { onRedis } from "../../../support/servers.ts";
 
 onRedis("A connection of ioredis by sentinels", () => {
@@ -21,7 +21,7 @@ onRedis("A connection of ioredis by sentinels", () => {
     const onWarning = ({ message }: Error): void => void warnings.push(message);
     process.on("warning", onWarning);
     const client = new Redis({ sentinels: [...lab.addresses], name: lab.name });
-    const connection = connectionOf(client as unknown as RedisClient);
+    const connection = detectConnection(client as unknown as RedisClient);
     let [ups, downs] = [0, 0];
     const subscription = connection.subscribe("channel", "plain", {
       up: () => (ups += 1),
@@ -32,7 +32,7 @@ onRedis("A connection of ioredis by sentinels", () => {
       expect(await connection.command("ECHO", ["before"])).toBe("before");
       await until(() => ups === 1, "it is subscribed");
       for (let times = 0; times < 20; times += 1) {
-        connection.suspect?.();
+        connection.refreshPrimary?.();
       }
       await until(() => ups === 2, "it is subscribed again");
       expect(downs).toBe(1);

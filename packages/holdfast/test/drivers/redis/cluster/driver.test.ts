@@ -8,9 +8,9 @@ import { until, type RedisServer } from "@holdfast/test-kit";
 
 import { systemClock } from "../../../../src/runtime/clock.ts";
 import { slotOf, tagOf } from "../../../../src/drivers/redis/cluster/hash-slot.ts";
-import { Node } from "../../../../src/drivers/redis/server/server.ts";
+import { RedisServer as ServerClient } from "../../../../src/drivers/redis/server/server.ts";
 import { resolveRedis } from "../../../../src/drivers/redis/options.ts";
-import { ServerTime } from "../../../../src/drivers/redis/server/server-clock.ts";
+import { ServerClock } from "../../../../src/drivers/redis/server/server-clock.ts";
 import { ClusterStage, keysOver } from "../../../support/cluster-fixture.ts";
 import { onRedis } from "../../../support/servers.ts";
 
@@ -206,8 +206,8 @@ onRedis("what is particular to a cluster", () => {
 
 test("a cluster older than Redis 7 is unsupported", async () => {
   const clock = systemClock;
-  const time = new ServerTime(clock);
-  const node = new Node({
+  const time = new ServerClock(clock);
+  const node = new ServerClient({
     ...resolveRedis({ clock }),
     connection: new FakeRedis({ clock, version: "6.2.14" }).connect(),
     clientId: "c".repeat(32),
@@ -215,12 +215,12 @@ test("a cluster older than Redis 7 is unsupported", async () => {
       granted: () => undefined,
       ended: () => undefined,
       cloned: () => undefined,
-      hearingChanged: () => undefined,
-      revived: () => undefined,
+      notificationStatusChanged: () => undefined,
+      recovered: () => undefined,
     },
-    membership: { tag: tagOf(1), ownTime: () => time, bestTime: () => time, clients: async () => [] },
+    slot: { tag: tagOf(1), ownClock: () => time, bestClock: () => time, clients: async () => [] },
   });
-  const refused = await node.meet().catch((error: unknown) => error);
+  const refused = await node.handshake().catch((error: unknown) => error);
   expect(isLockError(refused, "unsupported")).toBe(true);
   expect(String(refused)).toContain("6.2.14");
   node.close();

@@ -1,16 +1,16 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { readMessage, type Message } from "../../../../src/drivers/redis/protocol/messages.ts";
-import { makeToken } from "../../../../src/drivers/redis/protocol/token.ts";
+import { parseMessage, type Message } from "../../../../src/drivers/redis/protocol/messages.ts";
+import { createToken } from "../../../../src/drivers/redis/protocol/token.ts";
 import { systemRandom } from "../../../../src/runtime/random.ts";
 
 const clientId = systemRandom.id();
 const runId = systemRandom.id() + systemRandom.id().slice(0, 8);
 const most = Number.MAX_SAFE_INTEGER;
 
-function token(share?: Parameters<typeof makeToken>[0]["share"]): string {
-  return makeToken({ clientId, share, ticket: 1_700_000_000_000_000 }, systemRandom);
+function token(lockMode?: Parameters<typeof createToken>[0]["lockMode"]): string {
+  return createToken({ clientId, lockMode, ticket: 1_700_000_000_000_000 }, systemRandom);
 }
 
 const mutex = token();
@@ -51,18 +51,21 @@ const written: readonly (readonly [string, Message])[] = [
       },
     },
   ],
-  [`again ${reader}`, { kind: "again", token: reader }],
+  [`retry ${reader}`, { kind: "retry", token: reader }],
   [`inquiry ${mutex} 17`, { kind: "inquiry", token: mutex, number: 17 }],
-  ["open 1700000000000001 lock:l x", { kind: "open", born: "1700000000000001", lock: "lock:l x" }],
+  [
+    "latch-open 1700000000000001 lock:l x",
+    { kind: "latch-open", createdAt: "1700000000000001", lock: "lock:l x" },
+  ],
   [
     `broken ${JSON.stringify([mutex, "lock:a", "stuck since {noon}"])}`,
     { kind: "broken", token: mutex, reason: "stuck since {noon}" },
   ],
-  [`proof ${systemRandom.id()}`, { kind: "proof" }],
+  [`ping ${systemRandom.id()}`, { kind: "ping" }],
 ];
 
 test.each(written)("%s is understood", (text, message) => {
-  expect(readMessage(text)).toEqual(message);
+  expect(parseMessage(text)).toEqual(message);
 });
 
 const strange = [
@@ -90,18 +93,18 @@ const strange = [
   `grant ${mutex} 5 8 1 3000 ${runId} `,
   `grant ${mutex} 5 8 1 3000 ${runId} holdfast:fence:{lock:a}`,
   `grant ${mutex.slice(1)} 5 8 1 3000 ${runId} lock:a`,
-  `again ${mutex} more`,
-  "again no-token",
+  `retry ${mutex} more`,
+  "retry no-token",
   `inquiry ${mutex}`,
   `inquiry ${mutex} 1e3`,
   `inquiry ${mutex} ${most + 1}`,
-  "open x lock:l",
-  "open 5 ",
-  "proof of nothing",
+  "latch-open x lock:l",
+  "latch-open 5 ",
+  "ping of nothing",
 ];
 
 test.each(strange)("%j is not", (text) => {
-  expect(readMessage(text)).toBeUndefined();
+  expect(parseMessage(text)).toBeUndefined();
 });
 
 /** A written message in which one piece is replaced by another text. */
@@ -121,7 +124,7 @@ test("whatever is published, nothing is thrown, and every field of what is under
   let understood = 0;
   fc.assert(
     fc.property(fc.oneof(fc.string({ unit: "binary" }), mutated), (text) => {
-      const message = readMessage(text);
+      const message = parseMessage(text);
       understood += message ? 1 : 0;
       const fields = Object.values(message?.kind === "grant" ? message.grant : (message ?? {}));
       return fields.every((field) => (typeof field === "number" ? isWhole(field) : field !== ""));

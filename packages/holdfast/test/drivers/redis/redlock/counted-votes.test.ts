@@ -42,7 +42,7 @@ test("a grant tells the nodes that answered with a vote by then, and not the oth
         rounds: 1,
         granted: 2,
         nodes: 3,
-        votes: [0, 2].map((node) => ({ node: `n${node}`, runId: runOf(node), by: "answer", remainingMs })),
+        votes: [0, 2].map((node) => ({ node: `n${node}`, runId: runOf(node), via: "reply", remainingMs })),
       },
     ],
   ]);
@@ -57,7 +57,7 @@ test("one by message tells so, and that it is for the claim window", async () =>
   await stage.within(10, held.release());
   await stage.within(10, waiting);
   const [[, { votes }]] = told as [(typeof told)[number]];
-  expect(votes.map(({ by }) => by)).toEqual(votes.map(() => "message"));
+  expect(votes.map(({ via }) => via)).toEqual(votes.map(() => "notification"));
   expect(Math.max(...votes.map(({ remainingMs }) => remainingMs))).toBeLessThan(3_000);
 });
 
@@ -91,7 +91,7 @@ test("an extension tells the nodes that had the grant without a break", async ()
   await stage.within(1_000, lease.extend());
   const { fencingToken } = lease;
   const remainingMs = ttlMs * 0.99 - 2;
-  const votes = [0, 1].map((node) => ({ node: `n${node}`, runId: runOf(node), by: "answer", remainingMs }));
+  const votes = [0, 1].map((node) => ({ node: `n${node}`, runId: runOf(node), via: "reply", remainingMs }));
   expect(told.at(-1)).toEqual(["holdfast:extended", { key: "k", fencingToken, votes }]);
 });
 

@@ -1,7 +1,7 @@
 import { FakeRedis } from "@holdfast/test-kit/fake-redis";
 import { createLocks, QuorumError } from "holdfast";
 import { redlock } from "holdfast/redis";
-import { faulty, manualClock, manualRandom, type Faults, type ManualClock } from "holdfast/testing";
+import { faulty, manualClock, manualRandom, type FaultInjector, type ManualClock } from "holdfast/testing";
 import { beforeEach, expect, test } from "vitest";
 
 const longUp = 3_600_000;
@@ -16,7 +16,7 @@ beforeEach(() => {
   );
 });
 
-function controlsOf(index: number): Faults {
+function controlsOf(index: number): FaultInjector {
   return (nodes[index] as ReturnType<typeof faulty>).controls;
 }
 

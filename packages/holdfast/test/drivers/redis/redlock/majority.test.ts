@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 
 import {
-  agreedOn,
+  agreedRange,
   majorityOf,
   medianOf,
-  reachedByMajority,
+  majorityReached,
   validityOf,
-  type Report,
+  type NodeReport,
 } from "../../../../src/drivers/redis/redlock/majority.ts";
 
 test.each([
@@ -21,28 +21,28 @@ test.each([
   expect(majority * 2).toBeGreaterThan(nodes);
 });
 
-const report = (first: number, round = 1, last = first): Report => ({ first, last, round });
+const report = (first: number, round = 1, last = first): NodeReport => ({ first, last, round });
 
 test("the token is what a majority reported", () => {
-  expect(agreedOn([report(7), report(8), report(7)], 2)).toMatchObject({ first: 7 });
-  expect(agreedOn([report(7), report(8), report(9)], 2)).toBeUndefined();
+  expect(agreedRange([report(7), report(8), report(7)], 2)).toMatchObject({ first: 7 });
+  expect(agreedRange([report(7), report(8), report(9)], 2)).toBeUndefined();
 });
 
 test("a smaller number that a majority reported is the token, though one node is above it", () => {
-  expect(agreedOn([report(9), report(7), report(7)], 2)).toMatchObject({ first: 7 });
+  expect(agreedRange([report(9), report(7), report(7)], 2)).toMatchObject({ first: 7 });
 });
 
 test("a number that is larger is no agreement: it would give two leases one token", () => {
-  expect(agreedOn([report(7), report(9)], 2)).toBeUndefined();
+  expect(agreedRange([report(7), report(9)], 2)).toBeUndefined();
 });
 
 test("reports of different rounds do not add up", () => {
-  expect(agreedOn([report(7, 1), report(7, 2)], 2)).toBeUndefined();
+  expect(agreedRange([report(7, 1), report(7, 2)], 2)).toBeUndefined();
 });
 
 test("blocks are compared as a whole", () => {
-  expect(agreedOn([report(7, 1, 23), report(7, 1, 7)], 2)).toBeUndefined();
-  expect(agreedOn([report(7, 1, 23), report(7, 1, 23)], 2)).toEqual({ first: 7, last: 23, round: 1 });
+  expect(agreedRange([report(7, 1, 23), report(7, 1, 7)], 2)).toBeUndefined();
+  expect(agreedRange([report(7, 1, 23), report(7, 1, 23)], 2)).toEqual({ first: 7, last: 23, round: 1 });
 });
 
 test("a majority is valid until the largest time that so many reach, by each of both clocks", () => {
@@ -55,8 +55,8 @@ test("a majority is valid until the largest time that so many reach, by each of 
 });
 
 test("what a majority reaches", () => {
-  expect(reachedByMajority([5, 1, 4, 2, 3], 3)).toBe(3);
-  expect(reachedByMajority([5, 1], 3)).toBeUndefined();
+  expect(majorityReached([5, 1, 4, 2, 3], 3)).toBe(3);
+  expect(majorityReached([5, 1], 3)).toBeUndefined();
 });
 
 test("the median of an even number is between the two in the middle", () => {

@@ -1,7 +1,7 @@
 import { FakeRedis } from "@holdfast/test-kit/fake-redis";
 import { createLocks, type Lease, type Locks } from "holdfast";
 import { redlock, type Connection, type RedlockOptions } from "holdfast/redis";
-import { faulty, manualClock, manualRandom, type Faults, type ManualClock } from "holdfast/testing";
+import { faulty, manualClock, manualRandom, type FaultInjector, type ManualClock } from "holdfast/testing";
 import { beforeEach, expect, test } from "vitest";
 
 import type { Clock } from "../../../../src/runtime/clock.ts";
@@ -11,7 +11,7 @@ import type { Random } from "../../../../src/runtime/random.ts";
 
 let clock: ManualClock;
 let servers: FakeRedis[];
-let faults: Faults[];
+let faults: FaultInjector[];
 let locks: Locks;
 
 beforeEach(() => {
@@ -231,12 +231,12 @@ function bounded(random: Random): Random {
   let draws = 0;
   return {
     id: () => random.id(),
-    fraction: () => {
+    nextFloat: () => {
       draws += 1;
       if (draws > 5_000) {
         throw new Error("asked again and again without any pause");
       }
-      return random.fraction();
+      return random.nextFloat();
     },
   };
 }

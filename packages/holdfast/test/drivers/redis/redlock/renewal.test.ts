@@ -83,7 +83,7 @@ test("a node that is filled again behind a loss does not revive the lease, and k
   const { locks, driver, faults } = await lab.warm();
   const lease = await lab.within(20, locks.acquire("k", { ttlMs: 10_000, renew: false }));
   const { key, token } = lease.transfer();
-  const extend = { key, token, fencingToken: lease.fencingToken, ttlMs: 10_000, words: undefined };
+  const extend = { key, token, fencingToken: lease.fencingToken, ttlMs: 10_000, info: undefined };
   lab.forget(2);
   const first = driver.extend(extend);
   await lab.clock.advance(2);
@@ -114,7 +114,7 @@ test("a process that did not acquire it prolongs a lease, though one node is sil
   faults[0]?.freeze();
   const extension = await lab.within(
     200,
-    driver.extend({ key, token, fencingToken, ttlMs: 10_000, words: undefined }),
+    driver.extend({ key, token, fencingToken, ttlMs: 10_000, info: undefined }),
   );
   expect(extension).toMatchObject({ outcome: "renewed" });
   await lab.clock.advance(5_000);
@@ -122,7 +122,7 @@ test("a process that did not acquire it prolongs a lease, though one node is sil
   await lab.clock.advance(6_000);
   const over = await lab.within(
     200,
-    driver.extend({ key, token, fencingToken, ttlMs: 10_000, words: undefined }),
+    driver.extend({ key, token, fencingToken, ttlMs: 10_000, info: undefined }),
   );
   expect(over).toEqual({ outcome: "lost", reason: "expired" });
 });
@@ -138,7 +138,7 @@ test("a process that did not acquire it does not prolong what only a minority ha
   faults[1]?.freeze();
   const extension = await lab.within(
     300,
-    driver.extend({ key, token, fencingToken, ttlMs: 10_000, words: undefined }),
+    driver.extend({ key, token, fencingToken, ttlMs: 10_000, info: undefined }),
   );
   expect(extension.outcome).toBe("unknown");
 });

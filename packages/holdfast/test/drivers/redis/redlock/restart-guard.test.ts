@@ -1,7 +1,7 @@
 import { manualClock, type ManualClock } from "holdfast/testing";
 import { beforeEach, expect, test } from "vitest";
 
-import type { Standing } from "../../../../src/drivers/redis/server/health.ts";
+import type { ServerHealth } from "../../../../src/drivers/redis/server/health.ts";
 import { RestartGuard } from "../../../../src/drivers/redis/redlock/restart-guard.ts";
 
 const promisedMs = 10_600;
@@ -16,7 +16,7 @@ beforeEach(() => {
   guard = new RestartGuard(clock, promisedMs, false);
 });
 
-function standing(runId: string, uptimeMs: number, more: Partial<Standing> = {}): Standing {
+function standing(runId: string, uptimeMs: number, more: Partial<ServerHealth> = {}): ServerHealth {
   return {
     runId,
     uptimeMs,

@@ -3,7 +3,7 @@ import { isLockError } from "holdfast";
 import type { Connection } from "holdfast/redis";
 import { beforeEach, expect, test } from "vitest";
 
-import type { Moment } from "../../../../src/runtime/clock.ts";
+import type { Instant } from "../../../../src/runtime/clock.ts";
 import { Batcher, type Header } from "../../../../src/drivers/redis/server/batch.ts";
 import { counterKey, KeySpace } from "../../../../src/drivers/redis/protocol/keys.ts";
 import type { Operation, Reply } from "../../../../src/drivers/redis/protocol/operation.ts";
@@ -11,7 +11,7 @@ import {
   executeSingleScript,
   executeQuorumScript,
 } from "../../../../src/drivers/redis/protocol/scripts.generated.ts";
-import { Silence } from "../../../../src/drivers/redis/server/responsiveness.ts";
+import { Responsiveness } from "../../../../src/drivers/redis/server/responsiveness.ts";
 import { said } from "../../../support/diagnostics-log.ts";
 
 interface Call {
@@ -29,7 +29,7 @@ let clock: ManualClock;
 let batcher: Batcher;
 let connection: Connection;
 let calls: Call[];
-let silence: Silence;
+let silence: Responsiveness;
 let probes: ((answer: unknown) => void)[];
 let endings: number;
 let heard: [serverMicros: number, sentAt: number, receivedAt: number][];
@@ -59,25 +59,25 @@ beforeEach(() => {
   batcher = open();
 });
 
-function open(isVoter = false): Batcher {
-  const settings = isVoter
+function open(withRunId = false): Batcher {
+  const settings = withRunId
     ? { script: executeQuorumScript, keys: [], args: ["3600000", "100", "1"] }
     : { script: executeSingleScript, keys: [counterKey()], args: ["100"] };
   const listener = {
-    replied: ({ serverMicros: micros }: Header, sent: Moment, received: number) => {
+    replied: ({ serverMicros: micros }: Header, sent: Instant, received: number) => {
       heard.push([micros, sent.now, received]);
     },
-    suspected: () => undefined,
+    unresponsive: () => undefined,
   };
-  silence = new Silence({
+  silence = new Responsiveness({
     clock,
     timeoutMs: 2_000,
     probe: () => new Promise((resolve) => probes.push(resolve)),
-    ended: () => {
+    recovered: () => {
       endings += 1;
     },
   });
-  return new Batcher(connection, clock, { ...settings, timeoutMs: 2_000, isVoter }, listener, silence);
+  return new Batcher(connection, clock, { ...settings, timeoutMs: 2_000, withRunId }, listener, silence);
 }
 
 class Asked implements Operation {
@@ -273,7 +273,7 @@ test("after a timeout one probe is under way, and what waits or comes is refused
   await clock.advance(1_999);
   ask("again");
   await turn();
-  expect([probes.length, silence.isOn, endings]).toEqual([1, true, 0]);
+  expect([probes.length, silence.isUnresponsive, endings]).toEqual([1, true, 0]);
 });
 
 test("a probe without an answer is repeated as its client may have dropped it, ever more rarely", async () => {
@@ -295,7 +295,7 @@ test("a probe without an answer is repeated as its client may have dropped it, e
 test.each([
   ["the answer to a probe", () => probes[0]?.("pong")],
   ["a late answer", () => calls[0]?.answer()],
-  ["a message", () => silence.heard()],
+  ["a message", () => silence.messageReceived()],
   ["an error that the server answers", () => calls[0]?.fail(new Error("LOADING Redis is loading"))],
   ["an error that does not pass", () => calls[0]?.fail(new Error("WRONGPASS invalid password"))],
 ])("%s ends the silence: it is told, and calls are sent again", async (_what, end) => {
@@ -307,7 +307,7 @@ test.each([
   expect(refused?.failures).toHaveLength(1);
   end();
   await turn();
-  expect([silence.isOn, endings]).toEqual([false, 1]);
+  expect([silence.isUnresponsive, endings]).toEqual([false, 1]);
   ask("c");
   await turn();
   expect(calls.map(({ operations }) => operations)).toEqual([["a"], ["c"]]);
@@ -321,23 +321,23 @@ test("a late answer to the first of two ends no silence: the client keeps the se
   await clock.advance(2_000);
   calls[0]?.answer();
   await turn();
-  expect([silence.isOn, endings]).toEqual([true, 0]);
+  expect([silence.isUnresponsive, endings]).toEqual([true, 0]);
   calls[1]?.answer();
   await turn();
-  expect([silence.isOn, endings]).toEqual([false, 1]);
+  expect([silence.isUnresponsive, endings]).toEqual([false, 1]);
 });
 
 test("a call that is given up begins no silence where the server was heard since it was sent", async () => {
   const [early] = ask("early");
   await turn();
   await clock.advance(1_000);
-  silence.heard();
+  silence.messageReceived();
   const [late] = ask("late");
   await turn();
   await clock.advance(1_000);
-  expect([early?.failures.length, late?.failures.length, silence.isOn]).toEqual([1, 0, false]);
+  expect([early?.failures.length, late?.failures.length, silence.isUnresponsive]).toEqual([1, 0, false]);
   await clock.advance(1_000);
-  expect([late?.failures.length, silence.isOn, probes.length]).toEqual([1, true, 1]);
+  expect([late?.failures.length, silence.isUnresponsive, probes.length]).toEqual([1, true, 1]);
 });
 
 test("a call that its client drops is no answer, and nothing is left to wait for", async () => {
@@ -346,7 +346,7 @@ test("a call that its client drops is no answer, and nothing is left to wait for
   await clock.advance(2_000);
   calls[0]?.fail(new Error("Connection is closed."));
   await turn();
-  expect([silence.isOn, endings]).toEqual([false, 0]);
+  expect([silence.isUnresponsive, endings]).toEqual([false, 0]);
 });
 
 test("a reply says when its request was sent, not when it was asked for or answered", async () => {
@@ -370,7 +370,7 @@ test("a reply to what was sent before a connection was lost is not steady", asyn
   calls[0]?.answer();
   calls[1]?.answer();
   await turn();
-  expect([a?.replies[0]?.isSteady, b?.replies[0]?.isSteady]).toEqual([false, true]);
+  expect([a?.replies[0]?.sameConnection, b?.replies[0]?.sameConnection]).toEqual([false, true]);
 });
 
 test("after an answer no timer is left, and none holds the process", async () => {

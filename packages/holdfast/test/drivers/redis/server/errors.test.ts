@@ -5,7 +5,7 @@ import {
   engineError,
   isTransient,
   outcomeOf,
-  refusalBy,
+  serverRefusal,
   timeoutError,
 } from "../../../../src/drivers/redis/server/errors.ts";
 
@@ -55,7 +55,7 @@ describe("a failure of the server or of the way to it", () => {
   });
 
   test.each(lasting)("inside a script does not pass by itself either: %s", (message) => {
-    expect(isTransient(refusalBy(message))).toBe(false);
+    expect(isTransient(serverRefusal(message))).toBe(false);
   });
 });
 
@@ -69,7 +69,7 @@ test.each([
 
 test("a key of another type is another kind of lock, and nothing to repeat", () => {
   const error = engineError(
-    refusalBy("WRONGTYPE Operation against a key holding the wrong kind of value"),
+    serverRefusal("WRONGTYPE Operation against a key holding the wrong kind of value"),
     "order:1",
     "none",
   );

@@ -3,8 +3,8 @@ import { redis, type Connection, type SubscriptionListener } from "holdfast/redi
 import { manualClock, manualRandom, type ManualClock } from "holdfast/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 
-import { momentOf } from "../../../../src/runtime/clock.ts";
-import { Brackets } from "../../../../src/drivers/redis/server/grant-age.ts";
+import { instantNow } from "../../../../src/runtime/clock.ts";
+import { GrantAgeEstimator } from "../../../../src/drivers/redis/server/grant-age.ts";
 import type { Script } from "../../../../src/drivers/redis/protocol/script.ts";
 import { said } from "../../../support/diagnostics-log.ts";
 
@@ -13,16 +13,16 @@ const otherRun = "b".repeat(40);
 const serverMicros = 1_700_000_000_000_000;
 
 let clock: ManualClock;
-let brackets: Brackets;
+let brackets: GrantAgeEstimator;
 
 beforeEach(() => {
   clock = manualClock({ wall: 1_000_000 });
-  brackets = new Brackets(clock);
+  brackets = new GrantAgeEstimator(clock);
 });
 
 /** A reply that was asked for now says that it is `micros` on the server. */
 function observe(micros: number, runId = run): void {
-  brackets.observe(runId, micros, momentOf(clock));
+  brackets.observe(runId, micros, instantNow(clock));
 }
 
 describe("a bracket", () => {

@@ -1,16 +1,16 @@
 import { manualClock, type ManualClock } from "holdfast/testing";
 import { beforeEach, expect, test } from "vitest";
 
-import { ServerTime } from "../../../../src/drivers/redis/server/server-clock.ts";
+import { ServerClock } from "../../../../src/drivers/redis/server/server-clock.ts";
 
 const serverMicros = 1_700_000_000_000_000;
 
 let clock: ManualClock;
-let time: ServerTime;
+let time: ServerClock;
 
 beforeEach(() => {
   clock = manualClock({ now: 1_000 });
-  time = new ServerTime(clock);
+  time = new ServerClock(clock);
 });
 
 function observe(micros: number, sentAt: number, receivedAt: number): void {
@@ -57,7 +57,7 @@ test("a clock that was set is noticed at the next reply, even by a long round tr
 
 test("after a reconnect the next reply counts, whatever its round trip", () => {
   observe(serverMicros, 999, 1_000);
-  time.doubt();
+  time.invalidate();
   observe(serverMicros - 9_000_000, 900, 1_000);
   expect(time.micros()).toBe(serverMicros - 9_000_000 + 50_000);
   expect(time.isKnown).toBe(true);
@@ -67,7 +67,7 @@ test("tickets rise strictly, within a microsecond and when the server's time ste
   observe(serverMicros, 1_000, 1_000);
   const tickets = [time.ticket(), time.ticket(), time.ticket()];
   expect(tickets).toEqual([serverMicros, serverMicros + 1, serverMicros + 2]);
-  time.doubt();
+  time.invalidate();
   observe(serverMicros - 60_000_000, 1_000, 1_000);
   expect(time.ticket()).toBe(serverMicros + 3);
   await clock.advance(61_000);

@@ -1,7 +1,7 @@
 import type { FakeRedis } from "@holdfast/test-kit/fake-redis";
 import { createLocks, type Lease, type Locks } from "holdfast";
 import { redis, redlock, type Connection } from "holdfast/redis";
-import { faulty, manualRandom, type Faults } from "holdfast/testing";
+import { faulty, manualRandom, type FaultInjector } from "holdfast/testing";
 import { describe, expect, test } from "vitest";
 
 import { Stage } from "../../../support/quorum-fixture.ts";
@@ -16,7 +16,7 @@ const tokenForm = /[\da-f]{32}:[\da-f]{32}:\d+/g;
 
 interface Clone {
   readonly locks: Locks;
-  readonly faults: readonly Faults[];
+  readonly faults: readonly FaultInjector[];
 }
 
 describe.each(["one server", "a quorum"])("a clone: %s", (engine) => {
@@ -111,7 +111,7 @@ async function open(stage: Stage, engine: string, id: string, seed: number): Pro
   let drawn = 0;
   const random = {
     id: () => ((drawn += 1) === 1 ? id : source.id()),
-    fraction: () => source.fraction(),
+    nextFloat: () => source.nextFloat(),
   };
   const connections = links.map(({ connection }) => connection);
   const driver =

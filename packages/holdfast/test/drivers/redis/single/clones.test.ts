@@ -32,7 +32,7 @@ onRedis("two processes that draw the same random numbers", () => {
     let drawn = 0;
     const random: Random = {
       id: () => ((drawn += 1) === 1 ? client : source.id()),
-      fraction: () => source.fraction(),
+      nextFloat: () => source.nextFloat(),
     };
     const clients = servers.map((server) => server.client());
     const first = clients[0] as (typeof clients)[0];
@@ -86,7 +86,7 @@ onRedis("two processes that draw the same random numbers", () => {
       for (const locks of [here, there]) {
         await locks.withLock(`${key}:first`, () => undefined);
         await until(
-          async () => (await locks.nodes()).every((node) => node.notifications === "proved"),
+          async () => (await locks.nodes()).every((node) => node.notifications === "verified"),
           "it hears",
         );
       }

@@ -3,7 +3,7 @@ import { redis } from "holdfast/redis";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startRedis, type RedisServer } from "@holdfast/test-kit";
 
-import { connectionOf } from "../../../../src/drivers/redis/clients/detect.ts";
+import { detectConnection } from "../../../../src/drivers/redis/clients/detect.ts";
 import { counterKey, KeySpace } from "../../../../src/drivers/redis/protocol/keys.ts";
 import { executeSingleScript } from "../../../../src/drivers/redis/protocol/scripts.generated.ts";
 import { onRedis } from "../../../support/servers.ts";
@@ -38,7 +38,7 @@ onRedis("a value of another program, of 5 MB", () => {
       "takes several": () => locks.all(["foreign", "other"]).tryAcquire(),
       inspects: () => locks.inspect("foreign"),
       lists: () => locks.list(),
-      releases: () => connectionOf(client).run(executeSingleScript, [counterKey(), ...keys], release),
+      releases: () => detectConnection(client).run(executeSingleScript, [counterKey(), ...keys], release),
     };
     for (const [who, ask] of Object.entries(asked)) {
       const before = await answered();

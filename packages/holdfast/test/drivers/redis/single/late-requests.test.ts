@@ -1,7 +1,7 @@
 import { FakeRedis } from "@holdfast/test-kit/fake-redis";
 import { createLocks, type Locks } from "holdfast";
 import { redis, type Connection } from "holdfast/redis";
-import { faulty, manualClock, manualRandom, type Faults, type ManualClock } from "holdfast/testing";
+import { faulty, manualClock, manualRandom, type FaultInjector, type ManualClock } from "holdfast/testing";
 import { beforeEach, expect, test } from "vitest";
 import { said } from "../../../support/diagnostics-log.ts";
 
@@ -219,7 +219,9 @@ test("what the server executed too late is asked for with a new token, which the
 });
 
 /** The server refuses a lease's release, which is to pass it on, until who comes next has given up. */
-async function passedOnInVain(refusal: string): Promise<{ faults: Faults; released: Promise<boolean> }> {
+async function passedOnInVain(
+  refusal: string,
+): Promise<{ faults: FaultInjector; released: Promise<boolean> }> {
   const { locks, faults } = await process();
   const lease = await within(10, locks.acquire("k", { ttlMs }));
   const caller = new AbortController();
@@ -237,7 +239,7 @@ async function passedOnInVain(refusal: string): Promise<{ faults: Faults; releas
   return { faults, released };
 }
 
-async function process(): Promise<{ locks: Locks; faults: Faults }> {
+async function process(): Promise<{ locks: Locks; faults: FaultInjector }> {
   const { connection, controls } = faulty(server.connect(), { clock });
   return { locks: await met(connection, 8), faults: controls };
 }

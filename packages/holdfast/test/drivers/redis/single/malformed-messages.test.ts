@@ -3,7 +3,7 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import fc from "fast-check";
 import { expect, test, vi, type TestContext } from "vitest";
 
-import { clientOf } from "../../../../src/drivers/redis/protocol/token.ts";
+import { clientIdOf } from "../../../../src/drivers/redis/protocol/token.ts";
 import { clientLibraries } from "../../../support/clients.ts";
 import {
   later,
@@ -25,9 +25,9 @@ const malformed = [
   "grant a b c d e f g",
   `grant ${token} ${"9".repeat(20)} ${"9".repeat(20)} 1 1 ${"a".repeat(40)} lock:a`,
   `grant ${token} 1 1 1 1 ${"a".repeat(40)} holdfast:fence:x`,
-  "again",
+  "retry",
   "inquiry x y",
-  "open",
+  "latch-open",
   "",
 ];
 
@@ -84,5 +84,5 @@ function countsOfMalformed(context: TestContext): readonly number[] {
 
 async function channelOfWaiter(key: string): Promise<string> {
   const [member = ""] = await probe.zrange(queueOf(key), "0", "0");
-  return `holdfast:grants:${clientOf(member.slice(0, member.indexOf(" "))) ?? ""}`;
+  return `holdfast:grants:${clientIdOf(member.slice(0, member.indexOf(" "))) ?? ""}`;
 }

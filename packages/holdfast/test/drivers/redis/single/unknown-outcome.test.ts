@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 
 import { createLocks, type EngineError, type Locks } from "holdfast";
 import { redis } from "holdfast/redis";
-import { faultyClient, type Faults } from "holdfast/testing";
+import { faultyClient, type FaultInjector } from "holdfast/testing";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { startRedis, type RedisServer } from "@holdfast/test-kit";
 
@@ -22,7 +22,7 @@ onRedis("after a try that was carried out and not answered", () => {
   async function unanswered(
     key: string,
     attemptId?: string,
-  ): Promise<{ locks: Locks; controls: Faults; token: string }> {
+  ): Promise<{ locks: Locks; controls: FaultInjector; token: string }> {
     const { connection, controls } = faultyClient(server.client());
     const locks = createLocks(redis(connection, { commandTimeoutMs: 200 }));
     await (await locks.acquire(`${key}:first`)).release(); // the server is met

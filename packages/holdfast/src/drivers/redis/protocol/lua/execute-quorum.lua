@@ -1,6 +1,6 @@
 -- Runs a batch of operations on locks of one node of a quorum, each isolated from the errors of the others.
 --
--- KEYS      four for each operation: K, its queue, its info, its fence
+-- KEYS      four for each operation: lock_key, its queue, its info, its fence
 -- ARGV[1]   how long a fence outlives its lock, ms
 -- ARGV[2]   bound on the length of a queue
 -- ARGV[3]   how long a vote waits behind a holder that was not released, ms
@@ -23,22 +23,22 @@ local queue_bound = tonumber(ARGV[2])
 
 -- The lock in turn: its keys, who holds it as the operation begins, and the least number of a new grant: the candidate, which each
 -- node keeps within a second of its own time.
-local K, queue, info, fence
+local lock_key, queue, info, fence
 local holder
 local floor = now
 
 -- Answers what hands a lock over; or, for all that is not usual, what performs any operation, isolated from the errors of the others.
-local function define(is_all)
+local function prepare(is_all)
   local call = redis.call
-  local function put(token, ttl, want)
+  local function write_grant(token, ttl, fence_count)
     --- @include "quorum/write-vote.lua"
-    assert(is_put, 'a holder is remembered')
+    assert(is_written, 'a holder is remembered')
     return number, last, left
   end
   --- @include "common/waiters.lua"
   --- @include "common/grant-waiter.lua"
   if not is_all then
-    return offer, put
+    return grant_waiter, write_grant
   end
 
   --- @include "common/metadata.lua"
@@ -46,7 +46,7 @@ local function define(is_all)
   --- @include "quorum/lock-context.lua"
   --- @include "common/queue.lua"
 
-  local function define_mutex()
+  local function prepare_mutex()
     --- @include "quorum/acquire.lua"
     --- @include "quorum/release.lua"
     --- @include "quorum/extend.lua"
@@ -60,24 +60,24 @@ local function define(is_all)
       breakGrant = break_grant,
       inspect = inspect,
       yield = yield,
-      agree = agree,
+      raiseFence = raise_fence,
       refill = refill,
     }
   end
 
-  local function define_share()
+  local function prepare_shared()
     --- @include "common/shared-holders.lua"
     --- @include "common/shared-lock.lua"
-    return share, is_over
+    return shared, is_free
   end
 
-  local function define_latch()
+  local function prepare_latch()
     --- @include "common/latch.lua"
     return latch
   end
 
   --- @include "common/dispatch.lua"
-  return perform_alone
+  return perform_isolated
 end
 
 local server = redis.call('INFO', 'server')
@@ -89,11 +89,11 @@ local answers = { { now, known_run_id, tonumber(string.match(server, '^%-?%d+', 
 local call = redis.pcall
 local at, count = 1, 1
 local name = operations[at]
-local rest, offer, put
+local dispatch, grant_waiter, write_grant
 while name do
   local keys = 4 * (count - 1)
-  K, queue, info, fence = KEYS[keys + 1], KEYS[keys + 2], KEYS[keys + 3], KEYS[keys + 4]
-  local first, behind = at + 2, nil
+  lock_key, queue, info, fence = KEYS[keys + 1], KEYS[keys + 2], KEYS[keys + 3], KEYS[keys + 4]
+  local first, next_at = at + 2, nil
   floor = math.max(now - 1000000, math.min(now + 1000000, tonumber(operations[at + 1])))
 
   -- The usual, of a mutex. The same as in their own files; a free lock's taking and giving back are answered by less: the grant's
@@ -103,12 +103,12 @@ while name do
   holder = nil
   local is_acquire, is_release = name == 'acquire', name == 'release'
   if (is_acquire or is_release) and (string.byte(token, 67) or 58) <= 57 then
-    holder = call('GET', K)
+    holder = call('GET', lock_key)
     if is_acquire then
       if not holder and operations[first + 5] == '' and now <= operations[first + 6] * 1000 and call('EXISTS', queue) == 0 then
-        local ttl, want = operations[first + 2], operations[first + 3]
+        local ttl, fence_count = operations[first + 2], operations[first + 3]
         --- @include "quorum/write-vote.lua"
-        answer, behind = is_put and (left and { 1, number, last, token, left } or number), first + 7
+        answer, next_at = is_written and (left and { 1, number, last, token, left } or number), first + 7
       end
     elseif holder == token then
       --- @include "quorum/hand-over.lua"
@@ -116,16 +116,16 @@ while name do
   end
 
   if not answer then
-    rest = rest or define(true)
+    dispatch = dispatch or prepare(true)
     local refusal, _
-    answer, _, behind, refusal = rest(name, first, holder, popped)
+    answer, _, next_at, refusal = dispatch(name, first, holder, popped)
     if refusal then
       return redis.error_reply(refusal) -- a replica: nothing was written, and what was read may be old
     end
   end
   count = count + 1
   answers[count] = answer
-  at = behind
+  at = next_at
   name = operations[at]
 end
 return answers

@@ -1,6 +1,6 @@
 -- Runs operations on locks of one server, or of one slot of a cluster, each isolated from the errors of the others.
 --
--- KEYS      the counter of fencing numbers; then three for each operation: K, its queue, its info
+-- KEYS      the counter of fencing numbers; then three for each operation: lock_key, its queue, its info
 -- ARGV[1]   bound on the length of a queue
 -- ARGV[2]   of several operations: JSON, one array of strings, each operation's name and its arguments. Of one: its name, and its
 --           arguments in the rest of ARGV, because a lone operation need not pay for JSON
@@ -16,60 +16,60 @@ local queue_bound = tonumber(ARGV[1])
 local is_quorum = false
 local known_run_id
 
-local is_lone = #KEYS == 4
-local operations = is_lone and ARGV or cjson.decode(ARGV[2])
+local is_single = #KEYS == 4
+local operations = is_single and ARGV or cjson.decode(ARGV[2])
 
 -- The lock in turn, and the token that holds it as the operation begins.
-local K, queue, info
+local lock_key, queue, info
 local holder
 local floor = 0 -- the number of a shared holder whose number was evicted
 
 --- @include "single/fencing-counter.lua"
 
-local function put(token, ttl, want, mark)
-  local first, last = take_numbers(want)
+local function write_grant(token, ttl, fence_count, mark)
+  local first, last = next_fence(fence_count)
   local value = table.concat({ token, digits(first), last - first + 1 }, ' ')
-  redis.call('SET', K, mark and value .. ' i' or value, 'PX', ttl)
+  redis.call('SET', lock_key, mark and value .. ' i' or value, 'PX', ttl)
   return first, last
 end
 
-local function define()
+local function prepare()
   --- @include "common/waiters.lua"
   --- @include "common/grant-waiter.lua"
   --- @include "common/metadata.lua"
   --- @include "single/lock-context.lua"
   --- @include "common/queue.lua"
 
-  local function define_mutex()
+  local function prepare_mutex()
     --- @include "single/mutex.lua"
     return mutex
   end
 
-  local function define_share()
+  local function prepare_shared()
     --- @include "common/shared-holders.lua"
     --- @include "common/shared-lock.lua"
-    return share, is_over
+    return shared, is_free
   end
 
-  local function define_latch()
+  local function prepare_latch()
     --- @include "common/latch.lua"
     return latch
   end
 
   --- @include "common/dispatch.lua"
-  return perform_alone
+  return perform_isolated
 end
 
 local answers = { now }
 local is_proved = false -- a primary answered
 local call = redis.pcall
-local at, count = is_lone and 2 or 1, 1
+local at, count = is_single and 2 or 1, 1
 local name = operations[at]
-local perform_alone
+local perform_isolated
 while name do
-  K, queue, info = KEYS[3 * count - 1], KEYS[3 * count], KEYS[3 * count + 1]
+  lock_key, queue, info = KEYS[3 * count - 1], KEYS[3 * count], KEYS[3 * count + 1]
   local first = at + 1
-  local token, behind, answer, popped = operations[first], nil, nil, nil
+  local token, next_at, answer, popped = operations[first], nil, nil, nil
 
   -- Where it is another case, or something fails, there is no answer: the rest takes it from there, and names what failed.
   if name == 'acquire' and (string.byte(token, 67) or 58) <= 57 then
@@ -81,9 +81,9 @@ while name do
   if answer then
     is_proved = true
   else
-    perform_alone = perform_alone or define()
+    perform_isolated = perform_isolated or prepare()
     local proves, refusal
-    answer, proves, behind, refusal = perform_alone(name, first, nil, popped)
+    answer, proves, next_at, refusal = perform_isolated(name, first, nil, popped)
     if refusal then
       return redis.error_reply(refusal) -- a replica: nothing was written, and what was read may be old
     end
@@ -91,7 +91,7 @@ while name do
   end
   count = count + 1
   answers[count] = answer
-  at = behind
+  at = next_at
   name = operations[at]
 end
 keep_counter()
@@ -99,4 +99,4 @@ if is_proved then
   return answers
 end
 --- @include "common/require-primary.lua"
-return of_primary(answers)
+return require_primary(answers)

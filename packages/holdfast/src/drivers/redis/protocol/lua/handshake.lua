@@ -14,15 +14,15 @@ if role == 'master' and ARGV[5] then -- a replica may be read-only, and has to b
   redis.call('HSET', KEYS[1], unpack(ARGV, 5))
   redis.call('PEXPIRE', KEYS[1], ARGV[4])
 end
-local heard = 0
+local receivers = 0
 if ARGV[2] ~= 'n' and role == 'master' then -- what a replica publishes proves nothing: grants come from its primary
-  heard = redis.call(ARGV[2] == 'p' and 'PUBLISH' or 'SPUBLISH', ARGV[1], ARGV[3])
+  receivers = redis.call(ARGV[2] == 'p' and 'PUBLISH' or 'SPUBLISH', ARGV[1], ARGV[3])
 end
 local server = redis.call('INFO', 'server')
 local time = redis.call('TIME')
 return {
   time[1] * 1000000 + time[2],
-  heard,
+  receivers,
   string.match(server, 'run_id:(%x+)'),
   string.match(server, 'redis_version:([%d.]+)'),
   role,

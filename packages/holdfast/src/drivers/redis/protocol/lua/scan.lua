@@ -1,7 +1,7 @@
 -- One step through the keys of this server that may be locks.
 --
 -- ARGV[1]  cursor, "0" at the start
--- ARGV[2]  pattern of K
+-- ARGV[2]  pattern of lock_key
 -- ARGV[3]  how many keys to look at
 -- Answers  { next cursor, "0" at the end, [key, ...] }
 
@@ -17,4 +17,4 @@ for _, key in ipairs(found) do
     locks[#locks + 1] = key
   end
 end
-return of_primary({ next_cursor, locks })
+return require_primary({ next_cursor, locks })

@@ -1,14 +1,14 @@
 import type { ListQuery } from "../../../../driver.ts";
-import { wrongCursor } from "../../../../options.ts";
+import { invalidCursor } from "../../../../options.ts";
 import { QuorumError } from "../../../../errors.ts";
 import type { LockState } from "../../../../lock-state.ts";
 import { checkCursor } from "../../single/server-directory.ts";
-import type { Electorate } from "../node-set.ts";
+import type { NodeSet } from "../node-set.ts";
 import type { KeySpace } from "../../protocol/keys.ts";
-import type { QuorumView } from "./lock-view.ts";
+import type { QuorumLockView } from "./lock-view.ts";
 import { pageBudgetMs } from "../../single/server-directory.ts";
 import { scanScript } from "../../protocol/scripts.generated.ts";
-import type { Voter } from "../quorum-node.ts";
+import type { QuorumNode } from "../quorum-node.ts";
 
 /**
  * The locks that a majority holds. What a majority has is on at least one of any N − majority + 1 nodes: so many are gone through,
@@ -16,23 +16,23 @@ import type { Voter } from "../quorum-node.ts";
  * own cursor>".
  */
 export async function listByMajority(
-  electorate: Electorate,
+  nodeSet: NodeSet,
   keySpace: KeySpace,
   { prefix, cursor, limit, signal }: ListQuery,
-  viewOf: (key: string) => Promise<QuorumView>,
+  viewOf: (key: string) => Promise<QuorumLockView>,
 ): Promise<{ locks: LockState[]; cursor: string | null }> {
-  const { voters, majority } = electorate;
-  const needed = voters.length - majority + 1;
-  let [done, index, at] = cursor === null ? [new Set<number>(), 0, "0"] : readCursor(cursor, voters.length);
+  const { nodes, majority } = nodeSet;
+  const needed = nodes.length - majority + 1;
+  let [done, index, at] = cursor === null ? [new Set<number>(), 0, "0"] : readCursor(cursor, nodes.length);
   const locks: LockState[] = [];
-  const end = electorate.now() + pageBudgetMs;
+  const end = nodeSet.now() + pageBudgetMs;
   for (;;) {
     signal?.throwIfAborted();
-    const voter = voters[index];
-    if (!voter) {
-      throw tooFew(electorate);
+    const node = nodes[index];
+    if (!node) {
+      throw tooFewNodes(nodeSet);
     }
-    const page = await pageOf(voter, keySpace.patternOf(prefix), at, limit).catch(() => undefined);
+    const page = await pageOf(node, keySpace.patternOf(prefix), at, limit).catch(() => undefined);
     if (!page) {
       [index, at] = [index + 1, "0"]; // what it has is told by the next that has it too
       continue;
@@ -40,8 +40,8 @@ export async function listByMajority(
     const keys = page.found.map((lock) => keySpace.keyOf(lock)).filter((key) => key !== undefined);
     const views = await Promise.all(keys.map(viewOf));
     const firstHere = views.filter(
-      ({ holding }) =>
-        holding.find(({ voter }) => done.has(voter.index) || voter.index === index)?.voter.index === index,
+      ({ holding: holders }) =>
+        holders.find(({ node }) => done.has(node.index) || node.index === index)?.node.index === index,
     );
     locks.push(...(await Promise.all(firstHere.map((view) => view.describe()))));
     at = page.next;
@@ -52,7 +52,7 @@ export async function listByMajority(
     if (done.size === needed) {
       return { locks, cursor: null };
     }
-    if (locks.length >= limit || electorate.now() >= end) {
+    if (locks.length >= limit || nodeSet.now() >= end) {
       return { locks, cursor: `${[...done].join(",")}:${index}:${at}` };
     }
   }
@@ -63,27 +63,27 @@ function readCursor(cursor: string, count: number): [done: Set<number>, index: n
   checkCursor(cursor, /^(?:\d{1,2}(?:,\d{1,2})*)?:\d{1,2}:(\d{1,20})$/);
   const [done = "", index = "0", at = "0"] = cursor.split(":");
   if (Number(index) >= count) {
-    throw wrongCursor(cursor);
+    throw invalidCursor(cursor);
   }
   return [new Set(done === "" ? [] : done.split(",").map(Number)), Number(index), at];
 }
 
 async function pageOf(
-  voter: Voter,
+  node: QuorumNode,
   pattern: string,
   at: string,
   limit: number,
 ): Promise<{ next: string; found: string[] }> {
-  const [next, found] = (await voter.node.ask(scanScript, [], [at, pattern, String(limit)])) as [
+  const [next, found] = (await node.server.ask(scanScript, [], [at, pattern, String(limit)])) as [
     unknown,
     unknown[],
   ];
   return { next: String(next), found: found.map(String) };
 }
 
-function tooFew({ voters }: Electorate): QuorumError {
+function tooFewNodes({ nodes }: NodeSet): QuorumError {
   return new QuorumError({
-    votes: voters.map(({ name }) => ({
+    votes: nodes.map(({ name }) => ({
       node: name,
       vote: "error",
       latencyMs: null,

@@ -1,32 +1,34 @@
 import type { LockState } from "../../../../lock-state.ts";
 import {
   sharedHolderOf,
-  type Facts,
-  type SharedFacts,
-  type SharedHolder,
+  type LockSnapshot,
+  type SharedLockSnapshot,
+  type SharedHolderEntry,
 } from "../../server/lock-snapshot.ts";
-import { latestWords } from "../../protocol/metadata.ts";
-import { reachedByMajority } from "../majority.ts";
+import { newestMetadata } from "../../protocol/metadata.ts";
+import { majorityReached } from "../majority.ts";
 
 /** Of a lock that several may hold: who holds it by what a majority of the nodes says. */
 export class SharedView {
-  readonly kind: SharedFacts["kind"];
+  readonly kind: SharedLockSnapshot["kind"];
   readonly limit: number;
-  readonly holders: readonly SharedHolder[];
+  readonly holders: readonly SharedHolderEntry[];
 
-  private constructor({ kind, limit }: SharedFacts, holders: readonly SharedHolder[]) {
+  private constructor({ kind, limit }: SharedLockSnapshot, holders: readonly SharedHolderEntry[]) {
     this.kind = kind;
     this.limit = limit;
     this.holders = holders;
   }
 
   /** Undefined: no node says that it is such a lock. */
-  static of(answered: readonly Facts[], majority: number): SharedView | undefined {
-    const told = answered.map(({ shared }) => shared).filter((shared) => shared !== undefined);
-    const [first] = told;
-    const tokens = new Set(told.flatMap(({ holders }) => holders.map(({ token }) => token)));
+  static of(answered: readonly LockSnapshot[], majority: number): SharedView | undefined {
+    const reported = answered.map(({ shared }) => shared).filter((shared) => shared !== undefined);
+    const [first] = reported;
+    const tokens = new Set(reported.flatMap(({ holders }) => holders.map(({ token }) => token)));
     const holders = [...tokens].flatMap((token) => {
-      const grants = told.flatMap((one) => one.holders.filter((holder) => holder.token === token));
+      const grants = reported.flatMap((snapshot) =>
+        snapshot.holders.filter((holder) => holder.token === token),
+      );
       const holder = merged(grants, majority);
       return holder ? [holder] : [];
     });
@@ -44,13 +46,13 @@ export class SharedView {
 }
 
 /** What the nodes say of one holder; undefined: less than a majority has it. Of different numbers the most told one is the lease's. */
-function merged(grants: readonly SharedHolder[], majority: number): SharedHolder | undefined {
-  const [one] = grants;
-  const remainingMs = reachedByMajority(
+function merged(grants: readonly SharedHolderEntry[], majority: number): SharedHolderEntry | undefined {
+  const [snapshot] = grants;
+  const remainingMs = majorityReached(
     grants.map((grant) => grant.remainingMs),
     majority,
   );
-  if (!one || remainingMs === undefined) {
+  if (!snapshot || remainingMs === undefined) {
     return undefined;
   }
   const times = (number: bigint): number =>
@@ -58,10 +60,10 @@ function merged(grants: readonly SharedHolder[], majority: number): SharedHolder
   const { fencingToken } = grants.reduce((best, other) =>
     times(other.fencingToken) > times(best.fencingToken) ? other : best,
   );
-  const weight = reachedByMajority(
+  const weight = majorityReached(
     grants.map((grant) => grant.weight),
     majority,
   );
-  const words = latestWords(grants.map((grant) => grant.words));
-  return { ...one, fencingToken, remainingMs, weight: weight ?? one.weight, words };
+  const info = newestMetadata(grants.map((grant) => grant.info));
+  return { ...snapshot, fencingToken, remainingMs, weight: weight ?? snapshot.weight, info };
 }

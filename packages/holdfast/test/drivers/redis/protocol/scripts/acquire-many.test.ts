@@ -4,7 +4,7 @@ import { redis } from "holdfast/redis";
 import { faulty, manualClock, manualRandom } from "holdfast/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
-import { connectionOf } from "../../../../../src/drivers/redis/clients/detect.ts";
+import { detectConnection } from "../../../../../src/drivers/redis/clients/detect.ts";
 import type { Connection } from "../../../../../src/drivers/redis/clients/connection.ts";
 import { counterKey, type LockKeys } from "../../../../../src/drivers/redis/protocol/keys.ts";
 import {
@@ -23,7 +23,7 @@ onRedis("several locks in one step, on a real server and on the fake Redis", () 
   let real: Connection;
   beforeAll(async () => {
     stage = await ScriptStage.open();
-    real = connectionOf(stage.redis);
+    real = detectConnection(stage.redis);
   });
   afterAll(() => stage.close());
 

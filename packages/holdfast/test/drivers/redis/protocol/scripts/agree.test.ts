@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { asker, fenceOf, onNodes } from "../../../../support/quorum-script-fixture.ts";
 import { acquireOf, retentionMs } from "../../../../support/script-fixture.ts";
 
-onNodes("agree", (stage) => {
+onNodes("raiseFence", (stage) => {
   const us = asker(1);
 
   test("raises the number of our grant, as a block", async () => {
@@ -79,5 +79,5 @@ onNodes("agree", (stage) => {
 });
 
 function agreeOn(number: number, want = 1): string[] {
-  return ["agree", asker(1).token, String(number), String(want)];
+  return ["raiseFence", asker(1).token, String(number), String(want)];
 }

@@ -23,7 +23,7 @@ const reached: Readonly<Record<Family, readonly string[]>> = {
   ],
   "read-write": ["acquire 0", "acquire 1", "acquire 4", "release 0", "release 1", "extend 1", "downgrade 1"],
   semaphore: ["acquire 0", "acquire 1", "acquire 4", "release 0", "release 1", "extend 1", "setLimit 1"],
-  latch: ["countDown 1", "awaitLatch 1", "awaitLatch 2", "leaveLatch 1"],
+  latch: ["countDown 1", "waitLatch 1", "waitLatch 2", "leaveLatchQueue 1"],
 };
 
 onRedis("an operation", () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
-import { connectionOf } from "../../../../../src/drivers/redis/clients/detect.ts";
+import { detectConnection } from "../../../../../src/drivers/redis/clients/detect.ts";
 import { counterKey } from "../../../../../src/drivers/redis/protocol/keys.ts";
 import { onRedis } from "../../../../support/servers.ts";
 import {
@@ -227,7 +227,7 @@ onRedis("the counter of fencing numbers", () => {
 
   test("is kept where a hand-over was numbered and failed: that number is not given again", async () => {
     await stage.redis.call("ACL", "SETUSER", "mute", "on", "nopass", "~*", "+@all", "resetchannels");
-    const mute = connectionOf(stage.server.client({ username: "mute", password: "any" }));
+    const mute = detectConnection(stage.server.client({ username: "mute", password: "any" }));
     const [keys, other] = [stage.lock(), stage.lock()];
     await stage.grant(keys, asker(1));
     await stage.queue(keys, asker(2));

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "@holdfast/test-kit";
 
-import { connectionOf } from "../../../../../src/drivers/redis/clients/detect.ts";
+import { detectConnection } from "../../../../../src/drivers/redis/clients/detect.ts";
 import { channelOf, counterKey } from "../../../../../src/drivers/redis/protocol/keys.ts";
 import { onRedis } from "../../../../support/servers.ts";
 import { acquireOf, asker, id, ScriptStage, type Asker } from "../../../../support/script-fixture.ts";
@@ -161,7 +161,7 @@ onRedis("the grant to the next", () => {
     await stage.grant(keys, asker(9));
     await queue(keys[1], [asker(1), asker(2)]);
     await stage.redis.call("ACL", "SETUSER", "mute", "on", "nopass", "~*", "+@all", "resetchannels");
-    const mute = connectionOf(stage.server.client({ username: "mute", password: "any" }));
+    const mute = detectConnection(stage.server.client({ username: "mute", password: "any" }));
     const [answer] = await stage.batch([[keys, ["release", asker(9).token, "", "1"]]], { connection: mute });
     expect(answer).toEqual(["error", expect.stringContaining("channel")]);
     const waiters = [asker(1).member, asker(2).member];
@@ -180,7 +180,7 @@ onRedis("the grant to the next", () => {
     await queue(keys[1], [asker(1)]);
     await stage.redis.pexpire(keys[1], 20_000);
     await stage.redis.call("ACL", "SETUSER", "mute", "on", "nopass", "~*", "+@all", "resetchannels");
-    const mute = connectionOf(stage.server.client({ username: "mute", password: "any" }));
+    const mute = detectConnection(stage.server.client({ username: "mute", password: "any" }));
     for (const args of [
       acquireOf(asker(9), { wait: "1" }),
       acquireOf(asker(9)),
@@ -237,7 +237,7 @@ onRedis("the grant to the next", () => {
     const keys = stage.lock();
     await queue(keys[1], [asker(1)]);
     await stage.redis.call("ACL", "SETUSER", "mute", "on", "nopass", "~*", "+@all", "resetchannels");
-    const mute = connectionOf(stage.server.client({ username: "mute", password: "any" }));
+    const mute = detectConnection(stage.server.client({ username: "mute", password: "any" }));
     const [answer] = await stage.batch([[keys, acquireOf(asker(9))]], { connection: mute });
     expect(answer?.[1]).toMatch(/^(ERR|NOPERM) /);
   });
@@ -246,7 +246,7 @@ onRedis("the grant to the next", () => {
     const [broken, keys] = [stage.lock(), stage.lock()];
     await stage.redis.rpush(broken[0], "a list");
     await stage.redis.call("ACL", "SETUSER", "typeless", "on", "nopass", "~*", "&*", "+@all", "-type");
-    const typeless = connectionOf(stage.server.client({ username: "typeless", password: "any" }));
+    const typeless = detectConnection(stage.server.client({ username: "typeless", password: "any" }));
     const asked = [
       [keys, acquireOf(asker(9))],
       [broken, ["extend", asker(9).token, "30000", "", ""]],

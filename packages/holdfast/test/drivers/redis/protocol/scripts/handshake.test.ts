@@ -37,9 +37,9 @@ onRedis("hello and clients", () => {
 
   test("what is published to us is heard by us, and counted", async () => {
     expect((await greet(1, "s"))[1]).toBe(1);
-    expect(await stage.heard(1)).toEqual(["proof"]);
+    expect(await stage.heard(1)).toEqual(["ping"]);
     expect((await greet(2, "p"))[1]).toBe(1);
-    expect(await stage.heard(2)).toEqual(["proof"]);
+    expect(await stage.heard(2)).toEqual(["ping"]);
   });
 
   test("where nobody listens, or not in this way, the count is 0", async () => {
@@ -62,7 +62,7 @@ onRedis("hello and clients", () => {
   });
 
   async function greet(client: number, kind: "s" | "p" | "n", about = ["owner", "a"]): Promise<unknown[]> {
-    const args = [channelOf(id(client)), kind, "proof", "60000", ...about];
+    const args = [channelOf(id(client)), kind, "ping", "60000", ...about];
     return (await stage.connection.run(handshakeScript, [clientKey(id(client))], args)) as unknown[];
   }
 });

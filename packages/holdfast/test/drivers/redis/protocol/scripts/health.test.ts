@@ -2,7 +2,7 @@ import { FakeRedis } from "@holdfast/test-kit/fake-redis";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
 import { systemClock } from "../../../../../src/runtime/clock.ts";
-import { connectionOf } from "../../../../../src/drivers/redis/clients/detect.ts";
+import { detectConnection } from "../../../../../src/drivers/redis/clients/detect.ts";
 import type { Connection } from "../../../../../src/drivers/redis/clients/connection.ts";
 import {
   handshakeScript,
@@ -100,7 +100,7 @@ onRedis("a plain command", () => {
       }
     }
     await stage.redis.call("ACL", "SETUSER", "app", "on", "nopass", "~*", "+@all", "-config");
-    const refused = connectionOf(stage.server.client({ username: "app", password: "any" }));
+    const refused = detectConnection(stage.server.client({ username: "app", password: "any" }));
     server.refuseConfig(true);
     expect(await failure(server.connect(), "CONFIG", "GET", "appendfsync")).toBe(
       await failure(refused, "CONFIG", "GET", "appendfsync"),

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 
-import { readFields } from "../../../../../src/drivers/redis/protocol/metadata.ts";
+import { decodeHash } from "../../../../../src/drivers/redis/protocol/metadata.ts";
 import { onRedis } from "../../../../support/servers.ts";
 import { asker, ScriptStage } from "../../../../support/script-fixture.ts";
 
@@ -29,7 +29,7 @@ onRedis("inspect", () => {
     expect(left).toBeGreaterThan(19_000);
     expect(left).toBeLessThanOrEqual(20_000);
     expect([one, other]).toEqual([String(first), String(last)]);
-    expect(readFields(words)).toEqual(
+    expect(decodeHash(words)).toEqual(
       new Map([
         ["token", asker(1).token],
         ["owner", "a"],

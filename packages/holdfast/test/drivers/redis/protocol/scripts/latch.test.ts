@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 
-import { connectionOf } from "../../../../../src/drivers/redis/clients/detect.ts";
+import { detectConnection } from "../../../../../src/drivers/redis/clients/detect.ts";
 import type { LockKeys } from "../../../../../src/drivers/redis/protocol/keys.ts";
 import { scanScript } from "../../../../../src/drivers/redis/protocol/scripts.generated.ts";
 import { onRedis } from "../../../../support/servers.ts";
@@ -14,8 +14,8 @@ function countDown(attempt: number, count: number, known = ""): string[] {
   return ["countDown", asker(attempt).token, String(count), ttlMs, known, latest];
 }
 
-function awaitLatch(waiter: number, count: number, kind = "s", client = waiter): string[] {
-  return ["awaitLatch", asker(waiter, { client }).token, String(count), ttlMs, "", latest, kind];
+function waitLatch(waiter: number, count: number, kind = "s", client = waiter): string[] {
+  return ["waitLatch", asker(waiter, { client }).token, String(count), ttlMs, "", latest, kind];
 }
 
 /** When the two keys end, ms, as the server counts; nothing for one that is not there. */
@@ -69,10 +69,10 @@ onRedis("the script of latches", () => {
       );
       expect(isSame, `${found.join()} for ${wanted.join()}`).toEqual([true, true]);
     };
-    await ask(keys, awaitLatch(1, 2));
+    await ask(keys, waitLatch(1, 2));
     const first = Number((await stateOf(keys))["ends"]);
     await expectEnds([first, first]);
-    await ask(keys, ["awaitLatch", asker(2).token, "2", "900000", "", latest, "s"]);
+    await ask(keys, ["waitLatch", asker(2).token, "2", "900000", "", latest, "s"]);
     await ask(keys, ["countDown", asker(1).token, "2", "900000", "", latest]);
     await expectEnds([first, first]);
     await ask(keys, ["countDown", asker(2).token, "2", "900000", "", latest]);
@@ -84,15 +84,15 @@ onRedis("the script of latches", () => {
 
   test("who waits is told once for each process, when the state is written, and not before", async () => {
     const keys = stage.lock();
-    await ask(keys, awaitLatch(1, 2));
-    await ask(keys, awaitLatch(11, 2, "s", 1));
-    const [, , born] = await ask(keys, awaitLatch(2, 2, "p"));
-    await ask(keys, awaitLatch(3, 2, "n")); // only looks
+    await ask(keys, waitLatch(1, 2));
+    await ask(keys, waitLatch(11, 2, "s", 1));
+    const [, , born] = await ask(keys, waitLatch(2, 2, "p"));
+    await ask(keys, waitLatch(3, 2, "n")); // only looks
     await ask(keys, countDown(1, 2));
     await ask(keys, countDown(1, 2));
     expect([await stage.heard(1), await stage.heard(2)]).toEqual([[], []]);
     await ask(keys, countDown(2, 2));
-    const message = `open ${String(born)} ${keys[0]}`;
+    const message = `latch-open ${String(born)} ${keys[0]}`;
     expect([await stage.heard(1), await stage.heard(2), await stage.heard(3)]).toEqual([
       [message],
       [message],
@@ -104,20 +104,20 @@ onRedis("the script of latches", () => {
 
   test("who has left is not told", async () => {
     const keys = stage.lock();
-    await ask(keys, awaitLatch(1, 1));
-    await ask(keys, ["leaveLatch", asker(1).token, "s"]);
+    await ask(keys, waitLatch(1, 1));
+    await ask(keys, ["leaveLatchQueue", asker(1).token, "s"]);
     await ask(keys, countDown(1, 1));
     expect(await stage.heard(1)).toEqual([]);
   });
 
   test("many who wait are told in parts: whoever asks goes on with it", async () => {
     const keys = stage.lock();
-    await stage.batch(Array.from({ length: 600 }, (_, n) => [keys, awaitLatch(1_000 + n, 1)]));
-    await ask(keys, awaitLatch(1, 1));
+    await stage.batch(Array.from({ length: 600 }, (_, n) => [keys, waitLatch(1_000 + n, 1)]));
+    await ask(keys, waitLatch(1, 1));
     await stage.redis.zadd(keys[1], "XX", 9e15, `${asker(1).token} s`); // the last in the row
     const [, , , , more] = await ask(keys, countDown(1, 1));
     expect([more, await stage.redis.zcard(keys[1])]).toEqual([1, 601 - 256]);
-    expect((await ask(keys, awaitLatch(3, 1)))[4]).toBe(1);
+    expect((await ask(keys, waitLatch(3, 1)))[4]).toBe(1);
     expect(await stage.heard(1)).toEqual([]);
     expect((await ask(keys, countDown(1, 1)))[4]).toBe(0);
     expect(await stage.heard(1)).toHaveLength(1);
@@ -126,9 +126,9 @@ onRedis("the script of latches", () => {
 
   test("a count is not refused where nobody may be told", async () => {
     const keys = stage.lock();
-    await ask(keys, awaitLatch(1, 1));
+    await ask(keys, waitLatch(1, 1));
     await stage.redis.call("ACL", "SETUSER", "mute", "on", "nopass", "~*", "+@all", "resetchannels");
-    const mute = connectionOf(stage.server.client({ username: "mute", password: "any" }));
+    const mute = detectConnection(stage.server.client({ username: "mute", password: "any" }));
     const [answer] = await stage.batch([[keys, countDown(1, 1)]], { connection: mute });
     expect(answer?.slice(0, 2)).toEqual([1, 0]);
     expect((await stateOf(keys))["left"]).toBe("0");
@@ -148,7 +148,7 @@ onRedis("the script of latches", () => {
 
   test("of a latch that was taken away nothing is in the way of the next one", async () => {
     const keys = stage.lock();
-    await ask(keys, awaitLatch(1, 2));
+    await ask(keys, waitLatch(1, 2));
     await stage.redis.del(keys[0]);
     expect((await ask(keys, countDown(1, 3))).slice(0, 2)).toEqual([1, 2]);
     expect(await stage.redis.exists(keys[1])).toBe(0);
@@ -156,7 +156,7 @@ onRedis("the script of latches", () => {
 
   test("what comes too late touches nothing", async () => {
     const keys = stage.lock();
-    for (const args of [countDown(1, 2), awaitLatch(1, 2)]) {
+    for (const args of [countDown(1, 2), waitLatch(1, 2)]) {
       expect(await ask(keys, args.with(5, "1700000000000"))).toEqual([3]);
     }
     expect(await stage.redis.exists(...keys)).toBe(0);
@@ -166,7 +166,7 @@ onRedis("the script of latches", () => {
     const keys = stage.lock();
     await ask(keys, countDown(1, 2));
     expect(await ask(keys, countDown(2, 3))).toEqual(["error", "COUNTMISMATCH 2"]);
-    expect(await ask(keys, awaitLatch(2, 3))).toEqual(["error", "COUNTMISMATCH 2"]);
+    expect(await ask(keys, waitLatch(2, 3))).toEqual(["error", "COUNTMISMATCH 2"]);
     expect((await stateOf(keys))["left"]).toBe("1");
   });
 
@@ -178,7 +178,7 @@ onRedis("the script of latches", () => {
     await stage.redis.hset(others[0], "a", "1");
     for (const keys of [mutex, shared, queued, others]) {
       const before = await Promise.all(keys.map((key) => stage.redis.dump(key)));
-      for (const args of [countDown(1, 2), awaitLatch(1, 2)]) {
+      for (const args of [countDown(1, 2), waitLatch(1, 2)]) {
         const [status, message] = await ask(keys, args);
         expect([status, String(message)]).toEqual(["error", expect.stringMatching(/KINDMISMATCH|WRONGTYPE/)]);
       }
@@ -188,7 +188,7 @@ onRedis("the script of latches", () => {
 
   test("it is another kind for all others, and what they do touches nothing", async () => {
     const keys = stage.lock();
-    await ask(keys, awaitLatch(1, 2));
+    await ask(keys, waitLatch(1, 2));
     const before = await stateOf(keys);
     for (const who of [asker(5), asker(5, { share: "r" }), asker(5, { share: "s1/2" })]) {
       for (const wait of ["0", "1", "2"] as const) {
@@ -206,15 +206,15 @@ onRedis("the script of latches", () => {
 
   test("a full queue is told, and a place that is held is kept", async () => {
     const keys = stage.lock();
-    await ask(keys, awaitLatch(1, 1));
-    expect(await stage.ask(keys, awaitLatch(2, 1), { bound: 1 })).toEqual([2]);
-    expect((await stage.ask(keys, awaitLatch(1, 1), { bound: 1 }))[0]).toBe(1);
+    await ask(keys, waitLatch(1, 1));
+    expect(await stage.ask(keys, waitLatch(2, 1), { bound: 1 })).toEqual([2]);
+    expect((await stage.ask(keys, waitLatch(1, 1), { bound: 1 }))[0]).toBe(1);
   });
 
   test("inspect tells what is left and who waits; who has not asked for long is gone", async () => {
     const keys = stage.lock();
     await ask(keys, countDown(1, 4));
-    await ask(keys, awaitLatch(3, 4));
+    await ask(keys, waitLatch(3, 4));
     await stage.redis.zadd(keys[1], 1_000, `${asker(4).token} s`);
     const answer = await ask(keys, ["inspect"]);
     expect(answer.toSpliced(1, 1)).toEqual(["", "", "", [], 1, [`${asker(3).token} s`], "latch", 4, 3]);
@@ -240,7 +240,7 @@ onRedis("the script of latches", () => {
 
   test("where memory is full a count is refused as a whole and nobody is told, but the last one opens it", async () => {
     const keys = stage.lock();
-    await ask(keys, awaitLatch(1, 3));
+    await ask(keys, waitLatch(1, 3));
     await ask(keys, countDown(1, 3));
     const before = await stateOf(keys);
     await stage.redis.config("SET", "maxmemory", "1");

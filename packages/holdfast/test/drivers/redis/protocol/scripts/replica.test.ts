@@ -57,7 +57,7 @@ onRedis("of a replica, on a real server and on the fake one,", () => {
       "who had it": operation(held, "extend", rival.token, "30000", "", ""),
       "who looks": operation(held, "inspect"),
       "who has counted already": operation(counted, "countDown", ...latch),
-      "who looks at a latch": operation(counted, "awaitLatch", ...latch, "n"),
+      "who looks at a latch": operation(counted, "waitLatch", ...latch, "n"),
       "who wants several, of which one is held": [
         acquireManyScript,
         [counterKey(), ...free, ...held],
@@ -112,7 +112,7 @@ test("a replica that is asked for several keys at once is left", async () => {
   const server = new FakeRedis({ clock: systemClock });
   const connection = server.connect();
   let suspicions = 0;
-  connection.suspect = () => {
+  connection.refreshPrimary = () => {
     suspicions += 1;
   };
   const locks = createLocks(redis(connection));

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 
-import { connectionOf } from "../../../../../src/drivers/redis/clients/detect.ts";
+import { detectConnection } from "../../../../../src/drivers/redis/clients/detect.ts";
 import { onRedis } from "../../../../support/servers.ts";
 import { acquireOf, asker, ScriptStage } from "../../../../support/script-fixture.ts";
 
@@ -85,7 +85,7 @@ onRedis("what changes a lock that several may hold", () => {
     await stage.grant(keys, asker(1, { share: "s2/3" }));
     await stage.queue(keys, asker(2, heavy));
     await stage.ask(keys, ["setLimit", "2"]);
-    expect(await stage.heard(2)).toEqual([`again ${asker(2, heavy).token}`]);
+    expect(await stage.heard(2)).toEqual([`retry ${asker(2, heavy).token}`]);
     expect(await stage.redis.exists(keys[1])).toBe(0);
   });
 
@@ -247,7 +247,7 @@ onRedis("a user who may not publish", () => {
     const stage = await ScriptStage.open();
     try {
       await stage.redis.call("ACL", "SETUSER", "mute", "on", ">x", "~*", "+@all", "resetchannels");
-      const mute = connectionOf(stage.server.client({ username: "mute", password: "x" }));
+      const mute = detectConnection(stage.server.client({ username: "mute", password: "x" }));
       const keys = stage.lock();
       await stage.listen(2);
       await stage.grant(keys, asker(1, writer));
@@ -276,7 +276,7 @@ onRedis("a user who may not publish", () => {
     const stage = await ScriptStage.open();
     try {
       await stage.redis.call("ACL", "SETUSER", "mute", "on", ">x", "~*", "+@all", "resetchannels");
-      const mute = connectionOf(stage.server.client({ username: "mute", password: "x" }));
+      const mute = detectConnection(stage.server.client({ username: "mute", password: "x" }));
       const keys = stage.lock();
       await stage.redis.zadd(keys[1], 2, asker(2, reader).member);
       await stage.redis.pexpire(keys[1], 20_000);

@@ -280,7 +280,7 @@ onRedis("a grant of a lock that several may hold", () => {
     expect(await tokens(keys[0])).toEqual([before.token]);
     expect(await stage.redis.hget(keys[2], "used")).toBe("1");
     expect(await stage.redis.exists(keys[1])).toBe(0);
-    expect((await stage.heard(21)).map((text) => text.split(" ")[0])).toEqual(["grant", "again"]);
+    expect((await stage.heard(21)).map((text) => text.split(" ")[0])).toEqual(["grant", "retry"]);
   });
 
   test("who asks again after its deadline is not granted past the limit", async () => {

@@ -103,7 +103,7 @@ onNodes("a vote for who shares a lock", (stage) => {
     expect((await stage.ask(keys, yieldOf(one, first)))[0]).toBe(0);
     expect(await stage.data.zrange(keys[0])).toEqual([other.token]);
     expect(await stage.data.zrange(keys[1])).toEqual([earlier.member, one.member]);
-    expect(await stage.ask(keys, ["agree", other.token, String(kept)])).toEqual([1, kept, kept]);
+    expect(await stage.ask(keys, ["raiseFence", other.token, String(kept)])).toEqual([1, kept, kept]);
     expect(await stage.heard(4)).toEqual([]);
   });
 
@@ -112,16 +112,20 @@ onNodes("a vote for who shares a lock", (stage) => {
     const [one, other] = [asker(6, { ...reader, ticket: 60 }), asker(7, { ...reader, ticket: 70 })];
     const { first } = await stage.grant(keys, one);
     const { first: second } = await stage.grant(keys, other);
-    expect(await stage.ask(keys, ["agree", one.token, String(second + 10)])).toEqual([
+    expect(await stage.ask(keys, ["raiseFence", one.token, String(second + 10)])).toEqual([
       1,
       second + 10,
       second + 10,
     ]);
-    expect(await stage.ask(keys, ["agree", one.token, String(first)])).toEqual([1, second + 10, second + 10]);
+    expect(await stage.ask(keys, ["raiseFence", one.token, String(first)])).toEqual([
+      1,
+      second + 10,
+      second + 10,
+    ]);
     expect(await stage.ask(keys, ["verify", other.token])).toEqual([1, expect.any(Number), second]);
     const { first: third } = await stage.grant(keys, asker(8, { ...reader, ticket: 80 }));
     expect(third).toBeGreaterThan(second + 10);
-    expect(await stage.ask(keys, ["agree", us.token, "5"])).toEqual([0]);
+    expect(await stage.ask(keys, ["raiseFence", us.token, "5"])).toEqual([0]);
   });
 
   test("is extended with its number, and told lost where it is not ours", async () => {

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 
 import { manualClock } from "holdfast/testing";
 
-import { connectionOf } from "../../../../../src/drivers/redis/clients/detect.ts";
+import { detectConnection } from "../../../../../src/drivers/redis/clients/detect.ts";
 import type { Connection } from "../../../../../src/drivers/redis/clients/connection.ts";
 import {
   handshakeScript,
@@ -27,7 +27,7 @@ describeWithClocks("a server that was started with its clock ahead", () => {
       const server = await startRedis(clock ? { env: clock.env } : {});
       atEnd(() => server.stop());
       clock?.set({});
-      await expectNegative(connectionOf(server.client()), server.runId);
+      await expectNegative(detectConnection(server.client()), server.runId);
     });
   });
 });

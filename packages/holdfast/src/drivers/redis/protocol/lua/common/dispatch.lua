@@ -2,35 +2,35 @@
 
 local latch
 local function perform_on_latch(name, ...)
-  latch = latch or define_latch()
+  latch = latch or prepare_latch()
   if not latch[name] then
     error('KINDMISMATCH latch', 0)
   end
   return latch[name](...)
 end
 
-local share, is_over
-local function know_shares()
-  if not share then
-    share, is_over = define_share()
+local shared, is_free
+local function load_shared_ops()
+  if not shared then
+    shared, is_free = prepare_shared()
   end
 end
 
 -- A token says of itself whether it shares the lock. Where there is none, what is there now tells.
-local function shares(name, token)
+local function is_shared_lock(name, token)
   local mark = token and string.byte(token, 67)
   if mark then
     return mark > 57
   end
-  local found = redis.call('TYPE', K).ok
+  local found = redis.call('TYPE', lock_key).ok
   if found ~= 'none' then
     return found == 'zset'
   end
   local waiter = redis.call('ZRANGE', queue, 0, 0)[1]
   if waiter then
-    return is_share(waiter)
+    return is_shared(waiter)
   end
-  return name == 'setLimit' or redis.call('HEXISTS', terms_key(), 'kind') == 1
+  return name == 'setLimit' or redis.call('HEXISTS', settings_key(), 'kind') == 1
 end
 
 local mutex
@@ -39,39 +39,39 @@ local function perform(name, ...)
   if (name == 'acquire' or name == 'yield') and now > select(7, ...) * 1000 then
     return { 4 } -- it came too late: what is remembered of its token stays, too
   end
-  if is_quorum and not holder and redis.call('EXISTS', K) == 0 then
+  if is_quorum and not holder and redis.call('EXISTS', lock_key) == 0 then
     is_read = false
-    if recall(name, ...) and not shares(name, ...) then
-      know_shares()
-      is_over()
+    if restore_vote(name, ...) and not is_shared_lock(name, ...) then
+      load_shared_ops()
+      is_free()
     end
   end
-  if shares(name, ...) then
-    know_shares()
-    return share.perform(name, ...)
+  if is_shared_lock(name, ...) then
+    load_shared_ops()
+    return shared.perform(name, ...)
   end
   if not is_read then
     holder = read_holder()
   end
-  if not holder and (name == 'countDown' or name == 'awaitLatch' or name == 'leaveLatch') then
+  if not holder and (name == 'countDown' or name == 'waitLatch' or name == 'leaveLatchQueue') then
     return perform_on_latch(name, ...)
   end
-  mutex = mutex or define_mutex()
+  mutex = mutex or prepare_mutex()
   if not mutex[name] then
     error('KINDMISMATCH mutex', 0)
   end
   return mutex[name](...)
 end
 
--- What failed and may have failed as K is of another kind, and was not touched: a latch is asked as what it is; and where all who
--- shared K have expired, it is free.
-local function perform_anew(failure, ...)
-  local found = redis.pcall('TYPE', K).ok
-  if found == 'hash' and redis.call('HEXISTS', K, 'latch') == 1 then
+-- What failed and may have failed as lock_key is of another kind, and was not touched: a latch is asked as what it is; and where all who
+-- shared lock_key have expired, it is free.
+local function perform_retrying_kind(failure, ...)
+  local found = redis.pcall('TYPE', lock_key).ok
+  if found == 'hash' and redis.call('HEXISTS', lock_key, 'latch') == 1 then
     return pcall(perform_on_latch, ...)
-  elseif found == 'zset' and not shares(...) then
-    know_shares()
-    if is_over() then
+  elseif found == 'zset' and not is_shared_lock(...) then
+    load_shared_ops()
+    if is_free() then
       return pcall(perform, ...)
     end
   end
@@ -82,11 +82,11 @@ end
 local function count_of(name)
   if name == 'acquire' or name == 'yield' then
     return 7
-  elseif name == 'refill' or name == 'awaitLatch' then
+  elseif name == 'refill' or name == 'waitLatch' then
     return 6
   elseif name == 'release' and not is_quorum then
     return 3
-  elseif name == 'release' or name == 'downgrade' or name == 'leaveLatch' then
+  elseif name == 'release' or name == 'downgrade' or name == 'leaveLatchQueue' then
     return 2
   elseif name == 'countDown' then
     return 5
@@ -101,7 +101,7 @@ end
 -- Whether an answer could only be given by a primary: what was granted, queued, given back or renewed was written. Of a latch that
 -- is asked again nothing may be.
 local function is_of_primary(name, answer)
-  if name == 'verify' or name == 'inspect' or name == 'countDown' or name == 'awaitLatch' or name == 'setLimit' then
+  if name == 'verify' or name == 'inspect' or name == 'countDown' or name == 'waitLatch' or name == 'setLimit' then
     return false
   elseif type(answer) == 'number' then
     return answer == 1 or name == 'acquire'
@@ -111,22 +111,22 @@ local function is_of_primary(name, answer)
   return answer[1] == 1
 end
 
--- Performs one operation, whose arguments begin at `first`. `found`: who holds K, nil or an error if that is not known.
+-- Performs one operation, whose arguments begin at `first`. `found`: who holds lock_key, nil or an error if that is not known.
 -- Answers what the operation does; whether a primary did; where the next one begins; the words of a replica that refuses.
-local function perform_alone(name, first, found, waiter)
-  holder, popped, lasts, giver, given = found, waiter, nil, nil, nil
+local function perform_isolated(name, first, found, waiter)
+  holder, popped, lasts, releasing_client, handover_reply = found, waiter, nil, nil, nil
   is_read = found ~= nil and type(found) ~= 'table'
-  local behind = first + count_of(name)
-  local ok, answer = pcall(perform, name, unpack(operations, first, behind - 1))
+  local next_at = first + count_of(name)
+  local ok, answer = pcall(perform, name, unpack(operations, first, next_at - 1))
   if not ok then
-    ok, answer = perform_anew(answer, name, unpack(operations, first, behind - 1))
+    ok, answer = perform_retrying_kind(answer, name, unpack(operations, first, next_at - 1))
   end
   if ok then
-    return answer, is_of_primary(name, answer), behind
+    return answer, is_of_primary(name, answer), next_at
   end
   if popped and popped[1] then
     put_back(popped) -- what failed must not eat a waiter
   end
-  local words = type(answer) == 'table' and answer.err or tostring(answer)
-  return { 'error', words }, false, behind, string.match(words, 'READONLY .*')
+  local metadata = type(answer) == 'table' and answer.err or tostring(answer)
+  return { 'error', metadata }, false, next_at, string.match(metadata, 'READONLY .*')
 end

@@ -4,46 +4,46 @@
 -- Grants to who stands first, as long as there is room for him: readers at the head go together, and who needs much room is not
 -- passed over. As `grant_next` of a mutex: an error of the publish puts the member back.
 -- Returns the answer to `own`, a member, if its turn has come; whether more may be left to serve.
-local function serve(own, own_ttl, own_want)
+local function serve(own, own_ttl, own_fence_count)
   local answer
   for _ = 1, 64 do
-    local member, score = first_in_line()
-    local waits_for, weight = nil, nil
-    if member then
-      waits_for, weight = share_of(member)
+    local queue_entry, score = first_waiter()
+    local waiter_kind, weight = nil, nil
+    if queue_entry then
+      waiter_kind, weight = mode_of(queue_entry)
     end
-    if not waits_for or waits_for ~= kind then
+    if not waiter_kind or waiter_kind ~= kind then
       return answer, false
     end
-    local token, client, ttl, want, deadline, channel, whole_ttl = parse(member)
-    local is_alive = tonumber(deadline) == 0 or tonumber(deadline) >= now_ms or member == own
+    local token, client, ttl, fence_count, deadline, channel, whole_ttl = parse(queue_entry)
+    local is_alive = tonumber(deadline) == 0 or tonumber(deadline) >= now_ms or queue_entry == own
     local may_hold = is_alive and weight <= limit
     if may_hold and used + weight > limit then
       return answer, false
     end
     note_ttl()
-    redis.call('ZREM', queue, member)
+    redis.call('ZREM', queue, queue_entry)
     head = nil
-    local has_it = holding_of(token) -- by an earlier question
-    if is_alive and member ~= own and (has_it or not may_hold) then
-      publish(channel, client, 'again ' .. token) -- who asks again has that grant, or is told of the limit
-    elseif not has_it and may_hold and member == own then
-      local first, last, left = admit(token, weight, own_ttl, own_want)
+    local already_holds = holder_entry(token) -- by an earlier question
+    if is_alive and queue_entry ~= own and (already_holds or not may_hold) then
+      publish(channel, client, 'retry ' .. token) -- who asks again has that grant, or is told of the limit
+    elseif not already_holds and may_hold and queue_entry == own then
+      local first, last, left = add_holder(token, weight, own_ttl, own_fence_count)
       answer = { 1, first, last, token, left }
-    elseif not has_it and may_hold and client == giver and not given then
-      local first, last = admit(token, weight, whole_ttl, want)
-      given = { 1, 0, token, first, last, tonumber(whole_ttl) }
-    elseif not has_it and may_hold then
-      local first, last, left = admit(token, weight, ttl, want)
-      local numbers = digits(first) .. ' ' .. digits(last)
-      local message = table.concat({ 'grant', token, numbers, digits(now), lasting(ttl, left), run_id(), K }, ' ')
-      local heard = publish(channel, client, message)
-      if heard == 0 then
+    elseif not already_holds and may_hold and client == releasing_client and not handover_reply then
+      local first, last = add_holder(token, weight, whole_ttl, fence_count)
+      handover_reply = { 1, 0, token, first, last, tonumber(whole_ttl) }
+    elseif not already_holds and may_hold then
+      local first, last, left = add_holder(token, weight, ttl, fence_count)
+      local grant_numbers = digits(first) .. ' ' .. digits(last)
+      local message = table.concat({ 'grant', token, grant_numbers, digits(now), ttl_text(ttl, left), run_id(), lock_key }, ' ')
+      local receivers = publish(channel, client, message)
+      if receivers == 0 then
         remove(token)
-      elseif type(heard) == 'table' then
+      elseif type(receivers) == 'table' then
         remove(token)
-        put_back(with_ttl({ member, score }))
-        error(heard.err, 0)
+        put_back(with_ttl({ queue_entry, score }))
+        error(receivers.err, 0)
       end
     end
   end
@@ -51,212 +51,212 @@ local function serve(own, own_ttl, own_want)
 end
 
 -- Asks for the vote of this quorum's node back, unless who has it has won.
-local function inquire(holder_of_it, number, channel)
-  local client = client_of(holder_of_it)
-  publish(string.sub(channel, -1), client, table.concat({ 'inquiry', holder_of_it, digits(number) }, ' '))
+local function inquire(vote_holder, number, channel)
+  local client = client_of(vote_holder)
+  publish(string.sub(channel, -1), client, table.concat({ 'inquiry', vote_holder, digits(number) }, ' '))
 end
 
 -- Rivals that came later and are in our way are asked to give it back.
-local function inquire_all(token, terms)
-  local _, weight = share_of(token)
-  for _, other in ipairs(redis.call('ZRANGE', K, 0, 63)) do
-    local number, others_weight = holding_of(other)
-    if weight + others_weight > limit and precedes(token, other) then
-      inquire(other, number, terms)
+local function inquire_all(token, queue_args)
+  local _, weight = mode_of(token)
+  for _, other in ipairs(redis.call('ZRANGE', lock_key, 0, 63)) do
+    local number, other_weight = holder_entry(other)
+    if weight + other_weight > limit and precedes(token, other) then
+      inquire(other, number, queue_args)
     end
   end
 end
 
 -- So is who asks again while he is in the way of whoever came first: he may have missed it, and that one has no votes to ask again for.
-local function inquire_again(token, number, weight, terms)
-  local first = parse(first_in_line() or '')
-  local _, wanted = share_of(first or '')
+local function inquire_repeat(token, number, weight, queue_args)
+  local first = parse(first_waiter() or '')
+  local _, wanted = mode_of(first or '')
   if wanted and weight + wanted > limit and precedes(first, token) then
-    inquire(token, number, terms)
+    inquire(token, number, queue_args)
   end
 end
 
 -- By whom: who will be over first.
-local function held_by_others(member, wait)
-  local position = member and redis.call('ZRANK', queue, member) or -1
-  local first, expiry = first_to_end()
+local function held_reply(queue_entry, wait)
+  local position = queue_entry and redis.call('ZRANK', queue, queue_entry) or -1
+  local first, expiry = earliest_expiry()
   local left = first and expiry - now_ms or -1
   local number = nil
   if is_quorum and first then
-    number = holding_of(first)
+    number = holder_entry(first)
   end
   return { 0, left, position, first or '', (wait == '1' or wait == '3') and run_id() or '', number }
 end
 
-local function admitted_again(token, number, member, ttl, words)
-  local expiry = tonumber(redis.call('ZSCORE', K, token))
-  local _, weight = holding_of(token)
+local function repeat_grant(token, number, queue_entry, ttl, metadata)
+  local expiry = tonumber(redis.call('ZSCORE', lock_key, token))
+  local _, weight = holder_entry(token)
   local last = last_of(token)
   if expiry < now_ms + ttl then
-    redis.call('ZADD', K, now_ms + ttl, token)
+    redis.call('ZADD', lock_key, now_ms + ttl, token)
     if is_quorum then
       write_holder(token, number, weight, now_ms + ttl)
     end
   end
-  outlive(tonumber(ttl))
-  redis.call('ZREM', queue, member)
-  note(token, words)
-  return { 1, number, last, token, is_quorum and left_to_wait(weight < limit) or nil }
+  extend_key_ttl(tonumber(ttl))
+  redis.call('ZREM', queue, queue_entry)
+  write_metadata(token, metadata)
+  return { 1, number, last, token, is_quorum and wait_remaining_ms(weight < limit) or nil }
 end
 
 -- There is room, and nobody is before us.
-local function admit_now(token, weight, ttl, want, words, known_number)
-  local first, last, left = admit(token, weight, ttl, want, known_number)
-  note(token, words)
+local function grant_now(token, weight, ttl, fence_count, metadata, known_number)
+  local first, last, left = add_holder(token, weight, ttl, fence_count, known_number)
+  write_metadata(token, metadata)
   return { 1, first, last, token, left }
 end
 
 -- Whoever stands in the queue is served in turn, and us with them. Who is granted and has more to serve repeats as well, and is
 -- granted again: nobody else would come for them soon.
-local function take_place(token, member, ttl, want, wait, words)
-  local answer, is_more = serve(member, ttl, want)
-  if is_more then
+local function acquire_or_enqueue(token, queue_entry, ttl, fence_count, wait, metadata)
+  local answer, has_more = serve(queue_entry, ttl, fence_count)
+  if has_more then
     return { 3 }
   elseif answer then
-    note(token, words)
+    write_metadata(token, metadata)
     return answer
   end
-  local its_number = holding_of(token)
-  if its_number then
-    return admitted_again(token, its_number, member, ttl, words)
+  local own_number = holder_entry(token)
+  if own_number then
+    return repeat_grant(token, own_number, queue_entry, ttl, metadata)
   end
-  return has_expired_ones and { 3 } or held_by_others(member, wait)
+  return has_expired_ones and { 3 } or held_reply(queue_entry, wait)
 end
 
-local function only_try(token, weight, ttl, want, words)
-  local _, is_more = serve()
-  local number = holding_of(token) -- an earlier question stood in the queue
-  if is_more then
+local function try_acquire(token, weight, ttl, fence_count, metadata)
+  local _, has_more = serve()
+  local number = holder_entry(token) -- an earlier question stood in the queue
+  if has_more then
     return { 3 }
   elseif number then
-    return admitted_again(token, number, '', ttl, words)
-  elseif first_in_line() or used + weight > limit then
-    return has_expired_ones and { 3 } or held_by_others(nil, '0')
+    return repeat_grant(token, number, '', ttl, metadata)
+  elseif first_waiter() or used + weight > limit then
+    return has_expired_ones and { 3 } or held_reply(nil, '0')
   end
-  return admit_now(token, weight, ttl, want, words)
+  return grant_now(token, weight, ttl, fence_count, metadata)
 end
 
-local share = {}
+local shared = {}
 
-function share.acquire(token, terms, ttl, want, wait, words)
-  local member = token .. ' ' .. terms
-  local number, known_weight = holding_of(token)
-  local _, weight = share_of(token)
+function shared.acquire(token, queue_args, ttl, fence_count, wait, metadata)
+  local queue_entry = token .. ' ' .. queue_args
+  local number, known_weight = holder_entry(token)
+  local _, weight = mode_of(token)
   if number == 0 then -- restored, its numbers are lost: it may not have been told them
-    local first, last = next_numbers(want, newest)
+    local first, last = next_shared_fence(fence_count, newest)
     write_holder(token, first, known_weight, nil, last - first + 1)
     number = first
   end
-  local waits = not number and first_in_line() and redis.call('ZSCORE', queue, member)
+  local waits = not number and first_waiter() and redis.call('ZSCORE', queue, queue_entry)
   if not number and (not waits or limit and weight > limit) then
     check(token) -- also of who waits already, where the limit was lowered
   end
   if number then
-    redis.call('ZREM', queue, member)
+    redis.call('ZREM', queue, queue_entry)
     head = nil
     if is_quorum then
-      inquire_again(token, number, known_weight, terms)
+      inquire_repeat(token, number, known_weight, queue_args)
     end
-    return take_place(token, member, ttl, want, wait, words)
+    return acquire_or_enqueue(token, queue_entry, ttl, fence_count, wait, metadata)
   elseif wait == '0' then
-    return only_try(token, weight, ttl, want, words)
-  elseif not first_in_line() and used + weight <= limit then
-    return admit_now(token, weight, ttl, want, words)
+    return try_acquire(token, weight, ttl, fence_count, metadata)
+  elseif not first_waiter() and used + weight <= limit then
+    return grant_now(token, weight, ttl, fence_count, metadata)
   end
-  stand_in_line(token, member)
+  enqueue_waiter(token, queue_entry)
   if is_quorum then
-    inquire_all(token, terms)
+    inquire_all(token, queue_args)
   end
-  local answer = take_place(token, member, ttl, want, wait, words)
+  local answer = acquire_or_enqueue(token, queue_entry, ttl, fence_count, wait, metadata)
   if answer[1] == 0 and not waits and tonumber(wait) < 3 and answer[3] >= queue_bound then
-    redis.call('ZREM', queue, member)
+    redis.call('ZREM', queue, queue_entry)
     return { 2 }
   end
   return answer
 end
 
-function share.release(token, terms, is_own)
-  local is_ours = holding_of(token)
-  if is_ours then
-    giver = is_own == '1' and client_of(token) or nil
+function shared.release(token, queue_args, is_own)
+  local is_holder = holder_entry(token)
+  if is_holder then
+    releasing_client = is_own == '1' and client_of(token) or nil
     remove(token) -- who holds does not wait
   else
-    leave(token, terms)
+    dequeue(token, queue_args)
     head = nil
   end
-  local _, is_more = serve()
-  if given then
-    given[2] = is_more and 1 or 0
-    return given
+  local _, has_more = serve()
+  if handover_reply then
+    handover_reply[2] = has_more and 1 or 0
+    return handover_reply
   end
-  return { is_ours and 1 or 0, is_more and 1 or 0, first_to_end() or '' }
+  return { is_holder and 1 or 0, has_more and 1 or 0, earliest_expiry() or '' }
 end
 
-local function why_not_any_more(token)
-  return redis.call('HGET', terms_key(), 'broken') == token and 3 or 0
+local function loss_status(token)
+  return redis.call('HGET', settings_key(), 'broken') == token and 3 or 0
 end
 
-function share.extend(token, ttl, words, number)
-  local own_number = holding_of(token)
+function shared.extend(token, ttl, metadata, number)
+  local own_number = holder_entry(token)
   if not own_number then
-    local reason = why_not_any_more(token)
+    local reason = loss_status(token)
     serve()
     return is_quorum and { reason } or reason
   elseif number ~= '' and own_number > tonumber(number) then
     return is_quorum and { 0 } or 0
   end
-  admitted_again(token, own_number, '', ttl, words)
+  repeat_grant(token, own_number, '', ttl, metadata)
   return is_quorum and { 1, own_number } or 1
 end
 
-function share.verify(token)
-  local number = holding_of(token)
+function shared.verify(token)
+  local number = holder_entry(token)
   if not number then
-    return { why_not_any_more(token) }
+    return { loss_status(token) }
   end
-  return { 1, redis.call('ZSCORE', K, token) - now_ms, number }
+  return { 1, redis.call('ZSCORE', lock_key, token) - now_ms, number }
 end
 
 -- Every holder, as { token, left in ms, first number, weight, words, last number }.
 local function holders()
   local found = {}
-  local held = redis.call('ZRANGE', K, 0, -1, 'WITHSCORES')
+  local held = redis.call('ZRANGE', lock_key, 0, -1, 'WITHSCORES')
   for i = 1, #held, 2 do
-    local number, weight = holding_of(held[i])
-    local words = redis.call('HGET', info, 'w' .. held[i])
-    found[#found + 1] = { held[i], held[i + 1] - now_ms, digits(number), weight, words or '', digits(last_of(held[i])) }
+    local number, weight = holder_entry(held[i])
+    local metadata = redis.call('HGET', info, 'w' .. held[i])
+    found[#found + 1] = { held[i], held[i + 1] - now_ms, digits(number), weight, metadata or '', digits(last_of(held[i])) }
   end
   return found
 end
 
 -- breakGrant number kind reason
 --   As of a mutex; a token may stand for the number, where a quorum's nodes gave different ones.
-function share.breakGrant(number, channel, reason)
+function shared.breakGrant(number, channel, reason)
   local named = tonumber(number)
   for _, holder_found in ipairs(holders()) do
     local first, last = tonumber(holder_found[3]), tonumber(holder_found[6])
     if holder_found[1] == number or named and named >= first and named <= last then
       local token = holder_found[1]
       local client = client_of(token)
-      publish(channel, client, 'broken ' .. cjson.encode({ token, K, reason }))
+      publish(channel, client, 'broken ' .. cjson.encode({ token, lock_key, reason }))
       remove(token)
-      redis.call('HSET', terms_key(), 'broken', token)
-      keep_terms(math.max(holder_found[2], 1000)) -- for as long as the holder may believe in its lease
-      local _, is_more = serve()
-      return { 1, is_more and 1 or 0 }
+      redis.call('HSET', settings_key(), 'broken', token)
+      extend_settings(math.max(holder_found[2], 1000)) -- for as long as the holder may believe in its lease
+      local _, has_more = serve()
+      return { 1, has_more and 1 or 0 }
     end
   end
   return { 0, 0 }
 end
 
 -- inspect of such a lock answers more: { "", -2, first, last, [], waiters, members, kind, limit, holders }
-function share.inspect()
-  local first, last = numbers()
+function shared.inspect()
+  local first, last = grant_numbers()
   return {
     '',
     -2,
@@ -271,17 +271,17 @@ function share.inspect()
   }
 end
 
-function share.yield(token, terms, number, ttl, _, words)
-  if holding_of(token) ~= tonumber(number) then
-    return share.acquire(token, terms, ttl, '1', '2', words)
+function shared.yield(token, queue_args, number, ttl, _, metadata)
+  if holder_entry(token) ~= tonumber(number) then
+    return shared.acquire(token, queue_args, ttl, '1', '2', metadata)
   end
   remove(token)
-  stand_in_line(token, token .. ' ' .. terms)
-  return take_place(token, token .. ' ' .. terms, ttl, '1', '2', words)
+  enqueue_waiter(token, token .. ' ' .. queue_args)
+  return acquire_or_enqueue(token, token .. ' ' .. queue_args, ttl, '1', '2', metadata)
 end
 
-function share.agree(token, number)
-  local own_number, weight, expiry = holding_of(token)
+function shared.raiseFence(token, number)
+  local own_number, weight, expiry = holder_entry(token)
   if not own_number then
     return { 0 }
   end
@@ -289,7 +289,7 @@ function share.agree(token, number)
   if own_number < number then
     own_number = number
     write_holder(token, number, weight, expiry)
-    local _, last = numbers()
+    local _, last = grant_numbers()
     if last < number then
       redis.call('HSET', fence, 'first', digits(number), 'last', digits(number))
     end
@@ -297,9 +297,9 @@ function share.agree(token, number)
   return { 1, own_number, own_number }
 end
 
-function share.refill(token, terms, ttl, number, _, latest)
-  local own_number, known_weight, expiry = holding_of(token)
-  local _, weight = share_of(token)
+function shared.refill(token, queue_args, ttl, number, _, latest)
+  local own_number, known_weight, expiry = holder_entry(token)
+  local _, weight = mode_of(token)
   number = tonumber(number)
   if now_ms > tonumber(latest) then
     return { 0 }
@@ -307,64 +307,64 @@ function share.refill(token, terms, ttl, number, _, latest)
     if own_number > number then
       write_holder(token, number, known_weight, expiry)
     end
-    return admitted_again(token, math.min(number, own_number), '', ttl, '')
+    return repeat_grant(token, math.min(number, own_number), '', ttl, '')
   end
-  leave(token, terms)
+  dequeue(token, queue_args)
   head = nil
   check(token)
   serve()
-  if first_in_line() or used + weight > limit then
+  if first_waiter() or used + weight > limit then
     return { 0 }
   end
   if number > (newest or 0) then
     redis.call('HSET', fence, 'first', digits(number), 'last', digits(number))
   end
-  return admit_now(token, weight, ttl, '1', '', number)
+  return grant_now(token, weight, ttl, '1', '', number)
 end
 
--- downgrade token terms
+-- downgrade token queue_args
 --   A writer is a reader from now on, with the same token.
 -- Answers { 1, 1 if more may be left to serve }, or { why not }
-function share.downgrade(token)
-  local number, weight, expiry = holding_of(token)
+function shared.downgrade(token)
+  local number, weight, expiry = holder_entry(token)
   if not number then
-    return { why_not_any_more(token) }
+    return { loss_status(token) }
   end
   used = used - weight + 1 -- a repeat finds a reader, among others
   write_holder(token, number, 1, expiry)
-  local _, is_more = serve()
-  return { 1, is_more and 1 or 0 }
+  local _, has_more = serve()
+  return { 1, has_more and 1 or 0 }
 end
 
 -- setLimit limit
 --   From now on a semaphore has this limit; who holds keeps what he has.
 -- Answers { 1, 1 if more may be left to serve }
-function share.setLimit(wanted)
+function shared.setLimit(wanted)
   local first = redis.call('ZRANGE', queue, 0, 0)[1]
-  local present = first and (share_of(first) or 'mutex') or used > 0 and kind
+  local present = first and (mode_of(first) or 'mutex') or used > 0 and kind
   if present and present ~= 'semaphore' then
     error('KINDMISMATCH ' .. present, 0)
   end
   kind, limit = 'semaphore', tonumber(wanted)
   if is_quorum or present then
-    redis.call('HSET', terms_key(), 'kind', kind, 'limit', wanted)
-    keep_terms(math.max(redis.call('PTTL', K), 60000))
+    redis.call('HSET', settings_key(), 'kind', kind, 'limit', wanted)
+    extend_settings(math.max(redis.call('PTTL', lock_key), 60000))
   end
-  local _, is_more = serve()
-  return { 1, is_more and 1 or 0 }
+  local _, has_more = serve()
+  return { 1, has_more and 1 or 0 }
 end
 
--- Whether nobody holds K any more, where it is ours: who has expired is dropped by this.
-local function is_over()
-  return pcall(look) and redis.call('EXISTS', K) == 0
+-- Whether nobody holds lock_key any more, where it is ours: who has expired is dropped by this.
+local function is_free()
+  return pcall(load_state) and redis.call('EXISTS', lock_key) == 0
 end
 
-function share.perform(name, ...)
-  look((...), name)
-  if not share[name] then
+function shared.perform(name, ...)
+  load_state((...), name)
+  if not shared[name] then
     error('KINDMISMATCH ' .. (kind or 'mutex'), 0)
   end
-  local answer = share[name](...)
-  forget_terms()
+  local answer = shared[name](...)
+  clear_settings()
   return answer
 end

@@ -22,12 +22,12 @@ end
 
 -- A queue member is "<token> <ttl> <want> <deadline> <channel>", deadline in server ms, 0 = none. On one server the TTL of a grant that
 -- a reply tells follows.
--- The channel is p, plain, or s, sharded; in a cluster s and the hash tag that leads to K's slot.
-local function parse(member)
-  local token = string.sub(member, 1, (string.find(member, ' ', 67, true) or 0) - 1)
+-- The channel is p, plain, or s, sharded; in a cluster s and the hash tag that leads to lock_key's slot.
+local function parse(queue_entry)
+  local token = string.sub(queue_entry, 1, (string.find(queue_entry, ' ', 67, true) or 0) - 1)
   local client = client_of(token)
   if client then
-    return token, client, string.match(member, '^(%d+) (%d+) (%d+) (%a%w*) ?(%d*)$', #token + 2)
+    return token, client, string.match(queue_entry, '^(%d+) (%d+) (%d+) (%a%w*) ?(%d*)$', #token + 2)
   end
 end
 
@@ -37,7 +37,7 @@ local function publish(kind, client, message)
     return redis.pcall('PUBLISH', 'holdfast:grants:' .. client, message)
   end
   local tag = kind == 's' and '' or '{' .. string.sub(kind, 2) .. '}'
-  local heard = redis.pcall('SPUBLISH', 'holdfast:grants:' .. tag .. client, message)
-  local is_unknown = type(heard) == 'table' and string.find(heard.err, 'Unknown %a+ command')
-  return is_unknown and 0 or heard
+  local receivers = redis.pcall('SPUBLISH', 'holdfast:grants:' .. tag .. client, message)
+  local is_unknown = type(receivers) == 'table' and string.find(receivers.err, 'Unknown %a+ command')
+  return is_unknown and 0 or receivers
 end

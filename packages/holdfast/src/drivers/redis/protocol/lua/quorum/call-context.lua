@@ -16,6 +16,6 @@ local function digits(number)
   return string.format(whole, number)
 end
 
--- Of a K with this TTL: that of the fence beside it, and its end. As text: most grants of a call have one TTL, and to write a number
+-- Of a lock_key with this TTL: that of the fence beside it, and its end. As text: most grants of a call have one TTL, and to write a number
 -- is dear.
-local known_ttl, outlives, ending
+local known_ttl, fence_ttl_text, ending

@@ -1,13 +1,13 @@
--- extend token ttl words number
+-- extend token ttl metadata number
 --   Raises the TTL of a grant that is ours; never shortens it and never creates it again.
 --   words: what changed hands inside the holder's process (its number, owner, reason); empty: nothing
 --   number: of the lease. A later grant of the same token, made by a request that came late, has a greater one and is not extended:
 --   others may have held the lock in between. Empty: not known
--- Answers 1 renewed, or why not: 0 K is absent, 2 K is another's, 3 an operator broke it
+-- Answers 1 renewed, or why not: 0 lock_key is absent, 2 lock_key is another's, 3 an operator broke it
 --         of a quorum's node { 1, first number of the grant (0: not known) }, or { why not }
 
 -- A break leaves word beside the key for a holder that the message did not reach.
-local function why_not(token)
+local function loss_status(token)
   local left = redis.call('HMGET', info, 'token', 'broken')
   if left[1] == token and left[2] then
     return 3
@@ -15,16 +15,16 @@ local function why_not(token)
   return holder and 2 or 0
 end
 
-local function extend(token, ttl, words, number)
+local function extend(token, ttl, metadata, number)
   if holder ~= token then
-    local reason = why_not(token)
-    serve_next()
+    local reason = loss_status(token)
+    grant_next_if_free()
     return is_quorum and { reason } or reason
-  elseif number ~= '' and (numbers() or 0) > tonumber(number) then
+  elseif number ~= '' and (grant_numbers() or 0) > tonumber(number) then
     return is_quorum and { 0 } or 0
   end
-  write_info(token, raise_ttl(ttl), words)
-  return is_quorum and { 1, numbers() or 0 } or 1
+  write_info(token, raise_ttl(ttl), metadata)
+  return is_quorum and { 1, grant_numbers() or 0 } or 1
 end
 
 -- verify token
@@ -32,7 +32,7 @@ end
 -- Answers { 1, remaining TTL in ms, first number of the grant (0: not known) }, or { why not }, as extend says it
 local function verify(token)
   if holder ~= token then
-    return { why_not(token) }
+    return { loss_status(token) }
   end
-  return { 1, redis.call('PTTL', K), numbers() or 0 }
+  return { 1, redis.call('PTTL', lock_key), grant_numbers() or 0 }
 end

@@ -2,23 +2,23 @@
 call('HDEL', fence, 'by')
 local next_waiter = call('ZPOPMIN', queue)
 local next_member = next_waiter[1]
-if next_member and not offer then
-  offer, put = define(false)
+if next_member and not grant_waiter then
+  grant_waiter, write_grant = prepare(false)
 end
 if not next_member then
   if not next_waiter.err then
-    answer, behind = tonumber(call('DEL', K, info)) and 1, first + 2
+    answer, next_at = tonumber(call('DEL', lock_key, info)) and 1, first + 2
   end
 elseif (string.byte(next_member, 67) or 58) > 57 then
   popped = next_waiter
 else
-  local ok, taken = pcall(offer, next_waiter)
-  behind = first + 2
+  local ok, granted_token = pcall(grant_waiter, next_waiter)
+  next_at = first + 2
   if not ok then
-    answer = { 'error', type(taken) == 'table' and taken.err or tostring(taken) }
-  elseif not taken then
+    answer = { 'error', type(granted_token) == 'table' and granted_token.err or tostring(granted_token) }
+  elseif not granted_token then
     popped = { false }
   else
-    answer = { 1, 0, taken }
+    answer = { 1, 0, granted_token }
   end
 end

@@ -2,17 +2,17 @@
 -- Answers { holder's token or "", remaining TTL in ms, first and last number (as text, "" unknown),
 --           the holder's own words [field, value, ...], number of waiters, the first 100 members }
 local function inspect()
-  local first, last = numbers()
-  local words = redis.call('HGETALL', info)
+  local first, last = grant_numbers()
+  local metadata = redis.call('HGETALL', info)
   if redis.call('HGET', info, 'token') ~= holder then
-    words = {}
+    metadata = {}
   end
   return {
-    shown(holder),
-    redis.call('PTTL', K),
+    holder_text(holder),
+    redis.call('PTTL', lock_key),
     first and digits(first) or '',
     last and digits(last) or '',
-    words,
+    metadata,
     redis.call('ZCARD', queue),
     redis.call('ZRANGE', queue, 0, 99),
   }

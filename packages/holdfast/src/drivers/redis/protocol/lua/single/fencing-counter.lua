@@ -24,10 +24,10 @@ end
 -- Writes the counter before the first grant of a call: where that fails, nothing was granted. Behind a write nothing more fails for want
 -- of memory, so `keep_counter` at the end of the call does not.
 -- While the counter is more than 10 ms ahead of the time a grant gets one number: numbers must not run far ahead of the clock.
-local function take_numbers(want)
+local function next_fence(fence_count)
   local last = newest or read_counter()
   local first = math.max(last + 1, now)
-  last = first > now + 10000 and first or first + want - 1
+  last = first > now + 10000 and first or first + fence_count - 1
   if not newest then
     redis.call('SET', KEYS[1], digits(last))
     kept = last

@@ -1,15 +1,15 @@
 -- What is kept of a lock of one server.
 --
--- K      of a mutex a string: "<token> <first number> <count>", and " i" behind it if info was written
+-- lock_key      of a mutex a string: "<token> <first number> <count>", and " i" behind it if info was written
 -- info   hash: a mutex's metadata [field, value, ...] with the token that they belong to
 
 local own_first, own_last, is_marked -- of the holder
 
--- K may have a value of another program, of any size: what we write is shorter than 600 bytes.
+-- lock_key may have a value of another program, of any size: what we write is shorter than 600 bytes.
 local function read_holder()
-  local value = redis.call('GETRANGE', K, 0, 599)
+  local value = redis.call('GETRANGE', lock_key, 0, 599)
   local token, first, count, mark = string.match(value, '^(%S+) (%d+) (%d+)( ?i?)$')
-  if not token and (value ~= '' or redis.call('EXISTS', K) == 1) then
+  if not token and (value ~= '' or redis.call('EXISTS', lock_key) == 1) then
     token = value .. ' ' -- no token of ours equals it
   end
   own_first, is_marked = tonumber(first), mark == ' i'
@@ -17,58 +17,58 @@ local function read_holder()
   return token
 end
 
--- Numbers of the present grant: first, last; nil where nobody holds K, or another program.
-local function numbers()
+-- Numbers of the present grant: first, last; nil where nobody holds lock_key, or another program.
+local function grant_numbers()
   if holder then
     return own_first, own_last
   end
 end
 
 -- The holder as an answer has it: the value of another program without the blank that `read_holder` adds.
-local function shown(value)
+local function holder_text(value)
   return (string.gsub(value or '', ' $', ''))
 end
 
 -- Where the kind, the limit and the last break of a lock that several may hold are kept.
-local function terms_key()
+local function settings_key()
   return info
 end
 
 -- They last as long as the metadata of the holders.
-local function keep_terms(ttl)
+local function extend_settings(ttl)
   if redis.call('PTTL', info) < 0 then
     redis.call('PEXPIRE', info, ttl)
   end
 end
 
 -- The numbers of a shared grant: first, last.
-local function next_numbers(want)
-  return take_numbers(want)
+local function next_shared_fence(fence_count)
+  return next_fence(fence_count)
 end
 
--- Says in K that info is there, because a release removes info only then.
+-- Says in lock_key that info is there, because a release removes info only then.
 local function mark(token)
   if not is_marked then
-    redis.call('SET', K, table.concat({ token, digits(own_first), own_last - own_first + 1, 'i' }, ' '), 'KEEPTTL')
+    redis.call('SET', lock_key, table.concat({ token, digits(own_first), own_last - own_first + 1, 'i' }, ' '), 'KEEPTTL')
     is_marked = true
   end
 end
 
 local has_gt = redis.REDIS_VERSION_NUM ~= nil -- Redis 7
 
--- Raises K's TTL, never shortens it: an older, slower request must not cut a newer promise. It writes also where it
+-- Raises lock_key's TTL, never shortens it: an older, slower request must not cut a newer promise. It writes also where it
 -- raises nothing, because a replica refuses that.
--- Metadata last as long as K.
+-- Metadata last as long as lock_key.
 local function raise_ttl(ttl)
   if has_gt then
-    redis.call('PEXPIRE', K, ttl, 'GT')
+    redis.call('PEXPIRE', lock_key, ttl, 'GT')
   else
-    local left = redis.call('PTTL', K)
+    local left = redis.call('PTTL', lock_key)
     if left >= 0 then
-      redis.call('PEXPIRE', K, digits(math.max(left, ttl)))
+      redis.call('PEXPIRE', lock_key, digits(math.max(left, ttl)))
     end
   end
   if is_marked then
-    redis.call('PEXPIRE', info, math.max(redis.call('PTTL', K), ttl))
+    redis.call('PEXPIRE', info, math.max(redis.call('PTTL', lock_key), ttl))
   end
 end

@@ -32,7 +32,8 @@ const wordRules = [
   [/\bso (many|long|much)\b(?! as)/i, "word"],
   [/\bwhere (that|it|this) is\b/i, "word"],
 ];
-const opening = /^(Who|What|Whoever|Whatever|Whose|That of|Those|The same|Nobody|Everybody|Somebody)\b(?!.*\?$)/;
+const opening =
+  /^(Who|What|Whoever|Whatever|Whose|That of|Those|The same|Nobody|Everybody|Somebody)\b(?!.*\?$)/;
 
 /** @returns [rule, text] for each finding in one paragraph of prose */
 export function check(paragraph) {
@@ -87,7 +88,9 @@ function markdown(text) {
 }
 
 function lua(text) {
-  const lines = text.split("\n").map((line, index) => ({ line: index + 1, text: /^\s*--(?!-)\s?(.*)$/.exec(line)?.[1] }));
+  const lines = text
+    .split("\n")
+    .map((line, index) => ({ line: index + 1, text: /^\s*--(?!-)\s?(.*)$/.exec(line)?.[1] }));
   return joined(lines);
 }
 
@@ -109,13 +112,19 @@ function script(path, text) {
   const lineOf = lineCounter(text);
   const blocks = comments.flatMap(({ type, value, start }) => {
     const first = lineOf(start);
-    const lines = value.split("\n").map((line, index) => ({ line: first + index, text: line.replace(/^\s*\*?\s?/, "") }));
-    return type === "Line" ? [{ line: first, text: value.trim(), isLine: true }] : tags(lines).flatMap(joined);
+    const lines = value
+      .split("\n")
+      .map((line, index) => ({ line: first + index, text: line.replace(/^\s*\*?\s?/, "") }));
+    return type === "Line"
+      ? [{ line: first, text: value.trim(), isLine: true }]
+      : tags(lines).flatMap(joined);
   });
   const messages = [];
   walk(program, (node) => {
-    const value = node.type === "Literal" ? node.value : node.type === "TemplateLiteral" ? template(node) : undefined;
-    if (typeof value === "string" && isSentence(value)) messages.push({ line: lineOf(node.start), text: value });
+    const value =
+      node.type === "Literal" ? node.value : node.type === "TemplateLiteral" ? template(node) : undefined;
+    if (typeof value === "string" && isSentence(value))
+      messages.push({ line: lineOf(node.start), text: value });
   });
   return [...adjacent(blocks), ...messages];
 }
@@ -125,7 +134,8 @@ function tags(lines) {
   const parts = [[]];
   for (const line of lines) {
     const tag = /^@(\w+)(\s+\{[^}]*\})?(\s+[\w.]+\s+-)?\s*(.*)$/.exec(line.text);
-    if (tag) parts.push([{ line: line.line, text: tag[1] === "param" ? tag[4].replace(/^\S+\s*/, "") : tag[4] }]);
+    if (tag)
+      parts.push([{ line: line.line, text: tag[1] === "param" ? tag[4].replace(/^\S+\s*/, "") : tag[4] }]);
     else parts.at(-1).push({ line: line.line, text: line.text.replace(/^\s+/, "") });
   }
   return parts;
@@ -149,7 +159,11 @@ function template(node) {
 }
 
 function isSentence(value) {
-  return !value.includes("\n") && /^[A-Z"`]?[\w"'`,;:()%/-]+( [\w"'`,;:()%/.-]+){3,}/.test(value) && !/[{}=<>\\]|\$\(/.test(value);
+  return (
+    !value.includes("\n") &&
+    /^[A-Z"`]?[\w"'`,;:()%/-]+( [\w"'`,;:()%/.-]+){3,}/.test(value) &&
+    !/[{}=<>\\]|\$\(/.test(value)
+  );
 }
 
 function walk(node, visit) {
@@ -180,7 +194,10 @@ function main(args) {
   const files = execFileSync("git", ["ls-files", ...wanted], { cwd: root, encoding: "utf8", maxBuffer: 1e8 });
   const counts = new Map();
   let total = 0;
-  for (const path of files.trim().split("\n").filter((file) => read.test(file) && !skipped.test(file))) {
+  for (const path of files
+    .trim()
+    .split("\n")
+    .filter((file) => read.test(file) && !skipped.test(file))) {
     for (const { line, text } of paragraphsOf(path, readFileSync(join(root, path), "utf8"))) {
       for (const [rule, about] of check(text)) {
         total += 1;

@@ -25,9 +25,9 @@ export class Releasing {
     const leftMs = lease.remainingMs();
     const wallEnd = process.clock.wall() + leftMs; // the other clock stands still while the machine sleeps
     const isBroken = this.#history.breakOf(lease);
-    const isExpectedToLast = !mayEnd && !isBroken();
+    const isExpectedToLast = (): boolean => !mayEnd && !isBroken();
     this.#trace(`client ${index} releases ${fencingToken} with ${leftMs.toFixed(1)} ms left`);
-    if (leftMs === 0 && isExpectedToLast) {
+    if (leftMs === 0 && isExpectedToLast()) {
       this.#history.complain("release", `client ${index} lost ${fencingToken} before its release`);
     }
     this.#history.released(lease);
@@ -38,7 +38,7 @@ export class Releasing {
       const wasInTime = clock.now() < validUntil && clock.wall() < wallEnd; // else it had expired when the engine came to it
       if (wasOurs && leftMs === 0) {
         this.#history.fail("release", `${fencingToken} was lost, and its release says it was not`);
-      } else if (!wasOurs && leftMs > 0 && wasInTime && isExpectedToLast && !isBroken()) {
+      } else if (!wasOurs && leftMs > 0 && wasInTime && isExpectedToLast()) {
         this.#history.refusesRelease(lease, `client ${index} lost ${fencingToken} in its release`);
       }
     } catch (error) {

@@ -9,16 +9,16 @@ export function withBounds(bound: 1 | 2 | 3): Pick<Mutant, "name" | "edits"> {
   return {
     name: `bounds-${n}`,
     edits: [
-      edit("local/acquisition.ts", "const longestRun = 64;", `const longestRun = ${n};`),
+      edit("local/acquisition.ts", "const maxHandovers = 64;", `const maxHandovers = ${n};`),
       edit("runtime/timer-queue.ts", "const mostAtOnce = 256;", `const mostAtOnce = ${n};`),
       edit("options.ts", "{ max = 16, maxMs", `{ max = ${n}, maxMs`),
-      redis("protocol/keys", "const mostRecent = 1_024;", `const mostRecent = ${n};`),
-      edit("runtime/token-map.ts", "const fewest = 16;", "const fewest = 2;"),
-      redis("server/batch", "const largestBatch = 128;", `const largestBatch = ${n};`),
-      redis("server/batch", "const parts = 2;", `const parts = ${n};`),
-      redis("server/batch", "const smallestPart = 2;", `const smallestPart = ${n};`),
-      redis("server/batch", "const mostCalls = 8;", `const mostCalls = ${n};`),
-      lua("common/latch", "local told_at_once = 256", `local told_at_once = ${n}`),
+      redis("protocol/keys", "const maxRecent = 1_024;", `const maxRecent = ${n};`),
+      edit("runtime/token-map.ts", "const minSize = 16;", "const minSize = 2;"),
+      redis("server/batch", "const maxBatch = 128;", `const maxBatch = ${n};`),
+      redis("server/batch", "const callsInFlight = 2;", `const callsInFlight = ${n};`),
+      redis("server/batch", "const minCallSize = 2;", `const minCallSize = ${n};`),
+      redis("server/batch", "const maxCalls = 8;", `const maxCalls = ${n};`),
+      lua("common/latch", "local notify_batch_size = 256", `local notify_batch_size = ${n}`),
     ].filter(({ search, replace }) => search !== replace),
   };
 }

@@ -118,9 +118,9 @@ test("of a second holder the report tells whose votes each had", async () => {
   expect(violations.map(({ rule }) => rule)).toEqual(["exclusion"]);
   const report = await readFile(join(folder(), "report.md"), "utf8");
   expect(report).toContain(
-    `  - client-1.2#2 was granted at 58000.000 ms by server ${forgetful} (run ${second} since 50000 ms, by answer, 900 ms left)\n` +
-      `  - client-0.1#1 was granted at 49000.000 ms by server ${forgetful} (run ${first} since 0 ms until 49800 ms, by answer, 900 ms left)\n` +
-      `  - client-0.1#1 was last extended at 49500.000 ms by server ${durable} (durable, run ${first} since 0 ms, by answer, 900 ms left)`,
+    `  - client-1.2#2 was granted at 58000.000 ms by server ${forgetful} (run ${second} since 50000 ms, by reply, 900 ms left)\n` +
+      `  - client-0.1#1 was granted at 49000.000 ms by server ${forgetful} (run ${first} since 0 ms until 49800 ms, by reply, 900 ms left)\n` +
+      `  - client-0.1#1 was last extended at 49500.000 ms by server ${durable} (durable, run ${first} since 0 ms, by reply, 900 ms left)`,
   );
 });
 

@@ -49,8 +49,8 @@ onSharedRedis("A server that became a replica", () => {
         {
           address: `127.0.0.1:${replica.port}`,
           isOnline: true,
-          behindBytes: expect.toSatisfy((bytes: number) => bytes >= 0) as number,
-          silentMs: expect.toSatisfy((ms: number) => ms >= 0) as number,
+          lagBytes: expect.toSatisfy((bytes: number) => bytes >= 0) as number,
+          sinceLastAckMs: expect.toSatisfy((ms: number) => ms >= 0) as number,
         },
       ],
     });

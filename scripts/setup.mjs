@@ -38,7 +38,7 @@ function requireNode() {
 
 function installPackages() {
   if (packagesAreFresh()) return;
-  say("installing the packages of package-lock.json (npm ci)");
+  logLine("installing the packages of package-lock.json (npm ci)");
   // npm passes its own path on, which spares a shell on Windows.
   const npm = process.env["npm_execpath"];
   const args = ["ci", "--include=dev", "--no-audit", "--no-fund"];
@@ -83,9 +83,9 @@ function provideRedis(optional) {
 
   const command = installer ? `${installer.manager} ${installer.install.join(" ")}` : "your package manager";
   const advice = `redis-server is not on the PATH; install it with: ${command}`;
-  if (optional) return say(advice);
+  if (optional) return logLine(advice);
   if (process.env["CI"] === "true") fail(advice);
-  say(
+  logLine(
     `${"!".repeat(72)}\n${advice}\nEvery test that needs a real server will be SKIPPED.\n${"!".repeat(72)}`,
   );
 }
@@ -95,7 +95,7 @@ function installRedis({ manager, needsRoot, install, refresh }) {
   if (!prefix) return false;
   const call = (args) => {
     const [command, ...rest] = [...prefix, manager, ...args];
-    say(`running ${[command, ...rest].join(" ")}`);
+    logLine(`running ${[command, ...rest].join(" ")}`);
     return run(command, rest, { DEBIAN_FRONTEND: "noninteractive" }) === 0;
   };
   // Package lists of a fresh container are empty, so a first failure may only mean that.
@@ -137,11 +137,11 @@ function run(command, args, extraEnv = {}) {
   return result.status ?? 1;
 }
 
-function say(line) {
+function logLine(line) {
   console.error(`setup: ${line}`);
 }
 
 function fail(line) {
-  say(line);
+  logLine(line);
   process.exit(1);
 }

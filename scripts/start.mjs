@@ -15,12 +15,12 @@ const service = spawn(
   { stdio: ["inherit", "pipe", "inherit"] },
 );
 let traffic;
-let said = "";
+let received = "";
 
 service.stdout.setEncoding("utf8").on("data", (text) => {
   process.stdout.write(text);
-  said += text;
-  const [url] = /http:\/\/[^\s<]+(?=\n)/.exec(said) ?? [];
+  received += text;
+  const [url] = /http:\/\/[^\s<]+(?=\n)/.exec(received) ?? [];
   if (url !== undefined && withTraffic && !traffic) {
     traffic = spawn(process.execPath, [join(root, "examples/orders/dist/traffic.js"), url], {
       stdio: "inherit",

@@ -3,13 +3,13 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describeEnvironment } from "./run/environment.ts";
 import { parseOptions, usage, type ResolvedOptions } from "./options.ts";
-import { Grounds } from "./run/server-pool.ts";
+import { ServerPool } from "./run/server-pool.ts";
 import { drawSuite } from "./report/charts/draw.ts";
 import { choosePlacement } from "./run/placement.ts";
 import { plan } from "./run/plan.ts";
-import { reasonOf } from "./report/reason.ts";
+import { errorText } from "./report/reason.ts";
 import { fromJson, nameOf, toJson, type RunRecord } from "./report/record.ts";
-import { pictureName, toMarkdown } from "./report/report.ts";
+import { chartName, toMarkdown } from "./report/report.ts";
 import { run } from "./run/run.ts";
 import { questions } from "./report/suite-names.ts";
 
@@ -19,28 +19,28 @@ async function main(args: readonly string[]): Promise<void> {
   const options = parseOptions(args, recordedIn);
   if (options.help) process.stdout.write(usage);
   else if (options.list) process.stdout.write(list());
-  else if (options.draw !== null) await drawAgain(options.draw);
+  else if (options.draw !== null) await redraw(options.draw);
   else await measure(options);
 }
 
 async function measure(options: ResolvedOptions): Promise<void> {
   const record = await recordOf(options);
   process.stdout.write(`\n${toMarkdown(record)}`);
-  if (options.out === null) say("Not recorded. Give --out, or leave --quick out.");
+  if (options.out === null) logLine("Not recorded. Give --out, or leave --quick out.");
   else await write(record, options.out);
 }
 
 async function recordOf(options: ResolvedOptions): Promise<RunRecord> {
   const placement = choosePlacement();
   const suites = plan(options);
-  await using grounds = await Grounds.open(suites, placement, say);
-  const environment = await describeEnvironment(grounds.admin, placement);
+  await using serverPool = await ServerPool.open(suites, placement, logLine);
+  const environment = await describeEnvironment(serverPool.admin, placement);
   const date = new Date();
-  const outcome = await run(suites, (suite) => grounds.siteOf(suite), say);
+  const outcome = await run(suites, (suite) => serverPool.siteOf(suite), logLine);
   return { date, environment, suites, ...outcome };
 }
 
-async function drawAgain(file: string): Promise<void> {
+async function redraw(file: string): Promise<void> {
   const record = fromJson(await readFile(file, "utf8"));
   await writeReport(record, dirname(file));
 }
@@ -56,9 +56,9 @@ async function writeReport(record: RunRecord, folder: string): Promise<void> {
   const name = nameOf(record);
   await writeFile(join(folder, `${name}.md`), toMarkdown(record));
   for (const suite of record.suites) {
-    await writeFile(join(folder, pictureName(record, suite)), drawSuite(suite, record));
+    await writeFile(join(folder, chartName(record, suite)), drawSuite(suite, record));
   }
-  say(`Recorded as ${name}.md, with pictures, of ${name}.json.`);
+  logLine(`Recorded as ${name}.md, with pictures, of ${name}.json.`);
 }
 
 function list(): string {
@@ -68,7 +68,7 @@ function list(): string {
     .join("");
 }
 
-function say(line: string): void {
+function logLine(line: string): void {
   process.stderr.write(`${line}\n`);
 }
 
@@ -76,7 +76,7 @@ function say(line: string): void {
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
 
 main(process.argv.slice(2)).catch((error: unknown) => {
-  say(`bench: ${reasonOf(error)}`);
-  if (error instanceof TypeError) say("npm run bench -- --help tells what there is.");
+  logLine(`bench: ${errorText(error)}`);
+  if (error instanceof TypeError) logLine("npm run bench -- --help tells what there is.");
   process.exitCode = 1;
 });

@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { entrants, peers, type Entrant, type Peer } from "./run/contestant-list.ts";
+import { contestants, peers, type ContestantName, type Peer } from "./run/contestant-list.ts";
 import { suiteNames, type SuiteName } from "./report/suite-names.ts";
 
 export interface ResolvedOptions {
@@ -15,7 +15,7 @@ export interface ResolvedOptions {
   readonly minutes: number | null;
   readonly peers: readonly Peer[];
   /** The contestants that have turns; `null`: all of a suite. */
-  readonly only: readonly Entrant[] | null;
+  readonly only: readonly ContestantName[] | null;
   /** Where to record the results; `null`: nowhere. */
   readonly out: string | null;
   /** The record to draw again, instead of measuring; `null`: none. */
@@ -86,8 +86,8 @@ function peersFrom(text: string): readonly Peer[] {
   return peers.filter((peer) => names.includes(peer));
 }
 
-function onlyFrom(text: string | undefined): readonly Entrant[] | null {
-  return text === undefined ? null : (namesFrom("only", text, { known: entrants, or: "" }) as Entrant[]);
+function onlyFrom(text: string | undefined): readonly ContestantName[] | null {
+  return text === undefined ? null : (namesFrom("only", text, { known: contestants, or: "" }) as ContestantName[]);
 }
 
 function namesFrom(
@@ -95,17 +95,17 @@ function namesFrom(
   text: string,
   { known, or }: { known: readonly string[]; or: string },
 ): readonly string[] {
-  const names = text.split(",").map((part) => part.trim());
-  const stranger = names.find((name) => !known.includes(name));
-  if (stranger === undefined) return names;
-  throw refusal(option, `some of ${known.join(", ")}, separated by commas${or}`, stranger);
+  const names = text.split(",").map((name) => name.trim());
+  const unknownName = names.find((name) => !known.includes(name));
+  if (unknownName === undefined) return names;
+  throw invalidOption(option, `some of ${known.join(", ")}, separated by commas${or}`, unknownName);
 }
 
 function roundsFrom(text: string | undefined): number | null {
   if (text === undefined) return null;
   const rounds = Number(text);
   const known = Number.isInteger(rounds) && rounds >= 1 && rounds <= 100;
-  if (!known) throw refusal("rounds", "an integer from 1 to 100", text);
+  if (!known) throw invalidOption("rounds", "an integer from 1 to 100", text);
   return rounds;
 }
 
@@ -117,10 +117,10 @@ function numberFrom(
   if (text === undefined) return null;
   const value = Number(text);
   const known = text.trim() !== "" && value >= least && value <= most;
-  if (!known) throw refusal(option, `a number from ${least} to ${most}`, text);
+  if (!known) throw invalidOption(option, `a number from ${least} to ${most}`, text);
   return value;
 }
 
-function refusal(option: string, expected: string, given: string): TypeError {
+function invalidOption(option: string, expected: string, given: string): TypeError {
   return new TypeError(`Expected --${option} to be ${expected}, got ${JSON.stringify(given)}`);
 }

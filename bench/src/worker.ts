@@ -1,14 +1,14 @@
 import type { Session } from "./contestants/contestant.ts";
 import { startCycles } from "./loads/cycle.ts";
 import { startHolding } from "./loads/hold.ts";
-import { startKeeping } from "./loads/keep.ts";
+import { startRenewing } from "./loads/keep.ts";
 import { startQueue } from "./loads/queue.ts";
 import type { RunningLoad } from "./loads/running-load.ts";
 import { useOnce } from "./loads/use.ts";
 import { startWaiting } from "./loads/wait.ts";
-import { weigh } from "./measure/memory.ts";
+import { measureMemory } from "./measure/memory.ts";
 import type { Load, Reply, Request } from "./run/protocol.ts";
-import { reasonOf } from "./report/reason.ts";
+import { errorText } from "./report/reason.ts";
 import { loadContestant } from "./run/contestant-list.ts";
 
 // The process in which one contestant runs: `worker.js <contestant> <port>[,<port>...]`. It ends when its parent lets go of it.
@@ -31,7 +31,7 @@ async function answer(request: Request): Promise<Reply> {
     load = await start(request.load);
     return { outcome: "done" };
   }
-  if (request.call === "memory") return { outcome: "weighed", memory: await weigh() };
+  if (request.call === "memory") return { outcome: "weighed", memory: await measureMemory() };
   if (!load) throw new Error("nothing has been started");
   switch (request.call) {
     case "begin":
@@ -45,27 +45,27 @@ async function answer(request: Request): Promise<Reply> {
   }
 }
 
-async function start(wanted: Load): Promise<RunningLoad> {
+async function start(load: Load): Promise<RunningLoad> {
   if (!session) throw new Error("the contestant is not open");
-  switch (wanted.kind) {
+  switch (load.kind) {
     case "cycle":
-      return startCycles(session, wanted);
+      return startCycles(session, load);
     case "hold":
-      return startHolding(session, wanted);
+      return startHolding(session, load);
     case "keep":
-      return startKeeping(session, wanted);
+      return startRenewing(session, load);
     case "queue":
-      return startQueue(session, wanted);
+      return startQueue(session, load);
     case "use":
-      return useOnce(session, wanted);
+      return useOnce(session, load);
     case "wait":
-      return startWaiting(session, wanted);
+      return startWaiting(session, load);
   }
 }
 
 function send(reply: Promise<Reply>): void {
   void reply
-    .catch((error: unknown): Reply => ({ outcome: "failed", reason: reasonOf(error) }))
+    .catch((error: unknown): Reply => ({ outcome: "failed", reason: errorText(error) }))
     // A message that cannot be sent needs no handling: without its parent this process ends anyway.
     .then((message) => process.send?.(message, undefined, undefined, () => {}));
 }

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 
 import { growthOf } from "../src/suites/churn.ts";
 
-const look = (cycles: number, here: number, server: number) => ({
+const sample = (cycles: number, here: number, server: number) => ({
   atSeconds: cycles,
   cycles,
   here: here * 1e6,
@@ -11,13 +11,13 @@ const look = (cycles: number, here: number, server: number) => ({
 });
 
 test("growth is told of what comes after the first round, by the medians of its first and its last third", () => {
-  const filling = [look(10, 1, 1), look(50, 5, 50)];
-  const settled = [look(100, 10, 100), look(200, 10, 100), look(300, 11, 100)];
+  const filling = [sample(10, 1, 1), sample(50, 5, 50)];
+  const settled = [sample(100, 10, 100), sample(200, 10, 100), sample(300, 11, 100)];
   const growth = growthOf([...filling, ...settled], 100);
   expect(growth).toMatchObject({ here: 10, hereLast: 11, server: 100, serverGrowth: 0 });
   expect(growth["hereGrowth"]).toBeCloseTo(10);
 });
 
 test("who has not used every key once has no growth", () => {
-  expect(growthOf([look(99, 1, 1)], 100)).toMatchObject({ hereGrowth: NaN, serverGrowth: NaN });
+  expect(growthOf([sample(99, 1, 1)], 100)).toMatchObject({ hereGrowth: NaN, serverGrowth: NaN });
 });

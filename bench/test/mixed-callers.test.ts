@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { largestCrowd, refuseCrowd, writerWeight } from "../src/run/mixed-callers.ts";
+import { maxOverlap, assertOverlap, writerWeight } from "../src/run/mixed-callers.ts";
 
 const stays = (
   ...list: readonly (readonly [entry: number, leaving: number, weight: number])[]
@@ -9,25 +9,25 @@ const stays = (
 test("those are inside together whose stays overlap, whatever process they are of", () => {
   const one = stays([0, 10, 1], [20, 30, 1]);
   const other = stays([5, 25, 1]);
-  expect(largestCrowd([one])).toBe(1);
-  expect(largestCrowd([one, other])).toBe(2);
+  expect(maxOverlap([one])).toBe(1);
+  expect(maxOverlap([one, other])).toBe(2);
 });
 
 test("who enters at the moment at which another leaves is not beside him", () => {
-  expect(largestCrowd([stays([10, 20, 1]), stays([0, 10, 1])])).toBe(1);
+  expect(maxOverlap([stays([10, 20, 1]), stays([0, 10, 1])])).toBe(1);
 });
 
 test("nobody inside is no crowd", () => {
-  expect(largestCrowd([stays(), stays()])).toBe(0);
+  expect(maxOverlap([stays(), stays()])).toBe(0);
 });
 
 test("a reader beside a writer is refused, and so is one permit too many", () => {
   const writer = stays([0, 10, writerWeight]);
-  refuseCrowd([writer, stays([10, 20, 1], [12, 22, 1])], writerWeight);
+  assertOverlap([writer, stays([10, 20, 1], [12, 22, 1])], writerWeight);
   expect(() => {
-    refuseCrowd([writer, stays([9, 20, 1])], writerWeight);
+    assertOverlap([writer, stays([9, 20, 1])], writerWeight);
   }).toThrow("does not lock: 1 writing and 1 reading inside at once, 1 writing and 0 reading allowed");
   expect(() => {
-    refuseCrowd([stays([0, 10, 1], [1, 11, 1], [2, 12, 1])], 2);
+    assertOverlap([stays([0, 10, 1], [1, 11, 1], [2, 12, 1])], 2);
   }).toThrow("does not lock: 3 inside at once, 2 allowed");
 });

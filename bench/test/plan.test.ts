@@ -47,8 +47,8 @@ test("a quick run has one round, and as many as were asked for where some were",
 test("only who can lock a majority takes part on a quorum, on the hot key in each of its set-ups", () => {
   const [uncontended, hot] = planned("--suite", "redlock-uncontended,redlock-hot");
   const others = ["redis-semaphore", "redlock-universal"];
-  expect(uncontended?.entrants).toEqual(["redlock", ...others, "@sesamecare-oss/redlock", "holdfast"]);
-  expect(hot?.entrants).toEqual([
+  expect(uncontended?.contestants).toEqual(["redlock", ...others, "@sesamecare-oss/redlock", "holdfast"]);
+  expect(hot?.contestants).toEqual([
     "redlock",
     "redlock-tries",
     ...others,
@@ -60,25 +60,25 @@ test("only who can lock a majority takes part on a quorum, on the hot key in eac
 
 test("readers and writers are held against everybody's mutex, and a semaphore against those that there are", () => {
   const [readWrite, semaphore] = planned("--suite", "read-write,semaphore");
-  expect(readWrite?.entrants).toEqual(["raw", ...peers, "holdfast", "holdfast-read-write"]);
-  expect(semaphore?.entrants).toEqual(["redis-semaphore-semaphore", "holdfast-semaphore"]);
-  expect(planned("--suite", "semaphore", "--peers", "redlock")[0]?.entrants).toEqual(["holdfast-semaphore"]);
+  expect(readWrite?.contestants).toEqual(["raw", ...peers, "holdfast", "holdfast-read-write"]);
+  expect(semaphore?.contestants).toEqual(["redis-semaphore-semaphore", "holdfast-semaphore"]);
+  expect(planned("--suite", "semaphore", "--peers", "redlock")[0]?.contestants).toEqual(["holdfast-semaphore"]);
 });
 
 test("who cannot do what a suite asks has no turn there and is told by the reason, where it was asked for", () => {
   const [renewals] = planned("--suite", "renewals");
-  expect(renewals?.entrants).not.toContain("@verrou/core");
-  expect(renewals?.absent).toEqual([{ entrants: ["@verrou/core"], reason: "has no renewal of its own" }]);
+  expect(renewals?.contestants).not.toContain("@verrou/core");
+  expect(renewals?.absent).toEqual([{ contestants: ["@verrou/core"], reason: "has no renewal of its own" }]);
   expect(planned("--suite", "renewals", "--peers", "redlock")[0]?.absent).toEqual([]);
   const [hot] = planned("--suite", "redlock-hot", "--peers", "redlock");
-  expect(hot?.absent).toEqual([{ entrants: ["raw"], reason: "locks one server only" }]);
+  expect(hot?.absent).toEqual([{ contestants: ["raw"], reason: "locks one server only" }]);
 });
 
 test("every contestant is in every suite: it has turns, or is told to be absent", () => {
   const ours: readonly string[] = ["capacity", "churn", "command-line", "service"];
-  for (const { name, entrants, absent } of planned()) {
-    const told = [...entrants, ...absent.flatMap((absence) => absence.entrants)];
-    const isTold = (peer: string): boolean => told.some((entrant) => entrant.startsWith(peer));
+  for (const { name, contestants, absent } of planned()) {
+    const told = [...contestants, ...absent.flatMap((absence) => absence.contestants)];
+    const isTold = (peer: string): boolean => told.some((contestant) => contestant.startsWith(peer));
     if (!ours.includes(name))
       expect([name, ["raw", ...peers].filter((one) => !isTold(one))]).toEqual([name, []]);
   }
@@ -109,12 +109,12 @@ test("what nobody contends for is measured with fresh keys first, then with a ke
     "a key per task, 64 tasks",
     "a key per task, 512 tasks",
   ]);
-  expect(uncontended?.entrants).toEqual(["raw", ...peers, "holdfast"]);
+  expect(uncontended?.contestants).toEqual(["raw", ...peers, "holdfast"]);
 });
 
 test("on a hot key Holdfast has its turns without hand-over too", () => {
   const [hot] = planned("--suite", "hot", "--only", "redis-semaphore,holdfast-strict");
-  expect(hot?.entrants).toEqual(["redis-semaphore", "holdfast-strict"]);
+  expect(hot?.contestants).toEqual(["redis-semaphore", "holdfast-strict"]);
   expect(hot?.cases).toContain("4 processes, hold 0 ms");
 });
 
@@ -143,6 +143,6 @@ test("a panel draws metrics of its suite", () => {
 
 test("only those have turns who were asked for, and nobody else is told of", () => {
   const [hot, renewals] = planned("--suite", "hot,renewals", "--only", "holdfast-strict,raw");
-  expect(hot?.entrants).toEqual(["raw", "holdfast-strict"]);
-  expect([renewals?.entrants, renewals?.absent]).toEqual([["raw"], []]);
+  expect(hot?.contestants).toEqual(["raw", "holdfast-strict"]);
+  expect([renewals?.contestants, renewals?.absent]).toEqual([["raw"], []]);
 });

@@ -26,52 +26,52 @@ interface Outcome {
   readonly files: readonly string[];
 }
 
-async function quickly(...names: readonly string[]): Promise<Outcome> {
+async function runQuick(...names: readonly string[]): Promise<Outcome> {
   const folder = await mkdtemp(join(tmpdir(), "holdfast-bench-test-"));
   folders.push(folder);
-  const asked = ["--quick", "--only", contestants.join(","), "--suite", names.join(",")];
-  await call(process.execPath, [program, ...asked, "--out", folder], { timeout: mostMs });
+  const options = ["--quick", "--only", contestants.join(","), "--suite", names.join(",")];
+  await call(process.execPath, [program, ...options, "--out", folder], { timeout: mostMs });
   const files = await readdir(folder);
   const json = files.find((file) => file.endsWith(".json")) ?? "";
   return { record: fromJson(await readFile(join(folder, json), "utf8")), files };
 }
 
 /** Everybody has figures in every case, and everything was written down. */
-function expectWhole({ record, files }: Outcome, names: readonly string[]): void {
+function expectComplete({ record, files }: Outcome, names: readonly string[]): void {
   expect(record.suites.map(({ name }) => name)).toEqual(names);
-  for (const { name, entrants, cases } of record.suites) {
-    const wanted = entrants.flatMap((entrant) => cases.map((label) => [name, entrant, label]));
+  for (const { name, contestants, cases } of record.suites) {
+    const expected = contestants.flatMap((contestant) => cases.map((label) => [name, contestant, label]));
     const seen = record.samples.filter(({ suite }) => suite === name);
-    expect(seen.map(({ entrant, case: label }) => [name, entrant, label])).toEqual(wanted);
+    expect(seen.map(({ contestant, case: label }) => [name, contestant, label])).toEqual(expected);
     expect(files.filter((file) => file.endsWith(`-${name}.svg`))).toHaveLength(1);
   }
 }
 
-function figure({ samples }: RunRecord, of: { case: string; entrant?: string; id: string }): number {
+function figure({ samples }: RunRecord, of: { case: string; contestant?: string; id: string }): number {
   const sample = samples.find(
-    (one) => one.case.startsWith(of.case) && (of.entrant === undefined || one.entrant === of.entrant),
+    (one) => one.case.startsWith(of.case) && (of.contestant === undefined || one.contestant === of.contestant),
   );
   return sample?.values[of.id] ?? Number.NaN;
 }
 
 test.concurrent("on one server: load, waiting, renewal and distance", { timeout: mostMs }, async () => {
   const names = ["uncontended", "hot", "skew", "waiting", "renewals", "latency"];
-  const outcome = await quickly(...names);
-  expectWhole(outcome, names);
+  const outcome = await runQuick(...names);
+  expectComplete(outcome, names);
   expect(outcome.record.notes).toEqual([]);
   // There and back, twice, whatever else the machine does. Not by the waits: one that has not ended counts with what it has lasted.
-  const turnMs = figure(outcome.record, { case: "2 ms each way, alone", entrant: "holdfast", id: "turnMs" });
+  const turnMs = figure(outcome.record, { case: "2 ms each way, alone", contestant: "holdfast", id: "turnMs" });
   expect(turnMs < 7).toBe(false);
 });
 
 test.concurrent("on one server: kinds, memory, the service", { timeout: mostMs }, async () => {
   const names = ["kinds", "memory", "churn", "service"];
-  const outcome = await quickly(...names);
-  expectWhole(outcome, names);
+  const outcome = await runQuick(...names);
+  expectComplete(outcome, names);
   const { record } = outcome;
   expect(record.notes).toEqual([]);
-  expect(figure(record, { case: "a held lease", entrant: "holdfast", id: "server" })).toBeGreaterThan(100);
-  expect(figure(record, { case: "500 keys", entrant: "holdfast", id: "cycles" })).toBeGreaterThan(0);
+  expect(figure(record, { case: "a held lease", contestant: "holdfast", id: "server" })).toBeGreaterThan(100);
+  expect(figure(record, { case: "500 keys", contestant: "holdfast", id: "cycles" })).toBeGreaterThan(0);
 });
 
 /** What does not depend on how fast the machine is. */
@@ -79,8 +79,8 @@ test.concurrent(
   "the formulae of memory and of connections say what is measured",
   { timeout: mostMs },
   async () => {
-    const outcome = await quickly("capacity");
-    expectWhole(outcome, ["capacity"]);
+    const outcome = await runQuick("capacity");
+    expectComplete(outcome, ["capacity"]);
     const { record } = outcome;
     expect(figure(record, { case: "connections", id: "ratio" })).toBe(1);
     for (const what of ["leases", "waiters in one", "waiters in a queue each"]) {
@@ -95,7 +95,7 @@ test.concurrent(
 
 test.concurrent("on a quorum, with nodes down and far away", { timeout: mostMs }, async () => {
   const names = ["redlock-uncontended", "redlock-hot", "redlock-latency"];
-  expectWhole(await quickly(...names), names);
+  expectComplete(await runQuick(...names), names);
 });
 
 test("every suite is listed with its question", async () => {

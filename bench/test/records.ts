@@ -1,5 +1,5 @@
 import type { RunRecord } from "../src/report/record.ts";
-import type { Entrant } from "../src/run/contestant-list.ts";
+import type { ContestantName } from "../src/run/contestant-list.ts";
 import type { Sample, SuiteDescription } from "../src/suites/suite.ts";
 
 /** A record as a run would leave it, of one suite unless others are given. */
@@ -21,7 +21,7 @@ export function recordOf(suite: SuiteDescription, samples: readonly Sample[]): R
 /** Of the first round unless another is given. */
 export function sampleOf(
   suite: SuiteDescription,
-  entrant: Entrant,
+  contestant: ContestantName,
   values: Sample["values"],
   more: Partial<Sample> = {},
 ): Sample {
@@ -29,7 +29,7 @@ export function sampleOf(
   const [label = ""] = suite.cases;
   return {
     suite: suite.name,
-    entrant,
+    contestant,
     round: 1,
     case: label,
     settings: "as it comes",

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 
 import { toMarkdown } from "../src/report/report.ts";
-import type { Entrant } from "../src/run/contestant-list.ts";
+import type { ContestantName } from "../src/run/contestant-list.ts";
 import type { Sample, SuiteDescription } from "../src/suites/suite.ts";
 import { recordOf, sampleOf } from "./records.ts";
 
@@ -9,8 +9,8 @@ const suite: SuiteDescription = {
   name: "redlock-hot",
   title: "A title",
   method: "A method.",
-  entrants: ["redlock", "redlock-tries", "holdfast"],
-  absent: [{ entrants: ["@verrou/core"], reason: "locks one server only" }],
+  contestants: ["redlock", "redlock-tries", "holdfast"],
+  absent: [{ contestants: ["@verrou/core"], reason: "locks one server only" }],
   reference: "redlock",
   rounds: 5,
   cases: ["a"],
@@ -22,7 +22,7 @@ const suite: SuiteDescription = {
   panels: [],
 };
 
-const sample = (entrant: Entrant, values: Sample["values"]): Sample => sampleOf(suite, entrant, values);
+const sample = (contestant: ContestantName, values: Sample["values"]): Sample => sampleOf(suite, contestant, values);
 
 const reportOf = (...samples: Sample[]): string => toMarkdown(recordOf(suite, samples));
 
@@ -61,7 +61,7 @@ test("who has no figures keeps its row, and who is absent has one too, with the 
 });
 
 test("without a peer there is no column of the best one", () => {
-  const alone: SuiteDescription = { ...suite, entrants: ["holdfast"], reference: null };
+  const alone: SuiteDescription = { ...suite, contestants: ["holdfast"], reference: null };
   expect(toMarkdown(recordOf(alone, [sampleOf(alone, "holdfast", { rate: 1 })]))).not.toContain("best peer");
 });
 
@@ -76,7 +76,7 @@ test("what a suite is about has its spread beside it: half of what lies between 
 });
 
 test("a lone contestant has one table, with a row for each case", () => {
-  const alone: SuiteDescription = { ...suite, entrants: ["holdfast"], absent: [], cases: ["a", "b"] };
+  const alone: SuiteDescription = { ...suite, contestants: ["holdfast"], absent: [], cases: ["a", "b"] };
   const samples = [1, 2].map((rate, index) =>
     sampleOf(alone, "holdfast", { rate }, { case: alone.cases[index] ?? "" }),
   );

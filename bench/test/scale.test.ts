@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 
-import { linearScale, logScale, short } from "../src/report/charts/scale.ts";
+import { linearScale, logScale, compactNumber } from "../src/report/charts/scale.ts";
 
 test("a linear scale begins at zero and ends at a round number above the largest", () => {
   const scale = linearScale([3, 37]);
   expect(scale.ticks).toEqual([0, 10, 20, 30, 40]);
-  expect([0, 20, 40, Number.NaN].map((value) => scale.placeOf(value))).toEqual([0, 0.5, 1, NaN]);
+  expect([0, 20, 40, Number.NaN].map((value) => scale.positionOf(value))).toEqual([0, 0.5, 1, NaN]);
 });
 
 test("a linear scale of nothing is one of nothing to one", () => {
@@ -15,11 +15,11 @@ test("a linear scale of nothing is one of nothing to one", () => {
 test("a logarithmic scale has powers of ten around what it shows, and nothing lies before it", () => {
   const scale = logScale([0.2, 300, 0]);
   expect(scale.ticks).toEqual([0.1, 1, 10, 100, 1_000]);
-  expect(scale.placeOf(10)).toBeCloseTo(0.5);
-  expect(scale.placeOf(0)).toBe(0);
+  expect(scale.positionOf(10)).toBeCloseTo(0.5);
+  expect(scale.positionOf(0)).toBe(0);
 });
 
 test("numbers at a bar are short", () => {
-  const told = [0, 0.123, 12.34, 123.4, 1_234, 12_345, 1_234_567, Number.NaN].map(short);
+  const told = [0, 0.123, 12.34, 123.4, 1_234, 12_345, 1_234_567, Number.NaN].map(compactNumber);
   expect(told).toEqual(["0", "0.12", "12.3", "123", "1234", "12.3 k", "1.23 M", "–"]);
 });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import type { Entrant } from "../src/run/contestant-list.ts";
+import type { ContestantName } from "../src/run/contestant-list.ts";
 import type { Metric, Sample, SuiteDescription } from "../src/suites/suite.ts";
 import { summarize, type Cell } from "../src/report/summary.ts";
 
@@ -12,7 +12,7 @@ const suite: SuiteDescription = {
   name: "hot",
   title: "",
   method: "",
-  entrants: ["raw", "redlock", "redis-semaphore", "holdfast"],
+  contestants: ["raw", "redlock", "redis-semaphore", "holdfast"],
   absent: [],
   reference: "raw",
   rounds: 3,
@@ -21,13 +21,13 @@ const suite: SuiteDescription = {
   panels: [],
 };
 
-function sample(entrant: Entrant, round: number, values: Sample["values"], label = "a"): Sample {
+function sample(contestant: ContestantName, round: number, values: Sample["values"], label = "a"): Sample {
   const nothingFailed = { failures: 0, firstFailure: null };
-  return { suite: "hot", entrant, round, case: label, settings: "", values, ...nothingFailed };
+  return { suite: "hot", contestant, round, case: label, settings: "", values, ...nothingFailed };
 }
 
-function cell(samples: readonly Sample[], entrant: Entrant, metric: Metric): Cell | undefined {
-  const row = summarize(suite, "a", samples).find((one) => one.entrant === entrant);
+function cell(samples: readonly Sample[], contestant: ContestantName, metric: Metric): Cell | undefined {
+  const row = summarize(suite, "a", samples).find((one) => one.contestant === contestant);
   return row?.cells.find((one) => one.metric === metric);
 }
 
@@ -43,10 +43,10 @@ test("a figure is the median over the rounds of its case", () => {
 });
 
 test("rows stand in the order of the suite, those without figures too, and who is absent last", () => {
-  const absent = [{ entrants: ["@verrou/core"], reason: "cannot" }] as const;
+  const absent = [{ contestants: ["@verrou/core"], reason: "cannot" }] as const;
   const samples = [sample("holdfast", 1, {}), sample("raw", 1, {}), sample("redlock", 1, {}, "b")];
-  expect(summarize({ ...suite, absent }, "a", samples).map(({ entrant }) => entrant)).toEqual([
-    ...suite.entrants,
+  expect(summarize({ ...suite, absent }, "a", samples).map(({ contestant }) => contestant)).toEqual([
+    ...suite.contestants,
     "@verrou/core",
   ]);
 });
@@ -85,10 +85,10 @@ test("the best peer is chosen for each column on its own, and is neither raw nor
 });
 
 test("a peer that is set up otherwise is a peer as well", () => {
-  const entrants: readonly Entrant[] = ["redlock", "redlock-tries", "holdfast"];
+  const contestants: readonly ContestantName[] = ["redlock", "redlock-tries", "holdfast"];
   const values = { redlock: 10, "redlock-tries": 50, holdfast: 100 };
-  const samples = Object.entries(values).map(([entrant, rate]) => sample(entrant as Entrant, 1, { rate }));
-  const [, , row] = summarize({ ...suite, entrants, reference: "redlock" }, "a", samples);
+  const samples = Object.entries(values).map(([contestant, rate]) => sample(contestant as ContestantName, 1, { rate }));
+  const [, , row] = summarize({ ...suite, contestants, reference: "redlock" }, "a", samples);
   expect(row?.cells[0]?.ratios).toEqual([10, 2]);
 });
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { latenessOf, spreadMoments, takeoverAt, type Takeover } from "../src/measure/takeovers.ts";
+import { latenessOf, spreadTimes, takeoverAt, type Takeover } from "../src/measure/takeovers.ts";
 
 function taken(afterKillMs: number, afterLeaseMs = 0): Takeover {
   return { outcome: "taken", afterKillMs, afterLeaseMs };
@@ -29,6 +29,6 @@ test("waits that ended otherwise have no lateness", () => {
 });
 
 test("moments are spread: one in each equal part of the range", () => {
-  expect(spreadMoments(3, [300, 1_500], () => 0)).toEqual([300, 700, 1_100]);
-  expect(spreadMoments(3, [300, 1_500], () => 0.5)).toEqual([500, 900, 1_300]);
+  expect(spreadTimes(3, [300, 1_500], () => 0)).toEqual([300, 700, 1_100]);
+  expect(spreadTimes(3, [300, 1_500], () => 0.5)).toEqual([500, 900, 1_300]);
 });

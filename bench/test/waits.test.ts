@@ -12,7 +12,7 @@ function measured(...tasks: TaskMeasurement[]): Measurement {
     elapsedMs: 1_000,
     cpuMs: 0,
     tasks,
-    stays: new Float64Array(),
+    holds: new Float64Array(),
     leasesLost: 0,
     failures: 0,
     firstFailure: null,

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 
 import { expect, test } from "vitest";
-import { until } from "@holdfast/test-kit";
+import { waitUntil } from "@holdfast/test-kit";
 
 const program = fileURLToPath(new URL("../start.mjs", import.meta.url));
 
@@ -14,11 +14,11 @@ test("npm start tells where the service is and the two requests, lets the clerks
   });
   let said = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => (said += text));
-  await until(() => said.includes("curl -X DELETE"), "it says how to use it", 20_000);
+  await waitUntil(() => said.includes("curl -X DELETE"), "it says how to use it", 20_000);
   const [url = ""] = /http:\/\/\S+/.exec(said) ?? [];
   expect(said).toContain(`curl --json '{"key":"order:555","ttlMs":30000}' ${url}/v1/leases`);
   expect(said).toContain("guarantee: process");
-  await until(
+  await waitUntil(
     async () => {
       const response = await fetch(`${url}/v1/locks?prefix=stock:`);
       return JSON.stringify(await response.json()).includes("clerk");

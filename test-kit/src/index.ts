@@ -3,13 +3,13 @@ export {
   startRedis,
   freePort,
   redisProgram,
-  steadyPort,
+  stablePort,
   type RedisServer,
   type ServerClientOptions,
   type ServerOptions,
 } from "./redis-server.ts";
-export { loneNodeArgs, startCluster, type ClusterOptions, type RedisCluster } from "./redis-cluster.ts";
+export { standaloneNodeArgs, startCluster, type ClusterOptions, type RedisCluster } from "./redis-cluster.ts";
 export { startProxy, type Direction, type Flow, type Proxy } from "./proxy.ts";
 export { startSentinels, type SentinelOptions, type Sentinels } from "./sentinels.ts";
 export { ServerClock, ServerClocks } from "./server-clock.ts";
-export { abortOf, block, rejection, until } from "./until.ts";
+export { abortOf, block, rejection, waitUntil } from "./until.ts";

@@ -21,26 +21,26 @@ export interface Proxy {
   /** How many connections are kept back. */
   readonly heldBack: number;
   /** Sends on what was kept back. */
-  letGo(): void;
+  releaseHeld(): void;
   /** The server's next bytes that follow a request that matches are thrown away, then that connection is cut. Resolves when it happened. */
   loseNextReply(pattern?: RegExp): Promise<void>;
   /** No reply is to be lost any more. */
-  forgetLoss(): void;
+  cancelReplyLoss(): void;
   /** Resolves when the server has sent something that matches, whatever becomes of it. */
-  sends(pattern: RegExp): Promise<void>;
+  serverSent(pattern: RegExp): Promise<void>;
   /** Throws away the messages that match, as long as there is a pattern. (Not answers: each that follows would be taken for the one before it.) */
-  swallow(pattern: RegExp | undefined): void;
+  dropMatching(pattern: RegExp | undefined): void;
   /** A connection by which the server sends something that matches passes nothing of what it sends any more, from that on. */
-  silence(pattern: RegExp): void;
+  muteConnections(pattern: RegExp): void;
   /** Lets that many more bytes of replies through, then throws all away, until `keepReplies`. */
   dropReplies(afterBytes?: number): void;
-  keepReplies(): void;
+  stopDroppingReplies(): void;
   /** Both directions are late by so much, in order: what comes after a change overtakes nothing. */
   delay(ms: number): void;
   /** Ends every open connection, or those that never subscribed. */
-  cut(which?: "commands"): void;
+  cut(selection?: "commands"): void;
   /** Connections that subscribed are half-open from now on: nothing passes, not even that one side ended it. */
-  deadenSubscriptions(): void;
+  halfOpenSubscriptions(): void;
   /** New connections are ended at once. */
   refuse(refuses: boolean): void;
   stop(): Promise<void>;
@@ -54,17 +54,17 @@ export async function startProxy(targetPort: number): Promise<Proxy> {
 
 class TcpProxy implements Proxy {
   readonly #targetPort: number;
-  readonly #links = new Set<Link>();
+  readonly #links = new Set<ProxiedConnection>();
   readonly #server = createServer({ allowHalfOpen: true }, (socket) => {
     this.#accept(socket);
   });
   readonly paused = new Set<Flow>();
   pattern: RegExp | undefined;
-  swallowed: RegExp | undefined;
-  silenced: RegExp | undefined;
+  dropPattern: RegExp | undefined;
+  mutePattern: RegExp | undefined;
   delayMs = 0;
-  repliesLeft = Infinity;
-  loss: { readonly pattern: RegExp; readonly done: () => void } | undefined;
+  replyBytesLeft = Infinity;
+  replyLoss: { readonly pattern: RegExp; readonly done: () => void } | undefined;
   readonly expected = new Map<RegExp, () => void>();
   #refuses = false;
   refusals = 0;
@@ -103,7 +103,7 @@ class TcpProxy implements Proxy {
     this.pattern = pattern;
   }
 
-  letGo(): void {
+  releaseHeld(): void {
     this.pattern = undefined;
     for (const link of this.#links) {
       link.isHeldBack = false;
@@ -113,51 +113,51 @@ class TcpProxy implements Proxy {
 
   loseNextReply(pattern: RegExp = /./): Promise<void> {
     return new Promise((done) => {
-      this.loss = { pattern, done };
+      this.replyLoss = { pattern, done };
     });
   }
 
-  forgetLoss(): void {
-    this.loss = undefined;
+  cancelReplyLoss(): void {
+    this.replyLoss = undefined;
   }
 
-  sends(pattern: RegExp): Promise<void> {
+  serverSent(pattern: RegExp): Promise<void> {
     return new Promise((resolve) => {
       this.expected.set(pattern, resolve);
     });
   }
 
-  swallow(pattern: RegExp | undefined): void {
-    this.swallowed = pattern;
+  dropMatching(pattern: RegExp | undefined): void {
+    this.dropPattern = pattern;
   }
 
-  silence(pattern: RegExp): void {
-    this.silenced = pattern;
+  muteConnections(pattern: RegExp): void {
+    this.mutePattern = pattern;
   }
 
   dropReplies(afterBytes = 0): void {
-    this.repliesLeft = afterBytes;
+    this.replyBytesLeft = afterBytes;
   }
 
-  keepReplies(): void {
-    this.repliesLeft = Infinity;
+  stopDroppingReplies(): void {
+    this.replyBytesLeft = Infinity;
   }
 
   delay(ms: number): void {
     this.delayMs = ms;
   }
 
-  cut(which?: "commands"): void {
+  cut(selection?: "commands"): void {
     for (const link of Array.from(this.#links)) {
-      if (which === undefined || !link.isSubscribed) {
+      if (selection === undefined || !link.isSubscribed) {
         link.cut();
       }
     }
   }
 
-  deadenSubscriptions(): void {
+  halfOpenSubscriptions(): void {
     for (const link of this.#links) {
-      link.isDead ||= link.isSubscribed;
+      link.isHalfOpen ||= link.isSubscribed;
     }
   }
 
@@ -177,7 +177,7 @@ class TcpProxy implements Proxy {
       socket.destroy();
       return;
     }
-    const link = new Link(this, socket, connect(this.#targetPort, "127.0.0.1"), () => {
+    const link = new ProxiedConnection(this, socket, connect(this.#targetPort, "127.0.0.1"), () => {
       this.#links.delete(link);
     });
     this.#links.add(link);
@@ -191,36 +191,36 @@ class TcpProxy implements Proxy {
 }
 
 /** One connection through the proxy. */
-class Link {
+class ProxiedConnection {
   isHeldBack = false;
   isSubscribed = false;
-  isDead = false;
-  #isSilent = false;
-  #losesReply = false;
+  isHalfOpen = false;
+  #isMuted = false;
+  #dropsNextReply = false;
   readonly #proxy: TcpProxy;
   readonly #client: Socket;
   readonly #server: Socket;
-  readonly #lanes: Record<Direction, Lane>;
+  readonly #channels: Record<Direction, DelayedChannel>;
 
   constructor(proxy: TcpProxy, client: Socket, server: Socket, ended: () => void) {
     this.#proxy = proxy;
     this.#client = client;
     this.#server = server;
-    this.#lanes = {
-      requests: new Lane(server, () => this.#isKept("requests")),
-      replies: new Lane(client, () => this.#isKept("replies")),
+    this.#channels = {
+      requests: new DelayedChannel(server, () => this.#isPaused("requests")),
+      replies: new DelayedChannel(client, () => this.#isPaused("replies")),
     };
     for (const socket of [client, server]) {
       socket.setNoDelay(true);
       socket.on("error", () => undefined);
     }
     client.on("end", () => {
-      if (!this.isDead) {
+      if (!this.isHalfOpen) {
         client.end();
       }
     });
     server.on("close", () => {
-      if (!this.isDead) {
+      if (!this.isHalfOpen) {
         this.cut();
       }
     });
@@ -242,25 +242,25 @@ class Link {
   }
 
   flush(): void {
-    this.#lanes.requests.flush();
-    this.#lanes.replies.flush();
+    this.#channels.requests.flush();
+    this.#channels.replies.flush();
   }
 
   #requested(bytes: Buffer): void {
     const text = bytes.toString("latin1");
     this.isSubscribed ||= /subscribe\r\n/i.test(text);
     this.isHeldBack ||= this.#proxy.pattern?.test(text) === true;
-    if (this.#proxy.loss?.pattern.test(text) === true) {
-      this.#losesReply = true;
+    if (this.#proxy.replyLoss?.pattern.test(text) === true) {
+      this.#dropsNextReply = true;
     }
-    this.#pass("requests", bytes);
+    this.#forward("requests", bytes);
   }
 
   #replied(bytes: Buffer): void {
-    if (this.#losesReply) {
-      this.#losesReply = false;
-      this.#proxy.loss?.done();
-      this.#proxy.loss = undefined;
+    if (this.#dropsNextReply) {
+      this.#dropsNextReply = false;
+      this.#proxy.replyLoss?.done();
+      this.#proxy.replyLoss = undefined;
       this.cut();
       return;
     }
@@ -271,24 +271,24 @@ class Link {
         resolve();
       }
     }
-    this.#isSilent ||= this.#proxy.silenced?.test(text) === true;
-    if (this.#isSilent || this.#proxy.swallowed?.test(text) === true) {
+    this.#isMuted ||= this.#proxy.mutePattern?.test(text) === true;
+    if (this.#isMuted || this.#proxy.dropPattern?.test(text) === true) {
       return;
     }
-    const allowed = bytes.subarray(0, Math.min(bytes.length, this.#proxy.repliesLeft));
-    this.#proxy.repliesLeft -= allowed.length;
+    const allowed = bytes.subarray(0, Math.min(bytes.length, this.#proxy.replyBytesLeft));
+    this.#proxy.replyBytesLeft -= allowed.length;
     if (allowed.length > 0) {
-      this.#pass("replies", allowed);
+      this.#forward("replies", allowed);
     }
   }
 
-  #pass(direction: Direction, bytes: Buffer): void {
-    if (!this.isDead) {
-      this.#lanes[direction].add(bytes, this.#proxy.delayMs);
+  #forward(direction: Direction, bytes: Buffer): void {
+    if (!this.isHalfOpen) {
+      this.#channels[direction].add(bytes, this.#proxy.delayMs);
     }
   }
 
-  #isKept(direction: Direction): boolean {
+  #isPaused(direction: Direction): boolean {
     const { paused } = this.#proxy;
     const kind = this.isSubscribed ? "messages" : "answers";
     return this.isHeldBack || paused.has(direction) || (direction === "replies" && paused.has(kind));
@@ -296,15 +296,15 @@ class Link {
 }
 
 /** One direction of a connection: bytes leave in the order in which they came, whatever they are late by. */
-class Lane {
+class DelayedChannel {
   readonly #target: Socket;
-  readonly #isKept: () => boolean;
+  readonly #isPaused: () => boolean;
   readonly #waiting: { readonly bytes: Buffer; readonly dueAt: number }[] = [];
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(target: Socket, isKept: () => boolean) {
+  constructor(target: Socket, isPaused: () => boolean) {
     this.#target = target;
-    this.#isKept = isKept;
+    this.#isPaused = isPaused;
   }
 
   add(bytes: Buffer, delayMs: number): void {
@@ -315,7 +315,7 @@ class Lane {
   /** Sends what is due, unless it is kept back. */
   flush(): void {
     clearTimeout(this.#timer);
-    while (!this.#isKept()) {
+    while (!this.#isPaused()) {
       const [first] = this.#waiting;
       const leftMs = first === undefined ? 0 : first.dueAt - performance.now();
       if (first === undefined || this.#target.destroyed) {

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 
-import { startRedis, steadyPort, type RedisServer } from "./redis-server.ts";
-import { until } from "./until.ts";
+import { startRedis, stablePort, type RedisServer } from "./redis-server.ts";
+import { waitUntil } from "./until.ts";
 
 /** A real Redis Cluster that is ours alone, each node a server of its own. */
 export interface RedisCluster {
@@ -33,12 +33,12 @@ const startWithinMs = 60_000;
 /** Starts the servers and joins them to a cluster whose replicas have all data. */
 export async function startCluster(options: ClusterOptions = {}): Promise<RedisCluster> {
   const { primaries = 3, replicas = 3, nodeTimeoutMs = 2_000, args = [] } = options;
-  const members: Member[] = [];
+  const members: ClusterMember[] = [];
   try {
     for (let i = 0; i < primaries + replicas; i++) {
       members.push(await startMember(nodeTimeoutMs, args));
     }
-    await join(members, primaries);
+    await joinCluster(members, primaries);
     const cluster = new Cluster(members);
     await cluster.healthy();
     return cluster;
@@ -49,8 +49,8 @@ export async function startCluster(options: ClusterOptions = {}): Promise<RedisC
 }
 
 /** For a server to be started with that is a cluster by itself. */
-export async function loneNodeArgs(): Promise<string[]> {
-  return asNode(await steadyPort());
+export async function standaloneNodeArgs(): Promise<string[]> {
+  return asNode(await stablePort());
 }
 
 /** By itself a node takes its port and 10 000 for the bus, where anybody may be, and does not know its address before it meets another. */
@@ -65,15 +65,15 @@ function asNode(busPort: number): string[] {
   ];
 }
 
-interface Member {
+interface ClusterMember {
   readonly server: RedisServer;
   readonly busPort: number;
   readonly id: string;
-  readonly ask: (...command: (string | number)[]) => Promise<unknown>;
+  readonly command: (...command: (string | number)[]) => Promise<unknown>;
 }
 
-async function startMember(nodeTimeoutMs: number, args: readonly string[]): Promise<Member> {
-  const [port, busPort] = [await steadyPort(), await steadyPort()];
+async function startMember(nodeTimeoutMs: number, args: readonly string[]): Promise<ClusterMember> {
+  const [port, busPort] = [await stablePort(), await stablePort()];
   const own = [...asNode(busPort), "--cluster-config-file", "nodes.conf"];
   const timing = ["--cluster-node-timeout", String(nodeTimeoutMs), "--repl-diskless-sync-delay", "0"];
   const server = await startRedis({
@@ -81,37 +81,37 @@ async function startMember(nodeTimeoutMs: number, args: readonly string[]): Prom
     args: [...own, ...timing, ...args],
   });
   const client = server.client({ enableOfflineQueue: true, maxRetriesPerRequest: 1 });
-  const ask = (...[name, ...rest]: (string | number)[]): Promise<unknown> =>
+  const command = (...[name, ...rest]: (string | number)[]): Promise<unknown> =>
     client.call(String(name), ...rest);
-  return { server, busPort, id: String(await ask("CLUSTER", "MYID")), ask };
+  return { server, busPort, id: String(await command("CLUSTER", "MYID")), command };
 }
 
-async function join(members: readonly Member[], primaries: number): Promise<void> {
-  const share = slotCount / primaries;
-  for (const [i, { ask }] of members.entries()) {
-    await ask("CLUSTER", "SET-CONFIG-EPOCH", i + 1);
+async function joinCluster(members: readonly ClusterMember[], primaries: number): Promise<void> {
+  const slotsPerPrimary = slotCount / primaries;
+  for (const [i, { command }] of members.entries()) {
+    await command("CLUSTER", "SET-CONFIG-EPOCH", i + 1);
     if (i < primaries) {
-      await ask("CLUSTER", "ADDSLOTSRANGE", Math.ceil(i * share), Math.ceil((i + 1) * share) - 1);
+      await command("CLUSTER", "ADDSLOTSRANGE", Math.ceil(i * slotsPerPrimary), Math.ceil((i + 1) * slotsPerPrimary) - 1);
     }
   }
-  const [first, ...rest] = members as [Member, ...Member[]];
+  const [first, ...rest] = members as [ClusterMember, ...ClusterMember[]];
   for (const { server, busPort } of rest) {
-    await first.ask("CLUSTER", "MEET", "127.0.0.1", server.port, busPort);
+    await first.command("CLUSTER", "MEET", "127.0.0.1", server.port, busPort);
   }
-  await until(
+  await waitUntil(
     async () => (await Promise.all(members.map(countKnown))).every((known) => known === members.length),
     "all nodes know each other",
     startWithinMs,
   );
-  for (const [i, { ask }] of members.slice(primaries).entries()) {
-    await ask("CLUSTER", "REPLICATE", members[i % primaries]?.id ?? "");
+  for (const [i, { command }] of members.slice(primaries).entries()) {
+    await command("CLUSTER", "REPLICATE", members[i % primaries]?.id ?? "");
   }
-  await until(
-    async () => (await Promise.all(members.slice(primaries).map(isInStep))).every(Boolean),
+  await waitUntil(
+    async () => (await Promise.all(members.slice(primaries).map(hasSyncedReplicas))).every(Boolean),
     "the replicas have their primaries' data",
     startWithinMs,
   );
-  await until(
+  await waitUntil(
     async () =>
       (await Promise.all(members.map(countReplicas))).every((n) => n === members.length - primaries),
     "all nodes know the replicas",
@@ -119,29 +119,29 @@ async function join(members: readonly Member[], primaries: number): Promise<void
   );
 }
 
-async function countKnown(member: Member): Promise<number> {
+async function countKnown(member: ClusterMember): Promise<number> {
   return (await nodesOf(member)).filter((line) => !/handshake|noaddr/.test(line)).length;
 }
 
-async function countReplicas(member: Member): Promise<number> {
+async function countReplicas(member: ClusterMember): Promise<number> {
   return (await nodesOf(member)).filter((line) => /\bslave\b/.test(line)).length;
 }
 
 /** As this one knows them, a line each. */
-async function nodesOf({ ask }: Member): Promise<string[]> {
-  return String(await ask("CLUSTER", "NODES"))
+async function nodesOf({ command }: ClusterMember): Promise<string[]> {
+  return String(await command("CLUSTER", "NODES"))
     .trim()
     .split("\n");
 }
 
-async function isInStep({ ask }: Member): Promise<boolean> {
-  return String(await ask("INFO", "replication")).includes("master_link_status:up");
+async function hasSyncedReplicas({ command }: ClusterMember): Promise<boolean> {
+  return String(await command("INFO", "replication")).includes("master_link_status:up");
 }
 
 class Cluster implements RedisCluster {
-  readonly #members: readonly Member[];
+  readonly #members: readonly ClusterMember[];
 
-  constructor(members: readonly Member[]) {
+  constructor(members: readonly ClusterMember[]) {
     this.#members = members;
   }
 
@@ -163,26 +163,26 @@ class Cluster implements RedisCluster {
     if (!target || target === source) {
       throw new Error("Expected another node of this cluster to migrate to");
     }
-    await target.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id);
-    await source.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", target.id);
+    await target.command("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id);
+    await source.command("CLUSTER", "SETSLOT", slot, "MIGRATING", target.id);
     await during?.();
     for (;;) {
-      const keys = (await source.ask("CLUSTER", "GETKEYSINSLOT", slot, 16)) as string[];
+      const keys = (await source.command("CLUSTER", "GETKEYSINSLOT", slot, 16)) as string[];
       if (keys.length === 0) {
         break;
       }
-      await source.ask("MIGRATE", "127.0.0.1", target.server.port, "", 0, 5_000, "KEYS", ...keys);
+      await source.command("MIGRATE", "127.0.0.1", target.server.port, "", 0, 5_000, "KEYS", ...keys);
     }
-    for (const { ask } of [target, source]) {
-      await ask("CLUSTER", "SETSLOT", slot, "NODE", target.id);
+    for (const { command } of [target, source]) {
+      await command("CLUSTER", "SETSLOT", slot, "NODE", target.id);
     }
   }
 
   healthy(): Promise<void> {
-    return until(
+    return waitUntil(
       async () => {
-        const told = await Promise.all(this.#living().map(({ ask }) => ask("CLUSTER", "INFO").then(String)));
-        return told.every((info) => info.includes("cluster_state:ok"));
+        const reply = await Promise.all(this.#livingMember().map(({ command }) => command("CLUSTER", "INFO").then(String)));
+        return reply.every((info) => info.includes("cluster_state:ok"));
       },
       "the cluster is healthy",
       startWithinMs,
@@ -193,28 +193,28 @@ class Cluster implements RedisCluster {
     await Promise.all(this.#members.map(({ server }) => server.stop()));
   }
 
-  #living(): Member[] {
+  #livingMember(): ClusterMember[] {
     return this.#members.filter(({ server }) => server.isAlive);
   }
 
   /** Asks all who live until they agree: news of a slot takes a moment to get around. */
-  async #owner(slot: number): Promise<Member> {
+  async #owner(slot: number): Promise<ClusterMember> {
     const giveUpAt = performance.now() + startWithinMs;
     for (;;) {
-      const told = await Promise.all(this.#living().map((member) => ownerToldBy(member, slot)));
-      const owner = this.#living().find(({ id }) => id === told[0]);
-      if (owner && told.every((id) => id === owner.id)) {
+      const reply = await Promise.all(this.#livingMember().map((member) => ownerReportedBy(member, slot)));
+      const owner = this.#livingMember().find(({ id }) => id === reply[0]);
+      if (owner && reply.every((id) => id === owner.id)) {
         return owner;
       }
       if (performance.now() > giveUpAt) {
-        throw new Error(`the nodes do not agree on slot ${slot}: ${told.join(", ")}`);
+        throw new Error(`the nodes do not agree on slot ${slot}: ${reply.join(", ")}`);
       }
       await pause(20);
     }
   }
 }
 
-async function ownerToldBy({ ask }: Member, slot: number): Promise<string | undefined> {
-  const ranges = (await ask("CLUSTER", "SLOTS")) as [number, number, [string, number, string]][];
+async function ownerReportedBy({ command }: ClusterMember, slot: number): Promise<string | undefined> {
+  const ranges = (await command("CLUSTER", "SLOTS")) as [number, number, [string, number, string]][];
   return ranges.find(([from, to]) => from <= slot && slot <= to)?.[2][2];
 }

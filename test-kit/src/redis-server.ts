@@ -93,26 +93,26 @@ export function freePort(): Promise<number> {
   return listenOnce(0);
 }
 
-const steadyPorts: { readonly from: number; readonly count: number } = { from: 18_000, count: 14_000 };
+const stablePorts: { readonly from: number; readonly count: number } = { from: 18_000, count: 14_000 };
 /** Processes that start servers at the same time look for ports in parts of their own: between look and bind nobody else takes one. */
-const parts = 14;
-const partSize = steadyPorts.count / parts;
-const handedOut = new Set<number>();
+const portRanges = 14;
+const portRangeSize = stablePorts.count / portRanges;
+const usedPorts = new Set<number>();
 
 /**
  * A free port below those that the system gives to outgoing connections: nobody takes it while its server is down, and who
  * connects to it meanwhile is refused, and not by chance connected with itself. None is given out twice before all are.
  */
-export async function steadyPort(): Promise<number> {
-  const from = steadyPorts.from + (process.pid % parts) * partSize;
-  for (let attempt = 0; attempt < partSize; attempt += 1) {
-    if (handedOut.size === partSize) {
-      handedOut.clear();
+export async function stablePort(): Promise<number> {
+  const from = stablePorts.from + (process.pid % portRanges) * portRangeSize;
+  for (let attempt = 0; attempt < portRangeSize; attempt += 1) {
+    if (usedPorts.size === portRangeSize) {
+      usedPorts.clear();
     }
-    const wanted = from + Math.floor(Math.random() * partSize);
-    if (!handedOut.has(wanted)) {
-      handedOut.add(wanted);
-      const port = await listenOnce(wanted).catch(() => undefined);
+    const candidate = from + Math.floor(Math.random() * portRangeSize);
+    if (!usedPorts.has(candidate)) {
+      usedPorts.add(candidate);
+      const port = await listenOnce(candidate).catch(() => undefined);
       if (port !== undefined) {
         return port;
       }
@@ -121,8 +121,8 @@ export async function steadyPort(): Promise<number> {
   throw new Error(`no port was free from ${from} on`);
 }
 
-async function listenOnce(wanted: number): Promise<number> {
-  const probe = createServer().listen(wanted, "127.0.0.1");
+async function listenOnce(candidate: number): Promise<number> {
+  const probe = createServer().listen(candidate, "127.0.0.1");
   await once(probe, "listening");
   const { port } = probe.address() as AddressInfo;
   probe.close();
@@ -272,12 +272,12 @@ async function end(child: ChildProcess): Promise<void> {
   if (hasEnded(child)) {
     return;
   }
-  const gone = once(child, "exit");
-  const tooLong = setTimeout(() => child.kill("SIGKILL"), stopWithinMs);
+  const exited = once(child, "exit");
+  const timeout = setTimeout(() => child.kill("SIGKILL"), stopWithinMs);
   child.kill("SIGCONT");
   child.kill("SIGTERM");
-  await gone;
-  clearTimeout(tooLong);
+  await exited;
+  clearTimeout(timeout);
 }
 
 function hasEnded({ pid, exitCode, signalCode }: ChildProcess): boolean {

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 
-import { startRedis, steadyPort, type RedisServer } from "./redis-server.ts";
-import { until } from "./until.ts";
+import { startRedis, stablePort, type RedisServer } from "./redis-server.ts";
+import { waitUntil } from "./until.ts";
 
 /** A primary with replicas, watched by sentinels that put a replica in its place when it does not answer. */
 export interface Sentinels {
@@ -37,21 +37,21 @@ const failoverWithinMs = 60_000;
 export async function startSentinels(options: SentinelOptions = {}): Promise<Sentinels> {
   const { replicas = 2, sentinels = 3, downAfterMs = 700, args = [] } = options;
   const started: RedisServer[] = [];
-  const start = async (...given: Parameters<typeof startRedis>): Promise<RedisServer> => {
-    const server = await startRedis(...given);
+  const start = async (...options: Parameters<typeof startRedis>): Promise<RedisServer> => {
+    const server = await startRedis(...options);
     started.push(server);
     return server;
   };
   try {
     const own = ["--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0", ...args];
-    const primary = await start({ port: await steadyPort(), args: own });
+    const primary = await start({ port: await stablePort(), args: own });
     const following = ["--replicaof", `${host} ${primary.port}`, ...own];
     const followers = await Promise.all(
-      Array.from({ length: replicas }, async () => start({ port: await steadyPort(), args: following })),
+      Array.from({ length: replicas }, async () => start({ port: await stablePort(), args: following })),
     );
-    await until(async () => (await linksUp(followers)) === replicas, "the replicas follow", failoverWithinMs);
-    const watchers = await startWatchers([primary, ...followers], sentinels, downAfterMs, start);
-    return lab([primary, ...followers], watchers);
+    await waitUntil(async () => (await linksUp(followers)) === replicas, "the replicas follow", failoverWithinMs);
+    const sentinelServers = await startSentinelServers([primary, ...followers], sentinels, downAfterMs, start);
+    return sentinelSetup([primary, ...followers], sentinelServers);
   } catch (error) {
     await Promise.all(started.map((server) => server.stop()));
     throw error;
@@ -59,19 +59,19 @@ export async function startSentinels(options: SentinelOptions = {}): Promise<Sen
 }
 
 /** They are told of each other and of the replicas: to find that out by themselves takes them seconds. */
-async function startWatchers(
+async function startSentinelServers(
   [primary, ...followers]: readonly RedisServer[],
   count: number,
   downAfterMs: number,
   start: typeof startRedis,
 ): Promise<RedisServer[]> {
-  const watchers: { readonly port: number; readonly id: string }[] = [];
+  const sentinelServers: { readonly port: number; readonly id: string }[] = [];
   for (let index = 0; index < count; index += 1) {
-    watchers.push({ port: await steadyPort(), id: randomBytes(20).toString("hex") });
+    sentinelServers.push({ port: await stablePort(), id: randomBytes(20).toString("hex") });
   }
   const majority = Math.floor(count / 2) + 1;
-  const started = watchers.map(({ port, id }) => {
-    const others = watchers.filter((other) => other.id !== id);
+  const started = sentinelServers.map(({ port, id }) => {
+    const others = sentinelServers.filter((other) => other.id !== id);
     const config = [
       `sentinel myid ${id}`,
       `sentinel monitor ${name} ${host} ${primary?.port} ${majority}`,
@@ -86,7 +86,7 @@ async function startWatchers(
   return Promise.all(started);
 }
 
-function lab(servers: readonly RedisServer[], sentinels: readonly RedisServer[]): Sentinels {
+function sentinelSetup(servers: readonly RedisServer[], sentinels: readonly RedisServer[]): Sentinels {
   const called = async (): Promise<RedisServer | undefined> => {
     const ports = await Promise.all(sentinels.map(portOfPrimary));
     const agreed = ports.find(
@@ -95,14 +95,14 @@ function lab(servers: readonly RedisServer[], sentinels: readonly RedisServer[])
     const server = servers.find(({ port }) => port === agreed);
     return server && (await roleOf(server)) === "master" ? server : undefined;
   };
-  const find = async (isWanted: (server: RedisServer) => boolean, what: string): Promise<RedisServer> => {
+  const find = async (isExpectedPrimary: (server: RedisServer) => boolean, description: string): Promise<RedisServer> => {
     let found: RedisServer | undefined;
-    await until(
+    await waitUntil(
       async () => {
         found = await called();
-        return found !== undefined && isWanted(found);
+        return found !== undefined && isExpectedPrimary(found);
       },
-      what,
+      description,
       failoverWithinMs,
     );
     return found as RedisServer;
@@ -121,10 +121,10 @@ function lab(servers: readonly RedisServer[], sentinels: readonly RedisServer[])
   };
 }
 
-const impatient = { retryStrategy: () => null, commandTimeout: 500, maxRetriesPerRequest: 0 } as const;
+const shortTimeouts = { retryStrategy: () => null, commandTimeout: 500, maxRetriesPerRequest: 0 } as const;
 
-async function ask(server: RedisServer, command: string, ...args: string[]): Promise<unknown> {
-  const client = server.client(impatient);
+async function runCommand(server: RedisServer, command: string, ...args: string[]): Promise<unknown> {
+  const client = server.client(shortTimeouts);
   try {
     return await client.call(command, ...args).catch(() => undefined);
   } finally {
@@ -133,15 +133,15 @@ async function ask(server: RedisServer, command: string, ...args: string[]): Pro
 }
 
 async function portOfPrimary(sentinel: RedisServer): Promise<number> {
-  const address = (await ask(sentinel, "sentinel", "get-master-addr-by-name", name)) as string[] | undefined;
+  const address = (await runCommand(sentinel, "sentinel", "get-master-addr-by-name", name)) as string[] | undefined;
   return Number(address?.[1]);
 }
 
 async function roleOf(server: RedisServer): Promise<unknown> {
-  return ((await ask(server, "role")) as unknown[] | undefined)?.[0];
+  return ((await runCommand(server, "role")) as unknown[] | undefined)?.[0];
 }
 
 async function linksUp(followers: readonly RedisServer[]): Promise<number> {
-  const infos = await Promise.all(followers.map((follower) => ask(follower, "info", "replication")));
+  const infos = await Promise.all(followers.map((follower) => runCommand(follower, "info", "replication")));
   return infos.filter((info) => String(info).includes("master_link_status:up")).length;
 }

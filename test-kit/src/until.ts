@@ -1,15 +1,15 @@
 import { setTimeout as pause } from "node:timers/promises";
 
 /** Polls for what makes no event here. The bound is for slow machines, not a measure. */
-export async function until(
+export async function waitUntil(
   condition: () => boolean | Promise<boolean>,
-  what: string,
+  description: string,
   withinMs = 10_000,
 ): Promise<void> {
   const giveUpAt = performance.now() + withinMs;
   while (!(await condition())) {
     if (performance.now() > giveUpAt) {
-      throw new Error(`not within ${withinMs} ms: ${what}`);
+      throw new Error(`not within ${withinMs} ms: ${description}`);
     }
     await pause(5);
   }

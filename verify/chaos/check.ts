@@ -14,10 +14,10 @@ if (folder === undefined || folder === "--help") {
   await check(folder);
 }
 
-async function check(given: string): Promise<void> {
-  const folders = [given, ...subfolders(given)].filter((each) => existsSync(join(each, "plan.json")));
+async function check(folder: string): Promise<void> {
+  const folders = [folder, ...subfolders(folder)].filter((each) => existsSync(join(each, "plan.json")));
   if (folders.length === 0) {
-    process.stderr.write(`Expected the folder of a run, with a plan.json in it or below, got "${given}"\n`);
+    process.stderr.write(`Expected the folder of a run, with a plan.json in it or below, got "${folder}"\n`);
     process.exitCode = 2;
     return;
   }

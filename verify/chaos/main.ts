@@ -3,7 +3,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { conduct } from "./run/coordinator.ts";
+import { runPlan } from "./run/coordinator.ts";
 import { engines } from "./plan/engine.ts";
 import { judge } from "./judge/judge.ts";
 import { parseOptions, usage, type ResolvedOptions } from "./options.ts";
@@ -23,9 +23,9 @@ async function main(args: readonly string[]): Promise<void> {
   }
   const named = new Date().toISOString().slice(0, 19).replace("T", "-").replaceAll(":", "");
   const folder = resolve(options.folder ?? join(runs, named));
-  const taken = options.engines.find((name) => existsSync(join(folder, name)));
-  if (taken !== undefined) {
-    refuse(`Expected --folder to have no run of ${taken} in it, got ${JSON.stringify(folder)}`);
+  const isFolderUsed = options.engines.find((name) => existsSync(join(folder, name)));
+  if (isFolderUsed !== undefined) {
+    usageError(`Expected --folder to have no run of ${isFolderUsed} in it, got ${JSON.stringify(folder)}`);
     return;
   }
   let violations = 0;
@@ -36,7 +36,7 @@ async function main(args: readonly string[]): Promise<void> {
     process.stdout.write(`${verdict.summary}\n`);
     violations += verdict.violations.length;
   }
-  say(`Recorded in ${folder}`);
+  writeLine(`Recorded in ${folder}`);
   process.exitCode = violations === 0 ? 0 : 1;
 }
 
@@ -53,24 +53,24 @@ async function run(name: EngineName, options: ResolvedOptions, folder: string): 
   });
   await mkdir(folder, { recursive: true });
   await writeFile(join(folder, "plan.json"), `${JSON.stringify(plan, undefined, 2)}\n`);
-  await conduct(plan, join(folder, "history"), say);
+  await runPlan(plan, join(folder, "history"), writeLine);
 }
 
 function optionsFrom(args: readonly string[]): ResolvedOptions | undefined {
   try {
     return parseOptions(args);
   } catch (error) {
-    refuse((error as Error).message);
+    usageError((error as Error).message);
     return undefined;
   }
 }
 
-function refuse(what: string): void {
-  say(`verify:chaos: ${what}`);
+function usageError(what: string): void {
+  writeLine(`verify:chaos: ${what}`);
   process.exitCode = 2;
 }
 
-function say(line: string): void {
+function writeLine(line: string): void {
   process.stderr.write(`${line}\n`);
 }
 
@@ -78,6 +78,6 @@ function say(line: string): void {
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
 
 main(process.argv.slice(2)).catch((error: unknown) => {
-  say(`verify:chaos: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+  writeLine(`verify:chaos: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
   process.exit(1);
 });

@@ -61,7 +61,7 @@ function enginesFrom(text: string): readonly EngineName[] {
   if (text === "both") return usualEngines;
   if (text === "all") return engineNames;
   const known = engineNames.find((name) => name === text);
-  if (known === undefined) throw refusal("engine", `${engineNames.join(", ")}, both or all`, text);
+  if (known === undefined) throw invalidOption("engine", `${engineNames.join(", ")}, both or all`, text);
   return [known];
 }
 
@@ -69,31 +69,31 @@ function omissionFrom(text: string, named: readonly EngineName[]): Omission {
   const known = omissions.find((name) => name === text);
   if (known === undefined || !named.some((name) => known in engines[name].omissions)) {
     const possible = named.flatMap((name) => Object.keys(engines[name].omissions));
-    throw refusal("without", `${possible.join(" or ")}, as the engine is ${named.join(" or ")}`, text);
+    throw invalidOption("without", `${possible.join(" or ")}, as the engine is ${named.join(" or ")}`, text);
   }
   return known;
 }
 
 function minutesFrom(text: string): number {
   const minutes = Number(text);
-  if (!(minutes >= 0.2 && minutes <= 1_440)) throw refusal("minutes", "a number from 0.2 to 1440", text);
+  if (!(minutes >= 0.2 && minutes <= 1_440)) throw invalidOption("minutes", "a number from 0.2 to 1440", text);
   return minutes;
 }
 
 function nodeCountFrom(text: string): number {
   const count = Number(text);
   const known = engines.redlock.nodeCounts;
-  if (!known.includes(count)) throw refusal("nodes", known.join(" or "), text);
+  if (!known.includes(count)) throw invalidOption("nodes", known.join(" or "), text);
   return count;
 }
 
 function seedFrom(text: string): number {
   const seed = Number(text);
   const isKnown = Number.isInteger(seed) && seed >= 0 && seed < 2 ** 31;
-  if (!isKnown) throw refusal("seed", `an integer from 0 to ${2 ** 31 - 1}`, text);
+  if (!isKnown) throw invalidOption("seed", `an integer from 0 to ${2 ** 31 - 1}`, text);
   return seed;
 }
 
-function refusal(option: string, expected: string, given: string): TypeError {
+function invalidOption(option: string, expected: string, given: string): TypeError {
   return new TypeError(`Expected --${option} to be ${expected}, got ${JSON.stringify(given)}`);
 }

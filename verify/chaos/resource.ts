@@ -29,7 +29,7 @@ export interface VisitAnswer {
   readonly unchecked: number;
 }
 
-interface Protected {
+interface ProtectedCounter {
   newest: bigint;
   newestOfWriters: bigint;
   checked: number;
@@ -39,7 +39,7 @@ interface Protected {
 const [path = "", epoch = "0"] = process.argv.slice(2);
 const history = new HistoryFile<ResourceRecord>(path);
 const clock = new SharedClock(BigInt(epoch));
-const resources = new Map<string, Protected>();
+const resources = new Map<string, ProtectedCounter>();
 
 const server = createServer((socket) => {
   serve(socket);
@@ -55,7 +55,7 @@ function serve(socket: Socket): void {
   const lines = createInterface({ input: socket });
   lines.on("error", () => undefined);
   lines.on("line", (line) => {
-    const answer = admit(JSON.parse(line) as Visit);
+    const answer = handleVisit(JSON.parse(line) as Visit);
     socket.write(`${JSON.stringify(answer)}\n`);
   });
 }
@@ -64,10 +64,10 @@ function serve(socket: Socket): void {
  * A token that is smaller than one that was here is refused; of a reader's, than one of a writer. The unchecked counter does not
  * look at it.
  */
-function admit({ visit, key, token, from, shared = false, write }: Visit): VisitAnswer {
+function handleVisit({ visit, key, token, from, shared = false, write }: Visit): VisitAnswer {
   const resource = resources.get(key) ?? { newest: 0n, newestOfWriters: 0n, checked: 0, unchecked: 0 };
   resources.set(key, resource);
-  const accepted = isCurrent(resource, BigInt(token), shared);
+  const accepted = isAccepted(resource, BigInt(token), shared);
   const { checked, unchecked } = resource;
   if (write) {
     resource.unchecked = write.unchecked;
@@ -90,7 +90,7 @@ function admit({ visit, key, token, from, shared = false, write }: Visit): Visit
 }
 
 /** Remembers it, if it is. */
-function isCurrent(resource: Protected, token: bigint, shared: boolean): boolean {
+function isAccepted(resource: ProtectedCounter, token: bigint, shared: boolean): boolean {
   if (token < (shared ? resource.newestOfWriters : resource.newest)) {
     return false;
   }

@@ -1,5 +1,5 @@
 import { isFailureName } from "./failures.ts";
-import { failed, wordsOf, type Outcome } from "./outcome.ts";
+import { failed, verdictText, type Outcome } from "./outcome.ts";
 import { isLibraryName, loadLibrary } from "./roster.ts";
 import { scenarios } from "./scenarios.ts";
 
@@ -9,14 +9,14 @@ const [failure = "", name = ""] = process.argv.slice(2);
 process.on("disconnect", () => process.exit());
 // Node would end the process, and with it all that the user's program does besides.
 process.on("unhandledRejection", (error) => {
-  tell(failed(`an unhandled rejection, which ends the process: ${wordsOf(error)}`));
+  sendOutcome(failed(`an unhandled rejection, which ends the process: ${verdictText(error)}`));
 });
 process.on("uncaughtException", (error) => {
-  tell(failed(`an uncaught error, which ends the process: ${wordsOf(error)}`));
+  sendOutcome(failed(`an uncaught error, which ends the process: ${verdictText(error)}`));
 });
 
-run().then(tell, (error: unknown) => {
-  tell({ verdict: "not run", how: error instanceof Error ? (error.stack ?? error.message) : String(error) });
+run().then(sendOutcome, (error: unknown) => {
+  sendOutcome({ verdict: "not run", how: error instanceof Error ? (error.stack ?? error.message) : String(error) });
 });
 
 async function run(): Promise<Outcome> {
@@ -26,6 +26,6 @@ async function run(): Promise<Outcome> {
   return scenarios[failure].run(await loadLibrary(name));
 }
 
-function tell(outcome: Outcome): void {
+function sendOutcome(outcome: Outcome): void {
   process.send?.(outcome, undefined, undefined, () => process.exit());
 }

@@ -28,10 +28,10 @@ export async function warmUp(locks: Locks): Promise<void> {
 }
 
 /** A lease that the library keeps alive, or where it keeps none one that it does not. */
-export async function keepOrAcquire(
+export async function holdOrAcquire(
   locks: Locks,
   key: string,
   ttlMs: number,
-): Promise<Pick<Lease, "isMine">> {
-  return locks.keep === null ? locks.acquire(key, { ttlMs, waitMs: 5_000 }) : locks.keep(key, ttlMs);
+): Promise<Pick<Lease, "isHeld">> {
+  return locks.hold === null ? locks.acquire(key, { ttlMs, waitMs: 5_000 }) : locks.hold(key, ttlMs);
 }

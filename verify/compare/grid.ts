@@ -1,49 +1,49 @@
 import { fileURLToPath } from "node:url";
 
-import { runApart } from "./process-cell.ts";
+import { runInChildProcess } from "./process-cell.ts";
 import type { FailureName } from "./failures.ts";
 import type { Outcome } from "./outcome.ts";
 import type { LibraryName } from "./roster.ts";
 import { scenarios } from "./scenarios.ts";
 
 /** One failure with one library. */
-export interface Cell {
+export interface ScenarioCell {
   readonly failure: FailureName;
   readonly library: LibraryName;
 }
 
-export interface Result extends Cell {
+export interface CellResult extends ScenarioCell {
   readonly outcome: Outcome;
 }
 
 const program = fileURLToPath(new URL("./cell.js", import.meta.url));
 
 /** Most scenarios wait most of the time. */
-const atOnce = 2;
+const lightWorkers = 2;
 
 /** Runs all cells, those that keep the machine busy one by one, and tells of each result as it comes. */
-export async function runGrid(cells: readonly Cell[], tell: (result: Result) => void): Promise<Result[]> {
+export async function runMatrix(cells: readonly ScenarioCell[], onResult: (result: CellResult) => void): Promise<CellResult[]> {
   const light = cells.filter(({ failure }) => scenarios[failure].isHeavy !== true);
   const heavy = cells.filter(({ failure }) => scenarios[failure].isHeavy === true);
-  return [...(await runSome(light, atOnce, tell)), ...(await runSome(heavy, 1, tell))];
+  return [...(await runCells(light, lightWorkers, onResult)), ...(await runCells(heavy, 1, onResult))];
 }
 
-async function runSome(
-  cells: readonly Cell[],
-  lanes: number,
-  tell: (result: Result) => void,
-): Promise<Result[]> {
-  const waiting = [...cells];
-  const results: Result[] = [];
-  const lane = async (): Promise<void> => {
-    for (let cell = waiting.shift(); cell !== undefined; cell = waiting.shift()) {
+async function runCells(
+  cells: readonly ScenarioCell[],
+  workers: number,
+  onResult: (result: CellResult) => void,
+): Promise<CellResult[]> {
+  const pending = [...cells];
+  const results: CellResult[] = [];
+  const worker = async (): Promise<void> => {
+    for (let cell = pending.shift(); cell !== undefined; cell = pending.shift()) {
       const { failure, library } = cell;
-      const outcome = await runApart(program, [failure, library], scenarios[failure].withinMs);
+      const outcome = await runInChildProcess(program, [failure, library], scenarios[failure].withinMs);
       const result = { failure, library, outcome };
       results.push(result);
-      tell(result);
+      onResult(result);
     }
   };
-  await Promise.all(Array.from({ length: lanes }, lane));
+  await Promise.all(Array.from({ length: workers }, worker));
   return results;
 }

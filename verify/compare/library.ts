@@ -16,9 +16,9 @@ export interface Locks {
   /** Waits for about so long, then rejects. Renewal as the library has it by default. */
   acquire(key: string, options: AcquireOptions): Promise<Lease>;
   /** Acquires, and lets the library itself keep the lease alive. */
-  readonly keep: ((key: string, ttlMs: number) => Promise<Kept>) | null;
+  readonly hold: ((key: string, ttlMs: number) => Promise<HeldLock>) | null;
   /** Its callback form. */
-  readonly run: (<T>(key: string, ttlMs: number, work: () => Promise<T>) => Promise<T>) | null;
+  readonly withLock: (<T>(key: string, ttlMs: number, work: () => Promise<T>) => Promise<T>) | null;
   /** Whether anybody holds the lock. */
   readonly isHeld: ((key: string) => Promise<boolean>) | null;
   /** An acquire that can be called off; waits for a minute. */
@@ -36,12 +36,12 @@ export interface PermitOptions extends AcquireOptions {
   readonly limit: number;
 }
 
-export interface Kept {
+export interface HeldLock {
   /** What the library tells its holder who asks now, by whatever it offers: a signal, a flag, a clock. */
-  isMine(): boolean;
+  isHeld(): boolean;
 }
 
-export interface Lease extends Kept {
+export interface Lease extends HeldLock {
   /** Resolves with what the library resolves with. */
   release(): Promise<unknown>;
 }

@@ -1,6 +1,6 @@
-import { runGrid, type Result } from "./grid.ts";
+import { runMatrix, type CellResult } from "./grid.ts";
 import { parseOptions, usage, type ResolvedOptions } from "./options.ts";
-import { isSatisfied, toText } from "./report.ts";
+import { allPassed, toText } from "./report.ts";
 
 async function main(args: readonly string[]): Promise<void> {
   const options = optionsOf(args);
@@ -12,7 +12,7 @@ async function main(args: readonly string[]): Promise<void> {
   process.stdout.write(
     options.json ? `${JSON.stringify(results, null, 2)}\n` : `\n${toText(results, options)}`,
   );
-  process.exitCode = isSatisfied(results) ? 0 : 1;
+  process.exitCode = allPassed(results) ? 0 : 1;
 }
 
 function optionsOf(args: readonly string[]): ResolvedOptions {
@@ -24,13 +24,13 @@ function optionsOf(args: readonly string[]): ResolvedOptions {
   }
 }
 
-function compare({ failures, libraries }: ResolvedOptions): Promise<Result[]> {
+function compare({ failures, libraries }: ResolvedOptions): Promise<CellResult[]> {
   const cells = failures.flatMap((failure) => libraries.map((library) => ({ failure, library })));
-  let done = 0;
-  return runGrid(cells, ({ failure, library, outcome: { verdict, how } }) => {
-    done += 1;
-    const words = how === "" ? verdict : `${verdict} (${how.split("\n", 1)[0]})`;
-    process.stderr.write(`${done}/${cells.length} ${failure}, ${library}: ${words}\n`);
+  let completed = 0;
+  return runMatrix(cells, ({ failure, library, outcome: { verdict, how } }) => {
+    completed += 1;
+    const text = how === "" ? verdict : `${verdict} (${how.split("\n", 1)[0]})`;
+    process.stderr.write(`${completed}/${cells.length} ${failure}, ${library}: ${text}\n`);
   });
 }
 

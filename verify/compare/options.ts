@@ -38,23 +38,23 @@ export function parseOptions(args: readonly string[]): ResolvedOptions {
   return {
     help: values.help,
     json: values.json,
-    failures: some("only", values.only, failureNames, isFailureName),
-    libraries: some("library", values.library, libraryNames, isLibraryName),
+    failures: selectNames("only", values.only, failureNames, isFailureName),
+    libraries: selectNames("library", values.library, libraryNames, isLibraryName),
   };
 }
 
 /** In the order of the list, whatever the order on the command line. */
-function some<Name extends string>(
+function selectNames<Name extends string>(
   option: string,
   text: string,
   known: readonly Name[],
   isKnown: (name: string) => name is Name,
 ): readonly Name[] {
-  const names = text.split(",").map((part) => part.trim());
-  const stranger = names.find((name) => !isKnown(name));
-  if (stranger !== undefined) {
+  const names = text.split(",").map((name) => name.trim());
+  const unknownName = names.find((name) => !isKnown(name));
+  if (unknownName !== undefined) {
     throw new TypeError(
-      `Expected --${option} to be some of ${known.join(", ")}, separated by commas, got ${JSON.stringify(stranger)}`,
+      `Expected --${option} to be some of ${known.join(", ")}, separated by commas, got ${JSON.stringify(unknownName)}`,
     );
   }
   return known.filter((name) => names.includes(name));

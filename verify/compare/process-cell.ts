@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { failed, time, type Outcome } from "./outcome.ts";
+import { failed, formatMs, type Outcome } from "./outcome.ts";
 
 /** What must not outlive this process. */
 const running = new Set<ChildProcess>();
@@ -14,7 +14,7 @@ process.once("exit", () => {
 });
 
 /** Runs a program that says one outcome, with all that it starts, and survives whatever it does. */
-export async function runApart(program: string, args: readonly string[], withinMs: number): Promise<Outcome> {
+export async function runInChildProcess(program: string, args: readonly string[], withinMs: number): Promise<Outcome> {
   const folder = await mkdtemp(join(tmpdir(), "holdfast-compare-"));
   // A group of its own, with the servers that it starts: a library that hangs cannot keep them.
   const child = fork(program, args, {
@@ -34,10 +34,10 @@ export async function runApart(program: string, args: readonly string[], withinM
 
 /** The first that it says, or its silence, or its end. */
 function outcomeOf(child: ChildProcess, withinMs: number): Promise<Outcome> {
-  const lastLine = reading(child);
+  const lastLine = lastLineReader(child);
   return new Promise((resolve) => {
     const timer = setTimeout(() => {
-      resolve(failed(`hung: no end in ${time(withinMs)}`));
+      resolve(failed(`hung: no end in ${formatMs(withinMs)}`));
     }, withinMs);
     const end = (outcome: Outcome): void => {
       clearTimeout(timer);
@@ -53,7 +53,7 @@ function outcomeOf(child: ChildProcess, withinMs: number): Promise<Outcome> {
 }
 
 /** The pipes are read, or the child would stop at a full one; the last line is kept. */
-function reading(child: ChildProcess): () => string {
+function lastLineReader(child: ChildProcess): () => string {
   let text = "";
   for (const stream of [child.stdout, child.stderr]) {
     stream?.setEncoding("utf8").on("data", (chunk: string) => {

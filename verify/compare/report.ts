@@ -1,11 +1,11 @@
 import { failures, type FailureName } from "./failures.ts";
-import type { Result } from "./grid.ts";
+import type { CellResult } from "./grid.ts";
 import type { LibraryName } from "./roster.ts";
 import { table } from "./table.ts";
 
 /** Who passes what, then how it failed, then what was not offered. */
 export function toText(
-  results: readonly Result[],
+  results: readonly CellResult[],
   names: { readonly failures: readonly FailureName[]; readonly libraries: readonly LibraryName[] },
 ): string {
   const listed = failures.filter(({ name }) => names.failures.includes(name));
@@ -18,23 +18,23 @@ export function toText(
     title,
     ...names.libraries.map((library) => verdictOf(name, library)),
   ]);
-  const sections = listed.flatMap(({ name, title, mustHold }) => {
+  const sections = listed.flatMap(({ name, title, expectation }) => {
     const lines = names.libraries.flatMap((library) =>
-      results.filter((result) => result.failure === name && result.library === library).flatMap(line),
+      results.filter((result) => result.failure === name && result.library === library).flatMap(reportLine),
     );
-    return lines.length === 0 ? [] : [`${title}: ${mustHold}\n${lines.join("\n")}`];
+    return lines.length === 0 ? [] : [`${title}: ${expectation}\n${lines.join("\n")}`];
   });
   return `${table(["failure", ...names.libraries], rows)}\n\n${sections.join("\n\n")}\n`;
 }
 
 /** What there is to say of it. */
-function line({ library, outcome: { verdict, how } }: Result): string[] {
+function reportLine({ library, outcome: { verdict, how } }: CellResult): string[] {
   return how === "" ? [] : [`  ${library}, ${verdict}: ${how}`];
 }
 
 /** Whether ours passed all that applies to it, and everything could be run. */
-export function isSatisfied(results: readonly Result[]): boolean {
-  const isGood = ({ library, outcome: { verdict } }: Result): boolean =>
+export function allPassed(results: readonly CellResult[]): boolean {
+  const isGood = ({ library, outcome: { verdict } }: CellResult): boolean =>
     verdict !== "not run" && !(library === "holdfast" && verdict === "failed");
   return results.length > 0 && results.every(isGood);
 }

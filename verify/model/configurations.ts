@@ -1,13 +1,13 @@
-import { Clocks } from "./clocks/clocks.ts";
-import { plainClocks, type ClocksSettings } from "./clocks/settings.ts";
+import { ClocksModel } from "./clocks/clocks.ts";
+import { defaultClocks, type ClocksSettings } from "./clocks/settings.ts";
 import type { Limits } from "./explorer/explore.ts";
 import type { Model } from "./explorer/model.ts";
-import { Extension } from "./extension/extension.ts";
-import { plainExtension, type ExtensionSettings } from "./extension/settings.ts";
-import { Fencing } from "./fencing/fencing.ts";
-import { plainFencing, type FencingSettings } from "./fencing/settings.ts";
-import { calmTurns, type TurnsSettings } from "./queue/settings.ts";
-import { Turns } from "./queue/queue.ts";
+import { ExtensionModel } from "./extension/extension.ts";
+import { defaultExtension, type ExtensionSettings } from "./extension/settings.ts";
+import { FencingModel } from "./fencing/fencing.ts";
+import { defaultFencing, type FencingSettings } from "./fencing/settings.ts";
+import { faultFreeQueue, type QueueSettings } from "./queue/settings.ts";
+import { QueueModel } from "./queue/queue.ts";
 
 /** One exploration: a model and its bounds. */
 export interface Configuration {
@@ -29,17 +29,17 @@ const unbounded: Limits = { states: 60_000_000, depth: 10_000 };
 
 type Sizes = { readonly isLong?: boolean; readonly limits?: Limits };
 
-export function turns(
+export function queue(
   name: string,
   covers: string,
-  settings: Partial<TurnsSettings>,
+  settings: Partial<QueueSettings>,
   { isLong = false, limits = unbounded }: Sizes = {},
 ): Configuration {
-  const resolved = { ...calmTurns, ...settings };
+  const resolved = { ...faultFreeQueue, ...settings };
   const { attempts, numbers } = resolved;
   const nodes = resolved.nodes + resolved.silentNodes;
-  const model = (): Model => new Turns(resolved, numbers !== "agreed");
-  const intact = (): Model => new Turns({ ...resolved, mutant: undefined }, numbers !== "agreed");
+  const model = (): Model => new QueueModel(resolved, numbers !== "agreed");
+  const intact = (): Model => new QueueModel({ ...resolved, mutant: undefined }, numbers !== "agreed");
   return { name, nodes, attempts, covers, isLong, limits, model, intact };
 }
 
@@ -49,10 +49,10 @@ export function fencing(
   settings: Partial<FencingSettings>,
   { isLong = false, limits = unbounded }: Sizes = {},
 ): Configuration {
-  const resolved = { ...plainFencing, ...settings };
+  const resolved = { ...defaultFencing, ...settings };
   const { nodes, attempts } = resolved;
-  const model = (): Model => new Fencing(resolved);
-  const intact = (): Model => new Fencing({ ...resolved, mutant: undefined });
+  const model = (): Model => new FencingModel(resolved);
+  const intact = (): Model => new FencingModel({ ...resolved, mutant: undefined });
   return { name, nodes, attempts, covers, isLong, limits, model, intact };
 }
 
@@ -62,10 +62,10 @@ export function extension(
   settings: Partial<ExtensionSettings>,
   { isLong = false, limits = unbounded }: Sizes = {},
 ): Configuration {
-  const resolved = { ...plainExtension, ...settings };
+  const resolved = { ...defaultExtension, ...settings };
   const { nodes, attempts } = resolved;
-  const model = (): Model => new Extension(resolved);
-  const intact = (): Model => new Extension({ ...resolved, mutant: undefined });
+  const model = (): Model => new ExtensionModel(resolved);
+  const intact = (): Model => new ExtensionModel({ ...resolved, mutant: undefined });
   return { name, nodes, attempts, covers, isLong, limits, model, intact };
 }
 
@@ -75,46 +75,46 @@ export function clocks(
   settings: Partial<ClocksSettings>,
   { isLong = false, limits = unbounded }: Sizes = {},
 ): Configuration {
-  const resolved = { ...plainClocks, ...settings };
+  const resolved = { ...defaultClocks, ...settings };
   const { attempts, ahead } = resolved;
-  const model = (): Model => new Clocks(resolved);
-  const intact = (): Model => new Clocks({ ...resolved, mutant: undefined });
+  const model = (): Model => new ClocksModel(resolved);
+  const intact = (): Model => new ClocksModel({ ...resolved, mutant: undefined });
   return { name, nodes: ahead.length, attempts, covers, isLong, limits, model, intact };
 }
 
-const long = { isLong: true };
+const longConfigurations = { isLong: true };
 /** In order of depth: all states that fewer steps reach are among them. */
 const longUpTo3Million = { isLong: true, limits: { states: 3_000_000, depth: 10_000 } };
 
 export const configurations: readonly Configuration[] = [
-  turns("turns", "late messages in any order", {}),
-  turns("turns-lost", "2 losses, 1 repeat", { losses: 2, resends: 1 }),
-  turns("turns-doubled", "1 double, 1 repeat, 1 loss, 1 cancel", {
+  queue("turns", "late messages in any order", {}),
+  queue("turns-lost", "2 losses, 1 repeat", { losses: 2, resends: 1 }),
+  queue("turns-doubled", "1 double, 1 repeat, 1 loss, 1 cancel", {
     duplicates: 1,
     resends: 1,
     losses: 1,
     cancels: 1,
   }),
-  turns("turns-places", "1 place that a node drops, 1 break, 1 try that finds a node free, 1 loss", {
+  queue("turns-places", "1 place that a node drops, 1 break, 1 try that finds a node free, 1 loss", {
     places: 1,
     breaks: 1,
     passes: 1,
     losses: 1,
   }),
-  turns("turns-refills", "1 refill, 1 expiry, 1 double", { refills: 1, expiries: 1, duplicates: 1 }),
-  turns("turns-rounds", "numbers settled in later rounds; 1 loss, 1 expiry, 1 cancel", {
+  queue("turns-refills", "1 refill, 1 expiry, 1 double", { refills: 1, expiries: 1, duplicates: 1 }),
+  queue("turns-rounds", "numbers settled in later rounds; 1 loss, 1 expiry, 1 cancel", {
     numbers: "later",
     losses: 1,
     expiries: 1,
     cancels: 1,
   }),
-  turns("turns-faults", "1 dead or frozen client, 1 restart, 1 expiry, 1 cancel", {
+  queue("turns-faults", "1 dead or frozen client, 1 restart, 1 expiry, 1 cancel", {
     clientFaults: 1,
     restarts: 1,
     expiries: 1,
     cancels: 1,
   }),
-  turns("turns-minority-down", "1 node silent; 2 losses, 1 dead or frozen client, 1 expiry, 2 repeats", {
+  queue("turns-minority-down", "1 node silent; 2 losses, 1 dead or frozen client, 1 expiry, 2 repeats", {
     nodes: 2,
     silentNodes: 1,
     losses: 2,
@@ -122,26 +122,26 @@ export const configurations: readonly Configuration[] = [
     expiries: 1,
     resends: 2,
   }),
-  turns("turns-equal-tickets", "equal tickets; 1 loss, 1 repeat", {
+  queue("turns-equal-tickets", "equal tickets; 1 loss, 1 repeat", {
     equalTickets: true,
     losses: 1,
     resends: 1,
   }),
-  turns("turns-agreed", "with fencing numbers in up to 3 rounds, candidates 1 and 2; 1 cancel", {
+  queue("turns-agreed", "with fencing numbers in up to 3 rounds, candidates 1 and 2; 1 cancel", {
     numbers: "agreed",
-    candidates: 2,
+    proposals: 2,
     cancels: 1,
   }),
-  turns("turns-3-clients", "late messages in any order", { attempts: 3 }),
-  turns("turns-3-clients-minority-down", "1 node silent; 1 loss, 1 cancel", {
+  queue("turns-3-clients", "late messages in any order", { attempts: 3 }),
+  queue("turns-3-clients-minority-down", "1 node silent; 1 loss, 1 cancel", {
     nodes: 2,
     silentNodes: 1,
     attempts: 3,
     losses: 1,
     cancels: 1,
   }),
-  turns("turns-4-nodes", "1 loss, 1 expiry", { nodes: 4, losses: 1, expiries: 1 }),
-  turns("turns-5-nodes", "late messages in any order", { nodes: 5 }),
+  queue("turns-4-nodes", "1 loss, 1 expiry", { nodes: 4, losses: 1, expiries: 1 }),
+  queue("turns-5-nodes", "late messages in any order", { nodes: 5 }),
   fencing("fencing-untimed", "no assumption about time; candidates 1 and 2", {}),
   fencing("fencing-timed", "Redlock's assumption; candidates 1 and 2, 1 extra effect", {
     isTimed: true,
@@ -150,14 +150,14 @@ export const configurations: readonly Configuration[] = [
   fencing("fencing-restart", "Redlock's assumption; 1 restart, candidates follow", {
     isTimed: true,
     restarts: 1,
-    candidates: "following",
+    proposals: "following",
   }),
   extension("extension", "no assumption about time; rounds without bound", {}),
   clocks("clocks", "with a clock; 1 node's clock is set once", {}),
   clocks("clocks-late", "with a clock; 1 node's clock is set once, 1 late request", { late: 1 }),
   clocks("clocks-evicted", "with a clock; 1 node loses the key once", { sets: 0, evictions: 1 }),
 
-  turns(
+  queue(
     "turns-all-faults",
     "1 each: loss, dead or frozen client, restart, expiry, cancel",
     {
@@ -167,28 +167,28 @@ export const configurations: readonly Configuration[] = [
       expiries: 1,
       cancels: 1,
     },
-    long,
+    longConfigurations,
   ),
-  turns("turns-many-losses", "2 losses, 2 repeats, 1 double", { losses: 2, resends: 2, duplicates: 1 }, long),
-  turns(
+  queue("turns-many-losses", "2 losses, 2 repeats, 1 double", { losses: 2, resends: 2, duplicates: 1 }, longConfigurations),
+  queue(
     "turns-agreed-expiry",
     "with fencing numbers, candidates 1 and 2; 1 expiry",
-    { numbers: "agreed", candidates: 2, expiries: 1 },
-    long,
+    { numbers: "agreed", proposals: 2, expiries: 1 },
+    longConfigurations,
   ),
-  turns(
+  queue(
     "turns-agreed-faults",
     "with fencing numbers, candidate 1; 1 loss, 1 double",
     { numbers: "agreed", losses: 1, duplicates: 1 },
-    long,
+    longConfigurations,
   ),
-  turns(
+  queue(
     "turns-3-clients-faults",
     "1 loss, 1 expiry",
     { attempts: 3, losses: 1, expiries: 1 },
     longUpTo3Million,
   ),
-  turns(
+  queue(
     "turns-3-clients-agreed",
     "with fencing numbers",
     {
@@ -197,8 +197,8 @@ export const configurations: readonly Configuration[] = [
     },
     longUpTo3Million,
   ),
-  turns("turns-4-nodes-3-clients", "late messages in any order", { nodes: 4, attempts: 3 }, longUpTo3Million),
-  turns(
+  queue("turns-4-nodes-3-clients", "late messages in any order", { nodes: 4, attempts: 3 }, longUpTo3Million),
+  queue(
     "turns-5-nodes-faults",
     "1 loss, 1 restart, 1 cancel",
     {
@@ -209,21 +209,21 @@ export const configurations: readonly Configuration[] = [
     },
     longUpTo3Million,
   ),
-  turns("turns-5-nodes-3-clients", "late messages in any order", { nodes: 5, attempts: 3 }, longUpTo3Million),
+  queue("turns-5-nodes-3-clients", "late messages in any order", { nodes: 5, attempts: 3 }, longUpTo3Million),
   fencing(
     "fencing-restart-repeated",
     "Redlock's assumption; 1 restart, 1 extra effect, candidates follow",
-    { isTimed: true, restarts: 1, extraEffects: 1, candidates: "following" },
-    long,
+    { isTimed: true, restarts: 1, extraEffects: 1, proposals: "following" },
+    longConfigurations,
   ),
   fencing(
     "fencing-untimed-late",
     "no assumption about time; late replies, candidate 1",
     {
       lateReplies: true,
-      candidates: 1,
+      proposals: 1,
     },
-    long,
+    longConfigurations,
   ),
   fencing(
     "fencing-timed-late",
@@ -233,7 +233,7 @@ export const configurations: readonly Configuration[] = [
       lateReplies: true,
       extraEffects: 1,
     },
-    long,
+    longConfigurations,
   ),
   fencing(
     "fencing-3-clients",
@@ -241,7 +241,7 @@ export const configurations: readonly Configuration[] = [
     {
       attempts: 3,
       isTimed: true,
-      candidates: 1,
+      proposals: 1,
     },
     longUpTo3Million,
   ),
@@ -250,7 +250,7 @@ export const configurations: readonly Configuration[] = [
     "no assumption about time; candidate 1",
     {
       nodes: 5,
-      candidates: 1,
+      proposals: 1,
     },
     longUpTo3Million,
   ),

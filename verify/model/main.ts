@@ -27,30 +27,30 @@ function main(args: readonly string[]): number {
 }
 
 function exploreAll({ long, only }: ResolvedOptions): number {
-  const wanted = configurations.filter(({ name, isLong }) => only?.has(name) ?? (long || !isLong));
-  const broken = wanted.filter((configuration) => {
+  const selected = configurations.filter(({ name, isLong }) => only?.has(name) ?? (long || !isLong));
+  const broken = selected.filter((configuration) => {
     const exploration = run(configuration);
     console.log(describeExploration(configuration, exploration));
     return exploration.violation !== undefined;
   });
-  const failures = `in ${broken.length} of ${wanted.length} explorations a promise is broken`;
+  const failures = `in ${broken.length} of ${selected.length} explorations a promise is broken`;
   console.log(
-    broken.length > 0 ? `\n${failures}` : `\nNo promise is broken in ${wanted.length} explorations.`,
+    broken.length > 0 ? `\n${failures}` : `\nNo promise is broken in ${selected.length} explorations.`,
   );
   return broken.length > 0 ? 1 : 0;
 }
 
 function exploreMutants({ only, schedules }: ResolvedOptions): number {
-  const wanted = mutants.filter(({ name }) => only?.has(name) ?? true);
-  const survivors = wanted.filter((mutant) => !isCaught(mutant, schedules));
-  console.log(`\n${wanted.length - survivors.length} of ${wanted.length} mutants are caught.`);
+  const selected = mutants.filter(({ name }) => only?.has(name) ?? true);
+  const survivors = selected.filter((mutant) => !isCaught(mutant, schedules));
+  console.log(`\n${selected.length - survivors.length} of ${selected.length} mutants are caught.`);
   return survivors.length > 0 ? 1 : 0;
 }
 
 function isCaught(mutant: Mutant, schedules: boolean): boolean {
   const exploration = run(mutant.configuration);
   const { violation } = exploration;
-  const caught = violation?.promise.startsWith(mutant.falls) === true;
+  const caught = violation?.invariant.startsWith(mutant.violatedInvariant) === true;
   console.log(describeMutant(mutant, exploration, caught));
   if (schedules && violation) {
     console.log(describeSchedule(violation));

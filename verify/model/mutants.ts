@@ -1,4 +1,4 @@
-import { clocks, extension, fencing, turns, type Configuration } from "./configurations.ts";
+import { clocks, extension, fencing, queue, type Configuration } from "./configurations.ts";
 
 /** A protocol with one rule broken, within bounds in which that shows. */
 export interface Mutant {
@@ -6,32 +6,32 @@ export interface Mutant {
   /** What is broken. */
   readonly breaks: string;
   /** What the promise that falls begins with. */
-  readonly falls: "exclusion" | "fencing" | "extension" | "progress";
+  readonly violatedInvariant: "exclusion" | "fencing" | "extension" | "progress";
   readonly configuration: Configuration;
 }
 
-function mutant(breaks: string, falls: Mutant["falls"], configuration: Configuration): Mutant {
-  return { name: configuration.name, breaks, falls, configuration };
+function mutant(breaks: string, violatedInvariant: Mutant["violatedInvariant"], configuration: Configuration): Mutant {
+  return { name: configuration.name, breaks, violatedInvariant, configuration };
 }
 
 /** Two of three nodes answer: a majority needs both. */
-const minorityDown = { nodes: 2, silentNodes: 1 };
+const minorityUnavailable = { nodes: 2, silentNodes: 1 };
 
 export const mutants: readonly Mutant[] = [
   mutant(
     "an inquiry is not answered by a yield",
     "progress",
-    turns("no-yield", "", { ...minorityDown, mutant: "no-yield" }),
+    queue("no-yield", "", { ...minorityUnavailable, mutant: "no-yield" }),
   ),
   mutant(
     "who has a majority yields",
     "exclusion",
-    turns("yield-after-election", "", { mutant: "yield-after-election" }),
+    queue("yield-after-election", "", { mutant: "yield-after-election" }),
   ),
   mutant(
     "a node that executes a yield does not compare its number",
     "exclusion",
-    turns("yield-without-number", "", {
+    queue("yield-without-number", "", {
       restarts: 1,
       resends: 1,
       duplicates: 1,
@@ -41,38 +41,38 @@ export const mutants: readonly Mutant[] = [
   mutant(
     "a vote that was given back counts when its reply comes late",
     "exclusion",
-    turns("yielded-vote-counts", "", { resends: 1, mutant: "yielded-vote-counts" }),
+    queue("yielded-vote-counts", "", { resends: 1, mutant: "yielded-vote-counts" }),
   ),
   mutant(
     "a yield that was lost is repeated as acquire",
     "progress",
-    turns("yield-not-repeated", "", { ...minorityDown, losses: 1, mutant: "yield-not-repeated" }),
+    queue("yield-not-repeated", "", { ...minorityUnavailable, losses: 1, mutant: "yield-not-repeated" }),
   ),
   mutant(
     "of equal tickets none comes first",
     "progress",
-    turns("no-tie-break", "", { ...minorityDown, equalTickets: true, mutant: "no-tie-break" }),
+    queue("no-tie-break", "", { ...minorityUnavailable, equalTickets: true, mutant: "no-tie-break" }),
   ),
   mutant(
     "a majority of the nodes that vote is enough",
     "exclusion",
-    turns("majority-of-answers", "", { restarts: 2, mutant: "majority-of-answers" }),
+    queue("majority-of-answers", "", { restarts: 2, mutant: "majority-of-answers" }),
   ),
   mutant(
     "validity counts from the reply, not from the request",
     "exclusion",
-    turns("validity-from-reply", "", { expiries: 1, mutant: "validity-from-reply" }),
+    queue("validity-from-reply", "", { expiries: 1, mutant: "validity-from-reply" }),
   ),
   mutant(
     "a node votes as soon as it has restarted",
     "exclusion",
-    turns("no-restart-guard", "", { restarts: 1, mutant: "no-restart-guard" }),
+    queue("no-restart-guard", "", { restarts: 1, mutant: "no-restart-guard" }),
   ),
   mutant(
     "release does not compare the holder",
     "exclusion",
-    turns("release-without-comparing", "", {
-      ...minorityDown,
+    queue("release-without-comparing", "", {
+      ...minorityUnavailable,
       attempts: 3,
       cancels: 1,
       mutant: "release-without-comparing",
@@ -81,29 +81,29 @@ export const mutants: readonly Mutant[] = [
   mutant(
     "a grant for an attempt that is over is not given back",
     "progress",
-    turns("late-grant-kept", "", { cancels: 1, mutant: "late-grant-kept" }),
+    queue("late-grant-kept", "", { cancels: 1, mutant: "late-grant-kept" }),
   ),
   mutant(
     "who gives up does not release",
     "progress",
-    turns("no-release-of-losers", "", { ...minorityDown, cancels: 1, mutant: "no-release-of-losers" }),
+    queue("no-release-of-losers", "", { ...minorityUnavailable, cancels: 1, mutant: "no-release-of-losers" }),
   ),
   mutant(
     "a waiter never asks again",
     "progress",
-    turns("waiter-without-resend", "", { ...minorityDown, losses: 1, mutant: "waiter-without-resend" }),
+    queue("waiter-without-resend", "", { ...minorityUnavailable, losses: 1, mutant: "waiter-without-resend" }),
   ),
   mutant(
     "extend makes a grant anew where there is none",
     "progress",
-    turns("extend-re-creates", "", { extensions: 1, mutant: "extend-re-creates" }),
+    queue("extend-re-creates", "", { extensions: 1, mutant: "extend-re-creates" }),
   ),
   mutant(
     "with queues: the largest number is taken without agreement",
     "fencing",
-    turns("one-round-without-agreement", "", {
+    queue("one-round-without-agreement", "", {
       numbers: "agreed",
-      candidates: 2,
+      proposals: 2,
       mutant: "one-round-without-agreement",
     }),
   ),
@@ -120,7 +120,7 @@ export const mutants: readonly Mutant[] = [
   mutant(
     "an acknowledgement counts whatever number it carries",
     "fencing",
-    fencing("acknowledgement-without-value", "", { candidates: 1, mutant: "acknowledgement-without-value" }),
+    fencing("acknowledgement-without-value", "", { proposals: 1, mutant: "acknowledgement-without-value" }),
   ),
   mutant(
     "agree does not compare the holder",
@@ -133,7 +133,7 @@ export const mutants: readonly Mutant[] = [
     fencing("no-restart-guard-for-numbers", "", {
       isTimed: true,
       restarts: 1,
-      candidates: "following",
+      proposals: "following",
       mutant: "no-restart-guard",
     }),
   ),

@@ -43,22 +43,22 @@ export function parseOptions(args: readonly string[]): ResolvedOptions {
     },
   });
   const { help, long, spin, schedules } = values;
-  const of = values.mutants ? mutants : configurations;
-  return { help, long, mutants: values.mutants, spin, schedules, only: namesFrom(values.only, of) };
+  const items = values.mutants ? mutants : configurations;
+  return { help, long, mutants: values.mutants, spin, schedules, only: namesFrom(values.only, items) };
 }
 
 function namesFrom(
   text: string | undefined,
-  of: readonly { readonly name: string }[],
+  items: readonly { readonly name: string }[],
 ): ReadonlySet<string> | null {
   if (text === undefined) {
     return null;
   }
-  const known = of.map(({ name }) => name);
-  const names = text.split(",").map((part) => part.trim());
-  const stranger = names.find((name) => !known.includes(name));
-  if (stranger !== undefined) {
-    throw new TypeError(`Expected --only to be some of ${known.join(", ")}, got ${JSON.stringify(stranger)}`);
+  const known = items.map(({ name }) => name);
+  const names = text.split(",").map((name) => name.trim());
+  const unknownName = names.find((name) => !known.includes(name));
+  if (unknownName !== undefined) {
+    throw new TypeError(`Expected --only to be some of ${known.join(", ")}, got ${JSON.stringify(unknownName)}`);
   }
   return new Set(names);
 }

@@ -1,5 +1,5 @@
 /** What must hold in every state, by the number that a state keeps of the one that is broken, from 1. */
-export const promises: readonly string[] = [
+export const invariants: readonly string[] = [
   "exclusion: two hold the lock, both within their validity",
   "fencing: two grants have one token",
   "fencing: the token is not larger than one that was told before its attempt began",

@@ -7,7 +7,7 @@ export function describeExploration(configuration: Configuration, exploration: E
   const { name, nodes, attempts, covers } = configuration;
   const { violation, isExhaustive } = exploration;
   const verdict = violation
-    ? `BROKEN: ${violation.promise}`
+    ? `BROKEN: ${violation.invariant}`
     : isExhaustive
       ? "holds, exhaustive"
       : "holds, bounded";
@@ -24,22 +24,22 @@ export function describeMutant(
   isCaught: boolean,
 ): string {
   const { violation, states, seconds } = exploration;
-  const { steps = [], goesOn = [] } = violation?.schedule ?? {};
-  const length = `${steps.length} steps${goesOn.length > 0 ? ` and ${goesOn.length} for ever` : ""}`;
-  const what = violation ? `${violation.promise} (${length})` : "nothing falls";
+  const { steps = [], continuation = [] } = violation?.schedule ?? {};
+  const length = `${steps.length} steps${continuation.length > 0 ? ` and ${continuation.length} for ever` : ""}`;
+  const finding = violation ? `${violation.invariant} (${length})` : "nothing falls";
   const found = `${thousands(states)} states, ${seconds.toFixed(1)} s`;
-  return `${isCaught ? "caught  " : "SURVIVED"} ${name}: ${breaks}\n           ${what}; ${found}`;
+  return `${isCaught ? "caught  " : "SURVIVED"} ${name}: ${breaks}\n           ${finding}; ${found}`;
 }
 
 /** The shortest way to what is broken, a step a line, each with what it came to. */
 export function describeSchedule({ schedule }: Violation): string {
-  const { steps, goesOn } = schedule;
+  const { steps, continuation } = schedule;
   const lines = steps.map(
-    ({ words, state }, index) => `  ${String(index + 1).padStart(4)}. ${words}\n        ${state}`,
+    ({ description, state }, index) => `  ${String(index + 1).padStart(4)}. ${description}\n        ${state}`,
   );
-  if (goesOn.length > 0) {
+  if (continuation.length > 0) {
     lines.push("        From here no fault is left, and so it goes on:");
-    lines.push(...goesOn.map(({ words, state }) => `     -  ${words}\n        ${state}`));
+    lines.push(...continuation.map(({ description, state }) => `     -  ${description}\n        ${state}`));
   }
   return lines.join("\n");
 }

@@ -4,32 +4,32 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-interface Check {
+interface SpinCheck {
   readonly name: string;
   readonly defines: readonly string[];
   /** "safety": exclusion, and nobody left waiting at an end. "progress": nobody asks again for ever. */
-  readonly looksFor: "safety" | "progress";
+  readonly property: "safety" | "progress";
   readonly isMutant: boolean;
 }
 
-function check(
+function spinCheck(
   name: string,
-  looksFor: Check["looksFor"],
+  property: SpinCheck["property"],
   defines: readonly string[],
   isMutant = false,
-): Check {
-  return { name, looksFor, defines, isMutant };
+): SpinCheck {
+  return { name, property, defines, isMutant };
 }
 
-const minorityDown = ["-DNODES=2", "-DLOSSES=2"];
+const minorityUnavailable = ["-DNODES=2", "-DLOSSES=2"];
 
-const checks: readonly Check[] = [
-  check("3 nodes, 2 clients, 1 loss, 1 double", "safety", []),
-  check("3 nodes, 2 clients, 1 loss", "progress", ["-DDOUBLES=0"]),
-  check("1 node silent, 2 losses, 1 double", "safety", minorityDown),
-  check("1 node silent, 2 losses, 1 double", "progress", minorityDown),
-  check("mutant: inquiries are ignored", "progress", [...minorityDown, "-DNO_YIELD"], true),
-  check("mutant: a vote that was given back counts", "safety", ["-DLATE_VOTES"], true),
+const checks: readonly SpinCheck[] = [
+  spinCheck("3 nodes, 2 clients, 1 loss, 1 double", "safety", []),
+  spinCheck("3 nodes, 2 clients, 1 loss", "progress", ["-DDOUBLES=0"]),
+  spinCheck("1 node silent, 2 losses, 1 double", "safety", minorityUnavailable),
+  spinCheck("1 node silent, 2 losses, 1 double", "progress", minorityUnavailable),
+  spinCheck("mutant: inquiries are ignored", "progress", [...minorityUnavailable, "-DNO_YIELD"], true),
+  spinCheck("mutant: a vote that was given back counts", "safety", ["-DLATE_VOTES"], true),
 ];
 
 const source = fileURLToPath(new URL("../../model/spin/queue.pml", import.meta.url));
@@ -50,26 +50,26 @@ export function runSpin(): number {
   }
 }
 
-function isAsExpected({ name, defines, looksFor, isMutant }: Check, folder: string): boolean {
+function isAsExpected({ name, defines, property, isMutant }: SpinCheck, folder: string): boolean {
   const begun = performance.now();
   run("spin", ["-a", ...defines, source], folder);
-  run("cc", ["-O2", "-w", looksFor === "safety" ? "-DSAFETY" : "-DNP", "-o", "pan", "pan.c"], folder);
-  const told = run(join(folder, "pan"), ["-m1000000", ...(looksFor === "progress" ? ["-l"] : [])], folder);
-  const verdict = verdictOf(told);
+  run("cc", ["-O2", "-w", property === "safety" ? "-DSAFETY" : "-DNP", "-o", "pan", "pan.c"], folder);
+  const output = run(join(folder, "pan"), ["-m1000000", ...(property === "progress" ? ["-l"] : [])], folder);
+  const verdict = verdictOf(output);
   const isRight = verdict === (isMutant ? "an error" : "no error");
-  const states = /(\S+) states, stored/.exec(told)?.[1] ?? "?";
+  const states = /(\S+) states, stored/.exec(output)?.[1] ?? "?";
   const seconds = ((performance.now() - begun) / 1000).toFixed(1);
   const judged = isRight ? "as expected" : "UNEXPECTED ";
-  console.log(`${judged} ${name}, ${looksFor}: ${verdict}, ${states} states, ${seconds} s`);
+  console.log(`${judged} ${name}, ${property}: ${verdict}, ${states} states, ${seconds} s`);
   return isRight;
 }
 
-function verdictOf(told: string): string {
-  const errors = Number(/errors: (\d+)/.exec(told)?.[1] ?? Number.NaN);
+function verdictOf(output: string): string {
+  const errors = Number(/errors: (\d+)/.exec(output)?.[1] ?? Number.NaN);
   if (errors > 0) {
     return "an error";
   }
-  const isCutOff = /max search depth too small|out of memory|search not completed/i.test(told);
+  const isCutOff = /max search depth too small|out of memory|search not completed/i.test(output);
   return errors === 0 && !isCutOff ? "no error" : "not completed";
 }
 

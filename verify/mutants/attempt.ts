@@ -1,20 +1,20 @@
 import { existsSync, readFileSync } from "node:fs";
 
 import type { Ended } from "./child.ts";
-import type { Copy } from "./copy.ts";
+import type { WorkingCopy } from "./copy.ts";
 import type { Killer, KeptKiller, SimKiller, TestKiller } from "./mutant.ts";
 
 /** What came of a run in a copy. */
-export type Attempt = Failed | Passed;
+export type KillResult = Failed | Passed;
 
 interface Failed {
   readonly outcome: "failed";
   /** The test, or the schedule and what was seen in it. */
-  readonly by: string;
+  readonly killedBy: string;
   /** Of a test: the first line of what it says. */
-  readonly seen: string;
+  readonly message: string;
   /** What fails again, unless chance had a part in it. */
-  readonly again: Killer;
+  readonly reproduction: Killer;
   readonly seconds: number;
 }
 
@@ -24,7 +24,7 @@ interface Passed {
 }
 
 /** A run was stopped when its time was over. */
-export class NoEnd extends Error {}
+export class RunTimedOut extends Error {}
 
 const simulation = "verify/dist/sim/main.js";
 const keptSchedules = "verify/test/sim/schedules";
@@ -34,29 +34,29 @@ const timeoutsMs = {
   near: { kept: 60_000, sim: 120_000, rules: 300_000, server: 400_000 },
   whole: { kept: 60_000, sim: 900_000, rules: 900_000, server: 1_800_000 },
 } as const;
-type Extent = keyof typeof timeoutsMs;
+type TestScope = keyof typeof timeoutsMs;
 
 /**
  * Runs all of some killers of one level in a copy, to the first failure.
  * @throws {Error} where they could not be run: that kills nobody
  */
-export function attempt(
-  copy: Copy,
+export function runKillers(
+  copy: WorkingCopy,
   killers: readonly [Killer, ...Killer[]],
-  extent: Extent,
-): Promise<Attempt> {
+  scope: TestScope,
+): Promise<KillResult> {
   const [first] = killers;
-  const timeoutMs = timeoutsMs[extent][first.level];
+  const timeoutMs = timeoutsMs[scope][first.level];
   if (first.level === "sim") {
-    return simulate(copy, first, timeoutMs);
+    return runSimulation(copy, first, timeoutMs);
   } else if (first.level === "kept") {
-    return playKept(copy, first, timeoutMs);
+    return replayKept(copy, first, timeoutMs);
   }
   const tests = killers.filter((killer) => "file" in killer);
   return runTests(copy, tests, timeoutMs);
 }
 
-async function simulate(copy: Copy, { seed, runs, only }: SimKiller, timeoutMs: number): Promise<Attempt> {
+async function runSimulation(copy: WorkingCopy, { seed, runs, only }: SimKiller, timeoutMs: number): Promise<KillResult> {
   const args = [
     simulation,
     "--seed",
@@ -73,30 +73,30 @@ async function simulate(copy: Copy, { seed, runs, only }: SimKiller, timeoutMs: 
   if (code === 0) {
     return { outcome: "passed", seconds };
   }
-  const told = /^FAILED seed (\d+): (.*)$/m.exec(output);
-  if (code === 1 && told) {
-    const [, failing = "", seen = ""] = told;
+  const failure = /^FAILED seed (\d+): (.*)$/m.exec(output);
+  if (code === 1 && failure) {
+    const [, failing = "", message = ""] = failure;
     const run = Number(failing) - seed + 1;
-    const again = { level: "sim", seed: Number(failing), runs: 1 } as const;
-    return { outcome: "failed", by: `run ${run}, seed ${failing}: ${seen}`, seen, again, seconds };
+    const reproduction = { level: "sim", seed: Number(failing), runs: 1 } as const;
+    return { outcome: "failed", killedBy: `run ${run}, seed ${failing}: ${message}`, message, reproduction, seconds };
   }
-  throw noResult(ended, timeoutMs);
+  throw timedOutOrBroken(ended, timeoutMs);
 }
 
-async function playKept(copy: Copy, again: KeptKiller, timeoutMs: number): Promise<Attempt> {
+async function replayKept(copy: WorkingCopy, reproduction: KeptKiller, timeoutMs: number): Promise<KillResult> {
   const ended = await copy.run([simulation, "--schedule", keptSchedules], timeoutMs);
   const { code, output, seconds } = ended;
-  const told = /^FAILED (\S+): (.*)$/m.exec(output);
+  const failure = /^FAILED (\S+): (.*)$/m.exec(output);
   if (code === 0) {
     return { outcome: "passed", seconds };
-  } else if (code === 1 && told) {
-    const [, name = "", seen = ""] = told;
-    return { outcome: "failed", by: `${name}: ${seen}`, seen, again, seconds };
+  } else if (code === 1 && failure) {
+    const [, name = "", message = ""] = failure;
+    return { outcome: "failed", killedBy: `${name}: ${message}`, message, reproduction, seconds };
   }
-  throw noResult(ended, timeoutMs);
+  throw timedOutOrBroken(ended, timeoutMs);
 }
 
-async function runTests(copy: Copy, killers: readonly TestKiller[], timeoutMs: number): Promise<Attempt> {
+async function runTests(copy: WorkingCopy, killers: readonly TestKiller[], timeoutMs: number): Promise<KillResult> {
   const file = copy.freshFile();
   const args = ["node_modules/vitest/vitest.mjs", "run", ...new Set(killers.map((killer) => killer.file))];
   args.push("--bail", "1", "--maxWorkers", "1", "--reporter", "json", "--outputFile", file);
@@ -105,9 +105,9 @@ async function runTests(copy: Copy, killers: readonly TestKiller[], timeoutMs: n
   }
   const ended = await copy.run(args, timeoutMs);
   if (ended.code === undefined || !existsSync(file)) {
-    throw noResult(ended, timeoutMs);
+    throw timedOutOrBroken(ended, timeoutMs);
   }
-  return judge(killers, JSON.parse(readFileSync(file, "utf8")) as Results, ended);
+  return judgeTests(killers, JSON.parse(readFileSync(file, "utf8")) as Results, ended);
 }
 
 /** What Vitest says, as far as we read it. */
@@ -125,11 +125,11 @@ interface Results {
   }[];
 }
 
-function judge(
+function judgeTests(
   killers: readonly TestKiller[],
   { numPassedTests, testResults }: Results,
   { code, output, seconds }: Ended,
-): Attempt {
+): KillResult {
   if (code === 0) {
     if (numPassedTests === 0) {
       throw new Error(`No test was run: ${output.slice(-1_000)}`);
@@ -140,21 +140,21 @@ function judge(
   const file = testResults.find(({ status }) => status === "failed");
   const test = file?.assertionResults.find(({ status }) => status === "failed");
   if (file && test) {
-    const by = test.fullName.trim();
-    const again = { level, file: file.name, test: by };
-    return { outcome: "failed", by, seen: lineOf(test.failureMessages[0] ?? ""), again, seconds };
+    const killedBy = test.fullName.trim();
+    const reproduction = { level, file: file.name, test: killedBy };
+    return { outcome: "failed", killedBy, message: firstLine(test.failureMessages[0] ?? ""), reproduction, seconds };
   } else if (file && file.assertionResults.length > 0) {
-    const by = `a hook of ${file.name.split("/").at(-1)}`;
-    return { outcome: "failed", by, seen: lineOf(file.message), again: { level, file: file.name }, seconds };
+    const killedBy = `a hook of ${file.name.split("/").at(-1)}`;
+    return { outcome: "failed", killedBy, message: firstLine(file.message), reproduction: { level, file: file.name }, seconds };
   }
   throw new Error(`No test could be run: ${file?.message ?? output.slice(-1_000)}`);
 }
 
 /** A run that has no result of its own: it took too long, perhaps for others on this machine, or broke down. */
-function noResult({ code, output }: Ended, timeoutMs: number): Error {
+function timedOutOrBroken({ code, output }: Ended, timeoutMs: number): Error {
   const end = output.slice(-1_000);
   return code === undefined
-    ? new NoEnd(`It has no end within ${timeoutMs / 1_000} s: ${end}`)
+    ? new RunTimedOut(`It has no end within ${timeoutMs / 1_000} s: ${end}`)
     : new Error(`It ended with code ${code}: ${end}`);
 }
 
@@ -163,6 +163,6 @@ function patternOf(text: string): string {
   return text.replace(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`);
 }
 
-function lineOf(text: string): string {
+function firstLine(text: string): string {
   return text.split("\n", 1)[0] ?? "";
 }

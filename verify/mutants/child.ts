@@ -25,7 +25,7 @@ export function runNode(args: readonly string[], options: ChildOptions): Promise
     const child = spawn(process.execPath, args, {
       cwd: folder,
       detached: true, // a group of its own
-      env: { ...ownEnvironment(), TMPDIR: temporary },
+      env: { ...childEnvironment(), TMPDIR: temporary },
       stdio: ["ignore", "pipe", "pipe"],
     });
     const { pid } = child;
@@ -75,9 +75,9 @@ function killGroup(pid: number | undefined): void {
 }
 
 /** Ours, without what a runner of tests around us says to its own. */
-function ownEnvironment(): NodeJS.ProcessEnv {
-  const kept = Object.entries(process.env).filter(
+function childEnvironment(): NodeJS.ProcessEnv {
+  const inherited = Object.entries(process.env).filter(
     ([name]) => !/^(VITEST|VITE_|NODE_ENV|NODE_OPTIONS|TEST$|HOLDFAST_)/.test(name),
   );
-  return Object.fromEntries(kept);
+  return Object.fromEntries(inherited);
 }

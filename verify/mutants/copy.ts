@@ -21,13 +21,13 @@ const generated = "packages/holdfast/src/drivers/redis/protocol/scripts.generate
 const compileMs = 120_000;
 
 /** It is no library at all. */
-export class NotCompiled extends Error {}
+export class CompileError extends Error {}
 
 /** The folders of copies, as `mkdtemp` made them. They must not outlive this process, and no other folder is removed. */
 const open = new Set<string>();
 
 /** A copy of the repository, to be changed. What it takes of other people's packages is the original's. */
-export class Copy implements Disposable {
+export class WorkingCopy implements Disposable {
   readonly #home: string;
   readonly #folder: string;
   readonly #temporary: string;
@@ -55,13 +55,13 @@ export class Copy implements Disposable {
   }
 
   /** Makes it that mutant, builds it, does something with it, and makes it as it was. */
-  async as<T>(mutant: Mutant, action: () => Promise<T>): Promise<T> {
+  async withMutant<T>(mutant: Mutant, action: () => Promise<T>): Promise<T> {
     const changed = mutatedFiles(this.#folder, mutant);
     const originals = [...changed.keys(), generated].map((path) => [path, this.#read(path)] as const);
     try {
       this.#write(changed);
       if ([...changed.keys()].some((path) => path.endsWith(".lua"))) {
-        await this.#succeed(["scripts/build-lua.mjs"], `The mutant ${mutant.name}`);
+        await this.#runOrThrow(["scripts/build-lua.mjs"], `The mutant ${mutant.name}`);
       }
       await this.build(`The mutant ${mutant.name}`);
       return await action();
@@ -70,19 +70,19 @@ export class Copy implements Disposable {
     }
   }
 
-  /** @throws {NotCompiled} where it does not compile: `what` is no library at all */
-  async build(what: string): Promise<void> {
-    await this.#succeed(["node_modules/typescript/bin/tsc", "-b", "packages/holdfast"], what);
+  /** @throws {CompileError} where it does not compile: `what` is no library at all */
+  async build(target: string): Promise<void> {
+    await this.#runOrThrow(["node_modules/typescript/bin/tsc", "-b", "packages/holdfast"], target);
   }
 
   [Symbol.dispose](): void {
     remove(this.#home);
   }
 
-  async #succeed(args: readonly string[], what: string): Promise<void> {
+  async #runOrThrow(args: readonly string[], step: string): Promise<void> {
     const { code, output } = await this.run(args, compileMs);
     if (code !== 0) {
-      throw new NotCompiled(`${what} does not compile:\n${output.slice(0, 2_000)}`);
+      throw new CompileError(`${step} does not compile:\n${output.slice(0, 2_000)}`);
     }
   }
 
@@ -134,11 +134,11 @@ function linkEach(root: string, folder: string, under: string): void {
   for (const { name } of readdirSync(join(root, under), { withFileTypes: true })) {
     const path = join(under, name);
     const target = realpathSync(join(root, path));
-    const place = relative(root, target);
+    const linkPath = relative(root, target);
     if (name.startsWith("@")) {
       linkEach(root, folder, path);
-    } else if (!place.startsWith("..") && !place.includes("node_modules")) {
-      symlinkSync(join(folder, place), join(folder, path)); // one of ours
+    } else if (!linkPath.startsWith("..") && !linkPath.includes("node_modules")) {
+      symlinkSync(join(folder, linkPath), join(folder, path)); // one of ours
     } else if (!name.startsWith(".") || name === ".bin") {
       symlinkSync(target, join(folder, path));
     }

@@ -18,19 +18,19 @@ export function mutatedFiles(
   for (const edit of edits) {
     const path = `${sources}/${edit.file}`;
     const text = files.get(path) ?? readFileSync(join(root, path), "utf8");
-    files.set(path, edited(name, text, edit));
+    files.set(path, applyEdits(name, text, edit));
   }
   return files;
 }
 
-function edited(mutant: string, text: string, { file, search, replace }: Edit): string {
-  const parts = text.split(search);
-  if (parts.length !== 2) {
-    const found = parts.length === 1 ? "does not occur" : `occurs ${parts.length - 1} times`;
+function applyEdits(mutant: string, text: string, { file, search, replace }: Edit): string {
+  const pieces = text.split(search);
+  if (pieces.length !== 2) {
+    const found = pieces.length === 1 ? "does not occur" : `occurs ${pieces.length - 1} times`;
     throw new Error(`The mutant ${mutant} is out of date: ${found} in ${file}: ${JSON.stringify(search)}`);
   }
   if (search === replace) {
     throw new Error(`The mutant ${mutant} changes nothing in ${file}: ${JSON.stringify(search)}`);
   }
-  return parts.join(replace);
+  return pieces.join(replace);
 }

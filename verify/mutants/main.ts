@@ -1,14 +1,14 @@
 import { catalogue } from "./catalogue.ts";
-import { notYet } from "./catalogue/delayed-votes.ts";
+import { pendingMutants } from "./catalogue/delayed-votes.ts";
 import { killAll } from "./child.ts";
 import { removeCopies } from "./copy.ts";
 import { parseOptions, usage, type ResolvedOptions } from "./options.ts";
-import { lineOf, listOf, matrixOf, notYetOf, summaryOf, tableOf } from "./report.ts";
+import { verdictLine, mutantList, levelMatrix, pendingList, summaryOf, verdictTable } from "./report.ts";
 import { randomReportOf } from "./random/report.ts";
 import { randomMutants } from "./random/sample.ts";
 import { repositoryRoot } from "./root.ts";
 import { run } from "./run.ts";
-import { deathOf, type Verdict } from "./trial.ts";
+import { killingFinding, type Verdict } from "./trial.ts";
 
 async function main(options: ResolvedOptions): Promise<boolean> {
   const { workers, allLevels, json, random, seed } = options;
@@ -18,21 +18,21 @@ async function main(options: ResolvedOptions): Promise<boolean> {
   const verdicts = await run(mutants, {
     root,
     workers,
-    form: allLevels ? "all" : random === null ? "first" : "expected",
+    mode: allLevels ? "all" : random === null ? "first" : "expected",
     checksUnmutated: random === null, // what survives chance is looked at by people
-    say,
-    judged: (verdict) => {
+    print: logLine,
+    onVerdict: (verdict) => {
       judgedCount += 1;
-      say(`${judgedCount} of ${mutants.length} ${lineOf(verdict)}`);
+      logLine(`${judgedCount} of ${mutants.length} ${verdictLine(verdict)}`);
     },
   });
   if (json) {
-    print(JSON.stringify(verdicts, null, 2));
+    writeLine(JSON.stringify(verdicts, null, 2));
   } else if (random !== null) {
-    print(randomReportOf(verdicts, seed));
+    writeLine(randomReportOf(verdicts, seed));
   } else {
-    const report = allLevels ? matrixOf(verdicts) : tableOf(verdicts);
-    print(`${report}\n\n${notYetOf(notYet)}\n\n${summaryOf(verdicts)}`);
+    const report = allLevels ? levelMatrix(verdicts) : verdictTable(verdicts);
+    writeLine(`${report}\n\n${pendingList(pendingMutants)}\n\n${summaryOf(verdicts)}`);
   }
   return random === null ? verdicts.every(isKilled) : verdicts.every(isJudged);
 }
@@ -42,7 +42,7 @@ function isJudged({ problem, cause }: Verdict): boolean {
 }
 
 function isKilled(verdict: Verdict): boolean {
-  return verdict.problem === undefined && deathOf(verdict) !== undefined;
+  return verdict.problem === undefined && killingFinding(verdict) !== undefined;
 }
 
 async function start(args: readonly string[]): Promise<number> {
@@ -50,7 +50,7 @@ async function start(args: readonly string[]): Promise<number> {
   try {
     options = parseOptions(args, catalogue);
   } catch (error) {
-    say(`verify:mutants: ${(error as Error).message}`);
+    logLine(`verify:mutants: ${(error as Error).message}`);
     return 2;
   }
   if (options.help) {
@@ -58,22 +58,22 @@ async function start(args: readonly string[]): Promise<number> {
     return 0;
   }
   if (options.list) {
-    print(`${listOf(options.mutants)}\n\n${notYetOf(notYet)}`);
+    writeLine(`${mutantList(options.mutants)}\n\n${pendingList(pendingMutants)}`);
     return 0;
   }
   try {
     return (await main(options)) ? 0 : 1;
   } catch (error) {
-    say(`verify:mutants: ${(error as Error).message}`);
+    logLine(`verify:mutants: ${(error as Error).message}`);
     return 1;
   }
 }
 
-function print(text: string): void {
+function writeLine(text: string): void {
   process.stdout.write(`${text}\n`);
 }
 
-function say(line: string): void {
+function logLine(line: string): void {
   process.stderr.write(`${line}\n`);
 }
 

@@ -7,9 +7,9 @@ export interface Mutant {
   /** What is wrong with it, in words joined by `-`. */
   readonly name: string;
   /** The sentence of the design that it breaks, shortened, and behind it where it stands. */
-  readonly breaks: string;
+  readonly brokenRule: string;
   /** The sentence is one of those that a counterexample stands behind: marked ▲ in the protocol's text. */
-  readonly isMarked?: true;
+  readonly hasCounterexample?: true;
   readonly edits: readonly Edit[];
   /** What is expected to kill it, the first in little time. */
   readonly killers: readonly [Killer, ...Killer[]];

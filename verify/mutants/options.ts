@@ -54,30 +54,30 @@ export function parseOptions(args: readonly string[], catalogue: readonly Mutant
     list,
     json,
     allLevels: values["all-levels"],
-    workers: wholeFrom("workers", values.workers, [1, 64]),
-    random: values.random === undefined ? null : wholeFrom("random", values.random, [1, 10_000]),
-    seed: wholeFrom("seed", values.seed, [0, 2 ** 27]),
-    mutants: only === undefined ? catalogue : chosen(only, catalogue),
+    workers: parseInteger("workers", values.workers, [1, 64]),
+    random: values.random === undefined ? null : parseInteger("random", values.random, [1, 10_000]),
+    seed: parseInteger("seed", values.seed, [0, 2 ** 27]),
+    mutants: only === undefined ? catalogue : selectMutants(only, catalogue),
   };
 }
 
-function chosen(only: string, catalogue: readonly Mutant[]): readonly Mutant[] {
-  const parts = only.split(",").map((part) => part.trim());
-  const stranger = parts.find((part) => !catalogue.some(({ name }) => name.includes(part)));
-  if (stranger !== undefined) {
-    throw refusal("only", "parts of names that --list prints", stranger);
+function selectMutants(only: string, catalogue: readonly Mutant[]): readonly Mutant[] {
+  const parts = only.split(",").map((fragment) => fragment.trim());
+  const unknownName = parts.find((fragment) => !catalogue.some(({ name }) => name.includes(fragment)));
+  if (unknownName !== undefined) {
+    throw invalidOption("only", "parts of names that --list prints", unknownName);
   }
-  return catalogue.filter(({ name }) => parts.some((part) => name.includes(part)));
+  return catalogue.filter(({ name }) => parts.some((fragment) => name.includes(fragment)));
 }
 
-function wholeFrom(option: string, text: string, [low, high]: readonly [number, number]): number {
+function parseInteger(option: string, text: string, [low, high]: readonly [number, number]): number {
   const value = Number(text);
   if (text.trim() === "" || !Number.isInteger(value) || value < low || value > high) {
-    throw refusal(option, `an integer from ${low} to ${high}`, text);
+    throw invalidOption(option, `an integer from ${low} to ${high}`, text);
   }
   return value;
 }
 
-function refusal(option: string, expected: string, given: string): TypeError {
+function invalidOption(option: string, expected: string, given: string): TypeError {
   return new TypeError(`Expected --${option} to be ${expected}, got ${JSON.stringify(given)}`);
 }

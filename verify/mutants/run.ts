@@ -1,15 +1,15 @@
-import { Copy } from "./copy.ts";
+import { WorkingCopy } from "./copy.ts";
 import type { Mutant } from "./mutant.ts";
-import { judge, judgeUnmutated, type Form, type Verdict } from "./trial.ts";
+import { judgeMutant, judgeUnmutated, type TrialMode, type Verdict } from "./trial.ts";
 
 export interface RunOptions {
   readonly root: string;
   readonly workers: number;
-  readonly form: Form;
+  readonly mode: TrialMode;
   /** Whether what is to kill is first shown to pass without a mutant. */
   readonly checksUnmutated: boolean;
-  readonly say: (line: string) => void;
-  readonly judged: (verdict: Verdict) => void;
+  readonly print: (line: string) => void;
+  readonly onVerdict: (verdict: Verdict) => void;
 }
 
 /**
@@ -17,12 +17,12 @@ export interface RunOptions {
  * @throws {Error} where the library fails without a mutant
  */
 export async function run(mutants: readonly Mutant[], options: RunOptions): Promise<Verdict[]> {
-  const { root, workers, form, checksUnmutated, say, judged } = options;
+  const { root, workers, mode, checksUnmutated, print, onVerdict } = options;
   using copies = new Copies();
   const first = copies.open(root);
   if (checksUnmutated) {
-    say("the library as it is");
-    const failures = await judgeUnmutated(first, mutants, form);
+    print("the library as it is");
+    const failures = await judgeUnmutated(first, mutants, mode);
     if (failures.length > 0) {
       throw new Error(
         `The library fails without a mutant, so nothing could be judged:\n${failures.join("\n")}`,
@@ -30,12 +30,12 @@ export async function run(mutants: readonly Mutant[], options: RunOptions): Prom
     }
   }
   const verdicts = new Map<Mutant, Verdict>();
-  const left = [...mutants];
-  const work = async (copy: Copy): Promise<void> => {
-    for (let mutant = left.shift(); mutant; mutant = left.shift()) {
-      const verdict = await judge(copy, mutant, form);
+  const remaining = [...mutants];
+  const work = async (copy: WorkingCopy): Promise<void> => {
+    for (let mutant = remaining.shift(); mutant; mutant = remaining.shift()) {
+      const verdict = await judgeMutant(copy, mutant, mode);
       verdicts.set(mutant, verdict);
-      judged(verdict);
+      onVerdict(verdict);
     }
   };
   const others = Array.from({ length: Math.min(workers, mutants.length) - 1 }, () => copies.open(root));
@@ -44,10 +44,10 @@ export async function run(mutants: readonly Mutant[], options: RunOptions): Prom
 }
 
 class Copies implements Disposable {
-  readonly #copies: Copy[] = [];
+  readonly #copies: WorkingCopy[] = [];
 
-  open(root: string): Copy {
-    const copy = new Copy(root);
+  open(root: string): WorkingCopy {
+    const copy = new WorkingCopy(root);
     this.#copies.push(copy);
     return copy;
   }

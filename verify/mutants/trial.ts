@@ -1,18 +1,18 @@
-import { attempt, NoEnd } from "./attempt.ts";
-import { NotCompiled, type Copy } from "./copy.ts";
+import { runKillers, RunTimedOut } from "./attempt.ts";
+import { CompileError, type WorkingCopy } from "./copy.ts";
 import { levels, type Killer, type Level, type Mutant } from "./mutant.ts";
-import { wholeLevels } from "./whole-levels.ts";
+import { fullSuites } from "./whole-levels.ts";
 
 /** What a level made of a mutant. */
 export interface Finding {
   readonly level: Level;
   /** Undefined: it survived there. */
-  readonly by: string | undefined;
+  readonly killedBy: string | undefined;
   readonly seconds: number;
   /** Whether the catalogue expected it to be killed by this. */
   readonly wasExpected: boolean;
   /** What fails again, of a death by a test that the catalogue does not name. */
-  readonly again?: Killer;
+  readonly reproduction?: Killer;
 }
 
 export interface Verdict {
@@ -25,12 +25,12 @@ export interface Verdict {
 }
 
 /** The finding that killed it, if one did. */
-export function deathOf({ findings }: Verdict): Finding | undefined {
-  return findings.find(({ by }) => by !== undefined);
+export function killingFinding({ findings }: Verdict): Finding | undefined {
+  return findings.find(({ killedBy }) => killedBy !== undefined);
 }
 
 /** How a mutant is tried. */
-export type Form =
+export type TrialMode =
   /** By what the catalogue expects, and by nothing else. */
   | "expected"
   /** By what the catalogue expects; where that fails, level by level until one kills it. */
@@ -39,79 +39,79 @@ export type Form =
   | "all";
 
 /** Makes a copy that mutant, and looks who kills it. */
-export async function judge(copy: Copy, mutant: Mutant, form: Form): Promise<Verdict> {
+export async function judgeMutant(copy: WorkingCopy, mutant: Mutant, mode: TrialMode): Promise<Verdict> {
   const findings: Finding[] = [];
   try {
-    await copy.as(mutant, async () => {
-      if (form !== "all") {
-        for (const killers of together([mutant])) {
-          const finding = await find(copy, killers, true);
+    await copy.withMutant(mutant, async () => {
+      if (mode !== "all") {
+        for (const killers of groupByLevel([mutant])) {
+          const finding = await runLevel(copy, killers, true);
           findings.push(finding);
-          if (finding.by !== undefined) {
+          if (finding.killedBy !== undefined) {
             return;
           }
         }
       }
-      for (const level of form === "expected" ? [] : levels) {
-        const finding = await find(copy, wholeLevels[level], false);
+      for (const level of mode === "expected" ? [] : levels) {
+        const finding = await runLevel(copy, fullSuites[level], false);
         findings.push(finding);
-        if (form === "first" && finding.by !== undefined) {
+        if (mode === "first" && finding.killedBy !== undefined) {
           return;
         }
       }
     });
-    await passUnmutated(
+    await checkUnmutated(
       copy,
-      findings.find(({ by }) => by !== undefined),
+      findings.find(({ killedBy }) => killedBy !== undefined),
     );
     return { mutant, findings };
   } catch (error) {
     const problem = error instanceof Error ? error.message : String(error);
-    return { mutant, findings, problem, ...causeOf(error) };
+    return { mutant, findings, problem, ...problemCause(error) };
   }
 }
 
-function causeOf(error: unknown): Pick<Verdict, "cause"> {
-  if (error instanceof NotCompiled) {
+function problemCause(error: unknown): Pick<Verdict, "cause"> {
+  if (error instanceof CompileError) {
     return { cause: "compile" };
   }
-  return error instanceof NoEnd ? { cause: "endless" } : {};
+  return error instanceof RunTimedOut ? { cause: "endless" } : {};
 }
 
-async function find(
-  copy: Copy,
+async function runLevel(
+  copy: WorkingCopy,
   killers: readonly [Killer, ...Killer[]],
   wasExpected: boolean,
 ): Promise<Finding> {
   const { level } = killers[0];
   const hasFiles = killers.some((killer) => "file" in killer && killer.test === undefined);
-  const found = await attempt(copy, killers, wasExpected ? (hasFiles ? "near" : "some") : "whole");
+  const found = await runKillers(copy, killers, wasExpected ? (hasFiles ? "near" : "some") : "whole");
   if (found.outcome === "passed") {
-    return { level, by: undefined, seconds: found.seconds, wasExpected };
+    return { level, killedBy: undefined, seconds: found.seconds, wasExpected };
   }
-  const { by, seen, again, seconds } = found;
+  const { killedBy, message, reproduction, seconds } = found;
   const isNamed = wasExpected && !hasFiles;
   if (level === "server" || !isNamed) {
-    await confirm(copy, again, `${by} (${seen})`);
+    await reproduces(copy, reproduction, `${killedBy} (${message})`);
   }
-  return { level, by, seconds, wasExpected, ...(!isNamed && { again }) };
+  return { level, killedBy, seconds, wasExpected, ...(!isNamed && { reproduction }) };
 }
 
 /** Real servers take real time: on a busy machine a test may fail for that. What the mutant has done happens again. */
-async function confirm(copy: Copy, again: Killer, what: string): Promise<void> {
-  const { outcome } = await attempt(copy, [again], "some");
+async function reproduces(copy: WorkingCopy, again: Killer, reproduction: string): Promise<void> {
+  const { outcome } = await runKillers(copy, [again], "some");
   if (outcome === "passed") {
-    throw new Error(`It failed once and then passed, which kills nobody: ${what}`);
+    throw new Error(`It failed once and then passed, which kills nobody: ${reproduction}`);
   }
 }
 
 /** A test on real servers that nobody chose may fail for another reason, too: the machine is slow. */
-async function passUnmutated(copy: Copy, death: Finding | undefined): Promise<void> {
-  if (death?.level === "server" && death.again) {
+async function checkUnmutated(copy: WorkingCopy, death: Finding | undefined): Promise<void> {
+  if (death?.level === "server" && death.reproduction) {
     await copy.build("The library");
-    const { outcome } = await attempt(copy, [death.again], "some");
+    const { outcome } = await runKillers(copy, [death.reproduction], "some");
     if (outcome === "failed") {
-      throw new Error(`It fails without the mutant, too, which kills nobody: ${death.by}`);
+      throw new Error(`It fails without the mutant, too, which kills nobody: ${death.killedBy}`);
     }
   }
 }
@@ -120,20 +120,20 @@ async function passUnmutated(copy: Copy, death: Finding | undefined): Promise<vo
  * What must pass on the library as it is: else a mutant could be killed by what has nothing to do with it.
  * @returns what failed
  */
-export async function judgeUnmutated(copy: Copy, mutants: readonly Mutant[], form: Form): Promise<string[]> {
+export async function judgeUnmutated(copy: WorkingCopy, mutants: readonly Mutant[], form: TrialMode): Promise<string[]> {
   await copy.build("The library");
   const failures: string[] = [];
-  for (const killers of form === "all" ? Object.values(wholeLevels) : together(mutants)) {
-    const found = await attempt(copy, killers, "whole");
+  for (const killers of form === "all" ? Object.values(fullSuites) : groupByLevel(mutants)) {
+    const found = await runKillers(copy, killers, "whole");
     if (found.outcome === "failed") {
-      failures.push(`${killers[0].level}: ${found.by}`);
+      failures.push(`${killers[0].level}: ${found.killedBy}`);
     }
   }
   return failures;
 }
 
 /** All killers of some mutants, in as few runs as they take. */
-function together(mutants: readonly Mutant[]): (readonly [Killer, ...Killer[]])[] {
+function groupByLevel(mutants: readonly Mutant[]): (readonly [Killer, ...Killer[]])[] {
   const groups = new Map<string, [Killer, ...Killer[]]>();
   for (const killer of mutants.flatMap(({ killers }) => killers)) {
     const group = !("file" in killer)

@@ -1,7 +1,7 @@
 import { byKept, bySim, type Killer, type Level, type TestKiller } from "./mutant.ts";
 
 /** All that a level has against a mutant. The names of files are beginnings. */
-export const wholeLevels: Readonly<Record<Level, readonly [Killer, ...Killer[]]>> = {
+export const fullSuites: Readonly<Record<Level, readonly [Killer, ...Killer[]]>> = {
   kept: [byKept()],
   sim: [bySim(1, 1_000)],
   rules: testsOf("rules", [

@@ -1,31 +1,31 @@
 import { readdir, readFile, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 
-import { campaign, type Result } from "./run/campaign.ts";
-import { openCrew } from "./run/workers.ts";
-import { toldOf, type Finding } from "./judge/findings.ts";
+import { runSeeds, type SeedRunResult } from "./run/campaign.ts";
+import { openWorkerPool } from "./run/workers.ts";
+import { describeFinding, type Finding } from "./judge/findings.ts";
 import { parseOptions, usage, type ResolvedOptions } from "./options.ts";
-import { scheduleOf } from "./plan/planner.ts";
+import { planSchedule } from "./plan/planner.ts";
 import { Progress } from "./report/progress.ts";
 import { replay } from "./run/replay.ts";
-import { shrunkReport } from "./report/report.ts";
+import { describeShrunk } from "./report/report.ts";
 import type { Schedule } from "./plan/schedule.ts";
 import { shrink } from "./shrink/shrink.ts";
 import { summaryOf, summaryText } from "./report/summary.ts";
-import { play } from "./run/world.ts";
+import { runSchedule } from "./run/world.ts";
 
 /** So many failing schedules are made smaller; of the others only the seed is told. */
-const mostShrunk = 3;
+const maxShrunk = 3;
 
 /** @returns whether nothing went wrong */
 async function main(options: ResolvedOptions): Promise<boolean> {
   const { schedule, trace, seed } = options;
   if (schedule !== null) {
-    return trace ? replay(await read(schedule), print) : playFiles(await filesOf(schedule));
+    return trace ? replay(await read(schedule), writeLine) : replayFiles(await filesOf(schedule));
   } else if (trace) {
-    return replay(scheduleOf(seed), print);
+    return replay(planSchedule(seed), writeLine);
   }
-  return playMany(options);
+  return runSeedRange(options);
 }
 
 async function read(file: string): Promise<Schedule> {
@@ -41,40 +41,40 @@ async function filesOf(path: string): Promise<string[]> {
   return names.filter((name) => name.endsWith(".json")).map((name) => join(path, name));
 }
 
-async function playFiles(files: readonly string[]): Promise<boolean> {
+async function replayFiles(files: readonly string[]): Promise<boolean> {
   let failures = 0;
   for (const file of files) {
     const schedule = await read(file);
-    const { engine, kind, weather } = schedule;
-    const { findings, grants } = await play(schedule);
+    const { engine, kind, scenario } = schedule;
+    const { findings, grants } = await runSchedule(schedule);
     failures += findings.length > 0 ? 1 : 0;
-    findings.map((finding) => `FAILED ${basename(file, ".json")}: ${toldOf(finding)}`).forEach(print);
-    print(`${engine}, ${kind}, ${weather}: ${grants} grants, ${findings.length} findings`);
+    findings.map((finding) => `FAILED ${basename(file, ".json")}: ${describeFinding(finding)}`).forEach(writeLine);
+    writeLine(`${engine}, ${kind}, ${scenario}: ${grants} grants, ${findings.length} findings`);
   }
   return failures === 0;
 }
 
-async function playMany(options: ResolvedOptions): Promise<boolean> {
+async function runSeedRange(options: ResolvedOptions): Promise<boolean> {
   const { seed, runs, stopAtFirst, json } = options;
-  await using crew = openCrew(options.workers);
-  const progress = new Progress(runs, say);
-  const result = await campaign(crew, { ...options, stop: endOfPatience() }, (so) => {
-    progress.see(so);
+  await using pool = openWorkerPool(options.workers);
+  const progress = new Progress(runs, logLine);
+  const result = await runSeeds(pool, { ...options, stop: shrinkDeadline() }, (so) => {
+    progress.update(so);
   });
   const summary = summaryOf(result.tally, result.failed, seed, progress.ms);
   if (stopAtFirst && result.failed[0]) {
-    print(failureLine(result.failed[0].seed, result.failed[0].findings));
+    writeLine(failureLine(result.failed[0].seed, result.failed[0].findings));
   } else if (json) {
-    print(JSON.stringify({ ...summary, failed: result.failed }, null, 2));
+    writeLine(JSON.stringify({ ...summary, failed: result.failed }, null, 2));
   } else {
-    await tellFailures(result, options.shrinkMs);
-    print(summaryText(summary));
+    await reportFailures(result, options.shrinkMs);
+    writeLine(summaryText(summary));
   }
   return result.failed.length === 0;
 }
 
 /** Asked to end it tells what was played until then; asked again, not in the same breath, it ends at once. */
-function endOfPatience(): AbortSignal {
+function shrinkDeadline(): AbortSignal {
   const controller = new AbortController();
   let askedAt = Infinity;
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
@@ -89,42 +89,42 @@ function endOfPatience(): AbortSignal {
   return controller.signal;
 }
 
-async function tellFailures({ failed }: Result, shrinkMs: number): Promise<void> {
+async function reportFailures({ failed }: SeedRunResult, shrinkMs: number): Promise<void> {
   for (const [index, { seed, findings }] of failed.entries()) {
-    print(failureLine(seed, findings));
-    if (index < mostShrunk && shrinkMs > 0) {
-      await tellShrunk(scheduleOf(seed), shrinkMs);
+    writeLine(failureLine(seed, findings));
+    if (index < maxShrunk && shrinkMs > 0) {
+      await reportShrunk(planSchedule(seed), shrinkMs);
     }
   }
 }
 
-async function tellShrunk(schedule: Schedule, forMs: number): Promise<void> {
+async function reportShrunk(schedule: Schedule, forMs: number): Promise<void> {
   const end = performance.now() + forMs;
   let toldAt = performance.now();
   const shrunk = await shrink(schedule, {
-    play: async (smaller) => (await play(smaller)).findings,
-    mayGoOn: () => performance.now() < end,
+    run: async (smaller) => (await runSchedule(smaller)).findings,
+    mayContinue: () => performance.now() < end,
     progress: ({ steps }, plays) => {
       if (performance.now() - toldAt > 1_000) {
         toldAt = performance.now();
-        say(`shrinking seed ${schedule.seed}: ${steps.length} steps left after ${plays} plays`);
+        logLine(`shrinking seed ${schedule.seed}: ${steps.length} steps left after ${plays} plays`);
       }
     },
   });
-  print(
-    shrunk ? shrunkReport(shrunk) : "  played again, it does not fail: what fails is not decided by the seed",
+  writeLine(
+    shrunk ? describeShrunk(shrunk) : "  played again, it does not fail: what fails is not decided by the seed",
   );
 }
 
 function failureLine(seed: number, [first]: readonly Finding[]): string {
-  return `FAILED seed ${seed}: ${toldOf(first as Finding)}`;
+  return `FAILED seed ${seed}: ${describeFinding(first as Finding)}`;
 }
 
-function print(line: string): void {
+function writeLine(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-function say(line: string): void {
+function logLine(line: string): void {
   process.stderr.write(`${line}\n`);
 }
 
@@ -133,7 +133,7 @@ async function run(args: readonly string[]): Promise<number> {
   try {
     options = parseOptions(args);
   } catch (error) {
-    say(`verify:sim: ${(error as Error).message}`);
+    logLine(`verify:sim: ${(error as Error).message}`);
     return 2;
   }
   if (options.help) {

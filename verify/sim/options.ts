@@ -1,7 +1,7 @@
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 
-import { engines, kinds, weathers } from "./plan/schedule.ts";
+import { engines, kinds, scenarios } from "./plan/schedule.ts";
 
 export interface ResolvedOptions {
   readonly help: boolean;
@@ -33,7 +33,7 @@ Exit code 1: one of them went wrong.
   --workers W      over how many processes they are split (default: one for each core)
   --only NAME      only those of an engine (${engines.join(", ")}),
                    a kind (${kinds.join(", ")})
-                   or a weather (${weathers.join(", ")});
+                   or a scenario (${scenarios.join(", ")});
                    several separated by commas: only those of all of them
   --stop-at-first  ends at the first that goes wrong, and prints it in one line, not shrunk
   --shrink-seconds S
@@ -69,36 +69,36 @@ export function parseOptions(args: readonly string[]): ResolvedOptions {
     help,
     json,
     trace,
-    seed: wholeFrom("seed", values.seed, [0, 2 ** 27]),
-    runs: wholeFrom("runs", runs, [1, 100_000_000]),
-    workers: wholeFrom("workers", values.workers ?? String(availableParallelism()), [1, 256]),
-    only: kindFrom(values.only),
+    seed: parseInteger("seed", values.seed, [0, 2 ** 27]),
+    runs: parseInteger("runs", runs, [1, 100_000_000]),
+    workers: parseInteger("workers", values.workers ?? String(availableParallelism()), [1, 256]),
+    only: parseFilter(values.only),
     schedule: values.schedule ?? null,
     stopAtFirst: values["stop-at-first"],
-    shrinkMs: wholeFrom("shrink-seconds", values["shrink-seconds"], [0, 3_600]) * 1_000,
+    shrinkMs: parseInteger("shrink-seconds", values["shrink-seconds"], [0, 3_600]) * 1_000,
   };
   if (trace && options.schedule === null && options.runs !== 1) {
-    throw refusal("runs", "1 where --trace is given", runs);
+    throw invalidOption("runs", "1 where --trace is given", runs);
   }
   return options;
 }
 
-function kindFrom(text: string | undefined): string | null {
-  const names: readonly string[] = [...engines, ...kinds, ...weathers];
+function parseFilter(text: string | undefined): string | null {
+  const names: readonly string[] = [...engines, ...kinds, ...scenarios];
   if (text !== undefined && !text.split(",").every((name) => names.includes(name))) {
-    throw refusal("only", `one of ${names.join(", ")}`, text);
+    throw invalidOption("only", `one of ${names.join(", ")}`, text);
   }
   return text ?? null;
 }
 
-function wholeFrom(option: string, text: string, [low, high]: readonly [number, number]): number {
+function parseInteger(option: string, text: string, [low, high]: readonly [number, number]): number {
   const value = Number(text);
   if (text.trim() === "" || !Number.isInteger(value) || value < low || value > high) {
-    throw refusal(option, `an integer from ${low} to ${high}`, text);
+    throw invalidOption(option, `an integer from ${low} to ${high}`, text);
   }
   return value;
 }
 
-function refusal(option: string, expected: string, given: string): TypeError {
+function invalidOption(option: string, expected: string, given: string): TypeError {
   return new TypeError(`Expected --${option} to be ${expected}, got ${JSON.stringify(given)}`);
 }

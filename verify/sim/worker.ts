@@ -1,8 +1,8 @@
-import { playSeeds } from "./run/seeds.ts";
+import { runSeedBatch } from "./run/seeds.ts";
 
 // Ends by itself when the channel to its parent does.
 process.on("message", (seeds: readonly number[]) => {
-  playSeeds(seeds).then(
+  runSeedBatch(seeds).then(
     (played) => process.connected && process.send?.(played),
     (error: unknown) => {
       process.stderr.write(`${String(error)}\n`);

@@ -1,19 +1,19 @@
 import type { Schedule } from "../sim/plan/schedule.ts";
 import type { TraceEvent } from "../sim/run/traced-redis.ts";
-import { play } from "../sim/run/world.ts";
+import { runSchedule } from "../sim/run/world.ts";
 import { FencingTrace } from "./fencing-trace.ts";
-import { noRoom } from "./mentions.ts";
-import { TurnsTrace } from "./queue-trace.ts";
+import { tooManyAttempts } from "./mentions.ts";
+import { QueueTrace } from "./queue-trace.ts";
 
-export interface Verdict {
+export interface TraceResult {
   /** Steps of models that were seen. */
   readonly steps: number;
   /** What servers did and callers were told, once for each model. */
   readonly events: number;
   /** Those of them behind more than a model has room for: attempts at a time, numbers of them, states in question. */
-  readonly unjudged: number;
+  readonly skipped: number;
   /** What a model does not know, by key. */
-  readonly wrong: readonly string[];
+  readonly mismatches: readonly string[];
 }
 
 /** All that servers did, by key, in order. */
@@ -28,7 +28,7 @@ export function isTraceable({ engine, kind, steps }: Schedule): boolean {
 /** Plays a schedule of mutexes on a quorum, and hears what its servers do. */
 export async function traceOf(schedule: Schedule): Promise<Traces> {
   const traces = new Map<string, TraceEvent[]>();
-  await play(schedule, {
+  await runSchedule(schedule, {
     record: (key, event) => {
       if (key === undefined) {
         traces.forEach((events) => events.push(event));
@@ -43,30 +43,30 @@ export async function traceOf(schedule: Schedule): Promise<Traces> {
 }
 
 /** Plays what servers did on the models. */
-export function check(traces: Traces, nodes: number): Verdict {
-  let [steps, events, unjudged] = [0, 0, 0];
-  const wrong: string[] = [];
+export function checkTraces(traces: Traces, nodes: number): TraceResult {
+  let [steps, events, skipped] = [0, 0, 0];
+  const mismatches: string[] = [];
   for (const [key, trace] of traces) {
-    for (const model of [new TurnsTrace(nodes, trace), new FencingTrace(nodes, trace)]) {
-      const stop = firstUnknown(model, trace);
+    for (const model of [new QueueTrace(nodes, trace), new FencingTrace(nodes, trace)]) {
+      const stop = firstMismatch(model, trace);
       steps += model.steps;
       events += trace.length;
-      if (stop?.why === noRoom) {
-        unjudged += trace.length - stop.index;
+      if (stop?.why === tooManyAttempts) {
+        skipped += trace.length - stop.index;
       } else if (stop) {
-        wrong.push(`${key}, event ${stop.index} of ${trace.length}: ${stop.why}`);
+        mismatches.push(`${key}, event ${stop.index} of ${trace.length}: ${stop.why}`);
       }
     }
   }
-  return { steps, events, unjudged, wrong };
+  return { steps, events, skipped, mismatches };
 }
 
-function firstUnknown(
-  model: TurnsTrace | FencingTrace,
+function firstMismatch(
+  model: QueueTrace | FencingTrace,
   trace: readonly TraceEvent[],
 ): { readonly index: number; readonly why: string } | undefined {
   for (const [index, event] of trace.entries()) {
-    const why = whyUnknown(model, event, index);
+    const why = mismatchReason(model, event, index);
     if (why !== undefined) {
       return { index, why };
     }
@@ -74,12 +74,12 @@ function firstUnknown(
   return undefined;
 }
 
-function whyUnknown(model: TurnsTrace | FencingTrace, event: TraceEvent, index: number): string | undefined {
+function mismatchReason(model: QueueTrace | FencingTrace, event: TraceEvent, index: number): string | undefined {
   try {
-    return model.see(event, index);
+    return model.accept(event, index);
   } catch (error) {
     if (error instanceof RangeError) {
-      return noRoom; // also more numbers than a byte of the model has bits
+      return tooManyAttempts; // also more numbers than a byte of the model has bits
     }
     throw error;
   }

@@ -1,15 +1,15 @@
 import type { Step } from "../model/explorer/model.ts";
-import { Board, phases } from "../model/fencing/board.ts";
-import { Fencing } from "../model/fencing/fencing.ts";
-import { plainFencing, type FencingSettings } from "../model/fencing/settings.ts";
+import { StateLayout, phases } from "../model/fencing/board.ts";
+import { FencingModel } from "../model/fencing/fencing.ts";
+import { defaultFencing, type FencingSettings } from "../model/fencing/settings.ts";
 import type { TraceEvent, TracedOperation } from "../sim/run/traced-redis.ts";
 import { Frontier } from "./frontier.ts";
 import { GrantNumbers } from "./grant-numbers.ts";
-import { Mentions, noRoom } from "./mentions.ts";
+import { Mentions, tooManyAttempts } from "./mentions.ts";
 
-const places = 12;
+const maxAttempts = 12;
 /** A bound of explorations, not of the protocol: there is always enough. */
-const plenty = 255;
+const largeBudget = 255;
 
 type TracedCall = Extract<TraceEvent, { kind: "call" }>;
 
@@ -18,7 +18,7 @@ export class FencingTrace {
   /** How many steps of the model were seen. */
   steps = 0;
   readonly #settings: FencingSettings;
-  readonly #board: Board;
+  readonly #layout: StateLayout;
   readonly #frontier: Frontier;
   readonly #mentions: Mentions;
   readonly #grants = new GrantNumbers();
@@ -29,43 +29,43 @@ export class FencingTrace {
   #isOver = false;
 
   constructor(nodes: number, events: readonly TraceEvent[]) {
-    this.#settings = { ...plainFencing, nodes, attempts: places, lateReplies: true };
-    this.#board = new Board(this.#settings);
-    this.#frontier = new Frontier(new Fencing(this.#settings));
+    this.#settings = { ...defaultFencing, nodes, attempts: maxAttempts, lateReplies: true };
+    this.#layout = new StateLayout(this.#settings);
+    this.#frontier = new Frontier(new FencingModel(this.#settings));
     this.#mentions = new Mentions(events);
   }
 
   /** Takes the steps of the model that an event is. Returns why there are none; undefined: there are. */
-  see(event: TraceEvent, index: number): string | undefined {
+  accept(event: TraceEvent, index: number): string | undefined {
     this.#isOver ||= event.kind === "wiped"; // a request begins anew in the model when the guard ends, and goes on in the library
     if (this.#isOver || event.kind === "wiped") {
       return undefined;
     }
-    return event.kind === "held" ? this.#held(event.number) : this.#call(event, index);
+    return event.kind === "held" ? this.#leaseHeld(event.fencingNumber) : this.#call(event, index);
   }
 
-  #held(number: number): string | undefined {
-    const token = this.#grants.ofMost(number);
+  #leaseHeld(fencingNumber: number): string | undefined {
+    const token = this.#grants.majorityHolder(fencingNumber);
     const a = token === undefined ? -1 : this.#tokens.indexOf(token);
-    if (a < 0 || this.#frontier.keep((state) => this.#read(state).phase(a) === phases.past)) {
+    if (a < 0 || this.#frontier.filter((state) => this.#read(state).phase(a) === phases.past)) {
       return undefined; // handed over in memory
     }
-    const [told] = this.#inModel(number);
+    const [told] = this.#toModelNumber(fencingNumber);
     const isHeld = this.#step(
       ({ rule, attempt }) => rule === "hear" && attempt === a,
-      (step) => isKnowledge(step, a),
-      (board) => board.token(a) === told,
+      (step) => isClientStep(step, a),
+      (layout) => layout.token(a) === told,
     );
-    return isHeld ? undefined : `no majority can have agreed with ${token} on ${number}`;
+    return isHeld ? undefined : `no majority can have agreed with ${token} on ${fencingNumber}`;
   }
 
   #call({ node, before, after, operations }: TracedCall, index: number): string | undefined {
-    this.#grants.note(node, after);
+    this.#grants.record(node, after);
     const isFilled = operations.some(
-      ({ name, token, answer }) => name === "refill" && statusOf(answer) === 1 && token === after.holder,
+      ({ name, token, reply }) => name === "refill" && statusOf(reply) === 1 && token === after.holder,
     );
-    const agrees = operations.some(({ name, answer }) => name === "agree" && statusOf(answer) === 1);
-    const isOther = after.holder !== before.holder || (after.number !== before.number && !agrees);
+    const agrees = operations.some(({ name, reply }) => name === "agree" && statusOf(reply) === 1);
+    const isOther = after.holder !== before.holder || (after.fencingNumber !== before.fencingNumber && !agrees);
     const known = this.#tokens[this.#read(this.#frontier.states[0] as Uint8Array).holder(node) - 1];
     if (known !== undefined && (known !== before.holder || isOther)) {
       this.#step(
@@ -74,10 +74,10 @@ export class FencingTrace {
       );
     }
     if (isOther && after.holder?.includes(":") && !isFilled) {
-      return this.#granted(after.holder, node, after.number, index);
+      return this.#granted(after.holder, node, after.fencingNumber, index);
     }
     for (const operation of operations) {
-      const failure = this.#told(operation, node, after.number, before.number);
+      const failure = this.#assignReply(operation, node, after.fencingNumber, before.fencingNumber);
       if (failure !== undefined) {
         return failure;
       }
@@ -85,43 +85,43 @@ export class FencingTrace {
     return undefined;
   }
 
-  #granted(token: string, node: number, number: number, index: number): string | undefined {
-    const a = this.#placeOf(token, index);
+  #granted(token: string, node: number, fencingNumber: number, index: number): string | undefined {
+    const a = this.#indexOf(token, index);
     if (a === undefined) {
-      return noRoom;
+      return tooManyAttempts;
     }
-    const [given] = this.#inModel(number);
+    const [given] = this.#toModelNumber(fencingNumber);
     const isGiven = this.#step(
       ({ rule, attempt, node: where }) => rule === "acquire" && attempt === a && where === node,
       ({ rule, attempt }) => rule === "start" && attempt === a,
-      (board) => board.number(node) === given,
+      (layout) => layout.fence(node) === given,
     );
-    return isGiven ? undefined : `node ${node} cannot give ${token} the number ${number}`;
+    return isGiven ? undefined : `node ${node} cannot give ${token} the number ${fencingNumber}`;
   }
 
   /** What is told of a grant that there is: again, or as a number that all shall have. */
-  #told(
-    { name, token, answer, number: asked }: TracedOperation,
+  #assignReply(
+    { name, token, reply, fencingNumber: requested }: TracedOperation,
     node: number,
     after: number,
     before: number,
   ): string | undefined {
     const a = this.#tokens.indexOf(token);
-    if (a < 0 || statusOf(answer) !== 1 || (name !== "agree" && name !== "acquire")) {
+    if (a < 0 || statusOf(reply) !== 1 || (name !== "agree" && name !== "acquire")) {
       return undefined;
     }
     const isAgreed = name === "agree";
-    const [number, proposed] = this.#inModel(after, isAgreed ? asked : 0);
+    const [number, proposed] = this.#toModelNumber(after, isAgreed ? requested : 0);
     const isRaised = isAgreed && after !== before;
     const rule = isAgreed ? "agree" : "acquire again";
     const step = [
       (one: Step): boolean => one.rule === rule && one.attempt === a && one.node === node,
       (one: Step): boolean =>
-        isAgreed ? isKnowledge(one, a) : isKnowledge(one, a) && one.rule === "hear" && one.node === node,
+        isAgreed ? isClientStep(one, a) : isClientStep(one, a) && one.rule === "hear" && one.node === node,
       (state: Uint8Array): boolean => {
-        const board = this.#read(state);
-        const known = [0, board.proposed(a), isRaised ? board.proposedBefore(a) : 0];
-        return board.number(node) === number && known.includes(proposed);
+        const layout = this.#read(state);
+        const known = [0, layout.proposed(a), isRaised ? layout.proposedBefore(a) : 0];
+        return layout.fence(node) === number && known.includes(proposed);
       },
     ] as const;
     this.steps += 1;
@@ -132,20 +132,20 @@ export class FencingTrace {
     return this.#frontier.step(...step) ? undefined : `node ${node} cannot agree with ${token} on ${after}`;
   }
 
-  #placeOf(token: string, index: number): number | undefined {
+  #indexOf(token: string, index: number): number | undefined {
     if (!this.#tokens.includes(token)) {
-      const kept = this.#tokens.filter((one) => !this.#mentions.isOver(one, index));
-      const tokens = [...kept, token];
-      if (tokens.length > places) {
+      const retained = this.#tokens.filter((one) => !this.#mentions.isLastMention(one, index));
+      const tokens = [...retained, token];
+      if (tokens.length > maxAttempts) {
         return undefined;
       }
-      const origins = Array.from({ length: places }, (_, a) => {
+      const origins = Array.from({ length: maxAttempts }, (_, a) => {
         const origin = this.#tokens.indexOf(tokens[a] ?? "");
         return origin < 0 ? undefined : origin;
       });
-      this.#rewrite((board) => {
-        board.rearrange(origins);
-        board.extraEffects = plenty;
+      this.#rewrite((layout) => {
+        layout.rearrange(origins);
+        layout.extraEffects = largeBudget;
       });
       this.#tokens = tokens;
     }
@@ -153,7 +153,7 @@ export class FencingTrace {
   }
 
   /** What stands for numbers: their places among all that the model has now. */
-  #inModel(...seen: readonly number[]): readonly [number, number] {
+  #toModelNumber(...seen: readonly number[]): readonly [number, number] {
     const used = new Set([0]);
     for (const state of this.#frontier.states) {
       this.#read(state).renumber((one) => {
@@ -161,44 +161,44 @@ export class FencingTrace {
         return one;
       });
     }
-    const before = this.#numbers;
-    const numbers = [...new Set([...seen, ...[...used].map((one) => before[one] as number)])].sort(
+    const lower = this.#numbers;
+    const numbers = [...new Set([...seen, ...[...used].map((one) => lower[one] as number)])].sort(
       (one, other) => one - other,
     );
-    this.#rewrite((board) => {
-      board.renumber((one) => numbers.indexOf(before[one] as number));
-      board.extraEffects = plenty;
+    this.#rewrite((layout) => {
+      layout.renumber((one) => numbers.indexOf(lower[one] as number));
+      layout.extraEffects = largeBudget;
     });
     this.#numbers = numbers;
-    this.#frontier.model = new Fencing({ ...this.#settings, candidates: numbers.length });
-    const [one = 0, other = 0] = seen.map((number) => numbers.indexOf(number));
+    this.#frontier.model = new FencingModel({ ...this.#settings, proposals: numbers.length });
+    const [one = 0, other = 0] = seen.map((fencingNumber) => numbers.indexOf(fencingNumber));
     return [one, other];
   }
 
   #step(
-    wanted: (step: Step) => boolean,
-    unseen: (step: Step) => boolean,
-    accepts?: (board: Board) => boolean,
+    matches: (step: Step) => boolean,
+    unobserved: (step: Step) => boolean,
+    accepts?: (layout: StateLayout) => boolean,
   ): boolean {
     this.steps += 1;
-    return this.#frontier.step(wanted, unseen, accepts && ((state) => accepts(this.#read(state))));
+    return this.#frontier.step(matches, unobserved, accepts && ((state) => accepts(this.#read(state))));
   }
 
-  #read(state: Uint8Array): Board {
-    this.#board.bytes.set(state);
-    return this.#board;
+  #read(state: Uint8Array): StateLayout {
+    this.#layout.bytes.set(state);
+    return this.#layout;
   }
 
-  #rewrite(change: (board: Board) => void): void {
+  #rewrite(change: (layout: StateLayout) => void): void {
     this.#frontier.rewrite((state) => {
       change(this.#read(state));
-      return this.#board.bytes.slice();
+      return this.#layout.bytes.slice();
     });
   }
 }
 
 /** What a client hears, and makes of it. */
-function isKnowledge({ rule, attempt }: Step, a: number): boolean {
+function isClientStep({ rule, attempt }: Step, a: number): boolean {
   return attempt === a && (rule === "hear" || rule === "propose");
 }
 

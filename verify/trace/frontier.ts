@@ -21,15 +21,15 @@ export class Frontier {
   }
 
   /** Only those states in which that holds. Returns whether there are any. */
-  keep(holds: (state: Uint8Array) => boolean): boolean {
-    return this.#take(this.#states.filter(holds));
+  filter(holds: (state: Uint8Array) => boolean): boolean {
+    return this.#setStates(this.#states.filter(holds));
   }
 
   /** A step that may have been seen, or stand for one that was seen before: the states without it stay in question. */
   mayStep(...step: Parameters<Frontier["step"]>): void {
-    const before = this.#states;
+    const unobserved = this.#states;
     if (this.step(...step)) {
-      this.#take(unique([...before, ...this.#states]));
+      this.#setStates(unique([...unobserved, ...this.#states]));
     }
   }
 
@@ -43,7 +43,7 @@ export class Frontier {
    * @param accepts what the state behind it must be like
    * @returns false: the model has no such step here; then nothing has changed
    */
-  step(wanted: Matches, unseen: Matches, accepts: (state: Uint8Array) => boolean = () => true): boolean {
+  step(matches: Matches, unobserved: Matches, accepts: (state: Uint8Array) => boolean = () => true): boolean {
     const known = new Set(this.#states.map(keyOf));
     for (let layer = this.#states; layer.length > 0;) {
       const found: Uint8Array[] = [];
@@ -54,15 +54,15 @@ export class Frontier {
           if (this.model.violation(after) !== undefined) {
             return;
           }
-          if (wanted(step) && accepts(after)) {
+          if (matches(step) && accepts(after)) {
             found.push(after.slice());
-          } else if (unseen(step) && !known.has(keyOf(after))) {
+          } else if (unobserved(step) && !known.has(keyOf(after))) {
             known.add(keyOf(after));
             next.push(after.slice());
           }
         });
       }
-      if (this.#take(unique(found))) {
+      if (this.#setStates(unique(found))) {
         return true;
       }
       if (known.size > mostStates) {
@@ -73,7 +73,7 @@ export class Frontier {
     return false;
   }
 
-  #take(states: readonly Uint8Array[]): boolean {
+  #setStates(states: readonly Uint8Array[]): boolean {
     this.#states = states.length > 0 ? states : this.#states;
     return states.length > 0;
   }

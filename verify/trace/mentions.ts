@@ -1,7 +1,7 @@
-import type { NodeView, TracedOperation, TraceEvent } from "../sim/run/traced-redis.ts";
+import type { NodeState, TracedOperation, TraceEvent } from "../sim/run/traced-redis.ts";
 
 /** Where a trace cannot be judged any further. */
-export const noRoom = "more attempts at a time than the model has room for";
+export const tooManyAttempts = "more attempts at a time than the model has room for";
 
 /** What is still to come of each token in a trace. */
 export class Mentions {
@@ -32,7 +32,7 @@ export class Mentions {
   }
 
   /** The token has nothing anywhere from this event on, and what is done for it changes nothing. */
-  isOver(token: string, index: number): boolean {
+  isLastMention(token: string, index: number): boolean {
     return (this.#last.get(token) ?? -1) < index;
   }
 
@@ -45,12 +45,12 @@ export class Mentions {
   }
 
   /** The node executes the same operation of the token once more, behind this one. */
-  comesAgain(node: number, operation: TracedOperation): boolean {
+  isRepeated(node: number, operation: TracedOperation): boolean {
     return this.#lastRequest.get(`${node} ${operation.name} ${operation.token}`) !== operation;
   }
 }
 
-export function tokensIn({ holder, queue }: NodeView): readonly string[] {
+export function tokensIn({ holder, queue }: NodeState): readonly string[] {
   return holder === undefined ? queue : [holder, ...queue];
 }
 

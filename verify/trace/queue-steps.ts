@@ -12,38 +12,38 @@ export const rulesOf: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** What a client has done and heard before an operation of its own reaches a node, and no server sees. */
-type Unseen = (step: Step, a: number, node: number) => boolean;
+type UnobservedStep = (step: Step, a: number, node: number) => boolean;
 
-const passesWithTime = new Set(["vote expires", "quarantine ends"]);
+const timeSteps = new Set(["vote expires", "quarantine ends"]);
 
 function isEnd({ rule }: Step): boolean {
   return rule === "give back";
 }
 
-const asks: Unseen = ({ rule, attempt, node: where }, a, node) =>
+const startsRequest: UnobservedStep = ({ rule, attempt, node: where }, a, node) =>
   attempt === a && (rule === "start" || (rule === "ask again" && where === node));
-const hears: Unseen = ({ rule, attempt }, a) => attempt === a && rule === "grant";
+const receivesGrant: UnobservedStep = ({ rule, attempt }, a) => attempt === a && rule === "grant";
 
 /** Of its vote there, and of who asks for it. */
-const hearsOf: Unseen = ({ rule, attempt, node: where }, a, node) =>
+const receivesMessage: UnobservedStep = ({ rule, attempt, node: where }, a, node) =>
   attempt === a && where === node && (rule === "grant" || rule === "inquiry");
 
 /** It has heard of a majority, and another's lease is over by then. */
-export const holds: Unseen = (step, a, node) =>
-  hears(step, a, node) || isEnd(step) || passesWithTime.has(step.rule);
+export const becomesHolder: UnobservedStep = (step, a, node) =>
+  receivesGrant(step, a, node) || isEnd(step) || timeSteps.has(step.rule);
 
-export const unseenBefore: Readonly<Record<string, Unseen>> = {
-  acquire: asks,
+export const unobservedBefore: Readonly<Record<string, UnobservedStep>> = {
+  acquire: startsRequest,
   refill: (step, a, node) =>
-    holds(step, a, node) || (step.rule === "fill" && step.attempt === a && step.node === node),
-  yield: (step, a, node) => hearsOf(step, a, node) || asks(step, a, node) || passesWithTime.has(step.rule),
+    becomesHolder(step, a, node) || (step.rule === "fill" && step.attempt === a && step.node === node),
+  yield: (step, a, node) => receivesMessage(step, a, node) || startsRequest(step, a, node) || timeSteps.has(step.rule),
   release: (step, a) =>
     step.attempt === a && (step.rule === "start" || step.rule === "give back" || step.rule === "cancel"),
-  extend: (step, a, node) => holds(step, a, node) || (step.rule === "prolong" && step.attempt === a),
+  extend: (step, a, node) => becomesHolder(step, a, node) || (step.rule === "prolong" && step.attempt === a),
 };
 
-export function isWithoutEffect({ name, isTry, answer }: TracedOperation): boolean {
-  const status = Array.isArray(answer) ? (answer[0] as unknown) : answer;
+export function hasNoEffect({ name, isTry, reply }: TracedOperation): boolean {
+  const status = Array.isArray(reply) ? (reply[0] as unknown) : reply;
   switch (name) {
     case "verify":
     case "inspect":

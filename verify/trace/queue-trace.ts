@@ -1,18 +1,18 @@
 import type { Step } from "../model/explorer/model.ts";
-import { Board, budgets, flags, phases } from "../model/queue/board.ts";
-import { calmTurns, type TurnsSettings } from "../model/queue/settings.ts";
-import { Turns } from "../model/queue/queue.ts";
-import type { NodeView, TraceEvent, TracedOperation } from "../sim/run/traced-redis.ts";
+import { StateLayout, budgets, flags, phases } from "../model/queue/board.ts";
+import { faultFreeQueue, type QueueSettings } from "../model/queue/settings.ts";
+import { QueueModel } from "../model/queue/queue.ts";
+import type { NodeState, TraceEvent, TracedOperation } from "../sim/run/traced-redis.ts";
 import { Frontier } from "./frontier.ts";
 import { GrantNumbers } from "./grant-numbers.ts";
-import { holds, isWithoutEffect, rulesOf, unseenBefore } from "./queue-steps.ts";
-import { byTicket, Mentions, noRoom, tokensIn } from "./mentions.ts";
+import { becomesHolder, hasNoEffect, rulesOf, unobservedBefore } from "./queue-steps.ts";
+import { byTicket, Mentions, tooManyAttempts, tokensIn } from "./mentions.ts";
 
 /** As many as a node's byte of who waits has room for. */
-const places = 8;
+const maxAttempts = 8;
 /** A bound of explorations, not of the protocol: there is always enough. */
-const plenty = 255;
-const needed = [
+const largeBudget = 255;
+const budgetNames = [
   "duplicates",
   "expiries",
   "restarts",
@@ -26,10 +26,10 @@ const needed = [
 ] as const;
 
 /** Plays what was seen of one key on the model of turns. */
-export class TurnsTrace {
+export class QueueTrace {
   /** How many steps of the model were seen. */
   steps = 0;
-  readonly #board: Board;
+  readonly #layout: StateLayout;
   readonly #frontier: Frontier;
   readonly #mentions: Mentions;
   readonly #grants = new GrantNumbers();
@@ -37,110 +37,110 @@ export class TurnsTrace {
   #tokens: readonly string[] = [];
 
   constructor(nodes: number, events: readonly TraceEvent[]) {
-    const settings: TurnsSettings = { ...calmTurns, nodes, attempts: places };
-    this.#board = new Board(settings);
-    this.#frontier = new Frontier(new Turns(settings, false));
+    const settings: QueueSettings = { ...faultFreeQueue, nodes, attempts: maxAttempts };
+    this.#layout = new StateLayout(settings);
+    this.#frontier = new Frontier(new QueueModel(settings, false));
     this.#mentions = new Mentions(events);
   }
 
   /** Takes the steps of the model that an event is. Returns why there are none; undefined: there are. */
-  see(event: TraceEvent, index: number): string | undefined {
-    if (!this.#name(event, index)) {
-      return noRoom;
+  accept(event: TraceEvent, index: number): string | undefined {
+    if (!this.#assignAttempts(event, index)) {
+      return tooManyAttempts;
     }
     switch (event.kind) {
       case "wiped":
-        return this.#isTaken(event.node, "restart", () => true) ? undefined : "no restart";
+        return this.#tryStep(event.node, "restart", () => true) ? undefined : "no restart";
       case "held":
-        return this.#held(event.number, index);
+        return this.#leaseHeld(event.fencingNumber, index);
       case "call":
         return this.#call(event, index);
     }
   }
 
   /** The places of the board are for those that something still names. */
-  #name(event: TraceEvent, index: number): boolean {
+  #assignAttempts(event: TraceEvent, index: number): boolean {
     const named = event.kind === "call" ? [...tokensIn(event.before), ...tokensIn(event.after)] : [];
-    const asked = event.kind === "call" ? event.operations.map(({ token }) => token) : [];
-    const isOurs = (token: string): boolean => token.includes(":") && !this.#mentions.isOver(token, index);
-    const kept = this.#tokens.filter((token) => !this.#mentions.isOver(token, index));
-    const tokens = [...new Set([...kept, ...named, ...asked])].filter(isOurs).sort(byTicket);
-    if (tokens.length > places) {
+    const requested = event.kind === "call" ? event.operations.map(({ token }) => token) : [];
+    const isOurs = (token: string): boolean => token.includes(":") && !this.#mentions.isLastMention(token, index);
+    const retained = this.#tokens.filter((token) => !this.#mentions.isLastMention(token, index));
+    const tokens = [...new Set([...retained, ...named, ...requested])].filter(isOurs).sort(byTicket);
+    if (tokens.length > maxAttempts) {
       return false;
     }
-    const origins = Array.from({ length: places }, (_, a) => {
+    const origins = Array.from({ length: maxAttempts }, (_, a) => {
       const origin = this.#tokens.indexOf(tokens[a] ?? "");
       return origin < 0 ? undefined : origin;
     });
     this.#tokens = tokens;
     this.#frontier.rewrite((state) => {
-      this.#board.bytes.set(state);
-      this.#board.rearrange(origins);
-      for (const budget of needed) {
-        this.#board.set(budgets[budget], plenty);
+      this.#layout.bytes.set(state);
+      this.#layout.rearrange(origins);
+      for (const budget of budgetNames) {
+        this.#layout.set(budgets[budget], largeBudget);
       }
-      return this.#board.bytes.slice();
+      return this.#layout.bytes.slice();
     });
     return true;
   }
 
   /** A lease: whoever has it has heard of a majority. */
-  #held(number: number, index: number): string | undefined {
-    const token = this.#grants.ofMost(number);
+  #leaseHeld(fencingNumber: number, index: number): string | undefined {
+    const token = this.#grants.majorityHolder(fencingNumber);
     const a = token === undefined ? -1 : this.#tokens.indexOf(token);
-    if (a < 0 || this.#frontier.keep((state) => this.#phase(state, a) === phases.holding)) {
+    if (a < 0 || this.#frontier.filter((state) => this.#phase(state, a) === phases.holding)) {
       return undefined; // handed over in memory, or known by an extension
     }
-    const sent = this.#sentBefore(["yield"], a, token ?? "", index);
-    const isHeld = this.#stepBehind(
+    const sent = this.#sentRequests(["yield"], a, token ?? "", index);
+    const isHeld = this.#stepAfterSent(
       sent,
       ({ rule, attempt }) => rule === "grant" && attempt === a,
-      (step) => holds(step, a, -1),
+      (step) => becomesHolder(step, a, -1),
       (state) => this.#phase(state, a) === phases.holding,
     );
     this.steps += 1;
-    return isHeld ? undefined : `no majority can have told ${token} of its grant ${number}`;
+    return isHeld ? undefined : `no majority can have told ${token} of its grant ${fencingNumber}`;
   }
 
   #call(event: TracedCall, index: number): string | undefined {
     const { node, before, after, operations } = event;
-    this.#passTime(node, before);
-    if (!this.#isAs(node, before)) {
-      return `node ${node} changed between two calls: ${this.#told(node)} became ${toldOf(before)}`;
+    this.#advanceTime(node, before);
+    if (!this.#matchesView(node, before)) {
+      return `node ${node} changed between two calls: ${this.#describeNode(node)} became ${describeView(before)}`;
     }
-    this.#grants.note(node, after);
+    this.#grants.record(node, after);
     const named = [...tokensIn(after), ...operations.map(({ token }) => token)];
-    this.#dropPlaces(
+    this.#dropQueueEntries(
       node,
       before.queue.filter((token) => !named.includes(token)),
     );
-    for (const [place, operation] of operations.entries()) {
+    for (const [attempt, operation] of operations.entries()) {
       const accepts = (state: Uint8Array): boolean =>
-        place < operations.length - 1 || this.#shows(state, node, after);
+        attempt < operations.length - 1 || this.#showsState(state, node, after);
       if (!this.#operation(operation, event, index, accepts)) {
-        return `node ${node} executed ${operation.name} of ${operation.token}: ${toldOf(before)} became ${toldOf(after)}, which the model does not know from ${this.#told(node)}`;
+        return `node ${node} executed ${operation.name} of ${operation.token}: ${describeView(before)} became ${describeView(after)}, which the model does not know from ${this.#describeNode(node)}`;
       }
     }
     return undefined;
   }
 
   /** What ended since the call before. */
-  #passTime(node: number, before: NodeView): void {
+  #advanceTime(node: number, before: NodeState): void {
     const known = this.#viewOf(node);
     if (known.holder !== undefined && before.holder === undefined) {
-      this.#isTaken(node, "expire", () => true);
+      this.#tryStep(node, "expire", () => true);
     }
-    this.#dropPlaces(
+    this.#dropQueueEntries(
       node,
       known.queue.filter((token) => !before.queue.includes(token)),
     );
   }
 
   /** Their time is over, or nobody hears what would be told to them. */
-  #dropPlaces(node: number, tokens: readonly string[]): void {
+  #dropQueueEntries(node: number, tokens: readonly string[]): void {
     for (const token of tokens) {
       const a = this.#tokens.indexOf(token);
-      this.#isTaken(node, "drop place", ({ attempt }) => attempt === a);
+      this.#tryStep(node, "drop place", ({ attempt }) => attempt === a);
     }
   }
 
@@ -153,20 +153,20 @@ export class TurnsTrace {
     const { name, token } = operation;
     const isGone = ({ rule, attempt, node: where }: Step): boolean =>
       rule === "drop place" && where === node && !tokensIn(after).includes(this.#tokens[attempt] ?? "");
-    if (isWithoutEffect(operation) || (name !== "breakGrant" && !this.#tokens.includes(token))) {
+    if (hasNoEffect(operation) || (name !== "breakGrant" && !this.#tokens.includes(token))) {
       return (
-        this.#frontier.keep(accepts) ||
+        this.#frontier.filter(accepts) ||
         this.#frontier.step(({ rule, node: where }) => rule === "serve" && where === node, isGone, accepts) ||
         this.#frontier.step(isGone, isGone, accepts)
       );
     }
     this.steps += 1;
     const a = this.#tokens.indexOf(token);
-    const comesAgain = this.#mentions.comesAgain(node, operation) ? " twice" : "";
+    const comesAgain = this.#mentions.isRepeated(node, operation) ? " twice" : "";
     const rules = (rulesOf[name] ?? []).map((rule) => (rule === "break" ? rule : rule + comesAgain));
-    const unseen = unseenBefore[name];
-    const sent = this.#sentBefore(name === "release" ? everyRequest : [], a, token, index);
-    return this.#stepBehind(
+    const unseen = unobservedBefore[name];
+    const sent = this.#sentRequests(name === "release" ? everyRequest : [], a, token, index);
+    return this.#stepAfterSent(
       sent,
       ({ rule, attempt, node: where }) =>
         rules.includes(rule) && where === node && (rule === "break" || attempt === a),
@@ -176,32 +176,32 @@ export class TurnsTrace {
   }
 
   /** What comes later was sent before its client went on: what it was sent for has been heard, and it is under way. */
-  #sentBefore(names: readonly Request[], a: number, token: string, index: number): Sent {
+  #sentRequests(names: readonly Request[], a: number, token: string, index: number): SentRequest {
     const later = names.flatMap((name) =>
       this.#mentions.nodesWith(name, token, index).map((node) => ({ name, node })),
     );
     return {
-      isUnseen: (step) => later.some(({ name, node }) => unseenBefore[name]?.(step, a, node) === true),
+      isUnobserved: (step) => later.some(({ name, node }) => unobservedBefore[name]?.(step, a, node) === true),
       // A yield of a number that cannot come again is an acquire.
       isSent: (isStrict) =>
         later.every(
           ({ name, node }) =>
-            this.#board.has(a, node, flags[name]) || (!isStrict && this.#board.has(a, node, flags.acquire)),
+            this.#layout.has(a, node, flags[name]) || (!isStrict && this.#layout.has(a, node, flags.acquire)),
         ),
     };
   }
 
-  #stepBehind(sent: Sent, ...[wanted, isUnseen, accepts]: Required<Parameters<Frontier["step"]>>): boolean {
+  #stepAfterSent(sent: SentRequest, ...[matches, isUnseen, accepts]: Required<Parameters<Frontier["step"]>>): boolean {
     return [true, false].some((isStrict) =>
       this.#frontier.step(
-        wanted,
-        (step) => isUnseen(step) || sent.isUnseen(step),
+        matches,
+        (step) => isUnseen(step) || sent.isUnobserved(step),
         (state) => accepts(state) && sent.isSent(isStrict),
       ),
     );
   }
 
-  #isTaken(node: number, rule: string, matches: (step: Step) => boolean): boolean {
+  #tryStep(node: number, rule: string, matches: (step: Step) => boolean): boolean {
     this.steps += 1;
     return this.#frontier.step(
       (step) => step.rule === rule && step.node === node && matches(step),
@@ -210,50 +210,50 @@ export class TurnsTrace {
   }
 
   #phase(state: Uint8Array, a: number): number {
-    this.#board.bytes.set(state);
-    return this.#board.phase(a);
+    this.#layout.bytes.set(state);
+    return this.#layout.phase(a);
   }
 
   /** Of all states in question: they differ in what clients know. */
-  #viewOf(node: number): Pick<NodeView, "holder" | "queue"> {
+  #viewOf(node: number): Pick<NodeState, "holder" | "queue"> {
     return this.#read(this.#frontier.states[0] as Uint8Array, node);
   }
 
-  #read(state: Uint8Array, node: number): Pick<NodeView, "holder" | "queue"> {
-    this.#board.bytes.set(state);
-    const queue = this.#board.queue(node);
+  #read(state: Uint8Array, node: number): Pick<NodeState, "holder" | "queue"> {
+    this.#layout.bytes.set(state);
+    const queue = this.#layout.queue(node);
     return {
-      holder: this.#tokens[this.#board.holder(node) - 1],
+      holder: this.#tokens[this.#layout.holder(node) - 1],
       queue: this.#tokens.filter((_, a) => (queue & (1 << a)) !== 0),
     };
   }
 
-  #isAs(node: number, view: NodeView): boolean {
-    return this.#frontier.keep((state) => this.#shows(state, node, view));
+  #matchesView(node: number, view: NodeState): boolean {
+    return this.#frontier.filter((state) => this.#showsState(state, node, view));
   }
 
   /** The order of a queue is that of the tickets, in which attempts are. */
-  #shows(state: Uint8Array, node: number, view: NodeView): boolean {
+  #showsState(state: Uint8Array, node: number, view: NodeState): boolean {
     const { holder, queue } = this.#read(state, node);
     return holder === view.holder && queue.join() === view.queue.join();
   }
 
-  #told(node: number): string {
-    return toldOf(this.#viewOf(node));
+  #describeNode(node: number): string {
+    return describeView(this.#viewOf(node));
   }
 }
 
 type TracedCall = Extract<TraceEvent, { kind: "call" }>;
 
 /** Of the state that the board shows. */
-interface Sent {
-  isUnseen(step: Step): boolean;
+interface SentRequest {
+  isUnobserved(step: Step): boolean;
   isSent(isStrict: boolean): boolean;
 }
 
 type Request = "yield" | "refill" | "extend";
 const everyRequest: readonly Request[] = ["yield", "refill", "extend"];
 
-function toldOf({ holder, queue }: Pick<NodeView, "holder" | "queue">): string {
+function describeView({ holder, queue }: Pick<NodeState, "holder" | "queue">): string {
   return `${holder ?? "free"}${queue.length > 0 ? `, queue ${queue.join(" ")}` : ""}`;
 }

@@ -2,14 +2,14 @@ import { tracingChannel } from "node:diagnostics_channel";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Locks } from "holdfast";
 import type { Redis } from "ioredis";
-import { inPortions } from "../loads/portions.ts";
-import { behindProxies } from "../run/proxied.ts";
-import { keptBytes } from "../measure/server-memory.ts";
+import { inBatches } from "../loads/portions.ts";
+import { withProxies } from "../run/proxied.ts";
+import { usedBytes } from "../measure/server-memory.ts";
 import { readStats } from "../measure/server-stats.ts";
 import { sum } from "../measure/statistics.ts";
 import { portsOf, type Site } from "../suites/suite.ts";
 import * as formulae from "./formulae.ts";
-import { Locksmith } from "./locksmith.ts";
+import { TestLocks } from "./locksmith.ts";
 
 export interface CapacitySize {
   /** Of leases, waiters and keys that are weighed. */
@@ -29,41 +29,41 @@ export interface Check {
 }
 
 const longMs = 3_600_000;
-const oneWayMs = 5;
+const oneWayDelayMs = 5;
 const clients = 3;
 /** Enough that somebody always waits. */
-const rivals = 4;
+const waitersPerKey = 4;
 
 export const checks: readonly Check[] = [
   { label: `connections of ${clients} processes`, run: connections },
   { label: "bytes in Redis: leases", run: leases },
   { label: "bytes in Redis: waiters in one queue", run: waiters },
   { label: "bytes in Redis: waiters in a queue each", run: queues },
-  { label: "bytes in Redis: keys that were used once", run: usedOnce },
-  { label: `pairs/s of a task, ${oneWayMs} ms each way`, run: pairs },
-  { label: `turns/s on one key, ${rivals} processes, ${oneWayMs} ms each way`, run: turns },
+  { label: "bytes in Redis: keys that were used once", run: usedOnceKeys },
+  { label: `pairs/s of a task, ${oneWayDelayMs} ms each way`, run: pairs },
+  { label: `turns/s on one key, ${waitersPerKey} processes, ${oneWayDelayMs} ms each way`, run: turns },
   { label: "renewals/s", run: renewals },
   { label: `cores of Redis, ${clients} clients, by the cost that one had`, run: cores },
 ];
 
 async function connections(site: Site): Promise<Checked> {
   const [{ port, admin }] = site.servers;
-  await using smith = new Locksmith();
+  await using testLocks = new TestLocks();
   const countOf = async (): Promise<number> =>
     String(await admin.client("LIST"))
       .trim()
       .split("\n").length;
-  const before = await countOf();
-  for (let process = 0; process < clients; process += 1) await smith.open(port).tryAcquire(`one:${process}`);
-  const measured = (await countOf()) - before;
+  const baseline = await countOf();
+  for (let process = 0; process < clients; process += 1) await testLocks.open(port).tryAcquire(`one:${process}`);
+  const measured = (await countOf()) - baseline;
   return { formula: formulae.connections({ processes: clients, nodes: 1 }), measured };
 }
 
 async function leases(site: Site, { count }: CapacitySize): Promise<Checked> {
-  await using smith = new Locksmith();
-  const locks = smith.open(portsOf(site)[0]);
-  const measured = await grown(site, locks, () =>
-    inPortions(keys(count), (key) => locks.acquire(key, { ttlMs: longMs })),
+  await using testLocks = new TestLocks();
+  const locks = testLocks.open(portsOf(site)[0]);
+  const measured = await memoryGrowth(site, locks, () =>
+    inBatches(keys(count), (key) => locks.acquire(key, { ttlMs: longMs })),
   );
   return { formula: formulae.redisBytes({ lease: count }), measured };
 }
@@ -81,12 +81,12 @@ async function queues(site: Site, { count }: CapacitySize): Promise<Checked> {
 /** What waiters for keys that are held add, who stand in the queues in turn. */
 async function queued(site: Site, held: readonly string[], count: number): Promise<number> {
   const [{ port, admin }] = site.servers;
-  await using smith = new Locksmith();
-  const locks = smith.open(port, { locks: { handover: false } });
-  const leases = await inPortions(held, (key) => locks.acquire(key, { ttlMs: longMs }));
+  await using testLocks = new TestLocks();
+  const locks = testLocks.open(port, { locks: { handover: false } });
+  const leases = await inBatches(held, (key) => locks.acquire(key, { ttlMs: longMs }));
   const away = new AbortController();
   const waiting: Promise<unknown>[] = [];
-  const bytes = await grown(site, locks, async () => {
+  const bytes = await memoryGrowth(site, locks, async () => {
     const options = { waitMs: Infinity, signal: away.signal };
     for (let one = 0; one < count; one += 1) {
       waiting.push(locks.acquire(held[one % held.length] ?? "", options).catch(() => {}));
@@ -98,40 +98,40 @@ async function queued(site: Site, held: readonly string[], count: number): Promi
   return bytes;
 }
 
-async function usedOnce(site: Site, { count }: CapacitySize): Promise<Checked> {
-  await using smith = new Locksmith();
-  const locks = smith.open(portsOf(site)[0]);
-  const measured = await grown(site, locks, () => inPortions(keys(count), (key) => pair(locks, key)));
+async function usedOnceKeys(site: Site, { count }: CapacitySize): Promise<Checked> {
+  await using testLocks = new TestLocks();
+  const locks = testLocks.open(portsOf(site)[0]);
+  const measured = await memoryGrowth(site, locks, () => inBatches(keys(count), (key) => pair(locks, key)));
   return { formula: formulae.redisBytes({}), measured };
 }
 
 async function pairs(site: Site, { measureMs }: CapacitySize): Promise<Checked> {
-  await using far = await behindProxies(site, oneWayMs);
-  await using smith = new Locksmith();
-  const locks = smith.open(portsOf(far.site)[0]);
+  await using far = await withProxies(site, oneWayDelayMs);
+  await using testLocks = new TestLocks();
+  const locks = testLocks.open(portsOf(far.site)[0]);
   await pair(locks, "far");
   const measured = await perSecond(measureMs, [() => pair(locks, "far")]);
   return { formula: formulae.pairsPerSecond({ tasks: 1, roundTripMs: far.roundTripMs }), measured };
 }
 
 async function turns(site: Site, { measureMs }: CapacitySize): Promise<Checked> {
-  await using far = await behindProxies(site, oneWayMs);
-  await using smith = new Locksmith();
+  await using far = await withProxies(site, oneWayDelayMs);
+  await using testLocks = new TestLocks();
   const [port] = portsOf(far.site);
-  const all = Array.from({ length: rivals }, () => smith.open(port));
-  await Promise.all(all.map((locks) => pair(locks, "one")));
+  const tasks = Array.from({ length: waitersPerKey }, () => testLocks.open(port));
+  await Promise.all(tasks.map((locks) => pair(locks, "one")));
   const measured = await perSecond(
     measureMs,
-    all.map((locks) => () => pair(locks, "one")),
+    tasks.map((locks) => () => pair(locks, "one")),
   );
   return { formula: formulae.turnsPerSecond({ holdMs: 0, roundTripMs: far.roundTripMs }), measured };
 }
 
 async function renewals(site: Site, { count, measureMs }: CapacitySize): Promise<Checked> {
   const ttlMs = Math.max(600, measureMs);
-  await using smith = new Locksmith();
-  const locks = smith.open(portsOf(site)[0]);
-  const held = await inPortions(keys(count), (key) => locks.acquire(key, { ttlMs }));
+  await using testLocks = new TestLocks();
+  const locks = testLocks.open(portsOf(site)[0]);
+  const held = await inBatches(keys(count), (key) => locks.acquire(key, { ttlMs }));
   const { asyncEnd: renewed } = tracingChannel("holdfast:renew");
   let times = 0;
   const note = (): void => void (times += 1);
@@ -148,31 +148,31 @@ async function renewals(site: Site, { count, measureMs }: CapacitySize): Promise
 
 async function cores(site: Site, { measureMs }: CapacitySize): Promise<Checked> {
   const [{ port, admin }] = site.servers;
-  await using smith = new Locksmith();
-  const busy = async (locks: readonly Locks[]): Promise<{ rate: number; cores: number }> => {
+  await using testLocks = new TestLocks();
+  const pending = async (locks: readonly Locks[]): Promise<{ rate: number; cores: number }> => {
     const tasks = locks.flatMap((one, client) =>
       Array.from({ length: 32 }, (_, task) => () => pair(one, `busy:${client}:${task}`)),
     );
     await perSecond(measureMs / 4, tasks);
-    const before = await readStats(admin);
+    const baseline = await readStats(admin);
     const startedAt = performance.now();
     const rate = await perSecond(measureMs, tasks);
     const { cpuMs } = await readStats(admin);
-    return { rate, cores: (cpuMs - before.cpuMs) / (performance.now() - startedAt) };
+    return { rate, cores: (cpuMs - baseline.cpuMs) / (performance.now() - startedAt) };
   };
-  const one = await busy([smith.open(port)]);
-  const several = await busy(Array.from({ length: clients }, () => smith.open(port)));
+  const one = await pending([testLocks.open(port)]);
+  const several = await pending(Array.from({ length: clients }, () => testLocks.open(port)));
   const cpuMicros = (one.cores / one.rate) * 1e6;
   return { formula: formulae.serverCores({ perSecond: several.rate, cpuMicros }), measured: several.cores };
 }
 
 /** What the server keeps more, after the first use of these locks. */
-async function grown(site: Site, locks: Locks, work: () => Promise<unknown>): Promise<number> {
+async function memoryGrowth(site: Site, locks: Locks, work: () => Promise<unknown>): Promise<number> {
   const [{ admin }] = site.servers;
   await pair(locks, "warm");
-  const before = await keptBytes(admin);
+  const baseline = await usedBytes(admin);
   await work();
-  return (await keptBytes(admin)) - before;
+  return (await usedBytes(admin)) - baseline;
 }
 
 async function pair(locks: Locks, key: string, ttlMs = 10_000): Promise<void> {
@@ -195,9 +195,9 @@ async function perSecond(forMs: number, tasks: readonly (() => Promise<void>)[])
 }
 
 async function queuedIn(admin: Redis, held: readonly string[]): Promise<number> {
-  const look = admin.pipeline();
-  for (const key of held) look.zcard(`holdfast:queue:{lock:${key}}`);
-  return sum(((await look.exec()) ?? []).map(([, length]) => Number(length)));
+  const readLengths = admin.pipeline();
+  for (const key of held) readLengths.zcard(`holdfast:queue:{lock:${key}}`);
+  return sum(((await readLengths.exec()) ?? []).map(([, length]) => Number(length)));
 }
 
 function keys(count: number): string[] {

@@ -3,13 +3,13 @@ import { redis, type RedisOptions } from "holdfast/redis";
 import { connect } from "../run/client.ts";
 
 /** Locks of our own, each with a client of its own as a process would have it. They end together. */
-export class Locksmith implements AsyncDisposable {
-  readonly #endings: (() => Promise<void>)[] = [];
+export class TestLocks implements AsyncDisposable {
+  readonly #cleanups: (() => Promise<void>)[] = [];
 
-  open(port: number, { driver, locks: asked }: { driver?: RedisOptions; locks?: LocksOptions } = {}): Locks {
+  open(port: number, { driver, locks: options }: { driver?: RedisOptions; locks?: LocksOptions } = {}): Locks {
     const client = connect(port);
-    const locks = createLocks(redis(client, driver), asked);
-    this.#endings.push(async () => {
+    const locks = createLocks(redis(client, driver), options);
+    this.#cleanups.push(async () => {
       await locks.close();
       client.disconnect();
     });
@@ -17,6 +17,6 @@ export class Locksmith implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all(this.#endings.map((end) => end()));
+    await Promise.all(this.#cleanups.map((end) => end()));
   }
 }

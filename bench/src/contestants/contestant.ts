@@ -18,12 +18,12 @@ export interface Session {
    */
   acquire(key: string, ttlMs: number, writes: boolean): Promise<Release>;
   /** Acquires, and lets the library itself keep the lease alive; `null`: it has no renewal, or nobody asks for it. */
-  readonly hold: ((key: string, ttlMs: number) => Promise<Held>) | null;
+  readonly hold: ((key: string, ttlMs: number) => Promise<HeldLock>) | null;
 }
 
 type Release = () => Promise<unknown>;
 
-export interface Held {
+export interface HeldLock {
   /** What the library has told its holder, which may be less than the truth. */
   isLost(): boolean;
 }

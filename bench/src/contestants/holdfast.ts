@@ -4,15 +4,15 @@ import { connect } from "../run/client.ts";
 import type { Contestant } from "./contestant.ts";
 
 /** How a lock of some kind is asked for. */
-type Take = (key: string, options: AcquireOptions, writes: boolean) => Promise<Taken>;
+type AcquireCall = (key: string, options: AcquireOptions, writes: boolean) => Promise<AcquiredLease>;
 
-interface Taken {
+interface AcquiredLease {
   readonly signal?: AbortSignal;
   release(): Promise<unknown>;
 }
 
 const mutex =
-  (locks: Locks): Take =>
+  (locks: Locks): AcquireCall =>
   (key, options) =>
     locks.acquire(key, options);
 
@@ -26,20 +26,20 @@ export const holdfastStrict: Contestant = contestant("handover: false, waitMs In
 
 export function contestant(
   settings: string,
-  taking: (locks: Locks) => Take,
+  acquireCall: (locks: Locks) => AcquireCall,
   options?: { handover: false },
 ): Contestant {
   return {
     settings,
     open: async ([port]) => {
-      const take = taking(createLocks(redis(connect(port)), options));
+      const acquire = acquireCall(createLocks(redis(connect(port)), options));
       return {
         acquire: async (key, ttlMs, writes) => {
-          const lease = await take(key, { ttlMs, waitMs: Infinity }, writes);
+          const lease = await acquire(key, { ttlMs, waitMs: Infinity }, writes);
           return () => lease.release();
         },
         hold: async (key, ttlMs) => {
-          const lease = await take(key, { ttlMs, waitMs: Infinity }, true);
+          const lease = await acquire(key, { ttlMs, waitMs: Infinity }, true);
           return { isLost: () => lease.signal?.aborted === true };
         },
       };

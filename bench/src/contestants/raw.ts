@@ -20,12 +20,12 @@ interface Commands {
   compareAndExpire(key: string, token: string, ttlMs: number): Promise<number>;
 }
 
-const takeSeveralScript = `
+const acquireManyScript = `
   for _, key in ipairs(KEYS) do if redis.call("exists", key) == 1 then return 0 end end
   for _, key in ipairs(KEYS) do redis.call("set", key, ARGV[1], "px", ARGV[2]) end
   return 1
 `;
-const releaseSeveralScript = `
+const releaseManyScript = `
   for _, key in ipairs(KEYS) do if redis.call("get", key) == ARGV[1] then redis.call("del", key) end end
 `;
 
@@ -37,7 +37,7 @@ export const raw: Contestant = {
     client.defineCommand("compareAndDelete", { numberOfKeys: 1, lua: releaseScript });
     client.defineCommand("compareAndExpire", { numberOfKeys: 1, lua: extendScript });
 
-    async function take(key: string, ttlMs: number): Promise<string> {
+    async function acquire(key: string, ttlMs: number): Promise<string> {
       const token = randomUUID();
       while ((await client.set(key, token, "PX", ttlMs, "NX")) !== "OK") {
         await sleep(Math.random() * retryWithinMs);
@@ -47,20 +47,20 @@ export const raw: Contestant = {
 
     return {
       acquire: async (key, ttlMs) => {
-        const token = await take(key, ttlMs);
+        const token = await acquire(key, ttlMs);
         return () => client.compareAndDelete(key, token);
       },
       hold: async (key, ttlMs) => {
-        const token = await take(key, ttlMs);
+        const token = await acquire(key, ttlMs);
         let lost = false;
-        const lose = (): void => {
+        const abortLost = (): void => {
           lost = true;
           clearInterval(timer);
         };
         const timer = setInterval(() => {
           client
             .compareAndExpire(key, token, ttlMs)
-            .then((renewed) => (renewed === 1 ? undefined : lose()), lose);
+            .then((renewed) => (renewed === 1 ? undefined : abortLost()), abortLost);
         }, ttlMs / 3);
         return { isLost: () => lost };
       },
@@ -68,26 +68,26 @@ export const raw: Contestant = {
   },
 };
 
-interface SeveralCommands {
-  takeSeveral(count: number, ...keysTokenTtl: readonly (string | number)[]): Promise<number>;
-  releaseSeveral(count: number, ...keysAndToken: readonly string[]): Promise<unknown>;
+interface MultiKeyCommands {
+  acquireMany(count: number, ...keysTokenTtl: readonly (string | number)[]): Promise<number>;
+  releaseMany(count: number, ...keysAndToken: readonly string[]): Promise<unknown>;
 }
 
 /** Several keys by two scripts of one's own: all, or none. */
-export const rawSeveral: Contestant = {
+export const rawMany: Contestant = {
   settings: `${severalText} by a script; retries after 0 to ${retryWithinMs} ms`,
   open: async ([port]) => {
-    const client: Redis & SeveralCommands = connect(port);
-    client.defineCommand("takeSeveral", { lua: takeSeveralScript });
-    client.defineCommand("releaseSeveral", { lua: releaseSeveralScript });
+    const client: Redis & MultiKeyCommands = connect(port);
+    client.defineCommand("takeSeveral", { lua: acquireManyScript });
+    client.defineCommand("releaseSeveral", { lua: releaseManyScript });
     return {
       acquire: async (key, ttlMs) => {
         const token = randomUUID();
         const keys = severalOf(key);
-        while ((await client.takeSeveral(keys.length, ...keys, token, ttlMs)) !== 1) {
+        while ((await client.acquireMany(keys.length, ...keys, token, ttlMs)) !== 1) {
           await sleep(Math.random() * retryWithinMs);
         }
-        return () => client.releaseSeveral(keys.length, ...keys, token);
+        return () => client.releaseMany(keys.length, ...keys, token);
       },
       hold: null,
     };

@@ -13,10 +13,10 @@ export const redlockUniversal: Contestant = {
       createLock({ adapter, key, ttl, retryAttempts: Number.MAX_SAFE_INTEGER });
 
     // Kept by key: the first use of each lock object costs a PING, which is not the price of an acquisition.
-    const kept = new Map<string, Lock>();
+    const handles = new Map<string, Lock>();
     const lockOf = (key: string, ttlMs: number): Lock => {
-      const lock = kept.get(key) ?? create(key, ttlMs);
-      kept.set(key, lock);
+      const lock = handles.get(key) ?? create(key, ttlMs);
+      handles.set(key, lock);
       return lock;
     };
 

@@ -1,14 +1,14 @@
-import type { Held } from "./contestant.ts";
+import type { HeldLock } from "./contestant.ts";
 
 /** Holds a lease through a library's callback form, for ever: the process that holds ends, not the callback. */
 export function holdInside(
   using: (routine: (signal: AbortSignal) => Promise<void>) => Promise<unknown>,
-): Promise<Held> {
+): Promise<HeldLock> {
   return new Promise((resolve, reject) => {
-    const forEver = new Promise<void>(() => {});
+    const never = new Promise<void>(() => {});
     using(async (signal) => {
       resolve({ isLost: () => signal.aborted });
-      await forEver;
+      await never;
     }).catch(reject);
   });
 }

@@ -3,12 +3,12 @@ import type { Session } from "../contestants/contestant.ts";
 import { writerWeight } from "../run/mixed-callers.ts";
 import type { CycleLoad } from "../run/protocol.ts";
 import { chooserOf } from "./keys.ts";
-import { Ledger } from "./ledger.ts";
+import { Recorder } from "./ledger.ts";
 import type { RunningLoad } from "./running-load.ts";
 
 /** Tasks that acquire, keep, release, and begin again at once. */
 export function startCycles(session: Session, load: CycleLoad): RunningLoad {
-  const ledger = new Ledger(load.tasks);
+  const recorder = new Recorder(load.tasks);
   const keyOf = chooserOf(load.keys);
   let running = true;
 
@@ -17,16 +17,16 @@ export function startCycles(session: Session, load: CycleLoad): RunningLoad {
       const key = keyOf(task);
       const writes = (task + turn) % (load.writesOneIn ?? 1) === 0;
       try {
-        ledger.waits(task);
+        recorder.waiting(task);
         const release = await session.acquire(key, load.ttlMs, writes);
-        ledger.granted(task);
+        recorder.granted(task);
         if (load.isWatched === true)
-          ledger.enters(task, writes && load.writesOneIn !== undefined ? writerWeight : 1);
+          recorder.entered(task, writes && load.writesOneIn !== undefined ? writerWeight : 1);
         if (load.holdMs > 0) await sleep(load.holdMs);
-        ledger.leaves(task);
+        recorder.exited(task);
         await release();
       } catch (error) {
-        ledger.failed(task, error);
+        recorder.failed(task, error);
         // Lets the other tasks and the parent's messages in, should every call fail at once.
         await sleep(10);
       }
@@ -35,8 +35,8 @@ export function startCycles(session: Session, load: CycleLoad): RunningLoad {
 
   const tasks = Array.from({ length: load.tasks }, (_, task) => cycle(task));
   return {
-    begin: () => ledger.begin(),
-    end: () => ledger.end(),
+    begin: () => recorder.begin(),
+    end: () => recorder.end(),
     stop: async () => {
       running = false;
       await Promise.all(tasks);

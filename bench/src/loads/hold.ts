@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Held, Session } from "../contestants/contestant.ts";
+import type { HeldLock, Session } from "../contestants/contestant.ts";
 import type { HoldLoad } from "../run/protocol.ts";
-import { Ledger } from "./ledger.ts";
+import { Recorder } from "./ledger.ts";
 import type { RunningLoad } from "./running-load.ts";
 
-const tickMs = 10;
+const intervalMs = 10;
 
 /**
  * Leases that the library renews by itself. They are acquired evenly over one TTL, because leases that begin together
@@ -13,21 +13,21 @@ const tickMs = 10;
 export async function startHolding(session: Session, { keys, ttlMs }: HoldLoad): Promise<RunningLoad> {
   if (!session.hold) throw new Error("has no renewal of its own");
   const { hold } = session;
-  const acquisitions: Promise<Held>[] = [];
+  const acquisitions: Promise<HeldLock>[] = [];
   const startedAt = performance.now();
 
   while (acquisitions.length < keys.length) {
     const elapsedMs = performance.now() - startedAt;
     const due = Math.ceil((elapsedMs / ttlMs) * keys.length);
     for (const key of keys.slice(acquisitions.length, due)) acquisitions.push(hold(key, ttlMs));
-    await sleep(tickMs);
+    await sleep(intervalMs);
   }
-  const held = await Promise.all(acquisitions);
+  const leases = await Promise.all(acquisitions);
 
-  const ledger = new Ledger(0);
+  const recorder = new Recorder(0);
   return {
-    begin: () => ledger.begin(),
-    end: () => ledger.end(held.filter((lease) => lease.isLost()).length),
+    begin: () => recorder.begin(),
+    end: () => recorder.end(leases.filter((lease) => lease.isLost()).length),
     stop: async () => {},
   };
 }

@@ -1,7 +1,7 @@
-import type { Keys } from "../run/protocol.ts";
+import type { KeyChoice } from "../run/protocol.ts";
 
 /** The names of the keys that each task takes, one after another. */
-export function chooserOf(keys: Keys, random: () => number = Math.random): (task: number) => string {
+export function chooserOf(keys: KeyChoice, random: () => number = Math.random): (task: number) => string {
   switch (keys.by) {
     case "task":
       return (task) => `task:${process.pid}:${task}`;
@@ -12,7 +12,7 @@ export function chooserOf(keys: Keys, random: () => number = Math.random): (task
     case "name":
       return () => keys.name;
     case "zipf":
-      return byRank(keys, random);
+      return rankChooser(keys, random);
     case "turn": {
       let turn = 0;
       return () => `turn:${turn++ % keys.count}`;
@@ -21,7 +21,7 @@ export function chooserOf(keys: Keys, random: () => number = Math.random): (task
 }
 
 /** By the inverse of the distribution: a search among the sums of all weights. */
-function byRank({ name, count, exponent }: Keys & { by: "zipf" }, random: () => number): () => string {
+function rankChooser({ name, count, exponent }: KeyChoice & { by: "zipf" }, random: () => number): () => string {
   const sums = new Float64Array(count);
   let total = 0;
   for (let rank = 1; rank <= count; rank += 1) sums[rank - 1] = total += rank ** -exponent;

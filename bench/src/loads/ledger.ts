@@ -1,4 +1,4 @@
-import { reasonOf } from "../report/reason.ts";
+import { errorText } from "../report/reason.ts";
 import type { Measurement, TaskMeasurement } from "../run/protocol.ts";
 
 interface Task {
@@ -10,13 +10,13 @@ interface Task {
 }
 
 /** Counts what the tasks of a worker get from `begin` to `end`; what happens before that is forgotten. */
-export class Ledger {
+export class Recorder {
   readonly #tasks: readonly Task[];
   #failures = 0;
   #firstFailure: string | null = null;
-  #stays: number[] = [];
-  #beganAt = 0;
-  #cpuAtBegin: NodeJS.CpuUsage = process.cpuUsage();
+  #holds: number[] = [];
+  #startedAt = 0;
+  #cpuAtStart: NodeJS.CpuUsage = process.cpuUsage();
 
   constructor(tasks: number) {
     this.#tasks = Array.from({ length: tasks }, () => ({
@@ -31,62 +31,62 @@ export class Ledger {
     for (const task of this.#tasks) task.waitsMs = [];
     this.#failures = 0;
     this.#firstFailure = null;
-    this.#stays = [];
-    this.#cpuAtBegin = process.cpuUsage();
-    this.#beganAt = performance.now();
+    this.#holds = [];
+    this.#cpuAtStart = process.cpuUsage();
+    this.#startedAt = performance.now();
   }
 
   end(leasesLost = 0): Measurement {
     const now = performance.now();
-    const cpu = process.cpuUsage(this.#cpuAtBegin);
-    for (const task of this.#tasks) this.#stay(task); // and who is inside still
+    const cpu = process.cpuUsage(this.#cpuAtStart);
+    for (const task of this.#tasks) this.#recordHold(task); // and who is inside still
     return {
-      elapsedMs: now - this.#beganAt,
+      elapsedMs: now - this.#startedAt,
       cpuMs: (cpu.user + cpu.system) / 1000,
       tasks: this.#tasks.map((task) => measurementOf(task, now)),
-      stays: Float64Array.from(this.#stays),
+      holds: Float64Array.from(this.#holds),
       leasesLost,
       failures: this.#failures,
       firstFailure: this.#firstFailure,
     };
   }
 
-  waits(task: number): void {
-    this.#at(task).waitingSince = performance.now();
+  waiting(task: number): void {
+    this.#taskAt(task).waitingSince = performance.now();
   }
 
   granted(index: number): void {
-    const task = this.#at(index);
+    const task = this.#taskAt(index);
     if (task.waitingSince !== null) task.waitsMs.push(performance.now() - task.waitingSince);
     task.waitingSince = null;
   }
 
   /** From now on it counts among those who are inside. */
-  enters(index: number, weight: number): void {
-    const task = this.#at(index);
+  entered(index: number, weight: number): void {
+    const task = this.#taskAt(index);
     task.weight = weight;
-    task.insideSince = machineNow();
+    task.insideSince = monotonicMs();
   }
 
-  leaves(index: number): void {
-    const task = this.#at(index);
-    this.#stay(task);
+  exited(index: number): void {
+    const task = this.#taskAt(index);
+    this.#recordHold(task);
     task.insideSince = null;
   }
 
   failed(index: number, error: unknown): void {
-    const task = this.#at(index);
+    const task = this.#taskAt(index);
     task.waitingSince = null;
     task.insideSince = null;
     this.#failures += 1;
-    this.#firstFailure ??= reasonOf(error);
+    this.#firstFailure ??= errorText(error);
   }
 
-  #stay({ insideSince, weight }: Task): void {
-    if (insideSince !== null) this.#stays.push(insideSince, machineNow(), weight);
+  #recordHold({ insideSince, weight }: Task): void {
+    if (insideSince !== null) this.#holds.push(insideSince, monotonicMs(), weight);
   }
 
-  #at(index: number): Task {
+  #taskAt(index: number): Task {
     const task = this.#tasks[index];
     if (!task) throw new RangeError(`Expected a task below ${this.#tasks.length}, got ${index}`);
     return task;
@@ -94,7 +94,7 @@ export class Ledger {
 }
 
 /** On a clock that all processes of the machine share. */
-function machineNow(): number {
+function monotonicMs(): number {
   return Number(process.hrtime.bigint()) / 1e6;
 }
 

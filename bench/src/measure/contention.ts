@@ -1,4 +1,4 @@
-import { fewestGrants, grantsIn, grantsPerSecond, shares } from "./statistics.ts";
+import { fewestGrants, grantsIn, grantsPerSecond, grantShares } from "./statistics.ts";
 import type { Metric, Panel } from "../suites/suite.ts";
 import { waitsOf } from "./waits.ts";
 import type { Window } from "./window.ts";
@@ -27,7 +27,7 @@ export function contentionOf({ measurements, serverCommands }: Window): Record<s
   return {
     rate: grantsPerSecond(measurements),
     ...waitsOf(measurements),
-    ...shares(measurements),
+    ...grantShares(measurements),
     fewest: fewestGrants(measurements),
     commands: serverCommands / grantsIn(measurements),
   };

@@ -2,14 +2,14 @@ import { clientCpuMs } from "./statistics.ts";
 import type { Metric } from "../suites/suite.ts";
 import type { Window } from "./window.ts";
 
-export const busynessMetrics: readonly Metric[] = [
+export const cpuMetrics: readonly Metric[] = [
   { id: "commands", label: "commands/s", digits: 0, best: "least" },
   { id: "clientCpu", label: "client CPU %", digits: 1, best: "least" },
   { id: "serverCpu", label: "server CPU %", digits: 1 },
 ];
 
 /** How busy everybody was, by the ids of the metrics, whatever came of it. */
-export function busynessOf({
+export function cpuFigures({
   measurements,
   serverCommands,
   serverCpuMs,

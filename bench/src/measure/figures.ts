@@ -1,4 +1,4 @@
-import type { Crew } from "../run/workers.ts";
+import type { WorkerGroup } from "../run/workers.ts";
 import { sum } from "./statistics.ts";
 import type { Figures } from "../suites/suite.ts";
 import type { Window } from "./window.ts";
@@ -6,7 +6,7 @@ import type { Window } from "./window.ts";
 /** Puts a case's values together with what went wrong while they were measured. */
 export function figures(
   label: string,
-  { settings }: Crew,
+  { settings }: WorkerGroup,
   { measurements }: Window,
   values: Readonly<Record<string, number>>,
 ): Figures {

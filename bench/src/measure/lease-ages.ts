@@ -1,17 +1,17 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
-import type { Entrant } from "../run/contestant-list.ts";
+import type { ContestantName } from "../run/contestant-list.ts";
 
 const everyMs = 20;
 const keysAtOnce = 200;
 
 /** After how much of a lease its library renews it, by the settings that it is measured with; ms. */
-export function renewalAgeMs(entrant: Entrant, ttlMs: number): number {
-  return beforeTheEnd.includes(entrant) ? ttlMs - 500 : ttlMs * (shareOfTtl[entrant] ?? 1 / 3);
+export function renewalAgeMs(contestant: ContestantName, ttlMs: number): number {
+  return lastRenewalMarginMs.includes(contestant) ? ttlMs - 500 : ttlMs * (renewalFraction[contestant] ?? 1 / 3);
 }
 
-const beforeTheEnd: readonly Entrant[] = ["redlock", "@sesamecare-oss/redlock"];
-const shareOfTtl: Readonly<Partial<Record<Entrant, number>>> = {
+const lastRenewalMarginMs: readonly ContestantName[] = ["redlock", "@sesamecare-oss/redlock"];
+const renewalFraction: Readonly<Partial<Record<ContestantName, number>>> = {
   "redis-semaphore": 0.8,
   "redlock-universal": 0.8,
 };
@@ -28,12 +28,12 @@ export async function oldestLeaseMs(
   const end = performance.now() + watchedMs;
   let oldestMs = 0;
   while (performance.now() < end) {
-    const look = admin.pipeline();
+    const sample = admin.pipeline();
     for (let one = 0; one < keysAtOnce; one += 1) {
-      look.pttl(nameOf(keys[Math.floor(Math.random() * keys.length)] ?? ""));
+      sample.pttl(nameOf(keys[Math.floor(Math.random() * keys.length)] ?? ""));
     }
-    for (const [, left] of (await look.exec()) ?? []) {
-      oldestMs = Math.max(oldestMs, ttlMs - Math.max(0, Number(left)));
+    for (const [, remaining] of (await sample.exec()) ?? []) {
+      oldestMs = Math.max(oldestMs, ttlMs - Math.max(0, Number(remaining)));
     }
     await sleep(everyMs);
   }

@@ -2,7 +2,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import type { Memory } from "../run/protocol.ts";
 
 /** What this process uses once its garbage has been collected: what finalizers let go of goes with the next collection. */
-export async function weigh(): Promise<Memory> {
+export async function measureMemory(): Promise<Memory> {
   const { gc } = globalThis;
   if (!gc) throw new Error("was not started with --expose-gc");
   for (let collection = 0; collection < 3; collection += 1) {

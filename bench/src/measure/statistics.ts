@@ -27,7 +27,7 @@ export function clientCpuMs(measurements: readonly Measurement[]): number {
 }
 
 /** The smallest and the largest part of all grants that a single task got, in percent. */
-export function shares(measurements: readonly Measurement[]): { smallest: number; largest: number } {
+export function grantShares(measurements: readonly Measurement[]): { smallest: number; largest: number } {
   const grants = tasksIn(measurements).map(grantsOf);
   const percent = 100 / sum(grants);
   return { smallest: Math.min(...grants) * percent, largest: Math.max(...grants) * percent };

@@ -6,14 +6,14 @@ export type Takeover =
   | { readonly outcome: "early" | "failed"; readonly reason: string };
 
 /** Of one repetition, on one clock. */
-export interface Moments {
+export interface TakeoverTimes {
   readonly killedAt: number;
   readonly leaseEndsAt: number;
   readonly grantedAt: number;
 }
 
 /** A grant before the kill is no takeover: two had the lock at once. */
-export function takeoverAt({ killedAt, leaseEndsAt, grantedAt }: Moments): Takeover {
+export function takeoverAt({ killedAt, leaseEndsAt, grantedAt }: TakeoverTimes): Takeover {
   const afterKillMs = grantedAt - killedAt;
   if (afterKillMs >= 0) return { outcome: "taken", afterKillMs, afterLeaseMs: grantedAt - leaseEndsAt };
   return { outcome: "early", reason: `granted ${Math.ceil(-afterKillMs)} ms before the holder was killed` };
@@ -21,9 +21,9 @@ export function takeoverAt({ killedAt, leaseEndsAt, grantedAt }: Moments): Takeo
 
 /** Not numbers where nobody took over. */
 export function latenessOf(takeovers: readonly Takeover[], ttlMs: number): Record<string, number> {
-  const taken = takeovers.filter((one) => one.outcome === "taken");
-  const afterKill = taken.map(({ afterKillMs }) => afterKillMs);
-  const afterLease = taken.map(({ afterLeaseMs }) => afterLeaseMs);
+  const acquired = takeovers.filter((one) => one.outcome === "taken");
+  const afterKill = acquired.map(({ afterKillMs }) => afterKillMs);
+  const afterLease = acquired.map(({ afterLeaseMs }) => afterLeaseMs);
   return {
     late: median(afterKill) - ttlMs,
     lateMax: longest(afterKill) - ttlMs,
@@ -34,13 +34,13 @@ export function latenessOf(takeovers: readonly Takeover[], ttlMs: number): Recor
 }
 
 /** One random moment in each of as many equal parts of the range: no contestant is lucky with all of its moments. */
-export function spreadMoments(
+export function spreadTimes(
   count: number,
   [fromMs, toMs]: readonly [fromMs: number, toMs: number],
   random: () => number,
 ): readonly number[] {
   const partMs = (toMs - fromMs) / count;
-  return Array.from({ length: count }, (_, part) => fromMs + (part + random()) * partMs);
+  return Array.from({ length: count }, (_, interval) => fromMs + (interval + random()) * partMs);
 }
 
 function longest(values: readonly number[]): number {

@@ -1,7 +1,7 @@
 import type { Measurement, TaskMeasurement } from "../run/protocol.ts";
 import { sum, tasksIn } from "./statistics.ts";
 
-export interface Waits {
+export interface WaitFigures {
   readonly p50: number;
   readonly p90: number;
   readonly p99: number;
@@ -15,7 +15,7 @@ export interface Waits {
 }
 
 /** Waits that had not ended count with what they had lasted. */
-export function waitsOf(measurements: readonly Measurement[]): Waits {
+export function waitsOf(measurements: readonly Measurement[]): WaitFigures {
   const waits = Float64Array.from(tasksIn(measurements).flatMap(waitsOfTask)).sort();
   return {
     p50: percentile(waits, 0.5),
@@ -27,8 +27,8 @@ export function waitsOf(measurements: readonly Measurement[]): Waits {
 }
 
 /** Nearest rank: a wait that was really seen. */
-function percentile(sorted: Float64Array, share: number): number {
-  return sorted[Math.max(1, Math.ceil(share * sorted.length)) - 1] ?? Number.NaN;
+function percentile(sorted: Float64Array, fraction: number): number {
+  return sorted[Math.max(1, Math.ceil(fraction * sorted.length)) - 1] ?? Number.NaN;
 }
 
 function medianByTime(sorted: Float64Array): number {

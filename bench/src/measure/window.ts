@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Crew } from "../run/workers.ts";
+import type { WorkerGroup } from "../run/workers.ts";
 import type { Measurement } from "../run/protocol.ts";
 import { readStats, type ServerStats } from "./server-stats.ts";
 import { sum } from "./statistics.ts";
@@ -24,17 +24,17 @@ export interface Window {
 }
 
 /** Lets a running crew warm up, then watches it. Nothing is started or stopped meanwhile. */
-export async function watch(crew: Crew, site: Site, { warmUpMs, measureMs }: Timing): Promise<Window> {
+export async function measureWindow(workerGroup: WorkerGroup, site: Site, { warmUpMs, measureMs }: Timing): Promise<Window> {
   await sleep(warmUpMs);
-  const [before] = await Promise.all([statsOf(site), crew.begin()]);
+  const [statsBefore] = await Promise.all([statsOf(site), workerGroup.begin()]);
   const startedAt = performance.now();
   await sleep(measureMs);
   const elapsedMs = performance.now() - startedAt;
-  const [after, measurements] = await Promise.all([statsOf(site), crew.end()]);
+  const [statsAfter, measurements] = await Promise.all([statsOf(site), workerGroup.end()]);
   return {
     elapsedMs,
-    serverCommands: after.commands - before.commands,
-    serverCpuMs: after.cpuMs - before.cpuMs,
+    serverCommands: statsAfter.commands - statsBefore.commands,
+    serverCpuMs: statsAfter.cpuMs - statsBefore.cpuMs,
     measurements,
   };
 }

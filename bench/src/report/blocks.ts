@@ -1,5 +1,5 @@
 import type { Sample, SuiteDescription } from "../suites/suite.ts";
-import { entrantsOf, summarize, type Row } from "./summary.ts";
+import { contestantsOf, summarize, type Row } from "./summary.ts";
 
 /** One table, and one row of panels in a picture. */
 export interface Block {
@@ -19,14 +19,14 @@ interface NamedRow extends Row {
 export function blocksOf(suite: SuiteDescription, samples: readonly Sample[]): readonly Block[] {
   const ours = samples.filter((sample) => sample.suite === suite.name);
   const cases = suite.cases.map((title) => ({ title, rows: summarize(suite, title, ours) }));
-  if (entrantsOf(suite).length === 1) {
+  if (contestantsOf(suite).length === 1) {
     const rows = cases.flatMap(({ title, rows }) => rows.map((row) => ({ ...row, name: title })));
     return [{ title: "", of: "case", rows, samples: ours }];
   }
   return cases.map(({ title, rows }) => ({
     title,
     of: "contestant",
-    rows: rows.map((row) => ({ ...row, name: row.entrant })),
+    rows: rows.map((row) => ({ ...row, name: row.contestant })),
     samples: ours.filter((sample) => sample.case === title),
   }));
 }

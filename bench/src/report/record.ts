@@ -24,7 +24,7 @@ export function toJson({ suites, ...rest }: RunRecord): string {
 /** @throws {TypeError} for a file of another form: those of the first runs told less */
 export function fromJson(text: string): RunRecord {
   const { date, environment, suites, samples, notes } = JSON.parse(text) as Partial<RunRecord>;
-  const isWhole = suites?.every(({ panels, cases, entrants }) => panels && cases && entrants) === true;
+  const isWhole = suites?.every(({ panels, cases, contestants }) => panels && cases && contestants) === true;
   if (!date || !environment || !isWhole || !samples || !notes) {
     throw new TypeError("Expected the record of a run with all that tables and pictures need");
   }
@@ -33,6 +33,6 @@ export function fromJson(text: string): RunRecord {
 
 /** Without what cannot be recorded: how it is measured. */
 function described(suite: SuiteDescription): SuiteDescription {
-  const { name, title, method, entrants, absent, reference, rounds, cases, metrics, panels } = suite;
-  return { name, title, method, entrants, absent, reference, rounds, cases, metrics, panels };
+  const { name, title, method, contestants, absent, reference, rounds, cases, metrics, panels } = suite;
+  return { name, title, method, contestants, absent, reference, rounds, cases, metrics, panels };
 }

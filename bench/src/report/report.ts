@@ -1,7 +1,7 @@
 import { blocksOf, type Block } from "./blocks.ts";
 import type { Environment } from "../run/environment.ts";
 import { nameOf, type RunRecord } from "./record.ts";
-import { packageOf, type Entrant } from "../run/contestant-list.ts";
+import { packageOf, type ContestantName } from "../run/contestant-list.ts";
 import type { Metric, Sample, SuiteDescription } from "../suites/suite.ts";
 import { hasPeers, type Cell } from "./summary.ts";
 import { table } from "./table.ts";
@@ -19,7 +19,7 @@ export function toMarkdown(record: RunRecord): string {
 }
 
 /** The name of a suite's picture, beside the record. */
-export function pictureName(record: RunRecord, { name }: SuiteDescription): string {
+export function chartName(record: RunRecord, { name }: SuiteDescription): string {
   return `${nameOf(record)}-${name}.svg`;
 }
 
@@ -40,7 +40,7 @@ function section(suite: SuiteDescription, record: RunRecord): string {
   });
   const { title, method, rounds } = suite;
   const medians = rounds === 1 ? "One round." : `Medians of ${rounds} rounds.`;
-  const picture = `![${title}](${pictureName(record, suite)})`;
+  const picture = `![${title}](${chartName(record, suite)})`;
   const remarks = remarksOf(suite, record);
   return [`## ${title}`, `${method} ${medians}`, picture, ...tables, ...remarks].join("\n\n");
 }
@@ -89,20 +89,20 @@ function formatted(value: number, digits: number): string {
 /** Why somebody is missing, and what went wrong. */
 function remarksOf({ name, absent }: SuiteDescription, { notes }: RunRecord): string[] {
   const lines = [
-    ...absent.map(({ entrants, reason }) => `- ${entrants.join(", ")}: ${reason}.`),
-    ...notes.filter(({ suite }) => suite === name).map(({ entrant, text }) => `- ${entrant}: ${text}.`),
+    ...absent.map(({ contestants, reason }) => `- ${contestants.join(", ")}: ${reason}.`),
+    ...notes.filter(({ suite }) => suite === name).map(({ contestant, text }) => `- ${contestant}: ${text}.`),
   ];
   return lines.length === 0 ? [] : [lines.join("\n")];
 }
 
 function settings(samples: readonly Sample[], { versions }: Environment): string {
-  const lines = samples.map(({ entrant, settings: text }) => `- ${named(entrant, versions)}: ${text}`);
+  const lines = samples.map(({ contestant, settings: text }) => `- ${named(contestant, versions)}: ${text}`);
   return [...new Set(lines)].join("\n");
 }
 
-function named(entrant: Entrant, versions: Environment["versions"]): string {
-  const used = packageOf(entrant);
+function named(contestant: ContestantName, versions: Environment["versions"]): string {
+  const used = packageOf(contestant);
   const version = versions[used];
-  if (version === undefined) return entrant;
-  return `${entrant} (${used === "ioredis" ? `ioredis ${version}` : version})`;
+  if (version === undefined) return contestant;
+  return `${contestant} (${used === "ioredis" ? `ioredis ${version}` : version})`;
 }

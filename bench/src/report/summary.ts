@@ -1,10 +1,10 @@
-import { isPeer, packageOf, type Entrant } from "../run/contestant-list.ts";
+import { isPeer, packageOf, type ContestantName } from "../run/contestant-list.ts";
 import { median } from "../measure/statistics.ts";
 import type { Metric, Sample, SuiteDescription } from "../suites/suite.ts";
 
 /** One contestant in one case. Every figure is a median over the rounds. */
 export interface Row {
-  readonly entrant: Entrant;
+  readonly contestant: ContestantName;
   readonly cells: readonly Cell[];
 }
 
@@ -24,76 +24,76 @@ export function summarize(
   samples: readonly Sample[],
 ): readonly Row[] {
   const ours = samples.filter((sample) => sample.suite === suite.name && sample.case === label);
-  const entrants = entrantsOf(suite);
-  const best = new Map(suite.metrics.map((metric) => [metric, bestPeer(metric, entrants, ours)]));
-  const toBest = (entrant: Entrant, metric: Metric, other: Metric): number =>
-    ratio(ours, [entrant, metric], [best.get(other), other]);
-  const ratiosOf = (entrant: Entrant, metric: Metric): readonly number[] => {
+  const contestants = contestantsOf(suite);
+  const best = new Map(suite.metrics.map((metric) => [metric, bestPeer(metric, contestants, ours)]));
+  const toBest = (contestant: ContestantName, metric: Metric, other: Metric): number =>
+    ratio(ours, [contestant, metric], [best.get(other), other]);
+  const ratiosOf = (contestant: ContestantName, metric: Metric): readonly number[] => {
     const other = suite.metrics.find(({ id }) => id === metric.against);
     const { reference } = suite;
     return [
-      ...(metric.best && reference !== null ? [ratio(ours, [entrant, metric], [reference, metric])] : []),
-      ...(metric.best && hasPeers(suite) ? [toBest(entrant, metric, metric)] : []),
-      ...(other && hasPeers(suite) ? [toBest(entrant, metric, other)] : []),
+      ...(metric.best && reference !== null ? [ratio(ours, [contestant, metric], [reference, metric])] : []),
+      ...(metric.best && hasPeers(suite) ? [toBest(contestant, metric, metric)] : []),
+      ...(other && hasPeers(suite) ? [toBest(contestant, metric, other)] : []),
     ];
   };
-  return entrants.map((entrant) => ({
-    entrant,
+  return contestants.map((contestant) => ({
+    contestant,
     cells: suite.metrics.map((metric) => ({
       metric,
-      value: medianOf(ours, entrant, metric),
-      range: rangeOf(valuesOf(ours, entrant, metric)),
-      ratios: ratiosOf(entrant, metric),
+      value: medianOf(ours, contestant, metric),
+      range: rangeOf(valuesOf(ours, contestant, metric)),
+      ratios: ratiosOf(contestant, metric),
     })),
   }));
 }
 
 /** Also who is absent. */
-export function entrantsOf({ entrants, absent }: SuiteDescription): readonly Entrant[] {
-  return [...entrants, ...absent.flatMap((absence) => absence.entrants)];
+export function contestantsOf({ contestants, absent }: SuiteDescription): readonly ContestantName[] {
+  return [...contestants, ...absent.flatMap((absence) => absence.contestants)];
 }
 
 /** Whether there is a best peer to be compared with. */
-export function hasPeers({ entrants }: SuiteDescription): boolean {
-  return entrants.some(isRival);
+export function hasPeers({ contestants }: SuiteDescription): boolean {
+  return contestants.some(isCompetitor);
 }
 
-function isRival(entrant: Entrant): boolean {
-  return isPeer(packageOf(entrant));
+function isCompetitor(contestant: ContestantName): boolean {
+  return isPeer(packageOf(contestant));
 }
 
 function bestPeer(
   metric: Metric,
-  entrants: readonly Entrant[],
+  contestants: readonly ContestantName[],
   samples: readonly Sample[],
-): Entrant | undefined {
+): ContestantName | undefined {
   const sign = metric.best === "most" ? -1 : 1;
-  return entrants
-    .filter((entrant) => isRival(entrant) && !Number.isNaN(medianOf(samples, entrant, metric)))
+  return contestants
+    .filter((contestant) => isCompetitor(contestant) && !Number.isNaN(medianOf(samples, contestant, metric)))
     .toSorted((a, b) => sign * (medianOf(samples, a, metric) - medianOf(samples, b, metric)))[0];
 }
 
 /** The median of the ratios of each round, which drift between rounds leaves alone. */
 function ratio(
   samples: readonly Sample[],
-  [entrant, metric]: readonly [Entrant, Metric],
-  [reference, referenceMetric]: readonly [Entrant | undefined, Metric],
+  [contestant, metric]: readonly [ContestantName, Metric],
+  [reference, referenceMetric]: readonly [ContestantName | undefined, Metric],
 ): number {
   const ratios = samples
-    .filter((sample) => sample.entrant === entrant)
+    .filter((sample) => sample.contestant === contestant)
     .flatMap(({ round, values }) => {
-      const other = samples.find((sample) => sample.entrant === reference && sample.round === round);
+      const other = samples.find((sample) => sample.contestant === reference && sample.round === round);
       return other ? [valueOf(values, metric) / valueOf(other.values, referenceMetric)] : [];
     });
   return median(ratios);
 }
 
-function medianOf(samples: readonly Sample[], entrant: Entrant, metric: Metric): number {
-  return median(valuesOf(samples, entrant, metric));
+function medianOf(samples: readonly Sample[], contestant: ContestantName, metric: Metric): number {
+  return median(valuesOf(samples, contestant, metric));
 }
 
-function valuesOf(samples: readonly Sample[], entrant: Entrant, metric: Metric): number[] {
-  return samples.filter((sample) => sample.entrant === entrant).map(({ values }) => valueOf(values, metric));
+function valuesOf(samples: readonly Sample[], contestant: ContestantName, metric: Metric): number[] {
+  return samples.filter((sample) => sample.contestant === contestant).map(({ values }) => valueOf(values, metric));
 }
 
 function rangeOf(values: readonly number[]): [number, number] {

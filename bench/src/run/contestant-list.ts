@@ -1,5 +1,5 @@
 import type { Contestant } from "../contestants/contestant.ts";
-import type { Absence } from "../suites/suite.ts";
+import type { MissingContestants } from "../suites/suite.ts";
 
 /** The names of peers are those of their packages. */
 export const peers = [
@@ -32,12 +32,12 @@ type Kind = "read" | "write" | "semaphore" | "reentrant" | "several" | "election
 /** What others are held against: commands and requests without a library. */
 type Floor = "raw" | "raw-several" | "bare-http";
 
-export type Entrant = Floor | Peer | Variant | Own;
+export type ContestantName = Floor | Peer | Variant | Own;
 
 /** On one server, or on the nodes of a quorum. */
-export type Ground = "server" | "quorum";
+export type Topology = "server" | "quorum";
 
-type Loaders = Readonly<Partial<Record<Entrant, () => Promise<Contestant>>>>;
+type Loaders = Readonly<Partial<Record<ContestantName, () => Promise<Contestant>>>>;
 
 /** Imported only in the process that runs it. */
 const onServer: Loaders = {
@@ -51,7 +51,7 @@ const onServer: Loaders = {
   "holdfast-strict": async () => (await import("../contestants/holdfast.ts")).holdfastStrict,
   "redis-semaphore-semaphore": async () =>
     (await import("../contestants/redis-semaphore.ts")).redisSemaphoreSemaphore,
-  "raw-several": async () => (await import("../contestants/raw.ts")).rawSeveral,
+  "raw-several": async () => (await import("../contestants/raw.ts")).rawMany,
   "redlock-several": async () => (await import("../contestants/redlock.ts")).redlockSeveral,
   "redlock-universal-several": async () =>
     (await import("../contestants/redlock-universal.ts")).redlockUniversalSeveral,
@@ -82,51 +82,51 @@ const onQuorum: Loaders = {
   "holdfast-far": async () => (await import("../contestants/quorum/holdfast.ts")).holdfastFar,
 };
 
-const loadersOn: Readonly<Record<Ground, Loaders>> = { server: onServer, quorum: onQuorum };
+const loadersOn: Readonly<Record<Topology, Loaders>> = { server: onServer, quorum: onQuorum };
 
 /** In processes that their suites start. */
-const elsewhere = ["bare-http", "holdfast-service"] as const satisfies readonly Entrant[];
+const otherTopology = ["bare-http", "holdfast-service"] as const satisfies readonly ContestantName[];
 
-export const entrants: readonly string[] = [
-  ...new Set([...Object.keys(onServer), ...Object.keys(onQuorum), ...elsewhere]),
+export const contestants: readonly string[] = [
+  ...new Set([...Object.keys(onServer), ...Object.keys(onQuorum), ...otherTopology]),
 ];
 
-export async function loadContestant(name: string, ground: Ground): Promise<Contestant> {
-  const loaders = loadersOn[ground];
-  const load = Object.hasOwn(loaders, name) ? loaders[name as Entrant] : undefined;
+export async function loadContestant(name: string, topology: Topology): Promise<Contestant> {
+  const loaders = loadersOn[topology];
+  const load = Object.hasOwn(loaders, name) ? loaders[name as ContestantName] : undefined;
   if (!load) throw new RangeError(`Expected a contestant of ${Object.keys(loaders).join(", ")}, got ${name}`);
   return load();
 }
 
 /** Whether it can take a lock on a majority of several servers. */
-export function hasQuorum(entrant: Entrant): boolean {
-  return Object.hasOwn(onQuorum, entrant);
+export function hasQuorum(contestant: ContestantName): boolean {
+  return Object.hasOwn(onQuorum, contestant);
 }
 
-export const noQuorum: readonly Absence[] = [
-  { entrants: ["raw", "@verrou/core"], reason: "locks one server only" },
+export const noQuorum: readonly MissingContestants[] = [
+  { contestants: ["raw", "@verrou/core"], reason: "locks one server only" },
 ];
 
 /** The package that an entrant runs. */
-export function packageOf(entrant: Entrant): Peer | "ioredis" | "holdfast" | "node" {
-  if (entrant === "bare-http") return "node";
-  if (entrant.startsWith("raw")) return "ioredis";
-  if (entrant.startsWith("holdfast")) return "holdfast";
-  return Object.hasOwn(variants, entrant) ? variants[entrant as Variant] : (entrant as Peer);
+export function packageOf(contestant: ContestantName): Peer | "ioredis" | "holdfast" | "node" {
+  if (contestant === "bare-http") return "node";
+  if (contestant.startsWith("raw")) return "ioredis";
+  if (contestant.startsWith("holdfast")) return "holdfast";
+  return Object.hasOwn(variants, contestant) ? variants[contestant as Variant] : (contestant as Peer);
 }
 
 /** With the other set-ups of each that can lock a majority, after it. */
-export function withVariants(entrants: readonly Entrant[]): readonly Entrant[] {
+export function withVariants(contestants: readonly ContestantName[]): readonly ContestantName[] {
   const others = (Object.keys(variants) as Variant[]).filter(hasQuorum);
-  return entrants.flatMap((entrant) => [entrant, ...others.filter((one) => variants[one] === entrant)]);
+  return contestants.flatMap((contestant) => [contestant, ...others.filter((one) => variants[one] === contestant)]);
 }
 
 /** With the kinds of each that have more than a mutex, after it. */
-export function withKinds(entrants: readonly Entrant[]): readonly Entrant[] {
-  return entrants.flatMap((entrant) => [entrant, ...(kindsOf[entrant] ?? [])]);
+export function withKinds(contestants: readonly ContestantName[]): readonly ContestantName[] {
+  return contestants.flatMap((contestant) => [contestant, ...(kindContestants[contestant] ?? [])]);
 }
 
-const kindsOf: Readonly<Partial<Record<Entrant, readonly Entrant[]>>> = {
+const kindContestants: Readonly<Partial<Record<ContestantName, readonly ContestantName[]>>> = {
   raw: ["raw-several"],
   redlock: ["redlock-several"],
   "redis-semaphore": ["redis-semaphore-semaphore"],
@@ -144,10 +144,10 @@ const kindsOf: Readonly<Partial<Record<Entrant, readonly Entrant[]>>> = {
 };
 
 /** The semaphores of those that have one. */
-export function semaphoresOf(entrants: readonly Entrant[]): readonly Entrant[] {
-  return entrants.flatMap((entrant): Entrant[] => {
-    if (entrant === "redis-semaphore") return ["redis-semaphore-semaphore"];
-    return entrant === "holdfast" ? ["holdfast-semaphore"] : [];
+export function semaphoresOf(contestants: readonly ContestantName[]): readonly ContestantName[] {
+  return contestants.flatMap((contestant): ContestantName[] => {
+    if (contestant === "redis-semaphore") return ["redis-semaphore-semaphore"];
+    return contestant === "holdfast" ? ["holdfast-semaphore"] : [];
   });
 }
 

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { Agent, request } from "node:http";
 
 /** Linux counts a process's time in hundredths of a second. */
-const tickMicros = 10_000;
+const cpuTickMicros = 10_000;
 
 /** A server over HTTP in a process of its own, which says where it listens on its first line; and connections to it. */
 export class HttpServer implements AsyncDisposable {
@@ -32,15 +32,15 @@ export class HttpServer implements AsyncDisposable {
     const ended = once(child, "exit").then(() => {
       throw new Error("the HTTP server ended before it listened");
     });
-    const [said] = (await Promise.race([once(child.stdout, "data"), ended])) as [Buffer];
+    const [startupMessage] = (await Promise.race([once(child.stdout, "data"), ended])) as [Buffer];
     ended.catch(() => {});
-    return new HttpServer(child, /http:\/\/\S+/.exec(String(said))?.[0] ?? "", connections);
+    return new HttpServer(child, /http:\/\/\S+/.exec(String(startupMessage))?.[0] ?? "", connections);
   }
 
   /** Of the server's process since it started. */
   get cpuMicros(): number {
     const fields = readFileSync(`/proc/${this.#child.pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
-    return (Number(fields[11]) + Number(fields[12])) * tickMicros;
+    return (Number(fields[11]) + Number(fields[12])) * cpuTickMicros;
   }
 
   /** @throws {Error} for an answer that is no success */
@@ -49,7 +49,7 @@ export class HttpServer implements AsyncDisposable {
       const headers =
         body === "" ? {} : { "content-type": "application/json", "content-length": body.length };
       const url = new URL(path, this.#url);
-      const asked = request(url, { agent: this.#agent, method, headers }, (answer) => {
+      const outgoing = request(url, { agent: this.#agent, method, headers }, (answer) => {
         let text = "";
         answer.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
         answer.on("end", () => {
@@ -57,8 +57,8 @@ export class HttpServer implements AsyncDisposable {
           else reject(new Error(`${method} ${path}: ${answer.statusCode} ${text}`));
         });
       });
-      asked.on("error", reject);
-      asked.end(body);
+      outgoing.on("error", reject);
+      outgoing.end(body);
     });
   }
 

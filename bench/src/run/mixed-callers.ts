@@ -1,15 +1,15 @@
-import type { Measurement, Stays } from "./protocol.ts";
+import type { Measurement, HoldIntervals } from "./protocol.ts";
 
 /** Weighs as much as so many readers: more than there are. */
 export const writerWeight = 1_000;
 
 /** How much was inside at once at the most, by what all processes saw. What is seen is shorter than what was held. */
-export function largestCrowd(stays: readonly Stays[]): number {
-  const moments = stays
-    .flatMap(momentsOf)
+export function maxOverlap(holds: readonly HoldIntervals[]): number {
+  const changes = holds
+    .flatMap(overlapChangesOf)
     .sort((one, other) => one.at - other.at || one.change - other.change);
   let [inside, largest] = [0, 0];
-  for (const { change } of moments) {
+  for (const { change } of changes) {
     inside += change;
     largest = Math.max(largest, inside);
   }
@@ -17,34 +17,34 @@ export function largestCrowd(stays: readonly Stays[]): number {
 }
 
 /** The same of what a crew saw. */
-export function refuseCrowdIn(measurements: readonly Measurement[], limit: number): void {
-  refuseCrowd(
-    measurements.map(({ stays }) => stays),
+export function assertOverlapIn(measurements: readonly Measurement[], limit: number): void {
+  assertOverlap(
+    measurements.map(({ holds }) => holds),
     limit,
   );
 }
 
 /** @throws {Error} where more was inside than may be: who does not lock has no figures */
-export function refuseCrowd(stays: readonly Stays[], limit: number): void {
-  const largest = largestCrowd(stays);
+export function assertOverlap(holds: readonly HoldIntervals[], limit: number): void {
+  const largest = maxOverlap(holds);
   if (largest > limit)
-    throw new Error(`does not lock: ${describe(largest)} inside at once, ${describe(limit)} allowed`);
+    throw new Error(`does not lock: ${describeWeight(largest)} inside at once, ${describeWeight(limit)} allowed`);
 }
 
-function describe(weight: number): string {
+function describeWeight(weight: number): string {
   const writers = Math.floor(weight / writerWeight);
   const others = weight % writerWeight;
   return writers > 0 ? `${writers} writing and ${others} reading` : String(others);
 }
 
-interface Moment {
+interface OverlapChange {
   readonly at: number;
   readonly change: number;
 }
 
-function momentsOf(stays: Stays): Moment[] {
-  return Array.from({ length: stays.length / 3 }, (_, index) => {
-    const [entry = 0, leaving = 0, weight = 0] = stays.subarray(3 * index, 3 * index + 3);
+function overlapChangesOf(holds: HoldIntervals): OverlapChange[] {
+  return Array.from({ length: holds.length / 3 }, (_, index) => {
+    const [entry = 0, leaving = 0, weight = 0] = holds.subarray(3 * index, 3 * index + 3);
     return [
       { at: entry, change: weight },
       { at: leaving, change: -weight },

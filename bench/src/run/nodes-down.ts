@@ -2,11 +2,11 @@ import { freePort } from "./server.ts";
 import type { Site } from "../suites/suite.ts";
 
 /** The same nodes, of which the last are down: all that there is of them are ports that refuse. */
-export async function withDown({ servers: [first, ...others], ...site }: Site, down: number): Promise<Site> {
-  const deadPorts = await Promise.all(Array.from({ length: down }, freePort));
-  return { ...site, servers: [first, ...others.slice(0, others.length - down)], deadPorts };
+export async function withUnreachable({ servers: [first, ...others], ...site }: Site, unreachable: number): Promise<Site> {
+  const deadPorts = await Promise.all(Array.from({ length: unreachable }, freePort));
+  return { ...site, servers: [first, ...others.slice(0, others.length - unreachable)], deadPorts };
 }
 
-export function nodesText(nodes: number, down: number): string {
-  return down === 0 ? `${nodes} nodes` : `${nodes} nodes, ${down} down`;
+export function nodesText(nodes: number, unreachable: number): string {
+  return unreachable === 0 ? `${nodes} nodes` : `${nodes} nodes, ${unreachable} down`;
 }

@@ -10,7 +10,7 @@ export interface Placement {
   readonly text: string;
   /** A list like "0,2"; `null`: on any CPU. */
   readonly serverCpus: string | null;
-  readonly loneWorkerCpus: string | null;
+  readonly singleWorkerCpus: string | null;
 }
 
 /** The server on the first CPU that we may use, a lone worker on the others; where that cannot be, anywhere. */
@@ -18,10 +18,10 @@ export function choosePlacement(): Placement {
   const [first, ...others] = allowedCpus();
   const rest = others.join(",");
   if (first === undefined || others.length === 0 || !canPinTo(rest)) {
-    return { text: "servers and workers on any CPU", serverCpus: null, loneWorkerCpus: null };
+    return { text: "servers and workers on any CPU", serverCpus: null, singleWorkerCpus: null };
   }
   const text = `servers on CPU ${first}, a lone worker on CPU ${rest}, crowds on any`;
-  return { text, serverCpus: String(first), loneWorkerCpus: rest };
+  return { text, serverCpus: String(first), singleWorkerCpus: rest };
 }
 
 /** What to put in front of a command line, so that it runs on these CPUs only. */
@@ -38,8 +38,8 @@ function canPinTo(cpus: string): boolean {
 function allowedCpus(): number[] {
   if (process.platform !== "linux") return [];
   const list = /^Cpus_allowed_list:\s*(\S+)/m.exec(readFileSync("/proc/self/status", "utf8"))?.[1];
-  return (list ?? "").split(",").flatMap((part) => {
-    const [from = Number.NaN, to = from] = part.split("-", 2).map(Number);
+  return (list ?? "").split(",").flatMap((range) => {
+    const [from = Number.NaN, to = from] = range.split("-", 2).map(Number);
     return from <= to ? Array.from({ length: to - from + 1 }, (_, index) => from + index) : [];
   });
 }

@@ -1,6 +1,6 @@
 import type { ResolvedOptions } from "../options.ts";
-import { hasQuorum, withKinds, withVariants, semaphoresOf, type Entrant } from "./contestant-list.ts";
-import { quickly, thorough, type Sizes } from "./sizes.ts";
+import { hasQuorum, withKinds, withVariants, semaphoresOf, type ContestantName } from "./contestant-list.ts";
+import { quickTiming, fullSizes, type Sizes } from "./sizes.ts";
 import type { Suite } from "../suites/suite.ts";
 import type { SuiteName } from "../report/suite-names.ts";
 import { capacity } from "../suites/capacity.ts";
@@ -21,27 +21,27 @@ import { uncontended } from "../suites/uncontended.ts";
 import { waiting } from "../suites/waiting.ts";
 import type { Timing } from "../measure/window.ts";
 
-type Asked = Pick<
+type PlanOptions = Pick<
   ResolvedOptions,
   "suites" | "peers" | "only" | "quick" | "rounds" | "measureMs" | "minutes"
 >;
 
 /** The suites that were asked for. */
-export function plan(asked: Asked): readonly Suite[] {
-  const all = byName(asked, sizesFor(asked));
-  const around: readonly Entrant[] = ["raw", ...asked.peers];
-  return asked.suites.map((name) => withOnly(withoutAbsent(all[name](), around), asked.only));
+export function plan(options: PlanOptions): readonly Suite[] {
+  const suites = byName(options, sizesFor(options));
+  const topologies: readonly ContestantName[] = ["raw", ...options.peers];
+  return options.suites.map((name) => withOnly(availableOnly(suites[name](), topologies), options.only));
 }
 
-type Makers = Readonly<Record<SuiteName, () => Suite>>;
+type SuiteFactories = Readonly<Record<SuiteName, () => Suite>>;
 
-function byName({ peers, ...asked }: Asked, sizes: Sizes): Makers {
-  const rounds = asked.rounds ?? sizes.rounds;
-  const redlockRounds = asked.rounds ?? sizes.redlockRounds;
-  const all: readonly Entrant[] = ["raw", ...peers, "holdfast"];
-  const withStrict: readonly Entrant[] = [...all, "holdfast-strict"];
+function byName({ peers, ...options }: PlanOptions, sizes: Sizes): SuiteFactories {
+  const rounds = options.rounds ?? sizes.rounds;
+  const redlockRounds = options.rounds ?? sizes.redlockRounds;
+  const all: readonly ContestantName[] = ["raw", ...peers, "holdfast"];
+  const withStrict: readonly ContestantName[] = [...all, "holdfast-strict"];
   const voting = all.filter(hasQuorum);
-  const votingFar = voting.map((one): Entrant => (one === "holdfast" ? "holdfast-far" : one));
+  const votingFar = voting.map((one): ContestantName => (one === "holdfast" ? "holdfast-far" : one));
   return {
     uncontended: () => uncontended(all, sizes.uncontended, rounds),
     hot: () => hot(withStrict, sizes.hot, rounds),
@@ -65,9 +65,9 @@ function byName({ peers, ...asked }: Asked, sizes: Sizes): Makers {
 }
 
 /** Rates are measured for as long as was asked for. */
-function sizesFor({ quick, measureMs, minutes }: Asked): Sizes {
-  const sizes = quick ? quickly : thorough;
-  const timing = (given: Timing): Timing => ({ ...given, measureMs: measureMs ?? given.measureMs });
+function sizesFor({ quick, measureMs, minutes }: PlanOptions): Sizes {
+  const sizes = quick ? quickTiming : fullSizes;
+  const timing = (options: Timing): Timing => ({ ...options, measureMs: measureMs ?? options.measureMs });
   const timed = <Size extends { readonly timing: Timing }>(size: Size): Size => ({
     ...size,
     timing: timing(size.timing),
@@ -90,16 +90,16 @@ function sizesFor({ quick, measureMs, minutes }: Asked): Sizes {
 }
 
 /** Who cannot do what a suite asks is told in its tables, where it was asked for, and has no turn. */
-function withoutAbsent(suite: Suite, around: readonly Entrant[]): Suite {
+function availableOnly(suite: Suite, around: readonly ContestantName[]): Suite {
   const absent = suite.absent
-    .map(({ entrants, reason }) => ({ entrants: entrants.filter((one) => around.includes(one)), reason }))
-    .filter(({ entrants }) => entrants.length > 0);
-  const missing = absent.flatMap(({ entrants }) => entrants);
-  return { ...suite, absent, entrants: suite.entrants.filter((one) => !missing.includes(one)) };
+    .map(({ contestants, reason }) => ({ contestants: contestants.filter((one) => around.includes(one)), reason }))
+    .filter(({ contestants }) => contestants.length > 0);
+  const missing = absent.flatMap(({ contestants }) => contestants);
+  return { ...suite, absent, contestants: suite.contestants.filter((one) => !missing.includes(one)) };
 }
 
-function withOnly(suite: Suite, only: readonly Entrant[] | null): Suite {
+function withOnly(suite: Suite, only: readonly ContestantName[] | null): Suite {
   return only === null
     ? suite
-    : { ...suite, entrants: suite.entrants.filter((one) => only.includes(one)), absent: [] };
+    : { ...suite, contestants: suite.contestants.filter((one) => only.includes(one)), absent: [] };
 }

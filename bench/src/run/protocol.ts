@@ -1,11 +1,11 @@
 /** What a worker does when told to start. */
-export type Load = CycleLoad | HoldLoad | KeepLoad | QueueLoad | UseLoad | WaitLoad;
+export type Load = CycleLoad | HoldLoad | RenewLoad | QueueLoad | UseLoad | WaitLoad;
 
 /** Tasks that acquire and release without pause. */
 export interface CycleLoad {
   readonly kind: "cycle";
   readonly tasks: number;
-  readonly keys: Keys;
+  readonly keys: KeyChoice;
   readonly ttlMs: number;
   /** How long a task keeps what it was granted; 0 = releases at once. */
   readonly holdMs: number;
@@ -16,7 +16,7 @@ export interface CycleLoad {
 }
 
 /** Which key a task takes next. */
-export type Keys =
+export type KeyChoice =
   /** Its own, always. */
   | { readonly by: "task" }
   /** Another one each time, as where an order or a job names the key. */
@@ -37,7 +37,7 @@ export interface HoldLoad {
 }
 
 /** Leases that are acquired as fast as may be, and kept: renewed, where the library renews. */
-export interface KeepLoad {
+export interface RenewLoad {
   readonly kind: "keep";
   readonly keys: readonly string[];
   readonly ttlMs: number;
@@ -88,7 +88,7 @@ export interface Measurement {
   readonly cpuMs: number;
   readonly tasks: readonly TaskMeasurement[];
   /** Who was inside when, where the load is watched. */
-  readonly stays: Stays;
+  readonly holds: HoldIntervals;
   readonly leasesLost: number;
   readonly failures: number;
   readonly firstFailure: string | null;
@@ -98,7 +98,7 @@ export interface Measurement {
  * Turn by turn, from after the grant to before the release: three numbers each, the moment of the entry and of the leaving, in ms of
  * a clock that all processes of the machine share, and the weight, 1 or that of a writer.
  */
-export type Stays = Float64Array;
+export type HoldIntervals = Float64Array;
 
 export interface TaskMeasurement {
   /** One entry per grant: from the call to the grant, even if the call came before `begin`. */

@@ -13,15 +13,15 @@ export interface ProxiedSite extends AsyncDisposable {
 }
 
 /** So late each way. */
-export async function behindProxies(site: Site, oneWayMs: number): Promise<ProxiedSite> {
+export async function withProxies(site: Site, oneWayMs: number): Promise<ProxiedSite> {
   const proxies = await Promise.all(site.servers.map(({ port }) => startProxy(port)));
   for (const proxy of proxies) proxy.delay(oneWayMs);
-  const behind = (server: Server, index: number): Server => ({
+  const proxied = (server: Server, index: number): Server => ({
     ...server,
     port: proxies[index]?.port ?? Number.NaN,
   });
   const [first, ...others] = site.servers;
-  const servers: Site["servers"] = [behind(first, 0), ...others.map((one, index) => behind(one, index + 1))];
+  const servers: Site["servers"] = [proxied(first, 0), ...others.map((one, index) => proxied(one, index + 1))];
   return {
     site: { ...site, servers },
     roundTripMs: await roundTripOf(servers[0].port),
@@ -35,9 +35,9 @@ async function roundTripOf(port: number): Promise<number> {
   const client = new Redis(port, "127.0.0.1");
   const trips: number[] = [];
   for (let ping = 0; ping < pings; ping += 1) {
-    const asked = performance.now();
+    const sentAt = performance.now();
     await client.ping();
-    trips.push(performance.now() - asked);
+    trips.push(performance.now() - sentAt);
   }
   client.disconnect();
   // The first ones opened the connection.

@@ -1,5 +1,5 @@
-import { reasonOf } from "../report/reason.ts";
-import type { Entrant } from "./contestant-list.ts";
+import { errorText } from "../report/reason.ts";
+import type { ContestantName } from "./contestant-list.ts";
 import type { Figures, Note, Sample, Site, Suite } from "../suites/suite.ts";
 
 export interface Outcome {
@@ -9,7 +9,7 @@ export interface Outcome {
 
 interface Turn {
   readonly suite: Suite;
-  readonly entrant: Entrant;
+  readonly contestant: ContestantName;
   readonly round: number;
 }
 
@@ -17,24 +17,24 @@ interface Turn {
 export async function run(
   suites: readonly Suite[],
   siteOf: (suite: Suite) => Promise<Site>,
-  say: (line: string) => void,
+  print: (line: string) => void,
 ): Promise<Outcome> {
   const samples: Sample[] = [];
   const notes: Note[] = [];
-  const turns = suites.flatMap(turnsOf);
-  for (const [index, { suite, entrant, round }] of turns.entries()) {
-    if (notes.some((note) => note.suite === suite.name && note.entrant === entrant)) continue;
-    const where = `[${index + 1}/${turns.length}] ${suite.name}, round ${round} of ${suite.rounds}, ${entrant}`;
+  const turns = suites.flatMap(runOrder);
+  for (const [index, { suite, contestant, round }] of turns.entries()) {
+    if (notes.some((note) => note.suite === suite.name && note.contestant === contestant)) continue;
+    const where = `[${index + 1}/${turns.length}] ${suite.name}, round ${round} of ${suite.rounds}, ${contestant}`;
     const site = await siteOf(suite);
     try {
-      for await (const figures of suite.measure(entrant, site)) {
-        samples.push({ suite: suite.name, entrant, round, ...figures });
-        say(`${where}, ${figures.case}: ${headline(suite, figures)}`);
+      for await (const figures of suite.measure(contestant, site)) {
+        samples.push({ suite: suite.name, contestant, round, ...figures });
+        print(`${where}, ${figures.case}: ${headline(suite, figures)}`);
       }
     } catch (error) {
-      const text = reasonOf(error);
-      notes.push({ suite: suite.name, entrant, text });
-      say(`${where}: left out: ${text}`);
+      const text = errorText(error);
+      notes.push({ suite: suite.name, contestant, text });
+      print(`${where}: left out: ${text}`);
     }
     await Promise.all(site.servers.map(({ admin }) => admin.flushall()));
   }
@@ -45,14 +45,14 @@ export async function run(
  * Within a round every entrant has one turn, so that the machine's drift hits all alike; each round begins with
  * another, so that nobody is always first.
  */
-function turnsOf(suite: Suite): Turn[] {
+function runOrder(suite: Suite): Turn[] {
   return Array.from({ length: suite.rounds }, (_, index) =>
-    rotated(suite.entrants, index).map((entrant) => ({ suite, entrant, round: index + 1 })),
+    rotated(suite.contestants, index).map((contestant) => ({ suite, contestant, round: index + 1 })),
   ).flat();
 }
 
-function rotated<T>(list: readonly T[], by: number): readonly T[] {
-  const start = by % list.length;
+function rotated<T>(list: readonly T[], offset: number): readonly T[] {
+  const start = offset % list.length;
   return [...list.slice(start), ...list.slice(0, start)];
 }
 
@@ -63,9 +63,9 @@ function headline({ metrics: [first] }: Suite, { values }: Figures): string {
 function failuresIn(samples: readonly Sample[]): Note[] {
   return samples
     .filter(({ failures }) => failures > 0)
-    .map(({ suite, entrant, round, case: label, failures, firstFailure }) => ({
+    .map(({ suite, contestant, round, case: label, failures, firstFailure }) => ({
       suite,
-      entrant,
+      contestant,
       text: `${label}, round ${round}: ${failures} calls failed, the first with "${firstFailure}"`,
     }));
 }

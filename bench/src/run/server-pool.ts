@@ -1,37 +1,37 @@
 import type { Redis } from "ioredis";
 import type { Placement } from "./placement.ts";
 import { uptimeToVoteMs } from "./quorum-settings.ts";
-import type { Ground } from "./contestant-list.ts";
+import type { Topology } from "./contestant-list.ts";
 import { Servers } from "./servers.ts";
 import type { Site, Suite } from "../suites/suite.ts";
 
-const sizes: Readonly<Record<Ground, number>> = { server: 1, quorum: 5 };
+const sizes: Readonly<Record<Topology, number>> = { server: 1, quorum: 5 };
 
 /** The servers of a run, started before its first turn and only where a suite asks for them. */
-export class Grounds implements AsyncDisposable {
+export class ServerPool implements AsyncDisposable {
   readonly #placement: Placement;
-  readonly #say: (line: string) => void;
-  readonly #opened = new Map<Ground, Servers>();
-  #settled: Promise<void> | undefined;
+  readonly #print: (line: string) => void;
+  readonly #opened = new Map<Topology, Servers>();
+  #ready: Promise<void> | undefined;
 
-  private constructor(placement: Placement, say: (line: string) => void) {
+  private constructor(placement: Placement, print: (line: string) => void) {
     this.#placement = placement;
-    this.#say = say;
+    this.#print = print;
   }
 
   static async open(
     suites: readonly Suite[],
     placement: Placement,
-    say: (line: string) => void,
-  ): Promise<Grounds> {
-    const grounds = new Grounds(placement, say);
+    print: (line: string) => void,
+  ): Promise<ServerPool> {
+    const serverPool = new ServerPool(placement, print);
     try {
-      for (const ground of new Set(suites.map((suite) => suite.ground))) {
-        grounds.#opened.set(ground, await Servers.start(sizes[ground], placement.serverCpus));
+      for (const topology of new Set(suites.map((suite) => suite.topology))) {
+        serverPool.#opened.set(topology, await Servers.start(sizes[topology], placement.serverCpus));
       }
-      return grounds;
+      return serverPool;
     } catch (error) {
-      await grounds[Symbol.asyncDispose]();
+      await serverPool[Symbol.asyncDispose]();
       throw error;
     }
   }
@@ -43,9 +43,9 @@ export class Grounds implements AsyncDisposable {
   }
 
   /** Resolves once its servers are ready to be measured: those of a quorum are not before they may vote. */
-  async siteOf({ ground }: Suite): Promise<Site> {
-    const site = this.#siteOn(ground);
-    if (ground === "quorum") await (this.#settled ??= this.#settle());
+  async siteOf({ topology }: Suite): Promise<Site> {
+    const site = this.#siteOn(topology);
+    if (topology === "quorum") await (this.#ready ??= this.#awaitReady());
     return site;
   }
 
@@ -53,14 +53,14 @@ export class Grounds implements AsyncDisposable {
     await Promise.all([...this.#opened.values()].map((servers) => servers[Symbol.asyncDispose]()));
   }
 
-  async #settle(): Promise<void> {
-    this.#say(`Waiting until the nodes of the quorum have been up for ${uptimeToVoteMs / 1000} s.`);
-    await this.#opened.get("quorum")?.haveBeenUp(uptimeToVoteMs);
+  async #awaitReady(): Promise<void> {
+    this.#print(`Waiting until the nodes of the quorum have been up for ${uptimeToVoteMs / 1000} s.`);
+    await this.#opened.get("quorum")?.awaitUptime(uptimeToVoteMs);
   }
 
-  #siteOn(ground: Ground | undefined): Site {
-    const [first, ...others] = (ground && this.#opened.get(ground)?.servers) ?? [];
-    if (!first) throw new Error(`Expected servers for ${ground}, got none`);
+  #siteOn(topology: Topology | undefined): Site {
+    const [first, ...others] = (topology && this.#opened.get(topology)?.servers) ?? [];
+    if (!first) throw new Error(`Expected servers for ${topology}, got none`);
     return { placement: this.#placement, servers: [first, ...others], deadPorts: [] };
   }
 }

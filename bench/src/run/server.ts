@@ -41,7 +41,7 @@ export class RedisServer implements AsyncDisposable {
     const child = spawnOn(cpus, "redis-server", [...address, "--save", "", "--appendonly", "no"]);
     const server = new RedisServer(child, port, folder);
     try {
-      await ready(child, child.stdout);
+      await awaitReady(child, child.stdout);
       return server;
     } catch (error) {
       await server[Symbol.asyncDispose]();
@@ -61,12 +61,12 @@ export class RedisServer implements AsyncDisposable {
 }
 
 function spawnOn(cpus: string | null, program: string, args: readonly string[]): ServerProcess {
-  const [command, ...before] = cpus === null ? [program] : [...pinnedTo(cpus), program];
-  return spawn(command, [...before, ...args], { stdio: ["ignore", "pipe", "inherit"] });
+  const [command, ...prefix] = cpus === null ? [program] : [...pinnedTo(cpus), program];
+  return spawn(command, [...prefix, ...args], { stdio: ["ignore", "pipe", "inherit"] });
 }
 
 /** Resolves when the server says that it accepts connections. Its later output is read and forgotten. */
-async function ready(child: ChildProcess, output: Readable): Promise<void> {
+async function awaitReady(child: ChildProcess, output: Readable): Promise<void> {
   const lines = createInterface({ input: output });
   const accepts = new Promise<void>((resolve) => {
     lines.on("line", (line) => {
@@ -76,18 +76,18 @@ async function ready(child: ChildProcess, output: Readable): Promise<void> {
   const settled = new AbortController();
   const { signal } = settled;
   try {
-    await Promise.race([accepts, earlyEnd(child, signal), lateStart(signal)]);
+    await Promise.race([accepts, exitedEarlyError(child, signal), startTimeoutError(signal)]);
   } finally {
     settled.abort();
   }
 }
 
-async function earlyEnd(child: ChildProcess, signal: AbortSignal): Promise<never> {
+async function exitedEarlyError(child: ChildProcess, signal: AbortSignal): Promise<never> {
   await once(child, "exit", { signal });
   throw new Error("redis-server ended before it accepted connections");
 }
 
-async function lateStart(signal: AbortSignal): Promise<never> {
+async function startTimeoutError(signal: AbortSignal): Promise<never> {
   await sleep(startWithinMs, undefined, { signal });
   throw new Error(`redis-server did not accept connections within ${startWithinMs} ms`);
 }

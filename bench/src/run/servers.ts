@@ -6,10 +6,10 @@ import type { Server } from "../suites/suite.ts";
 
 /** Redis servers that know nothing of each other, with a connection to each to ask it with. They end together. */
 export class Servers implements AsyncDisposable {
-  readonly #all: readonly (readonly [process: RedisServer, server: Server])[];
+  readonly #processes: readonly (readonly [process: RedisServer, server: Server])[];
 
   private constructor(processes: readonly RedisServer[]) {
-    this.#all = processes.map((process) => {
+    this.#processes = processes.map((process) => {
       const { port } = process;
       return [process, { port, admin: new Redis(port, "127.0.0.1") }];
     });
@@ -28,11 +28,11 @@ export class Servers implements AsyncDisposable {
   }
 
   get servers(): readonly Server[] {
-    return this.#all.map(([, server]) => server);
+    return this.#processes.map(([, server]) => server);
   }
 
   /** Resolves once every server says that it has been up so long. */
-  async haveBeenUp(forMs: number): Promise<void> {
+  async awaitUptime(forMs: number): Promise<void> {
     for (;;) {
       const uptimes = await Promise.all(this.servers.map(({ admin }) => uptimeOf(admin)));
       const missingMs = forMs - Math.min(...uptimes);
@@ -43,7 +43,7 @@ export class Servers implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(
-      this.#all.map(async ([process, { admin }]) => {
+      this.#processes.map(async ([process, { admin }]) => {
         admin.disconnect();
         await process[Symbol.asyncDispose]();
       }),

@@ -37,7 +37,7 @@ export interface Sizes {
   readonly redlockLatency: LatencySize;
 }
 
-export const thorough: Sizes = {
+export const fullSizes: Sizes = {
   rounds: 3,
   redlockRounds: 5,
   uncontended: { timing: { warmUpMs: 2_000, measureMs: 1_000 }, taskCounts: [1, 8, 64, 512] },
@@ -63,48 +63,48 @@ export const thorough: Sizes = {
     timing: { warmUpMs: 2_000, measureMs: 1_000 },
     taskCounts: [1, 8, 64, 512],
     sites: [
-      { nodes: 5, down: 0 },
-      { nodes: 5, down: 1 },
-      { nodes: 5, down: 2 },
-      { nodes: 3, down: 0 },
-      { nodes: 3, down: 1 },
+      { nodes: 5, unreachable: 0 },
+      { nodes: 5, unreachable: 1 },
+      { nodes: 5, unreachable: 2 },
+      { nodes: 3, unreachable: 0 },
+      { nodes: 3, unreachable: 1 },
     ],
   },
   // Longest: for a hundred grants to each of the tasks, and for waits of several seconds to be seen.
   redlockHot: {
     timing: { warmUpMs: 1_500, measureMs: 10_000 },
     sites: [
-      { nodes: 5, down: 0 },
-      { nodes: 5, down: 1 },
-      { nodes: 5, down: 2 },
-      { nodes: 3, down: 0 },
-      { nodes: 3, down: 1 },
+      { nodes: 5, unreachable: 0 },
+      { nodes: 5, unreachable: 1 },
+      { nodes: 5, unreachable: 2 },
+      { nodes: 3, unreachable: 0 },
+      { nodes: 3, unreachable: 1 },
     ],
   },
   redlockLatency: { timing: { warmUpMs: 500, measureMs: 3_000 }, oneWaysMs: [1, 10, 50] },
 };
 
-const glance: Timing = { warmUpMs: 50, measureMs: 100 };
+const minimalSizes: Timing = { warmUpMs: 50, measureMs: 100 };
 
 /** Whether each suite works, in a second or so for each: nothing that is measured so shortly says anything. */
-export const quickly: Sizes = {
+export const quickTiming: Sizes = {
   rounds: 1,
   redlockRounds: 1,
-  uncontended: { timing: glance, taskCounts: [8] },
-  hot: { timing: glance, holdsMs: [0], processCounts: [2] },
-  skew: { timing: glance, keys: 100, processes: 2, holdsMs: [0] },
-  waiting: { timing: glance, waiters: 100, keyCounts: [10] },
+  uncontended: { timing: minimalSizes, taskCounts: [8] },
+  hot: { timing: minimalSizes, holdsMs: [0], processCounts: [2] },
+  skew: { timing: minimalSizes, keys: 100, processes: 2, holdsMs: [0] },
+  waiting: { timing: minimalSizes, waiters: 100, keyCounts: [10] },
   renewals: [{ leases: 50, ttlMs: 600 }],
   takeover: { ttlMs: 600, repetitions: 1 },
   latency: { timing: { warmUpMs: 50, measureMs: 200 }, oneWaysMs: [2] },
-  kinds: glance,
-  shared: { timing: glance, processes: 2, holdsMs: [1] },
+  kinds: minimalSizes,
+  shared: { timing: minimalSizes, processes: 2, holdsMs: [1] },
   memory: { count: 500, usedOnce: 500, settleMs: 50 },
   churn: { keys: 500, minutes: 0.01 },
   capacity: { count: 4_000, measureMs: 200 },
-  service: glance,
+  service: minimalSizes,
   commandLineStarts: 1,
-  redlockUncontended: { timing: glance, taskCounts: [8], sites: [{ nodes: 5, down: 2 }] },
-  redlockHot: { timing: { warmUpMs: 50, measureMs: 200 }, sites: [{ nodes: 3, down: 1 }] },
+  redlockUncontended: { timing: minimalSizes, taskCounts: [8], sites: [{ nodes: 5, unreachable: 2 }] },
+  redlockHot: { timing: { warmUpMs: 50, measureMs: 200 }, sites: [{ nodes: 3, unreachable: 1 }] },
   redlockLatency: { timing: { warmUpMs: 50, measureMs: 200 }, oneWaysMs: [2] },
 };

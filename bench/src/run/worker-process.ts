@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import type { Ports } from "../contestants/contestant.ts";
 import { pinnedTo } from "./placement.ts";
 import type { Load, Measurement, Memory, Reply, Request } from "./protocol.ts";
-import type { Entrant } from "./contestant-list.ts";
+import type { ContestantName } from "./contestant-list.ts";
 
 const program = fileURLToPath(new URL("../worker.js", import.meta.url));
 const replyWithinMs = 60_000;
@@ -20,10 +20,10 @@ export class WorkerProcess implements AsyncDisposable {
     this.settings = settings;
   }
 
-  static async open(entrant: Entrant, ports: Ports, cpus: string | null): Promise<WorkerProcess> {
-    const child = fork(program, [entrant, ports.join(",")], {
+  static async open(contestant: ContestantName, ports: Ports, cpus: string | null): Promise<WorkerProcess> {
+    const child = fork(program, [contestant, ports.join(",")], {
       serialization: "advanced",
-      ...launcher(cpus),
+      ...spawnCommand(cpus),
     });
     try {
       const reply = await nextReply(child);
@@ -64,7 +64,7 @@ export class WorkerProcess implements AsyncDisposable {
   }
 
   async #call(request: Request): Promise<Reply> {
-    if (hasEnded(this.#child)) throw new Error(obituary(this.#child.exitCode, this.#child.signalCode));
+    if (hasEnded(this.#child)) throw new Error(exitText(this.#child.exitCode, this.#child.signalCode));
     const reply = nextReply(this.#child);
     // A closed channel needs no other handling: the end of the process rejects the reply.
     this.#child.send(request, () => {});
@@ -73,7 +73,7 @@ export class WorkerProcess implements AsyncDisposable {
 }
 
 /** The worker can collect its garbage when it is asked what memory it uses. */
-function launcher(cpus: string | null): ForkOptions {
+function spawnCommand(cpus: string | null): ForkOptions {
   const node = [process.execPath, "--expose-gc"];
   const [execPath, ...execArgv] = cpus === null ? node : [...pinnedTo(cpus), ...node];
   return { execPath, execArgv };
@@ -83,7 +83,7 @@ async function nextReply(child: ChildProcess): Promise<Reply> {
   const settled = new AbortController();
   const { signal } = settled;
   try {
-    const reply = await Promise.race([answer(child, signal), death(child, signal), silence(signal)]);
+    const reply = await Promise.race([answer(child, signal), exited(child, signal), replyTimeout(signal)]);
     if (reply.outcome === "failed") throw new Error(reply.reason);
     return reply;
   } finally {
@@ -96,12 +96,12 @@ async function answer(child: ChildProcess, signal: AbortSignal): Promise<Reply> 
   return reply;
 }
 
-async function death(child: ChildProcess, signal: AbortSignal): Promise<never> {
+async function exited(child: ChildProcess, signal: AbortSignal): Promise<never> {
   const [code, cause] = (await once(child, "exit", { signal })) as [number | null, string | null];
-  throw new Error(obituary(code, cause));
+  throw new Error(exitText(code, cause));
 }
 
-async function silence(signal: AbortSignal): Promise<never> {
+async function replyTimeout(signal: AbortSignal): Promise<never> {
   await sleep(replyWithinMs, undefined, { signal });
   throw new Error(`its process did not answer within ${replyWithinMs} ms`);
 }
@@ -110,7 +110,7 @@ function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
   return exitCode !== null || signalCode !== null;
 }
 
-function obituary(code: number | null, cause: string | null): string {
+function exitText(code: number | null, cause: string | null): string {
   return `its process ended (${cause ?? `code ${code}`})`;
 }
 

@@ -1,11 +1,11 @@
 import type { Load, Measurement, Memory } from "./protocol.ts";
-import type { Entrant } from "./contestant-list.ts";
+import type { ContestantName } from "./contestant-list.ts";
 import { sum } from "../measure/statistics.ts";
 import { portsOf, type Site } from "../suites/suite.ts";
 import { WorkerProcess } from "./worker-process.ts";
 
 /** Workers of one contestant, told the same and ended together. */
-export class Crew implements AsyncDisposable {
+export class WorkerGroup implements AsyncDisposable {
   readonly settings: string;
   readonly #workers: readonly WorkerProcess[];
 
@@ -14,17 +14,17 @@ export class Crew implements AsyncDisposable {
     this.settings = workers[0]?.settings ?? "";
   }
 
-  static async open(entrant: Entrant, site: Site, size: number): Promise<Crew> {
-    const cpus = size === 1 ? site.placement.loneWorkerCpus : null;
-    const opening = Array.from({ length: size }, () => WorkerProcess.open(entrant, portsOf(site), cpus));
+  static async open(contestant: ContestantName, site: Site, size: number): Promise<WorkerGroup> {
+    const cpus = size === 1 ? site.placement.singleWorkerCpus : null;
+    const opening = Array.from({ length: size }, () => WorkerProcess.open(contestant, portsOf(site), cpus));
     const settled = await Promise.allSettled(opening);
-    const crew = new Crew(settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : [])));
+    const workerGroup = new WorkerGroup(settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : [])));
     const failed = settled.find((one) => one.status === "rejected");
     if (failed) {
-      await crew[Symbol.asyncDispose]();
+      await workerGroup[Symbol.asyncDispose]();
       throw failed.reason;
     }
-    return crew;
+    return workerGroup;
   }
 
   async start(load: Load): Promise<void> {
@@ -41,8 +41,8 @@ export class Crew implements AsyncDisposable {
 
   /** Of all its workers together. */
   async memory(): Promise<Memory> {
-    const all = await Promise.all(this.#workers.map((worker) => worker.memory()));
-    return { used: sum(all.map(({ used }) => used)), resident: sum(all.map(({ resident }) => resident)) };
+    const samples = await Promise.all(this.#workers.map((worker) => worker.memory()));
+    return { used: sum(samples.map(({ used }) => used)), resident: sum(samples.map(({ resident }) => resident)) };
   }
 
   async stop(): Promise<void> {

@@ -1,5 +1,5 @@
 import { checks, type CapacitySize } from "../capacity/checks.ts";
-import type { Entrant } from "../run/contestant-list.ts";
+import type { ContestantName } from "../run/contestant-list.ts";
 import type { Figures, Metric, Site, Suite } from "./suite.ts";
 
 export type { CapacitySize } from "../capacity/checks.ts";
@@ -11,8 +11,8 @@ const metrics: readonly Metric[] = [
 ];
 
 /** Whether the formulae by which one sizes a deployment say what is measured. */
-export function capacity(entrants: readonly Entrant[], size: CapacitySize, rounds: number): Suite {
-  async function* measure(_: Entrant, site: Site): AsyncGenerator<Figures, void, void> {
+export function capacity(contestants: readonly ContestantName[], size: CapacitySize, rounds: number): Suite {
+  async function* measure(_: ContestantName, site: Site): AsyncGenerator<Figures, void, void> {
     const [{ admin }] = site.servers;
     for (const { label, run } of checks) {
       await admin.flushall();
@@ -26,10 +26,10 @@ export function capacity(entrants: readonly Entrant[], size: CapacitySize, round
     name: "capacity",
     title: "The formulae of docs/capacity.md",
     method: `${size.count.toLocaleString("en-US")} leases, waiters and keys.`,
-    entrants,
+    contestants,
     absent: [],
     reference: null,
-    ground: "server",
+    topology: "server",
     rounds,
     cases: checks.map(({ label }) => label),
     metrics,

@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { Crew } from "../run/workers.ts";
-import type { Entrant } from "../run/contestant-list.ts";
-import { keptBytes } from "../measure/server-memory.ts";
+import { WorkerGroup } from "../run/workers.ts";
+import type { ContestantName } from "../run/contestant-list.ts";
+import { usedBytes } from "../measure/server-memory.ts";
 import { grantsIn, median } from "../measure/statistics.ts";
 import type { Figures, Metric, Point, Site, Suite } from "./suite.ts";
 
 const tasks = 64;
-const longestPauseMs = 10_000;
-const looks = 40;
+const maxPauseMs = 10_000;
+const sampleCount = 40;
 
 const metrics: readonly Metric[] = [
   { id: "cycles", label: "acquisitions", digits: 0 },
@@ -25,7 +25,7 @@ export interface ChurnSize {
   readonly minutes: number;
 }
 
-interface Look {
+interface MemorySample {
   readonly atSeconds: number;
   readonly cycles: number;
   readonly here: number;
@@ -34,50 +34,50 @@ interface Look {
 }
 
 /** Whether memory grows while many keys come and go, round and round. */
-export function churn(entrants: readonly Entrant[], { keys, minutes }: ChurnSize, rounds: number): Suite {
+export function churn(contestants: readonly ContestantName[], { keys, minutes }: ChurnSize, rounds: number): Suite {
   const label = `${keys.toLocaleString("en-US")} keys, ${minutes} min`;
-  const pauseMs = Math.min(longestPauseMs, (minutes * 60_000) / looks);
+  const pauseMs = Math.min(maxPauseMs, (minutes * 60_000) / sampleCount);
 
-  async function* measure(entrant: Entrant, site: Site): AsyncGenerator<Figures, void, void> {
+  async function* measure(contestant: ContestantName, site: Site): AsyncGenerator<Figures, void, void> {
     const [{ admin }] = site.servers;
-    await using crew = await Crew.open(entrant, site, 1);
-    await crew.start({ kind: "cycle", tasks, keys: { by: "turn", count: keys }, ttlMs: 10_000, holdMs: 0 });
-    await crew.begin();
+    await using workerGroup = await WorkerGroup.open(contestant, site, 1);
+    await workerGroup.start({ kind: "cycle", tasks, keys: { by: "turn", count: keys }, ttlMs: 10_000, holdMs: 0 });
+    await workerGroup.begin();
     const startedAt = performance.now();
-    const seen: Look[] = [];
+    const samples: MemorySample[] = [];
     let [cycles, failures] = [0, 0];
     let firstFailure: string | null = null;
     while (performance.now() - startedAt < minutes * 60_000) {
       await sleep(pauseMs);
-      const measurements = await crew.end();
+      const measurements = await workerGroup.end();
       // From here on the notes of the stretch before are garbage, and are not weighed.
-      await crew.begin();
+      await workerGroup.begin();
       cycles += grantsIn(measurements);
       for (const one of measurements) {
         failures += one.failures;
         firstFailure ??= one.firstFailure;
       }
-      const { used, resident } = await crew.memory();
+      const { used, resident } = await workerGroup.memory();
       const atSeconds = (performance.now() - startedAt) / 1_000;
-      seen.push({ atSeconds, cycles, here: used, resident, server: await keptBytes(admin) });
+      samples.push({ atSeconds, cycles, here: used, resident, server: await usedBytes(admin) });
     }
-    const values = { ...growthOf(seen, keys), cycles, keys: await admin.dbsize() };
+    const values = { ...growthOf(samples, keys), cycles, keys: await admin.dbsize() };
     const series = {
-      "here MB": points(seen, "here"),
-      "server MB": points(seen, "server"),
-      "resident MB": points(seen, "resident"),
+      "here MB": points(samples, "here"),
+      "server MB": points(samples, "server"),
+      "resident MB": points(samples, "resident"),
     };
-    yield { case: label, settings: crew.settings, values, series, failures, firstFailure };
+    yield { case: label, settings: workerGroup.settings, values, series, failures, firstFailure };
   }
 
   return {
     name: "churn",
     title: "Many different keys come and go",
     method: `${tasks} tasks in one process take and release ${keys.toLocaleString("en-US")} keys, round and round, for ${minutes} minutes. At first: the median of the first third of all looks after the first round; at last: of the last third.`,
-    entrants,
+    contestants,
     absent: [],
     reference: null,
-    ground: "server",
+    topology: "server",
     rounds,
     cases: [label],
     metrics,
@@ -91,23 +91,23 @@ export function churn(entrants: readonly Entrant[], { keys, minutes }: ChurnSize
 }
 
 /** Not numbers where there was no round after the first one. */
-export function growthOf(seen: readonly Look[], keys: number): Record<string, number> {
-  const settled = seen.filter(({ cycles }) => cycles >= keys);
+export function growthOf(samples: readonly MemorySample[], keys: number): Record<string, number> {
+  const settled = samples.filter(({ cycles }) => cycles >= keys);
   const third = Math.ceil(settled.length / 3);
   const [first, last] = [settled.slice(0, third), settled.slice(-third)];
-  const of = (looks: readonly Look[], what: "here" | "server"): number =>
-    median(looks.map((look) => look[what])) / 1e6;
-  const growth = (what: "here" | "server"): number => (of(last, what) / of(first, what) - 1) * 100;
+  const average = (count: readonly MemorySample[], field: "here" | "server"): number =>
+    median(count.map((sample) => sample[field])) / 1e6;
+  const growth = (field: "here" | "server"): number => (average(last, field) / average(first, field) - 1) * 100;
   return {
-    here: of(first, "here"),
-    hereLast: of(last, "here"),
+    here: average(first, "here"),
+    hereLast: average(last, "here"),
     hereGrowth: growth("here"),
-    server: of(first, "server"),
-    serverLast: of(last, "server"),
+    server: average(first, "server"),
+    serverLast: average(last, "server"),
     serverGrowth: growth("server"),
   };
 }
 
-function points(seen: readonly Look[], what: "here" | "server" | "resident"): Point[] {
-  return seen.map((look) => [Math.round(look.atSeconds * 10) / 10, Math.round(look[what] / 1e4) / 100]);
+function points(samples: readonly MemorySample[], field: "here" | "server" | "resident"): Point[] {
+  return samples.map((sample) => [Math.round(sample.atSeconds * 10) / 10, Math.round(sample[field] / 1e4) / 100]);
 }

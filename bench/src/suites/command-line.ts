@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import type { Entrant } from "../run/contestant-list.ts";
+import type { ContestantName } from "../run/contestant-list.ts";
 import { median } from "../measure/statistics.ts";
 import { portsOf, type Figures, type Metric, type Site, type Suite } from "./suite.ts";
 
@@ -13,23 +13,23 @@ const metrics: readonly Metric[] = [
   { id: "trip", label: "round trip p50 ms", digits: 2 },
 ];
 
-const starts = "from call to the command's start";
-const refusals = "held, --wait 0: from call to exit 75";
+const startRepetitions = "from call to the command's start";
+const refusalRepetitions = "held, --wait 0: from call to exit 75";
 
 const call = promisify(execFile);
 const folder = dirname(fileURLToPath(import.meta.resolve("@holdfast/cli/package.json")));
 const program = join(folder, "dist", "bundle", "main.cjs");
 
 /** What `holdfast run` adds to a command's start: most of it is that of Node, which is measured beside it and taken off. */
-export function commandLine(entrants: readonly Entrant[], repetitions: number, rounds: number): Suite {
-  async function* measure(_: Entrant, site: Site): AsyncGenerator<Figures, void, void> {
+export function commandLine(contestants: readonly ContestantName[], repetitions: number, rounds: number): Suite {
+  async function* measure(_: ContestantName, site: Site): AsyncGenerator<Figures, void, void> {
     const [port] = portsOf(site);
     const [{ admin }] = site.servers;
     const env = { ...process.env, HOLDFAST_URL: `redis://127.0.0.1:${port}` };
     const trip = await medianOf(repetitions, async () => since(async () => admin.ping()));
-    yield await compared(starts, trip, () => startOf(env));
+    yield await compared(startRepetitions, trip, () => startOf(env));
     await admin.set("lock:command-line", "somebody else");
-    yield await compared(refusals, trip, () => refusalOf(env));
+    yield await compared(refusalRepetitions, trip, () => refusalOf(env));
   }
 
   /** By turns, so that what else the machine does hits both alike. */
@@ -49,12 +49,12 @@ export function commandLine(entrants: readonly Entrant[], repetitions: number, r
     name: "command-line",
     title: "Start of a command by `holdfast run`",
     method: `${repetitions} calls, each beside a bare \`node -e 0\`, whose median and that of a round trip are taken off.`,
-    entrants,
+    contestants,
     absent: [],
     reference: null,
-    ground: "server",
+    topology: "server",
     rounds,
-    cases: [starts, refusals],
+    cases: [startRepetitions, refusalRepetitions],
     metrics,
     panels: [
       { form: "bars", metric: "over" },
@@ -68,15 +68,15 @@ export function commandLine(entrants: readonly Entrant[], repetitions: number, r
 /** The command tells when it runs. */
 async function startOf(env: NodeJS.ProcessEnv): Promise<number> {
   const called = Date.now();
-  const words = ["run", "--key", "command-line:start", "--", "date", "+%s%N"];
-  const { stdout } = await call(process.execPath, [program, ...words], { env });
+  const output = ["run", "--key", "command-line:start", "--", "date", "+%s%N"];
+  const { stdout } = await call(process.execPath, [program, ...output], { env });
   return Number(BigInt(stdout.trim()) / 1_000n) / 1_000 - called;
 }
 
 async function refusalOf(env: NodeJS.ProcessEnv): Promise<number> {
-  const words = ["run", "--key", "command-line", "--wait", "0", "--", "true"];
+  const output = ["run", "--key", "command-line", "--wait", "0", "--", "true"];
   return since(async () => {
-    const { code } = await call(process.execPath, [program, ...words], { env }).then(
+    const { code } = await call(process.execPath, [program, ...output], { env }).then(
       () => ({ code: 0 }),
       (error: { code?: number }) => error,
     );

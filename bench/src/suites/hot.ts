@@ -1,10 +1,10 @@
 import { contentionMetrics, contentionOf, contentionPanels, evenShare } from "../measure/contention.ts";
-import { Crew } from "../run/workers.ts";
-import { refuseCrowdIn } from "../run/mixed-callers.ts";
+import { WorkerGroup } from "../run/workers.ts";
+import { assertOverlapIn } from "../run/mixed-callers.ts";
 import { figures } from "../measure/figures.ts";
-import type { Entrant } from "../run/contestant-list.ts";
+import type { ContestantName } from "../run/contestant-list.ts";
 import type { Figures, Site, Suite } from "./suite.ts";
-import { timingText, watch, type Timing } from "../measure/window.ts";
+import { timingText, measureWindow, type Timing } from "../measure/window.ts";
 
 const tasksPerProcess = 8;
 
@@ -22,17 +22,17 @@ interface Case {
 
 /** What a lock is worth when everybody wants it: one key, and tasks in several processes that never pause. */
 export function hot(
-  entrants: readonly Entrant[],
+  contestants: readonly ContestantName[],
   { timing, holdsMs, processCounts }: HotSize,
   rounds: number,
 ): Suite {
   const cases = processCounts.flatMap((processes) => holdsMs.map((holdMs) => ({ processes, holdMs })));
 
-  async function* measure(entrant: Entrant, site: Site): AsyncGenerator<Figures, void, void> {
+  async function* measure(contestant: ContestantName, site: Site): AsyncGenerator<Figures, void, void> {
     for (const one of cases) {
       // New processes and a new key for each case: the waiters of the one before are gone.
-      await using crew = await Crew.open(entrant, site, one.processes);
-      await crew.start({
+      await using workerGroup = await WorkerGroup.open(contestant, site, one.processes);
+      await workerGroup.start({
         kind: "cycle",
         tasks: tasksPerProcess,
         keys: { by: "name", name: `hot:${one.processes}:${one.holdMs}` },
@@ -40,9 +40,9 @@ export function hot(
         holdMs: one.holdMs,
         isWatched: true,
       });
-      const window = await watch(crew, site, timing);
-      refuseCrowdIn(window.measurements, 1);
-      yield figures(label(one), crew, window, contentionOf(window));
+      const window = await measureWindow(workerGroup, site, timing);
+      assertOverlapIn(window.measurements, 1);
+      yield figures(label(one), workerGroup, window, contentionOf(window));
     }
   }
 
@@ -51,10 +51,10 @@ export function hot(
     name: "hot",
     title: "One hot key",
     method: `${tasksPerProcess} tasks in each of ${processCounts.join(", ")} processes; an even share is ${even}. ${timingText(timing)}.`,
-    entrants,
+    contestants,
     absent: [],
     reference: "raw",
-    ground: "server",
+    topology: "server",
     rounds,
     cases: cases.map(label),
     metrics: contentionMetrics,

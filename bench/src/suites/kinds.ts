@@ -1,10 +1,10 @@
 import { costOf } from "../measure/cost.ts";
-import { Crew } from "../run/workers.ts";
+import { WorkerGroup } from "../run/workers.ts";
 import { figures } from "../measure/figures.ts";
-import type { Entrant } from "../run/contestant-list.ts";
+import type { ContestantName } from "../run/contestant-list.ts";
 import { severalText } from "../run/several-keys.ts";
 import type { Figures, Metric, Site, Suite } from "./suite.ts";
-import { timingText, watch, type Timing } from "../measure/window.ts";
+import { timingText, measureWindow, type Timing } from "../measure/window.ts";
 
 const tasks = 8;
 
@@ -18,25 +18,25 @@ const metrics: readonly Metric[] = [
 ];
 
 /** What each kind of lock costs when nobody else wants it, beside the mutex. */
-export function kinds(entrants: readonly Entrant[], timing: Timing, rounds: number): Suite {
+export function kinds(contestants: readonly ContestantName[], timing: Timing, rounds: number): Suite {
   const label = `${tasks} tasks`;
 
-  async function* measure(entrant: Entrant, site: Site): AsyncGenerator<Figures, void, void> {
-    await using crew = await Crew.open(entrant, site, 1);
-    await crew.start({ kind: "cycle", tasks, keys: { by: "task" }, ttlMs: 10_000, holdMs: 0 });
-    const window = await watch(crew, site, timing);
-    await crew.stop();
-    yield figures(label, crew, window, costOf(window));
+  async function* measure(contestant: ContestantName, site: Site): AsyncGenerator<Figures, void, void> {
+    await using workerGroup = await WorkerGroup.open(contestant, site, 1);
+    await workerGroup.start({ kind: "cycle", tasks, keys: { by: "task" }, ttlMs: 10_000, holdMs: 0 });
+    const window = await measureWindow(workerGroup, site, timing);
+    await workerGroup.stop();
+    yield figures(label, workerGroup, window, costOf(window));
   }
 
   return {
     name: "kinds",
     title: "Kinds of lock, uncontended",
     method: `One process, ${tasks} tasks, each with a lock of its own, which it takes and gives back; several: ${severalText}. ${timingText(timing)}.`,
-    entrants,
+    contestants,
     absent: [],
     reference: "holdfast",
-    ground: "server",
+    topology: "server",
     rounds,
     cases: [label],
     metrics,

@@ -1,12 +1,12 @@
-import { Crew } from "../run/workers.ts";
-import { refuseCrowdIn } from "../run/mixed-callers.ts";
+import { WorkerGroup } from "../run/workers.ts";
+import { assertOverlapIn } from "../run/mixed-callers.ts";
 import { figures } from "../measure/figures.ts";
-import { behindProxies } from "../run/proxied.ts";
-import { noQuorum, type Entrant } from "../run/contestant-list.ts";
+import { withProxies } from "../run/proxied.ts";
+import { noQuorum, type ContestantName } from "../run/contestant-list.ts";
 import { grantsPerSecond } from "../measure/statistics.ts";
-import type { Absence, Figures, Metric, Site, Suite } from "./suite.ts";
+import type { MissingContestants, Figures, Metric, Site, Suite } from "./suite.ts";
 import { waitsOf } from "../measure/waits.ts";
-import { timingText, watch, type Timing, type Window } from "../measure/window.ts";
+import { timingText, measureWindow, type Timing, type Window } from "../measure/window.ts";
 
 const metrics: readonly Metric[] = [
   { id: "trips", label: "round trips/acquisition", digits: 2, best: "least" },
@@ -23,27 +23,27 @@ export interface LatencySize {
 }
 
 /** What each round trip costs where the server is far away: a proxy lets everything through late. */
-export const latency = (entrants: readonly Entrant[], size: LatencySize, rounds: number): Suite =>
-  byDistance(entrants, size, rounds, {
+export const latency = (contestants: readonly ContestantName[], size: LatencySize, rounds: number): Suite =>
+  byDistance(contestants, size, rounds, {
     name: "latency",
     title: "A server that is far away",
-    ground: "server",
+    topology: "server",
     reference: "raw",
     absent: [],
   });
 
 /** The same with a majority of five nodes, all equally far away. */
-export const redlockLatency = (entrants: readonly Entrant[], size: LatencySize, rounds: number): Suite =>
-  byDistance(entrants, size, rounds, {
+export const redlockLatency = (contestants: readonly ContestantName[], size: LatencySize, rounds: number): Suite =>
+  byDistance(contestants, size, rounds, {
     name: "redlock-latency",
     title: "A majority of five nodes that are far away",
-    ground: "quorum",
+    topology: "quorum",
     reference: "redlock",
     absent: noQuorum,
   });
 
-interface Kind extends Pick<Suite, "name" | "title" | "ground" | "reference"> {
-  readonly absent: readonly Absence[];
+interface Kind extends Pick<Suite, "name" | "title" | "topology" | "reference"> {
+  readonly absent: readonly MissingContestants[];
 }
 
 interface Case {
@@ -52,19 +52,19 @@ interface Case {
 }
 
 function byDistance(
-  entrants: readonly Entrant[],
+  contestants: readonly ContestantName[],
   { timing, oneWaysMs }: LatencySize,
   rounds: number,
   kind: Kind,
 ): Suite {
   const cases = [1, 2].flatMap((processes) => oneWaysMs.map((oneWayMs) => ({ processes, oneWayMs })));
 
-  async function* measure(entrant: Entrant, whole: Site): AsyncGenerator<Figures, void, void> {
+  async function* measure(contestant: ContestantName, directSite: Site): AsyncGenerator<Figures, void, void> {
     for (const one of cases) {
-      await using far = await behindProxies(whole, one.oneWayMs);
-      await using crew = await Crew.open(entrant, far.site, one.processes);
+      await using far = await withProxies(directSite, one.oneWayMs);
+      await using workerGroup = await WorkerGroup.open(contestant, far.site, one.processes);
       const name = `far:${one.processes}:${one.oneWayMs}`;
-      await crew.start({
+      await workerGroup.start({
         kind: "cycle",
         tasks: 1,
         keys: { by: "name", name },
@@ -72,16 +72,16 @@ function byDistance(
         holdMs: 0,
         isWatched: true,
       });
-      const window = await watch(crew, far.site, timing);
-      refuseCrowdIn(window.measurements, 1);
-      yield figures(label(one), crew, window, valuesOf(window, far.roundTripMs));
+      const window = await measureWindow(workerGroup, far.site, timing);
+      assertOverlapIn(window.measurements, 1);
+      yield figures(label(one), workerGroup, window, valuesOf(window, far.roundTripMs));
     }
   }
 
   return {
     ...kind,
     method: `One task takes a lock and releases it without pause; then one in each of two processes, by turns. ${timingText(timing)}.`,
-    entrants,
+    contestants,
     rounds,
     cases: cases.map(label),
     metrics,

@@ -1,16 +1,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
-import { Crew } from "../run/workers.ts";
+import { WorkerGroup } from "../run/workers.ts";
 import type { Load } from "../run/protocol.ts";
-import type { Entrant } from "../run/contestant-list.ts";
-import { keptBytes } from "../measure/server-memory.ts";
+import type { ContestantName } from "../run/contestant-list.ts";
+import { usedBytes } from "../measure/server-memory.ts";
 import type { Figures, Metric, Site, Suite } from "./suite.ts";
 
 /** Longer than anybody measures: nothing is renewed and nothing expires. */
 const ttlMs = 3_600_000;
 
-const mostLooks = 20;
-const sameBytes = 10_000;
+const maxSamples = 20;
+const toleranceBytes = 10_000;
 
 const metrics: readonly Metric[] = [
   { id: "here", label: "bytes here", digits: 0, best: "least" },
@@ -31,78 +31,78 @@ interface Case {
   readonly label: string;
   readonly count: number;
   /** What somebody holds meanwhile, before anything is weighed. */
-  readonly kept: readonly string[];
+  readonly leaseCount: readonly string[];
   readonly load: Load;
 }
 
 /** How much memory each of many takes, in the process and on the server. */
 export function memory(
-  entrants: readonly Entrant[],
+  contestants: readonly ContestantName[],
   { count, usedOnce, settleMs }: MemorySize,
   rounds: number,
 ): Suite {
   const keys = keysOf(count);
   const one = keys.slice(0, 1);
   const cases: readonly Case[] = [
-    { label: "a held lease", count, kept: [], load: { kind: "keep", keys, ttlMs } },
+    { label: "a held lease", count, leaseCount: [], load: { kind: "keep", keys, ttlMs } },
     {
       label: "a waiter, all on one key",
       count,
-      kept: one,
+      leaseCount: one,
       load: { kind: "queue", keys: one, waiters: count, ttlMs: 10_000 },
     },
     {
       label: "a waiter, each on a key of its own",
       count,
-      kept: keys,
+      leaseCount: keys,
       load: { kind: "queue", keys, waiters: count, ttlMs: 10_000 },
     },
     {
       label: "a key that was used once",
       count: usedOnce,
-      kept: [],
+      leaseCount: [],
       load: { kind: "use", keys: keysOf(usedOnce), ttlMs: 10_000 },
     },
   ];
 
-  async function* measure(entrant: Entrant, site: Site): AsyncGenerator<Figures, void, void> {
-    for (const one of cases) yield await weighed(entrant, site, one);
+  async function* measure(contestant: ContestantName, site: Site): AsyncGenerator<Figures, void, void> {
+    for (const one of cases) yield await measureCase(contestant, site, one);
   }
 
-  async function weighed(
-    entrant: Entrant,
+  async function measureCase(
+    contestant: ContestantName,
     site: Site,
-    { label, count: weighedCount, kept, load }: Case,
+    { label, count: weighedCount, leaseCount, load }: Case,
   ): Promise<Figures> {
     const [{ admin }] = site.servers;
     await admin.flushall();
-    await using holder = await Crew.open(entrant, site, 1);
-    if (kept.length > 0) await holder.start({ kind: "keep", keys: kept, ttlMs });
-    await using crew = await Crew.open(entrant, site, 1);
+    await using holder = await WorkerGroup.open(contestant, site, 1);
+    if (leaseCount.length > 0) await holder.start({ kind: "keep", keys: leaseCount, ttlMs });
+    await using workerGroup = await WorkerGroup.open(contestant, site, 1);
     // What a first use loads, compiles and keeps is not of the many.
-    await crew.start({ kind: "use", keys: ["warm:1", "warm:2", "warm:3"], ttlMs: 10_000 });
-    const weigh = async (): Promise<{ here: number; server: number }> => {
+    await workerGroup.start({ kind: "use", keys: ["warm:1", "warm:2", "warm:3"], ttlMs: 10_000 });
+    const weigh = async (): Promise<{ clientBytes: number; server: number }> => {
       const server = await settledBytes(admin, settleMs);
-      return { here: (await crew.memory()).used, server };
+      return { clientBytes: (await workerGroup.memory()).used, server };
     };
-    const before = await weigh();
-    await crew.start(load);
+    const baseline = await weigh();
+    await workerGroup.start(load);
     const after = await weigh();
     const values = {
-      here: (after.here - before.here) / weighedCount,
-      server: (after.server - before.server) / weighedCount,
+      clientBytes: (after.clientBytes - baseline.clientBytes) / weighedCount,
+      server: (after.server - baseline.server) / weighedCount,
     };
-    return { case: label, settings: crew.settings, values, failures: 0, firstFailure: null };
+    return { case: label, settings: workerGroup.settings, values, failures: 0, firstFailure: null };
   }
 
   return {
     name: "memory",
     title: "Memory",
     method: `${count.toLocaleString("en-US")} of each in one process, ${usedOnce.toLocaleString("en-US")} keys that were used once; what they add, divided by their number. Here: the heap, after its garbage was collected. In Redis: used_memory without the buffers of connections.`,
-    entrants,
+    contestants,
     absent: [],
     reference: "raw",
-    ground: "server",
+    topology: "server",
     rounds,
     cases: cases.map(({ label }) => label),
     metrics,
@@ -117,12 +117,12 @@ function keysOf(count: number): string[] {
 
 /** What the server keeps, once it keeps the same for a while: not all who wait stand in a queue at once. */
 async function settledBytes(admin: Redis, settleMs: number): Promise<number> {
-  let before = await keptBytes(admin);
-  for (let look = 0; look < mostLooks; look += 1) {
+  let previous = await usedBytes(admin);
+  for (let attempt = 0; attempt < maxSamples; attempt += 1) {
     await sleep(settleMs);
-    const now = await keptBytes(admin);
-    if (Math.abs(now - before) < sameBytes) return now;
-    before = now;
+    const now = await usedBytes(admin);
+    if (Math.abs(now - previous) < toleranceBytes) return now;
+    previous = now;
   }
-  return before;
+  return previous;
 }

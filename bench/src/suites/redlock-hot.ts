@@ -1,12 +1,12 @@
 import { contentionMetrics, contentionOf, contentionPanels, evenShare } from "../measure/contention.ts";
-import { Crew } from "../run/workers.ts";
-import { refuseCrowdIn } from "../run/mixed-callers.ts";
-import { nodesText, withDown } from "../run/nodes-down.ts";
+import { WorkerGroup } from "../run/workers.ts";
+import { assertOverlapIn } from "../run/mixed-callers.ts";
+import { nodesText, withUnreachable } from "../run/nodes-down.ts";
 import { figures } from "../measure/figures.ts";
 import { longestTtlMs } from "../run/quorum-settings.ts";
-import { noQuorum, type Entrant } from "../run/contestant-list.ts";
+import { noQuorum, type ContestantName } from "../run/contestant-list.ts";
 import { firstServers, type Figures, type Site, type Suite } from "./suite.ts";
-import { timingText, watch, type Timing } from "../measure/window.ts";
+import { timingText, measureWindow, type Timing } from "../measure/window.ts";
 import type { Nodes } from "./redlock-uncontended.ts";
 
 const processes = 4;
@@ -20,25 +20,25 @@ export interface RedlockHotSize {
 
 /** What a lock on a majority is worth when everybody wants it: one key, and tasks in several processes that never pause. */
 export function redlockHot(
-  entrants: readonly Entrant[],
+  contestants: readonly ContestantName[],
   { sites, timing }: RedlockHotSize,
   rounds: number,
 ): Suite {
-  async function* measure(entrant: Entrant, whole: Site): AsyncGenerator<Figures, void, void> {
-    for (const { nodes, down } of sites) {
-      const site = await withDown(firstServers(whole, nodes), down);
-      await using crew = await Crew.open(entrant, site, processes);
-      await crew.start({
+  async function* measure(contestant: ContestantName, fullSite: Site): AsyncGenerator<Figures, void, void> {
+    for (const { nodes, unreachable } of sites) {
+      const site = await withUnreachable(firstServers(fullSite, nodes), unreachable);
+      await using workerGroup = await WorkerGroup.open(contestant, site, processes);
+      await workerGroup.start({
         kind: "cycle",
         tasks: tasksPerProcess,
-        keys: { by: "name", name: `redlock-hot:${nodes}:${down}` },
+        keys: { by: "name", name: `redlock-hot:${nodes}:${unreachable}` },
         ttlMs: longestTtlMs,
         holdMs,
         isWatched: true,
       });
-      const window = await watch(crew, site, timing);
-      refuseCrowdIn(window.measurements, 1);
-      yield figures(label({ nodes, down }), crew, window, contentionOf(window));
+      const window = await measureWindow(workerGroup, site, timing);
+      assertOverlapIn(window.measurements, 1);
+      yield figures(label({ nodes, unreachable }), workerGroup, window, contentionOf(window));
     }
   }
 
@@ -47,10 +47,10 @@ export function redlockHot(
     name: "redlock-hot",
     title: "A majority of the nodes: one hot key",
     method: `${processes} processes × ${tasksPerProcess} tasks; an even share is ${evenShare(tasks)}. ${timingText(timing)}.`,
-    entrants,
+    contestants,
     absent: noQuorum,
     reference: "redlock",
-    ground: "quorum",
+    topology: "quorum",
     rounds,
     cases: sites.map(label),
     metrics: contentionMetrics,
@@ -59,6 +59,6 @@ export function redlockHot(
   };
 }
 
-function label({ nodes, down }: Nodes): string {
-  return `${nodesText(nodes, down)}, hold ${holdMs} ms`;
+function label({ nodes, unreachable }: Nodes): string {
+  return `${nodesText(nodes, unreachable)}, hold ${holdMs} ms`;
 }

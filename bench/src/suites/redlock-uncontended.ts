@@ -1,11 +1,11 @@
 import { costOf } from "../measure/cost.ts";
-import { Crew } from "../run/workers.ts";
-import { nodesText, withDown } from "../run/nodes-down.ts";
+import { WorkerGroup } from "../run/workers.ts";
+import { nodesText, withUnreachable } from "../run/nodes-down.ts";
 import { figures } from "../measure/figures.ts";
 import { longestTtlMs } from "../run/quorum-settings.ts";
-import { noQuorum, type Entrant } from "../run/contestant-list.ts";
+import { noQuorum, type ContestantName } from "../run/contestant-list.ts";
 import { firstServers, type Figures, type Metric, type Site, type Suite } from "./suite.ts";
-import { timingText, watch, type Timing } from "../measure/window.ts";
+import { timingText, measureWindow, type Timing } from "../measure/window.ts";
 
 const metrics: readonly Metric[] = [
   { id: "rate", label: "pairs/s", digits: 0, best: "most" },
@@ -18,7 +18,7 @@ const metrics: readonly Metric[] = [
 
 export interface Nodes {
   readonly nodes: number;
-  readonly down: number;
+  readonly unreachable: number;
 }
 
 export interface RedlockUncontendedSize {
@@ -30,19 +30,19 @@ export interface RedlockUncontendedSize {
 
 /** What a lock on a majority costs when nobody else wants it: one process, a key per task, acquire and release without pause. */
 export function redlockUncontended(
-  entrants: readonly Entrant[],
+  contestants: readonly ContestantName[],
   { timing, taskCounts, sites }: RedlockUncontendedSize,
   rounds: number,
 ): Suite {
-  async function* measure(entrant: Entrant, whole: Site): AsyncGenerator<Figures, void, void> {
-    for (const { nodes, down } of sites) {
-      const site = await withDown(firstServers(whole, nodes), down);
-      await using crew = await Crew.open(entrant, site, 1);
+  async function* measure(contestant: ContestantName, fullSite: Site): AsyncGenerator<Figures, void, void> {
+    for (const { nodes, unreachable } of sites) {
+      const site = await withUnreachable(firstServers(fullSite, nodes), unreachable);
+      await using workerGroup = await WorkerGroup.open(contestant, site, 1);
       for (const tasks of taskCounts) {
-        await crew.start({ kind: "cycle", tasks, keys: { by: "task" }, ttlMs: longestTtlMs, holdMs: 0 });
-        const window = await watch(crew, site, timing);
-        await crew.stop();
-        yield figures(label({ nodes, down }, tasks), crew, window, costOf(window));
+        await workerGroup.start({ kind: "cycle", tasks, keys: { by: "task" }, ttlMs: longestTtlMs, holdMs: 0 });
+        const window = await measureWindow(workerGroup, site, timing);
+        await workerGroup.stop();
+        yield figures(label({ nodes, unreachable }, tasks), workerGroup, window, costOf(window));
       }
     }
   }
@@ -51,10 +51,10 @@ export function redlockUncontended(
     name: "redlock-uncontended",
     title: "A majority of the nodes: acquire and release, uncontended",
     method: `One process, a key per task. ${timingText(timing)}.`,
-    entrants,
+    contestants,
     absent: noQuorum,
     reference: "redlock",
-    ground: "quorum",
+    topology: "quorum",
     rounds,
     cases: sites.flatMap((site) => taskCounts.map((tasks) => label(site, tasks))),
     metrics,
@@ -66,6 +66,6 @@ export function redlockUncontended(
   };
 }
 
-function label({ nodes, down }: Nodes, tasks: number): string {
-  return `${nodesText(nodes, down)}, ${tasks === 1 ? "1 task" : `${tasks} tasks`}`;
+function label({ nodes, unreachable }: Nodes, tasks: number): string {
+  return `${nodesText(nodes, unreachable)}, ${tasks === 1 ? "1 task" : `${tasks} tasks`}`;
 }

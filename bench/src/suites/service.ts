@@ -3,7 +3,7 @@ import { createLocks } from "holdfast";
 import { redis } from "holdfast/redis";
 import { connect } from "../run/client.ts";
 import { HttpServer } from "../run/http-server.ts";
-import type { Entrant } from "../run/contestant-list.ts";
+import type { ContestantName } from "../run/contestant-list.ts";
 import { portsOf, type Figures, type Metric, type Site, type Suite } from "./suite.ts";
 import { timingText, type Timing } from "../measure/window.ts";
 
@@ -39,16 +39,16 @@ interface Trial {
  * Try and release over HTTP against the same by the library itself, on one Redis, and against requests that a server answers without
  * doing anything. The library asks for all in one call to Redis; requests come one by one.
  */
-export function service(entrants: readonly Entrant[], timing: Timing, rounds: number): Suite {
-  async function* measure(entrant: Entrant, site: Site): AsyncGenerator<Figures, void, void> {
-    const { settings, rate, cpu } = await trial(entrant, site);
+export function service(contestants: readonly ContestantName[], timing: Timing, rounds: number): Suite {
+  async function* measure(contestant: ContestantName, site: Site): AsyncGenerator<Figures, void, void> {
+    const { settings, rate, cpu } = await trial(contestant, site);
     yield { case: label, settings, values: { rate, cpu }, failures: 0, firstFailure: null };
   }
 
-  async function trial(entrant: Entrant, site: Site): Promise<Trial> {
+  async function trial(contestant: ContestantName, site: Site): Promise<Trial> {
     const [port] = portsOf(site);
-    if (entrant === "holdfast") return byLibrary(port);
-    if (entrant === "bare-http") return byService(["-e", bareServer], {}, "answers without doing anything");
+    if (contestant === "holdfast") return byLibrary(port);
+    if (contestant === "bare-http") return byService(["-e", bareServer], {}, "answers without doing anything");
     const env = { HOLDFAST_URL: `redis://127.0.0.1:${port}`, HOLDFAST_PORT: "0" };
     return byService([program], env, "the lock service in a process of its own, its clients in ours");
   }
@@ -64,7 +64,7 @@ export function service(entrants: readonly Entrant[], timing: Timing, rounds: nu
       const { user, system } = process.cpuUsage();
       return user + system;
     };
-    const measured = await run(pair, cpuMicros, timing);
+    const measured = await measurePairs(pair, cpuMicros, timing);
     await locks.close();
     client.disconnect();
     return { settings: "handover: false, renew: false; CPU is of the process that uses it", ...measured };
@@ -77,17 +77,17 @@ export function service(entrants: readonly Entrant[], timing: Timing, rounds: nu
       const { leaseId } = JSON.parse(lease) as { leaseId: string };
       await server.send("DELETE", `/v1/leases/${leaseId}`);
     };
-    return { settings, ...(await run(pair, () => server.cpuMicros, timing)) };
+    return { settings, ...(await measurePairs(pair, () => server.cpuMicros, timing)) };
   }
 
   return {
     name: "service",
     title: "The lock service",
     method: `Try and release, ${connections} at once, each with a key of its own; over HTTP two requests. ${timingText(timing)}.`,
-    entrants,
+    contestants,
     absent: [],
     reference: "holdfast",
-    ground: "server",
+    topology: "server",
     rounds,
     cases: [label],
     metrics,
@@ -100,17 +100,17 @@ export function service(entrants: readonly Entrant[], timing: Timing, rounds: nu
 }
 
 /** How many pairs a second there are, once all code is compiled: of a service that takes thousands of requests. */
-async function run(
+async function measurePairs(
   pair: Pair,
   cpuMicros: () => number,
   { warmUpMs, measureMs }: Timing,
 ): Promise<{ rate: number; cpu: number }> {
   await pairsUntil(pair, performance.now() + warmUpMs);
-  const before = cpuMicros();
+  const baseline = cpuMicros();
   const begin = performance.now();
   const pairs = await pairsUntil(pair, begin + measureMs);
   const elapsedMs = performance.now() - begin;
-  return { rate: (pairs / elapsedMs) * 1_000, cpu: (cpuMicros() - before) / pairs };
+  return { rate: (pairs / elapsedMs) * 1_000, cpu: (cpuMicros() - baseline) / pairs };
 }
 
 async function pairsUntil(pair: Pair, end: number): Promise<number> {

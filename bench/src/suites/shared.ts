@@ -1,11 +1,11 @@
 import { contentionMetrics, contentionOf, contentionPanels, evenShare } from "../measure/contention.ts";
-import { Crew } from "../run/workers.ts";
-import { refuseCrowdIn, writerWeight } from "../run/mixed-callers.ts";
+import { WorkerGroup } from "../run/workers.ts";
+import { assertOverlapIn, writerWeight } from "../run/mixed-callers.ts";
 import { figures } from "../measure/figures.ts";
-import type { Entrant } from "../run/contestant-list.ts";
+import type { ContestantName } from "../run/contestant-list.ts";
 import { permits } from "../run/semaphore-settings.ts";
 import type { Figures, Site, Suite } from "./suite.ts";
-import { timingText, watch, type Timing } from "../measure/window.ts";
+import { timingText, measureWindow, type Timing } from "../measure/window.ts";
 
 const tasksPerProcess = 8;
 const writesOneIn = 10;
@@ -17,51 +17,51 @@ export interface SharedSize {
 }
 
 /** What it is worth to let readers in together: one key, and tasks in several processes that mostly read. */
-export function readWrite(entrants: readonly Entrant[], size: SharedSize, rounds: number): Suite {
-  return shared(entrants, size, rounds, {
+export function readWrite(contestants: readonly ContestantName[], size: SharedSize, rounds: number): Suite {
+  return shared(contestants, size, rounds, {
     name: "read-write",
     title: "Read-write: one key, of ten turns nine read",
     method: "Who has a mutex only does the same work with it, one after another",
     absent: [],
     reference: "raw",
-    crowd: writerWeight, // one writer and nobody beside
+    maxOverlap: writerWeight, // one writer and nobody beside
     writesOneIn,
   });
 }
 
 /** What a few permits are worth that many want. */
-export function semaphore(entrants: readonly Entrant[], size: SharedSize, rounds: number): Suite {
-  return shared(entrants, size, rounds, {
+export function semaphore(contestants: readonly ContestantName[], size: SharedSize, rounds: number): Suite {
+  return shared(contestants, size, rounds, {
     name: "semaphore",
     title: `A semaphore of ${permits}`,
     method: "Each turn takes one permit",
     absent: [
       {
-        entrants: ["raw", "redlock", "@verrou/core", "redlock-universal", "@sesamecare-oss/redlock"],
+        contestants: ["raw", "redlock", "@verrou/core", "redlock-universal", "@sesamecare-oss/redlock"],
         reason: "no semaphore",
       },
     ],
     reference: null,
-    crowd: permits,
+    maxOverlap: permits,
   });
 }
 
 interface Kind extends Pick<Suite, "name" | "title" | "method" | "absent" | "reference"> {
   /** How much may be inside at once. */
-  readonly crowd: number;
+  readonly maxOverlap: number;
   readonly writesOneIn?: number;
 }
 
 function shared(
-  entrants: readonly Entrant[],
+  contestants: readonly ContestantName[],
   { timing, processes, holdsMs }: SharedSize,
   rounds: number,
-  { crowd, writesOneIn, ...kind }: Kind,
+  { maxOverlap, writesOneIn, ...kind }: Kind,
 ): Suite {
-  async function* measure(entrant: Entrant, site: Site): AsyncGenerator<Figures, void, void> {
+  async function* measure(contestant: ContestantName, site: Site): AsyncGenerator<Figures, void, void> {
     for (const holdMs of holdsMs) {
-      await using crew = await Crew.open(entrant, site, processes);
-      await crew.start({
+      await using workerGroup = await WorkerGroup.open(contestant, site, processes);
+      await workerGroup.start({
         kind: "cycle",
         tasks: tasksPerProcess,
         keys: { by: "name", name: `${kind.name}:${holdMs}` },
@@ -70,17 +70,17 @@ function shared(
         isWatched: true,
         ...(writesOneIn === undefined ? {} : { writesOneIn }),
       });
-      const window = await watch(crew, site, timing);
-      refuseCrowdIn(window.measurements, crowd);
-      yield figures(label(holdMs), crew, window, contentionOf(window));
+      const window = await measureWindow(workerGroup, site, timing);
+      assertOverlapIn(window.measurements, maxOverlap);
+      yield figures(label(holdMs), workerGroup, window, contentionOf(window));
     }
   }
 
   return {
     ...kind,
     method: `${processes} processes × ${tasksPerProcess} tasks; an even share is ${evenShare(processes * tasksPerProcess)}. ${kind.method}. ${timingText(timing)}.`,
-    entrants,
-    ground: "server",
+    contestants,
+    topology: "server",
     rounds,
     cases: holdsMs.map(label),
     metrics: contentionMetrics,

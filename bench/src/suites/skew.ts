@@ -1,10 +1,10 @@
-import { Crew } from "../run/workers.ts";
+import { WorkerGroup } from "../run/workers.ts";
 import { figures } from "../measure/figures.ts";
-import type { Entrant } from "../run/contestant-list.ts";
+import type { ContestantName } from "../run/contestant-list.ts";
 import { clientCpuMs, grantsIn, grantsPerSecond } from "../measure/statistics.ts";
 import type { Figures, Metric, Site, Suite } from "./suite.ts";
 import { waitsOf } from "../measure/waits.ts";
-import { timingText, watch, type Timing, type Window } from "../measure/window.ts";
+import { timingText, measureWindow, type Timing, type Window } from "../measure/window.ts";
 
 const tasksPerProcess = 32;
 const exponent = 1;
@@ -29,14 +29,14 @@ export interface SkewSize {
 
 /** Between one key and a key for each: most turns want one of a few keys, and the rest is spread wide. */
 export function skew(
-  entrants: readonly Entrant[],
+  contestants: readonly ContestantName[],
   { timing, keys, processes, holdsMs }: SkewSize,
   rounds: number,
 ): Suite {
-  async function* measure(entrant: Entrant, site: Site): AsyncGenerator<Figures, void, void> {
+  async function* measure(contestant: ContestantName, site: Site): AsyncGenerator<Figures, void, void> {
     for (const holdMs of holdsMs) {
-      await using crew = await Crew.open(entrant, site, processes);
-      await crew.start({
+      await using workerGroup = await WorkerGroup.open(contestant, site, processes);
+      await workerGroup.start({
         kind: "cycle",
         tasks: tasksPerProcess,
         // Of this case alone: whom the end of a crew surprised inside holds his key until its TTL is over.
@@ -44,8 +44,8 @@ export function skew(
         ttlMs: 10_000,
         holdMs,
       });
-      const window = await watch(crew, site, timing);
-      yield figures(label(holdMs), crew, window, valuesOf(window));
+      const window = await measureWindow(workerGroup, site, timing);
+      yield figures(label(holdMs), workerGroup, window, valuesOf(window));
     }
   }
 
@@ -53,10 +53,10 @@ export function skew(
     name: "skew",
     title: "Many keys, few of them hot",
     method: `${processes} processes × ${tasksPerProcess} tasks, ${keys.toLocaleString("en-US")} keys; the k-th is wanted 1/k times as often as the first (Zipf), which is ${firstShare(keys)} of all turns. ${timingText(timing)}.`,
-    entrants,
+    contestants,
     absent: [],
     reference: "raw",
-    ground: "server",
+    topology: "server",
     rounds,
     cases: holdsMs.map(label),
     metrics,

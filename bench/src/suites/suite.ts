@@ -1,15 +1,15 @@
 import type { Redis } from "ioredis";
 import type { Ports } from "../contestants/contestant.ts";
 import type { Placement } from "../run/placement.ts";
-import type { Entrant, Ground } from "../run/contestant-list.ts";
+import type { ContestantName, Topology } from "../run/contestant-list.ts";
 import type { SuiteName } from "../report/suite-names.ts";
 
 /** One question, asked of every entrant in turn. */
 export interface Suite extends SuiteDescription {
   /** What it runs on: one server, or nodes that vote. */
-  readonly ground: Ground;
+  readonly topology: Topology;
   /** Yields once per case. Throws if the entrant cannot take part. */
-  measure(entrant: Entrant, site: Site): AsyncGenerator<Figures, void, void>;
+  measure(contestant: ContestantName, site: Site): AsyncGenerator<Figures, void, void>;
 }
 
 /** What a report says of a suite. It is recorded beside the figures, so that tables and pictures can be made again. */
@@ -18,11 +18,11 @@ export interface SuiteDescription {
   readonly title: string;
   /** In a sentence: who does what, for how long. */
   readonly method: string;
-  readonly entrants: readonly Entrant[];
+  readonly contestants: readonly ContestantName[];
   /** Who cannot do what is asked here, by the reason. */
-  readonly absent: readonly Absence[];
+  readonly absent: readonly MissingContestants[];
   /** Whom the others are compared with, beside the best peer. */
-  readonly reference: Entrant | null;
+  readonly reference: ContestantName | null;
   readonly rounds: number;
   /** In the order of the report. */
   readonly cases: readonly string[];
@@ -31,8 +31,8 @@ export interface SuiteDescription {
   readonly panels: readonly Panel[];
 }
 
-export interface Absence {
-  readonly entrants: readonly Entrant[];
+export interface MissingContestants {
+  readonly contestants: readonly ContestantName[];
   readonly reason: string;
 }
 
@@ -98,13 +98,13 @@ export type Point = readonly [x: number, y: number];
 
 export interface Sample extends Figures {
   readonly suite: SuiteName;
-  readonly entrant: Entrant;
+  readonly contestant: ContestantName;
   readonly round: number;
 }
 
 /** Why an entrant is missing from a table, or what went wrong while it ran. */
 export interface Note {
   readonly suite: SuiteName;
-  readonly entrant: Entrant;
+  readonly contestant: ContestantName;
   readonly text: string;
 }

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { leaseEnd } from "../measure/lease-end.ts";
-import type { Entrant } from "../run/contestant-list.ts";
+import type { ContestantName } from "../run/contestant-list.ts";
 import { portsOf, type Figures, type Metric, type Site, type Suite } from "./suite.ts";
-import { latenessOf, spreadMoments, takeoverAt, type Moments, type Takeover } from "../measure/takeovers.ts";
+import { latenessOf, spreadTimes, takeoverAt, type TakeoverTimes, type Takeover } from "../measure/takeovers.ts";
 import { WorkerProcess } from "../run/worker-process.ts";
 
 const metrics: readonly Metric[] = [
@@ -27,7 +27,7 @@ interface Repetition {
 
 /** How long a lock stays with the dead: its holder's process is killed, and another process waits. */
 export function takeover(
-  entrants: readonly Entrant[],
+  contestants: readonly ContestantName[],
   { ttlMs, repetitions }: TakeoverSize,
   rounds: number,
 ): Suite {
@@ -36,23 +36,23 @@ export function takeover(
   const [fromMs, toMs] = [ttlMs * 0.15, ttlMs * 0.75];
   const label = `TTL ${ttlMs / 1000} s, with renewal`;
 
-  async function* measure(entrant: Entrant, site: Site): AsyncGenerator<Figures, void, void> {
+  async function* measure(contestant: ContestantName, site: Site): AsyncGenerator<Figures, void, void> {
     // All at once, each with a lock and two processes of its own: they sleep nearly all the time.
     const settled = await Promise.allSettled(
-      spreadMoments(repetitions, [fromMs, toMs], Math.random).map((killAfterMs, index) =>
-        repeat(entrant, site, `takeover:${index}`, killAfterMs),
+      spreadTimes(repetitions, [fromMs, toMs], Math.random).map((killAfterMs, index) =>
+        repeat(contestant, site, `takeover:${index}`, killAfterMs),
       ),
     );
     yield figuresOf(settled.map(fulfilled));
   }
 
-  async function repeat(entrant: Entrant, site: Site, key: string, killAfterMs: number): Promise<Repetition> {
+  async function repeat(contestant: ContestantName, site: Site, key: string, killAfterMs: number): Promise<Repetition> {
     const [{ admin }] = site.servers;
     const ports = portsOf(site);
-    await using holder = await WorkerProcess.open(entrant, ports, null);
+    await using holder = await WorkerProcess.open(contestant, ports, null);
     await holder.start({ kind: "hold", keys: [key], ttlMs });
     const headStart = sleep(headStartMs);
-    await using waiter = await WorkerProcess.open(entrant, ports, null);
+    await using waiter = await WorkerProcess.open(contestant, ports, null);
     await headStart;
     await waiter.start({ kind: "wait", key, ttlMs });
     const killing = sleep(killAfterMs).then(() => kill(holder, admin, key));
@@ -77,13 +77,13 @@ export function takeover(
     name: "takeover",
     title: "Takeover from a killed holder",
     method: `${repetitions} holders a round, each in a process that is killed ${fromMs / 1000} to ${toMs / 1000} s after the waiter's call.`,
-    entrants,
+    contestants,
     absent: [
-      { entrants: ["raw"], reason: "its wait is nothing but its poll" },
-      { entrants: ["@verrou/core"], reason: "has no renewal of its own" },
+      { contestants: ["raw"], reason: "its wait is nothing but its poll" },
+      { contestants: ["@verrou/core"], reason: "has no renewal of its own" },
     ],
     reference: null,
-    ground: "server",
+    topology: "server",
     rounds,
     cases: [label],
     metrics,
@@ -106,14 +106,14 @@ async function endOfWait(waiter: WorkerProcess): Promise<number> {
   return performance.now();
 }
 
-async function kill(holder: WorkerProcess, admin: Redis, key: string): Promise<Omit<Moments, "grantedAt">> {
+async function kill(holder: WorkerProcess, admin: Redis, key: string): Promise<Omit<TakeoverTimes, "grantedAt">> {
   const killedAt = performance.now();
   // To dispose of a worker is to send it SIGKILL. Only then is it certain that it renews no more.
   await holder[Symbol.asyncDispose]();
   return { killedAt, leaseEndsAt: await leaseEnd(admin, key) };
 }
 
-function takeoverOf(moments: Moments, failure: string | null): Takeover {
+function takeoverOf(moments: TakeoverTimes, failure: string | null): Takeover {
   return failure === null ? takeoverAt(moments) : { outcome: "failed", reason: failure };
 }
 

@@ -1,10 +1,10 @@
 import { costOf } from "../measure/cost.ts";
-import { Crew } from "../run/workers.ts";
+import { WorkerGroup } from "../run/workers.ts";
 import { figures } from "../measure/figures.ts";
-import type { Keys } from "../run/protocol.ts";
-import type { Entrant } from "../run/contestant-list.ts";
+import type { KeyChoice } from "../run/protocol.ts";
+import type { ContestantName } from "../run/contestant-list.ts";
 import type { Figures, Metric, Site, Suite } from "./suite.ts";
-import { timingText, watch, type Timing } from "../measure/window.ts";
+import { timingText, measureWindow, type Timing } from "../measure/window.ts";
 
 const metrics: readonly Metric[] = [
   { id: "rate", label: "cycles/s", digits: 0, best: "most" },
@@ -18,7 +18,7 @@ const metrics: readonly Metric[] = [
 interface Case {
   readonly label: string;
   readonly tasks: number;
-  readonly keys: Keys;
+  readonly keys: KeyChoice;
 }
 
 export interface UncontendedSize {
@@ -28,7 +28,7 @@ export interface UncontendedSize {
 
 /** What a lock costs without contention: one process, acquire and release without pause, first with fresh keys. */
 export function uncontended(
-  entrants: readonly Entrant[],
+  contestants: readonly ContestantName[],
   { timing, taskCounts }: UncontendedSize,
   rounds: number,
 ): Suite {
@@ -37,7 +37,7 @@ export function uncontended(
     ...casesOf("a key per task", { by: "task" }),
   ];
 
-  function casesOf(form: string, keys: Keys): Case[] {
+  function casesOf(form: string, keys: KeyChoice): Case[] {
     return taskCounts.map((tasks) => ({
       label: `${form}, ${tasks === 1 ? "1 task" : `${tasks} tasks`}`,
       tasks,
@@ -45,13 +45,13 @@ export function uncontended(
     }));
   }
 
-  async function* measure(entrant: Entrant, site: Site): AsyncGenerator<Figures, void, void> {
-    await using crew = await Crew.open(entrant, site, 1);
+  async function* measure(contestant: ContestantName, site: Site): AsyncGenerator<Figures, void, void> {
+    await using workerGroup = await WorkerGroup.open(contestant, site, 1);
     for (const { label, tasks, keys } of cases) {
-      await crew.start({ kind: "cycle", tasks, keys, ttlMs: 10_000, holdMs: 0 });
-      const window = await watch(crew, site, timing);
-      await crew.stop();
-      yield figures(label, crew, window, costOf(window));
+      await workerGroup.start({ kind: "cycle", tasks, keys, ttlMs: 10_000, holdMs: 0 });
+      const window = await measureWindow(workerGroup, site, timing);
+      await workerGroup.stop();
+      yield figures(label, workerGroup, window, costOf(window));
     }
   }
 
@@ -59,10 +59,10 @@ export function uncontended(
     name: "uncontended",
     title: "Uncontended: acquire and release",
     method: `One process. Fresh keys: a new key for every acquisition. ${timingText(timing)}.`,
-    entrants,
+    contestants,
     absent: [],
     reference: "raw",
-    ground: "server",
+    topology: "server",
     rounds,
     cases: cases.map(({ label }) => label),
     metrics,

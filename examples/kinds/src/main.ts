@@ -31,36 +31,36 @@ if (url === "--help" || url === "-h") {
 
 async function run(address: string | undefined): Promise<void> {
   const engine = address === undefined ? inMemory() : onRedis(address);
-  const [here, there] = [createLocks(engine.here), createLocks(engine.there)];
+  const [firstProcess, secondProcess] = [createLocks(engine.firstProcess), createLocks(engine.secondProcess)];
   try {
     for (const [name, example] of Object.entries(examples)) {
       console.log(`${name}:`);
-      await example(here, there, (line) => {
+      await example(firstProcess, secondProcess, (line) => {
         console.log(`  ${line}`);
       });
     }
   } finally {
-    await Promise.all([here.close(), there.close()]);
+    await Promise.all([firstProcess.close(), secondProcess.close()]);
     engine.end();
   }
 }
 
 interface Engine {
-  readonly here: Driver;
-  readonly there: Driver;
+  readonly firstProcess: Driver;
+  readonly secondProcess: Driver;
   readonly end: () => void;
 }
 
 function inMemory(): Engine {
   const driver = memory();
-  return { here: driver, there: driver, end: () => undefined };
+  return { firstProcess: driver, secondProcess: driver, end: () => undefined };
 }
 
 function onRedis(address: string): Engine {
   const [one, other] = [new Redis(address), new Redis(address)];
   return {
-    here: redis(one),
-    there: redis(other),
+    firstProcess: redis(one),
+    secondProcess: redis(other),
     end: () => {
       one.disconnect();
       other.disconnect();

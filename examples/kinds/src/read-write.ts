@@ -1,22 +1,22 @@
 import type { Example } from "./example.ts";
 
 /** Many read the prices; one changes them, lets readers in again, and goes on reading. */
-export const readWrite: Example = async (here, there, say) => {
+export const readWrite: Example = async (firstProcess, secondProcess, print) => {
   let price = 10;
-  const { read } = there.readWrite("prices");
-  const { write } = here.readWrite("prices");
+  const { read } = secondProcess.readWrite("prices");
+  const { write } = firstProcess.readWrite("prices");
 
   const customers = await Promise.all([read.acquire(), read.acquire()]);
-  say(`${customers.length} customers look at ${price}`);
+  print(`${customers.length} customers look at ${price}`);
 
   const change = write.withLock(async (lease) => {
     price = 12;
     await lease.downgrade();
     await read.withLock(() => {
-      say(`another one looks at ${price}`); // beside us
+      print(`another one looks at ${price}`); // beside us
     });
   });
-  say((await write.tryAcquire()) === null ? "a change waits for them" : "a change does not wait");
+  print((await write.tryAcquire()) === null ? "a change waits for them" : "a change does not wait");
   await Promise.all(customers.map((lease) => lease.release()));
   await change;
 };

@@ -1,17 +1,17 @@
 import type { Example } from "./example.ts";
 
 /** A report is built of parts that lock the same key by themselves, and may be built alone. */
-export const reentrant: Example = async (here, there, say) => {
-  const report = here.reentrant("report");
+export const reentrant: Example = async (firstProcess, secondProcess, print) => {
+  const report = firstProcess.reentrant("report");
 
   const part = (name: string): Promise<void> =>
     report.withLock(async () => {
-      say(`writes ${name}`);
+      print(`writes ${name}`);
     });
 
   await report.withLock(async () => {
     await Promise.all([part("the sales"), part("the costs")]); // one after another
-    const other = await there.tryAcquire("report");
-    say(other === null ? "nobody else writes" : "somebody else writes");
+    const other = await secondProcess.tryAcquire("report");
+    print(other === null ? "nobody else writes" : "somebody else writes");
   });
 };

@@ -1,7 +1,7 @@
 import { pause, type Example } from "./example.ts";
 
 /** An interface that allows three calls at once, whoever calls it. */
-export const semaphore: Example = async (here, there, say) => {
+export const semaphore: Example = async (firstProcess, secondProcess, print) => {
   let calls = 0;
   let most = 0;
   const call = async (weight: number): Promise<void> => {
@@ -10,11 +10,11 @@ export const semaphore: Example = async (here, there, say) => {
     await pause(2);
     calls -= weight;
   };
-  const users = [here, there].flatMap((locks) =>
+  const users = [firstProcess, secondProcess].flatMap((locks) =>
     [1, 1, 2, 1, 3].map((permits) =>
       locks.semaphore("interface", { limit: 3 }).withLock({ permits }, () => call(permits)),
     ),
   );
   await Promise.all(users);
-  say(`at most ${most} calls at once`);
+  print(`at most ${most} calls at once`);
 };

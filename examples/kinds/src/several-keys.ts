@@ -1,7 +1,7 @@
 import { pause, type Example } from "./example.ts";
 
 /** Money goes between accounts, each way at once: both are locked, in whatever order they are named. */
-export const severalKeys: Example = async (here, there, say) => {
+export const severalKeys: Example = async (firstProcess, secondProcess, print) => {
   const accounts = new Map([
     ["account:1", 100],
     ["account:2", 100],
@@ -14,9 +14,9 @@ export const severalKeys: Example = async (here, there, say) => {
   };
   const transfers = Array.from({ length: 10 }, (_, turn) => {
     const [from, to] = turn % 2 === 0 ? ["account:1", "account:2"] : ["account:2", "account:1"];
-    const locks = turn % 3 === 0 ? here : there;
+    const locks = turn % 3 === 0 ? firstProcess : secondProcess;
     return locks.all([from as string, to as string]).withLock(() => move(from as string, to as string, 10));
   });
   await Promise.all(transfers);
-  say(`together ${[...accounts.values()].reduce((sum, balance) => sum + balance, 0)}`);
+  print(`together ${[...accounts.values()].reduce((sum, balance) => sum + balance, 0)}`);
 };

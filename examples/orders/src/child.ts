@@ -7,7 +7,7 @@ import { Redis } from "ioredis";
 import { initialStock, readOrders } from "./orders.ts";
 import type { FromChild, Task } from "./processes.ts";
 import { StockFile } from "./stock.ts";
-import { countHandovers, share, work, type Workplace } from "./worker.ts";
+import { countHandovers, assignedOrders, work, type WorkerContext } from "./worker.ts";
 
 const progressEveryMs = 50;
 
@@ -27,13 +27,13 @@ async function serve({ ordersFile, stockFile, index, workers, redisUrl }: Task):
   await using engine = redisUrl === null ? null : connect(redisUrl);
   using handovers = countHandovers();
   using progress = reportProgress();
-  const mine = share(orders, index, workers);
-  const workplace: Workplace = { stock, locks: engine?.locks ?? null, onDone: progress.orderDone };
+  const mine = assignedOrders(orders, index, workers);
+  const workplace: WorkerContext = { stock, locks: engine?.locks ?? null, onDone: progress.orderDone };
 
-  tell({ kind: "ready" });
+  sendMessage({ kind: "ready" });
   await once(process, "message");
   const tally = await work(mine, workplace);
-  tell({ kind: "finished", tally, handovers: handovers.count });
+  sendMessage({ kind: "finished", tally, handovers: handovers.count });
 
   process.off("disconnect", abandon);
   await once(process, "disconnect");
@@ -54,11 +54,11 @@ function connect(url: string): AsyncDisposable & { readonly locks: ReturnType<ty
 
 function reportProgress(): Disposable & { readonly orderDone: () => void } {
   let done = 0;
-  const timer = setInterval(() => tell({ kind: "progress", done }), progressEveryMs);
+  const timer = setInterval(() => sendMessage({ kind: "progress", done }), progressEveryMs);
   return { orderDone: () => void done++, [Symbol.dispose]: () => clearInterval(timer) };
 }
 
 /** A parent that has gone is noticed by `disconnect`; what it was not told matters no more. */
-function tell(message: FromChild): void {
+function sendMessage(message: FromChild): void {
   process.send?.(message, undefined, undefined, () => undefined);
 }

@@ -5,9 +5,9 @@ import { createLocks, type Driver } from "holdfast";
 
 import type { Engine } from "./engine.ts";
 import { initialStock, readOrders } from "./orders.ts";
-import { byProcesses } from "./processes.ts";
+import { runInProcesses } from "./processes.ts";
 import { StockFile } from "./stock.ts";
-import { countHandovers, share, work, type Tally } from "./worker.ts";
+import { countHandovers, assignedOrders, work, type Tally } from "./worker.ts";
 
 export interface Job {
   readonly ordersFile: string;
@@ -18,24 +18,24 @@ export interface Job {
   readonly onProgress: (done: number) => void;
 }
 
-export interface CrewResult {
+export interface JobResult {
   readonly tallies: readonly Tally[];
   readonly handovers: number;
   readonly seconds: number;
 }
 
 /** Does the job by processes, or inside this one where the engine lives in it. */
-export async function doJob(
+export async function processOrders(
   job: Job,
   engine: Engine,
   locking: "without locks" | "with locks",
-): Promise<CrewResult> {
-  if (engine.kind === "redis") return byProcesses(job, locking === "with locks" ? engine.url : null);
-  return insideThisProcess(job, locking === "with locks" ? engine.driver : null);
+): Promise<JobResult> {
+  if (engine.kind === "redis") return runInProcesses(job, locking === "with locks" ? engine.url : null);
+  return runInThisProcess(job, locking === "with locks" ? engine.driver : null);
 }
 
 /** Each worker has locks of its own over the one driver, so they compete as processes do over one server. */
-async function insideThisProcess(job: Job, driver: Driver | null): Promise<CrewResult> {
+async function runInThisProcess(job: Job, driver: Driver | null): Promise<JobResult> {
   const orders = await readOrders(job.ordersFile);
   await using stock = await StockFile.open(job.stockFile, initialStock(orders).keys());
   using handovers = countHandovers();
@@ -44,7 +44,7 @@ async function insideThisProcess(job: Job, driver: Driver | null): Promise<CrewR
   const onDone = (): void => job.onProgress(++done);
   const one = async (index: number): Promise<Tally> => {
     await using locks = driver && createLocks(driver);
-    return await work(share(orders, index, job.workers), { stock, locks, signal: job.signal, onDone });
+    return await work(assignedOrders(orders, index, job.workers), { stock, locks, signal: job.signal, onDone });
   };
   const started = performance.now();
   const tallies = await Promise.all(Array.from({ length: job.workers }, (_, index) => one(index)));

@@ -29,15 +29,15 @@ Ends with 0 when nothing was oversold with locks, 1 when something was, 2 on a b
 
 /** @throws {UsageError} that names the option, what was expected, and what came */
 export function parseOptions(args: string[]): Options | "help" {
-  const given = parse(args);
-  if (given.help) return "help";
-  if (given.memory && given.redis !== undefined) {
+  const raw = parse(args);
+  if (raw.help) return "help";
+  if (raw.memory && raw.redis !== undefined) {
     throw new UsageError("Expected one of `--redis` and `--memory`, got both");
   }
   return {
-    workers: parseWorkers(given.processes),
-    ordersFile: given.orders ?? defaultOrdersFile,
-    engine: given.memory ? "memory" : parseRedis(given.redis),
+    workers: parseWorkers(raw.processes),
+    ordersFile: raw.orders ?? defaultOrdersFile,
+    engine: raw.memory ? "memory" : parseRedis(raw.redis),
   };
 }
 
@@ -46,7 +46,7 @@ export function withoutPassword(url: string): string {
   return url.replace(/\/\/.*@/, "//***@");
 }
 
-interface Given {
+interface RawOptions {
   processes?: string;
   orders?: string;
   redis?: string;
@@ -54,7 +54,7 @@ interface Given {
   help?: boolean;
 }
 
-function parse(args: string[]): Given {
+function parse(args: string[]): RawOptions {
   try {
     const options = {
       processes: { type: "string" },

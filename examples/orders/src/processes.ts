@@ -2,7 +2,7 @@ import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { performance } from "node:perf_hooks";
 
-import type { CrewResult, Job } from "./crew.ts";
+import type { JobResult, Job } from "./crew.ts";
 import type { Tally } from "./worker.ts";
 
 /** What a worker process is told first; its second message, of any content, is the start. */
@@ -21,10 +21,10 @@ export type FromChild =
   | { readonly kind: "finished"; readonly tally: Tally; readonly handovers: number };
 
 const childProgram = new URL("./child.js", import.meta.url);
-const leaveWithinMs = 2_000;
+const exitTimeoutMs = 2_000;
 
 /** Lets one process for each worker do the job. None outlives the call, whatever happens. */
-export async function byProcesses(job: Job, redisUrl: string | null): Promise<CrewResult> {
+export async function runInProcesses(job: Job, redisUrl: string | null): Promise<JobResult> {
   const { ordersFile, stockFile, workers } = job;
   const children = Array.from({ length: workers }, () =>
     fork(childProgram, { stdio: ["ignore", 2, 2, "ipc"] }),
@@ -33,21 +33,21 @@ export async function byProcesses(job: Job, redisUrl: string | null): Promise<Cr
     children.forEach((child, index) =>
       child.send({ ordersFile, stockFile, index, workers, redisUrl } satisfies Task),
     );
-    return await conduct(children, job);
+    return await runWorkers(children, job);
   } finally {
-    await Promise.all(children.map(letGo));
+    await Promise.all(children.map(terminate));
   }
 }
 
 /** Starts the clock when every process is ready, so that orders/s is about orders and not about starting Node. */
-function conduct(children: ChildProcess[], { signal, onProgress }: Job): Promise<CrewResult> {
+function runWorkers(children: ChildProcess[], { signal, onProgress }: Job): Promise<JobResult> {
   const done = children.map(() => 0);
   const finished: { tally: Tally; handovers: number }[] = [];
   let ready = 0;
   let started = 0;
   let onAbort = (): void => undefined;
 
-  const result = new Promise<CrewResult>((resolve, reject) => {
+  const result = new Promise<JobResult>((resolve, reject) => {
     const begin = (): void => {
       started = performance.now();
       for (const child of children) child.send("start");
@@ -57,7 +57,7 @@ function conduct(children: ChildProcess[], { signal, onProgress }: Job): Promise
       const handovers = finished.reduce((sum, child) => sum + child.handovers, 0);
       resolve({ tallies: finished.map(({ tally }) => tally), handovers, seconds });
     };
-    const hear = (message: FromChild, index: number): void => {
+    const onMessage = (message: FromChild, index: number): void => {
       switch (message.kind) {
         case "ready":
           if (++ready === children.length) begin();
@@ -72,10 +72,10 @@ function conduct(children: ChildProcess[], { signal, onProgress }: Job): Promise
       }
     };
     for (const [index, child] of children.entries()) {
-      child.on("message", (message) => hear(message as FromChild, index));
+      child.on("message", (message) => onMessage(message as FromChild, index));
       child.on("error", reject);
-      child.once("exit", (code, by) =>
-        reject(new Error(`Worker ${index} ended early, by ${by ?? `exit code ${code}`}`)),
+      child.once("exit", (code, cause) =>
+        reject(new Error(`Worker ${index} ended early, by ${cause ?? `exit code ${code}`}`)),
       );
     }
     onAbort = () => reject(signal.reason);
@@ -86,11 +86,11 @@ function conduct(children: ChildProcess[], { signal, onProgress }: Job): Promise
 }
 
 /** A child that is let go closes its locks and ends by itself; one that does not is ended. */
-async function letGo(child: ChildProcess): Promise<void> {
+async function terminate(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
-  const gone = once(child, "exit");
-  const tooLong = setTimeout(() => child.kill("SIGKILL"), leaveWithinMs);
+  const exited = once(child, "exit");
+  const timeout = setTimeout(() => child.kill("SIGKILL"), exitTimeoutMs);
   if (child.connected) child.disconnect();
-  await gone;
-  clearTimeout(tooLong);
+  await exited;
+  clearTimeout(timeout);
 }

@@ -1,4 +1,4 @@
-import { grouped } from "./report.ts";
+import { formatCount } from "./report.ts";
 
 export interface Output {
   readonly isTTY?: boolean;
@@ -16,7 +16,7 @@ export function showProgress(
   let count = 0;
   let shown = "";
   const show = (): void => {
-    const line = `${label}: ${grouped(count)} of ${grouped(total)} orders, ${Math.floor((count * 100) / total)} %`;
+    const line = `${label}: ${formatCount(count)} of ${formatCount(total)} orders, ${Math.floor((count * 100) / total)} %`;
     if (line === shown) return;
     out.write(out.isTTY ? `\r\u001B[2K${line}` : `${line}\n`);
     shown = line;

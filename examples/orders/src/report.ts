@@ -1,4 +1,4 @@
-import type { CrewResult } from "./crew.ts";
+import type { JobResult } from "./crew.ts";
 import { unitsByArticle } from "./orders.ts";
 
 /** What one run did to the stock, and how it went. */
@@ -25,15 +25,15 @@ export function table(without: Summary, withLocks: Summary): string {
   ];
   return align([
     ["", "without locks", "with locks"],
-    row("orders", ({ orders }) => grouped(orders)),
-    row("units accepted", ({ accepted }) => grouped(accepted)),
-    row("units oversold", ({ oversold }) => grouped(oversold)),
+    row("orders", ({ orders }) => formatCount(orders)),
+    row("units accepted", ({ accepted }) => formatCount(accepted)),
+    row("units oversold", ({ oversold }) => formatCount(oversold)),
     row("articles oversold", ({ oversoldArticles, articles }) => `${oversoldArticles} of ${articles}`),
-    row("units unaccounted for", ({ unaccounted }) => grouped(unaccounted)),
-    row("orders/s", ({ ordersPerSecond }) => grouped(Math.round(ordersPerSecond))),
+    row("units unaccounted for", ({ unaccounted }) => formatCount(unaccounted)),
+    row("orders/s", ({ ordersPerSecond }) => formatCount(Math.round(ordersPerSecond))),
     row("wait p50", ({ waitsMs }) => milliseconds(percentile(waitsMs, 50))),
     row("wait p99", ({ waitsMs }) => milliseconds(percentile(waitsMs, 99))),
-    row("hand-overs", ({ waitsMs, handovers }) => (waitsMs.length > 0 ? grouped(handovers) : none)),
+    row("hand-overs", ({ waitsMs, handovers }) => (waitsMs.length > 0 ? formatCount(handovers) : none)),
   ]);
 }
 
@@ -45,7 +45,7 @@ export function isSound({ oversold, unaccounted }: Summary): boolean {
 /** The last sentence. */
 export function verdict(without: Summary, withLocks: Summary): string {
   const damage = ({ oversold, unaccounted }: Summary): string =>
-    `${grouped(oversold)} units were oversold and ${grouped(unaccounted)} are unaccounted for`;
+    `${formatCount(oversold)} units were oversold and ${formatCount(unaccounted)} are unaccounted for`;
   if (!isSound(withLocks))
     return `WRONG: with locks ${damage(withLocks)}. That must never happen: please report it.`;
   if (isSound(without)) return "With locks nothing was oversold. Nor without them, this time: by luck.";
@@ -53,14 +53,14 @@ export function verdict(without: Summary, withLocks: Summary): string {
 }
 
 export function summarize(
-  { tallies, handovers, seconds }: CrewResult,
+  { tallies, handovers, seconds }: JobResult,
   initial: ReadonlyMap<string, number>,
-  left: ReadonlyMap<string, number>,
+  remaining: ReadonlyMap<string, number>,
 ): Summary {
-  const taken = unitsByArticle(tallies.flatMap((tally) => tally.accepted));
+  const sold = unitsByArticle(tallies.flatMap((tally) => tally.accepted));
   const articles = [...initial].map(([article, stock]) => {
-    const accepted = taken.get(article) ?? 0;
-    const missing = stock - accepted - (left.get(article) ?? 0);
+    const accepted = sold.get(article) ?? 0;
+    const missing = stock - accepted - (remaining.get(article) ?? 0);
     return { accepted, oversold: Math.max(0, accepted - stock), unaccounted: Math.abs(missing) };
   });
   const orders = total(tallies.map(({ handled }) => handled));
@@ -84,7 +84,7 @@ export function percentile(values: readonly number[], percent: number): number |
 }
 
 /** 12345 as `12 345`. */
-export function grouped(count: number): string {
+export function formatCount(count: number): string {
   return String(count).replaceAll(/\B(?=(\d{3})+$)/g, " ");
 }
 

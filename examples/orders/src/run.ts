@@ -4,12 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { atExit } from "./at-exit.ts";
-import { doJob } from "./crew.ts";
+import { processOrders } from "./crew.ts";
 import { openEngine } from "./engine.ts";
 import type { Options } from "./options.ts";
 import { initialStock, readOrders } from "./orders.ts";
 import { showProgress, type Output } from "./progress.ts";
-import { grouped, isSound, summarize, table, verdict, type Summary } from "./report.ts";
+import { formatCount, isSound, summarize, table, verdict, type Summary } from "./report.ts";
 import { StockFile } from "./stock.ts";
 
 type Locking = "without locks" | "with locks";
@@ -25,17 +25,17 @@ export async function run(options: Options, out: Output, signal: AbortSignal): P
   await using engine = await openEngine(options, folder.path, signal);
   out.write(`Engine: ${engine.description}.\n`);
   out.write(
-    `${grouped(orders.length)} orders for ${initial.size} articles; there is stock for three quarters of them.\n\n`,
+    `${formatCount(orders.length)} orders for ${initial.size} articles; there is stock for three quarters of them.\n\n`,
   );
 
   const { ordersFile, workers } = options;
-  const ending = engine.lost ? AbortSignal.any([signal, engine.lost]) : signal;
+  const cleanups = engine.lost ? AbortSignal.any([signal, engine.lost]) : signal;
   const one = async (locking: Locking): Promise<Summary> => {
     const stockFile = join(folder.path, `stock ${locking}.txt`);
     await using stock = await StockFile.create(stockFile, initial);
     using progress = showProgress(out, locking, orders.length);
-    const job = { ordersFile, stockFile, workers, signal: ending, onProgress: progress.done };
-    const result = await doJob(job, engine, locking);
+    const job = { ordersFile, stockFile, workers, signal: cleanups, onProgress: progress.done };
+    const result = await processOrders(job, engine, locking);
     progress.done(orders.length);
     return summarize(result, initial, await levels(stock, initial.keys()));
   };
@@ -46,9 +46,9 @@ export async function run(options: Options, out: Output, signal: AbortSignal): P
 }
 
 async function levels(stock: StockFile, articles: Iterable<string>): Promise<Map<string, number>> {
-  const left = new Map<string, number>();
-  for (const article of articles) left.set(article, (await stock.read(article)).left);
-  return left;
+  const remaining = new Map<string, number>();
+  for (const article of articles) remaining.set(article, (await stock.read(article)).remaining);
+  return remaining;
 }
 
 async function temporaryFolder(): Promise<AsyncDisposable & { readonly path: string }> {

@@ -19,16 +19,16 @@ export interface Server extends AsyncDisposable {
 }
 
 const program = "redis-server";
-const startWithinMs = 10_000;
-const askEveryMs = 20;
-const answerWithinMs = 2_000;
-const stopWithinMs = 2_000;
+const startTimeoutMs = 10_000;
+const pollMs = 20;
+const replyTimeoutMs = 2_000;
+const stopTimeoutMs = 2_000;
 const portAttempts = 3;
 
 /** What `redis-server --version` says, or null where it is not installed. */
 export async function installedVersion(): Promise<string | null> {
   try {
-    return (await promisify(execFile)(program, ["--version"], { timeout: answerWithinMs })).stdout.trim();
+    return (await promisify(execFile)(program, ["--version"], { timeout: replyTimeoutMs })).stdout.trim();
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
     throw error;
@@ -54,8 +54,8 @@ export async function startServer(folder: string, signal: AbortSignal): Promise<
 export async function serverVersion(url: string): Promise<string> {
   const client = new Redis(url, {
     lazyConnect: true,
-    connectTimeout: answerWithinMs,
-    commandTimeout: answerWithinMs,
+    connectTimeout: replyTimeoutMs,
+    commandTimeout: replyTimeoutMs,
     retryStrategy: () => null,
   });
   let reason: Error | undefined;
@@ -81,14 +81,14 @@ async function startOn(port: number, folder: string, signal: AbortSignal): Promi
   const onExit = (): void => lost.abort(new Error(`${program} ended in the middle. It said:\n${output()}`));
   const stop = async (): Promise<void> => {
     server.off("exit", onExit);
-    await end(server);
+    await stopServer(server);
     forget();
   };
   try {
     server.stdin.on("error", () => undefined); // It ended early: told by its exit.
     server.stdin.end(configuration(port, password));
     const url = `redis://:${password}@127.0.0.1:${port}`;
-    const version = await whenItAnswers(url, server, signal);
+    const version = await awaitReady(url, server, signal);
     server.once("exit", onExit);
     return { url, port, version, lost: lost.signal, [Symbol.asyncDispose]: stop };
   } catch (error) {
@@ -107,25 +107,25 @@ function configuration(port: number, password: string): string {
   );
 }
 
-async function whenItAnswers(url: string, server: ChildProcess, signal: AbortSignal): Promise<string> {
-  const giveUp = performance.now() + startWithinMs;
+async function awaitReady(url: string, server: ChildProcess, signal: AbortSignal): Promise<string> {
+  const deadline = performance.now() + startTimeoutMs;
   for (;;) {
     try {
       return await serverVersion(url);
     } catch (error) {
-      if (hasEnded(server) || performance.now() > giveUp) throw error;
+      if (hasEnded(server) || performance.now() > deadline) throw error;
     }
-    await sleep(askEveryMs, undefined, { signal });
+    await sleep(pollMs, undefined, { signal });
   }
 }
 
-async function end(server: ChildProcess): Promise<void> {
+async function stopServer(server: ChildProcess): Promise<void> {
   if (hasEnded(server)) return;
-  const gone = once(server, "exit");
-  const tooLong = setTimeout(() => server.kill("SIGKILL"), stopWithinMs);
+  const exited = once(server, "exit");
+  const timeout = setTimeout(() => server.kill("SIGKILL"), stopTimeoutMs);
   server.kill("SIGTERM");
-  await gone;
-  clearTimeout(tooLong);
+  await exited;
+  clearTimeout(timeout);
 }
 
 function hasEnded({ pid, exitCode, signalCode }: ChildProcess): boolean {

@@ -9,7 +9,7 @@ export interface Guard {
 }
 
 export interface Level {
-  readonly left: number;
+  readonly remaining: number;
   /** The fencing token of the last holder who wrote; 0: nobody yet, or without a lock. */
   readonly fence: bigint;
 }
@@ -21,24 +21,24 @@ export interface Level {
  * A server would compare the fence within its write; a plain file cannot, so this check narrows the gap of a holder
  * who lost its lease unnoticed and does not close it.
  */
-export async function takeStock(
+export async function reserveStock(
   stock: StockFile,
   order: Order,
   guard?: Guard,
 ): Promise<"accepted" | "refused"> {
-  const { left, fence } = await stock.read(order.article);
+  const { remaining, fence } = await stock.read(order.article);
   if (guard && guard.fencingToken < fence) {
     throw new Error(`Order ${order.order} came with fencing token ${guard.fencingToken}, after ${fence}`);
   }
-  if (left < order.units) return "refused";
+  if (remaining < order.units) return "refused";
   guard?.throwIfLost();
-  await stock.write(order.article, { left: left - order.units, fence: guard?.fencingToken ?? fence });
+  await stock.write(order.article, { remaining: remaining - order.units, fence: guard?.fencingToken ?? fence });
   return "accepted";
 }
 
-const leftDigits = 10;
+const remainingDigits = 10;
 const fenceDigits = 20;
-const recordLength = maxArticleLength + 1 + leftDigits + 1 + fenceDigits + 1;
+const recordLength = maxArticleLength + 1 + remainingDigits + 1 + fenceDigits + 1;
 
 /**
  * One file for all articles: a line of fixed width for each, read and written in place. Whoever holds the lock of an
@@ -55,7 +55,7 @@ export class StockFile implements AsyncDisposable {
   }
 
   static async create(path: string, initial: ReadonlyMap<string, number>): Promise<StockFile> {
-    const records = [...initial].map(([article, left]) => record(article, { left, fence: 0n }));
+    const records = [...initial].map(([article, remaining]) => record(article, { remaining, fence: 0n }));
     await writeFile(path, records.join(""), { flag: "wx" });
     return StockFile.open(path, initial.keys());
   }
@@ -74,7 +74,7 @@ export class StockFile implements AsyncDisposable {
         `Expected the record of ${article} in the stock file, got ${JSON.stringify(buffer.toString())}`,
       );
     }
-    return { left: Number(left), fence: BigInt(fence) };
+    return { remaining: Number(left), fence: BigInt(fence) };
   }
 
   async write(article: string, level: Level): Promise<void> {
@@ -98,10 +98,10 @@ export class StockFile implements AsyncDisposable {
   }
 }
 
-function record(article: string, { left, fence }: Level): string {
+function record(article: string, { remaining, fence }: Level): string {
   const columns = [
     article.padEnd(maxArticleLength),
-    `${left}`.padStart(leftDigits, "0"),
+    `${remaining}`.padStart(remainingDigits, "0"),
     `${fence}`.padStart(fenceDigits, "0"),
   ];
   return `${columns.join(" ")}\n`;

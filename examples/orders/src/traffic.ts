@@ -10,7 +10,7 @@ import { readOrders, type Order } from "./orders.ts";
 //
 //   node examples/orders/dist/traffic.js http://127.0.0.1:7420
 
-const clerks = 8;
+const workerNames = 8;
 const workMs = 150;
 
 const [url] = process.argv.slice(2);
@@ -26,16 +26,16 @@ process.once("SIGINT", () => stop.abort());
 
 const locks = createLocks(await connect(url));
 const orders = await readOrders(options.ordersFile);
-await Promise.all(Array.from({ length: clerks }, (_, clerk) => work(`clerk ${clerk + 1}`, clerk)));
+await Promise.all(Array.from({ length: workerNames }, (_, worker) => work(`clerk ${worker + 1}`, worker)));
 await locks.close();
 
-async function work(owner: string, clerk: number): Promise<void> {
-  for (let turn = clerk; !stop.signal.aborted; turn += clerks) {
+async function work(owner: string, worker: number): Promise<void> {
+  for (let turn = worker; !stop.signal.aborted; turn += workerNames) {
     const order = orders[turn % orders.length] as Order;
     try {
       const { signal } = stop;
-      const asked = { owner, reason: `order ${order.order}`, ttlMs: 5_000, signal };
-      await locks.withLock(`stock:${order.article}`, asked, (lease) =>
+      const requestedAt = { owner, reason: `order ${order.order}`, ttlMs: 5_000, signal };
+      await locks.withLock(`stock:${order.article}`, requestedAt, (lease) =>
         pause(workMs * order.units, undefined, { signal: AbortSignal.any([lease.signal, signal]) }),
       );
     } catch (error) {

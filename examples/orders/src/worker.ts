@@ -4,7 +4,7 @@ import { performance } from "node:perf_hooks";
 import type { Locks } from "holdfast";
 
 import type { Order } from "./orders.ts";
-import { takeStock, type StockFile } from "./stock.ts";
+import { reserveStock, type StockFile } from "./stock.ts";
 
 /** What a worker did. Plain JSON: it crosses a process boundary. */
 export interface Tally {
@@ -15,7 +15,7 @@ export interface Tally {
   waitsMs: number[];
 }
 
-export interface Workplace {
+export interface WorkerContext {
   readonly stock: StockFile;
   /** null: without locks. */
   readonly locks: Locks | null;
@@ -24,19 +24,19 @@ export interface Workplace {
 }
 
 /** So many orders are under way in a worker at once, as in any server: callers of one process compete, too. */
-const lanes = 8;
+const concurrentOrders = 8;
 const waitMs = 60_000;
 
 /** Works through `orders`, several at a time; ends early by `signal` and at the first error. */
-export async function work(orders: readonly Order[], workplace: Workplace): Promise<Tally> {
+export async function work(orders: readonly Order[], context: WorkerContext): Promise<Tally> {
   const tally: Tally = { handled: 0, accepted: [], waitsMs: [] };
   const rest = orders.values();
-  await Promise.all(Array.from({ length: lanes }, () => workLane(rest, workplace, tally)));
+  await Promise.all(Array.from({ length: concurrentOrders }, () => runLoop(rest, context, tally)));
   return tally;
 }
 
 /** The orders of worker `index`: dealt out one by one, so that every worker meets every article. */
-export function share(orders: readonly Order[], index: number, workers: number): Order[] {
+export function assignedOrders(orders: readonly Order[], index: number, workers: number): Order[] {
   return orders.filter((_, i) => i % workers === index);
 }
 
@@ -54,25 +54,25 @@ export function countHandovers(): Disposable & { readonly count: number } {
 }
 
 /** All lanes share the iterator: each takes the next order that none has taken. */
-async function workLane(rest: Iterable<Order>, workplace: Workplace, tally: Tally): Promise<void> {
+async function runLoop(rest: Iterable<Order>, context: WorkerContext, tally: Tally): Promise<void> {
   for (const order of rest) {
-    workplace.signal?.throwIfAborted();
-    const outcome = await handle(order, workplace, tally);
+    context.signal?.throwIfAborted();
+    const outcome = await handle(order, context, tally);
     tally.handled++;
     if (outcome === "accepted") tally.accepted.push(order);
-    workplace.onDone();
+    context.onDone();
   }
 }
 
 async function handle(
   order: Order,
-  { stock, locks, signal }: Workplace,
+  { stock, locks, signal }: WorkerContext,
   tally: Tally,
 ): Promise<"accepted" | "refused"> {
-  if (!locks) return takeStock(stock, order);
-  const asked = performance.now();
+  if (!locks) return reserveStock(stock, order);
+  const requestedAt = performance.now();
   return locks.withLock(`article:${order.article}`, { waitMs, signal }, async (lease) => {
-    tally.waitsMs.push(performance.now() - asked);
-    return takeStock(stock, order, lease);
+    tally.waitsMs.push(performance.now() - requestedAt);
+    return reserveStock(stock, order, lease);
   });
 }

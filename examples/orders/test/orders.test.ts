@@ -14,7 +14,7 @@ import { initialStock, readOrders, unitsByArticle } from "../src/orders.ts";
 import { isSound, percentile, summarize, table, verdict, type Summary } from "../src/report.ts";
 import { run } from "../src/run.ts";
 import { installedVersion } from "../src/server.ts";
-import { StockFile, takeStock } from "../src/stock.ts";
+import { StockFile, reserveStock } from "../src/stock.ts";
 
 const committedOrders = fileURLToPath(new URL("../orders.ndjson", import.meta.url));
 const program = fileURLToPath(new URL("../dist/main.js", import.meta.url));
@@ -87,9 +87,9 @@ describe("the stock file", () => {
   test("an order takes from its own article's line and touches no other", async () => {
     const path = join(folder, "stock.txt");
     await using stock = await StockFile.create(path, new Map([["chisel", 7], ["saw", 5], ["vice", 9]])); // prettier-ignore
-    expect(await takeStock(stock, { order: 1, article: "saw", units: 3 })).toBe("accepted");
-    expect(await takeStock(stock, { order: 2, article: "saw", units: 3 })).toBe("refused");
-    expect(await stock.read("saw")).toEqual({ left: 2, fence: 0n });
+    expect(await reserveStock(stock, { order: 1, article: "saw", units: 3 })).toBe("accepted");
+    expect(await reserveStock(stock, { order: 2, article: "saw", units: 3 })).toBe("refused");
+    expect(await stock.read("saw")).toEqual({ remaining: 2, fence: 0n });
     expect(await readFile(path, "utf8")).toBe(
       [
         "chisel           0000000007 00000000000000000000\n",
@@ -102,11 +102,11 @@ describe("the stock file", () => {
   test("a holder whose fencing token is older than the last writer's is refused", async () => {
     await using stock = await StockFile.create(join(folder, "fenced.txt"), new Map([["saw", 5]]));
     const holder = (fencingToken: bigint) => ({ fencingToken, throwIfLost: () => undefined });
-    await takeStock(stock, { order: 1, article: "saw", units: 1 }, holder(8n));
-    await expect(takeStock(stock, { order: 2, article: "saw", units: 1 }, holder(7n))).rejects.toThrow(
+    await reserveStock(stock, { order: 1, article: "saw", units: 1 }, holder(8n));
+    await expect(reserveStock(stock, { order: 2, article: "saw", units: 1 }, holder(7n))).rejects.toThrow(
       "Order 2 came with fencing token 7, after 8",
     );
-    expect(await stock.read("saw")).toEqual({ left: 4, fence: 8n });
+    expect(await stock.read("saw")).toEqual({ remaining: 4, fence: 8n });
   });
 
   test("a holder who lost its lease between read and write writes nothing", async () => {
@@ -114,13 +114,13 @@ describe("the stock file", () => {
     const throwIfLost = (): never => {
       throw new Error("lost");
     };
-    const taking = takeStock(
+    const taking = reserveStock(
       stock,
       { order: 1, article: "saw", units: 1 },
       { fencingToken: 1n, throwIfLost },
     );
     await expect(taking).rejects.toThrow("lost");
-    expect(await stock.read("saw")).toEqual({ left: 5, fence: 0n });
+    expect(await stock.read("saw")).toEqual({ remaining: 5, fence: 0n });
   });
 });
 
@@ -203,7 +203,7 @@ describe("a run", () => {
   test("on the memory driver says so, shows progress, and oversells nothing with locks", async () => {
     let text = "";
     const out = { write: (chunk: string) => (text += chunk) };
-    const options = parseOptions(["--memory", "--orders", await fewOrders()]);
+    const options = parseOptions(["--memory", "--orders", await smallOrdersFile()]);
     if (options === "help") throw new Error("unreachable");
     expect(await run(options, out, new AbortController().signal)).toBe("sound");
     expect(text).toMatch(
@@ -215,7 +215,7 @@ describe("a run", () => {
   });
 
   test("without a redis-server on the PATH takes the memory driver, and says why", async () => {
-    const { status, stdout } = spawnSync(process.execPath, [program, "--orders", await fewOrders()], {
+    const { status, stdout } = spawnSync(process.execPath, [program, "--orders", await smallOrdersFile()], {
       encoding: "utf8",
       env: { ...process.env, PATH: folder },
     });
@@ -241,7 +241,7 @@ if (!hasRedis)
 
 describe.skipIf(!hasRedis && process.env["CI"] !== "true")("a run on a private redis-server", () => {
   test("has four processes, oversells nothing with locks, and leaves nothing behind", async () => {
-    const example = startExample(["--orders", await fewOrders()]);
+    const example = startExample(["--orders", await smallOrdersFile()]);
     const text = await output(example);
     expect(text).toMatch(
       /^Engine: a private redis-server \S+ on 127\.0\.0\.1:\d+, with 4 processes, because/,
@@ -267,7 +267,7 @@ async function write(name: string, text: string): Promise<string> {
   return path;
 }
 
-async function fewOrders(): Promise<string> {
+async function smallOrdersFile(): Promise<string> {
   return write("few.ndjson", generateOrders().split("\n").slice(0, 200).join("\n"));
 }
 

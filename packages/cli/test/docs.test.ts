@@ -10,7 +10,7 @@ const text = await readFile(new URL("../../../docs/cli.md", import.meta.url), "u
 /** A command of the document, and what it says that it writes: `…` stands for anything. */
 interface Example {
   readonly command: string;
-  readonly says: string;
+  readonly output: string;
 }
 
 /** The examples by their section; those of one section are one session. */
@@ -22,7 +22,7 @@ const sections = text.split(/^## /m).map((section) => ({
       .slice(1)
       .map((one): Example => ({
         command: one.slice(0, one.indexOf("\n")),
-        says: one.slice(one.indexOf("\n") + 1).trimEnd(),
+        output: one.slice(one.indexOf("\n") + 1).trimEnd(),
       })),
   ),
 }));
@@ -49,10 +49,10 @@ onRedis("docs/cli.md", () => {
       const env = { PATH: `${cli.file("bin")}:${process.env["PATH"]}`, USER: "ada" };
       const { out } = await cli.spawn("bash", ["-c", `exec 2>&1\n${script}`], { env }).ended;
       let rest = out;
-      for (const [index, { command, says }] of examples.entries()) {
+      for (const [index, { command, output }] of examples.entries()) {
         const [said = "", ...more] = rest.split(`<<${index}>>\n`);
         rest = more.join("");
-        expect(said.trimEnd(), command).toMatch(pattern(says));
+        expect(said.trimEnd(), command).toMatch(pattern(output));
       }
     },
     90_000,
@@ -86,7 +86,7 @@ onRedis("docs/cli.md", () => {
         .flatMap(([, a, b]) => [a, b])
         .filter(Boolean);
       const shown = sections.flatMap(({ examples }) =>
-        examples.filter(({ command }) => command === "echo $?").map(({ says }) => says),
+        examples.filter(({ command }) => command === "echo $?").map(({ output }) => output),
       );
       expect(named).toContain("79");
       // 1 is of doctor, whose findings here have a critical finding among them; it is tested with doctor.

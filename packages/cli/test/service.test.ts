@@ -1,18 +1,18 @@
 import { writeFile } from "node:fs/promises";
 
-import { until } from "@holdfast/test-kit";
+import { waitUntil } from "@holdfast/test-kit";
 import { newToken } from "@holdfast/server";
 import { expect, test } from "vitest";
 
-import { commandLine, type Ended, type Running } from "./support/cli.ts";
+import { commandLine, type ExitResult, type RunningProcess } from "./support/cli.ts";
 import { onRedis } from "./support/servers.ts";
 
 onRedis("a service", () => {
   const cli = commandLine();
 
-  async function serve(...flags: string[]): Promise<Running & { url: string }> {
+  async function serve(...flags: string[]): Promise<RunningProcess & { url: string }> {
     const running = cli.start(["serve", "--port", "0", ...flags]);
-    await until(() => running.out().endsWith("\n"), "it listens");
+    await waitUntil(() => running.out().endsWith("\n"), "it listens");
     return { ...running, url: running.out().trim() };
   }
 
@@ -24,7 +24,7 @@ onRedis("a service", () => {
       ["run", "-k", "http", "--", "sh", "-c", "echo $HOLDFAST_FENCING_TOKEN; exec sleep 60"],
       { env },
     );
-    await until(() => holder.out() !== "", "the command runs");
+    await waitUntil(() => holder.out() !== "", "the command runs");
     expect(await cli.redis.client().exists("lock:http")).toBe(1);
     expect((await cli.run(["run", "-k", "http", "--wait", "0", "--", "true"])).code).toBe(75);
     expect((await cli.run(["run", "-k", "http", "--wait", "0", "--", "true"], { env })).code).toBe(75);
@@ -47,7 +47,7 @@ onRedis("a service", () => {
     const grants = [{ scope: "lock:acquire", prefix: "job:" }];
     await writeFile(cli.file("auth.json"), JSON.stringify({ tokens: [{ name: "ci", sha256, grants }] }));
     const service = await serve("--auth-file", "auth.json");
-    const run = (url: string, own: string | undefined, key: string): Promise<Ended> =>
+    const run = (url: string, own: string | undefined, key: string): Promise<ExitResult> =>
       cli.run(["run", "-k", key, "--", "echo", "ran"], { env: { HOLDFAST_URL: url, HOLDFAST_TOKEN: own } });
     const inUrl = service.url.replace("//", `//:${token}@`);
     expect(await run(service.url, token, "job:1")).toMatchObject({ code: 0, out: "ran\n", err: "" });
@@ -77,7 +77,7 @@ onRedis("a service", () => {
         env: { HOLDFAST_URL: service.url },
       },
     );
-    await until(() => running.out() !== "", "the command runs");
+    await waitUntil(() => running.out() !== "", "the command runs");
     service.kill("SIGKILL");
     const { code, err } = await running.ended;
     expect(code).toBe(79);

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { startRedis, steadyPort } from "@holdfast/test-kit";
+import { startRedis, stablePort } from "@holdfast/test-kit";
 
 import { onRedis } from "./support/servers.ts";
 
@@ -282,7 +282,7 @@ describe("connect, of the built package,", () => {
       const loaded = Object.keys((await import("node:module")).createRequire(import.meta.url).cache);
       console.log(["ioredis", "@redis"].filter((name) => loaded.some((path) => path.includes(name + sep))));
       import { sep } from "node:path";`;
-    const url = `redis://127.0.0.1:${await steadyPort()}`;
+    const url = `redis://127.0.0.1:${await stablePort()}`;
     const { stdout } = await runNode(["--input-type=module", "-e", tried, url]);
     expect(stdout.trim().split("\n")).toEqual(["engine-unavailable", `[ '${taken.replace("node-", "@")}' ]`]);
   });

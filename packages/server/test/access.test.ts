@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { startRedis, type RedisServer } from "@holdfast/test-kit";
 
 import { createService, newToken, type Service } from "../src/index.ts";
-import { ask } from "./support/service.ts";
+import { sendRequest } from "./support/service.ts";
 
 const [stranger, billing] = [newToken(), newToken()];
 
@@ -48,20 +48,20 @@ test("a principal without the right to a prefix makes the engine scan nothing", 
     [billing, "stock:"],
   ] as const) {
     for (const path of ["/v1/locks", "/v1/events"]) {
-      const told = await ask(url, "GET", `${path}?prefix=${prefix}`, undefined, as(principal));
+      const told = await sendRequest(url, "GET", `${path}?prefix=${prefix}`, undefined, as(principal));
       expect(told, `${path}?prefix=${prefix}`).toMatchObject({ status: 403, body: { code: "forbidden" } });
     }
   }
   expect(await callsOf("scan")).toBe(0);
-  const told = await ask(url, "GET", "/v1/locks?prefix=order:", undefined, as(billing));
+  const told = await sendRequest(url, "GET", "/v1/locks?prefix=order:", undefined, as(billing));
   expect(told).toMatchObject({ status: 200, body: { locks: [], cursor: null } });
   expect(await callsOf("scan")).toBeGreaterThan(0);
 });
 
 test("any number of probes at once ask the engine once", async () => {
-  const once = await commandsOf(() => ask(url, "GET", "/readyz"));
+  const once = await commandsOf(() => sendRequest(url, "GET", "/readyz"));
   const many = await commandsOf(() =>
-    Promise.all(Array.from({ length: 100 }, () => ask(url, "GET", "/readyz"))),
+    Promise.all(Array.from({ length: 100 }, () => sendRequest(url, "GET", "/readyz"))),
   );
   expect(once).toBeLessThan(30);
   expect(many).toBeLessThan(100); // without sharing: 700

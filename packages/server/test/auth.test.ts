@@ -6,10 +6,10 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { WireLease, WireProblem } from "holdfast/http";
 import { http } from "holdfast/http";
 import { createLocks } from "holdfast";
-import { until } from "@holdfast/test-kit";
+import { waitUntil } from "@holdfast/test-kit";
 
 import { createService, newToken, type LogEntry, type Service } from "../src/index.ts";
-import { ask, inspect, openStream, refusal } from "./support/service.ts";
+import { sendRequest, inspect, openStream, refusal } from "./support/service.ts";
 
 const [billing, support, operator] = [newToken(), newToken(), newToken()];
 const issuer = "https://ci.example";
@@ -86,7 +86,7 @@ async function status(
   path: string,
   body?: object,
 ): Promise<number> {
-  return (await ask(url, method, path, body, who && as(who))).status;
+  return (await sendRequest(url, method, path, body, who && as(who))).status;
 }
 
 async function signed(
@@ -123,7 +123,7 @@ test("without authentication only this machine can come in, and by its own name"
 });
 
 test("who is not known stays outside", async () => {
-  const told = await ask(url, "POST", "/v1/leases", { key: "order:1" });
+  const told = await sendRequest(url, "POST", "/v1/leases", { key: "order:1" });
   expect(told).toMatchObject({ status: 401, body: { code: "unauthenticated", outcome: "none" } });
   expect(told.headers.get("www-authenticate")).toBe("Bearer");
   for (const token of ["wrong", billing.sha256, `${billing.token}x`, "a.b.c"]) {
@@ -136,7 +136,7 @@ test("who is not known stays outside", async () => {
 });
 
 test("a principal does what its scopes say, to keys that begin as they say", async () => {
-  const told = await ask(url, "POST", "/v1/leases", { key: "order:2" }, as(billing));
+  const told = await sendRequest(url, "POST", "/v1/leases", { key: "order:2" }, as(billing));
   expect(told.status).toBe(201);
   const { leaseId, fencingToken } = told.body as WireLease;
   expect(await status(billing, "POST", "/v1/leases", { key: "stock:2" })).toBe(403);
@@ -157,23 +157,23 @@ test("a principal does what its scopes say, to keys that begin as they say", asy
   const force = { key: "order:2", fencingToken, reason: "stuck" };
   expect(await status(billing, "POST", "/v1/lock/break", force)).toBe(403);
   expect(await status(operator, "GET", "/metrics")).toBe(200);
-  await ask(url, "POST", "/v1/leases", { key: "stock:5" }, as(operator));
-  const { body } = await ask(url, "GET", "/v1/locks?prefix=order:", undefined, as(billing));
+  await sendRequest(url, "POST", "/v1/leases", { key: "stock:5" }, as(operator));
+  const { body } = await sendRequest(url, "GET", "/v1/locks?prefix=order:", undefined, as(billing));
   expect((body as { locks: { key: string }[] }).locks.map(({ key }) => key)).toEqual(["order:2"]);
   expect(await status(operator, "POST", "/v1/lock/break", force)).toBe(200);
 });
 
 test("a break leaves an audit record of who, whose, and why", async () => {
-  const { body } = await ask(url, "POST", "/v1/leases", { key: "order:6", owner: "job 6" }, as(billing));
+  const { body } = await sendRequest(url, "POST", "/v1/leases", { key: "order:6", owner: "job 6" }, as(billing));
   const { fencingToken } = body as WireLease;
-  await ask(
+  await sendRequest(
     url,
     "POST",
     "/v1/lock/break",
     { key: "order:6", fencingToken, reason: "it hangs" },
     as(operator),
   );
-  const again = await ask(
+  const again = await sendRequest(
     url,
     "POST",
     "/v1/lock/break",
@@ -197,9 +197,9 @@ test("a break leaves an audit record of who, whose, and why", async () => {
 
 test("nobody has another principal's grant by the name of its attempt", async () => {
   const body = { key: "order:7", attemptId: "a-7" };
-  expect((await ask(url, "POST", "/v1/leases", body, as(billing))).status).toBe(201);
-  expect((await ask(url, "POST", "/v1/leases", body, as(operator))).status).toBe(423);
-  expect((await ask(url, "POST", "/v1/leases", body, as(billing))).status).toBe(201);
+  expect((await sendRequest(url, "POST", "/v1/leases", body, as(billing))).status).toBe(201);
+  expect((await sendRequest(url, "POST", "/v1/leases", body, as(operator))).status).toBe(423);
+  expect((await sendRequest(url, "POST", "/v1/leases", body, as(billing))).status).toBe(201);
 });
 
 test("a token that an issuer signed is good for what its subject may do", async () => {
@@ -238,18 +238,18 @@ test("the driver comes in with its token, and is told when it may not", async ()
 });
 
 test("no secret is in the log, in what is listed, in errors or in the metrics, and no key in the metrics", async () => {
-  const { body } = await ask(url, "POST", "/v1/leases", { key: "order:10" }, as(operator));
+  const { body } = await sendRequest(url, "POST", "/v1/leases", { key: "order:10" }, as(operator));
   const { leaseId } = body as WireLease;
   const secret = leaseId.split(".")[1] as string;
   const [, [token]] = JSON.parse(Buffer.from(secret, "base64url").toString()) as [number, [string]];
   const told = [
-    await ask(url, "GET", "/v1/locks", undefined, as(operator)),
-    await ask(url, "GET", "/v1/lock?key=order:10", undefined, as(operator)),
-    await ask(url, "POST", "/v1/leases", { key: "order:10" }, as(operator)),
-    await ask(url, "POST", `/v1/leases/${leaseId}/renew`, { ttlMs: 1 }, as(operator)),
-    await ask(url, "DELETE", `/v1/leases/${leaseId}`, undefined, as(support)),
-    await ask(url, "GET", `/v1/leases/${leaseId}/nothing`, undefined, as(operator)),
-    await ask(url, "GET", "/metrics", undefined, as(operator)),
+    await sendRequest(url, "GET", "/v1/locks", undefined, as(operator)),
+    await sendRequest(url, "GET", "/v1/lock?key=order:10", undefined, as(operator)),
+    await sendRequest(url, "POST", "/v1/leases", { key: "order:10" }, as(operator)),
+    await sendRequest(url, "POST", `/v1/leases/${leaseId}/renew`, { ttlMs: 1 }, as(operator)),
+    await sendRequest(url, "DELETE", `/v1/leases/${leaseId}`, undefined, as(support)),
+    await sendRequest(url, "GET", `/v1/leases/${leaseId}/nothing`, undefined, as(operator)),
+    await sendRequest(url, "GET", "/metrics", undefined, as(operator)),
   ];
   const text = JSON.stringify([told.map(({ body: one }) => one), log]);
   expect(token.length).toBeGreaterThan(20);
@@ -263,25 +263,25 @@ test("no secret is in the log, in what is listed, in errors or in the metrics, a
 test("who asks too often is told to come later, but can renew and release", async () => {
   const small = await createService({ requestsPerSecond: 5, maxWaitsOfOne: 2 });
   const at = await small.listen({ port: 0 });
-  const lease = (await ask(at, "POST", "/v1/leases", { key: "k" })).body as WireLease;
+  const lease = (await sendRequest(at, "POST", "/v1/leases", { key: "k" })).body as WireLease;
   const answers = [];
   for (let turn = 0; turn < 20; turn += 1) {
-    answers.push(await ask(at, "GET", "/v1/locks"));
+    answers.push(await sendRequest(at, "GET", "/v1/locks"));
   }
   const refused = answers.find((answer) => answer.status === 429);
   expect(refused?.body).toMatchObject({ code: "rate-limited", retryable: true, outcome: "none" });
   expect(Number(refused?.headers.get("retry-after"))).toBeGreaterThan(0);
-  expect((await ask(at, "POST", `/v1/leases/${lease.leaseId}/renew`, {})).status).toBe(200);
-  expect((await ask(at, "DELETE", `/v1/leases/${lease.leaseId}`)).status).toBe(200);
+  expect((await sendRequest(at, "POST", `/v1/leases/${lease.leaseId}/renew`, {})).status).toBe(200);
+  expect((await sendRequest(at, "DELETE", `/v1/leases/${lease.leaseId}`)).status).toBe(200);
   await small.close();
 });
 
 test("who has too many open waits is refused another, and nobody else is", async () => {
   const small = await createService({ maxWaitsOfOne: 2 });
   const at = await small.listen({ port: 0 });
-  await ask(at, "POST", "/v1/leases", { key: "k" });
-  const waits = [1, 2].map(() => ask(at, "POST", "/v1/leases", { key: "k", waitMs: 30_000 }));
-  await until(async () => (await inspect(at, "k")).waiterCount === 2, "two wait");
+  await sendRequest(at, "POST", "/v1/leases", { key: "k" });
+  const waits = [1, 2].map(() => sendRequest(at, "POST", "/v1/leases", { key: "k", waitMs: 30_000 }));
+  await waitUntil(async () => (await inspect(at, "k")).waiterCount === 2, "two wait");
   const problem: WireProblem = await refusal(at, "POST", "/v1/leases", { key: "k", waitMs: 1_000 });
   expect(problem).toMatchObject({ status: 429, code: "too-many-waiters", retryable: true });
   expect(await refusal(at, "POST", "/v1/leases", { key: "k" })).toMatchObject({ code: "wait-timeout" });
@@ -294,10 +294,10 @@ test("who has too many open streams of events is refused another, until one ends
   const at = await small.listen({ port: 0 });
   const stream = await openStream(at, "GET", "/v1/events?key=k");
   expect(await refusal(at, "GET", "/v1/events")).toMatchObject({ status: 429, code: "too-many-waiters" });
-  stream.leave();
-  await until(async () => {
+  stream.disconnect();
+  await waitUntil(async () => {
     const next = await openStream(at, "GET", "/v1/events?key=k");
-    next.leave();
+    next.disconnect();
     return next.status === 200;
   }, "another one is let in");
   await small.close();

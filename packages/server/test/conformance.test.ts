@@ -2,7 +2,7 @@ import { createLocks } from "holdfast";
 import { http } from "holdfast/http";
 import { driverConformance } from "holdfast/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startRedis, until, type RedisServer } from "@holdfast/test-kit";
+import { startRedis, waitUntil, type RedisServer } from "@holdfast/test-kit";
 
 import { createService, type Service } from "../src/index.ts";
 
@@ -51,9 +51,9 @@ describe("the HTTP driver, by two instances of the service on one Redis", () => 
     const [here, there] = [createLocks(http(urls[0])), createLocks(http(urls[1]))];
     const lease = await here.acquire("order:555", { owner: "first" });
     const waits = [here.acquire("order:555", { owner: "second" })];
-    await until(async () => (await here.inspect("order:555")).waiterCount === 1, "the second waits");
+    await waitUntil(async () => (await here.inspect("order:555")).waiterCount === 1, "the second waits");
     waits.push(there.acquire("order:555", { owner: "third" }));
-    await until(async () => (await here.inspect("order:555")).waiterCount === 2, "the third waits");
+    await waitUntil(async () => (await here.inspect("order:555")).waiterCount === 2, "the third waits");
     const state = await here.inspect("order:555");
     expect(state.holders).toMatchObject([{ owner: "first" }]);
     expect(state.waiters).toMatchObject([{ owner: "second" }, { owner: /^lock service@/ }].map(named));

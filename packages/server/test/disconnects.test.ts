@@ -2,10 +2,10 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startProxy, startRedis, until, type RedisServer } from "@holdfast/test-kit";
+import { startProxy, startRedis, waitUntil, type RedisServer } from "@holdfast/test-kit";
 
 import { createService, type LogEntry, type Service } from "../src/index.ts";
-import { acquire, ask, inspect, openStream } from "./support/service.ts";
+import { acquire, sendRequest, inspect, openStream } from "./support/service.ts";
 
 let redis: RedisServer;
 const services: Service[] = [];
@@ -40,7 +40,7 @@ describe.each(["memory", "Redis"])("a client that goes away, on %s,", (name) => 
     const body = JSON.stringify({ key, ttlMs: 60_000 });
     const socket = await dial(urlOf());
     socket.write(head("POST", "/v1/leases", body.length) + body.slice(0, -5));
-    await until(() => socket.bytesWritten > 0, "it is sent");
+    await waitUntil(() => socket.bytesWritten > 0, "it is sent");
     socket.destroy();
     await leavesNothing(urlOf(), key);
   });
@@ -50,14 +50,14 @@ describe.each(["memory", "Redis"])("a client that goes away, on %s,", (name) => 
     const held = await acquire(urlOf(), { key, ttlMs: 60_000 });
     const socket = await dial(urlOf());
     send(socket, { key, waitMs: 60_000, ttlMs: 60_000 });
-    await until(async () => (await inspect(urlOf(), key)).waiterCount === 1, "it waits");
+    await waitUntil(async () => (await inspect(urlOf(), key)).waiterCount === 1, "it waits");
     const behind = acquire(urlOf(), { key, waitMs: 30_000 });
-    await until(async () => (await inspect(urlOf(), key)).waiterCount === 2, "another waits behind it");
+    await waitUntil(async () => (await inspect(urlOf(), key)).waiterCount === 2, "another waits behind it");
     socket.destroy();
-    await until(async () => (await inspect(urlOf(), key)).waiterCount === 1, "it has left");
-    await ask(urlOf(), "DELETE", `/v1/leases/${held.leaseId}`);
+    await waitUntil(async () => (await inspect(urlOf(), key)).waiterCount === 1, "it has left");
+    await sendRequest(urlOf(), "DELETE", `/v1/leases/${held.leaseId}`);
     const lease = await behind;
-    await ask(urlOf(), "DELETE", `/v1/leases/${lease.leaseId}`);
+    await sendRequest(urlOf(), "DELETE", `/v1/leases/${lease.leaseId}`);
     await leavesNothing(urlOf(), key);
   });
 
@@ -66,9 +66,9 @@ describe.each(["memory", "Redis"])("a client that goes away, on %s,", (name) => 
     await acquire(urlOf(), { key, ttlMs: 60_000 });
     const stream = await openStream(urlOf(), "POST", "/v1/leases", { key, waitMs: 60_000 });
     expect(await stream.next()).toMatchObject({ event: "waiting" });
-    await until(async () => (await inspect(urlOf(), key)).waiterCount === 1, "it waits");
-    stream.leave();
-    await until(async () => (await inspect(urlOf(), key)).waiterCount === 0, "it has left");
+    await waitUntil(async () => (await inspect(urlOf(), key)).waiterCount === 1, "it waits");
+    stream.disconnect();
+    await waitUntil(async () => (await inspect(urlOf(), key)).waiterCount === 0, "it has left");
   });
 
   test("before its grant can be sent gives it back at once", async () => {
@@ -79,7 +79,7 @@ describe.each(["memory", "Redis"])("a client that goes away, on %s,", (name) => 
     const big = head("GET", "/openapi.json", 0).repeat(400);
     socket.write(big);
     send(socket, { key, ttlMs: 600_000 });
-    await until(async () => (await inspect(urlOf(), key)).holders.length === 1, "it is granted");
+    await waitUntil(async () => (await inspect(urlOf(), key)).holders.length === 1, "it is granted");
     socket.destroy();
     await leavesNothing(urlOf(), key);
   });
@@ -90,7 +90,7 @@ describe.each(["memory", "Redis"])("a client that goes away, on %s,", (name) => 
     socket.pause();
     socket.write(head("GET", "/openapi.json", 0).repeat(400));
     send(socket, { key, ttlMs: 600_000, attemptId: "one" });
-    await until(async () => (await inspect(urlOf(), key)).holders.length === 1, "it is granted");
+    await waitUntil(async () => (await inspect(urlOf(), key)).holders.length === 1, "it is granted");
     socket.destroy();
     await leavesNothing(urlOf(), key);
   });
@@ -98,12 +98,12 @@ describe.each(["memory", "Redis"])("a client that goes away, on %s,", (name) => 
   test("before the grant of a named attempt that had a lease before can be sent leaves nothing", async () => {
     const key = newKey();
     const before = await acquire(urlOf(), { key, attemptId: "one" });
-    await ask(urlOf(), "DELETE", `/v1/leases/${before.leaseId}`);
+    await sendRequest(urlOf(), "DELETE", `/v1/leases/${before.leaseId}`);
     const socket = await dial(urlOf());
     socket.pause();
     socket.write(head("GET", "/openapi.json", 0).repeat(400));
     send(socket, { key, ttlMs: 600_000, attemptId: "one" });
-    await until(async () => (await inspect(urlOf(), key)).holders.length === 1, "it is granted");
+    await waitUntil(async () => (await inspect(urlOf(), key)).holders.length === 1, "it is granted");
     socket.destroy();
     await leavesNothing(urlOf(), key);
   });
@@ -113,13 +113,13 @@ describe.each(["memory", "Redis"])("a client that goes away, on %s,", (name) => 
     const held = await acquire(urlOf(), { key, ttlMs: 60_000 });
     const socket = await dial(urlOf());
     send(socket, { key, ttlMs: 600_000, waitMs: 60_000, attemptId: "one" });
-    await until(async () => (await inspect(urlOf(), key)).waiterCount === 1, "it waits");
+    await waitUntil(async () => (await inspect(urlOf(), key)).waiterCount === 1, "it waits");
     const repeat = acquire(urlOf(), { key, waitMs: 20_000, attemptId: "one" });
     socket.destroy();
-    await ask(urlOf(), "DELETE", `/v1/leases/${held.leaseId}`);
+    await sendRequest(urlOf(), "DELETE", `/v1/leases/${held.leaseId}`);
     const lease = await repeat;
     expect((await inspect(urlOf(), key)).fencingToken).toBe(lease.fencingToken);
-    await ask(urlOf(), "DELETE", `/v1/leases/${lease.leaseId}`);
+    await sendRequest(urlOf(), "DELETE", `/v1/leases/${lease.leaseId}`);
     await leavesNothing(urlOf(), key);
   });
 
@@ -129,8 +129,8 @@ describe.each(["memory", "Redis"])("a client that goes away, on %s,", (name) => 
       const held = await acquire(urlOf(), { key, ttlMs: 60_000, waitMs: 20_000 });
       const socket = await dial(urlOf());
       send(socket, { key, waitMs: 60_000, ttlMs: 300 });
-      await until(async () => (await inspect(urlOf(), key)).waiterCount === 1, "it waits");
-      const released = ask(urlOf(), "DELETE", `/v1/leases/${held.leaseId}`);
+      await waitUntil(async () => (await inspect(urlOf(), key)).waiterCount === 1, "it waits");
+      const released = sendRequest(urlOf(), "DELETE", `/v1/leases/${held.leaseId}`);
       for (let turn = 0; turn < round; turn += 1) {
         await new Promise(setImmediate);
       }
@@ -139,7 +139,7 @@ describe.each(["memory", "Redis"])("a client that goes away, on %s,", (name) => 
     }
     // What was sent before the connection broke is held until its TTL is over, and no longer.
     const last = await acquire(urlOf(), { key, waitMs: 20_000 });
-    expect(await ask(urlOf(), "DELETE", `/v1/leases/${last.leaseId}`)).toMatchObject({
+    expect(await sendRequest(urlOf(), "DELETE", `/v1/leases/${last.leaseId}`)).toMatchObject({
       body: { released: true },
     });
   });
@@ -156,20 +156,20 @@ test("a client that cannot be told while the engine is away has its grant given 
   socket.pause();
   socket.write(head("GET", "/openapi.json", 0).repeat(400));
   send(socket, { key: "gone:away", ttlMs: 600_000 });
-  await until(isHeld, "it is granted");
+  await waitUntil(isHeld, "it is granted");
   proxy.refuse(true);
   proxy.cut();
   socket.destroy();
   // Asked behind the release, and given up behind it.
-  await until(async () => (await ask(url, "GET", "/readyz")).status === 503, "the engine is away");
+  await waitUntil(async () => (await sendRequest(url, "GET", "/readyz")).status === 503, "the engine is away");
   proxy.refuse(false);
-  await until(async () => !(await isHeld()), "it is given back");
+  await waitUntil(async () => !(await isHeld()), "it is given back");
   await service.close();
   await proxy.stop();
 });
 
 async function leavesNothing(url: string, key: string): Promise<void> {
-  await until(async () => {
+  await waitUntil(async () => {
     const { holders, waiterCount } = await inspect(url, key);
     return holders.length === 0 && waiterCount === 0;
   }, "nobody holds it and nobody waits");

@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
-import { startInstance, type Instance } from "./support/service.ts";
+import { startInstance, type ServiceInstance } from "./support/service.ts";
 
 const run = promisify(execFile);
 const text = readFileSync(new URL("../../../docs/service.md", import.meta.url), "utf8");
@@ -52,7 +52,7 @@ const lasting = new Set([
 ]);
 
 describe("docs/service.md", () => {
-  let instance: Instance;
+  let instance: ServiceInstance;
   const seen = { leaseId: "", fencingToken: "" };
 
   beforeAll(async () => {

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { startRedis, until } from "@holdfast/test-kit";
+import { startRedis, waitUntil } from "@holdfast/test-kit";
 
 import { createService } from "../src/index.ts";
-import { acquire, ask, inspect, openStream, refusal } from "./support/service.ts";
+import { acquire, sendRequest, inspect, openStream, refusal } from "./support/service.ts";
 
 test("a service that drains ends every stream with a word, takes nothing new, and keeps what is held", async () => {
   const redis = await startRedis();
@@ -15,8 +15,8 @@ test("a service that drains ends every stream with a word, takes nothing new, an
   expect(await events.next()).toMatchObject({ event: "snapshot" });
   const wait = await openStream(url, "POST", "/v1/leases", { key: "held", waitMs: 60_000 });
   expect(await wait.next()).toMatchObject({ event: "waiting" });
-  const answer = ask(url, "POST", "/v1/leases", { key: "held", waitMs: 60_000 });
-  await until(async () => (await inspect(other, "held")).waiterCount === 2, "two wait");
+  const answer = sendRequest(url, "POST", "/v1/leases", { key: "held", waitMs: 60_000 });
+  await waitUntil(async () => (await inspect(other, "held")).waiterCount === 2, "two wait");
   const holding = await openStream(url, "POST", "/v1/leases?hold=connection", {
     key: "by connection",
     ttlMs: 30_000,
@@ -42,10 +42,10 @@ test("a service that drains ends every stream with a word, takes nothing new, an
     status: 503,
     code: "draining",
   });
-  expect((await ask(url, "GET", "/readyz")).status).toBe(503);
-  expect((await ask(url, "GET", "/healthz")).status).toBe(200);
-  expect((await ask(url, "POST", `/v1/leases/${leaseId}/renew`, {})).status).toBe(200);
-  expect(await ask(url, "DELETE", `/v1/leases/${leaseId}`)).toMatchObject({ body: { released: true } });
+  expect((await sendRequest(url, "GET", "/readyz")).status).toBe(503);
+  expect((await sendRequest(url, "GET", "/healthz")).status).toBe(200);
+  expect((await sendRequest(url, "POST", `/v1/leases/${leaseId}/renew`, {})).status).toBe(200);
+  expect(await sendRequest(url, "DELETE", `/v1/leases/${leaseId}`)).toMatchObject({ body: { released: true } });
 
   await Promise.all([leaving.close(), staying.close()]);
   await redis.stop();

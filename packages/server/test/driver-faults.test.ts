@@ -5,10 +5,10 @@ import type { AddressInfo } from "node:net";
 import { createLocks, type Locks } from "holdfast";
 import { http } from "holdfast/http";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { rejection, startProxy, until, type Proxy } from "@holdfast/test-kit";
+import { rejection, startProxy, waitUntil, type Proxy } from "@holdfast/test-kit";
 
 import { createService, type Service } from "../src/index.ts";
-import { acquire, ask, inspect } from "./support/service.ts";
+import { acquire, sendRequest, inspect } from "./support/service.ts";
 
 let service: Service;
 let url: string;
@@ -48,46 +48,46 @@ test("a try whose answer comes late is given back", async () => {
   expect(error).toMatchObject({ code: "engine-unavailable", outcome: "unknown" });
   expect((await inspect(url, "key")).holders).toHaveLength(1);
   proxy.resume("replies");
-  await until(() => isFree("key"), "the late grant is given back");
+  await waitUntil(() => isFree("key"), "the late grant is given back");
 });
 
 test("an acquire whose answer comes late is given back, and the next one is granted", async () => {
   proxy.pause("replies");
   const acquiring = locks.acquire("key", { ttlMs: 60_000, waitMs: 20_000 });
-  await until(async () => (await inspect(url, "key")).holders.length === 1, "it is granted");
-  await until(async () => (await inspect(url, "key")).waiterCount === 1, "it asks again");
+  await waitUntil(async () => (await inspect(url, "key")).holders.length === 1, "it is granted");
+  await waitUntil(async () => (await inspect(url, "key")).waiterCount === 1, "it asks again");
   proxy.resume("replies");
   const lease = await acquiring;
   lease.throwIfLost();
   expect((await inspect(url, "key")).fencingToken).toBe(lease.fencingToken.toString());
   expect(await lease.release()).toBe(true);
-  await until(() => isFree("key"), "nothing is left");
+  await waitUntil(() => isFree("key"), "nothing is left");
 });
 
 test("a wait whose connection breaks goes on, and is granted", async () => {
   const held = await acquire(url, { key: "key", ttlMs: 60_000 });
   const waiting = locks.acquire("key", { waitMs: 20_000 });
   for (let round = 0; round < 3; round += 1) {
-    await until(async () => (await inspect(url, "key")).waiterCount === 1, "it waits");
+    await waitUntil(async () => (await inspect(url, "key")).waiterCount === 1, "it waits");
     proxy.cut();
-    await until(async () => (await inspect(url, "key")).waiterCount === 0, "it has left");
+    await waitUntil(async () => (await inspect(url, "key")).waiterCount === 0, "it has left");
   }
-  await until(async () => (await inspect(url, "key")).waiterCount === 1, "it waits again");
-  await ask(url, "DELETE", `/v1/leases/${held.leaseId}`);
+  await waitUntil(async () => (await inspect(url, "key")).waiterCount === 1, "it waits again");
+  await sendRequest(url, "DELETE", `/v1/leases/${held.leaseId}`);
   expect(await (await waiting).release()).toBe(true);
 });
 
 test("a grant after a wait that is never heard of is over after its claim, and the next one has it", async () => {
   const held = await acquire(url, { key: "key", ttlMs: 60_000 });
   const waiting = locks.acquire("key", { ttlMs: 60_000, waitMs: 20_000 });
-  await until(async () => (await inspect(url, "key")).waiterCount === 1, "it waits");
-  proxy.swallow(/event: granted/);
-  await ask(url, "DELETE", `/v1/leases/${held.leaseId}`);
+  await waitUntil(async () => (await inspect(url, "key")).waiterCount === 1, "it waits");
+  proxy.dropMatching(/event: granted/);
+  await sendRequest(url, "DELETE", `/v1/leases/${held.leaseId}`);
   const lease = await acquire(url, { key: "key", waitMs: 15_000 });
-  proxy.swallow(undefined);
+  proxy.dropMatching(undefined);
   proxy.cut(); // half-open until now: it is asked anew
-  await until(async () => (await inspect(url, "key")).waiterCount === 1, "it waits again");
-  await ask(url, "DELETE", `/v1/leases/${lease.leaseId}`);
+  await waitUntil(async () => (await inspect(url, "key")).waiterCount === 1, "it waits again");
+  await sendRequest(url, "DELETE", `/v1/leases/${lease.leaseId}`);
   const own = await waiting;
   expect(own.fencingToken).toBeGreaterThan(BigInt(lease.fencingToken));
   expect(await own.release()).toBe(true);
@@ -103,15 +103,15 @@ test("an abort at any moment leaves nothing behind", async () => {
       () => false,
     );
     if (round % 2 === 0) {
-      await until(async () => (await inspect(url, key)).waiterCount === 1, "it waits");
+      await waitUntil(async () => (await inspect(url, key)).waiterCount === 1, "it waits");
     }
-    const released = ask(url, "DELETE", `/v1/leases/${held.leaseId}`);
+    const released = sendRequest(url, "DELETE", `/v1/leases/${held.leaseId}`);
     for (let turn = 0; turn < round; turn += 1) {
       await new Promise(setImmediate);
     }
     abort.abort();
     await Promise.all([released, waiting]);
-    await until(() => isFree(key), "nobody holds it and nobody waits");
+    await waitUntil(() => isFree(key), "nobody holds it and nobody waits");
   }
 });
 
@@ -123,7 +123,7 @@ test("a release that is not answered goes on until it is", async () => {
   expect(error).toMatchObject({ code: "engine-unavailable" });
   expect((await inspect(url, "key")).holders).toHaveLength(1);
   proxy.refuse(false);
-  await until(() => isFree("key"), "it is released");
+  await waitUntil(() => isFree("key"), "it is released");
 });
 
 test("a release whose answer is lost was one all the same", async () => {
@@ -147,7 +147,7 @@ test("who waits behind others is told of a service that hangs, and not after all
     expect(error).toMatchObject({ code: "engine-unavailable", retryable: true });
   }
   proxy.resume("replies");
-  await until(() => isFree("key"), "nothing is left");
+  await waitUntil(() => isFree("key"), "nothing is left");
 });
 
 test("a service that hangs is told of before the validity ends", async () => {
@@ -170,7 +170,7 @@ test("a watch goes on behind a broken connection, and tells what ended meanwhile
   const next = events.next();
   proxy.refuse(true);
   proxy.cut();
-  await ask(url, "DELETE", `/v1/leases/${leaseId}`);
+  await sendRequest(url, "DELETE", `/v1/leases/${leaseId}`);
   proxy.refuse(false);
   expect(await next).toMatchObject({ value: { type: "gone", key: "watched:1" } });
   await acquire(url, { key: "watched:2" });

@@ -3,10 +3,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { WireLease } from "holdfast/http";
 import { manualRandom } from "holdfast/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startProxy, startRedis, until, type Proxy, type RedisServer } from "@holdfast/test-kit";
+import { startProxy, startRedis, waitUntil, type Proxy, type RedisServer } from "@holdfast/test-kit";
 
 import { createService, type Service } from "../src/index.ts";
-import { acquire, ask, inspect, refusal } from "./support/service.ts";
+import { acquire, sendRequest, inspect, refusal } from "./support/service.ts";
 
 // A request may arrive twice: a client, or a proxy in between, sends it again when it has no answer.
 
@@ -36,7 +36,7 @@ let count = 0;
 const newKey = (): string => `twice:${(count += 1)}`;
 
 async function released(url: string, { leaseId }: WireLease): Promise<boolean> {
-  const { body } = await ask(url, "DELETE", `/v1/leases/${leaseId}`);
+  const { body } = await sendRequest(url, "DELETE", `/v1/leases/${leaseId}`);
   return (body as { released: boolean }).released;
 }
 
@@ -62,7 +62,7 @@ describe("an acquire", () => {
   ] as const)("%s, that comes twice at once is granted once", async (_, attemptId, other) => {
     const key = newKey();
     const body = { key, ttlMs: 60_000, ...(attemptId && { attemptId }) };
-    const told = await Promise.all([urls[0], urls[other]].map((url) => ask(url, "POST", "/v1/leases", body)));
+    const told = await Promise.all([urls[0], urls[other]].map((url) => sendRequest(url, "POST", "/v1/leases", body)));
     expect(told.map(({ status }) => status).sort((a, b) => a - b)).toEqual([201, 423]);
     const granted = told.find(({ status }) => status === 201)?.body as WireLease;
     expect((await inspect(urls[0], key)).holders).toMatchObject([{ fencingToken: granted.fencingToken }]);
@@ -115,11 +115,11 @@ describe("of a lease that is over", () => {
       };
       await take();
       const waits = [take(), take(), take()];
-      await until(async () => (await inspect(urls[0], key)).waiterCount > 0, "they wait");
+      await waitUntil(async () => (await inspect(urls[0], key)).waiterCount > 0, "they wait");
       for (let turn = 0; turn < waits.length; turn += 1) {
         const over = granted[turn] as WireLease;
         expect(await Promise.all([0, at].map((one) => released(urls[one] as string, over)))).toContain(true);
-        await until(() => granted.length === turn + 2, "the next one has it");
+        await waitUntil(() => granted.length === turn + 2, "the next one has it");
         const renewal = await refusal(urls[at], "POST", `/v1/leases/${over.leaseId}/renew`, {});
         expect(renewal.code).toBe("lease-lost");
         expect(await released(urls[at], over)).toBe(false);
@@ -132,7 +132,7 @@ describe("of a lease that is over", () => {
   );
 });
 
-interface Told {
+interface ReportedGrant {
   readonly status: number;
   readonly body: unknown;
   /** When its request was sent, on the scale of `performance.now()`. */
@@ -144,14 +144,14 @@ test("clients whose requests come twice, at once, late or at another instance, n
   const ttlMs = 250;
   const { nextFloat } = manualRandom(41);
   const below = (limit: number): number => Math.floor(nextFloat() * limit);
-  const late: Promise<Told>[] = [];
+  const late: Promise<ReportedGrant>[] = [];
 
   /** Sends a request once or twice; the client knows one of the answers. */
-  const send = async (method: string, path: string, body?: object): Promise<Told> => {
+  const send = async (method: string, path: string, body?: object): Promise<ReportedGrant> => {
     const at = below(2);
-    const once = async (other = false): Promise<Told> => {
+    const once = async (other = false): Promise<ReportedGrant> => {
       const sent = performance.now();
-      return { ...(await ask(urls[other ? 1 - at : at] as string, method, path, body)), sent };
+      return { ...(await sendRequest(urls[other ? 1 - at : at] as string, method, path, body)), sent };
     };
     const isOther = nextFloat() < 0.5;
     switch (below(4)) {
@@ -159,7 +159,7 @@ test("clients whose requests come twice, at once, late or at another instance, n
         return once();
       case 1: {
         const answers = await Promise.all([once(), once(isOther)]);
-        return answers[below(2)] as Told;
+        return answers[below(2)] as ReportedGrant;
       }
       case 2:
         await once(); // its answer is lost
@@ -216,5 +216,5 @@ test("clients whose requests come twice, at once, late or at another instance, n
   for (const { remainingMs } of (await inspect(urls[0], key)).holders) {
     expect(remainingMs).toBeLessThanOrEqual(ttlMs);
   }
-  await until(() => isFree(key), "what nobody knows of is over");
+  await waitUntil(() => isFree(key), "what nobody knows of is over");
 }, 60_000);

@@ -3,7 +3,7 @@ import { memory } from "holdfast/memory";
 import { afterEach, beforeEach, expect, test } from "vitest";
 
 import { createService, type LogEntry, type Service } from "../src/index.ts";
-import { ask, openStream, refusal } from "./support/service.ts";
+import { sendRequest, openStream, refusal } from "./support/service.ts";
 
 let driver: Driver;
 let service: Service;
@@ -39,5 +39,5 @@ test("who drains and who closes are both told of the end", async () => {
   const stream = await openStream(url, "GET", "/v1/events");
   expect(stream.status).toBe(200);
   await Promise.all([service.drain(), service.close()]);
-  expect(await ask(url, "GET", "/healthz").catch(() => "closed")).toBe("closed");
+  expect(await sendRequest(url, "GET", "/healthz").catch(() => "closed")).toBe("closed");
 });

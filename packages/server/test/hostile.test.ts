@@ -3,10 +3,10 @@ import { readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { until } from "@holdfast/test-kit";
+import { waitUntil } from "@holdfast/test-kit";
 
 import { createService, type LogEntry, type Service } from "../src/index.ts";
-import { acquire, ask, inspect, openStream, startInstance } from "./support/service.ts";
+import { acquire, sendRequest, inspect, openStream, startInstance } from "./support/service.ts";
 
 let service: Service;
 let url: string;
@@ -25,7 +25,7 @@ afterAll(async () => {
 /** What a well-behaved client notices of the others: nothing. */
 async function othersAreServed(): Promise<void> {
   const { leaseId } = await acquire(url, { key: "of another client" });
-  expect(await ask(url, "DELETE", `/v1/leases/${leaseId}`)).toMatchObject({ body: { released: true } });
+  expect(await sendRequest(url, "DELETE", `/v1/leases/${leaseId}`)).toMatchObject({ body: { released: true } });
 }
 
 async function dial(at = url): Promise<{ socket: Socket; said: () => string; ended: Promise<unknown> }> {
@@ -52,7 +52,7 @@ const json = "Host: localhost\r\nContent-Type: application/json\r\n";
 test("a body that is too long is refused, told so or not by its length", async () => {
   const long = await dial();
   long.socket.write(`POST /v1/leases HTTP/1.1\r\n${json}Content-Length: 300000000\r\n\r\n{"key":"k"`);
-  await until(() => long.said().includes("413"), "it is refused by its length");
+  await waitUntil(() => long.said().includes("413"), "it is refused by its length");
   expect(long.said()).toContain('"code":"invalid"');
   long.socket.destroy();
   const { socket, said } = await dial();
@@ -61,7 +61,7 @@ test("a body that is too long is refused, told so or not by its length", async (
   for (let i = 0; i < 8; i += 1) {
     socket.write(chunk);
   }
-  await until(() => said().includes("413"), "it is refused before its end");
+  await waitUntil(() => said().includes("413"), "it is refused before its end");
   socket.destroy();
   await othersAreServed();
 });
@@ -90,7 +90,7 @@ test("what is no JSON, or not said to be JSON, is refused", async () => {
 
 test("a key of a megabyte is refused wherever it stands", async () => {
   const key = "k".repeat(200_000);
-  expect(await ask(url, "POST", "/v1/leases", { key })).toMatchObject({
+  expect(await sendRequest(url, "POST", "/v1/leases", { key })).toMatchObject({
     status: 400,
     body: { code: "invalid" },
   });
@@ -146,7 +146,7 @@ test("readers of events that never read cost bounded buffers, and others hear al
     for (let round = 0; round < count; round += 1) {
       const keys = Array.from({ length: 10 }, (_, i) => `flood:${i}`);
       const { leaseId } = await acquire(instance.url, { keys, labels });
-      await ask(instance.url, "DELETE", `/v1/leases/${leaseId}`);
+      await sendRequest(instance.url, "DELETE", `/v1/leases/${leaseId}`);
     }
     return rssMbOf(instance.child.pid);
   };
@@ -158,7 +158,7 @@ test("readers of events that never read cost bounded buffers, and others hear al
   for (const { socket } of deaf) {
     socket.destroy();
   }
-  reader.leave();
+  reader.disconnect();
   await instance.kill("SIGKILL");
 }, 60_000);
 
@@ -171,7 +171,7 @@ test("a lease cannot be asked for longer, or for more keys, than is allowed", as
     { keys: [] },
     { key: "k", labels: Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`l${i}`, "x"])) },
   ]) {
-    expect(await ask(url, "POST", "/v1/leases", body), JSON.stringify(body).slice(0, 60)).toMatchObject({
+    expect(await sendRequest(url, "POST", "/v1/leases", body), JSON.stringify(body).slice(0, 60)).toMatchObject({
       status: 400,
     });
   }

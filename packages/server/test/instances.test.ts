@@ -1,12 +1,12 @@
 import { createLocks, isLockError, type Locks } from "holdfast";
 import { connect } from "holdfast/connect";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { startRedis, steadyPort, until, type RedisServer } from "@holdfast/test-kit";
+import { startRedis, stablePort, waitUntil, type RedisServer } from "@holdfast/test-kit";
 
-import { acquire, ask, inspect, refusal, startInstance, type Instance } from "./support/service.ts";
+import { acquire, sendRequest, inspect, refusal, startInstance, type ServiceInstance } from "./support/service.ts";
 
 let redis: RedisServer;
-const instances: Instance[] = [];
+const instances: ServiceInstance[] = [];
 
 beforeAll(async () => {
   redis = await startRedis();
@@ -18,7 +18,7 @@ afterEach(async () => {
 
 afterAll(() => redis.stop());
 
-async function start(port = 0): Promise<Instance> {
+async function start(port = 0): Promise<ServiceInstance> {
   const instance = await startInstance({
     HOLDFAST_URL: `redis://127.0.0.1:${redis.port}`,
     HOLDFAST_PORT: String(port),
@@ -40,13 +40,13 @@ test("a lease that one instance gave is renewed, looked at and released by anoth
     code: "wait-timeout",
     holder: { owner: "me" },
   });
-  expect((await ask(b.url, "POST", `/v1/leases/${leaseId}/renew`, { ttlMs: 60_000 })).status).toBe(200);
-  expect((await ask(b.url, "GET", `/v1/leases/${leaseId}`)).status).toBe(200);
+  expect((await sendRequest(b.url, "POST", `/v1/leases/${leaseId}/renew`, { ttlMs: 60_000 })).status).toBe(200);
+  expect((await sendRequest(b.url, "GET", `/v1/leases/${leaseId}`)).status).toBe(200);
   // A renewal by another instance leaves what the owner said of itself.
   expect((await inspect(a.url, "shared")).holders).toMatchObject([
     { owner: "me", reason: "why", labels: { a: "b" }, fencingToken },
   ]);
-  expect(await ask(b.url, "DELETE", `/v1/leases/${leaseId}`)).toMatchObject({ body: { released: true } });
+  expect(await sendRequest(b.url, "DELETE", `/v1/leases/${leaseId}`)).toMatchObject({ body: { released: true } });
   await acquire(a.url, { key: "shared" });
 });
 
@@ -54,13 +54,13 @@ test("an instance that is killed loses nothing but its open waits", async () => 
   const [a, b] = [await start(), await start()];
   const held = await acquire(a.url, { key: "kept", ttlMs: 60_000 });
   const lost = expect(acquire(a.url, { key: "kept", waitMs: 60_000 })).rejects.toThrow();
-  await until(async () => (await inspect(b.url, "kept")).waiterCount === 1, "one waits by the first");
+  await waitUntil(async () => (await inspect(b.url, "kept")).waiterCount === 1, "one waits by the first");
   const waiting = acquire(b.url, { key: "kept", waitMs: 60_000 });
-  await until(async () => (await inspect(b.url, "kept")).waiterCount === 2, "one waits by the second");
+  await waitUntil(async () => (await inspect(b.url, "kept")).waiterCount === 2, "one waits by the second");
   await a.kill("SIGKILL");
   await lost;
-  expect((await ask(b.url, "POST", `/v1/leases/${held.leaseId}/renew`, {})).status).toBe(200);
-  expect(await ask(b.url, "DELETE", `/v1/leases/${held.leaseId}`)).toMatchObject({
+  expect((await sendRequest(b.url, "POST", `/v1/leases/${held.leaseId}/renew`, {})).status).toBe(200);
+  expect(await sendRequest(b.url, "DELETE", `/v1/leases/${held.leaseId}`)).toMatchObject({
     body: { released: true },
   });
   const lease = await waiting; // behind the one that nobody waits for any more
@@ -68,7 +68,7 @@ test("an instance that is killed loses nothing but its open waits", async () => 
 });
 
 test("workers by two instances that are killed and started again are never two at once", async () => {
-  const ports = [await steadyPort(), await steadyPort()];
+  const ports = [await stablePort(), await stablePort()];
   const running = [await start(ports[0]), await start(ports[1])];
   const workers: Locks[] = [];
   for (let worker = 0; worker < 6; worker += 1) {
@@ -105,10 +105,10 @@ test("workers by two instances that are killed and started again are never two a
   const all = Promise.all(workers.map(work));
   for (const victim of [0, 1, 0]) {
     const before = done;
-    await until(() => done > before + 20, "they work", 20_000);
-    await (running[victim] as Instance).kill("SIGKILL");
+    await waitUntil(() => done > before + 20, "they work", 20_000);
+    await (running[victim] as ServiceInstance).kill("SIGKILL");
     const without = done;
-    await until(() => done > without + 20, "the others go on", 20_000);
+    await waitUntil(() => done > without + 20, "the others go on", 20_000);
     running[victim] = await start(ports[victim] as number);
   }
   end.abort();
@@ -120,8 +120,8 @@ test("workers by two instances that are killed and started again are never two a
 test("SIGTERM ends what waits with a problem, lets leases be given back, and then the process", async () => {
   const [a, b] = [await start(), await start()];
   const held = await acquire(a.url, { key: "drained", ttlMs: 60_000 });
-  const waiting = ask(a.url, "POST", "/v1/leases", { key: "drained", waitMs: 60_000 });
-  await until(async () => (await inspect(b.url, "drained")).waiterCount === 1, "one waits");
+  const waiting = sendRequest(a.url, "POST", "/v1/leases", { key: "drained", waitMs: 60_000 });
+  await waitUntil(async () => (await inspect(b.url, "drained")).waiterCount === 1, "one waits");
   const exit = a.kill("SIGTERM");
   expect(await waiting).toMatchObject({
     status: 503,
@@ -129,7 +129,7 @@ test("SIGTERM ends what waits with a problem, lets leases be given back, and the
   });
   expect(await exit).toBe(0);
   expect((await inspect(b.url, "drained")).waiterCount).toBe(0);
-  expect(await ask(b.url, "DELETE", `/v1/leases/${held.leaseId}`)).toMatchObject({
+  expect(await sendRequest(b.url, "DELETE", `/v1/leases/${held.leaseId}`)).toMatchObject({
     body: { released: true },
   });
 });

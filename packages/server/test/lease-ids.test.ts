@@ -4,7 +4,7 @@ import { http, leaseIdOf, type WireLease } from "holdfast/http";
 import { startRedis, type RedisServer } from "@holdfast/test-kit";
 
 import { createService, type Service } from "../src/index.ts";
-import { acquire, ask, refusal } from "./support/service.ts";
+import { acquire, sendRequest, refusal } from "./support/service.ts";
 
 const leaseKey = "a key of all instances";
 
@@ -39,9 +39,9 @@ async function scriptsRun(): Promise<number> {
 test("a signed lease is renewed and released by another instance with the same key, also by the driver", async () => {
   const [a, b] = [await start({ leaseKey }), await start({ leaseKey })];
   const { leaseId } = await acquire(a, { keys: ["signed:1", "signed:2"] });
-  expect((await ask(b, "POST", `/v1/leases/${leaseId}/renew`, {})).status).toBe(200);
-  expect((await ask(b, "GET", `/v1/leases/${leaseId}`)).status).toBe(200);
-  expect(await ask(b, "DELETE", `/v1/leases/${leaseId}`)).toMatchObject({ body: { released: true } });
+  expect((await sendRequest(b, "POST", `/v1/leases/${leaseId}/renew`, {})).status).toBe(200);
+  expect((await sendRequest(b, "GET", `/v1/leases/${leaseId}`)).status).toBe(200);
+  expect(await sendRequest(b, "DELETE", `/v1/leases/${leaseId}`)).toMatchObject({ body: { released: true } });
   const [first, second] = [createLocks(http(a)), createLocks(http(b))];
   const lease = await first.acquire("signed:3");
   const adopted = await second.adopt(lease.transfer());
@@ -68,7 +68,7 @@ test("a forged or altered lease id is refused before the engine is asked", async
     expect(await refusal(url, "DELETE", `/v1/leases/${forged}`)).toMatchObject({ code: "not-found" });
   }
   expect((await scriptsRun()) - before).toBeLessThan(5); // ten requests; the service itself greets the server now and then
-  expect((await ask(url, "GET", `/v1/leases/${leaseId}`)).status).toBe(200);
+  expect((await sendRequest(url, "GET", `/v1/leases/${leaseId}`)).status).toBe(200);
 });
 
 test("an unsigned lease id is bounded in its keys, and one request in the keys that it renews", async () => {
@@ -80,7 +80,7 @@ test("an unsigned lease id is bounded in its keys, and one request in the keys t
   });
   expect((await scriptsRun()) - before).toBeLessThan(5); // ten requests; the service itself greets the server now and then
   const leases = Array.from({ length: 20 }, () => ({ leaseId: madeUp(64) }));
-  const told = (await ask(url, "POST", "/v1/renew", { leases })).body as { leases: { code: string }[] };
+  const told = (await sendRequest(url, "POST", "/v1/renew", { leases })).body as { leases: { code: string }[] };
   const codes = told.leases.map(({ code }) => code);
   expect(codes.filter((code) => code === "invalid").length).toBe(5); // 15 of them have 960 keys
 });
@@ -88,14 +88,14 @@ test("an unsigned lease id is bounded in its keys, and one request in the keys t
 test("requests with bad lease ids count in the rate limit, those with good ones do not", async () => {
   const url = await start({ leaseKey, requestsPerSecond: 5 });
   const { leaseId } = await acquire(url, { key: "rated", ttlMs: 60_000 });
-  const bad = Array.from({ length: 30 }, () => ask(url, "DELETE", `/v1/leases/${madeUp(1)}`));
+  const bad = Array.from({ length: 30 }, () => sendRequest(url, "DELETE", `/v1/leases/${madeUp(1)}`));
   const statuses = (await Promise.all(bad)).map(({ status }) => status);
   expect(statuses).toContain(429);
   const leases = Array.from({ length: 30 }, () => ({ leaseId: madeUp(1) }));
-  const many = (await ask(url, "POST", "/v1/renew", { leases })).body as { leases: { code: string }[] };
+  const many = (await sendRequest(url, "POST", "/v1/renew", { leases })).body as { leases: { code: string }[] };
   expect(many.leases.map(({ code }) => code)).toContain("rate-limited");
-  const renewed = await ask(url, "POST", `/v1/leases/${leaseId}/renew`, {});
+  const renewed = await sendRequest(url, "POST", `/v1/leases/${leaseId}/renew`, {});
   expect(renewed.status).toBe(200);
   expect((renewed.body as WireLease).key).toBe("rated");
-  expect((await ask(url, "DELETE", `/v1/leases/${leaseId}`)).status).toBe(200);
+  expect((await sendRequest(url, "DELETE", `/v1/leases/${leaseId}`)).status).toBe(200);
 });

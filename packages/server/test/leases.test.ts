@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { readLeaseId, type WireLease } from "holdfast/http";
-import { until } from "@holdfast/test-kit";
+import { waitUntil } from "@holdfast/test-kit";
 
 import { createService, type Service } from "../src/index.ts";
-import { acquire, ask, inspect, openStream, refusal } from "./support/service.ts";
+import { acquire, sendRequest, inspect, openStream, refusal } from "./support/service.ts";
 
 let service: Service;
 let url: string;
@@ -33,10 +33,10 @@ test("a lock is tried, shown, renewed and released, each by one request", async 
   expect(await inspect(url, key)).toMatchObject({
     holders: [{ owner: "billing@a:7", reason: "charge", fencingToken: lease.fencingToken }],
   });
-  const renewed = await ask(url, "POST", `/v1/leases/${lease.leaseId}/renew`, { ttlMs: 60_000 });
+  const renewed = await sendRequest(url, "POST", `/v1/leases/${lease.leaseId}/renew`, { ttlMs: 60_000 });
   expect(renewed).toMatchObject({ status: 200, body: { ttlMs: 60_000, fencingToken: lease.fencingToken } });
   expect((await inspect(url, key)).remainingMs).toBeGreaterThan(30_000);
-  const released = await ask(url, "DELETE", `/v1/leases/${lease.leaseId}`);
+  const released = await sendRequest(url, "DELETE", `/v1/leases/${lease.leaseId}`);
   expect(released).toMatchObject({ status: 200, body: { released: true } });
   expect(await inspect(url, key)).toMatchObject({ holders: [], waiterCount: 0 });
 });
@@ -52,7 +52,7 @@ test("a held lock is refused at once with 423 and its holder", async () => {
     outcome: "none",
     holder: { owner: "first" },
   });
-  const told = await ask(url, "POST", "/v1/leases", { key, waitMs: 50 });
+  const told = await sendRequest(url, "POST", "/v1/leases", { key, waitMs: 50 });
   expect(told).toMatchObject({ status: 423, body: { code: "wait-timeout" } });
   expect(told.headers.get("content-type")).toBe("application/problem+json");
   expect(Number(told.headers.get("retry-after"))).toBeGreaterThan(0);
@@ -62,8 +62,8 @@ test("who waits for the answer has the lock, whole, when it is released", async 
   const key = newKey();
   const first = await acquire(url, { key });
   const second = acquire(url, { key, waitMs: 20_000, ttlMs: 7_000, owner: "second" });
-  await until(async () => (await inspect(url, key)).waiterCount === 1, "the second waits");
-  await ask(url, "DELETE", `/v1/leases/${first.leaseId}`);
+  await waitUntil(async () => (await inspect(url, key)).waiterCount === 1, "the second waits");
+  await sendRequest(url, "DELETE", `/v1/leases/${first.leaseId}`);
   const lease = await second;
   expect(BigInt(lease.fencingToken)).toBeGreaterThan(BigInt(first.fencingToken));
   expect(lease.queuedMs).toBeGreaterThan(0);
@@ -75,8 +75,8 @@ test("a look at a lease never extends it", async () => {
   const key = newKey();
   const lease = await acquire(url, { key, ttlMs: 600 });
   const seen: number[] = [];
-  await until(async () => {
-    const { status, body } = await ask(url, "GET", `/v1/leases/${lease.leaseId}`);
+  await waitUntil(async () => {
+    const { status, body } = await sendRequest(url, "GET", `/v1/leases/${lease.leaseId}`);
     seen.push(status === 200 ? (body as WireLease).validMs : 0);
     return status === 410;
   }, "it expires though it is looked at all the time");
@@ -86,7 +86,7 @@ test("a look at a lease never extends it", async () => {
 test("a lease that is over is told so: renewed and looked at 410, released false", async () => {
   const key = newKey();
   const { leaseId, fencingToken } = await acquire(url, { key });
-  await ask(url, "POST", "/v1/lock/break", { key, fencingToken, reason: "test" });
+  await sendRequest(url, "POST", "/v1/lock/break", { key, fencingToken, reason: "test" });
   for (const [method, path] of [
     ["GET", ""],
     ["POST", "/renew"],
@@ -105,7 +105,7 @@ test("a lease that is over is told so: renewed and looked at 410, released false
       outcome: "none",
     });
   }
-  expect(await ask(url, "DELETE", `/v1/leases/${leaseId}`)).toMatchObject({
+  expect(await sendRequest(url, "DELETE", `/v1/leases/${leaseId}`)).toMatchObject({
     status: 200,
     body: { released: false },
   });
@@ -113,8 +113,8 @@ test("a lease that is over is told so: renewed and looked at 410, released false
 
 test("many leases are renewed by one request, each with an answer of its own", async () => {
   const [one, gone] = [await acquire(url, { key: newKey() }), await acquire(url, { key: newKey() })];
-  await ask(url, "DELETE", `/v1/leases/${gone.leaseId}`);
-  const { status, body } = await ask(url, "POST", "/v1/renew", {
+  await sendRequest(url, "DELETE", `/v1/leases/${gone.leaseId}`);
+  const { status, body } = await sendRequest(url, "POST", "/v1/renew", {
     leases: [{ leaseId: one.leaseId, ttlMs: 40_000 }, { leaseId: gone.leaseId }, { leaseId: "nonsense" }],
   });
   expect(status).toBe(200);
@@ -132,14 +132,14 @@ test("several keys are one lease: every one of them or none", async () => {
   });
   expect((await inspect(url, a)).holders).toEqual([]);
   const both = acquire(url, { keys: [b, a, b], waitMs: 20_000 });
-  await until(async () => (await inspect(url, b)).waiterCount === 1, "it waits for the second");
-  await ask(url, "DELETE", `/v1/leases/${single.leaseId}`);
+  await waitUntil(async () => (await inspect(url, b)).waiterCount === 1, "it waits for the second");
+  await sendRequest(url, "DELETE", `/v1/leases/${single.leaseId}`);
   const lease = await both;
   expect(lease).toMatchObject({ key: a, keys: [a, b], fencingTokens: { [a]: lease.fencingToken } });
-  const renewed = await ask(url, "POST", `/v1/leases/${lease.leaseId}/renew`, { ttlMs: 50_000 });
+  const renewed = await sendRequest(url, "POST", `/v1/leases/${lease.leaseId}/renew`, { ttlMs: 50_000 });
   expect(renewed.status).toBe(200);
   expect((await inspect(url, b)).remainingMs).toBeGreaterThan(40_000);
-  expect(await ask(url, "DELETE", `/v1/leases/${lease.leaseId}`)).toMatchObject({ body: { released: true } });
+  expect(await sendRequest(url, "DELETE", `/v1/leases/${lease.leaseId}`)).toMatchObject({ body: { released: true } });
   expect((await inspect(url, b)).holders).toEqual([]);
 });
 
@@ -154,7 +154,7 @@ test("readers share, a writer and the permits of a semaphore have their bounds",
     status: 409,
     code: "kind-mismatch",
   });
-  await ask(url, "DELETE", `/v1/leases/${reader.leaseId}`);
+  await sendRequest(url, "DELETE", `/v1/leases/${reader.leaseId}`);
   const pool = newKey();
   await acquire(url, { key: pool, mode: "semaphore", limit: 3, permits: 2 });
   const full = await refusal(url, "POST", "/v1/leases", {
@@ -166,7 +166,7 @@ test("readers share, a writer and the permits of a semaphore have their bounds",
   expect(full.code).toBe("wait-timeout");
   const other = await refusal(url, "POST", "/v1/leases", { key: pool, mode: "semaphore", limit: 4 });
   expect(other).toMatchObject({ status: 409, code: "limit-mismatch" });
-  expect((await ask(url, "POST", "/v1/lock/limit", { key: pool, limit: 4 })).status).toBe(200);
+  expect((await sendRequest(url, "POST", "/v1/lock/limit", { key: pool, limit: 4 })).status).toBe(200);
   await acquire(url, { key: pool, mode: "semaphore", limit: 4, permits: 2 });
 });
 
@@ -178,7 +178,7 @@ test("an attempt that is repeated has the same lease while that is held, and ano
   expect(await refusal(url, "POST", "/v1/leases", { key, attemptId: "a-2" })).toMatchObject({
     code: "wait-timeout",
   });
-  await ask(url, "DELETE", `/v1/leases/${one.leaseId}`);
+  await sendRequest(url, "DELETE", `/v1/leases/${one.leaseId}`);
   const anew = await acquire(url, { key, attemptId: "a-1" });
   expect(BigInt(anew.fencingToken)).toBeGreaterThan(BigInt(one.fencingToken));
 });
@@ -189,7 +189,7 @@ test("repeats that wait have the lease of the first, each in its own time", asyn
   const waits = [1, 2].map(() => acquire(url, { key, attemptId: "a-1", waitMs: 20_000 }));
   const impatient = await refusal(url, "POST", "/v1/leases", { key, attemptId: "a-1", waitMs: 30 });
   expect(impatient).toMatchObject({ code: "wait-timeout" });
-  await ask(url, "DELETE", `/v1/leases/${held.leaseId}`);
+  await sendRequest(url, "DELETE", `/v1/leases/${held.leaseId}`);
   const [one, two] = await Promise.all(waits);
   expect(two?.leaseId).toBe(one?.leaseId);
 });
@@ -199,11 +199,11 @@ test("who waits as a stream is told of the wait, then of the grant", async () =>
   const first = await acquire(url, { key });
   const stream = await openStream(url, "POST", "/v1/leases", { key, waitMs: 20_000, owner: "streamer" });
   expect(await stream.next()).toMatchObject({ event: "waiting", data: { keys: [key] } });
-  await ask(url, "DELETE", `/v1/leases/${first.leaseId}`);
+  await sendRequest(url, "DELETE", `/v1/leases/${first.leaseId}`);
   const granted = await stream.next();
   expect(granted).toMatchObject({ event: "granted", data: { key, ttlMs: 30_000 } });
   expect(await stream.next()).toBeUndefined();
-  expect(await ask(url, "GET", `/v1/leases/${String(granted?.data["leaseId"])}`)).toMatchObject({
+  expect(await sendRequest(url, "GET", `/v1/leases/${String(granted?.data["leaseId"])}`)).toMatchObject({
     status: 200,
   });
   const refused = await openStream(url, "POST", "/v1/leases", { key, waitMs: 30 });
@@ -222,7 +222,7 @@ test("a lock that is held by a connection is renewed while it is open, and relea
   expect(JSON.stringify(granted)).not.toContain("leaseId");
   const waiting = acquire(url, { key, waitMs: 1_000 });
   await expect(waiting).rejects.toThrow(/423/); // three times its TTL
-  stream.leave();
+  stream.disconnect();
   await acquire(url, { key, waitMs: 20_000 });
 });
 
@@ -230,7 +230,7 @@ test("a lock that is held by a connection and broken is told as lost", async () 
   const key = newKey();
   const stream = await openStream(url, "POST", "/v1/leases?hold=connection", { key });
   const granted = await stream.next();
-  await ask(url, "POST", "/v1/lock/break", {
+  await sendRequest(url, "POST", "/v1/lock/break", {
     key,
     fencingToken: granted?.data["fencingToken"],
     reason: "test",
@@ -294,7 +294,7 @@ test("a made-up lease id gets nowhere", async () => {
   }
   const guessed = made([1_000, ["0".repeat(32), "1"]], [key]);
   expect(await refusal(url, "POST", `/v1/leases/${guessed}/renew`, {})).toMatchObject({ code: "lease-lost" });
-  expect(await ask(url, "DELETE", `/v1/leases/${guessed}`)).toMatchObject({ body: { released: false } });
+  expect(await sendRequest(url, "DELETE", `/v1/leases/${guessed}`)).toMatchObject({ body: { released: false } });
   const noKey = made([1_000, ["0".repeat(32), "1"]], ["x".repeat(600)]);
   expect(await refusal(url, "POST", `/v1/leases/${noKey}/renew`, {})).toMatchObject({ code: "invalid" });
   expect((await inspect(url, key)).holders).toHaveLength(1);

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { block, startRedis, until, type RedisServer } from "@holdfast/test-kit";
+import { block, startRedis, waitUntil, type RedisServer } from "@holdfast/test-kit";
 
 import { createService, type Service } from "../src/index.ts";
-import { ask, openStream } from "./support/service.ts";
+import { sendRequest, openStream } from "./support/service.ts";
 
 let redis: RedisServer;
 let service: Service;
@@ -21,7 +21,7 @@ afterEach(async () => {
 
 /** The value of the metric whose labels are all there; undefined: there is none. */
 async function metric(name: string, ...labels: readonly string[]): Promise<number | undefined> {
-  const text = String((await ask(url, "GET", "/metrics")).body);
+  const text = String((await sendRequest(url, "GET", "/metrics")).body);
   const line = text
     .split("\n")
     .find((one) => one.startsWith(`${name}{`) && labels.every((label) => one.includes(label)));
@@ -30,13 +30,13 @@ async function metric(name: string, ...labels: readonly string[]): Promise<numbe
 
 test("a server that was started anew is counted, and so is what the library told of it", async () => {
   const node = `server_address="127.0.0.1:${redis.port}/0"`;
-  await until(async () => (await metric("lock_node_restarts_total", node)) === 0, "it is known");
+  await waitUntil(async () => (await metric("lock_node_restarts_total", node)) === 0, "it is known");
   redis.kill("SIGKILL");
   const failures = async (): Promise<number> =>
     (await metric("lock_node_events_total", 'event="connection-failed"')) ?? 0;
-  await until(async () => (await failures()) > 0, "it is missed");
+  await waitUntil(async () => (await failures()) > 0, "it is missed");
   await redis.restart();
-  await until(async () => (await metric("lock_node_restarts_total", node)) === 1, "it is seen");
+  await waitUntil(async () => (await metric("lock_node_restarts_total", node)) === 1, "it is seen");
   expect(await metric("lock_node_uptime_seconds", node)).toBeLessThan(60);
 });
 

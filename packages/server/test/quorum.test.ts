@@ -1,10 +1,10 @@
 import { http, type WireNodes } from "holdfast/http";
 import { driverConformance } from "holdfast/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startRedis, until, type RedisServer } from "@holdfast/test-kit";
+import { startRedis, waitUntil, type RedisServer } from "@holdfast/test-kit";
 
 import { createService, type Service } from "../src/index.ts";
-import { acquire, ask, refusal } from "./support/service.ts";
+import { acquire, sendRequest, refusal } from "./support/service.ts";
 
 /** Nodes that have every write on their disks vote from the start. */
 const durable = ["--appendonly", "yes", "--appendfsync", "always"];
@@ -64,7 +64,7 @@ test("a service is ready with a majority of its nodes, and its leases go on; wit
   const lease = await acquire(a, { key: "order:1", ttlMs: 30_000 });
   expect(lease.guarantee).toBe("quorum");
   const nodes = async (): Promise<(string | boolean)[][]> => {
-    const { nodes: all } = (await ask(a, "GET", "/v1/nodes")).body as WireNodes;
+    const { nodes: all } = (await sendRequest(a, "GET", "/v1/nodes")).body as WireNodes;
     return all.map(({ node, reachable }) => [node, reachable]);
   };
   const names = servers.map(({ port }) => `127.0.0.1:${port}/0`);
@@ -73,12 +73,12 @@ test("a service is ready with a majority of its nodes, and its leases go on; wit
   first.freeze();
   try {
     expect((await nodes()).map(([, reachable]) => reachable)).toEqual([false, true, true]);
-    expect((await ask(a, "GET", "/readyz")).status).toBe(200);
+    expect((await sendRequest(a, "GET", "/readyz")).status).toBe(200);
     // The two that live may be late where the machine is busy: then it is to be asked again, as any client does.
     const renew = async (): Promise<boolean> =>
-      (await ask(b, "POST", `/v1/leases/${lease.leaseId}/renew`, {})).status === 200;
-    await until(renew, "it is renewed by another instance");
-    expect(await ask(b, "DELETE", `/v1/leases/${lease.leaseId}`)).toMatchObject({ body: { released: true } });
+      (await sendRequest(b, "POST", `/v1/leases/${lease.leaseId}/renew`, {})).status === 200;
+    await waitUntil(renew, "it is renewed by another instance");
+    expect(await sendRequest(b, "DELETE", `/v1/leases/${lease.leaseId}`)).toMatchObject({ body: { released: true } });
     await acquire(a, { key: "order:2", waitMs: 20_000 });
     second.freeze();
     expect(await refusal(b, "GET", "/readyz")).toMatchObject({ status: 503, code: "engine-unavailable" });
@@ -86,15 +86,15 @@ test("a service is ready with a majority of its nodes, and its leases go on; wit
     expect(problem).toMatchObject({ status: 503, code: "quorum-not-reached", retryable: true });
     const silent = problem.votes?.filter(({ vote }) => vote !== "granted").map(({ node }) => node);
     expect(silent).toEqual(names.slice(0, 2));
-    const metrics = String((await ask(b, "GET", "/metrics")).body);
+    const metrics = String((await sendRequest(b, "GET", "/metrics")).body);
     expect(metrics).toMatch(new RegExp(`lock_quorum_votes_total.*"${names[1]}",vote="(timeout|error)".* 1`));
     expect(metrics).toMatch(/lock_quorum_margin_votes_count\{.*\} [1-9]/);
-    expect((await ask(b, "GET", "/healthz")).status).toBe(200);
+    expect((await sendRequest(b, "GET", "/healthz")).status).toBe(200);
   } finally {
     first.thaw();
     second.thaw();
   }
-  await until(async () => (await ask(b, "GET", "/readyz")).status === 200, "it is ready again");
+  await waitUntil(async () => (await sendRequest(b, "GET", "/readyz")).status === 200, "it is ready again");
   await acquire(b, { key: "order:3", waitMs: 30_000 });
 });
 

@@ -1,10 +1,10 @@
 import { redis as holdfastRedis } from "holdfast/redis";
 import { faultyClient, manualClock } from "holdfast/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { startRedis, until, type RedisServer } from "@holdfast/test-kit";
+import { startRedis, waitUntil, type RedisServer } from "@holdfast/test-kit";
 
 import { createService, type Service } from "../src/index.ts";
-import { acquire, ask, inspect, refusal } from "./support/service.ts";
+import { acquire, sendRequest, inspect, refusal } from "./support/service.ts";
 
 let redis: RedisServer;
 let services: Service[];
@@ -32,10 +32,10 @@ test("a lease that others held since is not renewed, though a late request has a
   let acquires = 0;
   controls.duplicate(({ args }) => args.includes("acquire") && ++acquires === 1, 1_000);
   const lease = await acquire(url, { key: "late", ttlMs: 300 });
-  await until(async () => (await inspect(url, "late")).holders.length === 0, "it is over");
+  await waitUntil(async () => (await inspect(url, "late")).holders.length === 0, "it is over");
   const other = await acquire(url, { key: "late" });
-  expect((await ask(url, "DELETE", `/v1/leases/${other.leaseId}`)).status).toBe(200);
-  const arrived = until(async () => (await redis.client().exists("lock:late")) === 1, "it is acquired anew");
+  expect((await sendRequest(url, "DELETE", `/v1/leases/${other.leaseId}`)).status).toBe(200);
+  const arrived = waitUntil(async () => (await redis.client().exists("lock:late")) === 1, "it is acquired anew");
   await clock.advance(1_000);
   await arrived;
   const renewed = await refusal(url, "POST", `/v1/leases/${lease.leaseId}/renew`, { ttlMs: 30_000 });
@@ -51,8 +51,8 @@ test.each(["redis", "memory"])(
     const key = "said";
     const said = { owner: "billing", reason: "charge" };
     const lease = await acquire(url, { key, ttlMs: 1_000, ...said });
-    const renewed = await ask(url, "POST", `/v1/leases/${lease.leaseId}/renew`, { ttlMs: 60_000 });
-    await ask(url, "POST", `/v1/leases/${lease.leaseId}/renew`, {}); // its first id has its first TTL
+    const renewed = await sendRequest(url, "POST", `/v1/leases/${lease.leaseId}/renew`, { ttlMs: 60_000 });
+    await sendRequest(url, "POST", `/v1/leases/${lease.leaseId}/renew`, {}); // its first id has its first TTL
     expect((await inspect(url, key)).remainingMs).toBeGreaterThan(30_000);
     if (engine === "redis") {
       const direct = redis.client();
@@ -61,6 +61,6 @@ test.each(["redis", "memory"])(
     expect((await inspect(url, key)).holders).toMatchObject([said]);
     const { leaseId } = renewed.body as { leaseId: string };
     expect(leaseId).not.toBe(lease.leaseId);
-    expect(await ask(url, "DELETE", `/v1/leases/${leaseId}`)).toMatchObject({ body: { released: true } });
+    expect(await sendRequest(url, "DELETE", `/v1/leases/${leaseId}`)).toMatchObject({ body: { released: true } });
   },
 );

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { WireLock, WireLocks } from "holdfast/http";
-import { startRedis, until, type RedisServer } from "@holdfast/test-kit";
+import { startRedis, waitUntil, type RedisServer } from "@holdfast/test-kit";
 
 import { createService, type Service } from "../src/index.ts";
-import { acquire, ask, openStream, refusal } from "./support/service.ts";
+import { acquire, sendRequest, openStream, refusal } from "./support/service.ts";
 
 let redis: RedisServer;
 let service: Service;
@@ -28,13 +28,13 @@ test("locks are listed by prefix, owner and state, page by page", async () => {
     await acquire(url, { key: `list:${i}`, owner: i % 2 === 0 ? "even" : "odd" });
   }
   await acquire(url, { key: "other:1", owner: "even" });
-  const waiting = ask(url, "POST", "/v1/leases", { key: "list:3", waitMs: 30_000 });
+  const waiting = sendRequest(url, "POST", "/v1/leases", { key: "list:3", waitMs: 30_000 });
   const keysOf = async (query: string): Promise<string[]> => {
     const found: string[] = [];
     let cursor: string | null = "";
     while (cursor !== null) {
       const more: string = cursor === "" ? "" : `&cursor=${encodeURIComponent(cursor)}`;
-      const { body } = await ask(url, "GET", `/v1/locks?limit=2&${query}${more}`);
+      const { body } = await sendRequest(url, "GET", `/v1/locks?limit=2&${query}${more}`);
       found.push(...(body as WireLocks).locks.map(({ key }) => key));
       ({ cursor } = body as WireLocks);
     }
@@ -42,9 +42,9 @@ test("locks are listed by prefix, owner and state, page by page", async () => {
   };
   expect(await keysOf("prefix=list:")).toEqual([0, 1, 2, 3, 4].map((i) => `list:${i}`));
   expect(await keysOf("prefix=list:&owner=even")).toEqual(["list:0", "list:2", "list:4"]);
-  await until(async () => (await keysOf("state=contended")).join() === "list:3", "one is waited for");
-  const { body } = await ask(url, "GET", "/v1/lock?key=list:3");
-  await ask(url, "POST", "/v1/lock/break", {
+  await waitUntil(async () => (await keysOf("state=contended")).join() === "list:3", "one is waited for");
+  const { body } = await sendRequest(url, "GET", "/v1/lock?key=list:3");
+  await sendRequest(url, "POST", "/v1/lock/break", {
     key: "list:3",
     fencingToken: (body as WireLock).fencingToken,
     reason: "test",
@@ -75,7 +75,7 @@ test("corrupt metadata of one holder does not make a list fail", async () => {
   for (const labels of ["{broken", "null", "[]", '{"job":1}']) {
     await probe.hset(info, "labels", labels);
     await probe.hset(shared, words, labels);
-    const { status, body } = await ask(url, "GET", "/v1/locks?prefix=corrupt:");
+    const { status, body } = await sendRequest(url, "GET", "/v1/locks?prefix=corrupt:");
     expect(status, labels).toBe(200);
     const holders = (body as WireLocks).locks.flatMap((lock) => lock.holders);
     expect(holders).toHaveLength(2);
@@ -87,9 +87,9 @@ test("corrupt metadata of one holder does not make a list fail", async () => {
 test("the fencing token of the holder is current, and every other is stale", async () => {
   const first = await acquire(url, { key: "fence" });
   const check = async (fencingToken: string): Promise<unknown> =>
-    (await ask(url, "POST", "/v1/fence/check", { key: "fence", fencingToken })).body;
+    (await sendRequest(url, "POST", "/v1/fence/check", { key: "fence", fencingToken })).body;
   expect(await check(first.fencingToken)).toEqual({ fence: "current" });
-  await ask(url, "DELETE", `/v1/leases/${first.leaseId}`);
+  await sendRequest(url, "DELETE", `/v1/leases/${first.leaseId}`);
   expect(await check(first.fencingToken)).toEqual({ fence: "stale" });
   await acquire(url, { key: "fence" });
   expect(await check(first.fencingToken)).toEqual({ fence: "stale" });
@@ -102,12 +102,12 @@ test("events begin with a snapshot, also when a client comes back", async () => 
   expect(await stream.next()).toMatchObject({ event: "snapshot", data: { key: "events:1" } });
   await acquire(url, { key: "events:2" });
   expect(await stream.next()).toMatchObject({ event: "changed", data: { key: "events:2" } });
-  stream.leave();
-  await ask(url, "DELETE", `/v1/leases/${leaseId}`);
+  stream.disconnect();
+  await sendRequest(url, "DELETE", `/v1/leases/${leaseId}`);
   const again = await openStream(url, "GET", "/v1/events?prefix=events:");
   expect(await again.next()).toMatchObject({ event: "snapshot", data: { key: "events:2" } });
-  const { body } = await ask(url, "GET", "/v1/lock?key=events:2");
-  await ask(url, "POST", "/v1/lock/break", {
+  const { body } = await sendRequest(url, "GET", "/v1/lock?key=events:2");
+  await sendRequest(url, "POST", "/v1/lock/break", {
     key: "events:2",
     fencingToken: (body as WireLock).fencingToken,
     reason: "test",
@@ -116,18 +116,18 @@ test("events begin with a snapshot, also when a client comes back", async () => 
     event: "gone",
     data: { key: "events:2", state: { holders: [] } },
   });
-  again.leave();
+  again.disconnect();
 });
 
 test("metrics tell of acquisitions, waits, holds and losses, by group and never by key", async () => {
   const lease = await acquire(url, { key: "eu:order:7" });
   await refusal(url, "POST", "/v1/leases", { key: "eu:order:7", waitMs: 10 });
   await refusal(url, "POST", "/v1/leases", { key: "eu:order:7" });
-  await ask(url, "POST", `/v1/leases/${lease.leaseId}/renew`, {});
-  await ask(url, "DELETE", `/v1/leases/${lease.leaseId}`);
+  await sendRequest(url, "POST", `/v1/leases/${lease.leaseId}/renew`, {});
+  await sendRequest(url, "DELETE", `/v1/leases/${lease.leaseId}`);
   const short = await acquire(url, { key: "eu:order:8", ttlMs: 100 });
-  const metrics = async (): Promise<string> => String((await ask(url, "GET", "/metrics")).body);
-  await until(async () => /lock_lost_total\{.*reason="expired".*\} 1/.test(await metrics()), "one expires");
+  const metrics = async (): Promise<string> => String((await sendRequest(url, "GET", "/metrics")).body);
+  await waitUntil(async () => /lock_lost_total\{.*reason="expired".*\} 1/.test(await metrics()), "one expires");
   expect(short.keys).toEqual(["eu:order:8"]);
   const text = await metrics();
   const group = 'lock_group="eu:order:"';
@@ -169,7 +169,7 @@ test("metrics tell of acquisitions, waits, holds and losses, by group and never 
 });
 
 test("the OpenAPI document tells of every path", async () => {
-  const { body } = await ask(url, "GET", "/openapi.json");
+  const { body } = await sendRequest(url, "GET", "/openapi.json");
   const { openapi, paths, components } = body as {
     openapi: string;
     paths: object;
@@ -199,7 +199,7 @@ test("the OpenAPI document tells of every path", async () => {
 });
 
 test("an engine that does not answer is never a free lock, and the service is not ready", async () => {
-  expect(await ask(url, "GET", "/readyz")).toMatchObject({ status: 200, body: { status: "ready" } });
+  expect(await sendRequest(url, "GET", "/readyz")).toMatchObject({ status: 200, body: { status: "ready" } });
   redis.freeze();
   try {
     const problem = await refusal(url, "POST", "/v1/leases", { key: "frozen" });
@@ -209,13 +209,13 @@ test("an engine that does not answer is never a free lock, and the service is no
       outcome: "unknown",
       retryable: true,
     });
-    expect(await ask(url, "GET", "/readyz")).toMatchObject({
+    expect(await sendRequest(url, "GET", "/readyz")).toMatchObject({
       status: 503,
       body: { code: "engine-unavailable" },
     });
-    expect((await ask(url, "GET", "/healthz")).status).toBe(200);
+    expect((await sendRequest(url, "GET", "/healthz")).status).toBe(200);
   } finally {
     redis.thaw();
   }
-  await until(async () => (await ask(url, "GET", "/readyz")).status === 200, "it is ready again");
+  await waitUntil(async () => (await sendRequest(url, "GET", "/readyz")).status === 200, "it is ready again");
 });

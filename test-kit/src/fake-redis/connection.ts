@@ -31,11 +31,11 @@ export class FakeConnection implements Connection {
   }
 
   run(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
-    return this.#ask(() => this.#host.execute(script, keys, args));
+    return this.#send(() => this.#host.execute(script, keys, args));
   }
 
   command(name: string, args: readonly string[]): Promise<unknown> {
-    return this.#ask(() => this.#host.command(name, args));
+    return this.#send(() => this.#host.command(name, args));
   }
 
   subscribe(channel: string, kind: ChannelKind, listener: SubscriptionListener): Subscription {
@@ -71,7 +71,7 @@ export class FakeConnection implements Connection {
     }
   }
 
-  #ask(perform: () => unknown): Promise<unknown> {
+  #send(perform: () => unknown): Promise<unknown> {
     const epoch = this.#epoch;
     return new Promise((resolve, reject) => {
       const reply = (answer: () => void): void => {
@@ -112,11 +112,11 @@ class FakeSubscription {
     this.#kind = kind === "sharded" ? "s" : "p";
     // Its own: one listener may be given to several subscriptions.
     this.#listener = {
-      up: () => {
-        listener.up();
+      connected: () => {
+        listener.connected();
       },
-      down: () => {
-        listener.down();
+      disconnected: () => {
+        listener.disconnected();
       },
       message: (text) => {
         listener.message(text);
@@ -130,17 +130,17 @@ class FakeSubscription {
         return;
       }
       if (this.#kind === "s" && !this.#host.hasShards) {
-        this.#listener.down();
+        this.#listener.disconnected();
         return;
       }
       this.#host.pubSub.add(this.#kind, this.#channel, this.#listener);
-      this.#listener.up();
+      this.#listener.connected();
     });
   }
 
   drop(): void {
     this.#host.pubSub.remove(this.#kind, this.#channel, this.#listener);
-    this.#listener.down();
+    this.#listener.disconnected();
     this.open();
   }
 

@@ -5,7 +5,7 @@ import type { Connection } from "holdfast/redis";
 
 import { fromBytes, toBytes } from "./bytes.ts";
 import type { Server } from "./commands/command.ts";
-import { perform, type Circumstances } from "./commands/perform.ts";
+import { execute, type CommandContext } from "./commands/perform.ts";
 import { FakeConnection, type Host, type Script } from "./connection.ts";
 import { Lua } from "./lua/lua.ts";
 import { PubSub, type MessagePredicate } from "./pub-sub.ts";
@@ -177,7 +177,7 @@ export class FakeRedis implements Host {
     const mayWrite = this.#role === "master";
     this.#frozenAt = this.#clock.micros();
     try {
-      const call = (words: readonly string[]): Reply => this.#perform(words, { mayWrite, inScript: true });
+      const call = (argv: readonly string[]): Reply => this.#perform(argv, { mayWrite, inScript: true });
       return answerOf(interpreter.run(script, keys.map(toBytes), args.map(toBytes), call));
     } finally {
       this.#frozenAt = undefined;
@@ -185,15 +185,15 @@ export class FakeRedis implements Host {
   }
 
   command(name: string, args: readonly string[]): unknown {
-    const words = [name, ...args].map(toBytes);
-    return answerOf(this.#perform(words, { mayWrite: this.#role === "master" }));
+    const argv = [name, ...args].map(toBytes);
+    return answerOf(this.#perform(argv, { mayWrite: this.#role === "master" }));
   }
 
   #perform(
-    words: readonly string[],
-    circumstances: Pick<Circumstances, "mayWrite"> & Partial<Circumstances>,
+    argv: readonly string[],
+    circumstances: Pick<CommandContext, "mayWrite"> & Partial<CommandContext>,
   ): Reply {
-    return perform(this.#server, words, { inScript: false, hasShards: this.hasShards, ...circumstances });
+    return execute(this.#server, argv, { inScript: false, hasShards: this.hasShards, ...circumstances });
   }
 
   get #version(): string {

@@ -16,32 +16,32 @@ export class PubSub {
 
   add(kind: Kind, channel: string, listener: SubscriptionListener): void {
     const id = kind + toBytes(channel);
-    const there = this.#subscribers.get(id) ?? new Set();
-    this.#subscribers.set(id, there.add(listener));
+    const listeners = this.#subscribers.get(id) ?? new Set();
+    this.#subscribers.set(id, listeners.add(listener));
   }
 
   remove(kind: Kind, channel: string, listener: SubscriptionListener): void {
     const id = kind + toBytes(channel);
-    const there = this.#subscribers.get(id);
-    there?.delete(listener);
-    if (there?.size === 0) {
+    const listeners = this.#subscribers.get(id);
+    listeners?.delete(listener);
+    if (listeners?.size === 0) {
       this.#subscribers.delete(id);
     }
   }
 
   /** @param channel of bytes, as the text @returns how many receive it */
   publish(kind: Kind, channel: string, text: string): number {
-    const there = this.#subscribers.get(kind + channel) ?? new Set();
+    const listeners = this.#subscribers.get(kind + channel) ?? new Set();
     const message = fromBytes(text);
-    if (there.size > 0 && !this.isDropped(message, fromBytes(channel))) {
-      for (const listener of there) {
+    if (listeners.size > 0 && !this.isDropped(message, fromBytes(channel))) {
+      for (const listener of listeners) {
         queueMicrotask(() => {
-          if (there.has(listener)) {
+          if (listeners.has(listener)) {
             listener.message(message);
           }
         });
       }
     }
-    return there.size;
+    return listeners.size;
   }
 }

@@ -17,7 +17,7 @@ export class SortedSet {
     this.remove(name);
     const member = { name, score };
     this.#scores.set(name, score);
-    this.#members.splice(this.#placeOf(member), 0, member);
+    this.#members.splice(this.#indexOf(member), 0, member);
   }
 
   score(name: string): number | undefined {
@@ -37,7 +37,7 @@ export class SortedSet {
   /** The place from 0. */
   rank(name: string): number | undefined {
     const score = this.#scores.get(name);
-    return score === undefined ? undefined : this.#placeOf({ name, score });
+    return score === undefined ? undefined : this.#indexOf({ name, score });
   }
 
   entries(): [member: string, score: number][] {
@@ -45,12 +45,12 @@ export class SortedSet {
   }
 
   /** Where the member stands, or would stand. */
-  #placeOf(wanted: Member): number {
+  #indexOf(target: Member): number {
     let low = 0;
     let high = this.#members.length;
     while (low < high) {
       const middle = (low + high) >> 1;
-      if (isBefore(this.#members[middle] as Member, wanted)) {
+      if (isBefore(this.#members[middle] as Member, target)) {
         low = middle + 1;
       } else {
         high = middle;

@@ -1,73 +1,73 @@
-import type { LockName } from "../run/lock.ts";
-import type { AskKind, ConductorRecord, Counted, Failover, LatchAsked, Moment, Phase } from "./history.ts";
+import type { LockKind } from "../run/lock.ts";
+import type { RequestKind, CoordinatorRecord, VoteCount, Failover, LatchRequest, Instant, Phase } from "./history.ts";
 import type { Plan } from "../plan/plan.ts";
 
 /** One ask and what became of it: the history, told by lease instead of by moment. Of several keys: one story for each. */
-export interface Story {
+export interface AttemptHistory {
   readonly process: string;
-  readonly ask: number;
+  readonly requestId: number;
   readonly key: string;
   /** Of several keys: which of them `key` is, in the order in which they were named. */
-  readonly part: number;
-  readonly as: LockName;
+  readonly keyIndex: number;
+  readonly lockKind: LockKind;
   /** Of a semaphore; else 1. */
   readonly permits: number;
-  readonly nest: string | undefined;
-  readonly kind: AskKind;
+  readonly reentrantHold: string | undefined;
+  readonly kind: RequestKind;
   readonly waitMs: number;
-  readonly attempt: string | undefined;
-  readonly askedAt: Moment;
-  grantedAt: Moment | undefined;
+  readonly attemptId: string | undefined;
+  readonly requestedAt: Instant;
+  grantedAt: Instant | undefined;
   token: bigint;
   /** The latest end of validity that its holder knew. */
-  until: Moment;
-  refusedAt: Moment | undefined;
+  validUntil: Instant;
+  refusedAt: Instant | undefined;
   refusal: string | undefined;
-  lostAt: Moment | undefined;
+  lostAt: Instant | undefined;
   lossReason: string | undefined;
-  untoldAt: Moment | undefined;
-  releasingAt: Moment | undefined;
-  releasedAt: Moment | undefined;
+  unreportedAt: Instant | undefined;
+  releasingAt: Instant | undefined;
+  releasedAt: Instant | undefined;
   releaseAnswer: string | undefined;
-  transferredAt: Moment | undefined;
-  downgradedAt: Moment | undefined;
+  transferredAt: Instant | undefined;
+  downgradedAt: Instant | undefined;
 }
 
 /** A story with a lease. */
-export type Held = Story & { grantedAt: Moment };
+export type GrantedAttempt = AttemptHistory & { grantedAt: Instant };
 
 /** A call of a latch, and what became of it. */
-export interface LatchCall extends LatchAsked {
+export interface LatchCall extends LatchRequest {
   readonly process: string;
   readonly call: number;
-  readonly askedAt: Moment;
-  settledAt?: Moment;
+  readonly requestedAt: Instant;
+  settledAt?: Instant;
   /** It was answered. */
-  left?: number;
+  remaining?: number;
   /** It was refused. */
   code?: string;
 }
 
-export interface ProcessStory {
+export interface ProcessHistory {
   readonly name: string;
-  openedAt: Moment;
+  openedAt: Instant;
   handover: boolean;
-  killedAt: Moment | undefined;
-  crashed: { readonly at: Moment; readonly how: string } | undefined;
-  closedAt: Moment | undefined;
-  readonly stalls: { readonly from: Moment; readonly to: Moment }[];
-  readonly memory: { readonly at: Moment; readonly bytes: number }[];
-  readonly unheard: { readonly at: Moment; readonly error: string }[];
+  killedAt: Instant | undefined;
+  crashed: { readonly at: Instant; readonly how: string } | undefined;
+  closedAt: Instant | undefined;
+  readonly stalls: { readonly from: Instant; readonly to: Instant }[];
+  readonly memory: { readonly at: Instant; readonly bytes: number }[];
+  readonly unhandledErrors: { readonly at: Instant; readonly error: string }[];
 }
 
 /** A majority of a quorum confirmed that a process has a lock. */
-export interface Confirmed extends Counted {
+export interface MajorityConfirmation extends VoteCount {
   readonly process: string;
-  readonly at: Moment;
+  readonly at: Instant;
 }
 
 /** It granted it. */
-export interface Election extends Confirmed {
+export interface MajorityGrant extends MajorityConfirmation {
   readonly token: bigint;
   readonly rounds: number;
 }
@@ -77,38 +77,38 @@ export interface ServerRun {
   readonly node: number;
   readonly name: string;
   /** It was not started before. */
-  readonly since: Moment;
+  readonly since: Instant;
   /** When it was killed. */
-  to: Moment;
+  to: Instant;
 }
 
-export interface FaultStory {
-  readonly number: number;
+export interface FaultInterval {
+  readonly faultId: number;
   readonly kind: string;
   readonly target: string;
-  readonly from: Moment;
-  to: Moment;
+  readonly from: Instant;
+  to: Instant;
 }
 
 /** An operator's, from when it was begun. */
 export interface Break {
-  readonly at: Moment;
+  readonly at: Instant;
   readonly process: string;
   readonly key: string;
   readonly token: bigint;
   /** When it was told that it was the present grant, and had been ended; never, where it was not told that. */
-  doneAt: Moment | undefined;
+  confirmedAt: Instant | undefined;
 }
 
-interface PhaseStory {
+interface PhaseInterval {
   readonly phase: Phase;
   readonly round: number;
-  readonly from: Moment;
-  to: Moment;
+  readonly from: Instant;
+  to: Instant;
 }
 
 /** What the resource saw of one key. */
-export interface ResourceStory {
+export interface ResourceHistory {
   readonly key: string;
   visits: number;
   refused: number;
@@ -118,36 +118,36 @@ export interface ResourceStory {
   uncheckedWrites: number;
   unchecked: number;
   /** Accepted although a larger token had been there, or a write that did not add one. */
-  readonly faults: { readonly at: Moment; readonly text: string }[];
+  readonly violations: { readonly at: Instant; readonly text: string }[];
 }
 
-export interface RunStory {
+export interface RunHistory {
   readonly plan: Plan;
-  readonly stories: Story[];
+  readonly attempts: AttemptHistory[];
   readonly latchCalls: LatchCall[];
-  readonly processes: Map<string, ProcessStory>;
+  readonly processes: Map<string, ProcessHistory>;
   /** Of a quorum. */
-  readonly elections: Election[];
-  readonly extensions: Confirmed[];
+  readonly majorityGrants: MajorityGrant[];
+  readonly extensions: MajorityConfirmation[];
   readonly serverRuns: ServerRun[];
   readonly breaks: Break[];
-  readonly faults: FaultStory[];
-  readonly phases: PhaseStory[];
+  readonly faults: FaultInterval[];
+  readonly phases: PhaseInterval[];
   readonly failovers: Failover[];
-  readonly resources: Map<string, ResourceStory>;
-  readonly left: Extract<ConductorRecord, { e: "left" }>[];
-  readonly restless: Extract<ConductorRecord, { e: "restless" }>[];
-  readonly scripts: { readonly at: Moment; readonly count: number }[];
-  endedAt: Moment;
+  readonly resources: Map<string, ResourceHistory>;
+  readonly residue: Extract<CoordinatorRecord, { e: "residue" }>[];
+  readonly notQuiescent: Extract<CoordinatorRecord, { e: "not-quiescent" }>[];
+  readonly scripts: { readonly at: Instant; readonly count: number }[];
+  endedAt: Instant;
 }
 
 /** The peace, if it is one, of a moment. */
-export function phaseAt({ phases }: RunStory, at: Moment): PhaseStory | undefined {
+export function phaseAt({ phases }: RunHistory, at: Instant): PhaseInterval | undefined {
   return phases.find(({ phase, from, to }) => phase !== "storm" && from <= at && at <= to);
 }
 
 /** How long the process could not run between two moments. */
-export function stalledMs({ stalls }: ProcessStory, from: Moment, to: Moment): number {
+export function stalledMs({ stalls }: ProcessHistory, from: Instant, to: Instant): number {
   let sum = 0;
   for (const stall of stalls) {
     sum += Math.max(0, Math.min(to, stall.to) - Math.max(from, stall.from));
@@ -156,18 +156,18 @@ export function stalledMs({ stalls }: ProcessStory, from: Moment, to: Moment): n
 }
 
 /** Each once, also where it is of several keys. */
-export function asksOf({ stories }: RunStory): Story[] {
-  return stories.filter(({ part }) => part === 0);
+export function requestsOf({ attempts }: RunHistory): AttemptHistory[] {
+  return attempts.filter(({ keyIndex }) => keyIndex === 0);
 }
 
-export function isHeld(story: Story): story is Held {
-  return story.grantedAt !== undefined;
+export function isGranted(attempt: AttemptHistory): attempt is GrantedAttempt {
+  return attempt.grantedAt !== undefined;
 }
 
 /** Until when its holder might use it, as far as it knew. */
-export function endOf({ until, releasingAt, lostAt, transferredAt, downgradedAt }: Held): Moment {
+export function usableUntil({ validUntil, releasingAt, lostAt, transferredAt, downgradedAt }: GrantedAttempt): Instant {
   return Math.min(
-    until,
+    validUntil,
     releasingAt ?? Infinity,
     lostAt ?? Infinity,
     transferredAt ?? Infinity,
@@ -175,13 +175,13 @@ export function endOf({ until, releasingAt, lostAt, transferredAt, downgradedAt 
   );
 }
 
-export function heldByKey(run: RunStory): Map<string, Held[]> {
-  const byKey = new Map<string, Held[]>();
-  for (const story of run.stories) {
-    if (isHeld(story)) {
-      const held = byKey.get(story.key) ?? [];
-      held.push(story);
-      byKey.set(story.key, held);
+export function grantedByKey(run: RunHistory): Map<string, GrantedAttempt[]> {
+  const byKey = new Map<string, GrantedAttempt[]>();
+  for (const attempt of run.attempts) {
+    if (isGranted(attempt)) {
+      const held = byKey.get(attempt.key) ?? [];
+      held.push(attempt);
+      byKey.set(attempt.key, held);
     }
   }
   return byKey;

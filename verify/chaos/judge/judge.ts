@@ -5,7 +5,7 @@ import { figuresOf, type Figures } from "../report/figures.ts";
 import { readHistory } from "./read-history.ts";
 import { reportOf } from "../report/report.ts";
 import { rules, type Violation } from "./rules.ts";
-import type { RunStory } from "./attempts.ts";
+import type { RunHistory } from "./attempts.ts";
 import { drawTimelines } from "../report/timelines.ts";
 
 export interface Verdict {
@@ -26,26 +26,26 @@ export async function judge(folder: string): Promise<Verdict> {
   return { violations, figures, summary };
 }
 
-export function violationsOf(run: RunStory): Violation[] {
+export function violationsOf(run: RunHistory): Violation[] {
   return rules.flatMap(({ check }) => check(run)).sort((one, other) => one.at - other.at);
 }
 
-const mostTold = 10;
+const maxShown = 10;
 
-function summaryOf({ plan }: RunStory, violations: readonly Violation[], figures: Figures): string {
+function summaryOf({ plan }: RunHistory, violations: readonly Violation[], figures: Figures): string {
   const { grants, losses, faults, seconds, failovers, conflictsAcrossFailovers } = figures;
-  const across =
+  const failoverNote =
     failovers.length === 0
       ? ""
       : `, ${failovers.length} failovers with ${conflictsAcrossFailovers} conflicts across them`;
-  const about = `${plan.engine}, seed ${plan.seed}: ${faults} faults in ${seconds} s, ${grants} grants, ${losses} losses told${across}`;
-  const told = violations
-    .slice(0, mostTold)
+  const headline = `${plan.engine}, seed ${plan.seed}: ${faults} faults in ${seconds} s, ${grants} grants, ${losses} losses told${failoverNote}`;
+  const shownLines = violations
+    .slice(0, maxShown)
     .map(
       ({ rule, at, key, text }) =>
         `  ${rule} at ${at.toFixed(3)} ms${key === null ? "" : ` (${key})`}: ${text}`,
     );
-  const more = violations.length > mostTold ? [`  and ${violations.length - mostTold} more`] : [];
+  const omittedLine = violations.length > maxShown ? [`  and ${violations.length - maxShown} more`] : [];
   const count = violations.length === 0 ? "nothing violated" : `VIOLATIONS: ${violations.length}`;
-  return [`${about}: ${count}`, ...told, ...more].join("\n");
+  return [`${headline}: ${count}`, ...shownLines, ...omittedLine].join("\n");
 }

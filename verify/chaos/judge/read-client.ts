@@ -1,20 +1,20 @@
 import { handledBy } from "./record-handlers.ts";
-import type { ClientRecord, Moment } from "./history.ts";
-import type { LatchCall, ProcessStory, RunStory, Story } from "./attempts.ts";
+import type { ClientRecord, Instant } from "./history.ts";
+import type { LatchCall, ProcessHistory, RunHistory, AttemptHistory } from "./attempts.ts";
 
 /** @returns what reads the records of the client process with that name */
-export function readClient(run: RunStory, name: string): (record: ClientRecord) => void {
-  const process = newProcess(name);
+export function readClient(run: RunHistory, name: string): (record: ClientRecord) => void {
+  const process = newProcessHistory(name);
   run.processes.set(name, process);
   const latchCalls = new Map<number, LatchCall>();
-  const stories = new Map<number, readonly Story[]>();
-  const change = (ask: number, changes: Partial<Story>): void => {
-    for (const story of stories.get(ask) ?? []) {
-      Object.assign(story, changes);
+  const attempts = new Map<number, readonly AttemptHistory[]>();
+  const update = (ask: number, changes: Partial<AttemptHistory>): void => {
+    for (const attempt of attempts.get(ask) ?? []) {
+      Object.assign(attempt, changes);
     }
   };
-  const prolong = (ask: number, until: Moment): void => {
-    change(ask, { until: Math.max(stories.get(ask)?.[0]?.until ?? 0, until) });
+  const extendValidity = (ask: number, until: Instant): void => {
+    update(ask, { validUntil: Math.max(attempts.get(ask)?.[0]?.validUntil ?? 0, until) });
   };
   return handledBy<ClientRecord>({
     opened: ({ at, handover }) => {
@@ -23,69 +23,69 @@ export function readClient(run: RunStory, name: string): (record: ClientRecord) 
     },
     asked: (record) => {
       const { key, keys = [key] } = record;
-      const parts = keys.map((each, part) => newStory(name, record, each, part));
-      stories.set(record.ask, parts);
-      run.stories.push(...parts);
+      const keyAttempts = keys.map((each, part) => newAttempt(name, record, each, part));
+      attempts.set(record.requestId, keyAttempts);
+      run.attempts.push(...keyAttempts);
     },
-    granted: ({ at, ask, token, tokens, until }) => {
-      for (const story of stories.get(ask) ?? []) {
+    granted: ({ at, requestId, token, tokens, validUntil }) => {
+      for (const attempt of attempts.get(requestId) ?? []) {
         // 0: it has none for this key
-        const own = BigInt(tokens === undefined ? token : (tokens[story.key] ?? 0));
-        Object.assign(story, { grantedAt: at, token: own, until });
+        const own = BigInt(tokens === undefined ? token : (tokens[attempt.key] ?? 0));
+        Object.assign(attempt, { grantedAt: at, token: own, validUntil });
       }
     },
-    refused: ({ at, ask, code }) => {
-      change(ask, { refusedAt: at, refusal: code });
-      stories.delete(ask);
+    refused: ({ at, requestId, code }) => {
+      update(requestId, { refusedAt: at, refusal: code });
+      attempts.delete(requestId);
     },
-    valid: ({ ask, until }) => {
-      prolong(ask, until);
+    valid: ({ requestId, validUntil }) => {
+      extendValidity(requestId, validUntil);
     },
     used: () => undefined,
-    lost: ({ at, ask, reason }) => {
-      change(ask, { lostAt: at, lossReason: reason });
+    lost: ({ at, requestId, reason }) => {
+      update(requestId, { lostAt: at, lossReason: reason });
     },
-    untold: ({ at, ask }) => {
-      change(ask, { untoldAt: at });
+    "unreported": ({ at, requestId }) => {
+      update(requestId, { unreportedAt: at });
     },
-    releasing: ({ at, ask, until }) => {
-      change(ask, { releasingAt: at });
-      prolong(ask, until);
+    releasing: ({ at, requestId, validUntil }) => {
+      update(requestId, { releasingAt: at });
+      extendValidity(requestId, validUntil);
     },
-    released: ({ at, ask, answer }) => {
-      change(ask, { releasedAt: at, releaseAnswer: answer });
-      stories.delete(ask);
+    released: ({ at, requestId, answer }) => {
+      update(requestId, { releasedAt: at, releaseAnswer: answer });
+      attempts.delete(requestId);
     },
-    transferred: ({ at, ask }) => {
-      change(ask, { transferredAt: at });
+    transferred: ({ at, requestId }) => {
+      update(requestId, { transferredAt: at });
     },
-    downgraded: ({ at, ask }) => {
-      change(ask, { downgradedAt: at });
+    downgraded: ({ at, requestId }) => {
+      update(requestId, { downgradedAt: at });
     },
     latch: (record) => {
-      const call: LatchCall = { ...record, process: name, askedAt: record.at };
+      const call: LatchCall = { ...record, process: name, requestedAt: record.at };
       latchCalls.set(record.call, call);
       run.latchCalls.push(call);
     },
-    latched: ({ at, call, left }) => {
-      Object.assign(latchCalls.get(call) ?? {}, { settledAt: at, left });
+    "latch-reply": ({ at, call, remaining }) => {
+      Object.assign(latchCalls.get(call) ?? {}, { settledAt: at, remaining });
       latchCalls.delete(call);
     },
-    unlatched: ({ at, call, code }) => {
+    "latch-refused": ({ at, call, code }) => {
       Object.assign(latchCalls.get(call) ?? {}, { settledAt: at, code });
       latchCalls.delete(call);
     },
     breaking: ({ at, key, token }) => {
-      run.breaks.push({ at, process: name, key, token: BigInt(token), doneAt: undefined });
+      run.breaks.push({ at, process: name, key, token: BigInt(token), confirmedAt: undefined });
     },
-    broke: ({ at, key, answer }) => {
+    "break-result": ({ at, key, answer }) => {
       const last = run.breaks.findLast((other) => other.process === name && other.key === key);
       if (last && answer === "true") {
-        last.doneAt = at;
+        last.confirmedAt = at;
       }
     },
     vote: ({ at, key, token, rounds, votes }) => {
-      run.elections.push({ process: name, at, key, votes, token: BigInt(token), rounds });
+      run.majorityGrants.push({ process: name, at, key, votes, token: BigInt(token), rounds });
     },
     extended: ({ at, key, votes }) => {
       run.extensions.push({ process: name, at, key, votes });
@@ -93,20 +93,20 @@ export function readClient(run: RunStory, name: string): (record: ClientRecord) 
     stalled: ({ at, since }) => {
       process.stalls.push({ from: since, to: at });
     },
-    unheard: ({ at, error }) => {
-      process.unheard.push({ at, error });
+    "unhandled-error": ({ at, error }) => {
+      process.unhandledErrors.push({ at, error });
     },
     memory: ({ at, bytes }) => {
       process.memory.push({ at, bytes });
     },
-    quiet: () => undefined,
+    "quiescent": () => undefined,
     closed: ({ at }) => {
       process.closedAt = at;
     },
   });
 }
 
-function newProcess(name: string): ProcessStory {
+function newProcessHistory(name: string): ProcessHistory {
   return {
     name,
     openedAt: 0,
@@ -116,37 +116,37 @@ function newProcess(name: string): ProcessStory {
     closedAt: undefined,
     stalls: [],
     memory: [],
-    unheard: [],
+    unhandledErrors: [],
   };
 }
 
-function newStory(
+function newAttempt(
   process: string,
-  asked: Extract<ClientRecord, { e: "asked" }>,
+  request: Extract<ClientRecord, { e: "asked" }>,
   key: string,
-  part: number,
-): Story {
-  const { ask, kind, waitMs, attempt, at, as = "mutex", permits = 1, nest } = asked;
+  keyIndex: number,
+): AttemptHistory {
+  const { requestId, kind, waitMs, attemptId, at, lockKind = "mutex", permits = 1, reentrantHold } = request;
   return {
     process,
-    ask,
+    requestId,
     key,
-    part,
-    as,
+    keyIndex,
+    lockKind,
     permits,
-    nest,
+    reentrantHold,
     kind,
     waitMs,
-    attempt: attempt === undefined ? undefined : `${process} ${attempt}`, // each process has attempts of its own
-    askedAt: at,
+    attemptId: attemptId === undefined ? undefined : `${process} ${attemptId}`, // each process has attempts of its own
+    requestedAt: at,
     grantedAt: undefined,
     token: 0n,
-    until: 0,
+    validUntil: 0,
     refusedAt: undefined,
     refusal: undefined,
     lostAt: undefined,
     lossReason: undefined,
-    untoldAt: undefined,
+    unreportedAt: undefined,
     releasingAt: undefined,
     releasedAt: undefined,
     releaseAnswer: undefined,

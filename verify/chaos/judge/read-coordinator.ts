@@ -1,12 +1,12 @@
 import { handledBy } from "./record-handlers.ts";
-import type { ConductorRecord, Moment } from "./history.ts";
-import type { RunStory } from "./attempts.ts";
+import type { CoordinatorRecord, Instant } from "./history.ts";
+import type { RunHistory } from "./attempts.ts";
 
 /** @returns what reads the conductor's records, after those of the clients */
-export function readConductor(run: RunStory): (record: ConductorRecord) => void {
+export function readCoordinator(run: RunHistory): (record: CoordinatorRecord) => void {
   /** By node. */
-  const startedAt = new Map<number, Moment>();
-  return handledBy<ConductorRecord>({
+  const startedAt = new Map<number, Instant>();
+  return handledBy<CoordinatorRecord>({
     phase: ({ at, phase, round }) => {
       const last = run.phases.at(-1);
       if (last) {
@@ -14,11 +14,11 @@ export function readConductor(run: RunStory): (record: ConductorRecord) => void 
       }
       run.phases.push({ phase, round, from: at, to: run.endedAt });
     },
-    fault: ({ at, number, kind, target }) => {
-      run.faults.push({ number, kind, target, from: at, to: run.endedAt });
+    fault: ({ at, faultId, kind, target }) => {
+      run.faults.push({ faultId, kind, target, from: at, to: run.endedAt });
     },
-    over: ({ at, number }) => {
-      const fault = run.faults.findLast((other) => other.number === number);
+    "fault-ended": ({ at, faultId }) => {
+      const fault = run.faults.findLast((other) => other.faultId === faultId);
       if (fault) {
         fault.to = at;
       }
@@ -48,11 +48,11 @@ export function readConductor(run: RunStory): (record: ConductorRecord) => void 
     failover: (record) => {
       run.failovers.push(record);
     },
-    left: (record) => {
-      run.left.push(record);
+    "residue": (record) => {
+      run.residue.push(record);
     },
-    restless: (record) => {
-      run.restless.push(record);
+    "not-quiescent": (record) => {
+      run.notQuiescent.push(record);
     },
     scripts: ({ at, count }) => {
       run.scripts.push({ at, count });

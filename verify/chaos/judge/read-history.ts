@@ -3,22 +3,22 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
-import type { ClientRecord, ConductorRecord, ResourceRecord } from "./history.ts";
+import type { ClientRecord, CoordinatorRecord, ResourceRecord } from "./history.ts";
 import type { Plan } from "../plan/plan.ts";
 import { ResourceReader } from "./read-resource.ts";
 import { readClient } from "./read-client.ts";
-import { readConductor } from "./read-coordinator.ts";
-import type { RunStory } from "./attempts.ts";
+import { readCoordinator } from "./read-coordinator.ts";
+import type { RunHistory } from "./attempts.ts";
 
 /** Reads what a run left in its folder. */
-export async function readHistory(folder: string): Promise<RunStory> {
+export async function readHistory(folder: string): Promise<RunHistory> {
   const plan = JSON.parse(await readFile(join(folder, "plan.json"), "utf8")) as Plan;
-  const run: RunStory = {
+  const run: RunHistory = {
     plan,
-    stories: [],
+    attempts: [],
     latchCalls: [],
     processes: new Map(),
-    elections: [],
+    majorityGrants: [],
     extensions: [],
     serverRuns: [],
     breaks: [],
@@ -26,8 +26,8 @@ export async function readHistory(folder: string): Promise<RunStory> {
     phases: [],
     failovers: [],
     resources: new Map(),
-    left: [],
-    restless: [],
+    residue: [],
+    notQuiescent: [],
     scripts: [],
     endedAt: 0,
   };
@@ -40,14 +40,14 @@ export async function readHistory(folder: string): Promise<RunStory> {
   await eachLine<ResourceRecord>(join(history, "resource.ndjson"), run, (record) => {
     resource.read(record);
   });
-  await eachLine<ConductorRecord>(join(history, "conductor.ndjson"), run, readConductor(run));
+  await eachLine<CoordinatorRecord>(join(history, "coordinator.ndjson"), run, readCoordinator(run));
   return run;
 }
 
 /** The last line of a process that was killed may be cut off. */
 async function eachLine<Kept extends { readonly at: number }>(
   path: string,
-  run: RunStory,
+  run: RunHistory,
   read: (record: Kept) => void,
 ): Promise<void> {
   let broken: string | undefined;

@@ -1,32 +1,32 @@
 import { manualRandom } from "holdfast/testing";
 
 /** Decisions that a seed repeats. */
-export class Chance {
-  readonly #fraction: () => number;
+export class SeededRandom {
+  readonly #nextFloat: () => number;
 
   constructor(seed: number) {
-    this.#fraction = manualRandom(seed).nextFloat;
+    this.#nextFloat = manualRandom(seed).nextFloat;
   }
 
   /** True in that share of the cases. */
-  happens(share: number): boolean {
-    return this.#fraction() < share;
+  happens(probability: number): boolean {
+    return this.#nextFloat() < probability;
   }
 
   between(low: number, high: number): number {
-    return low + (high - low) * this.#fraction();
+    return low + (high - low) * this.#nextFloat();
   }
 
-  whole(low: number, high: number): number {
-    return low + Math.floor(this.#fraction() * (high - low + 1));
+  integer(low: number, high: number): number {
+    return low + Math.floor(this.#nextFloat() * (high - low + 1));
   }
 
   pick<T>(choices: readonly T[]): T {
-    return choices[this.whole(0, choices.length - 1)] as T;
+    return choices[this.integer(0, choices.length - 1)] as T;
   }
 
   shuffled<T>(items: readonly T[]): T[] {
     const rest = [...items];
-    return Array.from({ length: rest.length }, () => rest.splice(this.whole(0, rest.length - 1), 1)[0] as T);
+    return Array.from({ length: rest.length }, () => rest.splice(this.integer(0, rest.length - 1), 1)[0] as T);
   }
 }

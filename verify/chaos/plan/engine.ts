@@ -5,7 +5,7 @@ import { redis, redlock, type RedisClient } from "holdfast/redis";
 import { Cluster, Redis } from "ioredis";
 import { createCluster, createSentinel } from "redis";
 
-import type { Ways } from "../run/client-protocol.ts";
+import type { ServerAddresses } from "../run/client-protocol.ts";
 import type { FaultKind } from "./fault-kinds.ts";
 import type { EngineName, NodeSetup, Omission } from "./plan.ts";
 
@@ -26,7 +26,7 @@ export interface Engine {
   /** How the servers keep their data, the most trusty first. */
   nodes(count: number, without: Omission | null): readonly NodeSetup[];
   /** In a client process: its way to the servers, over its own proxies. */
-  connect(ways: Ways, without: Omission | null): Promise<Connected>;
+  connect(ways: ServerAddresses, without: Omission | null): Promise<Connected>;
 }
 
 interface Connected {
@@ -40,7 +40,7 @@ const retryMs = 200;
 const claimMs = 1_000;
 
 /** All that can happen to any server, to the ways there and to clients. */
-const everywhere: readonly FaultKind[] = [
+const commonFaults: readonly FaultKind[] = [
   "freeze a server",
   "flush scripts",
   "end connections",
@@ -49,8 +49,8 @@ const everywhere: readonly FaultKind[] = [
   "freeze a client past the TTL",
   "kill a client",
   "block an event loop",
-  "refuse one way",
-  "black hole on one way",
+  "refuse one link",
+  "black hole on one link",
   "half-open connections",
   "half-open subscriptions",
   "slow connections",
@@ -60,7 +60,7 @@ const everywhere: readonly FaultKind[] = [
   "break a lock",
 ];
 /** Of servers that know nothing of each other. */
-const toLoneServers: readonly FaultKind[] = ["restart with its data", "clock runs unevenly"];
+const standaloneFaults: readonly FaultKind[] = ["restart with its data", "clock runs unevenly"];
 
 const oneServer: Engine = {
   name: "redis",
@@ -71,10 +71,10 @@ const oneServer: Engine = {
   hasSemaphores: true,
   hasLatches: true,
   faultsPerSecond: 1.2,
-  faults: [...everywhere, ...toLoneServers, "restart under a held lock", "step the clock back"],
+  faults: [...commonFaults, ...standaloneFaults, "restart under a held lock", "step the clock back"],
   nodes: (_count, without) => [{ durable: without !== "durability" }],
   connect: ({ ports }) => {
-    const clients = ports.map(clientOf);
+    const clients = ports.map(createClient);
     return Promise.resolve({
       driver: redis(clients[0] as Redis, { claimMs }),
       disconnect: () => {
@@ -94,19 +94,19 @@ const quorum: Engine = {
   hasLatches: false,
   faultsPerSecond: 1.8,
   faults: [
-    ...everywhere,
-    ...toLoneServers,
+    ...commonFaults,
+    ...standaloneFaults,
     "restart empty",
     "restart a minority empty",
     "freeze a majority",
     "step a clock",
-    "refuse all ways",
-    "black hole on all ways",
+    "refuse all links",
+    "black hole on all links",
   ],
   // Over a run a majority forgets, each at its time.
   nodes: (count) => Array.from({ length: count }, (_, index) => ({ durable: index < (count - 1) / 2 })),
   connect: ({ ports }, without) => {
-    const clients = ports.map(clientOf);
+    const clients = ports.map(createClient);
     const driver = redlock(clients, {
       claimMs,
       maxTtlMs: quorum.maxTtlMs,
@@ -137,18 +137,18 @@ const sentinel: Engine = {
   ...replicated,
   name: "sentinel",
   nodeCounts: [3],
-  faults: [...everywhere, "kill a primary", "freeze a primary"],
+  faults: [...commonFaults, "kill a primary", "freeze a primary"],
   connect: async (ways) => {
     const [name, map] = ["lab", addressMap(ways)];
     const addresses = ways.sentinels.map((port) => ({ host: "127.0.0.1", port }));
     if (ways.library === "ioredis") {
       const client = new Redis({ name, sentinels: addresses, natMap: map });
-      return connectedBy(client, () => {
+      return connectedWith(client, () => {
         client.disconnect();
       });
     }
     const client = createSentinel({ name, sentinelRootNodes: addresses, nodeAddressMap: map });
-    return connectedBy(await opened(client), () => client.destroy());
+    return connectedWith(await connectWithRetries(client), () => client.destroy());
   },
 };
 
@@ -156,13 +156,13 @@ const cluster: Engine = {
   ...replicated,
   name: "cluster",
   nodeCounts: [6],
-  faults: [...everywhere, "kill a primary", "freeze a primary", "move a slot"],
+  faults: [...commonFaults, "kill a primary", "freeze a primary", "move a slot"],
   connect: async (ways) => {
     const map = addressMap(ways);
     const addresses = ways.ports.map((port) => ({ host: "127.0.0.1", port }));
     if (ways.library === "ioredis") {
       const client = new Cluster(addresses, { natMap: map });
-      return connectedBy(client as unknown as RedisClient & Cluster, () => {
+      return connectedWith(client as unknown as RedisClient & Cluster, () => {
         client.disconnect();
       });
     }
@@ -170,7 +170,7 @@ const cluster: Engine = {
       rootNodes: addresses.map((socket) => ({ socket })),
       nodeAddressMap: map,
     });
-    return connectedBy(await opened(client), () => {
+    return connectedWith(await connectWithRetries(client), () => {
       client.destroy();
     });
   },
@@ -184,7 +184,7 @@ export const engines: Readonly<Record<EngineName, Engine>> = {
 };
 
 /** Servers tell each other's own addresses; the ways there are by the proxies. */
-function addressMap({ ports, servers }: Ways): Record<string, { host: string; port: number }> {
+function addressMap({ ports, servers }: ServerAddresses): Record<string, { host: string; port: number }> {
   return Object.fromEntries(
     servers.map((server, index) => [
       `127.0.0.1:${server}`,
@@ -193,17 +193,17 @@ function addressMap({ ports, servers }: Ways): Record<string, { host: string; po
   );
 }
 
-interface OwnClient {
+interface ErrorEmitter {
   on(event: "error", listener: () => void): unknown;
 }
 
-function connectedBy(client: RedisClient & OwnClient, end: () => unknown): Connected {
+function connectedWith(client: RedisClient & ErrorEmitter, end: () => unknown): Connected {
   client.on("error", () => undefined);
   return { driver: redis(client, { claimMs }), disconnect: () => void end() };
 }
 
 /** node-redis gives up if it cannot connect at first, as where its server is down just then. */
-async function opened<Client extends OwnClient & { connect(): Promise<unknown> }>(
+async function connectWithRetries<Client extends ErrorEmitter & { connect(): Promise<unknown> }>(
   client: Client,
 ): Promise<Client> {
   client.on("error", () => undefined);
@@ -218,7 +218,7 @@ async function opened<Client extends OwnClient & { connect(): Promise<unknown> }
 }
 
 /** As a user has it, but for a quicker return after a connection was lost. */
-function clientOf(port: number): Redis {
+function createClient(port: number): Redis {
   const client = new Redis({ host: "127.0.0.1", port, retryStrategy: (times) => Math.min(times * 50, 500) });
   // A lost connection shows in the locks' own calls; ioredis only wants a listener.
   client.on("error", () => undefined);

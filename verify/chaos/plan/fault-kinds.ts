@@ -19,10 +19,10 @@ export type FaultKind =
   | "freeze a client past the TTL"
   | "kill a client"
   | "block an event loop"
-  | "refuse one way"
-  | "refuse all ways"
-  | "black hole on one way"
-  | "black hole on all ways"
+  | "refuse one link"
+  | "refuse all links"
+  | "black hole on one link"
+  | "black hole on all links"
   | "half-open connections"
   | "half-open subscriptions"
   | "slow connections"
@@ -35,7 +35,7 @@ export type FaultKind =
  * Why each is within what docs/redlock.md and docs/drivers/redis.md assume, so that exclusion has to hold. What is not within it
  * (a server that forgets without a guard, a majority of clocks that are off) is not done here, except by `--without`.
  */
-export const whyWithin: Readonly<Record<FaultKind, string>> = {
+export const faultLimits: Readonly<Record<FaultKind, string>> = {
   "restart with its data":
     "SIGKILL of a server with `appendonly yes` and `appendfsync always`: it has on its disk what it said, and votes at once.",
   "restart under a held lock":
@@ -67,11 +67,11 @@ export const whyWithin: Readonly<Record<FaultKind, string>> = {
     "With a lock in hand, most often the hot one, between reading and writing. Its lease ends meanwhile by its own clock. What it does at the resource right after it thaws is late: only the token stops it, so the counter without tokens may lose.",
   "kill a client": "SIGKILL: its leases end by their TTL, its places in queues are passed over.",
   "block an event loop": "As frozen, but its connections are alive and no timer runs.",
-  "refuse one way": "Connections of one client to one server end, and no new one is made.",
-  "refuse all ways": "Connections of one client to all servers end, and no new one is made.",
-  "black hole on one way":
+  "refuse one link": "Connections of one client to one server end, and no new one is made.",
+  "refuse all links": "Connections of one client to all servers end, and no new one is made.",
+  "black hole on one link":
     "Nothing passes between one client and one server; what was sent meanwhile arrives afterwards, late.",
-  "black hole on all ways":
+  "black hole on all links":
     "Nothing passes between one client and all servers; what was sent meanwhile arrives afterwards, late.",
   "half-open connections":
     "Nothing passes, and what was sent meanwhile is lost: the connections are ended afterwards.",

@@ -1,13 +1,13 @@
 import type { FaultKind } from "./fault-kinds.ts";
 
 /** What a kind of fault happens to, how long it lasts, and how large it is. */
-export interface Habit {
+export interface FaultProfile {
   /**
-   * `way`: between one client and one server. `forgetful`: a server of the storm's unreliable minority that keeps nothing, and
+   * `link`: between one client and one server. `forgetful`: a server of the storm's unreliable minority that keeps nothing, and
    * `forgetful minority` all of these, together with a client. `held server`: with a client that holds a lock of it. `mortal client`: one that may be killed.
    * `primary`: one that others may take the place of, and so all servers.
    */
-  readonly on:
+  readonly target:
     | "server"
     | "durable server"
     | "held server"
@@ -19,48 +19,48 @@ export interface Habit {
     | "unreliable clock"
     | "client"
     | "mortal client"
-    | "way"
-    | "all ways";
-  readonly lasts:
+    | "link"
+    | "all links";
+  readonly duration:
     "a moment" | "a restart" | "as long as a step" | "past the TTL" | "within the TTL" | "long" | "any";
   readonly size?: "step" | "step back" | "delay";
 }
 
-export const habits: Readonly<Record<FaultKind, Habit>> = {
-  "restart with its data": { on: "durable server", lasts: "a restart" },
-  "restart under a held lock": { on: "held server", lasts: "past the TTL" },
-  "restart empty": { on: "forgetful server", lasts: "a restart" },
-  "restart a minority empty": { on: "forgetful minority", lasts: "past the TTL" },
-  "freeze a server": { on: "server", lasts: "any" },
-  "freeze a majority": { on: "most servers", lasts: "any" },
-  "kill a primary": { on: "primary", lasts: "a restart" },
-  "freeze a primary": { on: "primary", lasts: "a restart" },
-  "move a slot": { on: "primary", lasts: "a moment" },
-  "step a clock": { on: "unreliable clock", lasts: "as long as a step", size: "step" },
-  "step the clock back": { on: "clock", lasts: "a moment", size: "step back" },
-  "clock runs unevenly": { on: "clock", lasts: "long" },
-  "flush scripts": { on: "server", lasts: "a moment" },
-  "end connections": { on: "server", lasts: "a moment" },
-  "end subscriptions": { on: "server", lasts: "a moment" },
-  "freeze a client": { on: "client", lasts: "within the TTL" },
-  "freeze a client past the TTL": { on: "client", lasts: "past the TTL" },
-  "kill a client": { on: "mortal client", lasts: "any" },
-  "block an event loop": { on: "client", lasts: "past the TTL" },
-  "refuse one way": { on: "way", lasts: "any" },
-  "refuse all ways": { on: "all ways", lasts: "any" },
-  "black hole on one way": { on: "way", lasts: "any" },
-  "black hole on all ways": { on: "all ways", lasts: "any" },
-  "half-open connections": { on: "way", lasts: "any" },
-  "half-open subscriptions": { on: "way", lasts: "any" },
-  "slow connections": { on: "way", lasts: "any", size: "delay" },
-  "lose a reply": { on: "way", lasts: "any" },
-  "lose all replies": { on: "way", lasts: "any" },
-  "lose all messages": { on: "way", lasts: "any" },
-  "break a lock": { on: "client", lasts: "a moment" },
+export const faultProfiles: Readonly<Record<FaultKind, FaultProfile>> = {
+  "restart with its data": { target: "durable server", duration: "a restart" },
+  "restart under a held lock": { target: "held server", duration: "past the TTL" },
+  "restart empty": { target: "forgetful server", duration: "a restart" },
+  "restart a minority empty": { target: "forgetful minority", duration: "past the TTL" },
+  "freeze a server": { target: "server", duration: "any" },
+  "freeze a majority": { target: "most servers", duration: "any" },
+  "kill a primary": { target: "primary", duration: "a restart" },
+  "freeze a primary": { target: "primary", duration: "a restart" },
+  "move a slot": { target: "primary", duration: "a moment" },
+  "step a clock": { target: "unreliable clock", duration: "as long as a step", size: "step" },
+  "step the clock back": { target: "clock", duration: "a moment", size: "step back" },
+  "clock runs unevenly": { target: "clock", duration: "long" },
+  "flush scripts": { target: "server", duration: "a moment" },
+  "end connections": { target: "server", duration: "a moment" },
+  "end subscriptions": { target: "server", duration: "a moment" },
+  "freeze a client": { target: "client", duration: "within the TTL" },
+  "freeze a client past the TTL": { target: "client", duration: "past the TTL" },
+  "kill a client": { target: "mortal client", duration: "any" },
+  "block an event loop": { target: "client", duration: "past the TTL" },
+  "refuse one link": { target: "link", duration: "any" },
+  "refuse all links": { target: "all links", duration: "any" },
+  "black hole on one link": { target: "link", duration: "any" },
+  "black hole on all links": { target: "all links", duration: "any" },
+  "half-open connections": { target: "link", duration: "any" },
+  "half-open subscriptions": { target: "link", duration: "any" },
+  "slow connections": { target: "link", duration: "any", size: "delay" },
+  "lose a reply": { target: "link", duration: "any" },
+  "lose all replies": { target: "link", duration: "any" },
+  "lose all messages": { target: "link", duration: "any" },
+  "break a lock": { target: "client", duration: "a moment" },
 };
 
 /** What needs most room in a storm comes first. */
-const roomy: readonly Habit["on"][] = [
+const bySpaceNeeded: readonly FaultProfile["target"][] = [
   "forgetful minority",
   "held server",
   "most servers",
@@ -68,11 +68,11 @@ const roomy: readonly Habit["on"][] = [
   "forgetful server",
   "unreliable clock",
   "durable server",
-  "all ways",
+  "all links",
   "mortal client",
 ];
 
-export function roomOf(kind: FaultKind): number {
-  const place = roomy.indexOf(habits[kind].on);
-  return place === -1 ? 0 : roomy.length - place;
+export function placementPriority(kind: FaultKind): number {
+  const rank = bySpaceNeeded.indexOf(faultProfiles[kind].target);
+  return rank === -1 ? 0 : bySpaceNeeded.length - rank;
 }

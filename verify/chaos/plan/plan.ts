@@ -33,7 +33,7 @@ export interface ClientSetup {
   readonly handover: boolean;
   readonly callers: number;
   /** Some are never killed, so that it can be seen whether their memory grows. */
-  readonly mortal: boolean;
+  readonly mayBeKilled: boolean;
 }
 
 export interface Keys {
@@ -66,9 +66,9 @@ export interface Bounds {
   /** An ask or a release is settled so long after it had to be, without the times when its process could not run. */
   readonly settleMs: number;
   /** In peace everybody gets every lock within this. */
-  readonly peaceMs: number;
+  readonly quietPeriodMs: number;
   /** Nothing is left this long after all came to rest. */
-  readonly leftMs: number;
+  readonly residueMs: number;
   /** The mean of the last third of the memory samples may be larger than that of the first by a factor and so many bytes. */
   readonly memoryFactor: number;
   readonly memoryBytes: number;
@@ -81,7 +81,7 @@ export interface Storm {
 
 export interface Fault {
   /** Unique in a run. */
-  readonly number: number;
+  readonly faultId: number;
   readonly kind: FaultKind;
   /** After the beginning of the storm, ms. */
   readonly at: number;

@@ -1,4 +1,4 @@
-import { Chance } from "./chance.ts";
+import { SeededRandom } from "./chance.ts";
 import type { Engine } from "./engine.ts";
 import type { Bounds, ClientSetup, LatchKeys, Omission, Plan } from "./plan.ts";
 import { StormPlanner } from "./storm-planner.ts";
@@ -12,11 +12,11 @@ export interface PlanOptions {
 
 const calmMs = 6_000;
 const stormMs = 20_000;
-const peaceMs = 8_000;
+const quietPeriodMs = 8_000;
 const bounds: Bounds = {
   settleMs: 5_000,
-  peaceMs: 20_000,
-  leftMs: 25_000,
+  quietPeriodMs: 20_000,
+  residueMs: 25_000,
   memoryFactor: 1.25,
   memoryBytes: 8 * 1024 * 1024,
 };
@@ -24,22 +24,22 @@ const bounds: Bounds = {
 const latches: LatchKeys = { everyMs: 5_000, count: 4, ttlMs: 30_000, briefCount: 3, briefTtlMs: 500 };
 
 const clients: readonly ClientSetup[] = [
-  { handover: true, callers: 5, mortal: false },
-  { handover: false, callers: 4, mortal: false },
-  { handover: true, callers: 5, mortal: true },
-  { handover: false, callers: 3, mortal: true },
-  { handover: true, callers: 3, mortal: true },
+  { handover: true, callers: 5, mayBeKilled: false },
+  { handover: false, callers: 4, mayBeKilled: false },
+  { handover: true, callers: 5, mayBeKilled: true },
+  { handover: false, callers: 3, mayBeKilled: true },
+  { handover: true, callers: 3, mayBeKilled: true },
 ];
 
 /** Decides by the seed what happens, and when. */
 export function planOf(engine: Engine, options: PlanOptions): Plan {
   const { seed, minutes, nodeCount, without } = options;
-  const chance = new Chance(seed);
-  const nodes = chance.shuffled(engine.nodes(nodeCount, without));
-  const cycles = Math.max(1, Math.round((minutes * 60_000 - calmMs) / (stormMs + peaceMs)));
-  const forMs = Math.max(3_000, Math.round((minutes * 60_000 - calmMs) / cycles - peaceMs));
+  const random = new SeededRandom(seed);
+  const nodes = random.shuffled(engine.nodes(nodeCount, without));
+  const cycles = Math.max(1, Math.round((minutes * 60_000 - calmMs) / (stormMs + quietPeriodMs)));
+  const forMs = Math.max(3_000, Math.round((minutes * 60_000 - calmMs) / cycles - quietPeriodMs));
   const kinds = (without && engine.omissions[without]) ?? engine.faults;
-  const planner = new StormPlanner({ ...engine, faults: kinds }, chance, nodes, clients);
+  const planner = new StormPlanner({ ...engine, faults: kinds }, random, nodes, clients);
   return {
     seed,
     engine: engine.name,

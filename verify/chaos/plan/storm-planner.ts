@@ -1,171 +1,171 @@
-import type { Chance } from "./chance.ts";
+import type { SeededRandom } from "./chance.ts";
 import type { Engine } from "./engine.ts";
 import type { FaultKind } from "./fault-kinds.ts";
-import { habits, roomOf, type Habit } from "./fault-profiles.ts";
+import { faultProfiles, placementPriority, type FaultProfile } from "./fault-profiles.ts";
 import type { ClientSetup, Fault, NodeSetup, Storm } from "./plan.ts";
-import { Reservations } from "./reservations.ts";
+import { FaultSchedule } from "./reservations.ts";
 
-const placingAttempts = 300;
+const maxPlacementAttempts = 300;
 /** In the first storms every kind has its turn; of the later ones some are weaker, so that more work is done in between. */
-const fullStorms = 2;
+const fullStrengthStorms = 2;
 /** What a fault takes besides its own time: one of a moment; a restart, or a client that is waited for until it has a lock; others; a failover. */
-const extraMs = { momentary: 200, slow: 3_000, usual: 500, failover: 4_000 } as const;
+const recoveryTimes = { momentary: 200, slow: 3_000, usual: 500, failover: 4_000 } as const;
 /** The servers' clocks are wrong for so much longer than the largest TTL that nothing outlives it. */
 const stepMarginMs = 400;
 
 /** One storm after another, none of which has two faults that would end each other. */
 export class StormPlanner {
   readonly #engine: Engine;
-  readonly #chance: Chance;
+  readonly #random: SeededRandom;
   readonly #nodes: readonly NodeSetup[];
   readonly #clientCount: number;
-  readonly #mortal: readonly number[];
+  readonly #killableClients: readonly number[];
   /** Kinds that are dealt before any comes again, so that each has its turn. */
-  #deck: FaultKind[] = [];
+  #pendingKinds: FaultKind[] = [];
   #count = 0;
   #storms = 0;
   #stormMs = 0;
   /** The minority that may forget and have wrong clocks in this storm. */
   #unreliable: readonly number[] = [];
-  #reserved = new Reservations();
+  #schedule = new FaultSchedule();
 
-  constructor(engine: Engine, chance: Chance, nodes: readonly NodeSetup[], clients: readonly ClientSetup[]) {
+  constructor(engine: Engine, random: SeededRandom, nodes: readonly NodeSetup[], clients: readonly ClientSetup[]) {
     this.#engine = engine;
-    this.#chance = chance;
+    this.#random = random;
     this.#nodes = nodes;
     this.#clientCount = clients.length;
-    this.#mortal = clients.flatMap(({ mortal }, index) => (mortal ? [index] : []));
+    this.#killableClients = clients.flatMap(({ mayBeKilled }, index) => (mayBeKilled ? [index] : []));
   }
 
   storm(forMs: number): Storm {
     this.#stormMs = forMs;
-    this.#reserved = new Reservations();
+    this.#schedule = new FaultSchedule();
     const minority = Math.ceil(this.#nodes.length / 2) - 1;
     const forgetful = this.#indices().filter((index) => this.#nodes[index]?.durable === false);
     // One that can forget is among them, so that the faults that need one find it.
     const candidates = new Set([
-      ...this.#chance.shuffled(forgetful).slice(0, 1),
-      ...this.#chance.shuffled(this.#indices()),
+      ...this.#random.shuffled(forgetful).slice(0, 1),
+      ...this.#random.shuffled(this.#indices()),
     ]);
     this.#unreliable = [...candidates].slice(0, minority);
     this.#storms += 1;
-    const strength = this.#storms <= fullStorms ? 1 : this.#chance.pick([0.3, 0.6, 1]);
-    const wanted = Math.round((forMs / 1_000) * this.#engine.faultsPerSecond * strength);
-    const kinds = Array.from({ length: wanted }, () => this.#deal());
-    kinds.sort((one, other) => roomOf(other) - roomOf(one));
-    const faults = kinds.flatMap((kind) => this.#placed(kind) ?? []);
+    const strength = this.#storms <= fullStrengthStorms ? 1 : this.#random.pick([0.3, 0.6, 1]);
+    const faultCount = Math.round((forMs / 1_000) * this.#engine.faultsPerSecond * strength);
+    const kinds = Array.from({ length: faultCount }, () => this.#nextKind());
+    kinds.sort((one, other) => placementPriority(other) - placementPriority(one));
+    const faults = kinds.flatMap((kind) => this.#place(kind) ?? []);
     return { forMs, faults: faults.sort((one, other) => one.at - other.at) };
   }
 
-  #deal(): FaultKind {
-    if (this.#deck.length === 0) {
-      this.#deck = this.#chance.shuffled(this.#engine.faults);
+  #nextKind(): FaultKind {
+    if (this.#pendingKinds.length === 0) {
+      this.#pendingKinds = this.#random.shuffled(this.#engine.faults);
     }
-    return this.#deck.shift() as FaultKind;
+    return this.#pendingKinds.shift() as FaultKind;
   }
 
   /** Where and when nothing else happens to the same; undefined: it found no room, and is dealt first in the next storm. */
-  #placed(kind: FaultKind): Fault | undefined {
-    for (let attempt = 0; attempt < placingAttempts; attempt += 1) {
-      const fault = this.#drawn(kind);
+  #place(kind: FaultKind): Fault | undefined {
+    for (let attempt = 0; attempt < maxPlacementAttempts; attempt += 1) {
+      const fault = this.#drawFault(kind);
       const end = fault.at + fault.forMs;
-      if (end <= this.#stormMs && this.#reserved.take(this.#needs(fault), fault.at, end + extraOf(kind))) {
+      if (end <= this.#stormMs && this.#schedule.reserve(this.#requiredResources(fault), fault.at, end + recoveryMs(kind))) {
         this.#count += 1;
         return fault;
       }
     }
-    this.#deck.unshift(kind);
+    this.#pendingKinds.unshift(kind);
     return undefined;
   }
 
-  #drawn(kind: FaultKind): Fault {
-    const { on, lasts, size } = habits[kind];
-    const chance = this.#chance;
-    const hasClient = on.endsWith("client") || on.endsWith("way") || on.endsWith("ways");
+  #drawFault(kind: FaultKind): Fault {
+    const { target, duration, size } = faultProfiles[kind];
+    const random = this.#random;
+    const hasClient = target.endsWith("client") || target.endsWith("link") || target.endsWith("links");
     const client =
-      on === "mortal client" ? chance.pick(this.#mortal) : chance.whole(0, this.#clientCount - 1);
+      target === "mortal client" ? random.pick(this.#killableClients) : random.integer(0, this.#clientCount - 1);
     return {
-      number: this.#count,
+      faultId: this.#count,
       kind,
-      at: Math.round(chance.between(0, this.#stormMs * 0.95)),
-      forMs: Math.round(this.#duration(lasts)),
-      client: hasClient || takesServers(on) ? client : null,
-      nodes: this.#nodesOf(on),
+      at: Math.round(random.between(0, this.#stormMs * 0.95)),
+      forMs: Math.round(this.#duration(duration)),
+      client: hasClient || usesClientAndServers(target) ? client : null,
+      nodes: this.#nodesOf(target),
       size: size === undefined ? 0 : this.#sizeOf(size),
     };
   }
 
-  #nodesOf(on: Habit["on"]): readonly number[] {
-    const chance = this.#chance;
-    const any = (): number[] => [chance.whole(0, this.#nodes.length - 1)];
-    const durable = (): number[] => [chance.pick(this.#durable())];
-    const nodes: Readonly<Record<Habit["on"], () => readonly number[]>> = {
+  #nodesOf(on: FaultProfile["target"]): readonly number[] {
+    const random = this.#random;
+    const any = (): number[] => [random.integer(0, this.#nodes.length - 1)];
+    const durable = (): number[] => [random.pick(this.#durableNodes())];
+    const nodes: Readonly<Record<FaultProfile["target"], () => readonly number[]>> = {
       client: () => [],
       "mortal client": () => [],
       server: any,
       clock: any,
-      way: any,
-      "all ways": () => this.#indices(),
+      link: any,
+      "all links": () => this.#indices(),
       primary: () => this.#indices(),
       "durable server": durable,
       "held server": durable,
-      "forgetful server": () => [chance.pick(this.#forgetting())],
-      "forgetful minority": () => this.#forgetting(),
-      "unreliable clock": () => [chance.pick(this.#unreliable)],
+      "forgetful server": () => [random.pick(this.#forgetfulNodes())],
+      "forgetful minority": () => this.#forgetfulNodes(),
+      "unreliable clock": () => [random.pick(this.#unreliable)],
       "most servers": () =>
-        chance.shuffled(this.#indices()).slice(0, chance.whole(this.#majority(), this.#nodes.length)),
+        random.shuffled(this.#indices()).slice(0, random.integer(this.#majority(), this.#nodes.length)),
     };
     return nodes[on]();
   }
 
-  #duration(lasts: Habit["lasts"]): number {
-    const chance = this.#chance;
+  #duration(lasts: FaultProfile["duration"]): number {
+    const random = this.#random;
     const { maxTtlMs } = this.#engine;
     switch (lasts) {
       case "a moment":
         return 0;
       case "a restart":
-        return chance.pick([chance.between(0, 100), chance.between(100, 1_500)]);
+        return random.pick([random.between(0, 100), random.between(100, 1_500)]);
       case "as long as a step":
-        return maxTtlMs + stepMarginMs + chance.between(0, 2_500);
+        return maxTtlMs + stepMarginMs + random.between(0, 2_500);
       case "past the TTL":
-        return maxTtlMs + chance.between(100, 1_500);
+        return maxTtlMs + random.between(100, 1_500);
       case "within the TTL":
-        return chance.between(20, maxTtlMs / 2);
+        return random.between(20, maxTtlMs / 2);
       case "long":
-        return chance.between(2_000, 8_000);
+        return random.between(2_000, 8_000);
       case "any":
-        return chance.pick([chance.between(20, 200), chance.between(200, 1_000), chance.between(800, 4_000)]);
+        return random.pick([random.between(20, 200), random.between(200, 1_000), random.between(800, 4_000)]);
     }
   }
 
   /** Milliseconds. */
-  #sizeOf(size: NonNullable<Habit["size"]>): number {
-    const chance = this.#chance;
+  #sizeOf(size: NonNullable<FaultProfile["size"]>): number {
+    const random = this.#random;
     switch (size) {
       case "step":
-        return chance.pick([-10_000, -3_000, 3_000, 10_000]);
+        return random.pick([-10_000, -3_000, 3_000, 10_000]);
       case "step back":
-        return -chance.whole(5, 100);
+        return -random.integer(5, 100);
       case "delay":
-        return Math.round(chance.pick([chance.between(2, 30), chance.between(30, 300)]));
+        return Math.round(random.pick([random.between(2, 30), random.between(30, 300)]));
     }
   }
 
   /** What nothing else may happen to meanwhile. */
-  #needs({ kind, client, nodes }: Fault): string[] {
-    const { on } = habits[kind];
-    if (takesServers(on)) {
+  #requiredResources({ kind, client, nodes }: Fault): string[] {
+    const { target } = faultProfiles[kind];
+    if (usesClientAndServers(target)) {
       const all = this.#indices();
-      return [`client ${client}`, ...all.flatMap((node) => [`server ${node}`, way(client, node)])];
+      return [`client ${client}`, ...all.flatMap((node) => [`server ${node}`, linkName(client, node)])];
     }
-    if (on.endsWith("clock")) {
+    if (target.endsWith("clock")) {
       return nodes.map((node) => `clock ${node}`);
     }
     if (client === null) {
       return nodes.map((node) => `server ${node}`);
     }
-    return nodes.length === 0 ? [`client ${client}`] : nodes.map((node) => way(client, node));
+    return nodes.length === 0 ? [`client ${client}`] : nodes.map((node) => linkName(client, node));
   }
 
   #indices(): number[] {
@@ -176,35 +176,35 @@ export class StormPlanner {
     return Math.floor(this.#nodes.length / 2) + 1;
   }
 
-  #durable(): number[] {
+  #durableNodes(): number[] {
     const durable = this.#indices().filter((index) => this.#nodes[index]?.durable === true);
     // Without durability the one server is restarted all the same: that is what has to be found.
     return durable.length > 0 ? durable : this.#indices();
   }
 
-  #forgetting(): number[] {
+  #forgetfulNodes(): number[] {
     return this.#unreliable.filter((index) => this.#nodes[index]?.durable === false);
   }
 }
 
 /** It happens to a client and to servers, and all servers are left alone meanwhile. */
-function takesServers(on: Habit["on"]): boolean {
+function usesClientAndServers(on: FaultProfile["target"]): boolean {
   return on === "forgetful minority" || on === "held server";
 }
 
-function extraOf(kind: FaultKind): number {
-  const { lasts, on } = habits[kind];
-  if (on === "primary") {
-    return lasts === "a moment" ? extraMs.usual : extraMs.failover;
+function recoveryMs(kind: FaultKind): number {
+  const { duration, target } = faultProfiles[kind];
+  if (target === "primary") {
+    return duration === "a moment" ? recoveryTimes.usual : recoveryTimes.failover;
   }
-  if (lasts === "a moment") {
-    return extraMs.momentary;
+  if (duration === "a moment") {
+    return recoveryTimes.momentary;
   }
-  return lasts === "a restart" || lasts === "past the TTL" || on === "mortal client"
-    ? extraMs.slow
-    : extraMs.usual;
+  return duration === "a restart" || duration === "past the TTL" || target === "mortal client"
+    ? recoveryTimes.slow
+    : recoveryTimes.usual;
 }
 
-function way(client: number | null, node: number): string {
-  return `way ${client} ${node}`;
+function linkName(client: number | null, node: number): string {
+  return `link ${client} ${node}`;
 }

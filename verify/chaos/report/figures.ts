@@ -1,8 +1,8 @@
-import { figuresByKind, latchFigures, sharing, type KindFigures, type LatchFigures } from "./kind-figures.ts";
-import type { LockName } from "../run/lock.ts";
+import { figuresByKind, latchFigures, sharedFigures, type KindFigures, type LatchFigures } from "./kind-figures.ts";
+import type { LockKind } from "../run/lock.ts";
 import { conflictsAcrossFailovers } from "../judge/rules/exclusion.ts";
 import { mayBeShared } from "../judge/rules/tenures.ts";
-import { asksOf, heldByKey, type RunStory, type Story } from "../judge/attempts.ts";
+import { requestsOf, grantedByKey, type RunHistory, type AttemptHistory } from "../judge/attempts.ts";
 
 /** What happened, in numbers. */
 export interface Figures {
@@ -10,19 +10,19 @@ export interface Figures {
   readonly faults: number;
   readonly faultsByKind: Readonly<Record<string, number>>;
   readonly processes: number;
-  readonly asks: number;
+  readonly requests: number;
   readonly grants: number;
   readonly grantsByKind: Readonly<Record<string, number>>;
   readonly grantsByKey: Readonly<Record<string, number>>;
-  readonly byLock: Readonly<Partial<Record<LockName, KindFigures>>>;
+  readonly byLock: Readonly<Partial<Record<LockKind, KindFigures>>>;
   readonly latches: LatchFigures;
   /** By key. */
-  readonly mostAtOnce: Readonly<Record<string, string>>;
+  readonly maxConcurrent: Readonly<Record<string, string>>;
   readonly refusals: Readonly<Record<string, number>>;
   readonly losses: number;
   readonly lossesByReason: Readonly<Record<string, number>>;
   /** Leases whose loss was told only after another's grant: their process could not run. */
-  readonly toldLate: number;
+  readonly lateLossNotices: number;
   readonly breaks: number;
   /** Of one server's place by another. */
   readonly failovers: readonly FailoverFigures[];
@@ -36,11 +36,11 @@ export interface Figures {
   readonly lostWithTokens: number;
   readonly writesWithTokens: number;
   /** In storms and in peace: scripts that all servers together ran for each grant. */
-  readonly scriptsPerGrant: Readonly<Record<"storm" | "peace", number | null>>;
+  readonly scriptsPerGrant: Readonly<Record<"storm" | "quiet", number | null>>;
   /** Of a quorum, by number of rounds until a majority gave one fencing number: how many grants, in each phase. */
   readonly rounds: Readonly<Record<string, Readonly<Record<string, number>>>>;
-  readonly slowest: readonly Slow[];
-  readonly slowestInPeace: readonly Slow[];
+  readonly slowest: readonly SlowRequest[];
+  readonly slowestInQuietPeriod: readonly SlowRequest[];
 }
 
 /** What one cost. */
@@ -53,42 +53,42 @@ interface FailoverFigures {
 }
 
 /** An ask that was granted, and how long that took. */
-export interface Slow {
+export interface SlowRequest {
   readonly waitedMs: number;
   readonly at: number;
   readonly key: string;
-  readonly who: string;
+  readonly requester: string;
   readonly kind: string;
-  readonly as: LockName;
+  readonly lockKind: LockKind;
 }
 
-const mostSlow = 10;
+const maxSlowShown = 10;
 
-export function figuresOf(run: RunStory): Figures {
-  const stories = asksOf(run);
-  const granted = stories.filter(({ grantedAt }) => grantedAt !== undefined);
+export function figuresOf(run: RunHistory): Figures {
+  const attempts = requestsOf(run);
+  const granted = attempts.filter(({ grantedAt }) => grantedAt !== undefined);
   const lost = granted.filter(({ lostAt }) => lostAt !== undefined);
   const resources = Array.from(run.resources.values());
-  const sum = (of: (resource: (typeof resources)[number]) => number): number =>
-    resources.reduce((total, resource) => total + of(resource), 0);
+  const sum = (count: (resource: (typeof resources)[number]) => number): number =>
+    resources.reduce((total, resource) => total + count(resource), 0);
   return {
     seconds: Math.round(run.endedAt / 1_000),
     faults: run.faults.length,
     faultsByKind: counted(run.faults.map(({ kind }) => kind)),
     processes: run.processes.size,
-    asks: stories.length,
+    requests: attempts.length,
     grants: granted.length,
     grantsByKind: counted(granted.map(({ kind }) => kind)),
     grantsByKey: counted(
-      run.stories.filter(({ grantedAt }) => grantedAt !== undefined).map(({ key }) => key),
+      run.attempts.filter(({ grantedAt }) => grantedAt !== undefined).map(({ key }) => key),
     ),
-    byLock: figuresByKind(stories),
+    byLock: figuresByKind(attempts),
     latches: latchFigures(run),
-    mostAtOnce: sharing(run),
-    refusals: counted(stories.flatMap(({ refusal }) => (refusal === undefined ? [] : [refusal]))),
+    maxConcurrent: sharedFigures(run),
+    refusals: counted(attempts.flatMap(({ refusal }) => (refusal === undefined ? [] : [refusal]))),
     losses: lost.length,
     lossesByReason: counted(lost.map(({ lossReason }) => lossReason ?? "?")),
-    toldLate: toldLate(run),
+    lateLossNotices: countLateLossNotices(run),
     breaks: run.breaks.length,
     failovers: failoverFigures(run),
     conflictsAcrossFailovers: conflictsAcrossFailovers(run),
@@ -97,18 +97,18 @@ export function figuresOf(run: RunStory): Figures {
     writesWithoutTokens: sum(({ uncheckedWrites }) => uncheckedWrites),
     lostWithTokens: sum(({ checkedWrites, checked }) => checkedWrites - checked),
     writesWithTokens: sum(({ checkedWrites }) => checkedWrites),
-    scriptsPerGrant: { storm: scriptsPerGrant(run, "storm"), peace: scriptsPerGrant(run, "peace") },
+    scriptsPerGrant: { storm: scriptsPerGrant(run, "storm"), quiet: scriptsPerGrant(run, "quiet") },
     rounds: roundsOf(run),
     slowest: slowest(granted.filter(({ kind }) => kind !== "probe")),
-    slowestInPeace: slowest(granted.filter(({ kind }) => kind === "probe")),
+    slowestInQuietPeriod: slowest(granted.filter(({ kind }) => kind === "probe")),
   };
 }
 
-function failoverFigures(run: RunStory): FailoverFigures[] {
+function failoverFigures(run: RunHistory): FailoverFigures[] {
   return run.failovers
     .filter(({ isPromotion }) => isPromotion)
     .map(({ at, until, keys }) => {
-      const own = run.stories.filter(({ key }) => keys === null || keys.includes(key));
+      const own = run.attempts.filter(({ key }) => keys === null || keys.includes(key));
       const grants = own.map(({ grantedAt }) => grantedAt).filter((moment) => moment !== undefined);
       const before = Math.max(0, ...grants.filter((moment) => moment <= at));
       const after = Math.min(run.endedAt, ...grants.filter((moment) => moment > at));
@@ -120,32 +120,32 @@ function failoverFigures(run: RunStory): FailoverFigures[] {
     });
 }
 
-function roundsOf(run: RunStory): Record<string, Record<string, number>> {
+function roundsOf(run: RunHistory): Record<string, Record<string, number>> {
   const phaseAt = (at: number): string => run.phases.findLast(({ from }) => from <= at)?.phase ?? "calm";
   const phases: Record<string, string[]> = {};
-  for (const { at, rounds } of run.elections) {
+  for (const { at, rounds } of run.majorityGrants) {
     (phases[phaseAt(at)] ??= []).push(`${rounds} rounds`);
   }
   return Object.fromEntries(Object.entries(phases).map(([phase, names]) => [phase, counted(names)]));
 }
 
-function slowest(granted: readonly Story[]): Slow[] {
+function slowest(granted: readonly AttemptHistory[]): SlowRequest[] {
   return granted
-    .map(({ grantedAt = 0, askedAt, key, process, ask, kind, as }) => ({
-      waitedMs: Math.round(grantedAt - askedAt),
-      at: Math.round(askedAt),
+    .map(({ grantedAt = 0, requestedAt, key, process, requestId, kind, lockKind }) => ({
+      waitedMs: Math.round(grantedAt - requestedAt),
+      at: Math.round(requestedAt),
       key,
-      who: `${process}#${ask}`,
+      requester: `${process}#${requestId}`,
       kind,
-      as,
+      lockKind,
     }))
     .sort((one, other) => other.waitedMs - one.waitedMs)
-    .slice(0, mostSlow);
+    .slice(0, maxSlowShown);
 }
 
-function toldLate(run: RunStory): number {
+function countLateLossNotices(run: RunHistory): number {
   let count = 0;
-  const exclusive = Array.from(heldByKey(run)).filter(([key]) => !mayBeShared(run.plan, key));
+  const exclusive = Array.from(grantedByKey(run)).filter(([key]) => !mayBeShared(run.plan, key));
   for (const [, held] of exclusive) {
     const inOrder = held.toSorted((one, other) => one.grantedAt - other.grantedAt);
     for (const [index, { lostAt, token }] of inOrder.entries()) {
@@ -156,10 +156,10 @@ function toldLate(run: RunStory): number {
   return count;
 }
 
-function scriptsPerGrant(run: RunStory, wanted: "storm" | "peace"): number | null {
+function scriptsPerGrant(run: RunHistory, wanted: "storm" | "quiet"): number | null {
   let scripts = 0;
   let grants = 0;
-  const granted = asksOf(run)
+  const granted = requestsOf(run)
     .flatMap(({ grantedAt }) => (grantedAt === undefined ? [] : [grantedAt]))
     .sort((one, other) => one - other);
   for (const { phase, from, to } of run.phases) {

@@ -1,12 +1,12 @@
-import { lockNames, type LockName } from "../run/lock.ts";
+import { lockKinds, type LockKind } from "../run/lock.ts";
 import { capacityOf } from "../judge/rules/tenures.ts";
 import { latchesOf } from "../judge/rules/latches.ts";
-import { mostAtOnce } from "../judge/rules/exclusion.ts";
-import type { RunStory, Story } from "../judge/attempts.ts";
+import { maxConcurrentWeight } from "../judge/rules/exclusion.ts";
+import type { RunHistory, AttemptHistory } from "../judge/attempts.ts";
 
 /** What happened to the locks of one kind, without what was asked for in peace. */
 export interface KindFigures {
-  readonly asks: number;
+  readonly requests: number;
   readonly grants: number;
   readonly refusals: number;
   readonly losses: number;
@@ -15,14 +15,14 @@ export interface KindFigures {
   readonly downgrades: number;
 }
 
-export function figuresByKind(stories: readonly Story[]): Partial<Record<LockName, KindFigures>> {
-  const figures: Partial<Record<LockName, KindFigures>> = {};
-  for (const name of lockNames) {
-    const own = stories.filter(({ as, kind }) => as === name && kind !== "probe");
+export function figuresByKind(attempts: readonly AttemptHistory[]): Partial<Record<LockKind, KindFigures>> {
+  const figures: Partial<Record<LockKind, KindFigures>> = {};
+  for (const name of lockKinds) {
+    const own = attempts.filter(({ lockKind, kind }) => lockKind === name && kind !== "probe");
     const granted = own.filter(({ grantedAt }) => grantedAt !== undefined);
     if (own.length > 0) {
       figures[name] = {
-        asks: own.length,
+        requests: own.length,
         grants: granted.length,
         refusals: own.filter(({ refusal }) => refusal !== undefined).length,
         losses: granted.filter(({ lostAt }) => lostAt !== undefined).length,
@@ -38,7 +38,7 @@ export function figuresByKind(stories: readonly Story[]): Partial<Record<LockNam
 export interface LatchFigures {
   readonly counts: number;
   readonly waits: number;
-  readonly letGo: number;
+  readonly released: number;
   /** Calls of a latch that was over. */
   readonly expired: number;
   /** Keys that were judged call by call, as they were one latch all the time; of those, how many opened. */
@@ -46,25 +46,25 @@ export interface LatchFigures {
   readonly opened: number;
 }
 
-export function latchFigures(run: RunStory): LatchFigures {
+export function latchFigures(run: RunHistory): LatchFigures {
   const calls = run.latchCalls.filter(({ isProbe }) => !isProbe);
-  const waits = calls.filter(({ attempt }) => attempt === undefined);
+  const waits = calls.filter(({ attemptId }) => attemptId === undefined);
   const judged = latchesOf(run);
   return {
     counts: calls.length - waits.length,
     waits: waits.length,
-    letGo: waits.filter(({ left }) => left === 0).length,
+    released: waits.filter(({ remaining }) => remaining === 0).length,
     expired: calls.filter(({ code }) => code === "latch-expired").length,
     judged: judged.length,
-    opened: judged.filter((some) => some.some(({ left }) => left === 0)).length,
+    opened: judged.filter((some) => some.some(({ remaining }) => remaining === 0)).length,
   };
 }
 
 /** Of keys that several may hold: how many readers or permits were valid at once, and how many there are. */
-export function sharing(run: RunStory): Record<string, string> {
+export function sharedFigures(run: RunHistory): Record<string, string> {
   const { readWrite } = run.plan.keys;
   return Object.fromEntries(
-    Array.from(mostAtOnce(run))
+    Array.from(maxConcurrentWeight(run))
       .filter(([key]) => capacityOf(run.plan, key) > 1)
       .map(([key, most]) => [
         key,

@@ -1,14 +1,14 @@
-import type { Figures, Slow } from "./figures.ts";
-import { whyWithin, type FaultKind } from "../plan/fault-kinds.ts";
+import type { Figures, SlowRequest } from "./figures.ts";
+import { faultLimits, type FaultKind } from "../plan/fault-kinds.ts";
 import { rules, type Violation } from "../judge/rules.ts";
-import { fewestSamples, mean, mebibytes } from "../judge/rules/process.ts";
-import type { RunStory } from "../judge/attempts.ts";
+import { minSamples, mean, mebibytes } from "../judge/rules/process.ts";
+import type { RunHistory } from "../judge/attempts.ts";
 
-const mostTold = 200;
+const maxShown = 200;
 
 /** A run for readers. */
 export function reportOf(
-  run: RunStory,
+  run: RunHistory,
   violations: readonly Violation[],
   figures: Figures,
   timelines: readonly string[],
@@ -17,22 +17,22 @@ export function reportOf(
     `# Chaos on ${nameOf(run)}`,
     violations.length === 0
       ? "Nothing was violated."
-      : `**Violations: ${violations.length}**, told below${violations.length > mostTold ? `, the first ${mostTold} of them` : ""}.`,
-    settings(run),
-    happened(figures),
-    byKind(figures),
-    counters(figures),
-    found(violations),
-    faults(figures),
-    ...(figures.failovers.length === 0 ? [] : [failovers(figures)]),
-    slow("The slowest grants in storms", figures.slowest),
-    slow("The slowest grants in peace", figures.slowestInPeace),
-    memory(run),
-    pictures(timelines),
+      : `**Violations: ${violations.length}**, told below${violations.length > maxShown ? `, the first ${maxShown} of them` : ""}.`,
+    settingsSection(run),
+    activitySection(figures),
+    kindsSection(figures),
+    countersSection(figures),
+    violationsSection(violations),
+    faultsSection(figures),
+    ...(figures.failovers.length === 0 ? [] : [failoversSection(figures)]),
+    slowestSection("The slowest grants in storms", figures.slowest),
+    slowestSection("The slowest grants in peace", figures.slowestInQuietPeriod),
+    memorySection(run),
+    timelinesSection(timelines),
   ].join("\n\n");
 }
 
-function nameOf({ plan }: RunStory): string {
+function nameOf({ plan }: RunHistory): string {
   const names = {
     redis: "one server",
     redlock: `Redlock of ${plan.nodes.length}`,
@@ -43,7 +43,7 @@ function nameOf({ plan }: RunStory): string {
   return plan.without === null ? servers : `${servers}, without ${plan.without}`;
 }
 
-function settings({ plan }: RunStory): string {
+function settingsSection({ plan }: RunHistory): string {
   const { bounds, clients, nodes, storms } = plan;
   const durable = nodes.filter((node) => node.durable).length;
   const callers = clients.reduce((sum, client) => sum + client.callers, 0);
@@ -54,11 +54,11 @@ function settings({ plan }: RunStory): string {
     `- seed ${plan.seed}, ${storms.length} storms of ${((storms[0]?.forMs ?? 0) / 1_000).toFixed(1)} s with peace after each`,
     `- ${nodes.length} servers, ${durable} of them with every write on their disk, ${nodes.length - durable} that forget when they are restarted`,
     `- ${clients.length} client processes with ${callers} callers, ${handing} of them with hand-over in memory`,
-    `- bounds: an ask or a release is settled ${bounds.settleMs} ms after it had to be, in peace everybody gets every lock within ${bounds.peaceMs} ms, and nothing is left after ${bounds.leftMs} ms`,
+    `- bounds: an ask or a release is settled ${bounds.settleMs} ms after it had to be, in peace everybody gets every lock within ${bounds.quietPeriodMs} ms, and nothing is left after ${bounds.residueMs} ms`,
   ].join("\n");
 }
 
-function happened(figures: Figures): string {
+function activitySection(figures: Figures): string {
   const { scriptsPerGrant } = figures;
   return [
     "## What happened",
@@ -69,15 +69,15 @@ function happened(figures: Figures): string {
         ["time", `${figures.seconds} s`],
         ["faults", String(figures.faults)],
         ["client processes, with those that replaced killed ones", String(figures.processes)],
-        ["asks", String(figures.asks)],
+        ["asks", String(figures.requests)],
         ["grants", `${figures.grants} (${list(figures.grantsByKind)})`],
         ["by key", list(figures.grantsByKey)],
         ["refused", list(figures.refusals)],
         ["losses told", `${figures.losses} (${list(figures.lossesByReason)})`],
-        ["of them told after another's grant, by processes that could not run", String(figures.toldLate)],
+        ["of them told after another's grant, by processes that could not run", String(figures.lateLossNotices)],
         ["broken by an operator", String(figures.breaks)],
         ["scripts of all servers for each grant, in storms", String(scriptsPerGrant.storm ?? "?")],
-        ["the same in peace", String(scriptsPerGrant.peace ?? "?")],
+        ["the same in peace", String(scriptsPerGrant.quiet ?? "?")],
         ...Object.entries(figures.rounds).map(([phase, rounds]) => [
           `rounds until a majority gave one fencing number, ${phase}`,
           list(rounds),
@@ -87,36 +87,36 @@ function happened(figures: Figures): string {
   ].join("\n");
 }
 
-function byKind({ byLock, mostAtOnce, latches }: Figures): string {
+function kindsSection({ byLock, maxConcurrent, latches }: Figures): string {
   const rows = Object.entries(byLock).map(
-    ([name, { asks, grants, refusals, losses, nested, downgrades }]) => [
+    ([name, { requests, grants, refusals, losses, nested, downgrades }]) => [
       name,
-      String(asks),
-      [grants, ...told(nested, "nested"), ...told(downgrades, "were writers before")].join(", "),
+      String(requests),
+      [grants, ...countOf(nested, "nested"), ...countOf(downgrades, "were writers before")].join(", "),
       String(refusals),
       String(losses),
     ],
   );
-  const shared = Object.entries(mostAtOnce).map(([key, most]) => `${most} of \`${key}\``);
+  const shared = Object.entries(maxConcurrent).map(([key, most]) => `${most} of \`${key}\``);
   return [
     "## Kinds of lock, in storms",
     "",
     table(["", "asks", "grants", "refused", "losses told"], rows),
     "",
-    ...(latches.counts + latches.waits > 0 ? [latchReport(latches), ""] : []),
+    ...(latches.counts + latches.waits > 0 ? [latchSection(latches), ""] : []),
     `Valid at once, at most: ${shared.length === 0 ? "one" : shared.join(", ")}.`,
   ].join("\n");
 }
 
-function latchReport({ counts, waits, letGo, expired, judged, opened }: Figures["latches"]): string {
-  return `Latches: ${counts} counts and ${waits} waits, of which ${letGo} were let go; ${expired} calls were about one that was over. Of ${judged} that were judged ${opened} opened.`;
+function latchSection({ counts, waits, released, expired, judged, opened }: Figures["latches"]): string {
+  return `Latches: ${counts} counts and ${waits} waits, of which ${released} were let go; ${expired} calls were about one that was over. Of ${judged} that were judged ${opened} opened.`;
 }
 
-function told(count: number, what: string): string[] {
-  return count === 0 ? [] : [`${count} ${what}`];
+function countOf(count: number, noun: string): string[] {
+  return count === 0 ? [] : [`${count} ${noun}`];
 }
 
-function counters(figures: Figures): string {
+function countersSection(figures: Figures): string {
   return [
     "## The protected resource",
     "",
@@ -134,27 +134,27 @@ function counters(figures: Figures): string {
   ].join("\n");
 }
 
-function found(violations: readonly Violation[]): string {
-  const counts = rules.map(({ name, says }) => {
+function violationsSection(violations: readonly Violation[]): string {
+  const counts = rules.map(({ name, description }) => {
     const count = violations.filter(({ rule }) => rule === name).length;
-    return [name, says, count === 0 ? "kept" : `**violated: ${count}**`];
+    return [name, description, count === 0 ? "kept" : `**violated: ${count}**`];
   });
-  const told = violations
-    .slice(0, mostTold)
+  const shown = violations
+    .slice(0, maxShown)
     .flatMap(({ rule, at, key, text, evidence = [] }) => [
       `- ${at.toFixed(3)} ms, ${rule}${key === null ? "" : `, \`${key}\``}: ${text}`,
       ...evidence.map((line) => `  - ${line}`),
     ]);
-  return ["## Rules", "", table(["rule", "", ""], counts), ...(told.length === 0 ? [] : ["", ...told])].join(
+  return ["## Rules", "", table(["rule", "", ""], counts), ...(shown.length === 0 ? [] : ["", ...shown])].join(
     "\n",
   );
 }
 
-function faults({ faultsByKind }: Figures): string {
+function faultsSection({ faultsByKind }: Figures): string {
   const rows = Object.entries(faultsByKind).map(([kind, count]) => [
     kind,
     String(count),
-    whyWithin[kind as FaultKind],
+    faultLimits[kind as FaultKind],
   ]);
   return [
     "## Faults, and why exclusion has to hold all the same",
@@ -163,8 +163,8 @@ function faults({ faultsByKind }: Figures): string {
   ].join("\n");
 }
 
-function failovers({ failovers: all, conflictsAcrossFailovers }: Figures): string {
-  const rows = all.map(({ at, withoutGrantMs, twoForMs }) => [
+function failoversSection({ failovers: list, conflictsAcrossFailovers }: Figures): string {
+  const rows = list.map(({ at, withoutGrantMs, twoForMs }) => [
     `${at} ms`,
     `${withoutGrantMs} ms`,
     `${twoForMs} ms`,
@@ -178,25 +178,25 @@ function failovers({ failovers: all, conflictsAcrossFailovers }: Figures): strin
   ].join("\n");
 }
 
-function slow(title: string, slowest: readonly Slow[]): string {
-  const rows = slowest.map(({ waitedMs, at, key, who, kind, as }) => [
+function slowestSection(title: string, slowest: readonly SlowRequest[]): string {
+  const rows = slowest.map(({ waitedMs, at, key, requester, kind, lockKind }) => [
     `${waitedMs} ms`,
     `${at} ms`,
     key,
-    as,
+    lockKind,
     kind,
-    who,
+    requester,
   ]);
   return [`## ${title}`, "", table(["waited", "asked at", "key", "as", "kind", "by"], rows)].join("\n");
 }
 
-function memory({ processes }: RunStory): string {
+function memorySection({ processes }: RunHistory): string {
   const rows = Array.from(processes.values()).map(({ name, memory: samples }) => {
     const third = Math.max(1, Math.floor(samples.length / 3));
     const bytes = samples.map((sample) => sample.bytes);
     const first = bytes.length === 0 ? "" : mebibytes(mean(bytes.slice(0, third)));
     const last = bytes.length === 0 ? "" : mebibytes(mean(bytes.slice(-third)));
-    const isJudged = samples.length >= fewestSamples ? "" : "too few to judge";
+    const isJudged = samples.length >= minSamples ? "" : "too few to judge";
     return [name, String(samples.length), first, last, isJudged];
   });
   return [
@@ -206,7 +206,7 @@ function memory({ processes }: RunStory): string {
   ].join("\n");
 }
 
-function pictures(timelines: readonly string[]): string {
+function timelinesSection(timelines: readonly string[]): string {
   const images = timelines.map((name) => `![${name}](${name})`);
   return ["## Timelines of the holders", "", ...images, ""].join("\n");
 }

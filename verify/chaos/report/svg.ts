@@ -1,7 +1,7 @@
 /** An image of its own, on white. */
-export function svg(width: number, height: number, parts: readonly string[]): string {
+export function svg(width: number, height: number, elements: readonly string[]): string {
   const head = `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="sans-serif">`;
-  return [head, rect(0, 0, width, height, "#fff"), ...parts.filter((part) => part !== ""), "</svg>", ""].join(
+  return [head, rect(0, 0, width, height, "#fff"), ...elements.filter((part) => part !== ""), "</svg>", ""].join(
     "\n",
   );
 }
@@ -16,7 +16,7 @@ export function rect(
   title?: string,
 ): string {
   const shape = `<rect x="${x.toFixed(1)}" y="${y.toFixed(1)}" width="${width.toFixed(1)}" height="${height.toFixed(1)}" fill="${fill}" fill-opacity="${opacity}"`;
-  return title === undefined ? `${shape}/>` : `${shape}><title>${escaped(title)}</title></rect>`;
+  return title === undefined ? `${shape}/>` : `${shape}><title>${escapeXml(title)}</title></rect>`;
 }
 
 export function line(
@@ -30,10 +30,10 @@ export function line(
   return `<line x1="${fromX.toFixed(1)}" y1="${fromY.toFixed(1)}" x2="${toX.toFixed(1)}" y2="${toY.toFixed(1)}" stroke="${stroke}" stroke-width="${width}"/>`;
 }
 
-export function text(x: number, y: number, words: string, { size }: { size: number }): string {
-  return `<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" font-size="${size}">${escaped(words)}</text>`;
+export function text(x: number, y: number, content: string, { size }: { size: number }): string {
+  return `<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" font-size="${size}">${escapeXml(content)}</text>`;
 }
 
-export function escaped(words: string): string {
-  return words.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+export function escapeXml(content: string): string {
+  return content.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }

@@ -1,18 +1,18 @@
-import type { Moment } from "../judge/history.ts";
+import type { Instant } from "../judge/history.ts";
 import type { Violation } from "../judge/rules.ts";
-import type { Tenure } from "../judge/rules/tenures.ts";
-import type { FaultStory, Held, RunStory } from "../judge/attempts.ts";
-import { escaped, line, rect, svg, text } from "./svg.ts";
+import type { HoldInterval } from "../judge/rules/tenures.ts";
+import type { FaultInterval, GrantedAttempt, RunHistory } from "../judge/attempts.ts";
+import { escapeXml, line, rect, svg, text } from "./svg.ts";
 
 export interface Window {
-  readonly from: Moment;
-  readonly to: Moment;
+  readonly from: Instant;
+  readonly to: Instant;
 }
 
 export interface Timeline {
-  readonly run: RunStory;
+  readonly run: RunHistory;
   readonly key: string;
-  readonly tenures: readonly Tenure[];
+  readonly intervals: readonly HoldInterval[];
   readonly violations: readonly Violation[];
   /** The part that is drawn large. */
   readonly window: Window;
@@ -52,10 +52,10 @@ export function drawTimeline(timeline: Timeline): string {
     text(left, 24, title, { size: 16 }),
     legend(),
     ...overview(timeline),
-    ...bands(faults, window, holdersTop, clientCount * rowHeight),
+    ...faultBands(faults, window, holdersTop, clientCount * rowHeight),
     ...axis(window, holdersTop, faultsTop + lanes.length * (faultHeight + 3)),
     ...rows(timeline, holdersTop),
-    ...labelled(lanes, window, faultsTop),
+    ...faultRows(lanes, window, faultsTop),
     ...marks(timeline, holdersTop, clientCount * rowHeight),
   ]);
 }
@@ -78,10 +78,10 @@ function legend(): string {
 }
 
 /** Grants of each moment of the run as bars, storms and violations, and where the window is. */
-function overview({ run, tenures, violations, window }: Timeline): string[] {
-  const scale = (at: Moment): number => left + (at / run.endedAt) * plotWidth;
+function overview({ run, intervals, violations, window }: Timeline): string[] {
+  const scale = (at: Instant): number => left + (at / run.endedAt) * plotWidth;
   const counts = Array.from({ length: bins }, () => 0);
-  for (const { from } of tenures) {
+  for (const { from } of intervals) {
     const bin = Math.min(bins - 1, Math.floor((from / run.endedAt) * bins));
     counts[bin] = (counts[bin] ?? 0) + 1;
   }
@@ -120,7 +120,7 @@ function overview({ run, tenures, violations, window }: Timeline): string[] {
   ];
 }
 
-function rows({ run, tenures, window }: Timeline, top: number): string[] {
+function rows({ run, intervals, window }: Timeline, top: number): string[] {
   const scale = scaleOf(window);
   const parts: string[] = [];
   for (const [index, { handover }] of run.plan.clients.entries()) {
@@ -128,14 +128,14 @@ function rows({ run, tenures, window }: Timeline, top: number): string[] {
     parts.push(text(8, y + 15, `client ${index}${handover ? ", hands over" : ""}`, { size: 12 }));
     parts.push(line(left, y + rowHeight, left + plotWidth, y + rowHeight, colours.grid, 0.5));
   }
-  for (const tenure of tenures) {
-    if (tenure.to < window.from || tenure.from > window.to || tenure.to <= tenure.from) {
+  for (const interval of intervals) {
+    if (interval.to < window.from || interval.from > window.to || interval.to <= interval.from) {
       continue;
     }
-    for (const lease of tenure.leases) {
+    for (const lease of interval.leases) {
       const y = top + clientOf(lease) * rowHeight + 3;
       const from = scale(Math.max(window.from, lease.grantedAt));
-      const to = scale(Math.min(window.to, endOfBar(lease, tenure)));
+      const to = scale(Math.min(window.to, endOfBar(lease, interval)));
       const width = Math.max(1, to - from);
       parts.push(rect(from, y, width, rowHeight - 6, colourOf(lease), 0.9, tooltip(lease)));
     }
@@ -143,29 +143,29 @@ function rows({ run, tenures, window }: Timeline, top: number): string[] {
   return parts;
 }
 
-function endOfBar(lease: Held, tenure: Tenure): Moment {
+function endOfBar(lease: GrantedAttempt, interval: HoldInterval): Instant {
   const own = Math.min(
-    lease.until,
+    lease.validUntil,
     lease.releasingAt ?? Infinity,
     lease.lostAt ?? Infinity,
     lease.transferredAt ?? Infinity,
   );
-  return Math.max(lease.grantedAt, Math.min(own, tenure.to));
+  return Math.max(lease.grantedAt, Math.min(own, interval.to));
 }
 
-function colourOf({ lostAt, releasingAt, transferredAt }: Held): string {
+function colourOf({ lostAt, releasingAt, transferredAt }: GrantedAttempt): string {
   if (lostAt !== undefined) return colours.lost;
   if (transferredAt !== undefined) return colours.transferred;
   return releasingAt === undefined ? colours.open : colours.released;
 }
 
-function tooltip(lease: Held): string {
-  const { process, ask, token, kind, grantedAt, until, lossReason } = lease;
+function tooltip(lease: GrantedAttempt): string {
+  const { process, requestId, token, kind, grantedAt, validUntil, lossReason } = lease;
   const loss = lossReason === undefined ? "" : `, lost: ${lossReason}`;
-  return `${process}#${ask} (${kind}) token ${token}, granted at ${grantedAt.toFixed(3)} ms, valid until ${until.toFixed(3)} ms${loss}`;
+  return `${process}#${requestId} (${kind}) token ${token}, granted at ${grantedAt.toFixed(3)} ms, valid until ${validUntil.toFixed(3)} ms${loss}`;
 }
 
-function bands(faults: readonly FaultStory[], window: Window, top: number, height: number): string[] {
+function faultBands(faults: readonly FaultInterval[], window: Window, top: number, height: number): string[] {
   const scale = scaleOf(window);
   return faults.map(({ from, to }) => {
     const x = scale(Math.max(from, window.from));
@@ -174,8 +174,8 @@ function bands(faults: readonly FaultStory[], window: Window, top: number, heigh
 }
 
 /** Faults in as few lanes as they need not to overlap with the names of those before them. */
-function lanesOf(faults: readonly FaultStory[]): FaultStory[][] {
-  const lanes: { readonly faults: FaultStory[]; freeFrom: Moment }[] = [];
+function lanesOf(faults: readonly FaultInterval[]): FaultInterval[][] {
+  const lanes: { readonly faults: FaultInterval[]; freeFrom: Instant }[] = [];
   const nameMs = 4_000;
   for (const fault of faults) {
     const lane = lanes.find(({ freeFrom }) => freeFrom <= fault.from);
@@ -190,7 +190,7 @@ function lanesOf(faults: readonly FaultStory[]): FaultStory[][] {
   return lanes.map((lane) => lane.faults);
 }
 
-function labelled(lanes: readonly (readonly FaultStory[])[], window: Window, top: number): string[] {
+function faultRows(lanes: readonly (readonly FaultInterval[])[], window: Window, top: number): string[] {
   const scale = scaleOf(window);
   return [
     text(8, top + 9, "faults", { size: 12 }),
@@ -230,16 +230,16 @@ function marks({ violations, window }: Timeline, top: number, height: number): s
   return violations
     .filter(({ at }) => at >= window.from && at <= window.to)
     .map(
-      ({ at, rule, text: told }) =>
-        `<g><title>${escaped(`${rule}: ${told}`)}</title>${line(scale(at), top - 4, scale(at), top + height + 4, colours.violation, 2)}</g>`,
+      ({ at, rule, text: tooltips }) =>
+        `<g><title>${escapeXml(`${rule}: ${tooltips}`)}</title>${line(scale(at), top - 4, scale(at), top + height + 4, colours.violation, 2)}</g>`,
     );
 }
 
-function scaleOf({ from, to }: Window): (at: Moment) => number {
+function scaleOf({ from, to }: Window): (at: Instant) => number {
   return (at) => left + ((at - from) / (to - from)) * plotWidth;
 }
 
 /** Processes are named `client-<index>.<generation>`. */
-function clientOf({ process }: Held): number {
+function clientOf({ process }: GrantedAttempt): number {
   return Number(/^client-(\d+)/.exec(process)?.[1] ?? 0);
 }

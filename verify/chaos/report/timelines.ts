@@ -1,38 +1,38 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-import type { Moment } from "../judge/history.ts";
+import type { Instant } from "../judge/history.ts";
 import { drawTimeline, type Window } from "./timeline.ts";
 import type { Violation } from "../judge/rules.ts";
-import { tenuresByKey } from "../judge/rules/tenures.ts";
-import type { RunStory } from "../judge/attempts.ts";
+import { intervalsByKey } from "../judge/rules/tenures.ts";
+import type { RunHistory } from "../judge/attempts.ts";
 
 const longestWindowMs = 30_000;
 const aroundMs = 3_000;
 
 /** Draws a timeline for each key: of the first violation, if there is one, else of where most went wrong. Answers their names. */
 export async function drawTimelines(
-  run: RunStory,
+  run: RunHistory,
   violations: readonly Violation[],
   folder: string,
 ): Promise<string[]> {
   const names: string[] = [];
-  for (const [key, tenures] of tenuresByKey(run)) {
-    const own = violations.filter((violation) => violation.key === key);
-    const window = own[0] ? around(own[0].at) : busiest(run);
+  for (const [key, intervals] of intervalsByKey(run)) {
+    const ownIntervals = violations.filter((violation) => violation.key === key);
+    const window = ownIntervals[0] ? around(ownIntervals[0].at) : busiest(run);
     const name = `timeline-${key}.svg`;
-    await writeFile(join(folder, name), drawTimeline({ run, key, tenures, violations: own, window }));
+    await writeFile(join(folder, name), drawTimeline({ run, key, intervals, violations: ownIntervals, window }));
     names.push(name);
   }
   return names.sort();
 }
 
-function around(at: Moment): Window {
+function around(at: Instant): Window {
   return { from: Math.max(0, at - aroundMs), to: at + aroundMs };
 }
 
 /** The window in which most faults were at work. */
-function busiest({ faults, endedAt }: RunStory): Window {
+function busiest({ faults, endedAt }: RunHistory): Window {
   const lengthMs = Math.min(longestWindowMs, endedAt);
   let best: Window = { from: 0, to: lengthMs };
   let most = -1;

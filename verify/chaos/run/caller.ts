@@ -1,19 +1,19 @@
 import { setTimeout as pause } from "node:timers/promises";
 
-import { lead } from "./election-campaign.ts";
-import type { Handed } from "./client-protocol.ts";
-import { aboutOf, drawErrand, type Errand } from "./task.ts";
-import type { AskKind } from "../judge/history.ts";
+import { runCampaign } from "./election-campaign.ts";
+import type { HandedOver } from "./client-protocol.ts";
+import { requestOf, drawTask, type LockTask } from "./task.ts";
+import type { RequestKind } from "../judge/history.ts";
 import { acquire, tryAcquire, withLock, type Lock } from "./lock.ts";
-import { reenter } from "./reentry.ts";
-import { freshName, type Office } from "./client-state.ts";
+import { enterTwice } from "./reentry.ts";
+import { uniqueName, type ClientState } from "./client-state.ts";
 import type { RecordedLease } from "./recorded-lease.ts";
-import { use } from "./critical-section.ts";
+import { useResource } from "./critical-section.ts";
 
-type Working = Pick<Errand, "holdMs" | "downgrades">;
+type UseOptions = Pick<LockTask, "holdMs" | "downgrades">;
 
 /** How one asks. */
-interface Asking {
+interface AcquireSettings {
   readonly signal?: AbortSignal;
   readonly attemptId?: string;
 }
@@ -23,181 +23,181 @@ const latchShare = 0.08;
 
 /** One caller: one errand after another, each with a lock. */
 export class Caller {
-  readonly #office: Office;
+  readonly #client: ClientState;
 
-  constructor(office: Office) {
-    this.#office = office;
+  constructor(client: ClientState) {
+    this.#client = client;
   }
 
   async workUntil(isOver: () => boolean): Promise<void> {
-    const { chance, latches } = this.#office;
+    const { random, latches } = this.#client;
     while (!isOver()) {
-      await (latches && chance.happens(latchShare) ? latches.visit() : this.#errand());
-      await pause(chance.between(0, 12));
+      await (latches && random.happens(latchShare) ? latches.useLatch() : this.#runTask());
+      await pause(random.between(0, 12));
     }
   }
 
   /** Takes over what another process handed on. */
-  async take(handed: Handed): Promise<void> {
-    const { locks, recorder, chance } = this.#office;
-    if (handed.kind === "lease") {
-      const { serialized, lock } = handed;
-      const about = { ...aboutOf(lock), kind: "adopt", waitMs: 0 } as const;
-      const adopted = await recorder.ask(about, () => locks.adopt(serialized));
-      await this.#useAndRelease(adopted, { holdMs: chance.between(0, 30), downgrades: false });
+  async takeOver(item: HandedOver): Promise<void> {
+    const { locks, recorder, random } = this.#client;
+    if (item.kind === "lease") {
+      const { serialized, lock } = item;
+      const request = { ...requestOf(lock), kind: "adopt", waitMs: 0 } as const;
+      const adopted = await recorder.acquire(request, () => locks.adopt(serialized));
+      await this.#useAndRelease(adopted, { holdMs: random.between(0, 30), downgrades: false });
     } else {
-      const { lock, attemptId } = handed;
-      const options = { ttlMs: this.#office.maxTtlMs, waitMs: 1_000, attemptId };
+      const { lock, attemptId } = item;
+      const options = { ttlMs: this.#client.maxTtlMs, waitMs: 1_000, attemptId };
       const { waitMs } = options;
-      const about = { ...aboutOf(lock), kind: "attempt", waitMs, attempt: attemptId } as const;
-      const repeated = await recorder.ask(about, () => acquire(locks, lock, options));
-      await pause(chance.between(0, 30));
+      const request = { ...requestOf(lock), kind: "attempt", waitMs, attemptId } as const;
+      const repeated = await recorder.acquire(request, () => acquire(locks, lock, options));
+      await pause(random.between(0, 30));
       await repeated?.release();
     }
   }
 
   /** Gets a lock for the longest TTL, and lets this process be frozen between reading and writing. */
-  async walkInto(lock: Lock, ambush: () => Promise<void>, withinMs: number): Promise<void> {
-    const { maxTtlMs } = this.#office;
-    const errand = { lock, ttlMs: maxTtlMs, waitMs: withinMs, renew: true, holdMs: 0, downgrades: false };
-    const recorded = await this.#ask(errand, "acquire");
+  async holdUntilFrozen(lock: Lock, awaitFreeze: () => Promise<void>, withinMs: number): Promise<void> {
+    const { maxTtlMs } = this.#client;
+    const task = { lock, ttlMs: maxTtlMs, waitMs: withinMs, renew: true, holdMs: 0, downgrades: false };
+    const recorded = await this.#requestLease(task, "acquire");
     if (recorded) {
       await recorded.extend(maxTtlMs).catch(() => undefined); // it may be lost: then it is frozen all the same
-      await use(this.#office, recorded, 0, ambush);
+      await useResource(this.#client, recorded, 0, awaitFreeze);
       await recorded.release();
     }
   }
 
-  #errand(): Promise<void> {
-    const { chance } = this.#office;
-    const errand = drawErrand(this.#office);
-    const { as } = errand.lock;
-    if (as === "election") return lead(this.#office, errand);
-    if (as === "reentrant") return reenter(this.#office, errand);
-    const lot = chance.between(0, 100);
-    if (lot < 30) return this.#work(errand);
-    if (lot < 60) return this.#acquire(errand, "acquire");
-    if (lot < 72) return this.#acquire(errand, "try");
-    if (lot < 82) return this.#abort(errand);
-    if (lot < 88) return this.#attempt({ ...errand, downgrades: false }); // it might be shared, and so cannot
-    if (lot < 93) return as === "all" ? this.#extend(errand) : this.#transfer(errand);
-    if (lot < 98) return this.#extend(errand);
-    return this.#overstay(errand);
+  #runTask(): Promise<void> {
+    const { random } = this.#client;
+    const task = drawTask(this.#client);
+    const { lockKind } = task.lock;
+    if (lockKind === "election") return runCampaign(this.#client, task);
+    if (lockKind === "reentrant") return enterTwice(this.#client, task);
+    const percent = random.between(0, 100);
+    if (percent < 30) return this.#runWithLock(task);
+    if (percent < 60) return this.#acquireAndUse(task, "acquire");
+    if (percent < 72) return this.#acquireAndUse(task, "try");
+    if (percent < 82) return this.#abortAcquire(task);
+    if (percent < 88) return this.#repeatAttempt({ ...task, downgrades: false }); // it might be shared, and so cannot
+    if (percent < 93) return lockKind === "all" ? this.#extendLease(task) : this.#transferLease(task);
+    if (percent < 98) return this.#extendLease(task);
+    return this.#holdPastExpiry(task);
   }
 
   /** By `withLock`. */
-  async #work(errand: Errand): Promise<void> {
-    const { locks, recorder } = this.#office;
-    const { lock, waitMs, ttlMs, renew, holdMs } = errand;
-    await recorder.work(
-      { ...aboutOf(lock), kind: "work", waitMs },
+  async #runWithLock(task: LockTask): Promise<void> {
+    const { locks, recorder } = this.#client;
+    const { lock, waitMs, ttlMs, renew, holdMs } = task;
+    await recorder.withLock(
+      { ...requestOf(lock), kind: "work", waitMs },
       (work) => withLock(locks, lock, { ttlMs, waitMs, renew }, work),
       async (recorded) => {
-        await use(this.#office, recorded, holdMs);
-        return this.#downgraded(recorded, errand);
+        await useResource(this.#client, recorded, holdMs);
+        return this.#downgradeIfAsked(recorded, task);
       },
     );
   }
 
-  async #acquire(errand: Errand, kind: "acquire" | "try"): Promise<void> {
-    const recorded = await this.#ask(errand, kind);
-    await this.#useAndRelease(recorded, errand);
+  async #acquireAndUse(task: LockTask, kind: "acquire" | "try"): Promise<void> {
+    const recorded = await this.#requestLease(task, kind);
+    await this.#useAndRelease(recorded, task);
   }
 
   /** Loses patience, maybe after the grant. */
-  async #abort(errand: Errand): Promise<void> {
-    const { chance } = this.#office;
-    const patience = new AbortController();
+  async #abortAcquire(task: LockTask): Promise<void> {
+    const { random } = this.#client;
+    const controller = new AbortController();
     const timer = setTimeout(
       () => {
-        patience.abort();
+        controller.abort();
       },
-      chance.pick([chance.between(0, 10), chance.between(0, 300)]),
+      random.pick([random.between(0, 10), random.between(0, 300)]),
     );
-    const recorded = await this.#ask(errand, "acquire", { signal: patience.signal });
+    const recorded = await this.#requestLease(task, "acquire", { signal: controller.signal });
     clearTimeout(timer);
-    await this.#useAndRelease(recorded, errand);
+    await this.#useAndRelease(recorded, task);
   }
 
   /** Names the attempt and repeats it: here, in another process, or after it failed. */
-  async #attempt(errand: Errand): Promise<void> {
-    const { chance, hand } = this.#office;
-    const attemptId = freshName(this.#office);
-    const first = await this.#ask(errand, "attempt", { attemptId });
+  async #repeatAttempt(task: LockTask): Promise<void> {
+    const { random, handOver } = this.#client;
+    const attemptId = uniqueName(this.#client);
+    const first = await this.#requestLease(task, "attempt", { attemptId });
     if (!first) {
-      await this.#useAndRelease(await this.#ask(errand, "attempt", { attemptId }), errand);
+      await this.#useAndRelease(await this.#requestLease(task, "attempt", { attemptId }), task);
       return;
     }
-    if (chance.happens(0.3)) {
-      hand({ kind: "attempt", lock: errand.lock, attemptId });
-    } else if (chance.happens(0.5)) {
-      const second = await this.#ask(errand, "attempt", { attemptId });
-      await this.#useAndRelease(first, errand);
+    if (random.happens(0.3)) {
+      handOver({ kind: "attempt", lock: task.lock, attemptId });
+    } else if (random.happens(0.5)) {
+      const second = await this.#requestLease(task, "attempt", { attemptId });
+      await this.#useAndRelease(first, task);
       await second?.release();
       return;
     }
-    await this.#useAndRelease(first, errand);
+    await this.#useAndRelease(first, task);
   }
 
-  async #transfer(errand: Errand): Promise<void> {
-    const recorded = await this.#ask(errand, "acquire");
+  async #transferLease(task: LockTask): Promise<void> {
+    const recorded = await this.#requestLease(task, "acquire");
     if (recorded && recorded.lease.remainingMs() > 0) {
-      this.#office.hand({ kind: "lease", lock: errand.lock, serialized: recorded.transfer() });
+      this.#client.handOver({ kind: "lease", lock: task.lock, serialized: recorded.transfer() });
     } else {
       await recorded?.release();
     }
   }
 
-  async #extend(errand: Errand): Promise<void> {
-    const { recorder, chance } = this.#office;
-    const recorded = await this.#ask(errand, "acquire");
+  async #extendLease(task: LockTask): Promise<void> {
+    const { recorder, random } = this.#client;
+    const recorded = await this.#requestLease(task, "acquire");
     if (recorded) {
-      await pause(errand.holdMs / 2);
-      await recorded.extend(chance.whole(100, errand.ttlMs)).catch((error: unknown) => {
+      await pause(task.holdMs / 2);
+      await recorded.extend(random.integer(100, task.ttlMs)).catch((error: unknown) => {
         const code = recorder.codeOf(error);
         if (code.startsWith("strange")) {
           throw error;
         }
       });
-      await this.#useAndRelease(recorded, { ...errand, holdMs: errand.holdMs / 2 });
+      await this.#useAndRelease(recorded, { ...task, holdMs: task.holdMs / 2 });
     }
   }
 
   /** Holds it without renewal until it is told that it is over. */
-  async #overstay(errand: Errand): Promise<void> {
-    const ttlMs = this.#office.shortestTtlMs;
-    const recorded = await this.#ask({ ...errand, ttlMs, renew: false }, "acquire");
+  async #holdPastExpiry(task: LockTask): Promise<void> {
+    const ttlMs = this.#client.shortestTtlMs;
+    const recorded = await this.#requestLease({ ...task, ttlMs, renew: false }, "acquire");
     if (recorded) {
       await recorded.lost();
       await recorded.release();
     }
   }
 
-  #ask(errand: Errand, kind: AskKind, asking: Asking = {}): Promise<RecordedLease | undefined> {
-    const { locks, recorder } = this.#office;
-    const { lock, waitMs, ttlMs, renew } = errand;
-    const options = { ttlMs, renew, ...asking };
+  #requestLease(task: LockTask, kind: RequestKind, settings: AcquireSettings = {}): Promise<RecordedLease | undefined> {
+    const { locks, recorder } = this.#client;
+    const { lock, waitMs, ttlMs, renew } = task;
+    const options = { ttlMs, renew, ...settings };
     if (kind === "try") {
-      const about = { ...aboutOf(lock), kind, waitMs: 0 };
-      return recorder.ask(about, () => tryAcquire(locks, lock, options));
+      const request = { ...requestOf(lock), kind, waitMs: 0 };
+      return recorder.acquire(request, () => tryAcquire(locks, lock, options));
     }
-    const attempt = asking.attemptId === undefined ? {} : { attempt: asking.attemptId };
-    const about = { ...aboutOf(lock), kind, waitMs, ...attempt };
-    return recorder.ask(about, () => acquire(locks, lock, { ...options, waitMs }));
+    const attemptField = settings.attemptId === undefined ? {} : { attemptId: settings.attemptId };
+    const request = { ...requestOf(lock), kind, waitMs, ...attemptField };
+    return recorder.acquire(request, () => acquire(locks, lock, { ...options, waitMs }));
   }
 
-  async #useAndRelease(recorded: RecordedLease | undefined, errand: Working): Promise<void> {
+  async #useAndRelease(recorded: RecordedLease | undefined, task: UseOptions): Promise<void> {
     if (recorded) {
-      await use(this.#office, recorded, errand.holdMs);
-      await (await this.#downgraded(recorded, errand)).release();
+      await useResource(this.#client, recorded, task.holdMs);
+      await (await this.#downgradeIfAsked(recorded, task)).release();
     }
   }
 
   /** A writer that is to become a reader reads as such for as long; others stay as they are. */
-  async #downgraded(recorded: RecordedLease, { downgrades, holdMs }: Working): Promise<RecordedLease> {
+  async #downgradeIfAsked(recorded: RecordedLease, { downgrades, holdMs }: UseOptions): Promise<RecordedLease> {
     const reader = downgrades ? await recorded.downgrade() : undefined;
     if (reader) {
-      await use(this.#office, reader, holdMs);
+      await useResource(this.#client, reader, holdMs);
     }
     return reader ?? recorded;
   }

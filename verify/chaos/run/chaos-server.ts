@@ -1,11 +1,11 @@
-import { startRedis, steadyPort, type RedisServer, type ServerClock } from "@holdfast/test-kit";
+import { startRedis, stablePort, type RedisServer, type ServerClock } from "@holdfast/test-kit";
 import { Redis } from "ioredis";
 
-import { runNamed, type ServerState } from "../judge/history.ts";
+import { shortRunId, type ServerState } from "../judge/history.ts";
 import type { NodeSetup } from "../plan/plan.ts";
 
 const durable = ["--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-min-size", "4mb"];
-const answersWithinMs = 15_000;
+const startTimeoutMs = 15_000;
 const startAttempts = 5;
 
 /** One of the engine's servers, which stays the same over its restarts: its port, its folder, its clock. */
@@ -18,7 +18,7 @@ export class ChaosServer {
   #isUp = true;
   #restarted: Promise<void> = Promise.resolve();
   #scriptsBefore = 0;
-  #changed: (state: ServerState, run: string) => void = () => undefined;
+  #onStateChange: (state: ServerState, run: string) => void = () => undefined;
   #time: { aheadMs: number; rate: number; since: number } = { aheadMs: 0, rate: 1, since: Date.now() };
 
   constructor(server: RedisServer, clock?: ServerClock) {
@@ -28,7 +28,7 @@ export class ChaosServer {
     this.#direct = server.client({
       retryStrategy: () => 50,
       maxRetriesPerRequest: null,
-      commandTimeout: answersWithinMs,
+      commandTimeout: startTimeoutMs,
       readOnly: true, // a replica in a cluster is asked, too
     });
   }
@@ -36,7 +36,7 @@ export class ChaosServer {
   static async start(setup: NodeSetup, clock: ServerClock): Promise<ChaosServer> {
     const args = setup.durable ? durable : [];
     for (let attempt = 1; ; attempt += 1) {
-      const port = await steadyPort();
+      const port = await stablePort();
       try {
         return new ChaosServer(await startRedis({ port, args, env: clock.env }), clock);
       } catch (error) {
@@ -50,12 +50,12 @@ export class ChaosServer {
 
   /** Tells of its present run, and from now on of each end and beginning. */
   watch(changed: (state: ServerState, run: string) => void): void {
-    this.#changed = changed;
-    this.#tell("up");
+    this.#onStateChange = changed;
+    this.#publishState("up");
   }
 
-  #tell(state: ServerState): void {
-    this.#changed(state, runNamed(this.server.runId));
+  #publishState(state: ServerState): void {
+    this.#onStateChange(state, shortRunId(this.server.runId));
   }
 
   /** It was not killed, or is back. */
@@ -77,13 +77,13 @@ export class ChaosServer {
     this.#scriptsBefore = await this.scriptCount();
     this.#isUp = false;
     this.server.kill("SIGKILL");
-    this.#tell("killed");
+    this.#publishState("killed");
     await whileDown();
     const own = args();
-    this.#tell("starting");
+    this.#publishState("starting");
     await this.server.restart(own);
     this.#isUp = true;
-    this.#tell("up");
+    this.#publishState("up");
   }
 
   /** It keeps its connections and answers nothing. */
@@ -104,7 +104,7 @@ export class ChaosServer {
   }
 
   /** As a replica: it has all that its primary wrote before, and hears what it writes. */
-  async isInStep(): Promise<boolean> {
+  async isReplicationInSync(): Promise<boolean> {
     return (await this.#direct.info("replication")).includes("master_link_status:up");
   }
 
@@ -119,7 +119,7 @@ export class ChaosServer {
   }
 
   /** Its wall clock goes on from where it is at another speed. */
-  run(rate: number): void {
+  setRate(rate: number): void {
     this.#set({ rate });
   }
 
@@ -130,8 +130,8 @@ export class ChaosServer {
 
   /** Of a cluster: the slots that it has as a primary, as it says itself. */
   async slots(): Promise<[first: number, last: number][]> {
-    const told = (await this.#direct.call("CLUSTER", "SLOTS")) as [number, number, [string, number]][];
-    return told.flatMap(([first, last, [, port]]) => (port === this.port ? [[first, last]] : []));
+    const reply = (await this.#direct.call("CLUSTER", "SLOTS")) as [number, number, [string, number]][];
+    return reply.flatMap(([first, last, [, port]]) => (port === this.port ? [[first, last]] : []));
   }
 
   flushScripts(): Promise<unknown> {
@@ -156,9 +156,9 @@ export class ChaosServer {
   }
 
   /** Keys beside those that may stay: the counter of numbers, and with a TTL a quorum's counters, latches and who a client is. */
-  async leftovers(): Promise<string[]> {
+  async residue(): Promise<string[]> {
     const keys = await this.#direct.keys("*");
-    const left: string[] = [];
+    const remaining: string[] = [];
     for (const key of keys) {
       const mayStay = /^holdfast:(fence|client):|^(lock:|holdfast:queue:\{lock:)latch-/.test(key);
       const ttlMs = await this.#direct.pttl(key);
@@ -168,10 +168,10 @@ export class ChaosServer {
           type === "zset"
             ? await this.#direct.zrange(key, "0", "9")
             : await this.#direct.get(key).catch(() => type);
-        left.push(`${key} (${ttlMs === -1 ? "without a TTL" : `${ttlMs} ms`}): ${String(content)}`);
+        remaining.push(`${key} (${ttlMs === -1 ? "without a TTL" : `${ttlMs} ms`}): ${String(content)}`);
       }
     }
-    return left;
+    return remaining;
   }
 
   #aheadMs(): number {

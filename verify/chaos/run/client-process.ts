@@ -3,15 +3,15 @@ import { once } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
-import type { ClientTask, FromClient, Handed, ToClient } from "./client-protocol.ts";
+import type { ClientTask, FromClient, HandedOver, ToClient } from "./client-protocol.ts";
 import { startChild } from "./children.ts";
 
 const program = fileURLToPath(new URL("../client.js", import.meta.url));
-const startWithinMs = 30_000;
-const stopWithinMs = 15_000;
+const startTimeoutMs = 30_000;
+const stopTimeoutMs = 15_000;
 
 export interface ClientListener {
-  handed(handed: Handed): void;
+  handedOver(handed: HandedOver): void;
   /** It ended, and we had not killed it. */
   crashed(how: string): void;
 }
@@ -21,19 +21,19 @@ export class ClientProcess {
   readonly name: string;
   readonly #child: ChildProcess;
   #isExpectedToEnd = false;
-  #quiet: { readonly round: number; readonly heard: () => void } | undefined;
-  #ambushed: (() => void) | undefined;
+  #quiescence: { readonly round: number; readonly heard: () => void } | undefined;
+  #awaitingFreeze: (() => void) | undefined;
 
   private constructor(name: string, child: ChildProcess, listener: ClientListener) {
     this.name = name;
     this.#child = child;
     child.on("message", (message: FromClient) => {
       if (message.said === "hand") {
-        listener.handed(message.handed);
+        listener.handedOver(message.handed);
       } else if (message.said === "ambushed") {
-        this.#ambushed?.();
-      } else if (message.said === "quiet" && message.round === this.#quiet?.round) {
-        this.#quiet.heard();
+        this.#awaitingFreeze?.();
+      } else if (message.said === "quiet" && message.round === this.#quiescence?.round) {
+        this.#quiescence.heard();
       }
     });
     child.once("exit", (code, signal) => {
@@ -50,7 +50,7 @@ export class ClientProcess {
         stdio: ["ignore", "ignore", "inherit", "ipc"],
       }),
     );
-    const tooLate = AbortSignal.timeout(startWithinMs);
+    const tooLate = AbortSignal.timeout(startTimeoutMs);
     const client = new ClientProcess(task.name, child, listener);
     await once(child, "message", { signal: tooLate });
     return client;
@@ -60,33 +60,33 @@ export class ClientProcess {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  tell(order: ToClient): void {
+  send(order: ToClient): void {
     if (this.isUp && this.#child.connected) {
       this.#child.send(order, undefined, undefined, () => undefined);
     }
   }
 
   /** Resolves with whether all its callers came to rest, and it got every lock. */
-  async rest(round: number, withinMs: number): Promise<boolean> {
+  async awaitQuiescence(round: number, withinMs: number): Promise<boolean> {
     const quiet = new Promise<true>((resolve) => {
-      this.#quiet = {
+      this.#quiescence = {
         round,
         heard: () => {
           resolve(true);
         },
       };
     });
-    this.tell({ order: "peace", round });
+    this.send({ order: "quiet", round });
     return Promise.race([quiet, pause(withinMs, false, { ref: false })]);
   }
 
   /** Frozen in the middle of its work, if it gets there in time; else wherever it is. */
-  async ambush(withinMs: number): Promise<void> {
-    const there = new Promise<void>((resolve) => {
-      this.#ambushed = resolve;
+  async freezeWhileHolding(withinMs: number): Promise<void> {
+    const settle = new Promise<void>((resolve) => {
+      this.#awaitingFreeze = resolve;
     });
-    this.tell({ order: "ambush", withinMs });
-    await Promise.race([there, pause(withinMs, undefined, { ref: false })]);
+    this.send({ order: "ambush", withinMs });
+    await Promise.race([settle, pause(withinMs, undefined, { ref: false })]);
     this.freeze();
   }
 
@@ -114,8 +114,8 @@ export class ClientProcess {
       return;
     }
     const gone = once(this.#child, "exit");
-    this.tell({ order: "stop" });
-    const tooLong = setTimeout(() => this.#child.kill("SIGKILL"), stopWithinMs);
+    this.send({ order: "stop" });
+    const tooLong = setTimeout(() => this.#child.kill("SIGKILL"), stopTimeoutMs);
     await gone;
     clearTimeout(tooLong);
   }

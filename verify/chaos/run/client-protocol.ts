@@ -4,7 +4,7 @@ import type { Lock } from "./lock.ts";
 import type { EngineName, Keys, Omission } from "../plan/plan.ts";
 
 /** How a client process gets to the servers. */
-export interface Ways {
+export interface ServerAddresses {
   /** Of its proxies, one before each server. */
   readonly ports: readonly number[];
   /** Where the servers listen, as they tell each other and clients; in the same order. */
@@ -24,7 +24,7 @@ export interface ClientTask {
   readonly epoch: string;
   readonly engine: EngineName;
   readonly without: Omission | null;
-  readonly ways: Ways;
+  readonly addresses: ServerAddresses;
   readonly resourcePort: number;
   readonly handover: boolean;
   readonly callers: number;
@@ -34,18 +34,18 @@ export interface ClientTask {
 }
 
 /** What one process hands to another: a lease, or the name of an attempt, which is a stranger there. */
-export type Handed =
+export type HandedOver =
   | { readonly kind: "lease"; readonly lock: Lock; readonly serialized: SerializedLease }
   | { readonly kind: "attempt"; readonly lock: Lock; readonly attemptId: string };
 
 export type ToClient =
   | { readonly order: "storm" }
-  | { readonly order: "peace"; readonly round: number }
+  | { readonly order: "quiet"; readonly round: number }
   | { readonly order: "block"; readonly forMs: number }
   /** Get a lock, most often the hot one, and be frozen between reading and writing. */
   | { readonly order: "ambush"; readonly withinMs: number }
   | { readonly order: "break" }
-  | { readonly order: "take"; readonly handed: Handed }
+  | { readonly order: "take"; readonly handed: HandedOver }
   | { readonly order: "stop" };
 
 export type FromClient =
@@ -53,4 +53,4 @@ export type FromClient =
   /** It waits to be frozen. */
   | { readonly said: "ambushed" }
   | { readonly said: "quiet"; readonly round: number }
-  | { readonly said: "hand"; readonly handed: Handed };
+  | { readonly said: "hand"; readonly handed: HandedOver };

@@ -1,38 +1,38 @@
 import { setTimeout as pause } from "node:timers/promises";
 
-import type { Office } from "./client-state.ts";
+import type { ClientState } from "./client-state.ts";
 import type { RecordedLease } from "./recorded-lease.ts";
 
 /**
  * Reads both counters of what the lease protects, works, and writes them; a reader reads them again. It looks at its lease before,
  * and not between: a process that is paused there would not have seen the loss either, and the resource has to be safe all the same.
  */
-export async function use(
-  office: Office,
-  { lease, ask, about }: RecordedLease,
+export async function useResource(
+  client: ClientState,
+  { lease, requestId, request }: RecordedLease,
   holdMs: number,
   inBetween?: () => Promise<void>,
 ): Promise<void> {
   if (lease.remainingMs() === 0) {
     return;
   }
-  const visit = visits[about.as ?? "mutex"] ?? change;
-  const first = await visit(office, lease.fencingTokens);
+  const visit = visits[request.lockKind ?? "mutex"] ?? readAndWrite;
+  const first = await visit(client, lease.fencingTokens);
   await pause(holdMs);
   await inBetween?.();
   const accepted = await first();
-  const { recorder } = office;
-  recorder.write({ e: "used", at: recorder.clock.now(), ask, accepted });
+  const { recorder } = client;
+  recorder.write({ e: "used", at: recorder.clock.now(), requestId, accepted });
 }
 
 type Tokens = ReadonlyMap<string, bigint>;
 
 /** @returns what is done at the end of the work, which answers whether all was accepted */
-type Visit = (office: Office, tokens: Tokens) => Promise<() => Promise<boolean>>;
+type Visit = (client: ClientState, tokens: Tokens) => Promise<() => Promise<boolean>>;
 
-const visits: Readonly<Record<string, Visit>> = { read: look, semaphore: stay };
+const visits: Readonly<Record<string, Visit>> = { read: readTwice, semaphore: holdOnly };
 
-async function change({ resource }: Office, tokens: Tokens): Promise<() => Promise<boolean>> {
+async function readAndWrite({ resource }: ClientState, tokens: Tokens): Promise<() => Promise<boolean>> {
   const read = await Promise.all(
     Array.from(tokens, async ([key, token]) => ({ key, token, found: await resource.read(key, token) })),
   );
@@ -46,16 +46,16 @@ async function change({ resource }: Office, tokens: Tokens): Promise<() => Promi
   };
 }
 
-async function look({ resource }: Office, tokens: Tokens): Promise<() => Promise<boolean>> {
+async function readTwice({ resource }: ClientState, tokens: Tokens): Promise<() => Promise<boolean>> {
   const lookOnce = async (): Promise<boolean> => {
-    const looked = await Promise.all(Array.from(tokens, ([key, token]) => resource.readShared(key, token)));
-    return looked.every(({ accepted }) => accepted);
+    const read = await Promise.all(Array.from(tokens, ([key, token]) => resource.readShared(key, token)));
+    return read.every(({ accepted }) => accepted);
   };
-  const before = await lookOnce();
-  return async () => (await lookOnce()) && before;
+  const first = await lookOnce();
+  return async () => (await lookOnce()) && first;
 }
 
 /** Permits are of something that many use; there is nothing that their tokens could order. */
-function stay(): Promise<() => Promise<boolean>> {
+function holdOnly(): Promise<() => Promise<boolean>> {
   return Promise.resolve(() => Promise.resolve(true));
 }

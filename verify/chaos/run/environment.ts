@@ -8,56 +8,56 @@ import { startProxy, type Proxy } from "@holdfast/test-kit";
 
 import { startChild } from "./children.ts";
 import { ClientProcess } from "./client-process.ts";
-import type { Handed } from "./client-protocol.ts";
-import { startEnsemble, type Ensemble } from "./servers.ts";
+import type { HandedOver } from "./client-protocol.ts";
+import { startServerGroup, type ServerGroup } from "./servers.ts";
 import { FailoverWatch } from "./failover-watch.ts";
-import { HistoryFile, SharedClock, type ConductorRecord, type Failover } from "../judge/history.ts";
+import { HistoryFile, SharedClock, type CoordinatorRecord, type Failover } from "../judge/history.ts";
 import type { ClientSetup, Keys, Plan } from "../plan/plan.ts";
 import type { ChaosServer } from "./chaos-server.ts";
-import type { Succession } from "./succession.ts";
+import type { FailoverGroups } from "./succession.ts";
 
 const resourceProgram = fileURLToPath(new URL("../resource.js", import.meta.url));
-const resourceStartsWithinMs = 20_000;
+const resourceStartTimeoutMs = 20_000;
 
 /** The servers, the resource, the clients and the ways between them. */
-export class Stage implements AsyncDisposable {
+export class Environment implements AsyncDisposable {
   readonly servers: readonly ChaosServer[];
   /** Where servers take each other's place. */
-  readonly succession: Succession | undefined;
+  readonly failovers: FailoverGroups | undefined;
   readonly clock: SharedClock;
   /** By client and server. */
-  readonly ways: readonly (readonly Proxy[])[];
+  readonly links: readonly (readonly Proxy[])[];
   readonly #plan: Plan;
   readonly #folder: string;
   readonly #epoch: bigint;
-  readonly #history: HistoryFile<ConductorRecord>;
+  readonly #history: HistoryFile<CoordinatorRecord>;
   readonly #sentinels: readonly number[];
   readonly #resourcePort: number;
   readonly #clients: ClientProcess[] = [];
-  readonly #endings: Endings;
+  readonly #cleanups: Cleanups;
   #generations = 0;
-  #turns = 0;
+  #handOverCount = 0;
 
-  private constructor(parts: {
+  private constructor(options: {
     readonly plan: Plan;
     readonly folder: string;
     readonly epoch: bigint;
-    readonly ensemble: Ensemble;
+    readonly ensemble: ServerGroup;
     readonly ways: readonly (readonly Proxy[])[];
     readonly resourcePort: number;
-    readonly endings: Endings;
+    readonly endings: Cleanups;
   }) {
-    this.#plan = parts.plan;
-    this.#folder = parts.folder;
-    this.#epoch = parts.epoch;
-    this.servers = parts.ensemble.servers;
-    this.succession = parts.ensemble.succession;
-    this.#sentinels = parts.ensemble.sentinels;
-    this.ways = parts.ways;
-    this.#resourcePort = parts.resourcePort;
-    this.#endings = parts.endings;
-    this.clock = new SharedClock(parts.epoch);
-    this.#history = new HistoryFile(join(parts.folder, "conductor.ndjson"));
+    this.#plan = options.plan;
+    this.#folder = options.folder;
+    this.#epoch = options.epoch;
+    this.servers = options.ensemble.servers;
+    this.failovers = options.ensemble.failovers;
+    this.#sentinels = options.ensemble.sentinels;
+    this.links = options.ways;
+    this.#resourcePort = options.resourcePort;
+    this.#cleanups = options.endings;
+    this.clock = new SharedClock(options.epoch);
+    this.#history = new HistoryFile(join(options.folder, "coordinator.ndjson"));
     for (const [node, server] of this.servers.entries()) {
       server.watch((state, run) => {
         this.write({ e: "server", at: this.now(), node, state, run });
@@ -66,44 +66,44 @@ export class Stage implements AsyncDisposable {
   }
 
   /** Starts everything that the plan needs. The history goes to that folder. */
-  static async open(plan: Plan, folder: string): Promise<Stage> {
-    const endings = new Endings();
+  static async open(plan: Plan, folder: string): Promise<Environment> {
+    const cleanups = new Cleanups();
     try {
-      const stage = await Stage.#build(plan, folder, endings);
-      await Promise.all(plan.clients.map((_, index) => stage.open(index)));
-      return stage;
+      const environment = await Environment.#build(plan, folder, cleanups);
+      await Promise.all(plan.clients.map((_, index) => environment.open(index)));
+      return environment;
     } catch (error) {
-      await endings.run();
+      await cleanups.run();
       throw error;
     }
   }
 
-  static async #build(plan: Plan, folder: string, endings: Endings): Promise<Stage> {
+  static async #build(plan: Plan, folder: string, cleanups: Cleanups): Promise<Environment> {
     await mkdir(folder, { recursive: true });
     const epoch = process.hrtime.bigint();
-    const ensemble = await startEnsemble(plan);
-    const { servers, succession } = ensemble;
-    endings.add(() => ensemble.stop());
-    const ways = await Promise.all(
+    const serverGroup = await startServerGroup(plan);
+    const { servers, failovers } = serverGroup;
+    cleanups.add(() => serverGroup.stop());
+    const links = await Promise.all(
       plan.clients.map(() => Promise.all(servers.map(({ port }) => startProxy(port)))),
     );
-    endings.add(() => Promise.all(ways.flat().map((way) => way.stop())));
-    const resourcePort = await startResource(join(folder, "resource.ndjson"), epoch, endings);
-    const stage = new Stage({ plan, folder, epoch, ensemble, ways, resourcePort, endings });
-    if (succession) {
-      const told = (failover: Failover): void => {
-        stage.write({ e: "failover", ...failover });
+    cleanups.add(() => Promise.all(links.flat().map((link) => link.stop())));
+    const resourcePort = await startResource(join(folder, "resource.ndjson"), epoch, cleanups);
+    const environment = new Environment({ plan, folder, epoch, ensemble: serverGroup, ways: links, resourcePort, endings: cleanups });
+    if (failovers) {
+      const recordFailover = (failover: Failover): void => {
+        environment.write({ e: "failover", ...failover });
       };
-      const watch = new FailoverWatch(succession, () => stage.now(), told);
-      endings.add(() => {
+      const watch = new FailoverWatch(failovers, () => environment.now(), recordFailover);
+      cleanups.add(() => {
         watch.stop();
       });
     }
-    endings.add(() => Promise.all(stage.#clients.map((client) => client.kill())));
-    return stage;
+    cleanups.add(() => Promise.all(environment.#clients.map((client) => client.kill())));
+    return environment;
   }
 
-  write(record: ConductorRecord): void {
+  write(record: CoordinatorRecord): void {
     this.#history.write(record);
   }
 
@@ -136,8 +136,8 @@ export class Stage implements AsyncDisposable {
       epoch: String(this.#epoch),
       engine,
       without,
-      ways: {
-        ports: (this.ways[index] as readonly Proxy[]).map(({ port }) => port),
+      addresses: {
+        ports: (this.links[index] as readonly Proxy[]).map(({ port }) => port),
         servers: this.servers.map(({ port }) => port),
         sentinels: this.#sentinels,
         library: index % 2 === 0 ? ("ioredis" as const) : ("node-redis" as const),
@@ -146,12 +146,12 @@ export class Stage implements AsyncDisposable {
       handover: setup.handover,
       callers: setup.callers,
       keys,
-      probeWaitMs: bounds.peaceMs,
+      probeWaitMs: bounds.quietPeriodMs,
       seed: seed * 1_000 + this.#generations,
     };
     const client = await ClientProcess.start(task, {
-      handed: (handed) => {
-        this.#handOn(index, handed);
+      handedOver: (handed) => {
+        this.#handOver(index, handed);
       },
       crashed: (how) => {
         this.write({ e: "crashed", at: this.now(), process: name, how });
@@ -162,47 +162,47 @@ export class Stage implements AsyncDisposable {
   }
 
   [Symbol.asyncDispose](): Promise<void> {
-    return this.#endings.run();
+    return this.#cleanups.run();
   }
 
   /** To the others in turn. A frozen one takes it when it thaws, one that is killed never does. */
-  #handOn(from: number, handed: Handed): void {
-    this.#turns += 1;
+  #handOver(from: number, item: HandedOver): void {
+    this.#handOverCount += 1;
     const count = this.#clients.length;
-    const to = (from + 1 + (this.#turns % (count - 1))) % count;
-    this.client(to).tell({ order: "take", handed });
+    const to = (from + 1 + (this.#handOverCount % (count - 1))) % count;
+    this.client(to).send({ order: "take", handed: item });
   }
 }
 
-async function startResource(path: string, epoch: bigint, endings: Endings): Promise<number> {
+async function startResource(path: string, epoch: bigint, cleanups: Cleanups): Promise<number> {
   const child = startChild(() => fork(resourceProgram, [path, String(epoch)], { execArgv: [] }));
-  let isWanted = true;
+  let isExpectedToRun = true;
   child.once("exit", (code, signal) => {
-    if (isWanted) {
+    if (isExpectedToRun) {
       throw new Error(`the resource ended: ${signal ?? `code ${code}`}`);
     }
   });
-  endings.add(() => {
-    isWanted = false;
+  cleanups.add(() => {
+    isExpectedToRun = false;
     child.kill("SIGKILL");
   });
   const [port] = (await once(child, "message", {
-    signal: AbortSignal.timeout(resourceStartsWithinMs),
+    signal: AbortSignal.timeout(resourceStartTimeoutMs),
   })) as [number];
   return port;
 }
 
 /** What has to be undone, the newest first. */
-class Endings {
-  readonly #list: (() => unknown)[] = [];
+class Cleanups {
+  readonly #actions: (() => unknown)[] = [];
 
-  add(ending: () => unknown): void {
-    this.#list.push(ending);
+  add(action: () => unknown): void {
+    this.#actions.push(action);
   }
 
   async run(): Promise<void> {
-    for (const ending of this.#list.splice(0).reverse()) {
-      await ending();
+    for (const action of this.#actions.splice(0).reverse()) {
+      await action();
     }
   }
 }

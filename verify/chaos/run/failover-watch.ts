@@ -2,11 +2,11 @@ import { setTimeout as pause } from "node:timers/promises";
 
 import type { Failover } from "../judge/history.ts";
 import type { ChaosServer } from "./chaos-server.ts";
-import type { Succession } from "./succession.ts";
+import type { FailoverGroups } from "./succession.ts";
 
-const lookEveryMs = 40;
+const pollMs = 40;
 
-interface Seen {
+interface Observation {
   readonly isPrimary: boolean;
   readonly sentAt: number;
 }
@@ -16,20 +16,20 @@ interface Seen {
  * that they are. What was granted by the one may be unknown to the other.
  */
 export class FailoverWatch {
-  readonly #succession: Succession;
+  readonly #groups: FailoverGroups;
   readonly #now: () => number;
-  readonly #told: (failover: Failover) => void;
-  readonly #seen = new Map<ChaosServer, Seen>();
+  readonly #onFailover: (failover: Failover) => void;
+  readonly #observations = new Map<ChaosServer, Observation>();
   readonly #open = new Map<readonly ChaosServer[], Omit<Failover, "until" | "keys">>();
   #isOver = false;
 
-  constructor(succession: Succession, now: () => number, told: (failover: Failover) => void) {
-    this.#succession = succession;
+  constructor(groups: FailoverGroups, now: () => number, onFailover: (failover: Failover) => void) {
+    this.#groups = groups;
     this.#now = now;
-    this.#told = told;
-    for (const group of succession.groups) {
+    this.#onFailover = onFailover;
+    for (const group of groups.groups) {
       for (const member of group) {
-        void this.#look(group, member);
+        void this.#poll(group, member);
       }
     }
   }
@@ -38,32 +38,32 @@ export class FailoverWatch {
   stop(): void {
     this.#isOver = true;
     for (const failover of this.#open.values()) {
-      this.#told({ ...failover, until: this.#now(), keys: null });
+      this.#onFailover({ ...failover, until: this.#now(), keys: null });
     }
   }
 
-  async #look(group: readonly ChaosServer[], member: ChaosServer): Promise<void> {
+  async #poll(group: readonly ChaosServer[], member: ChaosServer): Promise<void> {
     while (!this.#isOver) {
       const sentAt = this.#now();
       const isPrimary = await member.isPrimary().catch(() => undefined);
       if (isPrimary !== undefined && !this.#isOver) {
-        await this.#note(group, member, { isPrimary, sentAt });
+        await this.#observe(group, member, { isPrimary, sentAt });
       }
-      await pause(lookEveryMs);
+      await pause(pollMs);
     }
   }
 
-  async #note(group: readonly ChaosServer[], member: ChaosServer, seen: Seen): Promise<void> {
-    const before = this.#seen.get(member);
-    this.#seen.set(member, seen);
+  async #observe(group: readonly ChaosServer[], member: ChaosServer, seen: Observation): Promise<void> {
+    const before = this.#observations.get(member);
+    this.#observations.set(member, seen);
     for (const dead of group.filter(({ isUp }) => !isUp)) {
-      this.#seen.delete(dead);
+      this.#observations.delete(dead);
     }
-    const [primary, ...more] = group.filter((each) => this.#seen.get(each)?.isPrimary === true);
+    const [primary, ...more] = group.filter((each) => this.#observations.get(each)?.isPrimary === true);
     const isPromotion = seen.isPrimary && before?.isPrimary === false;
     if (isPromotion || (more.length > 0 && !this.#open.has(group))) {
       const since = this.#open.get(group)?.since ?? (before ?? seen).sentAt;
-      this.#open.set(group, { since, at: this.#now(), server: member.port, isPromotion });
+      this.#open.set(group, { since, at: this.#now(), newPrimary: member.port, isPromotion });
     }
     if (primary && more.length === 0) {
       await this.#close(group, primary);
@@ -75,7 +75,7 @@ export class FailoverWatch {
     this.#open.delete(group);
     if (failover) {
       const until = this.#now();
-      this.#told({ ...failover, until, keys: await this.#succession.keysOf(primary).catch(() => null) });
+      this.#onFailover({ ...failover, until, keys: await this.#groups.keysOf(primary).catch(() => null) });
     }
   }
 }

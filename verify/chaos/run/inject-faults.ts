@@ -6,8 +6,8 @@ import type { ClientProcess } from "./client-process.ts";
 import type { FaultKind } from "../plan/fault-kinds.ts";
 import type { Fault, Keys } from "../plan/plan.ts";
 import type { ChaosServer } from "./chaos-server.ts";
-import type { Stage } from "./environment.ts";
-import type { Succession } from "./succession.ts";
+import type { Environment } from "./environment.ts";
+import type { FailoverGroups } from "./succession.ts";
 
 /** A request to run a script, with which every operation of the library comes. */
 const anyScript = /evalsha|eval/i;
@@ -15,33 +15,33 @@ const anyScript = /evalsha|eval/i;
 const anyMessage = /holdfast:grants/;
 
 /** A client that is to be frozen gets a lock within this, most often. */
-const ambushWithinMs = 2_500;
+const freezeWaitMs = 2_500;
 
 /** Lets it happen, for its time, and heals what it did. */
-export async function inflict(fault: Fault, stage: Stage): Promise<void> {
-  const { number, kind } = fault;
-  stage.write({ e: "fault", at: stage.now(), number, kind, target: targetOf(fault) });
-  await deeds[kind](fault, stage);
-  stage.write({ e: "over", at: stage.now(), number });
+export async function injectFault(fault: Fault, environment: Environment): Promise<void> {
+  const { faultId, kind } = fault;
+  environment.write({ e: "fault", at: environment.now(), faultId, kind, target: targetOf(fault) });
+  await faultActions[kind](fault, environment);
+  environment.write({ e: "fault-ended", at: environment.now(), faultId });
 }
 
-type Deed = (fault: Fault, stage: Stage) => Promise<void>;
+type FaultAction = (fault: Fault, environment: Environment) => Promise<void>;
 
-const deeds: Readonly<Record<FaultKind, Deed>> = {
+const faultActions: Readonly<Record<FaultKind, FaultAction>> = {
   "restart with its data": onServer((server, { forMs }) => server.restart(() => pause(forMs))),
   "restart empty": onServer((server, { forMs }) => server.restart(() => pause(forMs))),
-  "restart a minority empty": restartTogether,
-  "restart under a held lock": restartTogether,
+  "restart a minority empty": restartServersAndClient,
+  "restart under a held lock": restartServersAndClient,
   "freeze a server": onServer(freeze),
   "freeze a majority": onServer(freeze),
-  "kill a primary": onSuccession((succession, { number, forMs }) =>
-    succession.replace(number, "kill", forMs),
+  "kill a primary": onFailoverGroups((succession, { faultId, forMs }) =>
+    succession.replace(faultId, "kill", forMs),
   ),
-  "freeze a primary": onSuccession((succession, { number, forMs }) =>
-    succession.replace(number, "freeze", forMs),
+  "freeze a primary": onFailoverGroups((succession, { faultId, forMs }) =>
+    succession.replace(faultId, "freeze", forMs),
   ),
-  "move a slot": onSuccession((succession, { number }, { hot, lukewarm }) =>
-    succession.move([hot, ...lukewarm][number % (lukewarm.length + 1)] as string, number),
+  "move a slot": onFailoverGroups((succession, { faultId }, { hot, lukewarm }) =>
+    succession.move([hot, ...lukewarm][faultId % (lukewarm.length + 1)] as string, faultId),
   ),
   "step a clock": onServer(async (server, { forMs, size }) => {
     server.step(size);
@@ -61,75 +61,75 @@ const deeds: Readonly<Record<FaultKind, Deed>> = {
     client.thaw();
   }),
   "freeze a client past the TTL": onClient(async (client, { forMs }) => {
-    await client.ambush(ambushWithinMs);
+    await client.freezeWhileHolding(freezeWaitMs);
     await pause(forMs);
     client.thaw();
   }),
   "kill a client": replace,
   "block an event loop": onClient(async (client, { forMs }) => {
-    client.tell({ order: "block", forMs });
+    client.send({ order: "block", forMs });
     await pause(forMs);
   }),
-  "refuse one way": onWays(refuse),
-  "refuse all ways": onWays(refuse),
-  "black hole on one way": onWays(swallowAll),
-  "black hole on all ways": onWays(swallowAll),
-  "half-open connections": onWays(swallowAll),
-  "half-open subscriptions": onWays(async (way, { forMs }) => {
-    way.deadenSubscriptions();
+  "refuse one link": onLinks(refuseLink),
+  "refuse all links": onLinks(refuseLink),
+  "black hole on one link": onLinks(blackHole),
+  "black hole on all links": onLinks(blackHole),
+  "half-open connections": onLinks(blackHole),
+  "half-open subscriptions": onLinks(async (link, { forMs }) => {
+    link.halfOpenSubscriptions();
     await pause(forMs);
-    way.cut();
+    link.cut();
   }),
-  "slow connections": onWays(async (way, { forMs, size }) => {
-    way.delay(size);
+  "slow connections": onLinks(async (link, { forMs, size }) => {
+    link.delay(size);
     await pause(forMs);
-    way.delay(0);
+    link.delay(0);
   }),
-  "lose a reply": onWays(async (way, { forMs }) => {
-    await Promise.race([way.loseNextReply(anyScript), pause(forMs)]);
-    way.forgetLoss();
+  "lose a reply": onLinks(async (link, { forMs }) => {
+    await Promise.race([link.loseNextReply(anyScript), pause(forMs)]);
+    link.cancelReplyLoss();
   }),
-  "lose all replies": onWays(async (way, { forMs }) => {
-    way.dropReplies();
+  "lose all replies": onLinks(async (link, { forMs }) => {
+    link.dropReplies();
     await pause(forMs);
-    way.cut(); // a connection cannot lose bytes and go on
-    way.keepReplies();
+    link.cut(); // a connection cannot lose bytes and go on
+    link.stopDroppingReplies();
   }),
-  "lose all messages": onWays(async (way, { forMs }) => {
-    way.swallow(anyMessage);
+  "lose all messages": onLinks(async (link, { forMs }) => {
+    link.dropMatching(anyMessage);
     await pause(forMs);
-    way.swallow(undefined);
+    link.dropMatching(undefined);
   }),
   "break a lock": onClient(async (client) => {
-    client.tell({ order: "break" });
+    client.send({ order: "break" });
   }),
 };
 
 /** To each of the fault's servers at once. */
-function onServer(deed: (server: ChaosServer, fault: Fault) => Promise<unknown>): Deed {
-  return async (fault, stage) => {
-    await Promise.all(fault.nodes.map((node) => deed(stage.servers[node] as ChaosServer, fault)));
+function onServer(action: (server: ChaosServer, fault: Fault) => Promise<unknown>): FaultAction {
+  return async (fault, environment) => {
+    await Promise.all(fault.nodes.map((node) => action(environment.servers[node] as ChaosServer, fault)));
   };
 }
 
 /** To one of the groups in which servers take each other's place. */
-function onSuccession(deed: (succession: Succession, fault: Fault, keys: Keys) => Promise<void>): Deed {
-  return async (fault, { succession, keys }) => {
-    if (succession) {
-      await deed(succession, fault, keys);
+function onFailoverGroups(action: (succession: FailoverGroups, fault: Fault, keys: Keys) => Promise<void>): FaultAction {
+  return async (fault, { failovers, keys }) => {
+    if (failovers) {
+      await action(failovers, fault, keys);
     }
   };
 }
 
-function onClient(deed: (client: ClientProcess, fault: Fault) => Promise<void>): Deed {
-  return (fault, stage) => deed(stage.client(fault.client as number), fault);
+function onClient(action: (client: ClientProcess, fault: Fault) => Promise<void>): FaultAction {
+  return (fault, environment) => action(environment.client(fault.client as number), fault);
 }
 
 /** To each of the client's ways to the fault's servers at once. */
-function onWays(deed: (way: Proxy, fault: Fault) => Promise<void>): Deed {
-  return async (fault, stage) => {
-    const ways = stage.ways[fault.client as number] as readonly Proxy[];
-    await Promise.all(fault.nodes.map((node) => deed(ways[node] as Proxy, fault)));
+function onLinks(action: (link: Proxy, fault: Fault) => Promise<void>): FaultAction {
+  return async (fault, environment) => {
+    const links = environment.links[fault.client as number] as readonly Proxy[];
+    await Promise.all(fault.nodes.map((node) => action(links[node] as Proxy, fault)));
   };
 }
 
@@ -139,70 +139,70 @@ async function freeze(server: ChaosServer, { forMs }: Fault): Promise<void> {
   server.thaw();
 }
 
-async function refuse(way: Proxy, { forMs }: Fault): Promise<void> {
-  way.refuse(true);
-  way.cut();
+async function refuseLink(link: Proxy, { forMs }: Fault): Promise<void> {
+  link.refuse(true);
+  link.cut();
   await pause(forMs);
-  way.refuse(false);
+  link.refuse(false);
 }
 
-async function swallowAll(way: Proxy, { kind, forMs }: Fault): Promise<void> {
-  way.pause("requests");
-  way.pause("replies");
+async function blackHole(link: Proxy, { kind, forMs }: Fault): Promise<void> {
+  link.pause("requests");
+  link.pause("replies");
   await pause(forMs);
   if (kind === "half-open connections") {
-    way.cut(); // what was kept back goes with it
+    link.cut(); // what was kept back goes with it
   }
-  way.resume("requests");
-  way.resume("replies");
+  link.resume("requests");
+  link.resume("replies");
 }
 
 /** Fast, and then slow for as long, so that it is right again; or the other way round. */
-async function runUnevenly(server: ChaosServer, { forMs, number }: Fault): Promise<void> {
-  const drift = number % 2 === 0 ? 0.008 : -0.008;
-  server.run(1 + drift);
+async function runUnevenly(server: ChaosServer, { forMs, faultId }: Fault): Promise<void> {
+  const drift = faultId % 2 === 0 ? 0.008 : -0.008;
+  server.setRate(1 + drift);
   await pause(forMs / 2);
-  server.run(1 - drift);
+  server.setRate(1 - drift);
   await pause(forMs / 2);
-  server.run(1);
+  server.setRate(1);
 }
 
 /** Killed, and after a while a new one in its place. */
-async function replace(fault: Fault, stage: Stage): Promise<void> {
+async function replace(fault: Fault, environment: Environment): Promise<void> {
   const index = fault.client as number;
-  const killed = stage.client(index);
+  const killed = environment.client(index);
   if (!killed.isUp) {
     return; // who comes in its place is still starting: a second one would be nobody's to stop
   }
-  stage.write({ e: "killed", at: stage.now(), process: killed.name });
+  environment.write({ e: "killed", at: environment.now(), process: killed.name });
   await killed.kill();
   await pause(fault.forMs);
-  const next = await stage.open(index);
-  next.tell({ order: "storm" });
+  const next = await environment.open(index);
+  next.send({ order: "storm" });
 }
 
 /**
  * A client is frozen with a lock in hand, and servers are restarted. Of a quorum it does not reach some others: those that
  * remember its lease are no majority any more.
  */
-async function restartTogether(fault: Fault, stage: Stage): Promise<void> {
+async function restartServersAndClient(fault: Fault, environment: Environment): Promise<void> {
   const index = fault.client as number;
-  const servers = fault.nodes.map((node) => stage.servers[node] as ChaosServer);
-  const others = stage.servers.map((_, node) => node).filter((node) => !fault.nodes.includes(node));
+  const servers = fault.nodes.map((node) => environment.servers[node] as ChaosServer);
+  const others = environment.servers.map((_index, node) => node).filter((node) => !fault.nodes.includes(node));
   const away = others.slice(0, Math.max(1, others.length - fault.nodes.length - 1));
-  const ways = away.map((node) => stage.ways[index]?.[node] as Proxy);
-  for (const way of ways) {
-    way.refuse(true);
-    way.cut();
+  const links = away.map((node) => environment.links[index]?.[node] as Proxy);
+  for (const link of links) {
+    link.refuse(true);
+    link.cut();
   }
-  await stage.client(index).ambush(ambushWithinMs);
+  await environment.client(index).freezeWhileHolding(freezeWaitMs);
   await Promise.all([
     ...servers.map((server) => server.restart(() => Promise.resolve())),
     pause(fault.forMs),
   ]);
-  stage.client(index).thaw();
-  for (const way of ways) {
-    way.refuse(false);
+  environment.client(index).thaw();
+  for (const link of links) {
+    link.refuse(false);
   }
 }
 

@@ -2,92 +2,92 @@ import { setTimeout as pause } from "node:timers/promises";
 
 import type { Latch } from "holdfast";
 
-import { freshName, type Office } from "./client-state.ts";
+import { uniqueName, type ClientState } from "./client-state.ts";
 import type { LatchKeys } from "../plan/plan.ts";
 
 /** Those of brief latches that are kept, so that they are used when theirs is over. */
-const mostKept = 3;
-const peaceTtlMs = 60_000;
+const maxBriefLatches = 3;
+const quietPeriodTtlMs = 60_000;
 
-interface Known {
+interface OpenLatch {
   readonly key: string;
-  readonly view: number;
+  readonly handle: number;
   readonly count: number;
   readonly ttlMs: number;
   readonly latch: Latch;
 }
 
 /** Counts latches down, and waits for them. All processes use the same, and the same names of attempts. */
-export class LatchVisitor {
-  readonly #office: Office;
+export class LatchCaller {
+  readonly #client: ClientState;
   readonly #keys: LatchKeys;
-  readonly #brief: Known[] = [];
-  #views = 0;
+  readonly #briefLatches: OpenLatch[] = [];
+  #handleCount = 0;
 
-  constructor(office: Office, keys: LatchKeys) {
-    this.#office = office;
+  constructor(client: ClientState, keys: LatchKeys) {
+    this.#client = client;
     this.#keys = keys;
   }
 
-  async visit(): Promise<void> {
-    const { chance } = this.#office;
-    const known = chance.happens(0.8) ? this.#present() : this.#briefOne();
-    if (chance.happens(0.35)) {
-      await this.#wait(known, chance.pick([0, chance.whole(50, 500), 4_000, 8_000]), false);
+  async useLatch(): Promise<void> {
+    const { random } = this.#client;
+    const openLatch = random.happens(0.8) ? this.#currentLatch() : this.#briefLatch();
+    if (random.happens(0.35)) {
+      await this.#wait(openLatch, random.pick([0, random.integer(50, 500), 4_000, 8_000]), false);
       return;
     }
-    const attempt = chance.happens(0.6) ? `attempt ${chance.whole(1, known.count + 2)}` : undefined;
-    const isCounted = await this.#count(known, attempt, false);
-    if (attempt !== undefined && (!isCounted || chance.happens(0.3))) {
-      await pause(chance.between(0, 100));
-      await this.#count(known, attempt, false); // the same again
+    const attempt = random.happens(0.6) ? `attempt ${random.integer(1, openLatch.count + 2)}` : undefined;
+    const isCounted = await this.#countDown(openLatch, attempt, false);
+    if (attempt !== undefined && (!isCounted || random.happens(0.3))) {
+      await pause(random.between(0, 100));
+      await this.#countDown(openLatch, attempt, false); // the same again
     }
   }
 
   /** Everybody counts by the same names: it has to open, and to let everybody go. */
-  async open(round: number, waitMs: number): Promise<void> {
-    const known = this.#open(`latch-peace-${round}`, this.#keys.count, peaceTtlMs);
-    const waiting = this.#wait(known, waitMs, true);
-    for (let number = 1; number <= known.count; number += 1) {
-      await this.#count(known, `attempt ${number}`, true);
+  async runQuietPeriodLatch(round: number, waitMs: number): Promise<void> {
+    const openLatch = this.#createLatch(`latch-peace-${round}`, this.#keys.count, quietPeriodTtlMs);
+    const waiting = this.#wait(openLatch, waitMs, true);
+    for (let attemptNumber = 1; attemptNumber <= openLatch.count; attemptNumber += 1) {
+      await this.#countDown(openLatch, `attempt ${attemptNumber}`, true);
     }
     await waiting;
   }
 
   /** There is one at a time, for all, which lasts until nobody uses it any more. */
-  #present(): Known {
+  #currentLatch(): OpenLatch {
     const { everyMs, count, ttlMs } = this.#keys;
-    const turn = Math.floor(this.#office.recorder.clock.now() / everyMs);
-    return this.#open(`latch-${turn}`, count, ttlMs);
+    const turn = Math.floor(this.#client.recorder.clock.now() / everyMs);
+    return this.#createLatch(`latch-${turn}`, count, ttlMs);
   }
 
   /** Its key has one after the other, and who knew one still has it when the next is there. */
-  #briefOne(): Known {
-    const { chance } = this.#office;
-    if (this.#brief.length < mostKept || chance.happens(0.3)) {
+  #briefLatch(): OpenLatch {
+    const { random } = this.#client;
+    if (this.#briefLatches.length < maxBriefLatches || random.happens(0.3)) {
       const { briefTtlMs, briefCount } = this.#keys;
-      this.#brief.push(this.#open("latch-brief", briefCount, briefTtlMs));
-      this.#brief.splice(0, this.#brief.length - mostKept);
+      this.#briefLatches.push(this.#createLatch("latch-brief", briefCount, briefTtlMs));
+      this.#briefLatches.splice(0, this.#briefLatches.length - maxBriefLatches);
     }
-    return chance.pick(this.#brief);
+    return random.pick(this.#briefLatches);
   }
 
-  #open(key: string, count: number, ttlMs: number): Known {
-    this.#views += 1;
-    return { key, count, ttlMs, view: this.#views, latch: this.#office.locks.latch(key, { count, ttlMs }) };
+  #createLatch(key: string, count: number, ttlMs: number): OpenLatch {
+    this.#handleCount += 1;
+    return { key, count, ttlMs, handle: this.#handleCount, latch: this.#client.locks.latch(key, { count, ttlMs }) };
   }
 
-  async #count(known: Known, attemptId: string | undefined, isProbe: boolean): Promise<boolean> {
-    const { latch, ...about } = known;
-    const attempt = attemptId ?? freshName(this.#office);
-    return this.#office.recorder.callLatch({ ...about, attempt, waitMs: 0, isProbe }, () =>
+  async #countDown(openLatch: OpenLatch, attemptId: string | undefined, isProbe: boolean): Promise<boolean> {
+    const { latch, ...request } = openLatch;
+    const attempt = attemptId ?? uniqueName(this.#client);
+    return this.#client.recorder.callLatch({ ...request, attemptId: attempt, waitMs: 0, isProbe }, () =>
       latch.countDown(attemptId === undefined ? {} : { attemptId }),
     );
   }
 
-  async #wait(known: Known, waitMs: number, isProbe: boolean): Promise<void> {
-    const { latch, ...about } = known;
-    await this.#office.recorder.callLatch({ ...about, waitMs, isProbe }, async () => {
+  async #wait(openLatch: OpenLatch, waitMs: number, isProbe: boolean): Promise<void> {
+    const { latch, ...request } = openLatch;
+    await this.#client.recorder.callLatch({ ...request, waitMs, isProbe }, async () => {
       await latch.wait({ waitMs });
       return 0;
     });

@@ -4,12 +4,12 @@ import type { Lease, Lockable, Locks } from "holdfast";
  * As what a lock is asked for. `mutex`: the plain one, of which most of a run is; `read`, `write`: of a read-write lock; `all`:
  * several keys under one lease. A new kind of lock joins here, among the keys of the plan, and in what a caller does with it. Latches are no locks: see latches.ts.
  */
-export const lockNames = ["mutex", "read", "write", "semaphore", "all", "reentrant", "election"] as const;
-export type LockName = (typeof lockNames)[number];
+export const lockKinds = ["mutex", "read", "write", "semaphore", "all", "reentrant", "election"] as const;
+export type LockKind = (typeof lockKinds)[number];
 
 /** What is asked for, so that another process can ask for the same. */
 export interface Lock {
-  readonly as: LockName;
+  readonly lockKind: LockKind;
   /** Of several keys: any of them. */
   readonly key: string;
   /** Of several, in the order in which they are named. */
@@ -27,7 +27,7 @@ interface Options {
 }
 
 export function acquire(locks: Locks, lock: Lock, options: Options & { waitMs: number }): Promise<Lease> {
-  return lock.as === "election"
+  return lock.lockKind === "election"
     ? locks.election(lock.key).campaign(options)
     : lockable(locks, lock).acquire(withPermits(lock, options));
 }
@@ -47,8 +47,8 @@ export function withLock<T>(
   return lockable(locks, lock).withLock(withPermits(lock, options), work);
 }
 
-function lockable(locks: Locks, { as, key, keys = [], limit = 1 }: Lock): Lockable {
-  switch (as) {
+function lockable(locks: Locks, { lockKind, key, keys = [], limit = 1 }: Lock): Lockable {
+  switch (lockKind) {
     case "mutex":
     case "election":
       return locks.mutex(key);

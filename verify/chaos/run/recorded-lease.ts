@@ -1,37 +1,37 @@
 import type { Lease, LeaseLostError, WriteLease } from "holdfast";
 
-import type { Asked } from "../judge/history.ts";
+import type { LeaseRequest } from "../judge/history.ts";
 import type { Recorder } from "./recorder.ts";
 
 /** So long after the end of validity a holder must have been told. A process that could not run is told before this timer, too. */
-const witnessAfterMs = 50;
+const reportGraceMs = 50;
 /** Of a process that stood still between reading the clock and setting a timer, that timer counts from when it runs again. */
 const timerGrainMs = 2;
 
 /** A lease in the hand of a caller; whatever becomes of it is written down when it happens. */
 export class RecordedLease {
   readonly lease: Lease;
-  readonly ask: number;
-  readonly about: Asked;
+  readonly requestId: number;
+  readonly request: LeaseRequest;
   readonly #recorder: Recorder;
-  #until: number;
-  #isOver = false;
-  #witness: NodeJS.Timeout | undefined;
+  #validUntil: number;
+  #isEnded = false;
+  #expiryCheck: NodeJS.Timeout | undefined;
   readonly #onLoss = (): void => {
     this.#end();
     const { reason } = this.lease.signal.reason as LeaseLostError;
-    this.#recorder.write({ e: "lost", at: this.#recorder.clock.now(), ask: this.ask, reason });
+    this.#recorder.write({ e: "lost", at: this.#recorder.clock.now(), requestId: this.requestId, reason });
   };
 
-  constructor(recorder: Recorder, ask: number, about: Asked, lease: Lease) {
+  constructor(recorder: Recorder, requestId: number, request: LeaseRequest, lease: Lease) {
     this.lease = lease;
-    this.ask = ask;
-    this.about = about;
+    this.requestId = requestId;
+    this.request = request;
     this.#recorder = recorder;
-    this.#until = lease.validUntil;
+    this.#validUntil = lease.validUntil;
     const at = recorder.clock.now();
-    const until = recorder.clock.at(this.#until);
-    recorder.write({ e: "granted", at, ask, token: String(lease.fencingToken), until, ...tokensOf(lease) });
+    const validUntil = recorder.clock.fromPerformanceTime(this.#validUntil);
+    recorder.write({ e: "granted", at, requestId, token: String(lease.fencingToken), validUntil, ...tokensOf(lease) });
     recorder.leases.add(this);
     lease.signal.addEventListener("abort", this.#onLoss);
     if (lease.signal.aborted) {
@@ -42,18 +42,18 @@ export class RecordedLease {
   }
 
   /** Writes down where its validity ends, if that has moved. */
-  review(): void {
+  recordValidity(): void {
     const { validUntil } = this.lease;
-    if (!this.#isOver && validUntil !== this.#until) {
-      this.#until = validUntil;
+    if (!this.#isEnded && validUntil !== this.#validUntil) {
+      this.#validUntil = validUntil;
       const { clock } = this.#recorder;
-      this.#recorder.write({ e: "valid", at: clock.now(), ask: this.ask, until: clock.at(validUntil) });
+      this.#recorder.write({ e: "valid", at: clock.now(), requestId: this.requestId, validUntil: clock.fromPerformanceTime(validUntil) });
     }
   }
 
   async extend(ttlMs: number): Promise<void> {
     await this.lease.extend(ttlMs);
-    this.review();
+    this.recordValidity();
   }
 
   async release(): Promise<void> {
@@ -64,19 +64,19 @@ export class RecordedLease {
   /** To be called before the lease is released by another. */
   releasing(): void {
     const { clock } = this.#recorder;
-    const until = clock.at(this.lease.validUntil);
-    this.#recorder.write({ e: "releasing", at: clock.now(), ask: this.ask, until });
+    const validUntil = clock.fromPerformanceTime(this.lease.validUntil);
+    this.#recorder.write({ e: "releasing", at: clock.now(), requestId: this.requestId, validUntil });
     this.#end();
   }
 
   async released(answer: Promise<unknown>): Promise<void> {
-    const told = await answer.then(String, (error: unknown) => this.#recorder.codeOf(error));
-    this.#recorder.write({ e: "released", at: this.#recorder.clock.now(), ask: this.ask, answer: told });
+    const result = await answer.then(String, (error: unknown) => this.#recorder.codeOf(error));
+    this.#recorder.write({ e: "released", at: this.#recorder.clock.now(), requestId: this.requestId, answer: result });
   }
 
   /** From here on it is another's. */
   transfer(): ReturnType<Lease["transfer"]> {
-    this.#recorder.write({ e: "transferred", at: this.#recorder.clock.now(), ask: this.ask });
+    this.#recorder.write({ e: "transferred", at: this.#recorder.clock.now(), requestId: this.requestId });
     const serialized = this.lease.transfer();
     this.#end();
     return serialized;
@@ -84,11 +84,11 @@ export class RecordedLease {
 
   /** Of a writer: lets readers in. @returns the reader that it became; undefined where it was lost */
   async downgrade(): Promise<RecordedLease | undefined> {
-    this.#recorder.write({ e: "downgraded", at: this.#recorder.clock.now(), ask: this.ask });
+    this.#recorder.write({ e: "downgraded", at: this.#recorder.clock.now(), requestId: this.requestId });
     this.#end();
-    const { key } = this.about;
-    const about: Asked = { key, kind: "downgrade", waitMs: 0, as: "read" };
-    return this.#recorder.ask(about, () => (this.lease as WriteLease).downgrade());
+    const { key } = this.request;
+    const request: LeaseRequest = { key, kind: "downgrade", waitMs: 0, lockKind: "read" };
+    return this.#recorder.acquire(request, () => (this.lease as WriteLease).downgrade());
   }
 
   /** Resolves when it is known to be lost. */
@@ -104,10 +104,10 @@ export class RecordedLease {
   }
 
   #watch(): void {
-    const leftMs = this.lease.validUntil + witnessAfterMs - performance.now();
-    this.#witness = setTimeout(
+    const leftMs = this.lease.validUntil + reportGraceMs - performance.now();
+    this.#expiryCheck = setTimeout(
       () => {
-        this.#approach();
+        this.#scheduleCheck();
       },
       Math.max(1, Math.ceil(leftMs)),
     );
@@ -118,41 +118,41 @@ export class RecordedLease {
    * Node does not run them in the order of their times. A process may stand still between any two phases, and read an extension in
    * between that is over as well: only timers that are due behind that have to tell.
    */
-  #approach(): void {
-    this.review();
+  #scheduleCheck(): void {
+    this.recordValidity();
     const { validUntil } = this.lease;
-    if (validUntil + witnessAfterMs > performance.now()) {
+    if (validUntil + reportGraceMs > performance.now()) {
       this.#watch();
       return;
     }
-    this.#witness = setTimeout(() => {
+    this.#expiryCheck = setTimeout(() => {
       setImmediate(() => {
-        this.#look(validUntil);
+        this.#checkLossReported(validUntil);
       });
     }, timerGrainMs);
   }
 
-  /** @param seenUntil the end that was seen to be over before the last timers ran */
-  #look(seenUntil: number): void {
-    if (this.#isOver) {
+  /** @param expectedUntil the end that was seen to be over before the last timers ran */
+  #checkLossReported(expectedUntil: number): void {
+    if (this.#isEnded) {
       return;
     }
-    if (this.lease.validUntil !== seenUntil) {
-      this.#approach();
+    if (this.lease.validUntil !== expectedUntil) {
+      this.#scheduleCheck();
       return;
     }
     const { clock } = this.#recorder;
     this.#recorder.write({
-      e: "untold",
+      e: "unreported",
       at: clock.now(),
-      ask: this.ask,
-      until: clock.at(this.lease.validUntil),
+      requestId: this.requestId,
+      validUntil: clock.fromPerformanceTime(this.lease.validUntil),
     });
   }
 
   #end(): void {
-    this.#isOver = true;
-    clearTimeout(this.#witness);
+    this.#isEnded = true;
+    clearTimeout(this.#expiryCheck);
     this.#recorder.leases.delete(this);
     this.lease.signal.removeEventListener("abort", this.#onLoss);
   }

@@ -5,16 +5,16 @@ import { isLockError, type Lease, type RenewTrace } from "holdfast";
 import {
   HistoryFile,
   SharedClock,
-  type Asked,
+  type LeaseRequest,
   type ClientRecord,
-  type LatchAsked,
+  type LatchRequest,
 } from "../judge/history.ts";
-import { hearVotes } from "./vote-log.ts";
+import { recordVotes } from "./vote-log.ts";
 import { RecordedLease } from "./recorded-lease.ts";
 
-const tickMs = 50;
+const stallCheckMs = 50;
 const stallMs = 200;
-const sampleMs = 3_000;
+const memorySampleMs = 3_000;
 
 /** Writes down what happens in a client process. */
 export class Recorder {
@@ -22,20 +22,20 @@ export class Recorder {
   /** Those that are in somebody's hand. */
   readonly leases: Set<RecordedLease> = new Set();
   readonly #history: HistoryFile<ClientRecord>;
-  #asks = 0;
+  #requestCount = 0;
   #latchCalls = 0;
 
   /** @param ports by which the servers are reached */
   constructor(path: string, epoch: string, ports: readonly number[]) {
     this.clock = new SharedClock(BigInt(epoch));
     this.#history = new HistoryFile(path);
-    this.#hearRejections();
-    this.#hearRenewals();
-    hearVotes(this, ports);
-    this.#noticeStalls();
+    this.#recordRejections();
+    this.#recordRenewals();
+    recordVotes(this, ports);
+    this.#detectStalls();
     setInterval(() => {
       this.#sampleMemory();
-    }, sampleMs).unref();
+    }, memorySampleMs).unref();
   }
 
   write(record: ClientRecord): void {
@@ -46,37 +46,37 @@ export class Recorder {
    * Asks, and writes down how it ended.
    * @returns undefined where it was refused, or is held
    */
-  async ask(about: Asked, ask: () => Promise<Lease | null>): Promise<RecordedLease | undefined> {
-    const number = this.asked(about);
+  async acquire(request: LeaseRequest, acquire: () => Promise<Lease | null>): Promise<RecordedLease | undefined> {
+    const requestId = this.requested(request);
     try {
-      const lease = await ask();
+      const lease = await acquire();
       if (lease) {
-        return new RecordedLease(this, number, about, lease);
+        return new RecordedLease(this, requestId, request, lease);
       }
-      this.refused(number, "held");
+      this.refused(requestId, "held");
     } catch (error) {
-      this.refused(number, this.codeOf(error));
+      this.refused(requestId, this.codeOf(error));
     }
     return undefined;
   }
 
   /** Works by a `withLock`, and writes down how it ended. */
-  async work(
-    about: Asked,
+  async withLock(
+    request: LeaseRequest,
     run: (work: (lease: Lease) => Promise<true>) => Promise<true>,
     work: (recorded: RecordedLease) => Promise<RecordedLease | void>,
   ): Promise<void> {
-    const ask = this.asked(about);
+    const requestId = this.requested(request);
     let recorded: RecordedLease | undefined;
     const done = run(async (lease) => {
-      recorded = new RecordedLease(this, ask, about, lease);
+      recorded = new RecordedLease(this, requestId, request, lease);
       recorded = (await work(recorded)) ?? recorded;
       recorded.releasing();
       return true;
     });
     await done.catch((error: unknown) => {
       if (!recorded) {
-        this.refused(ask, this.codeOf(error));
+        this.refused(requestId, this.codeOf(error));
       }
     });
     await recorded?.released(done);
@@ -86,28 +86,28 @@ export class Recorder {
    * Calls a latch, and writes down what is left then, or how it was refused.
    * @returns whether it was answered
    */
-  async callLatch(about: LatchAsked, run: () => Promise<number>): Promise<boolean> {
+  async callLatch(request: LatchRequest, run: () => Promise<number>): Promise<boolean> {
     const call = (this.#latchCalls += 1);
-    this.write({ e: "latch", at: this.clock.now(), call, ...about });
+    this.write({ e: "latch", at: this.clock.now(), call, ...request });
     try {
-      const left = await run();
-      this.write({ e: "latched", at: this.clock.now(), call, left });
+      const remaining = await run();
+      this.write({ e: "latch-reply", at: this.clock.now(), call, remaining });
       return true;
     } catch (error) {
-      this.write({ e: "unlatched", at: this.clock.now(), call, code: this.codeOf(error) });
+      this.write({ e: "latch-refused", at: this.clock.now(), call, code: this.codeOf(error) });
       return false;
     }
   }
 
   /** @returns the number of the ask */
-  asked(about: Asked): number {
-    this.#asks += 1;
-    this.write({ e: "asked", at: this.clock.now(), ask: this.#asks, ...about });
-    return this.#asks;
+  requested(request: LeaseRequest): number {
+    this.#requestCount += 1;
+    this.write({ e: "asked", at: this.clock.now(), requestId: this.#requestCount, ...request });
+    return this.#requestCount;
   }
 
-  refused(ask: number, code: string): void {
-    this.write({ e: "refused", at: this.clock.now(), ask, code });
+  refused(requestId: number, code: string): void {
+    this.write({ e: "refused", at: this.clock.now(), requestId, code });
   }
 
   /** What a call was rejected with. Anything that is neither the library's nor our own abort is told in full. */
@@ -117,42 +117,42 @@ export class Recorder {
     }
     return error instanceof DOMException && error.name === "AbortError"
       ? "aborted"
-      : `strange: ${told(error)}`;
+      : `strange: ${errorText(error)}`;
   }
 
-  #hearRejections(): void {
+  #recordRejections(): void {
     process.on("unhandledRejection", (error) => {
-      this.#unheard("unhandled rejection", error);
+      this.#recordUnhandledError("unhandled rejection", error);
     });
     process.on("uncaughtException", (error) => {
-      this.#unheard("uncaught exception", error);
+      this.#recordUnhandledError("uncaught exception", error);
     });
     process.on("warning", (warning: Error & { code?: string }) => {
       if (warning.code !== "HOLDFAST_RESTART_GUARD_OFF") {
-        this.#unheard("warning", warning);
+        this.#recordUnhandledError("warning", warning);
       }
     });
   }
 
-  #unheard(what: string, error: unknown): void {
-    this.write({ e: "unheard", at: this.clock.now(), error: `${what}: ${told(error)}` });
+  #recordUnhandledError(source: string, error: unknown): void {
+    this.write({ e: "unhandled-error", at: this.clock.now(), error: `${source}: ${errorText(error)}` });
   }
 
   /** A renewal moves the validity of all leases of its run, after it was told. */
-  #hearRenewals(): void {
+  #recordRenewals(): void {
     subscribe("tracing:holdfast:renew:asyncEnd", (message) => {
       const { key } = message as RenewTrace;
       setImmediate(() => {
         for (const recorded of this.leases) {
           if (recorded.lease.keys.includes(key)) {
-            recorded.review();
+            recorded.recordValidity();
           }
         }
       });
     });
   }
 
-  #noticeStalls(): void {
+  #detectStalls(): void {
     let last = this.clock.now();
     setInterval(() => {
       const now = this.clock.now();
@@ -160,7 +160,7 @@ export class Recorder {
         this.write({ e: "stalled", at: now, since: last });
       }
       last = now;
-    }, tickMs).unref();
+    }, stallCheckMs).unref();
   }
 
   #sampleMemory(): void {
@@ -170,6 +170,6 @@ export class Recorder {
   }
 }
 
-function told(error: unknown): string {
+function errorText(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

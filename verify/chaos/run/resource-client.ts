@@ -5,11 +5,11 @@ import { createInterface } from "node:readline";
 import type { Visit, VisitAnswer } from "../resource.ts";
 
 /** A client's way to the protected resource. */
-export class ResourceVisitor {
+export class ResourceClient {
   readonly #socket: Socket;
   readonly #from: string;
   readonly #pending = new Map<number, (answer: VisitAnswer) => void>();
-  #visits = 0;
+  #requestCount = 0;
 
   private constructor(socket: Socket, from: string) {
     this.#socket = socket;
@@ -21,36 +21,36 @@ export class ResourceVisitor {
     });
   }
 
-  static async open(port: number, from: string): Promise<ResourceVisitor> {
+  static async open(port: number, from: string): Promise<ResourceClient> {
     const socket = connect(port, "127.0.0.1");
     socket.setNoDelay(true);
     await once(socket, "connect");
-    return new ResourceVisitor(socket, from);
+    return new ResourceClient(socket, from);
   }
 
   read(key: string, token: bigint): Promise<VisitAnswer> {
-    return this.#visit({ key, token: String(token) });
+    return this.#send({ key, token: String(token) });
   }
 
   /** Beside other readers. */
   readShared(key: string, token: bigint): Promise<VisitAnswer> {
-    return this.#visit({ key, token: String(token), shared: true });
+    return this.#send({ key, token: String(token), shared: true });
   }
 
   write(key: string, token: bigint, write: { checked: number; unchecked: number }): Promise<VisitAnswer> {
-    return this.#visit({ key, token: String(token), write });
+    return this.#send({ key, token: String(token), write });
   }
 
   close(): void {
     this.#socket.destroy();
   }
 
-  #visit(asked: Omit<Visit, "visit" | "from">): Promise<VisitAnswer> {
-    this.#visits += 1;
-    const visit = this.#visits;
+  #send(request: Omit<Visit, "visit" | "from">): Promise<VisitAnswer> {
+    this.#requestCount += 1;
+    const visit = this.#requestCount;
     return new Promise((resolve) => {
       this.#pending.set(visit, resolve);
-      this.#socket.write(`${JSON.stringify({ visit, from: this.#from, ...asked })}\n`);
+      this.#socket.write(`${JSON.stringify({ visit, from: this.#from, ...request })}\n`);
     });
   }
 }

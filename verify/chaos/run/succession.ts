@@ -1,13 +1,13 @@
 import { setTimeout as pause } from "node:timers/promises";
 
-import { until } from "@holdfast/test-kit";
+import { waitUntil } from "@holdfast/test-kit";
 
 import type { ChaosServer } from "./chaos-server.ts";
 
 /** What differs between the ways in which one server takes another's place. */
-export interface SuccessionRules {
+export interface FailoverRules {
   /** Resolves when those who decide it are of one mind. */
-  agreed(): Promise<void>;
+  topologyAgreed(): Promise<void>;
   /** What an operator does with a primary that was replaced, and lives. */
   follow(server: ChaosServer, primary: ChaosServer): Promise<unknown>;
   /** And with one that is started again. */
@@ -18,25 +18,25 @@ export interface SuccessionRules {
   move?(key: string, to: ChaosServer): Promise<void>;
 }
 
-const lookEveryMs = 40;
+const pollMs = 40;
 /** Without a fault nothing takes so long. */
-const withinMs = 60_000;
+const failoverTimeoutMs = 60_000;
 
 /** Servers in groups, of each of which one is the primary. It does not choose who: that is for sentinels, or for the cluster. */
-export class Succession {
+export class FailoverGroups {
   readonly groups: readonly (readonly ChaosServer[])[];
-  readonly #rules: SuccessionRules;
+  readonly #rules: FailoverRules;
   #last: Promise<void> = Promise.resolve();
 
-  constructor(groups: readonly (readonly ChaosServer[])[], rules: SuccessionRules) {
+  constructor(groups: readonly (readonly ChaosServer[])[], rules: FailoverRules) {
     this.groups = groups;
     this.#rules = rules;
   }
 
   /** Lets a primary end, or freeze, and resolves when it is back, as a replica. One after another. */
   replace(group: number, how: "kill" | "freeze", forMs: number): Promise<void> {
-    return this.#inTurn(async () => {
-      await this.settled();
+    return this.#runExclusive(async () => {
+      await this.awaitStable();
       const members = this.groups[group % this.groups.length] as readonly ChaosServer[];
       const former = await primaryOf(members);
       let successor = former;
@@ -53,14 +53,14 @@ export class Succession {
         await pause(forMs); // it may take writes beside the other
         await this.#rules.follow(former, successor);
       }
-      await this.settled();
+      await this.awaitStable();
     });
   }
 
   /** Gives the key to the primary of another group. */
   move(key: string, group: number): Promise<void> {
-    return this.#inTurn(async () => {
-      await this.settled();
+    return this.#runExclusive(async () => {
+      await this.awaitStable();
       for (const [offset] of this.groups.entries()) {
         const to = await primaryOf(
           this.groups[(group + offset) % this.groups.length] as readonly ChaosServer[],
@@ -70,7 +70,7 @@ export class Succession {
           break;
         }
       }
-      await this.settled();
+      await this.awaitStable();
     });
   }
 
@@ -79,18 +79,18 @@ export class Succession {
   }
 
   /** Resolves when each group has one primary, whom all others follow, and all agree. */
-  async settled(): Promise<void> {
-    await until(
+  async awaitStable(): Promise<void> {
+    await waitUntil(
       async () => (await Promise.all(this.groups.map(isInOrder))).every(Boolean),
       "every primary has its replicas",
-      withinMs,
+      failoverTimeoutMs,
     );
-    await this.#rules.agreed();
+    await this.#rules.topologyAgreed();
   }
 
-  async #inTurn(deed: () => Promise<void>): Promise<void> {
-    const before = this.#last;
-    const done = before.then(deed);
+  async #runExclusive(action: () => Promise<void>): Promise<void> {
+    const previous = this.#last;
+    const done = previous.then(action);
     this.#last = done.catch(() => undefined);
     await done;
   }
@@ -98,9 +98,9 @@ export class Succession {
 
 /** The first that says so. */
 async function primaryOf(members: readonly ChaosServer[]): Promise<ChaosServer> {
-  const giveUpAt = performance.now() + withinMs;
+  const giveUpAt = performance.now() + failoverTimeoutMs;
   while (performance.now() < giveUpAt) {
-    const asked = members
+    const answers = members
       .filter(({ isUp }) => isUp)
       .map(async (member) => {
         if (!(await member.isPrimary())) {
@@ -108,13 +108,13 @@ async function primaryOf(members: readonly ChaosServer[]): Promise<ChaosServer> 
         }
         return member;
       });
-    const found = await Promise.any(asked).catch(() => undefined);
+    const found = await Promise.any(answers).catch(() => undefined);
     if (found) {
       return found;
     }
-    await pause(lookEveryMs);
+    await pause(pollMs);
   }
-  throw new Error(`nobody was the primary within ${withinMs} ms`);
+  throw new Error(`nobody was the primary within ${failoverTimeoutMs} ms`);
 }
 
 async function isInOrder(members: readonly ChaosServer[]): Promise<boolean> {
@@ -129,5 +129,5 @@ async function roleOf(member: ChaosServer): Promise<"primary" | "in step" | "beh
   if (await member.isPrimary()) {
     return "primary";
   }
-  return (await member.isInStep()) ? "in step" : "behind";
+  return (await member.isReplicationInSync()) ? "in step" : "behind";
 }

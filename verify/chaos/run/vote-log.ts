@@ -2,16 +2,16 @@ import { subscribe } from "node:diagnostics_channel";
 
 import type { CountedVote as Told, Diagnostics } from "holdfast";
 
-import { runNamed, type CountedVote } from "../judge/history.ts";
+import { shortRunId, type CountedVote } from "../judge/history.ts";
 import type { Recorder } from "./recorder.ts";
 
 /** Writes down whose votes each grant and each extension of a quorum counted. @param ports by which the servers are reached */
-export function hearVotes(recorder: Recorder, ports: readonly number[]): void {
+export function recordVotes(recorder: Recorder, ports: readonly number[]): void {
   const counted = ({ node, runId, via, remainingMs }: Told): CountedVote => ({
     node: ports.findIndex((port) => node.includes(`:${port}/`)),
-    run: runNamed(runId),
-    by: via,
-    leftMs: remainingMs,
+    run: shortRunId(runId),
+    via: via,
+    remainingMs: remainingMs,
   });
   subscribe("holdfast:vote", (message) => {
     const { key, fencingToken, rounds, votes } = message as Diagnostics["vote"];

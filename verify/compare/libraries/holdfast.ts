@@ -14,8 +14,8 @@ function locksOf(driver: Driver): Locks {
   return {
     nameOnServer: (key) => `lock:${key}`,
     acquire: async (key, options) => leaseOf(await locks.acquire(key, options)),
-    keep: async (key, ttlMs) => leaseOf(await locks.acquire(key, { ttlMs })),
-    run: (key, ttlMs, work) => locks.withLock(key, { ttlMs }, work),
+    hold: async (key, ttlMs) => leaseOf(await locks.acquire(key, { ttlMs })),
+    withLock: (key, ttlMs, work) => locks.withLock(key, { ttlMs }, work),
     isHeld: async (key) => (await locks.inspect(key)).holders.length > 0,
     acquireUntilAborted: async (key, ttlMs, signal) =>
       leaseOf(await locks.acquire(key, { ttlMs, signal, waitMs: 60_000 })),
@@ -26,7 +26,7 @@ function locksOf(driver: Driver): Locks {
 
 function leaseOf(lease: HoldfastLease): Lease {
   return {
-    isMine: () => {
+    isHeld: () => {
       try {
         lease.throwIfLost();
         return true;

@@ -1,12 +1,12 @@
-import type { Kept } from "../library.ts";
+import type { HeldLock } from "../library.ts";
 
 /** Holds a lease through a library's callback form, for ever: the process ends, not the callback. */
-export function keepInside(
-  using: (inside: (kept: Kept) => Promise<void>) => Promise<unknown>,
-): Promise<Kept> {
+export function holdInsideCallback(
+  using: (inside: (held: HeldLock) => Promise<void>) => Promise<unknown>,
+): Promise<HeldLock> {
   return new Promise((resolve, reject) => {
-    using((kept) => {
-      resolve(kept);
+    using((held) => {
+      resolve(held);
       return new Promise(() => {});
     }).catch(reject);
   });

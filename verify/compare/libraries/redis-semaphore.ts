@@ -10,53 +10,53 @@ export const redisSemaphore: Library = {
   onServer: (client) => ({
     ...locksOf((key, options) => new Mutex(client, key, options)),
     permit: async (key, { limit, ...options }) => {
-      const told = { isLost: false };
-      const semaphore = new Semaphore(client, key, limit, optionsOf(options, told));
+      const lossFlag = { isLost: false };
+      const semaphore = new Semaphore(client, key, limit, optionsOf(options, lossFlag));
       await semaphore.acquire();
-      return leaseOf(semaphore, told);
+      return leaseOf(semaphore, lossFlag);
     },
   }),
   onQuorum: (clients: readonly Client[]) =>
     locksOf((key, options) => new RedlockMutex([...clients], key, options)),
 };
 
-interface Mutexlike {
+interface SemaphoreMutex {
   readonly isAcquired: boolean;
   acquire(signal?: AbortSignal): Promise<void>;
   release(): Promise<void>;
 }
 
-interface Told {
+interface LossFlag {
   isLost: boolean;
 }
 
-function locksOf(create: (key: string, options: LockOptions) => Mutexlike): Locks {
+function locksOf(create: (key: string, options: LockOptions) => SemaphoreMutex): Locks {
   // A mutex object a grant, as in its examples: the object is the state of one holder.
   async function acquire(key: string, options: AcquireOptions, signal?: AbortSignal): Promise<Lease> {
-    const told = { isLost: false };
-    const mutex = create(key, optionsOf(options, told));
+    const lossFlag = { isLost: false };
+    const mutex = create(key, optionsOf(options, lossFlag));
     await mutex.acquire(signal);
-    return leaseOf(mutex, told);
+    return leaseOf(mutex, lossFlag);
   }
 
   return {
     nameOnServer: (key) => `mutex:${key}`,
     acquire: (key, options) => acquire(key, options),
-    keep: (key, ttlMs) => acquire(key, { ttlMs, waitMs: 10_000 }),
-    run: null,
+    hold: (key, ttlMs) => acquire(key, { ttlMs, waitMs: 10_000 }),
+    withLock: null,
     isHeld: null,
     acquireUntilAborted: (key, ttlMs, signal) => acquire(key, { ttlMs, waitMs: 60_000 }, signal),
     permit: null,
   };
 }
 
-function optionsOf({ ttlMs, waitMs }: AcquireOptions, told: Told): LockOptions {
+function optionsOf({ ttlMs, waitMs }: AcquireOptions, lossFlag: LossFlag): LockOptions {
   const onLockLost = (): void => {
-    told.isLost = true;
+    lossFlag.isLost = true;
   };
   return { lockTimeout: ttlMs, acquireTimeout: waitMs, onLockLost };
 }
 
-function leaseOf(mutex: Mutexlike, told: Told): Lease {
-  return { isMine: () => mutex.isAcquired && !told.isLost, release: () => mutex.release() };
+function leaseOf(mutex: SemaphoreMutex, lossFlag: LossFlag): Lease {
+  return { isHeld: () => mutex.isAcquired && !lossFlag.isLost, release: () => mutex.release() };
 }

@@ -1,7 +1,7 @@
 import { createLock, createRedlock, IoredisAdapter, type Lock } from "redlock-universal";
 
 import type { AcquireOptions, Library, Locks } from "../library.ts";
-import { keepInside } from "./keep-inside.ts";
+import { holdInsideCallback } from "./keep-inside.ts";
 import { retriesWithin } from "./retries.ts";
 
 export const redlockUniversal: Library = {
@@ -23,22 +23,22 @@ function locksOf(
   retryDelayMs: number,
   create: (key: string, ttlMs: number, retries: Retries) => Lock,
 ): Locks {
-  const within = ({ waitMs }: AcquireOptions): Retries => ({
+  const withTimeout = ({ waitMs }: AcquireOptions): Retries => ({
     retryAttempts: retriesWithin(waitMs, retryDelayMs),
   });
   return {
     nameOnServer: (key) => key,
     acquire: async (key, options) => {
-      const lock = create(key, options.ttlMs, within(options));
+      const lock = create(key, options.ttlMs, withTimeout(options));
       const handle = await lock.acquire();
-      const isMine = (): boolean => handle.acquiredAt + handle.ttl > Date.now();
-      return { isMine, release: () => lock.release(handle) };
+      const isHeld = (): boolean => handle.acquiredAt + handle.ttl > Date.now();
+      return { isHeld, release: () => lock.release(handle) };
     },
-    keep: (key, ttlMs) =>
-      keepInside((inside) =>
-        create(key, ttlMs, {}).using((signal) => inside({ isMine: () => !signal.aborted })),
+    hold: (key, ttlMs) =>
+      holdInsideCallback((inside) =>
+        create(key, ttlMs, {}).using((signal) => inside({ isHeld: () => !signal.aborted })),
       ),
-    run: (key, ttlMs, work) => create(key, ttlMs, {}).using(work),
+    withLock: (key, ttlMs, work) => create(key, ttlMs, {}).using(work),
     isHeld: (key) => create(key, 30_000, {}).isLocked(key),
     acquireUntilAborted: null,
     permit: null,

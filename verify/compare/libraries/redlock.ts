@@ -2,7 +2,7 @@ import Redlock from "redlock";
 
 import type { Client } from "../clients.ts";
 import type { Library, Locks } from "../library.ts";
-import { keepInside } from "./keep-inside.ts";
+import { holdInsideCallback } from "./keep-inside.ts";
 import { retriesWithin } from "./retries.ts";
 
 /** Its own set-up for one server is one client. */
@@ -18,14 +18,14 @@ function locksOf(clients: readonly Client[]): Locks {
     nameOnServer: (key) => key,
     acquire: async (key, { ttlMs, waitMs }) => {
       const lock = await locks.acquire([key], ttlMs, { retryCount: retriesWithin(waitMs, 200) });
-      return { isMine: () => lock.expiration > Date.now(), release: () => lock.release() };
+      return { isHeld: () => lock.expiration > Date.now(), release: () => lock.release() };
     },
     // Inside `using` there is only the signal: the lock itself is not given to the work.
-    keep: (key, ttlMs) =>
-      keepInside((inside) =>
-        locks.using([key], ttlMs, (signal) => inside({ isMine: () => !signal.aborted })),
+    hold: (key, ttlMs) =>
+      holdInsideCallback((inside) =>
+        locks.using([key], ttlMs, (signal) => inside({ isHeld: () => !signal.aborted })),
       ),
-    run: (key, ttlMs, work) => locks.using([key], ttlMs, work),
+    withLock: (key, ttlMs, work) => locks.using([key], ttlMs, work),
     isHeld: null,
     acquireUntilAborted: null,
     permit: null,

@@ -2,7 +2,7 @@ import { Redlock } from "@sesamecare-oss/redlock";
 
 import type { Client } from "../clients.ts";
 import type { Library, Locks } from "../library.ts";
-import { keepInside } from "./keep-inside.ts";
+import { holdInsideCallback } from "./keep-inside.ts";
 import { retriesWithin } from "./retries.ts";
 
 /** A fork of redlock 5, with its defaults. */
@@ -18,16 +18,16 @@ function locksOf(clients: readonly Client[]): Locks {
     nameOnServer: (key) => key,
     acquire: async (key, { ttlMs, waitMs }) => {
       const lock = await locks.acquire([key], ttlMs, { retryCount: retriesWithin(waitMs, 200) });
-      return { isMine: () => lock.expiration > Date.now(), release: () => lock.release() };
+      return { isHeld: () => lock.expiration > Date.now(), release: () => lock.release() };
     },
     // Unlike its model it gives the work the present lock, whose `expiration` is a clock beside the signal.
-    keep: (key, ttlMs) =>
-      keepInside((inside) =>
+    hold: (key, ttlMs) =>
+      holdInsideCallback((inside) =>
         locks.using([key], ttlMs, (signal, context) =>
-          inside({ isMine: () => !signal.aborted && context.lock.expiration > Date.now() }),
+          inside({ isHeld: () => !signal.aborted && context.lock.expiration > Date.now() }),
         ),
       ),
-    run: (key, ttlMs, work) => locks.using([key], ttlMs, work),
+    withLock: (key, ttlMs, work) => locks.using([key], ttlMs, work),
     isHeld: null,
     acquireUntilAborted: null,
     permit: null,

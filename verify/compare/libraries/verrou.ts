@@ -16,10 +16,10 @@ export const verrou: Library = {
         if (!(await lock.acquire({ retry: { timeout: waitMs } }))) {
           throw new Error("acquire() resolved with false");
         }
-        return { isMine: () => !lock.isExpired(), release: () => lock.release() };
+        return { isHeld: () => !lock.isExpired(), release: () => lock.release() };
       },
-      keep: null,
-      run: async (key, ttlMs, work) => {
+      hold: null,
+      withLock: async (key, ttlMs, work) => {
         const [ran, value] = await locks.createLock(key, ttlMs).run(work);
         if (!ran) {
           throw new Error("run() did not run");

@@ -4,16 +4,16 @@ import { setTimeout as pause } from "node:timers/promises";
 import { startRedis } from "@holdfast/test-kit";
 
 import { connect } from "../clients.ts";
-import { failed, judged, notOffered, time, type Outcome } from "../outcome.ts";
+import { failed, outcomeOf, notOffered, formatMs, type Outcome } from "../outcome.ts";
 import type { Scenario } from "../scenario.ts";
 import { direct, warmUp } from "../environment.ts";
-import { within } from "../within.ts";
+import { withTimeout } from "../within.ts";
 
 const key = "aborted-waiters";
 const waiters = 2_000;
 const ttlMs = 10_000;
-const mostMs = 2_000;
-const patienceMs = 10_000;
+const maxMs = 2_000;
+const timeoutMs = 10_000;
 
 /** One process waits two thousand times for a lock of another program, and calls all of it off at once. */
 export const abortedWaiters: Scenario = {
@@ -36,24 +36,24 @@ export const abortedWaiters: Scenario = {
     const settling = Promise.allSettled(waiting);
     await pause(2_000);
     controller.abort(new Error("called off"));
-    const settled = await within(patienceMs, settling);
+    const settled = await withTimeout(timeoutMs, settling);
     if (settled.state !== "fulfilled") {
-      return failed(`some of ${waiters} waiters had not ended ${time(settled.afterMs)} after the abort`);
+      return failed(`some of ${waiters} waiters had not ended ${formatMs(settled.afterMs)} after the abort`);
     }
     await admin.del(name);
-    const acquired = await within(patienceMs, locks.acquire(key, { ttlMs, waitMs: 5_000 }));
+    const acquired = await withTimeout(timeoutMs, locks.acquire(key, { ttlMs, waitMs: 5_000 }));
     if (acquired.state !== "fulfilled") {
       return failed("the lock could not be had afterwards");
     }
     await acquired.value.release();
-    const left = (await admin.exists(name)) === 1;
-    return judged(
+    const remaining = (await admin.exists(name)) === 1;
+    return outcomeOf(
       [
-        ...(settled.afterMs > mostMs ? [`${waiters} waiters took ${time(settled.afterMs)} to end`] : []),
-        ...(acquired.afterMs > 1_000 ? [`the freed lock was had after ${time(acquired.afterMs)}`] : []),
-        ...(left ? ["the lock was left taken"] : []),
+        ...(settled.afterMs > maxMs ? [`${waiters} waiters took ${formatMs(settled.afterMs)} to end`] : []),
+        ...(acquired.afterMs > 1_000 ? [`the freed lock was had after ${formatMs(acquired.afterMs)}`] : []),
+        ...(remaining ? ["the lock was left taken"] : []),
       ],
-      `all ended within ${time(settled.afterMs)}`,
+      `all ended within ${formatMs(settled.afterMs)}`,
     );
   },
 };

@@ -1,9 +1,9 @@
 import { block, startRedis } from "@holdfast/test-kit";
 
 import { connect } from "../clients.ts";
-import { failed, passed, time, type Outcome } from "../outcome.ts";
+import { failed, passed, formatMs, type Outcome } from "../outcome.ts";
 import type { Scenario } from "../scenario.ts";
-import { keepOrAcquire, warmUp } from "../environment.ts";
+import { holdOrAcquire, warmUp } from "../environment.ts";
 
 const ttlMs = 2_000;
 const blockMs = 2_600;
@@ -15,8 +15,8 @@ export const blockedLoop: Scenario = {
     const server = await startRedis();
     const locks = library.onServer(connect(server.port));
     await warmUp(locks);
-    const lease = await keepOrAcquire(locks, "blocked-loop", ttlMs);
+    const lease = await holdOrAcquire(locks, "blocked-loop", ttlMs);
     block(blockMs);
-    return lease.isMine() ? failed(`said "yours" ${time(blockMs - ttlMs)} after the lease's end`) : passed();
+    return lease.isHeld() ? failed(`said "yours" ${formatMs(blockMs - ttlMs)} after the lease's end`) : passed();
   },
 };

@@ -1,10 +1,10 @@
 import { startRedis, type RedisServer } from "@holdfast/test-kit";
 
 import { connect } from "../clients.ts";
-import { judged, wordsOf, type Outcome } from "../outcome.ts";
+import { outcomeOf, verdictText, type Outcome } from "../outcome.ts";
 import type { Scenario } from "../scenario.ts";
 import { warmUp } from "../environment.ts";
-import { within } from "../within.ts";
+import { withTimeout } from "../within.ts";
 
 const db = 3;
 const keyPrefix = "app:";
@@ -32,18 +32,18 @@ export const databaseAndPrefix: Scenario = {
         ...keys.filter((name) => !isRight(name)).map((name) => `the key ${name} is in database ${database}`),
       );
     }
-    const other = await within(3_000, elsewhere.acquire(key, { ttlMs, waitMs: 1_000 }));
+    const other = await withTimeout(3_000, elsewhere.acquire(key, { ttlMs, waitMs: 1_000 }));
     if (other.state !== "fulfilled") {
       complaints.push("a client of database 0 does not get its own lock of that name");
     }
-    await within(3_000, lease.release());
-    const again = await within(3_000, own.acquire(key, { ttlMs, waitMs: 1_000 }));
+    await withTimeout(3_000, lease.release());
+    const again = await withTimeout(3_000, own.acquire(key, { ttlMs, waitMs: 1_000 }));
     if (again.state !== "fulfilled") {
       complaints.push(
-        `not free after its release${again.state === "rejected" ? `: ${wordsOf(again.error)}` : ""}`,
+        `not free after its release${again.state === "rejected" ? `: ${verdictText(again.error)}` : ""}`,
       );
     }
-    return judged(complaints);
+    return outcomeOf(complaints);
   },
 };
 

@@ -6,14 +6,14 @@ import { fileURLToPath } from "node:url";
 import { startRedis } from "@holdfast/test-kit";
 
 import { connect } from "../clients.ts";
-import { failed, passed, time, type Outcome } from "../outcome.ts";
+import { failed, passed, formatMs, type Outcome } from "../outcome.ts";
 import type { Scenario } from "../scenario.ts";
 import { warmUp } from "../environment.ts";
-import { within } from "../within.ts";
+import { withTimeout } from "../within.ts";
 
 const key = "dead-waiter";
 const ttlMs = 20_000;
-const mostMs = 1_000;
+const maxMs = 1_000;
 const program = fileURLToPath(new URL("../waiter.js", import.meta.url));
 
 /** A process waits first, another behind it; the first is killed, and the holder releases. */
@@ -26,23 +26,23 @@ export const deadWaiter: Scenario = {
       library.onServer(connect(server.port)),
     ];
     await Promise.all([warmUp(holding), warmUp(waiting)]);
-    const held = await holding.acquire(key, { ttlMs, waitMs: 1_000 });
+    const state = await holding.acquire(key, { ttlMs, waitMs: 1_000 });
     const first = fork(program, [process.argv[3] ?? "", String(server.port), key]);
     await once(first, "message");
     await pause(700); // it says that it is about to ask: by then it has
-    const next = within(15_000, waiting.acquire(key, { ttlMs, waitMs: 15_000 }));
+    const next = withTimeout(15_000, waiting.acquire(key, { ttlMs, waitMs: 15_000 }));
     await pause(300);
     first.kill("SIGKILL");
     await once(first, "exit");
     const releasedAt = performance.now();
-    await held.release();
+    await state.release();
     const acquired = await next;
     const waited = performance.now() - releasedAt;
     if (acquired.state !== "fulfilled") {
-      return failed(`the next in line did not get the released lock in ${time(waited)}`);
+      return failed(`the next in line did not get the released lock in ${formatMs(waited)}`);
     }
-    return waited <= mostMs
-      ? passed(`after ${time(waited)}`)
-      : failed(`the next in line waited ${time(waited)} for the released lock`);
+    return waited <= maxMs
+      ? passed(`after ${formatMs(waited)}`)
+      : failed(`the next in line waited ${formatMs(waited)} for the released lock`);
   },
 };

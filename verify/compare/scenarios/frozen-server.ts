@@ -1,13 +1,13 @@
-import { startRedis, until } from "@holdfast/test-kit";
+import { startRedis, waitUntil } from "@holdfast/test-kit";
 
 import { connect } from "../clients.ts";
-import { failed, passed, time, type Outcome } from "../outcome.ts";
+import { failed, passed, formatMs, type Outcome } from "../outcome.ts";
 import type { Scenario } from "../scenario.ts";
-import { keepOrAcquire, warmUp } from "../environment.ts";
+import { holdOrAcquire, warmUp } from "../environment.ts";
 
 const ttlMs = 2_000;
 const slackMs = 300;
-const patienceMs = 8_000;
+const timeoutMs = 8_000;
 
 /** From the grant on the server answers nothing, and its connections stay. */
 export const frozenServer: Scenario = {
@@ -16,14 +16,14 @@ export const frozenServer: Scenario = {
     const server = await startRedis();
     const locks = library.onServer(connect(server.port));
     await warmUp(locks);
-    const lease = await keepOrAcquire(locks, "frozen-server", ttlMs);
+    const lease = await holdOrAcquire(locks, "frozen-server", ttlMs);
     server.freeze();
     const end = performance.now() + ttlMs;
-    await until(() => !lease.isMine(), "the holder is told", ttlMs + patienceMs).catch(() => undefined);
+    await waitUntil(() => !lease.isHeld(), "the holder is told", ttlMs + timeoutMs).catch(() => undefined);
     const lateMs = performance.now() - end;
-    if (lease.isMine()) {
-      return failed(`still said "yours" ${time(lateMs)} after the end of its TTL`);
+    if (lease.isHeld()) {
+      return failed(`still said "yours" ${formatMs(lateMs)} after the end of its TTL`);
     }
-    return lateMs <= slackMs ? passed() : failed(`told ${time(lateMs)} after the end of its TTL`);
+    return lateMs <= slackMs ? passed() : failed(`told ${formatMs(lateMs)} after the end of its TTL`);
   },
 };

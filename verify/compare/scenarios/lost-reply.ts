@@ -1,10 +1,10 @@
 import { startProxy, startRedis } from "@holdfast/test-kit";
 
 import { connect } from "../clients.ts";
-import { failed, passed, time, wordsOf, type Outcome } from "../outcome.ts";
+import { failed, passed, formatMs, verdictText, type Outcome } from "../outcome.ts";
 import type { Scenario } from "../scenario.ts";
 import { warmUp } from "../environment.ts";
-import { within } from "../within.ts";
+import { withTimeout } from "../within.ts";
 
 const key = "lost-reply";
 const ttlMs = 5_000;
@@ -19,16 +19,16 @@ export const lostReply: Scenario = {
     const locks = library.onServer(connect(proxy.port));
     await warmUp(locks);
     const lost = proxy.loseNextReply(new RegExp(key));
-    const acquired = await within(waitMs + 5_000, locks.acquire(key, { ttlMs, waitMs }));
+    const acquired = await withTimeout(waitMs + 5_000, locks.acquire(key, { ttlMs, waitMs }));
     await lost;
-    const took = time(acquired.afterMs);
+    const took = formatMs(acquired.afterMs);
     switch (acquired.state) {
       case "fulfilled":
         return acquired.afterMs <= 1_000
           ? passed(`after ${took}`)
           : failed(`waited ${took} for a free lock, until its own grant had expired`);
       case "rejected":
-        return failed(`gave up a free lock after ${took}: ${wordsOf(acquired.error)}`);
+        return failed(`gave up a free lock after ${took}: ${verdictText(acquired.error)}`);
       case "pending":
         return failed(`no answer in ${took}`);
     }

@@ -2,14 +2,14 @@ import { setTimeout as pause } from "node:timers/promises";
 
 import { connect } from "../clients.ts";
 import type { Library } from "../library.ts";
-import { judged, notOffered, time, wordsOf, type Outcome } from "../outcome.ts";
+import { outcomeOf, notOffered, formatMs, verdictText, type Outcome } from "../outcome.ts";
 import type { Scenario } from "../scenario.ts";
 import { startNodes, warmUp } from "../environment.ts";
-import { within } from "../within.ts";
+import { withTimeout } from "../within.ts";
 
 const ttlMs = 10_000;
-const mostMs = 2_000;
-const patienceMs = 10_000;
+const maxMs = 2_000;
+const timeoutMs = 10_000;
 
 /** After everybody has met all three nodes, one of them is frozen or killed; then a lock is acquired and released. */
 export const minorityAway: Scenario = {
@@ -18,39 +18,39 @@ export const minorityAway: Scenario = {
     if (library.onQuorum === null) {
       return notOffered("no quorum");
     }
-    const complaints = await Promise.all([turnWithout(library, "frozen"), turnWithout(library, "down")]);
-    return judged(complaints.flat());
+    const complaints = await Promise.all([acquireWithoutNode(library, "frozen"), acquireWithoutNode(library, "down")]);
+    return outcomeOf(complaints.flat());
   },
 };
 
-async function turnWithout(library: Library, how: "frozen" | "down"): Promise<string[]> {
+async function acquireWithoutNode(library: Library, how: "frozen" | "down"): Promise<string[]> {
   const nodes = await startNodes(3);
   const locks = library.onQuorum?.(nodes.map(({ port }) => connect(port)));
-  const [away] = nodes;
-  if (!locks || !away) {
+  const [stopped] = nodes;
+  if (!locks || !stopped) {
     return [];
   }
   await warmUp(locks);
-  away.kill(how === "frozen" ? "SIGSTOP" : "SIGKILL");
+  stopped.kill(how === "frozen" ? "SIGSTOP" : "SIGKILL");
   await pause(100);
-  const acquired = await within(patienceMs, locks.acquire("minority-away", { ttlMs, waitMs: 5_000 }));
-  const took = time(acquired.afterMs);
+  const acquired = await withTimeout(timeoutMs, locks.acquire("minority-away", { ttlMs, waitMs: 5_000 }));
+  const durationMs = formatMs(acquired.afterMs);
   if (acquired.state === "pending") {
-    return [`one ${how}: no answer to acquire in ${took}`];
+    return [`one ${how}: no answer to acquire in ${durationMs}`];
   }
   if (acquired.state === "rejected") {
-    return [`one ${how}: acquire rejected after ${took}: ${wordsOf(acquired.error)}`];
+    return [`one ${how}: acquire rejected after ${durationMs}: ${verdictText(acquired.error)}`];
   }
-  const released = await within(patienceMs, acquired.value.release());
+  const released = await withTimeout(timeoutMs, acquired.value.release());
   if (released.state === "pending") {
-    return [`one ${how}: acquire took ${took}, no answer to release in ${time(released.afterMs)}`];
+    return [`one ${how}: acquire took ${durationMs}, no answer to release in ${formatMs(released.afterMs)}`];
   }
   if (released.state === "rejected") {
     return [
-      `one ${how}: acquire took ${took}, release rejected after ${time(released.afterMs)}: ${wordsOf(released.error)}`,
+      `one ${how}: acquire took ${durationMs}, release rejected after ${formatMs(released.afterMs)}: ${verdictText(released.error)}`,
     ];
   }
-  return acquired.afterMs + released.afterMs <= mostMs
+  return acquired.afterMs + released.afterMs <= maxMs
     ? []
-    : [`one ${how}: acquire took ${took}, release ${time(released.afterMs)}`];
+    : [`one ${how}: acquire took ${durationMs}, release ${formatMs(released.afterMs)}`];
 }

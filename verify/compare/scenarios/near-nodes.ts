@@ -5,11 +5,11 @@ import type { Locks } from "../library.ts";
 import { failed, notOffered, passed, type Outcome } from "../outcome.ts";
 import type { Scenario } from "../scenario.ts";
 import { startNodes, warmUp } from "../environment.ts";
-import { within } from "../within.ts";
+import { withTimeout } from "../within.ts";
 
 const ttlMs = 10_000;
 const waitMs = 2_000;
-const farMs = 3; // each way
+const farDelayMs = 3; // each way
 const rounds = 8;
 const contenders = 3;
 
@@ -22,38 +22,38 @@ export const nearNodes: Scenario = {
       return notOffered("no quorum");
     }
     const nodes = await startNodes(3);
-    const everybody = await Promise.all(
-      Array.from({ length: contenders }, async (_, near) => onQuorum(await waysNear(nodes, near))),
+    const contenderLocks = await Promise.all(
+      Array.from({ length: contenders }, async (_, near) => onQuorum(await clientsNear(nodes, near))),
     );
-    await Promise.all(everybody.map(warmUp));
+    await Promise.all(contenderLocks.map(warmUp));
     const granted: number[] = [];
     for (let round = 0; round < rounds; round += 1) {
-      const turns = await Promise.all(everybody.map((locks) => turn(locks, `near-nodes:${round}`)));
+      const turns = await Promise.all(contenderLocks.map((locks) => tryOnce(locks, `near-nodes:${round}`)));
       granted.push(turns.filter((isGranted) => isGranted).length);
     }
-    const nobody = granted.filter((count) => count === 0).length;
-    const all = `${granted.reduce((sum, count) => sum + count, 0)} of ${rounds * contenders} calls got it`;
-    return nobody === 0
-      ? passed(all)
-      : failed(`in ${nobody} of ${rounds} rounds nobody got the free lock; ${all}`);
+    const roundsWithoutGrant = granted.filter((count) => count === 0).length;
+    const grantsText = `${granted.reduce((sum, count) => sum + count, 0)} of ${rounds * contenders} calls got it`;
+    return roundsWithoutGrant === 0
+      ? passed(grantsText)
+      : failed(`in ${roundsWithoutGrant} of ${rounds} rounds nobody got the free lock; ${grantsText}`);
   },
 };
 
 /** Clients whose way to one node is shorter than to the others. */
-function waysNear(nodes: readonly RedisServer[], near: number): Promise<unknown[]> {
+function clientsNear(nodes: readonly RedisServer[], near: number): Promise<unknown[]> {
   return Promise.all(
     nodes.map(async ({ port }, index) => {
       const proxy = await startProxy(port);
-      proxy.delay(index === near ? 0 : farMs);
+      proxy.delay(index === near ? 0 : farDelayMs);
       return connect(proxy.port);
     }),
   );
 }
 
-async function turn(locks: Locks, key: string): Promise<boolean> {
-  const acquired = await within(waitMs + 2_000, locks.acquire(key, { ttlMs, waitMs }));
+async function tryOnce(locks: Locks, key: string): Promise<boolean> {
+  const acquired = await withTimeout(waitMs + 2_000, locks.acquire(key, { ttlMs, waitMs }));
   if (acquired.state === "fulfilled") {
-    await within(waitMs, acquired.value.release());
+    await withTimeout(waitMs, acquired.value.release());
   }
   return acquired.state === "fulfilled";
 }

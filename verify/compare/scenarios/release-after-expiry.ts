@@ -2,91 +2,91 @@ import { startRedis } from "@holdfast/test-kit";
 
 import { connect, type Client } from "../clients.ts";
 import type { Locks } from "../library.ts";
-import { judged, time, wordsOf, type Outcome } from "../outcome.ts";
+import { outcomeOf, formatMs, verdictText, type Outcome } from "../outcome.ts";
 import type { Scenario } from "../scenario.ts";
 import { direct, warmUp } from "../environment.ts";
-import { within, type Ending } from "../within.ts";
+import { withTimeout, type PromiseOutcome } from "../within.ts";
 
 const ttlMs = 10_000;
-const mostMs = 1_000;
-const patienceMs = 5_000;
+const maxMs = 1_000;
+const timeoutMs = 5_000;
 
 /** The lock is another's when its first holder releases it: as after a lease that ran out during a pause. */
 export const releaseAfterExpiry: Scenario = {
   withinMs: 30_000,
   run: async (library): Promise<Outcome> => {
     const server = await startRedis();
-    const thief = direct(server);
+    const otherHolder = direct(server);
     const locks = library.onServer(connect(server.port));
     await warmUp(locks);
     const complaints = [
-      ...(await released(locks, thief)),
-      ...(await ranToItsEnd(locks, thief)),
-      ...(await threw(locks, thief)),
+      ...(await released(locks, otherHolder)),
+      ...(await resolvedDespiteLoss(locks, otherHolder)),
+      ...(await rejectedWithOwnError(locks, otherHolder)),
     ];
-    return judged(complaints);
+    return outcomeOf(complaints);
   },
 };
 
-async function released(locks: Locks, thief: Client): Promise<string[]> {
+async function released(locks: Locks, otherHolder: Client): Promise<string[]> {
   const lease = await locks.acquire("released", { ttlMs, waitMs: 1_000 });
-  await steal(locks, thief, "released");
-  const ending = await within(patienceMs, lease.release());
+  await replaceHolder(locks, otherHolder, "released");
+  const ending = await withTimeout(timeoutMs, lease.release());
   return [
-    ...complaintsOfTime("release", ending),
+    ...timeComplaints("release", ending),
     ...(ending.state === "fulfilled" && ending.value !== false ? ["release said nothing of the loss"] : []),
-    ...((await isAnothers(locks, thief, "released")) ? [] : ["release took the lock from another"]),
+    ...((await isHeldByOther(locks, otherHolder, "released")) ? [] : ["release took the lock from another"]),
   ];
 }
 
-async function ranToItsEnd(locks: Locks, thief: Client): Promise<string[]> {
-  if (locks.run === null) {
+async function resolvedDespiteLoss(locks: Locks, otherHolder: Client): Promise<string[]> {
+  if (locks.withLock === null) {
     return [];
   }
-  const work = (): Promise<void> => steal(locks, thief, "ran");
-  const ending = await within(patienceMs, locks.run("ran", ttlMs, work));
+  const work = (): Promise<void> => replaceHolder(locks, otherHolder, "ran");
+  const ending = await withTimeout(timeoutMs, locks.withLock("ran", ttlMs, work));
   return [
-    ...complaintsOfTime("the callback form", ending),
+    ...timeComplaints("the callback form", ending),
     ...(ending.state === "fulfilled" ? ["the callback form resolved as if nothing was lost"] : []),
-    ...((await isAnothers(locks, thief, "ran")) ? [] : ["the callback form took the lock from another"]),
+    ...((await isHeldByOther(locks, otherHolder, "ran")) ? [] : ["the callback form took the lock from another"]),
   ];
 }
 
-async function threw(locks: Locks, thief: Client): Promise<string[]> {
-  if (locks.run === null) {
+async function rejectedWithOwnError(locks: Locks, otherHolder: Client): Promise<string[]> {
+  if (locks.withLock === null) {
     return [];
   }
   const own = new Error("the work's own");
-  const ending = await within(
-    patienceMs,
-    locks.run("threw", ttlMs, async () => {
-      await steal(locks, thief, "threw");
+  const ending = await withTimeout(
+    timeoutMs,
+    locks.withLock("threw", ttlMs, async () => {
+      await replaceHolder(locks, otherHolder, "threw");
       throw own;
     }),
   );
-  const isReplaced = ending.state === "rejected" && !tells(ending.error, own);
-  return isReplaced ? [`the work's own error was replaced by "${wordsOf(ending.error)}"`] : [];
+  const isReplaced = ending.state === "rejected" && !reportsLoss(ending.error, own);
+  return isReplaced ? [`the work's own error was replaced by "${verdictText(ending.error)}"`] : [];
 }
 
-function complaintsOfTime(what: string, ending: Ending<unknown>): string[] {
-  const took = time(ending.afterMs);
+function timeComplaints(description: string, ending: PromiseOutcome<unknown>): string[] {
+  const durationMs = formatMs(ending.afterMs);
   if (ending.state === "pending") {
-    return [`${what} did not end in ${took}`];
+    return [`${description} did not end in ${durationMs}`];
   }
-  return ending.afterMs > mostMs
-    ? [`${what} took ${took}${ending.state === "rejected" ? ` to say "${wordsOf(ending.error)}"` : ""}`]
+  return ending.afterMs > maxMs
+    ? [`${description} took ${durationMs}${ending.state === "rejected" ? ` to say "${verdictText(ending.error)}"` : ""}`]
     : [];
 }
 
-async function steal(locks: Locks, thief: Client, key: string): Promise<void> {
-  await thief.set(locks.nameOnServer(key), "another's", "PX", 60_000);
+async function replaceHolder(locks: Locks, otherHolder: Client, key: string): Promise<void> {
+  await otherHolder.set(locks.nameOnServer(key), "another's", "PX", 60_000);
 }
 
-async function isAnothers(locks: Locks, thief: Client, key: string): Promise<boolean> {
-  return (await thief.get(locks.nameOnServer(key))) === "another's";
+async function isHeldByOther(locks: Locks, otherHolder: Client, key: string): Promise<boolean> {
+  return (await otherHolder.get(locks.nameOnServer(key))) === "another's";
 }
 
 /** Itself, or as a cause. */
-function tells(error: unknown, own: Error): boolean {
-  return error === own || (error instanceof Error && tells(error.cause, own));
+function reportsLoss(error: unknown, own: Error): boolean {
+  return error === own || (error instanceof Error && reportsLoss(error.cause, own));
 }

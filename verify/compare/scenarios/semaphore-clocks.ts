@@ -4,9 +4,9 @@ import { startRedis } from "@holdfast/test-kit";
 
 import { connect } from "../clients.ts";
 import type { Locks, PermitOptions } from "../library.ts";
-import { judged, notOffered, type Outcome } from "../outcome.ts";
+import { outcomeOf, notOffered, type Outcome } from "../outcome.ts";
 import type { Scenario } from "../scenario.ts";
-import { within } from "../within.ts";
+import { withTimeout } from "../within.ts";
 
 const longTtlMs = 10_000;
 const shortTtlMs = 1_000;
@@ -25,15 +25,15 @@ export const semaphoreClocks: Scenario = {
     if (!first || !second) {
       return notOffered("no semaphore");
     }
-    return judged([...(await withShorterTtl(first, second)), ...(await withClockAhead(first, second))]);
+    return outcomeOf([...(await withShorterTtl(first, second)), ...(await withClockAhead(first, second))]);
   },
 };
 
 async function withShorterTtl(first: Permit, second: Permit): Promise<string[]> {
   const holder = await first("ttl", { limit, ttlMs: longTtlMs, waitMs });
   await pause(shortTtlMs + 200);
-  const other = await within(3_000, second("ttl", { limit, ttlMs: shortTtlMs, waitMs }));
-  return other.state === "fulfilled" && holder.isMine()
+  const other = await withTimeout(3_000, second("ttl", { limit, ttlMs: shortTtlMs, waitMs }));
+  return other.state === "fulfilled" && holder.isHeld()
     ? ["two holders of one permit, as the second asked with a TTL of 1 s while the first had 10 s"]
     : [];
 }
@@ -42,9 +42,9 @@ async function withClockAhead(first: Permit, second: Permit): Promise<string[]> 
   const holder = await first("clock", { limit, ttlMs: longTtlMs, waitMs });
   const trueNow = Date.now;
   Date.now = () => trueNow() + aheadMs;
-  const other = await within(3_000, second("clock", { limit, ttlMs: longTtlMs, waitMs }));
+  const other = await withTimeout(3_000, second("clock", { limit, ttlMs: longTtlMs, waitMs }));
   Date.now = trueNow;
-  return other.state === "fulfilled" && holder.isMine()
+  return other.state === "fulfilled" && holder.isHeld()
     ? ["two holders of one permit, as the clock of the second was 11 s ahead"]
     : [];
 }

@@ -1,8 +1,8 @@
 import { connect } from "../clients.ts";
-import { failed, judged, notOffered, time, type Outcome } from "../outcome.ts";
+import { failed, outcomeOf, notOffered, formatMs, type Outcome } from "../outcome.ts";
 import type { Scenario } from "../scenario.ts";
 import { direct, startNodes, warmUp } from "../environment.ts";
-import { within } from "../within.ts";
+import { withTimeout } from "../within.ts";
 
 const ttlMs = 20_000;
 const waitMs = 1_500;
@@ -16,27 +16,27 @@ export const tie: Scenario = {
       return notOffered("no quorum");
     }
     const nodes = await startNodes(4);
-    const forgetful = nodes.slice(2).map(direct);
+    const volatileNodes = nodes.slice(2).map(direct);
     const locks = library.onQuorum(nodes.map(({ port }) => connect(port)));
     await warmUp(locks);
     const complaints: string[] = [];
 
-    const taken = locks.nameOnServer("taken");
-    await Promise.all(forgetful.map((node) => node.set(taken, "another's", "PX", 60_000)));
-    const acquired = await within(waitMs + graceMs, locks.acquire("taken", { ttlMs, waitMs }));
+    const presetVotes = locks.nameOnServer("taken");
+    await Promise.all(volatileNodes.map((node) => node.set(presetVotes, "another's", "PX", 60_000)));
+    const acquired = await withTimeout(waitMs + graceMs, locks.acquire("taken", { ttlMs, waitMs }));
     if (acquired.state === "fulfilled") {
       return failed("got a lock that half of the nodes gave to another");
     }
     if (acquired.state === "pending") {
-      complaints.push(`acquire, to wait ${time(waitMs)}, did not end in ${time(acquired.afterMs)}`);
+      complaints.push(`acquire, to wait ${formatMs(waitMs)}, did not end in ${formatMs(acquired.afterMs)}`);
     }
 
     const lease = await locks.acquire("forgotten", { ttlMs, waitMs });
-    await Promise.all(forgetful.map((node) => node.del(locks.nameOnServer("forgotten"))));
-    const released = await within(graceMs, lease.release());
+    await Promise.all(volatileNodes.map((node) => node.del(locks.nameOnServer("forgotten"))));
+    const released = await withTimeout(graceMs, lease.release());
     if (released.state === "pending") {
-      complaints.push(`release did not end in ${time(released.afterMs)}`);
+      complaints.push(`release did not end in ${formatMs(released.afterMs)}`);
     }
-    return judged(complaints);
+    return outcomeOf(complaints);
   },
 };

@@ -1,19 +1,19 @@
 import { setTimeout as pause } from "node:timers/promises";
 
-import { startProxy, startRedis, until } from "@holdfast/test-kit";
+import { startProxy, startRedis, waitUntil } from "@holdfast/test-kit";
 
 import { connect } from "../clients.ts";
-import { failed, passed, time, type Outcome } from "../outcome.ts";
+import { failed, passed, formatMs, type Outcome } from "../outcome.ts";
 import type { Scenario } from "../scenario.ts";
 import { direct, warmUp } from "../environment.ts";
-import { within } from "../within.ts";
+import { withTimeout } from "../within.ts";
 
 const ttlMs = 20_000;
 const waitMs = 1_000;
 const commandTimeout = 500;
-const awayMs = 4_000;
-const mostMs = 3_000;
-const patienceMs = 12_000;
+const unavailableMs = 4_000;
+const maxMs = 3_000;
+const timeoutMs = 12_000;
 
 /**
  * The server does what it is asked, but none of its replies comes through for a while; every client gives a command up after
@@ -29,23 +29,23 @@ export const timedOutAcquire: Scenario = {
     await warmUp(locks);
     const name = locks.nameOnServer("timed-out");
     proxy.pause("replies");
-    const healing = pause(awayMs).then(() => {
+    const healing = pause(unavailableMs).then(() => {
       proxy.resume("replies");
     });
-    const acquired = await within(patienceMs, locks.acquire("timed-out", { ttlMs, waitMs }));
+    const acquired = await withTimeout(timeoutMs, locks.acquire("timed-out", { ttlMs, waitMs }));
     await healing;
     if (acquired.state === "fulfilled") {
-      return passed(`did not give up: granted after ${time(acquired.afterMs)}`);
+      return passed(`did not give up: granted after ${formatMs(acquired.afterMs)}`);
     }
     if (acquired.state === "pending") {
-      return failed(`did not answer in ${time(acquired.afterMs)}`);
+      return failed(`did not answer in ${formatMs(acquired.afterMs)}`);
     }
     const isFree = async (): Promise<boolean> => (await observer.exists(name)) === 0;
-    await until(isFree, "the lock is free", mostMs).catch(() => undefined);
+    await waitUntil(isFree, "the lock is free", maxMs).catch(() => undefined);
     return (await isFree())
-      ? passed(`gave up after ${time(acquired.afterMs)}`)
+      ? passed(`gave up after ${formatMs(acquired.afterMs)}`)
       : failed(
-          `gave up after ${time(acquired.afterMs)}, and left the lock taken for ${time(await observer.pttl(name))} more`,
+          `gave up after ${formatMs(acquired.afterMs)}, and left the lock taken for ${formatMs(await observer.pttl(name))} more`,
         );
   },
 };

@@ -3,13 +3,13 @@ import { setTimeout as pause } from "node:timers/promises";
 import { startRedis } from "@holdfast/test-kit";
 
 import { connect, type Client } from "../clients.ts";
-import { grouped, judged, notOffered, type Outcome } from "../outcome.ts";
+import { formatCount, outcomeOf, notOffered, type Outcome } from "../outcome.ts";
 import type { Scenario } from "../scenario.ts";
 import { direct, warmUp } from "../environment.ts";
 
 const ttlMs = 1_000;
 const watchedMs = 1_000;
-const mostCommands = 100;
+const maxCommands = 100;
 
 /** A lease of one second is held and kept, and the server counts what that costs. */
 export const tinyTtl: Scenario = {
@@ -18,18 +18,18 @@ export const tinyTtl: Scenario = {
     const server = await startRedis();
     const observer = direct(server);
     const locks = library.onServer(connect(server.port));
-    if (locks.keep === null) {
+    if (locks.hold === null) {
       return notOffered("no renewal");
     }
     await warmUp(locks);
-    const lease = await locks.keep("tiny-ttl", ttlMs);
-    const before = await commands(observer);
+    const lease = await locks.hold("tiny-ttl", ttlMs);
+    const countBefore = await commands(observer);
     await pause(watchedMs);
-    const count = (await commands(observer)) - before - 1;
-    const isKept = lease.isMine() && (await observer.exists(locks.nameOnServer("tiny-ttl"))) === 1;
-    return judged(
+    const count = (await commands(observer)) - countBefore - 1;
+    const isKept = lease.isHeld() && (await observer.exists(locks.nameOnServer("tiny-ttl"))) === 1;
+    return outcomeOf(
       [
-        ...(count > mostCommands ? [`${grouped(count)} commands in 1 s for one lease`] : []),
+        ...(count > maxCommands ? [`${formatCount(count)} commands in 1 s for one lease`] : []),
         ...(isKept ? [] : ["the lease was lost"]),
       ],
       `${count} commands in 1 s`,

@@ -1,9 +1,9 @@
 import { setTimeout as pause } from "node:timers/promises";
 
-import { startRedis, until } from "@holdfast/test-kit";
+import { startRedis, waitUntil } from "@holdfast/test-kit";
 
 import { connect, type Client } from "../clients.ts";
-import { failed, notOffered, passed, time, type Outcome } from "../outcome.ts";
+import { failed, notOffered, passed, formatMs, type Outcome } from "../outcome.ts";
 import type { Scenario } from "../scenario.ts";
 import { direct, warmUp } from "../environment.ts";
 
@@ -16,23 +16,23 @@ export const transientError: Scenario = {
     const server = await startRedis();
     const admin = direct(server);
     const locks = library.onServer(connect(server.port));
-    if (locks.keep === null) {
+    if (locks.hold === null) {
       return notOffered("no renewal");
     }
     await warmUp(locks);
-    const lease = await locks.keep("transient-error", ttlMs);
+    const lease = await locks.hold("transient-error", ttlMs);
     const end = performance.now() + ttlMs;
     await admin.config("SET", "min-replicas-to-write", 1);
-    await until(async () => (await refusals(admin)) > 0, "a renewal is refused", ttlMs);
+    await waitUntil(async () => (await refusals(admin)) > 0, "a renewal is refused", ttlMs);
     await admin.config("SET", "min-replicas-to-write", 0);
     const leftMs = end - performance.now();
     while (performance.now() < end + ttlMs) {
-      if (!lease.isMine()) {
+      if (!lease.isHeld()) {
         const lostMs = end - performance.now();
         return failed(
           lostMs > 0
-            ? `gave the lease up at the error, ${time(lostMs)} before its end`
-            : `lost the lease ${time(-lostMs)} after its end, though ${time(leftMs)} were left after the error`,
+            ? `gave the lease up at the error, ${formatMs(lostMs)} before its end`
+            : `lost the lease ${formatMs(-lostMs)} after its end, though ${formatMs(leftMs)} were left after the error`,
         );
       }
       await pause(10);

@@ -1,13 +1,13 @@
 import { startProxy, startRedis } from "@holdfast/test-kit";
 
 import { connect } from "../clients.ts";
-import { failed, notOffered, passed, time, wordsOf, type Outcome } from "../outcome.ts";
+import { failed, notOffered, passed, formatMs, verdictText, type Outcome } from "../outcome.ts";
 import type { Scenario } from "../scenario.ts";
 import { warmUp } from "../environment.ts";
-import { within } from "../within.ts";
+import { withTimeout } from "../within.ts";
 
 const key = "unknown-holder";
-const patienceMs = 10_000;
+const timeoutMs = 10_000;
 
 /** One process holds the lock; the way of another to the server is cut, and it asks whether anybody does. */
 export const unknownHolder: Scenario = {
@@ -27,14 +27,14 @@ export const unknownHolder: Scenario = {
       return failed("said that a held lock is free");
     }
     await proxy.stop();
-    const asked = await within(patienceMs, locks.isHeld(key));
-    switch (asked.state) {
+    const answer = await withTimeout(timeoutMs, locks.isHeld(key));
+    switch (answer.state) {
       case "fulfilled":
-        return asked.value ? passed() : failed("said that the held lock is free");
+        return answer.value ? passed() : failed("said that the held lock is free");
       case "rejected":
-        return passed(wordsOf(asked.error));
+        return passed(verdictText(answer.error));
       case "pending":
-        return failed(`did not answer in ${time(asked.afterMs)}`);
+        return failed(`did not answer in ${formatMs(answer.afterMs)}`);
     }
   },
 };

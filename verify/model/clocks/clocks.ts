@@ -1,5 +1,5 @@
-import type { Columns, Model, Step, Take } from "../explorer/model.ts";
-import { exclusion, promises } from "../properties.ts";
+import type { Columns, Model, Step, VisitStep } from "../explorer/model.ts";
+import { exclusion, invariants } from "../properties.ts";
 import {
   attemptBytes,
   broken,
@@ -21,18 +21,18 @@ import {
 import type { ClocksMutant, ClocksSettings } from "./settings.ts";
 
 /** All times are in units of D, the most by which two clocks that are not set differ. */
-const ttl = 4;
+const ttlUnits = 4;
 /** By how much a clock may be off when it is set. Further off it is as much out of time as at the edge. */
-const furthest = 4;
+const maxOffset = 4;
 /** Clocks show this at the beginning, so that none shows less than 1. */
-const origin = 8;
+const startTime = 8;
 
 const waits: Partial<Record<ClocksMutant, number>> = { "no-wait": 0, "wait-of-1-d": 1, "wait-of-2-d": 2 };
 
 const idle = 0;
 const seeking = 1;
 const holding = 2;
-const past = 3;
+const ended = 3;
 
 type Emit = (rule: string, a: number, n: number, detail: number, change: () => void) => void;
 
@@ -40,7 +40,7 @@ type Emit = (rule: string, a: number, n: number, detail: number, change: () => v
  * What a node remembers of its votes, with a clock. A node ends votes by its own clock, which differs from the others' by up to D, and a
  * minority of clocks is set at any time to anything. A client that sleeps is one that does nothing while the time goes on.
  */
-export class Clocks implements Model {
+export class ClocksModel implements Model {
   readonly size: number;
   readonly columns: Columns;
   readonly #settings: ClocksSettings;
@@ -71,7 +71,7 @@ export class Clocks implements Model {
     this.#bytes[lossesLeft] = this.#settings.losses;
     this.#bytes[lateLeft] = this.#settings.late;
     this.#settings.ahead.forEach((ahead, n) => {
-      this.#set(n, lead, ahead + furthest);
+      this.#set(n, lead, ahead + maxOffset);
       this.#set(n, isSettable, n < this.#settings.settable ? 1 : 0);
     });
     return this.#bytes.slice();
@@ -79,18 +79,18 @@ export class Clocks implements Model {
 
   violation(state: Uint8Array): string | undefined {
     const promise = state[broken] as number;
-    return promise === 0 ? undefined : promises[promise - 1];
+    return promise === 0 ? undefined : invariants[promise - 1];
   }
 
-  expand(source: Uint8Array, take: Take): void {
+  expand(source: Uint8Array, visitStep: VisitStep): void {
     const emit: Emit = (rule, a, n, detail, change) => {
       this.#bytes.set(source);
       change();
-      take(this.#bytes, rule, a, n, detail, false);
+      visitStep(this.#bytes, rule, a, n, detail, false);
       this.#bytes.set(source);
     };
     this.#bytes.set(source);
-    const at = this.#at(now);
+    const at = this.#offsetOf(now);
     if (at < this.#settings.lasts) {
       emit("tick", -1, -1, at + 1, () => (this.#bytes[now] = at + 1));
     }
@@ -107,7 +107,7 @@ export class Clocks implements Model {
 
   #attemptSteps(a: number, emit: Emit): void {
     const phase = this.#phase(a);
-    const at = this.#at(now);
+    const at = this.#offsetOf(now);
     if (phase === idle && (a === 0 || this.#phase(a - 1) !== idle)) {
       emit("ask", a, -1, at, () => {
         this.#setPhase(a, seeking);
@@ -128,20 +128,20 @@ export class Clocks implements Model {
 
   #linkSteps(a: number, n: number, emit: Emit): void {
     const phase = this.#phase(a);
-    if (phase === past) {
+    if (phase === ended) {
       emit("release", a, n, 0, () => {
         this.#release(a, n);
       });
     }
-    if (phase === holding || phase === past) {
+    if (phase === holding || phase === ended) {
       this.#lateSteps(a, n, emit);
     }
     if (phase !== seeking || this.#get(n, nodeBytes + a) !== 0) {
       return;
     }
-    if (this.#at(lossesLeft) > 0) {
+    if (this.#offsetOf(lossesLeft) > 0) {
       emit("vote unheard", a, n, 0, () => {
-        this.#bytes[lossesLeft] = this.#at(lossesLeft) - 1;
+        this.#bytes[lossesLeft] = this.#offsetOf(lossesLeft) - 1;
         this.#vote(a, n, false);
       });
     }
@@ -152,16 +152,16 @@ export class Clocks implements Model {
 
   /** A request that comes when its attempt needs it no more. Behind its latest time it does nothing. */
   #lateSteps(a: number, n: number, emit: Emit): void {
-    if (this.#at(lateLeft) === 0) {
+    if (this.#offsetOf(lateLeft) === 0) {
       return;
     }
     emit("late vote", a, n, this.#clock(n), () => {
-      this.#bytes[lateLeft] = this.#at(lateLeft) - 1;
+      this.#bytes[lateLeft] = this.#offsetOf(lateLeft) - 1;
       this.#vote(a, n, false);
     });
     if (this.#settings.mutant === "late-request-ends-memory" && this.#get(n, memory) === a + 1) {
       emit("too late", a, n, this.#clock(n), () => {
-        this.#bytes[lateLeft] = this.#at(lateLeft) - 1;
+        this.#bytes[lateLeft] = this.#offsetOf(lateLeft) - 1;
         this.#set(n, memory, 0);
         this.#set(n, memoryEnd, 0);
       });
@@ -169,25 +169,25 @@ export class Clocks implements Model {
   }
 
   #nodeSteps(n: number, emit: Emit): void {
-    const canBeSet = this.#at(setsLeft) > 0 && this.#get(n, isSettable) === 1;
-    for (let to = 0; canBeSet && to <= 2 * furthest; to += 1) {
-      emit("set", -1, n, to - furthest, () => {
-        this.#bytes[setsLeft] = this.#at(setsLeft) - 1;
+    const canBeSet = this.#offsetOf(setsLeft) > 0 && this.#get(n, isSettable) === 1;
+    for (let to = 0; canBeSet && to <= 2 * maxOffset; to += 1) {
+      emit("set", -1, n, to - maxOffset, () => {
+        this.#bytes[setsLeft] = this.#offsetOf(setsLeft) - 1;
         this.#set(n, lead, to);
       });
     }
-    if (this.#at(evictionsLeft) > 0 && this.#get(n, holder) !== 0) {
+    if (this.#offsetOf(evictionsLeft) > 0 && this.#get(n, holder) !== 0) {
       emit("evict", -1, n, 0, () => {
-        this.#bytes[evictionsLeft] = this.#at(evictionsLeft) - 1;
+        this.#bytes[evictionsLeft] = this.#offsetOf(evictionsLeft) - 1;
         this.#set(n, holder, 0);
         this.#set(n, end, 0);
       });
     }
   }
 
-  tell({ rule, attempt, node, detail }: Step): string {
-    const who = attempt < 0 ? "" : `${"ABC"[attempt]} `;
-    return `${who}${rule}${node < 0 ? "" : ` on node ${node + 1}`}: ${detail}`;
+  describeStep({ rule, attempt, node, detail }: Step): string {
+    const client = attempt < 0 ? "" : `${"ABC"[attempt]} `;
+    return `${client}${rule}${node < 0 ? "" : ` on node ${node + 1}`}: ${detail}`;
   }
 
   describe(state: Uint8Array): string {
@@ -197,20 +197,20 @@ export class Clocks implements Model {
       return `node ${n + 1} at ${this.#clock(n)}: ${this.#get(n, holder)} until ${this.#get(n, end)}, remembers ${by} until ${until}, not before ${this.#get(n, notBefore)}`;
     });
     const phases = Array.from({ length: this.#settings.attempts }, (_, a) => this.#phase(a));
-    return `time ${this.#at(now)}; phases ${phases.join(" ")}; ${nodes.join("; ")}`;
+    return `time ${this.#offsetOf(now)}; phases ${phases.join(" ")}; ${nodes.join("; ")}`;
   }
 
   /** What the node's script does, and what the client makes of the answer. */
-  #vote(a: number, n: number, isHeard: boolean): void {
+  #vote(a: number, n: number, isReceived: boolean): void {
     const { mutant } = this.#settings;
     const clock = this.#clock(n);
     const isRepeat = this.#get(n, holder) === a + 1 && clock < this.#get(n, end);
     if (!isRepeat && !this.#grant(a, n, clock)) {
       return;
     }
-    const left = isRepeat && mutant === "repeat-without-wait" ? 0 : this.#get(n, notBefore) - clock;
-    if (isHeard && (this.#isInTime(n) || mutant === "off-clocks-vote")) {
-      this.#set(n, nodeBytes + a, this.#at(now) + Math.max(0, left) + 1);
+    const remaining = isRepeat && mutant === "repeat-without-wait" ? 0 : this.#get(n, notBefore) - clock;
+    if (isReceived && (this.#isUnexpired(n) || mutant === "off-clocks-vote")) {
+      this.#set(n, nodeBytes + a, this.#offsetOf(now) + Math.max(0, remaining) + 1);
     }
   }
 
@@ -218,19 +218,19 @@ export class Clocks implements Model {
     if (this.#get(n, holder) !== 0 && clock < this.#get(n, end)) {
       return false;
     }
-    const by = this.#get(n, memory);
+    const grantedBy = this.#get(n, memory);
     const until = this.#get(n, memoryEnd);
-    if (by !== 0 && by !== a + 1 && clock < until) {
-      this.#set(n, holder, by); // it votes for nobody else
+    if (grantedBy !== 0 && grantedBy !== a + 1 && clock < until) {
+      this.#set(n, holder, grantedBy); // it votes for nobody else
       this.#set(n, end, until);
       return false;
     }
-    if (by !== 0 && by !== a + 1) {
+    if (grantedBy !== 0 && grantedBy !== a + 1) {
       this.#set(n, notBefore, Math.max(this.#get(n, notBefore), until + this.#wait));
     }
-    for (const [place, endPlace] of [[holder, end] as const, [memory, memoryEnd] as const]) {
-      this.#set(n, place, a + 1);
-      this.#set(n, endPlace, clock + ttl);
+    for (const [offset, endOffset] of [[holder, end] as const, [memory, memoryEnd] as const]) {
+      this.#set(n, offset, a + 1);
+      this.#set(n, endOffset, clock + ttlUnits);
     }
     return true;
   }
@@ -239,10 +239,10 @@ export class Clocks implements Model {
     if (this.#settings.mutant === "release-lowers-wait" && this.#get(n, memory) === a + 1) {
       this.#set(n, notBefore, 0);
     }
-    for (const [place, endPlace] of [[holder, end] as const, [memory, memoryEnd] as const]) {
-      if (this.#get(n, place) === a + 1) {
-        this.#set(n, place, 0);
-        this.#set(n, endPlace, 0);
+    for (const [offset, endOffset] of [[holder, end] as const, [memory, memoryEnd] as const]) {
+      if (this.#get(n, offset) === a + 1) {
+        this.#set(n, offset, 0);
+        this.#set(n, endOffset, 0);
       }
     }
   }
@@ -258,21 +258,21 @@ export class Clocks implements Model {
   }
 
   #end(a: number): void {
-    this.#setPhase(a, past);
+    this.#setPhase(a, ended);
     this.#bytes[headBytes + a * attemptBytes + 1] = 0;
     this.#forgetVotes(a);
   }
 
   /** Validity counts from the request. */
   #isValid(a: number): boolean {
-    return this.#at(now) < this.#at(headBytes + a * attemptBytes + 1) + ttl;
+    return this.#offsetOf(now) < this.#offsetOf(headBytes + a * attemptBytes + 1) + ttlUnits;
   }
 
   #votes(a: number): number {
     let votes = 0;
     for (let n = 0; n < this.#nodes; n += 1) {
       const from = this.#get(n, nodeBytes + a);
-      votes += from > 0 && from - 1 <= this.#at(now) ? 1 : 0;
+      votes += from > 0 && from - 1 <= this.#offsetOf(now) ? 1 : 0;
     }
     return votes;
   }
@@ -284,7 +284,7 @@ export class Clocks implements Model {
   }
 
   /** Within D of a majority, itself included. */
-  #isInTime(n: number): boolean {
+  #isUnexpired(n: number): boolean {
     let near = 0;
     for (let other = 0; other < this.#nodes; other += 1) {
       near += Math.abs(this.#get(other, lead) - this.#get(n, lead)) <= 1 ? 1 : 0;
@@ -293,23 +293,23 @@ export class Clocks implements Model {
   }
 
   #clock(n: number): number {
-    return origin + this.#at(now) + this.#get(n, lead) - furthest;
+    return startTime + this.#offsetOf(now) + this.#get(n, lead) - maxOffset;
   }
 
-  #at(place: number): number {
-    return this.#bytes[place] as number;
+  #offsetOf(field: number): number {
+    return this.#bytes[field] as number;
   }
 
-  #get(n: number, place: number): number {
-    return this.#at(this.columns.from + n * this.columns.width + place);
+  #get(n: number, field: number): number {
+    return this.#offsetOf(this.columns.from + n * this.columns.width + field);
   }
 
-  #set(n: number, place: number, value: number): void {
-    this.#bytes[this.columns.from + n * this.columns.width + place] = value;
+  #set(n: number, field: number, value: number): void {
+    this.#bytes[this.columns.from + n * this.columns.width + field] = value;
   }
 
   #phase(a: number): number {
-    return this.#at(headBytes + a * attemptBytes);
+    return this.#offsetOf(headBytes + a * attemptBytes);
   }
 
   #setPhase(a: number, phase: number): void {

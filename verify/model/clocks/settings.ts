@@ -26,7 +26,7 @@ export type ClocksMutant =
   | "repeat-without-wait"
   | "late-request-ends-memory";
 
-export const plainClocks: ClocksSettings = {
+export const defaultClocks: ClocksSettings = {
   ahead: [-1, 0, 1],
   settable: 1,
   sets: 1,

@@ -1,5 +1,5 @@
-import type { Model, Take } from "./model.ts";
-import { CalmSteps } from "./progress.ts";
+import type { Model, VisitStep } from "./model.ts";
+import { FaultFreeSteps } from "./progress.ts";
 import { scheduleTo, type Schedule } from "./schedule.ts";
 import { StateStore } from "./state-store.ts";
 import { Symmetry } from "./symmetry.ts";
@@ -27,7 +27,7 @@ export interface Exploration {
 
 export interface Violation {
   /** Which promise, and by whom. */
-  readonly promise: string;
+  readonly invariant: string;
   /** How it comes to that; no shorter schedule does. */
   readonly schedule: Schedule;
 }
@@ -45,7 +45,7 @@ export interface Progress {
 export function explore(
   model: Model,
   limits: Limits,
-  tellProgress: (progress: Progress) => void = () => undefined,
+  reportProgress: (progress: Progress) => void = () => undefined,
 ): Exploration {
   const begun = performance.now();
   const seconds = (): number => (performance.now() - begun) / 1000;
@@ -53,7 +53,7 @@ export function explore(
   while (search.canGoOn(limits)) {
     search.expandNext();
     if ((search.expanded & 0x3ffff) === 0) {
-      tellProgress({ states: search.states, depth: search.depth, seconds: seconds() });
+      reportProgress({ states: search.states, depth: search.depth, seconds: seconds() });
     }
   }
   const violation = search.violation();
@@ -76,16 +76,16 @@ class Search {
   readonly #model: Model;
   readonly #store: StateStore;
   readonly #symmetry: Symmetry;
-  readonly #calm: CalmSteps | undefined;
+  readonly #faultFreeSteps: FaultFreeSteps | undefined;
   readonly #source: Uint8Array;
   readonly #canonical: Uint8Array;
   #endOfLayer = 1;
-  #broken: { readonly promise: string; readonly index: number } | undefined;
-  readonly #take: Take = (next, _rule, _attempt, _node, _detail, isCalm) => {
+  #violatedState: { readonly promise: string; readonly index: number } | undefined;
+  readonly #visit: VisitStep = (next, _rule, _attempt, _node, _detail, isCalm) => {
     this.transitions += 1;
-    const index = this.#see(next, this.expanded);
+    const index = this.#addState(next, this.expanded);
     if (isCalm) {
-      this.#calm?.add(this.expanded, index);
+      this.#faultFreeSteps?.add(this.expanded, index);
     }
   };
 
@@ -93,10 +93,10 @@ class Search {
     this.#model = model;
     this.#store = new StateStore(model.size);
     this.#symmetry = new Symmetry(model.columns);
-    this.#calm = model.isWaiting && new CalmSteps();
+    this.#faultFreeSteps = model.isWaiting && new FaultFreeSteps();
     this.#source = new Uint8Array(model.size);
     this.#canonical = new Uint8Array(model.size);
-    this.#see(model.initial(), undefined);
+    this.#addState(model.initial(), undefined);
   }
 
   get states(): number {
@@ -104,17 +104,17 @@ class Search {
   }
 
   get memory(): number {
-    return this.#store.memory + (this.#calm?.memory ?? 0);
+    return this.#store.memory + (this.#faultFreeSteps?.memory ?? 0);
   }
 
   canGoOn(limits: Limits): boolean {
-    const isOpen = this.expanded < this.states && !this.#broken;
+    const isOpen = this.expanded < this.states && !this.#violatedState;
     return isOpen && this.states < limits.states && this.depth < limits.depth;
   }
 
   expandNext(): void {
     this.#store.copyTo(this.#source, this.expanded);
-    this.#model.expand(this.#source, this.#take);
+    this.#model.expand(this.#source, this.#visit);
     this.expanded += 1;
     if (this.expanded === this.#endOfLayer && this.expanded < this.states) {
       this.depth += 1;
@@ -123,26 +123,26 @@ class Search {
   }
 
   violation(): Violation | undefined {
-    if (this.#broken) {
-      const { promise, index } = this.#broken;
-      return { promise, schedule: scheduleTo(this.#model, this.#store, index) };
+    if (this.#violatedState) {
+      const { promise: invariant, index } = this.#violatedState;
+      return { invariant, schedule: scheduleTo(this.#model, this.#store, index) };
     }
-    const stuck = this.#calm?.firstStuck(this.#model, this.#store, this.expanded);
+    const stuck = this.#faultFreeSteps?.firstStuck(this.#model, this.#store, this.expanded);
     if (!stuck) {
       return undefined;
     }
-    const { promise, index, goesOn } = stuck;
-    return { promise, schedule: scheduleTo(this.#model, this.#store, index, goesOn) };
+    const { invariant, index, continuation } = stuck;
+    return { invariant, schedule: scheduleTo(this.#model, this.#store, index, continuation) };
   }
 
-  #see(state: Uint8Array, parent: number | undefined): number {
+  #addState(state: Uint8Array, parent: number | undefined): number {
     this.#canonical.set(state);
     this.#symmetry.merge(this.#canonical);
-    const before = this.states;
+    const sizeBefore = this.states;
     const index = this.#store.add(this.#canonical, parent);
-    if (this.states > before && !this.#broken) {
-      const promise = this.#model.violation(this.#canonical);
-      this.#broken = promise === undefined ? undefined : { promise, index };
+    if (this.states > sizeBefore && !this.#violatedState) {
+      const invariant = this.#model.violation(this.#canonical);
+      this.#violatedState = invariant === undefined ? undefined : { promise: invariant, index };
     }
     return index;
   }

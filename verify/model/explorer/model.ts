@@ -14,13 +14,13 @@ export interface Step {
  * @param next is used again for the next one: who wants to keep it copies it
  * @param isCalm it happens also when all faults are over, and nobody new comes: what progress may rely on
  */
-export type Take = (
+export type VisitStep = (
   next: Uint8Array,
   rule: string,
   attempt: number,
   node: number,
   detail: number,
-  isCalm: boolean,
+  isFaultFree: boolean,
 ) => void;
 
 /** Parts of a state that are interchangeable: the nodes of a quorum. They stand side by side in its bytes. */
@@ -36,13 +36,13 @@ export interface Model {
   readonly columns: Columns;
   initial(): Uint8Array;
   /** Tells every state that can follow. */
-  expand(source: Uint8Array, take: Take): void;
+  expand(source: Uint8Array, visitStep: VisitStep): void;
   /** Which promise is broken in this state; undefined: none. */
   violation(state: Uint8Array): string | undefined;
   /** Whether somebody waits who has to be served; undefined: the model says nothing of progress. */
   readonly isWaiting?: ((state: Uint8Array) => boolean) | undefined;
   /** The step in the words of the design. */
-  tell(step: Step): string;
+  describeStep(step: Step): string;
   /** The state in one line. */
   describe(state: Uint8Array): string;
 }

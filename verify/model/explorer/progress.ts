@@ -2,20 +2,20 @@ import type { Model } from "./model.ts";
 import type { StateStore } from "./state-store.ts";
 
 /** Where faults are over and somebody waits who is never served. */
-export interface Stuck {
+export interface StuckState {
   readonly index: number;
-  readonly promise: string;
+  readonly invariant: string;
   /** How it goes on for ever, or to an end where nothing happens any more. */
-  readonly goesOn: readonly number[];
+  readonly continuation: readonly number[];
 }
 
 /**
  * The steps that happen also without faults. Whoever waits has to be served whatever order they come in: by every way that is
  * left, not only by a lucky one.
  */
-export class CalmSteps {
-  readonly #from: Numbers = new Numbers();
-  readonly #to: Numbers = new Numbers();
+export class FaultFreeSteps {
+  readonly #from: NumberList = new NumberList();
+  readonly #to: NumberList = new NumberList();
 
   get memory(): number {
     return this.#from.memory + this.#to.memory;
@@ -31,17 +31,17 @@ export class CalmSteps {
    * in the end waits in vain: nothing can happen there, or it can go round for ever.
    * @param expanded how many states were looked behind; the others are taken for settled
    */
-  firstStuck(model: Model, store: StateStore, expanded: number): Stuck | undefined {
-    const ways = this.#waysFrom(expanded);
-    const isSettled = this.#settle(model, store, expanded, ways);
+  firstStuck(model: Model, store: StateStore, expanded: number): StuckState | undefined {
+    const edges = this.#edgesFrom(expanded);
+    const isSettled = this.#markSettled(model, store, expanded, edges);
     let index = 0;
     while (index < expanded && isSettled[index] === 1) {
       index += 1;
     }
-    return index === expanded ? undefined : this.#follow(index, isSettled);
+    return index === expanded ? undefined : this.#findCycle(index, isSettled);
   }
 
-  #settle(model: Model, store: StateStore, expanded: number, ways: Uint32Array): Uint8Array {
+  #markSettled(model: Model, store: StateStore, expanded: number, edges: Uint32Array): Uint8Array {
     const { first, sources } = this.#reversed(store.count);
     const isSettled = new Uint8Array(store.count);
     const newly: number[] = [];
@@ -56,8 +56,8 @@ export class CalmSteps {
     for (let index = newly.pop(); index !== undefined; index = newly.pop()) {
       for (let at = first[index] as number; at < (first[index + 1] as number); at += 1) {
         const source = sources[at] as number;
-        ways[source] = (ways[source] as number) - 1;
-        if (ways[source] === 0 && isSettled[source] === 0) {
+        edges[source] = (edges[source] as number) - 1;
+        if (edges[source] === 0 && isSettled[source] === 0) {
           isSettled[source] = 1;
           newly.push(source);
         }
@@ -66,13 +66,13 @@ export class CalmSteps {
     return isSettled;
   }
 
-  #waysFrom(expanded: number): Uint32Array {
-    const ways = new Uint32Array(expanded);
+  #edgesFrom(expanded: number): Uint32Array {
+    const edges = new Uint32Array(expanded);
     for (let edge = 0; edge < this.#from.length; edge += 1) {
       const from = this.#from.at(edge);
-      ways[from] = (ways[from] as number) + 1;
+      edges[from] = (edges[from] as number) + 1;
     }
-    return ways;
+    return edges;
   }
 
   /** By target: where the sources of each begin. */
@@ -96,19 +96,19 @@ export class CalmSteps {
   }
 
   /** From a state that is stuck always to one that is. */
-  #follow(index: number, isSettled: Uint8Array): Stuck {
-    const goesOn: number[] = [];
+  #findCycle(index: number, isSettled: Uint8Array): StuckState {
+    const continuation: number[] = [];
     const seen = new Set([index]);
     for (let at = index; ;) {
       const next = this.#stuckAfter(at, isSettled);
       if (next === undefined) {
-        const promise = "progress: somebody waits, and nothing can happen any more";
-        return { index, goesOn, promise };
+        const invariant = "progress: somebody waits, and nothing can happen any more";
+        return { index, continuation, invariant };
       }
-      goesOn.push(next);
+      continuation.push(next);
       if (seen.has(next)) {
-        const promise = "progress: somebody waits, and it goes round for ever";
-        return { index, goesOn, promise };
+        const invariant = "progress: somebody waits, and it goes round for ever";
+        return { index, continuation, invariant };
       }
       seen.add(next);
       at = next;
@@ -126,7 +126,7 @@ export class CalmSteps {
 }
 
 /** A list of numbers that grows without being copied. */
-class Numbers {
+class NumberList {
   length = 0;
   readonly #chunks: Uint32Array[] = [];
 
@@ -134,12 +134,12 @@ class Numbers {
     return this.#chunks.length * (4 << 16);
   }
 
-  add(number: number): void {
-    const place = this.length & 0xffff;
-    if (place === 0) {
+  add(item: number): void {
+    const slot = this.length & 0xffff;
+    if (slot === 0) {
       this.#chunks.push(new Uint32Array(1 << 16));
     }
-    (this.#chunks[this.length >>> 16] as Uint32Array)[place] = number;
+    (this.#chunks[this.length >>> 16] as Uint32Array)[slot] = item;
     this.length += 1;
   }
 

@@ -4,7 +4,7 @@ import { Symmetry } from "./symmetry.ts";
 
 interface ScheduledStep {
   /** What happened, in the words of the design. */
-  readonly words: string;
+  readonly description: string;
   /** What it came to. */
   readonly state: string;
 }
@@ -12,7 +12,7 @@ interface ScheduledStep {
 export interface Schedule {
   readonly steps: readonly ScheduledStep[];
   /** What follows when faults are over, where that is the trouble. */
-  readonly goesOn: readonly ScheduledStep[];
+  readonly continuation: readonly ScheduledStep[];
 }
 
 /**
@@ -23,7 +23,7 @@ export function scheduleTo(
   model: Model,
   store: StateStore,
   index: number,
-  goesOn: readonly number[] = [],
+  continuation: readonly number[] = [],
 ): Schedule {
   const path: number[] = [];
   for (let at: number | undefined = index; at !== undefined; at = store.parentOf(at)) {
@@ -32,7 +32,7 @@ export function scheduleTo(
   const replay = new Replay(model, store);
   return {
     steps: path.slice(1).map((at) => replay.goTo(at, false)),
-    goesOn: goesOn.map((at) => replay.goTo(at, true)),
+    continuation: continuation.map((at) => replay.goTo(at, true)),
   };
 }
 
@@ -49,12 +49,12 @@ class Replay {
     this.#state = model.initial();
   }
 
-  goTo(index: number, calmly: boolean): ScheduledStep {
-    const wanted = new Uint8Array(this.#model.size);
-    this.#store.copyTo(wanted, index);
+  goTo(index: number, onlyFaultFree: boolean): ScheduledStep {
+    const target = new Uint8Array(this.#model.size);
+    this.#store.copyTo(target, index);
     let found: { step: Step; next: Uint8Array } | undefined;
     this.#model.expand(this.#state, (next, rule, attempt, node, detail, isCalm) => {
-      if (!found && (isCalm || !calmly) && this.#isSame(next, wanted)) {
+      if (!found && (isCalm || !onlyFaultFree) && this.#isSame(next, target)) {
         found = { step: { rule, attempt, node, detail }, next: next.slice() };
       }
     });
@@ -64,12 +64,12 @@ class Replay {
       );
     }
     this.#state = found.next;
-    return { words: this.#model.tell(found.step), state: this.#model.describe(found.next) };
+    return { description: this.#model.describeStep(found.step), state: this.#model.describe(found.next) };
   }
 
-  #isSame(next: Uint8Array, wanted: Uint8Array): boolean {
+  #isSame(next: Uint8Array, target: Uint8Array): boolean {
     const sorted = next.slice();
     this.#symmetry.merge(sorted);
-    return sorted.every((byte, at) => byte === wanted[at]);
+    return sorted.every((byte, at) => byte === target[at]);
   }
 }

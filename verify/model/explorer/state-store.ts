@@ -7,7 +7,7 @@ const noParent = 0xffffffff;
  * state from which it was found first.
  */
 export class StateStore {
-  readonly #words: number;
+  readonly #wordsPerState: number;
   readonly #chunks: Uint32Array[] = [];
   readonly #parents: Uint32Array[] = [];
   /** Open addressing: index + 1 of a state, 0 where there is none. */
@@ -18,8 +18,8 @@ export class StateStore {
 
   /** @param size bytes of a state */
   constructor(size: number) {
-    this.#words = Math.ceil(size / 4);
-    this.#scratch = new Uint32Array(this.#words);
+    this.#wordsPerState = Math.ceil(size / 4);
+    this.#scratch = new Uint32Array(this.#wordsPerState);
     this.#scratchBytes = new Uint8Array(this.#scratch.buffer, 0, size);
   }
 
@@ -29,7 +29,7 @@ export class StateStore {
 
   /** How much memory the states take, in bytes. */
   get memory(): number {
-    return this.#chunks.length * chunkStates * (this.#words + 1) * 4 + this.#table.length * 4;
+    return this.#chunks.length * chunkStates * (this.#wordsPerState + 1) * 4 + this.#table.length * 4;
   }
 
   /** The index of a state. It is new if `count` has grown. */
@@ -51,7 +51,7 @@ export class StateStore {
 
   copyTo(target: Uint8Array, index: number): void {
     const chunk = this.#chunks[index >>> chunkBits] as Uint32Array;
-    const from = (index & (chunkStates - 1)) * this.#words * 4;
+    const from = (index & (chunkStates - 1)) * this.#wordsPerState * 4;
     target.set(new Uint8Array(chunk.buffer, from, target.length));
   }
 
@@ -63,13 +63,13 @@ export class StateStore {
 
   #append(slot: number, parent: number): number {
     const index = this.#count;
-    const place = index & (chunkStates - 1);
-    if (place === 0) {
-      this.#chunks.push(new Uint32Array(chunkStates * this.#words));
+    const position = index & (chunkStates - 1);
+    if (position === 0) {
+      this.#chunks.push(new Uint32Array(chunkStates * this.#wordsPerState));
       this.#parents.push(new Uint32Array(chunkStates));
     }
-    (this.#chunks[index >>> chunkBits] as Uint32Array).set(this.#scratch, place * this.#words);
-    (this.#parents[index >>> chunkBits] as Uint32Array)[place] = parent;
+    (this.#chunks[index >>> chunkBits] as Uint32Array).set(this.#scratch, position * this.#wordsPerState);
+    (this.#parents[index >>> chunkBits] as Uint32Array)[position] = parent;
     this.#table[slot] = index + 1;
     this.#count += 1;
     return index;
@@ -77,8 +77,8 @@ export class StateStore {
 
   #isAt(index: number): boolean {
     const chunk = this.#chunks[index >>> chunkBits] as Uint32Array;
-    const from = (index & (chunkStates - 1)) * this.#words;
-    for (let word = 0; word < this.#words; word += 1) {
+    const from = (index & (chunkStates - 1)) * this.#wordsPerState;
+    for (let word = 0; word < this.#wordsPerState; word += 1) {
       if (chunk[from + word] !== this.#scratch[word]) {
         return false;
       }
@@ -89,10 +89,10 @@ export class StateStore {
   #grow(): void {
     const table = new Uint32Array(this.#table.length * 2);
     const mask = table.length - 1;
-    const words = this.#words;
+    const wordCount = this.#wordsPerState;
     for (let index = 0; index < this.#count; index += 1) {
-      const from = (index & (chunkStates - 1)) * words;
-      const state = (this.#chunks[index >>> chunkBits] as Uint32Array).subarray(from, from + words);
+      const from = (index & (chunkStates - 1)) * wordCount;
+      const state = (this.#chunks[index >>> chunkBits] as Uint32Array).subarray(from, from + wordCount);
       let slot = hashOf(state) & mask;
       while (table[slot] !== 0) {
         slot = (slot + 1) & mask;
@@ -103,10 +103,10 @@ export class StateStore {
   }
 }
 
-function hashOf(words: Uint32Array): number {
+function hashOf(stateWords: Uint32Array): number {
   let hash = 0x9e3779b1;
-  for (let index = 0; index < words.length; index += 1) {
-    hash ^= words[index] as number;
+  for (let index = 0; index < stateWords.length; index += 1) {
+    hash ^= stateWords[index] as number;
     hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
     hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
   }

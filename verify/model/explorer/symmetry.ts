@@ -20,9 +20,9 @@ export class Symmetry {
     if (this.#sort(state)) {
       const { from, width, count } = this.#columns;
       this.#scratch.set(state.subarray(from, from + width * count));
-      for (let place = 0; place < count; place += 1) {
-        const at = (this.#order[place] as number) * width;
-        const to = from + place * width;
+      for (let rank = 0; rank < count; rank += 1) {
+        const at = (this.#order[rank] as number) * width;
+        const to = from + rank * width;
         for (let byte = 0; byte < width; byte += 1) {
           state[to + byte] = this.#scratch[at + byte] as number;
         }
@@ -34,14 +34,14 @@ export class Symmetry {
   #sort(state: Uint8Array): boolean {
     const order = this.#order;
     let moves = false;
-    for (let place = 0; place < order.length; place += 1) {
-      let hole = place;
-      while (hole > 0 && this.#compare(state, order[hole - 1] as number, place) > 0) {
+    for (let slot = 0; slot < order.length; slot += 1) {
+      let hole = slot;
+      while (hole > 0 && this.#compare(state, order[hole - 1] as number, slot) > 0) {
         order[hole] = order[hole - 1] as number;
         hole -= 1;
         moves = true;
       }
-      order[hole] = place;
+      order[hole] = slot;
     }
     return moves;
   }

@@ -37,7 +37,7 @@ const linkBytes = 4;
 export const numbersOfLink = 3;
 
 /** A state, with names for its bytes. */
-export class Board {
+export class StateLayout {
   readonly bytes: Uint8Array;
   readonly nodes: number;
   readonly attempts: number;
@@ -97,10 +97,10 @@ export class Board {
   setHolder(n: number, holder: number): void {
     this.bytes[this.#node(n)] = holder;
   }
-  number(n: number): number {
+  fence(n: number): number {
     return this.#of(this.#node(n) + 1);
   }
-  setNumber(n: number, number: number): void {
+  setFence(n: number, number: number): void {
     this.bytes[this.#node(n) + 1] = number;
   }
 

@@ -1,49 +1,49 @@
-import { absent, flags, numbersOfLink, phases, rounds, type Board } from "./board.ts";
+import { absent, flags, numbersOfLink, phases, rounds, type StateLayout } from "./board.ts";
 
 /**
  * Who holds no more forgets all but what may still take effect. Numbers are compared only with others of the same node: they are
  * counted anew from 1, in the same order.
  */
-export function renumber(board: Board): void {
-  for (let a = 0; a < board.attempts; a += 1) {
-    if (board.phase(a) === phases.past) {
-      forget(board, a);
+export function renumber(layout: StateLayout): void {
+  for (let a = 0; a < layout.attempts; a += 1) {
+    if (layout.phase(a) === phases.past) {
+      clearUnneeded(layout, a);
     }
   }
-  for (let n = 0; n < board.nodes; n += 1) {
-    renumberNode(board, n);
+  for (let n = 0; n < layout.nodes; n += 1) {
+    renumberNode(layout, n);
   }
 }
 
-function forget(board: Board, a: number): void {
-  board.setRound(a, rounds.none);
-  board.setBegunSince(a, 0);
-  board.setOvertaken(a, false);
-  for (let n = 0; n < board.nodes; n += 1) {
-    board.clear(a, n, ~flags.refill);
-    const from = board.numbersFrom(a, n);
-    board.bytes.fill(0, from, from + numbersOfLink);
+function clearUnneeded(layout: StateLayout, a: number): void {
+  layout.setRound(a, rounds.none);
+  layout.setBegunSince(a, 0);
+  layout.setOvertaken(a, false);
+  for (let n = 0; n < layout.nodes; n += 1) {
+    layout.clear(a, n, ~flags.refill);
+    const from = layout.numbersFrom(a, n);
+    layout.bytes.fill(0, from, from + numbersOfLink);
   }
 }
 
-function renumberNode(board: Board, n: number): void {
-  const isHeld = board.holder(n) > 0;
-  let used = isHeld ? 1 << board.number(n) : 0;
-  for (let a = 0; a < board.attempts; a += 1) {
-    const from = board.numbersFrom(a, n);
+function renumberNode(layout: StateLayout, n: number): void {
+  const isHeld = layout.holder(n) > 0;
+  let used = isHeld ? 1 << layout.fence(n) : 0;
+  for (let a = 0; a < layout.attempts; a += 1) {
+    const from = layout.numbersFrom(a, n);
     for (let offset = from; offset < from + numbersOfLink; offset += 1) {
-      const number = board.bytes[offset] as number;
+      const number = layout.bytes[offset] as number;
       used |= number > 0 && number < absent ? 1 << number : 0;
     }
   }
-  for (let a = 0; a < board.attempts; a += 1) {
-    const from = board.numbersFrom(a, n);
+  for (let a = 0; a < layout.attempts; a += 1) {
+    const from = layout.numbersFrom(a, n);
     for (let offset = from; offset < from + numbersOfLink; offset += 1) {
-      const number = board.bytes[offset] as number;
-      board.bytes[offset] = number < absent ? rankOf(number, used) : number;
+      const number = layout.bytes[offset] as number;
+      layout.bytes[offset] = number < absent ? rankOf(number, used) : number;
     }
   }
-  board.setNumber(n, rankOf(isHeld ? board.number(n) : 31, used));
+  layout.setFence(n, rankOf(isHeld ? layout.fence(n) : 31, used));
 }
 
 function rankOf(number: number, used: number): number {

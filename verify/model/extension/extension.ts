@@ -1,39 +1,39 @@
-import type { Columns, Model, Step, Take } from "../explorer/model.ts";
-import { promises } from "../properties.ts";
-import { absent, Board, flags, others, phases } from "./board.ts";
+import type { Columns, Model, Step, VisitStep } from "../explorer/model.ts";
+import { invariants } from "../properties.ts";
+import { absent, StateLayout, flags, others, phases } from "./board.ts";
 import type { ExtensionSettings } from "./settings.ts";
 import { Renewal } from "./renewal.ts";
 import { renumber } from "./canonical.ts";
-import { describe, tell } from "./messages.ts";
+import { describe, describeStep } from "./messages.ts";
 
 /**
  * Whose lease is looked at. The others only acquire: all that their own prolonging would change on a node is to fill it again, which
  * is an acquire, and acquires may come at any time here.
  */
-const prolonging = 0;
+const extending = 0;
 
 /**
  * Prolonging a lease on a majority of nodes that have held it without a break, filling nodes again, late votes. Nothing is assumed
  * of time: any node lets go of any grant at any moment, and its client may not notice.
  */
-export class Extension implements Model {
+export class ExtensionModel implements Model {
   readonly size: number;
   readonly columns: Columns;
   readonly #settings: ExtensionSettings;
   readonly #majority: number;
-  readonly #board: Board;
+  readonly #layout: StateLayout;
   readonly #renewal: Renewal;
   readonly #done: Uint8Array;
   #source: Uint8Array;
-  #take: Take = () => undefined;
+  #take: VisitStep = () => undefined;
 
   constructor(settings: ExtensionSettings) {
     this.#settings = settings;
     this.#majority = Math.floor(settings.nodes / 2) + 1;
-    this.#board = new Board(settings);
-    this.#renewal = new Renewal(this.#board, settings, this.#majority);
-    this.size = this.#board.bytes.length;
-    this.columns = this.#board.columns;
+    this.#layout = new StateLayout(settings);
+    this.#renewal = new Renewal(this.#layout, settings, this.#majority);
+    this.size = this.#layout.bytes.length;
+    this.columns = this.#layout.columns;
     this.#done = new Uint8Array(this.size);
     this.#source = new Uint8Array(this.size);
   }
@@ -44,37 +44,37 @@ export class Extension implements Model {
 
   violation(state: Uint8Array): string | undefined {
     const broken = state[0] as number;
-    return broken === 0 ? undefined : promises[broken - 1];
+    return broken === 0 ? undefined : invariants[broken - 1];
   }
 
-  tell(step: Step): string {
-    return tell(step);
+  describeStep(step: Step): string {
+    return describeStep(step);
   }
 
   describe(state: Uint8Array): string {
-    this.#board.bytes.set(state);
-    return describe(this.#board);
+    this.#layout.bytes.set(state);
+    return describe(this.#layout);
   }
 
-  expand(source: Uint8Array, take: Take): void {
+  expand(source: Uint8Array, visitStep: VisitStep): void {
     this.#source = source;
-    this.#take = take;
-    const board = this.#board;
-    board.bytes.set(source);
+    this.#take = visitStep;
+    const layout = this.#layout;
+    layout.bytes.set(source);
     if (!this.#canBeBroken()) {
       return;
     }
-    for (let a = 0; a < board.attempts; a += 1) {
+    for (let a = 0; a < layout.attempts; a += 1) {
       this.#attemptSteps(a);
-      for (let n = 0; n < board.nodes; n += 1) {
+      for (let n = 0; n < layout.nodes; n += 1) {
         this.#nodeSteps(a, n);
-        this.#hear(a, n);
+        this.#receive(a, n);
       }
     }
-    for (let n = 0; n < board.nodes; n += 1) {
-      const holder = board.holder(n);
+    for (let n = 0; n < layout.nodes; n += 1) {
+      const holder = layout.holder(n);
       if (holder > 0) {
-        board.setHolder(n, 0);
+        layout.setHolder(n, 0);
         this.#emit("drop", holder - 1, n, 0);
       }
     }
@@ -82,112 +82,112 @@ export class Extension implements Model {
 
   /** What follows a state in which no promise can fall any more is not looked at: its lease is over, or nobody can overtake it. */
   #canBeBroken(): boolean {
-    const board = this.#board;
-    const isStartable = board.phase(board.attempts - 1) === phases.idle;
-    const isExposed = isStartable || board.begunSince(prolonging) > 0 || board.isOvertaken(prolonging);
-    return board.phase(prolonging) !== phases.past && isExposed;
+    const layout = this.#layout;
+    const isStartable = layout.phase(layout.attempts - 1) === phases.idle;
+    const isExposed = isStartable || layout.begunSince(extending) > 0 || layout.isOvertaken(extending);
+    return layout.phase(extending) !== phases.past && isExposed;
   }
 
   #attemptSteps(a: number): void {
-    const board = this.#board;
-    const phase = board.phase(a);
+    const layout = this.#layout;
+    const phase = layout.phase(a);
     if (phase === phases.idle && this.#mayStart(a)) {
-      board.setPhase(a, phases.seeking);
-      if (a !== prolonging) {
-        board.setBegunSince(prolonging, board.begunSince(prolonging) | (1 << a));
+      layout.setPhase(a, phases.seeking);
+      if (a !== extending) {
+        layout.setBegunSince(extending, layout.begunSince(extending) | (1 << a));
       }
       this.#emit("start", a, -1, 0);
     } else if (phase === phases.holding) {
       this.#renewal.begin(a);
       this.#emit("prolong", a, -1, 0);
-      board.setPhase(a, phases.past);
+      layout.setPhase(a, phases.past);
       this.#emit("give back", a, -1, 0);
     }
   }
 
   /** Who began before the lease was there cannot overtake it: only those count who begin later, in the order of their names. */
   #mayStart(a: number): boolean {
-    const isHeld = this.#board.phase(prolonging) === phases.holding;
-    return a === prolonging || (isHeld && (a === 1 || this.#board.phase(a - 1) !== phases.idle));
+    const isHeld = this.#layout.phase(extending) === phases.holding;
+    return a === extending || (isHeld && (a === 1 || this.#layout.phase(a - 1) !== phases.idle));
   }
 
   /** A request reaches the node: an acquire may be late, or a refill. */
   #nodeSteps(a: number, n: number): void {
-    const board = this.#board;
-    if (board.phase(a) === phases.idle) {
+    const layout = this.#layout;
+    if (layout.phase(a) === phases.idle) {
       return;
     }
     this.#acquire("acquire", a, n);
-    if (board.has(a, n, flags.refill)) {
-      board.clear(a, n, flags.refill);
+    if (layout.has(a, n, flags.refill)) {
+      layout.clear(a, n, flags.refill);
       this.#acquire("refill", a, n);
     }
-    if (board.has(a, n, flags.extend) && board.reply(a, n) === 0) {
-      const holder = board.holder(n);
+    if (layout.has(a, n, flags.extend) && layout.reply(a, n) === 0) {
+      const holder = layout.holder(n);
       const isFree = holder === 0;
-      board.clear(a, n, flags.extend);
-      board.setReply(a, n, holder === a + 1 ? board.number(n) : isFree ? absent : others);
-      this.#answered("extend", a, n);
+      layout.clear(a, n, flags.extend);
+      layout.setReply(a, n, holder === a + 1 ? layout.fence(n) : isFree ? absent : others);
+      this.#reply("extend", a, n);
     }
   }
 
   #acquire(rule: string, a: number, n: number): void {
-    const board = this.#board;
-    const holder = board.holder(n);
-    const isKnown = holder === a + 1 && board.member(a, n) === board.number(n);
+    const layout = this.#layout;
+    const holder = layout.holder(n);
+    const isKnown = holder === a + 1 && layout.member(a, n) === layout.fence(n);
     if (rule === "acquire" && (isKnown || (holder > 0 && holder !== a + 1))) {
       return; // nothing comes of it
     }
-    if (board.holder(n) === 0) {
-      board.setHolder(n, a + 1);
-      board.setNumber(n, board.number(n) + 1);
+    if (layout.holder(n) === 0) {
+      layout.setHolder(n, a + 1);
+      layout.setFence(n, layout.fence(n) + 1);
     }
-    if (board.holder(n) === a + 1) {
-      board.setReply(a, n, board.number(n));
-      board.raise(a, n, flags.isReplyToAcquire);
+    if (layout.holder(n) === a + 1) {
+      layout.setReply(a, n, layout.fence(n));
+      layout.raise(a, n, flags.isReplyToAcquire);
     }
-    this.#answered(rule, a, n);
+    this.#reply(rule, a, n);
   }
 
   /** What the node says is heard at once or never; where replies may be late, perhaps later. */
-  #answered(rule: string, a: number, n: number): void {
-    const board = this.#board;
-    const reply = board.reply(a, n);
+  #reply(rule: string, a: number, n: number): void {
+    const layout = this.#layout;
+    const reply = layout.reply(a, n);
     if (!this.#settings.lateReplies) {
-      this.#done.set(board.bytes);
-      this.#hear(a, n);
-      board.bytes.set(this.#done);
-      board.setReply(a, n, 0);
-      board.clear(a, n, flags.isReplyToAcquire);
+      this.#done.set(layout.bytes);
+      this.#receive(a, n);
+      layout.bytes.set(this.#done);
+      layout.setReply(a, n, 0);
+      layout.clear(a, n, flags.isReplyToAcquire);
     }
     this.#emit(rule, a, n, reply);
   }
 
-  #hear(a: number, n: number): void {
-    const board = this.#board;
-    const reply = board.reply(a, n);
+  #receive(a: number, n: number): void {
+    const layout = this.#layout;
+    const reply = layout.reply(a, n);
     if (reply === 0) {
       return;
     }
-    const isToAcquire = board.has(a, n, flags.isReplyToAcquire);
-    board.setReply(a, n, 0);
-    board.clear(a, n, flags.isReplyToAcquire);
-    if (board.phase(a) === phases.seeking) {
-      board.setMember(a, n, a === prolonging ? reply : others); // of the others' votes no number is asked for again
-      if (board.members(a) >= this.#majority) {
-        board.setPhase(a, a === prolonging ? phases.holding : phases.past);
+    const isToAcquire = layout.has(a, n, flags.isReplyToAcquire);
+    layout.setReply(a, n, 0);
+    layout.clear(a, n, flags.isReplyToAcquire);
+    if (layout.phase(a) === phases.seeking) {
+      layout.setMember(a, n, a === extending ? reply : others); // of the others' votes no number is asked for again
+      if (layout.members(a) >= this.#majority) {
+        layout.setPhase(a, a === extending ? phases.holding : phases.past);
       }
     } else if (isToAcquire) {
       this.#renewal.join(a, n, reply);
     } else {
-      this.#renewal.hear(a, n, reply);
+      this.#renewal.receive(a, n, reply);
     }
     this.#emit("hear", a, n, reply);
   }
 
   #emit(rule: string, attempt: number, node: number, detail: number): void {
-    renumber(this.#board);
-    this.#take(this.#board.bytes, rule, attempt, node, detail, false);
-    this.#board.bytes.set(this.#source);
+    renumber(this.#layout);
+    this.#take(this.#layout.bytes, rule, attempt, node, detail, false);
+    this.#layout.bytes.set(this.#source);
   }
 }

@@ -1,9 +1,9 @@
 import type { Step } from "../explorer/model.ts";
-import { absent, flags, others, phases, type Board } from "./board.ts";
+import { absent, flags, others, phases, type StateLayout } from "./board.ts";
 
-type Telling = (attempt: string, node: string, answer: string) => string;
+type DescribeStep = (attempt: string, node: string, answer: string) => string;
 
-const tellings: Readonly<Record<string, Telling>> = {
+const stepDescriptions: Readonly<Record<string, DescribeStep>> = {
   start: (attempt) => `${attempt} asks all nodes for the lock`,
   prolong: (attempt) => `${attempt} begins a round of prolonging: extend to all nodes`,
   "give back": (attempt) => `${attempt} gives its lease up`,
@@ -14,15 +14,15 @@ const tellings: Readonly<Record<string, Telling>> = {
   drop: (attempt, node) => `${node} lets go of the grant of ${attempt}`,
 };
 
-export function tell({ rule, attempt, node, detail }: Step): string {
-  return tellings[rule]?.(nameOf(attempt), `node ${node + 1}`, answerOf(detail)) ?? rule;
+export function describeStep({ rule, attempt, node, detail }: Step): string {
+  return stepDescriptions[rule]?.(nameOf(attempt), `node ${node + 1}`, describeReply(detail)) ?? rule;
 }
 
 function nameOf(attempt: number): string {
   return String.fromCharCode(65 + attempt);
 }
 
-function answerOf(detail: number): string {
+function describeReply(detail: number): string {
   if (detail === absent) {
     return "nobody has it";
   }
@@ -31,21 +31,21 @@ function answerOf(detail: number): string {
 
 const phaseNames: readonly string[] = Object.keys(phases);
 
-export function describe(board: Board): string {
-  const nodes = Array.from({ length: board.nodes }, (_, n) => {
-    const holder = board.holder(n);
-    return `${n + 1}: ${holder > 0 ? `${nameOf(holder - 1)}'s #${board.number(n)}` : "free"}`;
+export function describe(layout: StateLayout): string {
+  const nodes = Array.from({ length: layout.nodes }, (_, n) => {
+    const holder = layout.holder(n);
+    return `${n + 1}: ${holder > 0 ? `${nameOf(holder - 1)}'s #${layout.fence(n)}` : "free"}`;
   });
-  const attempts = Array.from({ length: board.attempts }, (_, a) => {
-    const members = Array.from({ length: board.nodes }, (__, n) => {
-      const member = board.member(a, n);
-      const counts = board.has(a, n, flags.counts) ? "+" : "";
+  const attempts = Array.from({ length: layout.attempts }, (_, a) => {
+    const members = Array.from({ length: layout.nodes }, (__, n) => {
+      const member = layout.member(a, n);
+      const counts = layout.has(a, n, flags.counts) ? "+" : "";
       if (member === others) {
         return "yes";
       }
       return member > 0 ? `#${member}${counts}` : "-";
     });
-    return `${nameOf(a)} ${phaseNames[board.phase(a)]}, members ${members.join(" ")}`;
+    return `${nameOf(a)} ${phaseNames[layout.phase(a)]}, members ${members.join(" ")}`;
   });
   return [...nodes, ...attempts].join("; ");
 }

@@ -14,7 +14,7 @@ export interface ExtensionSettings {
   readonly mutant: ExtensionMutant | undefined;
 }
 
-export const plainExtension: ExtensionSettings = {
+export const defaultExtension: ExtensionSettings = {
   nodes: 3,
   attempts: 2,
   lateReplies: false,

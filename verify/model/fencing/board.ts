@@ -22,7 +22,7 @@ const nodeBytes = 4;
 const linkBytes = 4;
 
 /** A state, with names for its bytes. */
-export class Board {
+export class StateLayout {
   readonly bytes: Uint8Array;
   readonly nodes: number;
   readonly attempts: number;
@@ -59,10 +59,10 @@ export class Board {
     this.bytes[2] = left;
   }
   /** Of all numbers that were ever given; kept only where candidates follow it. */
-  get greatest(): number {
+  get greatestFence(): number {
     return this.#of(3);
   }
-  set greatest(number: number) {
+  set greatestFence(number: number) {
     this.bytes[3] = number;
   }
 
@@ -106,10 +106,10 @@ export class Board {
   setFloor(a: number, token: number): void {
     this.bytes[this.#attempt(a) + 5] = token;
   }
-  candidate(a: number): number {
+  proposal(a: number): number {
     return this.#of(this.#attempt(a) + 6);
   }
-  setCandidate(a: number, number: number): void {
+  setProposal(a: number, number: number): void {
     this.bytes[this.#attempt(a) + 6] = number;
   }
 
@@ -122,10 +122,10 @@ export class Board {
   setHolder(n: number, holder: number): void {
     this.bytes[this.#node(n)] = holder;
   }
-  number(n: number): number {
+  fence(n: number): number {
     return this.#of(this.#node(n) + 1);
   }
-  setNumber(n: number, number: number): void {
+  setFence(n: number, number: number): void {
     this.bytes[this.#node(n) + 1] = number;
   }
   isQuarantined(n: number): boolean {
@@ -178,7 +178,7 @@ export class Board {
       }
     }
     for (let n = 0; n < this.nodes; n += 1) {
-      this.setNumber(n, change(this.number(n)));
+      this.setFence(n, change(this.fence(n)));
     }
   }
 

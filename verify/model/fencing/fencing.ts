@@ -1,91 +1,91 @@
-import type { Columns, Model, Step, Take } from "../explorer/model.ts";
-import { promises } from "../properties.ts";
-import { Board, phases } from "./board.ts";
-import { agreedNumber, promiseBrokenBy } from "./rules.ts";
+import type { Columns, Model, Step, VisitStep } from "../explorer/model.ts";
+import { invariants } from "../properties.ts";
+import { StateLayout, phases } from "./board.ts";
+import { agreedFence, violatedInvariant } from "./rules.ts";
 import type { FencingSettings } from "./settings.ts";
-import { describe, tell } from "./messages.ts";
+import { describe, describeStep } from "./messages.ts";
 
-const mostRounds = 3;
+const maxRounds = 3;
 
 /**
  * Fencing numbers alone: how one number is agreed on, whatever is late, lost or repeated. No queue: a node that is free grants to
  * whoever's request comes next. A request needs no message: once it was sent it may take effect at any later time, or never.
  */
-export class Fencing implements Model {
+export class FencingModel implements Model {
   readonly size: number;
   readonly columns: Columns;
   readonly #settings: FencingSettings;
   readonly #majority: number;
-  readonly #board: Board;
+  readonly #layout: StateLayout;
   readonly #done: Uint8Array;
   #source: Uint8Array;
-  #take: Take = () => undefined;
+  #take: VisitStep = () => undefined;
 
   constructor(settings: FencingSettings) {
     this.#settings = settings;
     this.#majority = Math.floor(settings.nodes / 2) + 1;
-    this.#board = new Board(settings);
-    this.size = this.#board.bytes.length;
-    this.columns = this.#board.columns;
+    this.#layout = new StateLayout(settings);
+    this.size = this.#layout.bytes.length;
+    this.columns = this.#layout.columns;
     this.#done = new Uint8Array(this.size);
     this.#source = new Uint8Array(this.size);
   }
 
   initial(): Uint8Array {
-    this.#board.bytes.fill(0);
-    this.#board.extraEffects = this.#settings.extraEffects;
-    this.#board.restarts = this.#settings.restarts;
-    return this.#board.bytes.slice();
+    this.#layout.bytes.fill(0);
+    this.#layout.extraEffects = this.#settings.extraEffects;
+    this.#layout.restarts = this.#settings.restarts;
+    return this.#layout.bytes.slice();
   }
 
   violation(state: Uint8Array): string | undefined {
     const broken = state[0] as number;
-    return broken === 0 ? undefined : promises[broken - 1];
+    return broken === 0 ? undefined : invariants[broken - 1];
   }
 
-  tell(step: Step): string {
-    return tell(step);
+  describeStep(step: Step): string {
+    return describeStep(step);
   }
 
   describe(state: Uint8Array): string {
-    this.#board.bytes.set(state);
-    return describe(this.#board);
+    this.#layout.bytes.set(state);
+    return describe(this.#layout);
   }
 
-  expand(source: Uint8Array, take: Take): void {
+  expand(source: Uint8Array, visitStep: VisitStep): void {
     this.#source = source;
-    this.#take = take;
-    const board = this.#board;
-    board.bytes.set(source);
-    for (let a = 0; a < board.attempts; a += 1) {
+    this.#take = visitStep;
+    const layout = this.#layout;
+    layout.bytes.set(source);
+    for (let a = 0; a < layout.attempts; a += 1) {
       this.#attemptSteps(a);
-      for (let n = 0; n < board.nodes && board.phase(a) !== phases.idle; n += 1) {
+      for (let n = 0; n < layout.nodes && layout.phase(a) !== phases.idle; n += 1) {
         this.#acquire(a, n);
-        this.#agree(a, n, board.proposed(a));
-        this.#agree(a, n, board.proposedBefore(a));
-        this.#hear(a, n);
+        this.#raiseFence(a, n, layout.proposed(a));
+        this.#raiseFence(a, n, layout.proposedBefore(a));
+        this.#receiveGrant(a, n);
       }
     }
-    for (let n = 0; n < board.nodes; n += 1) {
+    for (let n = 0; n < layout.nodes; n += 1) {
       this.#nodeSteps(n);
     }
   }
 
   #attemptSteps(a: number): void {
-    const board = this.#board;
-    switch (board.phase(a)) {
+    const layout = this.#layout;
+    switch (layout.phase(a)) {
       case phases.idle:
         this.#start(a);
         break;
       case phases.seeking:
-        if (board.votes(a) >= this.#majority && board.round(a) < mostRounds) {
+        if (layout.votes(a) >= this.#majority && layout.round(a) < maxRounds) {
           this.#nextRound(a);
         }
-        board.setPhase(a, phases.failed);
+        layout.setPhase(a, phases.failed);
         this.#emit("give up", a, -1, 0);
         break;
       case phases.holding:
-        board.setPhase(a, phases.past);
+        layout.setPhase(a, phases.past);
         this.#emit("give back", a, -1, 0);
         break;
       default:
@@ -94,208 +94,208 @@ export class Fencing implements Model {
 
   /** They are alike before they start: the first that did not is the next. */
   #start(a: number): void {
-    const board = this.#board;
-    if (a > 0 && board.phase(a - 1) === phases.idle) {
+    const layout = this.#layout;
+    if (a > 0 && layout.phase(a - 1) === phases.idle) {
       return;
     }
-    const candidate = this.#settings.candidates === "following" ? board.greatest + 1 : 0;
-    board.setPhase(a, phases.seeking);
-    board.setRound(a, 1);
-    board.setCandidate(a, candidate);
-    this.#follow(candidate);
-    for (let other = 0; other < board.attempts; other += 1) {
-      board.setFloor(a, Math.max(board.floor(a), board.token(other)));
+    const candidate = this.#settings.proposals === "following" ? layout.greatestFence + 1 : 0;
+    layout.setPhase(a, phases.seeking);
+    layout.setRound(a, 1);
+    layout.setProposal(a, candidate);
+    this.#noteGreatest(candidate);
+    for (let other = 0; other < layout.attempts; other += 1) {
+      layout.setFloor(a, Math.max(layout.floor(a), layout.token(other)));
     }
     this.#emit("start", a, -1, candidate);
   }
 
   #nextRound(a: number): void {
-    const board = this.#board;
+    const layout = this.#layout;
     let largest = 0;
-    for (let n = 0; n < board.nodes; n += 1) {
-      largest = Math.max(largest, board.vote(a, n));
+    for (let n = 0; n < layout.nodes; n += 1) {
+      largest = Math.max(largest, layout.vote(a, n));
     }
-    board.setRound(a, board.round(a) + 1);
-    board.setProposedBefore(a, board.proposed(a));
-    board.setProposed(a, largest);
+    layout.setRound(a, layout.round(a) + 1);
+    layout.setProposedBefore(a, layout.proposed(a));
+    layout.setProposed(a, largest);
     this.#emit("propose", a, -1, largest);
   }
 
   #acquire(a: number, n: number): void {
-    const board = this.#board;
-    if (board.holder(n) === a + 1) {
-      this.#answer("acquire again", a, n, board.number(n), false); // a repeat: the same grant, the same number
+    const layout = this.#layout;
+    if (layout.holder(n) === a + 1) {
+      this.#reply("acquire again", a, n, layout.fence(n), false); // a repeat: the same grant, the same number
       return;
     }
-    const isExtra = board.hasTakenEffect(a, n);
-    if (board.holder(n) !== 0 || (isExtra && board.extraEffects === 0)) {
+    const isExtra = layout.hasTakenEffect(a, n);
+    if (layout.holder(n) !== 0 || (isExtra && layout.extraEffects === 0)) {
       return;
     }
-    const { candidates, mutant } = this.#settings;
-    const least = board.number(n) + (mutant === "no-increment" ? 0 : 1);
-    const first = Math.max(least, board.candidate(a));
+    const { proposals, mutant } = this.#settings;
+    const least = layout.fence(n) + (mutant === "no-increment" ? 0 : 1);
+    const first = Math.max(least, layout.proposal(a));
     // Who gives a lock up to another says a candidate of his own: it is another one on each node.
-    const last = candidates === "following" ? first : Math.max(first, candidates);
+    const last = proposals === "following" ? first : Math.max(first, proposals);
     for (let number = first; number <= last; number += 1) {
-      board.extraEffects -= isExtra ? 1 : 0;
-      board.setTakenEffect(a, n);
-      board.setHolder(n, a + 1);
-      board.setNumber(n, number);
-      this.#follow(number);
-      this.#answer("acquire", a, n, number, true);
+      layout.extraEffects -= isExtra ? 1 : 0;
+      layout.setTakenEffect(a, n);
+      layout.setHolder(n, a + 1);
+      layout.setFence(n, number);
+      this.#noteGreatest(number);
+      this.#reply("acquire", a, n, number, true);
     }
   }
 
   /** Whenever it comes: also of a round that is over. */
-  #agree(a: number, n: number, proposed: number): void {
-    const board = this.#board;
-    const isOurs = board.holder(n) === a + 1 || this.#settings.mutant === "agree-without-comparing";
-    if (proposed === 0 || !isOurs) {
+  #raiseFence(a: number, n: number, proposed: number): void {
+    const layout = this.#layout;
+    const isHolder = layout.holder(n) === a + 1 || this.#settings.mutant === "agree-without-comparing";
+    if (proposed === 0 || !isHolder) {
       return;
     }
-    const before = board.number(n);
-    const number = Math.max(before, proposed);
-    board.setNumber(n, number);
-    const told = this.#settings.mutant === "acknowledgement-without-value" ? proposed : number;
-    this.#answer("agree", a, n, told, number > before);
+    const previous = layout.fence(n);
+    const number = Math.max(previous, proposed);
+    layout.setFence(n, number);
+    const replied = this.#settings.mutant === "acknowledgement-without-value" ? proposed : number;
+    this.#reply("agree", a, n, replied, number > previous);
   }
 
   /** The node has done it. What it says is heard at once or never; where replies may be late, perhaps later. */
-  #answer(rule: string, a: number, n: number, number: number, hasChanged: boolean): void {
-    const board = this.#board;
-    const isHeard = board.phase(a) === phases.seeking && !board.isQuarantined(n);
-    const isNews = board.vote(a, n) !== number || board.voteRound(a, n) !== board.round(a);
-    if (isHeard && this.#settings.lateReplies) {
+  #reply(rule: string, a: number, n: number, number: number, hasChanged: boolean): void {
+    const layout = this.#layout;
+    const isDelivered = layout.phase(a) === phases.seeking && !layout.isQuarantined(n);
+    const isNewer = layout.vote(a, n) !== number || layout.voteRound(a, n) !== layout.round(a);
+    if (isDelivered && this.#settings.lateReplies) {
       // What is no news now is some in a later round.
-      if (hasChanged || board.reply(a, n) !== number) {
-        board.setReply(a, n, number);
+      if (hasChanged || layout.reply(a, n) !== number) {
+        layout.setReply(a, n, number);
         this.#emit(rule, a, n, number);
       }
-    } else if (isHeard) {
-      this.#done.set(board.bytes);
-      if (isNews) {
-        this.#hearNumber(a, n, number);
+    } else if (isDelivered) {
+      this.#done.set(layout.bytes);
+      if (isNewer) {
+        this.#receiveFence(a, n, number);
         this.#emit(`${rule}, heard`, a, n, number);
       }
-      board.bytes.set(this.#done);
+      layout.bytes.set(this.#done);
       if (hasChanged) {
         this.#emit(rule, a, n, number);
       }
     } else if (hasChanged) {
       this.#emit(rule, a, n, number);
     }
-    board.bytes.set(this.#source);
+    layout.bytes.set(this.#source);
   }
 
   /** A reply that is heard counts for the round in which it is heard. One that never is may be lost. */
-  #hear(a: number, n: number): void {
-    const board = this.#board;
-    const number = board.reply(a, n);
-    if (board.phase(a) !== phases.seeking || number === 0 || board.isQuarantined(n)) {
+  #receiveGrant(a: number, n: number): void {
+    const layout = this.#layout;
+    const fence = layout.reply(a, n);
+    if (layout.phase(a) !== phases.seeking || fence === 0 || layout.isQuarantined(n)) {
       return;
     }
-    board.setReply(a, n, 0);
-    this.#hearNumber(a, n, number);
-    this.#emit("hear", a, n, number);
+    layout.setReply(a, n, 0);
+    this.#receiveFence(a, n, fence);
+    this.#emit("hear", a, n, fence);
   }
 
-  #hearNumber(a: number, n: number, number: number): void {
-    const board = this.#board;
-    if (number >= board.vote(a, n)) {
-      board.setVote(a, n, number, board.round(a));
+  #receiveFence(a: number, n: number, fence: number): void {
+    const layout = this.#layout;
+    if (fence >= layout.vote(a, n)) {
+      layout.setVote(a, n, fence, layout.round(a));
     }
-    const agreed = agreedNumber(board, a, this.#majority, this.#settings.mutant);
-    if (agreed > 0 && agreed >= board.proposed(a)) {
+    const agreed = agreedFence(layout, a, this.#majority, this.#settings.mutant);
+    if (agreed > 0 && agreed >= layout.proposed(a)) {
       this.#win(a, agreed);
     }
   }
 
   #win(a: number, token: number): void {
-    const board = this.#board;
-    board.broken = promiseBrokenBy(board, a, token, this.#settings.isTimed);
-    board.setPhase(a, this.#settings.isTimed ? phases.holding : phases.past);
-    board.setToken(a, token);
-    board.setFloor(a, 0);
+    const layout = this.#layout;
+    layout.broken = violatedInvariant(layout, a, token, this.#settings.isTimed);
+    layout.setPhase(a, this.#settings.isTimed ? phases.holding : phases.past);
+    layout.setToken(a, token);
+    layout.setFloor(a, 0);
   }
 
   #nodeSteps(n: number): void {
-    const board = this.#board;
-    const a = board.holder(n) - 1;
+    const layout = this.#layout;
+    const a = layout.holder(n) - 1;
     if (a >= 0) {
-      board.setHolder(n, 0);
+      layout.setHolder(n, 0);
       if (this.#settings.isTimed) {
-        this.#loseVote(a, n);
+        this.#restartedVote(a, n);
       }
       this.#emit("drop", a, n, 0);
     }
-    if (board.restarts > 0) {
-      board.restarts -= 1;
-      board.setHolder(n, 0);
-      board.setNumber(n, 0);
-      board.setQuarantined(n, this.#settings.mutant !== "no-restart-guard");
+    if (layout.restarts > 0) {
+      layout.restarts -= 1;
+      layout.setHolder(n, 0);
+      layout.setFence(n, 0);
+      layout.setQuarantined(n, this.#settings.mutant !== "no-restart-guard");
       let begun = 0;
-      for (let each = 0; each < board.attempts; each += 1) {
-        board.setReply(each, n, 0); // heard before, or lost
+      for (let each = 0; each < layout.attempts; each += 1) {
+        layout.setReply(each, n, 0); // heard before, or lost
         begun |= this.#isActive(each) ? 1 << each : 0;
       }
-      board.setBegunBefore(n, begun);
+      layout.setBegunBefore(n, begun);
       this.#emit("restart", -1, n, 0);
     }
-    if (board.isQuarantined(n)) {
+    if (layout.isQuarantined(n)) {
       this.#endQuarantine(n);
     }
   }
 
   /** It lasts longer than anything that was asked for before the restart can be valid, wherever. */
   #endQuarantine(n: number): void {
-    const board = this.#board;
-    for (let a = 0; a < board.attempts; a += 1) {
-      if ((board.begunBefore(n) & (1 << a)) !== 0 && this.#isActive(a)) {
-        board.setPhase(a, board.phase(a) === phases.holding ? phases.past : phases.failed);
+    const layout = this.#layout;
+    for (let a = 0; a < layout.attempts; a += 1) {
+      if ((layout.begunBefore(n) & (1 << a)) !== 0 && this.#isActive(a)) {
+        layout.setPhase(a, layout.phase(a) === phases.holding ? phases.past : phases.failed);
       }
     }
-    board.setQuarantined(n, false);
-    board.setBegunBefore(n, 0);
+    layout.setQuarantined(n, false);
+    layout.setBegunBefore(n, 0);
     this.#emit("quarantine ends", -1, n, 0);
   }
 
   #isActive(a: number): boolean {
-    const phase = this.#board.phase(a);
+    const phase = this.#layout.phase(a);
     return phase === phases.seeking || phase === phases.holding;
   }
 
-  #loseVote(a: number, n: number): void {
-    const board = this.#board;
-    board.setReply(a, n, 0);
-    board.setVote(a, n, 0, 0);
-    if (board.phase(a) === phases.holding && board.votes(a) < this.#majority) {
-      board.setPhase(a, phases.past);
+  #restartedVote(a: number, n: number): void {
+    const layout = this.#layout;
+    layout.setReply(a, n, 0);
+    layout.setVote(a, n, 0, 0);
+    if (layout.phase(a) === phases.holding && layout.votes(a) < this.#majority) {
+      layout.setPhase(a, phases.past);
     }
   }
 
-  #follow(number: number): void {
-    if (this.#settings.candidates === "following") {
-      this.#board.greatest = Math.max(this.#board.greatest, number);
+  #noteGreatest(number: number): void {
+    if (this.#settings.proposals === "following") {
+      this.#layout.greatestFence = Math.max(this.#layout.greatestFence, number);
     }
   }
 
   #emit(rule: string, attempt: number, node: number, detail: number): void {
-    this.#tidy();
-    this.#take(this.#board.bytes, rule, attempt, node, detail, false);
-    this.#board.bytes.set(this.#source);
+    this.#canonicalize();
+    this.#take(this.#layout.bytes, rule, attempt, node, detail, false);
+    this.#layout.bytes.set(this.#source);
   }
 
   /** Who does not seek any more hears nothing; of who holds only which nodes' votes counted. */
-  #tidy(): void {
-    const board = this.#board;
-    for (let a = 0; a < board.attempts; a += 1) {
-      const phase = board.phase(a);
+  #canonicalize(): void {
+    const layout = this.#layout;
+    for (let a = 0; a < layout.attempts; a += 1) {
+      const phase = layout.phase(a);
       if (phase === phases.holding || phase === phases.past || phase === phases.failed) {
-        board.setRound(a, 0);
-        board.setFloor(a, 0);
-        for (let n = 0; n < board.nodes; n += 1) {
-          board.setReply(a, n, 0);
-          board.setVote(a, n, phase === phases.holding && board.vote(a, n) > 0 ? 1 : 0, 0);
+        layout.setRound(a, 0);
+        layout.setFloor(a, 0);
+        for (let n = 0; n < layout.nodes; n += 1) {
+          layout.setReply(a, n, 0);
+          layout.setVote(a, n, phase === phases.holding && layout.vote(a, n) > 0 ? 1 : 0, 0);
         }
       }
     }

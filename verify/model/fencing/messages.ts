@@ -1,9 +1,9 @@
 import type { Step } from "../explorer/model.ts";
-import { phases, type Board } from "./board.ts";
+import { phases, type StateLayout } from "./board.ts";
 
-type Telling = (attempt: string, node: string, detail: number) => string;
+type DescribeStep = (attempt: string, node: string, detail: number) => string;
 
-const tellings: Readonly<Record<string, Telling>> = {
+const stepDescriptions: Readonly<Record<string, DescribeStep>> = {
   start: (attempt, _, candidate) => `${attempt} asks all nodes, with the candidate ${candidate}`,
   propose: (attempt, _, number) =>
     `${attempt} has a majority and no agreement: asks all to agree on ${number}`,
@@ -23,8 +23,8 @@ const tellings: Readonly<Record<string, Telling>> = {
   "quarantine ends": (_, node) => `${node} is up for longer than any TTL: it votes again`,
 };
 
-export function tell({ rule, attempt, node, detail }: Step): string {
-  return tellings[rule]?.(nameOf(attempt), `node ${node + 1}`, detail) ?? rule;
+export function describeStep({ rule, attempt, node, detail }: Step): string {
+  return stepDescriptions[rule]?.(nameOf(attempt), `node ${node + 1}`, detail) ?? rule;
 }
 
 function nameOf(attempt: number): string {
@@ -33,18 +33,18 @@ function nameOf(attempt: number): string {
 
 const phaseNames: readonly string[] = Object.keys(phases);
 
-export function describe(board: Board): string {
-  const nodes = Array.from({ length: board.nodes }, (_, n) => {
-    const holder = board.holder(n);
-    const quarantine = board.isQuarantined(n) ? ", quarantined" : "";
-    return `${n + 1}: ${holder > 0 ? nameOf(holder - 1) : "free"} #${board.number(n)}${quarantine}`;
+export function describe(layout: StateLayout): string {
+  const nodes = Array.from({ length: layout.nodes }, (_, n) => {
+    const holder = layout.holder(n);
+    const quarantine = layout.isQuarantined(n) ? ", quarantined" : "";
+    return `${n + 1}: ${holder > 0 ? nameOf(holder - 1) : "free"} #${layout.fence(n)}${quarantine}`;
   });
-  const attempts = Array.from({ length: board.attempts }, (_, a) => {
-    const token = board.token(a) > 0 ? ` with token ${board.token(a)}` : "";
-    const votes = Array.from({ length: board.nodes }, (__, n) => board.vote(a, n) || "-").join(" ");
-    const isSeeking = board.phase(a) === phases.seeking;
-    const known = isSeeking ? `, round ${board.round(a)}, heard ${votes}` : "";
-    return `${nameOf(a)} ${phaseNames[board.phase(a)]}${token}${known}`;
+  const attempts = Array.from({ length: layout.attempts }, (_, a) => {
+    const token = layout.token(a) > 0 ? ` with token ${layout.token(a)}` : "";
+    const votes = Array.from({ length: layout.nodes }, (__, n) => layout.vote(a, n) || "-").join(" ");
+    const isSeeking = layout.phase(a) === phases.seeking;
+    const known = isSeeking ? `, round ${layout.round(a)}, heard ${votes}` : "";
+    return `${nameOf(a)} ${phaseNames[layout.phase(a)]}${token}${known}`;
   });
   return [...nodes, ...attempts].join("; ");
 }

@@ -12,7 +12,7 @@ export interface FencingSettings {
   /** How often in all an acquire takes effect on a node once more: repeats and duplicates. */
   readonly extraEffects: number;
   /** Candidates are 1 up to this, another one in each operation; "following": of an attempt one, greater than every number that was given so far. */
-  readonly candidates: number | "following";
+  readonly proposals: number | "following";
   /** false: a reply is heard as soon as the node has answered, or never. true: also later, in a later round. */
   readonly lateReplies: boolean;
   /**
@@ -25,11 +25,11 @@ export interface FencingSettings {
   readonly mutant: FencingMutant | undefined;
 }
 
-export const plainFencing: FencingSettings = {
+export const defaultFencing: FencingSettings = {
   nodes: 3,
   attempts: 2,
   extraEffects: 0,
-  candidates: 2,
+  proposals: 2,
   lateReplies: false,
   isTimed: false,
   restarts: 0,

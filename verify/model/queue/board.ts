@@ -1,5 +1,5 @@
 import type { Columns } from "../explorer/model.ts";
-import type { TurnsSettings } from "./settings.ts";
+import type { QueueSettings } from "./settings.ts";
 
 export const phases = {
   idle: 0,
@@ -68,19 +68,19 @@ export const flags = {
 } as const;
 
 /** The answer to `agree` that the grant is not ours. */
-export const notOurs = 255;
+export const notHolder = 255;
 
 /** Numbers that messages can carry: one bit each. */
-const greatestNumber = 8;
+const maxFence = 8;
 
 /** A state of the model, with names for its bytes. The queue needs no order: tickets are the order of the attempts. */
-export class Board {
+export class StateLayout {
   readonly bytes: Uint8Array;
   readonly nodes: number;
   readonly attempts: number;
   readonly columns: Columns;
 
-  constructor({ nodes, attempts }: TurnsSettings) {
+  constructor({ nodes, attempts }: QueueSettings) {
     const width = nodeBytes + attempts * linkBytes;
     this.nodes = nodes;
     this.attempts = attempts;
@@ -150,12 +150,12 @@ export class Board {
   setHolder(n: number, holder: number): void {
     this.set(this.#node(n) + holderByte, holder);
   }
-  number(n: number): number {
+  fence(n: number): number {
     return this.get(this.#node(n) + numberByte);
   }
-  setNumber(n: number, number: number): void {
-    if (number > greatestNumber) {
-      throw new RangeError(`Numbers of this configuration pass ${greatestNumber}: its bounds are too large`);
+  setFence(n: number, number: number): void {
+    if (number > maxFence) {
+      throw new RangeError(`Numbers of this configuration pass ${maxFence}: its bounds are too large`);
     }
     this.set(this.#node(n) + numberByte, number);
   }
@@ -226,10 +226,10 @@ export class Board {
     this.set(this.#link(a, n) + reportRoundByte, round);
   }
   /** The answer to `agree` on its way; 0: none. */
-  answer(a: number, n: number): number {
+  reply(a: number, n: number): number {
     return this.get(this.#link(a, n) + answerByte);
   }
-  setAnswer(a: number, n: number, answer: number): void {
+  setReply(a: number, n: number, answer: number): void {
     this.set(this.#link(a, n) + answerByte, answer);
   }
 
@@ -238,7 +238,7 @@ export class Board {
     const phase = this.phase(a);
     return phase === phases.waiting || phase === phases.settling || phase === phases.holding;
   }
-  isSeeking(a: number): boolean {
+  isAcquiring(a: number): boolean {
     const phase = this.phase(a);
     return phase === phases.waiting || phase === phases.settling;
   }
@@ -249,13 +249,13 @@ export class Board {
     }
     return votes;
   }
-  isAnythingUnderWay(a: number, n: number): boolean {
+  hasMessagesInTransit(a: number, n: number): boolean {
     const requests = flags.acquire | flags.yield | flags.release | flags.agree | flags.extend | flags.refill;
     return (
       this.has(a, n, requests) ||
       this.grants(a, n) !== 0 ||
       this.inquiries(a, n) !== 0 ||
-      this.answer(a, n) !== 0
+      this.reply(a, n) !== 0
     );
   }
   /** What the attempt knows and what is on its way to it; requests that it sent stay under way. */

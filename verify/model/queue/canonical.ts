@@ -1,8 +1,8 @@
-import { flags, phases, type Board } from "./board.ts";
-import type { TurnsSettings } from "./settings.ts";
+import { flags, phases, type StateLayout } from "./board.ts";
+import type { QueueSettings } from "./settings.ts";
 
 /** Of these the numbers decide otherwise than by the rules that make a number forgettable. */
-const keepNumbers: readonly (string | undefined)[] = [
+const mutantsKeepingNumbers: readonly (string | undefined)[] = [
   "yield-without-number",
   "yielded-vote-counts",
   "yield-after-election",
@@ -17,30 +17,30 @@ const keepNumbers: readonly (string | undefined)[] = [
  * - a number that cannot come again is forgotten: a node only counts up;
  * - where numbers are only compared with others of the same node, they are counted anew from 1 in the same order.
  */
-export class Tidying {
-  readonly #board: Board;
-  readonly #settings: TurnsSettings;
+export class Canonicalizer {
+  readonly #layout: StateLayout;
+  readonly #settings: QueueSettings;
   readonly #keepsNumbers: boolean;
 
-  constructor(board: Board, settings: TurnsSettings) {
-    this.#board = board;
+  constructor(layout: StateLayout, settings: QueueSettings) {
+    this.#layout = layout;
     this.#settings = settings;
-    this.#keepsNumbers = keepNumbers.includes(settings.mutant);
+    this.#keepsNumbers = mutantsKeepingNumbers.includes(settings.mutant);
   }
 
-  tidy(): void {
-    const board = this.#board;
-    for (let a = 0; a < board.attempts; a += 1) {
-      this.#forgetRounds(a);
+  canonicalize(): void {
+    const layout = this.#layout;
+    for (let a = 0; a < layout.attempts; a += 1) {
+      this.#clearRounds(a);
     }
-    for (let n = 0; n < board.nodes; n += 1) {
-      for (let a = 0; a < board.attempts; a += 1) {
-        if (board.isSeeking(a)) {
-          this.#dropTellings(a, n);
-        } else if (board.phase(a) !== phases.idle) {
-          this.#forget(a, n);
+    for (let n = 0; n < layout.nodes; n += 1) {
+      for (let a = 0; a < layout.attempts; a += 1) {
+        if (layout.isAcquiring(a)) {
+          this.#dropIgnoredMessages(a, n);
+        } else if (layout.phase(a) !== phases.idle) {
+          this.#clearClient(a, n);
         }
-        this.#forgetNumbers(a, n);
+        this.#clearNumbers(a, n);
       }
       if (this.#settings.numbers !== "agreed") {
         this.#renumber(n);
@@ -48,96 +48,96 @@ export class Tidying {
     }
   }
 
-  #forget(a: number, n: number): void {
-    const board = this.#board;
+  #clearClient(a: number, n: number): void {
+    const layout = this.#layout;
     const { mutant } = this.#settings;
-    const isHolding = board.phase(a) === phases.holding;
-    const hasGrant = board.grants(a, n) !== 0;
-    const vote = isHolding ? board.vote(a, n) : 0;
-    const inquiries = isHolding && mutant === "yield-after-election" ? board.inquiries(a, n) : 0;
-    board.forgetLink(a, n);
-    board.setVote(a, n, vote);
-    board.setInquiries(a, n, inquiries);
-    if (board.phase(a) === phases.ended && hasGrant && mutant !== "late-grant-kept") {
-      board.raise(a, n, flags.release);
+    const isHolding = layout.phase(a) === phases.holding;
+    const hasGrant = layout.grants(a, n) !== 0;
+    const vote = isHolding ? layout.vote(a, n) : 0;
+    const inquiries = isHolding && mutant === "yield-after-election" ? layout.inquiries(a, n) : 0;
+    layout.forgetLink(a, n);
+    layout.setVote(a, n, vote);
+    layout.setInquiries(a, n, inquiries);
+    if (layout.phase(a) === phases.ended && hasGrant && mutant !== "late-grant-kept") {
+      layout.raise(a, n, flags.release);
     }
   }
 
   /** Of who does not ask for a number any more. The proposed one is still said by what is under way. */
-  #forgetRounds(a: number): void {
-    const board = this.#board;
-    if (!board.isSeeking(a)) {
-      board.setRound(a, 0);
-      board.setFloor(a, 0);
+  #clearRounds(a: number): void {
+    const layout = this.#layout;
+    if (!layout.isAcquiring(a)) {
+      layout.setRound(a, 0);
+      layout.setFloor(a, 0);
       let isUnderWay = false;
-      for (let n = 0; n < board.nodes; n += 1) {
-        isUnderWay ||= board.has(a, n, flags.agree);
+      for (let n = 0; n < layout.nodes; n += 1) {
+        isUnderWay ||= layout.has(a, n, flags.agree);
       }
       if (!isUnderWay) {
-        board.setProposed(a, 0);
+        layout.setProposed(a, 0);
       }
     }
   }
 
-  #dropTellings(a: number, n: number): void {
-    const board = this.#board;
-    const vote = board.vote(a, n);
+  #dropIgnoredMessages(a: number, n: number): void {
+    const layout = this.#layout;
+    const vote = layout.vote(a, n);
     const known = this.#settings.numbers === "agreed" ? vote - 1 : vote; // a repeat tells it for a later round
-    const given = this.#settings.mutant === "yielded-vote-counts" ? 0 : board.yielded(a, n);
-    board.setGrants(a, n, above(board.grants(a, n), Math.max(known, given)));
-    const inquired = Math.max(board.inquired(a, n), board.yielded(a, n));
-    board.setInquiries(a, n, above(board.inquiries(a, n), inquired));
+    const given = this.#settings.mutant === "yielded-vote-counts" ? 0 : layout.yielded(a, n);
+    layout.setGrants(a, n, above(layout.grants(a, n), Math.max(known, given)));
+    const inquired = Math.max(layout.inquired(a, n), layout.yielded(a, n));
+    layout.setInquiries(a, n, above(layout.inquiries(a, n), inquired));
   }
 
   /** A node gives greater numbers only: one that is nobody's present grant, and under way nowhere, was the last of its kind. */
-  #forgetNumbers(a: number, n: number): void {
-    const board = this.#board;
-    const yielded = board.yielded(a, n);
-    const inquired = board.inquired(a, n);
+  #clearNumbers(a: number, n: number): void {
+    const layout = this.#layout;
+    const yielded = layout.yielded(a, n);
+    const inquired = layout.inquired(a, n);
     if (this.#keepsNumbers || (yielded === 0 && inquired === 0)) {
       return;
     }
-    const present = board.holder(n) === a + 1 ? board.number(n) : 0;
+    const present = layout.holder(n) === a + 1 ? layout.fence(n) : 0;
     if (present === 0 || present > yielded) {
-      board.setYielded(a, n, 0);
-      if (board.has(a, n, flags.yield)) {
-        board.clear(a, n, flags.yield);
-        board.raise(a, n, flags.acquire); // it comes to the same
+      layout.setYielded(a, n, 0);
+      if (layout.has(a, n, flags.yield)) {
+        layout.clear(a, n, flags.yield);
+        layout.raise(a, n, flags.acquire); // it comes to the same
       }
     }
-    if (inquired <= yielded || !this.#isExpected(a, n, inquired, present)) {
-      board.setInquired(a, n, 0);
+    if (inquired <= yielded || !this.#mayArrive(a, n, inquired, present)) {
+      layout.setInquired(a, n, 0);
     }
   }
 
   /** A vote with this number or a smaller one is there, or may still come. */
-  #isExpected(a: number, n: number, number: number, present: number): boolean {
-    const board = this.#board;
-    const vote = board.vote(a, n);
+  #mayArrive(a: number, n: number, number: number, present: number): boolean {
+    const layout = this.#layout;
+    const vote = layout.vote(a, n);
     const isOfVote = vote > 0 && vote <= number;
-    return isOfVote || (present > 0 && present <= number) || !isEmptyUpTo(board.grants(a, n), number);
+    return isOfVote || (present > 0 && present <= number) || !isEmptyUpTo(layout.grants(a, n), number);
   }
 
   #renumber(n: number): void {
-    const board = this.#board;
-    const isHeld = board.holder(n) !== 0;
-    let used = isHeld ? 1 << board.number(n) : 0;
-    for (let a = 0; a < board.attempts; a += 1) {
-      used |= (1 << board.vote(a, n)) | (1 << board.yielded(a, n)) | (1 << board.inquired(a, n));
-      used |= (board.grants(a, n) | board.inquiries(a, n)) << 1;
+    const layout = this.#layout;
+    const isHeld = layout.holder(n) !== 0;
+    let used = isHeld ? 1 << layout.fence(n) : 0;
+    for (let a = 0; a < layout.attempts; a += 1) {
+      used |= (1 << layout.vote(a, n)) | (1 << layout.yielded(a, n)) | (1 << layout.inquired(a, n));
+      used |= (layout.grants(a, n) | layout.inquiries(a, n)) << 1;
     }
     used >>>= 1; // 0 is no number
     const count = onesIn(used);
     if (used !== (1 << count) - 1) {
-      for (let a = 0; a < board.attempts; a += 1) {
-        board.setVote(a, n, rankOf(board.vote(a, n), used));
-        board.setYielded(a, n, rankOf(board.yielded(a, n), used));
-        board.setInquired(a, n, rankOf(board.inquired(a, n), used));
-        board.setGrants(a, n, ranksOf(board.grants(a, n), used));
-        board.setInquiries(a, n, ranksOf(board.inquiries(a, n), used));
+      for (let a = 0; a < layout.attempts; a += 1) {
+        layout.setVote(a, n, rankOf(layout.vote(a, n), used));
+        layout.setYielded(a, n, rankOf(layout.yielded(a, n), used));
+        layout.setInquired(a, n, rankOf(layout.inquired(a, n), used));
+        layout.setGrants(a, n, ranksOf(layout.grants(a, n), used));
+        layout.setInquiries(a, n, ranksOf(layout.inquiries(a, n), used));
       }
     }
-    board.setNumber(n, isHeld ? rankOf(board.number(n), used) : count);
+    layout.setFence(n, isHeld ? rankOf(layout.fence(n), used) : count);
   }
 }
 

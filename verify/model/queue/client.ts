@@ -1,176 +1,176 @@
-import { flags, notOurs, phases, type Board } from "./board.ts";
-import { promiseBrokenBy } from "./property-check.ts";
-import type { TurnsSettings } from "./settings.ts";
+import { flags, notHolder, phases, type StateLayout } from "./board.ts";
+import { violatedInvariant } from "./property-check.ts";
+import type { QueueSettings } from "./settings.ts";
 
 /** After so many rounds without one number an attempt is given up. */
-const mostRounds = 3;
+const maxRounds = 3;
 
 /** What a client makes of what it hears. Whatever follows from that at once is done in the same step: nobody else sees between. */
 export class ClientRules {
   readonly majority: number;
-  readonly #board: Board;
-  readonly #settings: TurnsSettings;
+  readonly #layout: StateLayout;
+  readonly #settings: QueueSettings;
 
-  constructor(board: Board, settings: TurnsSettings) {
-    this.#board = board;
+  constructor(layout: StateLayout, settings: QueueSettings) {
+    this.#layout = layout;
     this.#settings = settings;
     this.majority = Math.floor((settings.nodes + settings.silentNodes) / 2) + 1;
   }
 
   start(a: number): void {
-    const board = this.#board;
-    board.setPhase(a, phases.waiting);
+    const layout = this.#layout;
+    layout.setPhase(a, phases.waiting);
     if (this.#settings.numbers === "agreed") {
-      board.setRound(a, 1);
-      for (let other = 0; other < board.attempts; other += 1) {
-        board.setFloor(a, Math.max(board.floor(a), board.token(other)));
+      layout.setRound(a, 1);
+      for (let other = 0; other < layout.attempts; other += 1) {
+        layout.setFloor(a, Math.max(layout.floor(a), layout.token(other)));
       }
     }
-    for (let n = 0; n < board.nodes; n += 1) {
-      board.raise(a, n, flags.acquire);
+    for (let n = 0; n < layout.nodes; n += 1) {
+      layout.raise(a, n, flags.acquire);
     }
   }
 
   /** Asks again. Who gave the vote back goes on doing so until the node has another number for it. */
-  ask(a: number, n: number): void {
-    const givesBack = this.#board.yielded(a, n) > 0 && this.#settings.mutant !== "yield-not-repeated";
-    this.#board.raise(a, n, givesBack ? flags.yield : flags.acquire);
+  requestVotes(a: number, n: number): void {
+    const isRetry = this.#layout.yielded(a, n) > 0 && this.#settings.mutant !== "yield-not-repeated";
+    this.#layout.raise(a, n, isRetry ? flags.yield : flags.acquire);
   }
 
-  hearGrant(a: number, n: number, number: number): void {
-    const board = this.#board;
-    if (!board.isSeeking(a)) {
+  receiveGrant(a: number, n: number, number: number): void {
+    const layout = this.#layout;
+    if (!layout.isAcquiring(a)) {
       return;
     }
-    if (board.isQuarantined(n)) {
-      board.raise(a, n, flags.release); // it may have forgotten: what it has of us is given back
+    if (layout.isQuarantined(n)) {
+      layout.raise(a, n, flags.release); // it may have forgotten: what it has of us is given back
       return;
     }
-    const isGivenBack = number <= board.yielded(a, n) && this.#settings.mutant !== "yielded-vote-counts";
-    if (!isGivenBack && number >= board.vote(a, n)) {
-      board.setVote(a, n, number);
-      board.setReportRound(a, n, board.round(a));
+    const isReleased = number <= layout.yielded(a, n) && this.#settings.mutant !== "yielded-vote-counts";
+    if (!isReleased && number >= layout.vote(a, n)) {
+      layout.setVote(a, n, number);
+      layout.setReportRound(a, n, layout.round(a));
     }
-    this.heard(a, n);
+    this.receivedReply(a, n);
   }
 
-  hearInquiry(a: number, n: number, number: number): void {
-    const board = this.#board;
-    if (board.isSeeking(a)) {
-      if (number > board.yielded(a, n)) {
-        board.setInquired(a, n, Math.max(board.inquired(a, n), number));
-        this.#yieldIfAsked(a, n);
+  receiveInquiry(a: number, n: number, number: number): void {
+    const layout = this.#layout;
+    if (layout.isAcquiring(a)) {
+      if (number > layout.yielded(a, n)) {
+        layout.setInquired(a, n, Math.max(layout.inquired(a, n), number));
+        this.#yieldIfRequested(a, n);
       }
-    } else if (this.#settings.mutant === "yield-after-election" && board.phase(a) === phases.holding) {
-      board.setYielded(a, n, number);
-      board.raise(a, n, flags.yield);
+    } else if (this.#settings.mutant === "yield-after-election" && layout.phase(a) === phases.holding) {
+      layout.setYielded(a, n, number);
+      layout.raise(a, n, flags.yield);
     }
   }
 
-  hearAgreement(a: number, n: number, answer: number): void {
-    const board = this.#board;
-    board.clear(a, n, flags.isAgreeing);
-    if (!board.isSeeking(a) || board.vote(a, n) === 0) {
+  receiveFence(a: number, n: number, answer: number): void {
+    const layout = this.#layout;
+    layout.clear(a, n, flags.isAgreeing);
+    if (!layout.isAcquiring(a) || layout.vote(a, n) === 0) {
       return;
     }
-    if (answer === notOurs) {
-      board.setVote(a, n, 0);
-      this.ask(a, n);
-    } else if (answer >= board.vote(a, n)) {
-      board.setVote(a, n, answer);
-      board.setReportRound(a, n, board.round(a));
+    if (answer === notHolder) {
+      layout.setVote(a, n, 0);
+      this.requestVotes(a, n);
+    } else if (answer >= layout.vote(a, n)) {
+      layout.setVote(a, n, answer);
+      layout.setReportRound(a, n, layout.round(a));
     }
-    this.heard(a, n);
+    this.receivedReply(a, n);
   }
 
   /** A vote came or went. */
-  heard(a: number, n: number): void {
-    const board = this.#board;
+  receivedReply(a: number, n: number): void {
+    const layout = this.#layout;
     if (this.#isElected(a)) {
       if (this.#settings.numbers === "agreed") {
-        this.#settle(a, n);
-      } else if (board.phase(a) === phases.waiting) {
+        this.#decide(a, n);
+      } else if (layout.phase(a) === phases.waiting) {
         this.win(a, 0);
       }
-    } else if (board.isSeeking(a)) {
-      board.setPhase(a, phases.waiting);
-      for (let each = 0; each < board.nodes; each += 1) {
-        this.#yieldIfAsked(a, each);
+    } else if (layout.isAcquiring(a)) {
+      layout.setPhase(a, phases.waiting);
+      for (let each = 0; each < layout.nodes; each += 1) {
+        this.#yieldIfRequested(a, each);
       }
     }
   }
 
   win(a: number, token: number): void {
-    const board = this.#board;
-    board.broken ||= promiseBrokenBy(board, a, token);
-    board.setPhase(a, phases.holding);
-    board.setToken(a, token);
+    const layout = this.#layout;
+    layout.broken ||= violatedInvariant(layout, a, token);
+    layout.setPhase(a, phases.holding);
+    layout.setToken(a, token);
   }
 
   /** Of a vote that is over by the client's own clock. Who holds and has no majority left has lost the lock. */
   loseVote(a: number, n: number): void {
-    const board = this.#board;
-    board.setVote(a, n, 0);
-    if (board.phase(a) === phases.holding) {
-      if (board.votes(a) < this.majority) {
+    const layout = this.#layout;
+    layout.setVote(a, n, 0);
+    if (layout.phase(a) === phases.holding) {
+      if (layout.votes(a) < this.majority) {
         this.end(a);
       }
     } else {
-      this.heard(a, n);
+      this.receivedReply(a, n);
     }
   }
 
   /** Release, cancel, or loss: told to all nodes, whoever's votes they are. */
   end(a: number): void {
-    const board = this.#board;
-    const wasSeeking = board.isSeeking(a);
-    board.setPhase(a, phases.ended);
-    for (let n = 0; n < board.nodes; n += 1) {
+    const layout = this.#layout;
+    const wasSeeking = layout.isAcquiring(a);
+    layout.setPhase(a, phases.ended);
+    for (let n = 0; n < layout.nodes; n += 1) {
       if (!wasSeeking || this.#settings.mutant !== "no-release-of-losers") {
-        board.raise(a, n, flags.release);
+        layout.raise(a, n, flags.release);
       }
     }
   }
 
   #isElected(a: number): boolean {
     if (this.#settings.mutant !== "majority-of-answers") {
-      return this.#board.votes(a) >= this.majority;
+      return this.#layout.votes(a) >= this.majority;
     }
-    let voters = 0;
-    for (let n = 0; n < this.#board.nodes; n += 1) {
-      voters += this.#board.isQuarantined(n) ? 0 : 1;
+    let votingNodes = 0;
+    for (let n = 0; n < this.#layout.nodes; n += 1) {
+      votingNodes += this.#layout.isQuarantined(n) ? 0 : 1;
     }
-    return this.#board.votes(a) >= Math.floor(voters / 2) + 1;
+    return this.#layout.votes(a) >= Math.floor(votingNodes / 2) + 1;
   }
 
-  #yieldIfAsked(a: number, n: number): void {
-    const board = this.#board;
-    const vote = board.vote(a, n);
-    const inquired = board.inquired(a, n);
+  #yieldIfRequested(a: number, n: number): void {
+    const layout = this.#layout;
+    const vote = layout.vote(a, n);
+    const inquired = layout.inquired(a, n);
     if (vote === 0 || inquired < vote || this.#isElected(a) || this.#settings.mutant === "no-yield") {
       return;
     }
-    if (board.has(a, n, flags.yield)) {
-      board.raise(a, n, flags.acquire); // an older one is under way: its number is gone, so it comes to an acquire
+    if (layout.has(a, n, flags.yield)) {
+      layout.raise(a, n, flags.acquire); // an older one is under way: its number is gone, so it comes to an acquire
     }
-    board.setYielded(a, n, inquired);
-    board.setVote(a, n, 0);
-    board.raise(a, n, flags.yield);
+    layout.setYielded(a, n, inquired);
+    layout.setVote(a, n, 0);
+    layout.raise(a, n, flags.yield);
   }
 
   /** The agreement rule: the token is a number that a majority reported in the same round. */
-  #settle(a: number, heard: number): void {
-    const board = this.#board;
-    const agreed = this.#agreedNumber(a);
-    if (agreed >= Math.max(1, board.proposed(a))) {
+  #decide(a: number, heard: number): void {
+    const layout = this.#layout;
+    const agreed = this.#agreedFence(a);
+    if (agreed >= Math.max(1, layout.proposed(a))) {
       this.win(a, agreed);
       return;
     }
-    if (this.#someAre(a, flags.isAgreeing)) {
-      if (board.vote(a, heard) !== board.proposed(a)) {
-        this.#askToAgree(a, heard);
+    if (this.#anyLinkHas(a, flags.isAgreeing)) {
+      if (layout.vote(a, heard) !== layout.proposed(a)) {
+        this.#requestRaise(a, heard);
       }
-    } else if (board.round(a) < mostRounds) {
+    } else if (layout.round(a) < maxRounds) {
       this.#nextRound(a);
     } else {
       this.end(a); // and begins anew with a fresh token, which is another attempt
@@ -178,29 +178,29 @@ export class ClientRules {
   }
 
   #nextRound(a: number): void {
-    const board = this.#board;
+    const layout = this.#layout;
     let largest = 0;
-    for (let n = 0; n < board.nodes; n += 1) {
-      largest = Math.max(largest, board.vote(a, n));
-      board.clear(a, n, flags.wasAsked);
+    for (let n = 0; n < layout.nodes; n += 1) {
+      largest = Math.max(largest, layout.vote(a, n));
+      layout.clear(a, n, flags.wasAsked);
     }
-    board.setRound(a, board.round(a) + 1);
-    board.setProposed(a, largest);
-    for (let n = 0; n < board.nodes; n += 1) {
-      this.#askToAgree(a, n);
-    }
-  }
-
-  #askToAgree(a: number, n: number): void {
-    const board = this.#board;
-    if (board.vote(a, n) > 0 && !board.has(a, n, flags.wasAsked)) {
-      board.raise(a, n, flags.agree | flags.isAgreeing | flags.wasAsked);
+    layout.setRound(a, layout.round(a) + 1);
+    layout.setProposed(a, largest);
+    for (let n = 0; n < layout.nodes; n += 1) {
+      this.#requestRaise(a, n);
     }
   }
 
-  #someAre(a: number, flag: number): boolean {
-    for (let n = 0; n < this.#board.nodes; n += 1) {
-      if (this.#board.vote(a, n) > 0 && this.#board.has(a, n, flag)) {
+  #requestRaise(a: number, n: number): void {
+    const layout = this.#layout;
+    if (layout.vote(a, n) > 0 && !layout.has(a, n, flags.wasAsked)) {
+      layout.raise(a, n, flags.agree | flags.isAgreeing | flags.wasAsked);
+    }
+  }
+
+  #anyLinkHas(a: number, flag: number): boolean {
+    for (let n = 0; n < this.#layout.nodes; n += 1) {
+      if (this.#layout.vote(a, n) > 0 && this.#layout.has(a, n, flag)) {
         return true;
       }
     }
@@ -208,15 +208,15 @@ export class ClientRules {
   }
 
   /** 0: none. */
-  #agreedNumber(a: number): number {
-    const board = this.#board;
+  #agreedFence(a: number): number {
+    const layout = this.#layout;
     let largest = 0;
-    for (let n = 0; n < board.nodes; n += 1) {
-      const number = board.vote(a, n);
+    for (let n = 0; n < layout.nodes; n += 1) {
+      const number = layout.vote(a, n);
       let same = 0;
-      for (let other = 0; other < board.nodes; other += 1) {
+      for (let other = 0; other < layout.nodes; other += 1) {
         const isSame =
-          board.vote(a, other) === number && board.reportRound(a, other) === board.reportRound(a, n);
+          layout.vote(a, other) === number && layout.reportRound(a, other) === layout.reportRound(a, n);
         same += isSame ? 1 : 0;
       }
       if (number > 0 && same >= this.majority) {

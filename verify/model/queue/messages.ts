@@ -1,5 +1,5 @@
 import type { Step } from "../explorer/model.ts";
-import { flags, notOurs, phases, type Board } from "./board.ts";
+import { flags, notHolder, phases, type StateLayout } from "./board.ts";
 
 const requestNames: ReadonlyMap<number, string> = new Map([
   [flags.acquire, "acquire"],
@@ -7,9 +7,9 @@ const requestNames: ReadonlyMap<number, string> = new Map([
   [flags.agree, "agree"],
 ]);
 
-type Telling = (client: string, node: string, detail: number) => string;
+type DescribeStep = (client: string, node: string, detail: number) => string;
 
-const tellings: Readonly<Record<string, Telling>> = {
+const stepDescriptions: Readonly<Record<string, DescribeStep>> = {
   start: (client) => `${client} asks all nodes for the lock`,
   "give back": (client) => `${client} releases: on all nodes`,
   settled: (client) => `the nodes of ${client} agree on its number: it holds the lock`,
@@ -39,7 +39,7 @@ const tellings: Readonly<Record<string, Telling>> = {
     `${client} hears of its grant by ${node}, number ${number}; its nodes have to agree on a number`,
   inquiry: (client, node, number) => `${client} hears an inquiry of ${node} for number ${number}`,
   agreement: (client, node, answer) =>
-    answer === notOurs
+    answer === notHolder
       ? `${client} hears that ${node} cannot agree: the grant is not its`
       : `${client} hears that its number at ${node} is ${answer}`,
   lose: (client, node, request) => `${requestNames.get(request)} of ${client} to ${node} is lost`,
@@ -52,8 +52,8 @@ const tellings: Readonly<Record<string, Telling>> = {
   poll: () => "nothing is under way: everybody who waits asks again",
 };
 
-export function tell({ rule, attempt, node, detail }: Step): string {
-  return tellings[rule]?.(clientName(attempt), `node ${node + 1}`, detail) ?? rule;
+export function describeStep({ rule, attempt, node, detail }: Step): string {
+  return stepDescriptions[rule]?.(clientName(attempt), `node ${node + 1}`, detail) ?? rule;
 }
 
 /** A is the earliest by ticket. */
@@ -61,37 +61,37 @@ function clientName(attempt: number): string {
   return String.fromCharCode(65 + attempt);
 }
 
-export function describe(board: Board): string {
-  const nodes = Array.from({ length: board.nodes }, (_, n) => describeNode(board, n));
-  const clients = Array.from({ length: board.attempts }, (_, a) => describeClient(board, a));
+export function describe(layout: StateLayout): string {
+  const nodes = Array.from({ length: layout.nodes }, (_, n) => describeNode(layout, n));
+  const clients = Array.from({ length: layout.attempts }, (_, a) => describeClient(layout, a));
   return [...nodes, ...clients].join("; ");
 }
 
-function describeNode(board: Board, n: number): string {
-  const holder = board.holder(n);
-  const waiters = Array.from({ length: board.attempts }, (_, a) => a).filter(
-    (a) => (board.queue(n) & (1 << a)) !== 0,
+function describeNode(layout: StateLayout, n: number): string {
+  const holder = layout.holder(n);
+  const waiters = Array.from({ length: layout.attempts }, (_, a) => a).filter(
+    (a) => (layout.queue(n) & (1 << a)) !== 0,
   );
-  const words = [
-    holder > 0 ? `${n + 1}: ${clientName(holder - 1)}'s #${board.number(n)}` : `${n + 1}: free`,
+  const description = [
+    holder > 0 ? `${n + 1}: ${clientName(holder - 1)}'s #${layout.fence(n)}` : `${n + 1}: free`,
     ...(waiters.length > 0 ? [`queue ${waiters.map(clientName).join("")}`] : []),
-    ...(board.isQuarantined(n) ? ["quarantined"] : []),
+    ...(layout.isQuarantined(n) ? ["quarantined"] : []),
   ];
-  return words.join(", ");
+  return description.join(", ");
 }
 
 const phaseNames: ReadonlyMap<number, string> = new Map(
   Object.entries(phases).map(([name, phase]) => [phase, name]),
 );
 
-function describeClient(board: Board, a: number): string {
-  const known = Array.from({ length: board.nodes }, (_, n) => {
-    const vote = board.vote(a, n);
-    const yielded = board.yielded(a, n);
+function describeClient(layout: StateLayout, a: number): string {
+  const known = Array.from({ length: layout.nodes }, (_, n) => {
+    const vote = layout.vote(a, n);
+    const yielded = layout.yielded(a, n);
     return `${vote > 0 ? `#${vote}` : "-"}${yielded > 0 ? `>${yielded}` : ""}`;
   });
-  const phase = phaseNames.get(board.phase(a)) ?? "";
-  return board.isActive(a)
+  const phase = phaseNames.get(layout.phase(a)) ?? "";
+  return layout.isActive(a)
     ? `${clientName(a)} ${phase}, votes ${known.join(" ")}`
     : `${clientName(a)} ${phase}`;
 }

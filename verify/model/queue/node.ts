@@ -1,39 +1,39 @@
-import { bitOf, flags, notOurs, phases, type Board } from "./board.ts";
-import type { TurnsSettings } from "./settings.ts";
+import { bitOf, flags, notHolder, phases, type StateLayout } from "./board.ts";
+import type { QueueSettings } from "./settings.ts";
 
 /** What a node does at once, as its scripts do. */
 export class NodeRules {
   /** The number that the client of this operation would like the node to give. */
-  candidate: number = 1;
-  readonly #board: Board;
-  readonly #settings: TurnsSettings;
+  proposal: number = 1;
+  readonly #layout: StateLayout;
+  readonly #settings: QueueSettings;
 
-  constructor(board: Board, settings: TurnsSettings) {
-    this.#board = board;
+  constructor(layout: StateLayout, settings: QueueSettings) {
+    this.#layout = layout;
     this.#settings = settings;
   }
 
   acquire(a: number, n: number): void {
-    const board = this.#board;
-    const holder = board.holder(n);
+    const layout = this.#layout;
+    const holder = layout.holder(n);
     if (holder === 0) {
-      this.#takeTurn(a, n);
+      this.#acquireFree(a, n);
     } else if (holder === a + 1) {
-      board.dequeue(n, a);
-      this.#tellGrant(a, n);
+      layout.dequeue(n, a);
+      this.#notifyGrant(a, n);
     } else {
       this.#inquire(a, n, holder - 1);
-      board.enqueue(n, a);
+      layout.enqueue(n, a);
     }
   }
 
   /** Gives up the vote with the number y, and only that. */
   yield(a: number, n: number): void {
-    const board = this.#board;
-    const isTheSame =
-      board.number(n) === board.yielded(a, n) || this.#settings.mutant === "yield-without-number";
-    if (board.holder(n) === a + 1 && isTheSame) {
-      this.#takeTurn(a, n);
+    const layout = this.#layout;
+    const isSameGrant =
+      layout.fence(n) === layout.yielded(a, n) || this.#settings.mutant === "yield-without-number";
+    if (layout.holder(n) === a + 1 && isSameGrant) {
+      this.#acquireFree(a, n);
     } else {
       this.acquire(a, n);
     }
@@ -41,31 +41,31 @@ export class NodeRules {
 
   /** Also of who only waits: leaves the queue. A node that is found free serves the first in its queue. */
   release(a: number, n: number): void {
-    const board = this.#board;
-    const holder = board.holder(n);
-    board.dequeue(n, a);
+    const layout = this.#layout;
+    const holder = layout.holder(n);
+    layout.dequeue(n, a);
     if (holder === a + 1 || holder === 0 || this.#settings.mutant === "release-without-comparing") {
       this.#grantNext(n);
     }
   }
 
   /** Raises the number of the attempt's grant, and answers what it is now. */
-  agree(a: number, n: number): void {
-    const board = this.#board;
-    if (board.holder(n) !== a + 1) {
-      board.setAnswer(a, n, notOurs);
+  raiseFence(a: number, n: number): void {
+    const layout = this.#layout;
+    if (layout.holder(n) !== a + 1) {
+      layout.setReply(a, n, notHolder);
       return;
     }
-    board.setNumber(n, Math.max(board.number(n), board.proposed(a)));
-    board.setAnswer(a, n, board.number(n));
+    layout.setFence(n, Math.max(layout.fence(n), layout.proposed(a)));
+    layout.setReply(a, n, layout.fence(n));
   }
 
   /** Never a grant where there is none; a node that is found free serves the first in its queue. */
   extend(a: number, n: number): void {
-    const board = this.#board;
-    if (board.holder(n) === 0) {
+    const layout = this.#layout;
+    if (layout.holder(n) === 0) {
       if (this.#settings.mutant === "extend-re-creates") {
-        board.setHolder(n, a + 1);
+        layout.setHolder(n, a + 1);
       } else {
         this.#grantNext(n);
       }
@@ -74,60 +74,60 @@ export class NodeRules {
 
   /** A node without the grant has it again, unless another has or waits for the vote there. */
   refill(a: number, n: number): void {
-    const board = this.#board;
-    const holder = board.holder(n);
+    const layout = this.#layout;
+    const holder = layout.holder(n);
     if (holder !== 0 && holder !== a + 1) {
       return;
     }
-    board.dequeue(n, a);
-    if (holder === 0 && board.queue(n) !== 0) {
+    layout.dequeue(n, a);
+    if (holder === 0 && layout.queue(n) !== 0) {
       this.#grantNext(n);
     } else if (holder === 0) {
-      this.#takeTurn(a, n);
+      this.#acquireFree(a, n);
     } else {
-      this.#tellGrant(a, n);
+      this.#notifyGrant(a, n);
     }
   }
 
   /** Whoever has the vote has it no more: it is the first's in the queue. */
-  serve(n: number): void {
+  grantNextWaiter(n: number): void {
     this.#grantNext(n);
   }
 
   /** A place in the queue, and the vote to whoever stands first. */
-  #takeTurn(a: number, n: number): void {
-    this.#board.enqueue(n, a);
+  #acquireFree(a: number, n: number): void {
+    this.#layout.enqueue(n, a);
     this.#grantNext(n);
   }
 
   #grantNext(n: number): void {
-    const board = this.#board;
-    board.setHolder(n, 0);
-    for (let a = 0; a < board.attempts; a += 1) {
-      if ((board.queue(n) & (1 << a)) !== 0) {
-        board.dequeue(n, a);
-        if (board.phase(a) !== phases.dead) {
-          board.setNumber(n, Math.max(board.number(n) + 1, this.candidate));
-          board.setHolder(n, a + 1);
-          this.#tellGrant(a, n);
+    const layout = this.#layout;
+    layout.setHolder(n, 0);
+    for (let a = 0; a < layout.attempts; a += 1) {
+      if ((layout.queue(n) & (1 << a)) !== 0) {
+        layout.dequeue(n, a);
+        if (layout.phase(a) !== phases.dead) {
+          layout.setFence(n, Math.max(layout.fence(n) + 1, this.proposal));
+          layout.setHolder(n, a + 1);
+          this.#notifyGrant(a, n);
           return;
         }
       }
     }
   }
 
-  #tellGrant(a: number, n: number): void {
-    const board = this.#board;
-    board.setGrants(a, n, board.grants(a, n) | bitOf(board.number(n)));
+  #notifyGrant(a: number, n: number): void {
+    const layout = this.#layout;
+    layout.setGrants(a, n, layout.grants(a, n) | bitOf(layout.fence(n)));
   }
 
   /** Who has the vote although it came later is asked to give it back. */
   #inquire(a: number, n: number, holder: number): void {
-    const board = this.#board;
+    const layout = this.#layout;
     const { equalTickets, mutant } = this.#settings;
     const precedes = a < holder && !(equalTickets && mutant === "no-tie-break");
-    if (precedes && board.phase(holder) !== phases.dead) {
-      board.setInquiries(holder, n, board.inquiries(holder, n) | bitOf(board.number(n)));
+    if (precedes && layout.phase(holder) !== phases.dead) {
+      layout.setInquiries(holder, n, layout.inquiries(holder, n) | bitOf(layout.fence(n)));
     }
   }
 
@@ -144,7 +144,7 @@ export class NodeRules {
     } else if (request === flags.refill) {
       this.refill(a, n);
     } else {
-      this.agree(a, n);
+      this.raiseFence(a, n);
     }
   }
 }

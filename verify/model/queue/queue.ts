@@ -1,12 +1,12 @@
-import type { Columns, Model, Step, Take } from "../explorer/model.ts";
-import { bitOf, Board, budgets, flags, phases } from "./board.ts";
+import type { Columns, Model, Step, VisitStep } from "../explorer/model.ts";
+import { bitOf, StateLayout, budgets, flags, phases } from "./board.ts";
 import { ClientRules } from "./client.ts";
 import { Faults } from "./faults.ts";
 import { NodeRules } from "./node.ts";
-import { promises } from "../properties.ts";
-import type { TurnsSettings } from "./settings.ts";
-import { Tidying } from "./canonical.ts";
-import { describe, tell } from "./messages.ts";
+import { invariants } from "../properties.ts";
+import type { QueueSettings } from "./settings.ts";
+import { Canonicalizer } from "./canonical.ts";
+import { describe, describeStep } from "./messages.ts";
 
 const requests = [flags.acquire, flags.yield, flags.release, flags.agree, flags.extend, flags.refill];
 const requestRules: ReadonlyMap<number, string> = new Map([
@@ -22,150 +22,150 @@ const requestRules: ReadonlyMap<number, string> = new Map([
  * Queues, votes that are given back, inquiries, hand-over by message, and what faults do to them: the protocol from a request to
  * the end of its lease. Everything under way may arrive at any time and in any order.
  */
-export class Turns implements Model {
+export class QueueModel implements Model {
   readonly size: number;
   readonly columns: Columns;
   readonly isWaiting: ((state: Uint8Array) => boolean) | undefined;
-  readonly #settings: TurnsSettings;
-  readonly #board: Board;
+  readonly #settings: QueueSettings;
+  readonly #layout: StateLayout;
   readonly #node: NodeRules;
   readonly #client: ClientRules;
   readonly #faults: Faults;
-  readonly #tidying: Tidying;
+  readonly #canonicalizer: Canonicalizer;
   #source: Uint8Array;
-  #take: Take = () => undefined;
-  #isQuiet = false;
+  #take: VisitStep = () => undefined;
+  #onlyFaultFree = false;
 
-  constructor(settings: TurnsSettings, looksAtProgress: boolean) {
+  constructor(settings: QueueSettings, checksProgress: boolean) {
     this.#settings = settings;
-    this.#board = new Board(settings);
-    this.size = this.#board.bytes.length;
-    this.columns = this.#board.columns;
+    this.#layout = new StateLayout(settings);
+    this.size = this.#layout.bytes.length;
+    this.columns = this.#layout.columns;
     this.#source = new Uint8Array(this.size);
-    this.#node = new NodeRules(this.#board, settings);
-    this.#client = new ClientRules(this.#board, settings);
-    this.#faults = new Faults(this.#board, settings, this.#client, this.#node, (...step) => {
+    this.#node = new NodeRules(this.#layout, settings);
+    this.#client = new ClientRules(this.#layout, settings);
+    this.#faults = new Faults(this.#layout, settings, this.#client, this.#node, (...step) => {
       this.#emit(...step);
     });
-    this.#tidying = new Tidying(this.#board, settings);
-    this.isWaiting = looksAtProgress ? (state) => this.#someSeek(state) : undefined;
+    this.#canonicalizer = new Canonicalizer(this.#layout, settings);
+    this.isWaiting = checksProgress ? (state) => this.#anyAcquiring(state) : undefined;
   }
 
   initial(): Uint8Array {
-    const board = this.#board;
-    board.bytes.fill(0);
-    for (const [name, place] of Object.entries(budgets)) {
-      board.set(place, this.#settings[name as keyof typeof budgets]);
+    const layout = this.#layout;
+    layout.bytes.fill(0);
+    for (const [name, budgetOffset] of Object.entries(budgets)) {
+      layout.set(budgetOffset, this.#settings[name as keyof typeof budgets]);
     }
-    return board.bytes.slice();
+    return layout.bytes.slice();
   }
 
   violation(state: Uint8Array): string | undefined {
     const broken = state[0] as number;
-    return broken === 0 ? undefined : promises[broken - 1];
+    return broken === 0 ? undefined : invariants[broken - 1];
   }
 
-  tell(step: Step): string {
-    return tell(step);
+  describeStep(step: Step): string {
+    return describeStep(step);
   }
 
   describe(state: Uint8Array): string {
-    this.#board.bytes.set(state);
-    return describe(this.#board);
+    this.#layout.bytes.set(state);
+    return describe(this.#layout);
   }
 
-  expand(source: Uint8Array, take: Take): void {
+  expand(source: Uint8Array, visitStep: VisitStep): void {
     this.#source = source;
-    this.#take = take;
-    const board = this.#board;
-    board.bytes.set(source);
-    this.#isQuiet = this.#nothingIsUnderWay();
-    for (let a = 0; a < board.attempts; a += 1) {
+    this.#take = visitStep;
+    const layout = this.#layout;
+    layout.bytes.set(source);
+    this.#onlyFaultFree = this.#nothingInTransit();
+    for (let a = 0; a < layout.attempts; a += 1) {
       this.#attemptSteps(a);
-      for (let n = 0; n < board.nodes; n += 1) {
+      for (let n = 0; n < layout.nodes; n += 1) {
         this.#requestSteps(a, n);
-        this.#tellingSteps(a, n);
-        this.#faults.losses(a, n);
+        this.#notificationSteps(a, n);
+        this.#faults.messageLosses(a, n);
       }
     }
     let timePasses = false;
-    for (let n = 0; n < board.nodes; n += 1) {
-      timePasses = this.#faults.nodeSteps(n, this.#isQuiet) || timePasses;
+    for (let n = 0; n < layout.nodes; n += 1) {
+      timePasses = this.#faults.nodeSteps(n, this.#onlyFaultFree) || timePasses;
     }
-    if (this.#isQuiet && !timePasses) {
-      this.#everybodyAsks();
+    if (this.#onlyFaultFree && !timePasses) {
+      this.#allRequested();
     }
   }
 
   /** What an attempt does by itself. */
   #attemptSteps(a: number): void {
-    const board = this.#board;
-    const phase = board.phase(a);
+    const layout = this.#layout;
+    const phase = layout.phase(a);
     if (phase === phases.idle) {
       this.#client.start(a);
       this.#emit("start", a, -1, 0, false);
     } else if (phase === phases.holding) {
       this.#client.end(a);
       this.#emit("give back", a, -1, 0, true);
-      this.#prolong(a);
+      this.#extendLease(a);
     } else if (phase === phases.settling) {
       this.#client.win(a, 0);
       this.#emit("settled", a, -1, 0, true);
     }
-    if (board.isSeeking(a) && this.#board.spend(budgets.cancels)) {
+    if (layout.isAcquiring(a) && this.#layout.spend(budgets.cancels)) {
       this.#client.end(a);
       this.#emit("cancel", a, -1, 0, false);
     }
-    if (board.isActive(a) && board.get(budgets.clientFaults) > 0) {
+    if (layout.isActive(a) && layout.get(budgets.clientFaults) > 0) {
       this.#clientFault(a, "die", phases.dead);
       this.#clientFault(a, "freeze", phases.frozen);
     }
     this.#resends(a);
   }
 
-  #prolong(a: number): void {
-    if (this.#board.spend(budgets.extensions)) {
-      for (let n = 0; n < this.#board.nodes; n += 1) {
-        this.#board.raise(a, n, flags.extend);
+  #extendLease(a: number): void {
+    if (this.#layout.spend(budgets.extensions)) {
+      for (let n = 0; n < this.#layout.nodes; n += 1) {
+        this.#layout.raise(a, n, flags.extend);
       }
       this.#emit("prolong", a, -1, 0, false);
     }
-    for (let n = 0; n < this.#board.nodes && this.#board.get(budgets.refills) > 0; n += 1) {
-      this.#board.spend(budgets.refills);
-      this.#board.raise(a, n, flags.refill);
+    for (let n = 0; n < this.#layout.nodes && this.#layout.get(budgets.refills) > 0; n += 1) {
+      this.#layout.spend(budgets.refills);
+      this.#layout.raise(a, n, flags.refill);
       this.#emit("fill", a, n, 0, false);
     }
   }
 
   #clientFault(a: number, rule: string, phase: number): void {
-    this.#board.spend(budgets.clientFaults);
-    this.#board.setPhase(a, phase);
+    this.#layout.spend(budgets.clientFaults);
+    this.#layout.setPhase(a, phase);
     this.#emit(rule, a, -1, 0, false);
   }
 
   #resends(a: number): void {
-    const board = this.#board;
-    if (!board.isSeeking(a) || board.get(budgets.resends) === 0) {
+    const layout = this.#layout;
+    if (!layout.isAcquiring(a) || layout.get(budgets.resends) === 0) {
       return;
     }
-    for (let n = 0; n < board.nodes; n += 1) {
-      if (!board.has(a, n, flags.acquire | flags.yield) && !board.isQuarantined(n)) {
-        this.#board.spend(budgets.resends);
-        this.#client.ask(a, n);
-        this.#emit("ask again", a, n, board.yielded(a, n), false);
+    for (let n = 0; n < layout.nodes; n += 1) {
+      if (!layout.has(a, n, flags.acquire | flags.yield) && !layout.isQuarantined(n)) {
+        this.#layout.spend(budgets.resends);
+        this.#client.requestVotes(a, n);
+        this.#emit("ask again", a, n, layout.yielded(a, n), false);
       }
     }
   }
 
   /** A request reaches its node, early or late. */
   #requestSteps(a: number, n: number): void {
-    const board = this.#board;
+    const layout = this.#layout;
     for (const request of requests) {
-      if (board.has(a, n, request)) {
+      if (layout.has(a, n, request)) {
         const rule = requestRules.get(request) as string;
-        const detail = request === flags.agree ? board.proposed(a) : board.yielded(a, n);
+        const detail = request === flags.agree ? layout.proposed(a) : layout.yielded(a, n);
         this.#execute(rule, a, n, request, detail, true);
-        if (board.get(budgets.duplicates) > 0) {
+        if (layout.get(budgets.duplicates) > 0) {
           this.#execute(rule, a, n, request, detail, false);
         }
       }
@@ -174,73 +174,73 @@ export class Turns implements Model {
 
   /** Once for each candidate that the client may have sent. */
   #execute(rule: string, a: number, n: number, request: number, detail: number, isLast: boolean): void {
-    const board = this.#board;
-    for (let candidate = 1; candidate <= this.#settings.candidates; candidate += 1) {
-      if (candidate > 1 && candidate <= board.number(n) + 1) {
+    const layout = this.#layout;
+    for (let candidate = 1; candidate <= this.#settings.proposals; candidate += 1) {
+      if (candidate > 1 && candidate <= layout.fence(n) + 1) {
         continue; // the same number as without it
       }
-      this.#node.candidate = candidate;
+      this.#node.proposal = candidate;
       this.#node.execute(a, n, request);
       if (isLast) {
-        board.clear(a, n, request);
+        layout.clear(a, n, request);
       } else {
-        this.#board.spend(budgets.duplicates);
+        this.#layout.spend(budgets.duplicates);
       }
       this.#emit(isLast ? rule : `${rule} twice`, a, n, detail, isLast);
     }
   }
 
   /** What is on its way to an attempt arrives. */
-  #tellingSteps(a: number, n: number): void {
-    const board = this.#board;
-    const grants = board.grants(a, n);
-    const inquiries = board.inquiries(a, n);
+  #notificationSteps(a: number, n: number): void {
+    const layout = this.#layout;
+    const grants = layout.grants(a, n);
+    const inquiries = layout.inquiries(a, n);
     for (let number = 1; grants >>> (number - 1) !== 0; number += 1) {
       if ((grants & bitOf(number)) !== 0) {
-        board.setGrants(a, n, grants & ~bitOf(number));
-        this.#client.hearGrant(a, n, number);
-        this.#emitHeard("grant", a, n, number, true);
+        layout.setGrants(a, n, grants & ~bitOf(number));
+        this.#client.receiveGrant(a, n, number);
+        this.#emitReceived("grant", a, n, number, true);
       }
     }
     for (let number = 1; inquiries >>> (number - 1) !== 0; number += 1) {
       if ((inquiries & bitOf(number)) !== 0) {
-        board.setInquiries(a, n, inquiries & ~bitOf(number));
-        this.#client.hearInquiry(a, n, number);
+        layout.setInquiries(a, n, inquiries & ~bitOf(number));
+        this.#client.receiveInquiry(a, n, number);
         this.#emit("inquiry", a, n, number, true);
       }
     }
-    const answer = board.answer(a, n);
+    const answer = layout.reply(a, n);
     if (answer !== 0) {
-      board.setAnswer(a, n, 0);
-      this.#client.hearAgreement(a, n, answer);
+      layout.setReply(a, n, 0);
+      this.#client.receiveFence(a, n, answer);
       this.#emit("agreement", a, n, answer, true);
     }
   }
 
   /** Who is elected may need another round for its number before it holds. */
-  #emitHeard(rule: string, a: number, n: number, number: number, isCalm: boolean): void {
-    const board = this.#board;
-    if (this.#settings.numbers === "later" && board.phase(a) === phases.holding) {
-      const broken = board.broken;
-      board.broken = 0;
-      board.setPhase(a, phases.settling);
+  #emitReceived(rule: string, a: number, n: number, number: number, isCalm: boolean): void {
+    const layout = this.#layout;
+    if (this.#settings.numbers === "later" && layout.phase(a) === phases.holding) {
+      const broken = layout.broken;
+      layout.broken = 0;
+      layout.setPhase(a, phases.settling);
       this.#emit(`${rule}, another round`, a, n, number, isCalm);
-      board.setGrants(a, n, board.grants(a, n) & ~bitOf(number));
-      this.#client.hearGrant(a, n, number);
-      board.broken = broken;
+      layout.setGrants(a, n, layout.grants(a, n) & ~bitOf(number));
+      this.#client.receiveGrant(a, n, number);
+      layout.broken = broken;
     }
     this.#emit(rule, a, n, number, isCalm);
   }
 
   /** All is quiet, and no time has to pass: polls are due. Everybody's, as nobody's timer waits for ever. */
-  #everybodyAsks(): void {
-    const board = this.#board;
+  #allRequested(): void {
+    const layout = this.#layout;
     let somebodyAsks = false;
-    for (let a = 0; a < board.attempts; a += 1) {
-      if (board.isSeeking(a) && this.#settings.mutant !== "waiter-without-resend") {
+    for (let a = 0; a < layout.attempts; a += 1) {
+      if (layout.isAcquiring(a) && this.#settings.mutant !== "waiter-without-resend") {
         somebodyAsks = true;
-        for (let n = 0; n < board.nodes; n += 1) {
-          this.#client.ask(a, n);
+        for (let n = 0; n < layout.nodes; n += 1) {
+          this.#client.requestVotes(a, n);
         }
       }
     }
@@ -249,14 +249,14 @@ export class Turns implements Model {
     }
   }
 
-  #nothingIsUnderWay(): boolean {
-    const board = this.#board;
-    for (let a = 0; a < board.attempts; a += 1) {
-      if (board.phase(a) === phases.holding || board.phase(a) === phases.settling) {
+  #nothingInTransit(): boolean {
+    const layout = this.#layout;
+    for (let a = 0; a < layout.attempts; a += 1) {
+      if (layout.phase(a) === phases.holding || layout.phase(a) === phases.settling) {
         return false; // its work ends before anybody's patience does
       }
-      for (let n = 0; n < board.nodes; n += 1) {
-        if (board.isAnythingUnderWay(a, n)) {
+      for (let n = 0; n < layout.nodes; n += 1) {
+        if (layout.hasMessagesInTransit(a, n)) {
           return false;
         }
       }
@@ -264,10 +264,10 @@ export class Turns implements Model {
     return true;
   }
 
-  #someSeek(state: Uint8Array): boolean {
-    this.#board.bytes.set(state);
-    for (let a = 0; a < this.#board.attempts; a += 1) {
-      if (this.#board.isSeeking(a)) {
+  #anyAcquiring(state: Uint8Array): boolean {
+    this.#layout.bytes.set(state);
+    for (let a = 0; a < this.#layout.attempts; a += 1) {
+      if (this.#layout.isAcquiring(a)) {
         return true;
       }
     }
@@ -275,8 +275,8 @@ export class Turns implements Model {
   }
 
   #emit(rule: string, attempt: number, node: number, detail: number, isCalm: boolean): void {
-    this.#tidying.tidy();
-    this.#take(this.#board.bytes, rule, attempt, node, detail, isCalm);
-    this.#board.bytes.set(this.#source);
+    this.#canonicalizer.canonicalize();
+    this.#take(this.#layout.bytes, rule, attempt, node, detail, isCalm);
+    this.#layout.bytes.set(this.#source);
   }
 }

@@ -1,5 +1,5 @@
 /** A rule of the protocol that is left out, or wrong. */
-type TurnsMutant =
+type QueueMutant =
   | "no-yield"
   | "yield-after-election"
   | "yield-without-number"
@@ -17,7 +17,7 @@ type TurnsMutant =
   | "extend-re-creates";
 
 /** What may happen, and how often. What has no bound here may happen at any time and as often as it can. */
-export interface TurnsSettings {
+export interface QueueSettings {
   /** Nodes that answer. */
   readonly nodes: number;
   /** Nodes that never do: a majority is one of all. */
@@ -56,11 +56,11 @@ export interface TurnsSettings {
    */
   readonly numbers: "agreed" | "later" | "at once";
   /** With "agreed": the candidates that clients may send are 1 up to this. */
-  readonly candidates: number;
-  readonly mutant: TurnsMutant | undefined;
+  readonly proposals: number;
+  readonly mutant: QueueMutant | undefined;
 }
 
-export const calmTurns: TurnsSettings = {
+export const faultFreeQueue: QueueSettings = {
   nodes: 3,
   silentNodes: 0,
   attempts: 2,
@@ -78,6 +78,6 @@ export const calmTurns: TurnsSettings = {
   refills: 0,
   extensions: 0,
   numbers: "at once",
-  candidates: 1,
+  proposals: 1,
   mutant: undefined,
 };

@@ -4,19 +4,19 @@ import { byKept, byRules, byServer, lua, redis, type Mutant } from "../mutant.ts
 export const calls: readonly Mutant[] = [
   {
     name: "lone-operation-is-read-as-one-of-several",
-    breaks: "a lone operation does not pay for a batch: its arguments are the script's (core-2, 2)",
+    brokenRule: "a lone operation does not pay for a batch: its arguments are the script's (core-2, 2)",
     edits: [lua("execute-single", "local is_single = #KEYS == 4", "local is_single = #KEYS == 1")],
     killers: [byServer("drivers/redis/protocol/scripts/commands", "an acquire of a free lock")],
   },
   {
     name: "several-operations-are-read-as-a-lone-one",
-    breaks: "a lone operation does not pay for a batch; several are told as JSON (core-2, 2)",
+    brokenRule: "a lone operation does not pay for a batch; several are told as JSON (core-2, 2)",
     edits: [lua("execute-single", "local is_single = #KEYS == 4", "local is_single = #KEYS >= 4")],
     killers: [byServer("drivers/redis/protocol/scripts/commands", "several operations in one call")],
   },
   {
     name: "lone-operation-travels-as-several",
-    breaks: "a lone operation does not pay for a batch: no JSON (core-2, 2)",
+    brokenRule: "a lone operation does not pay for a batch: no JSON (core-2, 2)",
     edits: [
       redis(
         "server/batch",
@@ -30,7 +30,7 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "operations-sent-again-have-their-former-arguments",
-    breaks: "a repeat names a new latest time, and a place as soon as messages are heard (core-2 3.2)",
+    brokenRule: "a repeat names a new latest time, and a place as soon as messages are heard (core-2 3.2)",
     edits: [
       redis("protocol/operation", "args !== latest.args[i])) {", "args[1] !== latest.args[i]?.[1])) {"),
     ],
@@ -38,14 +38,14 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "one-batch-in-flight",
-    breaks:
+    brokenRule:
       "two batches in flight: half-size batches, two under way, let client and server both work (core-2, 2)",
     edits: [redis("server/batch", "const callsInFlight = 2;", "const callsInFlight: number = 1;")],
     killers: [byRules("drivers/redis/server/batch", "more of them share two calls, evenly")],
   },
   {
     name: "counter-is-read-where-nothing-is-granted",
-    breaks: "TIME, GET and SET of the counter only where a call grants (core-2, 2)",
+    brokenRule: "TIME, GET and SET of the counter only where a call grants (core-2, 2)",
     edits: [
       lua(
         "execute-single",
@@ -59,8 +59,8 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "waiter-found-in-the-usual-release-is-dropped",
-    breaks: "a waiter that is popped is granted, or put back by whatever fails",
-    isMarked: true,
+    brokenRule: "a waiter that is popped is granted, or put back by whatever fails",
+    hasCounterexample: true,
     edits: [lua("single/fast-release", "    popped = waiter\n", "    popped = nil\n")],
     killers: [
       byServer("drivers/redis/protocol/scripts/release", "a waiter of another kind stays where it is"),
@@ -68,8 +68,8 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "waiter-that-was-popped-is-lost-by-an-error",
-    breaks: "a waiter that is popped is granted, or put back by whatever fails",
-    isMarked: true,
+    brokenRule: "a waiter that is popped is granted, or put back by whatever fails",
+    hasCounterexample: true,
     edits: [
       lua(
         "common/dispatch",
@@ -86,14 +86,14 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "waiter-is-looked-for-behind-the-deletion",
-    breaks:
+    brokenRule:
       "release: GET K, ZPOPMIN queue, DEL K (core-2, 2): a queue that cannot be read leaves the lock as it is",
     edits: [lua("single/fast-release", "  elseif not waiter.err then", "  else")],
     killers: [byServer("drivers/redis/protocol/scripts/release", "who may not zpopmin keeps what he has")],
   },
   {
     name: "next-of-the-same-client-has-a-message",
-    breaks:
+    brokenRule:
       "where the next holder is a request of the caller's client, the answer of the release is its grant",
     edits: [
       lua(
@@ -108,7 +108,7 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "whose-token-is-adopted-learns-of-no-grant",
-    breaks: "is_own: only who made the token learns from its release who has the lock now",
+    brokenRule: "is_own: only who made the token learns from its release who has the lock now",
     edits: [lua("single/mutex", "is_own == '1' and client_of(token) or nil", "client_of(token)")],
     killers: [
       byServer(
@@ -119,13 +119,13 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "every-token-counts-as-our-own",
-    breaks: "is_own: only who made the token learns from its release who has the lock now",
+    brokenRule: "is_own: only who made the token learns from its release who has the lock now",
     edits: [redis("single/driver", "clientIdOf(token) === this.#clientId;", 'clientIdOf(token) !== "";')],
     killers: [byRules("drivers/redis/single/handed-over", "goes to a caller of its maker by message")],
   },
   {
     name: "repeated-release-does-not-name-the-next-holder",
-    breaks: "a release whose answer was lost names the next holder of the client again",
+    brokenRule: "a release whose answer was lost names the next holder of the client again",
     edits: [
       lua(
         "single/mutex",
@@ -137,14 +137,14 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "answer-of-a-release-is-not-read",
-    breaks:
+    brokenRule:
       "where the next holder is a request of the caller's client, the answer of the release is its grant",
     edits: [redis("server/release-queue", "    if (ttlMs !== undefined) {\n", "    if (ttlMs === null) {\n")],
     killers: [byRules("drivers/redis/single/handed-over", "by the answer of the release")],
   },
   {
     name: "grant-in-an-answer-lasts-as-one-by-message",
-    breaks: "a queue member says two TTLs: of a grant by message, and of one that a reply tells",
+    brokenRule: "a queue member says two TTLs: of a grant by message, and of one that a reply tells",
     edits: [
       lua(
         "common/grant-waiter",
@@ -158,7 +158,7 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "next-operation-sends-no-message",
-    breaks: "a giver is that of one operation: the next one tells by message",
+    brokenRule: "a giver is that of one operation: the next one tells by message",
     edits: [
       lua(
         "common/dispatch",
@@ -175,15 +175,15 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "free-lock-is-granted-too-late",
-    breaks: "an acquire that is executed behind its latest time has no effect (core-2, 3.2)",
-    isMarked: true,
+    brokenRule: "an acquire that is executed behind its latest time has no effect (core-2, 3.2)",
+    hasCounterexample: true,
     edits: [lua("single/fast-acquire", " and now <= operations[first + 6] * 1000", "")],
     killers: [byServer("drivers/redis/protocol/scripts/late-operations", "does nothing to a free lock")],
   },
   {
     name: "place-is-given-too-late",
-    breaks: "an acquire that is executed behind its latest time has no effect (core-2, 3.2)",
-    isMarked: true,
+    brokenRule: "an acquire that is executed behind its latest time has no effect (core-2, 3.2)",
+    hasCounterexample: true,
     edits: [
       lua(
         "common/dispatch",
@@ -195,7 +195,7 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "vote-is-given-too-late",
-    breaks: "a node that executes an acquire behind its latest time does nothing (core-2, 3.2)",
+    brokenRule: "a node that executes an acquire behind its latest time does nothing (core-2, 3.2)",
     edits: [lua("execute-quorum", " and now <= operations[first + 6] * 1000", "")],
     killers: [
       byRules("drivers/redis/redlock/late-votes", "a request that a node executes too late gets no vote"),
@@ -203,7 +203,7 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "late-acquire-ends-what-is-remembered",
-    breaks: "a late acquire leaves what the node remembers of its token (core-2, 3.2 and 3.4)",
+    brokenRule: "a late acquire leaves what the node remembers of its token (core-2, 3.2 and 3.4)",
     edits: [
       lua(
         "common/dispatch",
@@ -230,7 +230,7 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "late-yield-counts-as-one",
-    breaks: "a vote that is asked back is given back until a node says that it is (4.5; core-2, 3.2)",
+    brokenRule: "a vote that is asked back is given back until a node says that it is (4.5; core-2, 3.2)",
     edits: [
       redis(
         "redlock/vote-request",
@@ -242,13 +242,13 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "vote-is-yielded-too-late",
-    breaks: "a node that executes a yield behind its latest time does nothing (core-2, 3.2)",
+    brokenRule: "a node that executes a yield behind its latest time does nothing (core-2, 3.2)",
     edits: [lua("common/dispatch", "(name == 'acquire' or name == 'yield')", "name == 'acquire'")],
     killers: [byServer("drivers/redis/protocol/scripts/late-votes", "a yield gives nothing back")],
   },
   {
     name: "turn-is-given-before-the-next-request",
-    breaks:
+    brokenRule:
       "who gives others their turn sends acquire(new) and release(old), in this order, in one call (core-2, 4.1)",
     edits: [
       redis(
@@ -266,7 +266,7 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "turn-that-is-given-may-find-the-queue-full",
-    breaks: "an acquire in the call that gives the lock up is not subject to the queue's bound (core-2, 4.1)",
+    brokenRule: "an acquire in the call that gives the lock up is not subject to the queue's bound (core-2, 4.1)",
     edits: [lua("quorum/acquire", "is_new and wait ~= '3' and answer[3]", "is_new and answer[3]")],
     killers: [
       byServer("drivers/redis/protocol/scripts/handed-over", "the bound on the queue does not hold for it"),
@@ -274,13 +274,13 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "vote-behind-a-release-is-told-by-message-only",
-    breaks: "the release answers who has the vote now: a lost message costs no poll (core-2, 4.1)",
+    brokenRule: "the release answers who has the vote now: a lost message costs no poll (core-2, 4.1)",
     edits: [lua("quorum/hand-over", "answer = { 1, 0, granted_token }", "answer = { 1, 0, '' }")],
     killers: [byRules("drivers/redis/redlock/handed-over", "is granted without a message")],
   },
   {
     name: "sleeper-waits-in-a-place-of-the-past",
-    breaks:
+    brokenRule:
       "a request begins anew where answers contradict the nodes' time by which it was written (core-2, 3.3)",
     edits: [redis("redlock/node-set", "      this.#era += 1;\n", "")],
     killers: [
@@ -289,13 +289,13 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "places-of-a-quorum-stay-ahead",
-    breaks: "places begin anew from the new estimate of the nodes' time (core-2, 3.3)",
+    brokenRule: "places begin anew from the new estimate of the nodes' time (core-2, 3.3)",
     edits: [redis("redlock/node-set", "      this.#lastTicket = 0; // places", "      // places")],
     killers: [byRules("drivers/redis/redlock/late-votes", "places begin anew")],
   },
   {
     name: "several-keys-are-given-too-late",
-    breaks: "an acquire that is executed behind its latest time has no effect (core-2, 3.2)",
+    brokenRule: "an acquire that is executed behind its latest time has no effect (core-2, 3.2)",
     edits: [lua("acquire-many", "if now > ARGV[1] * 1000 then", "if now < 0 then")],
     killers: [
       byServer(
@@ -306,7 +306,7 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "what-came-too-late-is-asked-for-with-its-old-token",
-    breaks: "a server that executes it later answers so, and the client asks with a new token (core-2, 3.2)",
+    brokenRule: "a server that executes it later answers so, and the client asks with a new token (core-2, 3.2)",
     edits: [
       redis(
         "single/request",
@@ -323,19 +323,19 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "bound-holds-for-who-gives-a-grant-up",
-    breaks: "an acquire beside a release in one call is not subject to the queue's bound (core-2, 4.1)",
+    brokenRule: "an acquire beside a release in one call is not subject to the queue's bound (core-2, 4.1)",
     edits: [lua("single/mutex", "if is_new and tonumber(wait) < 3 and answer[3]", "if is_new and answer[3]")],
     killers: [byServer("drivers/redis/protocol/scripts/acquire", "a full queue refuses, and keeps nobody")],
   },
   {
     name: "bound-holds-for-who-gives-a-share-up",
-    breaks: "an acquire beside a release in one call is not subject to the queue's bound (core-2, 4.1)",
+    brokenRule: "an acquire beside a release in one call is not subject to the queue's bound (core-2, 4.1)",
     edits: [lua("common/shared-lock", "not waits and tonumber(wait) < 3 and", "not waits and")],
     killers: [byServer("drivers/redis/protocol/scripts/share-grant", "the queue has a bound")],
   },
   {
     name: "who-gives-a-grant-up-learns-of-no-run",
-    breaks: "wait 3 asks for the run id, as 1 does; 4 does not, as 2",
+    brokenRule: "wait 3 asks for the run id, as 1 does; 4 does not, as 2",
     edits: [lua("single/mutex", "(wait == '1' or wait == '3') and run_id()", "wait == '1' and run_id()")],
     killers: [
       byServer("drivers/redis/protocol/scripts/acquire", "a waiter is told of which run of the server it is"),
@@ -343,13 +343,13 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "who-gives-a-grant-up-is-refused-by-a-full-queue",
-    breaks: "an acquire beside a release in one call is not subject to the queue's bound (core-2, 4.1)",
+    brokenRule: "an acquire beside a release in one call is not subject to the queue's bound (core-2, 4.1)",
     edits: [redis("single/driver", "{ ignoresQueueLimit: true }", "{ ignoresQueueLimit: false }")],
     killers: [byRules("drivers/redis/single/handed-over", "is not refused by a full queue")],
   },
   {
     name: "share-takes-the-usual-path",
-    breaks: "a token says of itself whether it shares the lock: the usual path is a mutex's",
+    brokenRule: "a token says of itself whether it shares the lock: the usual path is a mutex's",
     edits: [
       lua(
         "execute-single",
@@ -361,7 +361,7 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "everybody-is-told-the-holder-s-ttl",
-    breaks: "who is far behind is told when the holder's TTL ends if it asks once more",
+    brokenRule: "who is far behind is told when the holder's TTL ends if it asks once more",
     edits: [
       lua(
         "single/mutex",
@@ -373,7 +373,7 @@ export const calls: readonly Mutant[] = [
   },
   {
     name: "run-is-asked-for-with-each-message",
-    breaks: "the server's identity is asked for once in a call",
+    brokenRule: "the server's identity is asked for once in a call",
     edits: [lua("common/waiters", "  if not known_run_id then\n", "  do\n")],
     killers: [
       byServer(

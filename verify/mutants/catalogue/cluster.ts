@@ -4,13 +4,13 @@ import { byServer, redis, type Mutant } from "../mutant.ts";
 export const cluster: readonly Mutant[] = [
   {
     name: "cluster-silent-node-is-trusted",
-    breaks: "a node that is silent makes us ask the others for the map",
+    brokenRule: "a node that is silent makes us ask the others for the map",
     edits: [redis("cluster/cluster-node", "        this.#listener.unresponsive(this);\n", "")],
     killers: [byServer("integration/cluster/failover", "whatever its client")],
   },
   {
     name: "cluster-subscribes-for-nothing",
-    breaks: "a free lock costs no subscription",
+    brokenRule: "a free lock costs no subscription",
     edits: [
       redis(
         "server/server",
@@ -23,7 +23,7 @@ export const cluster: readonly Mutant[] = [
   },
   {
     name: "cluster-accepts-stray-braces",
-    breaks: "a key whose braces keep its queue from its slot is refused",
+    brokenRule: "a key whose braces keep its queue from its slot is refused",
     edits: [
       redis(
         "cluster/directory",
@@ -35,7 +35,7 @@ export const cluster: readonly Mutant[] = [
   },
   {
     name: "cluster-laggard-is-believed",
-    breaks: "a slot is elsewhere (MOVED): the map is corrected, whatever a node that lags behind tells",
+    brokenRule: "a slot is elsewhere (MOVED): the map is corrected, whatever a node that lags behind tells",
     edits: [redis("cluster/router", "if (map.source !== address) {", "if (map.source === undefined) {")],
     killers: [byServer("integration/cluster/redirects", "MOVED is believed over a node that lags behind")],
   },

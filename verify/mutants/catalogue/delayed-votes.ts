@@ -1,8 +1,8 @@
 /** A sentence of the design that no mutant can break, as there is no code for it yet. */
-export interface NotYet {
-  readonly breaks: string;
-  readonly isMarked?: true;
+export interface PendingMutant {
+  readonly brokenRule: string;
+  readonly hasCounterexample?: true;
   readonly waitsFor: string;
 }
 
-export const notYet: readonly NotYet[] = [];
+export const pendingMutants: readonly PendingMutant[] = [];

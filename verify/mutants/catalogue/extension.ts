@@ -4,14 +4,14 @@ import { byKept, byRules, byServer, lua, redis, type Mutant } from "../mutant.ts
 export const extension: readonly Mutant[] = [
   {
     name: "adoption-takes-the-first-majority",
-    breaks:
+    brokenRule:
       "an adopted lease lasts until the time that a majority reaches, whichever nodes answer first (4.3)",
     edits: [redis("redlock/held-grant", " && restMs > maxRemainingMs / 2;", ";")],
     killers: [byKept()],
   },
   {
     name: "refilled-behind-the-end",
-    breaks:
+    brokenRule:
       "nodes that miss the key may be filled again only after a majority confirmed the unbroken hold (4.8)",
     edits: [
       redis(
@@ -25,8 +25,8 @@ export const extension: readonly Mutant[] = [
   },
   {
     name: "a-majority-of-those-that-answer",
-    breaks: "extension needs ⌊N/2⌋ + 1 of all N nodes (4.8)",
-    isMarked: true,
+    brokenRule: "extension needs ⌊N/2⌋ + 1 of all N nodes (4.8)",
+    hasCounterexample: true,
     edits: [
       redis(
         "redlock/held-grant",
@@ -43,7 +43,7 @@ export const extension: readonly Mutant[] = [
   },
   {
     name: "another-grant-of-the-token-counts-as-unbroken",
-    breaks: "counting only those that have held it without a break since the last confirmed majority (4.8)",
+    brokenRule: "counting only those that have held it without a break since the last confirmed majority (4.8)",
     edits: [
       redis(
         "redlock/held-grant",
@@ -60,7 +60,7 @@ export const extension: readonly Mutant[] = [
   },
   {
     name: "a-filled-node-counts-in-the-same-round",
-    breaks: "and count from the next round on (4.8)",
+    brokenRule: "and count from the next round on (4.8)",
     edits: [
       redis(
         "redlock/held-grant",
@@ -77,7 +77,7 @@ export const extension: readonly Mutant[] = [
   },
   {
     name: "a-restarted-node-counts-as-unbroken",
-    breaks: "without a break (4.8): not a node that restarted with what it had on its disk",
+    brokenRule: "without a break (4.8): not a node that restarted with what it had on its disk",
     edits: [
       redis(
         "redlock/held-grant",
@@ -91,7 +91,7 @@ export const extension: readonly Mutant[] = [
   },
   {
     name: "nodes-are-filled-without-a-majority",
-    breaks:
+    brokenRule:
       "nodes that miss the key may be filled again only after a majority confirmed the unbroken hold in this round (4.8)",
     edits: [
       redis(
@@ -104,7 +104,7 @@ export const extension: readonly Mutant[] = [
   },
   {
     name: "unknown-is-lost",
-    breaks: "unknown is neither held past validUntil nor lost before it (4.8)",
+    brokenRule: "unknown is neither held past validUntil nor lost before it (4.8)",
     edits: [
       redis(
         "redlock/held-grant",
@@ -116,7 +116,7 @@ export const extension: readonly Mutant[] = [
   },
   {
     name: "one-node-s-loss-is-the-grant-s",
-    breaks: "a lease is lost where those without it leave less than a majority (4.8)",
+    brokenRule: "a lease is lost where those without it leave less than a majority (4.8)",
     edits: [
       redis(
         "redlock/held-grant",
@@ -133,7 +133,7 @@ export const extension: readonly Mutant[] = [
   },
   {
     name: "who-was-filled-too-late-keeps-it",
-    breaks: "release goes to all nodes (4.7): also to one that was filled again when the lease was over",
+    brokenRule: "release goes to all nodes (4.7): also to one that was filled again when the lease was over",
     edits: [
       redis(
         "redlock/held-grant",
@@ -150,7 +150,7 @@ export const extension: readonly Mutant[] = [
   },
   {
     name: "adopted-for-as-long-as-those-who-answer-first-have-it",
-    breaks:
+    brokenRule:
       "the largest time until which a majority is valid (4.3), where the first to answer have no time left",
     edits: [
       redis(
@@ -168,7 +168,7 @@ export const extension: readonly Mutant[] = [
   },
   {
     name: "a-node-is-filled-again-behind-the-release",
-    breaks: "nodes that miss the key may be filled again (4.8): not of what is given back",
+    brokenRule: "nodes that miss the key may be filled again (4.8): not of what is given back",
     edits: [
       redis(
         "redlock/held-grant",
@@ -180,7 +180,7 @@ export const extension: readonly Mutant[] = [
   },
   {
     name: "a-loss-is-revived",
-    breaks: "a lease is lost where those without it leave less than a majority, at any time (4.8)",
+    brokenRule: "a lease is lost where those without it leave less than a majority, at any time (4.8)",
     edits: [
       redis(
         "redlock/held-grant",

@@ -1,11 +1,11 @@
 import { byRules, byServer, lua, redis, type Mutant } from "../mutant.ts";
 
 /** The fencing numbers of one server, from one counter: lua/_numbers.lua (core-2, 2). */
-export const oneCounter: readonly Mutant[] = [
+export const singleFencingCounter: readonly Mutant[] = [
   {
     name: "counter-is-not-written-at-the-end",
-    breaks: "a call writes the counter at its end (core-2, 2)",
-    isMarked: true,
+    brokenRule: "a call writes the counter at its end (core-2, 2)",
+    hasCounterexample: true,
     edits: [lua("execute-single", "keep_counter()\nif is_proved then", "if is_proved then")],
     killers: [
       byServer(
@@ -16,7 +16,7 @@ export const oneCounter: readonly Mutant[] = [
   },
   {
     name: "counter-is-written-at-the-end-only",
-    breaks:
+    brokenRule:
       "OOM in the middle of a call loses no number (core-2, 2): the counter is written before the first grant",
     edits: [
       lua(
@@ -31,7 +31,7 @@ export const oneCounter: readonly Mutant[] = [
   },
   {
     name: "number-is-taken-before-the-counter-has-it",
-    breaks:
+    brokenRule:
       "OOM in the middle of a call loses no number (core-2, 2): without the counter nothing is numbered",
     edits: [
       lua(
@@ -46,7 +46,7 @@ export const oneCounter: readonly Mutant[] = [
   },
   {
     name: "first-grant-that-fails-fails-the-call",
-    breaks: "whatever raises after the first grant is caught (core-2, 2)",
+    brokenRule: "whatever raises after the first grant is caught (core-2, 2)",
     edits: [
       lua(
         "single/fast-acquire",
@@ -63,7 +63,7 @@ export const oneCounter: readonly Mutant[] = [
   },
   {
     name: "counter-is-read-for-each-grant",
-    breaks: "a call reads the counter once (core-2, 2): what it gave since is in no key",
+    brokenRule: "a call reads the counter once (core-2, 2): what it gave since is in no key",
     edits: [
       lua("single/fencing-counter", "local last = newest or read_counter()", "local last = read_counter()"),
     ],
@@ -76,7 +76,7 @@ export const oneCounter: readonly Mutant[] = [
   },
   {
     name: "counter-expires",
-    breaks: "the counter has no expiry, so a volatile eviction policy cannot remove it (core-2, 2)",
+    brokenRule: "the counter has no expiry, so a volatile eviction policy cannot remove it (core-2, 2)",
     edits: [
       lua(
         "single/fencing-counter",
@@ -90,7 +90,7 @@ export const oneCounter: readonly Mutant[] = [
   },
   {
     name: "who-shares-is-not-numbered-by-the-counter",
-    breaks: "one counter per server, for all kinds (core-2, 2)",
+    brokenRule: "one counter per server, for all kinds (core-2, 2)",
     edits: [lua("single/lock-context", "  return next_fence(fence_count)", "  return now, now")],
     killers: [
       byServer(
@@ -101,13 +101,13 @@ export const oneCounter: readonly Mutant[] = [
   },
   {
     name: "counter-through-tostring",
-    breaks: "never tostring a number: it rounds at 14 digits (5)",
+    brokenRule: "never tostring a number: it rounds at 14 digits (5)",
     edits: [lua("single/fencing-counter", "return string.format('%.0f', number)", "return tostring(number)")],
     killers: [byServer("drivers/redis/protocol/scripts/fencing-counter", "is kept to its last digit")],
   },
   {
     name: "counter-without-plus-one",
-    breaks: "n = max(last + 1, server time in µs) (5)",
+    brokenRule: "n = max(last + 1, server time in µs) (5)",
     edits: [lua("single/fencing-counter", "math.max(last + 1, now)", "math.max(last, now)")],
     killers: [
       byServer(
@@ -118,7 +118,7 @@ export const oneCounter: readonly Mutant[] = [
   },
   {
     name: "counter-without-time",
-    breaks: "if the counter is lost (flush, failover), server time is the floor: numbers rise (core-2, 2)",
+    brokenRule: "if the counter is lost (flush, failover), server time is the floor: numbers rise (core-2, 2)",
     edits: [lua("single/fencing-counter", "math.max(last + 1, now)", "last + 1")],
     killers: [
       byRules("fake-redis/fake-redis", "a restart without its data: the numbers rise all the same"),
@@ -127,7 +127,7 @@ export const oneCounter: readonly Mutant[] = [
   },
   {
     name: "next-grant-begins-inside-the-block",
-    breaks: "a block of k numbers is given as a whole (5)",
+    brokenRule: "a block of k numbers is given as a whole (5)",
     edits: [lua("single/fencing-counter", "  newest = last\n", "  newest = first\n")],
     killers: [
       byServer(
@@ -138,8 +138,8 @@ export const oneCounter: readonly Mutant[] = [
   },
   {
     name: "block-however-far-ahead",
-    breaks: "while the counter is more than 10 ms ahead of the time, one number is given (core-2, 2)",
-    isMarked: true,
+    brokenRule: "while the counter is more than 10 ms ahead of the time, one number is given (core-2, 2)",
+    hasCounterexample: true,
     edits: [
       lua(
         "single/fencing-counter",
@@ -156,7 +156,7 @@ export const oneCounter: readonly Mutant[] = [
   },
   {
     name: "no-block-behind-a-block",
-    breaks: "blocks are given until the counter is 10 ms ahead of the time (core-2, 2)",
+    brokenRule: "blocks are given until the counter is 10 ms ahead of the time (core-2, 2)",
     edits: [lua("single/fencing-counter", "first > now + 10000 and first", "first > now and first")],
     killers: [
       byServer("drivers/redis/protocol/scripts/fencing-counter", "so a call cannot run further ahead"),
@@ -164,7 +164,7 @@ export const oneCounter: readonly Mutant[] = [
   },
   {
     name: "counter-a-day-ahead-counts",
-    breaks: "a counter more than a day ahead of the time is refused (core-2, 2)",
+    brokenRule: "a counter more than a day ahead of the time is refused (core-2, 2)",
     edits: [
       lua("single/fencing-counter", "if not number or number > now + 86400000000 then", "if not number then"),
     ],
@@ -172,25 +172,25 @@ export const oneCounter: readonly Mutant[] = [
   },
   {
     name: "counter-an-hour-ahead-is-refused",
-    breaks: "a counter at most a day ahead counts, as behind a clock that stepped back (core-2, 2)",
+    brokenRule: "a counter at most a day ahead counts, as behind a clock that stepped back (core-2, 2)",
     edits: [lua("single/fencing-counter", "now + 86400000000", "now + 3600000000")],
     killers: [byServer("drivers/redis/protocol/scripts/fencing-counter", "almost a day ahead counts")],
   },
   {
     name: "counter-that-is-no-digits-counts",
-    breaks: "a counter that is not digits is refused (core-2, 2)",
+    brokenRule: "a counter that is not digits is refused (core-2, 2)",
     edits: [lua("single/fencing-counter", "string.find(text, '^%d+$') and tonumber(text)", "tonumber(text)")],
     killers: [byServer("drivers/redis/protocol/scripts/fencing-counter", "an exponent")],
   },
   {
     name: "refusal-does-not-name-the-counter",
-    breaks: "an error that names the key (core-2, 2)",
+    brokenRule: "an error that names the key (core-2, 2)",
     edits: [lua("single/fencing-counter", "'COUNTER ' .. KEYS[1] .. ' has '", "'COUNTER has '")],
     killers: [byServer("drivers/redis/protocol/scripts/fencing-counter", "a fraction")],
   },
   {
     name: "lost-counter-of-a-used-server-is-refused",
-    breaks: "if the counter is lost, server time is the floor (core-2, 2)",
+    brokenRule: "if the counter is lost, server time is the floor (core-2, 2)",
     edits: [
       lua(
         "single/fencing-counter",
@@ -202,8 +202,8 @@ export const oneCounter: readonly Mutant[] = [
   },
   {
     name: "answer-derives-the-last-number",
-    breaks: "clients never derive the last number from what they asked for (core-2, 2)",
-    isMarked: true,
+    brokenRule: "clients never derive the last number from what they asked for (core-2, 2)",
+    hasCounterexample: true,
     edits: [
       lua(
         "single/fast-acquire",
@@ -220,8 +220,8 @@ export const oneCounter: readonly Mutant[] = [
   },
   {
     name: "client-derives-the-last-number",
-    breaks: "clients never derive the last number from what they asked for (core-2, 2)",
-    isMarked: true,
+    brokenRule: "clients never derive the last number from what they asked for (core-2, 2)",
+    hasCounterexample: true,
     edits: [
       redis(
         "single/request",
@@ -233,7 +233,7 @@ export const oneCounter: readonly Mutant[] = [
   },
   {
     name: "repeat-derives-the-last-number",
-    breaks: "the answer tells the first number and how many, as K says them (core-2, 2)",
+    brokenRule: "the answer tells the first number and how many, as K says them (core-2, 2)",
     edits: [
       lua(
         "single/mutex",
@@ -247,7 +247,7 @@ export const oneCounter: readonly Mutant[] = [
   },
   {
     name: "count-in-the-lock-is-what-was-asked",
-    breaks: "K says how many numbers were given (core-2, 2)",
+    brokenRule: "K says how many numbers were given (core-2, 2)",
     edits: [
       lua(
         "execute-single",
@@ -264,7 +264,7 @@ export const oneCounter: readonly Mutant[] = [
   },
   {
     name: "count-in-the-lock-is-read-wrong",
-    breaks: "K says how many numbers were given (core-2, 2)",
+    brokenRule: "K says how many numbers were given (core-2, 2)",
     edits: [
       lua("single/lock-context", "own_first and own_first + count - 1", "own_first and own_first + count"),
     ],
@@ -274,7 +274,7 @@ export const oneCounter: readonly Mutant[] = [
   },
   {
     name: "mark-changes-the-count",
-    breaks: "K says how many numbers were given (core-2, 2): also where it is written again",
+    brokenRule: "K says how many numbers were given (core-2, 2): also where it is written again",
     edits: [lua("single/lock-context", "own_last - own_first + 1, 'i'", "own_last - own_first, 'i'")],
     killers: [
       byServer("drivers/redis/protocol/scripts/extend", "whose words come first behind a grant without any"),
@@ -282,13 +282,13 @@ export const oneCounter: readonly Mutant[] = [
   },
   {
     name: "numbers-of-several-keys-are-not-written",
-    breaks: "a call writes the counter at its end (core-2, 2): also for several keys in one step",
+    brokenRule: "a call writes the counter at its end (core-2, 2): also for several keys in one step",
     edits: [lua("acquire-many", "keep_counter()\nif not ok then", "if not ok then")],
     killers: [byServer("drivers/redis/protocol/scripts/acquire-many", "are all taken where all are free")],
   },
   {
     name: "numbers-of-several-keys-are-lost-with-an-error",
-    breaks: "whatever raises after the first grant is caught, and the counter is written (core-2, 2)",
+    brokenRule: "whatever raises after the first grant is caught, and the counter is written (core-2, 2)",
     edits: [
       lua("acquire-many", "local ok, failure = pcall(grant_all)", "local ok, failure = true, grant_all()"),
     ],
@@ -301,7 +301,7 @@ export const oneCounter: readonly Mutant[] = [
   },
   {
     name: "error-behind-several-keys-is-not-raised",
-    breaks: "the counter is written, and the error is raised again (core-2, 2)",
+    brokenRule: "the counter is written, and the error is raised again (core-2, 2)",
     edits: [
       lua(
         "acquire-many",
@@ -318,13 +318,13 @@ export const oneCounter: readonly Mutant[] = [
   },
   {
     name: "several-keys-leave-their-words",
-    breaks: "K has a mark if info was written (core-2, 2)",
+    brokenRule: "K has a mark if info was written (core-2, 2)",
     edits: [lua("acquire-many", "metadata ~= '' and value .. ' i' or value", "value")],
     killers: [byServer("drivers/redis/protocol/scripts/acquire-many", "are all taken where all are free")],
   },
   {
     name: "number-is-the-time-alone",
-    breaks: "numbers rise where a clock steps back by less than the counter's lead (core-2, 2)",
+    brokenRule: "numbers rise where a clock steps back by less than the counter's lead (core-2, 2)",
     edits: [
       lua("single/fencing-counter", "math.max(last + 1, now)", "math.max(newest and newest + 1 or 0, now)"),
     ],
@@ -341,7 +341,7 @@ export const oneCounter: readonly Mutant[] = [
   },
   {
     name: "cluster-has-one-counter-for-all-slots",
-    breaks: "in a cluster one counter per slot in use, with a hash tag of that slot (core-2, 2)",
+    brokenRule: "in a cluster one counter per slot in use, with a hash tag of that slot (core-2, 2)",
     edits: [
       redis(
         "protocol/keys",

@@ -4,7 +4,7 @@ import { byRules, byServer, bySim, edit, lua, redis, type Mutant } from "../muta
 export const fencing: readonly Mutant[] = [
   {
     name: "fencing-without-the-second-round",
-    breaks:
+    brokenRule:
       "if a majority reported no such number, write the largest on all nodes; their replies are the next round (5)",
     edits: [
       redis(
@@ -17,9 +17,9 @@ export const fencing: readonly Mutant[] = [
   },
   {
     name: "a-larger-number-is-a-yes",
-    breaks:
+    brokenRule:
       "only equal values count: an acknowledgement from a node whose number is already above t is not a yes (5)",
-    isMarked: true,
+    hasCounterexample: true,
     edits: [
       redis(
         "redlock/majority",
@@ -35,8 +35,8 @@ export const fencing: readonly Mutant[] = [
   },
   {
     name: "acknowledgement-without-its-value",
-    breaks: "only equal values count: an acknowledgement is its number, not a yes (5)",
-    isMarked: true,
+    brokenRule: "only equal values count: an acknowledgement is its number, not a yes (5)",
+    hasCounterexample: true,
     edits: [
       redis(
         "redlock/fencing-agreement",
@@ -48,14 +48,14 @@ export const fencing: readonly Mutant[] = [
   },
   {
     name: "reports-of-different-rounds-add-up",
-    breaks: "the token is a first that a majority of nodes reported in the same round (5)",
+    brokenRule: "the token is a first that a majority of nodes reported in the same round (5)",
     edits: [redis("redlock/majority", " && one.round === other.round;", ";")],
     killers: [byRules("drivers/redis/redlock/majority", "reports of different rounds do not add up")],
   },
   {
     name: "blocks-are-compared-by-their-first",
-    breaks: "a block of k numbers is written and compared as a whole (5)",
-    isMarked: true,
+    brokenRule: "a block of k numbers is written and compared as a whole (5)",
+    hasCounterexample: true,
     edits: [
       redis(
         "redlock/majority",
@@ -67,8 +67,8 @@ export const fencing: readonly Mutant[] = [
   },
   {
     name: "reports-the-last-of-a-block",
-    breaks: "reports are always the first (5)",
-    isMarked: true,
+    brokenRule: "reports are always the first (5)",
+    hasCounterexample: true,
     edits: [
       lua(
         "quorum/extend",
@@ -86,7 +86,7 @@ export const fencing: readonly Mutant[] = [
   },
   {
     name: "agreeing-lowers-a-number",
-    breaks: "write t on all nodes: first = max(first, t) (5)",
+    brokenRule: "write t on all nodes: first = max(first, t) (5)",
     edits: [
       lua(
         "quorum/node-operations",
@@ -98,7 +98,7 @@ export const fencing: readonly Mutant[] = [
   },
   {
     name: "agreeing-on-another-s-grant",
-    breaks: "on all nodes where the lock is still held by our token (5)",
+    brokenRule: "on all nodes where the lock is still held by our token (5)",
     edits: [
       lua(
         "quorum/node-operations",
@@ -110,8 +110,8 @@ export const fencing: readonly Mutant[] = [
   },
   {
     name: "agreed-number-is-a-single-one",
-    breaks: "a block of k numbers: written as a whole (5)",
-    isMarked: true,
+    brokenRule: "a block of k numbers: written as a whole (5)",
+    hasCounterexample: true,
     edits: [
       lua(
         "quorum/node-operations",
@@ -123,7 +123,7 @@ export const fencing: readonly Mutant[] = [
   },
   {
     name: "a-number-that-is-being-raised-is-taken",
-    breaks:
+    brokenRule:
       "write the largest; their replies are the next round (5): a smaller number is not these nodes' any more",
     edits: [
       redis("redlock/fencing-agreement", "if (range && range.first >= this.#proposed) {", "if (range) {"),
@@ -142,7 +142,7 @@ export const fencing: readonly Mutant[] = [
   },
   {
     name: "who-agrees-after-the-decision-is-not-counted",
-    breaks:
+    brokenRule:
       "write t on all nodes where the lock is still held by our token (5): its grant has this number from now on",
     edits: [
       redis(
@@ -160,7 +160,7 @@ export const fencing: readonly Mutant[] = [
   },
   {
     name: "proposes-the-smallest-number",
-    breaks: "if there is none, write the largest (5)",
+    brokenRule: "if there is none, write the largest (5)",
     edits: [
       redis(
         "redlock/fencing-agreement",
@@ -172,7 +172,7 @@ export const fencing: readonly Mutant[] = [
   },
   {
     name: "candidate-does-not-follow",
-    breaks: "offset := max(offset, number − now) on every reply (5)",
+    brokenRule: "offset := max(offset, number − now) on every reply (5)",
     edits: [
       redis(
         "redlock/node-set",
@@ -184,7 +184,7 @@ export const fencing: readonly Mutant[] = [
   },
   {
     name: "a-number-inside-a-block-is-current",
-    breaks: "checkFence: unknown inside a block whose hand-overs the server has not been told",
+    brokenRule: "checkFence: unknown inside a block whose hand-overs the server has not been told",
     edits: [
       redis(
         "server/lock-snapshot",
@@ -196,13 +196,13 @@ export const fencing: readonly Mutant[] = [
   },
   {
     name: "the-last-number-of-a-free-key-is-current",
-    breaks: "checkFence: stale if the lease with this token does not hold the key",
+    brokenRule: "checkFence: stale if the lease with this token does not hold the key",
     edits: [redis("server/lock-snapshot", "clientIdOf(snapshot.holder) === undefined", "false as boolean")],
     killers: [byRules("fake-redis/fake-redis", "the holder's fencing token is current")],
   },
   {
     name: "a-handed-over-lease-is-judged-without-the-server",
-    breaks: "checkFence: the process's own lease may have been lost meanwhile: the server is asked too",
+    brokenRule: "checkFence: the process's own lease may have been lost meanwhile: the server is asked too",
     edits: [
       edit(
         "local/coordinator.ts",
@@ -216,7 +216,7 @@ export const fencing: readonly Mutant[] = [
   },
   {
     name: "one-node-makes-a-number-current",
-    breaks: "checkFence: on a quorum a majority has the token, and gave the number",
+    brokenRule: "checkFence: on a quorum a majority has the token, and gave the number",
     edits: [redis("redlock/inspect/lock-view", "issuing.length < majority", "issuing.length === 0")],
     killers: [
       byRules(
@@ -227,7 +227,7 @@ export const fencing: readonly Mutant[] = [
   },
   {
     name: "a-number-behind-the-holder-s-is-not-stale",
-    breaks: "checkFence: stale: released, expired, or a later grant (core-2, 2)",
+    brokenRule: "checkFence: stale: released, expired, or a later grant (core-2, 2)",
     edits: [
       redis("server/lock-snapshot", "fencingToken < newest || fencingToken > last", "fencingToken > last"),
     ],
@@ -235,7 +235,7 @@ export const fencing: readonly Mutant[] = [
   },
   {
     name: "a-number-that-no-lease-has-is-not-stale",
-    breaks: "checkFence: current only if the lease with this token holds the key now (core-2, 2)",
+    brokenRule: "checkFence: current only if the lease with this token holds the key now (core-2, 2)",
     edits: [
       redis("server/lock-snapshot", "fencingToken < newest || fencingToken > last", "fencingToken < newest"),
     ],

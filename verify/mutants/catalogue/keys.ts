@@ -4,8 +4,8 @@ import { byRules, redis, type Mutant } from "../mutant.ts";
 export const keys: readonly Mutant[] = [
   {
     name: "prefix-may-lead-into-our-own-keys",
-    breaks: "derived keys have their own name space, which no prefix may begin with (1)",
-    isMarked: true,
+    brokenRule: "derived keys have their own name space, which no prefix may begin with (1)",
+    hasCounterexample: true,
     edits: [
       redis(
         "protocol/keys",
@@ -18,21 +18,21 @@ export const keys: readonly Mutant[] = [
   },
   {
     name: "two-locks-share-a-queue",
-    breaks: "no key of a user can be the derived key of another (1)",
-    isMarked: true,
+    brokenRule: "no key of a user can be the derived key of another (1)",
+    hasCounterexample: true,
     edits: [redis("protocol/keys", "? `${lock}:` : `{${lock}}`;", "? lock : `{${lock}}`;")],
     killers: [byRules("drivers/redis/protocol/keys", "no two locks share a derived key")],
   },
   {
     name: "derived-keys-have-a-slot-of-their-own",
-    breaks: "T(K) = K if K holds a hash tag, else {K}: derived keys share K's slot (1)",
+    brokenRule: "T(K) = K if K holds a hash tag, else {K}: derived keys share K's slot (1)",
     edits: [redis("protocol/keys", "? `${lock}:` : `{${lock}}`;", "? `${lock}:` : lock;")],
     killers: [byRules("drivers/redis/protocol/keys", "all keys of a lock share its slot")],
   },
   {
     name: "one-token-for-several-attempts",
-    breaks: "token: fresh for every attempt (1)",
-    isMarked: true,
+    brokenRule: "token: fresh for every attempt (1)",
+    hasCounterexample: true,
     edits: [
       redis(
         "protocol/token",
@@ -53,8 +53,8 @@ export const keys: readonly Mutant[] = [
   },
   {
     name: "what-is-passed-on-keeps-its-token",
-    breaks: "requeue with a fresh token: a token is never used for two runs (6)",
-    isMarked: true,
+    brokenRule: "requeue with a fresh token: a token is never used for two runs (6)",
+    hasCounterexample: true,
     edits: [
       redis(
         "single/driver",

@@ -4,13 +4,13 @@ import { byRules, byServer, bySim, edit, lua, type Mutant } from "../mutant.ts";
 export const kinds: readonly Mutant[] = [
   {
     name: "all-takes-keys-in-the-order-they-are-named",
-    breaks: "several keys: no deadlock whatever the order in which callers name them",
+    brokenRule: "several keys: no deadlock whatever the order in which callers name them",
     edits: [edit("kinds/multi-lock.ts", "new Set(keys.map(check))).sort();", "new Set(keys.map(check)));")],
     killers: [bySim(1, 40, "all"), byRules("kinds/multi-lock")],
   },
   {
     name: "all-keeps-what-it-has-when-its-time-is-over",
-    breaks: "several keys: every key or none",
+    brokenRule: "several keys: every key or none",
     edits: [
       edit(
         "kinds/multi-lock.ts",
@@ -22,7 +22,7 @@ export const kinds: readonly Mutant[] = [
   },
   {
     name: "all-is-lost-with-its-last-key",
-    breaks: "several keys: one lease, lost if any key is lost",
+    brokenRule: "several keys: one lease, lost if any key is lost",
     edits: [
       edit(
         "kinds/multi-lock.ts",
@@ -34,26 +34,26 @@ export const kinds: readonly Mutant[] = [
   },
   {
     name: "reentrant-is-free-before-the-last-release",
-    breaks: "reentrant: nested acquires are counted; the lock is free at the last release",
+    brokenRule: "reentrant: nested acquires are counted; the lock is free at the last release",
     edits: [edit("kinds/reentrant-hold.ts", "    if (this.count > 0) {", "    if (this.count > 1) {")],
     killers: [bySim(1, 40, "reentrant"), byRules("kinds/reentrant")],
   },
   {
     name: "reentrant-session-forgets-its-end",
-    breaks: "reentrant: loss inside a nested hold: what was found to be over does not come back",
+    brokenRule: "reentrant: loss inside a nested hold: what was found to be over does not come back",
     edits: [edit("kinds/reentrant-hold.ts", "this.base.currentLoss() !== undefined || ", "")],
     killers: [byRules("kinds/reentrant", "the late answer to a renewal does not bring back")],
   },
   {
     name: "reentrant-is-never-free",
-    breaks: "reentrant: the lock is free at the last release",
+    brokenRule: "reentrant: the lock is free at the last release",
     edits: [edit("kinds/reentrant-hold.ts", "    if (this.count > 0) {", "    if (this.count >= 0) {")],
     killers: [bySim(1, 40, "reentrant"), byRules("kinds/reentrant")],
   },
   {
     name: "repeat-asks-beside-the-first",
-    breaks: "repeats of an attempt join in the process: the driver sees one request (core-2 3.1)",
-    isMarked: true,
+    brokenRule: "repeats of an attempt join in the process: the driver sees one request (core-2 3.1)",
+    hasCounterexample: true,
     edits: [
       edit("kinds/joint-acquire.ts", "      if (entry.leader) {", "      if (entry.leader === caller) {"),
     ],
@@ -61,7 +61,7 @@ export const kinds: readonly Mutant[] = [
   },
   {
     name: "first-of-the-repeats-releases-for-all",
-    breaks: "all that wait for a grant are counted before the first can release it (core-2 3.1)",
+    brokenRule: "all that wait for a grant are counted before the first can release it (core-2 3.1)",
     edits: [
       edit(
         "kinds/joint-acquire.ts",
@@ -73,13 +73,13 @@ export const kinds: readonly Mutant[] = [
   },
   {
     name: "orphaned-lease-is-shared",
-    breaks: "a lease that is left to expire is no repeat's (core-2 3.1)",
+    brokenRule: "a lease that is left to expire is no repeat's (core-2 3.1)",
     edits: [edit("kinds/joint-acquire.ts", " && !hold.isOrphaned", "")],
     killers: [byRules("kinds/attempts", "what was orphaned is left to expire")],
   },
   {
     name: "session-enters-what-it-gave-back",
-    breaks: "reentrant: a release too many, loss inside a nested hold: clear outcomes",
+    brokenRule: "reentrant: a release too many, loss inside a nested hold: clear outcomes",
     edits: [
       edit(
         "kinds/reentrant-hold.ts",
@@ -96,7 +96,7 @@ export const kinds: readonly Mutant[] = [
   },
   {
     name: "leader-resigns-without-a-word",
-    breaks: "election: a new leader at once after resign",
+    brokenRule: "election: a new leader at once after resign",
     edits: [
       edit(
         "kinds/election.ts",
@@ -108,7 +108,7 @@ export const kinds: readonly Mutant[] = [
   },
   {
     name: "light-requests-go-first",
-    breaks: "semaphore: FIFO without starving heavy requests",
+    brokenRule: "semaphore: FIFO without starving heavy requests",
     edits: [
       edit(
         "drivers/memory/lock.ts",
@@ -120,7 +120,7 @@ export const kinds: readonly Mutant[] = [
   },
   {
     name: "try-is-granted-past-who-waits-for-more",
-    breaks: "semaphore: FIFO without starving heavy requests",
+    brokenRule: "semaphore: FIFO without starving heavy requests",
     edits: [
       edit(
         "drivers/memory/lock-table.ts",
@@ -139,7 +139,7 @@ export const kinds: readonly Mutant[] = [
   },
   {
     name: "memory-downgrade-leaves-room-for-a-writer",
-    breaks: "read-write: atomic downgrade",
+    brokenRule: "read-write: atomic downgrade",
     edits: [
       edit(
         "drivers/memory/lock.ts",
@@ -154,7 +154,7 @@ export const kinds: readonly Mutant[] = [
   },
   {
     name: "weight-is-ignored",
-    breaks: "granted if the sum of weights + ours is within the limit (11)",
+    brokenRule: "granted if the sum of weights + ours is within the limit (11)",
     edits: [
       lua(
         "common/shared-lock",
@@ -166,7 +166,7 @@ export const kinds: readonly Mutant[] = [
   },
   {
     name: "try-does-not-see-who-holds",
-    breaks: "granted if the sum of weights + ours is within the limit (11)",
+    brokenRule: "granted if the sum of weights + ours is within the limit (11)",
     edits: [
       lua(
         "common/shared-lock",
@@ -178,13 +178,13 @@ export const kinds: readonly Mutant[] = [
   },
   {
     name: "downgrade-leaves-room-for-a-writer",
-    breaks: "read-write: atomic downgrade",
+    brokenRule: "read-write: atomic downgrade",
     edits: [lua("common/shared-lock", "  used = used - weight + 1 --", "  used = used - weight --")],
     killers: [bySim(1, 80, "server,read-write")],
   },
   {
     name: "limit-of-who-asks-counts",
-    breaks: "semaphore: changing a limit is an explicit call; never more than limit at once",
+    brokenRule: "semaphore: changing a limit is an explicit call; never more than limit at once",
     edits: [
       lua(
         "common/shared-lock",
@@ -202,7 +202,7 @@ export const kinds: readonly Mutant[] = [
   },
   {
     name: "share-of-who-crashed-stays",
-    breaks: "read-write: a crashed reader's share expires by itself and alone",
+    brokenRule: "read-write: a crashed reader's share expires by itself and alone",
     edits: [
       lua(
         "common/shared-holders",
@@ -217,7 +217,7 @@ export const kinds: readonly Mutant[] = [
   },
   {
     name: "who-missed-an-inquiry-is-not-asked-again",
-    breaks:
+    brokenRule:
       "messages may be lost: a split of readers ends when they ask again, for a writer without votes too (4.6)",
     edits: [
       lua("common/shared-lock", "  if wanted and weight + wanted > limit", "  if wanted and wanted > limit"),
@@ -231,7 +231,7 @@ export const kinds: readonly Mutant[] = [
   },
   {
     name: "writer-does-not-ask-for-votes",
-    breaks: "a writer's inquiry goes to every later reader without a majority (8)",
+    brokenRule: "a writer's inquiry goes to every later reader without a majority (8)",
     edits: [
       lua(
         "common/shared-lock",

@@ -4,7 +4,7 @@ import { byRules, byServer, edit, lua, redis, type Mutant } from "../mutant.ts";
 export const latch: readonly Mutant[] = [
   {
     name: "latch-counts-an-attempt-twice",
-    breaks: "counted down to zero, once by each attempt",
+    brokenRule: "counted down to zero, once by each attempt",
     edits: [
       lua(
         "common/latch",
@@ -19,7 +19,7 @@ export const latch: readonly Mutant[] = [
   },
   {
     name: "latch-resent-count-is-another-attempt",
-    breaks: "repeats are one attempt with one token: what was carried out and not answered counts once",
+    brokenRule: "repeats are one attempt with one token: what was carried out and not answered counts once",
     edits: [
       redis(
         "single/latches",
@@ -31,7 +31,7 @@ export const latch: readonly Mutant[] = [
   },
   {
     name: "latch-tells-nobody",
-    breaks: "tells who waits that it is open",
+    brokenRule: "tells who waits that it is open",
     edits: [
       lua(
         "common/latch",
@@ -46,7 +46,7 @@ export const latch: readonly Mutant[] = [
   },
   {
     name: "latch-wait-without-its-poll",
-    breaks: "who waits asks again whatever message is lost",
+    brokenRule: "who waits asks again whatever message is lost",
     edits: [
       redis(
         "single/latches",
@@ -58,19 +58,19 @@ export const latch: readonly Mutant[] = [
   },
   {
     name: "latch-deaf-waiter-does-not-ask",
-    breaks: "on every (re)subscription waiting requests ask again (3)",
+    brokenRule: "on every (re)subscription waiting requests ask again (3)",
     edits: [redis("single/driver", "    this.latches.notificationStatusChanged(server);\n", "")],
     killers: [byRules("kinds/latch", "as soon as it is back")],
   },
   {
     name: "latch-overtaken-by-its-message",
-    breaks: "a message that overtakes the answer to the question is not missed",
+    brokenRule: "a message that overtakes the answer to the question is not missed",
     edits: [redis("single/latches", "      this.trySend(); // the message overtook the answer\n", "")],
     killers: [byRules("kinds/latch", "overtakes the answer")],
   },
   {
     name: "latch-opened-by-an-older-one",
-    breaks: "its birth tells one latch of a key from the next",
+    brokenRule: "its birth tells one latch of a key from the next",
     edits: [
       redis(
         "single/latches",
@@ -82,7 +82,7 @@ export const latch: readonly Mutant[] = [
   },
   {
     name: "latch-open-one-is-forgotten",
-    breaks: "open from then on until their TTL is over",
+    brokenRule: "open from then on until their TTL is over",
     edits: [lua("common/latch", " -- who has counted is of no use any more\n    write()\n", "\n")],
     killers: [
       byRules("fake-redis/fake-redis", "latch: an open one stays open"),
@@ -91,7 +91,7 @@ export const latch: readonly Mutant[] = [
   },
   {
     name: "latch-begins-anew-for-who-knew-it",
-    breaks: "a view that has met a latch touches no other",
+    brokenRule: "a view that has met a latch touches no other",
     edits: [lua("common/latch", "  elseif known ~= '' then\n    return false\n  end\n", "  end\n")],
     killers: [
       byRules("kinds/latch", "what the server forgot"),
@@ -100,7 +100,7 @@ export const latch: readonly Mutant[] = [
   },
   {
     name: "latch-counts-what-comes-too-late",
-    breaks: "who sent it has given up then, and the next latch of the key may be there",
+    brokenRule: "who sent it has given up then, and the next latch of the key may be there",
     edits: [
       lua(
         "common/latch",
@@ -115,7 +115,7 @@ export const latch: readonly Mutant[] = [
   },
   {
     name: "latch-written-in-two-steps",
-    breaks: "a count is refused as a whole where memory is full: nobody is told of what is not written",
+    brokenRule: "a count is refused as a whole where memory is full: nobody is told of what is not written",
     edits: [
       lua(
         "common/latch",
@@ -127,7 +127,7 @@ export const latch: readonly Mutant[] = [
   },
   {
     name: "latch-dead-waiters-are-counted",
-    breaks: "a sorted set of who waits, by the time until which it is expected to ask again",
+    brokenRule: "a sorted set of who waits, by the time until which it is expected to ask again",
     edits: [
       lua(
         "common/latch",
@@ -142,7 +142,7 @@ export const latch: readonly Mutant[] = [
   },
   {
     name: "latch-of-memory-counts-an-attempt-twice",
-    breaks: "counted down to zero, once by each attempt",
+    brokenRule: "counted down to zero, once by each attempt",
     edits: [
       edit(
         "drivers/memory/latch.ts",
@@ -154,7 +154,7 @@ export const latch: readonly Mutant[] = [
   },
   {
     name: "latch-of-memory-lets-a-mutex-in",
-    breaks: "a key of another kind is kind-mismatch and is not touched (11)",
+    brokenRule: "a key of another kind is kind-mismatch and is not touched (11)",
     edits: [
       edit(
         "drivers/memory/lock-table.ts",

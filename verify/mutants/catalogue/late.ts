@@ -1,16 +1,16 @@
 import { byKept, byRules, byServer, edit, redis, type Mutant } from "../mutant.ts";
 
 /** What is late, lost or repeated, and what is given back: sections 1 and 3. */
-export const late: readonly Mutant[] = [
+export const lateReplies: readonly Mutant[] = [
   {
     name: "a-place-is-given-up-for-drift",
-    breaks: "an answer contradicts an estimate only by more than clocks may drift apart (core, 3.3)",
+    brokenRule: "an answer contradicts an estimate only by more than clocks may drift apart (core, 3.3)",
     edits: [redis("server/server-clock", "(allowedDriftRate - driftRate)", "0")],
     killers: [byRules("drivers/redis/server/server-clock", "clocks that drift apart by one percent")],
   },
   {
     name: "a-later-place-is-the-earlier-one-for-drift",
-    breaks:
+    brokenRule:
       "tickets begin anew only where the requests with the former ones give up their places (core, 3.3)",
     edits: [
       redis(
@@ -23,8 +23,8 @@ export const late: readonly Mutant[] = [
   },
   {
     name: "late-message-is-not-answered",
-    breaks: "any grant by message for a token that no longer waits here is answered by release at once (3)",
-    isMarked: true,
+    brokenRule: "any grant by message for a token that no longer waits here is answered by release at once (3)",
+    hasCounterexample: true,
     edits: [
       redis(
         "single/driver",
@@ -41,19 +41,19 @@ export const late: readonly Mutant[] = [
   },
   {
     name: "grant-in-use-is-not-remembered",
-    breaks: "a late message of a lease in use releases nothing, however many leases the process holds",
+    brokenRule: "a late message of a lease in use releases nothing, however many leases the process holds",
     edits: [redis("server/grants-in-use", "    this.#grants.set(token, grant);\n", "")],
     killers: [byServer("integration/single/late-grants", "leases in use")],
   },
   {
     name: "extended-grant-is-forgotten",
-    breaks: "a late message of a lease in use releases nothing, however long ago it was granted",
+    brokenRule: "a late message of a lease in use releases nothing, however long ago it was granted",
     edits: [redis("single/driver", "    this.releaseQueue.inUse.extend(token, ttlMs);\n", "")],
     killers: [byRules("drivers/redis/single/late-requests", "does not end an extended lease")],
   },
   {
     name: "late-message-ends-what-another-process-adopted",
-    breaks:
+    brokenRule:
       "a message older than its grant's TTL is not acted on: another process may have extended the grant",
     edits: [
       redis("single/driver", "serverClock.micros() - serverMicros >= ttlMs * 1000", "serverMicros < 0"),
@@ -62,7 +62,7 @@ export const late: readonly Mutant[] = [
   },
   {
     name: "late-answer-ends-what-is-being-released",
-    breaks:
+    brokenRule:
       "true: it was still ours (release): what takes back a late answer's place does not come before the release",
     edits: [
       redis("redlock/grant-registry", "      release.lateQueueEntry(node, cleanUp);", "      cleanUp();"),
@@ -71,7 +71,7 @@ export const late: readonly Mutant[] = [
   },
   {
     name: "release-is-waited-for-until-it-fails",
-    breaks: "where the engine cannot be reached it rejects after its own small budget (release)",
+    brokenRule: "where the engine cannot be reached it rejects after its own small budget (release)",
     edits: [
       redis(
         "server/release-queue",
@@ -83,7 +83,7 @@ export const late: readonly Mutant[] = [
   },
   {
     name: "release-reads-no-answer-behind-a-stall",
-    breaks: "a process that stood still reads what is there before it says that it is not known",
+    brokenRule: "a process that stood still reads what is there before it says that it is not known",
     edits: [
       redis(
         "server/release-queue",
@@ -95,19 +95,19 @@ export const late: readonly Mutant[] = [
   },
   {
     name: "given-lease-is-brought-back",
-    breaks: "a late request's grant with the same token is another grant than the one that was given away",
+    brokenRule: "a late request's grant with the same token is another grant than the one that was given away",
     edits: [redis("single/driver", " && Number(first) > fencingToken", " && fencingToken < 0n")],
     killers: [byServer("integration/single/late-answers", "request does not bring a given lease back")],
   },
   {
     name: "late-process-never-gives-a-node-up",
-    breaks: "a process that is always late waits once more for a node, and not for ever",
+    brokenRule: "a process that is always late waits once more for a node, and not for ever",
     edits: [redis("server/batch", " && !call.hasGracePeriod", "")],
     killers: [byRules("drivers/redis/server/batch", "who stood still reads first")],
   },
   {
     name: "late-process-does-not-read-what-is-there",
-    breaks: "a process that stood still reads what a node has answered before it gives it up",
+    brokenRule: "a process that stood still reads what a node has answered before it gives it up",
     edits: [
       redis(
         "server/batch",
@@ -119,8 +119,8 @@ export const late: readonly Mutant[] = [
   },
   {
     name: "late-message-of-a-node-is-not-answered",
-    breaks: "any grant by message for a token that no longer waits here is answered by release at once (3)",
-    isMarked: true,
+    brokenRule: "any grant by message for a token that no longer waits here is answered by release at once (3)",
+    hasCounterexample: true,
     edits: [
       redis(
         "redlock/grant-registry",
@@ -137,8 +137,8 @@ export const late: readonly Mutant[] = [
   },
   {
     name: "late-reply-is-not-answered",
-    breaks: "any grant by reply for a token that no longer waits here is answered by release at once (3)",
-    isMarked: true,
+    brokenRule: "any grant by reply for a token that no longer waits here is answered by release at once (3)",
+    hasCounterexample: true,
     edits: [
       redis("single/request", "    if (hasResidue) {\n", '    if (hasResidue && this.token === "") {\n'),
     ],
@@ -148,8 +148,8 @@ export const late: readonly Mutant[] = [
   },
   {
     name: "late-reply-of-a-node-is-not-answered",
-    breaks: "any grant by reply for a token that no longer waits here is answered by release at once (3)",
-    isMarked: true,
+    brokenRule: "any grant by reply for a token that no longer waits here is answered by release at once (3)",
+    hasCounterexample: true,
     edits: [
       redis(
         "redlock/vote-request",
@@ -166,8 +166,8 @@ export const late: readonly Mutant[] = [
   },
   {
     name: "late-place-in-the-queue-stays",
-    breaks: "order holds only within one connection and one script: a late answer may have queued us (3)",
-    isMarked: true,
+    brokenRule: "order holds only within one connection and one script: a late answer may have queued us (3)",
+    hasCounterexample: true,
     edits: [
       redis(
         "single/request",
@@ -184,8 +184,8 @@ export const late: readonly Mutant[] = [
   },
   {
     name: "late-place-on-a-node-stays",
-    breaks: "order holds only within one connection and one script: a late answer may have queued us (3)",
-    isMarked: true,
+    brokenRule: "order holds only within one connection and one script: a late answer may have queued us (3)",
+    hasCounterexample: true,
     edits: [
       redis(
         "redlock/vote-request",
@@ -202,7 +202,7 @@ export const late: readonly Mutant[] = [
   },
   {
     name: "release-is-sent-once",
-    breaks: "cancel is re-sent until the member's deadline, release until the TTL has passed (3)",
+    brokenRule: "cancel is re-sent until the member's deadline, release until the TTL has passed (3)",
     edits: [
       redis(
         "server/release-queue",
@@ -214,15 +214,15 @@ export const late: readonly Mutant[] = [
   },
   {
     name: "release-gives-up-at-the-validity",
-    breaks: "release is re-sent until the TTL has passed (3): also that of an extension without an answer",
+    brokenRule: "release is re-sent until the TTL has passed (3): also that of an extension without an answer",
     edits: [edit("validity.ts", "return Math.max(until, engineUntil);", "return until + 0 * engineUntil;")],
     killers: [byServer("integration/single/release-goes-on")],
   },
   {
     name: "clean-up-ends-with-its-first-answer",
-    breaks:
+    brokenRule:
       "a clean-up ends when a release was answered with a server time behind the latest time of the token's last request (core-2, 3.2)",
-    isMarked: true,
+    hasCounterexample: true,
     edits: [redis("server/release-queue", "    if (delayMs < 0 || ", "    if (delayMs < Infinity || ")],
     killers: [
       byRules("drivers/redis/single/late-clean-up", "a request that is executed behind its clean-up"),
@@ -235,14 +235,14 @@ export const late: readonly Mutant[] = [
   },
   {
     name: "clean-up-forgets-what-may-come-late",
-    breaks:
+    brokenRule:
       "a clean-up without an answer goes on until what a request may still do at its latest time is forgotten (core-2, 3.2)",
     edits: [redis("server/release-queue", "(latest > 0 ? Math.max(0, delayMs) : 0)", "Math.min(0, delayMs)")],
     killers: [byRules("drivers/redis/single/late-clean-up", "a clean-up without answers outlasts")],
   },
   {
     name: "refill-is-not-cleaned-up-behind-its-latest-time",
-    breaks: "a refill that is executed behind the release of its lease leaves nothing (core-2, 3.2)",
+    brokenRule: "a refill that is executed behind the release of its lease leaves nothing (core-2, 3.2)",
     edits: [redis("redlock/held-grant", "    history.sent(latest);", "    history.sent(0 * latest);")],
     killers: [
       byRules("drivers/redis/redlock/late-clean-up", "a refill that a node executes behind the release"),
@@ -250,7 +250,7 @@ export const late: readonly Mutant[] = [
   },
   {
     name: "repeated-release-says-not-held",
-    breaks: "a release whose reply was lost and whose repeat says not-held counts as released (3)",
+    brokenRule: "a release whose reply was lost and whose repeat says not-held counts as released (3)",
     edits: [
       redis(
         "server/release-queue",
@@ -262,14 +262,14 @@ export const late: readonly Mutant[] = [
   },
   {
     name: "clean-up-hides-the-grant-from-its-release",
-    breaks:
+    brokenRule:
       "a release tells whether the grant was ours, also where a clean-up of a late answer came before it (core-2, 4.2)",
     edits: [redis("server/release-queue", "      this.#queue.grantFound(this);\n", "")],
     killers: [byKept()],
   },
   {
     name: "release-that-the-client-sent-again-says-not-held",
-    breaks:
+    brokenRule:
       "a release whose reply was lost and whose repeat says not-held counts as released (3): by whomever it was repeated",
     edits: [
       redis(
@@ -282,8 +282,8 @@ export const late: readonly Mutant[] = [
   },
   {
     name: "nothing-is-released-after-a-failed-acquire",
-    breaks: "after an unknown outcome the token is released in the background (1)",
-    isMarked: true,
+    brokenRule: "after an unknown outcome the token is released in the background (1)",
+    hasCounterexample: true,
     edits: [redis("single/request", '    if (this.token !== "") {', '    if (this.token === "-") {')],
     killers: [
       byRules("drivers/redis/single/late-requests", "what a try was granted without an answer is taken back"),
@@ -292,8 +292,8 @@ export const late: readonly Mutant[] = [
   },
   {
     name: "nothing-is-released-after-a-failed-election",
-    breaks: "after an unknown outcome the token is released in the background (1)",
-    isMarked: true,
+    brokenRule: "after an unknown outcome the token is released in the background (1)",
+    hasCounterexample: true,
     edits: [
       redis(
         "redlock/grant-registry",
@@ -310,7 +310,7 @@ export const late: readonly Mutant[] = [
   },
   {
     name: "what-is-asked-for-again-is-given-back-behind-that",
-    breaks: "what a node was to give back while it did not vote is not taken from it behind a later vote (8)",
+    brokenRule: "what a node was to give back while it did not vote is not taken from it behind a later vote (8)",
     edits: [
       redis(
         "redlock/vote-request",
@@ -327,7 +327,7 @@ export const late: readonly Mutant[] = [
   },
   {
     name: "what-was-won-is-given-back-behind-that",
-    breaks:
+    brokenRule:
       "what a node was to give back while it did not vote is not taken from it when it is filled again (8)",
     edits: [
       redis(
@@ -345,7 +345,7 @@ export const late: readonly Mutant[] = [
   },
   {
     name: "each-answer-to-a-release-counts",
-    breaks: "a release is told to have been ours where a majority of the nodes says so (4)",
+    brokenRule: "a release is told to have been ours where a majority of the nodes says so (4)",
     edits: [
       redis(
         "server/release-queue",

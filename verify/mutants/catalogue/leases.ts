@@ -4,7 +4,7 @@ import { byRules, byServer, bySim, edit, redis, type Mutant } from "../mutant.ts
 export const leases: readonly Mutant[] = [
   {
     name: "signal-late",
-    breaks: "a lease is over when our clock says so: its signal aborts before the validity ends (3)",
+    brokenRule: "a lease is over when our clock says so: its signal aborts before the validity ends (3)",
     edits: [
       edit(
         "lease/watchdog.ts",
@@ -19,7 +19,7 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "deadline-has-no-lead",
-    breaks: "a lease's signal aborts before the validity ends (3): timers run late",
+    brokenRule: "a lease's signal aborts before the validity ends (3): timers run late",
     edits: [
       edit(
         "lease/watchdog.ts",
@@ -34,14 +34,14 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "late-timers-are-not-noted",
-    breaks:
+    brokenRule:
       "a lease's signal aborts before the validity ends (3): earlier where timers of the process run late",
     edits: [edit("lease/watchdog.ts", "      this.#lateness.record(item.dueAt);\n", "")],
     killers: [byRules("lease/watchdog-deadline", "where timers ran late, the loss is declared earlier")],
   },
   {
     name: "overdue-renewal-counts-as-a-late-timer",
-    breaks: "the lead of a deadline is the lateness of timers, and not of what was due before it was set",
+    brokenRule: "the lead of a deadline is the lateness of timers, and not of what was due before it was set",
     edits: [
       edit(
         "lease/watchdog.ts",
@@ -58,7 +58,7 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "late-timer-is-forgotten-with-its-window",
-    breaks: "the lead of a deadline is the worst lateness of this window and the one before",
+    brokenRule: "the lead of a deadline is the worst lateness of this window and the one before",
     edits: [
       edit("runtime/timer-lateness.ts", "Math.max(this.#maxMs, this.#previousMaxMs)", "this.#maxMs"),
       edit("runtime/timer-lateness.ts", "? this.#maxMs : 0;", "? this.#previousMaxMs : 0;"),
@@ -72,7 +72,7 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "late-timer-is-never-forgotten",
-    breaks: "a lease is not cut short for ever because timers were late once",
+    brokenRule: "a lease is not cut short for ever because timers were late once",
     edits: [edit("runtime/timer-lateness.ts", "      this.#maxMs = 0;\n", "")],
     killers: [
       byRules(
@@ -83,14 +83,14 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "lead-has-no-bound",
-    breaks:
+    brokenRule:
       "a lease is not cut short by more than a twentieth of its TTL because the event loop was blocked once",
     edits: [edit("runtime/timer-lateness.ts", ", ttlMs / 20, maxLeadMs);", ", ttlMs, maxLeadMs * 1e6);")],
     killers: [byRules("runtime/timer-lateness", "the lead is at most a twentieth of the TTL and 50 ms")],
   },
   {
     name: "early-loss-looks-like-a-suspension",
-    breaks: "suspended: the wall clock ended the lease, and not the monotonic one",
+    brokenRule: "suspended: the wall clock ended the lease, and not the monotonic one",
     edits: [
       edit(
         "validity.ts",
@@ -102,7 +102,7 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "loss-needs-a-timer",
-    breaks: "the event loop blocked past the TTL: whoever asks compares clocks",
+    brokenRule: "the event loop blocked past the TTL: whoever asks compares clocks",
     edits: [
       edit(
         "lease/lease-state.ts",
@@ -116,7 +116,7 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "timer-of-an-ended-lease-runs-on",
-    breaks: "timer not cleared: nothing is left behind by a lease that ended",
+    brokenRule: "timer not cleared: nothing is left behind by a lease that ended",
     edits: [
       edit(
         "lease/watchdog.ts",
@@ -128,7 +128,7 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "orphan-is-told-of-no-end",
-    breaks: "a lease that is left to expire is told of its end, also after close (3)",
+    brokenRule: "a lease that is left to expire is told of its end, also after close (3)",
     edits: [
       edit(
         "lease/lease-state.ts",
@@ -140,7 +140,7 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "adopted-behind-close",
-    breaks: "after close nothing is taken into the rounds, and no timer is left",
+    brokenRule: "after close nothing is taken into the rounds, and no timer is left",
     edits: [
       edit(
         "locks.ts",
@@ -152,13 +152,13 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "timer-of-an-answered-call-runs-on",
-    breaks: "timer not cleared: nothing is left behind by a call that was answered (7)",
+    brokenRule: "timer not cleared: nothing is left behind by a call that was answered (7)",
     edits: [redis("server/batch", "    this.#clock.clearTimer(call.timer);\n", "")],
     killers: [byRules("drivers/redis/server/batch", "after an answer no timer is left")],
   },
   {
     name: "what-is-adopted-late-waits-as-a-new-lease-does",
-    breaks: "a lease that is to be renewed is asked for before it is over",
+    brokenRule: "a lease that is to be renewed is asked for before it is over",
     edits: [
       edit(
         "lease/watchdog.ts",
@@ -175,7 +175,7 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "one-failed-renewal-loses-the-lease",
-    breaks: "one transient error at renewal loses nothing: unknown is not lost (4.8)",
+    brokenRule: "one transient error at renewal loses nothing: unknown is not lost (4.8)",
     edits: [
       edit(
         "lease/watchdog.ts",
@@ -187,7 +187,7 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "renewal-without-an-answer-is-repeated-often",
-    breaks:
+    brokenRule:
       "a slow server is not made slower: a renewal without an answer is repeated after another third of the TTL",
     edits: [
       edit(
@@ -200,13 +200,13 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "all-that-is-due-is-woken-before-any-reply-is-read",
-    breaks: "a process with many leases that was late reads replies between its renewals",
+    brokenRule: "a process with many leases that was late reads replies between its renewals",
     edits: [edit("runtime/timer-queue.ts", "const mostAtOnce = 256;", "const mostAtOnce = 1_000_000;")],
     killers: [byRules("runtime/timer-queue", "at most 256 items are woken")],
   },
   {
     name: "loss-waits-for-a-timer-behind-an-answer",
-    breaks: "loss is told on time: an extension that is heard behind its own end sets nothing right",
+    brokenRule: "loss is told on time: an extension that is heard behind its own end sets nothing right",
     edits: [
       edit(
         "lease/watchdog.ts",
@@ -218,7 +218,7 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "renewal-that-hangs-is-waited-for",
-    breaks: "each call with its own small timeout (4.2): a renewal that hangs is tried again",
+    brokenRule: "each call with its own small timeout (4.2): a renewal that hangs is tried again",
     edits: [
       edit(
         "lease/watchdog.ts",
@@ -230,7 +230,7 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "a-claim-is-renewed-late",
-    breaks: "the grantee sends extend(ttl) at once (3)",
+    brokenRule: "the grantee sends extend(ttl) at once (3)",
     edits: [
       edit(
         "lease/watchdog.ts",
@@ -242,7 +242,7 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "sleep-is-not-noticed",
-    breaks:
+    brokenRule:
       "elapsed time is the larger of the monotonic and the wall clock's (3): timers stand still while the machine sleeps",
     edits: [
       edit(
@@ -257,7 +257,7 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "lost-lease-is-left-at-the-engine",
-    breaks: "release is re-sent until the TTL has passed (3): also of a lease that was lost for us alone",
+    brokenRule: "release is re-sent until the TTL has passed (3): also of a lease that was lost for us alone",
     edits: [
       edit(
         "lease/lease-state.ts",
@@ -269,7 +269,7 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "confirmation-is-measured-by-one-clock",
-    breaks: "a lease is over as soon as either of our clocks says so (3)",
+    brokenRule: "a lease is over as soon as either of our clocks says so (3)",
     edits: [
       edit(
         "validity.ts",
@@ -281,7 +281,7 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "extension-counts-without-an-answer",
-    breaks: "unknown is neither held past validUntil nor lost before it (4.8)",
+    brokenRule: "unknown is neither held past validUntil nor lost before it (4.8)",
     edits: [
       edit(
         "lease/lease-state.ts",
@@ -296,7 +296,7 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "operations-share-an-answer",
-    breaks: "operations issued in one turn travel as one script call, each with its own answer (7)",
+    brokenRule: "operations issued in one turn travel as one script call, each with its own answer (7)",
     edits: [
       redis(
         "server/batch",
@@ -311,7 +311,7 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "a-call-without-its-time-limit",
-    breaks: "each with its own small timeout (4.2)",
+    brokenRule: "each with its own small timeout (4.2)",
     edits: [
       redis(
         "server/batch",
@@ -323,7 +323,7 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "silent-node-is-waited-for-each-time",
-    breaks:
+    brokenRule:
       "each with its own small timeout (4.2): requests do not pile up before a node that does not answer",
     edits: [redis("server/batch", "      this.#responsiveness.callTimedOut(call.callNumber);\n", "")],
     killers: [
@@ -336,7 +336,7 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "silent-server-is-asked-past-the-batches",
-    breaks:
+    brokenRule:
       "after a timeout one probe is under way and other calls are refused at once: also those that are not batched",
     edits: [
       redis(
@@ -354,13 +354,13 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "silence-ends-with-any-late-answer",
-    breaks: "calls that the client library still keeps count as unanswered: no more are added to them",
+    brokenRule: "calls that the client library still keeps count as unanswered: no more are added to them",
     edits: [redis("server/responsiveness", "if (other <= callNumber) {", "if (other > 0) {")],
     killers: [byRules("drivers/redis/server/batch", "a late answer to the first of two ends no silence")],
   },
   {
     name: "silence-ends-with-what-its-client-drops",
-    breaks: "only an answer of the server ends a silence: who was refused is not called for nothing",
+    brokenRule: "only an answer of the server ends a silence: who was refused is not called for nothing",
     edits: [
       redis(
         "server/responsiveness",
@@ -372,7 +372,7 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "probe-of-a-silent-server-is-not-repeated-later",
-    breaks: "one probe is under way: the next one comes after a part of the silence",
+    brokenRule: "one probe is under way: the next one comes after a part of the silence",
     edits: [
       redis(
         "server/responsiveness",
@@ -384,7 +384,7 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "message-ends-no-silence",
-    breaks: "a message ends the silence, and the grant that it brings is confirmed",
+    brokenRule: "a message ends the silence, and the grant that it brings is confirmed",
     edits: [
       redis(
         "server/server",
@@ -401,19 +401,19 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "renewals-wait-after-a-silence",
-    breaks: "after a silence extensions are sent at once, and first",
+    brokenRule: "after a silence extensions are sent at once, and first",
     edits: [redis("single/driver", "      listener.engineRecovered();\n", "      void listener;\n")],
     killers: [byServer("integration/single/silent-server", "is asked for renewals first when it is back")],
   },
   {
     name: "releases-wait-after-a-silence",
-    breaks: "after a silence releases are sent at once, behind the extensions",
+    brokenRule: "after a silence releases are sent at once, behind the extensions",
     edits: [redis("single/driver", "    this.releaseQueue.recovered(server);\n", "")],
     killers: [byServer("integration/single/silent-server", "is asked for renewals first when it is back")],
   },
   {
     name: "clone-releases-what-the-other-was-granted",
-    breaks: "a grant for an unknown token is given back only where nobody else hears the channel",
+    brokenRule: "a grant for an unknown token is given back only where nobody else hears the channel",
     edits: [
       redis(
         "single/driver",
@@ -430,7 +430,7 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "clone-gives-back-votes-of-the-other",
-    breaks: "a vote for an unknown token is given back only where nobody else hears the channel",
+    brokenRule: "a vote for an unknown token is given back only where nobody else hears the channel",
     edits: [redis("redlock/grant-registry", "} else if (node.server.hasOwnChannel) {", "} else {")],
     killers: [
       byRules(
@@ -441,13 +441,13 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "clone-keeps-its-client-id",
-    breaks: "a process that hears the proof of a clone takes a new client id",
+    brokenRule: "a process that hears the proof of a clone takes a new client id",
     edits: [redis("server/server", "        listener.cloned();\n", "")],
     killers: [byRules("drivers/redis/single/clones-apart", "that hears of the other waits with a new token")],
   },
   {
     name: "clone-keeps-its-leases",
-    breaks: "a process that hears the proof of a clone loses its leases",
+    brokenRule: "a process that hears the proof of a clone loses its leases",
     edits: [redis("single/driver", '      listener.lost(null, "suspended", clonedError());\n', "")],
     killers: [
       byRules("drivers/redis/single/clones-apart", "a clone: one server that hears of the other loses"),
@@ -455,7 +455,7 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "clone-keeps-its-leases-on-a-quorum",
-    breaks: "a process that hears the proof of a clone loses its leases",
+    brokenRule: "a process that hears the proof of a clone loses its leases",
     edits: [redis("redlock/driver", '      listener.lost(null, "suspended", clonedError());\n', "")],
     killers: [
       byRules("drivers/redis/single/clones-apart", "a clone: a quorum that hears of the other loses"),
@@ -463,7 +463,7 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "clone-waits-with-its-token",
-    breaks: "a request goes on with a new token when a clone has the same",
+    brokenRule: "a request goes on with a new token when a clone has the same",
     edits: [redis("single/driver", "      request.cloned();\n", "")],
     killers: [
       byRules("drivers/redis/single/clones-apart", "a clone: one server that hears of the other waits"),
@@ -471,7 +471,7 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "clone-waits-with-its-token-on-a-quorum",
-    breaks: "a request goes on with a new token when a clone has the same",
+    brokenRule: "a request goes on with a new token when a clone has the same",
     edits: [redis("redlock/driver", "      request.cloned();\n", "")],
     killers: [
       byRules("drivers/redis/single/clones-apart", "a clone: a quorum that hears of the other waits"),
@@ -479,32 +479,32 @@ export const leases: readonly Mutant[] = [
   },
   {
     name: "clone-releases-a-former-token",
-    breaks: "no operation names a token of a former client id",
+    brokenRule: "no operation names a token of a former client id",
     edits: [redis("server/server", "    this.#formerIds.add(this.#clientId);\n", "")],
     killers: [byRules("drivers/redis/single/clones-apart", "loses its leases, and releases nothing")],
   },
   {
     name: "proof-of-another-server-is-a-clones",
-    breaks:
+    brokenRule:
       "only a clone's proof parts a process from its leases (core-2, 3.6): a replica passes on its master's",
     edits: [redis("server/subscriber", "!text.startsWith(this.#pingPrefix) || ", "")],
     killers: [byServer("integration/redlock/restart", "is quarantined, with replica-read-only")],
   },
   {
     name: "own-proof-looks-like-a-clone",
-    breaks: "a proof of one's own that comes late is no proof of a clone",
+    brokenRule: "a proof of one's own that comes late is no proof of a clone",
     edits: [redis("server/subscriber", "    this.#ownPings.push(text);\n", "")],
     killers: [byRules("drivers/redis/single/clones-apart", "is not seen in a proof of one's own")],
   },
   {
     name: "clones-draw-from-one-pool",
-    breaks: "ids that were drawn ahead are thrown away when the wall clock jumped",
+    brokenRule: "ids that were drawn ahead are thrown away when the wall clock jumped",
     edits: [edit("runtime/random.ts", " || Math.abs(wallLead - lead) > jumpMs", "")],
     killers: [byRules("runtime/random", "ids that were drawn ahead are thrown away")],
   },
   {
     name: "loss-that-was-missed-is-not-asked-for",
-    breaks: "messages may be lost (3): a holder asks when they are heard again",
+    brokenRule: "messages may be lost (3): a holder asks when they are heard again",
     edits: [
       redis("single/driver", "        listener.notificationsInterrupted();\n", "        void listener;\n"),
     ],

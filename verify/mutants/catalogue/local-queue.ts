@@ -1,10 +1,10 @@
 import { byRules, bySim, edit, redis, type Mutant } from "../mutant.ts";
 
 /** The local line, hand-over, and what is given up: section 6. */
-export const line: readonly Mutant[] = [
+export const localQueue: readonly Mutant[] = [
   {
     name: "everybody-in-line-contends",
-    breaks: "only the head has a request on the server (6)",
+    brokenRule: "only the head has a request on the server (6)",
     edits: [
       edit(
         "local/local-queue.ts",
@@ -16,7 +16,7 @@ export const line: readonly Mutant[] = [
   },
   {
     name: "who-leaves-the-line-stops-it",
-    breaks: "aborted or timed-out waiters leave the line without breaking it (6)",
+    brokenRule: "aborted or timed-out waiters leave the line without breaking it (6)",
     edits: [
       edit(
         "local/local-queue.ts",
@@ -28,7 +28,7 @@ export const line: readonly Mutant[] = [
   },
   {
     name: "a-run-without-end",
-    breaks:
+    brokenRule:
       "at most handover.max times in a row and for at most handover.maxMs; then requeue lets the other processes in (6)",
     edits: [
       edit(
@@ -44,7 +44,7 @@ export const line: readonly Mutant[] = [
   },
   {
     name: "a-repeat-asks-for-other-numbers",
-    breaks: "all repeats of a request ask for as many numbers as the first",
+    brokenRule: "all repeats of a request ask for as many numbers as the first",
     edits: [
       edit(
         "local/acquisition.ts",
@@ -61,7 +61,7 @@ export const line: readonly Mutant[] = [
   },
   {
     name: "a-lone-caller-has-a-block",
-    breaks: "a block of numbers only where another caller of the process waits, or gives the lock up",
+    brokenRule: "a block of numbers only where another caller of the process waits, or gives the lock up",
     edits: [
       edit(
         "local/coordinator.ts",
@@ -75,7 +75,7 @@ export const line: readonly Mutant[] = [
   },
   {
     name: "what-is-lost-is-handed-over",
-    breaks: "handed over only a lease that is valid (6)",
+    brokenRule: "handed over only a lease that is valid (6)",
     edits: [
       edit(
         "local/acquisition.ts",
@@ -99,7 +99,7 @@ export const line: readonly Mutant[] = [
   },
   {
     name: "handed-over-with-little-left",
-    breaks: "to a caller that gets at least a third of min(ttl, claimMs) (6)",
+    brokenRule: "to a caller that gets at least a third of min(ttl, claimMs) (6)",
     edits: [
       edit(
         "local/acquisition.ts",
@@ -111,7 +111,7 @@ export const line: readonly Mutant[] = [
   },
   {
     name: "handed-over-to-who-does-not-renew",
-    breaks: "to a caller that renews (6)",
+    brokenRule: "to a caller that renews (6)",
     edits: [
       edit(
         "local/acquisition.ts",
@@ -123,7 +123,7 @@ export const line: readonly Mutant[] = [
   },
   {
     name: "transferred-lease-is-kept-here",
-    breaks: "handed over only a lease that was never transferred (6)",
+    brokenRule: "handed over only a lease that was never transferred (6)",
     edits: [
       edit(
         "lease/lease-state.ts",
@@ -135,7 +135,7 @@ export const line: readonly Mutant[] = [
   },
   {
     name: "refused-release-counts-as-released",
-    breaks: "a release whose *reply was lost* and whose repeat says not-held counts as released (3)",
+    brokenRule: "a release whose *reply was lost* and whose repeat says not-held counts as released (3)",
     edits: [
       redis(
         "server/release-queue",
@@ -147,8 +147,8 @@ export const line: readonly Mutant[] = [
   },
   {
     name: "grant-that-races-an-abort-is-kept",
-    breaks: "any grant for a token that no longer waits here is answered by release at once (3)",
-    isMarked: true,
+    brokenRule: "any grant for a token that no longer waits here is answered by release at once (3)",
+    hasCounterexample: true,
     edits: [
       edit("local/coordinator.ts", "        this.abandonGrant(acquired.grant);\n", ""),
       edit("local/acquisition.ts", "      this.#coordinator.abandonGrant(result.grant);\n", ""),
@@ -162,7 +162,7 @@ export const line: readonly Mutant[] = [
   },
   {
     name: "the-next-in-line-waits-for-a-farewell",
-    breaks:
+    brokenRule:
       "if the head leaves, the next goes to the server (6): also while the head is told who holds the lock",
     edits: [redis("server/timed-out", "  waiter?.onDequeued();\n", "")],
     killers: [
@@ -171,7 +171,7 @@ export const line: readonly Mutant[] = [
   },
   {
     name: "callers-with-different-permits-in-one-line",
-    breaks: "hand-over of a semaphore: only between requests of the same weight",
+    brokenRule: "hand-over of a semaphore: only between requests of the same weight",
     edits: [edit("local/key-queues.ts", "const name = `${permits}/${limit}`;", "const name = `${limit}`;")],
     killers: [
       byRules("local/local-queue", "callers stand in one line only if"),
@@ -181,7 +181,7 @@ export const line: readonly Mutant[] = [
   },
   {
     name: "all-of-a-semaphore-wait-in-memory",
-    breaks:
+    brokenRule:
       "of a semaphore the first caller that waits stands in the queue of the engine, so a raised limit reaches it",
     edits: [
       edit(
@@ -197,7 +197,7 @@ export const line: readonly Mutant[] = [
   },
   {
     name: "who-was-refused-lets-the-next-in",
-    breaks: "all who use a semaphore have to name the same limit: also behind one that was refused",
+    brokenRule: "all who use a semaphore have to name the same limit: also behind one that was refused",
     edits: [edit("local/acquisition.ts", "this.#hasWaited && this.#queue.wasGranted", "this.#hasWaited")],
     killers: [
       byRules("kinds/semaphore-runs", "who waits behind callers that name a wrong limit is refused too"),
@@ -205,7 +205,7 @@ export const line: readonly Mutant[] = [
   },
   {
     name: "a-newcomer-names-any-limit",
-    breaks: "only who waited behind leases of the same limit takes the limit that there is",
+    brokenRule: "only who waited behind leases of the same limit takes the limit that there is",
     edits: [
       edit(
         "local/acquisition.ts",

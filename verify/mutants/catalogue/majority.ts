@@ -4,7 +4,7 @@ import { byRules, byServer, bySim, lua, redis, type Mutant } from "../mutant.ts"
 export const majority: readonly Mutant[] = [
   {
     name: "half-of-the-nodes-is-a-majority",
-    breaks: "majority = ⌊N/2⌋ + 1 of all N (4.3)",
+    brokenRule: "majority = ⌊N/2⌋ + 1 of all N (4.3)",
     edits: [
       redis("redlock/majority", "return Math.floor(nodeCount / 2) + 1;", "return Math.ceil(nodeCount / 2);"),
     ],
@@ -12,8 +12,8 @@ export const majority: readonly Mutant[] = [
   },
   {
     name: "equal-tickets-are-not-told-apart",
-    breaks: "ties are broken by the member's bytes, as the sorted set does (4.1)",
-    isMarked: true,
+    brokenRule: "ties are broken by the member's bytes, as the sorted set does (4.1)",
+    hasCounterexample: true,
     edits: [lua("common/queue", "      return byte < other_byte\n", "      return false\n")],
     killers: [
       bySim(1, 60),
@@ -25,8 +25,8 @@ export const majority: readonly Mutant[] = [
   },
   {
     name: "equal-tickets-are-both-earlier",
-    breaks: "ties are broken by the member's bytes, as the sorted set does (4.1)",
-    isMarked: true,
+    brokenRule: "ties are broken by the member's bytes, as the sorted set does (4.1)",
+    hasCounterexample: true,
     edits: [lua("common/queue", "      return byte < other_byte\n", "      return true\n")],
     killers: [
       byServer(
@@ -37,7 +37,7 @@ export const majority: readonly Mutant[] = [
   },
   {
     name: "tickets-of-a-driver-are-not-increasing",
-    breaks: "a request's ticket is strictly increasing within a driver instance (4.1)",
+    brokenRule: "a request's ticket is strictly increasing within a driver instance (4.1)",
     edits: [
       redis(
         "server/server-clock",
@@ -49,7 +49,7 @@ export const majority: readonly Mutant[] = [
   },
   {
     name: "tickets-for-a-quorum-are-not-increasing",
-    breaks: "a request's ticket is strictly increasing within a driver instance (4.1)",
+    brokenRule: "a request's ticket is strictly increasing within a driver instance (4.1)",
     edits: [
       redis(
         "redlock/node-set",
@@ -63,7 +63,7 @@ export const majority: readonly Mutant[] = [
   },
   {
     name: "ticket-by-the-client-s-own-clock",
-    breaks: "a ticket is an estimate of the nodes' median time (4.1)",
+    brokenRule: "a ticket is an estimate of the nodes' median time (4.1)",
     edits: [
       redis(
         "redlock/node-set",
@@ -75,7 +75,7 @@ export const majority: readonly Mutant[] = [
   },
   {
     name: "nobody-is-asked-for-a-vote",
-    breaks:
+    brokenRule:
       "a node whose vote is with a later ticket and gets an earlier one sends that holder an inquiry (4.5)",
     edits: [
       lua(
@@ -91,7 +91,7 @@ export const majority: readonly Mutant[] = [
   },
   {
     name: "a-later-one-asks-for-a-vote",
-    breaks: "whose vote is with a later ticket (4.5)",
+    brokenRule: "whose vote is with a later ticket (4.5)",
     edits: [lua("common/queue", "    return ticket < other_ticket\n", "    return true\n")],
     killers: [
       byServer(
@@ -102,7 +102,7 @@ export const majority: readonly Mutant[] = [
   },
   {
     name: "no-yield",
-    breaks: "any other yields (4.5)",
+    brokenRule: "any other yields (4.5)",
     edits: [
       redis(
         "redlock/vote-yield",
@@ -114,7 +114,7 @@ export const majority: readonly Mutant[] = [
   },
   {
     name: "yields-what-it-has-won",
-    breaks:
+    brokenRule:
       "a client that has acquired, or has a valid majority and is settling its number, ignores it (4.5)",
     edits: [
       redis(
@@ -132,9 +132,9 @@ export const majority: readonly Mutant[] = [
   },
   {
     name: "a-yielded-vote-still-counts",
-    breaks:
+    brokenRule:
       "from the moment it sends yield(token, y), a vote of that node counts only with a number > y, however it arrives (4.5)",
-    isMarked: true,
+    hasCounterexample: true,
     edits: [
       redis(
         "redlock/vote-request",
@@ -146,8 +146,8 @@ export const majority: readonly Mutant[] = [
   },
   {
     name: "yield-gives-back-any-number",
-    breaks: "yield(token, y): only if K is ours with the number y (2)",
-    isMarked: true,
+    brokenRule: "yield(token, y): only if K is ours with the number y (2)",
+    hasCounterexample: true,
     edits: [
       lua(
         "quorum/node-operations",
@@ -159,7 +159,7 @@ export const majority: readonly Mutant[] = [
   },
   {
     name: "who-yields-loses-its-place",
-    breaks: "yield: queue us again at our ticket, then grant to the next (2)",
+    brokenRule: "yield: queue us again at our ticket, then grant to the next (2)",
     edits: [
       lua(
         "quorum/node-operations",
@@ -173,7 +173,7 @@ export const majority: readonly Mutant[] = [
   },
   {
     name: "old-inquiry-is-obeyed",
-    breaks: "inquiries for numbers ≤ y or older than the vote held are dropped (4.5)",
+    brokenRule: "inquiries for numbers ≤ y or older than the vote held are dropped (4.5)",
     edits: [
       redis(
         "redlock/vote-yield",
@@ -200,7 +200,7 @@ export const majority: readonly Mutant[] = [
   },
   {
     name: "inquiry-that-overtakes-the-vote-is-forgotten",
-    breaks: "one that overtakes the vote's reply is remembered (4.5)",
+    brokenRule: "one that overtakes the vote's reply is remembered (4.5)",
     edits: [
       redis(
         "redlock/vote-request",
@@ -217,7 +217,7 @@ export const majority: readonly Mutant[] = [
   },
   {
     name: "who-asked-for-a-vote-waits-for-its-message",
-    breaks: "messages may be lost: who asked a later rival for its vote asks again soon, too (4.6)",
+    brokenRule: "messages may be lost: who asked a later rival for its vote asks again soon, too (4.6)",
     edits: [
       redis(
         "redlock/majority-attempt",
@@ -229,7 +229,7 @@ export const majority: readonly Mutant[] = [
   },
   {
     name: "who-came-before-the-holder-asks-again-and-again",
-    breaks: "who has a majority gives no vote back (4.5): nobody asks him more often than he polls (3)",
+    brokenRule: "who has a majority gives no vote back (4.5): nobody asks him more often than he polls (3)",
     edits: [
       redis(
         "redlock/majority-attempt",
@@ -243,7 +243,7 @@ export const majority: readonly Mutant[] = [
   },
   {
     name: "split-votes-are-not-asked-for-again",
-    breaks: "while split acquire is sent again after 250 ms, doubling to 2 s (4.6)",
+    brokenRule: "while split acquire is sent again after 250 ms, doubling to 2 s (4.6)",
     edits: [
       redis(
         "redlock/split-vote-timer",
@@ -261,7 +261,7 @@ export const majority: readonly Mutant[] = [
   },
   {
     name: "only-voters-are-released",
-    breaks: "release and cancel go to all nodes, votes or not (4.7)",
+    brokenRule: "release and cancel go to all nodes, votes or not (4.7)",
     edits: [
       redis(
         "redlock/held-grant",
@@ -273,7 +273,7 @@ export const majority: readonly Mutant[] = [
   },
   {
     name: "a-late-vote-is-left-there",
-    breaks: "a grant whose reply was lost is cleaned up too (4.7)",
+    brokenRule: "a grant whose reply was lost is cleaned up too (4.7)",
     edits: [
       redis(
         "redlock/grant-registry",
@@ -290,7 +290,7 @@ export const majority: readonly Mutant[] = [
   },
   {
     name: "tries-that-share-the-nodes-all-lose",
-    breaks: "the try queues for one node timeout and settles by rule 5: somebody wins (4.4)",
+    brokenRule: "the try queues for one node timeout and settles by rule 5: somebody wins (4.4)",
     edits: [
       redis(
         "redlock/request",

@@ -4,7 +4,7 @@ import { byRules, bySim, edit, type Mutant } from "../mutant.ts";
 export const memory: readonly Mutant[] = [
   {
     name: "memory-expiry-needs-a-timer",
-    breaks: "K has an expiry (1): a holder whose TTL has passed is gone, whether a timer ran or not",
+    brokenRule: "K has an expiry (1): a holder whose TTL has passed is gone, whether a timer ran or not",
     edits: [
       edit(
         "drivers/memory/lock-table.ts",
@@ -16,7 +16,7 @@ export const memory: readonly Mutant[] = [
   },
   {
     name: "memory-counter-without-plus-one",
-    breaks: "n = max(last + 1, time in µs) (5)",
+    brokenRule: "n = max(last + 1, time in µs) (5)",
     edits: [
       edit(
         "drivers/memory/lock-table.ts",
@@ -31,7 +31,7 @@ export const memory: readonly Mutant[] = [
   },
   {
     name: "memory-release-without-comparing",
-    breaks: "release: K is not ours: answer not-held (2)",
+    brokenRule: "release: K is not ours: answer not-held (2)",
     edits: [
       edit(
         "drivers/memory/lock.ts",
@@ -43,7 +43,7 @@ export const memory: readonly Mutant[] = [
   },
   {
     name: "memory-waiter-past-its-deadline-is-granted",
-    breaks: "pop the first waiter not past its deadline (2)",
+    brokenRule: "pop the first waiter not past its deadline (2)",
     edits: [
       edit(
         "drivers/memory/lock-table.ts",
@@ -55,7 +55,7 @@ export const memory: readonly Mutant[] = [
   },
   {
     name: "memory-extend-shortens",
-    breaks: "raise the TTL, never shorten it (2)",
+    brokenRule: "raise the TTL, never shorten it (2)",
     edits: [
       edit(
         "drivers/memory/lock-table.ts",
@@ -67,7 +67,7 @@ export const memory: readonly Mutant[] = [
   },
   {
     name: "memory-serves-by-arrival",
-    breaks: "score = ticket (1): waiters are served by ticket, whenever their requests came",
+    brokenRule: "score = ticket (1): waiters are served by ticket, whenever their requests came",
     edits: [
       edit(
         "drivers/memory/lock.ts",

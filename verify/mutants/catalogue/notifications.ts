@@ -1,10 +1,10 @@
 import { byRules, byServer, bySim, redis, type Mutant } from "../mutant.ts";
 
 /** Grants by message, and what waiters do where none arrives: section 3. */
-export const hearing: readonly Mutant[] = [
+export const notifications: readonly Mutant[] = [
   {
     name: "claim-is-not-extended",
-    breaks: "the grantee of a message sends extend(ttl) at once, with renew: false too (3)",
+    brokenRule: "the grantee of a message sends extend(ttl) at once, with renew: false too (3)",
     edits: [
       redis(
         "single/request",
@@ -18,7 +18,7 @@ export const hearing: readonly Mutant[] = [
   },
   {
     name: "claim-of-a-quorum-is-not-extended",
-    breaks: "the grantee of a message sends extend(ttl) at once, with renew: false too (3)",
+    brokenRule: "the grantee of a message sends extend(ttl) at once, with renew: false too (3)",
     edits: [
       redis(
         "redlock/vote",
@@ -32,7 +32,7 @@ export const hearing: readonly Mutant[] = [
   },
   {
     name: "waiter-without-its-poll",
-    breaks:
+    brokenRule:
       "one place after the other polls when the holder's TTL is over; everybody at the latest after 5 s (3)",
     edits: [
       redis(
@@ -48,7 +48,7 @@ export const hearing: readonly Mutant[] = [
   },
   {
     name: "first-places-poll-late",
-    breaks: "one place after the other polls when the holder's remaining TTL is over (3)",
+    brokenRule: "one place after the other polls when the holder's remaining TTL is over (3)",
     edits: [
       redis(
         "server/poll-delays",
@@ -65,7 +65,7 @@ export const hearing: readonly Mutant[] = [
   },
   {
     name: "only-the-first-places-poll-in-time",
-    breaks: "one place after the other polls when the holder's remaining TTL is over (3)",
+    brokenRule: "one place after the other polls when the holder's remaining TTL is over (3)",
     edits: [redis("server/poll-delays", "  if (waitMs < 0) {", "  if (waitMs < 0 || position > 2) {")],
     killers: [
       byServer(
@@ -76,7 +76,7 @@ export const hearing: readonly Mutant[] = [
   },
   {
     name: "queues-before-its-subscription-is-proved",
-    breaks:
+    brokenRule:
       "a driver may queue only after a script has published to its channel, counted a receiver, and was heard (3)",
     edits: [
       redis(
@@ -94,7 +94,7 @@ export const hearing: readonly Mutant[] = [
   },
   {
     name: "queues-on-a-node-before-it-is-heard",
-    breaks:
+    brokenRule:
       "a driver may queue only after a script has published to its channel, counted a receiver, and was heard (3)",
     edits: [
       redis(
@@ -109,7 +109,7 @@ export const hearing: readonly Mutant[] = [
   },
   {
     name: "subscription-is-proved-unheard",
-    breaks: "and was heard (3): a script that counted a receiver proves nothing of our connection",
+    brokenRule: "and was heard (3): a script that counted a receiver proves nothing of our connection",
     edits: [
       redis(
         "server/subscriber",
@@ -123,7 +123,7 @@ export const hearing: readonly Mutant[] = [
   },
   {
     name: "subscription-is-proved-once",
-    breaks: "again after each reconnect (3)",
+    brokenRule: "again after each reconnect (3)",
     edits: [
       redis(
         "server/subscriber",
@@ -137,7 +137,7 @@ export const hearing: readonly Mutant[] = [
   },
   {
     name: "waiters-do-not-ask-again-when-messages-are-back",
-    breaks: "on every (re)subscription waiting requests send acquire again (3)",
+    brokenRule: "on every (re)subscription waiting requests send acquire again (3)",
     edits: [
       redis(
         "single/driver",
@@ -149,7 +149,7 @@ export const hearing: readonly Mutant[] = [
   },
   {
     name: "nodes-are-not-asked-again-when-messages-are-back",
-    breaks: "on every (re)subscription waiting requests send acquire again (3)",
+    brokenRule: "on every (re)subscription waiting requests send acquire again (3)",
     edits: [redis("redlock/driver", "    this.#retry(index);\n  }\n\n  #retry", "  }\n\n  #retry")],
     killers: [
       byRules(
@@ -160,7 +160,7 @@ export const hearing: readonly Mutant[] = [
   },
   {
     name: "malformed-break-throws",
-    breaks: "a message of another form than the scripts write is counted and ignored (3)",
+    brokenRule: "a message of another form than the scripts write is counted and ignored (3)",
     edits: [
       redis(
         "protocol/messages",
@@ -172,13 +172,13 @@ export const hearing: readonly Mutant[] = [
   },
   {
     name: "any-number-of-a-message-is-taken",
-    breaks: "a message of another form than the scripts write is counted and ignored (3)",
+    brokenRule: "a message of another form than the scripts write is counted and ignored (3)",
     edits: [redis("protocol/messages", "Number.isSafeInteger(number) ? number : undefined", "number")],
     killers: [byRules("drivers/redis/protocol/messages")],
   },
   {
     name: "message-names-a-key-of-our-own",
-    breaks: "a message of another form than the scripts write is counted and ignored (3)",
+    brokenRule: "a message of another form than the scripts write is counted and ignored (3)",
     edits: [
       redis("protocol/messages", 'lock !== "" && !isReserved(lock)', 'lock !== "" || isReserved(lock)'),
     ],

@@ -4,7 +4,7 @@ import { byKept, byRules, byServer, lua, redis, type Mutant } from "../mutant.ts
 export const quarantine: readonly Mutant[] = [
   {
     name: "restarted-node-votes",
-    breaks: "a node that may have forgotten is quarantined: uptime < maxTtlMs + 3 s (8)",
+    brokenRule: "a node that may have forgotten is quarantined: uptime < maxTtlMs + 3 s (8)",
     edits: [
       redis(
         "redlock/restart-guard",
@@ -16,7 +16,7 @@ export const quarantine: readonly Mutant[] = [
   },
   {
     name: "only-a-restart-that-was-seen-is-waited-for",
-    breaks: "uptime < maxTtlMs + 3 s (8): also where this client never knew the run before",
+    brokenRule: "uptime < maxTtlMs + 3 s (8): also where this client never knew the run before",
     edits: [
       redis(
         "redlock/restart-guard",
@@ -30,7 +30,7 @@ export const quarantine: readonly Mutant[] = [
   },
   {
     name: "told-uptime-ends-the-wait-for-a-restart",
-    breaks: "a client that saw the run_id change also waits on its own monotonic clock (8)",
+    brokenRule: "a client that saw the run_id change also waits on its own monotonic clock (8)",
     edits: [
       redis(
         "redlock/restart-guard",
@@ -47,13 +47,13 @@ export const quarantine: readonly Mutant[] = [
   },
   {
     name: "negative-uptime-is-not-told",
-    breaks: "uptime < maxTtlMs + 3 s (8): also where the server's clock was put back since it was started",
+    brokenRule: "uptime < maxTtlMs + 3 s (8): also where the server's clock was put back since it was started",
     edits: ["handshake", "health", "execute-quorum"].map((file) => lua(file, "%-?%d+", "%d+")),
     killers: [byServer("drivers/redis/protocol/scripts/uptime", "negative uptime")],
   },
   {
     name: "uptime-that-is-not-told-ends-the-guard",
-    breaks:
+    brokenRule:
       "a client that saw the run_id change also waits on its own monotonic clock (8), whatever it met before",
     edits: [
       redis("redlock/restart-guard", "reportedUptimeMs > 0 ? reportedUptimeMs : 0;", "reportedUptimeMs;"),
@@ -62,8 +62,8 @@ export const quarantine: readonly Mutant[] = [
   },
   {
     name: "identity-is-asked-at-connection-only",
-    breaks: "every script call to a quorum node answers with run_id and uptime inside the script (8)",
-    isMarked: true,
+    brokenRule: "every script call to a quorum node answers with run_id and uptime inside the script (8)",
+    hasCounterexample: true,
     edits: [
       redis(
         "server/server",
@@ -82,7 +82,7 @@ export const quarantine: readonly Mutant[] = [
   },
   {
     name: "vote-of-an-earlier-run-counts",
-    breaks: "its reports do not count while it may have forgotten (8): the vote of a run that is over",
+    brokenRule: "its reports do not count while it may have forgotten (8): the vote of a run that is over",
     edits: [redis("redlock/vote-request", " && this.vote?.runId === this.node.guard.runId", "")],
     killers: [
       byRules(
@@ -93,7 +93,7 @@ export const quarantine: readonly Mutant[] = [
   },
   {
     name: "message-of-an-earlier-run-counts",
-    breaks: "a message counts only under the run_id admitted when its subscription was made (8)",
+    brokenRule: "a message counts only under the run_id admitted when its subscription was made (8)",
     edits: [
       redis(
         "redlock/vote-request",
@@ -117,7 +117,7 @@ export const quarantine: readonly Mutant[] = [
   },
   {
     name: "durable-unless-we-know-better",
-    breaks:
+    brokenRule:
       "unless it is durable at every write: appendfsync = always; if the question is refused, not durable (8)",
     edits: [
       redis(
@@ -135,7 +135,7 @@ export const quarantine: readonly Mutant[] = [
   },
   {
     name: "once-a-second-is-durable",
-    breaks: "durable at every write: appendonly yes and appendfsync = always (8)",
+    brokenRule: "durable at every write: appendonly yes and appendfsync = always (8)",
     edits: [
       redis(
         "server/health",
@@ -152,7 +152,7 @@ export const quarantine: readonly Mutant[] = [
   },
   {
     name: "durable-now-is-durable-before",
-    breaks: "it may have forgotten unless it is durable at every write (8): also in the run before",
+    brokenRule: "it may have forgotten unless it is durable at every write (8): also in the run before",
     edits: [
       redis(
         "redlock/restart-guard",
@@ -169,7 +169,7 @@ export const quarantine: readonly Mutant[] = [
   },
   {
     name: "node-votes-before-it-was-examined",
-    breaks: "until then it is quarantined (8): a run of which nothing is known",
+    brokenRule: "until then it is quarantined (8): a run of which nothing is known",
     edits: [
       redis(
         "redlock/restart-guard",
@@ -181,7 +181,7 @@ export const quarantine: readonly Mutant[] = [
   },
   {
     name: "node-with-a-wrong-clock-votes",
-    breaks: "a node whose time differs from another's by more than D cannot vote (core-2 3.4)",
+    brokenRule: "a node whose time differs from another's by more than D cannot vote (core-2 3.4)",
     edits: [
       redis(
         "redlock/node-set",
@@ -193,7 +193,7 @@ export const quarantine: readonly Mutant[] = [
   },
   {
     name: "replica-votes",
-    breaks: "it is not a master of its own: a replica (8)",
+    brokenRule: "it is not a master of its own: a replica (8)",
     edits: [
       redis(
         "redlock/restart-guard",
@@ -205,7 +205,7 @@ export const quarantine: readonly Mutant[] = [
   },
   {
     name: "promoted-replica-votes-at-once",
-    breaks: "a promoted replica behind an endpoint is detected where INFO shows it (8)",
+    brokenRule: "a promoted replica behind an endpoint is detected where INFO shows it (8)",
     edits: [
       redis(
         "redlock/restart-guard",
@@ -222,7 +222,7 @@ export const quarantine: readonly Mutant[] = [
   },
   {
     name: "one-server-votes-twice",
-    breaks: "the same run_id as another endpoint: refused at start (8)",
+    brokenRule: "the same run_id as another endpoint: refused at start (8)",
     edits: [
       redis(
         "redlock/node-set",
@@ -234,7 +234,7 @@ export const quarantine: readonly Mutant[] = [
   },
   {
     name: "lost-answer-means-not-durable",
-    breaks: "only a server that forbids CONFIG counts as not durable (4)",
+    brokenRule: "only a server that forbids CONFIG counts as not durable (4)",
     edits: [
       redis(
         "server/server",
@@ -248,7 +248,7 @@ export const quarantine: readonly Mutant[] = [
   },
   {
     name: "late-examination-is-another-run",
-    breaks: "the examination of another run than the one that answers is ignored (4)",
+    brokenRule: "the examination of another run than the one that answers is ignored (4)",
     edits: [
       redis(
         "redlock/restart-guard",

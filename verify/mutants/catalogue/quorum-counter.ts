@@ -4,8 +4,8 @@ import { byRules, byServer, bySim, edit, lua, type Mutant } from "../mutant.ts";
 export const counter: readonly Mutant[] = [
   {
     name: "extension-leaves-the-counter-to-expire",
-    breaks: "fenceRetentionMs beyond K's TTL, set again by grant and extension (1)",
-    isMarked: true,
+    brokenRule: "fenceRetentionMs beyond K's TTL, set again by grant and extension (1)",
+    hasCounterexample: true,
     edits: [lua("quorum/lock-context", "  redis.call('PEXPIRE', fence, lasts + retention_ms)\n", "")],
     killers: [
       byServer(
@@ -16,8 +16,8 @@ export const counter: readonly Mutant[] = [
   },
   {
     name: "grant-leaves-the-counter-to-expire",
-    breaks: "fenceRetentionMs beyond K's TTL, set again by grant and extension (1)",
-    isMarked: true,
+    brokenRule: "fenceRetentionMs beyond K's TTL, set again by grant and extension (1)",
+    hasCounterexample: true,
     edits: [
       lua(
         "quorum/write-vote",
@@ -29,7 +29,7 @@ export const counter: readonly Mutant[] = [
   },
   {
     name: "number-of-a-vote-through-tostring",
-    breaks: "never tostring a number: it rounds at 14 digits (5)",
+    brokenRule: "never tostring a number: it rounds at 14 digits (5)",
     edits: [lua("quorum/call-context", "return string.format(whole, number)", "return tostring(number)")],
     killers: [
       byServer("drivers/redis/protocol/scripts/quorum-counter", "is said in a message to the last digit"),
@@ -37,7 +37,7 @@ export const counter: readonly Mutant[] = [
   },
   {
     name: "counter-of-a-node-without-plus-one",
-    breaks: "n = max(last + 1, server time in µs) (5)",
+    brokenRule: "n = max(last + 1, server time in µs) (5)",
     edits: [
       lua(
         "quorum/write-vote",
@@ -54,7 +54,7 @@ export const counter: readonly Mutant[] = [
   },
   {
     name: "counter-of-a-node-without-candidate",
-    breaks: "all nodes give the client's candidate, where their counter and their time allow it (5)",
+    brokenRule: "all nodes give the client's candidate, where their counter and their time allow it (5)",
     edits: [
       lua("quorum/write-vote", "(tonumber(kept[2]) or 0) + 1, floor)", "(tonumber(kept[2]) or 0) + 1)"),
     ],
@@ -64,7 +64,7 @@ export const counter: readonly Mutant[] = [
   },
   {
     name: "next-vote-begins-inside-the-block",
-    breaks: "a block of k numbers is written as a whole: last = first + k − 1 (5)",
+    brokenRule: "a block of k numbers is written as a whole: last = first + k − 1 (5)",
     edits: [lua("quorum/write-vote", "local last = number + fence_count - 1", "local last = number")],
     killers: [
       byServer("drivers/redis/protocol/scripts/quorum-counter", "begins a block behind the last one"),
@@ -72,7 +72,7 @@ export const counter: readonly Mutant[] = [
   },
   {
     name: "candidate-is-not-clamped",
-    breaks: "the node clamps the candidate to its own time ± 1 s (5)",
+    brokenRule: "the node clamps the candidate to its own time ± 1 s (5)",
     edits: [
       lua(
         "execute-quorum",
@@ -89,8 +89,8 @@ export const counter: readonly Mutant[] = [
   },
   {
     name: "number-of-the-run-is-used-twice",
-    breaks: "a number is never used for two leases (6)",
-    isMarked: true,
+    brokenRule: "a number is never used for two leases (6)",
+    hasCounterexample: true,
     edits: [
       edit(
         "local/acquisition.ts",
@@ -102,8 +102,8 @@ export const counter: readonly Mutant[] = [
   },
   {
     name: "run-goes-on-beyond-its-numbers",
-    breaks: "handed over each with its own number from the grant's block (6)",
-    isMarked: true,
+    brokenRule: "handed over each with its own number from the grant's block (6)",
+    hasCounterexample: true,
     edits: [edit("local/acquisition.ts", "used < leaseState.grant.fencingCount &&\n      ", "used > 0 && ")],
     killers: [
       byRules("lease/lease-numbers", "however long a run is, its numbers are smaller than the next one's"),

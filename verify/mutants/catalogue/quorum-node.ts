@@ -6,14 +6,14 @@ const nodeMutex = "drivers/redis/scripts/node-mutex";
 export const oneNode: readonly Mutant[] = [
   {
     name: "raising-the-ttl-of-a-vote-shortens-it",
-    breaks: "K is ours: raise the TTL to at least ttl, never shorten it (2, acquire)",
-    isMarked: true,
+    brokenRule: "K is ours: raise the TTL to at least ttl, never shorten it (2, acquire)",
+    hasCounterexample: true,
     edits: [lua("quorum/lock-context", "if left >= 0 and left < tonumber(ttl) then", "if left >= 0 then")],
     killers: [byServer(nodeMutex, "raises its TTL and never shortens it")],
   },
   {
     name: "release-of-a-vote-without-comparing",
-    breaks: "release: K is not ours: answer not-held (2)",
+    brokenRule: "release: K is not ours: answer not-held (2)",
     edits: [
       lua("execute-quorum", "elseif holder == token then", "elseif holder then"),
       lua(
@@ -26,8 +26,8 @@ export const oneNode: readonly Mutant[] = [
   },
   {
     name: "acquire-of-a-vote-compares-the-random-part-only",
-    breaks: "a grant is ours if its whole token is: a token has one owner, for ever (core-2 3.1)",
-    isMarked: true,
+    brokenRule: "a grant is ours if its whole token is: a token has one owner, for ever (core-2 3.1)",
+    hasCounterexample: true,
     edits: [
       lua(
         "quorum/acquire",
@@ -42,7 +42,7 @@ export const oneNode: readonly Mutant[] = [
   },
   {
     name: "extension-of-a-vote-re-creates",
-    breaks: "extend: ours: raise the TTL; else not-held. Never re-creates (2)",
+    brokenRule: "extend: ours: raise the TTL; else not-held. Never re-creates (2)",
     edits: [
       lua(
         "quorum/extend",
@@ -54,7 +54,7 @@ export const oneNode: readonly Mutant[] = [
   },
   {
     name: "extension-without-comparing-the-vote",
-    breaks: "extend: ours: raise the TTL; else not-held (2)",
+    brokenRule: "extend: ours: raise the TTL; else not-held (2)",
     edits: [
       lua(
         "quorum/extend",
@@ -66,13 +66,13 @@ export const oneNode: readonly Mutant[] = [
   },
   {
     name: "extension-of-a-vote-forgets-what-was-said",
-    breaks: "what an owner said of itself lasts as long as K",
+    brokenRule: "what an owner said of itself lasts as long as K",
     edits: [lua("quorum/lock-context", "    redis.call('PEXPIRE', info, ttl)\n", "")],
     killers: [byServer(nodeMutex, "its owner's words last as long as it does")],
   },
   {
     name: "shorter-extension-of-a-vote-forgets-the-holder",
-    breaks: "what is said of a holder is there for as long as its grant",
+    brokenRule: "what is said of a holder is there for as long as its grant",
     edits: [
       lua(
         "quorum/extend",
@@ -84,7 +84,7 @@ export const oneNode: readonly Mutant[] = [
   },
   {
     name: "operator-breaks-a-later-vote",
-    breaks: "break: if the number lies in the current grant's block (2)",
+    brokenRule: "break: if the number lies in the current grant's block (2)",
     edits: [
       lua(
         "quorum/release",
@@ -96,7 +96,7 @@ export const oneNode: readonly Mutant[] = [
   },
   {
     name: "holder-of-a-broken-vote-is-not-told",
-    breaks: "break: publish to the holder (2)",
+    brokenRule: "break: publish to the holder (2)",
     edits: [
       lua(
         "quorum/release",
@@ -108,7 +108,7 @@ export const oneNode: readonly Mutant[] = [
   },
   {
     name: "place-for-a-vote-stays-behind-its-release",
-    breaks: "K is not ours: leave the queue, so release is also cancel (2)",
+    brokenRule: "K is not ours: leave the queue, so release is also cancel (2)",
     edits: [
       lua(
         "quorum/release",
@@ -120,13 +120,13 @@ export const oneNode: readonly Mutant[] = [
   },
   {
     name: "waiter-found-in-the-usual-case-is-dropped",
-    breaks: "ours: K absent, grant to the next (2, release); a waiter that is popped is granted or put back",
+    brokenRule: "ours: K absent, grant to the next (2, release); a waiter that is popped is granted or put back",
     edits: [lua("quorum/hand-over", "popped = next_waiter\n", "popped = nil\n")],
     killers: [byServer(nodeMutex, "a waiter of another kind stays where it is")],
   },
   {
     name: "queue-for-a-vote-without-bound",
-    breaks: "a bound on the length gives too-many-waiters (2, acquire)",
+    brokenRule: "a bound on the length gives too-many-waiters (2, acquire)",
     edits: [
       lua(
         "quorum/acquire",
@@ -138,7 +138,7 @@ export const oneNode: readonly Mutant[] = [
   },
   {
     name: "try-for-a-vote-overtakes-the-queue",
-    breaks: "last of all if we only try (2, acquire)",
+    brokenRule: "last of all if we only try (2, acquire)",
     edits: [
       lua(
         "quorum/acquire",

@@ -4,9 +4,9 @@ import { byServer, lua, redis, type Mutant } from "../mutant.ts";
 export const replicas: readonly Mutant[] = [
   {
     name: "wait-for-what-another-connection-wrote",
-    breaks:
+    brokenRule:
       "WAIT speaks of its own connection's writes: a grant written by another's release would be waited for vacuously (9)",
-    isMarked: true,
+    hasCounterexample: true,
     edits: [
       redis(
         "replicas/replica-acks",
@@ -18,14 +18,14 @@ export const replicas: readonly Mutant[] = [
   },
   {
     name: "wait-on-a-connection-made-anew",
-    breaks: "WAIT speaks of its own connection's writes (9)",
-    isMarked: true,
+    brokenRule: "WAIT speaks of its own connection's writes (9)",
+    hasCounterexample: true,
     edits: [redis("replicas/replica-acks", "this.#lost?.();", "if (this.#minReplicas < 0) this.#lost?.();")],
     killers: [byServer("integration/replicas/min-replicas", "counts for nothing: the new connection")],
   },
   {
     name: "no-replica-is-enough",
-    breaks: "fewer acknowledgements → release, replicas-not-reached (9)",
+    brokenRule: "fewer acknowledgements → release, replicas-not-reached (9)",
     edits: [
       redis(
         "replicas/replica-acks",
@@ -37,7 +37,7 @@ export const replicas: readonly Mutant[] = [
   },
   {
     name: "grant-is-not-rolled-back",
-    breaks: "fewer acknowledgements → release, replicas-not-reached (9)",
+    brokenRule: "fewer acknowledgements → release, replicas-not-reached (9)",
     edits: [
       redis(
         "replicas/replicated-driver",
@@ -49,7 +49,7 @@ export const replicas: readonly Mutant[] = [
   },
   {
     name: "extension-that-no-replica-has",
-    breaks: "no extension counts before so many replicas have it",
+    brokenRule: "no extension counts before so many replicas have it",
     edits: [
       redis(
         "replicas/replicated-driver",
@@ -61,13 +61,13 @@ export const replicas: readonly Mutant[] = [
   },
   {
     name: "answer-of-a-replica",
-    breaks: "READONLY: a replica's answer is no answer (9)",
+    brokenRule: "READONLY: a replica's answer is no answer (9)",
     edits: [lua("execute-single", "return require_primary(answers)", "return answers")],
     killers: [byServer("integration/replicas/replica", "what only reads is refused there as well")],
   },
   {
     name: "several-keys-of-a-replica",
-    breaks: "READONLY: a replica's answer is no answer (9)",
+    brokenRule: "READONLY: a replica's answer is no answer (9)",
     edits: [
       lua(
         "acquire-many",
@@ -79,7 +79,7 @@ export const replicas: readonly Mutant[] = [
   },
   {
     name: "latch-of-a-replica",
-    breaks: "READONLY: a replica's answer is no answer (9)",
+    brokenRule: "READONLY: a replica's answer is no answer (9)",
     edits: [
       lua(
         "common/dispatch",
@@ -91,7 +91,7 @@ export const replicas: readonly Mutant[] = [
   },
   {
     name: "grant-that-nobody-waits-for-is-kept",
-    breaks: "the signal ends the waiting; a grant that races it is released",
+    brokenRule: "the signal ends the waiting; a grant that races it is released",
     edits: [redis("replicas/replicated-driver", "void this.#rollBack(); // an extension", "// an extension")],
     killers: [
       byServer(
@@ -102,13 +102,13 @@ export const replicas: readonly Mutant[] = [
   },
   {
     name: "proof-by-a-replica",
-    breaks: "subscription first, and proved; it never succeeds by a replica (3)",
+    brokenRule: "subscription first, and proved; it never succeeds by a replica (3)",
     edits: [lua("handshake", "if ARGV[2] ~= 'n' and role == 'master' then", "if ARGV[2] ~= 'n' then")],
     killers: [byServer("integration/replicas/replica", "its own messages prove nothing")],
   },
   {
     name: "former-primary-is-stayed-with",
-    breaks: "after a failover we go to the new primary by ourselves, also where the former one lives",
+    brokenRule: "after a failover we go to the new primary by ourselves, also where the former one lives",
     edits: [redis("clients/ioredis-sentinel", "startsWith(`${name} `)", "startsWith(`${name}-`)")],
     killers: [byServer("integration/sentinel/failover", "ioredis 6 of a primary that goes on as one")],
   },

@@ -1,10 +1,10 @@
 import { byRules, byServer, bySim, edit, lua, redis, type Mutant } from "../mutant.ts";
 
 /** Locks that several may hold: section 11. */
-export const shares: readonly Mutant[] = [
+export const sharedModes: readonly Mutant[] = [
   {
     name: "reader-passes-a-waiting-writer",
-    breaks: "a heavy request at the head is not starved: no reader is admitted past a waiting writer (11)",
+    brokenRule: "a heavy request at the head is not starved: no reader is admitted past a waiting writer (11)",
     edits: [
       lua("common/shared-lock", "  elseif first_waiter() or used", "  elseif used"),
       lua("common/shared-lock", "  elseif not first_waiter() and used", "  elseif used"),
@@ -13,7 +13,7 @@ export const shares: readonly Mutant[] = [
   },
   {
     name: "one-permit-more-than-there-are",
-    breaks: "granted if the sum of weights + ours is within the limit (11)",
+    brokenRule: "granted if the sum of weights + ours is within the limit (11)",
     edits: [
       lua(
         "common/shared-lock",
@@ -25,14 +25,14 @@ export const shares: readonly Mutant[] = [
   },
   {
     name: "evicted-numbers-are-told-as-none",
-    breaks:
+    brokenRule:
       "fencing numbers are unique and rise between grants, also where those of a holder were evicted (11)",
     edits: [lua("common/shared-lock", "  if number == 0 then -- restored,", "  if false then -- restored,")],
     killers: [byServer("drivers/redis/protocol/scripts/share-blocks", "whose numbers were evicted")],
   },
   {
     name: "expired-holders-stay",
-    breaks: "every operation first drops expired holders (11)",
+    brokenRule: "every operation first drops expired holders (11)",
     edits: [
       lua(
         "common/shared-holders",
@@ -44,7 +44,7 @@ export const shares: readonly Mutant[] = [
   },
   {
     name: "several-locks-are-taken-from-a-live-reader",
-    breaks: "all([k]): K is free only where the lease of every holder has expired",
+    brokenRule: "all([k]): K is free only where the lease of every holder has expired",
     edits: [
       lua(
         "acquire-many",
@@ -56,7 +56,7 @@ export const shares: readonly Mutant[] = [
   },
   {
     name: "several-locks-delete-a-sorted-set-of-another-program",
-    breaks: "all([k]): a sorted set that holds anything but tokens of holders stays",
+    brokenRule: "all([k]): a sorted set that holds anything but tokens of holders stays",
     edits: [
       lua(
         "acquire-many",
@@ -68,7 +68,7 @@ export const shares: readonly Mutant[] = [
   },
   {
     name: "who-is-offered-in-vain-keeps-the-lock",
-    breaks: "the count of receivers 0 means that process is gone: take the next one (2)",
+    brokenRule: "the count of receivers 0 means that process is gone: take the next one (2)",
     edits: [
       lua(
         "common/shared-lock",
@@ -80,13 +80,13 @@ export const shares: readonly Mutant[] = [
   },
   {
     name: "error-of-the-publish-eats-who-shares",
-    breaks: "an error of the publish puts the member back and fails the operation (2)",
+    brokenRule: "an error of the publish puts the member back and fails the operation (2)",
     edits: [lua("common/shared-lock", "        put_back(with_ttl({ queue_entry, score }))\n", "")],
     killers: [byServer("drivers/redis/protocol/scripts/share-change", "puts the waiter back and fails")],
   },
   {
     name: "who-stays-longer-does-not-keep-the-lock",
-    breaks: "every conflict is between holders; expiry of each: K stays as long as any of them (11)",
+    brokenRule: "every conflict is between holders; expiry of each: K stays as long as any of them (11)",
     edits: [lua("common/shared-holders", "if longest < ttl + slack_ms then", "if longest < 0 then")],
     killers: [
       byServer(
@@ -97,7 +97,7 @@ export const shares: readonly Mutant[] = [
   },
   {
     name: "who-comes-before-the-first-is-not-seen",
-    breaks:
+    brokenRule:
       "grant to the next: pop the first waiter (2); what was read is only kept where nothing has changed it",
     edits: [
       lua(
@@ -115,7 +115,7 @@ export const shares: readonly Mutant[] = [
   },
   {
     name: "token-that-waits-twice-is-granted-twice",
-    breaks: "a token holds K once, also where its channel has changed while it waited",
+    brokenRule: "a token holds K once, also where its channel has changed while it waited",
     edits: [
       lua(
         "common/shared-lock",
@@ -129,7 +129,7 @@ export const shares: readonly Mutant[] = [
   },
   {
     name: "downgrade-counts-each-time",
-    breaks: "each operation is safe to repeat (2)",
+    brokenRule: "each operation is safe to repeat (2)",
     edits: [lua("common/shared-lock", "  used = used - weight + 1 --", "  used = 1 --")],
     killers: [
       byServer("drivers/redis/protocol/scripts/share-change", "a downgrade that is sent twice counts once"),
@@ -137,7 +137,7 @@ export const shares: readonly Mutant[] = [
   },
   {
     name: "reader-yields-by-any-number",
-    breaks: "yield(token, y): only if K is ours with the number y (2)",
+    brokenRule: "yield(token, y): only if K is ours with the number y (2)",
     edits: [
       lua(
         "common/shared-lock",
@@ -149,7 +149,7 @@ export const shares: readonly Mutant[] = [
   },
   {
     name: "memory-has-one-permit-more",
-    breaks: "granted if the sum of weights + ours is within the limit (11)",
+    brokenRule: "granted if the sum of weights + ours is within the limit (11)",
     edits: [
       edit(
         "drivers/memory/lock.ts",
@@ -161,7 +161,7 @@ export const shares: readonly Mutant[] = [
   },
   {
     name: "branches-enter-together",
-    breaks: "a frame has at most one active child; the next waits for that child",
+    brokenRule: "a frame has at most one active child; the next waits for that child",
     edits: [
       edit(
         "kinds/async-mutex.ts",
@@ -173,7 +173,7 @@ export const shares: readonly Mutant[] = [
   },
   {
     name: "all-keeps-what-it-got-of-a-failed-try",
-    breaks: "a try that fails releases all",
+    brokenRule: "a try that fails releases all",
     edits: [
       edit(
         "kinds/multi-lock.ts",
@@ -185,7 +185,7 @@ export const shares: readonly Mutant[] = [
   },
   {
     name: "limit-that-was-set-is-forgotten-with-the-last-holder",
-    breaks: "kind and limit are kept beside K while somebody holds or waits (core-2, 2)",
+    brokenRule: "kind and limit are kept beside K while somebody holds or waits (core-2, 2)",
     edits: [lua("common/shared-holders", "    redis.call('HSET', info, 'kind', kind, 'limit', limit)\n", "")],
     killers: [
       byServer("drivers/redis/protocol/scripts/share-terms", "a limit that was lowered is kept over the end"),
@@ -193,7 +193,7 @@ export const shares: readonly Mutant[] = [
   },
   {
     name: "limit-is-kept-when-nobody-waits",
-    breaks: "kind and limit are kept beside K only while somebody holds or waits (core-2, 2)",
+    brokenRule: "kind and limit are kept beside K only while somebody holds or waits (core-2, 2)",
     edits: [lua("common/shared-lock", "  clear_settings()\n", "")],
     killers: [
       byServer(
@@ -204,13 +204,13 @@ export const shares: readonly Mutant[] = [
   },
   {
     name: "the-count-of-a-share-is-not-kept",
-    breaks: "a repeat of a request gets the same grant, with the same numbers",
+    brokenRule: "a repeat of a request gets the same grant, with the same numbers",
     edits: [lua("common/shared-holders", "first + (count or 1) - 1", "first")],
     killers: [byServer("drivers/redis/protocol/scripts/share-blocks", "a repeat is told the same block")],
   },
   {
     name: "a-share-inside-a-block-is-current",
-    breaks: "checkFence: unknown inside a block whose hand-overs the server has not been told",
+    brokenRule: "checkFence: unknown inside a block whose hand-overs the server has not been told",
     edits: [
       redis(
         "server/lock-snapshot",
@@ -222,19 +222,19 @@ export const shares: readonly Mutant[] = [
   },
   {
     name: "a-break-names-the-first-holder-of-a-share",
-    breaks: "a break names a number inside the block of a present grant",
+    brokenRule: "a break names a number inside the block of a present grant",
     edits: [lua("common/shared-lock", "named >= first and named <= last", "named == first")],
     killers: [byServer("drivers/redis/protocol/scripts/share-blocks", "a break names any number of a block")],
   },
   {
     name: "a-break-of-a-share-names-any-later-number",
-    breaks: "a break names a number inside the block of a present grant, and no other grant ends",
+    brokenRule: "a break names a number inside the block of a present grant, and no other grant ends",
     edits: [lua("common/shared-lock", "named >= first and named <= last", "named >= first")],
     killers: [byServer("drivers/redis/protocol/scripts/share-blocks", "a break names any number of a block")],
   },
   {
     name: "who-has-waited-gets-more-than-there-is",
-    breaks: "who waits for more than a lowered limit is refused",
+    brokenRule: "who waits for more than a lowered limit is refused",
     edits: [lua("common/shared-holders", "not (takes_any and weight <= limit)", "not takes_any")],
     killers: [
       byServer(

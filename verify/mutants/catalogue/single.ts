@@ -1,11 +1,11 @@
 import { byRules, byServer, bySim, lua, type Mutant } from "../mutant.ts";
 
 /** What one server does for who holds a mutex: lua/_mutex.lua and lua/_lock.lua (core-2, 2). */
-export const oneServer: readonly Mutant[] = [
+export const singleServer: readonly Mutant[] = [
   {
     name: "raising-a-ttl-shortens-it",
-    breaks: "extension: PEXPIRE K GT: the TTL is raised, never shortened (core-2, 2)",
-    isMarked: true,
+    brokenRule: "extension: PEXPIRE K GT: the TTL is raised, never shortened (core-2, 2)",
+    hasCounterexample: true,
     edits: [
       lua(
         "single/lock-context",
@@ -19,7 +19,7 @@ export const oneServer: readonly Mutant[] = [
   },
   {
     name: "raising-a-ttl-shortens-it-before-redis-7",
-    breaks: "before Redis 7: PTTL, and PEXPIRE where that is less (core-2, 2)",
+    brokenRule: "before Redis 7: PTTL, and PEXPIRE where that is less (core-2, 2)",
     edits: [
       lua(
         "single/lock-context",
@@ -32,7 +32,7 @@ export const oneServer: readonly Mutant[] = [
   },
   {
     name: "extension-gives-a-ttl-to-what-shall-stay-before-redis-7",
-    breaks: "extension raises the TTL, and gives none to what has none (core-2, 2)",
+    brokenRule: "extension raises the TTL, and gives none to what has none (core-2, 2)",
     edits: [
       lua(
         "single/lock-context",
@@ -47,7 +47,7 @@ export const oneServer: readonly Mutant[] = [
   },
   {
     name: "release-without-comparing",
-    breaks: "release: K is not ours: answer not-held (2)",
+    brokenRule: "release: K is not ours: answer not-held (2)",
     edits: [
       lua("single/fast-release", "string.sub(value, 1, #token + 1) == token .. ' ' then", "value ~= '' then"),
       lua("single/mutex", "or nil\n  if holder == token then", "or nil\n  if holder then"),
@@ -62,7 +62,7 @@ export const oneServer: readonly Mutant[] = [
   },
   {
     name: "release-compares-the-attempt-only",
-    breaks: "every operation but acquire compares the whole token (1)",
+    brokenRule: "every operation but acquire compares the whole token (1)",
     edits: [
       lua(
         "single/fast-release",
@@ -79,8 +79,8 @@ export const oneServer: readonly Mutant[] = [
   },
   {
     name: "release-compares-without-the-blank",
-    breaks: '"ours" means: the token and the blank behind it (core-2, 2)',
-    isMarked: true,
+    brokenRule: '"ours" means: the token and the blank behind it (core-2, 2)',
+    hasCounterexample: true,
     edits: [
       lua(
         "single/fast-release",
@@ -97,7 +97,7 @@ export const oneServer: readonly Mutant[] = [
   },
   {
     name: "value-of-the-token-alone-is-ours",
-    breaks: '"ours" means: the token and the blank behind it (core-2, 2)',
+    brokenRule: '"ours" means: the token and the blank behind it (core-2, 2)',
     edits: [lua("single/lock-context", "    token = value .. ' ' -- no", "    token = value -- no")],
     killers: [
       byServer(
@@ -108,8 +108,8 @@ export const oneServer: readonly Mutant[] = [
   },
   {
     name: "acquire-compares-the-random-part-only",
-    breaks: "a grant is ours if its whole token is: a token has one owner, for ever (core-2 3.1)",
-    isMarked: true,
+    brokenRule: "a grant is ours if its whole token is: a token has one owner, for ever (core-2 3.1)",
+    hasCounterexample: true,
     edits: [
       lua(
         "single/mutex",
@@ -127,7 +127,7 @@ export const oneServer: readonly Mutant[] = [
   },
   {
     name: "lock-of-another-program-is-free",
-    breaks: "Redlock clients of other languages only need K to be a string that is not theirs (core-2, 2)",
+    brokenRule: "Redlock clients of other languages only need K to be a string that is not theirs (core-2, 2)",
     edits: [
       lua(
         "single/lock-context",
@@ -141,7 +141,7 @@ export const oneServer: readonly Mutant[] = [
   },
   {
     name: "free-lock-is-held-for-ever",
-    breaks: "K has an expiry: PX (core-2, 2)",
+    brokenRule: "K has an expiry: PX (core-2, 2)",
     edits: [
       lua(
         "execute-single",
@@ -153,7 +153,7 @@ export const oneServer: readonly Mutant[] = [
   },
   {
     name: "extend-re-creates",
-    breaks: "extend: ours: raise the TTL; else not-held. Never re-creates (2)",
+    brokenRule: "extend: ours: raise the TTL; else not-held. Never re-creates (2)",
     edits: [
       lua(
         "single/mutex",
@@ -165,7 +165,7 @@ export const oneServer: readonly Mutant[] = [
   },
   {
     name: "extend-revives-an-expired-lease",
-    breaks: "extend: a later grant of the same token is not extended",
+    brokenRule: "extend: a later grant of the same token is not extended",
     edits: [
       lua("single/mutex", "  elseif number ~= '' and own_first > tonumber(number) then\n    return 0\n", ""),
     ],
@@ -173,7 +173,7 @@ export const oneServer: readonly Mutant[] = [
   },
   {
     name: "extend-without-comparing",
-    breaks: "extend: ours: raise the TTL; else not-held (2)",
+    brokenRule: "extend: ours: raise the TTL; else not-held (2)",
     edits: [
       lua(
         "single/mutex",
@@ -185,7 +185,7 @@ export const oneServer: readonly Mutant[] = [
   },
   {
     name: "extension-forgets-what-was-said",
-    breaks: "what an owner said of itself lasts as long as K",
+    brokenRule: "what an owner said of itself lasts as long as K",
     edits: [
       lua(
         "single/lock-context",
@@ -197,13 +197,13 @@ export const oneServer: readonly Mutant[] = [
   },
   {
     name: "shorter-extension-forgets-the-holder",
-    breaks: "what is said of a holder is there for as long as its grant",
+    brokenRule: "what is said of a holder is there for as long as its grant",
     edits: [lua("single/lock-context", "math.max(redis.call('PTTL', lock_key), ttl))", "ttl)")],
     killers: [byServer("drivers/redis/protocol/scripts/extend", "keeps what was said of the holder")],
   },
   {
     name: "words-of-a-grant-leave-no-mark",
-    breaks: "K has a mark if info was written, and a release deletes info only then (core-2, 2)",
+    brokenRule: "K has a mark if info was written, and a release deletes info only then (core-2, 2)",
     edits: [lua("execute-single", "mark and value .. ' i' or value", "mark and value or value")],
     killers: [
       byServer("drivers/redis/protocol/scripts/release", "the holder gives the lock back, with its words"),
@@ -211,7 +211,7 @@ export const oneServer: readonly Mutant[] = [
   },
   {
     name: "words-of-an-extension-leave-no-mark",
-    breaks: "K has a mark if info was written (core-2, 2): also behind the grant",
+    brokenRule: "K has a mark if info was written (core-2, 2): also behind the grant",
     edits: [
       lua(
         "single/mutex",
@@ -225,7 +225,7 @@ export const oneServer: readonly Mutant[] = [
   },
   {
     name: "words-of-a-repeat-leave-no-mark",
-    breaks: "K has a mark if info was written (core-2, 2): also behind a grant by message",
+    brokenRule: "K has a mark if info was written (core-2, 2): also behind a grant by message",
     edits: [
       lua(
         "single/mutex",
@@ -242,7 +242,7 @@ export const oneServer: readonly Mutant[] = [
   },
   {
     name: "mark-makes-the-lock-stay",
-    breaks: "K has an expiry: a mark keeps it (core-2, 2)",
+    brokenRule: "K has an expiry: a mark keeps it (core-2, 2)",
     edits: [lua("single/lock-context", "'i' }, ' '), 'KEEPTTL')", "'i' }, ' '))")],
     killers: [
       byServer("drivers/redis/protocol/scripts/extend", "whose words come first behind a grant without any"),
@@ -250,7 +250,7 @@ export const oneServer: readonly Mutant[] = [
   },
   {
     name: "words-stay-behind-the-usual-release",
-    breaks: "nothing stays behind when a key is released (core-2, 2)",
+    brokenRule: "nothing stays behind when a key is released (core-2, 2)",
     edits: [
       lua(
         "single/fast-release",
@@ -264,7 +264,7 @@ export const oneServer: readonly Mutant[] = [
   },
   {
     name: "words-stay-behind-a-hand-over",
-    breaks: "nothing stays behind when a key is released (core-2, 2)",
+    brokenRule: "nothing stays behind when a key is released (core-2, 2)",
     edits: [lua("single/mutex", "    if is_marked then\n      redis.call('DEL', info)\n    end\n", "")],
     killers: [
       byServer("drivers/redis/protocol/scripts/release", "the answer is its grant, for the TTL of a reply"),
@@ -272,7 +272,7 @@ export const oneServer: readonly Mutant[] = [
   },
   {
     name: "granted-although-its-words-are-not-written",
-    breaks: "words before K: where these fail, nothing is granted",
+    brokenRule: "words before K: where these fail, nothing is granted",
     edits: [
       lua(
         "single/mutex",
@@ -284,7 +284,7 @@ export const oneServer: readonly Mutant[] = [
   },
   {
     name: "operator-breaks-a-later-grant",
-    breaks: "break: if the number lies in the current grant's block (2)",
+    brokenRule: "break: if the number lies in the current grant's block (2)",
     edits: [
       lua(
         "single/mutex",
@@ -301,7 +301,7 @@ export const oneServer: readonly Mutant[] = [
   },
   {
     name: "broken-holder-is-not-told",
-    breaks: "break: publish to the holder (2)",
+    brokenRule: "break: publish to the holder (2)",
     edits: [
       lua(
         "single/mutex",
@@ -318,7 +318,7 @@ export const oneServer: readonly Mutant[] = [
   },
   {
     name: "what-is-free-has-numbers",
-    breaks: "inspect and checkFence read K: of a free key there is no number (core-2, 2)",
+    brokenRule: "inspect and checkFence read K: of a free key there is no number (core-2, 2)",
     edits: [
       lua(
         "single/lock-context",
@@ -343,7 +343,7 @@ export const oneServer: readonly Mutant[] = [
   },
   {
     name: "an-error-stops-the-whole-batch",
-    breaks: "each operation isolated (pcall), so that one key's error is not another's (7)",
+    brokenRule: "each operation isolated (pcall), so that one key's error is not another's (7)",
     edits: [
       lua(
         "common/dispatch",
@@ -355,7 +355,7 @@ export const oneServer: readonly Mutant[] = [
   },
   {
     name: "word-of-a-break-is-not-left",
-    breaks: "a break leaves word beside the key for a holder that the message did not reach",
+    brokenRule: "a break leaves word beside the key for a holder that the message did not reach",
     edits: [
       lua(
         "single/mutex",
@@ -372,7 +372,7 @@ export const oneServer: readonly Mutant[] = [
   },
   {
     name: "words-of-another-grant-are-told",
-    breaks: "an owner's metadata count only for the token that they were written with",
+    brokenRule: "an owner's metadata count only for the token that they were written with",
     edits: [
       lua(
         "single/mutex",
@@ -384,7 +384,7 @@ export const oneServer: readonly Mutant[] = [
   },
   {
     name: "what-is-said-in-the-usual-case-is-dropped",
-    breaks: "a grant with words takes the general path: these are written",
+    brokenRule: "a grant with words takes the general path: these are written",
     edits: [lua("single/fast-acquire", "operations[first + 5] == '' and ", "")],
     killers: [byServer("drivers/redis/protocol/scripts/acquire", "an owner's own words are kept beside K")],
   },

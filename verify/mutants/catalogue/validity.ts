@@ -4,7 +4,7 @@ import { byRules, edit, redis, type Mutant } from "../mutant.ts";
 export const validity: readonly Mutant[] = [
   {
     name: "validity-counts-from-the-reply",
-    breaks: "a vote counts from the moment its request was sent (4.2)",
+    brokenRule: "a vote counts from the moment its request was sent (4.2)",
     edits: [
       redis(
         "redlock/vote",
@@ -16,7 +16,7 @@ export const validity: readonly Mutant[] = [
   },
   {
     name: "validity-on-one-server-counts-from-the-reply",
-    breaks: "a vote counts from the moment its request was sent (4.2)",
+    brokenRule: "a vote counts from the moment its request was sent (4.2)",
     edits: [
       redis(
         "single/request",
@@ -28,7 +28,7 @@ export const validity: readonly Mutant[] = [
   },
   {
     name: "renewal-counts-from-the-reply",
-    breaks: "a vote counts from the moment its request was sent (4.2): a renewed one too",
+    brokenRule: "a vote counts from the moment its request was sent (4.2): a renewed one too",
     edits: [
       redis(
         "redlock/held-grant",
@@ -40,7 +40,7 @@ export const validity: readonly Mutant[] = [
   },
   {
     name: "renewal-on-one-server-counts-from-the-reply",
-    breaks: "a vote counts from the moment its request was sent (4.2): a renewed one too",
+    brokenRule: "a vote counts from the moment its request was sent (4.2): a renewed one too",
     edits: [
       redis(
         "single/driver",
@@ -52,13 +52,13 @@ export const validity: readonly Mutant[] = [
   },
   {
     name: "drift-0",
-    breaks: "with validity left after elapsed time and drift (4.3)",
+    brokenRule: "with validity left after elapsed time and drift (4.3)",
     edits: [edit("validity.ts", "return ttlMs * driftFactor + 2;", "return 0 * ttlMs * driftFactor;")],
     killers: [byRules("validity", "clocks may disagree by one percent of the TTL and 2 ms")],
   },
   {
     name: "wall-clock-is-not-looked-at",
-    breaks: "elapsed time is the larger of the monotonic and the wall clock's (3)",
+    brokenRule: "elapsed time is the larger of the monotonic and the wall clock's (3)",
     edits: [
       edit(
         "validity.ts",
@@ -70,7 +70,7 @@ export const validity: readonly Mutant[] = [
   },
   {
     name: "late-confirmation-shortens-a-lease",
-    breaks:
+    brokenRule:
       "validUntil is the largest time until which a majority is valid (4.3): an earlier one never replaces it",
     edits: [
       edit(
@@ -83,7 +83,7 @@ export const validity: readonly Mutant[] = [
   },
   {
     name: "pushed-grant-counts-from-its-receipt",
-    breaks: "the waiter does not know when its TTL began, but it knows a bracket (3)",
+    brokenRule: "the waiter does not know when its TTL began, but it knows a bracket (3)",
     edits: [
       redis(
         "server/grant-age",
@@ -95,8 +95,8 @@ export const validity: readonly Mutant[] = [
   },
   {
     name: "bracket-of-another-run-of-the-server",
-    breaks: "brackets count only for the same run_id (3)",
-    isMarked: true,
+    brokenRule: "brackets count only for the same run_id (3)",
+    hasCounterexample: true,
     edits: [
       redis(
         "server/grant-age",
@@ -108,15 +108,15 @@ export const validity: readonly Mutant[] = [
   },
   {
     name: "bracket-survives-a-reconnect",
-    breaks: "and while both connections have been up since; a reconnect of either discards them (3)",
-    isMarked: true,
+    brokenRule: "and while both connections have been up since; a reconnect of either discards them (3)",
+    hasCounterexample: true,
     edits: [redis("server/server", "    this.grantAges.discard();\n", "")],
     killers: [byRules("drivers/redis/server/grant-age", "is confirmed after")],
   },
   {
     name: "bracket-of-a-reply-that-was-under-way",
-    breaks: "brackets count only while both connections have been up since (3)",
-    isMarked: true,
+    brokenRule: "brackets count only while both connections have been up since (3)",
+    hasCounterexample: true,
     edits: [
       redis(
         "server/batch",
@@ -128,7 +128,7 @@ export const validity: readonly Mutant[] = [
   },
   {
     name: "bracket-without-drift",
-    breaks: "server time Tg is at s + (Tg − T) or later, less the drift rate (3)",
+    brokenRule: "server time Tg is at s + (Tg − T) or later, less the drift rate (3)",
     edits: [
       redis(
         "server/grant-age",
@@ -140,7 +140,7 @@ export const validity: readonly Mutant[] = [
   },
   {
     name: "bracket-by-the-monotonic-clock-alone",
-    breaks: "elapsed time is the larger of the monotonic and the wall clock's (3)",
+    brokenRule: "elapsed time is the larger of the monotonic and the wall clock's (3)",
     edits: [
       edit(
         "runtime/clock.ts",
@@ -152,7 +152,7 @@ export const validity: readonly Mutant[] = [
   },
   {
     name: "old-pushed-grant-is-believed",
-    breaks:
+    brokenRule:
       "more than 250 ms before the receipt: the grant is confirmed by acquire and counts from that request (3)",
     edits: [
       redis("server/grant-age", "ageMs >= 0 && ageMs <= maxAgeMs", "ageMs >= 0 && ageMs <= maxAgeMs * 1000"),
@@ -166,7 +166,7 @@ export const validity: readonly Mutant[] = [
   },
   {
     name: "pushed-grant-from-the-future-is-believed",
-    breaks: "if the moment so found lies after the receipt, the grant is confirmed (3)",
+    brokenRule: "if the moment so found lies after the receipt, the grant is confirmed (3)",
     edits: [redis("server/grant-age", "ageMs >= 0 && ageMs <= maxAgeMs", "ageMs <= maxAgeMs")],
     killers: [
       byRules("drivers/redis/server/grant-age", "is not believed when it dates a grant after its receipt"),
@@ -174,7 +174,7 @@ export const validity: readonly Mutant[] = [
   },
   {
     name: "expired-grant-is-handed-out",
-    breaks: "with validity left after elapsed time and drift (4.3): a grant that came too late is none",
+    brokenRule: "with validity left after elapsed time and drift (4.3): a grant that came too late is none",
     edits: [
       redis(
         "single/request",

@@ -4,22 +4,22 @@ import { byRules, byServer, lua, type Mutant } from "../mutant.ts";
 export const waiters: readonly Mutant[] = [
   {
     name: "queue-is-not-in-the-order-of-tickets",
-    breaks: "a node that voted for another queues us by ticket: the model of turns has no other queue",
+    brokenRule: "a node that voted for another queues us by ticket: the model of turns has no other queue",
     edits: [lua("common/queue", "'NX', ticket_of(token), queue_entry", "'NX', '0', queue_entry")],
     killers: [byRules("verify/test/trace/trace.test.ts", "10 schedules from seed 1 on")],
   },
   {
     name: "publish-error-eats-the-waiter",
-    breaks: "an error of the publish puts the member back and fails the operation (2, grant to the next)",
-    isMarked: true,
+    brokenRule: "an error of the publish puts the member back and fails the operation (2, grant to the next)",
+    hasCounterexample: true,
     edits: [lua("common/grant-waiter", "    put_back(waiter)\n", "")],
     killers: [byServer("drivers/redis/protocol/scripts/grant", "a publish that is refused eats no waiter")],
   },
   {
     name: "publish-error-passes-a-waiter-over",
-    breaks:
+    brokenRule:
       "an error of the publish fails the operation: it is not the waiter who is gone (2, grant to the next)",
-    isMarked: true,
+    hasCounterexample: true,
     edits: [
       lua(
         "common/grant-waiter",
@@ -31,7 +31,7 @@ export const waiters: readonly Mutant[] = [
   },
   {
     name: "retries-of-who-may-not-publish-keep-the-queue",
-    breaks:
+    brokenRule:
       "an error of the publish leaves the queue the TTL that it had: it does not keep the lock from all (2)",
     edits: [
       lua(
@@ -47,7 +47,7 @@ export const waiters: readonly Mutant[] = [
   },
   {
     name: "own-place-makes-the-queue-last-longer",
-    breaks: "the TTL that the queue had before the operation's own place renewed it (2)",
+    brokenRule: "the TTL that the queue had before the operation's own place renewed it (2)",
     edits: [
       lua(
         "single/mutex",
@@ -59,7 +59,7 @@ export const waiters: readonly Mutant[] = [
   },
   {
     name: "unknown-kind-of-channel-stops-the-queue",
-    breaks: "a waiter whose kind of channel the server does not have is gone: take the next one (2)",
+    brokenRule: "a waiter whose kind of channel the server does not have is gone: take the next one (2)",
     edits: [lua("common/waiters", "return is_unknown and 0 or receivers", "return receivers")],
     killers: [
       byServer("drivers/redis/protocol/scripts/grant", "whose kind of channel the server does not have"),
@@ -71,7 +71,7 @@ export const waiters: readonly Mutant[] = [
   },
   {
     name: "who-does-not-hear-is-granted",
-    breaks: "the count of receivers 0 means that process is gone: take the next one (2, grant to the next)",
+    brokenRule: "the count of receivers 0 means that process is gone: take the next one (2, grant to the next)",
     edits: [
       lua(
         "common/grant-waiter",
@@ -85,7 +85,7 @@ export const waiters: readonly Mutant[] = [
   },
   {
     name: "waiter-past-its-deadline-is-granted",
-    breaks: "pop the first waiter not past its deadline (2, grant to the next)",
+    brokenRule: "pop the first waiter not past its deadline (2, grant to the next)",
     edits: [
       lua(
         "common/grant-waiter",
@@ -102,7 +102,7 @@ export const waiters: readonly Mutant[] = [
   },
   {
     name: "dead-waiters-keep-the-lock",
-    breaks: "at a bound of dead waiters K is left absent and the answer is more (2, grant to the next)",
+    brokenRule: "at a bound of dead waiters K is left absent and the answer is more (2, grant to the next)",
     edits: [lua("common/queue", "  redis.call('DEL', lock_key)\n  return false\nend", "  return false\nend")],
     killers: [
       byServer(
@@ -113,7 +113,7 @@ export const waiters: readonly Mutant[] = [
   },
   {
     name: "try-overtakes-the-queue",
-    breaks: "last of all if we only try (2, acquire)",
+    brokenRule: "last of all if we only try (2, acquire)",
     edits: [
       lua(
         "single/mutex",
@@ -130,7 +130,7 @@ export const waiters: readonly Mutant[] = [
   },
   {
     name: "free-lock-is-taken-past-the-queue",
-    breaks: "K is absent: grant to the next, with us among the candidates (2, acquire)",
+    brokenRule: "K is absent: grant to the next, with us among the candidates (2, acquire)",
     edits: [
       lua("single/fast-acquire", "call('EXISTS', lock_key, queue) == 0", "call('EXISTS', lock_key) == 0"),
       lua(
@@ -148,7 +148,7 @@ export const waiters: readonly Mutant[] = [
   },
   {
     name: "release-leaves-its-place-in-the-queue",
-    breaks: "K is not ours: leave the queue, so release is also cancel (2)",
+    brokenRule: "K is not ours: leave the queue, so release is also cancel (2)",
     edits: [
       lua(
         "single/mutex",
@@ -162,7 +162,7 @@ export const waiters: readonly Mutant[] = [
   },
   {
     name: "free-lock-is-passed-by",
-    breaks: "grant to the next is run by every operation that finds K absent and somebody waiting (2)",
+    brokenRule: "grant to the next is run by every operation that finds K absent and somebody waiting (2)",
     edits: [
       lua(
         "common/queue",
@@ -179,7 +179,7 @@ export const waiters: readonly Mutant[] = [
   },
   {
     name: "attempt-that-has-it-stands-in-line",
-    breaks: "K is ours: granted with the same numbers (2, acquire)",
+    brokenRule: "K is ours: granted with the same numbers (2, acquire)",
     edits: [
       lua(
         "single/mutex",
@@ -196,13 +196,13 @@ export const waiters: readonly Mutant[] = [
   },
   {
     name: "waiter-found-gone-in-the-usual-case-is-tried-again",
-    breaks: "the count of receivers 0 means that process is gone: take the next one (2, grant to the next)",
+    brokenRule: "the count of receivers 0 means that process is gone: take the next one (2, grant to the next)",
     edits: [lua("common/queue", "    popped = nil\n", "")],
     killers: [byServer("drivers/redis/protocol/scripts/grant", "a holder's release passes over who is gone")],
   },
   {
     name: "queue-without-bound",
-    breaks: "a bound on the length gives too-many-waiters (2, acquire)",
+    brokenRule: "a bound on the length gives too-many-waiters (2, acquire)",
     edits: [lua("single/mutex", "tonumber(wait) < 3 and answer[3] >= queue_bound", "queue_bound < 0")],
     killers: [
       byServer(
@@ -213,7 +213,7 @@ export const waiters: readonly Mutant[] = [
   },
   {
     name: "poll-does-not-keep-the-queue-alive",
-    breaks: "the queue's expiry is set by every ZADD and re-send: the poll keeps it alive (1)",
+    brokenRule: "the queue's expiry is set by every ZADD and re-send: the poll keeps it alive (1)",
     edits: [
       lua(
         "common/queue",

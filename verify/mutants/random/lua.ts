@@ -40,7 +40,7 @@ export function sitesOfLua(text: string): Site[] {
     before = source.startsWith("--") ? before : source;
   }
   for (const { 0: line, index } of text.matchAll(statement)) {
-    if (isWhole(line)) {
+    if (isWholeToken(line)) {
       sites.push({ start: index, end: index + line.length, replacement: "" });
     }
   }
@@ -59,7 +59,7 @@ function replacements(source: string): string[] {
 }
 
 /** Whether all brackets of a line are closed on it. */
-function isWhole(line: string): boolean {
+function isWholeToken(line: string): boolean {
   const plain = line.replace(/'[^']*'|"[^"]*"/g, "");
   const count = (pattern: RegExp): number => (plain.match(pattern) ?? []).length;
   return count(/[([{]/g) === count(/[)\]}]/g) && !/\bfunction\b|\bthen\b/.test(plain);

@@ -1,5 +1,5 @@
 import { levels } from "../mutant.ts";
-import { deathOf, type Verdict } from "../trial.ts";
+import { killingFinding, type Verdict } from "../trial.ts";
 
 /** Who survives, where the others died, and the rate: of those that compile, how many are killed. */
 export function randomReportOf(verdicts: readonly Verdict[], seed: number): string {
@@ -7,19 +7,19 @@ export function randomReportOf(verdicts: readonly Verdict[], seed: number): stri
   const endless = verdicts.filter(({ cause }) => cause === "endless").length;
   const unclear = verdicts.filter(({ problem, cause }) => problem !== undefined && cause === undefined);
   const judged = verdicts.filter(({ problem }) => problem === undefined);
-  const survivors = judged.filter((verdict) => deathOf(verdict) === undefined);
+  const survivors = judged.filter((verdict) => killingFinding(verdict) === undefined);
   const killed = judged.length - survivors.length + endless;
   const byLevel = levels.map(
-    (level) => `${judged.filter((verdict) => deathOf(verdict)?.level === level).length} by ${level}`,
+    (level) => `${judged.filter((verdict) => killingFinding(verdict)?.level === level).length} by ${level}`,
   );
   return [
-    ...survivors.map(({ mutant }) => `SURVIVES ${mutant.name}: ${mutant.breaks}`),
+    ...survivors.map(({ mutant }) => `SURVIVES ${mutant.name}: ${mutant.brokenRule}`),
     ...unclear.map(({ mutant, problem }) => `NOT JUDGED ${mutant.name}: ${problem}`),
     `${verdicts.length} mutants of seed ${seed}: ${broken} do not compile, ${unclear.length} not judged`,
     `${killed} of ${killed + survivors.length} killed (${byLevel.join(", ")}, ${endless} without an end): ${percent(killed, killed + survivors.length)}`,
   ].join("\n");
 }
 
-function percent(part: number, all: number): string {
-  return all === 0 ? "-" : `${((part / all) * 100).toFixed(1)} %`;
+function percent(count: number, total: number): string {
+  return total === 0 ? "-" : `${((count / total) * 100).toFixed(1)} %`;
 }

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { Dice } from "../../sim/plan/dice.ts";
+import { SeededRandom } from "../../sim/plan/dice.ts";
 import { byKept, bySim, edit, type Edit, type Mutant } from "../mutant.ts";
 import { sitesOfLua } from "./lua.ts";
 import { relatedTo } from "./related.ts";
@@ -14,21 +14,21 @@ const sources = "packages/holdfast/src";
  * Adapters of clients and topologies, which only their own tests on real servers reach; texts of errors and of diagnostics; what is
  * generated.
  */
-const left =
+const excludedFiles =
   /^(testing|drivers\/(connect|http))[/.]|\/cluster\/|\/(ioredis|node-redis|open-redis|scripts\.generated)|^(errors|diagnostics|index)\.ts$/;
 
 /** Of all, so many are of the scripts: most of what must be atomic is there. */
-const shareOfScripts = 1 / 3;
+const luaShare = 1 / 3;
 
 /** Mutants that nobody thought of: one change each, at places that the seed decides. */
 export function randomMutants(root: string, count: number, seed: number): Mutant[] {
-  const dice = new Dice(seed);
+  const random = new SeededRandom(seed);
   const texts = new Map(filesIn(root).map((file) => [file, readFileSync(join(root, sources, file), "utf8")]));
   const scripts = sitesIn(texts, (file) => file.endsWith(".lua"));
   const modules = sitesIn(texts, (file) => file.endsWith(".ts"));
   const mutants = new Map<string, Mutant>();
   while (mutants.size < Math.min(count, scripts.length + modules.length)) {
-    const [file, site] = dice.pick(dice.chance(shareOfScripts) ? scripts : modules);
+    const [file, site] = random.pick(random.happens(luaShare) ? scripts : modules);
     const mutant = mutantOf(file, texts.get(file) as string, site);
     mutants.set(mutant.name, mutant);
   }
@@ -37,7 +37,7 @@ export function randomMutants(root: string, count: number, seed: number): Mutant
 
 function filesIn(root: string): string[] {
   return readdirSync(join(root, sources), { recursive: true, encoding: "utf8" })
-    .filter((file) => /\.(ts|lua)$/.test(file) && !left.test(file))
+    .filter((file) => /\.(ts|lua)$/.test(file) && !excludedFiles.test(file))
     .sort();
 }
 
@@ -60,7 +60,7 @@ function mutantOf(file: string, text: string, { start, end, replacement }: Site)
   const change = replacement.replaceAll(/\s+/g, " ").trim();
   return {
     name: `${file}:${line}:${start}:${change}`,
-    breaks: `${before} → ${change === "" || change === ";" ? "nothing" : change}`,
+    brokenRule: `${before} → ${change === "" || change === ";" ? "nothing" : change}`,
     edits: [uniqueEdit(file, text, { start, end, replacement })],
     killers: [byKept(), bySim(1, quickRuns), ...relatedTo(file)],
   };

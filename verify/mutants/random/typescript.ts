@@ -44,7 +44,7 @@ export function sitesOfTypeScript(file: string, text: string): Site[] {
   }
   const sites: Site[] = [];
   visit(program as unknown as Node, (node) => {
-    sites.push(...(finders[node.type]?.(node, text) ?? []));
+    sites.push(...(siteFinders[node.type]?.(node, text) ?? []));
   });
   return sites;
 }
@@ -62,22 +62,22 @@ function isNode(value: unknown): value is Node {
   return typeof value === "object" && value !== null && "type" in value && typeof value.type === "string";
 }
 
-type Finder = (node: Node, text: string) => Site[];
+type SiteFinder = (node: Node, text: string) => Site[];
 
-const finders: Readonly<Record<string, Finder>> = {
-  BinaryExpression: swapped,
-  LogicalExpression: swapped,
-  AssignmentExpression: swapped,
-  UnaryExpression: bare,
-  Literal: otherConstants,
+const siteFinders: Readonly<Record<string, SiteFinder>> = {
+  BinaryExpression: operatorSwapped,
+  LogicalExpression: operatorSwapped,
+  AssignmentExpression: operatorSwapped,
+  UnaryExpression: unwrapped,
+  Literal: changedConstants,
   IfStatement: negated,
   ConditionalExpression: negated,
   ExpressionStatement: (node, text) =>
     effects.has((node["expression"] as Node).type) && !sourceOf(node, text).startsWith("super(")
-      ? leftOut(node)
+      ? removed(node)
       : [],
-  BreakStatement: leftOut,
-  ContinueStatement: leftOut,
+  BreakStatement: removed,
+  ContinueStatement: removed,
   MemberExpression: extremes,
 };
 
@@ -85,7 +85,7 @@ function sourceOf({ start, end }: Node, text: string): string {
   return text.slice(start, end);
 }
 
-function leftOut({ start, end }: Node): Site[] {
+function removed({ start, end }: Node): Site[] {
   return [{ start, end, replacement: ";" }];
 }
 
@@ -95,18 +95,18 @@ function negated(node: Node, text: string): Site[] {
 }
 
 /** Without its `!`. */
-function bare(node: Node, text: string): Site[] {
+function unwrapped(node: Node, text: string): Site[] {
   const { start, end } = node;
   return node["operator"] === "!" ? [{ start, end, replacement: `(${sourceOf(node, text).slice(1)})` }] : [];
 }
 
-function otherConstants(node: Node, text: string): Site[] {
+function changedConstants(node: Node, text: string): Site[] {
   const { start, end } = node;
   return constants(sourceOf(node, text)).map((replacement) => ({ start, end, replacement }));
 }
 
 /** The operator between both sides, where it has a counterpart. */
-function swapped(node: Node, text: string): Site[] {
+function operatorSwapped(node: Node, text: string): Site[] {
   const operator = node["operator"] as string;
   const replacement = swaps[operator];
   const start = text.indexOf(operator, (node["left"] as Node).end);

@@ -3,19 +3,19 @@ import type { Client } from "../run/client.ts";
 import { commandTimeoutMs } from "../run/engines.ts";
 import type { History } from "./history.ts";
 import { keysIn } from "../run/quiet-period.ts";
-import { isFlawless, isUse, type Schedule } from "../plan/schedule.ts";
+import { isFaultFree, isUse, type Schedule } from "../plan/schedule.ts";
 import type { ServerMachine } from "../run/server-machine.ts";
-import type { WorldClock } from "../run/virtual-clock.ts";
+import type { VirtualClock } from "../run/virtual-clock.ts";
 
 const settlingMs = 3_000;
 /** Redis keeps a queue for so long after its last change. */
 const queueTtlMs = 60_000;
 
 /** Keys that servers keep. */
-const isStanding = /^holdfast:(fence$|fence:|client:)/;
+const permanentKeys = /^holdfast:(fence$|fence:|client:)/;
 
 /** Something that a node still has. */
-interface Left {
+interface Residue {
   readonly node: number;
   readonly key: string;
   readonly value: string;
@@ -24,25 +24,25 @@ interface Left {
 }
 
 /** What is left when everybody is done. */
-export class Aftermath {
+export class FinalChecks {
   readonly #schedule: Schedule;
-  readonly #clock: WorldClock;
+  readonly #clock: VirtualClock;
   readonly #history: History;
 
-  constructor(schedule: Schedule, clock: WorldClock, history: History) {
+  constructor(schedule: Schedule, clock: VirtualClock, history: History) {
     this.#schedule = schedule;
     this.#clock = clock;
     this.#history = history;
   }
 
-  async look(clients: readonly Client[], machines: readonly ServerMachine[]): Promise<void> {
+  async run(clients: readonly Client[], machines: readonly ServerMachine[]): Promise<void> {
     const alive = clients.filter(({ isDead }) => !isDead);
-    await this.#clock.advance(settlingMs + this.#history.leftForMs);
-    this.#lookAtMessages(clients);
+    await this.#clock.advance(settlingMs + this.#history.reservedForMs);
+    this.#checkMessageCount(clients);
     const { engine } = this.#schedule;
-    this.#lookAtServers(machines, alive);
+    this.#checkServers(machines, alive);
     if (engine === "memory") {
-      await this.#lookInMemory(clients[0] as Client);
+      await this.#checkMemoryEngine(clients[0] as Client);
     }
     const closing = Promise.all(alive.map(({ locks }) => locks.close()));
     await this.#clock.advance(commandTimeoutMs * 2);
@@ -50,63 +50,63 @@ export class Aftermath {
     for (const { process, index } of alive) {
       if (process.clock.timers > 0 || process.gate.listeners > 0) {
         this.#history.fail(
-          "leftovers",
+          "residue",
           `client ${index} left ${process.clock.timers} timers and ${process.gate.listeners} listeners`,
         );
       }
     }
     await this.#clock.advance(this.#schedule.maxTtlMs * 2 + queueTtlMs + 25_000);
-    this.#lookAtServers(machines);
+    this.#checkServers(machines);
   }
 
   /** In peace there is nothing that would need more of them. */
-  #lookAtMessages(clients: readonly Client[]): void {
-    if (!isFlawless(this.#schedule) || this.#schedule.nodes.length === 0) {
+  #checkMessageCount(clients: readonly Client[]): void {
+    if (!isFaultFree(this.#schedule) || this.#schedule.nodes.length === 0) {
       return;
     }
     const processes = new Set(clients.map(({ process }) => process));
     const sent = [...processes].reduce((sum, { gate }) => sum + gate.sent, 0) / this.#schedule.nodes.length;
-    const most =
-      processes.size * acquaintanceMost +
-      this.#history.operations * operationMost[this.#schedule.engine] +
-      splitWithTheDead(this.#schedule, clients, this.#history.abandonedTtlsMs);
-    if (sent > most) {
+    const maxMessages =
+      processes.size * maxRegistrationMessages +
+      this.#history.operations * maxMessagesPerOperation[this.#schedule.engine] +
+      splitVoteMessages(this.#schedule, clients, this.#history.abandonedTtlsMs);
+    if (sent > maxMessages) {
       this.#history.fail(
         "messages",
-        `${this.#history.operations} operations took ${sent.toFixed(0)} messages to each node, more than ${most}`,
+        `${this.#history.operations} operations took ${sent.toFixed(0)} messages to each node, more than ${maxMessages}`,
       );
     }
   }
 
   /** @param clients whose: what ends by itself soon may be left of them; undefined: nothing may be, of anybody */
-  #lookAtServers(machines: readonly ServerMachine[], clients?: readonly Client[]): void {
+  #checkServers(machines: readonly ServerMachine[], clients?: readonly Client[]): void {
     for (const [node, machine] of machines.entries()) {
       const { server } = machine;
-      for (const key of server.keys().filter((name) => !isStanding.test(name))) {
+      for (const key of server.keys().filter((name) => !permanentKeys.test(name))) {
         const value = JSON.stringify(server.dump(key));
         const owners = (clients ?? []).filter(({ process }) => value.includes(process.id));
-        if (isShareOver(server, key, machine.clock.wall()) || (clients && owners.length === 0)) {
+        if (areSharesExpired(server, key, machine.clock.wall()) || (clients && owners.length === 0)) {
           continue;
         }
-        const reason = clients ? this.#reasonFor(machine, { node, key, value, owners }) : undefined;
+        const reason = clients ? this.#excuseFor(machine, { node, key, value, owners }) : undefined;
         if (reason === undefined) {
-          this.#history.fail("leftovers", `left on ${server.connect().name}: ${key} ${value}`);
+          this.#history.fail("residue", `left on ${server.connect().name}: ${key} ${value}`);
         } else {
-          this.#history.findings.excuse(`leftovers: ${reason}`);
+          this.#history.findings.skip(`residue: ${reason}`);
         }
       }
     }
   }
 
   /** Why it may be left for a while; undefined: it may not. */
-  #reasonFor({ server, clock, wasAway, wasSetBack }: ServerMachine, left: Left): string | undefined {
-    const { weather, steps, maxTtlMs } = this.#schedule;
-    const { node, key, value, owners } = left;
-    const isTwice = steps.some(
+  #excuseFor({ server, clock, wasDown, wasSetBack }: ServerMachine, residue: Residue): string | undefined {
+    const { scenario, steps, maxTtlMs } = this.#schedule;
+    const { node, key, value, owners } = residue;
+    const isDuplicated = steps.some(
       (step) =>
         step.kind === "duplicate" && step.node === node && owners.some(({ index }) => index === step.client),
     );
-    if (isTwice) {
+    if (isDuplicated) {
       return "a request of this client to this node may have come again after its release";
     } else if (key.startsWith("holdfast:queue:")) {
       const isOrphan = steps.some(
@@ -116,31 +116,31 @@ export class Aftermath {
           key.endsWith(`:${step.key}}`) &&
           owners.some(({ index }) => index === step.client),
       );
-      if (isOrphan && (wasAway || wasSetBack)) {
+      if (isOrphan && (wasDown || wasSetBack)) {
         return "nobody takes back the place of a lease left to expire on a node that was out as it was granted";
       }
       // An entry that was written before the clock was set back has its deadline by the earlier clock.
       const backMs = steps.map((step) =>
         step.kind === "step node" && step.node === node ? Math.max(0, -step.ms) : 0,
       );
-      return wasAway && !mayWait(value, clock.wall() + Math.max(0, ...backMs))
+      return wasDown && !mayWait(value, clock.wall() + Math.max(0, ...backMs))
         ? "a node that was away keeps the place of a waiter whose deadline is over"
         : undefined;
     } else if (wasSetBack) {
       return "a grant lasts longer on a node whose clock was set back than its client believes";
     }
-    const mayBeUnheard = weather === "storm" || weather === "unheard";
-    return mayBeUnheard && isOfExpired(server, key, maxTtlMs)
+    const mayMissNotifications = scenario === "storm" || scenario === "lost-notifications";
+    return mayMissNotifications && isExpiredMetadata(server, key, maxTtlMs)
       ? "what is said of a former holder stays until his TTL"
       : undefined;
   }
 
-  async #lookInMemory({ locks }: Client): Promise<void> {
+  async #checkMemoryEngine({ locks }: Client): Promise<void> {
     for (const key of keysIn(this.#schedule.steps)) {
       const { holders, waiterCount } = await locks.inspect(key);
       if (holders.length > 0 || waiterCount > 0) {
         this.#history.fail(
-          "leftovers",
+          "residue",
           `left in memory: ${key} with ${holders.length} holders and ${waiterCount} waiting`,
         );
       }
@@ -149,29 +149,29 @@ export class Aftermath {
 }
 
 /** Of those who share a key each has an end of his own; who is over stays until the next one comes, or the last one's end. */
-function isShareOver(server: FakeRedis, key: string, wall: number): boolean {
-  const stored = server.dump(lockOf(key));
+function areSharesExpired(server: FakeRedis, key: string, wall: number): boolean {
+  const stored = server.dump(lockKeyOf(key));
   return stored?.type === "zset" && stored.value.every(([, expiry]) => expiry <= wall);
 }
 
 /** Where the lock was handed to somebody who could not be reached, and ended by itself, what is said of whoever had it before stays until his TTL. */
-function isOfExpired(server: FakeRedis, key: string, maxTtlMs: number): boolean {
+function isExpiredMetadata(server: FakeRedis, key: string, maxTtlMs: number): boolean {
   const leftMs = server.dump(key)?.ttlMs ?? 0;
   const endsInTime = leftMs > 0 && leftMs <= maxTtlMs;
-  return key.startsWith("holdfast:info:") && !server.keys().includes(lockOf(key)) && endsInTime;
+  return key.startsWith("holdfast:info:") && !server.keys().includes(lockKeyOf(key)) && endsInTime;
 }
 
-function lockOf(key: string): string {
+function lockKeyOf(key: string): string {
   return key.replace(/^holdfast:info:\{(.*)\}$/, "$1");
 }
 
 /** Until a process is known to a node, and its messages reach it. */
-const acquaintanceMost = 10;
+const maxRegistrationMessages = 10;
 /** Of each node, for one call of a caller: seen are 2.3 and 1 at the most. */
-const operationMost = { quorum: 4, server: 2, memory: 0 };
+const maxMessagesPerOperation = { quorum: 4, server: 2, memory: 0 };
 
 /** Who has some votes asks again, so that they are not over before a dead rival's are, each time within a third of their window. */
-function splitWithTheDead(
+function splitVoteMessages(
   { engine, claimMs }: Schedule,
   clients: readonly Client[],
   abandonedTtlsMs: readonly number[],

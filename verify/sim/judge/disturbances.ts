@@ -1,5 +1,5 @@
 /** Until when faults disturb which client. */
-export class Disturbances {
+export class ClientFaults {
   readonly #ends = new Map<number, number>();
 
   /** A fault begins now. @param end of its last effect */

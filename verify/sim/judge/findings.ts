@@ -1,9 +1,9 @@
 /** What is checked. */
-export type Check =
+export type CheckName =
   /** Nobody has a valid lease while another has, but those who share the key; and of them never more than there is room for. */
   | "exclusion"
   /** The same on the server, by what it keeps: nobody is let in where there is no room, whoever knows of it. */
-  | "room"
+  | "capacity"
   /**
    * Fencing numbers are unique, and rise in the order in which grants are complete. Of those who share a key: who asked when another
    * had been told has a larger number, but a lease of a semaphore that was handed over: that has the next number of its grant. On a
@@ -21,9 +21,9 @@ export type Check =
   /** Nobody is told of trouble where there is none, nor of an error that is none of ours. */
   | "refusal"
   /** A lease of several keys has each of them. */
-  | "several"
+  | "multi-lock"
   /** Who enters a reentrant lock again is in the same hold, and of the branches of one frame one at a time is. */
-  | "nesting"
+  | "reentry"
   /** An attempt counts a latch down once, whatever is sent again. */
   | "count"
   /**
@@ -32,14 +32,14 @@ export type Check =
    */
   | "latch"
   /** Nothing stays behind: on servers, of timers, of listeners. */
-  | "leftovers"
+  | "residue"
   /** No promise rejects unheard. */
   | "rejection"
   /** An acquisition costs a bounded number of messages. */
   | "messages";
 
 export interface Finding {
-  readonly check: Check;
+  readonly check: CheckName;
   /** True time, ms. */
   readonly at: number;
   readonly text: string;
@@ -47,9 +47,9 @@ export interface Finding {
 
 /** What went wrong in one world. */
 export class Findings {
-  readonly all: Finding[] = [];
+  readonly list: Finding[] = [];
   /** What was not judged, by the reason. */
-  readonly excuses: Set<string> = new Set();
+  readonly skipped: Set<string> = new Set();
   readonly #now: () => number;
 
   constructor(now: () => number) {
@@ -60,16 +60,16 @@ export class Findings {
     return this.#now();
   }
 
-  add(check: Check, text: string): void {
-    this.all.push({ check, at: this.now, text });
+  add(check: CheckName, text: string): void {
+    this.list.push({ check, at: this.now, text });
   }
 
   /** Something would be wrong if there were not this reason. */
-  excuse(reason: string): undefined {
-    this.excuses.add(reason);
+  skip(reason: string): undefined {
+    this.skipped.add(reason);
   }
 }
 
-export function toldOf({ check, at, text }: Finding): string {
+export function describeFinding({ check, at, text }: Finding): string {
   return `${check}, at ${at.toFixed(3)} ms: ${text}`;
 }

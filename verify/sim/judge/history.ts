@@ -1,24 +1,24 @@
 import { hasPermits, isShared, keysOf, weightOf } from "../plan/lock-mode.ts";
-import { Disturbances } from "./disturbances.ts";
-import { Findings, type Check } from "./findings.ts";
-import type { Held, Sharing, WatchedLease } from "./holdings.ts";
+import { ClientFaults } from "./disturbances.ts";
+import { Findings, type CheckName } from "./findings.ts";
+import type { TrackedLease, SharedGroup, WatchedLease } from "./holdings.ts";
 import { KeyHistory } from "./key-history.ts";
-import { Losses, type Standing } from "./losses.ts";
-import { partsOf, type WatchedWhole } from "./multi-lock.ts";
-import { afterDeathMs, flawlessPatienceMs, pollMs } from "./patience.ts";
-import { isFlawless, type Schedule, type Use } from "../plan/schedule.ts";
-import { strangersAheadMs, type Asking } from "./queue-order.ts";
+import { LossNotices, type ProcessHealth } from "./losses.ts";
+import { keyLeasesOf, type WatchedLeases } from "./multi-lock.ts";
+import { afterExpiryMs, faultFreeBoundMs, pollMs } from "./patience.ts";
+import { isFaultFree, type Schedule, type Use } from "../plan/schedule.ts";
+import { unsyncedAheadMs, type WaitingRequest } from "./queue-order.ts";
 
 /** Until a client is known to the servers and their messages reach it, it has no place in a queue, ms. */
-const acquaintanceMs = 500;
+const registrationMs = 500;
 /** Where nothing goes wrong all servers have told it their time by then, ms: a way there and back. */
-const introductionMs = 10;
+const clockSyncMs = 10;
 /** How much later than it wanted a caller may be answered, ms: it asks who holds the lock, and stops asking. */
-const farewellMs = 300;
+const waitTimeoutGraceMs = 300;
 /** How long a try may take, ms: its command budget. */
-const tryMs = 500;
+const tryBudgetMs = 500;
 /** Who asks for several keys gives back what it has before it answers, ms: the budget of a command, once more. */
-const givingBackMs = 1_500;
+const cleanUpMs = 1_500;
 
 /** Watches the leases of one world, as somebody who knows the true time, and finds what must never happen. */
 export class History {
@@ -29,84 +29,84 @@ export class History {
   operations = 0;
   /** The TTLs of given leases that were not adopted. */
   readonly abandonedTtlsMs: number[] = [];
-  #patienceMs = Infinity;
-  #expectsSince = 0;
+  #freeBoundMs = Infinity;
+  #boundSince = 0;
   readonly #keys = new Map<string, KeyHistory>();
   readonly #allKeys: Pick<KeyHistory, "freeSince"> = { freeSince: undefined };
   /** What is looked at on servers, before leases are: a grant may be told in the same moment as a limit was changed. */
-  rooms: readonly { look(): void; gone?(client: number): void }[] = [];
+  serverWatches: readonly { check(): void; clientDied?(client: number): void }[] = [];
   /** Hears of each lease as a caller is told of it. */
-  tellLease: (key: string, number: number) => void = () => undefined;
-  readonly disturbances: Disturbances = new Disturbances();
-  readonly #losses: Losses;
-  readonly #standingOf: (client: number) => Standing;
+  onGrant: (key: string, number: number) => void = () => undefined;
+  readonly disturbances: ClientFaults = new ClientFaults();
+  readonly #losses: LossNotices;
+  readonly #healthOf: (client: number) => ProcessHealth;
   readonly #schedule: Schedule;
-  readonly #isFlawless: boolean;
+  readonly #isFaultFree: boolean;
   /** When a node last forgot what it had granted; on a quorum that is one of a minority. */
-  #forgotAt = -Infinity;
-  readonly #strangersAheadMs: number;
-  readonly #firstSeen = new Map<number, number>();
+  #dataLostAt = -Infinity;
+  readonly #unsyncedAheadMs: number;
+  readonly #firstRequestAt = new Map<number, number>();
   /** When a call of each client last ended: then it had an answer. */
-  readonly #lastHeard = new Map<number, number>();
+  readonly #lastReplyAt = new Map<number, number>();
   /** When a call of each client last began, of those that began `introductionMs` apart. */
-  readonly #lastBegun = new Map<number, number>();
-  readonly #lastPlacedTo = new Map<number, number>();
+  readonly #lastRequestAt = new Map<number, number>();
+  readonly #lastArrivalTo = new Map<number, number>();
   #serial = 0;
   #hasDead = false;
 
-  constructor(now: () => number, schedule: Schedule, standingOf: (client: number) => Standing) {
+  constructor(now: () => number, schedule: Schedule, healthOf: (client: number) => ProcessHealth) {
     this.findings = new Findings(now);
-    this.#losses = new Losses(this.findings, standingOf);
-    this.#standingOf = standingOf;
+    this.#losses = new LossNotices(this.findings, healthOf);
+    this.#healthOf = healthOf;
     this.#schedule = schedule;
-    this.#isFlawless = isFlawless(schedule);
+    this.#isFaultFree = isFaultFree(schedule);
     const { engine, nodes } = schedule;
-    this.#strangersAheadMs =
-      engine === "quorum" ? strangersAheadMs(nodes.map(({ offsetMs }) => offsetMs)) : 0;
+    this.#unsyncedAheadMs =
+      engine === "quorum" ? unsyncedAheadMs(nodes.map(({ offsetMs }) => offsetMs)) : 0;
   }
 
   /** A caller asks from now on. */
-  asks(use: Use, standsInLine: boolean): Asking {
+  requestStarted(use: Use, usesLocalQueue: boolean): WaitingRequest {
     const { now } = this.findings;
-    this.#firstSeen.set(use.client, this.#firstSeen.get(use.client) ?? now);
+    this.#firstRequestAt.set(use.client, this.#firstRequestAt.get(use.client) ?? now);
     this.#serial += 1;
     const waits = use.kind !== "try" && use.waitMs !== 0;
-    const asking = this.#askingFor(use, waits, standsInLine);
-    const mostMs = waits ? asking.until - now + farewellMs : tryMs;
-    const dueBy = now + mostMs + extraMs(asking.keys.length);
-    for (const key of asking.keys) {
-      const { turns, waiting, holdings } = this.of(key);
+    const request = this.#createRequest(use, waits, usesLocalQueue);
+    const mostMs = waits ? request.until - now + waitTimeoutGraceMs : tryBudgetMs;
+    const dueBy = now + mostMs + extraKeysMs(request.keys.length);
+    for (const key of request.keys) {
+      const { order, waiting, holdings } = this.keyHistory(key);
       if (waits) {
-        turns.begin(asking);
+        order.add(request);
       }
       if (use.attemptId !== undefined) {
-        holdings.asked(attemptOf(use.client, use.attemptId), now);
+        holdings.attemptStarted(attemptKey(use.client, use.attemptId), now);
       }
-      waiting.add({ asking, dueBy });
+      waiting.add({ request, dueBy });
     }
-    return asking;
+    return request;
   }
 
-  #askingFor(use: Use, waits: boolean, standsInLine: boolean): Asking {
-    const { client, waitMs, attemptId, ttlMs, as } = use;
+  #createRequest(use: Use, waits: boolean, usesLocalQueue: boolean): WaitingRequest {
+    const { client, waitMs, attemptId, ttlMs, mode } = use;
     const { now } = this.findings;
     const keys = keysOf(use);
-    const isPlain = waits && attemptId === undefined && isDirect(use);
+    const isPlain = waits && attemptId === undefined && isSentDirectly(use);
     return {
       client,
       keys,
-      weight: weightOf(as),
-      isShared: isShared(as),
+      weight: weightOf(mode),
+      isShared: isShared(mode),
       ttlMs,
       since: now,
-      judgedSince: this.#judgedSince(use, standsInLine),
-      ...this.#placeOf(client, waitMs ?? Infinity),
+      judgedSince: this.#judgedSince(use, usesLocalQueue),
+      ...this.#arrivalWindow(client, waitMs ?? Infinity),
       serial: this.#serial,
-      ...lineOf(as, { standsInLine, waits, isPlain }),
-      hasPlace: isPlain && this.isAcquainted(client) && !(standsInLine && this.#isLedByStranger(use)),
-      isOut: false,
+      ...localQueueState(mode, { standsInLine: usesLocalQueue, waits, isPlain }),
+      isQueued: isPlain && this.isRegistered(client) && !(usesLocalQueue && this.#isBehindUnsynced(use)),
+      isDequeued: false,
       wasGranted: false,
-      isOver: false,
+      isSettled: false,
     };
   }
 
@@ -114,71 +114,71 @@ export class History {
     return this.#schedule.clients[client]?.rate ?? 1;
   }
 
-  #placeOf(
+  #arrivalWindow(
     client: number,
     waitMs: number,
-  ): Pick<Asking, "placedFrom" | "placedTo" | "until" | "placeEndsFrom"> {
+  ): Pick<WaitingRequest, "arrivedFrom" | "arrivedTo" | "until" | "queuedUntilAtLeast"> {
     const { now } = this.findings;
-    const heardAt = this.#heardAt(client);
+    const lastReplyAt = this.#lastClockSync(client);
     const drift = this.#driftOf(client);
-    const driftMs = drift * (now - heardAt);
-    const aheadMs = this.#knownForMs(client) > introductionMs ? 0 : this.#strangersAheadMs;
+    const driftMs = drift * (now - lastReplyAt);
+    const aheadMs = this.#knownForMs(client) > clockSyncMs ? 0 : this.#unsyncedAheadMs;
     const until = now + waitMs / this.#rateOf(client); // its time is over by its own clock
-    const placeEndsFrom = waitMs === Infinity ? Infinity : until - drift * (until - heardAt);
-    const placedTo = Math.max(now + driftMs, this.#lastPlacedTo.get(client) ?? 0); // its places rise
-    this.#lastPlacedTo.set(client, placedTo);
-    return { placedFrom: now - aheadMs - driftMs, placedTo, until, placeEndsFrom };
+    const queuedUntilAtLeast = waitMs === Infinity ? Infinity : until - drift * (until - lastReplyAt);
+    const arrivedTo = Math.max(now + driftMs, this.#lastArrivalTo.get(client) ?? 0); // its places rise
+    this.#lastArrivalTo.set(client, arrivedTo);
+    return { arrivedFrom: now - aheadMs - driftMs, arrivedTo, until, queuedUntilAtLeast };
   }
 
   /** When a client last learned the servers' time, at the earliest. A call that began a while ago has had a first answer. */
-  #heardAt(client: number): number {
+  #lastClockSync(client: number): number {
     const { now } = this.findings;
-    const begunAt = this.#lastBegun.get(client) ?? -Infinity;
-    if (now - begunAt > introductionMs) {
-      this.#lastBegun.set(client, now);
-      this.#lastHeard.set(client, Math.max(this.#lastHeard.get(client) ?? now, begunAt));
+    const begunAt = this.#lastRequestAt.get(client) ?? -Infinity;
+    if (now - begunAt > clockSyncMs) {
+      this.#lastRequestAt.set(client, now);
+      this.#lastReplyAt.set(client, Math.max(this.#lastReplyAt.get(client) ?? now, begunAt));
     }
-    return this.#lastHeard.get(client) ?? now;
+    return this.#lastReplyAt.get(client) ?? now;
   }
 
   /** How far a client's clock and those of the servers part, of each ms without an answer. */
   #driftOf(client: number): number {
-    return offOf(this.#rateOf(client)) + Math.max(0, ...this.#schedule.nodes.map(({ rate }) => offOf(rate)));
+    return driftOfRate(this.#rateOf(client)) + Math.max(0, ...this.#schedule.nodes.map(({ rate }) => driftOfRate(rate)));
   }
 
   /** Of its client's own line somebody who has no place by the time of his arrival stands at the head. */
-  #isLedByStranger({ client, key }: Use): boolean {
-    return [...this.of(key).turns.waiting].some(
-      (other) => other.client === client && other.isInLine && !other.hasPlace,
+  #isBehindUnsynced({ client, key }: Use): boolean {
+    return [...this.keyHistory(key).order.waiting].some(
+      (other) => other.client === client && other.isInLocalQueue && !other.isQueued,
     );
   }
 
-  #judgedSince({ client, key }: Use, standsInLine: boolean): number {
-    const before = [...this.of(key).turns.waiting].filter((one) => one.client === client && one.isInLine);
+  #judgedSince({ client, key }: Use, usesLocalQueue: boolean): number {
+    const earlier = [...this.keyHistory(key).order.waiting].filter((one) => one.client === client && one.isInLocalQueue);
     const { now } = this.findings;
-    return standsInLine ? Math.min(now, ...before.map(({ judgedSince }) => judgedSince)) : now;
+    return usesLocalQueue ? Math.min(now, ...earlier.map(({ judgedSince }) => judgedSince)) : now;
   }
 
   /** Whether the servers have known a client for a while. */
-  isAcquainted(client: number): boolean {
-    return this.#knownForMs(client) > acquaintanceMs;
+  isRegistered(client: number): boolean {
+    return this.#knownForMs(client) > registrationMs;
   }
 
   #knownForMs(client: number): number {
     const { now } = this.findings;
-    return now - (this.#firstSeen.get(client) ?? now);
+    return now - (this.#firstRequestAt.get(client) ?? now);
   }
 
   /** It has its answer. */
-  answered(asking: Asking): void {
-    this.#lastHeard.set(asking.client, this.findings.now);
-    for (const { turns, waiting } of asking.keys.map((key) => this.of(key))) {
-      if (turns.waiting.has(asking) && !asking.wasGranted) {
-        this.#leftQueue(asking);
+  requestSettled(request: WaitingRequest): void {
+    this.#lastReplyAt.set(request.client, this.findings.now);
+    for (const { order, waiting } of request.keys.map((key) => this.keyHistory(key))) {
+      if (order.waiting.has(request) && !request.wasGranted) {
+        this.#waiterLeft(request);
       }
-      turns.end(asking);
+      order.remove(request);
       for (const one of waiting) {
-        if (one.asking === asking) {
+        if (one.request === request) {
           waiting.delete(one);
         }
       }
@@ -186,274 +186,274 @@ export class History {
   }
 
   /** Only the first three ask when a dead holder's time is over: who stood behind three that left does so at its poll. */
-  #leftQueue({ keys }: Asking): void {
-    const isFirst = keys.every((key) => !this.of(key).wasLeft);
+  #waiterLeft({ keys }: WaitingRequest): void {
+    const isFirst = keys.every((key) => !this.keyHistory(key).hadWaiterLeave);
     if (this.#hasDead && isFirst) {
       keys.forEach((key) => {
-        this.of(key).wasLeft = true;
-        this.taken({ key }, pollMs);
+        this.keyHistory(key).hadWaiterLeave = true;
+        this.reserve({ key }, pollMs);
       });
     }
   }
 
   /** @param isAgain it is let into what it holds already: nobody is overtaken by that */
-  granted(asking: Asking, lease: WatchedWhole, sharing?: Sharing, isAgain = false): void {
-    this.#lookAtServers();
+  granted(request: WaitingRequest, lease: WatchedLeases, sharedGroup?: SharedGroup, isAgain = false): void {
+    this.#checkServers();
     this.grants += 1;
-    asking.wasGranted = true;
-    for (const part of partsOf(lease)) {
-      const history = this.of(part.key);
-      this.tellLease(part.key, Number(part.fencingToken));
-      const handovers = history.holdings.granted(asking, part, sharing);
+    request.wasGranted = true;
+    for (const keyLease of keyLeasesOf(lease)) {
+      const history = this.keyHistory(keyLease.key);
+      this.onGrant(keyLease.key, Number(keyLease.fencingToken));
+      const handovers = history.holdings.granted(request, keyLease, sharedGroup);
       if (!isAgain) {
-        history.turns.granted(asking, handovers);
+        history.order.granted(request, handovers);
       }
       history.freeSince = undefined;
     }
     this.#allKeys.freeSince = undefined;
-    this.look();
+    this.check();
   }
 
   /** Its caller gives it back now. */
-  released(lease: WatchedWhole): void {
-    for (const part of partsOf(lease)) {
-      this.of(part.key).holdings.released(part);
+  released(lease: WatchedLeases): void {
+    for (const keyLease of keyLeasesOf(lease)) {
+      this.keyHistory(keyLease.key).holdings.released(keyLease);
     }
   }
 
   /** Its caller gives it to another, who has `withinMs` to adopt it. */
-  transferred(lease: WatchedWhole, withinMs: number): void {
+  transferred(lease: WatchedLeases, withinMs: number): void {
     this.released(lease);
-    this.taken(lease, withinMs);
+    this.reserve(lease, withinMs);
   }
 
-  adopted(client: number, lease: WatchedLease, given: bigint, terms: Pick<Held, "weight" | "ttlMs">): void {
+  adopted(client: number, lease: WatchedLease, transferredToken: bigint, bounds: Pick<TrackedLease, "weight" | "ttlMs">): void {
     this.grants += 1;
-    this.of(lease.key).holdings.adopted(client, lease, given, terms);
-    this.look();
+    this.keyHistory(lease.key).holdings.adopted(client, lease, transferredToken, bounds);
+    this.check();
   }
 
   startsDowngrade(writer: WatchedLease): void {
-    this.of(writer.key).holdings.startsDowngrade(writer);
+    this.keyHistory(writer.key).holdings.startsDowngrade(writer);
   }
 
   endsDowngrade(writer: WatchedLease): void {
-    this.of(writer.key).holdings.endsDowngrade(writer);
+    this.keyHistory(writer.key).holdings.endsDowngrade(writer);
   }
 
   downgraded(client: number, lease: WatchedLease, writer: WatchedLease): void {
-    this.of(lease.key).holdings.downgraded(client, lease, writer);
-    this.look();
+    this.keyHistory(lease.key).holdings.downgraded(client, lease, writer);
+    this.check();
   }
 
   /** An operator ends the grant with that number, which is that client's by what he was told. */
-  breaks(key: string, fencingToken: bigint, client: number): void {
+  operatorBreaks(key: string, fencingToken: bigint, client: number): void {
     const { kind } = this.#schedule;
-    const { holdings, turns } = this.of(key);
+    const { holdings, order } = this.keyHistory(key);
     holdings.breaks(fencingToken, client, kind === "read-write" || kind === "semaphore");
-    turns.broken(
+    order.grantBroken(
       client,
-      Array.from(holdings.held).some((held) => held.client === client),
+      Array.from(holdings.leases).some((lease) => lease.client === client),
     );
   }
 
   /** An operator asks for another limit; clients name that one from now on. */
-  asksForLimit(key: string, limit: number): void {
-    this.of(key).limits.asked(limit);
+  limitRequested(key: string, limit: number): void {
+    this.keyHistory(key).limits.requested(limit);
   }
 
   /** An engine is told to set it: in memory that is at once. One server is looked at instead: see `ServerRoom`. */
-  setLimit(key: string, limit: number): void {
+  limitSet(key: string, limit: number): void {
     if (this.#schedule.engine === "memory") {
-      this.hasLimit(key, limit);
+      this.limitApplied(key, limit);
     }
   }
 
   /** A semaphore has this limit now. */
-  hasLimit(key: string, limit: number): void {
-    const { limits, turns } = this.of(key);
-    const wasAsked = limit === limits.now || limits.changed(this.findings.now, limit);
+  limitApplied(key: string, limit: number): void {
+    const { limits, order } = this.keyHistory(key);
+    const wasAsked = limit === limits.now || limits.applied(this.findings.now, limit);
     if (!wasAsked) {
-      this.fail("room", `${key} has the limit ${limit}, which nobody asked for`);
+      this.fail("capacity", `${key} has the limit ${limit}, which nobody asked for`);
     }
-    turns.narrowed(limit);
+    order.limitLowered(limit);
   }
 
   /** Whether an operator has ended it. */
-  isBroken(lease: WatchedWhole): boolean {
+  isBroken(lease: WatchedLeases): boolean {
     return this.breakOf(lease)();
   }
 
   /** @returns whether an operator has ended the lease, also after its release has begun */
-  breakOf(lease: WatchedWhole): () => boolean {
+  breakOf(lease: WatchedLeases): () => boolean {
     const { kind } = this.#schedule;
     const isShared = kind === "read-write" || kind === "semaphore";
-    const breaks = partsOf(lease).map((part) => {
-      const { holdings } = this.of(part.key);
-      const runs = [...holdings.held].filter((one) => one.lease === part).map(({ run }) => run);
-      return () => runs.some((run) => run.isBroken) || holdings.isBroken(part.fencingToken, isShared);
+    const breaks = keyLeasesOf(lease).map((keyLease) => {
+      const { holdings } = this.keyHistory(keyLease.key);
+      const runs = [...holdings.leases].filter((one) => one.lease === keyLease).map(({ grantRun }) => grantRun);
+      return () => runs.some((run) => run.isBroken) || holdings.isBroken(keyLease.fencingToken, isShared);
     });
     return () => breaks.some((isBroken) => isBroken());
   }
 
   /** Nobody has to get it for so long, behind what else is left of it. */
-  taken(what: { readonly key: string; readonly keys?: readonly string[] }, forMs: number): void {
-    for (const history of (what.keys ?? [what.key]).map((key) => this.of(key))) {
-      history.takenUntil = Math.max(history.takenUntil, this.findings.now) + forMs;
+  reserve(target: { readonly key: string; readonly keys?: readonly string[] }, forMs: number): void {
+    for (const history of (target.keys ?? [target.key]).map((key) => this.keyHistory(key))) {
+      history.reservedUntil = Math.max(history.reservedUntil, this.findings.now) + forMs;
     }
   }
 
   /** How long some key is left to expire, or to be adopted, ms. */
-  get leftForMs(): number {
+  get reservedForMs(): number {
     const { now } = this.findings;
-    return Math.max(0, ...Array.from(this.#keys.values(), ({ takenUntil }) => takenUntil - now));
+    return Math.max(0, ...Array.from(this.#keys.values(), ({ reservedUntil }) => reservedUntil - now));
   }
 
   /** A client never does anything again: it waits for nothing, and what it holds ends by itself, as does what it is granted yet. */
-  gone(client: number): void {
+  clientDied(client: number): void {
     this.#hasDead = true;
-    this.rooms.forEach((room) => room.gone?.(client));
-    for (const [key, { waiting, turns, holdings }] of this.#keys) {
-      turns.gone(client);
-      const held = [...holdings.held].filter(({ lease }) => lease.remainingMs() > 0);
-      const granted = [...held, ...holdings.downgrading].filter((one) => one.client === client);
+    this.serverWatches.forEach((watch) => watch.clientDied?.(client));
+    for (const [key, { waiting, order, holdings }] of this.#keys) {
+      order.clientDied(client);
+      const current = [...holdings.leases].filter(({ lease }) => lease.remainingMs() > 0);
+      const granted = [...current, ...holdings.downgrading].filter((one) => one.client === client);
       const longestMs = Math.max(0, ...granted.map(({ ttlMs }) => ttlMs));
-      const left = [...waiting].filter(({ asking }) => asking.client === client);
-      left.forEach((one) => waiting.delete(one));
-      if (this.#isFlawless) {
-        this.taken(
+      const pending = [...waiting].filter(({ request }) => request.client === client);
+      pending.forEach((one) => waiting.delete(one));
+      if (this.#isFaultFree) {
+        this.reserve(
           { key },
-          left.reduce((sum, { asking }) => sum + asking.ttlMs, longestMs),
+          pending.reduce((sum, { request }) => sum + request.ttlMs, longestMs),
         );
       }
     }
   }
 
   /** What a caller was told that it must not be told where nothing went wrong. */
-  complain(check: Check, what: string): void {
-    if (this.#isFlawless) {
-      this.fail(check, what);
+  failUnlessFaulty(check: CheckName, text: string): void {
+    if (this.#isFaultFree) {
+      this.fail(check, text);
     }
   }
 
   /** A node forgets from now on what it has granted. */
-  forgets(): void {
-    this.#forgotAt = this.findings.now;
+  dataLost(): void {
+    this.#dataLostAt = this.findings.now;
   }
 
   /** A release says that a lease with time left was lost: only a node that forgot its grant may have lost it. */
-  refusesRelease(lease: WatchedWhole, what: string): void {
-    const since = Math.min(...partsOf(lease).map((part) => this.of(part.key).holdings.since(part)));
-    if (since > this.#forgotAt) {
+  releaseRefused(lease: WatchedLeases, what: string): void {
+    const since = Math.min(...keyLeasesOf(lease).map((keyLease) => this.keyHistory(keyLease.key).holdings.since(keyLease)));
+    if (since > this.#dataLostAt) {
       this.fail("release", what);
     } else {
-      this.findings.excuse("release: a node forgot the grant");
+      this.findings.skip("release: a node forgot the grant");
     }
   }
 
   /** From now on nobody may wait longer for a free lock. */
-  expect(patienceMs: number): void {
-    this.#patienceMs = patienceMs;
-    this.#expectsSince = this.findings.now;
+  setFreeBound(boundMs: number): void {
+    this.#freeBoundMs = boundMs;
+    this.#boundSince = this.findings.now;
     for (const history of [...this.#keys.values(), this.#allKeys]) {
       history.freeSince = undefined;
     }
   }
 
   /** A given lease that was not adopted expires, as that of a dead process does. */
-  abandoned(ttlMs: number): void {
+  leaseAbandoned(ttlMs: number): void {
     this.abandonedTtlsMs.push(ttlMs);
-    if (this.#isFlawless) {
-      this.expect(flawlessPatienceMs(this.#schedule) + afterDeathMs);
+    if (this.#isFaultFree) {
+      this.setFreeBound(faultFreeBoundMs(this.#schedule) + afterExpiryMs);
     }
   }
 
   /** Since when nobody may wait longer for what he could have, and how long. */
-  get patience(): { readonly since: number; readonly ms: number } {
-    return { since: this.#expectsSince, ms: this.#patienceMs };
+  get freeBound(): { readonly since: number; readonly ms: number } {
+    return { since: this.#boundSince, ms: this.#freeBoundMs };
   }
 
-  fail(check: Check, what: string): void {
-    this.findings.add(check, what);
+  fail(check: CheckName, text: string): void {
+    this.findings.add(check, text);
   }
 
   /** After everything that happens. */
-  look(): void {
-    this.#lookAtServers();
+  check(): void {
+    this.#checkServers();
     for (const [key, history] of this.#keys) {
-      const { holdings, turns } = history;
-      holdings.look();
-      turns.look();
-      for (const one of holdings.held) {
-        if (this.#losses.isTold(one)) {
-          holdings.held.delete(one);
+      const { holdings, order } = history;
+      holdings.check();
+      order.check();
+      for (const one of holdings.leases) {
+        if (this.#losses.isReported(one)) {
+          holdings.leases.delete(one);
         }
       }
-      this.#lookForDelays(key, history);
+      this.#checkDelays(key, history);
       if (this.#schedule.kind !== "all") {
-        this.#lookForFree(key, history);
+        this.#checkFreeKey(key, history);
       }
     }
     if (this.#schedule.kind === "all") {
-      this.#lookForAllFree();
+      this.#checkFreeKeys();
     }
   }
 
-  #lookAtServers(): void {
-    this.rooms.forEach((room) => {
-      room.look();
+  #checkServers(): void {
+    this.serverWatches.forEach((watch) => {
+      watch.check();
     });
   }
 
-  #lookForDelays(key: string, { waiting }: KeyHistory): void {
+  #checkDelays(key: string, { waiting }: KeyHistory): void {
     const { now } = this.findings;
     for (const one of waiting) {
-      if (now > one.dueBy && !this.#standingOf(one.asking.client).wasDisturbed) {
+      if (now > one.dueBy && !this.#healthOf(one.request.client).hadFault) {
         one.dueBy = Infinity;
         this.fail(
           "progress",
-          `client ${one.asking.client} has no answer about ${key} since ${one.asking.since.toFixed(3)}`,
+          `client ${one.request.client} has no answer about ${key} since ${one.request.since.toFixed(3)}`,
         );
       }
     }
   }
 
-  #lookForFree(key: string, history: KeyHistory): void {
-    const isFree = history.hasRoomForTheFirst && this.findings.now >= history.takenUntil;
+  #checkFreeKey(key: string, history: KeyHistory): void {
+    const isFree = history.canGrantFirst && this.findings.now >= history.reservedUntil;
     this.#expectGrant(key, history, isFree);
   }
 
   /** Who waits for several has some of them, unseen: but when nobody has all that he wants, somebody can have it. */
-  #lookForAllFree(): void {
+  #checkFreeKeys(): void {
     const histories = [...this.#keys.values()];
     const isHeld = histories.some(
-      ({ holdings, takenUntil }) => holdings.isHeld || this.findings.now < takenUntil,
+      ({ holdings, reservedUntil }) => holdings.isHeld || this.findings.now < reservedUntil,
     );
-    const isFree = !isHeld && histories.some(({ turns }) => turns.waiting.size > 0);
+    const isFree = !isHeld && histories.some(({ order }) => order.waiting.size > 0);
     this.#expectGrant("every key", this.#allKeys, isFree);
   }
 
-  #expectGrant(what: string, since: { freeSince: number | undefined }, isFree: boolean): void {
+  #expectGrant(description: string, since: { freeSince: number | undefined }, isFree: boolean): void {
     const { now } = this.findings;
     since.freeSince = isFree ? (since.freeSince ?? now) : undefined;
     const freeForMs = now - (since.freeSince ?? now);
-    if (freeForMs > this.#patienceMs) {
-      this.fail("progress", `${what} has been free for ${freeForMs.toFixed(0)} ms with somebody waiting`);
+    if (freeForMs > this.#freeBoundMs) {
+      this.fail("progress", `${description} has been free for ${freeForMs.toFixed(0)} ms with somebody waiting`);
       since.freeSince = undefined;
     }
   }
 
   /** Whether nothing goes wrong for a client since then. */
   #isQuietSince(client: number, since: number): boolean {
-    const isStorm = this.#schedule.weather === "storm"; // else messages are lost all the time, or nothing goes wrong
-    return this.#isFlawless || (isStorm && this.disturbances.isQuietSince(client, since));
+    const isStorm = this.#schedule.scenario === "storm"; // else messages are lost all the time, or nothing goes wrong
+    return this.#isFaultFree || (isStorm && this.disturbances.isQuietSince(client, since));
   }
 
-  of(key: string): KeyHistory {
+  keyHistory(key: string): KeyHistory {
     let history = this.#keys.get(key);
     if (!history) {
       history = new KeyHistory(this.findings, key, this.#schedule, {
-        forgotAt: () => (this.#schedule.engine === "server" ? this.#forgotAt : -Infinity),
+        forgotAt: () => (this.#schedule.engine === "server" ? this.#dataLostAt : -Infinity),
         isQuiet: (client, since) => this.#isQuietSince(client, since),
       });
       this.#keys.set(key, history);
@@ -463,34 +463,34 @@ export class History {
 }
 
 /** Of several keys each is tried once behind the deadline, and what was had of them is given back. */
-function extraMs(keys: number): number {
-  return keys > 1 ? givingBackMs + keys * tryMs : 0;
+function extraKeysMs(keys: number): number {
+  return keys > 1 ? cleanUpMs + keys * tryBudgetMs : 0;
 }
 
 /** In which line of its client somebody stands. */
-function lineOf(
-  as: Use["as"],
-  { standsInLine, waits, isPlain }: Readonly<Record<"standsInLine" | "waits" | "isPlain", boolean>>,
-): Pick<Asking, "isInLine" | "standsInLine" | "mayWaitInMemory" | "leadsSince"> {
+function localQueueState(
+  as: Use["mode"],
+  { standsInLine: usesLocalQueue, waits, isPlain }: Readonly<Record<"standsInLine" | "waits" | "isPlain", boolean>>,
+): Pick<WaitingRequest, "isInLocalQueue" | "usesLocalQueue" | "mayWaitInMemory" | "headSince"> {
   return {
-    isInLine: standsInLine && waits && !isShared(as),
-    standsInLine: standsInLine && isPlain && !isShared(as),
-    mayWaitInMemory: standsInLine && waits && hasPermits(as),
-    leadsSince: Infinity,
+    isInLocalQueue: usesLocalQueue && waits && !isShared(as),
+    usesLocalQueue: usesLocalQueue && isPlain && !isShared(as),
+    mayWaitInMemory: usesLocalQueue && waits && hasPermits(as),
+    headSince: Infinity,
   };
 }
 
 /** Repeats share a grant where they ask with the same `Locks`. */
-export function attemptOf(client: number, attemptId: string): string {
+export function attemptKey(client: number, attemptId: string): string {
   return `client ${client}, ${attemptId}`;
 }
 
-function offOf(rate: number): number {
+function driftOfRate(rate: number): number {
   return Math.abs(rate - 1);
 }
 
 /** Who wants several stands in no queue but that of the first it has not got; who is in a session, behind the others of it. */
-function isDirect(use: Use): boolean {
-  const { as } = use;
-  return keysOf(use).length === 1 && !(as?.kind === "nested" && as.session !== undefined);
+function isSentDirectly(use: Use): boolean {
+  const { mode } = use;
+  return keysOf(use).length === 1 && !(mode?.kind === "nested" && mode.session !== undefined);
 }

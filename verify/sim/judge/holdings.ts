@@ -2,124 +2,124 @@ import type { Lease } from "holdfast";
 
 import type { Findings } from "./findings.ts";
 import type { Limits } from "./limits.ts";
-import { Numbers } from "./numbers.ts";
-import { Runs, type Run } from "../run/grant-runs.ts";
-import type { Asking } from "./queue-order.ts";
+import { FencingNumbers } from "./numbers.ts";
+import { GrantRuns, type GrantRun } from "../run/grant-runs.ts";
+import type { WaitingRequest } from "./queue-order.ts";
 import { wallStart } from "../run/virtual-clock.ts";
 
 /** What is watched of a lease. */
 export type WatchedLease = Pick<Lease, "key" | "fencingToken" | "remainingMs" | "signal">;
 
 /** Callers of this name may have leases on one grant: repeats of an attempt, or entries of a nest. The last release ends it. */
-export interface Sharing {
+export interface SharedGroup {
   readonly name: string;
 }
 
 /** One lease, from its grant until its caller gives it back. It counts while its client's own clocks say so. */
-export interface Held {
+export interface TrackedLease {
   readonly client: number;
   readonly lease: WatchedLease;
   readonly since: number;
   readonly weight: number;
   readonly ttlMs: number;
-  readonly sharing: Sharing | undefined;
-  readonly run: Run;
+  readonly sharedGroup: SharedGroup | undefined;
+  readonly grantRun: GrantRun;
   /** So much room there was at the most when it was granted: those before it and it have no more. */
-  readonly room: number;
+  readonly capacity: number;
 }
 
 /** What may be asked of an engine. */
-export interface Judges {
+export interface HoldingsContext {
   readonly isQuorum: boolean;
   /** When the only server forgot what it had granted until then; -Infinity: it did not. */
-  readonly forgotAt: () => number;
-  readonly numbersForgottenAt: readonly number[];
+  readonly dataLostAt: () => number;
+  readonly numbersLostAt: readonly number[];
 }
 
 /** Of one key: who holds it, as somebody sees it who knows the true time. */
 export class Holdings {
-  readonly held: Set<Held> = new Set();
+  readonly leases: Set<TrackedLease> = new Set();
   /** Writers whose downgrade is under way: neither lease counts for its client, but the servers have the grant. */
-  readonly downgrading: Set<Held> = new Set();
+  readonly downgrading: Set<TrackedLease> = new Set();
   readonly #findings: Findings;
   readonly #limits: Limits;
-  readonly #forgotAt: () => number;
+  readonly #dataLostAt: () => number;
   readonly #isQuorum: boolean;
-  readonly #numbersForgottenAt: readonly number[];
+  readonly #numbersLostAt: readonly number[];
   /** All leases that there were. */
-  readonly #known = new WeakMap<WatchedLease, Held>();
-  readonly #runs = new Runs();
-  readonly #numbers = new Numbers();
+  readonly #knownLeases = new WeakMap<WatchedLease, TrackedLease>();
+  readonly #runs = new GrantRuns();
+  readonly #numbers = new FencingNumbers();
   /** When an attempt was first asked for: its grant may be as old. */
   readonly #firstAsked = new Map<string, number>();
   /** The grants that several have a lease on, and those of them that were given back. */
-  readonly #named = new Set<string>();
-  readonly #over = new Map<string, number>();
+  readonly #namedAttempts = new Set<string>();
+  readonly #endedLeases = new Map<string, number>();
 
-  constructor(findings: Findings, limits: Limits, judges: Judges) {
+  constructor(findings: Findings, limits: Limits, judges: HoldingsContext) {
     this.#findings = findings;
     this.#limits = limits;
-    this.#forgotAt = judges.forgotAt;
+    this.#dataLostAt = judges.dataLostAt;
     this.#isQuorum = judges.isQuorum;
-    this.#numbersForgottenAt = judges.numbersForgottenAt;
+    this.#numbersLostAt = judges.numbersLostAt;
   }
 
   /** Somebody asks by the name of an attempt. */
-  asked(name: string, since: number): void {
+  attemptStarted(name: string, since: number): void {
     this.#firstAsked.set(name, this.#firstAsked.get(name) ?? since);
   }
 
   /** @returns how often it was handed over inside its process: 0, the engine granted it */
-  granted(asking: Asking, lease: WatchedLease, sharing?: Sharing): number {
-    const { client, isShared, weight } = asking;
+  granted(request: WaitingRequest, lease: WatchedLease, sharedGroup?: SharedGroup): number {
+    const { client, isShared, weight } = request;
     const { fencingToken } = lease;
-    const handedOn = this.#handedOn(asking, lease);
+    const preceding = this.#previousRun(request, lease);
     // A repeat is told of an older grant, and a grant that is handed on was asked for by its first owner.
-    const since = handedOn?.since ?? this.#firstAsked.get(sharing?.name ?? "") ?? asking.since;
+    const since = preceding?.since ?? this.#firstAsked.get(sharedGroup?.name ?? "") ?? request.since;
     // Who hears of a grant when an operator has ended it already learns that behind it.
-    const isBroken = this.#runs.isBroken(fencingToken, isShared) || handedOn?.isBroken === true;
+    const isBroken = this.#runs.isBroken(fencingToken, isShared) || preceding?.isBroken === true;
     if (!isBroken) {
-      this.#checkNumber(asking, lease, sharing, since);
+      this.#checkNumber(request, lease, sharedGroup, since);
     }
-    this.#numbers.told(fencingToken, weight, this.#findings.now);
-    const run = this.#runs.granted(client, fencingToken, {
-      handedOn,
+    this.#numbers.reported(fencingToken, weight, this.#findings.now);
+    const grantRun = this.#runs.granted(client, fencingToken, {
+      preceding,
       isShared,
       isBroken,
-      since: asking.since,
+      since: request.since,
     });
-    this.#checkSharing(asking, lease, sharing);
+    this.#checkSharedGroup(request, lease, sharedGroup);
     const { now } = this.#findings;
-    const room = this.#mostRoom(since);
-    this.#keep({ client, lease, since: now, weight, ttlMs: asking.ttlMs, sharing, run, room });
-    return handedOn ? Number(fencingToken - run.first) : 0;
+    const capacity = this.#maxCapacity(since);
+    this.#track({ client, lease, since: now, weight, ttlMs: request.ttlMs, sharedGroup, grantRun, capacity });
+    return preceding ? Number(fencingToken - grantRun.first) : 0;
   }
 
   /** Of those who share the key only a grant that its last owner gave back: another one may have the next number by chance. */
-  #handedOn({ client, isShared }: Asking, { fencingToken }: WatchedLease): Run | undefined {
-    const isHeld = (run: Run): boolean =>
-      [...this.held].some((one) => one.run === run && one.lease.remainingMs() > 0);
-    const run = this.#runs.handedOn(client, fencingToken, isShared);
+  #previousRun({ client, isShared }: WaitingRequest, { fencingToken }: WatchedLease): GrantRun | undefined {
+    const isHeld = (run: GrantRun): boolean =>
+      [...this.leases].some((one) => one.grantRun === run && one.lease.remainingMs() > 0);
+    const run = this.#runs.precedingRun(client, fencingToken, isShared);
     return run && isShared && isHeld(run) ? undefined : run;
   }
 
-  #checkNumber(asking: Asking, lease: WatchedLease, sharing: Sharing | undefined, since: number): void {
-    const { client, isShared, weight } = asking;
+  #checkNumber(request: WaitingRequest, lease: WatchedLease, sharedGroup: SharedGroup | undefined, since: number): void {
+    const { client, isShared, weight } = request;
     const { fencingToken } = lease;
     const wrong = isShared
-      ? this.#numbers.wrong(
+      ? this.#numbers.problemOf(
           fencingToken,
           { weight, since },
-          this.#mostRoom(0),
+          this.#maxCapacity(0),
           this.#isQuorum && weight === 1,
         )
-      : this.#runs.wrong(fencingToken);
+      : this.#runs.problemOf(fencingToken);
     // What the server granted before it forgot may be told behind what it granted since.
-    const mayBeLate = since < this.#forgotAt() && fencingToken > this.#numbers.largestBefore(since);
-    if (wrong === undefined || this.#named.has(grantOf(sharing, lease))) {
+    const mayBeLate = since < this.#dataLostAt() && fencingToken > this.#numbers.largestBefore(since);
+    if (wrong === undefined || this.#namedAttempts.has(grantKey(sharedGroup, lease))) {
       return;
-    } else if (mayBeLate || this.#mayBeForgotten()) {
-      this.#findings.excuse("fencing: a server forgot its numbers");
+    } else if (mayBeLate || this.#mayBeReissued()) {
+      this.#findings.skip("fencing: a server forgot its numbers");
     } else {
       this.#findings.add(
         "fencing",
@@ -129,47 +129,47 @@ export class Holdings {
   }
 
   /** The largest number was told ahead of the time, and a node that may have been the only one to know it lost it since. */
-  #mayBeForgotten(): boolean {
+  #mayBeReissued(): boolean {
     const { largest } = this.#numbers;
     const { now } = this.#findings;
     const isAhead = largest !== undefined && largest.largest > BigInt(Math.ceil((wallStart + now) * 1_000));
-    return isAhead && this.#numbersForgottenAt.some((at) => at > largest.at && at < now);
+    return isAhead && this.#numbersLostAt.some((at) => at > largest.at && at < now);
   }
 
   /** A grant that the last of its owners gave back is never shared again. */
-  #checkSharing(asking: Asking, lease: WatchedLease, sharing: Sharing | undefined): void {
-    if (sharing) {
-      const overSince = this.#over.get(grantOf(sharing, lease));
-      this.#named.add(grantOf(sharing, lease));
-      if (overSince !== undefined && overSince < asking.since) {
+  #checkSharedGroup(request: WaitingRequest, lease: WatchedLease, sharedGroup: SharedGroup | undefined): void {
+    if (sharedGroup) {
+      const overSince = this.#endedLeases.get(grantKey(sharedGroup, lease));
+      this.#namedAttempts.add(grantKey(sharedGroup, lease));
+      if (overSince !== undefined && overSince < request.since) {
         this.#findings.add(
-          "nesting",
-          `client ${asking.client} is let into ${lease.fencingToken} again, which it gave back`,
+          "reentry",
+          `client ${request.client} is let into ${lease.fencingToken} again, which it gave back`,
         );
       }
     }
   }
 
   /** Taken over from another client: the same grant. */
-  adopted(client: number, lease: WatchedLease, given: bigint, terms: Pick<Held, "weight" | "ttlMs">): void {
-    if (lease.fencingToken !== given) {
-      this.#findings.add("fencing", `client ${client} adopted ${given} and has ${lease.fencingToken}`);
+  adopted(client: number, lease: WatchedLease, transferredToken: bigint, bounds: Pick<TrackedLease, "weight" | "ttlMs">): void {
+    if (lease.fencingToken !== transferredToken) {
+      this.#findings.add("fencing", `client ${client} adopted ${transferredToken} and has ${lease.fencingToken}`);
     }
-    this.#keep({ ...this.#onSameGrant(client, lease), ...terms });
+    this.#track({ ...this.#onSameGrant(client, lease), ...bounds });
   }
 
   /** A writer asks to become a reader. */
   startsDowngrade(writer: WatchedLease): void {
-    const own = this.#known.get(writer);
+    const own = this.#knownLeases.get(writer);
     if (own) {
-      this.held.delete(own);
+      this.leases.delete(own);
       this.downgrading.add(own);
     }
   }
 
   /** A downgrade has an answer. */
   endsDowngrade(writer: WatchedLease): void {
-    const own = this.#known.get(writer);
+    const own = this.#knownLeases.get(writer);
     if (own) {
       this.downgrading.delete(own);
     }
@@ -180,20 +180,20 @@ export class Holdings {
     if (lease.fencingToken !== writer.fencingToken) {
       this.#findings.add("fencing", `${writer.fencingToken} became the reader ${lease.fencingToken}`);
     }
-    const ttlMs = this.#known.get(writer)?.ttlMs ?? 0;
-    this.#keep({ ...this.#onSameGrant(client, lease), weight: 1, ttlMs });
+    const ttlMs = this.#knownLeases.get(writer)?.ttlMs ?? 0;
+    this.#track({ ...this.#onSameGrant(client, lease), weight: 1, ttlMs });
   }
 
   /** Its caller gives it back now. */
   released(lease: WatchedLease): void {
-    const own = this.#known.get(lease);
+    const own = this.#knownLeases.get(lease);
     if (!own) {
       return;
     }
-    this.held.delete(own);
-    const others = own.sharing ? [...this.held].filter((one) => isSameGrant(one, own)) : [];
-    if (own.sharing && others.length === 0) {
-      this.#over.set(grantOf(own.sharing, lease), this.#findings.now);
+    this.leases.delete(own);
+    const others = own.sharedGroup ? [...this.leases].filter((one) => isSameGrant(one, own)) : [];
+    if (own.sharedGroup && others.length === 0) {
+      this.#endedLeases.set(grantKey(own.sharedGroup, lease), this.#findings.now);
     }
   }
 
@@ -207,14 +207,14 @@ export class Holdings {
     this.#runs.breaks(
       fencingToken,
       client,
-      Array.from(this.held, ({ run }) => run),
+      Array.from(this.leases, ({ grantRun }) => grantRun),
       isShared,
     );
   }
 
   /** Its grant is no older. */
   since(lease: WatchedLease): number {
-    return this.#known.get(lease)?.run.since ?? 0;
+    return this.#knownLeases.get(lease)?.grantRun.since ?? 0;
   }
 
   /** Whether somebody thinks that he holds it. */
@@ -227,31 +227,31 @@ export class Holdings {
     return this.#valid(() => true).reduce((sum, { weight }) => sum + weight, 0);
   }
 
-  look(): void {
-    if (this.held.size < 2) {
+  check(): void {
+    if (this.leases.size < 2) {
       return;
     }
-    const all = this.#valid(({ run }) => !run.isBroken);
-    const valid = all
-      .filter(({ run }) => run.since >= this.#forgotAt())
+    const leases = this.#valid(({ grantRun }) => !grantRun.isBroken);
+    const valid = leases
+      .filter(({ grantRun }) => grantRun.since >= this.#dataLostAt())
       .sort((one, other) => (one.lease.fencingToken < other.lease.fencingToken ? -1 : 1));
-    if (valid.length < all.length) {
-      this.#findings.excuse("exclusion: the only server forgot the grant");
+    if (valid.length < leases.length) {
+      this.#findings.skip("exclusion: the only server forgot the grant");
     }
     let used = 0;
     for (const [index, one] of valid.entries()) {
       used += one.weight;
-      if (used > one.room) {
-        const holders = valid.slice(0, index + 1).map(toldOf);
+      if (used > one.capacity) {
+        const holders = valid.slice(0, index + 1).map(describeLease);
         this.#findings.add("exclusion", `${one.lease.key} is held by ${holders.join(" and ")}`);
         return;
       }
     }
   }
 
-  #valid(counts: (one: Held) => boolean): Held[] {
-    const valid: Held[] = [];
-    for (const one of this.held) {
+  #valid(counts: (one: TrackedLease) => boolean): TrackedLease[] {
+    const valid: TrackedLease[] = [];
+    for (const one of this.leases) {
       if (counts(one) && one.lease.remainingMs() > 0 && !valid.some((other) => isSameGrant(one, other))) {
         valid.push(one);
       }
@@ -259,35 +259,35 @@ export class Holdings {
     return valid;
   }
 
-  #mostRoom(since: number): number {
-    return Math.max(...this.#limits.since(since));
+  #maxCapacity(since: number): number {
+    return Math.max(...this.#limits.inForceSince(since));
   }
 
-  #onSameGrant(client: number, lease: WatchedLease): Omit<Held, "weight" | "ttlMs"> {
-    const run = this.#runs.of(client, lease.fencingToken);
-    const room = this.#mostRoom(0);
-    return { client, lease, since: this.#findings.now, sharing: undefined, run, room };
+  #onSameGrant(client: number, lease: WatchedLease): Omit<TrackedLease, "weight" | "ttlMs"> {
+    const grantRun = this.#runs.runOf(client, lease.fencingToken);
+    const capacity = this.#maxCapacity(0);
+    return { client, lease, since: this.#findings.now, sharedGroup: undefined, grantRun, capacity };
   }
 
-  #keep(held: Held): void {
-    this.#known.set(held.lease, held);
-    this.held.add(held);
+  #track(lease: TrackedLease): void {
+    this.#knownLeases.set(lease.lease, lease);
+    this.leases.add(lease);
   }
 }
 
-function toldOf({ client, lease, since, weight }: Held): string {
-  const share = weight < 2 ** 31 ? `, ${weight}` : "";
-  return `client ${client} since ${since.toFixed(3)} (${lease.fencingToken}${share})`;
+function describeLease({ client, lease, since, weight }: TrackedLease): string {
+  const sharePart = weight < 2 ** 31 ? `, ${weight}` : "";
+  return `client ${client} since ${since.toFixed(3)} (${lease.fencingToken}${sharePart})`;
 }
 
-function grantOf(sharing: Sharing | undefined, { fencingToken }: WatchedLease): string {
+function grantKey(sharing: SharedGroup | undefined, { fencingToken }: WatchedLease): string {
   return `${sharing?.name} ${fencingToken}`;
 }
 
-function isSameGrant(one: Held, other: Held): boolean {
+function isSameGrant(one: TrackedLease, other: TrackedLease): boolean {
   return (
-    one.sharing !== undefined &&
-    one.sharing.name === other.sharing?.name &&
+    one.sharedGroup !== undefined &&
+    one.sharedGroup.name === other.sharedGroup?.name &&
     one.lease.fencingToken === other.lease.fencingToken
   );
 }

@@ -1,166 +1,166 @@
 import type { Findings } from "./findings.ts";
-import { Life } from "./latch-life.ts";
-import type { Seen, Sight } from "./latch-snapshot.ts";
+import { LatchGeneration } from "./latch-life.ts";
+import type { LatchSnapshot, LatchObserver } from "./latch-snapshot.ts";
 
 /** One `Latch` of a caller, which stays with the latch that it met first. */
-export interface View {
+export interface LatchHandle {
   readonly client: number;
   readonly count: number;
   readonly ttlMs: number;
   /** When it was used first. */
-  readonly since: number;
+  readonly firstUsedAt: number;
   /** It is one of these; undefined: nobody knows yet. */
-  lives: readonly Life[] | undefined;
+  generations: readonly LatchGeneration[] | undefined;
 }
 
 /** A call under way, or one that may still be carried out. */
-export interface Call {
-  readonly view: View;
+export interface LatchCall {
+  readonly handle: LatchHandle;
   /** That counts down; undefined: who waits. */
   readonly attempt: string | undefined;
-  readonly askedAt: number;
+  readonly requestedAt: number;
   /** What was left then, of the latch that there was. */
-  readonly leftBefore: ReadonlyMap<Life, number>;
+  readonly remainingBefore: ReadonlyMap<LatchGeneration, number>;
   /** Its view had met no latch: it may begin one. */
-  readonly mayBegin: boolean;
+  readonly mayCreate: boolean;
   isSettled: boolean;
   settledAt: number;
   /** Until when it may be carried out. */
-  until: number;
+  latestAt: number;
 }
 
 /** What is promised of times, ms. */
-export interface Terms {
+export interface LatchBounds {
   /** How long after it was asked, or after who waits was answered, a call may be carried out. */
   readonly latestMs: number;
   /** The engine forgets nothing. */
-  readonly isKept: boolean;
+  readonly isDurable: boolean;
   /** Who does not wait any more does not stand there. */
-  readonly isTidy: boolean;
+  readonly dequeuesOnTimeout: boolean;
   /** From when on who waits is let go within so long of its end. */
-  patience(): { readonly since: number; readonly ms: number };
+  openBound(): { readonly since: number; readonly ms: number };
 }
 
 /** Watches the latches of one key by what the engine has, and judges by that what callers are told. */
 export class LatchHistory {
   readonly #findings: Findings;
   readonly #key: string;
-  readonly #sight: Sight;
-  readonly #terms: Terms;
-  readonly #lives: Life[] = [];
-  #calls: Call[] = [];
+  readonly #observer: LatchObserver;
+  readonly #bounds: LatchBounds;
+  readonly #lives: LatchGeneration[] = [];
+  #calls: LatchCall[] = [];
 
-  constructor(findings: Findings, key: string, sight: Sight, terms: Terms) {
+  constructor(findings: Findings, key: string, observer: LatchObserver, bounds: LatchBounds) {
     this.#findings = findings;
     this.#key = key;
-    this.#sight = sight;
-    this.#terms = terms;
+    this.#observer = observer;
+    this.#bounds = bounds;
   }
 
-  asks(view: View, attempt: string | undefined): Call {
-    this.look();
-    const call: Call = {
-      view,
+  callStarted(handle: LatchHandle, attempt: string | undefined): LatchCall {
+    this.check();
+    const call: LatchCall = {
+      handle,
       attempt,
-      askedAt: this.#findings.now,
-      leftBefore: new Map(this.#lives.map((life) => [life, life.left])),
-      mayBegin: view.lives === undefined,
+      requestedAt: this.#findings.now,
+      remainingBefore: new Map(this.#lives.map((generation) => [generation, generation.remaining])),
+      mayCreate: handle.generations === undefined,
       isSettled: false,
       settledAt: Infinity,
-      until: Infinity,
+      latestAt: Infinity,
     };
     this.#calls.push(call);
     return call;
   }
 
   /** It has counted, and so much is left. */
-  counted(call: Call, left: number): void {
+  counted(call: LatchCall, remaining: number): void {
     this.#settled(call);
-    const possible = this.#livesOf(call);
-    const lives = possible.filter((life) => {
-      return life.left <= left && left <= (call.leftBefore.get(life) ?? life.total);
+    const possible = this.#generationsOf(call);
+    const generations = possible.filter((generation) => {
+      return generation.remaining <= remaining && remaining <= (call.remainingBefore.get(generation) ?? generation.total);
     });
-    const [life] = lives;
-    if (lives.length === 1 && life) {
-      life.proven.add(call.attempt as string);
+    const [generation] = generations;
+    if (generations.length === 1 && generation) {
+      generation.confirmedAttempts.add(call.attempt as string);
     }
-    if (!life) {
+    if (!generation) {
       const check = possible.length === 0 ? "latch" : "count";
-      this.#complain(check, call, `was told that ${left} are left, as of no latch that it may have met`);
-    } else if (lives.length === 1 && life.counted < Math.min(life.total, life.proven.size)) {
-      this.#complain("count", call, `was told so, and of ${life.proven.size} attempts ${life.counted} count`);
+      this.#fail(check, call, `was told that ${remaining} are left, as of no latch that it may have met`);
+    } else if (generations.length === 1 && generation.counted < Math.min(generation.total, generation.confirmedAttempts.size)) {
+      this.#fail("count", call, `was told so, and of ${generation.confirmedAttempts.size} attempts ${generation.counted} count`);
     }
-    call.view.lives = lives.length > 0 ? lives : call.view.lives;
+    call.handle.generations = generations.length > 0 ? generations : call.handle.generations;
   }
 
   /** Who waited is let go. */
-  opened(call: Call): void {
+  opened(call: LatchCall): void {
     this.#settled(call);
-    const lives = this.#lives.filter((life) => life.openAt < Infinity && this.#mayTellOf(call, life));
-    if (lives.length === 0) {
-      this.#complain("latch", call, "was let go, and no latch that it may have met is open");
+    const generations = this.#lives.filter((generation) => generation.openAt < Infinity && this.#mayReportOn(call, generation));
+    if (generations.length === 0) {
+      this.#fail("latch", call, "was let go, and no latch that it may have met is open");
     } else {
-      call.view.lives = lives;
+      call.handle.generations = generations;
     }
   }
 
   /** It was told that its latch is over. */
-  expired(call: Call): void {
+  expired(call: LatchCall): void {
     this.#settled(call);
     // What it met it may have been told by an answer to another call, which goes on.
-    const lives = call.view.lives ?? this.#lives.filter(({ goneAt }) => goneAt >= call.view.since);
-    if (!lives.some(({ goneAt }) => goneAt < Infinity)) {
-      this.#complain("latch", call, "was told that its latch is over, and none is that it may have met");
+    const generations = call.handle.generations ?? this.#lives.filter(({ endedAtMs }) => endedAtMs >= call.handle.firstUsedAt);
+    if (!generations.some(({ endedAtMs }) => endedAtMs < Infinity)) {
+      this.#fail("latch", call, "was told that its latch is over, and none is that it may have met");
     }
   }
 
   /** It was refused, or ended. */
-  refused(call: Call): void {
+  refused(call: LatchCall): void {
     this.#settled(call);
   }
 
   /** A client never does anything again. */
-  gone(client: number): void {
-    this.#calls.filter((call) => call.view.client === client && !call.isSettled).forEach(this.#settle);
+  clientDied(client: number): void {
+    this.#calls.filter((call) => call.handle.client === client && !call.isSettled).forEach(this.#settle);
   }
 
   /** After everything that happens. */
-  look(): void {
+  check(): void {
     const { now } = this.#findings;
-    this.#calls = this.#calls.filter(({ until }) => until >= now);
-    const seen = this.#sight.read();
+    this.#calls = this.#calls.filter(({ latestAt }) => latestAt >= now);
+    const snapshot = this.#observer.read();
     const last = this.#lives.at(-1);
-    if (last && last.goneAt === Infinity && last.id !== seen?.id) {
-      this.#ends(last);
+    if (last && last.endedAtMs === Infinity && last.id !== snapshot?.id) {
+      this.#generationEnded(last);
     }
-    if (seen && seen.id !== this.#lives.at(-1)?.id) {
-      this.#begins(seen);
-    } else if (seen && last) {
-      this.#goesOn(last, seen);
+    if (snapshot && snapshot.id !== this.#lives.at(-1)?.id) {
+      this.#generationCreated(snapshot);
+    } else if (snapshot && last) {
+      this.#checkProgress(last, snapshot);
     }
-    this.#lookForDelays();
-    this.#lookForLeftovers();
+    this.#checkDelays();
+    this.#checkResidue();
   }
 
-  #ends(life: Life): void {
+  #generationEnded(generation: LatchGeneration): void {
     const { now } = this.#findings;
-    const leftMs = life.ends - this.#sight.now();
-    life.goneAt = now;
-    if (this.#terms.isKept && leftMs > 0) {
+    const leftMs = generation.endsAt - this.#observer.now();
+    generation.endedAtMs = now;
+    if (this.#bounds.isDurable && leftMs > 0) {
       this.#findings.add("latch", `${this.#key}: a latch is gone ${leftMs.toFixed(0)} ms before its end`);
     } else if (leftMs > -1) {
-      life.becomes(Math.max(0, life.left - this.#mayCount(life).size), now); // in its last moment, unseen
+      generation.setRemaining(Math.max(0, generation.remaining - this.#mayCount(generation).size), now); // in its last moment, unseen
     }
   }
 
   /** Only who has met none may begin one, and for as long as he says. */
-  #begins(seen: Seen): void {
-    const forMs = seen.ends - this.#sight.now();
-    const life = new Life({ ...seen, left: seen.total }, this.#findings.now);
-    this.#lives.push(life);
+  #generationCreated(snapshot: LatchSnapshot): void {
+    const forMs = snapshot.endsAt - this.#observer.now();
+    const generation = new LatchGeneration({ ...snapshot, remaining: snapshot.total }, this.#findings.now);
+    this.#lives.push(generation);
     const isExplained = this.#calls.some(
-      ({ mayBegin, view }) =>
-        mayBegin && view.count === seen.total && Math.abs(view.ttlMs - forMs) <= roundingMs,
+      ({ mayCreate, handle }) =>
+        mayCreate && handle.count === snapshot.total && Math.abs(handle.ttlMs - forMs) <= roundingMs,
     );
     if (!isExplained) {
       this.#findings.add(
@@ -168,51 +168,51 @@ export class LatchHistory {
         `${this.#key}: a latch of ${forMs.toFixed(0)} ms began that nobody asked for`,
       );
     }
-    this.#goesOn(life, seen);
+    this.#checkProgress(generation, snapshot);
   }
 
-  #goesOn(life: Life, seen: Seen): void {
-    if (seen.left > life.left || seen.total !== life.total || seen.ends !== life.ends) {
-      const [was, is] = [life, seen].map(({ left, total, ends }) => `${left} of ${total} until ${ends}`);
+  #checkProgress(generation: LatchGeneration, snapshot: LatchSnapshot): void {
+    if (snapshot.remaining > generation.remaining || snapshot.total !== generation.total || snapshot.endsAt !== generation.endsAt) {
+      const [was, is] = [generation, snapshot].map(({ remaining, total, endsAt }) => `${remaining} of ${total} until ${endsAt}`);
       this.#findings.add("latch", `${this.#key}: a latch was ${was}, and is ${is}`);
-    } else if (seen.left < life.left) {
-      this.#falls(life, life.left - seen.left);
+    } else if (snapshot.remaining < generation.remaining) {
+      this.#checkCounts(generation, generation.remaining - snapshot.remaining);
     }
-    life.becomes(seen.left, this.#findings.now);
+    generation.setRemaining(snapshot.remaining, this.#findings.now);
   }
 
   /** Each attempt counts once, while its call is under way. */
-  #falls(life: Life, by: number): void {
-    const attempts = this.#mayCount(life);
-    if (attempts.size < by) {
-      this.#findings.add("count", `${this.#key}: ${by} counted where ${attempts.size} may have`);
-    } else if (attempts.size === by) {
-      attempts.forEach((attempt) => life.proven.add(attempt));
+  #checkCounts(generation: LatchGeneration, decrease: number): void {
+    const attempts = this.#mayCount(generation);
+    if (attempts.size < decrease) {
+      this.#findings.add("count", `${this.#key}: ${decrease} counted where ${attempts.size} may have`);
+    } else if (attempts.size === decrease) {
+      attempts.forEach((attempt) => generation.confirmedAttempts.add(attempt));
     }
   }
 
   /** What is under way, and has not counted yet. Who had met none when he asked may be carried out again where another latch began. */
-  #mayCount(life: Life): ReadonlySet<string> {
+  #mayCount(generation: LatchGeneration): ReadonlySet<string> {
     const calls = this.#calls.filter(
-      ({ view, mayBegin }) => mayBegin || (view.lives?.includes(life) ?? true),
+      ({ handle, mayCreate }) => mayCreate || (handle.generations?.includes(generation) ?? true),
     );
     const attempts = calls.flatMap(({ attempt }) => attempt ?? []);
-    return new Set(attempts.filter((attempt) => !life.proven.has(attempt)));
+    return new Set(attempts.filter((attempt) => !generation.confirmedAttempts.has(attempt)));
   }
 
   /** Who waits for what is open, or over, is told. */
-  #lookForDelays(): void {
-    const { since, ms } = this.#terms.patience();
+  #checkDelays(): void {
+    const { since, ms } = this.#bounds.openBound();
     for (const call of ms === Infinity ? [] : this.#calls) {
-      const ended = this.#livesOf(call).map(({ endedAt }) => endedAt);
-      const from = Math.max(since, call.askedAt, ...ended);
+      const ended = this.#generationsOf(call).map(({ endedAt }) => endedAt);
+      const from = Math.max(since, call.requestedAt, ...ended);
       if (
         !call.isSettled &&
         call.attempt === undefined &&
         ended.length > 0 &&
         this.#findings.now - from > ms
       ) {
-        this.#complain(
+        this.#fail(
           "progress",
           call,
           `waits for ${(this.#findings.now - from).toFixed(0)} ms after the end`,
@@ -222,41 +222,41 @@ export class LatchHistory {
     }
   }
 
-  #lookForLeftovers(): void {
-    const waiters = this.#sight.waiters?.() ?? 0;
+  #checkResidue(): void {
+    const waiters = this.#observer.waiters?.() ?? 0;
     const most = this.#calls.filter(({ attempt }) => attempt === undefined).length;
-    if (this.#terms.isTidy && waiters > most) {
-      this.#findings.add("leftovers", `${this.#key}: ${waiters} stand in the queue where ${most} wait`);
+    if (this.#bounds.dequeuesOnTimeout && waiters > most) {
+      this.#findings.add("residue", `${this.#key}: ${waiters} stand in the queue where ${most} wait`);
     }
   }
 
   /** Whether it may be told of that latch: it may have met it, or shares its view with a call that has, and whose message was late. */
-  #mayTellOf(call: Call, life: Life): boolean {
-    const { view, askedAt } = call;
-    const others = this.#calls.filter((other) => other.view === view && other.settledAt >= askedAt);
-    return [call, ...others].some((one) => this.#livesOf(one).includes(life));
+  #mayReportOn(call: LatchCall, generation: LatchGeneration): boolean {
+    const { handle, requestedAt } = call;
+    const others = this.#calls.filter((other) => other.handle === handle && other.settledAt >= requestedAt);
+    return [call, ...others].some((one) => this.#generationsOf(one).includes(generation));
   }
 
   /** Which latches it may be about. */
-  #livesOf({ view, askedAt }: Call): readonly Life[] {
-    return (view.lives ?? this.#lives).filter(({ goneAt }) => goneAt >= askedAt);
+  #generationsOf({ handle, requestedAt }: LatchCall): readonly LatchGeneration[] {
+    return (handle.generations ?? this.#lives).filter(({ endedAtMs }) => endedAtMs >= requestedAt);
   }
 
-  #settled(call: Call): void {
-    this.look();
+  #settled(call: LatchCall): void {
+    this.check();
     this.#settle(call);
   }
 
-  readonly #settle = (call: Call): void => {
+  readonly #settle = (call: LatchCall): void => {
     const { now } = this.#findings;
     call.isSettled = true;
     call.settledAt = now;
-    call.until = Math.max(now, (call.attempt === undefined ? now : call.askedAt) + this.#terms.latestMs);
+    call.latestAt = Math.max(now, (call.attempt === undefined ? now : call.requestedAt) + this.#bounds.latestMs);
   };
 
-  #complain(check: "count" | "latch" | "progress", { view, attempt, askedAt }: Call, what: string): void {
-    const who = `client ${view.client}, who asked at ${askedAt.toFixed(3)}`;
-    this.#findings.add(check, `${this.#key}: ${who} ${attempt === undefined ? "" : `as ${attempt} `}${what}`);
+  #fail(check: "count" | "latch" | "progress", { handle, attempt, requestedAt }: LatchCall, text: string): void {
+    const caller = `client ${handle.client}, who asked at ${requestedAt.toFixed(3)}`;
+    this.#findings.add(check, `${this.#key}: ${caller} ${attempt === undefined ? "" : `as ${attempt} `}${text}`);
   }
 }
 

@@ -1,36 +1,36 @@
-import type { Seen } from "./latch-snapshot.ts";
+import type { LatchSnapshot } from "./latch-snapshot.ts";
 
 /** One latch, from its first use to its end. */
-export class Life {
+export class LatchGeneration {
   readonly id: string;
   readonly total: number;
-  readonly ends: number;
+  readonly endsAt: number;
   /** Attempts that have counted, as far as that is known. */
-  readonly proven: Set<string> = new Set();
-  left: number;
+  readonly confirmedAttempts: Set<string> = new Set();
+  remaining: number;
   openAt: number = Infinity;
-  goneAt: number = Infinity;
+  endedAtMs: number = Infinity;
 
-  constructor({ id, total, left, ends }: Seen, now: number) {
+  constructor({ id, total, remaining, endsAt }: LatchSnapshot, now: number) {
     this.id = id;
     this.total = total;
-    this.ends = ends;
-    this.left = left;
-    this.becomes(left, now);
+    this.endsAt = endsAt;
+    this.remaining = remaining;
+    this.setRemaining(remaining, now);
   }
 
   get counted(): number {
-    return this.total - this.left;
+    return this.total - this.remaining;
   }
 
   /** When there was nothing more to wait for. */
   get endedAt(): number {
-    return Math.min(this.openAt, this.goneAt);
+    return Math.min(this.openAt, this.endedAtMs);
   }
 
-  becomes(left: number, now: number): void {
-    this.left = left;
-    if (left === 0) {
+  setRemaining(remaining: number, now: number): void {
+    this.remaining = remaining;
+    if (remaining === 0) {
       this.openAt = Math.min(this.openAt, now);
     }
   }

@@ -2,26 +2,26 @@ import type { FakeRedis } from "@holdfast/test-kit/fake-redis";
 import type { Clock } from "holdfast";
 
 /** A latch as an engine has it. */
-export interface Seen {
+export interface LatchSnapshot {
   /** Tells it from all others of its key. */
   readonly id: string;
   readonly total: number;
-  readonly left: number;
+  readonly remaining: number;
   /** When it ends, by the engine's clock. */
-  readonly ends: number;
+  readonly endsAt: number;
 }
 
 /** Who sees what an engine has under a key. */
-export interface Sight {
+export interface LatchObserver {
   /** By the engine's clock, ms. */
   now(): number;
-  read(): Seen | undefined;
+  read(): LatchSnapshot | undefined;
   /** How many stand there to be told. */
   waiters?(): number;
 }
 
 /** What one server keeps, seen from outside. */
-export function sightOfServer(server: FakeRedis, clock: Clock, key: string): Sight {
+export function observeServer(server: FakeRedis, clock: Clock, key: string): LatchObserver {
   return {
     now: () => Math.floor(clock.wall()),
     waiters: () => {
@@ -34,7 +34,7 @@ export function sightOfServer(server: FakeRedis, clock: Clock, key: string): Sig
       const [id, total, left, ends] = ["born", "latch", "left", "ends"].map((name) => fields.get(name));
       return id === undefined
         ? undefined
-        : { id, total: Number(total), left: Number(left), ends: Number(ends) };
+        : { id, total: Number(total), remaining: Number(left), endsAt: Number(ends) };
     },
   };
 }
@@ -46,12 +46,12 @@ export interface Caller {
 }
 
 /** What a memory engine has to have, as every call is carried out there at once. */
-export class MemorySight implements Sight {
+export class MemoryLatchObserver implements LatchObserver {
   readonly #clock: Clock;
-  readonly #met = new WeakMap<Caller, string>();
+  readonly #knownLatch = new WeakMap<Caller, string>();
   readonly #attempts = new Set<string>();
-  #present: Seen | undefined;
-  #born = 0;
+  #current: LatchSnapshot | undefined;
+  #createdCount = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -61,30 +61,30 @@ export class MemorySight implements Sight {
     return this.#clock.now();
   }
 
-  read(): Seen | undefined {
-    if (this.#present && this.#present.ends <= this.now()) {
-      this.#present = undefined;
+  read(): LatchSnapshot | undefined {
+    if (this.#current && this.#current.endsAt <= this.now()) {
+      this.#current = undefined;
     }
-    return this.#present;
+    return this.#current;
   }
 
   /** @param attempt that counts down; undefined: it is only looked at */
-  touch(caller: Caller, attempt: string | undefined): void {
-    const met = this.#met.get(caller);
+  call(caller: Caller, attempt: string | undefined): void {
+    const met = this.#knownLatch.get(caller);
     if (met !== undefined && met !== this.read()?.id) {
       return;
     }
-    const present = this.read() ?? this.#begin(caller);
-    this.#met.set(caller, present.id);
+    const present = this.read() ?? this.#create(caller);
+    this.#knownLatch.set(caller, present.id);
     if (attempt !== undefined) {
       this.#attempts.add(attempt);
     }
-    this.#present = { ...present, left: Math.max(0, present.total - this.#attempts.size) };
+    this.#current = { ...present, remaining: Math.max(0, present.total - this.#attempts.size) };
   }
 
-  #begin({ count, ttlMs }: Caller): Seen {
+  #create({ count, ttlMs }: Caller): LatchSnapshot {
     this.#attempts.clear();
-    this.#born += 1;
-    return { id: String(this.#born), total: count, left: count, ends: this.now() + ttlMs };
+    this.#createdCount += 1;
+    return { id: String(this.#createdCount), total: count, remaining: count, endsAt: this.now() + ttlMs };
   }
 }

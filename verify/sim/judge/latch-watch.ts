@@ -3,15 +3,15 @@ import { commandTimeoutMs } from "../run/engines.ts";
 import type { History } from "./history.ts";
 import type { WatchedLatch } from "../run/latch-callers.ts";
 import { LatchHistory } from "./latch-history.ts";
-import { MemorySight, sightOfServer } from "./latch-snapshot.ts";
-import { slowly } from "./patience.ts";
+import { MemoryLatchObserver, observeServer } from "./latch-snapshot.ts";
+import { slowestClockFactor } from "./patience.ts";
 import { keysIn } from "../run/quiet-period.ts";
-import { isFlawless, type Schedule } from "../plan/schedule.ts";
+import { isFaultFree, type Schedule } from "../plan/schedule.ts";
 import type { ServerMachine } from "../run/server-machine.ts";
 
 /** How wrong a process may be about a server's time: by what a message takes at most, ms. */
-const slowestMs = 1_600;
-const fastestMs = 50;
+const maxTimeErrorMs = 1_600;
+const faultFreeTimeErrorMs = 50;
 
 /** Somebody who watches each latch of a schedule, by key. */
 export function watchLatches(
@@ -20,20 +20,20 @@ export function watchLatches(
   [machine]: readonly ServerMachine[],
   [client]: readonly Client[],
 ): ReadonlyMap<string, WatchedLatch> {
-  const { kind, steps, weather } = schedule;
-  const aheadMs = isFlawless(schedule) ? fastestMs : slowestMs;
+  const { kind, steps, scenario } = schedule;
+  const aheadMs = isFaultFree(schedule) ? faultFreeTimeErrorMs : maxTimeErrorMs;
   // Where its clock was set nobody knows what comes too late there.
-  const isTimed = !steps.some((step) => step.kind === "step node");
-  const terms = {
-    latestMs: isTimed ? commandTimeoutMs * slowly + aheadMs : Infinity,
-    isKept: isTimed && !steps.some((step) => step.kind === "restart node" && !step.keepData),
-    isTidy: weather === "calm",
-    patience: () => history.patience,
+  const isClockSteady = !steps.some((step) => step.kind === "step node");
+  const bounds = {
+    latestMs: isClockSteady ? commandTimeoutMs * slowestClockFactor + aheadMs : Infinity,
+    isDurable: isClockSteady && !steps.some((step) => step.kind === "restart node" && !step.keepData),
+    dequeuesOnTimeout: scenario === "calm",
+    openBound: () => history.freeBound,
   };
   const watched = (kind === "latch" ? keysIn(steps) : []).map((key): [string, WatchedLatch] => {
-    const memory = machine ? undefined : new MemorySight((client as Client).process.clock);
-    const sight = machine ? sightOfServer(machine.server, machine.clock, key) : (memory as MemorySight);
-    return [key, { memory, history: new LatchHistory(history.findings, key, sight, terms) }];
+    const memory = machine ? undefined : new MemoryLatchObserver((client as Client).process.clock);
+    const observer = machine ? observeServer(machine.server, machine.clock, key) : (memory as MemoryLatchObserver);
+    return [key, { memory, history: new LatchHistory(history.findings, key, observer, bounds) }];
   });
   return new Map(watched);
 }

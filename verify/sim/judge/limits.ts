@@ -1,14 +1,14 @@
 /** How many permits a semaphore has had, and since when. */
 export class Limits {
-  readonly #named: Set<number>;
+  readonly #knownLimits: Set<number>;
   readonly #times: { readonly since: number; readonly limit: number }[];
   /** What callers name: the last one that an operator asked for. */
-  wanted: number;
+  requestedLimit: number;
 
   constructor(first: number) {
-    this.#named = new Set([first]);
+    this.#knownLimits = new Set([first]);
     this.#times = [{ since: 0, limit: first }];
-    this.wanted = first;
+    this.requestedLimit = first;
   }
 
   get now(): number {
@@ -16,31 +16,31 @@ export class Limits {
   }
 
   /** Whether an operator has ever asked for another: then some may name what it was, or will be. */
-  get everChanged(): boolean {
-    return this.#named.size > 1;
+  get hasChanged(): boolean {
+    return this.#knownLimits.size > 1;
   }
 
   /** A caller names it: where nobody holds or waits, that is the limit from then on. */
-  named(limit: number): void {
-    this.#named.add(limit);
+  used(limit: number): void {
+    this.#knownLimits.add(limit);
   }
 
   /** An operator asks for another. */
-  asked(limit: number): void {
-    this.#named.add(limit);
-    this.wanted = limit;
+  requested(limit: number): void {
+    this.#knownLimits.add(limit);
+    this.requestedLimit = limit;
   }
 
   /** It is in force from now on. @returns whether anybody asked for it */
-  changed(since: number, limit: number): boolean {
+  applied(since: number, limit: number): boolean {
     if (limit !== this.now) {
       this.#times.push({ since, limit });
     }
-    return this.#named.has(limit);
+    return this.#knownLimits.has(limit);
   }
 
   /** Those that were in force at any time since then. */
-  since(moment: number): readonly number[] {
+  inForceSince(moment: number): readonly number[] {
     const first = this.#times.findLastIndex(({ since }) => since < moment);
     return this.#times.slice(Math.max(0, first)).map(({ limit }) => limit);
   }

@@ -3,30 +3,30 @@ import type { Lease } from "holdfast";
 import type { WatchedLease } from "./holdings.ts";
 
 /** A lease of one key or of several. */
-export type WatchedWhole = WatchedLease & Partial<Pick<Lease, "keys" | "fencingTokens">>;
+export type WatchedLeases = WatchedLease & Partial<Pick<Lease, "keys" | "fencingTokens">>;
 
-const known = new WeakMap<WatchedWhole, readonly WatchedLease[]>();
+const knownKeyLeases = new WeakMap<WatchedLeases, readonly WatchedLease[]>();
 
 /** What a lease is on each of its keys. */
-export function partsOf(lease: WatchedWhole): readonly WatchedLease[] {
+export function keyLeasesOf(lease: WatchedLeases): readonly WatchedLease[] {
   const { keys = [] } = lease;
   if (keys.length < 2) {
     return [lease];
   }
-  let parts = known.get(lease);
-  if (!parts) {
-    parts = keys.map((key) => new Part(lease, key));
-    known.set(lease, parts);
+  let keyLeases = knownKeyLeases.get(lease);
+  if (!keyLeases) {
+    keyLeases = keys.map((key) => new KeyLease(lease, key));
+    knownKeyLeases.set(lease, keyLeases);
   }
-  return parts;
+  return keyLeases;
 }
 
 /** It is lost if any key is: what is left of it is left of each. */
-class Part implements WatchedLease {
+class KeyLease implements WatchedLease {
   readonly key: string;
-  readonly #lease: WatchedWhole;
+  readonly #lease: WatchedLeases;
 
-  constructor(lease: WatchedWhole, key: string) {
+  constructor(lease: WatchedLeases, key: string) {
     this.#lease = lease;
     this.key = key;
   }

@@ -1,25 +1,25 @@
 import type { AcquireOptions, Election, Lease, Lockable } from "holdfast";
 
-import { whole } from "./lock-mode.ts";
+import { allReaders } from "./lock-mode.ts";
 import type { Client } from "../run/client.ts";
 import type { Use } from "./schedule.ts";
 
 type Options = AcquireOptions & { readonly permits?: number; readonly session?: string };
 
 /** How a caller asks for what it wants. */
-export interface Want {
+export interface AcquireSpec {
   readonly lockable: Pick<Lockable<Options>, "acquire" | "tryAcquire" | "withLock" | "tryWithLock">;
   /** What goes with it beside what all kinds know. */
   readonly options: Pick<Options, "permits" | "session">;
 }
 
 /** The kinds of lock, as callers ask for them. */
-export class Wants {
+export class AcquireSpecs {
   readonly #elections = new WeakMap<Lease, Election>();
 
   /** @param limit what callers take for the limit of a semaphore */
-  of({ locks }: Client, { key, as }: Use, limit: number): Want {
-    switch (as?.kind) {
+  specFor({ locks }: Client, { key, mode }: Use, limit: number): AcquireSpec {
+    switch (mode?.kind) {
       case undefined:
         return { lockable: locks.mutex(key), options: {} };
       case "reader":
@@ -27,30 +27,30 @@ export class Wants {
       case "writer":
         return { lockable: locks.readWrite(key).write, options: {} };
       case "permits":
-        return { lockable: locks.semaphore(key, { limit }), options: { permits: as.permits } };
+        return { lockable: locks.semaphore(key, { limit }), options: { permits: mode.permits } };
       case "several":
-        return { lockable: locks.all(as.keys), options: {} };
+        return { lockable: locks.all(mode.keys), options: {} };
       case "nested":
         return {
           lockable: locks.reentrant(key),
-          options: as.session === undefined ? {} : { session: as.session },
+          options: mode.session === undefined ? {} : { session: mode.session },
         };
       case "candidate":
         return { lockable: this.#candidate(locks.election(key)), options: {} };
     }
   }
 
-  isTerm(lease: Lease): boolean {
+  isLeadership(lease: Lease): boolean {
     return this.#elections.has(lease);
   }
 
   /** A leader resigns; everybody else releases. */
-  giveBack(lease: Lease): Promise<boolean> {
+  release(lease: Lease): Promise<boolean> {
     const election = this.#elections.get(lease);
     return election ? election.resign() : lease.release();
   }
 
-  #candidate(election: Election): Want["lockable"] {
+  #candidate(election: Election): AcquireSpec["lockable"] {
     const campaign = async (options?: Options): Promise<Lease> => {
       const term = await election.campaign(options);
       this.#elections.set(term, election);
@@ -64,10 +64,10 @@ export class Wants {
 }
 
 /** What is asked for where there are no more permits than `limit`; by a named attempt, which says how many, in another one. */
-export function within(use: Use, limit: number): Use {
-  if (use.as?.kind !== "permits" || use.as.permits <= limit || limit >= whole) {
+export function withSignal(use: Use, limit: number): Use {
+  if (use.mode?.kind !== "permits" || use.mode.permits <= limit || limit >= allReaders) {
     return use;
   }
   const attemptId = use.attemptId?.replace(/\d+$/, String(limit));
-  return { ...use, as: { ...use.as, permits: limit }, ...(attemptId === undefined ? {} : { attemptId }) };
+  return { ...use, mode: { ...use.mode, permits: limit }, ...(attemptId === undefined ? {} : { attemptId }) };
 }

@@ -33,7 +33,7 @@ export type LinkFault = { readonly client: number; readonly node: number } & (
       readonly delaysMs: readonly [request: number, reply: number, message: number];
     }
   | { readonly kind: "lose replies"; readonly count: number; readonly mode: "silence" | "reset" }
-  | { readonly kind: "lose messages"; readonly forMs: number; readonly word: string }
+  | { readonly kind: "lose messages"; readonly forMs: number; readonly event: string }
   | { readonly kind: "duplicate"; readonly count: number; readonly afterMs: number }
   | { readonly kind: "drop subscription" }
 );

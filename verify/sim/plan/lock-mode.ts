@@ -1,5 +1,5 @@
 /** As what a caller asks for a key. Plain JSON. */
-export type As =
+export type LockMode =
   | { readonly kind: "reader" }
   /** @param downgradeAtMs when it lets readers in, after the grant */
   | { readonly kind: "writer"; readonly downgradeAtMs?: number }
@@ -21,27 +21,27 @@ export interface Nested {
 }
 
 /** A mutex and a writer leave no room for anybody. */
-export const whole: number = 2 ** 31;
+export const allReaders: number = 2 ** 31;
 
 /** How much of a key's room it takes: what holds it at the same time is never more than its limit. */
-export function weightOf(as: As | undefined): number {
-  if (as?.kind === "reader") {
+export function weightOf(mode: LockMode | undefined): number {
+  if (mode?.kind === "reader") {
     return 1;
   }
-  return as?.kind === "permits" ? as.permits : whole;
+  return mode?.kind === "permits" ? mode.permits : allReaders;
 }
 
 /** The keys that are asked for, in sorted order. */
-export function keysOf({ key, as }: { readonly key: string; readonly as?: As }): readonly string[] {
-  return as?.kind === "several" ? [...new Set(as.keys)].sort() : [key];
+export function keysOf({ key, mode }: { readonly key: string; readonly mode?: LockMode }): readonly string[] {
+  return mode?.kind === "several" ? [...new Set(mode.keys)].sort() : [key];
 }
 
 /** Of a semaphore. */
-export function hasPermits(as: As | undefined): boolean {
-  return as?.kind === "permits";
+export function hasPermits(mode: LockMode | undefined): boolean {
+  return mode?.kind === "permits";
 }
 
 /** Several may have it at once, each by a grant and a number of its own. */
-export function isShared(as: As | undefined): boolean {
-  return as?.kind === "reader" || as?.kind === "writer" || as?.kind === "permits";
+export function isShared(mode: LockMode | undefined): boolean {
+  return mode?.kind === "reader" || mode?.kind === "writer" || mode?.kind === "permits";
 }

@@ -1,29 +1,29 @@
-import type { As } from "./lock-mode.ts";
-import { Dice } from "./dice.ts";
-import type { Frame } from "./planner.ts";
-import { isUse, type Engine, type Kind, type Step, type Use, type Weather } from "./schedule.ts";
+import type { LockMode } from "./lock-mode.ts";
+import { SeededRandom } from "./dice.ts";
+import type { ScheduleFrame } from "./planner.ts";
+import { isUse, type Engine, type Kind, type Step, type Use, type FaultScenario } from "./schedule.ts";
 
 /** Chance of its own: a schedule of mutexes is the same whatever is thrown here. */
-export function kindDice(seed: number): Dice {
-  return new Dice(seed + 2 ** 30);
+export function kindRandom(seed: number): SeededRandom {
+  return new SeededRandom(seed + 2 ** 30);
 }
 
 /** What a schedule is about beside what its engine and weather say. */
-export function kindOf(
+export function drawKind(
   engine: Engine,
-  weather: Weather,
-  dice: Dice,
-): Pick<Frame, "kind" | "limit" | "weather"> {
-  const kind = weather === "duel" ? "mutex" : dice.weigh(shares[engine]);
+  weather: FaultScenario,
+  random: SeededRandom,
+): Pick<ScheduleFrame, "kind" | "limit" | "scenario"> {
+  const kind = weather === "contention" ? "mutex" : random.weighted(kindWeights[engine]);
   const mayDie = weather === "calm" && engine !== "memory";
   return {
     kind,
-    ...(kind === "semaphore" ? { limit: dice.whole(1, 5) } : {}),
-    weather: mayDie && dice.chance(deaths[kind]) ? "death" : weather,
+    ...(kind === "semaphore" ? { limit: random.integer(1, 5) } : {}),
+    scenario: mayDie && random.happens(deathCounts[kind]) ? "process-death" : weather,
   };
 }
 
-const shares: Readonly<Record<Engine, readonly (readonly [Kind, number])[]>> = {
+const kindWeights: Readonly<Record<Engine, readonly (readonly [Kind, number])[]>> = {
   quorum: [
     ["mutex", 55],
     ["read-write", 21],
@@ -50,7 +50,7 @@ const shares: Readonly<Record<Engine, readonly (readonly [Kind, number])[]>> = {
 };
 
 /** How often a process dies where nothing else goes wrong. */
-const deaths: Readonly<Record<Kind, number>> = {
+const deathCounts: Readonly<Record<Kind, number>> = {
   mutex: 0.1,
   "read-write": 0.4,
   semaphore: 0.4,
@@ -61,109 +61,109 @@ const deaths: Readonly<Record<Kind, number>> = {
 };
 
 /** The same steps, as those of the schedule's kind, and what happens to that kind alone. */
-export function ofKind(steps: readonly Step[], frame: Frame, dice: Dice): Step[] {
-  const kept = steps.map((step) => (isUse(step) ? { ...useOf(step, frame, dice), at: step.at } : step));
-  if (frame.kind === "semaphore" && dice.chance(0.35)) {
-    kept.push(...newLimits(frame, dice));
+export function withKind(steps: readonly Step[], frame: ScheduleFrame, random: SeededRandom): Step[] {
+  const unchanged = steps.map((step) => (isUse(step) ? { ...withMode(step, frame, random), at: step.at } : step));
+  if (frame.kind === "semaphore" && random.happens(0.35)) {
+    unchanged.push(...planLimitChanges(frame, random));
   }
-  kept.push(...deathsOf(frame, dice));
-  return kept;
+  unchanged.push(...planDeaths(frame, random));
+  return unchanged;
 }
 
 /** Where nothing else goes wrong. */
-export function deathsOf(frame: Frame, dice: Dice): Step[] {
-  if (frame.weather === "death") {
-    const client = dice.whole(0, frame.clients.length - 1);
-    const at = dice.between(frame.peaceAt * 0.1, frame.peaceAt);
-    return [{ at, kind: "kill client", client, silent: dice.chance(0.5) }];
+export function planDeaths(frame: ScheduleFrame, random: SeededRandom): Step[] {
+  if (frame.scenario === "process-death") {
+    const client = random.integer(0, frame.clients.length - 1);
+    const at = random.between(frame.quietAt * 0.1, frame.quietAt);
+    return [{ at, kind: "kill client", client, silent: random.happens(0.5) }];
   }
   return [];
 }
 
 /** At different times by different clients: two of one client might travel together, and nobody could tell them apart. */
-function newLimits({ peaceAt, clients }: Frame, dice: Dice): Step[] {
+function planLimitChanges({ quietAt, clients }: ScheduleFrame, random: SeededRandom): Step[] {
   const [first, second] = [0, 1].map((client): Step => {
-    const at = dice.between(0, peaceAt);
-    return { at, kind: "set limit", client, key: "a", limit: dice.whole(1, 5) };
+    const at = random.between(0, quietAt);
+    return { at, kind: "set limit", client, key: "a", limit: random.integer(1, 5) };
   }) as [Step, Step];
-  return clients.length > 1 && dice.chance(0.4) ? [first, second] : [first];
+  return clients.length > 1 && random.happens(0.4) ? [first, second] : [first];
 }
 
-function useOf(use: Use, frame: Frame, dice: Dice): Use {
+function withMode(use: Use, frame: ScheduleFrame, random: SeededRandom): Use {
   switch (frame.kind) {
     case "mutex":
     case "latch": // has no uses
       return use;
     case "read-write":
-      return readOrWrite(use, dice);
+      return readWriteUse(use, random);
     case "semaphore": {
-      const permits = dice.chance(0.5) ? 1 : dice.whole(1, frame.limit as number);
-      return named({ ...use, as: { kind: "permits", permits } }, String(permits));
+      const permits = random.happens(0.5) ? 1 : random.integer(1, frame.limit as number);
+      return isNamed({ ...use, mode: { kind: "permits", permits } }, String(permits));
     }
     case "all":
-      return several(use, dice);
+      return multiKeyUse(use, random);
     case "reentrant":
-      return nested(use, dice);
+      return nestedUse(use, random);
     case "election":
-      return candidate(use, dice);
+      return candidateUse(use, random);
   }
 }
 
-function readOrWrite(use: Use, dice: Dice): Use {
-  if (dice.chance(0.6)) {
-    return named({ ...use, as: { kind: "reader" } }, "reads");
+function readWriteUse(use: Use, random: SeededRandom): Use {
+  if (random.happens(0.6)) {
+    return isNamed({ ...use, mode: { kind: "reader" } }, "reads");
   }
-  const writer = named({ ...use, as: { kind: "writer" } }, "writes");
+  const writer = isNamed({ ...use, mode: { kind: "writer" } }, "writes");
   const { attemptId, ending } = writer;
-  if (attemptId !== undefined || ending !== undefined || use.kind === "with" || !dice.chance(0.35)) {
+  if (attemptId !== undefined || ending !== undefined || use.kind === "with" || !random.happens(0.35)) {
     return writer;
   }
   const { extendAtMs, ...rest } = writer;
-  return { ...rest, as: { kind: "writer", downgradeAtMs: extendAtMs ?? use.holdMs * dice.fraction() } };
+  return { ...rest, mode: { kind: "writer", downgradeAtMs: extendAtMs ?? use.holdMs * random.nextFloat() } };
 }
 
 /** What is asked for is part of an attempt. */
-function named(use: Use, what: string): Use {
+function isNamed(use: Use, what: string): Use {
   return use.attemptId === undefined ? use : { ...use, attemptId: `${use.attemptId} ${what}` };
 }
 
 const severalKeys = ["a", "b", "c"];
 
 /** Some ask for one of the keys alone. */
-function several(use: Use, dice: Dice): Use {
-  if (dice.chance(0.25)) {
-    return { ...use, key: dice.pick(severalKeys) };
+function multiKeyUse(use: Use, random: SeededRandom): Use {
+  if (random.happens(0.25)) {
+    return { ...use, key: random.pick(severalKeys) };
   }
   const shuffled = severalKeys
-    .map((key) => [dice.fraction(), key] as const)
+    .map((key) => [random.nextFloat(), key] as const)
     .sort(([one], [other]) => one - other)
     .map(([, key]) => key);
-  const keys = shuffled.slice(0, dice.pick([2, 2, 3]));
-  return plain({ ...use, key: [...keys].sort()[0] as string, as: { kind: "several", keys } });
+  const keys = shuffled.slice(0, random.pick([2, 2, 3]));
+  return mutexUse({ ...use, key: [...keys].sort()[0] as string, mode: { kind: "several", keys } });
 }
 
-function nested(use: Use, dice: Dice): Use {
-  if (dice.chance(0.2)) {
+function nestedUse(use: Use, random: SeededRandom): Use {
+  if (random.happens(0.2)) {
     return use;
   }
-  const session = dice.chance(0.5) ? { session: dice.pick(["first", "second"]) } : {};
-  const inner = use.kind === "with" ? { depth: dice.whole(0, 3), branches: dice.whole(1, 3) } : none;
-  const { ending, ...rest } = plain({ ...use, as: { kind: "nested", ...session, ...inner } });
+  const session = random.happens(0.5) ? { session: random.pick(["first", "second"]) } : {};
+  const inner = use.kind === "with" ? { depth: random.integer(0, 3), branches: random.integer(1, 3) } : noDowngrade;
+  const { ending, ...rest } = mutexUse({ ...use, mode: { kind: "nested", ...session, ...inner } });
   return ending === "throw" ? { ...rest, ending } : rest;
 }
 
-const none = { depth: 0, branches: 1 };
+const noDowngrade = { depth: 0, branches: 1 };
 
-function candidate(use: Use, dice: Dice): Use {
-  if (use.kind !== "acquire" || dice.chance(0.1)) {
+function candidateUse(use: Use, random: SeededRandom): Use {
+  if (use.kind !== "acquire" || random.happens(0.1)) {
     return use;
   }
-  const { maxHoldMs: _, ...rest } = plain(use);
-  return { ...rest, as: { kind: "candidate" }, waitMs: dice.chance(0.7) ? null : use.waitMs, renew: true };
+  const { maxHoldMs: _, ...rest } = mutexUse(use);
+  return { ...rest, mode: { kind: "candidate" }, waitMs: random.happens(0.7) ? null : use.waitMs, renew: true };
 }
 
 /** Without a name, and not given away. */
-function plain(use: Use & { readonly as?: As }): Use {
+function mutexUse(use: Use & { readonly mode?: LockMode }): Use {
   const { attemptId: _, ending, ...rest } = use;
   return typeof ending === "object" || ending === undefined ? rest : { ...rest, ending };
 }

@@ -1,74 +1,74 @@
-import { Dice } from "./dice.ts";
-import { faultsOf } from "./plan-faults.ts";
-import { kindDice, kindOf, ofKind } from "./plan-kinds.ts";
-import { sleepDice, sleepsOf } from "./plan-sleeps.ts";
-import { latchDice, latchSteps, orLatch } from "./plan-latches.ts";
-import { repeatDice, repeatsOf, workOf } from "./plan-work.ts";
-import type { ClientSetup, Engine, NodeSetup, Schedule, Step, Weather } from "./schedule.ts";
+import { SeededRandom } from "./dice.ts";
+import { planFaults } from "./plan-faults.ts";
+import { kindRandom, drawKind, withKind } from "./plan-kinds.ts";
+import { sleepRandom, planSleeps } from "./plan-sleeps.ts";
+import { latchRandom, latchSteps, latchOr } from "./plan-latches.ts";
+import { repeatRandom, planRepeats, planWork } from "./plan-work.ts";
+import type { ClientSetup, Engine, NodeSetup, Schedule, Step, FaultScenario } from "./schedule.ts";
 
 /** What happens, all of it decided by the seed. */
-export function scheduleOf(seed: number): Schedule {
-  const dice = new Dice(seed);
-  const plain = frameOf(seed, dice);
-  const steps: Step[] = workOf(plain, dice);
-  if (plain.weather === "storm") {
-    steps.push(...faultsOf(plain, dice));
+export function planSchedule(seed: number): Schedule {
+  const random = new SeededRandom(seed);
+  const baseSteps = planFrame(seed, random);
+  const steps: Step[] = planWork(baseSteps, random);
+  if (baseSteps.scenario === "storm") {
+    steps.push(...planFaults(baseSteps, random));
   }
-  const ownDice = kindDice(seed);
-  const latches = latchDice(seed);
-  const frame = { ...plain, ...orLatch(kindOf(plain.engine, plain.weather, ownDice), plain, latches) };
-  const ofItsKind =
-    frame.kind === "latch" ? latchSteps(steps, frame, latches) : ofKind(steps, frame, ownDice);
-  const all = [
-    ...ofItsKind,
-    ...repeatsOf(ofItsKind, repeatDice(seed)),
-    ...sleepsOf(ofItsKind, frame, sleepDice(seed)),
+  const ownRandom = kindRandom(seed);
+  const latches = latchRandom(seed);
+  const frame = { ...baseSteps, ...latchOr(drawKind(baseSteps.engine, baseSteps.scenario, ownRandom), baseSteps, latches) };
+  const kindSteps =
+    frame.kind === "latch" ? latchSteps(steps, frame, latches) : withKind(steps, frame, ownRandom);
+  const merged = [
+    ...kindSteps,
+    ...planRepeats(kindSteps, repeatRandom(seed)),
+    ...planSleeps(kindSteps, frame, sleepRandom(seed)),
   ];
-  return { ...frame, steps: all.sort((one, other) => one.at - other.at) };
+  return { ...frame, steps: merged.sort((one, other) => one.at - other.at) };
 }
 
 /** All of a schedule but its steps. */
-export type Frame = Omit<Schedule, "steps">;
+export type ScheduleFrame = Omit<Schedule, "steps">;
 
-function frameOf(seed: number, dice: Dice): Frame {
-  const engine = dice.weigh<Engine>([
+function planFrame(seed: number, random: SeededRandom): ScheduleFrame {
+  const engine = random.weighted<Engine>([
     ["quorum", 60],
     ["server", 25],
     ["memory", 15],
   ]);
-  const weather = dice.weigh(climates[engine]);
-  const maxTtlMs = weather === "storm" ? dice.pick([600, 1_000, 2_000, 4_000]) : 4_500;
-  const peaceAt =
-    weather === "storm" ? dice.whole(3_000, 12_000) : weather === "unheard" ? 12_000 : calmForMs;
-  const isClockFair = weather !== "storm" || dice.chance(0.3);
-  const [nodeDrift, clientDrift] = isClockFair ? ([0, 0] as const) : dice.pick(drifts);
-  const nodes = nodesOf(engine, nodeDrift, dice);
+  const scenario = random.weighted(weatherWeights[engine]);
+  const maxTtlMs = scenario === "storm" ? random.pick([600, 1_000, 2_000, 4_000]) : 4_500;
+  const quietAt =
+    scenario === "storm" ? random.integer(3_000, 12_000) : scenario === "lost-notifications" ? 12_000 : faultFreeForMs;
+  const isClockFair = scenario !== "storm" || random.happens(0.3);
+  const [nodeDrift, clientDrift] = isClockFair ? ([0, 0] as const) : random.pick(drifts);
+  const nodes = planNodes(engine, nodeDrift, random);
   return {
     seed,
     engine,
     kind: "mutex",
-    weather,
+    scenario,
     nodes,
-    clients: clientsOf(engine, nodes.length, clientDrift, dice),
+    clients: planClients(engine, nodes.length, clientDrift, random),
     maxTtlMs,
-    claimMs: Math.min(maxTtlMs, dice.pick(weather === "unheard" ? longClaimsMs : claimsMs)),
-    nodeTimeoutMs: dice.pick([20, 50]),
-    peaceAt,
+    claimMs: Math.min(maxTtlMs, random.pick(scenario === "lost-notifications" ? longClaimWindowsMs : claimWindowsMs)),
+    nodeTimeoutMs: random.pick([20, 50]),
+    quietAt,
   };
 }
 
-const climates: Readonly<Record<Engine, readonly (readonly [Weather, number])[]>> = {
+const weatherWeights: Readonly<Record<Engine, readonly (readonly [FaultScenario, number])[]>> = {
   quorum: [
     ["storm", 60],
     ["calm", 18],
-    ["deaf", 7],
-    ["unheard", 7],
-    ["duel", 8],
+    ["lost-inquiries", 7],
+    ["lost-notifications", 7],
+    ["contention", 8],
   ],
   server: [
     ["storm", 60],
     ["calm", 25],
-    ["unheard", 15],
+    ["lost-notifications", 15],
   ],
   memory: [
     ["storm", 50],
@@ -76,11 +76,11 @@ const climates: Readonly<Record<Engine, readonly (readonly [Weather, number])[]>
   ],
 };
 
-const calmForMs = 3_000;
+const faultFreeForMs = 3_000;
 
-const claimsMs = [150, 400, 1_000];
+const claimWindowsMs = [150, 400, 1_000];
 /** A grant that nobody is told of is to be found by its waiter who asks again, before it is over. */
-const longClaimsMs = [1_000, 3_000];
+const longClaimWindowsMs = [1_000, 3_000];
 
 /** Of nodes and of clients: less than a lock allows for, in sum. */
 const drifts = [
@@ -89,29 +89,29 @@ const drifts = [
   [0.0049, 0.0049],
 ] as const;
 
-function nodesOf(engine: Engine, drift: number, dice: Dice): NodeSetup[] {
-  const count = engine === "quorum" ? dice.pick([3, 3, 4, 5]) : engine === "server" ? 1 : 0;
+function planNodes(engine: Engine, drift: number, random: SeededRandom): NodeSetup[] {
+  const count = engine === "quorum" ? random.pick([3, 3, 4, 5]) : engine === "server" ? 1 : 0;
   return Array.from({ length: count }, () => ({
-    offsetMs: drift === 0 ? dice.between(-95, 95) : dice.between(-250, 250),
-    rate: 1 + dice.extreme(drift),
-    durable: dice.chance(0.15),
+    offsetMs: drift === 0 ? random.between(-95, 95) : random.between(-250, 250),
+    rate: 1 + random.upTo(drift),
+    durable: random.happens(0.15),
   }));
 }
 
-function clientsOf(engine: Engine, nodeCount: number, drift: number, dice: Dice): ClientSetup[] {
-  const count = dice.whole(2, 5);
-  const farMs = dice.pick([0.5, 2, 5]);
-  const areNeighbours = engine !== "memory" && dice.chance(0.15);
+function planClients(engine: Engine, nodeCount: number, drift: number, random: SeededRandom): ClientSetup[] {
+  const count = random.integer(2, 5);
+  const farMs = random.pick([0.5, 2, 5]);
+  const shareProcess = engine !== "memory" && random.happens(0.15);
   return Array.from({ length: count }, (_, index): ClientSetup => {
     const delays = (lowMs: number): number[] =>
       Array.from({ length: nodeCount }, (__, node) =>
-        node === index % nodeCount ? 0.1 : dice.between(lowMs, farMs),
+        node === index % nodeCount ? 0.1 : random.between(lowMs, farMs),
       );
     return {
-      process: engine === "memory" || (areNeighbours && index === count - 1) ? 0 : index,
-      offsetMs: dice.between(-3_000, 3_000),
-      rate: 1 + dice.extreme(drift),
-      handover: dice.chance(0.6),
+      process: engine === "memory" || (shareProcess && index === count - 1) ? 0 : index,
+      offsetMs: random.between(-3_000, 3_000),
+      rate: 1 + random.upTo(drift),
+      handover: random.happens(0.6),
       delaysMs: delays(0.2),
       messageDelaysMs: delays(0.1),
     };

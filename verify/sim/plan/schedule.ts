@@ -1,4 +1,4 @@
-import type { As } from "./lock-mode.ts";
+import type { LockMode } from "./lock-mode.ts";
 import type { Fault } from "./faults.ts";
 
 /**
@@ -25,8 +25,8 @@ export const kinds: readonly Kind[] = [
  * `unheard`: no message that wakes a waiter does. `duel`: nothing goes wrong, and several try at the same moment. `death`: nothing
  * goes wrong, but that a process dies.
  */
-export type Weather = "storm" | "calm" | "deaf" | "unheard" | "duel" | "death";
-export const weathers: readonly Weather[] = ["storm", "calm", "deaf", "unheard", "duel", "death"];
+export type FaultScenario = "storm" | "calm" | "lost-inquiries" | "lost-notifications" | "contention" | "process-death";
+export const scenarios: readonly FaultScenario[] = ["storm", "calm", "lost-inquiries", "lost-notifications", "contention", "process-death"];
 
 /** Plain JSON: what is printed of it can be played again. Times are ms. */
 export interface Schedule {
@@ -35,7 +35,7 @@ export interface Schedule {
   readonly kind: Kind;
   /** Of semaphores, at first; of latches how many attempts open them. */
   readonly limit?: number;
-  readonly weather: Weather;
+  readonly scenario: FaultScenario;
   /** None where the locks are in memory, one where they are on one server. */
   readonly nodes: readonly NodeSetup[];
   readonly clients: readonly ClientSetup[];
@@ -43,7 +43,7 @@ export interface Schedule {
   readonly claimMs: number;
   readonly nodeTimeoutMs: number;
   /** When the faults end. */
-  readonly peaceAt: number;
+  readonly quietAt: number;
   readonly steps: readonly Step[];
 }
 
@@ -76,7 +76,7 @@ export interface Use {
   /** Of several: the first in sorted order. */
   readonly key: string;
   /** As what it asks for the key; none: as a mutex. */
-  readonly as?: As;
+  readonly mode?: LockMode;
   readonly ttlMs: number;
   /** null: for ever. */
   readonly waitMs: number | null;
@@ -90,7 +90,7 @@ export interface Use {
   /** The name of its attempt: it is repeated where the engine was in trouble. */
   readonly attemptId?: string;
   /** How it ends, if not by a release: left to expire, the work throws, or given to the client of that number. */
-  readonly ending?: "orphan" | "throw" | { readonly passTo: number };
+  readonly ending?: "orphan" | "throw" | { readonly transferTo: number };
 }
 
 /** An operator ends whatever grant of the key is in force. */
@@ -108,7 +108,7 @@ export interface SetLimit {
   readonly limit: number;
 }
 
-interface OfLatch {
+interface LatchAction {
   readonly client: number;
   readonly key: string;
   /** For how long it would begin one. */
@@ -118,14 +118,14 @@ interface OfLatch {
 }
 
 /** A caller counts a latch down. */
-export interface CountDown extends OfLatch {
+export interface CountDown extends LatchAction {
   readonly kind: "count down";
   /** The name of its attempt: it is repeated where the engine was in trouble. */
   readonly attemptId?: string;
 }
 
 /** A caller waits until a latch is open. */
-export interface Await extends OfLatch {
+export interface Await extends LatchAction {
   readonly kind: "await";
   /** null: for ever. */
   readonly waitMs: number | null;
@@ -137,24 +137,24 @@ export function isUse(action: Action): action is Use {
   return action.kind === "acquire" || action.kind === "try" || action.kind === "with";
 }
 
-export function isOfLatch(action: Action): action is CountDown | Await {
+export function isLatchAction(action: Action): action is CountDown | Await {
   return action.kind === "count down" || action.kind === "await";
 }
 
 export function isFault(action: Action): action is Fault {
-  return !isUse(action) && !isOfLatch(action) && action.kind !== "break" && action.kind !== "set limit";
+  return !isUse(action) && !isLatchAction(action) && action.kind !== "break" && action.kind !== "set limit";
 }
 
 /** Nothing goes wrong in it: what a caller must never be told then is a failure. */
-export function isFlawless({ weather }: Schedule): boolean {
-  return weather === "calm" || weather === "duel" || weather === "death";
+export function isFaultFree({ scenario }: Schedule): boolean {
+  return scenario === "calm" || scenario === "contention" || scenario === "process-death";
 }
 
 /**
  * When a node of a quorum lost what it kept while its numbers may have been ahead of the time, as a clock had been set forward: it can
  * give them again, once it votes. ms.
  */
-export function numbersForgottenAt({ engine, steps }: Schedule): readonly number[] {
+export function numbersLostAt({ engine, steps }: Schedule): readonly number[] {
   const ahead = steps.find((step) => step.kind === "step node" && step.ms > 0);
   if (engine !== "quorum" || !ahead) {
     return [];

@@ -1,36 +1,36 @@
-import type { Result } from "../run/campaign.ts";
+import type { SeedRunResult } from "../run/campaign.ts";
 
 const everyMs = 2_000;
 
 /** Tells from time to time how far a campaign is. */
 export class Progress {
   readonly #runs: number;
-  readonly #say: (line: string) => void;
-  readonly #begun = performance.now();
-  #toldAt = this.#begun;
+  readonly #print: (line: string) => void;
+  readonly #startedAt = performance.now();
+  #reportedAt = this.#startedAt;
   #failures = 0;
 
-  constructor(runs: number, say: (line: string) => void) {
+  constructor(runs: number, print: (line: string) => void) {
     this.#runs = runs;
-    this.#say = say;
+    this.#print = print;
   }
 
   get ms(): number {
-    return performance.now() - this.#begun;
+    return performance.now() - this.#startedAt;
   }
 
-  see({ tally: { runs, grants }, failed }: Result): void {
+  update({ tally: { runs, grants }, failed }: SeedRunResult): void {
     for (const { seed } of failed.slice(this.#failures)) {
-      this.#say(`seed ${seed} failed`);
+      this.#print(`seed ${seed} failed`);
     }
     this.#failures = failed.length;
-    if (performance.now() - this.#toldAt < everyMs) {
+    if (performance.now() - this.#reportedAt < everyMs) {
       return;
     }
-    this.#toldAt = performance.now();
+    this.#reportedAt = performance.now();
     const perSecond = (runs / this.ms) * 1_000;
     const leftSeconds = Math.ceil((this.#runs - runs) / perSecond);
-    this.#say(
+    this.#print(
       `${runs} of ${this.#runs} schedules, ${grants} grants, ${failed.length} failed, ${perSecond.toFixed(1)} per second, ${leftSeconds} s left`,
     );
   }

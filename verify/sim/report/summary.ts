@@ -13,31 +13,31 @@ export function summaryOf(tally: Tally, failed: readonly Failure[], firstSeed: n
 
 export function summaryText(summary: Summary): string {
   const { runs, grants, operations, commands, failures, seconds, firstSeed } = summary;
-  const perMinute = (amount: number): string => whole((amount / seconds) * 60);
+  const perMinute = (amount: number): string => formatInteger((amount / seconds) * 60);
   return [
-    `${whole(runs)} schedules from seed ${firstSeed} on in ${seconds.toFixed(1)} s (${(runs / seconds).toFixed(1)} per second)`,
-    `${whole(grants)} grants`,
-    `${whole(operations)} operations of callers (${perMinute(operations)} per minute)`,
-    `${whole(commands)} scripts and commands run by servers (${perMinute(commands)} per minute)`,
+    `${formatInteger(runs)} schedules from seed ${firstSeed} on in ${seconds.toFixed(1)} s (${(runs / seconds).toFixed(1)} per second)`,
+    `${formatInteger(grants)} grants`,
+    `${formatInteger(operations)} operations of callers (${perMinute(operations)} per minute)`,
+    `${formatInteger(commands)} scripts and commands run by servers (${perMinute(commands)} per minute)`,
     "schedules by kind:",
-    ...listed(summary.kinds),
+    ...formatAmounts(summary.kinds),
     "schedules by engine and weather:",
-    ...listed(summary.weathers),
+    ...formatAmounts(summary.weathers),
     "faults by kind:",
-    ...listed(summary.faults),
+    ...formatAmounts(summary.faults),
     "schedules in which something is not judged, by the reason:",
-    ...listed(summary.excuses),
-    `${failures === 0 ? "no" : whole(failures)} failure${failures === 1 ? "" : "s"}`,
+    ...formatAmounts(summary.excuses),
+    `${failures === 0 ? "no" : formatInteger(failures)} failure${failures === 1 ? "" : "s"}`,
   ].join("\n");
 }
 
-function listed(amounts: Readonly<Record<string, number>>): string[] {
+function formatAmounts(amounts: Readonly<Record<string, number>>): string[] {
   const entries = Object.entries(amounts).sort(([one], [other]) => (one < other ? -1 : 1));
   const width = Math.max(18, ...entries.map(([name]) => name.length));
-  return entries.map(([name, amount]) => `  ${name.padEnd(width)} ${whole(amount).padStart(9)}`);
+  return entries.map(([name, amount]) => `  ${name.padEnd(width)} ${formatInteger(amount).padStart(9)}`);
 }
 
-function whole(amount: number): string {
+function formatInteger(amount: number): string {
   return Math.round(amount)
     .toString()
     .replace(/\B(?=(\d{3})+$)/g, " ");

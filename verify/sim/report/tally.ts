@@ -1,6 +1,6 @@
 import type { Finding } from "../judge/findings.ts";
 import { isFault, type Schedule } from "../plan/schedule.ts";
-import type { Report } from "../run/world.ts";
+import type { RunReport } from "../run/world.ts";
 
 /** What was played, in figures. */
 export interface Tally {
@@ -28,19 +28,19 @@ export function emptyTally(): Tally {
   return { runs: 0, grants: 0, operations: 0, commands: 0, kinds: {}, weathers: {}, faults: {}, excuses: {} };
 }
 
-export function count(tally: Tally, schedule: Schedule, report: Report): void {
+export function count(tally: Tally, schedule: Schedule, report: RunReport): void {
   tally.runs += 1;
   tally.grants += report.grants;
   tally.operations += report.operations;
   tally.commands += report.commands;
-  increase(tally.kinds, schedule.kind, 1);
-  increase(tally.weathers, `${schedule.engine}, ${schedule.weather}`, 1);
+  addAmounts(tally.kinds, schedule.kind, 1);
+  addAmounts(tally.weathers, `${schedule.engine}, ${schedule.scenario}`, 1);
   for (const reason of report.excuses) {
-    increase(tally.excuses, reason, 1);
+    addAmounts(tally.excuses, reason, 1);
   }
   for (const step of schedule.steps) {
     if (isFault(step)) {
-      increase(tally.faults, step.kind, 1);
+      addAmounts(tally.faults, step.kind, 1);
     }
   }
 }
@@ -52,11 +52,11 @@ export function add(tally: Tally, other: Tally): void {
   tally.commands += other.commands;
   for (const what of ["kinds", "weathers", "faults", "excuses"] as const) {
     for (const [name, amount] of Object.entries(other[what])) {
-      increase(tally[what], name, amount);
+      addAmounts(tally[what], name, amount);
     }
   }
 }
 
-function increase(amounts: Record<string, number>, name: string, by: number): void {
-  amounts[name] = (amounts[name] ?? 0) + by;
+function addAmounts(amounts: Record<string, number>, name: string, added: number): void {
+  amounts[name] = (amounts[name] ?? 0) + added;
 }

@@ -1,8 +1,8 @@
-import type { Crew } from "./workers.ts";
+import type { WorkerPool } from "./workers.ts";
 import { seedsFrom } from "./seeds.ts";
 import { add, emptyTally, type Failure, type Tally } from "../report/tally.ts";
 
-export interface Campaign {
+export interface SeedRun {
   /** The first. */
   readonly seed: number;
   readonly runs: number;
@@ -13,7 +13,7 @@ export interface Campaign {
   readonly stop: AbortSignal;
 }
 
-export interface Result {
+export interface SeedRunResult {
   readonly tally: Tally;
   /** By seed. */
   readonly failed: readonly Failure[];
@@ -23,27 +23,27 @@ export interface Result {
 const chunkSize = 10;
 
 /** Plays the schedules of all seeds. Where it stops at the first that fails, all before that one are played. */
-export async function campaign(
-  crew: Crew,
-  { seed, runs, only, stopAtFirst, stop }: Campaign,
-  progress: (result: Result) => void,
-): Promise<Result> {
+export async function runSeeds(
+  pool: WorkerPool,
+  { seed, runs, only, stopAtFirst, stop }: SeedRun,
+  progress: (result: SeedRunResult) => void,
+): Promise<SeedRunResult> {
   const tally = emptyTally();
   const failed: Failure[] = [];
   const seeds = seedsFrom(seed, only);
-  let left = runs;
-  const work = async (member: number): Promise<void> => {
-    while (left > 0 && !stop.aborted && !(stopAtFirst && failed.length > 0)) {
-      const size = Math.min(chunkSize, left);
-      left -= size;
+  let remaining = runs;
+  const work = async (worker: number): Promise<void> => {
+    while (remaining > 0 && !stop.aborted && !(stopAtFirst && failed.length > 0)) {
+      const size = Math.min(chunkSize, remaining);
+      remaining -= size;
       const chunk = Array.from({ length: size }, () => seeds.next().value as number);
-      const played = await crew.play(member, chunk);
+      const played = await pool.run(worker, chunk);
       add(tally, played.tally);
       failed.push(...played.failed);
       progress({ tally, failed });
     }
   };
-  await Promise.all(Array.from({ length: crew.size }, (_, member) => work(member)));
+  await Promise.all(Array.from({ length: pool.size }, (_, worker) => work(worker)));
   failed.sort((one, other) => one.seed - other.seed);
   return { tally, failed };
 }

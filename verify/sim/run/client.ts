@@ -50,7 +50,7 @@ export class Client {
   }
 
   /** From now on its callers do not linger. */
-  hurry(): void {
+  endPauses(): void {
     this.#isHurried = true;
     for (const end of this.#pauses) {
       end();

@@ -5,10 +5,10 @@ import type { Client } from "./client.ts";
 import type { Fault, LinkFault } from "../plan/faults.ts";
 import type { ProcessMachine } from "./process-machine.ts";
 import type { ServerMachine } from "./server-machine.ts";
-import type { WorldClock } from "./virtual-clock.ts";
+import type { VirtualClock } from "./virtual-clock.ts";
 
-interface World {
-  readonly clock: WorldClock;
+interface FaultContext {
+  readonly clock: VirtualClock;
   readonly history: History;
   readonly machines: readonly ServerMachine[];
   readonly clients: readonly Client[];
@@ -17,19 +17,19 @@ interface World {
 }
 
 /** What goes wrong in a world. */
-export class Trouble {
-  readonly #world: World;
+export class WorldFaults {
+  readonly #world: FaultContext;
   /** So many hold a frozen link frozen. */
   readonly #freezes = new Map<FaultInjector, number>();
 
-  constructor(world: World) {
+  constructor(world: FaultContext) {
     this.#world = world;
   }
 
-  begin(fault: Fault): void {
-    this.#note(fault);
+  inject(fault: Fault): void {
+    this.#recordFault(fault);
     if (isLinkFault(fault)) {
-      this.#disturb(fault, this.#process(fault.client));
+      this.#setLinkFault(fault, this.#process(fault.client));
       return;
     }
     switch (fault.kind) {
@@ -60,23 +60,23 @@ export class Trouble {
     machine.clock.step(ms);
     machine.wasSetBack ||= ms < 0;
     if (ms > 0) {
-      this.#world.history.forgets(); // what is to expire does so early
+      this.#world.history.dataLost(); // what is to expire does so early
     }
   }
 
   /** Whom it disturbs, and for how long. */
-  #note(fault: Fault): void {
+  #recordFault(fault: Fault): void {
     const { history, clients, clock, peaceAt } = this.#world;
     const process = "client" in fault ? this.#process(fault.client) : undefined;
-    const end = "count" in fault ? peaceAt : Math.min(peaceAt, clock.now + lengthOf(fault)); // nobody sees when all are used up
+    const end = "count" in fault ? peaceAt : Math.min(peaceAt, clock.now + durationOf(fault)); // nobody sees when all are used up
     for (const client of clients) {
       if (process === undefined || client.process === process) {
-        history.disturbances.begin(client.index, end + effectsMs(fault));
+        history.disturbances.begin(client.index, end + lastingEffectMs(fault));
       }
     }
   }
 
-  #disturb(fault: LinkFault, process: ProcessMachine): void {
+  #setLinkFault(fault: LinkFault, process: ProcessMachine): void {
     const { node } = fault;
     const faults = process.faults[node] as FaultInjector;
     switch (fault.kind) {
@@ -86,7 +86,7 @@ export class Trouble {
       case "slow": {
         const [requestMs, replyMs, messageMs] = fault.delaysMs;
         faults.delay({ requestMs, replyMs, messageMs });
-        this.#later(fault.forMs, () => {
+        this.#after(fault.forMs, () => {
           process.restoreDelay(node);
         });
         return;
@@ -95,8 +95,8 @@ export class Trouble {
         faults.dropReply(fault.count, fault.mode);
         return;
       case "lose messages":
-        faults.dropMessages((text) => text.startsWith(fault.word));
-        this.#later(fault.forMs, () => {
+        faults.dropMessages((text) => text.startsWith(fault.event));
+        this.#after(fault.forMs, () => {
           faults.dropMessages(null);
         });
         return;
@@ -112,17 +112,17 @@ export class Trouble {
   #freezeProcess(process: ProcessMachine, forMs: number, sleeps: boolean): void {
     if (process.isRunning) {
       process.freeze(sleeps);
-      this.#later(forMs, () => {
+      this.#after(forMs, () => {
         process.thaw();
       });
     }
   }
 
-  #kill(process: ProcessMachine, silent: boolean): void {
-    process.die(silent);
+  #kill(process: ProcessMachine, keepsConnections: boolean): void {
+    process.die(keepsConnections);
     for (const client of this.#world.clients) {
       if (client.process === process) {
-        this.#world.history.gone(client.index);
+        this.#world.history.clientDied(client.index);
       }
     }
   }
@@ -132,11 +132,11 @@ export class Trouble {
     const faults = process.faults[node] as FaultInjector;
     this.#freezes.set(faults, (this.#freezes.get(faults) ?? 0) + 1);
     faults.freeze();
-    this.#machine(node).wasAway = true;
-    this.#later(forMs, () => {
-      const left = (this.#freezes.get(faults) ?? 0) - 1;
-      this.#freezes.set(faults, left);
-      if (left === 0) {
+    this.#machine(node).wasDown = true;
+    this.#after(forMs, () => {
+      const remaining = (this.#freezes.get(faults) ?? 0) - 1;
+      this.#freezes.set(faults, remaining);
+      if (remaining === 0) {
         faults.thaw();
       }
     });
@@ -146,9 +146,9 @@ export class Trouble {
     const machine = this.#machine(node);
     machine.server.restart({ keepData });
     if (!keepData) {
-      this.#world.history.forgets();
+      this.#world.history.dataLost();
     }
-    machine.wasAway ||= downMs > 0;
+    machine.wasDown ||= downMs > 0;
     if (downMs > 0) {
       const refuse = (error: Error | null): void => {
         for (const { process } of this.#world.clients) {
@@ -156,14 +156,14 @@ export class Trouble {
         }
       };
       refuse(new Error("connect ECONNREFUSED"));
-      this.#later(downMs, () => {
+      this.#after(downMs, () => {
         refuse(null);
       });
     }
   }
 
   /** At the latest when peace comes. */
-  #later(ms: number, action: () => void): void {
+  #after(ms: number, action: () => void): void {
     this.#world.clock.at(Math.min(this.#world.clock.now + ms, this.#world.peaceAt), action);
   }
 
@@ -176,24 +176,24 @@ export class Trouble {
   }
 }
 
-function lengthOf(fault: Fault): number {
+function durationOf(fault: Fault): number {
   return "forMs" in fault ? fault.forMs : fault.kind === "restart node" ? fault.downMs : 0;
 }
 
 /** How long a fault has effects behind its end, ms. */
-function effectsMs(fault: Fault): number {
+function lastingEffectMs(fault: Fault): number {
   if (fault.kind === "step node") {
-    return Math.abs(fault.ms) + underWayMs; // tickets never fall: behind a clock that was set back they stay ahead
+    return Math.abs(fault.ms) + inTransitMs; // tickets never fall: behind a clock that was set back they stay ahead
   } else if (fault.kind === "restart node") {
-    return longestDeafMs;
+    return maxUnsubscribedMs;
   }
-  return Math.min(longestDeafMs, lengthOf(fault) + underWayMs); // the delay between tries doubles while they fail
+  return Math.min(maxUnsubscribedMs, durationOf(fault) + inTransitMs); // the delay between tries doubles while they fail
 }
 
 /** What was under way still comes, and a client that slept looks at its clocks, ms. */
-const underWayMs = 2_000;
+const inTransitMs = 2_000;
 /** A client to which no message came tries again to be heard, and stands in no queue until then, ms. */
-const longestDeafMs = 7_500;
+const maxUnsubscribedMs = 7_500;
 
 function isLinkFault(fault: Fault): fault is LinkFault {
   return "client" in fault && "node" in fault;

@@ -1,32 +1,32 @@
 import type { Connection, Subscription } from "holdfast/redis";
 
-import type { WorldClock } from "./virtual-clock.ts";
+import type { VirtualClock } from "./virtual-clock.ts";
 
 /** Through it everything reaches one process. Closed while the process is frozen, for ever once it is dead. */
-export class Gate {
-  readonly #world: WorldClock;
-  #held: (() => void)[] = [];
+export class ProcessGate {
+  readonly #world: VirtualClock;
+  #heldBack: (() => void)[] = [];
   readonly #subscriptions: Subscription[] = [];
   /** How many scripts and commands the process has sent. */
   sent = 0;
   /** Listeners and subscriptions that it has not ended. */
   listeners = 0;
   #isClosed = false;
-  #isGone = false;
+  #isDestroyed = false;
 
-  constructor(world: WorldClock) {
+  constructor(world: VirtualClock) {
     this.#world = world;
   }
 
   get isOpen(): boolean {
-    return !this.#isClosed && !this.#isGone;
+    return !this.#isClosed && !this.#isDestroyed;
   }
 
   pass(action: () => void): void {
     if (this.isOpen) {
       action();
-    } else if (!this.#isGone) {
-      this.#held.push(action);
+    } else if (!this.#isDestroyed) {
+      this.#heldBack.push(action);
     }
   }
 
@@ -37,25 +37,25 @@ export class Gate {
   /** What was held back comes now, late, in order. */
   open(): void {
     this.#isClosed = false;
-    for (const action of this.#held.splice(0)) {
+    for (const action of this.#heldBack.splice(0)) {
       this.#world.at(this.#world.now, () => {
         this.pass(action);
       });
     }
   }
 
-  /** @param silently its connections stay, as where a machine lost its power */
-  destroy(silently: boolean): void {
-    this.#isGone = true;
-    this.#held = [];
-    for (const subscription of silently ? [] : this.#subscriptions) {
+  /** @param keepsConnections its connections stay, as where a machine lost its power */
+  destroy(keepsConnections: boolean): void {
+    this.#isDestroyed = true;
+    this.#heldBack = [];
+    for (const subscription of keepsConnections ? [] : this.#subscriptions) {
       subscription.close();
     }
   }
 
-  opened(subscription: Subscription): Subscription {
+  addSubscription(subscription: Subscription): Subscription {
     this.#subscriptions.push(subscription);
-    const ended = this.listening();
+    const ended = this.addListener();
     return {
       close: () => {
         ended();
@@ -65,7 +65,7 @@ export class Gate {
   }
 
   /** @returns to be called when it ends */
-  listening(): () => void {
+  addListener(): () => void {
     let isOver = false;
     this.listeners += 1;
     return () => {
@@ -76,8 +76,8 @@ export class Gate {
 }
 
 /** The connection of a process: what it hears passes its gate. */
-export function gated(connection: Connection, gate: Gate): Connection {
-  const behind = <T>(answer: Promise<T>): Promise<T> => {
+export function gatedConnection(connection: Connection, gate: ProcessGate): Connection {
+  const through = <T>(answer: Promise<T>): Promise<T> => {
     gate.sent += 1;
     return new Promise((resolve, reject) => {
       answer.then(
@@ -97,19 +97,19 @@ export function gated(connection: Connection, gate: Gate): Connection {
   return {
     keyPrefix: connection.keyPrefix,
     name: connection.name,
-    run: (script, keys, args) => behind(connection.run(script, keys, args)),
-    command: (name, args) => behind(connection.command(name, args)),
+    run: (script, keys, args) => through(connection.run(script, keys, args)),
+    command: (name, args) => through(connection.command(name, args)),
     subscribe: (channel, kind, listener) =>
-      gate.opened(
+      gate.addSubscription(
         connection.subscribe(channel, kind, {
-          up: () => {
+          connected: () => {
             gate.pass(() => {
-              listener.up();
+              listener.connected();
             });
           },
-          down: () => {
+          disconnected: () => {
             gate.pass(() => {
-              listener.down();
+              listener.disconnected();
             });
           },
           message: (text) => {
@@ -123,7 +123,7 @@ export function gated(connection: Connection, gate: Gate): Connection {
       const stop = connection.onDown(() => {
         gate.pass(listener);
       });
-      const ended = gate.listening();
+      const ended = gate.addListener();
       return () => {
         ended();
         stop();

@@ -4,34 +4,34 @@ import { isLockError, type Latch } from "holdfast";
 
 import type { Client } from "./client.ts";
 import type { History } from "../judge/history.ts";
-import { Judge } from "../judge/judge.ts";
-import type { Call, LatchHistory, View } from "../judge/latch-history.ts";
-import type { MemorySight } from "../judge/latch-snapshot.ts";
+import { CallJudge } from "../judge/judge.ts";
+import type { LatchCall, LatchHistory, LatchHandle } from "../judge/latch-history.ts";
+import type { MemoryLatchObserver } from "../judge/latch-snapshot.ts";
 import type { Await, CountDown } from "../plan/schedule.ts";
 
 /** How often an attempt is repeated whose outcome is unknown: by its name, as the same. */
-const mostRepeats = 3;
+const maxRepeats = 3;
 const repeatAfterMs = 50;
 /** In peace latches may end meanwhile; the next one is opened then. */
-const mostRounds = 5;
+const maxRounds = 5;
 
 /** One key: what watches over it, and where it is in memory. */
 export interface WatchedLatch {
   readonly history: LatchHistory;
-  readonly memory: MemorySight | undefined;
+  readonly memory: MemoryLatchObserver | undefined;
 }
 
-type Ending = "done" | "over" | "failed";
+type CallResult = "done" | "over" | "failed";
 
 /** The programs that count down, and those that wait. */
 export class LatchCallers {
   readonly #history: History;
-  readonly #judge: Judge;
+  readonly #judge: CallJudge;
   readonly #count: number;
   readonly #watched: ReadonlyMap<string, WatchedLatch>;
   readonly #trace: (line: string) => void;
-  readonly #views = new Map<string, { readonly latch: Latch; readonly view: View }>();
-  #unnamed = 0;
+  readonly #handles = new Map<string, { readonly latch: Latch; readonly view: LatchHandle }>();
+  #unnamedAttempts = 0;
 
   constructor(
     history: History,
@@ -40,13 +40,13 @@ export class LatchCallers {
     trace: (line: string) => void,
   ) {
     this.#history = history;
-    this.#judge = new Judge(history);
+    this.#judge = new CallJudge(history);
     this.#count = count;
     this.#watched = watched;
     this.#trace = trace;
   }
 
-  async call(client: Client, step: CountDown | Await): Promise<Ending> {
+  async call(client: Client, step: CountDown | Await): Promise<CallResult> {
     client.uses.add(step);
     try {
       return await (step.kind === "await" ? this.#wait(client, step) : this.#countDown(client, step));
@@ -58,39 +58,39 @@ export class LatchCallers {
   /** Everybody counts down by the names that everybody has, so that who waits is let go. */
   async open(client: Client, key: string, ttlMs: number): Promise<void> {
     let isOpen = false;
-    for (let turn = 0; turn < mostRounds && !isOpen; turn += 1) {
-      const about = { client: client.index, key, ttlMs, round: peace + turn };
+    for (let turn = 0; turn < maxRounds && !isOpen; turn += 1) {
+      const call = { client: client.index, key, ttlMs, round: quietRound + turn };
       const counting = Array.from({ length: this.#count }, (_, index) =>
-        this.call(client, { kind: "count down", ...about, attemptId: `peace ${turn}, ${index}` }),
+        this.call(client, { kind: "count down", ...call, attemptId: `peace ${turn}, ${index}` }),
       );
-      const endings = await Promise.all(counting);
-      const isCounted = endings.every((ending) => ending === "done");
-      isOpen = isCounted && (await this.call(client, { kind: "await", ...about, waitMs: null })) === "done";
+      const results = await Promise.all(counting);
+      const isCounted = results.every((result) => result === "done");
+      isOpen = isCounted && (await this.call(client, { kind: "await", ...call, waitMs: null })) === "done";
     }
   }
 
-  async #countDown(client: Client, step: CountDown): Promise<Ending> {
+  async #countDown(client: Client, step: CountDown): Promise<CallResult> {
     const { attemptId } = step;
-    let ending: Ending = "failed";
+    let result: CallResult = "failed";
     for (
       let tries = 0;
-      ending === "failed" && tries <= (attemptId === undefined ? 0 : mostRepeats);
+      result === "failed" && tries <= (attemptId === undefined ? 0 : maxRepeats);
       tries += 1
     ) {
       if (tries > 0) {
         await client.pause(repeatAfterMs);
       }
-      const attempt = attemptId ?? `call ${(this.#unnamed += 1)}`;
-      ending = await this.#ask(client, step, attempt, async (latch, call) => {
-        const left = await latch.countDown(attemptId === undefined ? {} : { attemptId });
-        this.#trace(`client ${client.index} counted ${step.key} down to ${left}`);
-        this.#historyOf(step).counted(call, left);
+      const attempt = attemptId ?? `call ${(this.#unnamedAttempts += 1)}`;
+      result = await this.#runCall(client, step, attempt, async (latch, call) => {
+        const remaining = await latch.countDown(attemptId === undefined ? {} : { attemptId });
+        this.#trace(`client ${client.index} counted ${step.key} down to ${remaining}`);
+        this.#historyOf(step).counted(call, remaining);
       });
     }
-    return ending;
+    return result;
   }
 
-  async #wait(client: Client, step: Await): Promise<Ending> {
+  async #wait(client: Client, step: Await): Promise<CallResult> {
     const { abortMs, waitMs } = step;
     const { clock } = client.process;
     const controller = new AbortController();
@@ -99,33 +99,33 @@ export class LatchCallers {
       abortMs === undefined
         ? undefined
         : clock.setTimer(() => {
-            controller.abort(impatience);
+            controller.abort(abortReason);
           }, abortMs);
-    const ending = await this.#ask(client, step, undefined, async (latch, call) => {
+    const result = await this.#runCall(client, step, undefined, async (latch, call) => {
       await latch.wait({ waitMs: waitMs ?? Infinity, signal });
       this.#trace(`client ${client.index} was let go by ${step.key}`);
       this.#historyOf(step).opened(call);
     });
     clock.clearTimer(timer);
     if (getEventListeners(signal, "abort").length > 0) {
-      this.#history.fail("leftovers", `client ${client.index} left a listener on a caller's signal`);
+      this.#history.fail("residue", `client ${client.index} left a listener on a caller's signal`);
     }
-    return ending;
+    return result;
   }
 
-  async #ask(
+  async #runCall(
     client: Client,
     step: CountDown | Await,
     attempt: string | undefined,
-    ask: (latch: Latch, call: Call) => Promise<void>,
-  ): Promise<Ending> {
-    const { latch, view } = this.#viewOf(client, step);
+    run: (latch: Latch, call: LatchCall) => Promise<void>,
+  ): Promise<CallResult> {
+    const { latch, view: handle } = this.#handleFor(client, step);
     const history = this.#historyOf(step);
-    const call = history.asks(view, attempt);
+    const call = history.callStarted(handle, attempt);
     this.#history.operations += 1;
-    this.#watched.get(step.key)?.memory?.touch(view, attempt);
+    this.#watched.get(step.key)?.memory?.call(handle, attempt);
     try {
-      await ask(latch, call);
+      await run(latch, call);
       this.#history.grants += 1;
       return "done";
     } catch (error) {
@@ -135,22 +135,22 @@ export class LatchCallers {
         return "over";
       }
       history.refused(call);
-      if (error !== impatience) {
-        this.#judge.told(error, step.kind === "await" ? usualOf(step) : []);
+      if (error !== abortReason) {
+        this.#judge.errorReported(error, step.kind === "await" ? expectedCodes(step) : []);
       }
       return "failed";
     }
   }
 
-  #viewOf(client: Client, { key, round, ttlMs }: CountDown | Await): { latch: Latch; view: View } {
+  #handleFor(client: Client, { key, round, ttlMs }: CountDown | Await): { latch: Latch; view: LatchHandle } {
     const name = `${client.index} ${key} ${round}`;
-    let found = this.#views.get(name);
+    let found = this.#handles.get(name);
     if (!found) {
       const count = this.#count;
-      const since = this.#history.findings.now;
-      const view: View = { client: client.index, count, ttlMs, since, lives: undefined };
-      found = { latch: client.locks.latch(key, { count, ttlMs }), view };
-      this.#views.set(name, found);
+      const firstUsedAt = this.#history.findings.now;
+      const handle: LatchHandle = { client: client.index, count, ttlMs, firstUsedAt, generations: undefined };
+      found = { latch: client.locks.latch(key, { count, ttlMs }), view: handle };
+      this.#handles.set(name, found);
     }
     return found;
   }
@@ -161,14 +161,14 @@ export class LatchCallers {
 }
 
 /** Rounds that no schedule has. */
-const peace = 1_000;
-const impatience = new Error("the caller lost its patience");
+const quietRound = 1_000;
+const abortReason = new Error("the caller lost its patience");
 /** Who waits less may be gone before the server has answered. */
-const hastyMs = 100;
+const shortWaitMs = 100;
 
-function usualOf({ waitMs }: Await): readonly string[] {
+function expectedCodes({ waitMs }: Await): readonly string[] {
   if (waitMs === null) {
     return [];
   }
-  return waitMs < hastyMs ? ["wait-timeout", "engine-unavailable"] : ["wait-timeout"];
+  return waitMs < shortWaitMs ? ["wait-timeout", "engine-unavailable"] : ["wait-timeout"];
 }

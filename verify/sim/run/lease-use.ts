@@ -3,28 +3,28 @@ import { LeaseLostError, type Lease, type SerializedLease, type WriteLease } fro
 import { weightOf } from "../plan/lock-mode.ts";
 import type { Client } from "./client.ts";
 import type { History } from "../judge/history.ts";
-import { workFailure, type Judge } from "../judge/judge.ts";
-import { Nesting } from "./reentry.ts";
-import { slowly } from "../judge/patience.ts";
-import { Releasing } from "./releasing.ts";
+import { workFailure, type CallJudge } from "../judge/judge.ts";
+import { ReentrantUse } from "./reentry.ts";
+import { slowestClockFactor } from "../judge/patience.ts";
+import { LeaseRelease } from "./releasing.ts";
 import type { Use } from "../plan/schedule.ts";
-import type { Wants } from "../plan/acquire-options.ts";
+import type { AcquireSpecs } from "../plan/acquire-options.ts";
 
 const done = "the work is done";
 
 /** What callers do with the leases that they have. */
-export class Keeping {
+export class LeaseUse {
   readonly #history: History;
-  readonly #judge: Judge;
+  readonly #judge: CallJudge;
   readonly #clients: readonly Client[];
   readonly #trace: (line: string) => void;
-  readonly #releasing: Releasing;
-  readonly #nesting: Nesting;
+  readonly #releases: LeaseRelease;
+  readonly #reentrantUse: ReentrantUse;
 
   constructor(
     history: History,
-    judge: Judge,
-    wants: Wants,
+    judge: CallJudge,
+    acquireSpecs: AcquireSpecs,
     clients: readonly Client[],
     trace: (line: string) => void,
   ) {
@@ -32,40 +32,40 @@ export class Keeping {
     this.#judge = judge;
     this.#clients = clients;
     this.#trace = trace;
-    this.#releasing = new Releasing(history, judge, wants, trace);
-    this.#nesting = new Nesting(history, judge);
+    this.#releases = new LeaseRelease(history, judge, acquireSpecs, trace);
+    this.#reentrantUse = new ReentrantUse(history, judge);
   }
 
-  async keep(client: Client, use: Use, granted: Lease): Promise<void> {
-    const { ending, as } = use;
-    const isLetIn = as?.kind === "writer" && as.downgradeAtMs !== undefined;
-    const lease = isLetIn ? await this.#downgrade(client, use, granted as WriteLease) : granted;
+  async useLease(client: Client, use: Use, granted: Lease): Promise<void> {
+    const { ending, mode } = use;
+    const mayRelease = mode?.kind === "writer" && mode.downgradeAtMs !== undefined;
+    const lease = mayRelease ? await this.#downgrade(client, use, granted as WriteLease) : granted;
     if (!lease) {
       return;
     }
-    await this.#hold(client, use, lease);
+    await this.#holdFor(client, use, lease);
     if (ending === "orphan") {
       lease.orphan();
       // What was handed over in memory lasts as long as whoever had it before had asked for.
-      this.#history.taken(lease, (client.handover ? client.longestTtlMs : use.ttlMs) * slowly);
+      this.#history.reserve(lease, (client.handover ? client.longestTtlMs : use.ttlMs) * slowestClockFactor);
       this.#trace(`client ${client.index} leaves ${lease.fencingToken} to expire`);
     } else if (typeof ending === "object" && lease.remainingMs() > 0) {
-      await this.#pass(client, use, lease, this.#clients[ending.passTo]);
+      await this.#transfer(client, use, lease, this.#clients[ending.transferTo]);
     } else {
-      await this.#releasing.release(client, lease, false);
+      await this.#releases.release(client, lease, false);
     }
   }
 
   /** What a `withLock` does. */
-  async work(client: Client, use: Use, lease: Lease, nest = ""): Promise<string> {
-    if (use.as?.kind === "nested") {
-      await this.#nesting.within(client, use, lease, nest, use.as.depth);
+  async runCallback(client: Client, use: Use, lease: Lease, reentrantUse = ""): Promise<string> {
+    if (use.mode?.kind === "nested") {
+      await this.#reentrantUse.runNested(client, use, lease, reentrantUse, use.mode.depth);
     }
-    await this.#hold(client, use, lease);
+    await this.#holdFor(client, use, lease);
     this.#trace(`client ${client.index} ends its work under ${lease.fencingToken}`);
     this.#history.operations += 1;
     if (lease.remainingMs() === 0) {
-      this.#history.complain("release", `client ${client.index} lost ${lease.fencingToken} at work`);
+      this.#history.failUnlessFaulty("release", `client ${client.index} lost ${lease.fencingToken} at work`);
     }
     this.#history.released(lease);
     if (use.ending === "throw") {
@@ -75,7 +75,7 @@ export class Keeping {
   }
 
   /** A `withLock` answered. */
-  didWork({ ending, waitMs }: Use, value: unknown): void {
+  checkResult({ ending, waitMs }: Use, value: unknown): void {
     const { ran, value: result } = (waitMs === 0 ? value : { ran: true, value }) as {
       ran: boolean;
       value?: unknown;
@@ -86,9 +86,9 @@ export class Keeping {
   }
 
   /** @returns whether a `withLock` may have ended so: the work is done, and its lease was lost */
-  didLose({ ending }: Use, error: LeaseLostError): boolean {
+  checkLoss({ ending }: Use, error: LeaseLostError): boolean {
     if (ending !== "throw" && error.result === done) {
-      this.#history.complain("release", String(error));
+      this.#history.failUnlessFaulty("release", String(error));
       return true;
     }
     return false;
@@ -96,7 +96,7 @@ export class Keeping {
 
   /** Lets readers in. @returns undefined: it was lost */
   async #downgrade(client: Client, use: Use, writer: WriteLease): Promise<Lease | undefined> {
-    await client.pause((use.as as { downgradeAtMs: number }).downgradeAtMs);
+    await client.pause((use.mode as { downgradeAtMs: number }).downgradeAtMs);
     this.#history.operations += 1;
     const leftMs = writer.remainingMs();
     this.#trace(`client ${client.index} lets readers in beside ${writer.fencingToken}`);
@@ -108,19 +108,19 @@ export class Keeping {
       return lease;
     } catch (error) {
       if (leftMs > 0) {
-        this.#history.complain(
+        this.#history.failUnlessFaulty(
           "release",
           `client ${client.index} lost ${writer.fencingToken} in its downgrade`,
         );
       }
-      this.#judge.told(error, ["lease-lost"]);
+      this.#judge.errorReported(error, ["lease-lost"]);
       return undefined;
     } finally {
       this.#history.endsDowngrade(writer);
     }
   }
 
-  async #hold(client: Client, use: Use, lease: Lease): Promise<void> {
+  async #holdFor(client: Client, use: Use, lease: Lease): Promise<void> {
     const { holdMs, extendAtMs } = use;
     if (extendAtMs !== undefined) {
       await client.pause(extendAtMs);
@@ -137,48 +137,48 @@ export class Keeping {
       if (error instanceof LeaseLostError && lease.remainingMs() > 0) {
         this.#history.fail("loss", `${lease.fencingToken} is told to be lost and has time left`);
       }
-      this.#judge.told(error, []);
+      this.#judge.errorReported(error, []);
     }
   }
 
-  async #pass(client: Client, use: Use, lease: Lease, heir: Client | undefined): Promise<void> {
+  async #transfer(client: Client, use: Use, lease: Lease, recipient: Client | undefined): Promise<void> {
     const { fencingToken, key } = lease;
     const leftMs = lease.remainingMs();
-    this.#trace(`client ${client.index} gives ${fencingToken} to ${heir?.index}`);
-    this.#history.transferred(lease, Math.max(leftMs, use.ttlMs) * slowly); // a claim is being prolonged
+    this.#trace(`client ${client.index} gives ${fencingToken} to ${recipient?.index}`);
+    this.#history.transferred(lease, Math.max(leftMs, use.ttlMs) * slowestClockFactor); // a claim is being prolonged
     const serialized = JSON.stringify(lease.transfer());
-    this.#releasing.isOver(lease);
+    this.#releases.isExpired(lease);
     if (await lease.release()) {
       this.#history.fail("release", `${fencingToken} was given away, and its release says it was not`);
     }
-    if (heir && !heir.isDead) {
-      heir.process.gate.pass(() => {
-        void this.#adopt(heir, use, JSON.parse(serialized) as SerializedLease);
+    if (recipient && !recipient.isDead) {
+      recipient.process.gate.pass(() => {
+        void this.#adopt(recipient, use, JSON.parse(serialized) as SerializedLease);
       });
     } else {
       this.#trace(`nobody adopts ${key} ${fencingToken}`);
     }
   }
 
-  async #adopt(heir: Client, use: Use, serialized: SerializedLease): Promise<void> {
-    const given = BigInt(serialized.fencingToken);
-    const rest: Use = { ...use, client: heir.index, holdMs: use.holdMs / 2 };
-    heir.uses.add(rest);
+  async #adopt(recipient: Client, use: Use, serialized: SerializedLease): Promise<void> {
+    const transferredToken = BigInt(serialized.fencingToken);
+    const rest: Use = { ...use, client: recipient.index, holdMs: use.holdMs / 2 };
+    recipient.uses.add(rest);
     this.#history.operations += 1;
     try {
-      const lease = await heir.locks.adopt(serialized, { renew: use.renew });
+      const lease = await recipient.locks.adopt(serialized, { renew: use.renew });
       void lease.signal; // made when somebody asks for it
-      const terms = { weight: weightOf(use.as), ttlMs: use.ttlMs };
-      this.#history.adopted(heir.index, lease, given, terms);
-      await heir.pause(rest.holdMs);
+      const bounds = { weight: weightOf(use.mode), ttlMs: use.ttlMs };
+      this.#history.adopted(recipient.index, lease, transferredToken, bounds);
+      await recipient.pause(rest.holdMs);
       // What a majority of those who answered first has left may be short, and nothing prolongs it.
-      await this.#releasing.release(heir, lease, !use.renew);
+      await this.#releases.release(recipient, lease, !use.renew);
     } catch (error) {
-      this.#history.abandoned(use.ttlMs);
+      this.#history.leaseAbandoned(use.ttlMs);
       // Whose first request it is may not know enough nodes yet.
-      this.#judge.told(error, this.#history.isAcquainted(heir.index) ? [] : ["quorum-not-reached"]);
+      this.#judge.errorReported(error, this.#history.isRegistered(recipient.index) ? [] : ["quorum-not-reached"]);
     } finally {
-      heir.uses.delete(rest);
+      recipient.uses.delete(rest);
     }
   }
 }

@@ -3,24 +3,24 @@ import type { Driver } from "holdfast";
 import { faulty, manualRandom, type FaultInjector } from "holdfast/testing";
 
 import { driverOf } from "./engines.ts";
-import { Gate, gated } from "./gate.ts";
+import { ProcessGate, gatedConnection } from "./gate.ts";
 import type { ClientSetup, Schedule } from "../plan/schedule.ts";
-import { ClockView, wallStart, type WorldClock } from "./virtual-clock.ts";
+import { ClockView, wallStart, type VirtualClock } from "./virtual-clock.ts";
 
 /** A process that locks, and its connections to all nodes. */
 export class ProcessMachine {
   readonly id: string;
   readonly clock: ClockView;
-  readonly gate: Gate;
+  readonly gate: ProcessGate;
   readonly driver: Driver;
   readonly faults: readonly FaultInjector[];
   isDead = false;
   /** It was frozen, or its wall clock was set: its timers may tell late. */
-  wasDisturbed = false;
+  hadFault = false;
   readonly #setup: ClientSetup;
 
   constructor(
-    world: WorldClock,
+    world: VirtualClock,
     index: number,
     setup: ClientSetup,
     schedule: Schedule,
@@ -28,11 +28,11 @@ export class ProcessMachine {
   ) {
     this.#setup = setup;
     this.clock = new ClockView(world, { rate: setup.rate, wall: wallStart + setup.offsetMs });
-    this.gate = new Gate(world);
+    this.gate = new ProcessGate(world);
     const network = new ClockView(world);
     const links = servers.map((server) => {
       const { connection, controls } = faulty(server.connect(), { clock: network });
-      return { connection: gated(connection, this.gate), controls };
+      return { connection: gatedConnection(connection, this.gate), controls };
     });
     this.faults = links.map(({ controls }) => controls);
     const seed = schedule.seed * 16 + index;
@@ -58,7 +58,7 @@ export class ProcessMachine {
   }
 
   freeze(sleeps: boolean): void {
-    this.wasDisturbed = true;
+    this.hadFault = true;
     this.gate.close();
     this.clock.freeze(sleeps);
   }
@@ -72,13 +72,13 @@ export class ProcessMachine {
 
   /** Somebody sets its wall clock. */
   step(ms: number): void {
-    this.wasDisturbed = true;
+    this.hadFault = true;
     this.clock.step(ms);
   }
 
-  die(silent: boolean): void {
+  die(keepsConnections: boolean): void {
     this.isDead = true;
-    this.gate.destroy(silent);
+    this.gate.destroy(keepsConnections);
     this.clock.die();
   }
 }

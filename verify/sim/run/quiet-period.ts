@@ -1,20 +1,20 @@
-import { whole, type As } from "../plan/lock-mode.ts";
-import { isOfLatch, isUse, type Kind, type Schedule, type Step, type Use } from "../plan/schedule.ts";
+import { allReaders, type LockMode } from "../plan/lock-mode.ts";
+import { isLatchAction, isUse, type Kind, type Schedule, type Step, type Use } from "../plan/schedule.ts";
 
 /** What a client wants when the faults are over: every key, as what the schedule is about. */
-export function usesInPeace({ kind, steps, maxTtlMs }: Schedule, client: number): Use[] {
+export function quietPeriodUses({ kind, steps, maxTtlMs }: Schedule, client: number): Use[] {
   if (kind === "latch") {
     return [];
   }
   const keys = keysIn(steps);
-  const wanted = kind === "all" ? [keys[0] ?? "a"] : keys;
-  return wanted.map((key, index): Use => {
-    const as = asOf(kind, { keys, turn: client + index });
+  const mode = kind === "all" ? [keys[0] ?? "a"] : keys;
+  return mode.map((key, index): Use => {
+    const modes = modeOf(kind, { keys, turn: client + index });
     return {
       kind: "acquire",
       client,
       key,
-      ...(as ? { as } : {}),
+      ...(modes ? { mode: modes } : {}),
       ttlMs: maxTtlMs,
       waitMs: null,
       renew: true,
@@ -27,24 +27,24 @@ export function usesInPeace({ kind, steps, maxTtlMs }: Schedule, client: number)
 export function keysIn(steps: readonly Step[]): readonly string[] {
   const keys = steps.flatMap((step) => {
     if (!isUse(step)) {
-      return isOfLatch(step) ? [step.key] : [];
+      return isLatchAction(step) ? [step.key] : [];
     }
-    return step.as?.kind === "several" ? step.as.keys : [step.key];
+    return step.mode?.kind === "several" ? step.mode.keys : [step.key];
   });
   return [...new Set(keys)].sort();
 }
 
 /** Some take a share, and some all that there is. */
-function asOf(kind: Kind, { keys, turn }: { keys: readonly string[]; turn: number }): As | undefined {
-  const isGreedy = turn % 2 === 0;
+function modeOf(kind: Kind, { keys, turn }: { keys: readonly string[]; turn: number }): LockMode | undefined {
+  const takesAll = turn % 2 === 0;
   switch (kind) {
     case "mutex":
     case "latch":
       return undefined;
     case "read-write":
-      return { kind: isGreedy ? "writer" : "reader" };
+      return { kind: takesAll ? "writer" : "reader" };
     case "semaphore":
-      return { kind: "permits", permits: isGreedy ? whole : 1 }; // as many as there are
+      return { kind: "permits", permits: takesAll ? allReaders : 1 }; // as many as there are
     case "all":
       return {
         kind: "several",

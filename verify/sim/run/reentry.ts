@@ -3,35 +3,35 @@ import { isLockError, type Lease } from "holdfast";
 import type { Nested } from "../plan/lock-mode.ts";
 import type { Client } from "./client.ts";
 import type { History } from "../judge/history.ts";
-import type { Sharing } from "../judge/holdings.ts";
-import type { Judge } from "../judge/judge.ts";
+import type { SharedGroup } from "../judge/holdings.ts";
+import type { CallJudge } from "../judge/judge.ts";
 import type { Use } from "../plan/schedule.ts";
 
 const longestMs = 30;
 
 /** Those who hold a reentrant lock enter it again. */
-export class Nesting {
+export class ReentrantUse {
   readonly #history: History;
-  readonly #judge: Judge;
+  readonly #judge: CallJudge;
 
-  constructor(history: History, judge: Judge) {
+  constructor(history: History, judge: CallJudge) {
     this.#history = history;
     this.#judge = judge;
   }
 
   /** Branches that enter again at the same time, each as deep as is left, inside the `withLock` of `outer`. */
-  async within(client: Client, use: Use, outer: Lease, name: string, depth: number): Promise<void> {
-    const { branches } = use.as as Nested;
+  async runNested(client: Client, use: Use, outer: Lease, name: string, depth: number): Promise<void> {
+    const { branches } = use.mode as Nested;
     let inside = 0;
     const enter = async (branch: number): Promise<void> => {
-      await this.#again(client, use, outer, name, async (lease) => {
+      await this.#enterAgain(client, use, outer, name, async (lease) => {
         inside += 1;
         if (inside > 1) {
-          this.#history.fail("nesting", `${inside} branches of client ${client.index} are in ${use.key}`);
+          this.#history.fail("reentry", `${inside} branches of client ${client.index} are in ${use.key}`);
         }
         await client.pause(Math.min(use.holdMs, longestMs) / (branch + 1));
         if (depth > 1) {
-          await this.within(client, use, lease, name, depth - 1);
+          await this.runNested(client, use, lease, name, depth - 1);
         }
         inside -= 1;
       });
@@ -39,50 +39,50 @@ export class Nesting {
     await Promise.all(Array.from({ length: depth > 0 ? branches : 0 }, (_, branch) => enter(branch)));
   }
 
-  async #again(
+  async #enterAgain(
     client: Client,
     use: Use,
     outer: Lease,
     name: string,
     work: (lease: Lease) => Promise<void>,
   ): Promise<void> {
-    const { session } = use.as as Nested;
+    const { session } = use.mode as Nested;
     this.#history.operations += 1;
     try {
       const again = client.locks.reentrant(use.key);
       const options = { waitMs: Infinity, ...(session === undefined ? {} : { session }) };
       await again.withLock(options, async (lease) => {
-        this.#entered(client, use, lease, outer, { name });
+        this.#recordEntry(client, use, lease, outer, { name });
         await work(lease);
         this.#history.released(lease);
       });
-      this.#stillIn(client, outer);
+      this.#isStillHeld(client, outer);
     } catch (error) {
       if (!isLockError(error, "lease-lost")) {
-        this.#judge.told(error, []);
+        this.#judge.errorReported(error, []);
       } else if (outer.remainingMs() > 0) {
-        this.#history.fail("nesting", `client ${client.index} is told that its hold is lost, and it is not`);
+        this.#history.fail("reentry", `client ${client.index} is told that its hold is lost, and it is not`);
       }
     }
   }
 
-  #entered({ index }: Client, use: Use, lease: Lease, outer: Lease, sharing: Sharing): void {
+  #recordEntry({ index }: Client, use: Use, lease: Lease, outer: Lease, sharedGroup: SharedGroup): void {
     if (lease.fencingToken !== outer.fencingToken) {
       this.#history.fail(
-        "nesting",
+        "reentry",
         `client ${index} entered ${outer.fencingToken} again and has ${lease.fencingToken}`,
       );
     }
     void lease.signal; // made when somebody asks for it
-    const asking = this.#history.asks({ ...use, kind: "try", client: index }, false);
-    this.#history.granted(asking, lease, sharing, true);
-    this.#history.answered(asking);
+    const request = this.#history.requestStarted({ ...use, kind: "try", client: index }, false);
+    this.#history.granted(request, lease, sharedGroup, true);
+    this.#history.requestSettled(request);
   }
 
   /** Who left the inner one is in the outer one. */
-  #stillIn({ index }: Client, outer: Lease): void {
+  #isStillHeld({ index }: Client, outer: Lease): void {
     if (outer.remainingMs() === 0 && !outer.signal.aborted) {
-      this.#history.fail("nesting", `client ${index} left an inner lease, and has no outer one any more`);
+      this.#history.fail("reentry", `client ${index} left an inner lease, and has no outer one any more`);
     }
   }
 }

@@ -1,40 +1,40 @@
-import { scheduleOf } from "../plan/planner.ts";
+import { planSchedule } from "../plan/planner.ts";
 import type { Schedule } from "../plan/schedule.ts";
 import { count, emptyTally, type Failure, type Tally } from "../report/tally.ts";
-import { play } from "./world.ts";
+import { runSchedule } from "./world.ts";
 
-export interface Played {
+export interface SeedResults {
   readonly tally: Tally;
   readonly failed: readonly Failure[];
 }
 
 /** Plays one seed after the other. */
-export async function playSeeds(seeds: readonly number[]): Promise<Played> {
+export async function runSeedBatch(seeds: readonly number[]): Promise<SeedResults> {
   const tally = emptyTally();
   const failed: Failure[] = [];
   for (const seed of seeds) {
-    const schedule = scheduleOf(seed);
-    const report = await play(schedule);
+    const schedule = planSchedule(seed);
+    const report = await runSchedule(schedule);
     count(tally, schedule, report);
     if (report.findings.length > 0) {
-      failed.push({ seed, findings: report.findings.slice(0, mostFindings) });
+      failed.push({ seed, findings: report.findings.slice(0, maxFindings) });
     }
   }
   return { tally, failed };
 }
 
 /** What goes wrong once goes on being wrong. */
-const mostFindings = 5;
+const maxFindings = 5;
 
 /** The seeds from the first on whose schedules are of that engine, kind or weather, or of several such; null: all. */
 export function* seedsFrom(first: number, only: string | null): Generator<number> {
   for (let seed = first; ; seed += 1) {
-    if (only === null || isOf(scheduleOf(seed), only)) {
+    if (only === null || matches(planSchedule(seed), only)) {
       yield seed;
     }
   }
 }
 
-function isOf({ engine, kind, weather }: Schedule, names: string): boolean {
-  return names.split(",").every((name) => name === engine || name === kind || name === weather);
+function matches({ engine, kind, scenario }: Schedule, names: string): boolean {
+  return names.split(",").every((name) => name === engine || name === kind || name === scenario);
 }

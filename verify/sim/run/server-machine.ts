@@ -3,19 +3,19 @@ import { manualRandom } from "holdfast/testing";
 
 import type { NodeSetup } from "../plan/schedule.ts";
 import { TracedRedis, type Record } from "./traced-redis.ts";
-import { ClockView, wallStart, type WorldClock } from "./virtual-clock.ts";
+import { ClockView, wallStart, type VirtualClock } from "./virtual-clock.ts";
 
 /** A machine with a server on it. */
 export class ServerMachine {
   readonly clock: ClockView;
   readonly server: FakeRedis;
   /** For a while some client could not reach it. */
-  wasAway = false;
+  wasDown = false;
   /** Its clock was. */
   wasSetBack = false;
 
   constructor(
-    world: WorldClock,
+    world: VirtualClock,
     index: number,
     { offsetMs, rate, durable }: NodeSetup,
     seed: number,

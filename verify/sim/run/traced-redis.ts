@@ -1,11 +1,11 @@
 import { FakeRedis, type FakeRedisOptions } from "@holdfast/test-kit/fake-redis";
 
 /** What a quorum's node keeps of a mutex. */
-export interface NodeView {
+export interface NodeState {
   /** The token that has the vote; undefined: nobody's. */
   readonly holder: string | undefined;
   /** The number of its newest grant. */
-  readonly number: number;
+  readonly fencingNumber: number;
   /** Tokens, the first in front. */
   readonly queue: readonly string[];
 }
@@ -15,10 +15,10 @@ export interface TracedOperation {
   readonly name: string;
   readonly token: string;
   /** What it says of a number, as `yield` and `agree` do; else 0. */
-  readonly number: number;
+  readonly fencingNumber: number;
   /** An acquire that does not queue. */
   readonly isTry: boolean;
-  readonly answer: unknown;
+  readonly reply: unknown;
 }
 
 /** What a node did in one script call for one key. */
@@ -27,8 +27,8 @@ interface TracedCall {
   readonly node: number;
   readonly serverMs: number;
   readonly operations: readonly TracedOperation[];
-  readonly before: NodeView;
-  readonly after: NodeView;
+  readonly before: NodeState;
+  readonly after: NodeState;
 }
 
 export type TraceEvent =
@@ -36,7 +36,7 @@ export type TraceEvent =
   /** A node lost all that it kept. */
   | { readonly kind: "wiped"; readonly node: number; readonly serverMs: number }
   /** A caller was told of a lease. */
-  | { readonly kind: "held"; readonly number: number };
+  | { readonly kind: "held"; readonly fencingNumber: number };
 
 /** @param key undefined: of all keys */
 export type Record = (key: string | undefined, event: TraceEvent) => void;
@@ -72,8 +72,8 @@ export class TracedRedis extends FakeRedis {
     if (script.name !== "execute-quorum") {
       return super.execute(...call);
     }
-    const locks = [...new Set(keys.filter((_, place) => place % 4 === 0))];
-    const befores = locks.map((lock) => this.#view(lock));
+    const locks = [...new Set(keys.filter((_, clientId) => clientId % 4 === 0))];
+    const statesBefore = locks.map((lock) => this.#stateOf(lock));
     const answers = super.execute(...call) as unknown[];
     const operations = operationsOf(args.at(-1) ?? "[]");
     locks.forEach((lock, index) => {
@@ -82,10 +82,10 @@ export class TracedRedis extends FakeRedis {
         node: this.#node,
         serverMs: this.#clock.wall(),
         operations: operations
-          .map((operation, place) => ({ ...operation, answer: answers[place + 1] }))
-          .filter((_, place) => keys[place * 4] === lock),
-        before: befores[index] as NodeView,
-        after: this.#view(lock),
+          .map((operation, clientId) => ({ ...operation, reply: answers[clientId + 1] }))
+          .filter((_, clientId) => keys[clientId * 4] === lock),
+        before: statesBefore[index] as NodeState,
+        after: this.#stateOf(lock),
       });
     });
     return answers;
@@ -98,31 +98,31 @@ export class TracedRedis extends FakeRedis {
     }
   }
 
-  #view(lock: string): NodeView {
+  #stateOf(lock: string): NodeState {
     const holder = this.dump(lock);
     const queue = this.dump(`holdfast:queue:{${lock}}`);
     const fence = this.dump(`holdfast:fence:{${lock}}`);
     const numbers = new Map(fence?.type === "hash" ? fence.value : []);
     return {
       holder: holder?.type === "string" ? holder.value : undefined,
-      number: Number(numbers.get("first") ?? 0),
+      fencingNumber: Number(numbers.get("first") ?? 0),
       queue: queue?.type === "zset" ? queue.value.map(([member]) => member.split(" ")[0] as string) : [],
     };
   }
 }
 
-function operationsOf(text: string): Omit<TracedOperation, "answer">[] {
-  const words = JSON.parse(text) as string[];
-  const operations: Omit<TracedOperation, "answer">[] = [];
-  for (let at = 0; at < words.length;) {
-    const name = words[at] as string;
+function operationsOf(text: string): Omit<TracedOperation, "reply">[] {
+  const fields = JSON.parse(text) as string[];
+  const operations: Omit<TracedOperation, "reply">[] = [];
+  for (let at = 0; at < fields.length;) {
+    const name = fields[at] as string;
     const count = argumentCounts[name];
     if (count === undefined) {
       throw new RangeError(`Expected an operation on a mutex, got "${name}"`);
     }
-    const [token = "", second = "", third = "", , wait] = words.slice(at + 2, at + 2 + count);
-    const number = Number(name === "agree" ? second : name === "yield" ? third : 0);
-    operations.push({ name, token, number, isTry: name === "acquire" && wait === "0" });
+    const [token = "", second = "", third = "", , wait] = fields.slice(at + 2, at + 2 + count);
+    const fencingNumber = Number(name === "agree" ? second : name === "yield" ? third : 0);
+    operations.push({ name, token, fencingNumber, isTry: name === "acquire" && wait === "0" });
     at += 2 + count;
   }
   return operations;

@@ -11,19 +11,19 @@ interface Event {
 export const wallStart = 1_700_000_000_000;
 
 /** So much happens within a millisecond only where something goes round in circles. */
-const mostPerMs = 20_000;
+const maxEventsPerMs = 20_000;
 
 /** Time stands still, as what happens brings about more of the same at once. */
-export class StandstillError extends Error {}
+export class LivelockError extends Error {}
 
 /** True time, ms, which nobody in the world can read. What is due at one moment happens in the order in which it was planned. */
-export class WorldClock {
+export class VirtualClock {
   /** The next one last. */
   readonly #events: Event[] = [];
   readonly #afterEach: () => void;
   #now = 0;
   /** How much has happened within the present millisecond. */
-  #happened = 0;
+  #eventCount = 0;
 
   /** @param afterEach called whenever what happened has come to rest */
   constructor(afterEach: () => void = () => undefined) {
@@ -37,7 +37,7 @@ export class WorldClock {
   /** @returns what cancels it */
   at(moment: number, action: () => void): () => void {
     const event: Event = { moment: Math.max(this.#now, moment), action };
-    this.#events.splice(this.#placeOf(event.moment), 0, event);
+    this.#events.splice(this.#indexOf(event.moment), 0, event);
     return () => {
       event.action = undefined;
     };
@@ -45,11 +45,11 @@ export class WorldClock {
 
   /**
    * Lets time pass.
-   * @throws {StandstillError}
+   * @throws {LivelockError}
    */
   async advance(ms: number): Promise<void> {
     const end = this.#now + ms;
-    await rest();
+    await waitForMicrotasks();
     for (
       let next = this.#events.at(-1);
       next !== undefined && next.moment <= end;
@@ -60,7 +60,7 @@ export class WorldClock {
         this.#count(next.moment);
         this.#now = next.moment;
         next.action();
-        await rest();
+        await waitForMicrotasks();
         this.#afterEach();
       }
     }
@@ -68,13 +68,13 @@ export class WorldClock {
   }
 
   #count(moment: number): void {
-    this.#happened = Math.floor(moment) === Math.floor(this.#now) ? this.#happened + 1 : 0;
-    if (this.#happened > mostPerMs) {
-      throw new StandstillError("time stands still");
+    this.#eventCount = Math.floor(moment) === Math.floor(this.#now) ? this.#eventCount + 1 : 0;
+    if (this.#eventCount > maxEventsPerMs) {
+      throw new LivelockError("time stands still");
     }
   }
 
-  #placeOf(moment: number): number {
+  #indexOf(moment: number): number {
     let [low, high] = [0, this.#events.length];
     while (low < high) {
       const middle = (low + high) >> 1;
@@ -89,14 +89,14 @@ export class WorldClock {
 }
 
 /** All promises and ticks that are ready, and those that follow from them. */
-function rest(): Promise<void> {
+function waitForMicrotasks(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);
   });
 }
 
 /** A timer is never early, whatever the rounding. */
-const grainMs = 1e-6;
+const timerResolutionMs = 1e-6;
 
 interface ViewTimer {
   readonly action: () => void;
@@ -106,24 +106,24 @@ interface ViewTimer {
 
 /** What one machine of the world takes for the time, and the timers of a process on it. */
 export class ClockView implements Clock {
-  readonly #world: WorldClock;
+  readonly #world: VirtualClock;
   readonly #rate: number;
   readonly #timers = new Set<ViewTimer>();
   #wallAheadMs: number;
   #sleptMs = 0;
-  #sleepsSince: number | undefined;
+  #sleepStartedAt: number | undefined;
   #isFrozen = false;
   #isDead = false;
 
   /** @param rate how fast it goes; 1.01: one percent too fast */
-  constructor(world: WorldClock, { rate = 1, wall = 0 }: { rate?: number; wall?: number } = {}) {
+  constructor(world: VirtualClock, { rate = 1, wall = 0 }: { rate?: number; wall?: number } = {}) {
     this.#world = world;
     this.#rate = rate;
     this.#wallAheadMs = wall;
   }
 
   now(): number {
-    const until = this.#sleepsSince ?? this.#world.now;
+    const until = this.#sleepStartedAt ?? this.#world.now;
     return (until - this.#sleptMs) * this.#rate;
   }
 
@@ -159,14 +159,14 @@ export class ClockView implements Clock {
   /** No timer runs. @param sleeps the machine does: its monotonic clock stands still */
   freeze(sleeps: boolean): void {
     this.#isFrozen = true;
-    this.#sleepsSince = sleeps ? this.#world.now : undefined;
+    this.#sleepStartedAt = sleeps ? this.#world.now : undefined;
   }
 
   /** What was due meanwhile runs now, late, in order. */
   thaw(): void {
-    if (this.#sleepsSince !== undefined) {
-      this.#sleptMs += this.#world.now - this.#sleepsSince;
-      this.#sleepsSince = undefined;
+    if (this.#sleepStartedAt !== undefined) {
+      this.#sleptMs += this.#world.now - this.#sleepStartedAt;
+      this.#sleepStartedAt = undefined;
     }
     this.#isFrozen = false;
     for (const timer of [...this.#timers].sort((one, other) => one.dueAt - other.dueAt)) {
@@ -185,7 +185,7 @@ export class ClockView implements Clock {
   }
 
   #arm(timer: ViewTimer): void {
-    const moment = timer.dueAt / this.#rate + this.#sleptMs + grainMs;
+    const moment = timer.dueAt / this.#rate + this.#sleptMs + timerResolutionMs;
     timer.cancel = this.#world.at(moment, () => {
       if (!this.#isFrozen) {
         this.#timers.delete(timer);

@@ -1,35 +1,35 @@
 import { fork, type ChildProcess } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
-import { playSeeds, type Played } from "./seeds.ts";
+import { runSeedBatch, type SeedResults } from "./seeds.ts";
 
 /** Who plays seeds: this process, or several others beside it. */
-export interface Crew extends AsyncDisposable {
+export interface WorkerPool extends AsyncDisposable {
   readonly size: number;
-  /** @param member from 0; one job at a time each */
-  play(member: number, seeds: readonly number[]): Promise<Played>;
+  /** @param worker from 0; one job at a time each */
+  run(worker: number, seeds: readonly number[]): Promise<SeedResults>;
 }
 
-export function openCrew(size: number): Crew {
+export function openWorkerPool(size: number): WorkerPool {
   return size === 1
-    ? { size, play: (_, seeds) => playSeeds(seeds), [Symbol.asyncDispose]: async () => {} }
-    : new Processes(size);
+    ? { size, run: (_, seeds) => runSeedBatch(seeds), [Symbol.asyncDispose]: async () => {} }
+    : new ProcessPool(size);
 }
 
-class Processes implements Crew {
-  readonly #members: readonly ChildProcess[];
+class ProcessPool implements WorkerPool {
+  readonly #workers: readonly ChildProcess[];
 
   constructor(size: number) {
     const program = fileURLToPath(new URL("../worker.js", import.meta.url));
-    this.#members = Array.from({ length: size }, () => fork(program));
+    this.#workers = Array.from({ length: size }, () => fork(program));
   }
 
   get size(): number {
-    return this.#members.length;
+    return this.#workers.length;
   }
 
-  play(member: number, seeds: readonly number[]): Promise<Played> {
-    const process = this.#members[member] as ChildProcess;
+  run(worker: number, seeds: readonly number[]): Promise<SeedResults> {
+    const process = this.#workers[worker] as ChildProcess;
     return new Promise((resolve, reject) => {
       const ended = (code: number | null): void => {
         reject(new Error(`A process that played seeds ${seeds[0]} and on ended with code ${code}`));
@@ -37,7 +37,7 @@ class Processes implements Crew {
       process.once("exit", ended);
       process.once("message", (played) => {
         process.off("exit", ended);
-        resolve(played as Played);
+        resolve(played as SeedResults);
       });
       process.send(seeds);
     });
@@ -45,11 +45,11 @@ class Processes implements Crew {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(
-      this.#members.map(async (member) => {
+      this.#workers.map(async (member) => {
         if (member.connected) {
-          const gone = new Promise((resolve) => member.once("exit", resolve));
+          const exited = new Promise((resolve) => member.once("exit", resolve));
           member.disconnect();
-          await gone;
+          await exited;
         }
       }),
     );

@@ -1,20 +1,20 @@
 import type { Driver } from "holdfast";
 import type { FaultInjector } from "holdfast/testing";
 
-import { Aftermath } from "../judge/aftermath.ts";
+import { FinalChecks } from "../judge/aftermath.ts";
 import { Callers } from "./callers.ts";
 import { Client } from "./client.ts";
 import type { Finding } from "../judge/findings.ts";
 import { History } from "../judge/history.ts";
 import { LatchCallers } from "./latch-callers.ts";
 import { watchLatches } from "../judge/latch-watch.ts";
-import { everybodyMs, flawlessPatienceMs, lonelyMs, peaceBoundMs } from "../judge/patience.ts";
-import { keysIn, usesInPeace } from "./quiet-period.ts";
+import { allWaitersMs, faultFreeBoundMs, lateLatchMs, quietBoundMs } from "../judge/patience.ts";
+import { keysIn, quietPeriodUses } from "./quiet-period.ts";
 import { ProcessMachine } from "./process-machine.ts";
 import {
   isFault,
-  isFlawless,
-  isOfLatch,
+  isFaultFree,
+  isLatchAction,
   isUse,
   type Await,
   type Break,
@@ -25,21 +25,21 @@ import {
   type Use,
 } from "../plan/schedule.ts";
 import { ServerMachine } from "./server-machine.ts";
-import { ServerRoom } from "../judge/server-watch.ts";
+import { ServerWatch } from "../judge/server-watch.ts";
 import type { Record } from "./traced-redis.ts";
-import { Trouble } from "./fault-injector.ts";
-import { StandstillError, WorldClock } from "./virtual-clock.ts";
+import { WorldFaults } from "./fault-injector.ts";
+import { LivelockError, VirtualClock } from "./virtual-clock.ts";
 
-export interface PlayOptions {
+export interface RunOptions {
   /** Hears of everything that happens. */
   readonly trace?: (line: string) => void;
   /** Hears of what servers do with mutexes of a quorum, and of leases. */
   readonly record?: Record | undefined;
   /** Puts something between the drivers and who uses them. */
-  readonly alter?: (driver: Driver) => Driver;
+  readonly wrapDriver?: (driver: Driver) => Driver;
 }
 
-export interface Report {
+export interface RunReport {
   readonly findings: readonly Finding[];
   /** What was not judged, by the reason. */
   readonly excuses: readonly string[];
@@ -51,7 +51,7 @@ export interface Report {
 }
 
 /** Plays a schedule to its end, and says what went wrong. The same schedule, the same report. */
-export async function play(schedule: Schedule, options: PlayOptions = {}): Promise<Report> {
+export async function runSchedule(schedule: Schedule, options: RunOptions = {}): Promise<RunReport> {
   const world = new World(schedule, options);
   const { history } = world;
   const unhandled = (reason: unknown): void => {
@@ -63,12 +63,12 @@ export async function play(schedule: Schedule, options: PlayOptions = {}): Promi
     timer = setTimeout(() => {
       history.fail("progress", "the world waits for what never comes");
       resolve();
-    }, stuckMs);
+    }, stuckTimeoutMs);
   });
   try {
-    await Promise.race([world.play(), stuck]);
+    await Promise.race([world.run(), stuck]);
   } catch (error) {
-    if (!(error instanceof StandstillError)) {
+    if (!(error instanceof LivelockError)) {
       throw error;
     }
     history.fail("progress", error.message);
@@ -78,56 +78,56 @@ export async function play(schedule: Schedule, options: PlayOptions = {}): Promi
   }
   const { grants, operations, findings } = history;
   return {
-    findings: findings.all,
-    excuses: [...findings.excuses],
+    findings: findings.list,
+    excuses: [...findings.skipped],
     grants,
     operations,
     commands: world.commands,
   };
 }
 
-const mostTries = 100;
+const maxTries = 100;
 
 /** Of real time: a schedule takes far less, on slow machines too. */
-const stuckMs = 60_000;
+const stuckTimeoutMs = 60_000;
 
 class World {
   readonly history: History;
   readonly #schedule: Schedule;
-  readonly #clock: WorldClock;
+  readonly #clock: VirtualClock;
   readonly #machines: readonly ServerMachine[];
   readonly #clients: readonly Client[];
   readonly #trace: (line: string) => void;
   readonly #callers: Callers;
   readonly #latchCallers: LatchCallers;
-  readonly #trouble: Trouble;
+  readonly #worldFaults: WorldFaults;
 
-  constructor(schedule: Schedule, { trace, record, alter = (driver) => driver }: PlayOptions) {
+  constructor(schedule: Schedule, { trace, record, wrapDriver = (driver) => driver }: RunOptions) {
     this.#schedule = schedule;
-    this.#clock = new WorldClock(() => {
-      this.history.look();
+    this.#clock = new VirtualClock(() => {
+      this.history.check();
     });
     this.history = new History(
       () => this.#clock.now,
       schedule,
       (client) => (this.#clients[client] as Client).process,
     );
-    this.history.tellLease = (key, number) => {
-      record?.(`lock:${key}`, { kind: "held", number });
+    this.history.onGrant = (key, fencingNumber) => {
+      record?.(`lock:${key}`, { kind: "held", fencingNumber });
     };
     this.#trace = trace
       ? (line) => {
           trace(`${this.#clock.now.toFixed(3)} ${line}`);
         }
       : () => undefined;
-    const { seed, nodes, clients, peaceAt } = schedule;
+    const { seed, nodes, clients, quietAt } = schedule;
     this.#machines = nodes.map(
       (setup, index) => new ServerMachine(this.#clock, index, setup, seed * 16 + 15 - index, record),
     );
     const servers = this.#machines.map(({ server }) => server);
     const hasRoom = schedule.engine === "server" && ["read-write", "semaphore"].includes(schedule.kind);
-    this.history.rooms = servers.flatMap((server) =>
-      hasRoom ? keysIn(schedule.steps).map((key) => new ServerRoom(this.history, server, key)) : [],
+    this.history.serverWatches = servers.flatMap((server) =>
+      hasRoom ? keysIn(schedule.steps).map((key) => new ServerWatch(this.history, server, key)) : [],
     );
     const processes = new Map<number, ProcessMachine>();
     const drivers = new Map<ProcessMachine, Driver>();
@@ -135,20 +135,20 @@ class World {
       const process =
         processes.get(setup.process) ?? new ProcessMachine(this.#clock, index, setup, schedule, servers);
       processes.set(setup.process, process);
-      const driver = drivers.get(process) ?? alter(process.driver);
+      const driver = drivers.get(process) ?? wrapDriver(process.driver);
       drivers.set(process, driver);
       return new Client(index, process, setup, driver);
     });
     this.#callers = new Callers(this.history, this.#clients, this.#trace);
     const latches = watchLatches(schedule, this.history, this.#machines, this.#clients);
     this.#latchCallers = new LatchCallers(this.history, schedule.limit ?? 1, latches, this.#trace);
-    this.history.rooms = [...this.history.rooms, ...Array.from(latches.values(), ({ history }) => history)];
-    this.#trouble = new Trouble({
+    this.history.serverWatches = [...this.history.serverWatches, ...Array.from(latches.values(), ({ history }) => history)];
+    this.#worldFaults = new WorldFaults({
       clock: this.#clock,
       history: this.history,
       machines: this.#machines,
       clients: this.#clients,
-      peaceAt,
+      peaceAt: quietAt,
     });
   }
 
@@ -159,32 +159,32 @@ class World {
     );
   }
 
-  async play(): Promise<void> {
-    const { steps, peaceAt, weather } = this.#schedule;
-    if (isFlawless(this.#schedule)) {
-      this.history.expect(flawlessPatienceMs(this.#schedule));
+  async run(): Promise<void> {
+    const { steps, quietAt, scenario } = this.#schedule;
+    if (isFaultFree(this.#schedule)) {
+      this.history.setFreeBound(faultFreeBoundMs(this.#schedule));
     }
-    const deafTo =
-      weather === "deaf" ? "inquiry" : weather === "unheard" ? wakingWord(this.#schedule) : undefined;
-    if (deafTo !== undefined) {
+    const dropEvent =
+      scenario === "lost-inquiries" ? "inquiry" : scenario === "lost-notifications" ? grantEvent(this.#schedule) : undefined;
+    if (dropEvent !== undefined) {
       this.#forEachLink((faults) => {
-        faults.dropMessages((text) => text.startsWith(deafTo));
+        faults.dropMessages((text) => text.startsWith(dropEvent));
       });
     }
     for (const step of steps) {
       this.#clock.at(step.at, () => {
-        this.#take(step);
+        this.#startStep(step);
       });
     }
-    await this.#clock.advance(peaceAt);
-    await this.#makePeace();
-    await new Aftermath(this.#schedule, this.#clock, this.history).look(this.#clients, this.#machines);
+    await this.#clock.advance(quietAt);
+    await this.#endFaults();
+    await new FinalChecks(this.#schedule, this.#clock, this.history).run(this.#clients, this.#machines);
   }
 
-  #take(step: Step): void {
+  #startStep(step: Step): void {
     this.#trace(JSON.stringify(step));
     if (isFault(step)) {
-      this.#trouble.begin(step);
+      this.#worldFaults.inject(step);
       return;
     }
     const client = this.#clients[step.client] as Client;
@@ -196,7 +196,7 @@ class World {
   }
 
   #begin(client: Client, step: Use | Break | SetLimit | CountDown | Await): Promise<unknown> {
-    if (isOfLatch(step)) {
+    if (isLatchAction(step)) {
       return this.#latchCallers.call(client, step);
     }
     if (isUse(step)) {
@@ -206,36 +206,36 @@ class World {
   }
 
   /** The faults are over: everybody who lives gets every lock. */
-  async #makePeace(): Promise<void> {
+  async #endFaults(): Promise<void> {
     this.#trace("peace");
-    const { weather, steps } = this.#schedule;
-    if (weather !== "unheard") {
+    const { scenario, steps } = this.#schedule;
+    if (scenario !== "lost-notifications") {
       this.#forEachLink((faults) => {
         faults.dropReply(0);
         faults.duplicate(0, 0);
         faults.dropMessages(null);
       });
     }
-    const boundMs = peaceBoundMs(this.#schedule, this.#clients);
-    if (!isFlawless(this.#schedule)) {
-      this.history.expect(boundMs);
+    const boundMs = quietBoundMs(this.#schedule, this.#clients);
+    if (!isFaultFree(this.#schedule)) {
+      this.history.setFreeBound(boundMs);
     }
-    await this.#agreeOnLimits();
+    await this.#settleLimits();
     const keys = keysIn(steps);
-    for (const client of this.#alive) {
-      client.hurry();
-      this.#getAll(client, keys);
+    for (const client of this.#livingClients) {
+      client.endPauses();
+      this.#acquireEverything(client, keys);
     }
-    const rounds = weather === "unheard" ? keys.length * this.#clients.length * 2 : 1;
+    const rounds = scenario === "lost-notifications" ? keys.length * this.#clients.length * 2 : 1;
     const begun = Math.max(this.#clock.now, ...steps.map(({ at }) => at)); // some come in peace
-    const leftMs = (): number => this.#clock.now - begun + this.history.leftForMs;
-    const ownMs = boundMs * rounds + everybodyMs + lonelyMs(this.#schedule);
+    const leftMs = (): number => this.#clock.now - begun + this.history.reservedForMs;
+    const ownMs = boundMs * rounds + allWaitersMs + lateLatchMs(this.#schedule);
     let allMs = ownMs + leftMs();
-    while ((this.#busy.length > 0 || this.#clock.now < begun) && this.#clock.now < begun + allMs) {
+    while ((this.#hasPending.length > 0 || this.#clock.now < begun) && this.#clock.now < begun + allMs) {
       await this.#clock.advance(20);
-      allMs = Math.max(allMs, ownMs + (this.history.leftForMs > 0 ? leftMs() : 0));
+      allMs = Math.max(allMs, ownMs + (this.history.reservedForMs > 0 ? leftMs() : 0));
     }
-    for (const { index, uses } of this.#busy) {
+    for (const { index, uses } of this.#hasPending) {
       for (const use of uses) {
         this.history.fail(
           "progress",
@@ -245,8 +245,8 @@ class World {
     }
   }
 
-  #getAll(client: Client, keys: readonly string[]): void {
-    for (const use of usesInPeace(this.#schedule, client.index)) {
+  #acquireEverything(client: Client, keys: readonly string[]): void {
+    for (const use of quietPeriodUses(this.#schedule, client.index)) {
       void this.#callers.use(client, use);
     }
     for (const key of this.#schedule.kind === "latch" ? keys : []) {
@@ -255,28 +255,28 @@ class World {
   }
 
   /** An operator sets the last limit again, until he hears that it is set. */
-  async #agreeOnLimits(): Promise<void> {
+  async #settleLimits(): Promise<void> {
     const last = this.#schedule.steps.findLast((step) => step.kind === "set limit");
-    const [client] = this.#alive;
+    const [client] = this.#livingClients;
     if (last?.kind === "set limit" && client) {
-      for (let isSet = false, tries = 0; !isSet && tries < mostTries; tries += 1) {
-        let isOver = false;
+      for (let isSet = false, tries = 0; !isSet && tries < maxTries; tries += 1) {
+        let isSettled = false;
         void this.#callers.setLimit(client, last).then((was) => {
-          [isSet, isOver] = [was, true];
+          [isSet, isSettled] = [was, true];
         });
-        for (let turns = 0; !isOver && turns < mostTries; turns += 1) {
+        for (let turns = 0; !isSettled && turns < maxTries; turns += 1) {
           await this.#clock.advance(20);
         }
       }
     }
   }
 
-  get #alive(): readonly Client[] {
+  get #livingClients(): readonly Client[] {
     return this.#clients.filter(({ isDead }) => !isDead);
   }
 
-  get #busy(): readonly Client[] {
-    return this.#alive.filter(({ uses }) => uses.size > 0);
+  get #hasPending(): readonly Client[] {
+    return this.#livingClients.filter(({ uses }) => uses.size > 0);
   }
 
   #forEachLink(action: (faults: FaultInjector) => void): void {
@@ -287,6 +287,6 @@ class World {
 }
 
 /** What a message begins with that wakes who waits. */
-function wakingWord({ kind }: Schedule): string {
+function grantEvent({ kind }: Schedule): string {
   return kind === "latch" ? "open" : "grant";
 }

@@ -1,6 +1,6 @@
 import {
   isFault,
-  isOfLatch,
+  isLatchAction,
   isUse,
   type Await,
   type ClientSetup,
@@ -10,31 +10,31 @@ import {
 } from "../plan/schedule.ts";
 
 /** Schedules that say less than this one, the greatest steps first; each is a candidate by itself. */
-export function* simplerOnes(schedule: Schedule): Generator<Schedule> {
+export function* shrinkSteps(schedule: Schedule): Generator<Schedule> {
   yield* withFewerClients(schedule);
   yield* withFewerNodes(schedule);
-  yield* withPlainerSetup(schedule);
-  yield* withPlainerClients(schedule);
-  yield* withPlainerSteps(schedule);
+  yield* withSimplerSetup(schedule);
+  yield* withSimplerClients(schedule);
+  yield* withSimplerSteps(schedule);
 }
 
 function* withFewerClients(schedule: Schedule): Generator<Schedule> {
   const { clients, steps } = schedule;
-  for (let gone = clients.length - 1; gone >= 0 && clients.length > 1; gone -= 1) {
+  for (let removed = clients.length - 1; removed >= 0 && clients.length > 1; removed -= 1) {
     const isNeeded = steps.some(
       (step) =>
-        ("client" in step && step.client === gone) ||
-        (isUse(step) && typeof step.ending === "object" && step.ending.passTo === gone),
+        ("client" in step && step.client === removed) ||
+        (isUse(step) && typeof step.ending === "object" && step.ending.transferTo === removed),
     );
     if (!isNeeded) {
-      const renumber = (client: number): number => (client > gone ? client - 1 : client);
+      const renumber = (client: number): number => (client > removed ? client - 1 : client);
       yield {
         ...schedule,
         clients: clients
-          .filter((_, index) => index !== gone)
+          .filter((_, index) => index !== removed)
           .map((setup, index) => ({
             ...setup,
-            process: setup.process === gone ? index : renumber(setup.process),
+            process: setup.process === removed ? index : renumber(setup.process),
           })),
         steps: steps.map((step) => renumbered(step, renumber)),
       };
@@ -45,7 +45,7 @@ function* withFewerClients(schedule: Schedule): Generator<Schedule> {
 function renumbered(step: Step, renumber: (client: number) => number): Step {
   const moved = "client" in step ? { ...step, client: renumber(step.client) } : step;
   return isUse(moved) && typeof moved.ending === "object"
-    ? { ...moved, ending: { passTo: renumber(moved.ending.passTo) } }
+    ? { ...moved, ending: { transferTo: renumber(moved.ending.transferTo) } }
     : moved;
 }
 
@@ -71,7 +71,7 @@ function* withFewerNodes(schedule: Schedule): Generator<Schedule> {
   }
 }
 
-function* withPlainerSetup(schedule: Schedule): Generator<Schedule> {
+function* withSimplerSetup(schedule: Schedule): Generator<Schedule> {
   const plain = { offsetMs: 0, rate: 1, durable: false };
   if (schedule.nodes.some((node) => differs(node, plain))) {
     yield { ...schedule, nodes: schedule.nodes.map(() => plain) };
@@ -82,20 +82,20 @@ function* withPlainerSetup(schedule: Schedule): Generator<Schedule> {
     }
   }
   const lastAt = Math.max(0, ...schedule.steps.map(({ at }) => at));
-  const peaceAt = Math.ceil(lastAt / 100 + 1) * 100;
-  if (peaceAt < schedule.peaceAt) {
-    yield { ...schedule, peaceAt };
+  const quietAt = Math.ceil(lastAt / 100 + 1) * 100;
+  if (quietAt < schedule.quietAt) {
+    yield { ...schedule, quietAt };
   }
 }
 
-function* withPlainerClients(schedule: Schedule): Generator<Schedule> {
+function* withSimplerClients(schedule: Schedule): Generator<Schedule> {
   for (const [index, client] of schedule.clients.entries()) {
     const even: Partial<ClientSetup> = {
       delaysMs: client.delaysMs.map(() => 0.5),
       messageDelaysMs: client.messageDelaysMs.map(() => 0.5),
     };
     for (const plainer of [even, { offsetMs: 0, rate: 1 }, { process: index }, { handover: false }]) {
-      const isBound = "process" in plainer && isBoundToProcess(schedule);
+      const isBound = "process" in plainer && sharesProcesses(schedule);
       if (!isBound && differs(client, { ...client, ...plainer })) {
         yield { ...schedule, clients: schedule.clients.with(index, { ...client, ...plainer }) };
       }
@@ -104,13 +104,13 @@ function* withPlainerClients(schedule: Schedule): Generator<Schedule> {
 }
 
 /** In memory all are in one. */
-function isBoundToProcess({ engine }: Schedule): boolean {
+function sharesProcesses({ engine }: Schedule): boolean {
   return engine === "memory";
 }
 
-function* withPlainerSteps(schedule: Schedule): Generator<Schedule> {
+function* withSimplerSteps(schedule: Schedule): Generator<Schedule> {
   for (const [index, step] of schedule.steps.entries()) {
-    for (const plainer of plainerSteps(step)) {
+    for (const plainer of simplerSteps(step)) {
       if (differs(step, plainer)) {
         const steps = schedule.steps.with(index, plainer);
         yield { ...schedule, steps: steps.sort((one, other) => one.at - other.at) };
@@ -119,11 +119,11 @@ function* withPlainerSteps(schedule: Schedule): Generator<Schedule> {
   }
 }
 
-function* plainerSteps(step: Step): Generator<Step> {
+function* simplerSteps(step: Step): Generator<Step> {
   if (isUse(step)) {
     for (const name of ["extendAtMs", "abortMs", "maxHoldMs", "attemptId", "ending"] as const) {
-      const { [name]: left, ...rest } = step;
-      if (left !== undefined) {
+      const { [name]: remaining, ...rest } = step;
+      if (remaining !== undefined) {
         yield rest as Step;
       }
     }
@@ -132,7 +132,7 @@ function* plainerSteps(step: Step): Generator<Step> {
     yield { ...step, renew: false };
     yield { ...step, holdMs: Math.round(step.holdMs) };
   }
-  if (isOfLatch(step)) {
+  if (isLatchAction(step)) {
     yield withoutOptions(step);
     yield { ...step, round: 0 };
   }

@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
 import { engines } from "../../chaos/plan/engine.ts";
-import { lockNames, type LockName } from "../../chaos/run/lock.ts";
+import { lockKinds, type LockKind } from "../../chaos/run/lock.ts";
 import { parseOptions } from "../../chaos/options.ts";
 import { engineNames, usualEngines, type EngineName, type Plan } from "../../chaos/plan/plan.ts";
 import { planOf } from "../../chaos/plan/planner.ts";
@@ -20,9 +20,9 @@ import type { Verdict } from "../../chaos/judge/judge.ts";
 const program = fileURLToPath(new URL("../../dist/chaos/main.js", import.meta.url));
 const minutes = 2;
 /** One storm of 10 s, and plans with every way to a failover in it. */
-const briefly = { minutes: 0.4, seeds: { sentinel: 2, cluster: 3 } } as const;
+const shortRun = { minutes: 0.4, seeds: { sentinel: 2, cluster: 3 } } as const;
 /** Far less than is seen on an idle machine. */
-const fewestGrants = 200;
+const minGrants = 200;
 
 let folder: string;
 
@@ -39,17 +39,17 @@ describe("a plan", () => {
     "has every kind of fault of %s in the first minute, and repeats by its seed",
     (name) => {
       for (let seed = 0; seed < 20; seed += 1) {
-        const plan = planned(name, seed);
+        const plan = planFor(name, seed);
         const kinds = new Set(plan.storms.flatMap(({ faults }) => faults.map(({ kind }) => kind)));
         expect([...kinds].sort()).toEqual([...engines[name].faults].sort());
-        expect(planned(name, seed)).toEqual(plan);
+        expect(planFor(name, seed)).toEqual(plan);
       }
     },
   );
 
   test("lets only a minority of a quorum forget, or have a wrong clock, in one storm", () => {
     for (let seed = 0; seed < 50; seed += 1) {
-      for (const { faults } of planned("redlock", seed).storms) {
+      for (const { faults } of planFor("redlock", seed).storms) {
         const unreliable = faults.filter(({ kind }) => /empty|step a clock/.test(kind));
         expect(new Set(unreliable.flatMap(({ nodes }) => nodes)).size).toBeLessThanOrEqual(2);
       }
@@ -87,9 +87,9 @@ describe("options", () => {
 test("chaos on one server and on Redlock of five violates nothing", async () => {
   const { code, output } = await run(["--minutes", String(minutes), "--folder", folder]);
   for (const name of usualEngines) {
-    const { violations, figures } = await verdictOf(name, output);
+    const { violations, figures } = await readVerdict(name, output);
     expect(violations, output).toEqual([]);
-    expect(figures.grants).toBeGreaterThan(fewestGrants);
+    expect(figures.grants).toBeGreaterThan(minGrants);
     expect(figures.losses).toBeGreaterThan(5);
     expect(Object.keys(figures.faultsByKind).sort()).toEqual([...engines[name].faults].sort());
     expect(figures.lostWithTokens).toBe(0);
@@ -100,8 +100,8 @@ test("chaos on one server and on Redlock of five violates nothing", async () => 
     expect(figures.byLock.read?.downgrades).toBeGreaterThan(0);
     expect(figures.byLock.reentrant?.nested).toBeGreaterThan(0);
     if (engines[name].hasLatches) {
-      const { letGo, expired, opened } = figures.latches;
-      expect(Math.min(letGo, expired, opened)).toBeGreaterThan(0);
+      const { released, expired, opened } = figures.latches;
+      expect(Math.min(released, expired, opened)).toBeGreaterThan(0);
     }
     expect(existsSync(join(folder, name, "report.md"))).toBe(true);
     expect(existsSync(join(folder, name, "timeline-hot.svg"))).toBe(true);
@@ -112,16 +112,16 @@ test("chaos on one server and on Redlock of five violates nothing", async () => 
 test.each(["sentinel", "cluster"] as const)(
   "chaos by %s: failovers, across which tokens rise, nobody hangs and every loss is told",
   async (name) => {
-    const seed = String(briefly.seeds[name]);
-    const own = ["--engine", name, "--minutes", String(briefly.minutes), "--seed", seed];
+    const seed = String(shortRun.seeds[name]);
+    const own = ["--engine", name, "--minutes", String(shortRun.minutes), "--seed", seed];
     const { code, output } = await run([...own, "--folder", folder]);
-    const { violations, figures } = await verdictOf(name, output);
+    const { violations, figures } = await readVerdict(name, output);
     expect(violations, output).toEqual([]);
     expect(code, output).toBe(0);
     const wanted = engines[name].faults.filter((kind) => /primary|slot/.test(kind));
     expect(Object.keys(figures.faultsByKind)).toEqual(expect.arrayContaining(wanted));
     expect(figures.failovers.length).toBeGreaterThanOrEqual(2);
-    expect(figures.grants).toBeGreaterThan(fewestGrants / 4);
+    expect(figures.grants).toBeGreaterThan(minGrants / 4);
     expect(figures.lostWithTokens).toBe(0);
     expect(await readFile(join(folder, name, "report.md"), "utf8")).toContain("## Failovers");
     console.info(
@@ -155,11 +155,11 @@ test("restarted nodes of a quorum that vote at once are found out by whose votes
   expect(code).toBe(1);
 }, 120_000);
 
-function lockNamesOf(name: EngineName): LockName[] {
-  return lockNames.filter((lock) => lock !== "semaphore" || engines[name].hasSemaphores);
+function lockNamesOf(name: EngineName): LockKind[] {
+  return lockKinds.filter((lock) => lock !== "semaphore" || engines[name].hasSemaphores);
 }
 
-function planned(name: EngineName, seed: number): Plan {
+function planFor(name: EngineName, seed: number): Plan {
   const engine = engines[name];
   return planOf(engine, {
     seed,
@@ -169,7 +169,7 @@ function planned(name: EngineName, seed: number): Plan {
   });
 }
 
-async function verdictOf(name: EngineName, output: string): Promise<Verdict> {
+async function readVerdict(name: EngineName, output: string): Promise<Verdict> {
   const path = join(folder, name, "verdict.json");
   expect(existsSync(path), output).toBe(true);
   return JSON.parse(await readFile(path, "utf8")) as Verdict;

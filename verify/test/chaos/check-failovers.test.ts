@@ -1,34 +1,34 @@
 import { describe, expect, test } from "vitest";
 
-import type { ClientRecord, ConductorRecord, Failover, LatchAsked } from "../../chaos/judge/history.ts";
+import type { ClientRecord, CoordinatorRecord, Failover, LatchRequest } from "../../chaos/judge/history.ts";
 import { judge } from "../../chaos/judge/judge.ts";
-import { endOfRun, granted, planting, released, type Planted } from "./planted-history.ts";
+import { endOfRun, granted, historyFixture, released, type PlantedHistory } from "./planted-history.ts";
 
 // One server takes the place of another: what is promised across that is judged, and what is not is counted.
 
-const { folder, plant, violated } = planting();
+const { folder, plant, violated } = historyFixture();
 
 /** Another is the primary from 1 000 on; the former said that it is as well until 1 500. The largest TTL is 4 000. */
 const failover: Failover = {
   at: 1_050,
   since: 1_000,
   until: 1_500,
-  server: 7_000,
+  newPrimary: 7_000,
   isPromotion: true,
   keys: ["hot"],
 };
-const conductor: readonly ConductorRecord[] = [{ e: "failover", ...failover }, endOfRun];
+const conductor: readonly CoordinatorRecord[] = [{ e: "failover", ...failover }, endOfRun];
 
 /** One has it until 3 000, and the other is granted it meanwhile. */
-function beside(grantedAt: number, token: number, key = "hot"): Planted {
+function overlappingGrants(grantedAt: number, token: number, key = "hot"): PlantedHistory {
   const until = 3_000;
   return {
     engine: "cluster",
-    conductor,
+    coordinator: conductor,
     clients: {
       "client-0.1": [
         ...granted(1, 900, 10, { key, until }),
-        { e: "lost", at: 2_900, ask: 1, reason: "expired" },
+        { e: "lost", at: 2_900, requestId: 1, reason: "expired" },
       ],
       "client-1.2": [...granted(1, grantedAt, token, { key }), ...released(1, grantedAt + 20)],
     },
@@ -37,7 +37,7 @@ function beside(grantedAt: number, token: number, key = "hot"): Planted {
 
 describe("exclusion", () => {
   test("is not promised across a failover: the conflict is counted", async () => {
-    await plant(beside(1_200, 11));
+    await plant(overlappingGrants(1_200, 11));
     const { violations, figures, summary } = await judge(folder());
     expect(violations).toEqual([]);
     expect(figures.conflictsAcrossFailovers).toBe(1);
@@ -46,17 +46,17 @@ describe("exclusion", () => {
   });
 
   test("is promised before it", async () => {
-    expect(await violated(beside(999, 11))).toEqual(["exclusion"]);
+    expect(await violated(overlappingGrants(999, 11))).toEqual(["exclusion"]);
   });
 
   test("is promised for what another shard has", async () => {
-    expect(await violated(beside(1_200, 11, "lukewarm-1"))).toEqual(["exclusion"]);
+    expect(await violated(overlappingGrants(1_200, 11, "lukewarm-1"))).toEqual(["exclusion"]);
   });
 
   test("is promised of those that were both granted after it", async () => {
     const found = await violated({
       engine: "cluster",
-      conductor,
+      coordinator: conductor,
       clients: {
         "client-0.1": [...granted(1, 1_501, 10), ...released(1, 1_600)],
         "client-1.2": [...granted(1, 1_502, 11), ...released(1, 1_520)],
@@ -68,7 +68,7 @@ describe("exclusion", () => {
   test("is promised when what was forgotten must be over", async () => {
     const found = await violated({
       engine: "cluster",
-      conductor,
+      coordinator: conductor,
       clients: {
         "client-0.1": [...granted(1, 900, 10, { until: 6_000 }), ...released(1, 5_900)],
         "client-1.2": [...granted(1, 5_501, 11), ...released(1, 5_520)],
@@ -82,7 +82,7 @@ describe("tokens", () => {
   test("rise across a failover", async () => {
     const found = await violated({
       engine: "cluster",
-      conductor,
+      coordinator: conductor,
       clients: {
         "client-0.1": [...granted(1, 900, 10), ...released(1, 950)],
         "client-1.2": [...granted(1, 1_200, 9), ...released(1, 1_220)],
@@ -99,7 +99,7 @@ describe("tokens", () => {
       ...released(2, 1_310, 3_000),
     ];
     const other = [...granted(1, 1_200, 2_000), ...released(1, 1_250)];
-    const planted = { engine: "cluster", conductor } as const;
+    const planted = { engine: "cluster", coordinator: conductor } as const;
     expect(await violated({ ...planted, clients: { "client-0.1": handed, "client-1.2": other } })).toEqual(
       [],
     );
@@ -108,7 +108,7 @@ describe("tokens", () => {
   test("of a new grant are larger, whoever was forgotten", async () => {
     const found = await violated({
       engine: "cluster",
-      conductor,
+      coordinator: conductor,
       clients: {
         "client-0.1": [
           ...granted(1, 900, 1_000),
@@ -126,19 +126,19 @@ describe("tokens", () => {
 describe("attempts", () => {
   const repeated = (token: number, moved: number): Readonly<Record<string, readonly ClientRecord[]>> => ({
     "client-0.1": [
-      ...granted(1, 900 + moved, 10, { kind: "attempt", attempt: "a", until: 3_000 }),
-      ...granted(2, 1_200 + moved, token, { kind: "attempt", attempt: "a" }),
+      ...granted(1, 900 + moved, 10, { kind: "attempt", attemptId: "a", until: 3_000 }),
+      ...granted(2, 1_200 + moved, token, { kind: "attempt", attemptId: "a" }),
       ...released(2, 1_250 + moved),
-      { e: "lost", at: 2_900, ask: 1, reason: "expired" },
+      { e: "lost", at: 2_900, requestId: 1, reason: "expired" },
     ],
   });
 
   test("may be granted anew across a failover", async () => {
-    expect(await violated({ engine: "cluster", conductor, clients: repeated(11, 0) })).toEqual([]);
+    expect(await violated({ engine: "cluster", coordinator: conductor, clients: repeated(11, 0) })).toEqual([]);
   });
 
   test("share the grant after it", async () => {
-    const found = await violated({ engine: "cluster", conductor, clients: repeated(11, 700) });
+    const found = await violated({ engine: "cluster", coordinator: conductor, clients: repeated(11, 700) });
     expect(found).toContain("attempts");
   });
 });
@@ -147,8 +147,8 @@ test.each([
   ["may be granted anew from the moment on that an operator breaks it", 299, []],
   ["shares the grant until that moment", 301, ["attempts", "exclusion"]],
 ])("an attempt %s", async (_what, breaking, rules) => {
-  const attempt = { kind: "attempt", attempt: "a" } as const;
-  const lost: ClientRecord = { e: "lost", at: 400, ask: 1, reason: "broken" };
+  const attempt = { kind: "attempt", attemptId: "a" } as const;
+  const lost: ClientRecord = { e: "lost", at: 400, requestId: 1, reason: "broken" };
   const found = await violated({
     clients: {
       "client-0.1": [
@@ -164,33 +164,33 @@ test.each([
 });
 
 test("a latch may be forgotten by a failover, and by nothing else", async () => {
-  const about: LatchAsked = {
+  const about: LatchRequest = {
     key: "latch-1",
-    view: 1,
+    handle: 1,
     count: 3,
     ttlMs: 30_000,
-    attempt: "a",
+    attemptId: "a",
     waitMs: 0,
     isProbe: false,
   };
   const counted = (call: number, at: number): ClientRecord[] => [
-    { e: "latch", at, call, ...about, attempt: `attempt ${call}` },
-    { e: "latched", at: at + 1, call, left: 2 },
+    { e: "latch", at, call, ...about, attemptId: `attempt ${call}` },
+    { e: "latch-reply", at: at + 1, call, remaining: 2 },
   ];
   const clients = { "client-0.1": [...counted(1, 900), ...counted(2, 1_200)] };
-  expect(await violated({ engine: "cluster", conductor, clients })).toEqual([]);
+  expect(await violated({ engine: "cluster", coordinator: conductor, clients })).toEqual([]);
 });
 
 test("a latch that counts anew without a failover is found", async () => {
-  const about = { key: "latch-1", view: 1, count: 3, ttlMs: 30_000, waitMs: 0, isProbe: false } as const;
+  const about = { key: "latch-1", handle: 1, count: 3, ttlMs: 30_000, waitMs: 0, isProbe: false } as const;
   const found = await violated({
     engine: "cluster",
     clients: {
       "client-0.1": [
-        { e: "latch", at: 900, call: 1, ...about, attempt: "attempt 1" },
-        { e: "latched", at: 901, call: 1, left: 2 },
-        { e: "latch", at: 1_200, call: 2, ...about, attempt: "attempt 2" },
-        { e: "latched", at: 1_201, call: 2, left: 2 },
+        { e: "latch", at: 900, call: 1, ...about, attemptId: "attempt 1" },
+        { e: "latch-reply", at: 901, call: 1, remaining: 2 },
+        { e: "latch", at: 1_200, call: 2, ...about, attemptId: "attempt 2" },
+        { e: "latch-reply", at: 1_201, call: 2, remaining: 2 },
       ],
     },
   });

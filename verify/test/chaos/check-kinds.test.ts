@@ -3,16 +3,16 @@ import { describe, expect, test } from "vitest";
 import type { ClientRecord } from "../../chaos/judge/history.ts";
 import { judge } from "../../chaos/judge/judge.ts";
 import type { EngineName } from "../../chaos/plan/plan.ts";
-import { granted, planting, released } from "./planted-history.ts";
+import { granted, historyFixture, released } from "./planted-history.ts";
 
 // The same for the other kinds of lock: planted histories that the checker has to find something in, beside one in which it must not.
 
-const { folder, plant, violated } = planting();
+const { folder, plant, violated } = historyFixture();
 
-const reads = { key: "book-1", as: "read" } as const;
-const writes = { key: "book-1", as: "write" } as const;
+const reads = { key: "book-1", lockKind: "read" } as const;
+const writes = { key: "book-1", lockKind: "write" } as const;
 /** Of a semaphore of four. */
-const permits = (count: number) => ({ key: "permits-1", as: "semaphore", permits: count }) as const;
+const permits = (count: number) => ({ key: "permits-1", lockKind: "semaphore", permits: count }) as const;
 
 describe("read-write", () => {
   test("readers may be beside each other, and a writer follows them", async () => {
@@ -60,7 +60,7 @@ describe("read-write", () => {
   describe("a writer that is downgraded", () => {
     const downgraded = (token: number): ClientRecord[] => [
       ...granted(1, 100, 10, writes),
-      { e: "downgraded", at: 150, ask: 1 },
+      { e: "downgraded", at: 150, requestId: 1 },
       ...granted(2, 155, token, { ...reads, kind: "downgrade", askedAt: 150, waitMs: 0 }),
       ...released(2, 300),
     ];
@@ -169,9 +169,9 @@ describe("read-write", () => {
       const found = await violated({
         clients: {
           "client-0.1": [
-            { e: "asked", at: 90, ask: 1, ...reads, kind: "attempt", waitMs: 5, attempt: "a" },
-            { e: "refused", at: 101, ask: 1, code: "engine-unavailable" },
-            ...granted(2, 160, 10, { ...reads, kind: "attempt", attempt: "a" }),
+            { e: "asked", at: 90, requestId: 1, ...reads, kind: "attempt", waitMs: 5, attemptId: "a" },
+            { e: "refused", at: 101, requestId: 1, code: "engine-unavailable" },
+            ...granted(2, 160, 10, { ...reads, kind: "attempt", attemptId: "a" }),
             ...released(2, 200),
           ],
           "client-1.2": [...granted(1, 150, 11, reads), ...released(1, 300)],
@@ -218,7 +218,7 @@ describe("read-write", () => {
   test("from a break on the holder that was broken is not judged, and the others are", async () => {
     const broken = (token: string): ClientRecord[] => [{ e: "breaking", at: 149, key: "book-1", token }];
     const clients = (token: string): Readonly<Record<string, readonly ClientRecord[]>> => ({
-      "client-0.1": [...granted(1, 100, 10, reads), { e: "lost", at: 400, ask: 1, reason: "broken" }],
+      "client-0.1": [...granted(1, 100, 10, reads), { e: "lost", at: 400, requestId: 1, reason: "broken" }],
       "client-0.2": [...granted(1, 120, 11, reads), ...released(1, 140)],
       "client-1.3": [...granted(1, 150, 12, writes), ...released(1, 200)],
       "client-2.4": broken(token),
@@ -233,7 +233,7 @@ describe("read-write", () => {
           ...granted(1, 100, 10, reads),
           ...granted(2, 120, 11, reads),
           ...released(1, 400),
-          { e: "lost", at: 160, ask: 2, reason: "broken" },
+          { e: "lost", at: 160, requestId: 2, reason: "broken" },
         ],
         "client-1.2": [...granted(1, 200, 12, writes), ...released(1, 300)],
         "client-2.3": [{ e: "breaking", at: 149, key: "book-1", token: "11" }],
@@ -298,7 +298,7 @@ describe("a semaphore", () => {
         "client-0.1": granted(1, 100, 10, { ...permits(4), until: 600 }),
         "client-1.2": [...granted(1, 599, 11, permits(1)), ...released(1, 700)],
       },
-      conductor: [
+      coordinator: [
         { e: "killed", at: 300, process: "client-0.1" },
         { e: "phase", at: 100_000, phase: "end", round: 1 },
       ],
@@ -341,7 +341,7 @@ describe("several keys", () => {
   const both = {
     key: "set-2",
     keys: ["set-2", "set-1"],
-    as: "all",
+    lockKind: "all",
     tokens: { "set-1": "10", "set-2": "20" },
   } as const;
 
@@ -381,7 +381,7 @@ describe("several keys", () => {
           ...granted(1, 199, 21, {
             key: "set-2",
             keys: ["set-3", "set-2"],
-            as: "all",
+            lockKind: "all",
             tokens: { "set-2": "21", "set-3": "1" },
           }),
           ...released(1, 300),
@@ -407,19 +407,19 @@ describe("several keys", () => {
         "client-0.1": [...granted(1, 100, 10, { ...both, tokens: { "set-1": "10" } }), ...released(1, 200)],
       },
     });
-    expect(found).toEqual(["whole"]);
+    expect(found).toEqual(["multi-lock"]);
   });
 
   describe("of which an operator breaks one", () => {
     const broken = (renewedUntil: number): Readonly<Record<string, readonly ClientRecord[]>> => ({
       "client-0.1": [
         ...granted(1, 100, 10, both),
-        { e: "valid", at: 900, ask: 1, until: renewedUntil },
-        { e: "lost", at: 5_000, ask: 1, reason: "expired" },
+        { e: "valid", at: 900, requestId: 1, validUntil: renewedUntil },
+        { e: "lost", at: 5_000, requestId: 1, reason: "expired" },
       ],
       "client-1.2": [
         { e: "breaking", at: 490, key: "set-2", token: "20" },
-        { e: "broke", at: 500, key: "set-2", answer: "true" },
+        { e: "break-result", at: 500, key: "set-2", answer: "true" },
       ],
     });
 
@@ -428,14 +428,14 @@ describe("several keys", () => {
     });
 
     test("must not be renewed as a whole", async () => {
-      expect(await violated({ clients: broken(3_501) })).toEqual(["whole"]);
+      expect(await violated({ clients: broken(3_501) })).toEqual(["multi-lock"]);
     });
   });
 
   test("are lost together, and so told of once", async () => {
-    const untold: ClientRecord = { e: "untold", at: 1_150, ask: 1, until: 1_100 };
+    const untold: ClientRecord = { e: "unreported", at: 1_150, requestId: 1, validUntil: 1_100 };
     expect(await violated({ clients: { "client-0.1": [...granted(1, 100, 10, both), untold] } })).toEqual([
-      "told",
+      "loss-notice",
     ]);
   });
 
@@ -443,16 +443,16 @@ describe("several keys", () => {
     await plant({ clients: { "client-0.1": [...granted(1, 100, 10, both), ...released(1, 200)] } });
     const { figures } = await judge(folder());
     expect(figures).toMatchObject({
-      asks: 1,
+      requests: 1,
       grants: 1,
-      byLock: { all: { asks: 1, grants: 1, losses: 0 } },
+      byLock: { all: { requests: 1, grants: 1, losses: 0 } },
       grantsByKey: { "set-1": 1, "set-2": 1 },
     });
   });
 });
 
 describe("a reentrant lock", () => {
-  const nest = { key: "nested-1", as: "reentrant", nest: "a" } as const;
+  const nest = { key: "nested-1", lockKind: "reentrant", reentrantHold: "a" } as const;
   const outer = granted(1, 100, 10, nest);
   const inner = (token: number): ClientRecord[] => granted(2, 110, token, { ...nest, kind: "nested" });
 
@@ -460,7 +460,7 @@ describe("a reentrant lock", () => {
     const found = await violated({
       clients: {
         "client-0.1": [...outer, ...inner(10), ...released(1, 200), ...released(2, 300)],
-        "client-1.2": [...granted(1, 299, 11, { ...nest, nest: "b" }), ...released(1, 400)],
+        "client-1.2": [...granted(1, 299, 11, { ...nest, reentrantHold: "b" }), ...released(1, 400)],
       },
     });
     expect(found).toEqual(["exclusion"]);
@@ -470,7 +470,7 @@ describe("a reentrant lock", () => {
     const found = await violated({
       clients: {
         "client-0.1": [...outer, ...inner(10), ...released(2, 200), ...released(1, 300)],
-        "client-1.2": [...granted(1, 300.5, 11, { ...nest, nest: "b" }), ...released(1, 400)],
+        "client-1.2": [...granted(1, 300.5, 11, { ...nest, reentrantHold: "b" }), ...released(1, 400)],
       },
     });
     expect(found).toEqual([]);
@@ -480,31 +480,31 @@ describe("a reentrant lock", () => {
     const found = await violated({
       clients: { "client-0.1": [...outer, ...inner(11), ...released(2, 200), ...released(1, 300)] },
     });
-    expect(found).toContain("nested");
+    expect(found).toContain("reentry");
   });
 
   test.each(["lease-lost", "wait-timeout"])("must not refuse its holder: %s", async (code) => {
     const refused: ClientRecord[] = [
-      { e: "asked", at: 110, ask: 2, kind: "nested", waitMs: 50, ...nest },
-      { e: "refused", at: 160, ask: 2, code },
+      { e: "asked", at: 110, requestId: 2, kind: "nested", waitMs: 50, ...nest },
+      { e: "refused", at: 160, requestId: 2, code },
     ];
     const clients = { "client-0.1": [...outer, ...refused, ...released(1, 300)] };
-    expect(await violated({ clients })).toEqual(["nested"]);
+    expect(await violated({ clients })).toEqual(["reentry"]);
   });
 
   test("may refuse who waits for another branch too long, and who has lost it", async () => {
-    const asked: ClientRecord = { e: "asked", at: 110, ask: 2, kind: "nested", waitMs: 50, ...nest };
+    const asked: ClientRecord = { e: "asked", at: 110, requestId: 2, kind: "nested", waitMs: 50, ...nest };
     const found = await violated({
       clients: {
         "client-0.1": [
           ...outer,
           ...granted(4, 109, 10, { ...nest, kind: "nested" }),
           asked,
-          { e: "refused", at: 160, ask: 2, code: "wait-timeout" },
+          { e: "refused", at: 160, requestId: 2, code: "wait-timeout" },
           ...released(4, 161),
-          { e: "lost", at: 200, ask: 1, reason: "expired" },
-          { ...asked, at: 201, ask: 3 },
-          { e: "refused", at: 202, ask: 3, code: "lease-lost" },
+          { e: "lost", at: 200, requestId: 1, reason: "expired" },
+          { ...asked, at: 201, requestId: 3 },
+          { e: "refused", at: 202, requestId: 3, code: "lease-lost" },
         ],
       },
     });
@@ -515,7 +515,7 @@ describe("a reentrant lock", () => {
     const found = await violated({
       clients: {
         "client-0.1": [...outer, ...released(1, 200)],
-        "client-1.2": [...granted(1, 300, 10, { ...nest, nest: "b" }), ...released(1, 400)],
+        "client-1.2": [...granted(1, 300, 10, { ...nest, reentrantHold: "b" }), ...released(1, 400)],
       },
     });
     expect(found).toEqual(["tokens"]);
@@ -523,7 +523,7 @@ describe("a reentrant lock", () => {
 });
 
 describe("an election", () => {
-  const term = { key: "leader-1", as: "election" } as const;
+  const term = { key: "leader-1", lockKind: "election" } as const;
 
   test("has one leader after another", async () => {
     const found = await violated({
@@ -541,7 +541,7 @@ describe("an election", () => {
         "client-0.1": granted(1, 100, 10, { ...term, until: 600 }),
         "client-1.2": [...granted(1, 599, 11, term), ...released(1, 700)],
       },
-      conductor: [
+      coordinator: [
         { e: "killed", at: 300, process: "client-0.1" },
         { e: "phase", at: 100_000, phase: "end", round: 1 },
       ],
@@ -574,10 +574,10 @@ test("the report tells of each kind, and of how many were valid at once", async 
     },
   });
   const { figures } = await judge(folder());
-  expect(figures.mostAtOnce).toEqual({ "book-1": "2 readers", "permits-1": "3 of 4 permits" });
+  expect(figures.maxConcurrent).toEqual({ "book-1": "2 readers", "permits-1": "3 of 4 permits" });
   expect(figures.byLock).toMatchObject({
-    read: { asks: 2, grants: 2, losses: 0 },
-    write: { asks: 1, grants: 1 },
-    semaphore: { asks: 1, grants: 1 },
+    read: { requests: 2, grants: 2, losses: 0 },
+    write: { requests: 1, grants: 1 },
+    semaphore: { requests: 1, grants: 1 },
   });
 });

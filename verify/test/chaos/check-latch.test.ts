@@ -1,38 +1,38 @@
 import { describe, expect, test } from "vitest";
 
-import type { ClientRecord, ConductorRecord, LatchAsked } from "../../chaos/judge/history.ts";
-import { endOfRun, planting } from "./planted-history.ts";
+import type { ClientRecord, CoordinatorRecord, LatchRequest } from "../../chaos/judge/history.ts";
+import { endOfRun, historyFixture } from "./planted-history.ts";
 
 // Planted histories of latches that the checker has to find something in, beside one in which it must not.
 
-const { violated } = planting();
+const { violated } = historyFixture();
 
 /** A latch of two, for 30 s. */
-const about = { key: "latch-7", view: 1, count: 2, ttlMs: 30_000, waitMs: 0, isProbe: false } as const;
-type About = Partial<LatchAsked>;
+const request = { key: "latch-7", handle: 1, count: 2, ttlMs: 30_000, waitMs: 0, isProbe: false } as const;
+type RequestChanges = Partial<LatchRequest>;
 
 /** The same for a minute. */
-const long = { ttlMs: 60_000 };
+const longTtlMs = { ttlMs: 60_000 };
 
-function asks(call: number, at: number, change: About = {}): ClientRecord {
-  return { e: "latch", at, call, ...about, ...change };
+function requestRecord(call: number, at: number, change: RequestChanges = {}): ClientRecord {
+  return { e: "latch", at, call, ...request, ...change };
 }
 
-function counts(call: number, at: number, attempt: string, left: number, change: About = {}): ClientRecord[] {
-  return [asks(call, at, { ...change, attempt }), { e: "latched", at: at + 2, call, left }];
+function counts(call: number, at: number, attemptId: string, remaining: number, change: RequestChanges = {}): ClientRecord[] {
+  return [requestRecord(call, at, { ...change, attemptId }), { e: "latch-reply", at: at + 2, call, remaining }];
 }
 
-function waits(call: number, from: number, to: number, change: About = {}): ClientRecord[] {
-  return [asks(call, from, { waitMs: 20_000, ...change }), { e: "latched", at: to, call, left: 0 }];
+function waits(call: number, from: number, to: number, change: RequestChanges = {}): ClientRecord[] {
+  return [requestRecord(call, from, { waitMs: 20_000, ...change }), { e: "latch-reply", at: to, call, remaining: 0 }];
 }
 
-function refused(call: number, from: number, to: number, code: string, change: About = {}): ClientRecord[] {
-  return [asks(call, from, { waitMs: 20_000, ...change }), { e: "unlatched", at: to, call, code }];
+function refused(call: number, from: number, to: number, code: string, change: RequestChanges = {}): ClientRecord[] {
+  return [requestRecord(call, from, { waitMs: 20_000, ...change }), { e: "latch-refused", at: to, call, code }];
 }
 
-const inPeace: readonly ConductorRecord[] = [
+const inPeace: readonly CoordinatorRecord[] = [
   { e: "phase", at: 0, phase: "storm", round: 1 },
-  { e: "phase", at: 20_000, phase: "peace", round: 1 },
+  { e: "phase", at: 20_000, phase: "quiet", round: 1 },
   endOfRun,
 ];
 
@@ -54,7 +54,7 @@ describe("counts", () => {
   test.each([0, 1])("an attempt without an answer may have counted, or not: %d is left", async (left) => {
     const found = await violated({
       clients: {
-        "client-0.1": refused(1, 100, 150, "engine-unavailable", { attempt: "one" }),
+        "client-0.1": refused(1, 100, 150, "engine-unavailable", { attemptId: "one" }),
         "client-1.2": counts(1, 200, "two", left),
       },
     });
@@ -98,10 +98,10 @@ describe("waits", () => {
     [30_100, ["latch"]],
   ])("who waits for what is open is let go soon in peace: at %d ms", async (to, expected) => {
     const found = await violated({
-      conductor: inPeace,
+      coordinator: inPeace,
       clients: {
-        "client-0.1": [...counts(1, 9_000, "one", 1, long), ...counts(2, 9_300, "two", 0, long)],
-        "client-1.2": waits(1, 9_150, to, { ...long, waitMs: 30_000 }),
+        "client-0.1": [...counts(1, 9_000, "one", 1, longTtlMs), ...counts(2, 9_300, "two", 0, longTtlMs)],
+        "client-1.2": waits(1, 9_150, to, { ...longTtlMs, waitMs: 30_000 }),
       },
     });
     expect(found).toEqual(expected);
@@ -109,10 +109,10 @@ describe("waits", () => {
 
   test("who gives up in peace, and could have been let go, is found", async () => {
     const found = await violated({
-      conductor: inPeace,
+      coordinator: inPeace,
       clients: {
-        "client-0.1": [...counts(1, 9_000, "one", 1, long), ...counts(2, 9_300, "two", 0, long)],
-        "client-1.2": refused(1, 9_150, 39_150, "wait-timeout", { ...long, waitMs: 30_000 }),
+        "client-0.1": [...counts(1, 9_000, "one", 1, longTtlMs), ...counts(2, 9_300, "two", 0, longTtlMs)],
+        "client-1.2": refused(1, 9_150, 39_150, "wait-timeout", { ...longTtlMs, waitMs: 30_000 }),
       },
     });
     expect(found).toEqual(["latch"]);
@@ -123,11 +123,11 @@ describe("waits", () => {
     const found = await violated({
       clients: { "client-0.1": refused(1, 100, 20_100, "wait-timeout", probe) },
     });
-    expect(found).toEqual(["peace"]);
+    expect(found).toEqual(["quiet-period"]);
   });
 
   test("a call must be settled in time", async () => {
-    const found = await violated({ clients: { "client-0.1": [asks(1, 100, { waitMs: 500 })] } });
+    const found = await violated({ clients: { "client-0.1": [requestRecord(1, 100, { waitMs: 500 })] } });
     expect(found).toEqual(["waits"]);
   });
 });
@@ -138,7 +138,7 @@ describe("the end", () => {
       clients: {
         "client-0.1": [
           ...counts(1, 100, "one", 1),
-          ...refused(2, 5_000, 5_002, "latch-expired", { attempt: "two" }),
+          ...refused(2, 5_000, 5_002, "latch-expired", { attemptId: "two" }),
         ],
       },
     });
@@ -152,8 +152,8 @@ describe("the end", () => {
       clients: {
         "client-0.1": [
           ...counts(1, 100, "one", 1, brief),
-          ...refused(2, 5_000, 5_002, "latch-expired", { ...brief, attempt: "two" }),
-          ...counts(3, 5_010, "two", 1, { ...brief, view: 2 }),
+          ...refused(2, 5_000, 5_002, "latch-expired", { ...brief, attemptId: "two" }),
+          ...counts(3, 5_010, "two", 1, { ...brief, handle: 2 }),
         ],
       },
     });
@@ -172,7 +172,7 @@ describe("the end", () => {
 
 test("an error that no latch may be refused with is found", async () => {
   const found = await violated({
-    clients: { "client-0.1": refused(1, 100, 110, "limit-mismatch", { attempt: "one" }) },
+    clients: { "client-0.1": refused(1, 100, 110, "limit-mismatch", { attemptId: "one" }) },
   });
-  expect(found).toEqual(["unheard"]);
+  expect(found).toEqual(["unhandled-error"]);
 });

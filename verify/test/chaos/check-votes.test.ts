@@ -3,15 +3,15 @@ import { join } from "node:path";
 
 import { describe, expect, test } from "vitest";
 
-import type { ClientRecord, ConductorRecord, CountedVote } from "../../chaos/judge/history.ts";
+import type { ClientRecord, CoordinatorRecord, CountedVote } from "../../chaos/judge/history.ts";
 import { judge } from "../../chaos/judge/judge.ts";
-import { endOfRun, granted, plannedFor, planting, released, type Planted } from "./planted-history.ts";
+import { endOfRun, granted, planFor, historyFixture, released, type PlantedHistory } from "./planted-history.ts";
 
 // Histories with votes that must not be counted, each beside one in which they may.
 
-const { folder, plant, violated } = planting();
+const { folder, plant, violated } = historyFixture();
 
-const { nodes, maxTtlMs, storms } = plannedFor("redlock");
+const { nodes, maxTtlMs, storms } = planFor("redlock");
 const forgetful = nodes.findIndex(({ durable }) => !durable);
 const durable = nodes.findIndex((node) => node.durable);
 const step = storms
@@ -22,26 +22,26 @@ const [first, second] = ["00000001", "00000002"];
 const startedAt = 50_000;
 const guardMs = maxTtlMs + 3_000;
 /** Uptimes are whole seconds, and clocks drift by 1 %. */
-const least = startedAt + Math.ceil((guardMs - 1_000) * 0.99);
-const leastOfWhoSawIt = startedAt + Math.ceil(guardMs * 0.99);
+const minUptimeMs = startedAt + Math.ceil((guardMs - 1_000) * 0.99);
+const minForObserver = startedAt + Math.ceil(guardMs * 0.99);
 
 describe("the vote of a server that was restarted empty", () => {
   test("counts when the largest TTL and 3 s are over by its uptime, and not before", async () => {
-    expect(await violatedBy(leaseAt(least - 1, second))).toEqual(["votes"]);
+    expect(await violatedBy(leaseAt(minUptimeMs - 1, second))).toEqual(["votes"]);
   });
 
   test("counts then", async () => {
-    expect(await violatedBy(leaseAt(least, second))).toEqual([]);
+    expect(await violatedBy(leaseAt(minUptimeMs, second))).toEqual([]);
   });
 
   test("counts later for who had counted its vote before it restarted, and so saw that", async () => {
     expect(
-      await violatedBy([...leaseAt(40_000, first, 1), ...leaseAt(leastOfWhoSawIt - 1, second, 2)]),
+      await violatedBy([...leaseAt(40_000, first, 1), ...leaseAt(minForObserver - 1, second, 2)]),
     ).toEqual(["votes"]);
   });
 
   test("counts then for those, too", async () => {
-    expect(await violatedBy([...leaseAt(40_000, first, 1), ...leaseAt(leastOfWhoSawIt, second, 2)])).toEqual(
+    expect(await violatedBy([...leaseAt(40_000, first, 1), ...leaseAt(minForObserver, second, 2)])).toEqual(
       [],
     );
   });
@@ -49,7 +49,7 @@ describe("the vote of a server that was restarted empty", () => {
   test("does not count in an extension either", async () => {
     const extended: ClientRecord = {
       e: "extended",
-      at: least - 1,
+      at: minUptimeMs - 1,
       key: "hot",
       votes: [voteOf(forgetful, second)],
     };
@@ -63,19 +63,19 @@ describe("the vote of a server that was restarted empty", () => {
   test("is not judged where its clock was set since, in a process that has nothing but its uptime", async () => {
     const node = step?.nodes[0] as number;
     const told = leaseAt(startedAt + 2_000, second, 2, node);
-    expect(await violatedBy(told, node, isSetAt(startedAt + 1_000))).toEqual([]);
+    expect(await violatedBy(told, node, clockSetAt(startedAt + 1_000))).toEqual([]);
   });
 
   test("is judged where it was set before", async () => {
     const node = step?.nodes[0] as number;
     const told = leaseAt(startedAt + 2_000, second, 2, node);
-    expect(await violatedBy(told, node, isSetAt(startedAt - 9_000))).toEqual(["votes"]);
+    expect(await violatedBy(told, node, clockSetAt(startedAt - 9_000))).toEqual(["votes"]);
   });
 
   test("is judged all the same in one that saw the restart", async () => {
     const node = step?.nodes[0] as number;
     const told = [...leaseAt(40_000, first, 1, node), ...leaseAt(startedAt + 2_000, second, 2, node)];
-    expect(await violatedBy(told, node, isSetAt(startedAt + 1_000))).toEqual(["votes"]);
+    expect(await violatedBy(told, node, clockSetAt(startedAt + 1_000))).toEqual(["votes"]);
   });
 });
 
@@ -104,12 +104,12 @@ test("of a second holder the report tells whose votes each had", async () => {
       "client-0.1": [
         ...grantAt(49_000, first, 1, forgetful),
         { e: "extended", at: 49_500, key: "hot", votes: [voteOf(durable, first)] },
-        { e: "valid", at: 49_501, ask: 1, until: 60_000 },
+        { e: "valid", at: 49_501, requestId: 1, validUntil: 60_000 },
         ...released(1, 59_000),
       ],
       "client-1.2": [...grantAt(58_000, second, 2, forgetful), ...released(2, 58_100)],
     },
-    conductor: conductorOf([
+    coordinator: coordinatorRecords([
       ...restartOf(forgetful),
       { e: "server", at: 0, node: durable, state: "up", run: first },
     ]),
@@ -128,21 +128,21 @@ test("of a second holder the report tells whose votes each had", async () => {
 async function violatedBy(
   told: readonly ClientRecord[],
   node: number = forgetful,
-  faults: readonly ConductorRecord[] = [],
+  faults: readonly CoordinatorRecord[] = [],
 ): Promise<string[]> {
-  const planted: Planted = {
+  const planted: PlantedHistory = {
     engine: "redlock",
     clients: { "client-0.1": told },
-    conductor: conductorOf([...restartOf(node), ...faults]),
+    coordinator: coordinatorRecords([...restartOf(node), ...faults]),
   };
   return violated(planted);
 }
 
-function conductorOf(records: readonly ConductorRecord[]): ConductorRecord[] {
+function coordinatorRecords(records: readonly CoordinatorRecord[]): CoordinatorRecord[] {
   return [...records, endOfRun];
 }
 
-function restartOf(node: number): ConductorRecord[] {
+function restartOf(node: number): CoordinatorRecord[] {
   return [
     { e: "server", at: 0, node, state: "up", run: first },
     { e: "server", at: startedAt - 200, node, state: "killed", run: first },
@@ -152,24 +152,24 @@ function restartOf(node: number): ConductorRecord[] {
 }
 
 /** By a plan's step, which goes on to the end of the run. */
-function isSetAt(at: number): ConductorRecord[] {
-  return [{ e: "fault", at, number: step?.number ?? -1, kind: "step a clock", target: "" }];
+function clockSetAt(at: number): CoordinatorRecord[] {
+  return [{ e: "fault", at, faultId: step?.faultId ?? -1, kind: "step a clock", target: "" }];
 }
 
 /** Given back soon. */
-function leaseAt(at: number, run: string, ask = 1, node?: number, askedAt?: number): ClientRecord[] {
-  return [...grantAt(at, run, ask, node, askedAt), ...released(ask, at + 10)];
+function leaseAt(at: number, run: string, requestId = 1, node?: number, askedAt?: number): ClientRecord[] {
+  return [...grantAt(at, run, requestId, node, askedAt), ...released(requestId, at + 10)];
 }
 
 /** A lease of which it is known whose votes it has. */
 function grantAt(
   at: number,
   run: string,
-  ask: number,
+  requestId: number,
   node: number = forgetful,
   askedAt: number = at - 1,
 ): ClientRecord[] {
-  const [asked, lease] = granted(ask, at, at, { askedAt });
+  const [asked, lease] = granted(requestId, at, at, { askedAt });
   const votes = [voteOf(node, run)];
   return [
     asked as ClientRecord,
@@ -179,5 +179,5 @@ function grantAt(
 }
 
 function voteOf(node: number, run: string): CountedVote {
-  return { node, run, by: "reply", leftMs: 900 };
+  return { node, run, via: "reply", remainingMs: 900 };
 }

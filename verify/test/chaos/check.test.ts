@@ -3,22 +3,22 @@ import { join } from "node:path";
 
 import { describe, expect, test } from "vitest";
 
-import type { ClientRecord, ConductorRecord } from "../../chaos/judge/history.ts";
+import type { ClientRecord, CoordinatorRecord } from "../../chaos/judge/history.ts";
 import { judge, violationsOf } from "../../chaos/judge/judge.ts";
 import type { EngineName } from "../../chaos/plan/plan.ts";
 import { readHistory } from "../../chaos/judge/read-history.ts";
-import { endOfRun, granted, opened, planting, released } from "./planted-history.ts";
+import { endOfRun, granted, opened, historyFixture, released } from "./planted-history.ts";
 
 // Histories with something wrong in them, one for each rule: the checker has to find it, and nothing else.
 
-const { folder, plant, violated } = planting();
+const { folder, plant, violated } = historyFixture();
 
 test("finds nothing where one lease follows another", async () => {
   const found = await violated({
     clients: {
       "client-0.1": [...granted(1, 100, 10), ...released(1, 200)],
-      "client-1.2": [...granted(1, 201, 11), { e: "lost", at: 1_201, ask: 1, reason: "expired" }],
-      "client-2.3": [...granted(1, 1_202, 12), { e: "transferred", at: 1_300, ask: 1 }],
+      "client-1.2": [...granted(1, 201, 11), { e: "lost", at: 1_201, requestId: 1, reason: "expired" }],
+      "client-2.3": [...granted(1, 1_202, 12), { e: "transferred", at: 1_300, requestId: 1 }],
       "client-3.4": [...granted(1, 1_301, 12, { kind: "adopt" }), ...released(1, 1_400)],
     },
     resource: [
@@ -54,8 +54,8 @@ describe("exclusion", () => {
       clients: {
         "client-0.1": [
           ...granted(1, 100, 10, { until: 600 }),
-          { e: "valid", at: 400, ask: 1, until: 900 },
-          { e: "lost", at: 950, ask: 1, reason: "expired" },
+          { e: "valid", at: 400, requestId: 1, validUntil: 900 },
+          { e: "lost", at: 950, requestId: 1, reason: "expired" },
         ],
         "client-1.2": [...granted(1, 800, 11), ...released(1, 820)],
       },
@@ -69,7 +69,7 @@ describe("exclusion", () => {
         "client-0.1": [...granted(1, 100, 10, { until: 600 })],
         "client-1.2": [...granted(1, 500, 11), ...released(1, 520)],
       },
-      conductor: [{ e: "killed", at: 300, process: "client-0.1" }, endOfRun],
+      coordinator: [{ e: "killed", at: 300, process: "client-0.1" }, endOfRun],
     });
     expect(found).toContain("exclusion");
   });
@@ -77,7 +77,7 @@ describe("exclusion", () => {
   test("is not judged from the moment on that an operator breaks the lock", async () => {
     const found = await violated({
       clients: {
-        "client-0.1": [...granted(1, 100, 10), { e: "lost", at: 400, ask: 1, reason: "broken" }],
+        "client-0.1": [...granted(1, 100, 10), { e: "lost", at: 400, requestId: 1, reason: "broken" }],
         "client-1.2": [...granted(1, 300, 11), ...released(1, 320)],
         "client-2.3": [{ e: "breaking", at: 299, key: "hot", token: "10" }],
       },
@@ -88,7 +88,7 @@ describe("exclusion", () => {
   test("is judged until that moment", async () => {
     const found = await violated({
       clients: {
-        "client-0.1": [...granted(1, 100, 10), { e: "lost", at: 400, ask: 1, reason: "broken" }],
+        "client-0.1": [...granted(1, 100, 10), { e: "lost", at: 400, requestId: 1, reason: "broken" }],
         "client-1.2": [...granted(1, 298, 11), ...released(1, 320)],
         "client-2.3": [{ e: "breaking", at: 299, key: "hot", token: "10" }],
       },
@@ -136,10 +136,10 @@ test.each<EngineName>(["redis", "redlock"])(
       engine,
       clients: {
         "client-0.1": [
-          ...granted(1, 100, 10, { kind: "attempt", attempt: "a" }),
-          ...granted(2, 150, 11, { kind: "attempt", attempt: "a" }),
+          ...granted(1, 100, 10, { kind: "attempt", attemptId: "a" }),
+          ...granted(2, 150, 11, { kind: "attempt", attemptId: "a" }),
           ...released(1, 200),
-          { e: "lost", at: 201, ask: 2, reason: "released" },
+          { e: "lost", at: 201, requestId: 2, reason: "released" },
         ],
       },
     });
@@ -150,11 +150,11 @@ test.each<EngineName>(["redis", "redlock"])(
 test("a repeat has a grant of its own where the first was over by itself, though that is released behind it", async () => {
   const clients = {
     "client-0.1": [
-      ...granted(1, 100, 10, { kind: "attempt", attempt: "a" }),
-      { e: "lost", at: 200, ask: 1, reason: "expired" },
-      ...granted(2, 300, 12, { kind: "attempt", attempt: "a", askedAt: 110 }),
-      { e: "releasing", at: 310, ask: 1, until: 1_000 },
-      { e: "released", at: 311, ask: 1, answer: "false" },
+      ...granted(1, 100, 10, { kind: "attempt", attemptId: "a" }),
+      { e: "lost", at: 200, requestId: 1, reason: "expired" },
+      ...granted(2, 300, 12, { kind: "attempt", attemptId: "a", askedAt: 110 }),
+      { e: "releasing", at: 310, requestId: 1, validUntil: 1_000 },
+      { e: "released", at: 311, requestId: 1, answer: "false" },
       ...released(2, 320),
     ],
     "client-2.3": [...granted(1, 250, 11), ...released(1, 260)],
@@ -163,7 +163,7 @@ test("a repeat has a grant of its own where the first was over by itself, though
 });
 
 test("an attempt of the same name in another process is a stranger", async () => {
-  const attempt = { kind: "attempt", attempt: "a" } as const;
+  const attempt = { kind: "attempt", attemptId: "a" } as const;
   const clients = {
     "client-0.1": [...granted(1, 100, 10, attempt), ...released(1, 200)],
     "client-1.2": [...granted(1, 150, 11, attempt), ...released(1, 160)],
@@ -172,7 +172,7 @@ test("an attempt of the same name in another process is a stranger", async () =>
 });
 
 test("the last release of an attempt's leases ends their grant", async () => {
-  const attempt = { kind: "attempt", attempt: "a" } as const;
+  const attempt = { kind: "attempt", attemptId: "a" } as const;
   const clients = {
     "client-0.1": [
       ...granted(1, 100, 10, attempt),
@@ -220,14 +220,14 @@ describe("the resource", () => {
 });
 
 describe("waits", () => {
-  const asked: ClientRecord = { e: "asked", at: 100, ask: 1, key: "hot", kind: "acquire", waitMs: 1_000 };
+  const asked: ClientRecord = { e: "asked", at: 100, requestId: 1, key: "hot", kind: "acquire", waitMs: 1_000 };
 
   test("an ask has to be settled", async () => {
     expect(await violated({ clients: { "client-0.1": [asked] } })).toEqual(["waits"]);
   });
 
   test("an ask has to be settled in time", async () => {
-    const late: ClientRecord = { e: "refused", at: 7_000, ask: 1, code: "wait-timeout" };
+    const late: ClientRecord = { e: "refused", at: 7_000, requestId: 1, code: "wait-timeout" };
     expect(await violated({ clients: { "client-0.1": [asked, late] } })).toEqual(["waits"]);
   });
 
@@ -235,7 +235,7 @@ describe("waits", () => {
     const records: ClientRecord[] = [
       asked,
       { e: "stalled", at: 7_000, since: 2_000 },
-      { e: "refused", at: 7_001, ask: 1, code: "wait-timeout" },
+      { e: "refused", at: 7_001, requestId: 1, code: "wait-timeout" },
     ];
     expect(await violated({ clients: { "client-0.1": records } })).toEqual([]);
   });
@@ -243,13 +243,13 @@ describe("waits", () => {
   test("an ask of a process that was killed need not be settled", async () => {
     const found = await violated({
       clients: { "client-0.1": [asked] },
-      conductor: [{ e: "killed", at: 300, process: "client-0.1" }, endOfRun],
+      coordinator: [{ e: "killed", at: 300, process: "client-0.1" }, endOfRun],
     });
     expect(found).toEqual([]);
   });
 
   test("a release has to be settled", async () => {
-    const records: ClientRecord[] = [...granted(1, 100, 10), { e: "releasing", at: 200, ask: 1, until: 900 }];
+    const records: ClientRecord[] = [...granted(1, 100, 10), { e: "releasing", at: 200, requestId: 1, validUntil: 900 }];
     expect(await violated({ clients: { "client-0.1": records } })).toEqual(["waits"]);
   });
 });
@@ -258,39 +258,39 @@ describe("a loss", () => {
   test("has to be told", async () => {
     const records: ClientRecord[] = [
       ...granted(1, 100, 10),
-      { e: "untold", at: 1_150, ask: 1, until: 1_100 },
-      { e: "lost", at: 1_160, ask: 1, reason: "expired" },
+      { e: "unreported", at: 1_150, requestId: 1, validUntil: 1_100 },
+      { e: "lost", at: 1_160, requestId: 1, reason: "expired" },
     ];
-    expect(await violated({ clients: { "client-0.1": records } })).toEqual(["told"]);
+    expect(await violated({ clients: { "client-0.1": records } })).toEqual(["loss-notice"]);
   });
 
   test("must not be passed over", async () => {
-    expect(await violated({ clients: { "client-0.1": granted(1, 100, 10) } })).toEqual(["told"]);
+    expect(await violated({ clients: { "client-0.1": granted(1, 100, 10) } })).toEqual(["loss-notice"]);
   });
 });
 
 describe("in peace", () => {
   test("everybody has to get the lock", async () => {
     const records: ClientRecord[] = [
-      { e: "asked", at: 100, ask: 1, key: "hot", kind: "probe", waitMs: 20_000 },
-      { e: "refused", at: 20_100, ask: 1, code: "wait-timeout" },
+      { e: "asked", at: 100, requestId: 1, key: "hot", kind: "probe", waitMs: 20_000 },
+      { e: "refused", at: 20_100, requestId: 1, code: "wait-timeout" },
     ];
-    expect(await violated({ clients: { "client-0.1": records } })).toEqual(["peace"]);
+    expect(await violated({ clients: { "client-0.1": records } })).toEqual(["quiet-period"]);
   });
 
   test("every process has to come to rest", async () => {
-    const restless: ConductorRecord = { e: "restless", at: 100, round: 1, process: "client-0.1" };
-    expect(await violated({ conductor: [restless, endOfRun] })).toEqual(["peace"]);
+    const restless: CoordinatorRecord = { e: "not-quiescent", at: 100, round: 1, process: "client-0.1" };
+    expect(await violated({ coordinator: [restless, endOfRun] })).toEqual(["quiet-period"]);
   });
 
   test("nothing may be left", async () => {
-    const left: ConductorRecord = { e: "left", at: 100, round: 1, node: 0, keys: ["lock:hot (-1 ms)"] };
-    expect(await violated({ conductor: [left, endOfRun] })).toEqual(["left"]);
+    const left: CoordinatorRecord = { e: "residue", at: 100, round: 1, node: 0, keys: ["lock:hot (-1 ms)"] };
+    expect(await violated({ coordinator: [left, endOfRun] })).toEqual(["residue"]);
   });
 
   test("the run has to come to its end", async () => {
-    expect(await violated({ conductor: [{ e: "phase", at: 1, phase: "storm", round: 1 }] })).toEqual([
-      "peace",
+    expect(await violated({ coordinator: [{ e: "phase", at: 1, phase: "storm", round: 1 }] })).toEqual([
+      "quiet-period",
     ]);
   });
 });
@@ -306,23 +306,23 @@ test("memory must not grow", async () => {
 
 describe("a process", () => {
   test("must not have a rejection that nobody handles", async () => {
-    const unheard: ClientRecord = { e: "unheard", at: 100, error: "unhandled rejection: Error" };
-    expect(await violated({ clients: { "client-0.1": [unheard] } })).toEqual(["unheard"]);
+    const unheard: ClientRecord = { e: "unhandled-error", at: 100, error: "unhandled rejection: Error" };
+    expect(await violated({ clients: { "client-0.1": [unheard] } })).toEqual(["unhandled-error"]);
   });
 
   test("must not end by itself", async () => {
-    const crashed: ConductorRecord = { e: "crashed", at: 100, process: "client-0.1", how: "code 1" };
-    expect(await violated({ clients: { "client-0.1": [] }, conductor: [crashed, endOfRun] })).toEqual([
-      "unheard",
+    const crashed: CoordinatorRecord = { e: "crashed", at: 100, process: "client-0.1", how: "code 1" };
+    expect(await violated({ clients: { "client-0.1": [] }, coordinator: [crashed, endOfRun] })).toEqual([
+      "unhandled-error",
     ]);
   });
 
   test("must not be told an unknown error", async () => {
     const records: ClientRecord[] = [
-      { e: "asked", at: 100, ask: 1, key: "hot", kind: "acquire", waitMs: 1_000 },
-      { e: "refused", at: 200, ask: 1, code: "strange: TypeError" },
+      { e: "asked", at: 100, requestId: 1, key: "hot", kind: "acquire", waitMs: 1_000 },
+      { e: "refused", at: 200, requestId: 1, code: "strange: TypeError" },
     ];
-    expect(await violated({ clients: { "client-0.1": records } })).toEqual(["unheard"]);
+    expect(await violated({ clients: { "client-0.1": records } })).toEqual(["unhandled-error"]);
   });
 });
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach } from "vitest";
 
 import { engines } from "../../chaos/plan/engine.ts";
-import type { Asked, ClientRecord, ConductorRecord, ResourceRecord } from "../../chaos/judge/history.ts";
+import type { LeaseRequest, ClientRecord, CoordinatorRecord, ResourceRecord } from "../../chaos/judge/history.ts";
 import { violationsOf } from "../../chaos/judge/judge.ts";
 import type { EngineName, Plan } from "../../chaos/plan/plan.ts";
 import { planOf } from "../../chaos/plan/planner.ts";
@@ -13,51 +13,51 @@ import { readHistory } from "../../chaos/judge/read-history.ts";
 import type { RuleName } from "../../chaos/judge/rules.ts";
 
 /** A history that no run wrote. */
-export interface Planted {
+export interface PlantedHistory {
   readonly engine?: EngineName;
   readonly clients?: Readonly<Record<string, readonly ClientRecord[]>>;
   readonly resource?: readonly ResourceRecord[];
-  readonly conductor?: readonly ConductorRecord[];
+  readonly coordinator?: readonly CoordinatorRecord[];
 }
 
-export const endOfRun: ConductorRecord = { e: "phase", at: 100_000, phase: "end", round: 1 };
+export const endOfRun: CoordinatorRecord = { e: "phase", at: 100_000, phase: "end", round: 1 };
 export const opened: ClientRecord = { e: "opened", at: 0, pid: 1, handover: true };
 const closed: ClientRecord = { e: "closed", at: 99_000 };
 
-interface Lease extends Partial<Asked> {
+interface PlantedLeaseOptions extends Partial<LeaseRequest> {
   readonly until?: number;
   readonly askedAt?: number;
   readonly tokens?: Readonly<Record<string, string>>;
 }
 
 /** An ask that is granted at once. */
-export function granted(ask: number, at: number, token: number, lease: Lease = {}): ClientRecord[] {
-  const { until = at + 1_000, askedAt = at - 1, tokens, ...about } = lease;
-  const asked = { key: "hot", kind: "acquire", waitMs: 1_000, ...about } as const;
-  const all = tokens === undefined ? {} : { tokens };
+export function granted(requestId: number, at: number, token: number, lease: PlantedLeaseOptions = {}): ClientRecord[] {
+  const { until: validUntil = at + 1_000, askedAt = at - 1, tokens, ...request } = lease;
+  const asked = { key: "hot", kind: "acquire", waitMs: 1_000, ...request } as const;
+  const allTokens = tokens === undefined ? {} : { tokens };
   return [
-    { e: "asked", at: askedAt, ask, ...asked },
-    { e: "granted", at, ask, token: String(token), until, ...all },
+    { e: "asked", at: askedAt, requestId, ...asked },
+    { e: "granted", at, requestId, token: String(token), validUntil, ...allTokens },
   ];
 }
 
-export function released(ask: number, at: number, until: number = at + 500): ClientRecord[] {
+export function released(requestId: number, at: number, validUntil: number = at + 500): ClientRecord[] {
   return [
-    { e: "releasing", at, ask, until },
-    { e: "released", at: at + 1, ask, answer: "true" },
+    { e: "releasing", at, requestId, validUntil },
+    { e: "released", at: at + 1, requestId, answer: "true" },
   ];
 }
 
-interface Planting {
+interface HistoryFixture {
   /** Of the present test. */
   folder(): string;
-  plant(planted: Planted): Promise<void>;
+  plant(planted: PlantedHistory): Promise<void>;
   /** The rules that a planted history violates. */
-  violated(planted: Planted): Promise<RuleName[]>;
+  violated(planted: PlantedHistory): Promise<RuleName[]>;
 }
 
 /** For the tests of a file. */
-export function planting(): Planting {
+export function historyFixture(): HistoryFixture {
   let folder: string;
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), "holdfast-planted-"));
@@ -65,7 +65,7 @@ export function planting(): Planting {
   afterEach(async () => {
     await rm(folder, { recursive: true, force: true });
   });
-  const plant = (planted: Planted): Promise<void> => write(folder, planted);
+  const plant = (planted: PlantedHistory): Promise<void> => write(folder, planted);
   return {
     folder: () => folder,
     plant,
@@ -77,18 +77,18 @@ export function planting(): Planting {
 }
 
 /** Which each planted history is said to follow. */
-export function plannedFor(engine: EngineName): Plan {
+export function planFor(engine: EngineName): Plan {
   const nodeCount = engines[engine].nodeCounts[0] as number;
   return planOf(engines[engine], { seed: 1, minutes: 1, nodeCount, without: null });
 }
 
-async function write(folder: string, planted: Planted): Promise<void> {
-  const { engine = "redis", clients = {}, resource = [], conductor = [endOfRun] } = planted;
+async function write(folder: string, planted: PlantedHistory): Promise<void> {
+  const { engine = "redis", clients = {}, resource = [], coordinator = [endOfRun] } = planted;
   const history = join(folder, "history");
   await mkdir(history);
-  await writeFile(join(folder, "plan.json"), JSON.stringify(plannedFor(engine)));
+  await writeFile(join(folder, "plan.json"), JSON.stringify(planFor(engine)));
   await writeRecords(join(history, "resource.ndjson"), resource);
-  await writeRecords(join(history, "conductor.ndjson"), conductor);
+  await writeRecords(join(history, "coordinator.ndjson"), coordinator);
   for (const [name, records] of Object.entries(clients)) {
     await writeRecords(join(history, `${name}.ndjson`), [opened, ...records, closed]);
   }

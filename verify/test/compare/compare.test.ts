@@ -8,12 +8,12 @@ import { fileURLToPath } from "node:url";
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
-import { runApart } from "../../compare/process-cell.ts";
+import { runInChildProcess } from "../../compare/process-cell.ts";
 import { failureNames, failures, type FailureName } from "../../compare/failures.ts";
-import type { Result } from "../../compare/grid.ts";
+import type { CellResult } from "../../compare/grid.ts";
 import { parseOptions } from "../../compare/options.ts";
 import { failed, notOffered, passed, type Outcome } from "../../compare/outcome.ts";
-import { isSatisfied, toText } from "../../compare/report.ts";
+import { allPassed, toText } from "../../compare/report.ts";
 import { libraryNames, type LibraryName } from "../../compare/roster.ts";
 
 const program = fileURLToPath(new URL("../../dist/compare/main.js", import.meta.url));
@@ -22,7 +22,7 @@ const tests = fileURLToPath(new URL("../../../packages/holdfast/test/", import.m
 describe("the list of failures", () => {
   test.each(failures)(
     "names a test of ours for $name that is there",
-    ({ provedBy: { file, test: title } }) => {
+    ({ tests: { file, test: title } }) => {
       expect(readFileSync(join(tests, file), "utf8")).toContain(title);
     },
   );
@@ -110,11 +110,11 @@ describe("the report", () => {
     [false, result("tie", "holdfast", failed("it hangs"))],
     [false, result("tie", "redlock", { verdict: "not run", how: "no server" })],
   ])("is satisfied: %s, with %o", (isGood, one) => {
-    expect(isSatisfied([result("tiny-ttl", "holdfast", passed()), one])).toBe(isGood);
+    expect(allPassed([result("tiny-ttl", "holdfast", passed()), one])).toBe(isGood);
   });
 
   test("is not satisfied with nothing", () => {
-    expect(isSatisfied([])).toBe(false);
+    expect(allPassed([])).toBe(false);
   });
 });
 
@@ -141,22 +141,22 @@ describe("a library in a process of its own", () => {
   ])("%s ends there, and is told", async (name, code, how) => {
     const path = join(folder, `${name.replaceAll(" ", "-")}.mjs`);
     await writeFile(path, code);
-    const outcome = await runApart(path, [], name === "that hangs" ? 500 : 20_000);
+    const outcome = await runInChildProcess(path, [], name === "that hangs" ? 500 : 20_000);
     expect(outcome).toEqual(how === undefined ? "x" : failed(how));
   });
 });
 
-function result(failure: FailureName, library: LibraryName, outcome: Outcome): Result {
+function result(failure: FailureName, library: LibraryName, outcome: Outcome): CellResult {
   return { failure, library, outcome };
 }
 
 async function compare(
   library: LibraryName,
   names: readonly FailureName[],
-): Promise<{ code: number | null; results: Result[] }> {
+): Promise<{ code: number | null; results: CellResult[] }> {
   const { code, stdout, stderr } = await run("--json", "--library", library, "--only", names.join(","));
   try {
-    return { code, results: JSON.parse(stdout) as Result[] };
+    return { code, results: JSON.parse(stdout) as CellResult[] };
   } catch (error) {
     throw new Error(`no results; it said:\n${stderr}`, { cause: error });
   }
@@ -170,12 +170,12 @@ async function run(
     throw new Error("It is not built: run `npm run build`");
   }
   const child = spawn(process.execPath, [program, ...args]);
-  const said = { stdout: "", stderr: "" };
+  const lastMessage = { stdout: "", stderr: "" };
   for (const stream of ["stdout", "stderr"] as const) {
     child[stream].setEncoding("utf8").on("data", (text: string) => {
-      said[stream] += text;
+      lastMessage[stream] += text;
     });
   }
   const [code] = (await once(child, "close")) as [number | null];
-  return { code, ...said };
+  return { code, ...lastMessage };
 }

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 
-import { configurations, extension, turns } from "../../model/configurations.ts";
+import { configurations, extension, queue } from "../../model/configurations.ts";
 import { explore } from "../../model/explorer/explore.ts";
 import { mutants } from "../../model/mutants.ts";
 import { parseOptions } from "../../model/options.ts";
 
 /** Of those that `npm run verify:model` explores the ones that take about a second. */
-const small = [
+const smallConfigurations = [
   "turns",
   "turns-equal-tickets",
   "turns-minority-down",
@@ -15,7 +15,7 @@ const small = [
   "clocks-evicted",
 ];
 
-test.each(small)("every state of %s keeps every promise", (name) => {
+test.each(smallConfigurations)("every state of %s keeps every promise", (name) => {
   const configuration = configurations.find((one) => one.name === name);
   const exploration = configuration && explore(configuration.model(), configuration.limits);
   expect(exploration?.violation).toBeUndefined();
@@ -25,9 +25,9 @@ test.each(small)("every state of %s keeps every promise", (name) => {
 
 test.each(mutants.map((mutant) => [mutant.breaks, mutant] as const))(
   "caught with a schedule that shows it: %s",
-  (_, { configuration, falls }) => {
+  (_, { configuration, violatedInvariant }) => {
     const { violation } = explore(configuration.model(), configuration.limits);
-    expect(violation?.promise).toMatch(new RegExp(`^${falls}: `));
+    expect(violation?.invariant).toMatch(new RegExp(`^${violatedInvariant}: `));
     expect(violation?.schedule.steps.length).toBeGreaterThan(1);
   },
 );
@@ -41,9 +41,9 @@ test.each(mutants.map(({ name, configuration }) => [name, configuration] as cons
 );
 
 test("a counterexample is told step by step, with the nodes in their places", () => {
-  const { model, limits } = turns("three", "", { mutant: "yield-after-election" });
+  const { model, limits } = queue("three", "", { mutant: "yield-after-election" });
   const steps = explore(model(), limits).violation?.schedule.steps ?? [];
-  const words = steps.map((step) => step.words);
+  const words = steps.map((step) => step.description);
   expect(words[0]).toMatch(/^[AB] asks all nodes for the lock$/);
   expect(words.some((line) => /^node \d executes yield of B of number \d$/.test(line))).toBe(true);
   expect(steps.at(-1)?.state).toMatch(/A holding.*B holding/);
@@ -52,13 +52,13 @@ test("a counterexample is told step by step, with the nodes in their places", ()
 test("with no assumption about time, a lease may go on although another was granted before a late vote joined it", () => {
   const { model, limits } = extension("strict", "", { datesFrom: "confirmation" });
   const { violation } = explore(model(), limits);
-  expect(violation?.promise).toMatch(/^extension: /);
-  const words = violation?.schedule.steps.map((step) => step.words) ?? [];
+  expect(violation?.invariant).toMatch(/^extension: /);
+  const words = violation?.schedule.steps.map((step) => step.description) ?? [];
   expect(words).toContain("node 1 lets go of the grant of A"); // which Redlock's assumption rules out
 });
 
 test("nodes are interchangeable: no schedule depends on which is which", () => {
-  const { model, limits } = turns("merged", "", {});
+  const { model, limits } = queue("merged", "", {});
   const merged = explore(model(), limits);
   const apart = model();
   const unmerged = explore(
@@ -71,7 +71,7 @@ test("nodes are interchangeable: no schedule depends on which is which", () => {
       },
       violation: (state) => apart.violation(state),
       isWaiting: apart.isWaiting,
-      tell: (step) => apart.tell(step),
+      describeStep: (step) => apart.describeStep(step),
       describe: (state) => apart.describe(state),
     },
     limits,

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 
 import { catalogue } from "../../mutants/catalogue.ts";
 import { mutatedFiles } from "../../mutants/edits.ts";
-import { lineOf } from "../../mutants/report.ts";
+import { verdictLine } from "../../mutants/report.ts";
 import { repositoryRoot } from "../../mutants/root.ts";
 import { run } from "../../mutants/run.ts";
 
@@ -42,10 +42,10 @@ test("a library that is broken on purpose is found out, by what the catalogue ex
   const verdicts = await run(mutants, {
     root: repositoryRoot(),
     workers: 1,
-    form: "expected",
+    mode: "expected",
     checksUnmutated: false, // the rest of these tests does that
-    say: () => undefined,
-    judged: () => undefined,
+    print: () => undefined,
+    onVerdict: () => undefined,
   });
-  expect(verdicts.map(lineOf).filter((line) => !line.includes(": killed by "))).toEqual([]);
+  expect(verdicts.map(verdictLine).filter((line) => !line.includes(": killed by "))).toEqual([]);
 }, 300_000);

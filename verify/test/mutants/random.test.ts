@@ -68,7 +68,7 @@ test("a seed decides which mutants there are, each fits the source, and a third 
 test("a mutant of chance is killed by the kept schedules, or no library, and the report tells both and the rate", async () => {
   const of = (name: string, file: string, search: string, replace: string): Verdict["mutant"] => ({
     name,
-    breaks: `${search} → ${replace}`,
+    brokenRule: `${search} → ${replace}`,
     edits: [edit(file, search, replace)],
     killers: [byKept()],
   });
@@ -85,10 +85,10 @@ test("a mutant of chance is killed by the kept schedules, or no library, and the
   const verdicts = await run(mutants, {
     root: repositoryRoot(),
     workers: 1,
-    form: "expected",
+    mode: "expected",
     checksUnmutated: false,
-    say: () => undefined,
-    judged: () => undefined,
+    print: () => undefined,
+    onVerdict: () => undefined,
   });
   expect(verdicts.map(({ cause }) => cause)).toEqual([undefined, "compile", undefined]);
   const report = randomReportOf(verdicts, 3);

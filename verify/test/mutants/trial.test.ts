@@ -5,11 +5,11 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 
 import { catalogue } from "../../mutants/catalogue.ts";
-import { Copy } from "../../mutants/copy.ts";
+import { WorkingCopy } from "../../mutants/copy.ts";
 import { mutatedFiles } from "../../mutants/edits.ts";
 import { edit, byRules, byServer, type Edit, type Mutant } from "../../mutants/mutant.ts";
 import { parseOptions } from "../../mutants/options.ts";
-import { matrixOf, summaryOf, tableOf } from "../../mutants/report.ts";
+import { levelMatrix, summaryOf, verdictTable } from "../../mutants/report.ts";
 import { repositoryRoot } from "../../mutants/root.ts";
 import { run } from "../../mutants/run.ts";
 import type { Verdict } from "../../mutants/trial.ts";
@@ -17,7 +17,7 @@ import type { Verdict } from "../../mutants/trial.ts";
 const driftOfOnePercent = "return ttlMs * driftFactor + 2;";
 
 function mutant(edits: readonly Edit[], test = "clocks may disagree"): Mutant {
-  return { name: "a-mutant", breaks: "a sentence (1)", edits, killers: [byRules("validity", test)] };
+  return { name: "a-mutant", brokenRule: "a sentence (1)", edits, killers: [byRules("validity", test)] };
 }
 
 describe("an edit", () => {
@@ -60,7 +60,7 @@ test("a program in a copy that removes every folder of packages leaves the origi
     mkdirSync(join(root, path), { recursive: true });
     writeFileSync(join(root, path, "index.js"), "");
   }
-  using copy = new Copy(root);
+  using copy = new WorkingCopy(root);
   const program = `
     const { readdirSync, rmSync } = require("node:fs");
     for (const folder of ["node_modules/@scope/", "node_modules/", "verify/node_modules/"]) {
@@ -87,14 +87,14 @@ test("who survives, who does not compile, and whom nothing was run against are t
   const verdicts = await run(mutants, {
     root: repositoryRoot(),
     workers: 1,
-    form: "expected",
+    mode: "expected",
     checksUnmutated: false,
-    say: () => undefined,
-    judged: () => undefined,
+    print: () => undefined,
+    onVerdict: () => undefined,
   });
   expect(verdicts).toMatchObject([
-    { findings: [{ by: "clocks may disagree by one percent of the TTL and 2 ms" }] },
-    { findings: [{ by: undefined }] },
+    { findings: [{ killedBy: "clocks may disagree by one percent of the TTL and 2 ms" }] },
+    { findings: [{ killedBy: undefined }] },
     { findings: [], problem: expect.stringContaining("does not compile") as unknown },
     { findings: [], problem: expect.stringContaining("No test was run") as unknown },
     { problem: expect.stringContaining("It fails without the mutant, too") as unknown },
@@ -105,20 +105,20 @@ test("who survives, who does not compile, and whom nothing was run against are t
 
 describe("the report", () => {
   const finding = { level: "rules", seconds: 1, wasExpected: true } as const;
-  const killed: Verdict = { mutant: mutant([]), findings: [{ ...finding, by: "a test" }] };
+  const killed: Verdict = { mutant: mutant([]), findings: [{ ...finding, killedBy: "a test" }] };
   const survivor: Verdict = {
-    mutant: { ...mutant([]), isMarked: true },
-    findings: [{ ...finding, by: undefined }],
+    mutant: { ...mutant([]), hasCounterexample: true },
+    findings: [{ ...finding, killedBy: undefined }],
   };
 
   test("names the level that killed and by what, and says of a survivor that it is one", () => {
-    const [, , first, second] = tableOf([killed, survivor]).split("\n");
+    const [, , first, second] = verdictTable([killed, survivor]).split("\n");
     expect(first).toMatch(/a-mutant +\| a sentence \(1\) +\| rules +\| a test/);
     expect(second).toMatch(/a-mutant +\| ▲ a sentence \(1\) +\| NOBODY: it survives/);
   });
 
   test("of all levels has a column for each", () => {
-    expect(matrixOf([killed]).split("\n")[2]).toMatch(/\| \? +\| a test +\| \? +\|/);
+    expect(levelMatrix([killed]).split("\n")[2]).toMatch(/\| \? +\| a test +\| \? +\|/);
   });
 });
 

@@ -6,10 +6,10 @@ import { fileURLToPath } from "node:url";
 
 import { expect, test } from "vitest";
 
-import { campaign } from "../../sim/run/campaign.ts";
-import type { Crew } from "../../sim/run/workers.ts";
+import { runSeeds } from "../../sim/run/campaign.ts";
+import type { WorkerPool } from "../../sim/run/workers.ts";
 import { parseOptions } from "../../sim/options.ts";
-import { scheduleOf } from "../../sim/plan/planner.ts";
+import { planSchedule } from "../../sim/plan/planner.ts";
 import { seedsFrom } from "../../sim/run/seeds.ts";
 import { emptyTally } from "../../sim/report/tally.ts";
 
@@ -45,7 +45,7 @@ test("a schedule from a file is played", () => {
   const folder = mkdtempSync(join(tmpdir(), "holdfast-sim-"));
   try {
     const file = join(folder, "schedule.json");
-    writeFileSync(file, JSON.stringify(scheduleOf(3)));
+    writeFileSync(file, JSON.stringify(planSchedule(3)));
     const { code, out } = run("--schedule", file);
     expect(code).toBe(0);
     expect(out).toMatch(/grants, 0 findings\n$/);
@@ -59,7 +59,7 @@ test.each([
   [["--seed", "x"], 'Expected --seed to be an integer from 0 to 134217728, got "x"'],
   [
     ["--only", "rain"],
-    'Expected --only to be one of quorum, server, memory, mutex, read-write, semaphore, all, reentrant, election, latch, storm, calm, deaf, unheard, duel, death, got "rain"',
+    'Expected --only to be one of quorum, server, memory, mutex, read-write, semaphore, all, reentrant, election, latch, storm, calm, lost-inquiries, lost-notifications, contention, process-death, got "rain"',
   ],
   [["--trace", "--runs", "2"], 'Expected --runs to be 1 where --trace is given, got "2"'],
   [["--workers", ""], 'Expected --workers to be an integer from 1 to 256, got ""'],
@@ -75,10 +75,10 @@ test("a long run is of a hundred thousand schedules", () => {
 });
 
 /** Says that some seeds fail; plays nothing. */
-function pretending(failing: readonly number[], played: number[]): Crew {
+function fakeRun(failing: readonly number[], played: number[]): WorkerPool {
   return {
     size: 1,
-    play: async (_, seeds) => {
+    run: async (_, seeds) => {
       played.push(...seeds);
       const failed = seeds
         .filter((seed) => failing.includes(seed))
@@ -93,7 +93,7 @@ const order = { seed: 1, runs: 100, only: null, stopAtFirst: false, stop: new Ab
 
 test("all seeds are played, each once, and those that fail are told by seed", async () => {
   const played: number[] = [];
-  const { tally, failed } = await campaign(pretending([55, 23], played), order, () => undefined);
+  const { tally, failed } = await runSeeds(fakeRun([55, 23], played), order, () => undefined);
   expect(played).toEqual(Array.from({ length: 100 }, (_, index) => index + 1));
   expect(tally.runs).toBe(100);
   expect(failed.map(({ seed }) => seed)).toEqual([23, 55]);
@@ -102,12 +102,12 @@ test("all seeds are played, each once, and those that fail are told by seed", as
 test("a campaign stops at the first seed that fails if it is told to, and when it is asked to end", async () => {
   const played: number[] = [];
   const atFirst = { ...order, stopAtFirst: true };
-  const { failed } = await campaign(pretending([55, 23], played), atFirst, () => undefined);
+  const { failed } = await runSeeds(fakeRun([55, 23], played), atFirst, () => undefined);
   expect(failed.map(({ seed }) => seed)).toEqual([23]);
   expect(played.length).toBe(30);
 
   const controller = new AbortController();
-  const { tally } = await campaign(pretending([], []), { ...order, stop: controller.signal }, () => {
+  const { tally } = await runSeeds(fakeRun([], []), { ...order, stop: controller.signal }, () => {
     controller.abort();
   });
   expect(tally.runs).toBe(10);
@@ -116,5 +116,5 @@ test("a campaign stops at the first seed that fails if it is told to, and when i
 test("the seeds of an engine are those whose schedules are on it", () => {
   const seeds = seedsFrom(1, "memory");
   const some = Array.from({ length: 5 }, () => seeds.next().value as number);
-  expect(some.map((seed) => scheduleOf(seed).engine)).toEqual(Array.from({ length: 5 }, () => "memory"));
+  expect(some.map((seed) => planSchedule(seed).engine)).toEqual(Array.from({ length: 5 }, () => "memory"));
 });

@@ -1,6 +1,6 @@
 import type { AcquireResult, Clock, Driver, Grant, MultiAcquired } from "holdfast";
 
-import type { Check } from "../../sim/judge/findings.ts";
+import type { CheckName } from "../../sim/judge/findings.ts";
 
 /** The driver with some of its members replaced. */
 export function altered(driver: Driver, overrides: Partial<Driver>): Driver {
@@ -47,7 +47,7 @@ export function latching(
 }
 
 /** Drivers that go wrong, by the check that is to find it. Each is made anew for one world. */
-export const defects: Readonly<Record<Check, () => (driver: Driver) => Driver>> = {
+export const defects: Readonly<Record<CheckName, () => (driver: Driver) => Driver>> = {
   /** Who tries has what another was granted last. */
   exclusion: () => {
     let last: Grant | undefined;
@@ -72,7 +72,7 @@ export const defects: Readonly<Record<Check, () => (driver: Driver) => Driver>> 
   },
   fencing: () => ofNumberOne,
   /** It keeps another limit than it was told. */
-  room: () => (driver) =>
+  capacity: () => (driver) =>
     altered(driver, {
       acquire: ({ lockMode, ...request }) =>
         driver.acquire({
@@ -81,7 +81,7 @@ export const defects: Readonly<Record<Check, () => (driver: Driver) => Driver>> 
         }),
     }),
   /** One of several keys is forgotten. */
-  several: () => (driver) =>
+  "multi-lock": () => (driver) =>
     altered(driver, {
       acquireMany: async (requests) => {
         const together = (await driver.acquireMany?.(requests)) as MultiAcquired;
@@ -89,7 +89,7 @@ export const defects: Readonly<Record<Check, () => (driver: Driver) => Driver>> 
       },
     }),
   /** Who gave a lock back has the same grant again. */
-  nesting: () => ofNumberOne,
+  reentry: () => ofNumberOne,
   /** Who comes is first. */
   order: () => {
     let place = 2 ** 52;
@@ -130,7 +130,7 @@ export const defects: Readonly<Record<Check, () => (driver: Driver) => Driver>> 
     return altered(driver, { clock: late });
   },
   /** A timer is forgotten. */
-  leftovers: () => (driver) =>
+  residue: () => (driver) =>
     altered(driver, {
       acquire: (request) => {
         driver.clock.setTimer(() => undefined, 1_000_000);

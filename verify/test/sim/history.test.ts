@@ -1,32 +1,32 @@
 import { beforeEach, expect, test } from "vitest";
 
-import { attemptOf, History } from "../../sim/judge/history.ts";
-import type { Sharing, WatchedLease } from "../../sim/judge/holdings.ts";
+import { attemptKey, History } from "../../sim/judge/history.ts";
+import type { SharedGroup, WatchedLease } from "../../sim/judge/holdings.ts";
 import type { Schedule, Step, Use } from "../../sim/plan/schedule.ts";
-import { strangersAheadMs, toleranceMs, type Asking } from "../../sim/judge/queue-order.ts";
+import { unsyncedAheadMs, toleranceMs, type WaitingRequest } from "../../sim/judge/queue-order.ts";
 
 let now: number;
 let isRunning: boolean;
-let wasDisturbed: boolean;
+let hadFault: boolean;
 
 beforeEach(() => {
-  [now, isRunning, wasDisturbed] = [0, true, false];
+  [now, isRunning, hadFault] = [0, true, false];
 });
 
 /** @param offsetsMs of the nodes' clocks; none: it is one server */
 function history(
-  weather: Schedule["weather"] = "calm",
+  weather: Schedule["scenario"] = "calm",
   steps: readonly Step[] = [],
   offsetsMs: readonly number[] = [],
 ): History {
   const nodes = offsetsMs.map((offsetMs) => ({ offsetMs, rate: 1 }));
   const engine = nodes.length > 0 ? "quorum" : "server";
   const clients = [1, 1, 1, 1.01].map((rate) => ({ rate }));
-  const schedule = { weather, steps, engine, nodes, clients, kind: "mutex" } as unknown as Schedule;
+  const schedule = { scenario: weather, steps, engine, nodes, clients, kind: "mutex" } as unknown as Schedule;
   return new History(
     () => now,
     schedule,
-    () => ({ isRunning, wasDisturbed }),
+    () => ({ isRunning, hadFault }),
   );
 }
 
@@ -41,7 +41,7 @@ const use: Use = {
 };
 
 /** A lease on "k" that ends when it is told to. */
-class PlantedLease implements WatchedLease {
+class FakeLease implements WatchedLease {
   readonly key = "k";
   readonly fencingToken: bigint;
   leftMs = 1_000;
@@ -59,110 +59,110 @@ class PlantedLease implements WatchedLease {
     return this.leftMs;
   }
 
-  end({ isTold }: { isTold: boolean }): void {
+  end({ isTold: isReported }: { isTold: boolean }): void {
     this.leftMs = 0;
-    if (isTold) {
+    if (isReported) {
       this.#controller.abort();
     }
   }
 }
 
-function checksOf({ findings }: History): string[] {
-  return findings.all.map(({ check }) => check);
+function checkNames({ findings }: History): string[] {
+  return findings.list.map(({ check }) => check);
 }
 
 /** Asks, and has it at once. */
 function grant(to: History, client: number, lease: WatchedLease, attemptId?: string): void {
-  const asking = to.asks({ ...use, client, ...(attemptId === undefined ? {} : { attemptId }) }, false);
-  const sharing: Sharing | undefined =
-    attemptId === undefined ? undefined : { name: attemptOf(client, attemptId) };
-  to.granted(asking, lease, sharing);
-  to.answered(asking);
+  const request = to.requestStarted({ ...use, client, ...(attemptId === undefined ? {} : { attemptId }) }, false);
+  const sharing: SharedGroup | undefined =
+    attemptId === undefined ? undefined : { name: attemptKey(client, attemptId) };
+  to.granted(request, lease, sharing);
+  to.requestSettled(request);
 }
 
 test("two valid leases at once are found", () => {
   const watched = history();
-  grant(watched, 0, new PlantedLease(1));
-  expect(checksOf(watched)).toEqual([]);
-  grant(watched, 1, new PlantedLease(2));
-  expect(checksOf(watched)).toEqual(["exclusion"]);
+  grant(watched, 0, new FakeLease(1));
+  expect(checkNames(watched)).toEqual([]);
+  grant(watched, 1, new FakeLease(2));
+  expect(checkNames(watched)).toEqual(["exclusion"]);
 });
 
 test("of two leases one is over, given back, broken, or on the same grant", () => {
   for (const ends of [
-    (first: PlantedLease) => {
+    (first: FakeLease) => {
       first.end({ isTold: true });
     },
-    (first: PlantedLease, watched: History) => {
+    (first: FakeLease, watched: History) => {
       watched.released(first);
     },
-    (_: PlantedLease, watched: History) => {
-      watched.breaks("k", 1n, 0);
+    (_: FakeLease, watched: History) => {
+      watched.operatorBreaks("k", 1n, 0);
     },
   ]) {
     const watched = history();
-    const first = new PlantedLease(1);
+    const first = new FakeLease(1);
     grant(watched, 0, first);
     ends(first, watched);
-    grant(watched, 1, new PlantedLease(3));
-    expect(checksOf(watched)).toEqual([]);
+    grant(watched, 1, new FakeLease(3));
+    expect(checkNames(watched)).toEqual([]);
   }
   const named = history();
-  grant(named, 0, new PlantedLease(1), "name");
-  grant(named, 0, new PlantedLease(1), "name");
-  expect(checksOf(named)).toEqual([]);
-  grant(named, 1, new PlantedLease(2), "name"); // another process is a stranger
-  expect(checksOf(named)).toEqual(["exclusion"]);
+  grant(named, 0, new FakeLease(1), "name");
+  grant(named, 0, new FakeLease(1), "name");
+  expect(checkNames(named)).toEqual([]);
+  grant(named, 1, new FakeLease(2), "name"); // another process is a stranger
+  expect(checkNames(named)).toEqual(["exclusion"]);
 });
 
 test("who hears of a grant when an operator has ended it does not hold it", () => {
   const watched = history();
-  watched.breaks("k", 1n, 0);
-  grant(watched, 0, new PlantedLease(30));
-  grant(watched, 1, new PlantedLease(2));
-  expect(checksOf(watched)).toEqual([]);
+  watched.operatorBreaks("k", 1n, 0);
+  grant(watched, 0, new FakeLease(30));
+  grant(watched, 1, new FakeLease(2));
+  expect(checkNames(watched)).toEqual([]);
 });
 
 test("one server that forgets is not asked for exclusion beside what it forgot, but of what it granted since", () => {
   const watched = history("storm");
-  grant(watched, 0, new PlantedLease(1));
+  grant(watched, 0, new FakeLease(1));
   now = 1;
-  watched.forgets();
-  grant(watched, 1, new PlantedLease(2));
-  expect(checksOf(watched)).toEqual([]);
-  grant(watched, 2, new PlantedLease(3));
-  expect(checksOf(watched)).toEqual(["exclusion"]);
+  watched.dataLost();
+  grant(watched, 1, new FakeLease(2));
+  expect(checkNames(watched)).toEqual([]);
+  grant(watched, 2, new FakeLease(3));
+  expect(checkNames(watched)).toEqual(["exclusion"]);
 });
 
 test("a quorum of which one node forgets is asked for exclusion all the same", () => {
   const watched = history("storm", [], [0, 0, 0]);
-  grant(watched, 0, new PlantedLease(1));
+  grant(watched, 0, new FakeLease(1));
   now = 1;
-  watched.forgets();
-  grant(watched, 1, new PlantedLease(2));
-  expect(checksOf(watched)).toEqual(["exclusion"]);
+  watched.dataLost();
+  grant(watched, 1, new FakeLease(2));
+  expect(checkNames(watched)).toEqual(["exclusion"]);
 });
 
 test.each([1, 2])("a number that does not rise is found: %i after 2", (number) => {
   const watched = history();
-  const first = new PlantedLease(2);
+  const first = new FakeLease(2);
   grant(watched, 0, first);
   watched.released(first);
-  grant(watched, 1, new PlantedLease(number));
-  expect(checksOf(watched)).toEqual(["fencing"]);
+  grant(watched, 1, new FakeLease(number));
+  expect(checkNames(watched)).toEqual(["fencing"]);
 });
 
 const terms = { weight: 2 ** 31, ttlMs: 1_000 };
 
 test("an adopted lease with another number is found", () => {
   const watched = history();
-  const given = new PlantedLease(1);
+  const given = new FakeLease(1);
   grant(watched, 0, given);
   watched.transferred(given, 100);
-  watched.adopted(1, new PlantedLease(1), 1n, terms);
-  expect(checksOf(watched)).toEqual([]);
-  watched.adopted(1, new PlantedLease(2), 1n, terms);
-  expect(checksOf(watched)).toContain("fencing");
+  watched.adopted(1, new FakeLease(1), 1n, terms);
+  expect(checkNames(watched)).toEqual([]);
+  watched.adopted(1, new FakeLease(2), 1n, terms);
+  expect(checkNames(watched)).toContain("fencing");
 });
 
 /** Somebody known for long asks, and `laterMs` after it somebody else, who is granted. */
@@ -171,14 +171,14 @@ function overtake(
   laterMs: number,
   clients: readonly [number, number],
   inLine: boolean,
-): Asking {
+): WaitingRequest {
   for (const client of clients) {
-    watched.answered(watched.asks({ ...use, client, key: "other" }, false));
+    watched.requestSettled(watched.requestStarted({ ...use, client, key: "other" }, false));
   }
   now += 1_000;
-  const earlier = watched.asks({ ...use, client: clients[0] }, inLine);
+  const earlier = watched.requestStarted({ ...use, client: clients[0] }, inLine);
   now += laterMs;
-  watched.granted(watched.asks({ ...use, client: clients[1] }, inLine), new PlantedLease(7));
+  watched.granted(watched.requestStarted({ ...use, client: clients[1] }, inLine), new FakeLease(7));
   return earlier;
 }
 
@@ -186,22 +186,22 @@ test.each(["calm", "storm"] as const)("in the same line nobody is overtaken, in 
   const watched = history(weather);
   overtake(watched, 0, [0, 0], true);
   now += 1;
-  watched.look();
-  expect(checksOf(watched)).toEqual(["order"]);
+  watched.check();
+  expect(checkNames(watched)).toEqual(["order"]);
 });
 
 test("who waits for longer than the tolerance is not overtaken by another process where nothing is wrong", () => {
   const calm = history();
   overtake(calm, toleranceMs + 1, [0, 1], false);
   now += 1;
-  calm.look();
-  expect(checksOf(calm)).toEqual(["order"]);
+  calm.check();
+  expect(checkNames(calm)).toEqual(["order"]);
 
   const close = history();
   overtake(close, toleranceMs - 1, [0, 1], false);
   now += 1;
-  close.look();
-  expect(checksOf(close)).toEqual([]);
+  close.check();
+  expect(checkNames(close)).toEqual([]);
 });
 
 test.each([
@@ -216,30 +216,30 @@ test.each([
   });
   overtake(storm, toleranceMs + 1, [0, 1], false);
   now += 1;
-  storm.look();
-  expect(checksOf(storm)).toEqual(found);
+  storm.check();
+  expect(checkNames(storm)).toEqual(found);
 });
 
 test("whose first request on a quorum may know the clocks of a majority only goes before others by as much as these are behind", () => {
-  expect(strangersAheadMs([0, -200, 0])).toBe(100);
-  expect(strangersAheadMs([10, -200, 0, 30])).toBe(5);
-  expect(strangersAheadMs([0, 0, 0])).toBe(0);
+  expect(unsyncedAheadMs([0, -200, 0])).toBe(100);
+  expect(unsyncedAheadMs([10, -200, 0, 30])).toBe(5);
+  expect(unsyncedAheadMs([0, 0, 0])).toBe(0);
   for (const [laterMs, knownForMs, found] of [
     [toleranceMs + 99, 0, []],
     [toleranceMs + 101, 0, ["order"]],
     [toleranceMs + 99, 11, ["order"]],
   ] as const) {
     const watched = history("calm", [], [0, -200, 0]);
-    watched.answered(watched.asks(use, false));
+    watched.requestSettled(watched.requestStarted(use, false));
     now += 1_000;
-    watched.asks(use, false);
+    watched.requestStarted(use, false);
     now += laterMs - knownForMs;
-    watched.answered(watched.asks({ ...use, client: 1, key: "other" }, false));
+    watched.requestSettled(watched.requestStarted({ ...use, client: 1, key: "other" }, false));
     now += knownForMs;
-    watched.granted(watched.asks({ ...use, client: 1 }, false), new PlantedLease(7));
+    watched.granted(watched.requestStarted({ ...use, client: 1 }, false), new FakeLease(7));
     now += 1;
-    watched.look();
-    expect(checksOf(watched)).toEqual(found);
+    watched.check();
+    expect(checkNames(watched)).toEqual(found);
   }
 });
 
@@ -249,18 +249,18 @@ test("a call behind an attempt of a client that no server knew yet waits without
     [undefined, ["order"]],
   ] as const) {
     const watched = history();
-    watched.answered(watched.asks({ ...use, client: 1, key: "other" }, false));
-    const meeting = watched.asks({ ...use, ...(attemptId && { attemptId }) }, true);
+    watched.requestSettled(watched.requestStarted({ ...use, client: 1, key: "other" }, false));
+    const meeting = watched.requestStarted({ ...use, ...(attemptId && { attemptId }) }, true);
     now += 1_000;
     if (attemptId === undefined) {
-      watched.answered(meeting);
+      watched.requestSettled(meeting);
     }
-    watched.asks(use, true);
+    watched.requestStarted(use, true);
     now += toleranceMs + 1;
-    watched.granted(watched.asks({ ...use, client: 1 }, false), new PlantedLease(7));
+    watched.granted(watched.requestStarted({ ...use, client: 1 }, false), new FakeLease(7));
     now += 1;
-    watched.look();
-    expect(checksOf(watched)).toEqual(found);
+    watched.check();
+    expect(checkNames(watched)).toEqual(found);
   }
 });
 
@@ -270,14 +270,14 @@ test("calls that begin in one moment all have the estimate of the last answer be
     [80, ["order"]],
   ] as const) {
     const watched = history();
-    watched.answered(watched.asks({ ...use, client: 3, key: "other" }, false));
+    watched.requestSettled(watched.requestStarted({ ...use, client: 3, key: "other" }, false));
     now += 5_000;
-    watched.asks({ ...use, client: 3, key: "other" }, false);
-    watched.asks({ ...use, client: 3, waitMs }, false);
-    watched.granted(watched.asks({ ...use, client: 3 }, false), new PlantedLease(8 + now));
+    watched.requestStarted({ ...use, client: 3, key: "other" }, false);
+    watched.requestStarted({ ...use, client: 3, waitMs }, false);
+    watched.granted(watched.requestStarted({ ...use, client: 3 }, false), new FakeLease(8 + now));
     now += 1;
-    watched.look();
-    expect(checksOf(watched).filter((check) => check === "order")).toEqual(found);
+    watched.check();
+    expect(checkNames(watched).filter((check) => check === "order")).toEqual(found);
   }
 });
 
@@ -287,25 +287,25 @@ test("a client is judged by its place as far as its clock may have drifted since
     [toleranceMs + 11, ["order"]],
   ] as const) {
     const watched = history();
-    watched.answered(watched.asks({ ...use, key: "other" }, false));
-    watched.answered(watched.asks({ ...use, client: 3, key: "other" }, false));
+    watched.requestSettled(watched.requestStarted({ ...use, key: "other" }, false));
+    watched.requestSettled(watched.requestStarted({ ...use, client: 3, key: "other" }, false));
     now += 1_000 - laterMs;
-    watched.asks(use, false);
+    watched.requestStarted(use, false);
     now += laterMs;
-    watched.granted(watched.asks({ ...use, client: 3 }, false), new PlantedLease(7));
+    watched.granted(watched.requestStarted({ ...use, client: 3 }, false), new FakeLease(7));
     now += 1;
-    watched.look();
-    expect(checksOf(watched)).toEqual(found);
+    watched.check();
+    expect(checkNames(watched)).toEqual(found);
   }
 });
 
 test("who leaves at the same moment is not overtaken", () => {
   const watched = history();
   const earlier = overtake(watched, 500, [0, 1], false);
-  watched.answered(earlier);
+  watched.requestSettled(earlier);
   now += 1;
-  watched.look();
-  expect(checksOf(watched)).toEqual([]);
+  watched.check();
+  expect(checkNames(watched)).toEqual([]);
 });
 
 test.each([
@@ -314,148 +314,148 @@ test.each([
   { what: "not a millisecond before", client: 0, afterMs: 504, found: ["order"] },
 ])("who has waited for as long as it wanted is not overtaken: $what", ({ client, afterMs, found }) => {
   const watched = history();
-  watched.answered(watched.asks({ ...use, client }, false));
+  watched.requestSettled(watched.requestStarted({ ...use, client }, false));
   now = 1_000;
-  watched.asks({ ...use, client, waitMs: 505 }, false);
+  watched.requestStarted({ ...use, client, waitMs: 505 }, false);
   now += afterMs;
-  watched.granted(watched.asks({ ...use, client: 1 }, false), new PlantedLease(1));
+  watched.granted(watched.requestStarted({ ...use, client: 1 }, false), new FakeLease(1));
   now += 1;
-  watched.look();
-  expect(checksOf(watched)).toEqual(found);
+  watched.check();
+  expect(checkNames(watched)).toEqual(found);
 });
 
 test("a process may hand a lease on sixteen times while others wait, and not more often", () => {
   const watched = history();
-  watched.answered(watched.asks({ ...use, client: 1 }, false));
+  watched.requestSettled(watched.requestStarted({ ...use, client: 1 }, false));
   now = 1_000;
-  watched.asks({ ...use, client: 1 }, false);
+  watched.requestStarted({ ...use, client: 1 }, false);
   for (let number = 1; number <= 18; number += 1) {
     now += 100;
-    const lease = new PlantedLease(number);
-    const asking = {
+    const lease = new FakeLease(number);
+    const request = {
       client: 0,
       keys: ["k"],
       weight: 2 ** 31,
       isShared: false,
       ttlMs: 1_000,
       since: number === 1 ? 0 : now,
-      placedFrom: number === 1 ? 0 : now,
-      placedTo: now,
+      arrivedFrom: number === 1 ? 0 : now,
+      arrivedTo: now,
       judgedSince: now,
       serial: 0,
-      isInLine: true,
-      standsInLine: true,
+      isInLocalQueue: true,
+      usesLocalQueue: true,
       mayWaitInMemory: false,
-      leadsSince: Infinity,
-      hasPlace: true,
-      isOut: false,
+      headSince: Infinity,
+      isQueued: true,
+      isDequeued: false,
       until: Infinity,
-      placeEndsFrom: Infinity,
+      queuedUntilAtLeast: Infinity,
       wasGranted: false,
-      isOver: false,
+      isSettled: false,
     };
-    watched.granted(asking, lease);
+    watched.granted(request, lease);
     watched.released(lease);
-    expect(checksOf(watched)).toEqual([]);
+    expect(checkNames(watched)).toEqual([]);
   }
   now += 1;
-  watched.look();
-  expect(checksOf(watched)).toEqual(["order"]);
+  watched.check();
+  expect(checkNames(watched)).toEqual(["order"]);
 });
 
 test("a free lock with somebody waiting is found after the patience, and only then", () => {
   const watched = history();
-  watched.expect(100);
-  const lease = new PlantedLease(1);
+  watched.setFreeBound(100);
+  const lease = new FakeLease(1);
   grant(watched, 0, lease);
-  watched.asks({ ...use, client: 1 }, false);
+  watched.requestStarted({ ...use, client: 1 }, false);
   now = 500;
-  watched.look();
+  watched.check();
   watched.released(lease);
-  watched.look();
+  watched.check();
   now = 600;
-  watched.look();
-  expect(checksOf(watched)).toEqual([]);
+  watched.check();
+  expect(checkNames(watched)).toEqual([]);
   now = 601;
-  watched.look();
-  expect(checksOf(watched)).toEqual(["progress"]);
+  watched.check();
+  expect(checkNames(watched)).toEqual(["progress"]);
 });
 
 test("a free lock may be left to expire, and nobody has to want it", () => {
   const watched = history();
-  watched.expect(100);
-  watched.asks(use, false);
-  watched.taken({ key: "k" }, 400);
+  watched.setFreeBound(100);
+  watched.requestStarted(use, false);
+  watched.reserve({ key: "k" }, 400);
   now = 400;
-  watched.look();
+  watched.check();
   now = 501;
-  watched.look();
-  expect(checksOf(watched)).toEqual(["progress"]);
+  watched.check();
+  expect(checkNames(watched)).toEqual(["progress"]);
   const unwanted = history();
-  unwanted.expect(100);
-  grant(unwanted, 0, new PlantedLease(1));
+  unwanted.setFreeBound(100);
+  grant(unwanted, 0, new FakeLease(1));
   now = 5_000;
-  unwanted.look();
-  expect(checksOf(unwanted)).toEqual([]);
+  unwanted.check();
+  expect(checkNames(unwanted)).toEqual([]);
 });
 
 test("a dead client's grant is left to its TTL, also while its downgrade is under way", () => {
   for (const isDowngrading of [false, true]) {
     now = 0;
-    const watched = history("death");
-    watched.expect(100);
-    const writer = new PlantedLease(1);
+    const watched = history("process-death");
+    watched.setFreeBound(100);
+    const writer = new FakeLease(1);
     grant(watched, 0, writer);
-    watched.asks({ ...use, client: 1, waitMs: 5_000 }, false);
+    watched.requestStarted({ ...use, client: 1, waitMs: 5_000 }, false);
     if (isDowngrading) {
       watched.startsDowngrade(writer);
       writer.leftMs = 0;
     }
-    watched.gone(0);
+    watched.clientDied(0);
     writer.end({ isTold: true });
     for (now of [0, 1_000, 1_100]) {
-      watched.look();
+      watched.check();
     }
-    expect(checksOf(watched)).toEqual([]);
+    expect(checkNames(watched)).toEqual([]);
     now = 1_101;
-    watched.look();
-    expect(checksOf(watched)).toEqual(["progress"]);
+    watched.check();
+    expect(checkNames(watched)).toEqual(["progress"]);
   }
 });
 
 test("who is not answered when its time is over is found", () => {
   const watched = history("storm");
-  watched.asks({ ...use, waitMs: 50 }, false);
+  watched.requestStarted({ ...use, waitMs: 50 }, false);
   now = 350;
-  watched.look();
-  expect(checksOf(watched)).toEqual([]);
+  watched.check();
+  expect(checkNames(watched)).toEqual([]);
   now = 351;
-  watched.look();
-  expect(checksOf(watched)).toEqual(["progress"]);
+  watched.check();
+  expect(checkNames(watched)).toEqual(["progress"]);
 });
 
 test("a loss that is not told in time is found; to who is frozen it is told later", () => {
   const watched = history("storm");
-  const lease = new PlantedLease(1);
+  const lease = new FakeLease(1);
   grant(watched, 0, lease);
   lease.end({ isTold: false });
   isRunning = false;
-  watched.look();
+  watched.check();
   now = 5_000;
-  watched.look();
+  watched.check();
   isRunning = true;
-  watched.look();
+  watched.check();
   now = 5_001;
-  watched.look();
-  expect(checksOf(watched)).toEqual([]);
+  watched.check();
+  expect(checkNames(watched)).toEqual([]);
   now = 5_002;
-  watched.look();
-  expect(checksOf(watched)).toEqual(["loss"]);
+  watched.check();
+  expect(checkNames(watched)).toEqual(["loss"]);
 });
 
 test("a lease that seemed to be over for a moment is told to be lost in time when it is", () => {
   const watched = history("storm");
-  const lease = new PlantedLease(1);
+  const lease = new FakeLease(1);
   grant(watched, 0, lease);
   for (const [moment, leftMs] of [
     [0, 0],
@@ -465,52 +465,52 @@ test("a lease that seemed to be over for a moment is told to be lost in time whe
   ] as const) {
     now = moment;
     lease.leftMs = leftMs;
-    watched.look();
+    watched.check();
   }
-  expect(checksOf(watched)).toEqual([]);
+  expect(checkNames(watched)).toEqual([]);
   now = 52;
-  watched.look();
-  expect(checksOf(watched)).toEqual(["loss"]);
+  watched.check();
+  expect(checkNames(watched)).toEqual(["loss"]);
 });
 
 test("whose clocks were disturbed is told within the pulse", () => {
   const watched = history("storm");
-  const lease = new PlantedLease(1);
-  wasDisturbed = true;
+  const lease = new FakeLease(1);
+  hadFault = true;
   grant(watched, 0, lease);
   lease.end({ isTold: false });
   for (const moment of [0, 1_050]) {
     now = moment;
-    watched.look();
+    watched.check();
   }
-  expect(checksOf(watched)).toEqual([]);
+  expect(checkNames(watched)).toEqual([]);
   now = 1_051;
-  watched.look();
-  expect(checksOf(watched)).toEqual(["loss"]);
+  watched.check();
+  expect(checkNames(watched)).toEqual(["loss"]);
 });
 
 test("a release that says no is a failure but of what a node forgot, and a complaint only where nothing goes wrong", () => {
   const watched = history("storm");
-  watched.complain("refusal", "trouble");
-  expect(checksOf(watched)).toEqual([]);
-  const [before, behind] = [new PlantedLease(1), new PlantedLease(60)];
+  watched.failUnlessFaulty("refusal", "trouble");
+  expect(checkNames(watched)).toEqual([]);
+  const [before, behind] = [new FakeLease(1), new FakeLease(60)];
   grant(watched, 0, before);
   watched.released(before);
-  watched.refusesRelease(before, "lost");
-  expect(checksOf(watched)).toEqual(["release"]);
+  watched.releaseRefused(before, "lost");
+  expect(checkNames(watched)).toEqual(["release"]);
 
   now = 1;
-  watched.forgets();
-  watched.refusesRelease(before, "lost, as a node forgot it");
-  expect(checksOf(watched)).toEqual(["release"]);
+  watched.dataLost();
+  watched.releaseRefused(before, "lost, as a node forgot it");
+  expect(checkNames(watched)).toEqual(["release"]);
   now = 2;
   grant(watched, 0, behind);
-  watched.refusesRelease(behind, "lost");
-  expect(checksOf(watched)).toEqual(["release", "release"]);
+  watched.releaseRefused(behind, "lost");
+  expect(checkNames(watched)).toEqual(["release", "release"]);
 
   const calm = history();
-  calm.complain("refusal", "trouble");
-  expect(checksOf(calm)).toEqual(["refusal"]);
+  calm.failUnlessFaulty("refusal", "trouble");
+  expect(checkNames(calm)).toEqual(["refusal"]);
 });
 
 test("an operator who was told another number of a client's grant ends that, and no other client's", () => {
@@ -519,9 +519,9 @@ test("an operator who was told another number of a client's grant ends that, and
     [1, ["exclusion"]],
   ] as const) {
     const watched = history();
-    grant(watched, 0, new PlantedLease(1));
-    watched.breaks("k", 30n, client);
-    grant(watched, 1, new PlantedLease(60));
-    expect(checksOf(watched)).toEqual(found);
+    grant(watched, 0, new FakeLease(1));
+    watched.operatorBreaks("k", 30n, client);
+    grant(watched, 1, new FakeLease(60));
+    expect(checkNames(watched)).toEqual(found);
   }
 });

@@ -1,23 +1,23 @@
 import type { Driver } from "holdfast";
 import { expect, test } from "vitest";
 
-import { Findings, type Check } from "../../sim/judge/findings.ts";
+import { Findings, type CheckName } from "../../sim/judge/findings.ts";
 import { Holdings, type WatchedLease } from "../../sim/judge/holdings.ts";
 import { Limits } from "../../sim/judge/limits.ts";
-import { scheduleOf } from "../../sim/plan/planner.ts";
+import { planSchedule } from "../../sim/plan/planner.ts";
 import { kinds } from "../../sim/plan/schedule.ts";
 import { seedsFrom } from "../../sim/run/seeds.ts";
-import type { Asking } from "../../sim/judge/queue-order.ts";
+import type { WaitingRequest } from "../../sim/judge/queue-order.ts";
 import { wallStart } from "../../sim/run/virtual-clock.ts";
-import { play } from "../../sim/run/world.ts";
+import { runSchedule } from "../../sim/run/world.ts";
 import { altered, defects, latching, ofNumberOne } from "./defects.ts";
 
 type Latches = NonNullable<Driver["latches"]>;
 
 /** Drivers that go wrong with kinds beside the mutex, where that shows, and by what. */
-const kindDefects: readonly (readonly [what: string, only: string, Check, (driver: Driver) => Driver])[] = [
-  ["writers ask as readers", "read-write,calm", "exclusion", asking({ kind: "read-write", mode: "read" })],
-  ["all ask for one permit", "semaphore,calm", "exclusion", asking({ kind: "semaphore", permits: 1 })],
+const kindDefects: readonly (readonly [what: string, only: string, CheckName, (driver: Driver) => Driver])[] = [
+  ["writers ask as readers", "read-write,calm", "exclusion", requesting({ kind: "read-write", mode: "read" })],
+  ["all ask for one permit", "semaphore,calm", "exclusion", requesting({ kind: "semaphore", permits: 1 })],
   ["readers' numbers do not rise", "read-write,calm", "fencing", ofNumberOne],
   ["permits' numbers do not rise", "semaphore,calm", "fencing", ofNumberOne],
   ["who comes is first to read or write", "read-write,calm", "order", defects.order()],
@@ -30,7 +30,7 @@ const kindDefects: readonly (readonly [what: string, only: string, Check, (drive
     (driver) => altered(driver, { downgrade: () => Promise.resolve(true) }),
   ],
   ["leaders do not hear of their end", "election,storm", "loss", defects.loss()],
-  ["a leader's release is not told to the engine", "election,death", "progress", defects.progress()],
+  ["a leader's release is not told to the engine", "election,process-death", "progress", defects.progress()],
   ["a named attempt counts at each call", "latch,calm", "count", defects.count()],
   [
     "a count in memory is answered, and not carried out",
@@ -45,11 +45,11 @@ const kindDefects: readonly (readonly [what: string, only: string, Check, (drive
     "latch",
     latching(() => ({ wait: () => ({ result: Promise.resolve(0), cancel: () => undefined }) })),
   ],
-  ["who waits is told late", "latch,calm", "progress", latching(toldLate)],
-  ["who gives up still stands there", "latch,calm", "leftovers", latching(neverLeaving)],
+  ["who waits is told late", "latch,calm", "progress", latching(reportedLate)],
+  ["who gives up still stands there", "latch,calm", "residue", latching(neverDequeued)],
 ];
 
-function toldLate({ wait }: Latches, { clock }: Driver): Partial<Latches> {
+function reportedLate({ wait }: Latches, { clock }: Driver): Partial<Latches> {
   const later = (): Promise<void> =>
     new Promise((resolve) => {
       clock.setTimer(resolve, 1_000);
@@ -57,51 +57,51 @@ function toldLate({ wait }: Latches, { clock }: Driver): Partial<Latches> {
   return {
     wait: (latch, deadline) => {
       const { result, cancel } = wait(latch, deadline);
-      const told = result.then(
-        async (left) => {
+      const reported = result.then(
+        async (remaining) => {
           await later();
-          return left;
+          return remaining;
         },
         async (error: unknown) => {
           await later();
           throw error;
         },
       );
-      return { result: told, cancel };
+      return { result: reported, cancel };
     },
   };
 }
 
 /** Its caller hears that it is over, and the engine does not. */
-function neverLeaving({ wait }: Latches): Partial<Latches> {
+function neverDequeued({ wait }: Latches): Partial<Latches> {
   return {
     wait: (latch, deadline) => {
       const { result } = wait(latch, deadline === null ? null : Infinity);
       let cancel: (reason: unknown) => void = () => undefined;
-      const left = new Promise<number>((resolve, reject) => {
+      const remaining = new Promise<number>((resolve, reject) => {
         cancel = reject;
         result.then(resolve, reject);
       });
-      return { result: left, cancel };
+      return { result: remaining, cancel };
     },
   };
 }
 
 /** Whatever is asked for, this is told to the engine. */
-function asking(told: { kind: "read-write"; mode: "read" } | { kind: "semaphore"; permits: number }) {
+function requesting(reported: { kind: "read-write"; mode: "read" } | { kind: "semaphore"; permits: number }) {
   return (driver: Driver): Driver =>
     altered(driver, {
       acquire: ({ lockMode, ...request }) =>
-        driver.acquire({ ...request, lockMode: lockMode && ({ ...lockMode, ...told } as typeof lockMode) }),
+        driver.acquire({ ...request, lockMode: lockMode && ({ ...lockMode, ...reported } as typeof lockMode) }),
     });
 }
 
 test.each(kindDefects)(
   "%s: it is found in schedules of %s by the check of %s",
-  async (_, only, check, alter) => {
+  async (_, only, check, wrapDriver) => {
     const found: string[] = [];
     for (const seed of seedsFrom(1, only)) {
-      const { findings } = await play(scheduleOf(seed), { alter });
+      const { findings } = await runSchedule(planSchedule(seed), { wrapDriver });
       found.push(...findings.map((finding) => finding.check));
       if (found.includes(check) || seed > 4_000) {
         break;
@@ -116,7 +116,7 @@ test.each(kinds)("schedules of the kind %s are played, and end well", async (kin
   const seeds = seedsFrom(10_001, kind);
   for (let i = 0; i < 25; i += 1) {
     const seed = seeds.next().value as number;
-    const report = await play(scheduleOf(seed));
+    const report = await runSchedule(planSchedule(seed));
     expect([seed, report.findings]).toEqual([seed, []]);
     grants += report.grants;
   }
@@ -126,14 +126,14 @@ test.each(kinds)("schedules of the kind %s are played, and end well", async (kin
 test("what is handed on in a process has the next number of its grant, whatever others were granted meanwhile", () => {
   const { holdings: watched, findings } = holdings(new Limits(2));
   const first = lease(10);
-  watched.granted(asks(0, 1), first);
-  watched.granted(asks(1, 1), lease(100));
+  watched.granted(requestOf(0, 1), first);
+  watched.granted(requestOf(1, 1), lease(100));
   watched.released(first);
   const second = lease(11);
-  expect(watched.granted(asks(0, 1), second)).toBe(1);
+  expect(watched.granted(requestOf(0, 1), second)).toBe(1);
   watched.released(second);
-  expect(watched.granted(asks(0, 1), lease(12))).toBe(2);
-  expect(findings.all).toEqual([]);
+  expect(watched.granted(requestOf(0, 1), lease(12))).toBe(2);
+  expect(findings.list).toEqual([]);
 });
 
 test.each([
@@ -144,13 +144,13 @@ test.each([
 ])("a number %s is not one that was handed on", (_, client, number, isReleased) => {
   const { holdings: watched, findings } = holdings(new Limits(3));
   const first = lease(10);
-  watched.granted(asks(0, 1), first);
-  watched.granted(asks(1, 1), lease(100));
+  watched.granted(requestOf(0, 1), first);
+  watched.granted(requestOf(1, 1), lease(100));
   if (isReleased) {
     watched.released(first);
   }
-  watched.granted(asks(client, 1), lease(number));
-  expect(findings.all.map(({ check }) => check)).toEqual(["fencing"]);
+  watched.granted(requestOf(client, 1), lease(number));
+  expect(findings.list.map(({ check }) => check)).toEqual(["fencing"]);
 });
 
 let now = 0;
@@ -158,14 +158,14 @@ let now = 0;
 function holdings(
   limits: Limits,
   isQuorum = false,
-  numbersForgottenAt: readonly number[] = [],
+  numbersLostAt: readonly number[] = [],
 ): { holdings: Holdings; findings: Findings } {
   const findings = new Findings(() => now);
-  const judges = { forgotAt: () => -Infinity, isQuorum, numbersForgottenAt };
+  const judges = { dataLostAt: () => -Infinity, isQuorum, numbersLostAt: numbersLostAt };
   return { holdings: new Holdings(findings, limits, judges), findings };
 }
 
-function asks(client: number, weight: number): Asking {
+function requestOf(client: number, weight: number): WaitingRequest {
   return {
     client,
     keys: ["k"],
@@ -173,27 +173,27 @@ function asks(client: number, weight: number): Asking {
     isShared: true,
     ttlMs: 1_000,
     since: (now += 1),
-    placedFrom: now,
-    placedTo: now,
+    arrivedFrom: now,
+    arrivedTo: now,
     judgedSince: now,
     serial: now,
-    isInLine: false,
-    standsInLine: false,
+    isInLocalQueue: false,
+    usesLocalQueue: false,
     mayWaitInMemory: false,
-    leadsSince: Infinity,
-    hasPlace: true,
-    isOut: false,
+    headSince: Infinity,
+    isQueued: true,
+    isDequeued: false,
     until: Infinity,
-    placeEndsFrom: Infinity,
+    queuedUntilAtLeast: Infinity,
     wasGranted: false,
-    isOver: false,
+    isSettled: false,
   };
 }
 
-function lease(number: number, leftMs = 100): WatchedLease {
+function lease(fencingToken: number, leftMs = 100): WatchedLease {
   return {
     key: "k",
-    fencingToken: BigInt(number),
+    fencingToken: BigInt(fencingToken),
     signal: AbortSignal.abort(),
     remainingMs: () => leftMs,
   };
@@ -203,41 +203,41 @@ test("permits beyond the limit are found, and those beyond a lower one only of w
   const limits = new Limits(3);
   const watched = holdings(limits);
   for (const number of [1, 2, 3]) {
-    watched.holdings.granted(asks(number, 1), lease(number));
+    watched.holdings.granted(requestOf(number, 1), lease(number));
     now += 1;
   }
-  limits.asked(1);
-  limits.changed(now, 1);
-  watched.holdings.look();
-  expect(watched.findings.all).toEqual([]);
+  limits.requested(1);
+  limits.applied(now, 1);
+  watched.holdings.check();
+  expect(watched.findings.list).toEqual([]);
   now += 1;
-  watched.holdings.granted(asks(4, 1), lease(4));
-  watched.holdings.look();
-  expect(watched.findings.all.map(({ check }) => check)).toEqual(["exclusion"]);
+  watched.holdings.granted(requestOf(4, 1), lease(4));
+  watched.holdings.check();
+  expect(watched.findings.list.map(({ check }) => check)).toEqual(["exclusion"]);
 });
 
 test("readers who asked at the same time may have one number on a quorum, and nowhere else", () => {
   for (const isQuorum of [true, false]) {
     const { holdings: watched, findings } = holdings(new Limits(2 ** 31), isQuorum);
-    const [one, other] = [asks(1, 1), asks(2, 1)];
+    const [one, other] = [requestOf(1, 1), requestOf(2, 1)];
     watched.granted(one, lease(5));
     watched.granted(other, lease(5));
-    expect(findings.all.map(({ check }) => check)).toEqual(isQuorum ? [] : ["fencing"]);
+    expect(findings.list.map(({ check }) => check)).toEqual(isQuorum ? [] : ["fencing"]);
   }
 });
 
 test("a number below one that had been told is found, as is that of a writer after a reader's", () => {
   const { holdings: watched, findings } = holdings(new Limits(2 ** 31), true);
-  const [writer, early] = [asks(1, 2 ** 31), asks(2, 1)];
-  watched.granted(asks(3, 1), lease(7, 0));
+  const [writer, early] = [requestOf(1, 2 ** 31), requestOf(2, 1)];
+  watched.granted(requestOf(3, 1), lease(7, 0));
   watched.granted(early, lease(6, 0)); // asked before 7 was told
-  expect(findings.all).toEqual([]);
+  expect(findings.list).toEqual([]);
   now += 1;
   watched.granted(writer, lease(5, 0));
-  expect(findings.all.map(({ check }) => check)).toEqual(["fencing"]);
+  expect(findings.list.map(({ check }) => check)).toEqual(["fencing"]);
   now += 1;
-  watched.granted(asks(4, 1), lease(6, 0));
-  expect(findings.all.map(({ check }) => check)).toEqual(["fencing", "fencing"]);
+  watched.granted(requestOf(4, 1), lease(6, 0));
+  expect(findings.list.map(({ check }) => check)).toEqual(["fencing", "fencing"]);
 });
 
 test("a number may be given again only where a node lost it, and while it is ahead of the time", () => {
@@ -250,10 +250,10 @@ test("a number may be given again only where a node lost it, and while it is ahe
     now = toldAt;
     const { holdings: watched, findings } = holdings(new Limits(2 ** 31), true, [lostAt]);
     const number = (wallStart + now + aheadMs) * 1_000;
-    watched.granted(asks(1, 2 ** 31), lease(number, 0));
+    watched.granted(requestOf(1, 2 ** 31), lease(number, 0));
     now = lostAt + 10;
-    watched.granted(asks(2, 2 ** 31), lease(number - 1, 0));
-    expect(findings.all.map(({ check }) => check)).toEqual(found);
+    watched.granted(requestOf(2, 2 ** 31), lease(number - 1, 0));
+    expect(findings.list.map(({ check }) => check)).toEqual(found);
   }
 });
 
@@ -261,7 +261,7 @@ test("who is let into what it gave back is found, and not who comes in while ano
   const { holdings: watched, findings } = holdings(new Limits(2 ** 31));
   const nest = { by: "nest", name: "session" } as const;
   const [first, second] = [lease(1), lease(1)];
-  const enter = (): Asking => ({ ...asks(0, 2 ** 31), isShared: false });
+  const enter = (): WaitingRequest => ({ ...requestOf(0, 2 ** 31), isShared: false });
   watched.granted(enter(), first, nest);
   watched.granted(enter(), second, nest);
   watched.released(first);
@@ -271,7 +271,7 @@ test("who is let into what it gave back is found, and not who comes in while ano
   watched.released(second);
   expect(watched.used).toBe(0);
   now += 1;
-  expect(findings.all).toEqual([]);
+  expect(findings.list).toEqual([]);
   watched.granted(enter(), lease(1), nest);
-  expect(findings.all.map(({ check }) => check)).toEqual(["nesting"]);
+  expect(findings.list.map(({ check }) => check)).toEqual(["reentry"]);
 });

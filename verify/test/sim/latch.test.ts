@@ -1,111 +1,111 @@
 import { expect, test } from "vitest";
 
 import { Findings } from "../../sim/judge/findings.ts";
-import { LatchHistory, type Call, type View } from "../../sim/judge/latch-history.ts";
-import type { Seen } from "../../sim/judge/latch-snapshot.ts";
+import { LatchHistory, type LatchCall, type LatchHandle } from "../../sim/judge/latch-history.ts";
+import type { LatchSnapshot } from "../../sim/judge/latch-snapshot.ts";
 
 const latestMs = 500;
 const ttlMs = 1_000;
 
 /** An engine that can be made to have anything, and what is found then. */
-class Doctored {
+class LatchFixture {
   now = 0;
-  seen: Seen | undefined;
+  snapshot: LatchSnapshot | undefined;
   readonly findings: Findings = new Findings(() => this.now);
   readonly history: LatchHistory;
 
   constructor(patienceMs = Infinity) {
-    const sight = { now: () => this.now, read: () => this.seen };
-    const patience = (): { since: number; ms: number } => ({ since: 0, ms: patienceMs });
-    this.history = new LatchHistory(this.findings, "k", sight, {
+    const observer = { now: () => this.now, read: () => this.snapshot };
+    const openBound = (): { since: number; ms: number } => ({ since: 0, ms: patienceMs });
+    this.history = new LatchHistory(this.findings, "k", observer, {
       latestMs,
-      isKept: true,
-      isTidy: true,
-      patience,
+      isDurable: true,
+      dequeuesOnTimeout: true,
+      openBound,
     });
   }
 
   get found(): readonly string[] {
-    return this.findings.all.map(({ check, text }) => `${check}: ${text}`);
+    return this.findings.list.map(({ check, text }) => `${check}: ${text}`);
   }
 
-  view(client = 1): View {
-    return { client, count: 3, ttlMs, since: this.now, lives: undefined };
+  view(client = 1): LatchHandle {
+    return { client, count: 3, ttlMs, firstUsedAt: this.now, generations: undefined };
   }
 
-  asks(view: View, attempt?: string): Call {
-    return this.history.asks(view, attempt);
+  callStarted(view: LatchHandle, attempt?: string): LatchCall {
+    return this.history.callStarted(view, attempt);
   }
 
   /** The engine has this a ms later. */
-  has(change: Partial<Seen> | undefined): void {
+  setSnapshot(change: Partial<LatchSnapshot> | undefined): void {
     this.now += 1;
-    const fresh = { id: `born at ${this.now}`, total: 3, left: 3, ends: this.now + ttlMs };
-    this.seen = change && { ...(this.seen ?? fresh), ...change };
-    this.history.look();
+    const fresh = { id: `born at ${this.now}`, total: 3, remaining: 3, endsAt: this.now + ttlMs };
+    this.snapshot = change && { ...(this.snapshot ?? fresh), ...change };
+    this.history.check();
   }
 
   /** It is counted down by three callers, and open. */
-  open(): View {
+  open(): LatchHandle {
     const view = this.view();
-    for (const left of [2, 1, 0]) {
-      const call = this.asks(view, `attempt ${left}`);
-      this.has({ left });
-      this.history.counted(call, left);
+    for (const remaining of [2, 1, 0]) {
+      const call = this.callStarted(view, `attempt ${remaining}`);
+      this.setSnapshot({ remaining });
+      this.history.counted(call, remaining);
     }
     return view;
   }
 }
 
 test("a latch that is counted down, opens and ends is as it should be", () => {
-  const world = new Doctored();
+  const world = new LatchFixture();
   const view = world.open();
-  const waiting = world.asks(view);
+  const waiting = world.callStarted(view);
   world.history.opened(waiting);
-  const late = world.asks(view, "another");
+  const late = world.callStarted(view, "another");
   world.history.counted(late, 0);
   world.now = 1_100;
-  world.has(undefined);
-  world.history.expired(world.asks(view));
+  world.setSnapshot(undefined);
+  world.history.expired(world.callStarted(view));
   expect(world.found).toEqual([]);
 });
 
-type Spoiling = readonly [what: string, found: RegExp, spoil: (world: Doctored, view: View) => void];
+type SeededDefect = readonly [what: string, found: RegExp, spoil: (world: LatchFixture, view: LatchHandle) => void];
 
-const spoilt: readonly Spoiling[] = [
+const seededDefects: readonly SeededDefect[] = [
   [
     "closes again",
     /^latch: k: a latch was 0 of 3 until \d+, and is 1 of 3/,
     (world) => {
-      world.has({ left: 1 });
+      world.setSnapshot({ remaining: 1 });
     },
   ],
   [
     "ends at another time",
     /^latch: k: a latch was 0 of 3 until 1001, and is 0 of 3 until 5000/,
     (world) => {
-      world.has({ ends: 5_000 });
+      world.setSnapshot({ endsAt: 5_000 });
     },
   ],
   [
     "is gone before its time",
     /^latch: k: a latch is gone \d+ ms before its end/,
     (world) => {
-      world.has(undefined);
+      world.setSnapshot(undefined);
     },
   ],
   [
     "is told to be over",
     /^latch: k: client 1, .* was told that its latch is over, and none is/,
     (world, view) => {
-      world.history.expired(world.asks(view));
+      world.history.expired(world.callStarted(view));
     },
   ],
   [
     "is told to lack one",
     /^count: k: client 1, .* was told that 1 are left, as of no latch that it may have met/,
     (world, view) => {
-      world.history.counted(world.asks(view, "one more"), 1);
+      world.history.counted(world.callStarted(view, "one more"), 1);
     },
   ],
   [
@@ -113,9 +113,9 @@ const spoilt: readonly Spoiling[] = [
     /^latch: k: a latch of 1000 ms began that nobody asked for/,
     (world, view) => {
       world.now = 1_100;
-      world.has(undefined);
-      world.asks(view, "one more");
-      world.has({});
+      world.setSnapshot(undefined);
+      world.callStarted(view, "one more");
+      world.setSnapshot({});
     },
   ],
   [
@@ -123,11 +123,11 @@ const spoilt: readonly Spoiling[] = [
     /^count: k: 1 counted where 0 may have/,
     (world, view) => {
       world.now = 1_100;
-      world.has(undefined);
-      world.asks(world.view(2));
-      world.has({});
-      world.asks(view, "one more");
-      world.has({ left: 2 });
+      world.setSnapshot(undefined);
+      world.callStarted(world.view(2));
+      world.setSnapshot({});
+      world.callStarted(view, "one more");
+      world.setSnapshot({ remaining: 2 });
     },
   ],
   [
@@ -135,17 +135,17 @@ const spoilt: readonly Spoiling[] = [
     /^latch: k: client 1, .* was let go, and no latch that it may have met is open/,
     (world, view) => {
       world.now = 1_100;
-      world.has(undefined);
-      world.has(undefined);
-      const waiting = world.asks(view);
+      world.setSnapshot(undefined);
+      world.setSnapshot(undefined);
+      const waiting = world.callStarted(view);
       world.open();
       world.history.opened(waiting);
     },
   ],
 ];
 
-test.each(spoilt)("a latch that opened and %s is found", (_, found, spoil) => {
-  const world = new Doctored();
+test.each(seededDefects)("a latch that opened and %s is found", (_, found, spoil) => {
+  const world = new LatchFixture();
   const view = world.open();
   expect(world.found).toEqual([]);
   spoil(world, view);
@@ -153,50 +153,50 @@ test.each(spoilt)("a latch that opened and %s is found", (_, found, spoil) => {
 });
 
 test("an attempt that counts twice is found, be it a repeat or one that comes too late", () => {
-  const world = new Doctored();
+  const world = new LatchFixture();
   const view = world.view();
-  world.history.counted(world.asks(view, "one"), 2); // answered before it is seen
+  world.history.counted(world.callStarted(view, "one"), 2); // answered before it is seen
   expect(world.found).toHaveLength(1);
 
-  const other = new Doctored();
+  const other = new LatchFixture();
   const own = other.view();
-  const first = other.asks(own, "one");
-  other.has({ left: 2 });
+  const first = other.callStarted(own, "one");
+  other.setSnapshot({ remaining: 2 });
   other.history.counted(first, 2);
-  other.asks(other.view(2), "one");
-  other.has({ left: 1 });
+  other.callStarted(other.view(2), "one");
+  other.setSnapshot({ remaining: 1 });
   expect(other.found).toEqual(["count: k: 1 counted where 0 may have"]);
-  const failed = other.asks(own, "two");
+  const failed = other.callStarted(own, "two");
   other.history.refused(failed);
   other.now += latestMs + 1;
-  other.has({ left: 0 });
+  other.setSnapshot({ remaining: 0 });
   expect(other.found).toHaveLength(2);
 });
 
 test("who waits for what is open, or over, and is not told is found once", () => {
-  const world = new Doctored(100);
+  const world = new LatchFixture(100);
   const view = world.view();
-  world.asks(view);
-  const counting = ["one", "two", "three"].map((attempt) => world.asks(view, attempt));
-  world.has({ left: 0 });
+  world.callStarted(view);
+  const counting = ["one", "two", "three"].map((attempt) => world.callStarted(view, attempt));
+  world.setSnapshot({ remaining: 0 });
   counting.forEach((call) => {
     world.history.counted(call, 0);
   });
   world.now += 100;
-  world.history.look();
+  world.history.check();
   expect(world.found).toEqual([]);
-  world.has({});
-  world.has({});
+  world.setSnapshot({});
+  world.setSnapshot({});
   expect(world.found).toEqual([
     expect.stringMatching(/^progress: k: client 1, .* waits for 101 ms after the end$/),
   ]);
 });
 
 test("who waits is let go before the last count: it is found", () => {
-  const world = new Doctored();
+  const world = new LatchFixture();
   const view = world.view();
-  const waiting = world.asks(view);
-  world.has({});
+  const waiting = world.callStarted(view);
+  world.setSnapshot({});
   world.history.opened(waiting);
   expect(world.found).toEqual([expect.stringMatching(/^latch: k: client 1, .* was let go, and no latch/)]);
 });

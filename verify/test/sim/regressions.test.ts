@@ -12,24 +12,24 @@ import { catalogue } from "../../mutants/catalogue.ts";
 import { mutatedFiles } from "../../mutants/edits.ts";
 import type { Mutant } from "../../mutants/mutant.ts";
 import { repositoryRoot } from "../../mutants/root.ts";
-import { toldOf } from "../../sim/judge/findings.ts";
+import { describeFinding } from "../../sim/judge/findings.ts";
 import type { Schedule } from "../../sim/plan/schedule.ts";
-import { play } from "../../sim/run/world.ts";
+import { runSchedule } from "../../sim/run/world.ts";
 
 const folder = fileURLToPath(new URL("schedules/", import.meta.url));
-const kept = readdirSync(folder).map((file) => {
-  const schedule = JSON.parse(readFileSync(join(folder, file), "utf8")) as Kept;
+const keptSchedules = readdirSync(folder).map((file) => {
+  const schedule = JSON.parse(readFileSync(join(folder, file), "utf8")) as KeptSchedule;
   return { ...schedule, file };
 });
 
-interface Kept extends Schedule {
+interface KeptSchedule extends Schedule {
   /** The mutant on which it fails. */
   readonly kills: string;
 }
 
-test.each(kept)("what once went wrong does not: $file", async (schedule) => {
-  const { findings, grants } = await play(schedule);
-  expect(findings.map(toldOf)).toEqual([]);
+test.each(keptSchedules)("what once went wrong does not: $file", async (schedule) => {
+  const { findings, grants } = await runSchedule(schedule);
+  expect(findings.map(describeFinding)).toEqual([]);
   expect(grants).toBeGreaterThan(0);
 });
 
@@ -43,7 +43,7 @@ afterAll(() => {
   rmSync(temporary, { recursive: true });
 });
 
-test.each(kept)("$file goes wrong on the mutant $kills", async ({ file, kills }) => {
+test.each(keptSchedules)("$file goes wrong on the mutant $kills", async ({ file, kills }) => {
   const mutant = catalogue.find(({ name }) => name === kills) as Mutant;
   const root = repositoryRoot();
   const program = join(temporary, `${kills}.mjs`);

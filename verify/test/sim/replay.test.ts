@@ -4,18 +4,18 @@ import { promisify } from "node:util";
 
 import { expect, test } from "vitest";
 
-import { scheduleOf } from "../../sim/plan/planner.ts";
+import { planSchedule } from "../../sim/plan/planner.ts";
 import { replay } from "../../sim/run/replay.ts";
-import { engines, weathers, type Schedule } from "../../sim/plan/schedule.ts";
+import { engines, scenarios, type Schedule } from "../../sim/plan/schedule.ts";
 import { seedsFrom } from "../../sim/run/seeds.ts";
 
 const program = fileURLToPath(new URL("../../dist/sim/main.js", import.meta.url));
 
-test.each([...engines, ...weathers])(
+test.each([...engines, ...scenarios])(
   "a schedule of %s is the same each time that it is played",
   async (kind) => {
     const seed = seedsFrom(1, kind).next().value as number;
-    const schedules = [scheduleOf(seed), JSON.parse(JSON.stringify(scheduleOf(seed))) as Schedule];
+    const schedules = [planSchedule(seed), JSON.parse(JSON.stringify(planSchedule(seed))) as Schedule];
     const traces: string[][] = [];
     for (const schedule of schedules) {
       const trace: string[] = [];

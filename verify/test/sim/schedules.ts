@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 
-import { toldOf } from "../../sim/judge/findings.ts";
-import { scheduleOf } from "../../sim/plan/planner.ts";
-import { play } from "../../sim/run/world.ts";
+import { describeFinding } from "../../sim/judge/findings.ts";
+import { planSchedule } from "../../sim/plan/planner.ts";
+import { runSchedule } from "../../sim/run/world.ts";
 
 const batchSize = 50;
 
@@ -11,17 +11,17 @@ export function testSchedules(firstSeed: number, count: number): void {
   for (let first = firstSeed; first < firstSeed + count; first += batchSize) {
     const last = Math.min(first + batchSize, firstSeed + count) - 1;
     test(`whatever happens nobody holds what another holds, and who waits in peace is served: seeds ${first} to ${last}`, async () => {
-      const wrong: string[] = [];
+      const failures: string[] = [];
       let grants = 0;
       for (let seed = first; seed <= last; seed += 1) {
-        const report = await play(scheduleOf(seed));
+        const report = await runSchedule(planSchedule(seed));
         grants += report.grants;
         if (report.findings.length > 0) {
-          const findings = report.findings.slice(0, 5).map((finding) => `  ${toldOf(finding)}`);
-          wrong.push([`npm run verify:sim -- --runs 1 --seed ${seed}`, ...findings].join("\n"));
+          const findings = report.findings.slice(0, 5).map((finding) => `  ${describeFinding(finding)}`);
+          failures.push([`npm run verify:sim -- --runs 1 --seed ${seed}`, ...findings].join("\n"));
         }
       }
-      expect(wrong.join("\n\n")).toBe("");
+      expect(failures.join("\n\n")).toBe("");
       expect(grants).toBeGreaterThan(last - first);
     }, 120_000);
   }

@@ -1,29 +1,29 @@
 import { expect, test } from "vitest";
 
-import type { Check } from "../../sim/judge/findings.ts";
-import { scheduleOf } from "../../sim/plan/planner.ts";
-import { isFlawless } from "../../sim/plan/schedule.ts";
+import type { CheckName } from "../../sim/judge/findings.ts";
+import { planSchedule } from "../../sim/plan/planner.ts";
+import { isFaultFree } from "../../sim/plan/schedule.ts";
 import { seedsFrom } from "../../sim/run/seeds.ts";
 import { shrink } from "../../sim/shrink/shrink.ts";
-import { play } from "../../sim/run/world.ts";
+import { runSchedule } from "../../sim/run/world.ts";
 import { defects } from "./defects.ts";
 
 /** Where a defect shows itself: where nothing goes wrong, unless it is said here. */
-const places: Partial<Readonly<Record<Check, string>>> = {
+const positions: Partial<Readonly<Record<CheckName, string>>> = {
   loss: "storm", // else no lease is lost
-  room: "semaphore,server",
-  several: "all,memory",
-  nesting: "reentrant,calm",
+  capacity: "semaphore,server",
+  "multi-lock": "all,memory",
+  reentry: "reentrant,calm",
   count: "latch",
   latch: "latch,storm",
 };
 
-test.each(Object.keys(defects) as Check[])(
+test.each(Object.keys(defects) as CheckName[])(
   "a driver with a defect is found by the check of %s",
   async (check) => {
     const found: string[] = [];
-    for (const seed of seedsFrom(1, places[check] ?? "calm")) {
-      const { findings } = await play(scheduleOf(seed), { alter: defects[check]() });
+    for (const seed of seedsFrom(1, positions[check] ?? "calm")) {
+      const { findings } = await runSchedule(planSchedule(seed), { wrapDriver: defects[check]() });
       found.push(...findings.map((finding) => finding.check));
       if (found.includes(check) || seed > 2_000) {
         break;
@@ -35,13 +35,13 @@ test.each(Object.keys(defects) as Check[])(
 
 test("a schedule that fails is shrunk to the few steps that matter, and still fails", async () => {
   const seed = 4;
-  const playDefective = async (schedule: ReturnType<typeof scheduleOf>) =>
-    (await play(schedule, { alter: defects.exclusion() })).findings;
-  const schedule = scheduleOf(seed);
+  const playDefective = async (schedule: ReturnType<typeof planSchedule>) =>
+    (await runSchedule(schedule, { wrapDriver: defects.exclusion() })).findings;
+  const schedule = planSchedule(seed);
   const sizes: number[] = [];
   const shrunk = await shrink(schedule, {
-    play: playDefective,
-    mayGoOn: () => true,
+    run: playDefective,
+    mayContinue: () => true,
     progress: ({ steps }) => sizes.push(steps.length),
   });
   expect(shrunk?.isDone).toBe(true);
@@ -53,18 +53,18 @@ test("a schedule that fails is shrunk to the few steps that matter, and still fa
 });
 
 test("a schedule that does not fail is not shrunk, and no more is played than there is time for", async () => {
-  const schedule = scheduleOf(1);
-  expect(isFlawless(schedule)).toBe(false);
-  const options = { mayGoOn: () => false, progress: () => undefined };
-  expect(await shrink(schedule, { ...options, play: async () => [] })).toBeUndefined();
+  const schedule = planSchedule(1);
+  expect(isFaultFree(schedule)).toBe(false);
+  const options = { mayContinue: () => false, progress: () => undefined };
+  expect(await shrink(schedule, { ...options, run: async () => [] })).toBeUndefined();
   let plays = 0;
   const shrunk = await shrink(schedule, {
     ...options,
-    play: async () => {
+    run: async () => {
       plays += 1;
       return [{ check: "order", at: 0, text: "planted" }];
     },
   });
   expect(plays).toBe(1);
-  expect(shrunk).toMatchObject({ schedule, isDone: false, plays: 1 });
+  expect(shrunk).toMatchObject({ schedule, isDone: false, runs: 1 });
 });

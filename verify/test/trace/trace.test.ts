@@ -1,16 +1,16 @@
 import { expect, test } from "vitest";
 
-import { scheduleOf } from "../../sim/plan/planner.ts";
+import { planSchedule } from "../../sim/plan/planner.ts";
 import type { Schedule } from "../../sim/plan/schedule.ts";
-import type { NodeView, TraceEvent } from "../../sim/run/traced-redis.ts";
-import { check, isTraceable, traceOf, type Traces } from "../../trace/check.ts";
+import type { NodeState, TraceEvent } from "../../sim/run/traced-redis.ts";
+import { checkTraces, isTraceable, traceOf, type Traces } from "../../trace/check.ts";
 
 type Call = Extract<TraceEvent, { kind: "call" }>;
 
 function schedulesFrom(seed: number, count: number): Schedule[] {
   const found: Schedule[] = [];
   for (let next = seed; found.length < count; next += 1) {
-    const schedule = scheduleOf(next);
+    const schedule = planSchedule(next);
     if (isTraceable(schedule)) {
       found.push(schedule);
     }
@@ -24,11 +24,11 @@ test.each([[1], [101], [201], [301], [401]])(
     let [steps, events, unjudged] = [0, 0, 0];
     const wrong: string[] = [];
     for (const schedule of schedulesFrom(seed, 10)) {
-      const verdict = check(await traceOf(schedule), schedule.nodes.length);
+      const verdict = checkTraces(await traceOf(schedule), schedule.nodes.length);
       steps += verdict.steps;
       events += verdict.events;
-      unjudged += verdict.unjudged;
-      wrong.push(...verdict.wrong.map((words) => `seed ${schedule.seed}, ${words}`));
+      unjudged += verdict.skipped;
+      wrong.push(...verdict.mismatches.map((words) => `seed ${schedule.seed}, ${words}`));
     }
     expect(wrong).toEqual([]);
     expect(steps).toBeGreaterThan(1_000);
@@ -60,7 +60,7 @@ const isGranted = ({ before, after }: Call): boolean =>
 const isHandedOver = (call: Call): boolean =>
   isGranted(call) && call.before.queue.length > 1 && call.operations.length === 1;
 
-test.each<[string, RegExp, (call: Call) => Partial<NodeView> | undefined]>([
+test.each<[string, RegExp, (call: Call) => Partial<NodeState> | undefined]>([
   [
     "a vote goes to another than the first in the queue",
     /executed release of/,
@@ -69,7 +69,7 @@ test.each<[string, RegExp, (call: Call) => Partial<NodeView> | undefined]>([
   [
     "a number does not rise",
     /cannot give .* the number/,
-    (call) => (call.before.number > 0 && isGranted(call) ? { number: call.before.number } : undefined),
+    (call) => (call.before.fencingNumber > 0 && isGranted(call) ? { fencingNumber: call.before.fencingNumber } : undefined),
   ],
   [
     "a release of another's vote ends it",
@@ -92,5 +92,5 @@ test.each<[string, RegExp, (call: Call) => Partial<NodeView> | undefined]>([
     const after = change(call);
     return after && { after: { ...call.after, ...after } };
   });
-  expect(check(traces, known.nodes.length).wrong.join("\n")).toMatch(words);
+  expect(checkTraces(traces, known.nodes.length).mismatches.join("\n")).toMatch(words);
 });

@@ -2,8 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { connectAll } from "../../run/client.ts";
 import type { Contestant } from "../contestant.ts";
 
-const [shortestPauseMs, longestPauseMs] = [100, 300];
-const again = `called again after ${shortestPauseMs} to ${longestPauseMs} ms whenever it gives up, so that it waits`;
+const [minPauseMs, maxPauseMs] = [100, 300];
+const retryPause = `called again after ${minPauseMs} to ${maxPauseMs} ms whenever it gives up, so that it waits`;
 
 /** What redlock 5 and its fork have in common. */
 interface Library {
@@ -27,13 +27,13 @@ interface Lock {
  * Between the retries of one call it keeps the votes of a minority, and blocks itself and others with them: so with its
  * defaults. Without end, as on one server, nobody would get a contended lock before these votes expire.
  */
-export function byItsRetries(library: Library): Contestant {
-  return contestant(library, `defaults (retryCount 10, 200 ± 100 ms apart), ${again}`, {});
+export function withOwnRetries(library: Library): Contestant {
+  return contestant(library, `defaults (retryCount 10, 200 ± 100 ms apart), ${retryPause}`, {});
 }
 
 /** The retries left to the caller: every call gives back what it got, so that nobody is blocked by a minority. */
-export function bySingleTries(library: Library): Contestant {
-  return contestant(library, `retryCount 0, ${again}`, { retryCount: 0 });
+export function withSingleAttempts(library: Library): Contestant {
+  return contestant(library, `retryCount 0, ${retryPause}`, { retryCount: 0 });
 }
 
 function contestant({ create, ExecutionError }: Library, text: string, settings: Settings): Contestant {
@@ -44,7 +44,7 @@ function contestant({ create, ExecutionError }: Library, text: string, settings:
       } catch (error) {
         if (!(error instanceof ExecutionError)) throw error;
       }
-      await sleep(shortestPauseMs + Math.random() * (longestPauseMs - shortestPauseMs));
+      await sleep(minPauseMs + Math.random() * (maxPauseMs - minPauseMs));
     }
   }
 

@@ -8,11 +8,11 @@ export const redlockUniversal: Contestant = {
   open: async (ports) => {
     const adapters = (await connectAll(ports)).map((client) => new IoredisAdapter(client));
     // Kept by key, as with one server.
-    const kept = new Map<string, Lock>();
+    const handles = new Map<string, Lock>();
     const lockOf = (key: string, ttl: number): Lock => {
       const retryAttempts = Number.MAX_SAFE_INTEGER;
-      const lock = kept.get(key) ?? createRedlock({ adapters, key, ttl, retryAttempts });
-      kept.set(key, lock);
+      const lock = handles.get(key) ?? createRedlock({ adapters, key, ttl, retryAttempts });
+      handles.set(key, lock);
       return lock;
     };
 

@@ -1,10 +1,10 @@
-import { isPeer, packageOf, type Entrant } from "../../run/contestant-list.ts";
+import { isPeer, packageOf, type ContestantName } from "../../run/contestant-list.ts";
 
 /** The class of a contestant's marks: what others are held against, a peer, or ours. */
 export type Colour = "floor" | "peer" | "own";
 
-export function colourOf(entrant: Entrant): Colour {
-  const used = packageOf(entrant);
+export function colourOf(contestant: ContestantName): Colour {
+  const used = packageOf(contestant);
   if (used === "holdfast") return "own";
   return isPeer(used) ? "peer" : "floor";
 }

@@ -41,7 +41,7 @@ function head({ title, rounds }: SuiteDescription, { date, environment }: RunRec
   const of =
     rounds === 1 ? "one round" : `medians of ${rounds} rounds, thin lines from the smallest to the largest`;
   const day = date.toISOString().slice(0, 10);
-  const words = `${day}, Node ${environment.node}, Redis ${environment.redis}, ${of}`;
+  const heading = `${day}, Node ${environment.node}, Redis ${environment.redis}, ${of}`;
   const legend = [
     ["floor", "commands by hand"],
     ["peer", "other libraries"],
@@ -50,7 +50,7 @@ function head({ title, rounds }: SuiteDescription, { date, environment }: RunRec
     rect({ x: margin + index * 150, y: 62, width: 12, height: 12 }, kind),
     text([margin + index * 150 + 18, 73], name),
   ]);
-  return [text([margin, 28], title, "title"), text([margin, 48], words, "quiet"), ...legend];
+  return [text([margin, 28], title, "title"), text([margin, 48], heading, "quiet"), ...legend];
 }
 
 function nameRows(names: readonly string[], { x, y }: Box): readonly string[] {

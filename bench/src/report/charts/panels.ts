@@ -1,7 +1,7 @@
 import type { Panel, Point, Sample, SuiteDescription } from "../../suites/suite.ts";
 import type { Row } from "../summary.ts";
 import { colourOf } from "./colour.ts";
-import { linearScale, logScale, short, type Scale } from "./scale.ts";
+import { linearScale, logScale, compactNumber, type Scale } from "./scale.ts";
 import { dot, line, polyline, rect, text, type Box } from "./svg.ts";
 
 export const rowHeight = 22;
@@ -41,16 +41,16 @@ function bars(metric: string, { rows }: Drawn, box: Box): readonly string[] {
   const plot = { ...box, width: box.width - figureWidth };
   const cells = rows.map((row) => ({ ...row, cell: cellOf(row, metric) }));
   const scale = linearScale(cells.flatMap(({ cell }) => [cell.value, ...cell.range]));
-  const xOf = (value: number): number => plot.x + scale.placeOf(value) * plot.width;
-  const marks = cells.flatMap(({ entrant, cell: { value, range } }, index) => {
+  const xOf = (value: number): number => plot.x + scale.positionOf(value) * plot.width;
+  const marks = cells.flatMap(({ contestant, cell: { value, range } }, index) => {
     const y = middleOf(plot, index);
     if (!Number.isFinite(value)) return [text([plot.x + 6, y + 4], "–", "quiet")];
     const [smallest, largest] = range;
     const width = Math.max(1, xOf(value) - plot.x);
     return [
-      rect({ x: plot.x, y: y - barHeight / 2, width, height: barHeight }, colourOf(entrant)),
+      rect({ x: plot.x, y: y - barHeight / 2, width, height: barHeight }, colourOf(contestant)),
       ...(largest > smallest ? [line([xOf(smallest), y], [xOf(largest), y], "range", 1.5)] : []),
-      text([Math.max(xOf(value), xOf(largest)) + 6, y + 4], short(value)),
+      text([Math.max(xOf(value), xOf(largest)) + 6, y + 4], compactNumber(value)),
     ];
   });
   return [...axis(scale, plot), ...marks];
@@ -65,18 +65,18 @@ function spans(
   const plot = { ...box, width: box.width - figureWidth };
   const values = rows.map((row) => metrics.map((metric) => cellOf(row, metric).value));
   const scale = kind === "log" ? logScale(values.flat()) : linearScale(values.flat());
-  const xOf = (value: number): number => plot.x + scale.placeOf(value) * plot.width;
-  const marks = rows.flatMap(({ entrant }, index) => {
+  const xOf = (value: number): number => plot.x + scale.positionOf(value) * plot.width;
+  const marks = rows.flatMap(({ contestant }, index) => {
     const y = middleOf(plot, index);
     const seen = (values[index] ?? []).filter(Number.isFinite);
     const [first, last] = [seen[0], seen.at(-1)];
     if (first === undefined || last === undefined) return [text([plot.x + 6, y + 4], "–", "quiet")];
-    const stroke = `${colourOf(entrant)}-line`;
+    const stroke = `${colourOf(contestant)}-line`;
     return [
       line([xOf(first), y], [xOf(last), y], stroke, 3),
       ...seen.slice(1).map((value) => line([xOf(value), y - 6], [xOf(value), y + 6], stroke, 2)),
-      dot([xOf(first), y], 4.5, colourOf(entrant)),
-      text([xOf(last) + 8, y + 4], short(last)),
+      dot([xOf(first), y], 4.5, colourOf(contestant)),
+      text([xOf(last) + 8, y + 4], compactNumber(last)),
     ];
   });
   return [...axis(scale, plot), ...marks];
@@ -85,48 +85,48 @@ function spans(
 /** One line for each contestant, of its last round, with its name at the end. */
 function curves(series: string, { samples, suite }: Drawn, box: Box): readonly string[] {
   const plot = { ...box, width: box.width - nameWidth };
-  const lines = suite.entrants.flatMap((entrant) => {
-    const newest = samples.filter((sample) => sample.entrant === entrant).at(-1);
+  const lines = suite.contestants.flatMap((contestant) => {
+    const newest = samples.filter((sample) => sample.contestant === contestant).at(-1);
     const points: readonly Point[] = newest?.series?.[series] ?? [];
-    return points.length > 0 ? [{ entrant, points }] : [];
+    return points.length > 0 ? [{ contestant, points }] : [];
   });
-  const all = lines.flatMap(({ points }) => points);
-  const along = linearScale(all.map(([x]) => x));
-  const up = linearScale(all.map(([, y]) => y));
-  const yOf = (value: number): number => plot.y + (1 - up.placeOf(value)) * plot.height;
+  const points = lines.flatMap(({ points }) => points);
+  const along = linearScale(points.map(([x]) => x));
+  const up = linearScale(points.map(([, y]) => y));
+  const yOf = (value: number): number => plot.y + (1 - up.positionOf(value)) * plot.height;
   const grid = up.ticks.flatMap((tick) => [
     line([plot.x, yOf(tick)], [plot.x + plot.width, yOf(tick)], "grid"),
-    text([plot.x - 6, yOf(tick) + 4], short(tick), "quiet end"),
+    text([plot.x - 6, yOf(tick) + 4], compactNumber(tick), "quiet end"),
   ]);
   const spots = lines.map(({ points }) =>
-    points.map(([x, y]) => [plot.x + along.placeOf(x) * plot.width, yOf(y)] as const),
+    points.map(([x, y]) => [plot.x + along.positionOf(x) * plot.width, yOf(y)] as const),
   );
-  const names = apart(spots.map((line) => line.at(-1)?.[1] ?? plot.y));
-  const drawn = lines.flatMap(({ entrant }, index) => [
-    polyline(spots[index] ?? [], `${colourOf(entrant)}-line`),
-    text([plot.x + plot.width + 6, (names[index] ?? plot.y) + 4], entrant),
+  const names = spreadLabels(spots.map((line) => line.at(-1)?.[1] ?? plot.y));
+  const drawn = lines.flatMap(({ contestant }, index) => [
+    polyline(spots[index] ?? [], `${colourOf(contestant)}-line`),
+    text([plot.x + plot.width + 6, (names[index] ?? plot.y) + 4], contestant),
   ]);
   return [...grid, ...axis(along, plot, " s"), ...drawn];
 }
 
 /** Moved down, so far that names at these heights do not cover each other. */
-function apart(heights: readonly number[]): readonly number[] {
-  const placed = [...heights];
+function spreadLabels(heights: readonly number[]): readonly number[] {
+  const positions = [...heights];
   const order = [...heights.keys()].sort((one, other) => (heights[one] ?? 0) - (heights[other] ?? 0));
   let free = -Infinity;
   for (const index of order) {
-    placed[index] = Math.max(free, placed[index] ?? 0);
-    free = placed[index] + nameHeight;
+    positions[index] = Math.max(free, positions[index] ?? 0);
+    free = positions[index] + nameHeight;
   }
-  return placed;
+  return positions;
 }
 
-function axis({ ticks, placeOf }: Scale, { x, y, width, height }: Box, unit = ""): readonly string[] {
+function axis({ ticks, positionOf }: Scale, { x, y, width, height }: Box, unit = ""): readonly string[] {
   return ticks.flatMap((tick) => {
-    const at = x + placeOf(tick) * width;
+    const at = x + positionOf(tick) * width;
     return [
       line([at, y], [at, y + height], "grid"),
-      text([at, y + height + 15], short(tick) + unit, "quiet middle"),
+      text([at, y + height + 15], compactNumber(tick) + unit, "quiet middle"),
     ];
   });
 }

@@ -17,7 +17,7 @@ const style = `
 export function svg(width: number, height: number, label: string, parts: readonly string[]): string {
   const size = `width="${width}" height="${height}" viewBox="0 0 ${width} ${height}"`;
   return [
-    `<svg xmlns="http://www.w3.org/2000/svg" ${size} role="img" aria-label="${escaped(label)}">`,
+    `<svg xmlns="http://www.w3.org/2000/svg" ${size} role="img" aria-label="${escapeXml(label)}">`,
     `<style>${style}\n</style>`,
     `<rect class="ground" width="${width}" height="${height}"/>`,
     ...parts,
@@ -51,12 +51,12 @@ export function polyline(spots: readonly Spot[], kind: string): string {
   return `<polyline class="${kind}" points="${spots.map(([x, y]) => `${at(x)},${at(y)}`).join(" ")}" stroke-width="2"/>`;
 }
 
-export function text([x, y]: Spot, words: string, kind = ""): string {
-  return `<text class="${kind}" x="${at(x)}" y="${at(y)}">${escaped(words)}</text>`;
+export function text([x, y]: Spot, content: string, kind = ""): string {
+  return `<text class="${kind}" x="${at(x)}" y="${at(y)}">${escapeXml(content)}</text>`;
 }
 
-function escaped(words: string): string {
-  return words
+function escapeXml(content: string): string {
+  return content
     .replaceAll("&", "&amp;")
     .replaceAll("<", "&lt;")
     .replaceAll(">", "&gt;")

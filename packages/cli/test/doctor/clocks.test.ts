@@ -1,4 +1,4 @@
-import { ServerClocks, startRedis, until, type RedisServer } from "@holdfast/test-kit";
+import { ServerClocks, startRedis, waitUntil, type RedisServer } from "@holdfast/test-kit";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 import { commandLine } from "../support/cli.ts";
@@ -43,7 +43,7 @@ onRedis("doctor, of clocks,", () => {
     await client.config("RESETSTAT");
     const watching = cli.start(["doctor", "--json", "--no-probe", "--watch-clocks", "10m"], { env });
     const isSampled = async (): Promise<boolean> => /cmdstat_time:calls=9,/.test(await client.info("commandstats")); // prettier-ignore
-    await until(isSampled, "the clock was looked at");
+    await waitUntil(isSampled, "the clock was looked at");
     made.clocks[0]?.set({ aheadMs: 3_000 });
     watching.kill("SIGINT"); // it looks once more
     const { out, code } = await watching.ended;

@@ -1,4 +1,4 @@
-import { until } from "@holdfast/test-kit";
+import { waitUntil } from "@holdfast/test-kit";
 import { createLocks } from "holdfast";
 import { redis } from "holdfast/redis";
 import { beforeAll, expect, test } from "vitest";
@@ -6,7 +6,7 @@ import { beforeAll, expect, test } from "vitest";
 import { commandLine } from "../support/cli.ts";
 import { onRedis } from "../support/servers.ts";
 
-interface Told {
+interface PrintedState {
   readonly version: number;
   readonly key: string;
   readonly type: string;
@@ -20,7 +20,7 @@ interface Told {
 
 onRedis("looking at locks", () => {
   const cli = commandLine();
-  const read = (line: string): Told => JSON.parse(line) as Told;
+  const read = (line: string): PrintedState => JSON.parse(line) as PrintedState;
 
   beforeAll(async () => {
     await cli.run(["acquire", "-k", "look:b", "--ttl", "1h", "--owner", "bob", "--reason", "backup"]);
@@ -33,7 +33,7 @@ onRedis("looking at locks", () => {
     const keys = async (...flags: string[]): Promise<string[]> => {
       const { code, out } = await cli.run(["ls", ...flags, "--json"]);
       expect(code).toBe(0);
-      const { version, locks } = JSON.parse(out) as { version: number; locks: Told[] };
+      const { version, locks } = JSON.parse(out) as { version: number; locks: PrintedState[] };
       expect(version).toBe(1);
       return locks.map(({ key }) => key);
     };
@@ -57,7 +57,7 @@ onRedis("looking at locks", () => {
     const locks = createLocks(redis(cli.redis.client()), { owner: "busy" });
     const lease = await locks.acquire("crowded", { ttlMs: 2_000 });
     const waiting = [1, 2, 3].map(() => locks.acquire("crowded", { waitMs: 60_000 }));
-    await until(async () => (await cli.run(["ls", "--waiting"])).out.includes("crowded"), "it has renewed");
+    await waitUntil(async () => (await cli.run(["ls", "--waiting"])).out.includes("crowded"), "it has renewed");
     expect((await cli.run(["ls", "--waiting"])).out).toMatch(/^crowded +mutex +busy +\d+ +\d+m?s +3 *$/m);
     expect((await cli.run(["top", "--once"])).out).toMatch(/3 waiting/);
     const { out } = await cli.run(["inspect", "crowded"]);
@@ -74,7 +74,7 @@ onRedis("looking at locks", () => {
     const client = cli.redis.client();
     for (const owner of ["first", "second"]) {
       waiters.push(cli.start(["run", "-k", "look:a", "--owner", owner, "--wait", "forever", "--", "true"]));
-      await until(
+      await waitUntil(
         async () => (await client.zcard("holdfast:queue:{lock:look:a}")) === waiters.length,
         "it waits",
       );
@@ -103,11 +103,11 @@ onRedis("looking at locks", () => {
 
   test("watch tells what is held, and then every change, until Ctrl-C", async () => {
     const watching = cli.start(["watch", "seen:", "--json"]);
-    const lines = (): Told[] => watching.out().split("\n").filter(Boolean).map(read);
+    const lines = (): PrintedState[] => watching.out().split("\n").filter(Boolean).map(read);
     await cli.run(["acquire", "-k", "seen:1", "--owner", "me"]);
-    await until(() => lines().some(({ key }) => key === "seen:1"), "it is told");
+    await waitUntil(() => lines().some(({ key }) => key === "seen:1"), "it is told");
     await cli.redis.client().del("lock:seen:1");
-    await until(() => lines().some(({ type }) => type === "gone"), "its end is told");
+    await waitUntil(() => lines().some(({ type }) => type === "gone"), "its end is told");
     watching.kill("SIGINT");
     expect((await watching.ended).code).toBe(130);
     expect(lines().every(({ version, key }) => version === 1 && key === "seen:1")).toBe(true);
@@ -120,7 +120,7 @@ onRedis("looking at locks", () => {
       hasEnded = true;
     });
     const client = cli.redis.client();
-    await until(async () => {
+    await waitUntil(async () => {
       await client.set(`lock:gone:${performance.now()}`, "x", "PX", 10_000);
       return hasEnded;
     }, "it ends");

@@ -1,12 +1,12 @@
-import { until } from "@holdfast/test-kit";
+import { waitUntil } from "@holdfast/test-kit";
 import { expect, test } from "vitest";
 
-import { commandLine, type Ended } from "../support/cli.ts";
+import { commandLine, type ExitResult } from "../support/cli.ts";
 import { onRedis } from "../support/servers.ts";
 
 onRedis("leases for scripts", () => {
   const cli = commandLine();
-  const release = (paper: string): Promise<Ended> => cli.run(["release"], { input: paper });
+  const release = (paper: string): Promise<ExitResult> => cli.run(["release"], { input: paper });
 
   test("what acquire writes is prolonged by renew and given back by release", async () => {
     const client = cli.redis.client();
@@ -63,9 +63,9 @@ onRedis("leases for scripts", () => {
   test("force breaks the grant that was seen, and its holder is told", async () => {
     const script = "echo $HOLDFAST_FENCING_TOKEN; exec sleep 60";
     const holder = cli.start(["run", "-k", "force", "--ttl", "5s", "--", "sh", "-c", script]);
-    await until(() => holder.out() !== "", "it holds");
+    await waitUntil(() => holder.out() !== "", "it holds");
     const fence = holder.out().trim();
-    const force = (...more: string[]): Promise<Ended> => cli.run(["release", "--force", "force", ...more]);
+    const force = (...more: string[]): Promise<ExitResult> => cli.run(["release", "--force", "force", ...more]);
     expect((await force("--fence", fence)).err).toMatch(/--reason/);
     const unsure = await force("--reason", "stuck");
     expect(unsure.code).toBe(64);
@@ -94,7 +94,7 @@ onRedis("leases for scripts", () => {
   });
 
   test("once runs a command once in its period; a failure does not count", async () => {
-    const once = (...words: string[]): Promise<Ended> =>
+    const once = (...words: string[]): Promise<ExitResult> =>
       cli.run(["once", "daily", "--for", "1h", "--", ...words]);
     expect(await once("sh", "-c", "echo tried; exit 5")).toMatchObject({ code: 5, out: "tried\n" });
     expect(await once("echo", "done")).toMatchObject({ code: 0, out: "done\n" });

@@ -1,6 +1,6 @@
 import { writeFile } from "node:fs/promises";
 
-import { until } from "@holdfast/test-kit";
+import { waitUntil } from "@holdfast/test-kit";
 import { expect, test } from "vitest";
 
 import { commandLine } from "../support/cli.ts";
@@ -30,7 +30,7 @@ onRedis("how run ends", () => {
 
   test("a held lock gives 75, what -E says, or 0 where it may be skipped, and the command does not run", async () => {
     const holder = cli.start(["run", "-k", "held", "--", "sh", "-c", "echo in; exec sleep 60"]);
-    await until(() => holder.out() !== "", "the holder is in");
+    await waitUntil(() => holder.out() !== "", "the holder is in");
     const touch = ["--", "touch", cli.file("must-not-be")];
     const ends = await Promise.all(
       [
@@ -110,7 +110,7 @@ onRedis("how run ends", () => {
     const [name = ""] = /stolen-\w+/.exec(words) ?? [];
     const script = `echo in; while [ ! -e ${name} ]; do sleep 0.02; done`;
     const held = cli.start([...words.split(" "), "sh", "-c", script]);
-    await until(() => held.out() !== "", "it is in");
+    await waitUntil(() => held.out() !== "", "it is in");
     await cli.redis.client().set(`lock:${name}`, "somebody else");
     await writeFile(cli.file(name), "");
     const { code, err } = await held.ended;

@@ -1,4 +1,4 @@
-import { startProxy, until } from "@holdfast/test-kit";
+import { startProxy, waitUntil } from "@holdfast/test-kit";
 import { expect, test } from "vitest";
 
 import { commandLine } from "../support/cli.ts";
@@ -14,7 +14,7 @@ onRedis("Ctrl-C", () => {
       const running = cli.start(["run", "-k", "connecting", "--wait", "forever", "--", "echo", "ran"], {
         env: { HOLDFAST_URL: `redis://127.0.0.1:${proxy.port}` },
       });
-      await until(() => proxy.size > 0, "it connects");
+      await waitUntil(() => proxy.size > 0, "it connects");
       running.kill("SIGINT");
       expect(await running.ended).toMatchObject({ code: 130, out: "" });
     } finally {
@@ -29,11 +29,11 @@ onRedis("Ctrl-C", () => {
   ] as const)("%s while it waits ends it with %d, and it leaves the queue", async (signal, code) => {
     const key = `waiting-${signal}`;
     const holder = cli.start(["run", "-k", key, "--", "sh", "-c", "echo in; exec sleep 60"]);
-    await until(() => holder.out() !== "", "the holder is in");
+    await waitUntil(() => holder.out() !== "", "the holder is in");
     const waiter = cli.start(["run", "-k", key, "--wait", "forever", "--", "echo", "ran"]);
     const client = cli.redis.client();
     const waiting = (): Promise<number> => client.zcard(`holdfast:queue:{lock:${key}}`);
-    await until(async () => (await waiting()) === 1, "it waits");
+    await waitUntil(async () => (await waiting()) === 1, "it waits");
     waiter.kill(signal);
     expect(await waiter.ended).toMatchObject({ code, out: "" });
     expect(await waiting()).toBe(0);
@@ -42,13 +42,13 @@ onRedis("Ctrl-C", () => {
   test("when it is granted and has not heard of it ends it, 130, and the grant is given back", async () => {
     const proxy = await startProxy(cli.redis.port);
     try {
-      proxy.silence(/\*2\r\n:\d{16}\r\n:\d{16}\r\n/); // the time, and the number of who is granted the lock
+      proxy.muteConnections(/\*2\r\n:\d{16}\r\n:\d{16}\r\n/); // the time, and the number of who is granted the lock
       const running = cli.start(["run", "-k", "unheard", "--", "echo", "ran"], {
         env: { HOLDFAST_URL: `redis://127.0.0.1:${proxy.port}` },
       });
       const client = cli.redis.client();
       const isHeld = async (): Promise<boolean> => (await client.exists("lock:unheard")) === 1;
-      await until(isHeld, "it is granted");
+      await waitUntil(isHeld, "it is granted");
       running.kill("SIGINT");
       expect(await running.ended).toMatchObject({ code: 130, out: "" });
       expect(await isHeld()).toBe(false);
@@ -82,11 +82,11 @@ onRedis("Ctrl-C", () => {
   test("while the command runs is the command's: it may go on", async () => {
     const script = 'trap "echo not yet" INT; echo in; while [ ! -e enough ]; do sleep 0.02; done; exit 6';
     const running = cli.start(["run", "-k", "goes-on", "--", "sh", "-c", script]);
-    await until(() => running.out() === "in\n", "it is in");
+    await waitUntil(() => running.out() === "in\n", "it is in");
     running.kill("SIGINT");
-    await until(() => running.out() === "in\nnot yet\n", "it heard");
+    await waitUntil(() => running.out() === "in\nnot yet\n", "it heard");
     running.kill("SIGINT");
-    await until(() => running.out() === "in\nnot yet\nnot yet\n", "it heard again");
+    await waitUntil(() => running.out() === "in\nnot yet\nnot yet\n", "it heard again");
     await cli.spawn("touch", ["enough"]).ended;
     expect((await running.ended).code).toBe(6);
   });
@@ -99,11 +99,11 @@ onRedis("Ctrl-C", () => {
       const url = `redis://127.0.0.1:${proxy.port}?commandTimeoutMs=600000`;
       const env = { HOLDFAST_URL: url };
       const running = cli.start(["run", "-k", "giving-back", "--", "sh", "-c", script], { env });
-      await until(() => running.out() !== "", "it is in");
+      await waitUntil(() => running.out() !== "", "it is in");
       proxy.pause("replies");
       await cli.spawn("touch", ["done"]).ended;
       const client = cli.redis.client();
-      await until(async () => (await client.exists("lock:giving-back")) === 0, "it is given back");
+      await waitUntil(async () => (await client.exists("lock:giving-back")) === 0, "it is given back");
       expect(running.child.exitCode).toBeNull();
       running.kill("SIGINT");
       expect(await running.ended).toMatchObject({ code: 8, err: "" });
@@ -128,8 +128,8 @@ onRedis("Ctrl-C", () => {
     ];
     const running = cli.start(args);
     const client = cli.redis.client();
-    await until(() => running.out() !== "", "it is in");
-    await until(async () => (await client.pttl("lock:min-hold")) < 1_500, "the command has ended");
+    await waitUntil(() => running.out() !== "", "it is in");
+    await waitUntil(async () => (await client.pttl("lock:min-hold")) < 1_500, "the command has ended");
     running.kill("SIGINT");
     expect((await running.ended).code).toBe(3);
     expect(await client.pttl("lock:min-hold")).toBeGreaterThan(15_000);

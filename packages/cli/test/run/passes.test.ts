@@ -1,4 +1,4 @@
-import { until } from "@holdfast/test-kit";
+import { waitUntil } from "@holdfast/test-kit";
 import { expect, test } from "vitest";
 
 import { commandLine } from "../support/cli.ts";
@@ -59,12 +59,12 @@ onRedis("what run passes on", () => {
       "-c",
       'echo "$HOLDFAST_FENCING_TOKENS"; exec sleep 60',
     ]);
-    await until(() => both.out() !== "", "it has both");
+    await waitUntil(() => both.out() !== "", "it has both");
     expect(Object.keys(JSON.parse(both.out()) as object)).toEqual(["one", "two"]);
     expect((await cli.run(["run", "-k", "two", "--wait", "0", "--", "true"])).code).toBe(75);
 
     const reader = cli.start(["run", "-k", "rw", "--shared", "--", "sh", "-c", "echo in; exec sleep 60"]);
-    await until(() => reader.out() !== "", "a reader is in");
+    await waitUntil(() => reader.out() !== "", "a reader is in");
     expect((await cli.run(["run", "-k", "rw", "--shared", "--wait", "0", "--", "true"])).code).toBe(0);
     expect((await cli.run(["run", "-k", "rw", "--wait", "0", "--", "true"])).code).toBe(78);
 
@@ -79,7 +79,7 @@ onRedis("what run passes on", () => {
       "-c",
       "echo in; exec sleep 60",
     ]);
-    await until(() => permit.out() !== "", "one is in");
+    await waitUntil(() => permit.out() !== "", "one is in");
     const second = ["run", "-k", "two-of", "--limit", "2", "--wait", "0", "--"];
     expect(
       (await cli.run([...second, process.execPath, cli.program, "run", "-k", "other", "--", "true"])).code,
@@ -91,7 +91,7 @@ onRedis("what run passes on", () => {
     async (name) => {
       const script = `trap 'echo got-${name}; exit 5' ${name}; echo ready; while :; do sleep 0.02; done`;
       const running = cli.start(["run", "-k", `signal-${name}`, "--", "sh", "-c", script]);
-      await until(() => running.out() !== "", "it is ready");
+      await waitUntil(() => running.out() !== "", "it is ready");
       running.kill(`SIG${name}` as NodeJS.Signals);
       const { code, out } = await running.ended;
       expect({ code, out }).toEqual({ code: 5, out: `ready\ngot-${name}\n` });
@@ -108,14 +108,14 @@ onRedis("what run passes on", () => {
       "-c",
       "echo in; while [ ! -e free ]; do sleep 0.02; done",
     ]);
-    await until(() => holder.out() !== "", "the holder is in");
+    await waitUntil(() => holder.out() !== "", "the holder is in");
     const client = cli.redis.client();
     const waiters = [];
     for (const name of ["first", "second", "third"]) {
       waiters.push(
         cli.start(["run", "-k", "order", "--wait", "forever", "--", "sh", "-c", `echo ${name} >> order`]),
       );
-      await until(
+      await waitUntil(
         async () => (await client.zcard("holdfast:queue:{lock:order}")) === waiters.length,
         `${name} waits`,
       );

@@ -1,7 +1,7 @@
-import { startProxy, until } from "@holdfast/test-kit";
+import { startProxy, waitUntil } from "@holdfast/test-kit";
 import { expect, test } from "vitest";
 
-import { commandLine, isRunning, type Running } from "../support/cli.ts";
+import { commandLine, isRunning, type RunningProcess } from "../support/cli.ts";
 import { onRedis } from "../support/servers.ts";
 
 /** Notes the time, to the nanosecond, every few milliseconds, and will not listen to TERM. */
@@ -13,12 +13,12 @@ onRedis("how run ends its command for the sake of the lock", () => {
   const cli = commandLine();
 
   /** Runs what is stubborn, and waits until it runs. */
-  async function stubbornly(key: string, flags: readonly string[] = [], url = cli.url): Promise<Running> {
+  async function stubbornly(key: string, flags: readonly string[] = [], url = cli.url): Promise<RunningProcess> {
     await cli.spawn("rm", ["-f", "beats", "heard"]).ended;
     const running = cli.start(["run", "-k", key, ...times, ...flags, "--", "sh", "-c", stubborn], {
       env: { HOLDFAST_URL: url },
     });
-    await until(async () => (await cli.read("beats")) !== "", "it runs");
+    await waitUntil(async () => (await cli.read("beats")) !== "", "it runs");
     return running;
   }
 
@@ -32,7 +32,7 @@ onRedis("how run ends its command for the sake of the lock", () => {
       const first = await stubbornly("exclusive", [], `redis://127.0.0.1:${proxy.port}`);
       const second = cli.start(["run", "-k", "exclusive", "--wait", "forever", "--", "date", "+%s%N"]);
       const client = cli.redis.client();
-      await until(
+      await waitUntil(
         async () => (await client.zcard("holdfast:queue:{lock:exclusive}")) === 1,
         "the second waits",
       );
@@ -50,7 +50,7 @@ onRedis("how run ends its command for the sake of the lock", () => {
   test("a command that listens to TERM has the grace to end, and the code is 79 all the same", async () => {
     const script = 'trap "echo cleaned; exit 0" TERM; echo in; while :; do sleep 0.02; done';
     const running = cli.start(["run", "-k", "listens", ...times, "--", "sh", "-c", script]);
-    await until(() => running.out() !== "", "it is in");
+    await waitUntil(() => running.out() !== "", "it is in");
     cli.redis.freeze();
     try {
       const { code, out, err } = await running.ended;
@@ -76,14 +76,14 @@ onRedis("how run ends its command for the sake of the lock", () => {
       "-c",
       script,
     ]);
-    await until(() => running.out() !== "", "it is in");
+    await waitUntil(() => running.out() !== "", "it is in");
     const client = cli.redis.client();
     const ttl = (): Promise<number> => client.pttl("lock:calm");
-    await until(async () => (await ttl()) < 4_300, "a renewal is near");
+    await waitUntil(async () => (await ttl()) < 4_300, "a renewal is near");
     cli.redis.freeze();
     await new Promise((resolve) => setTimeout(resolve, 1_000));
     cli.redis.thaw();
-    await until(async () => (await ttl()) > 4_500, "it was renewed");
+    await waitUntil(async () => (await ttl()) > 4_500, "it was renewed");
     await cli.spawn("touch", ["calm"]).ended;
     expect(await running.ended).toMatchObject({ code: 0, out: "in\nout\n", err: "" });
   });
@@ -91,13 +91,13 @@ onRedis("how run ends its command for the sake of the lock", () => {
   test("grandchildren are ended with it", async () => {
     const script = 'trap "" TERM; (trap "" TERM; while :; do sleep 0.05; done) & echo $!; sleep 60';
     const running = cli.start(["run", "-k", "grand", ...times, "--", "sh", "-c", script]);
-    await until(() => running.out() !== "", "both run");
+    await waitUntil(() => running.out() !== "", "both run");
     const grandchild = Number(running.out());
     expect(await isRunning(grandchild)).toBe(true);
     cli.redis.freeze();
     try {
       expect((await running.ended).code).toBe(79);
-      await until(async () => !(await isRunning(grandchild)), "the grandchild has ended");
+      await waitUntil(async () => !(await isRunning(grandchild)), "the grandchild has ended");
     } finally {
       cli.redis.thaw();
     }
@@ -107,7 +107,7 @@ onRedis("how run ends its command for the sake of the lock", () => {
     const script = '(trap "" TERM; while :; do date +%s%N >> beats; sleep 0.005; done) & sleep 0.2; exit 3';
     const running = cli.start(["run", "-k", "left", ...times, "--", "sh", "-c", script]);
     const client = cli.redis.client();
-    await until(async () => (await client.exists("lock:left")) === 1, "it holds");
+    await waitUntil(async () => (await client.exists("lock:left")) === 1, "it holds");
     const second = cli.start(["run", "-k", "left", "--wait", "forever", "--", "date", "+%s%N"]);
     const { code, err } = await running.ended;
     expect(code).toBe(3);
@@ -120,7 +120,7 @@ onRedis("how run ends its command for the sake of the lock", () => {
     const command = Number(running.out());
     running.kill("SIGSTOP");
     const client = cli.redis.client();
-    await until(async () => (await client.exists("lock:stopped")) === 0, "the lock is free");
+    await waitUntil(async () => (await client.exists("lock:stopped")) === 0, "the lock is free");
     expect(await isRunning(command)).toBe(true);
     running.kill("SIGCONT");
     const { code } = await running.ended;
@@ -134,7 +134,7 @@ onRedis("how run ends its command for the sake of the lock", () => {
     const command = Number(running.out());
     running.kill("SIGTSTP");
     const client = cli.redis.client();
-    await until(async () => (await client.exists("lock:suspended")) === 0, "the lock is free");
+    await waitUntil(async () => (await client.exists("lock:suspended")) === 0, "the lock is free");
     const still = await lastBeat();
     running.kill("SIGCONT");
     expect((await running.ended).code).toBe(79);
@@ -153,11 +153,11 @@ onRedis("how run ends its command for the sake of the lock", () => {
   test("kill -9 of holdfast ends the command and its children", async () => {
     const script = '(trap "" TERM HUP; while :; do sleep 0.05; done) & echo $! $$; wait';
     const running = cli.start(["run", "-k", "killed", "-v", "--", "sh", "-c", script]);
-    await until(() => /\d+ \d+\n/.test(running.out()) && running.err().includes("runs"), "both run");
+    await waitUntil(() => /\d+ \d+\n/.test(running.out()) && running.err().includes("runs"), "both run");
     const pids = running.out().trim().split(" ").map(Number);
     expect(await Promise.all(pids.map(isRunning))).toEqual([true, true]);
     running.kill("SIGKILL");
-    await until(async () => !(await Promise.all(pids.map(isRunning))).includes(true), "both have ended");
+    await waitUntil(async () => !(await Promise.all(pids.map(isRunning))).includes(true), "both have ended");
   });
 
   test.each([
@@ -168,9 +168,9 @@ onRedis("how run ends its command for the sake of the lock", () => {
       'trap "echo USR1" USR1; echo in; while [ ! -e lost ]; do sleep 0.02; done; echo still in; exit 4';
     await cli.spawn("rm", ["-f", "lost"]).ended;
     const running = cli.start(["run", "-k", onLost, ...times, "--on-lost", onLost, "--", "sh", "-c", script]);
-    await until(() => running.out() !== "", "it is in");
+    await waitUntil(() => running.out() !== "", "it is in");
     await cli.redis.client().set(`lock:${onLost}`, "somebody else");
-    await until(() => running.err().includes("lost"), "it is told");
+    await waitUntil(() => running.err().includes("lost"), "it is told");
     await cli.spawn("touch", ["lost"]).ended;
     expect(await running.ended).toMatchObject({ code: 4, out: said });
   });

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { startRedis, until, type RedisServer } from "@holdfast/test-kit";
+import { startRedis, waitUntil, type RedisServer } from "@holdfast/test-kit";
 import { afterAll, afterEach, beforeAll } from "vitest";
 
 import { bundleCli } from "../../../../scripts/bundle-cli.mjs";
@@ -12,7 +12,7 @@ import { bundleCli } from "../../../../scripts/bundle-cli.mjs";
 const folder = fileURLToPath(new URL("../..", import.meta.url));
 
 /** How a program ended, and all that it said. */
-export interface Ended {
+export interface ExitResult {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
   readonly out: string;
@@ -20,10 +20,10 @@ export interface Ended {
 }
 
 /** A program that runs. */
-export interface Running {
+export interface RunningProcess {
   readonly pid: number;
   readonly child: ChildProcess;
-  readonly ended: Promise<Ended>;
+  readonly ended: Promise<ExitResult>;
   out(): string;
   err(): string;
   kill(signal: NodeJS.Signals): void;
@@ -43,7 +43,7 @@ export class CommandLine {
   #redis: RedisServer | undefined;
   #folder = "";
   /** The temporary folders that exist, for `close`. */
-  readonly #made: string[] = [];
+  readonly #createdFolders: string[] = [];
   readonly #running = new Set<ChildProcess>();
 
   get redis(): RedisServer {
@@ -80,7 +80,7 @@ export class CommandLine {
 
   async close(): Promise<void> {
     await this.#redis?.stop();
-    for (const folder of this.#made.splice(0)) {
+    for (const folder of this.#createdFolders.splice(0)) {
       await rm(folder, { recursive: true, force: true });
     }
   }
@@ -91,16 +91,16 @@ export class CommandLine {
       child.kill("SIGCONT");
       child.kill("SIGKILL");
     }
-    await until(() => this.#running.size === 0, "the programs end");
+    await waitUntil(() => this.#running.size === 0, "the programs end");
   }
 
   /** `holdfast` with these arguments. */
-  start(args: readonly string[], options: StartOptions = {}): Running {
+  start(args: readonly string[], options: StartOptions = {}): RunningProcess {
     return this.spawn(process.execPath, [this.#program, ...args], options);
   }
 
   /** Runs it to its end. */
-  run(args: readonly string[], options: StartOptions = {}): Promise<Ended> {
+  run(args: readonly string[], options: StartOptions = {}): Promise<ExitResult> {
     return this.start(args, options).ended;
   }
 
@@ -108,38 +108,38 @@ export class CommandLine {
     program: string,
     args: readonly string[],
     { env, input, isInteractive = false }: StartOptions = {},
-  ): Running {
+  ): RunningProcess {
     const child = spawn(program, args, {
       stdio: ["pipe", "pipe", "pipe"],
       cwd: this.#folder,
-      env: { ...clean(process.env), HOLDFAST_URL: this.url, XDG_CACHE_HOME: this.file("cache"), ...env },
+      env: { ...cleanEnvironment(process.env), HOLDFAST_URL: this.url, XDG_CACHE_HOME: this.file("cache"), ...env },
     });
     this.#running.add(child);
-    const said = { out: "", err: "" };
-    child.stdout.setEncoding("utf8").on("data", (text: string) => (said.out += text));
-    child.stderr.setEncoding("utf8").on("data", (text: string) => (said.err += text));
+    const ready = { out: "", err: "" };
+    child.stdout.setEncoding("utf8").on("data", (text: string) => (ready.out += text));
+    child.stderr.setEncoding("utf8").on("data", (text: string) => (ready.err += text));
     child.stdin.on("error", () => undefined);
     if (!isInteractive) child.stdin.end(input ?? "");
-    const ended = new Promise<Ended>((resolve, reject) => {
+    const ended = new Promise<ExitResult>((resolve, reject) => {
       child.once("error", reject);
       child.once("exit", () => this.#running.delete(child));
       child.once("close", (code, signal) => {
-        resolve({ code, signal, ...said });
+        resolve({ code, signal, ...ready });
       });
     });
     return {
       pid: child.pid as number,
       child,
       ended,
-      out: () => said.out,
-      err: () => said.err,
+      out: () => ready.out,
+      err: () => ready.err,
       kill: (signal) => void child.kill(signal),
     };
   }
 
   async #makeFolder(prefix: string): Promise<string> {
     const folder = await mkdtemp(prefix);
-    this.#made.push(folder);
+    this.#createdFolders.push(folder);
     return folder;
   }
 }
@@ -154,7 +154,7 @@ export function commandLine(): CommandLine {
 }
 
 /** Without what a terminal, or a test runner, says of colours, and without locks around us. */
-function clean(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+function cleanEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(
     Object.entries(env).filter(
       ([name]) => !/^(HOLDFAST_|FORCE_COLOR$|NO_COLOR$|NODE_OPTIONS$|VITEST)/.test(name),

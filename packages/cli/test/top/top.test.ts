@@ -1,15 +1,15 @@
 import { stripVTControlCharacters } from "node:util";
 
-import { until } from "@holdfast/test-kit";
+import { waitUntil } from "@holdfast/test-kit";
 import { expect, test } from "vitest";
 
-import { commandLine, type Running } from "../support/cli.ts";
+import { commandLine, type RunningProcess } from "../support/cli.ts";
 import { onRedis } from "../support/servers.ts";
 
 onRedis("top", () => {
   const cli = commandLine();
 
-  function live(...flags: string[]): Running & { type(keys: string): void; screen(): string } {
+  function live(...flags: string[]): RunningProcess & { type(keys: string): void; screen(): string } {
     const words = [process.execPath, cli.program, "top", "--every", "50ms", ...flags].join(" ");
     const running = cli.spawn("script", ["-qec", `stty rows 24 cols 100; exec ${words}`, "/dev/null"], {
       env: { TERM: "xterm" },
@@ -50,18 +50,18 @@ onRedis("top", () => {
 
   test("it is live: locks come and go, are sorted, filtered and told in detail, and the terminal is as before", async () => {
     const top = live("live:");
-    await until(() => top.screen().includes("0 held"), "the first frame");
+    await waitUntil(() => top.screen().includes("0 held"), "the first frame");
     await cli.run(["acquire", "-k", "live:b", "--ttl", "1h", "--owner", "bob"]);
     await cli.run(["acquire", "-k", "live:a", "--ttl", "2h", "--owner", "ada"]);
-    await until(() => top.screen().includes("live:a"), "both are shown");
+    await waitUntil(() => top.screen().includes("live:a"), "both are shown");
     top.type("t");
-    await until(() => top.screen().includes("[by left]"), "sorted by what is left");
+    await waitUntil(() => top.screen().includes("[by left]"), "sorted by what is left");
     top.type("/bob\r");
-    await until(() => top.screen().includes("/bob"), "filtered");
+    await waitUntil(() => top.screen().includes("/bob"), "filtered");
     top.type("\r");
-    await until(() => /while we looked\s[^]*\|=+\s*\|[^]*bob/.test(top.screen()), "details with a time line");
+    await waitUntil(() => /while we looked\s[^]*\|=+\s*\|[^]*bob/.test(top.screen()), "details with a time line");
     top.type("x?");
-    await until(() => top.screen().includes("mark; u then breaks"), "help");
+    await waitUntil(() => top.screen().includes("mark; u then breaks"), "help");
     top.type("q");
     const { code, out } = await top.ended;
     expect(code).toBe(0);
@@ -75,19 +75,19 @@ onRedis("top", () => {
       await cli.run(["acquire", "-k", key, "--ttl", "1h"]);
     }
     const top = live("break:");
-    await until(() => top.screen().includes("break:c"), "all are shown");
+    await waitUntil(() => top.screen().includes("break:c"), "all are shown");
     top.type("o j");
     top.type("u");
-    await until(() => /Break "break:[abc]" of .*\? \(y\/n\)/.test(top.screen()), "it asks");
+    await waitUntil(() => /Break "break:[abc]" of .*\? \(y\/n\)/.test(top.screen()), "it asks");
     top.type("nt");
-    await until(() => top.screen().includes("[by left]"), "it goes on");
+    await waitUntil(() => top.screen().includes("[by left]"), "it goes on");
     expect(await client.exists("lock:break:a", "lock:break:b", "lock:break:c")).toBe(3);
     top.type("uy");
-    await until(
+    await waitUntil(
       async () => (await client.exists("lock:break:a", "lock:break:b", "lock:break:c")) === 2,
       "one is broken",
     );
-    await until(() => top.screen().includes("is broken"), "it is told");
+    await waitUntil(() => top.screen().includes("is broken"), "it is told");
     top.kill("SIGTERM");
     await top.ended;
   });
@@ -95,7 +95,7 @@ onRedis("top", () => {
   test("who is not renewed is stale", async () => {
     await cli.run(["acquire", "-k", "stale:a", "--ttl", "3s"]);
     const top = live("stale:");
-    await until(() => top.screen().includes("1 stale"), "it is stale");
+    await waitUntil(() => top.screen().includes("1 stale"), "it is stale");
     top.type("q");
     expect((await top.ended).code).toBe(0);
   });

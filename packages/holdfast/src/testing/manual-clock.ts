@@ -24,7 +24,7 @@ interface PendingTimer {
 }
 
 /** How long a chain of promises may be that runs between two timers. */
-const turns = 100;
+const settleTurns = 100;
 
 /** @param start what the clocks say at first */
 export function manualClock(start: { now?: number; wall?: number } = {}): ManualClock {
@@ -50,7 +50,7 @@ export function manualClock(start: { now?: number; wall?: number } = {}): Manual
     async advance(ms) {
       const end = now + duration(ms);
       await settle();
-      for (let next = earliest(timers, end); next !== undefined; next = earliest(timers, end)) {
+      for (let next = nextTimer(timers, end); next !== undefined; next = nextTimer(timers, end)) {
         passUntil(Math.max(now, next.dueAt));
         timers.delete(next);
         next.action();
@@ -80,7 +80,7 @@ function duration(ms: number): number {
 }
 
 /** The first of those due by `end`; of those due at one moment the one that was set first. */
-function earliest(timers: Iterable<PendingTimer>, end: number): PendingTimer | undefined {
+function nextTimer(timers: Iterable<PendingTimer>, end: number): PendingTimer | undefined {
   let found: PendingTimer | undefined;
   for (const timer of timers) {
     if (timer.dueAt <= end && (found === undefined || timer.dueAt < found.dueAt)) {
@@ -92,7 +92,7 @@ function earliest(timers: Iterable<PendingTimer>, end: number): PendingTimer | u
 
 /** Lets promises run that are settled already, and those that follow from them. */
 async function settle(): Promise<void> {
-  for (let turn = 0; turn < turns; turn += 1) {
+  for (let turn = 0; turn < settleTurns; turn += 1) {
     await new Promise<void>((resolve) => {
       process.nextTick(resolve); // after all promises that are settled by now
     });

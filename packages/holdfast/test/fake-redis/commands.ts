@@ -1,6 +1,6 @@
 import fc from "fast-check";
 
-type Words = readonly [name: string, ...args: string[]];
+type CommandArguments = readonly [name: string, ...args: string[]];
 
 /** Keys of every type: most commands meet one that they may not touch. */
 const keys = fc.constantFrom("a", "b", "c");
@@ -30,7 +30,7 @@ const expiryConditions = fc.constantFrom<string[]>([], ["NX"], ["XX"], ["GT"], [
 function words(
   name: string,
   ...parts: readonly fc.Arbitrary<string | readonly string[]>[]
-): fc.Arbitrary<Words> {
+): fc.Arbitrary<CommandArguments> {
   return fc.tuple(...parts).map((args) => [name, ...args.flat()]);
 }
 
@@ -47,7 +47,7 @@ const limits = fc.constantFrom<string[]>(
 );
 
 /** Any command that the fake Redis has, but for those that tell of the server itself. */
-export const commands: fc.Arbitrary<Words> = fc.oneof(
+export const commands: fc.Arbitrary<CommandArguments> = fc.oneof(
   words("GET", keys),
   words("SET", keys, texts),
   words(

@@ -13,7 +13,7 @@ import {
 import { describe, expect, onTestFinished, test } from "vitest";
 
 import { systemClock } from "../../src/runtime/clock.ts";
-import { said } from "../support/diagnostics-log.ts";
+import { commandText } from "../support/diagnostics-log.ts";
 
 describe("conformance on the fake Redis", () => {
   driverConformance({
@@ -44,7 +44,7 @@ describe("a lost reply", () => {
       const asked = record(faults, mode, 1);
       const lease = await world.settled(locks.acquire("k", { waitMs: 10_000 }));
       expect(asked).toHaveLength(2);
-      expect(said(asked[1]?.args ?? [])[1]).toBe(said(asked[0]?.args ?? [])[1]); // one token
+      expect(commandText(asked[1]?.args ?? [])[1]).toBe(commandText(asked[0]?.args ?? [])[1]); // one token
       expect(world.first("k")).toBe(String(lease.fencingToken));
       expect(lease.fencingToken).toBe(BigInt(asked[0]?.first ?? 0));
       expect(await world.settled(lease.release())).toBe(true);
@@ -68,7 +68,7 @@ describe("a lost reply", () => {
   ): (InterceptedCall & { first: string })[] {
     const asked: (InterceptedCall & { first: string })[] = [];
     faults.dropReply((call) => {
-      if (said(call.args)[0] !== "acquire") {
+      if (commandText(call.args)[0] !== "acquire") {
         return false;
       }
       asked.push({ ...call, args: call.args.slice(), first: World.current?.first("k") ?? "" });
@@ -285,7 +285,7 @@ function gated(inner: Connection): { connection: Connection; close(): void; open
     onDown: (listener) => inner.onDown(listener),
     command: (name, args) => inner.command(name, args),
     run: (script, keys, args) =>
-      isClosed && said(args)[0] === "acquire"
+      isClosed && commandText(args)[0] === "acquire"
         ? new Promise((resolve, reject) => {
             held.push(() => {
               inner.run(script, keys, args).then(resolve, reject);

@@ -2,18 +2,18 @@ import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 import { onRedis } from "../support/servers.ts";
-import { asker as askerOfNode } from "../support/quorum-script-fixture.ts";
-import { asker } from "../support/script-fixture.ts";
-import { Pair, type Outcome } from "./pair.ts";
+import { requester as askerOfNode } from "../support/quorum-script-fixture.ts";
+import { requester } from "../support/script-fixture.ts";
+import { ServerPair, type Outcome } from "./pair.ts";
 import { steps, type Family, type Step } from "./steps.ts";
 
 /** How long a comparison may take, ms: 15 s on a machine that does nothing else. */
-const patienceMs = 200_000;
+const timeoutMs = 200_000;
 
 onRedis("the fake Redis", () => {
-  let pair: Pair;
+  let pair: ServerPair;
   beforeAll(async () => {
-    pair = await Pair.open();
+    pair = await ServerPair.open();
   });
   afterAll(() => pair.close());
 
@@ -28,7 +28,7 @@ onRedis("the fake Redis", () => {
         async () => {
           await compare(isQuorum, family);
         },
-        patienceMs + 20_000,
+        timeoutMs + 20_000,
       );
     }
   }
@@ -39,7 +39,7 @@ onRedis("the fake Redis", () => {
       fc.asyncProperty(steps(isQuorum, family), async (sequence) => {
         await pair.reset(isQuorum);
         for (const step of sequence) {
-          const outcome = await pair.play(step);
+          const outcome = await pair.run(step);
           expect(outcome.fake, `after ${JSON.stringify(step)}`).toEqual(outcome.real);
           count(seen, step, outcome);
         }
@@ -47,7 +47,7 @@ onRedis("the fake Redis", () => {
       {
         numRuns: family === "mutex" ? 600 : 300,
         examples: [[rare(isQuorum, family)]],
-        interruptAfterTimeLimit: patienceMs, // so a counterexample that is being made smaller is told
+        interruptAfterTimeLimit: timeoutMs, // so a counterexample that is being made smaller is told
         markInterruptAsFailure: true,
       },
     );
@@ -65,9 +65,9 @@ function rare(isQuorum: boolean, family: Family): Step[] {
   const operation = (lock: number, name: string, args: readonly string[]): Step => {
     return { type: "operate", operations: [{ lock, name, args, candidate: 0 }], bound: 100_000, isQuorum };
   };
-  const share = { mutex: undefined, latch: undefined, "read-write": "r", semaphore: "s1/3" }[family];
-  const askers = isQuorum ? askerOfNode : asker;
-  const who = askers(0, share === undefined ? {} : { share });
+  const lockMode = { mutex: undefined, latch: undefined, "read-write": "r", semaphore: "s1/3" }[family];
+  const askers = isQuorum ? askerOfNode : requester;
+  const who = askers(0, lockMode === undefined ? {} : { lockMode });
   const other = askers(1);
   const opens: Step[] = [
     operation(0, "waitLatch", [who.token, "1", "20000", "", "9999999999999", "s"]),
@@ -76,15 +76,15 @@ function rare(isQuorum: boolean, family: Family): Step[] {
   ];
   return [
     ...(family === "latch" ? opens : []),
-    operation(0, "acquire", [who.token, who.terms, "20000", "1", "0", "", ...latest]),
+    operation(0, "acquire", [who.token, who.queueArgs, "20000", "1", "0", "", ...latest]),
     { type: "limit", lock: 0, part: 0, ttlMs: null },
     operation(0, "inspect", []),
     operation(0, "breakGrant", ["0", "s", "r"]),
     operation(0, "verify", [who.token]),
     operation(0, "extend", [who.token, "20000", "", ""]),
-    operation(1, "acquire", [other.token, other.terms, "20000", "1", "0", "", ...latest]),
+    operation(1, "acquire", [other.token, other.queueArgs, "20000", "1", "0", "", ...latest]),
     operation(1, "setLimit", ["3"]),
-    operation(1, "acquire", [who.token, who.terms, "20000", "1", "0", "", ...latest]),
+    operation(1, "acquire", [who.token, who.queueArgs, "20000", "1", "0", "", ...latest]),
   ];
 }
 

@@ -12,7 +12,7 @@ import {
   executeSingleScript,
   executeQuorumScript,
 } from "../../src/drivers/redis/protocol/scripts.generated.ts";
-import { asker, id, retentionMs, ScriptStage } from "../support/script-fixture.ts";
+import { requester, id, retentionMs, ScriptFixture } from "../support/script-fixture.ts";
 import { argumentsOf } from "./arguments.ts";
 import { changes } from "./changes.ts";
 import { clientCount, lockCount, type Operation, type Step } from "./steps.ts";
@@ -35,16 +35,16 @@ export interface Outcome {
 }
 
 type Operating = Extract<Step, { type: "operate" }>;
-type Said = Pick<Seen, "header" | "answers">;
+type CommandPair = Pick<Seen, "header" | "answers">;
 
-const nothing: Said = { header: null, answers: [] };
+const nothing: CommandPair = { header: null, answers: [] };
 const listening = ["s", "p"] as const;
 /** What the two clocks may be apart, as the real server goes on while a script runs, or stands still on a busy machine. */
 const toleranceMs = 500;
 
 /** A real server and a fake one to which the same is done. The clock of the fake one is set to the time at which the real one did it. */
-export class Pair {
-  readonly #stage: ScriptStage;
+export class ServerPair {
+  readonly #stage: ScriptFixture;
   readonly #redis: Redis;
   readonly #connection: Connection;
   /** Each with its counter behind it, which all have in common where the server decides alone. */
@@ -54,22 +54,22 @@ export class Pair {
   #fakeMessages: string[][] = [];
   #micros = 0;
 
-  private constructor(stage: ScriptStage, client: Redis) {
-    this.#stage = stage;
-    this.#redis = stage.redis;
+  private constructor(fixture: ScriptFixture, client: Redis) {
+    this.#stage = fixture;
+    this.#redis = fixture.redis;
     this.#connection = detectConnection(client);
     this.#fake = new FakeRedis({ clock: this.#clock });
     this.#fakeConnection = this.#fake.connect();
   }
 
   /** The scripts run as a user who can be forbidden to publish. */
-  static async open(): Promise<Pair> {
-    const stage = await ScriptStage.open();
-    await stage.redis.call("ACL", "SETUSER", "app", "on", "nopass", "~*", "+@all", "allchannels");
+  static async open(): Promise<ServerPair> {
+    const fixture = await ScriptFixture.open();
+    await fixture.redis.call("ACL", "SETUSER", "app", "on", "nopass", "~*", "+@all", "allchannels");
     for (const [client, kind] of listening.entries()) {
-      await stage.listen(client, kind);
+      await fixture.listen(client, kind);
     }
-    return new Pair(stage, clientOf(stage.server));
+    return new ServerPair(fixture, clientOf(fixture.server));
   }
 
   close(): Promise<void> {
@@ -85,24 +85,24 @@ export class Pair {
     await this.#mute(false);
     await this.#redis.flushall();
     for (const client of listening.keys()) {
-      await this.#stage.heard(client); // of a sequence that failed in the middle
+      await this.#stage.received(client); // of a sequence that failed in the middle
     }
     this.#fake = new FakeRedis({ clock: this.#clock });
     this.#fakeConnection = this.#fake.connect();
     this.#fakeMessages = Array.from({ length: clientCount }, () => []);
     for (const [client, kind] of listening.entries()) {
       this.#fakeConnection.subscribe(channelOf(id(client)), kind === "s" ? "sharded" : "plain", {
-        up: () => undefined,
-        down: () => undefined,
+        connected: () => undefined,
+        disconnected: () => undefined,
         message: (text) => this.#fakeMessages[client]?.push(text),
       });
     }
   }
 
-  async play(step: Step): Promise<Outcome> {
+  async run(step: Step): Promise<Outcome> {
     const [real, own] = step.type === "operate" ? await this.#operate(step) : await this.#change(step);
     const realMessages = await Promise.all(
-      Array.from({ length: clientCount }, (_, client) => this.#stage.heard(client)),
+      Array.from({ length: clientCount }, (_, client) => this.#stage.received(client)),
     );
     const fakeMessages = this.#fakeMessages.map((messages) => messages.splice(0));
     const [realData, fakeData] = await this.#data();
@@ -112,7 +112,7 @@ export class Pair {
     );
   }
 
-  async #operate({ operations, bound, isQuorum }: Operating): Promise<[Said, Said]> {
+  async #operate({ operations, bound, isQuorum }: Operating): Promise<[CommandPair, CommandPair]> {
     const prepared = await Promise.all(operations.map((operation) => this.#prepare(operation, isQuorum)));
     const locks = operations.map(({ lock }) => this.#locks[lock] as LockKeys);
     const call = isQuorum ? callOfNode(locks, prepared, bound) : callOfOneServer(locks, prepared, bound);
@@ -134,13 +134,13 @@ export class Pair {
     return isQuorum ? withProposedFence(args, String(this.#micros + candidate)) : args;
   }
 
-  async #change(step: Exclude<Step, Operating>): Promise<[Said, Said]> {
+  async #change(step: Exclude<Step, Operating>): Promise<[CommandPair, CommandPair]> {
     if (step.type === "mute") {
       await this.#mute(step.fails);
       return [nothing, nothing];
     }
     const keys = "lock" in step ? (this.#locks[step.lock] as LockKeys) : undefined;
-    const commands = changes(step, keys, this.#micros, (n) => asker(1_000 + n, { client: 2 }).member);
+    const commands = changes(step, keys, this.#micros, (n) => requester(1_000 + n, { client: 2 }).member);
     const micros = await this.#redis.eval(runAll, 0, JSON.stringify(commands));
     this.#micros = Number(micros);
     for (const [name, ...args] of commands) {

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 
-import { asker as askerOfNode } from "../support/quorum-script-fixture.ts";
-import { asker, type Asker } from "../support/script-fixture.ts";
+import { requester as askerOfNode } from "../support/quorum-script-fixture.ts";
+import { requester, type Requester } from "../support/script-fixture.ts";
 
 /** Clients 0 and 1 listen, the first by sharded and the second by plain pub/sub; the processes of 2 and 3 are gone. */
 export const clientCount = 4;
@@ -67,8 +67,8 @@ const shares: Readonly<Record<Family, readonly (string | undefined)[]>> = {
 };
 
 /** Few attempts, each with terms of its own, by two clients or tickets: so that they meet again. */
-function askersOf(isQuorum: boolean, family: Family): fc.Arbitrary<Asker> {
-  const make = isQuorum ? askerOfNode : asker;
+function askersOf(isQuorum: boolean, family: Family): fc.Arbitrary<Requester> {
+  const make = isQuorum ? askerOfNode : requester;
   const oddOnes = family === "mutex" ? ["r"] : [undefined, "s1/2", "w"];
   return fc
     .tuple(
@@ -81,13 +81,13 @@ function askersOf(isQuorum: boolean, family: Family): fc.Arbitrary<Asker> {
     )
     .map(([attempt, variant, odd]) => {
       const own = shares[family][attempt % shares[family].length];
-      const share = odd === null ? own : odd;
+      const lockMode = odd === null ? own : odd;
       return make(attempt, {
         client: (attempt + variant * 2) % clientCount,
         ticket: [7, 3, 5, 3, 9_007_199_254_740_991, 1_700_000_000_123_456][attempt] as number,
-        ...(share === undefined ? {} : { share }),
+        ...(lockMode === undefined ? {} : { lockMode }),
         ttlMs: attempt % 2 === 0 ? 30_000 : 60_000,
-        want: attempt % 3 === 0 ? 16 : 1,
+        fencingCount: attempt % 3 === 0 ? 16 : 1,
         deadline: [0, 0, 9_999_999_999_999, 0, 0, 1_000_000_000_000][attempt] as number,
         kind: (attempt + variant * 2) % clientCount === 1 ? "p" : "s",
       });
@@ -109,7 +109,7 @@ const waitsOfOneServer = fc.constantFrom("0", "1", "1", "2", "3", "4");
 const latests = fc.constantFrom("9999999999999", "9999999999999", "9999999999999", "1000000000000");
 const reasons = fc.constantFrom("r", 'a/b "c"\\ ü \u007f\u0001\n\t', "");
 
-function operationsOfOneServer(askers: fc.Arbitrary<Asker>): Weighted<Operation>[] {
+function operationsOfOneServer(askers: fc.Arbitrary<Requester>): Weighted<Operation>[] {
   return [
     {
       weight: 8,
@@ -118,7 +118,7 @@ function operationsOfOneServer(askers: fc.Arbitrary<Asker>): Weighted<Operation>
         fc
           .tuple(askers, ttls, wants, waitsOfOneServer, words, latests)
           .map(([who, ttl, want, wait, said, latest]) => {
-            return [who.token, who.terms, String(ttl), want, wait, said, latest];
+            return [who.token, who.queueArgs, String(ttl), want, wait, said, latest];
           }),
       ),
     },
@@ -126,13 +126,13 @@ function operationsOfOneServer(askers: fc.Arbitrary<Asker>): Weighted<Operation>
       weight: 5,
       arbitrary: operation(
         "release",
-        fc.tuple(askers, fc.constantFrom("0", "1")).map(([{ token, terms }, own]) => [token, terms, own]),
+        fc.tuple(askers, fc.constantFrom("0", "1")).map(([{ token, queueArgs }, own]) => [token, queueArgs, own]),
       ),
     },
   ];
 }
 
-function operationsOf(askers: fc.Arbitrary<Asker>): Weighted<Operation>[] {
+function operationsOf(askers: fc.Arbitrary<Requester>): Weighted<Operation>[] {
   return [
     {
       weight: 3,
@@ -163,13 +163,13 @@ function operationsOf(askers: fc.Arbitrary<Asker>): Weighted<Operation>[] {
   ];
 }
 
-function operationsOfShares(askers: fc.Arbitrary<Asker>): Weighted<Operation>[] {
+function operationsOfShares(askers: fc.Arbitrary<Requester>): Weighted<Operation>[] {
   return [
     {
       weight: 3,
       arbitrary: operation(
         "downgrade",
-        askers.map(({ token, terms }) => [token, terms]),
+        askers.map(({ token, queueArgs }) => [token, queueArgs]),
       ),
     },
     { weight: 2, arbitrary: operation("setLimit", fc.constantFrom(["3"], ["3"], ["2"], ["1"], ["5"])) },
@@ -180,7 +180,7 @@ function operationsOfShares(askers: fc.Arbitrary<Asker>): Weighted<Operation>[] 
 const knownLatches = fc.constantFrom("", "", "", "present", "1");
 const counts = fc.constantFrom("2", "2", "2", "2", "2", "2", "3");
 
-function operationsOfLatches(all: fc.Arbitrary<Asker>): Weighted<Operation>[] {
+function operationsOfLatches(all: fc.Arbitrary<Requester>): Weighted<Operation>[] {
   const askers = all.map(({ token, ...who }) => ({ ...who, token: token.replace(/:[a-z][^:]*:/, ":") }));
   return [
     {
@@ -218,14 +218,14 @@ function operationsOfLatches(all: fc.Arbitrary<Asker>): Weighted<Operation>[] {
   ];
 }
 
-function operationsOfQuorum(askers: fc.Arbitrary<Asker>): Weighted<Operation>[] {
+function operationsOfQuorum(askers: fc.Arbitrary<Requester>): Weighted<Operation>[] {
   return [
     {
       weight: 6,
       arbitrary: operation(
         "acquire",
         fc.tuple(askers, ttls, wants, waits, words, latests).map(([who, ttl, want, wait, said, latest]) => {
-          return [who.token, who.terms, String(ttl), want, wait, said, latest];
+          return [who.token, who.queueArgs, String(ttl), want, wait, said, latest];
         }),
       ),
     },
@@ -233,7 +233,7 @@ function operationsOfQuorum(askers: fc.Arbitrary<Asker>): Weighted<Operation>[] 
       weight: 4,
       arbitrary: operation(
         "release",
-        askers.map(({ token, terms }) => [token, terms]),
+        askers.map(({ token, queueArgs }) => [token, queueArgs]),
       ),
     },
     {
@@ -243,7 +243,7 @@ function operationsOfQuorum(askers: fc.Arbitrary<Asker>): Weighted<Operation>[] 
         fc
           .tuple(askers, fc.constantFrom(0, 0, 0, 1, -1), ttls, wants, words, latests)
           .map(([who, offset, ttl, want, said, latest]) => {
-            return [who.token, who.terms, String(offset), String(ttl), want, said, latest];
+            return [who.token, who.queueArgs, String(offset), String(ttl), want, said, latest];
           }),
       ),
     },
@@ -262,7 +262,7 @@ function operationsOfQuorum(askers: fc.Arbitrary<Asker>): Weighted<Operation>[] 
         "refill",
         fc
           .tuple(askers, ttls, fc.constantFrom(0, 1, -1))
-          .map(([{ token, terms }, ttl, offset]) => [token, terms, String(ttl), String(offset), "0", "0"]),
+          .map(([{ token, queueArgs }, ttl, offset]) => [token, queueArgs, String(ttl), String(offset), "0", "0"]),
       ),
     },
   ];

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 
-import { closeWorld, redisWorld } from "../support/simulated-engines.ts";
+import { closeSimulated, simulateRedis } from "../support/simulated-engines.ts";
 
 const ttlMs = 3_000;
 
 test("a downgrade of a lease that came by message and is not renewed does not prolong it", async () => {
-  const world = await redisWorld(2, 1_000);
+  const world = await simulateRedis(2, 1_000);
   const { clock, locks } = world;
   const [here, there] = locks as [(typeof locks)[0], (typeof locks)[0]];
   const holding = there.readWrite("k").write.acquire({ ttlMs: 60_000 });
@@ -25,5 +25,5 @@ test("a downgrade of a lease that came by message and is not renewed does not pr
   expect(reader.validUntil).toBe(validUntil);
   await clock.advance(ttlMs / 2);
   expect(reader.remainingMs()).toBe(0);
-  await closeWorld(world);
+  await closeSimulated(world);
 });

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { isLockError, type Election, type Lease } from "holdfast";
 import { describe, expect, test } from "vitest";
 
-import { closeWorld, memoryWorld, redisWorld, type World } from "../support/simulated-engines.ts";
+import { closeSimulated, simulateMemory, simulateRedis, type SimulatedEngine } from "../support/simulated-engines.ts";
 
 const candidates = 3;
 const ttlMs = 600;
@@ -28,15 +28,15 @@ interface Candidate {
   term: Lease | undefined;
 }
 
-class Play {
-  readonly #world: World;
+class ScenarioPlayer {
+  readonly #world: SimulatedEngine;
   readonly #candidates: Candidate[];
   #newest = 0n;
   #failure: unknown;
   /** Since when nobody may lead, as far as we know. */
   #leaderlessSince: number | undefined;
 
-  constructor(world: World) {
+  constructor(world: SimulatedEngine) {
     this.#world = world;
     this.#candidates = world.locks.map((locks) => ({
       election: locks.election("k", { ttlMs }),
@@ -135,26 +135,26 @@ class Play {
   }
 
   async #end(): Promise<void> {
-    const { clock, leftovers } = this.#world;
+    const { clock, residue } = this.#world;
     for (const { controller, election } of this.#candidates) {
       controller?.abort("enough");
       election.resign().catch((error: unknown) => (this.#failure ??= error));
     }
     await clock.advance(2_000);
-    await closeWorld(this.#world);
-    expect(leftovers?.() ?? []).toEqual([]);
+    await closeSimulated(this.#world);
+    expect(residue?.() ?? []).toEqual([]);
     expect(this.#failure).toBeUndefined();
   }
 }
 
 describe.each([
-  { engine: "in memory", open: async () => memoryWorld(candidates), numRuns: 100 },
-  { engine: "on Redis", open: () => redisWorld(candidates), numRuns: 50 },
+  { engine: "in memory", open: async () => simulateMemory(candidates), numRuns: 100 },
+  { engine: "on Redis", open: () => simulateRedis(candidates), numRuns: 50 },
 ])("$engine", ({ open, numRuns }) => {
   test("whoever campaigns, resigns, dies or is deposed: one leader, and soon the next", async () => {
     await fc.assert(
       fc.asyncProperty(steps, async (all) => {
-        await new Play(await open()).run(all);
+        await new ScenarioPlayer(await open()).run(all);
       }),
       { numRuns },
     );

@@ -1,14 +1,14 @@
 import fc from "fast-check";
 import { test } from "vitest";
 
-import { FaultPlay, faultSteps } from "../support/latch-faults.ts";
-import { LatchPlay, latchSteps } from "../support/latch-player.ts";
-import { memoryWorld, redisWorld } from "../support/simulated-engines.ts";
+import { LatchFaultScenario, faultSteps } from "../support/latch-faults.ts";
+import { LatchScenarioPlayer, latchSteps } from "../support/latch-player.ts";
+import { simulateMemory, simulateRedis } from "../support/simulated-engines.ts";
 
 test("in memory a latch is what the model says, at every moment", async () => {
   await fc.assert(
     fc.asyncProperty(latchSteps(), async (steps) => {
-      await new LatchPlay(memoryWorld(3)).run(steps);
+      await new LatchScenarioPlayer(simulateMemory(3)).run(steps);
     }),
     { numRuns: 300 },
   );
@@ -17,7 +17,7 @@ test("in memory a latch is what the model says, at every moment", async () => {
 test("on Redis every count and every wait ends as the model says, at once where it opens, and nothing is left", async () => {
   await fc.assert(
     fc.asyncProperty(latchSteps(), async (steps) => {
-      await new LatchPlay(await redisWorld(3)).run(steps);
+      await new LatchScenarioPlayer(await simulateRedis(3)).run(steps);
     }),
     { numRuns: 120 },
   );
@@ -26,7 +26,7 @@ test("on Redis every count and every wait ends as the model says, at once where 
 test("whatever answers and messages are lost or come twice, each attempt counts once, and all who wait are let go", async () => {
   await fc.assert(
     fc.asyncProperty(faultSteps(), fc.boolean(), async (steps, isMutedAtTheEnd) => {
-      await new FaultPlay(await redisWorld(3)).run(steps, isMutedAtTheEnd);
+      await new LatchFaultScenario(await simulateRedis(3)).run(steps, isMutedAtTheEnd);
     }),
     { numRuns: 120 },
   );

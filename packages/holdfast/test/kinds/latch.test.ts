@@ -5,7 +5,7 @@ import { redis, redlock } from "holdfast/redis";
 import { faulty, manualClock, manualRandom } from "holdfast/testing";
 import { expect, test } from "vitest";
 
-import { closeWorld, redisWorld, type World } from "../support/simulated-engines.ts";
+import { closeSimulated, simulateRedis, type SimulatedEngine } from "../support/simulated-engines.ts";
 
 const ttlMs = 60_000;
 
@@ -20,17 +20,17 @@ function watched(promise: Promise<unknown>): { state: string } {
 }
 
 /** The latch as one process sees it. */
-function latchOf({ locks }: Pick<World, "locks">, by: number, count = 1, lastsMs: number = ttlMs): Latch {
+function latchOf({ locks }: Pick<SimulatedEngine, "locks">, by: number, count = 1, lastsMs: number = ttlMs): Latch {
   return (locks[by] as Locks).latch("k", { count, ttlMs: lastsMs });
 }
 
 /** Two processes with a latch of 1 between them, and one of them waits. */
 async function waitingWorld(): Promise<{
-  world: World;
+  world: SimulatedEngine;
   waiting: { state: string };
   open: () => Promise<void>;
 }> {
-  const world = await redisWorld(2);
+  const world = await simulateRedis(2);
   const [one, other] = [latchOf(world, 0), latchOf(world, 1)];
   const waiting = watched(other.wait({ waitMs: Infinity }));
   await world.clock.advance(10);
@@ -48,7 +48,7 @@ test("who waits is let go by a message", async () => {
   await open();
   await world.clock.advance(2);
   expect(waiting.state).toBe("done");
-  await closeWorld(world);
+  await closeSimulated(world);
 });
 
 test("a lost message costs no more than 5 s", async () => {
@@ -59,7 +59,7 @@ test("a lost message costs no more than 5 s", async () => {
   expect(waiting.state).toBe("pending");
   await world.clock.advance(1_010);
   expect(waiting.state).toBe("done");
-  await closeWorld(world);
+  await closeSimulated(world);
 });
 
 test("what was missed while the subscription was lost is asked for as soon as it is back", async () => {
@@ -70,11 +70,11 @@ test("what was missed while the subscription was lost is asked for as soon as it
   world.faults[1]?.dropSubscription();
   await world.clock.advance(20);
   expect(waiting.state).toBe("done");
-  await closeWorld(world);
+  await closeSimulated(world);
 });
 
 test("a message that overtakes the answer to the first question is not missed", async () => {
-  const world = await redisWorld(2);
+  const world = await simulateRedis(2);
   const [one, other] = [latchOf(world, 0), latchOf(world, 1)];
   world.faults[1]?.delay({ requestMs: 1, replyMs: 50, messageMs: 1 });
   const waiting = watched(other.wait());
@@ -82,7 +82,7 @@ test("a message that overtakes the answer to the first question is not missed", 
   const counted = watched(one.countDown());
   await world.clock.advance(120);
   expect([counted.state, waiting.state]).toEqual(["done", "done"]);
-  await closeWorld(world);
+  await closeSimulated(world);
 });
 
 test("a message of a latch that was before opens none that came after it", async () => {
@@ -124,11 +124,11 @@ test("who waits is counted while he asks: a process that died is forgotten in 15
   world.faults[1]?.thaw();
   await world.clock.advance(6_000);
   expect(await waiters()).toBe(1);
-  await closeWorld(world);
+  await closeSimulated(world);
 });
 
 test("a wait lives through an engine that fails, and ends in time; a count says that it is unknown", async () => {
-  const world = await redisWorld(1);
+  const world = await simulateRedis(1);
   const own = latchOf(world, 0, 2);
   world.faults[0]?.freeze();
   const waits = [
@@ -148,20 +148,20 @@ test("a wait lives through an engine that fails, and ends in time; a count says 
   expect(await repeated).toBe(1);
   await world.clock.advance(4_000);
   expect(waits[2]?.state).toBe("wait-timeout");
-  await closeWorld(world);
+  await closeSimulated(world);
 });
 
 test("a count whose answer was lost counts once, however often it is sent", async () => {
-  const world = await redisWorld(1);
+  const world = await simulateRedis(1);
   world.faults[0]?.dropReply(2, "reset");
   const counted = latchOf(world, 0, 3).countDown();
   await world.clock.advance(1_000);
   expect(await counted).toBe(2);
-  await closeWorld(world);
+  await closeSimulated(world);
 });
 
 test("a count that reaches the server when its caller has given up does not count in the next latch of the key", async () => {
-  const world = await redisWorld(2);
+  const world = await simulateRedis(2);
   const round = { locks: world.locks };
   world.faults[1]?.freeze();
   const counting = watched(latchOf(round, 1, 2, 500).countDown());
@@ -176,7 +176,7 @@ test("a count that reaches the server when its caller has given up does not coun
   const left = world.locks[0]?.inspect("k");
   await world.clock.advance(10);
   expect((await left)?.remaining).toBe(1);
-  await closeWorld(world);
+  await closeSimulated(world);
 });
 
 test("where the server's clock is set, who counts is not late", async () => {

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { isLockError, type Lease } from "holdfast";
 import { describe, expect, test } from "vitest";
 
-import { closeWorld, memoryWorld, redisWorld, type World } from "../support/simulated-engines.ts";
+import { closeSimulated, simulateMemory, simulateRedis, type SimulatedEngine } from "../support/simulated-engines.ts";
 
 const names = ["a", "b", "c", "d"];
 const processes = 3;
@@ -35,7 +35,7 @@ const steps = fc.array(
 
 type Step = typeof steps extends fc.Arbitrary<(infer T)[]> ? T : never;
 
-interface Asked {
+interface PlayedRequest {
   readonly keys: readonly string[];
   readonly controller: AbortController;
   state: "waiting" | "granted" | "over";
@@ -43,14 +43,14 @@ interface Asked {
 }
 
 /** Plays steps, and watches that who has one of his keys has all of them, and alone. */
-class Play {
-  readonly #world: World;
-  readonly #asked: Asked[] = [];
+class ScenarioPlayer {
+  readonly #world: SimulatedEngine;
+  readonly #asked: PlayedRequest[] = [];
   readonly #newest = new Map<string, bigint>();
   #givesBack = false;
   #failure: unknown;
 
-  constructor(world: World) {
+  constructor(world: SimulatedEngine) {
     this.#world = world;
   }
 
@@ -66,9 +66,9 @@ class Play {
 
   async #do(step: Step): Promise<void> {
     if ("ask" in step) {
-      this.#ask(step);
+      this.#startRequest(step);
     } else if ("release" in step) {
-      this.#onHeld(step.release, (asked, lease) => this.#release(asked, lease));
+      this.#forEachHeld(step.release, (request, lease) => this.#release(request, lease));
     } else if ("abort" in step) {
       this.#asked
         .filter(({ state }) => state === "waiting")
@@ -77,11 +77,11 @@ class Play {
     } else if ("breakOne" in step) {
       await this.#break(step);
     } else if ("extend" in step) {
-      this.#onHeld(step.extend, (_, lease) => {
+      this.#forEachHeld(step.extend, (_, lease) => {
         this.#follow(lease.extend(700).catch(lostOnly));
       });
     } else if ("orphan" in step) {
-      this.#onHeld(step.orphan, (_, lease) => {
+      this.#forEachHeld(step.orphan, (_, lease) => {
         lease.orphan();
       });
     } else {
@@ -89,21 +89,21 @@ class Play {
     }
   }
 
-  #ask({ ask, by: process, waitMs, ttlMs, renew }: Extract<Step, { ask: string[] }>): void {
+  #startRequest({ ask, by: process, waitMs, ttlMs, renew }: Extract<Step, { ask: string[] }>): void {
     const lock = this.#world.locks[process]?.all(ask);
     const controller = new AbortController();
-    const asked: Asked = { keys: ask.toSorted(), controller, state: "waiting", lease: undefined };
-    this.#asked.push(asked);
+    const request: PlayedRequest = { keys: ask.toSorted(), controller, state: "waiting", lease: undefined };
+    this.#asked.push(request);
     const options = { ttlMs, renew, signal: controller.signal };
     const granting: Promise<Lease | null> | undefined =
       waitMs === null ? lock?.tryAcquire(options) : lock?.acquire({ ...options, waitMs });
     this.#follow(
       granting?.then(
         (lease) => {
-          this.#answered(asked, lease);
+          this.#settled(request, lease);
         },
         (error: unknown) => {
-          asked.state = "over";
+          request.state = "over";
           if (error !== "enough" && !isLockError(error, "wait-timeout")) {
             throw error;
           }
@@ -112,14 +112,14 @@ class Play {
     );
   }
 
-  #answered(asked: Asked, lease: Lease | null): void {
-    asked.state = lease ? "granted" : "over";
+  #settled(request: PlayedRequest, lease: Lease | null): void {
+    request.state = lease ? "granted" : "over";
     if (!lease) {
       return;
     }
-    asked.lease = lease;
-    expect(lease.keys).toEqual(asked.keys);
-    expect(lease.key).toBe(asked.keys[0]);
+    request.lease = lease;
+    expect(lease.keys).toEqual(request.keys);
+    expect(lease.key).toBe(request.keys[0]);
     expect(lease.remainingMs()).toBeGreaterThan(0);
     for (const key of lease.keys) {
       const holders = this.#asked.filter(
@@ -131,13 +131,13 @@ class Play {
       this.#newest.set(key, token);
     }
     if (this.#givesBack) {
-      this.#release(asked, lease);
+      this.#release(request, lease);
     }
   }
 
-  #release(asked: Asked, lease: Lease): void {
+  #release(request: PlayedRequest, lease: Lease): void {
     const isValid = lease.remainingMs() > 0;
-    asked.state = "over";
+    request.state = "over";
     this.#follow(
       lease.release().then((wasOurs) => {
         expect(wasOurs || !isValid, "a valid lease is released").toBe(true);
@@ -147,8 +147,8 @@ class Play {
   }
 
   async #break({ breakOne, key: index, by: process }: Extract<Step, { breakOne: number }>): Promise<void> {
-    const asked = this.#held().at(-1 - breakOne);
-    const lease = asked?.lease;
+    const request = this.#holders().at(-1 - breakOne);
+    const lease = request?.lease;
     const key = lease?.keys[index % lease.keys.length];
     if (!lease || key === undefined || lease.remainingMs() === 0) {
       return;
@@ -163,19 +163,19 @@ class Play {
     }
   }
 
-  #held(): Asked[] {
+  #holders(): PlayedRequest[] {
     return this.#asked.filter(({ state }) => state === "granted");
   }
 
-  #onHeld(index: number, action: (asked: Asked, lease: Lease) => void): void {
-    const asked = this.#held().at(-1 - index);
-    if (asked?.lease) {
-      action(asked, asked.lease);
+  #forEachHeld(index: number, action: (request: PlayedRequest, lease: Lease) => void): void {
+    const request = this.#holders().at(-1 - index);
+    if (request?.lease) {
+      action(request, request.lease);
     }
   }
 
   #watch(): void {
-    for (const { lease } of this.#held()) {
+    for (const { lease } of this.#holders()) {
       const isLost = lease?.remainingMs() === 0;
       expect(lease?.signal.aborted, "a loss is told").toBe(isLost);
     }
@@ -187,10 +187,10 @@ class Play {
 
   /** All give back what they have or get: in whatever order the keys were named, nobody waits for ever. */
   async #end(): Promise<void> {
-    const { clock, leftovers } = this.#world;
+    const { clock, residue } = this.#world;
     this.#givesBack = true;
-    for (const asked of this.#held()) {
-      this.#release(asked, asked.lease as Lease);
+    for (const request of this.#holders()) {
+      this.#release(request, request.lease as Lease);
     }
     await clock.advance(5_000);
     expect(this.#failure).toBeUndefined();
@@ -198,8 +198,8 @@ class Play {
       this.#asked.filter(({ state }) => state === "waiting").map(({ keys }) => keys),
       "everybody has his turn",
     ).toEqual([]);
-    await closeWorld(this.#world);
-    expect(leftovers?.() ?? []).toEqual([]);
+    await closeSimulated(this.#world);
+    expect(residue?.() ?? []).toEqual([]);
     expect(this.#failure).toBeUndefined();
   }
 }
@@ -211,13 +211,13 @@ function lostOnly(error: unknown): void {
 }
 
 describe.each([
-  { engine: "in memory", open: async () => memoryWorld(processes), numRuns: 100 },
-  { engine: "on Redis", open: () => redisWorld(processes), numRuns: 50 },
+  { engine: "in memory", open: async () => simulateMemory(processes), numRuns: 100 },
+  { engine: "on Redis", open: () => simulateRedis(processes), numRuns: 50 },
 ])("$engine", ({ open, numRuns }) => {
   test("in whatever order keys are named: all of them or none, no deadlock, lost with any of them", async () => {
     await fc.assert(
       fc.asyncProperty(steps, async (all) => {
-        await new Play(await open()).run(all);
+        await new ScenarioPlayer(await open()).run(all);
       }),
       { numRuns },
     );

@@ -1,15 +1,15 @@
 import fc from "fast-check";
 import { test } from "vitest";
 
-import { SharePlay, stepsOf, type SharedKind, type Step } from "../support/shared-player.ts";
-import { memoryWorld, redisWorld } from "../support/simulated-engines.ts";
+import { SharedScenarioPlayer, stepsOf, type SharedKind, type Step } from "../support/shared-player.ts";
+import { simulateMemory, simulateRedis } from "../support/simulated-engines.ts";
 
 /** A writer takes all that there are. */
 const everybody = 2 ** 31;
 
 const readWrite: SharedKind = {
   limit: everybody,
-  demands: [1, 1, everybody],
+  weights: [1, 1, everybody],
   limits: [everybody],
   lockable: (locks, key, weight) => locks.readWrite(key)[weight === 1 ? "read" : "write"],
   setLimit: async () => undefined,
@@ -31,7 +31,7 @@ const downgradedTwice: Step[] = [
 test("in memory readers and writers are served as the model says, at every moment", async () => {
   await fc.assert(
     fc.asyncProperty(stepsOf(readWrite, { downgrade: 1 }), async (steps) => {
-      await new SharePlay(memoryWorld(3), readWrite, true).run(steps);
+      await new SharedScenarioPlayer(simulateMemory(3), readWrite, true).run(steps);
     }),
     { numRuns: 120 },
   );
@@ -40,7 +40,7 @@ test("in memory readers and writers are served as the model says, at every momen
 test("on Redis readers exclude writers, nobody is passed over, and nothing is left at the end", async () => {
   await fc.assert(
     fc.asyncProperty(stepsOf(readWrite, { downgrade: 1 }), async (steps) => {
-      await new SharePlay(await redisWorld(3), readWrite, true).run(steps);
+      await new SharedScenarioPlayer(await simulateRedis(3), readWrite, true).run(steps);
     }),
     { numRuns: 60 },
   );
@@ -49,7 +49,7 @@ test("on Redis readers exclude writers, nobody is passed over, and nothing is le
 test("whatever answers and messages are lost or come twice, readers exclude writers, and all have their turn", async () => {
   await fc.assert(
     fc.asyncProperty(stepsOf(readWrite, { downgrade: 2, fault: 3 }), async (steps) => {
-      await new SharePlay(await redisWorld(3, 150), readWrite, false).run(steps);
+      await new SharedScenarioPlayer(await simulateRedis(3, 150), readWrite, false).run(steps);
     }),
     { numRuns: 80, examples: [[downgradedTwice]] },
   );

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { test } from "vitest";
 
-import { ReentrantPlay, steps, type Step } from "../support/reentrant-player.ts";
-import { memoryWorld, redisWorld } from "../support/simulated-engines.ts";
+import { ReentrantScenarioPlayer, steps, type Step } from "../support/reentrant-player.ts";
+import { simulateMemory, simulateRedis } from "../support/simulated-engines.ts";
 
 const patiently = { ask: "lease", ttlMs: 850, renew: true, waitMs: Infinity } as const;
 const session = { by: 1, as: { session: "s" } };
@@ -20,7 +20,7 @@ const secondAsks: Step[] = [
 test("in memory sessions and works enter, wait, lose and leave as the model says, at every moment", async () => {
   await fc.assert(
     fc.asyncProperty(steps, async (all) => {
-      await new ReentrantPlay(memoryWorld(2, { handover: false })).run(all);
+      await new ReentrantScenarioPlayer(simulateMemory(2, { handover: false })).run(all);
     }),
     { numRuns: 150, examples: [[secondAsks]] },
   );
@@ -29,7 +29,7 @@ test("in memory sessions and works enter, wait, lose and leave as the model says
 test("on Redis nobody enters another's nest, numbers rise, and nothing is left at the end", async () => {
   await fc.assert(
     fc.asyncProperty(steps, async (all) => {
-      await new ReentrantPlay(await redisWorld(2)).run(all);
+      await new ReentrantScenarioPlayer(await simulateRedis(2)).run(all);
     }),
     { numRuns: 80 },
   );

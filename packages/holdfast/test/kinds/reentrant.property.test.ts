@@ -2,7 +2,7 @@ import fc from "fast-check";
 import type { Lockable } from "holdfast";
 import { describe, expect, test } from "vitest";
 
-import { closeWorld, memoryWorld, redisWorld, type World } from "../support/simulated-engines.ts";
+import { closeSimulated, simulateMemory, simulateRedis, type SimulatedEngine } from "../support/simulated-engines.ts";
 
 /** Work under the lock: what it does inside, and with how many others at once. */
 interface Work {
@@ -33,20 +33,20 @@ const tasks = fc.array(fc.record({ by: fc.nat(1), work }), { minLength: 1, maxLe
 type Task = typeof tasks extends fc.Arbitrary<(infer T)[]> ? T : never;
 
 /** Where a task is: its works, one inside the other. */
-interface Place {
+interface HoldPosition {
   readonly task: number;
   /** Of its branches how many work. */
   active: number;
 }
 
-class Play {
-  readonly #world: World;
+class ScenarioPlayer {
+  readonly #world: SimulatedEngine;
   /** How many leases each task has. */
   readonly #counts = new Map<number, number>();
   readonly #tokens: bigint[] = [];
   failure: unknown;
 
-  constructor(world: World) {
+  constructor(world: SimulatedEngine) {
     this.#world = world;
   }
 
@@ -75,15 +75,15 @@ class Play {
     expect(await released).toBe(true);
   }
 
-  async #work(lock: Lockable, own: Work, place: Place): Promise<void> {
+  async #work(lock: Lockable, own: Work, position: HoldPosition): Promise<void> {
     const failure = new Error("of the work");
     const working = lock.withLock(async (lease) => {
-      this.#enter(place.task, lease.fencingToken);
-      place.active += 1;
-      expect(place.active, "branches work one after another").toBe(1);
+      this.#enter(position.task, lease.fencingToken);
+      position.active += 1;
+      expect(position.active, "branches work one after another").toBe(1);
       await this.#pause(own.holdMs);
-      const here = { task: place.task, active: 0 };
-      const loose = own.looseMs.map((ms) => this.#loose(lock, ms, place.task));
+      const here = { task: position.task, active: 0 };
+      const loose = own.looseMs.map((ms) => this.#loose(lock, ms, position.task));
       if (own.atOnce) {
         await Promise.all(own.inside.map((inside) => this.#work(lock, inside, here)));
       } else {
@@ -93,8 +93,8 @@ class Play {
       }
       await Promise.all(loose);
       lease.throwIfLost();
-      place.active -= 1;
-      this.#leave(place.task);
+      position.active -= 1;
+      this.#leave(position.task);
       if (own.throws) {
         throw failure;
       }
@@ -145,16 +145,16 @@ class Play {
 }
 
 describe.each([
-  { engine: "in memory", open: async () => memoryWorld(2), numRuns: 100 },
-  { engine: "on Redis", open: () => redisWorld(2), numRuns: 60 },
+  { engine: "in memory", open: async () => simulateMemory(2), numRuns: 100 },
+  { engine: "on Redis", open: () => simulateRedis(2), numRuns: 60 },
 ])("$engine", ({ open, numRuns }) => {
   test("whatever is nested: branches one after another, nobody else inside, free at the last release", async () => {
     await fc.assert(
       fc.asyncProperty(tasks, async (all) => {
         const world = await open();
-        await new Play(world).run(all);
-        await closeWorld(world);
-        expect(world.leftovers?.() ?? []).toEqual([]);
+        await new ScenarioPlayer(world).run(all);
+        await closeSimulated(world);
+        expect(world.residue?.() ?? []).toEqual([]);
       }),
       { numRuns },
     );

@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import { test } from "vitest";
 
-import { SharePlay, stepsOf, type SharedKind } from "../support/shared-player.ts";
-import { memoryWorld, redisWorld } from "../support/simulated-engines.ts";
+import { SharedScenarioPlayer, stepsOf, type SharedKind } from "../support/shared-player.ts";
+import { simulateMemory, simulateRedis } from "../support/simulated-engines.ts";
 
 const semaphore: SharedKind = {
   limit: 3,
-  demands: [1, 1, 2, 3],
+  weights: [1, 1, 2, 3],
   limits: [1, 2, 3, 4],
   lockable: (locks, key, permits, limit) => {
     const own = locks.semaphore(key, { limit });
@@ -22,7 +22,7 @@ const semaphore: SharedKind = {
 test("in memory permits are given as the model says, at every moment", async () => {
   await fc.assert(
     fc.asyncProperty(stepsOf(semaphore, { setLimit: 1 }), async (steps) => {
-      await new SharePlay(memoryWorld(3, { handover: false }), semaphore, true).run(steps);
+      await new SharedScenarioPlayer(simulateMemory(3, { handover: false }), semaphore, true).run(steps);
     }),
     { numRuns: 120 },
   );
@@ -31,7 +31,7 @@ test("in memory permits are given as the model says, at every moment", async () 
 test("handed over in memory or not, there are never more than the limit, and all have their turn", async () => {
   await fc.assert(
     fc.asyncProperty(stepsOf(semaphore, { setLimit: 1 }), async (steps) => {
-      await new SharePlay(memoryWorld(3), semaphore, true, true).run(steps);
+      await new SharedScenarioPlayer(simulateMemory(3), semaphore, true, true).run(steps);
     }),
     { numRuns: 200 },
   );
@@ -40,7 +40,7 @@ test("handed over in memory or not, there are never more than the limit, and all
 test("on Redis there are never more than the limit, nobody is passed over, and nothing is left at the end", async () => {
   await fc.assert(
     fc.asyncProperty(stepsOf(semaphore, { setLimit: 1 }), async (steps) => {
-      await new SharePlay(await redisWorld(3, 1_000, { handover: false }), semaphore, true).run(steps);
+      await new SharedScenarioPlayer(await simulateRedis(3, 1_000, { handover: false }), semaphore, true).run(steps);
     }),
     { numRuns: 60 },
   );
@@ -49,7 +49,7 @@ test("on Redis there are never more than the limit, nobody is passed over, and n
 test("whatever answers and messages are lost or come twice, there are never more than the limit, and all have their turn", async () => {
   await fc.assert(
     fc.asyncProperty(stepsOf(semaphore, { fault: 3 }), async (steps) => {
-      await new SharePlay(await redisWorld(3, 150), semaphore, false, true).run(steps);
+      await new SharedScenarioPlayer(await simulateRedis(3, 150), semaphore, false, true).run(steps);
     }),
     { numRuns: 80 },
   );

@@ -4,16 +4,16 @@ import { KeyQueues } from "../../src/local/key-queues.ts";
 import { LocalQueue, type LocalWaiter, type Handoverable } from "../../src/local/local-queue.ts";
 import { QueueNode } from "../../src/runtime/linked-queue.ts";
 
-interface Held extends Handoverable<Held> {
+interface FakeHold extends Handoverable<FakeHold> {
   readonly of: string;
 }
 
-function held(of: string): Held {
+function held(of: string): FakeHold {
   return { of, handoverRun: undefined };
 }
 
 const limits = { max: 2, maxMs: 100 };
-let line: LocalQueue<Held>;
+let line: LocalQueue<FakeHold>;
 let told: string[];
 
 beforeEach(() => {
@@ -21,8 +21,8 @@ beforeEach(() => {
   told = [];
 });
 
-function caller(name: string, takes = true): LocalWaiter<Held> {
-  const self: LocalWaiter<Held> = {
+function caller(name: string, takes = true): LocalWaiter<FakeHold> {
+  const self: LocalWaiter<FakeHold> = {
     get queueNode() {
       return link;
     },
@@ -43,7 +43,7 @@ function caller(name: string, takes = true): LocalWaiter<Held> {
 }
 
 /** A line whose first caller holds, with others behind it. */
-function heldBy(name: string, ...others: LocalWaiter<Held>[]): Held {
+function heldBy(name: string, ...others: LocalWaiter<FakeHold>[]): FakeHold {
   const [first, hold] = [caller(name), held(name)];
   line.enqueue(first);
   for (const other of others) {
@@ -65,7 +65,7 @@ test("only the first in line contends", () => {
 test("a released hold goes to the next, in order of arrival", () => {
   const hold = heldBy("a", caller("b"), caller("c"));
   expect(line.release(hold, 1, limits)).toEqual({ to: "caller" });
-  expect(line.release(line.holder as Held, 1, limits)).toEqual({ to: "caller" });
+  expect(line.release(line.holder as FakeHold, 1, limits)).toEqual({ to: "caller" });
   expect(told).toEqual(["b takes over from a", "c takes over from b"]);
 });
 
@@ -78,9 +78,9 @@ test("with nobody behind it a released hold goes to the engine, and the line is 
 
 test("after so many hand-overs the hold is passed on, for others to get their turn", async () => {
   heldBy("a", caller("b"), caller("c"), caller("d"), caller("e"));
-  line.release(line.holder as Held, 1, limits);
-  line.release(line.holder as Held, 2, limits);
-  const leaving = line.release(line.holder as Held, 3, limits);
+  line.release(line.holder as FakeHold, 1, limits);
+  line.release(line.holder as FakeHold, 2, limits);
+  const leaving = line.release(line.holder as FakeHold, 3, limits);
   expect(told).toEqual(["b takes over from a", "c takes over from b", "d contends, giving up c"]);
   expect(leaving.to).toBe("others");
   expect(leaving.to === "others" && (await leaving.released)).toBe(true);
@@ -91,17 +91,17 @@ test("a new grant begins a new run", () => {
   const [d, e] = [caller("d"), caller("e")];
   heldBy("a", caller("b"), caller("c"), d, e);
   for (let turn = 0; turn < 3; turn += 1) {
-    line.release(line.holder as Held, 1, limits);
+    line.release(line.holder as FakeHold, 1, limits);
   }
   line.granted(d, held("d"), 1_000);
-  expect(line.release(line.holder as Held, 1_001, limits)).toEqual({ to: "caller" });
+  expect(line.release(line.holder as FakeHold, 1_001, limits)).toEqual({ to: "caller" });
   expect(told.at(-1)).toBe("e takes over from d");
 });
 
 test("a run of hand-overs is bounded in time as well", () => {
   heldBy("a", caller("b"), caller("c"));
-  expect(line.release(line.holder as Held, 99, limits).to).toBe("caller");
-  expect(line.release(line.holder as Held, 100, limits).to).toBe("others");
+  expect(line.release(line.holder as FakeHold, 99, limits).to).toBe("caller");
+  expect(line.release(line.holder as FakeHold, 100, limits).to).toBe("others");
   expect(told).toEqual(["b takes over from a", "c contends, giving up b"]);
 });
 
@@ -165,7 +165,7 @@ test("where somebody contends already, a hold that was got past the line is rele
 });
 
 test("the lines of a key count those that wait past them", () => {
-  const lines = new KeyQueues<Held>();
+  const lines = new KeyQueues<FakeHold>();
   expect([lines.waiterCount, lines.isEmpty]).toEqual([0, true]);
   lines.directWaiters = 2;
   expect([lines.waiterCount, lines.isEmpty]).toEqual([2, false]);
@@ -173,10 +173,10 @@ test("the lines of a key count those that wait past them", () => {
 
 describe("of a semaphore", () => {
   /** A line before two permits, both held by callers of it, with others behind them. */
-  function heldByTwo(...others: LocalWaiter<Held>[]): [Held, Held] {
+  function heldByTwo(...others: LocalWaiter<FakeHold>[]): [FakeHold, FakeHold] {
     line = new LocalQueue(2, 1);
     const [one, other] = [caller("a"), caller("b")];
-    const holds: [Held, Held] = [held("a"), held("b")];
+    const holds: [FakeHold, FakeHold] = [held("a"), held("b")];
     [one, other, ...others].forEach((each) => line.enqueue(each));
     line.granted(one, holds[0], 0);
     line.granted(other, holds[1], 10);
@@ -206,14 +206,14 @@ describe("of a semaphore", () => {
 
   test("each run has a bound of its own", () => {
     heldByTwo(caller("at the engine"), ...Array.from({ length: 9 }, (_, index) => caller(`${index}`)));
-    const newest = (): Held => [...line.held].at(-1) as Held;
+    const newest = (): FakeHold => [...line.held].at(-1) as FakeHold;
     for (let turn = 0; turn < limits.max; turn += 1) {
       expect(line.release(newest(), 20, limits).to).toBe("caller");
     }
     expect(line.release(newest(), 20, limits).to).toBe("engine");
     const [last] = line.held;
     expect(last?.of).toBe("a");
-    expect(line.release(last as Held, 20, limits).to).toBe("caller");
+    expect(line.release(last as FakeHold, 20, limits).to).toBe("caller");
     expect(line.release(newest(), 100, limits).to).toBe("others");
   });
 
@@ -236,7 +236,7 @@ describe("of a semaphore", () => {
   });
 
   test("callers stand in one line only if they want as many permits of the same limit", () => {
-    const lines = new KeyQueues<Held>();
+    const lines = new KeyQueues<FakeHold>();
     const share = (permits: number, limit: number) => ({ kind: "semaphore", permits, limit }) as const;
     const line14 = lines.queueFor(share(1, 4));
     expect(lines.queueFor({ ...share(1, 4), hasWaited: true })).toBe(line14);
@@ -247,7 +247,7 @@ describe("of a semaphore", () => {
   });
 
   test("a line that is in use is kept, however many others there are", () => {
-    const lines = new KeyQueues<Held>();
+    const lines = new KeyQueues<FakeHold>();
     const used = lines.queueFor({ kind: "semaphore", permits: 1, limit: 2 });
     used.enqueue(caller("a"));
     for (let limit = 3; limit < 50; limit += 1) {

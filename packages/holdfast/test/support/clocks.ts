@@ -1,10 +1,10 @@
 import { ServerClocks, type ServerClock } from "@holdfast/test-kit";
 
-import { atEnd } from "./quorum-servers.ts";
+import { onCleanup } from "./quorum-servers.ts";
 
 /** So many clocks for servers. They are gone after the test. */
 export async function makeClocks(count: number): Promise<readonly ServerClock[]> {
   const made = await ServerClocks.make(count);
-  atEnd(() => made[Symbol.asyncDispose]());
+  onCleanup(() => made[Symbol.asyncDispose]());
   return made.clocks;
 }

@@ -6,19 +6,19 @@ import { startCluster, type ClusterOptions, type RedisCluster } from "@holdfast/
 
 import { slotOf } from "../../src/drivers/redis/cluster/hash-slot.ts";
 import { clusterLibraries } from "./cluster-clients.ts";
-import type { Entry } from "./workers.ts";
+import type { RecordEntry } from "./workers.ts";
 
 /** A cluster of one test, with all that was opened for it. */
-export class ClusterStage implements AsyncDisposable {
+export class ClusterFixture implements AsyncDisposable {
   readonly cluster: RedisCluster;
-  readonly #endings: (() => void | Promise<void>)[] = [];
+  readonly #cleanups: (() => void | Promise<void>)[] = [];
 
   private constructor(cluster: RedisCluster) {
     this.cluster = cluster;
   }
 
-  static async open(options?: ClusterOptions): Promise<ClusterStage> {
-    return new ClusterStage(await startCluster(options));
+  static async open(options?: ClusterOptions): Promise<ClusterFixture> {
+    return new ClusterFixture(await startCluster(options));
   }
 
   get port(): number {
@@ -26,43 +26,43 @@ export class ClusterStage implements AsyncDisposable {
   }
 
   /** Done at the end, the newest first. */
-  atEnd(ending: () => void | Promise<void>): void {
-    this.#endings.push(ending);
+  onCleanup(cleanup: () => void | Promise<void>): void {
+    this.#cleanups.push(cleanup);
   }
 
   /** Of a client of each supported library. */
-  async locksOfAll(): Promise<Map<string, Locks>> {
-    const all = new Map<string, Locks>();
+  async locksPerLibrary(): Promise<Map<string, Locks>> {
+    const clients = new Map<string, Locks>();
     for (const [name, open] of Object.entries(clusterLibraries)) {
       const { client, close } = await open(this.port);
-      this.atEnd(close);
+      this.onCleanup(close);
       const locks = createLocks(redis(client), { closeTimeoutMs: 1_000 });
-      this.atEnd(() => locks.close());
-      all.set(name, locks);
+      this.onCleanup(() => locks.close());
+      clients.set(name, locks);
     }
-    return all;
+    return clients;
   }
 
   /** Of a client of its own. */
   locks(options?: RedisOptions, locksOptions?: LocksOptions): Locks {
     const client = this.client();
     const locks = createLocks(redis(client, options), { closeTimeoutMs: 1_000, ...locksOptions });
-    this.atEnd(() => locks.close());
+    this.onCleanup(() => locks.close());
     return locks;
   }
 
   client(): Cluster {
     const client = new Cluster(this.cluster.ports.map((port) => ({ host: "127.0.0.1", port })));
     client.on("error", () => undefined);
-    this.atEnd(() => {
+    this.onCleanup(() => {
       client.disconnect();
     });
     return client;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const ending of this.#endings.reverse()) {
-      await ending();
+    for (const cleanup of this.#cleanups.reverse()) {
+      await cleanup();
     }
     await this.cluster.stop();
   }
@@ -74,7 +74,7 @@ export function slotOfLock(key: string): number {
 }
 
 /** Keys of locks in each of the first `count` servers' slots in turn, where the slots are in equal shares. */
-export function keysOver(count: number, name: string, each: number): string[][] {
+export function keysOnDifferentPrimaries(count: number, name: string, each: number): string[][] {
   const keys = Array.from({ length: count }, (): string[] => []);
   for (let i = 0; keys.some((found) => found.length < each); i++) {
     const key = `${name}:${i}`;
@@ -87,21 +87,21 @@ export function keysOver(count: number, name: string, each: number): string[][] 
 }
 
 /** The pairs of turns that overlap in a record. */
-export function overlapsOf(entries: readonly Entry[]): string[] {
+export function overlapsOf(entries: readonly RecordEntry[]): string[] {
   const found: string[] = [];
-  const inside = new Set<string>();
-  for (const { what, who } of entries) {
-    if (what === "end") {
-      inside.delete(who);
+  const holders = new Set<string>();
+  for (const { what: event, who: worker } of entries) {
+    if (event === "end") {
+      holders.delete(worker);
     } else {
-      found.push(...Array.from(inside, (other) => `${other} and ${who}`));
-      inside.add(who);
+      found.push(...Array.from(holders, (other) => `${other} and ${worker}`));
+      holders.add(worker);
     }
   }
   return found;
 }
 
-export function expectRising(entries: readonly Entry[]): void {
-  const tokens = entries.filter(({ what }) => what === "begin").map((entry) => entry.fencingToken);
+export function expectRising(entries: readonly RecordEntry[]): void {
+  const tokens = entries.filter(({ what: event }) => event === "begin").map((entry) => entry.fencingToken);
   expect(tokens.filter((token, i) => i > 0 && token <= (tokens[i - 1] as bigint))).toEqual([]);
 }

@@ -5,9 +5,9 @@ import * as scripts from "../../src/drivers/redis/protocol/scripts.generated.ts"
 const alias = /^local call = redis\.p?call$/gm;
 
 /** The commands that our scripts may run, in lower case, read from their sources. */
-export function commandsOfScripts(all: readonly Script[] = Object.values(scripts)): Set<string> {
+export function commandsOfScripts(allScripts: readonly Script[] = Object.values(scripts)): Set<string> {
   const commands = new Set<string>();
-  for (const { name, source } of all) {
+  for (const { name, source } of allScripts) {
     const text = source.replaceAll(alias, "");
     const calls = text.match(/redis\.p?call\b|\bcall\b/g)?.length ?? 0;
     const literal = Array.from(text.matchAll(/(?:redis\.p?|\b)call\(([^,()]*)[,)]/g), ([, first = ""]) =>
@@ -24,4 +24,4 @@ export function commandsOfScripts(all: readonly Script[] = Object.values(scripts
 }
 
 /** Those that the adapters send outside of scripts, unless somebody reads `nodes()` of a quorum or its standing: `config|get`. */
-export const sentByUs: readonly string[] = ["evalsha", "eval", "subscribe", "ssubscribe"];
+export const ownCommands: readonly string[] = ["evalsha", "eval", "subscribe", "ssubscribe"];

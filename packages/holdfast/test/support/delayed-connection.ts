@@ -1,17 +1,17 @@
 import type { Connection } from "holdfast/redis";
 
-import { said } from "./diagnostics-log.ts";
+import { commandText } from "./diagnostics-log.ts";
 
 /** A connection that keeps requests back, and lets the server execute them later without telling the client. */
-export class LateLine implements Connection {
+export class DelayedConnection implements Connection {
   readonly keyPrefix: string;
   readonly name: string;
   readonly #inner: Connection;
-  readonly #kept: (() => Promise<unknown>)[] = [];
-  readonly #said: string[] = [];
-  #keptBack: readonly string[] = [];
+  readonly #heldCalls: (() => Promise<unknown>)[] = [];
+  readonly #sentListeners: string[] = [];
+  #heldOperations: readonly string[] = [];
   #atMost = 0;
-  #unanswered: readonly string[] = [];
+  #lostOperations: readonly string[] = [];
 
   constructor(inner: Connection) {
     this.#inner = inner;
@@ -21,35 +21,35 @@ export class LateLine implements Connection {
 
   /** From now on these operations do not arrive. */
   holdBack(operations: readonly string[], atMost: number = Infinity): void {
-    this.#keptBack = operations;
+    this.#heldOperations = operations;
     this.#atMost = atMost;
   }
 
   /** From now on these are executed, and their answers are lost. */
-  loseAnswers(operations: readonly string[]): void {
-    this.#unanswered = operations;
+  loseReplies(operations: readonly string[]): void {
+    this.#lostOperations = operations;
   }
 
   /** What was kept back arrives now. Nothing is kept back any more. */
-  executeUnheard(): void {
+  executeHeld(): void {
     this.#atMost = 0;
-    for (const send of this.#kept.splice(0)) {
+    for (const send of this.#heldCalls.splice(0)) {
       void send();
     }
   }
 
   /** How often an operation was asked for. */
-  said(operation: string): number {
-    return this.#said.filter((name) => name === operation).length;
+  whenSent(operation: string): number {
+    return this.#sentListeners.filter((name) => name === operation).length;
   }
 
   run(...call: Parameters<Connection["run"]>): Promise<unknown> {
-    const [name = ""] = said(call[2]);
-    this.#said.push(name);
+    const [name = ""] = commandText(call[2]);
+    this.#sentListeners.push(name);
     const send = (): Promise<unknown> => this.#inner.run(...call);
-    if (this.#keptBack.includes(name) && this.#kept.length < this.#atMost) {
-      this.#kept.push(send);
-    } else if (this.#unanswered.includes(name)) {
+    if (this.#heldOperations.includes(name) && this.#heldCalls.length < this.#atMost) {
+      this.#heldCalls.push(send);
+    } else if (this.#lostOperations.includes(name)) {
       void send();
     } else {
       return send();

@@ -1,29 +1,29 @@
 import { readFileSync } from "node:fs";
 
 /** What a record says of the turns at one key. See contending.mjs. */
-export interface Turns {
+export interface TurnStatistics {
   /** What was inside at once at the most. */
   readonly heaviest: number;
   /** Who had how many; of nested ones the outermost only. */
   readonly counts: ReadonlyMap<string, number>;
   /** In the order of their beginnings. */
-  readonly begun: readonly Turn[];
+  readonly startedOrder: readonly TurnRecord[];
   /** Who was beside somebody else, in words. */
-  readonly together: readonly string[];
+  readonly concurrentKinds: readonly string[];
 }
 
-export interface Turn {
+export interface TurnRecord {
   readonly who: string;
   readonly weight: number;
   readonly token: bigint;
 }
 
 /** By key. */
-export function readTurns(path: string): ReadonlyMap<string, Turns> {
-  const keys = new Map<string, Reading>();
+export function readTurnRecords(path: string): ReadonlyMap<string, TurnStatistics> {
+  const keys = new Map<string, TurnReader>();
   for (const line of readFileSync(path, "latin1").trim().split("\n")) {
     const [what, who, weight, token, key] = line.split(" ") as [string, string, string, string, string];
-    const reading = keys.get(key) ?? new Reading();
+    const reading = keys.get(key) ?? new TurnReader();
     keys.set(key, reading);
     const turn = { who, weight: Number(weight), token: BigInt(token) };
     if (what === "begin") {
@@ -35,18 +35,18 @@ export function readTurns(path: string): ReadonlyMap<string, Turns> {
   return keys;
 }
 
-class Reading implements Turns {
+class TurnReader implements TurnStatistics {
   heaviest = 0;
   readonly counts: Map<string, number> = new Map();
-  readonly begun: Turn[] = [];
-  readonly together: string[] = [];
-  readonly #inside: Turn[] = [];
+  readonly startedOrder: TurnRecord[] = [];
+  readonly concurrentKinds: string[] = [];
+  readonly #inside: TurnRecord[] = [];
 
-  begin(turn: Turn): void {
+  begin(turn: TurnRecord): void {
     const others = this.#inside.filter(({ who }) => who !== turn.who);
-    this.together.push(...others.map(({ who }) => `${turn.who} beside ${who}`));
+    this.concurrentKinds.push(...others.map(({ who }) => `${turn.who} beside ${who}`));
     this.#inside.push(turn);
-    this.begun.push(turn);
+    this.startedOrder.push(turn);
     this.heaviest = Math.max(
       this.heaviest,
       this.#inside.reduce((sum, { weight }) => sum + weight, 0),
@@ -54,7 +54,7 @@ class Reading implements Turns {
     this.counts.set(turn.who, (this.counts.get(turn.who) ?? 0) + Math.min(turn.weight, 1));
   }
 
-  end(turn: Turn): void {
+  end(turn: TurnRecord): void {
     const index = this.#inside.findLastIndex(
       ({ who, weight, token }) => who === turn.who && weight === turn.weight && token === turn.token,
     );
@@ -63,9 +63,9 @@ class Reading implements Turns {
 }
 
 /** Who writes begins when all before it have ended: its number is greater than all of theirs. Those of which this is wrong. */
-export function writersOutOfOrder({ begun }: Turns): Turn[] {
+export function writersOutOfOrder({ startedOrder }: TurnStatistics): TurnRecord[] {
   let newest = -1n;
-  return begun.filter(({ weight, token }) => {
+  return startedOrder.filter(({ weight, token }) => {
     const isWrong = weight > 1 && token <= newest;
     newest = token > newest ? token : newest;
     return isWrong;

@@ -7,9 +7,9 @@ import type { Sentinels } from "@holdfast/test-kit";
 
 const program = fileURLToPath(new URL("failover-worker.mjs", import.meta.url));
 const built = fileURLToPath(new URL("../../dist/index.js", import.meta.url));
-const patienceMs = 90_000;
+const timeoutMs = 90_000;
 
-type Orders = {
+type WorkerOrders = {
   contend: { keys: readonly string[]; tasks: number };
   count: { wanted: number };
   stop: object;
@@ -51,14 +51,14 @@ export class FailoverWorker {
     return worker;
   }
 
-  order<Order extends keyof Orders>(order: Order, details: Orders[Order]): void {
+  order<Order extends keyof WorkerOrders>(order: Order, details: WorkerOrders[Order]): void {
     this.#child.send({ order, ...details });
   }
 
   /** Rejects when the worker fails before. */
   async event(event: "ready" | "counted" | "done"): Promise<void> {
     try {
-      await once(this.#emitter, event, { signal: AbortSignal.timeout(patienceMs) });
+      await once(this.#emitter, event, { signal: AbortSignal.timeout(timeoutMs) });
     } catch (error) {
       throw new Error(`worker ${this.#library} did not say ${event}`, { cause: error });
     }
@@ -66,17 +66,17 @@ export class FailoverWorker {
 
   async close(): Promise<void> {
     if (this.#child.exitCode === null && this.#child.signalCode === null) {
-      const gone = once(this.#child, "exit");
-      const tooLong = setTimeout(() => this.#child.kill("SIGKILL"), 10_000);
+      const exited = once(this.#child, "exit");
+      const timeout = setTimeout(() => this.#child.kill("SIGKILL"), 10_000);
       this.order("close", {});
-      await gone;
-      clearTimeout(tooLong);
+      await exited;
+      clearTimeout(timeout);
     }
   }
 }
 
 /** One hold, by the clock that all processes of this machine share. */
-export interface Held {
+export interface HoldRecord {
   readonly key: string;
   readonly token: bigint;
   readonly who: number;
@@ -87,10 +87,10 @@ export interface Held {
 }
 
 /** Every hold of the key, in order of beginning. */
-export function readHolds(record: string): Held[] {
+export function readHolds(record: string): HoldRecord[] {
   const lines = readFileSync(record, "utf8").split("\n").slice(0, -1);
   const holds = lines.map((line) => {
-    const held = JSON.parse(line) as Omit<Held, "token"> & { readonly token: string };
+    const held = JSON.parse(line) as Omit<HoldRecord, "token"> & { readonly token: string };
     return { ...held, token: BigInt(held.token) };
   });
   return holds.sort((a, b) => a.begun - b.begun);

@@ -4,7 +4,7 @@ import { redlock, type Connection, type RedlockOptions } from "holdfast/redis";
 import { faulty, manualClock, manualRandom, type FaultInjector, type ManualClock } from "holdfast/testing";
 
 /** One that locks, and what goes wrong between it and each node. */
-export interface Process {
+export interface FakeProcess {
   readonly locks: Locks;
   readonly driver: Driver;
   readonly faults: readonly FaultInjector[];
@@ -20,7 +20,7 @@ export interface ProcessOptions {
 }
 
 /** Nodes and processes in this process, with one clock for all. */
-export class Lab {
+export class FakeQuorum {
   readonly clock: ManualClock = manualClock();
   readonly nodes: readonly FakeRedis[];
   #processes = 0;
@@ -43,14 +43,14 @@ export class Lab {
     );
   }
 
-  process(options: ProcessOptions = {}): Process {
+  process(options: ProcessOptions = {}): FakeProcess {
     const { clock } = this;
     let sent = 0;
     const links = this.nodes.map((node, index) => {
       const { connection, controls } = faulty(node.connect(), { clock });
       const ms = options.distancesMs?.[index] ?? 1;
       controls.delay({ requestMs: ms, replyMs: ms });
-      return { connection: counting(connection, () => (sent += 1)), controls };
+      return { connection: countingConnection(connection, () => (sent += 1)), controls };
     });
     this.#processes += 1;
     const connections = links.map(({ connection }) => connection);
@@ -61,22 +61,22 @@ export class Lab {
   }
 
   /** One that knows the nodes and has heard that messages arrive. */
-  async warm(options?: ProcessOptions): Promise<Process> {
+  async warmUp(options?: ProcessOptions): Promise<FakeProcess> {
     const process = this.process(options);
-    const lease = await this.within(300, process.locks.acquire(`warm${this.#processes}`, { ttlMs: 1_000 }));
-    await this.within(100, lease.release());
+    const lease = await this.settleWithin(300, process.locks.acquire(`warm${this.#processes}`, { ttlMs: 1_000 }));
+    await this.settleWithin(100, lease.release());
     return process;
   }
 
   /** Lets so much time pass, in which the answer has to come. */
-  async within<T>(ms: number, answer: Promise<T>): Promise<T> {
+  async settleWithin<T>(ms: number, answer: Promise<T>): Promise<T> {
     answer.catch(() => undefined); // it is awaited below
     await this.clock.advance(ms);
     return Promise.race([answer, Promise.reject(new Error(`Expected an answer within ${ms} ms`))]);
   }
 
   /** As after an eviction of what it keeps of a lock: the node does not remember who has it. */
-  forget(index: number, key = "k"): void {
+  loseData(index: number, key = "k"): void {
     this.nodes[index]?.del(`lock:${key}`);
     this.nodes[index]?.del(`holdfast:fence:{lock:${key}}`);
   }
@@ -96,15 +96,15 @@ export class Lab {
 }
 
 /** What becomes of something while others go on. */
-export interface Followed<T> {
+export interface TrackedPromise<T> {
   /** What it came to; undefined: nothing yet, or it failed. */
   value: T | undefined;
   error: unknown;
   isSettled: boolean;
 }
 
-export function follow<T>(promise: Promise<T>): Followed<T> {
-  const followed: Followed<T> = { value: undefined, error: undefined, isSettled: false };
+export function track<T>(promise: Promise<T>): TrackedPromise<T> {
+  const followed: TrackedPromise<T> = { value: undefined, error: undefined, isSettled: false };
   promise.then(
     (value) => Object.assign(followed, { value, isSettled: true }),
     (error: unknown) => Object.assign(followed, { error, isSettled: true }),
@@ -113,11 +113,11 @@ export function follow<T>(promise: Promise<T>): Followed<T> {
 }
 
 /** As of a server that is down. */
-export function refusal(): Error {
+export function refusedError(): Error {
   return new Error("connect ECONNREFUSED");
 }
 
-function counting(connection: Connection, note: () => void): Connection {
+function countingConnection(connection: Connection, note: () => void): Connection {
   return {
     keyPrefix: connection.keyPrefix,
     name: connection.name,

@@ -7,7 +7,7 @@ import { createLocks, LeaseLostError, type Locks, type LocksOptions } from "hold
 import { redis, type RedisClient, type RedisOptions } from "holdfast/redis";
 import { Redis, type RedisOptions as ClientOptions } from "ioredis";
 import { afterAll, afterEach, beforeAll, expect } from "vitest";
-import { startProxy, type Proxy, startRedis, type RedisServer, until } from "@holdfast/test-kit";
+import { startProxy, type Proxy, startRedis, type RedisServer, waitUntil } from "@holdfast/test-kit";
 
 import type { RenewTrace } from "../../src/diagnostics.ts";
 import { onRedis } from "./servers.ts";
@@ -17,7 +17,7 @@ export const slackMs = 800;
 
 export let shared: RedisServer;
 export let direct: Redis;
-let endings: (() => void | Promise<void>)[] = [];
+let cleanups: (() => void | Promise<void>)[] = [];
 let keys = 0;
 
 /** `describe` for tests of faults: a server for the file, and nothing left on it after a test. */
@@ -29,12 +29,12 @@ export function onSharedRedis(name: string, tests: () => void): void {
     });
 
     afterEach(async () => {
-      for (const ending of endings.reverse()) {
-        await ending();
+      for (const cleanup of cleanups.reverse()) {
+        await cleanup();
       }
-      endings = [];
-      await until(async () => (await direct.keys("lock:*")).length === 0, "no lock is left");
-      await until(async () => (await direct.keys("holdfast:queue:*")).length === 0, "no queue is left");
+      cleanups = [];
+      await waitUntil(async () => (await direct.keys("lock:*")).length === 0, "no lock is left");
+      await waitUntil(async () => (await direct.keys("holdfast:queue:*")).length === 0, "no queue is left");
     });
 
     afterAll(async () => {
@@ -51,13 +51,13 @@ export function newKey(): string {
 }
 
 /** Done after the test, the newest first. */
-export function atEnd(ending: () => void | Promise<void>): void {
-  endings.push(ending);
+export function onCleanup(cleanup: () => void | Promise<void>): void {
+  cleanups.push(cleanup);
 }
 
 export function open(client: RedisClient, options?: RedisOptions, locksOptions?: LocksOptions): Locks {
   const locks = createLocks(redis(client, options), { closeTimeoutMs: 1_000, ...locksOptions });
-  atEnd(() => locks.close());
+  onCleanup(() => locks.close());
   return locks;
 }
 
@@ -65,7 +65,7 @@ export function open(client: RedisClient, options?: RedisOptions, locksOptions?:
 export function connect(port: number, options?: Omit<ClientOptions, "protocol" | "replyMapping">): Redis {
   const client = new Redis(port, "127.0.0.1", { ...options });
   client.on("error", () => undefined);
-  atEnd(() => {
+  onCleanup(() => {
     client.disconnect();
   });
   return client;
@@ -77,20 +77,20 @@ export async function ownServer(options?: {
   env?: Readonly<Record<string, string>>;
 }): Promise<RedisServer> {
   const server = await startRedis(options);
-  atEnd(() => server.stop());
+  onCleanup(() => server.stop());
   return server;
 }
 
 export async function ownProxy(server: RedisServer): Promise<Proxy> {
   const proxy = await startProxy(server.port);
-  atEnd(() => proxy.stop());
+  onCleanup(() => proxy.stop());
   return proxy;
 }
 
 /** Acquires and releases, and hears messages: everything is connected and known. */
 export async function warmUp(locks: Locks): Promise<void> {
   await locks.withLock(newKey(), () => undefined);
-  await until(async () => (await locks.nodes())[0]?.notifications === "verified", "messages are heard");
+  await waitUntil(async () => (await locks.nodes())[0]?.notifications === "verified", "messages are heard");
 }
 
 export function reasonOf(signal: AbortSignal): string {
@@ -108,7 +108,7 @@ export function renewals(key: string): string[] {
     }
   };
   subscribe("tracing:holdfast:renew:asyncEnd", listen);
-  atEnd(() => void unsubscribe("tracing:holdfast:renew:asyncEnd", listen));
+  onCleanup(() => void unsubscribe("tracing:holdfast:renew:asyncEnd", listen));
   return outcomes;
 }
 
@@ -124,11 +124,11 @@ export function start(
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
     lines.push(...text.split("\n").filter((line) => line !== ""));
   });
-  atEnd(async () => {
+  onCleanup(async () => {
     if (child.exitCode === null && child.signalCode === null) {
-      const gone = once(child, "exit");
+      const exited = once(child, "exit");
       child.kill("SIGKILL");
-      await gone;
+      await exited;
     }
   });
   return { child, lines };

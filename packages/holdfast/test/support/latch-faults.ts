@@ -2,7 +2,7 @@ import { isLockError, type Latch } from "holdfast";
 import fc from "fast-check";
 import { expect } from "vitest";
 
-import { closeWorld, type World } from "./simulated-engines.ts";
+import { closeSimulated, type SimulatedEngine } from "./simulated-engines.ts";
 
 const processes = 3;
 const count = 6;
@@ -32,8 +32,8 @@ export function faultSteps(): fc.Arbitrary<FaultStep[]> {
 }
 
 /** Plays steps while answers and messages are lost or come twice, and watches over what was promised all the same. */
-export class FaultPlay {
-  readonly #world: World;
+export class LatchFaultScenario {
+  readonly #world: SimulatedEngine;
   readonly #latches: readonly Latch[];
   readonly #sent = new Set<string>();
   readonly #answered = new Set<string>();
@@ -41,7 +41,7 @@ export class FaultPlay {
   #calls = 0;
   #failure: unknown;
 
-  constructor(world: World) {
+  constructor(world: SimulatedEngine) {
     this.#world = world;
     this.#latches = world.locks.map((locks) => locks.latch("k", { count, ttlMs }));
   }
@@ -53,12 +53,12 @@ export class FaultPlay {
       } else if ("waitBy" in step) {
         this.#wait(step.waitBy);
       } else if ("advance" in step) {
-        await this.#pass(step.advance);
+        await this.#advance(step.advance);
       } else {
         this.#fault(step.fault, step.at);
       }
     }
-    await this.#end(isMutedAtTheEnd);
+    await this.#checkEnd(isMutedAtTheEnd);
   }
 
   #count(by: number, attempt: number | null): void {
@@ -68,12 +68,12 @@ export class FaultPlay {
     const counting = this.#latches[by]?.countDown(attempt === null ? {} : { attemptId: name });
     this.#follow(
       counting?.then(
-        (left) => {
+        (remaining) => {
           this.#answered.add(name);
-          expect(left, "each attempt that was answered counted").toBeLessThanOrEqual(
+          expect(remaining, "each attempt that was answered counted").toBeLessThanOrEqual(
             Math.max(0, count - this.#answered.size),
           );
-          expect(left, "none counted twice").toBeGreaterThanOrEqual(Math.max(0, count - this.#sent.size));
+          expect(remaining, "none counted twice").toBeGreaterThanOrEqual(Math.max(0, count - this.#sent.size));
         },
         (error: unknown) => {
           if (!isLockError(error, "engine-unavailable")) {
@@ -116,7 +116,7 @@ export class FaultPlay {
     }
   }
 
-  async #pass(ms: number): Promise<void> {
+  async #advance(ms: number): Promise<void> {
     await this.#world.clock.advance(ms);
     if (this.#failure !== undefined) {
       throw this.#failure as Error;
@@ -124,34 +124,34 @@ export class FaultPlay {
   }
 
   /** Answers come again. All count down, and all who wait are let go at the latest by their poll. */
-  async #end(isMuted: boolean): Promise<void> {
-    const { clock, faults, leftovers } = this.#world;
+  async #checkEnd(isMuted: boolean): Promise<void> {
+    const { clock, faults, residue } = this.#world;
     for (const own of faults) {
       own.dropReply(0);
       own.duplicate(0, 0);
       own.dropMessages(isMuted ? () => true : null);
     }
-    await this.#pass(6_000);
-    const before = (await this.#ask(() => this.#world.locks[0]?.inspect("k")))?.remaining ?? count;
-    expect(before).toBeLessThanOrEqual(Math.max(0, count - this.#answered.size));
-    expect(before).toBeGreaterThanOrEqual(Math.max(0, count - this.#sent.size));
+    await this.#advance(6_000);
+    const previous = (await this.#track(() => this.#world.locks[0]?.inspect("k")))?.remaining ?? count;
+    expect(previous).toBeLessThanOrEqual(Math.max(0, count - this.#answered.size));
+    expect(previous).toBeGreaterThanOrEqual(Math.max(0, count - this.#sent.size));
     for (let turn = 0; turn < count; turn += 1) {
       this.#count(turn % processes, null);
     }
     this.#wait(0);
-    await this.#pass(10);
-    expect((await this.#ask(() => this.#world.locks[0]?.inspect("k")))?.remaining).toBe(0);
-    await this.#pass(isMuted ? 6_000 : 100);
+    await this.#advance(10);
+    expect((await this.#track(() => this.#world.locks[0]?.inspect("k")))?.remaining).toBe(0);
+    await this.#advance(isMuted ? 6_000 : 100);
     expect(this.#waiting, "all who wait are let go").toBe(0);
-    await closeWorld(this.#world);
+    await closeSimulated(this.#world);
     await clock.advance(ttlMs);
-    expect(leftovers?.() ?? [], "nothing is left").toEqual([]);
+    expect(residue?.() ?? [], "nothing is left").toEqual([]);
   }
 
-  async #ask<T>(question: () => Promise<T> | undefined): Promise<T | undefined> {
-    const asked = question();
-    await this.#pass(10);
-    return asked;
+  async #track<T>(question: () => Promise<T> | undefined): Promise<T | undefined> {
+    const operation = question();
+    await this.#advance(10);
+    return operation;
   }
 
   #follow(promise: Promise<unknown> | undefined): void {

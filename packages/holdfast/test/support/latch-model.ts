@@ -1,5 +1,5 @@
 /** One caller's view: which latch it has met. */
-export interface ModelView {
+export interface ModelHandle {
   readonly count: number;
   readonly ttlMs: number;
   known: number | undefined;
@@ -15,7 +15,7 @@ export interface ModelWait {
   since: number;
 }
 
-interface Present {
+interface CurrentLatch {
   readonly id: number;
   readonly count: number;
   readonly endsAt: number;
@@ -26,34 +26,34 @@ interface Present {
 export class LatchModel {
   now: number;
   readonly waits: ModelWait[] = [];
-  #present: Present | undefined;
-  #made = 0;
+  #current: CurrentLatch | undefined;
+  #createdCount = 0;
 
   constructor(now: number) {
     this.now = now;
   }
 
   /** What is left; undefined: there is no latch. */
-  get left(): number | undefined {
-    return this.#present && leftOf(this.#present);
+  get remaining(): number | undefined {
+    return this.#current && remainingOf(this.#current);
   }
 
   /** What is left, or how it is refused. */
-  countDown(view: ModelView, attempt: string): number | "latch-expired" | "limit-mismatch" {
-    const latch = this.#touch(view);
+  countDown(handle: ModelHandle, attempt: string): number | "latch-expired" | "limit-mismatch" {
+    const latch = this.#loadOrCreate(handle);
     if (typeof latch === "string") {
       return latch;
     }
     latch.attempts.add(attempt);
-    const left = leftOf(latch);
-    for (const wait of left === 0 ? this.waits : []) {
+    const remaining = remainingOf(latch);
+    for (const wait of remaining === 0 ? this.waits : []) {
       this.#settle(wait, "open", latch.id);
     }
-    return left;
+    return remaining;
   }
 
-  wait(view: ModelView, waitMs: number): void {
-    const latch = this.#touch(view);
+  wait(handle: ModelHandle, waitMs: number): void {
+    const latch = this.#loadOrCreate(handle);
     const wait: ModelWait = {
       latch: typeof latch === "string" ? 0 : latch.id,
       deadline: this.now + waitMs,
@@ -63,14 +63,14 @@ export class LatchModel {
     this.waits.push(wait);
     if (typeof latch === "string") {
       this.#settle(wait, latch);
-    } else if (leftOf(latch) === 0) {
+    } else if (remainingOf(latch) === 0) {
       this.#settle(wait, "open");
     } else if (waitMs === 0) {
       this.#settle(wait, "wait-timeout");
     }
   }
 
-  leave(index: number): void {
+  dequeue(index: number): void {
     const wait = this.waits[index];
     if (wait) {
       this.#settle(wait, "left");
@@ -81,14 +81,14 @@ export class LatchModel {
     const end = this.now + ms;
     for (;;) {
       const deadlines = this.waits.filter(({ state }) => state === "waiting").map(({ deadline }) => deadline);
-      const next = Math.min(this.#present?.endsAt ?? Infinity, ...deadlines);
+      const next = Math.min(this.#current?.endsAt ?? Infinity, ...deadlines);
       if (next > end) {
         break;
       }
       this.now = next;
-      if (next === this.#present?.endsAt) {
-        const { id } = this.#present;
-        this.#present = undefined;
+      if (next === this.#current?.endsAt) {
+        const { id } = this.#current;
+        this.#current = undefined;
         for (const wait of this.waits) {
           this.#settle(wait, "latch-expired", id);
         }
@@ -100,16 +100,16 @@ export class LatchModel {
     this.now = end;
   }
 
-  #touch(view: ModelView): Present | "latch-expired" | "limit-mismatch" {
-    const { count, ttlMs, known } = view;
-    if (known !== undefined && known !== this.#present?.id) {
+  #loadOrCreate(handle: ModelHandle): CurrentLatch | "latch-expired" | "limit-mismatch" {
+    const { count, ttlMs, known } = handle;
+    if (known !== undefined && known !== this.#current?.id) {
       return "latch-expired";
-    } else if (this.#present && this.#present.count !== count) {
+    } else if (this.#current && this.#current.count !== count) {
       return "limit-mismatch";
     }
-    this.#present ??= { id: ++this.#made, count, endsAt: this.now + ttlMs, attempts: new Set() };
-    view.known = this.#present.id;
-    return this.#present;
+    this.#current ??= { id: ++this.#createdCount, count, endsAt: this.now + ttlMs, attempts: new Set() };
+    handle.known = this.#current.id;
+    return this.#current;
   }
 
   #settle(wait: ModelWait, state: WaitState, latch: number = wait.latch): void {
@@ -120,6 +120,6 @@ export class LatchModel {
   }
 }
 
-function leftOf({ count, attempts }: Present): number {
+function remainingOf({ count, attempts }: CurrentLatch): number {
   return Math.max(0, count - attempts.size);
 }

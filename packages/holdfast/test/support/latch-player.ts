@@ -2,13 +2,13 @@ import { isLockError, type Latch } from "holdfast";
 import fc from "fast-check";
 import { expect } from "vitest";
 
-import { LatchModel, type ModelView, type WaitState } from "./latch-model.ts";
-import { closeWorld, type World } from "./simulated-engines.ts";
+import { LatchModel, type ModelHandle, type WaitState } from "./latch-model.ts";
+import { closeSimulated, type SimulatedEngine } from "./simulated-engines.ts";
 
 const processes = 3;
 const key = "k";
 /** How late an end may be told on Redis: the shortest pause of a poll, its jitter, and the way. */
-const endIsToldMs = 100;
+const expiryReportMs = 100;
 
 export type Step =
   | { readonly make: number; readonly count: number; readonly ttlMs: number }
@@ -41,13 +41,13 @@ export function latchSteps(): fc.Arbitrary<Step[]> {
 }
 
 /** A latch object of the library beside its counterpart in the model. */
-interface Made {
+interface CreatedLatch {
   readonly by: number;
   readonly latch: Latch;
-  readonly view: ModelView;
+  readonly handle: ModelHandle;
 }
 
-interface Waiting {
+interface WaitingCall {
   readonly by: number;
   readonly controller: AbortController;
   state: WaitState;
@@ -56,16 +56,16 @@ interface Waiting {
 }
 
 /** Plays steps against an engine that nothing goes wrong with, and compares each answer and each moment with the model. */
-export class LatchPlay {
-  readonly #world: World;
+export class LatchScenarioPlayer {
+  readonly #world: SimulatedEngine;
   readonly #model: LatchModel;
-  readonly #made: Made[] = [];
-  readonly #waiting: Waiting[] = [];
+  readonly #latches: CreatedLatch[] = [];
+  readonly #waiting: WaitingCall[] = [];
   readonly #closed = new Set<number>();
   #calls = 0;
   #failure: unknown;
 
-  constructor(world: World) {
+  constructor(world: SimulatedEngine) {
     this.#world = world;
     this.#model = new LatchModel(world.clock.now());
     this.#make({ make: 0, count: 3, ttlMs: 1_501 });
@@ -74,11 +74,11 @@ export class LatchPlay {
   async run(steps: readonly Step[]): Promise<void> {
     for (const step of steps) {
       await this.#do(step);
-      await this.#pass(this.#world.latencyMs);
+      await this.#advance(this.#world.latencyMs);
       this.#compare(step);
       await this.#compareView();
     }
-    await this.#end();
+    await this.#checkEnd();
   }
 
   async #do(step: Step): Promise<void> {
@@ -91,7 +91,7 @@ export class LatchPlay {
     } else if ("abort" in step) {
       this.#abort(step.abort);
     } else if ("advance" in step) {
-      await this.#pass(step.advance);
+      await this.#advance(step.advance);
     } else {
       this.#close(step.close);
     }
@@ -100,8 +100,8 @@ export class LatchPlay {
   #make({ make, count, ttlMs }: Extract<Step, { make: number }>): void {
     const locks = this.#world.locks[make];
     if (locks && !this.#closed.has(make)) {
-      const view = { count, ttlMs, known: undefined };
-      this.#made.push({ by: make, latch: locks.latch(key, { count, ttlMs }), view });
+      const handle = { count, ttlMs, known: undefined };
+      this.#latches.push({ by: make, latch: locks.latch(key, { count, ttlMs }), handle });
     }
   }
 
@@ -112,12 +112,12 @@ export class LatchPlay {
     }
     this.#calls += 1;
     const named = attempt === null ? `call ${this.#calls}` : `attempt ${attempt}`;
-    const expected = this.#model.countDown(made.view, named);
+    const expected = this.#model.countDown(made.handle, named);
     const answer = made.latch.countDown(attempt === null ? {} : { attemptId: named });
     this.#follow(
       answer.then(
-        (left) => {
-          expect(left, "what is left").toBe(expected);
+        (remaining) => {
+          expect(remaining, "what is left").toBe(expected);
         },
         (error: unknown) => {
           expect(codeOf(error), "how a count is refused").toBe(expected);
@@ -131,14 +131,14 @@ export class LatchPlay {
     if (!made) {
       return;
     }
-    const waiting: Waiting = {
+    const waiting: WaitingCall = {
       by: made.by,
       controller: new AbortController(),
       state: "waiting",
       leftAt: Infinity,
     };
     this.#waiting.push(waiting);
-    this.#model.wait(made.view, waitMs);
+    this.#model.wait(made.handle, waitMs);
     this.#follow(
       made.latch.wait({ waitMs, signal: waiting.controller.signal }).then(
         () => {
@@ -155,7 +155,7 @@ export class LatchPlay {
   #abort(index: number): void {
     const waiting = this.#waiting.filter(({ state }) => state === "waiting").at(-1 - index);
     if (waiting) {
-      this.#model.leave(this.#waiting.indexOf(waiting));
+      this.#model.dequeue(this.#waiting.indexOf(waiting));
       waiting.leftAt = this.#model.now;
       waiting.controller.abort("enough");
     }
@@ -169,14 +169,14 @@ export class LatchPlay {
     this.#closed.add(by);
     this.#waiting.forEach((waiting, index) => {
       if (waiting.by === by) {
-        this.#model.leave(index);
+        this.#model.dequeue(index);
         waiting.leftAt = Math.min(waiting.leftAt, this.#model.now);
       }
     });
     this.#follow(locks.close());
   }
 
-  async #pass(ms: number): Promise<void> {
+  async #advance(ms: number): Promise<void> {
     this.#model.advance(ms);
     await this.#world.clock.advance(ms);
     if (this.#failure !== undefined) {
@@ -188,12 +188,12 @@ export class LatchPlay {
     this.#waiting.forEach(({ state, leftAt }, index) => {
       const expected = this.#model.waits[index];
       const mayBeTold = expected?.state === "latch-expired" && this.#world.name === "redis";
-      const isRecent = mayBeTold && this.#model.now - expected.since < endIsToldMs;
+      const isRecent = mayBeTold && this.#model.now - expected.since < expiryReportMs;
       if (mayBeTold && isRecent && state === "waiting") {
         return; // nobody tells of an end: who waits asks
       }
-      const wasOverBefore = mayBeTold && expected.deadline - expected.since < endIsToldMs;
-      const hadLeft = mayBeTold && leftAt - expected.since < endIsToldMs;
+      const wasOverBefore = mayBeTold && expected.deadline - expected.since < expiryReportMs;
+      const hadLeft = mayBeTold && leftAt - expected.since < expiryReportMs;
       const accepted = [
         expected?.state,
         ...(wasOverBefore ? ["wait-timeout"] : []),
@@ -209,24 +209,24 @@ export class LatchPlay {
       return;
     }
     const { kind, remaining, waiterCount, remainingMs } = await observer.inspect(key);
-    expect([kind === "latch", remaining]).toEqual([this.#model.left !== undefined, this.#model.left]);
+    expect([kind === "latch", remaining]).toEqual([this.#model.remaining !== undefined, this.#model.remaining]);
     expect(waiterCount).toBe(this.#model.waits.filter(({ state }) => state === "waiting").length);
     expect(remainingMs === null).toBe(remaining === undefined);
   }
 
   /** Who still waits is told when the TTL is over, and nothing is left. */
-  async #end(): Promise<void> {
-    const { clock, leftovers } = this.#world;
-    await this.#pass(3_000);
+  async #checkEnd(): Promise<void> {
+    const { clock, residue } = this.#world;
+    await this.#advance(3_000);
     expect(this.#waiting.filter(({ state }) => state === "waiting")).toEqual([]);
-    expect(leftovers?.() ?? [], "nothing is left").toEqual([]);
-    await closeWorld(this.#world);
+    expect(residue?.() ?? [], "nothing is left").toEqual([]);
+    await closeSimulated(this.#world);
     await clock.advance(10);
     expect(this.#failure).toBeUndefined();
   }
 
-  #at(index: number): Made | undefined {
-    return this.#made.filter(({ by }) => !this.#closed.has(by)).at(-1 - index);
+  #at(index: number): CreatedLatch | undefined {
+    return this.#latches.filter(({ by }) => !this.#closed.has(by)).at(-1 - index);
   }
 
   #follow(promise: Promise<unknown>): void {

@@ -24,7 +24,7 @@ export async function grantOf(pending: PendingAcquire): Promise<Grant> {
   return acquired.grant;
 }
 
-export function grab(driver: Driver, key: string, more: Partial<AcquireRequest> = {}): Promise<Grant> {
+export function acquireNow(driver: Driver, key: string, more: Partial<AcquireRequest> = {}): Promise<Grant> {
   return grantOf(driver.acquire(request(driver, key, more)));
 }
 
@@ -33,6 +33,6 @@ export function outcomeOf(pending: PendingAcquire): Promise<AcquireResult | unde
   return Promise.race([pending.result, Promise.resolve(undefined)]);
 }
 
-export function giveBack(driver: Driver, grant: Grant): Promise<boolean> {
+export function release(driver: Driver, grant: Grant): Promise<boolean> {
   return driver.release(grant.key, grant.token, grant.validity.until);
 }

@@ -6,18 +6,18 @@ import { faulty, manualClock, manualRandom, type FaultInjector, type ManualClock
 import type { Clock } from "../../src/runtime/clock.ts";
 
 /** A process that locks, and what may go wrong between it and each node. */
-export interface Side {
+export interface QuorumClient {
   readonly locks: Locks;
   readonly faults: readonly FaultInjector[];
 }
 
 /** Some nodes and processes, one clock for all, and a step for each of its milliseconds. */
-export class Stage {
+export class QuorumFixture {
   readonly clock: ManualClock = manualClock();
   readonly servers: readonly FakeRedis[];
-  #sides = 0;
+  #clients = 0;
 
-  constructor(nodeCount = 3, each: (stage: Stage, index: number) => Partial<FakeRedisOptions> = () => ({})) {
+  constructor(nodeCount = 3, each: (fixture: QuorumFixture, index: number) => Partial<FakeRedisOptions> = () => ({})) {
     this.servers = Array.from(
       { length: nodeCount },
       (_, index) =>
@@ -32,7 +32,7 @@ export class Stage {
   }
 
   /** The same clock for who reads the wall clock so many ms ahead. */
-  ahead(ms: () => number): Clock {
+  stepClock(ms: () => number): Clock {
     const { clock } = this;
     return {
       now: () => clock.now(),
@@ -45,17 +45,17 @@ export class Stage {
   }
 
   /** Everybody knows everybody then, and messages arrive. @param between stands between it and each node */
-  async side(
+  async client(
     options: RedlockOptions = {},
     between: (connection: Connection) => Connection = (connection) => connection,
-  ): Promise<Side> {
-    this.#sides += 1;
+  ): Promise<QuorumClient> {
+    this.#clients += 1;
     const links = this.servers.map((server) => faulty(server.connect(), { clock: this.clock }));
     const connections = links.map(({ connection }) => between(connection));
-    const random = manualRandom(100 + this.#sides);
+    const random = manualRandom(100 + this.#clients);
     const locks = createLocks(redlock(connections, { clock: this.clock, random, ...options }));
-    const warm = await this.within(100, locks.acquire("warm"));
-    await this.within(100, warm.release());
+    const warm = await this.settleWithin(100, locks.acquire("warm"));
+    await this.settleWithin(100, warm.release());
     return { locks, faults: links.map(({ controls }) => controls) };
   }
 
@@ -65,7 +65,7 @@ export class Stage {
     this.servers[index]?.del(`holdfast:fence:{lock:${key}}`);
   }
 
-  async within<T>(ms: number, promise: Promise<T>): Promise<T> {
+  async settleWithin<T>(ms: number, promise: Promise<T>): Promise<T> {
     const settled = promise.then(
       (value) => () => value,
       (error: unknown) => () => {
@@ -74,14 +74,14 @@ export class Stage {
     );
     let isLate = true;
     void settled.then(() => (isLate = false));
-    await this.pass(ms);
+    await this.advance(ms);
     if (isLate) {
       throw new Error(`not settled within ${ms} ms`);
     }
     return (await settled)();
   }
 
-  async pass(ms: number): Promise<void> {
+  async advance(ms: number): Promise<void> {
     await this.clock.advance(ms);
   }
 }

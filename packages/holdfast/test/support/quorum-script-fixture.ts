@@ -1,6 +1,6 @@
 import { FakeRedis } from "@holdfast/test-kit/fake-redis";
 import { afterAll, beforeAll, describe } from "vitest";
-import { startRedis, type RedisServer, until } from "@holdfast/test-kit";
+import { startRedis, type RedisServer, waitUntil } from "@holdfast/test-kit";
 
 import { systemClock } from "../../src/runtime/clock.ts";
 import { detectConnection } from "../../src/drivers/redis/clients/detect.ts";
@@ -10,15 +10,15 @@ import { handshakeScript, executeQuorumScript } from "../../src/drivers/redis/pr
 import { onRedis } from "./servers.ts";
 import {
   acquireOf,
-  asker as askerOfOneServer,
+  requester as askerOfOneServer,
   id,
   retentionMs,
   type AcquireOptions,
-  type Answer,
-  type Asker,
+  type ScriptReply,
+  type Requester,
 } from "./script-fixture.ts";
 import { encode, withProposedFence } from "../../src/drivers/redis/protocol/operation.ts";
-import { whole } from "./diagnostics-log.ts";
+import { wholeCommand } from "./diagnostics-log.ts";
 
 /** How long a vote waits behind a holder that was not released. */
 export const waitMs = 600;
@@ -28,7 +28,7 @@ export const candidateMicros = 1_000_000;
 
 type Operation = readonly [keys: LockKeys, args: readonly string[], candidate: number];
 
-interface Ear {
+interface NotificationLog {
   readonly kind: "s" | "p";
   readonly messages: string[];
 }
@@ -47,23 +47,23 @@ interface Data {
 }
 
 /** The same tests on a real server and on the fake Redis, each a node of a quorum. */
-export function onNodes(what: string, tests: (stage: QuorumStage) => void): void {
+export function onNodes(title: string, tests: (fixture: QuorumScriptFixture) => void): void {
   for (const kind of ["a real server", "the fake Redis"] as const) {
     const on = kind === "the fake Redis" ? describe : onRedis;
-    on(`${what}, on ${kind}`, () => {
-      const stage = new QuorumStage();
-      beforeAll(() => (kind === "the fake Redis" ? stage.openFake() : stage.openServer()));
-      afterAll(() => stage.close());
-      tests(stage);
+    on(`${title}, on ${kind}`, () => {
+      const fixture = new QuorumScriptFixture();
+      beforeAll(() => (kind === "the fake Redis" ? fixture.openFake() : fixture.openServer()));
+      afterAll(() => fixture.close());
+      tests(fixture);
     });
   }
 }
 
 /** As of one server, but its queue member does not say the TTL of a grant that a reply tells. */
-export function asker(...about: Parameters<typeof askerOfOneServer>): Asker {
-  const { token, terms: whole } = askerOfOneServer(...about);
-  const terms = whole.slice(0, whole.lastIndexOf(" "));
-  return { token, terms, member: `${token} ${terms}` };
+export function requester(...options: Parameters<typeof askerOfOneServer>): Requester {
+  const { token, queueArgs: exclusive } = askerOfOneServer(...options);
+  const queueArgs = exclusive.slice(0, exclusive.lastIndexOf(" "));
+  return { token, queueArgs, member: `${token} ${queueArgs}` };
 }
 
 /** The key of a lock's own counter. */
@@ -72,10 +72,10 @@ export function fenceOf([, , , fence = ""]: LockKeys): string {
 }
 
 /** A node of a quorum for the tests of one group, and who listens to its messages. */
-export class QuorumStage {
+export class QuorumScriptFixture {
   data!: Data;
   connection!: Connection;
-  readonly #ears = new Map<number, Ear>();
+  readonly #logs = new Map<number, NotificationLog>();
   readonly #keySpace = new KeySpace("", "lock:", true);
   #server: RedisServer | undefined;
   #made = 0;
@@ -117,28 +117,28 @@ export class QuorumStage {
   async call(
     operations: readonly Operation[],
     bound = 100_000,
-  ): Promise<{ header: unknown; answers: Answer[] }> {
-    const all = operations.map(([, own, candidate]) => ({
+  ): Promise<{ header: unknown; answers: ScriptReply[] }> {
+    const allOperations = operations.map(([, own, candidate]) => ({
       args: withProposedFence(inTime(own), String(candidate)),
     }));
     const keys = operations.flatMap(([own]) => own);
-    const args = [String(retentionMs), String(bound), String(waitMs), encode(all)];
+    const args = [String(retentionMs), String(bound), String(waitMs), encode(allOperations)];
     const [header, ...answers] = (await this.connection.run(executeQuorumScript, keys, args)) as unknown[];
-    return { header, answers: operations.map(([, own], i) => whole(own, answers[i], true)) };
+    return { header, answers: operations.map(([, own], i) => wholeCommand(own, answers[i], true)) };
   }
 
   /** One operation's answer. @param candidate without one it is as low as the server lets it be */
-  async ask(keys: LockKeys, args: readonly string[], candidate = 0, bound?: number): Promise<Answer> {
-    return (await this.call([[keys, args, candidate]], bound)).answers[0] as Answer;
+  async run(keys: LockKeys, args: readonly string[], candidate = 0, bound?: number): Promise<ScriptReply> {
+    return (await this.call([[keys, args, candidate]], bound)).answers[0] as ScriptReply;
   }
 
   /** Asks without waiting for a place, and expects the grant. */
   async grant(
     keys: LockKeys,
-    who: Asker,
+    requester: Requester,
     options?: AcquireOptions,
   ): Promise<{ first: number; last: number }> {
-    const [status, first, last] = await this.ask(keys, acquireOf(who, options), await this.micros());
+    const [status, first, last] = await this.run(keys, acquireOf(requester, options), await this.micros());
     if (status !== 1) {
       throw new Error(`Expected a grant, got ${String(status)}`);
     }
@@ -146,8 +146,8 @@ export class QuorumStage {
   }
 
   /** Asks for a place in the queue. */
-  queue(keys: LockKeys, who: Asker): Promise<Answer> {
-    return this.ask(keys, acquireOf(who, { wait: "1" }));
+  queue(keys: LockKeys, clients: Requester): Promise<ScriptReply> {
+    return this.run(keys, acquireOf(clients, { wait: "1" }));
   }
 
   /** The server's time. */
@@ -157,32 +157,32 @@ export class QuorumStage {
 
   /** Somebody receives what is sent to the client from now on. */
   async listen(client: number, kind: "s" | "p" = "s"): Promise<void> {
-    if (this.#ears.has(client)) {
-      await this.heard(client);
+    if (this.#logs.has(client)) {
+      await this.received(client);
       return;
     }
     const messages: string[] = [];
-    this.#ears.set(client, { kind, messages });
+    this.#logs.set(client, { kind, messages });
     await new Promise<void>((resolve) => {
       this.connection.subscribe(channelOf(id(client)), kind === "s" ? "sharded" : "plain", {
-        up: resolve,
-        down: () => undefined,
+        connected: resolve,
+        disconnected: () => undefined,
         message: (text) => messages.push(text),
       });
     });
   }
 
   /** Takes what the client has received so far. */
-  async heard(client: number): Promise<string[]> {
-    const ear = this.#ears.get(client);
-    if (!ear) {
+  async received(client: number): Promise<string[]> {
+    const log = this.#logs.get(client);
+    if (!log) {
       throw new Error(`nobody listens to client ${client}`);
     }
     this.#made += 1;
     const last = `last ${this.#made}`;
-    await this.#greet(channelOf(id(client)), ear.kind, last);
-    await until(() => ear.messages.includes(last), "our own message");
-    return ear.messages.splice(0).filter((text) => text !== last);
+    await this.#greet(channelOf(id(client)), log.kind, last);
+    await waitUntil(() => log.messages.includes(last), "our own message");
+    return log.messages.splice(0).filter((text) => text !== last);
   }
 
   async #greet(channel: string, kind: "s" | "p" | "n", text: string): Promise<unknown[]> {

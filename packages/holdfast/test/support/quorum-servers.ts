@@ -6,24 +6,24 @@ import { createLocks, QuorumError, type Lease, type Locks, type LocksOptions, ty
 import { redlock, type RedisClient, type RedlockOptions } from "holdfast/redis";
 import { Redis, type RedisOptions as ClientOptions } from "ioredis";
 import { afterEach, expect } from "vitest";
-import { startProxy, type Proxy, freePort, startRedis, type RedisServer, until } from "@holdfast/test-kit";
+import { startProxy, type Proxy, freePort, startRedis, type RedisServer, waitUntil } from "@holdfast/test-kit";
 
 import { onRedis } from "./servers.ts";
 
 /** Such a node has every write on its disk, so it votes from its start, and again after a restart. */
 export const durable = ["--appendonly", "yes", "--appendfsync", "always"];
 
-let endings: (() => void | Promise<void>)[] = [];
+let cleanups: (() => void | Promise<void>)[] = [];
 
 /** `describe` for tests of a quorum on real servers; after each test nothing of it is left. */
 export function onQuorum(name: string, tests: () => void): void {
   onRedis(name, () => {
     afterEach(async () => {
       const failures: unknown[] = [];
-      for (const ending of endings.reverse()) {
-        await Promise.resolve(ending()).catch((error: unknown) => failures.push(error));
+      for (const cleanup of cleanups.reverse()) {
+        await Promise.resolve(cleanup()).catch((error: unknown) => failures.push(error));
       }
-      endings = [];
+      cleanups = [];
       expect(failures).toEqual([]);
     });
 
@@ -32,8 +32,8 @@ export function onQuorum(name: string, tests: () => void): void {
 }
 
 /** Done after the test, the newest first. */
-export function atEnd(ending: () => void | Promise<void>): void {
-  endings.push(async () => ending());
+export function onCleanup(cleanup: () => void | Promise<void>): void {
+  cleanups.push(async () => cleanup());
 }
 
 /** Where a client finds a node: itself, or a proxy before it. */
@@ -91,7 +91,7 @@ export class QuorumNode implements Endpoint {
   }
 
   /** The keys of locks and queues there. */
-  async left(): Promise<string[]> {
+  async remainingKeys(): Promise<string[]> {
     const [locks, queues] = await Promise.all([
       this.direct.keys("lock:*"),
       this.direct.keys("holdfast:queue:*"),
@@ -100,7 +100,7 @@ export class QuorumNode implements Endpoint {
   }
 
   /** What these keys hold and for how long, and how far its clock is ahead of ours: for who reads of a failure. */
-  async described(keys: readonly string[]): Promise<string> {
+  async describeKeys(keys: readonly string[]): Promise<string> {
     const contents = keys.map(async (key) => {
       const isText = (await this.direct.type(key)) === "string";
       const content = await (isText ? this.direct.get(key) : this.direct.zrange(key, "0", "-1"));
@@ -112,7 +112,7 @@ export class QuorumNode implements Endpoint {
   }
 
   /** As by an eviction of all that it keeps of a lock. */
-  async forget(key: string): Promise<void> {
+  async loseData(key: string): Promise<void> {
     await this.direct.del(`lock:${key}`, `holdfast:fence:{lock:${key}}`);
   }
 
@@ -140,9 +140,9 @@ export async function startNodes(
       return new QuorumNode(await (start ? start(own, index) : startRedis({ args: own })), folder);
     }),
   );
-  atEnd(async () => {
+  onCleanup(async () => {
     try {
-      await nothingLeft(nodes);
+      await expectNoResidue(nodes);
     } finally {
       await Promise.all(nodes.map((node) => node.stop()));
     }
@@ -151,35 +151,35 @@ export async function startNodes(
 }
 
 /** Far less than the TTLs that tests leave to run out, and enough for releases that go on in the background. */
-export async function nothingLeft(nodes: readonly QuorumNode[], withinMs = 8_000): Promise<void> {
-  let left: string[] = [];
+export async function expectNoResidue(nodes: readonly QuorumNode[], withinMs = 8_000): Promise<void> {
+  let remaining: string[] = [];
   for (const node of nodes.filter(({ isUp }) => isUp)) {
     node.thaw();
-    await until(async () => (left = await node.left()).length === 0, "nothing is left", withinMs).catch(
+    await waitUntil(async () => (remaining = await node.remainingKeys()).length === 0, "nothing is left", withinMs).catch(
       async () => {
-        throw new Error(`left on node ${nodes.indexOf(node)}: ${await node.described(left)}`);
+        throw new Error(`left on node ${nodes.indexOf(node)}: ${await node.describeKeys(remaining)}`);
       },
     );
   }
 }
 
 /** What these drivers asked for is answered, and nothing is left of it: else it may stay where they are cut off. */
-export async function quiet(drivers: readonly Locks[], nodes: readonly QuorumNode[]): Promise<void> {
+export async function closeAndExpectNoResidue(drivers: readonly Locks[], nodes: readonly QuorumNode[]): Promise<void> {
   await Promise.all(drivers.map((locks) => locks.nodes())); // comes behind all else
-  await nothingLeft(nodes);
+  await expectNoResidue(nodes);
 }
 
 /** One proxy before each node: one client's way there. */
 export async function startProxies(nodes: readonly Endpoint[]): Promise<Proxy[]> {
   const proxies = await Promise.all(nodes.map(({ port }) => startProxy(port)));
-  atEnd(async () => {
+  onCleanup(async () => {
     await Promise.all(proxies.map((proxy) => proxy.stop()));
   });
   return proxies;
 }
 
 /** As if there were no way from this client to these nodes, and every connection there was ended. */
-export function cutOff(proxies: readonly Proxy[]): void {
+export function disconnect(proxies: readonly Proxy[]): void {
   for (const proxy of proxies) {
     proxy.refuse(true);
     proxy.cut();
@@ -199,7 +199,7 @@ export function connect(
 ): Redis {
   const client = new Redis(port, "127.0.0.1", { retryStrategy: () => 50, ...options });
   client.on("error", () => undefined);
-  atEnd(() => {
+  onCleanup(() => {
     client.disconnect();
   });
   return client;
@@ -213,21 +213,21 @@ export function open(
   clients: readonly RedisClient[] = endpoints.map((endpoint) => connect(endpoint)),
 ): Locks {
   const locks = createLocks(redlock(clients, options), { closeTimeoutMs: 1_000, ...locksOptions });
-  atEnd(() => locks.close());
+  onCleanup(() => locks.close());
   return locks;
 }
 
 /** Messages are heard from so many nodes, and their scripts are loaded: how it is after a while. */
 export async function warmUp(locks: Locks, count?: number): Promise<void> {
-  await heard(locks, count);
+  await awaitSubscribed(locks, count);
   for (let turn = 0; turn < 3; turn += 1) {
     await locks.withLock(newKey(), () => undefined);
   }
 }
 
 /** Messages of so many nodes reach us, of all unless said. */
-export async function heard(locks: Locks, count?: number): Promise<void> {
-  await until(
+export async function awaitSubscribed(locks: Locks, count?: number): Promise<void> {
+  await waitUntil(
     async () => {
       const states = await locks.nodes();
       return (
@@ -254,7 +254,7 @@ export async function holders(nodes: readonly QuorumNode[], key: string): Promis
 /** So many wait on each of the nodes. */
 export async function queued(nodes: readonly QuorumNode[], key: string, count: number): Promise<void> {
   const queue = `holdfast:queue:{lock:${key}}`;
-  await until(
+  await waitUntil(
     async () => {
       const lengths = await Promise.all(nodes.map(({ direct }) => direct.zcard(queue)));
       return lengths.every((length) => length === count);
@@ -265,7 +265,7 @@ export async function queued(nodes: readonly QuorumNode[], key: string, count: n
 }
 
 /** Their tickets differ by more than two clients may disagree about the nodes' time. */
-export const apartMs = 60;
+export const distanceMs = 60;
 
 /** How often a node was asked to run a script. */
 export async function scriptCalls(node: QuorumNode): Promise<number> {
@@ -287,8 +287,8 @@ export function votesOf(error: unknown): readonly NodeVote[] {
  * Who held what, by the leases' own clocks: no lease is granted while another is valid and not given back, and each has a larger
  * number than all before it. For holders in this process; others write a `Recording`.
  */
-export class Ledger {
-  readonly #holding = new Map<string, Set<Lease>>();
+export class ExclusionChecker {
+  readonly #holders = new Map<string, Set<Lease>>();
   readonly #newest = new Map<string, bigint>();
   readonly faults: string[] = [];
   grants = 0;
@@ -297,7 +297,7 @@ export class Ledger {
   granted(lease: Lease): Lease {
     const { key, fencingToken } = lease;
     this.grants += 1;
-    const others = this.#holding.get(key) ?? new Set();
+    const others = this.#holders.get(key) ?? new Set();
     for (const other of others) {
       if (other.remainingMs() > 0) {
         this.faults.push(
@@ -311,18 +311,18 @@ export class Ledger {
     } else {
       this.#newest.set(key, fencingToken);
     }
-    this.#holding.set(key, others.add(lease));
+    this.#holders.set(key, others.add(lease));
     return lease;
   }
 
   /** What it held does not matter from before its release is sent. */
   async release(lease: Lease): Promise<boolean> {
-    this.#holding.get(lease.key)?.delete(lease);
+    this.#holders.get(lease.key)?.delete(lease);
     return lease.release();
   }
 }
 
 /** A port that nobody listens on. */
-export async function nowhere(): Promise<Endpoint> {
+export async function findFreePort(): Promise<Endpoint> {
   return { port: await freePort() };
 }

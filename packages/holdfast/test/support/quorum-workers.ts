@@ -6,9 +6,9 @@ import { fileURLToPath } from "node:url";
 import type { AcquireOptions, LocksOptions, SerializedLease } from "holdfast";
 import type { RedlockOptions } from "holdfast/redis";
 
-import { atEnd, type Endpoint } from "./quorum-servers.ts";
+import { onCleanup, type Endpoint } from "./quorum-servers.ts";
 
-type Orders = {
+type WorkerOrders = {
   warmUp: { count: number };
   takeTurns: {
     key: string;
@@ -62,7 +62,7 @@ export interface QuorumWorkerOptions {
 
 const program = fileURLToPath(new URL("quorum-worker.mjs", import.meta.url));
 const built = fileURLToPath(new URL("../../dist/index.js", import.meta.url));
-const patienceMs = 25_000;
+const timeoutMs = 25_000;
 
 /** Milliseconds of a clock that all processes of the machine share. */
 export function sharedNow(): number {
@@ -98,7 +98,7 @@ export class QuorumWorker {
     const ports = drivers.map((endpoints) => endpoints.map(({ port }) => port));
     const child = fork(program, [JSON.stringify({ name, drivers: ports, ...options })]);
     const worker = new QuorumWorker(name, child);
-    atEnd(() => worker.#end());
+    onCleanup(() => worker.#end());
     await worker.event("ready");
     return worker;
   }
@@ -107,7 +107,7 @@ export class QuorumWorker {
   async event<Event extends keyof Events>(event: Event): Promise<Events[Event]> {
     try {
       const [details] = (await once(this.#emitter, event, {
-        signal: AbortSignal.timeout(patienceMs),
+        signal: AbortSignal.timeout(timeoutMs),
       })) as [Events[Event]];
       return details;
     } catch (error) {
@@ -115,14 +115,14 @@ export class QuorumWorker {
     }
   }
 
-  order<Order extends keyof Orders>(order: Order, details: Orders[Order]): void {
+  order<Order extends keyof WorkerOrders>(order: Order, details: WorkerOrders[Order]): void {
     this.#child.send({ order, ...details });
   }
 
   /** Gives an order, and waits for what it leads to. */
-  async ask<Order extends keyof Orders, Event extends keyof Events>(
+  async request<Order extends keyof WorkerOrders, Event extends keyof Events>(
     order: Order,
-    details: Orders[Order],
+    details: WorkerOrders[Order],
     event: Event,
   ): Promise<Events[Event]> {
     const answer = this.event(event);
@@ -141,22 +141,22 @@ export class QuorumWorker {
 
   /** Resolves when it is gone. */
   async kill(): Promise<void> {
-    const gone = once(this.#child, "exit");
+    const exited = once(this.#child, "exit");
     this.#child.kill("SIGKILL");
-    await gone;
+    await exited;
   }
 
   async #end(): Promise<void> {
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) {
       return;
     }
-    const gone = once(this.#child, "exit");
-    const tooLong = setTimeout(() => this.#child.kill("SIGKILL"), 5_000);
+    const exited = once(this.#child, "exit");
+    const timeout = setTimeout(() => this.#child.kill("SIGKILL"), 5_000);
     this.thaw();
     if (this.#child.connected) {
       this.order("close", {});
     }
-    await gone;
-    clearTimeout(tooLong);
+    await exited;
+    clearTimeout(timeout);
   }
 }

@@ -1,10 +1,10 @@
 /** An acquire as the model knows it. */
-export interface Ask {
+export interface ModelRequest {
   readonly id: number;
   /** Whose line of acquires: a process and its session. Undefined: each by itself. */
   readonly session: string | undefined;
   /** In whose work it is made. */
-  readonly inside: Ask | undefined;
+  readonly inside: ModelRequest | undefined;
   /** By `withLock`. */
   readonly isWork: boolean;
   /** `Infinity`: it is renewed. */
@@ -17,28 +17,28 @@ export type Outcome =
   "waiting" | "held" | "lost" | "released" | "enough" | "wait-timeout" | "null" | "lease-lost";
 
 /** One hold at the engine, and those who stand on it. */
-interface Nest {
-  readonly inside: Set<Ask>;
+interface ModelHold {
+  readonly inside: Set<ModelRequest>;
   readonly dueAt: number;
 }
 
 /** Who has the turn to enter, and who waits for it. */
-interface Turn {
-  taken: Ask | undefined;
-  readonly waiting: Ask[];
+interface ModelTurn {
+  holder: ModelRequest | undefined;
+  readonly waiting: ModelRequest[];
 }
 
 /** What a reentrant lock is said to be: one holder, one queue, and nests that are counted. In plain words, to be compared with. */
 export class ReentrantModel {
   now: number;
-  readonly #outcomes = new Map<Ask, Outcome>();
-  readonly #answers = new Map<Ask, boolean>();
-  readonly #nests = new Map<Ask, Nest>();
-  readonly #turns = new Map<Ask | string, Turn>();
+  readonly #outcomes = new Map<ModelRequest, Outcome>();
+  readonly #answers = new Map<ModelRequest, boolean>();
+  readonly #nests = new Map<ModelRequest, ModelHold>();
+  readonly #mutexes = new Map<ModelRequest | string, ModelTurn>();
   /** By session: what it had last. */
-  readonly #sessions = new Map<string, Nest>();
-  readonly #queue: Ask[] = [];
-  #holder: Nest | undefined;
+  readonly #sessions = new Map<string, ModelHold>();
+  readonly #queue: ModelRequest[] = [];
+  #holder: ModelHold | undefined;
 
   constructor(now: number) {
     this.now = now;
@@ -53,48 +53,48 @@ export class ReentrantModel {
     return this.#queue.length;
   }
 
-  outcomeOf(ask: Ask): Outcome | undefined {
+  outcomeOf(ask: ModelRequest): Outcome | undefined {
     return this.#outcomes.get(ask);
   }
 
-  ask(ask: Ask): void {
+  request(ask: ModelRequest): void {
     this.#outcomes.set(ask, "waiting");
-    const around = this.#around(ask);
+    const around = this.#enclosing(ask);
     if (around ?? ask.session) {
-      this.#take(around ?? (ask.session as string), ask);
+      this.#acquireTurn(around ?? (ask.session as string), ask);
     } else {
-      this.#askEngine(ask);
+      this.#requestFromEngine(ask);
     }
   }
 
   /** The answer of its release. */
-  release(ask: Ask): boolean {
+  release(ask: ModelRequest): boolean {
     const answered = this.#answers.get(ask);
     if (answered !== undefined) {
       return answered; // one too many
     }
-    const nest = this.#nests.get(ask) as Nest;
-    const isOurs = this.#holder === nest;
-    this.#answers.set(ask, isOurs);
-    nest.inside.delete(ask);
+    const hold = this.#nests.get(ask) as ModelHold;
+    const isHolder = this.#holder === hold;
+    this.#answers.set(ask, isHolder);
+    hold.inside.delete(ask);
     this.#outcomes.set(ask, "released");
-    if (isOurs && nest.inside.size === 0) {
+    if (isHolder && hold.inside.size === 0) {
       this.#free();
     }
-    for (const [of, turn] of this.#turns) {
-      if (turn.taken === ask) {
-        this.#give(of);
+    for (const [of, turn] of this.#mutexes) {
+      if (turn.holder === ask) {
+        this.#releaseTurn(of);
       }
     }
-    return isOurs;
+    return isHolder;
   }
 
-  abort(ask: Ask): void {
+  abort(ask: ModelRequest): void {
     this.#refuse(ask, "enough");
   }
 
   /** The holder loses what it has, if it has something. */
-  lose(): void {
+  markLost(): void {
     for (const ask of this.#holder?.inside ?? []) {
       this.#outcomes.set(ask, "lost");
     }
@@ -106,7 +106,7 @@ export class ReentrantModel {
     for (let next = this.#nextEvent(); next <= end; next = this.#nextEvent()) {
       this.now = next;
       if ((this.#holder?.dueAt ?? Infinity) <= next) {
-        this.lose();
+        this.markLost();
       }
       for (const [ask, outcome] of this.#outcomes) {
         if (outcome === "waiting" && ask.deadline !== null && ask.deadline <= next) {
@@ -123,7 +123,7 @@ export class ReentrantModel {
   }
 
   /** The innermost work around it that has not ended. */
-  #around({ inside }: Ask): Ask | undefined {
+  #enclosing({ inside }: ModelRequest): ModelRequest | undefined {
     let around = inside;
     while (around && this.#outcomes.get(around) === "released") {
       around = around.inside;
@@ -131,12 +131,12 @@ export class ReentrantModel {
     return around;
   }
 
-  #take(of: Ask | string, ask: Ask): void {
-    const turn = this.#turns.get(of) ?? { taken: undefined, waiting: [] };
-    this.#turns.set(of, turn);
-    if (!turn.taken) {
-      turn.taken = ask;
-      this.#begin(of, ask);
+  #acquireTurn(of: ModelRequest | string, ask: ModelRequest): void {
+    const turn = this.#mutexes.get(of) ?? { holder: undefined, waiting: [] };
+    this.#mutexes.set(of, turn);
+    if (!turn.holder) {
+      turn.holder = ask;
+      this.#startHold(of, ask);
     } else if (ask.deadline === null) {
       this.#outcomes.set(ask, "null");
     } else {
@@ -144,38 +144,38 @@ export class ReentrantModel {
     }
   }
 
-  #give(of: Ask | string): void {
-    const turn = this.#turns.get(of) as Turn;
-    turn.taken = turn.waiting.shift();
-    if (turn.taken) {
-      this.#begin(of, turn.taken);
+  #releaseTurn(of: ModelRequest | string): void {
+    const turn = this.#mutexes.get(of) as ModelTurn;
+    turn.holder = turn.waiting.shift();
+    if (turn.holder) {
+      this.#startHold(of, turn.holder);
     }
   }
 
   /** It is this one's turn. */
-  #begin(of: Ask | string, ask: Ask): void {
-    const nest = typeof of === "string" ? this.#sessions.get(of) : this.#nests.get(of);
-    const isOurs = nest !== undefined && nest === this.#holder;
-    if (typeof of === "string" && !isOurs) {
-      this.#askEngine(ask);
-    } else if (isOurs && (typeof of === "string" || this.#outcomes.get(of) === "held")) {
-      this.#enter(nest, ask);
+  #startHold(of: ModelRequest | string, ask: ModelRequest): void {
+    const hold = typeof of === "string" ? this.#sessions.get(of) : this.#nests.get(of);
+    const isHolder = hold !== undefined && hold === this.#holder;
+    if (typeof of === "string" && !isHolder) {
+      this.#requestFromEngine(ask);
+    } else if (isHolder && (typeof of === "string" || this.#outcomes.get(of) === "held")) {
+      this.#enterHold(hold, ask);
       if (typeof of === "string" || !ask.isWork) {
-        this.#give(of);
+        this.#releaseTurn(of);
       }
     } else {
       this.#outcomes.set(ask, "lease-lost");
-      this.#give(of);
+      this.#releaseTurn(of);
     }
   }
 
-  #enter(nest: Nest, ask: Ask): void {
-    nest.inside.add(ask);
-    this.#nests.set(ask, nest);
+  #enterHold(hold: ModelHold, ask: ModelRequest): void {
+    hold.inside.add(ask);
+    this.#nests.set(ask, hold);
     this.#outcomes.set(ask, "held");
   }
 
-  #askEngine(ask: Ask): void {
+  #requestFromEngine(ask: ModelRequest): void {
     this.#queue.push(ask);
     this.#serve();
     if (ask.deadline === null && this.#queue.includes(ask)) {
@@ -191,20 +191,20 @@ export class ReentrantModel {
   #serve(): void {
     const first = this.#holder ? undefined : this.#queue.shift();
     if (first) {
-      const nest = { inside: new Set<Ask>(), dueAt: this.now + first.ttlMs };
-      this.#holder = nest;
-      this.#enter(nest, first);
+      const hold = { inside: new Set<ModelRequest>(), dueAt: this.now + first.ttlMs };
+      this.#holder = hold;
+      this.#enterHold(hold, first);
       if (first.session !== undefined) {
-        this.#sessions.set(first.session, nest);
+        this.#sessions.set(first.session, hold);
         this.#giveIfTaken(first);
       }
     }
   }
 
   /** It waits no more, wherever it did. */
-  #refuse(ask: Ask, outcome: Outcome): void {
+  #refuse(ask: ModelRequest, outcome: Outcome): void {
     this.#outcomes.set(ask, outcome);
-    for (const waiting of [this.#queue, ...[...this.#turns.values()].map((turn) => turn.waiting)]) {
+    for (const waiting of [this.#queue, ...[...this.#mutexes.values()].map((turn) => turn.waiting)]) {
       const index = waiting.indexOf(ask);
       if (index >= 0) {
         waiting.splice(index, 1);
@@ -213,9 +213,9 @@ export class ReentrantModel {
     this.#giveIfTaken(ask);
   }
 
-  #giveIfTaken(ask: Ask): void {
-    if (ask.session !== undefined && this.#turns.get(ask.session)?.taken === ask) {
-      this.#give(ask.session);
+  #giveIfTaken(ask: ModelRequest): void {
+    if (ask.session !== undefined && this.#mutexes.get(ask.session)?.holder === ask) {
+      this.#releaseTurn(ask.session);
     }
   }
 }

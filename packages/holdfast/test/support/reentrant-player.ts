@@ -4,8 +4,8 @@ import fc from "fast-check";
 import { isLockError, LeaseLostError, type Lease, type Locks } from "holdfast";
 import { expect } from "vitest";
 
-import { ReentrantModel, type Ask, type Outcome } from "./reentrant-model.ts";
-import { closeWorld, type World } from "./simulated-engines.ts";
+import { ReentrantModel, type ModelRequest, type Outcome } from "./reentrant-model.ts";
+import { closeSimulated, type SimulatedEngine } from "./simulated-engines.ts";
 
 const key = "k";
 
@@ -64,9 +64,9 @@ interface Options {
 }
 
 /** One acquire, from the asking to the release. */
-interface Asked extends Ask {
+interface PlayedRequest extends ModelRequest {
   readonly by: number;
-  readonly inside: Asked | undefined;
+  readonly inside: PlayedRequest | undefined;
   readonly controller: AbortController;
   /** Whoever shares a hold with it has the same. */
   readonly root: string;
@@ -78,21 +78,21 @@ interface Asked extends Ask {
   /** Why it ended. */
   outcome: Outcome | undefined;
   /** Whether it had been told of a loss when it was released. */
-  wasTold: boolean;
+  wasReported: boolean;
 }
 
 /** Plays steps, watches over what was promised, and compares with the model where the engine is exact. */
-export class ReentrantPlay {
-  readonly #world: World;
+export class ReentrantScenarioPlayer {
+  readonly #world: SimulatedEngine;
   /** Of an engine that is exact. */
   readonly #model: ReentrantModel | undefined;
-  readonly #asked: Asked[] = [];
+  readonly #requests: PlayedRequest[] = [];
   readonly #broken = new Set<bigint>();
   #largest = 0n;
-  #givesBack = false;
+  #checksRelease = false;
   #failure: unknown;
 
-  constructor(world: World) {
+  constructor(world: SimulatedEngine) {
     this.#world = world;
     this.#model = world.name === "memory" ? new ReentrantModel(world.clock.now()) : undefined;
   }
@@ -109,9 +109,9 @@ export class ReentrantPlay {
 
   async #do(step: Step): Promise<void> {
     if ("ask" in step) {
-      this.#ask(step);
+      this.#request(step);
     } else if ("release" in step) {
-      const leases = this.#asked.filter(({ isWork, lease }) => !isWork && lease);
+      const leases = this.#requests.filter(({ isWork, lease }) => !isWork && lease);
       this.#release(leases.at(-1 - step.release)); // perhaps once too many
     } else if ("end" in step) {
       this.#finish(this.#working().at(-1 - step.end));
@@ -129,28 +129,28 @@ export class ReentrantPlay {
     await this.#world.clock.advance(ms);
   }
 
-  #ask(step: Extract<Step, { ask: string }>): void {
+  #request(step: Extract<Step, { ask: string }>): void {
     const { as, ttlMs, renew, waitMs } = step;
-    const asked = this.#askedBy(step);
-    this.#asked.push(asked);
-    this.#model?.ask(asked);
+    const request = this.#createRequest(step);
+    this.#requests.push(request);
+    this.#model?.request(request);
     const session = as && "session" in as ? as.session : undefined;
-    const options = { ttlMs, renew, signal: asked.controller.signal, session };
+    const options = { ttlMs, renew, signal: request.controller.signal, session };
     const call = (): void => {
-      this.#call(asked, options, waitMs).catch((error: unknown) => (this.#failure ??= error));
+      this.#call(request, options, waitMs).catch((error: unknown) => (this.#failure ??= error));
     };
-    if (asked.inside?.scope) {
-      asked.inside.scope.runInAsyncScope(call);
+    if (request.inside?.scope) {
+      request.inside.scope.runInAsyncScope(call);
     } else {
       call();
     }
   }
 
-  #askedBy({ ask, by, as, ttlMs, renew, waitMs }: Extract<Step, { ask: string }>): Asked {
-    const works = this.#asked.filter(({ scope }) => scope);
+  #createRequest({ ask, by, as, ttlMs, renew, waitMs }: Extract<Step, { ask: string }>): PlayedRequest {
+    const works = this.#requests.filter(({ scope }) => scope);
     const inside = as && "inside" in as ? works.at(-1 - as.inside) : undefined;
     const session = as && "session" in as ? `${by} ${as.session}` : undefined;
-    const id = this.#asked.length;
+    const id = this.#requests.length;
     return {
       id,
       by: inside?.by ?? by,
@@ -166,105 +166,105 @@ export class ReentrantPlay {
       scope: undefined,
       finish: () => undefined,
       outcome: undefined,
-      wasTold: false,
+      wasReported: false,
     };
   }
 
-  async #call(asked: Asked, options: Options, waitMs: number | null): Promise<void> {
-    const lock = this.#world.locks[asked.by]?.reentrant(key) as ReentrantLockable;
+  async #call(request: PlayedRequest, options: Options, waitMs: number | null): Promise<void> {
+    const lock = this.#world.locks[request.by]?.reentrant(key) as ReentrantLockable;
     try {
-      await (asked.isWork ? this.#callWork : this.#callLease).call(this, asked, lock, options, waitMs);
+      await (request.isWork ? this.#callWork : this.#callLease).call(this, request, lock, options, waitMs);
     } catch (error) {
-      this.#refused(asked, error);
+      this.#refused(request, error);
     }
   }
 
   async #callWork(
-    asked: Asked,
+    request: PlayedRequest,
     lock: ReentrantLockable,
     options: Options,
     waitMs: number | null,
   ): Promise<void> {
-    const work = (lease: Lease): Promise<void> => this.#work(asked, lease);
+    const work = (lease: Lease): Promise<void> => this.#work(request, lease);
     if (waitMs !== null) {
       await lock.withLock({ ...options, waitMs }, work);
     } else if (!(await lock.tryWithLock(options, work)).ran) {
-      asked.outcome = "null";
+      request.outcome = "null";
     }
-    expect(asked.wasTold, "work is told of a loss").toBe(false);
+    expect(request.wasReported, "work is told of a loss").toBe(false);
   }
 
   async #callLease(
-    asked: Asked,
+    request: PlayedRequest,
     lock: ReentrantLockable,
     options: Options,
     waitMs: number | null,
   ): Promise<void> {
     const lease = await (waitMs === null ? lock.tryAcquire(options) : lock.acquire({ ...options, waitMs }));
     if (lease) {
-      this.#granted(asked, lease);
+      this.#granted(request, lease);
     } else {
-      asked.outcome = "null";
+      request.outcome = "null";
     }
   }
 
-  #work(asked: Asked, lease: Lease): Promise<void> {
+  #work(request: PlayedRequest, lease: Lease): Promise<void> {
     const done = new Promise<void>((resolve) => {
-      asked.finish = resolve;
+      request.finish = resolve;
     });
-    asked.scope = new AsyncResource("work");
-    this.#granted(asked, lease);
+    request.scope = new AsyncResource("work");
+    this.#granted(request, lease);
     return done;
   }
 
-  #granted(asked: Asked, lease: Lease): void {
+  #granted(request: PlayedRequest, lease: Lease): void {
     const { fencingToken } = lease;
-    asked.lease = lease;
-    asked.signal = lease.signal;
-    const inside = this.#inside().filter((other) => other !== asked);
+    request.lease = lease;
+    request.signal = lease.signal;
+    const inside = this.#inside().filter((other) => other !== request);
     const strangers = inside.filter((other) => other.lease?.fencingToken !== fencingToken);
     expect(
       strangers.map(({ id }) => id),
       "nobody else is inside",
     ).toEqual([]);
-    const nest = this.#asked.filter((other) => other.lease?.fencingToken === fencingToken);
+    const nest = this.#requests.filter((other) => other.lease?.fencingToken === fencingToken);
     expect(new Set(nest.map(({ root }) => root)), "only its own share its hold").toEqual(
-      new Set([asked.root]),
+      new Set([request.root]),
     );
     if (nest.length === 1) {
       expect(fencingToken, "numbers rise").toBeGreaterThan(this.#largest);
       this.#largest = fencingToken;
     }
     expect(lease.remainingMs(), "nobody is given what is over").toBeGreaterThan(0);
-    this.#giveBack(asked);
+    this.#giveBack(request);
   }
 
-  #refused(asked: Asked, error: unknown): void {
-    if (asked.lease) {
+  #refused(request: PlayedRequest, error: unknown): void {
+    if (request.lease) {
       expect(error, "work is told of a loss").toBeInstanceOf(LeaseLostError);
-      expect(asked.signal?.aborted, "and was told before").toBe(true);
-      asked.outcome = "released";
+      expect(request.signal?.aborted, "and was told before").toBe(true);
+      request.outcome = "released";
     } else if (error === "enough") {
-      asked.outcome = "enough";
+      request.outcome = "enough";
     } else if (isLockError(error, "wait-timeout") || isLockError(error, "lease-lost")) {
-      asked.outcome = error.code as Outcome;
+      request.outcome = error.code as Outcome;
     } else {
       throw error;
     }
   }
 
-  #release(asked: Asked | undefined): void {
-    if (!asked?.lease) {
+  #release(request: PlayedRequest | undefined): void {
+    if (!request?.lease) {
       return;
     }
-    const { lease, outcome } = asked;
+    const { lease, outcome } = request;
     const wasValid = lease.remainingMs() > 0;
-    const expected = this.#model?.release(asked);
-    this.#over(asked);
+    const expected = this.#model?.release(request);
+    this.#over(request);
     lease
       .release()
       .then((wasOurs) => {
-        if (expected !== undefined && !this.#givesBack) {
+        if (expected !== undefined && !this.#checksRelease) {
           expect(wasOurs, "the answer of a release").toBe(expected);
         } else if (wasValid && outcome === undefined && !this.#broken.has(lease.fencingToken)) {
           expect(wasOurs, "a valid lease is released").toBe(true);
@@ -273,25 +273,25 @@ export class ReentrantPlay {
       .catch((error: unknown) => (this.#failure ??= error));
   }
 
-  #over(asked: Asked): void {
-    if (asked.outcome === undefined) {
-      asked.outcome = "released";
-      asked.wasTold = asked.signal?.aborted === true;
+  #over(request: PlayedRequest): void {
+    if (request.outcome === undefined) {
+      request.outcome = "released";
+      request.wasReported = request.signal?.aborted === true;
     }
   }
 
-  #finish(asked: Asked | undefined): void {
-    if (asked) {
-      this.#model?.release(asked);
-      this.#over(asked);
-      asked.finish();
+  #finish(request: PlayedRequest | undefined): void {
+    if (request) {
+      this.#model?.release(request);
+      this.#over(request);
+      request.finish();
     }
   }
 
-  #abort(asked: Asked | undefined): void {
-    if (asked) {
-      this.#model?.abort(asked);
-      asked.controller.abort("enough");
+  #abort(request: PlayedRequest | undefined): void {
+    if (request) {
+      this.#model?.abort(request);
+      request.controller.abort("enough");
     }
   }
 
@@ -299,32 +299,32 @@ export class ReentrantPlay {
     const fencingToken = this.#inside()[0]?.lease?.fencingToken;
     if (fencingToken !== undefined) {
       this.#broken.add(fencingToken);
-      this.#model?.lose();
+      this.#model?.markLost();
       this.#world.locks[by]
         ?.breakLock(key, { fencingToken, reason: "test" })
         .catch((error: unknown) => (this.#failure ??= error));
     }
   }
 
-  #giveBack(asked: Asked): void {
-    if (this.#givesBack && asked.isWork) {
-      this.#finish(asked);
-    } else if (this.#givesBack) {
-      this.#release(asked);
+  #giveBack(request: PlayedRequest): void {
+    if (this.#checksRelease && request.isWork) {
+      this.#finish(request);
+    } else if (this.#checksRelease) {
+      this.#release(request);
     }
   }
 
-  #waiting(): Asked[] {
-    return this.#asked.filter(({ lease, outcome }) => !lease && outcome === undefined);
+  #waiting(): PlayedRequest[] {
+    return this.#requests.filter(({ lease, outcome }) => !lease && outcome === undefined);
   }
 
-  #working(): Asked[] {
-    return this.#asked.filter(({ scope, outcome }) => scope && outcome === undefined);
+  #working(): PlayedRequest[] {
+    return this.#requests.filter(({ scope, outcome }) => scope && outcome === undefined);
   }
 
   /** Those who may believe that they hold it. */
-  #inside(): Asked[] {
-    return this.#asked.filter(
+  #inside(): PlayedRequest[] {
+    return this.#requests.filter(
       ({ lease }) => lease && lease.remainingMs() > 0 && !this.#broken.has(lease.fencingToken),
     );
   }
@@ -335,10 +335,10 @@ export class ReentrantPlay {
     if (!model) {
       return;
     }
-    const seen = this.#asked.map((asked) => [asked.id, seenOf(asked)]);
-    expect(seen).toEqual(this.#asked.map((asked) => [asked.id, model.outcomeOf(asked)]));
-    for (const { signal, outcome, lease, wasTold } of this.#asked.filter((asked) => asked.lease)) {
-      const isLost = outcome === undefined ? lease?.remainingMs() === 0 : wasTold;
+    const seen = this.#requests.map((request) => [request.id, outcomeSeenOf(request)]);
+    expect(seen).toEqual(this.#requests.map((request) => [request.id, model.outcomeOf(request)]));
+    for (const { signal, outcome, lease, wasReported } of this.#requests.filter((request) => request.lease)) {
+      const isLost = outcome === undefined ? lease?.remainingMs() === 0 : wasReported;
       expect(signal?.aborted, "a loss is told to all in the nest, and to nobody who left it").toBe(isLost);
     }
     const state = await this.#world.locks[0]?.inspect(key);
@@ -348,10 +348,10 @@ export class ReentrantPlay {
 
   /** Everybody gives back at once what he has or gets: all have their turn, and nothing is left. */
   async #end(): Promise<void> {
-    const { clock, leftovers } = this.#world;
-    this.#givesBack = true;
-    for (const asked of this.#asked.filter(({ lease, outcome }) => lease && outcome === undefined)) {
-      this.#giveBack(asked);
+    const { clock, residue } = this.#world;
+    this.#checksRelease = true;
+    for (const request of this.#requests.filter(({ lease, outcome }) => lease && outcome === undefined)) {
+      this.#giveBack(request);
     }
     await clock.advance(6_000);
     expect(this.#failure).toBeUndefined();
@@ -359,13 +359,13 @@ export class ReentrantPlay {
       this.#waiting().map(({ id }) => id),
       "everybody has his turn",
     ).toEqual([]);
-    await closeWorld(this.#world);
-    expect(leftovers?.() ?? [], "nothing is left").toEqual([]);
+    await closeSimulated(this.#world);
+    expect(residue?.() ?? [], "nothing is left").toEqual([]);
     expect(this.#failure).toBeUndefined();
   }
 }
 
-function seenOf({ lease, outcome }: Asked): Outcome {
+function outcomeSeenOf({ lease, outcome }: PlayedRequest): Outcome {
   if (outcome !== undefined) {
     return outcome;
   } else if (!lease) {

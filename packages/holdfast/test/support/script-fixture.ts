@@ -6,11 +6,11 @@ import type { Connection } from "../../src/drivers/redis/clients/connection.ts";
 import { channelOf, counterKey, KeySpace, type LockKeys } from "../../src/drivers/redis/protocol/keys.ts";
 import { executeSingleScript } from "../../src/drivers/redis/protocol/scripts.generated.ts";
 import { encode } from "../../src/drivers/redis/protocol/operation.ts";
-import { whole } from "./diagnostics-log.ts";
+import { wholeCommand } from "./diagnostics-log.ts";
 
 export const retentionMs = 3_600_000;
 /** Behind all times of a test. */
-const noTime = 9_999_999_999_999;
+const noDeadline = 9_999_999_999_999;
 const keySpace = new KeySpace("", "lock:");
 
 /** 32 hex digits that end in `n`: an attempt, or a client. */
@@ -19,53 +19,53 @@ export function id(n: number): string {
 }
 
 /** A token and what its queue member says. */
-export interface Asker {
+export interface Requester {
   readonly token: string;
-  readonly terms: string;
+  readonly queueArgs: string;
   readonly member: string;
 }
 
-interface AskerOptions {
+interface RequesterOptions {
   readonly client?: number;
   readonly ticket?: number;
   /** Of a lock that several may hold. */
-  readonly share?: string;
+  readonly lockMode?: string;
   readonly ttlMs?: number;
-  readonly want?: number;
+  readonly fencingCount?: number;
   readonly deadline?: number;
   readonly kind?: "s" | "p";
 }
 
-export function asker(attempt: number, options: AskerOptions = {}): Asker {
-  const { client = attempt, ticket = attempt, ttlMs = 3_000, want = 1, deadline = 0, kind = "s" } = options;
-  const share = options.share === undefined ? "" : `${options.share}:`;
-  const token = `${id(attempt)}:${id(client)}:${share}${ticket}`;
-  const terms = `${ttlMs} ${want} ${deadline} ${kind} ${ttlMs}`;
-  return { token, terms, member: `${token} ${terms}` };
+export function requester(attempt: number, options: RequesterOptions = {}): Requester {
+  const { client = attempt, ticket = attempt, ttlMs = 3_000, fencingCount = 1, deadline = 0, kind = "s" } = options;
+  const lockMode = options.lockMode === undefined ? "" : `${options.lockMode}:`;
+  const token = `${id(attempt)}:${id(client)}:${lockMode}${ticket}`;
+  const queueArgs = `${ttlMs} ${fencingCount} ${deadline} ${kind} ${ttlMs}`;
+  return { token, queueArgs, member: `${token} ${queueArgs}` };
 }
 
 export interface AcquireOptions {
   readonly ttlMs?: number;
-  readonly want?: number;
+  readonly fencingCount?: number;
   readonly wait?: "0" | "1" | "2" | "3" | "4";
-  readonly words?: string;
+  readonly metadata?: string;
   /** Server time in ms. */
   readonly latest?: number;
 }
 
-export function acquireOf({ token, terms }: Asker, options: AcquireOptions = {}): string[] {
-  const { ttlMs = 30_000, want = 1, wait = "0", words = "", latest = noTime } = options;
-  return ["acquire", token, terms, String(ttlMs), String(want), wait, words, String(latest)];
+export function acquireOf({ token, queueArgs }: Requester, options: AcquireOptions = {}): string[] {
+  const { ttlMs = 30_000, fencingCount = 1, wait = "0", metadata = "", latest = noDeadline } = options;
+  return ["acquire", token, queueArgs, String(ttlMs), String(fencingCount), wait, metadata, String(latest)];
 }
 
-export type Answer = readonly unknown[];
+export type ScriptReply = readonly unknown[];
 
 /** A real server for the tests of one file, the scripts on it, and who listens to its messages. */
-export class ScriptStage {
+export class ScriptFixture {
   readonly server: RedisServer;
   readonly redis: Redis;
   readonly connection: Connection;
-  readonly #heard = new Map<string, string[]>();
+  readonly #messages = new Map<string, string[]>();
   readonly #subscriber: Redis;
   #keys = 0;
 
@@ -76,7 +76,7 @@ export class ScriptStage {
     this.#subscriber = subscriber;
     for (const event of ["message", "smessage"]) {
       subscriber.on(event, (channel: string, text: string) => {
-        this.#heard.get(channel)?.push(text);
+        this.#messages.get(channel)?.push(text);
       });
     }
   }
@@ -84,9 +84,9 @@ export class ScriptStage {
   static async open(
     args: readonly string[] = [],
     env: Readonly<Record<string, string>> = {},
-  ): Promise<ScriptStage> {
+  ): Promise<ScriptFixture> {
     const server = await startRedis({ args, env });
-    return new ScriptStage(server, server.client(), server.client());
+    return new ScriptFixture(server, server.client(), server.client());
   }
 
   close(): Promise<void> {
@@ -116,15 +116,15 @@ export class ScriptStage {
   }
 
   /** One operation's answer. */
-  async ask(keys: LockKeys, args: readonly string[], settings: { bound?: number } = {}): Promise<Answer> {
-    return (await this.batch([[keys, args]], settings))[0] as Answer;
+  async run(keys: LockKeys, args: readonly string[], settings: { bound?: number } = {}): Promise<ScriptReply> {
+    return (await this.batch([[keys, args]], settings))[0] as ScriptReply;
   }
 
   /** The answers of several operations in one call. */
   async batch(
     operations: readonly (readonly [LockKeys, readonly string[]])[],
     { bound = 100_000, connection = this.connection }: { bound?: number; connection?: Connection } = {},
-  ): Promise<Answer[]> {
+  ): Promise<ScriptReply[]> {
     const keys = [counterKey(), ...operations.flatMap(([own]) => own)];
     const [lone] = operations;
     const own =
@@ -133,16 +133,16 @@ export class ScriptStage {
       String(bound),
       ...own,
     ])) as unknown[];
-    return operations.map(([, own], i) => whole(own, answers[i], false));
+    return operations.map(([, own], i) => wholeCommand(own, answers[i], false));
   }
 
   /** Asks without waiting for a place, and expects the grant. */
   async grant(
     keys: LockKeys,
-    who: Asker,
+    requester: Requester,
     options?: AcquireOptions,
   ): Promise<{ first: number; last: number }> {
-    const [status, first, last] = await this.ask(keys, acquireOf(who, options));
+    const [status, first, last] = await this.run(keys, acquireOf(requester, options));
     if (status !== 1) {
       throw new Error(`Expected a grant, got ${String(status)}`);
     }
@@ -150,20 +150,20 @@ export class ScriptStage {
   }
 
   /** Asks for a place in the queue. */
-  queue(keys: LockKeys, who: Asker, options?: AcquireOptions): Promise<Answer> {
-    return this.ask(keys, acquireOf(who, { wait: "1", ...options }));
+  queue(keys: LockKeys, clients: Requester, options?: AcquireOptions): Promise<ScriptReply> {
+    return this.run(keys, acquireOf(clients, { wait: "1", ...options }));
   }
 
   /** From now on somebody receives what is sent to the client. */
   async listen(client: number, kind: "s" | "p" = "s"): Promise<void> {
     const channel = channelOf(id(client));
-    this.#heard.set(channel, []);
+    this.#messages.set(channel, []);
     await (kind === "s" ? this.#subscriber.ssubscribe(channel) : this.#subscriber.subscribe(channel));
   }
 
   /** Takes what the client has received so far. */
-  async heard(client: number): Promise<string[]> {
+  async received(client: number): Promise<string[]> {
     await this.#subscriber.ping(); // the server has answered everything before it
-    return this.#heard.get(channelOf(id(client)))?.splice(0) ?? [];
+    return this.#messages.get(channelOf(id(client)))?.splice(0) ?? [];
   }
 }

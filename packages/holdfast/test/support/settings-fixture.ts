@@ -1,19 +1,19 @@
 import type { Locks } from "holdfast";
-import { until, type RedisServer } from "@holdfast/test-kit";
+import { waitUntil, type RedisServer } from "@holdfast/test-kit";
 import { expect } from "vitest";
 
 export type Settings = Readonly<Record<string, unknown>>;
 
 /** Rows for `test.each`: the library, what is set, and the settings. */
 export function rowsOf(
-  all: Readonly<Record<string, Readonly<Record<string, Settings>>>>,
+  settingRows: Readonly<Record<string, Readonly<Record<string, Settings>>>>,
 ): (readonly [library: string, what: string, settings: Settings])[] {
-  return Object.entries(all).flatMap(([library, settings]) =>
+  return Object.entries(settingRows).flatMap(([library, settings]) =>
     Object.entries(settings).map(([what, own]) => [library, what, own] as const),
   );
 }
 
-interface Course {
+interface SettingsCase {
   readonly holder: Locks;
   readonly waiter: Locks;
   readonly key: string;
@@ -26,15 +26,15 @@ interface Course {
 }
 
 /** What has to go well with whatever settings: to lock, to wait, to be told of one's turn, and to go on when all connections were cut. */
-export async function expectItWorks(course: Course): Promise<void> {
-  const { holder, waiter, key, servers, user, isStored } = course;
-  const patience = { ttlMs: 60_000, waitMs: 60_000 };
-  const lease = await holder.acquire(key, patience);
+export async function expectLocking(settingsCase: SettingsCase): Promise<void> {
+  const { holder, waiter, key, servers, user, isStored } = settingsCase;
+  const waitOptions = { ttlMs: 60_000, waitMs: 60_000 };
+  const lease = await holder.acquire(key, waitOptions);
   expect(await isStored()).toBe(true);
-  await waiter.withLock(`${key}, before`, patience, () => undefined);
+  await waiter.withLock(`${key}, before`, waitOptions, () => undefined);
   expect(await waiter.tryAcquire(key)).toBeNull();
-  const waiting = waiter.acquire(key, patience);
-  await until(async () => (await waitersOf(holder, key)) === 1, "it waits, and hears messages");
+  const waiting = waiter.acquire(key, waitOptions);
+  await waitUntil(async () => (await waitersOf(holder, key)) === 1, "it waits, and hears messages");
   expect(await lease.release()).toBe(true);
   const next = await waiting;
   expect(next.fencingToken).toBeGreaterThan(lease.fencingToken);
@@ -46,9 +46,9 @@ export async function expectItWorks(course: Course): Promise<void> {
       () => true,
       () => false,
     );
-  await until(renewed, "it is renewed over another connection");
-  const again = holder.acquire(key, patience);
-  await until(async () => (await waitersOf(waiter, key)) === 1, "somebody waits again");
+  await waitUntil(renewed, "it is renewed over another connection");
+  const again = holder.acquire(key, waitOptions);
+  await waitUntil(async () => (await waitersOf(waiter, key)) === 1, "somebody waits again");
   expect(await next.release()).toBe(true);
   expect(await (await again).release()).toBe(true);
 }

@@ -9,13 +9,13 @@ import {
 import fc from "fast-check";
 import { expect } from "vitest";
 
-import { ShareModel } from "./shared-model.ts";
-import { closeWorld, type World } from "./simulated-engines.ts";
+import { SharedLockModel } from "./shared-model.ts";
+import { closeSimulated, type SimulatedEngine } from "./simulated-engines.ts";
 
 /** A kind of lock that several may hold. Demands are weights. */
 export interface SharedKind {
   readonly limit: number;
-  readonly demands: readonly number[];
+  readonly weights: readonly number[];
   readonly limits: readonly number[];
   lockable(locks: Locks, key: string, weight: number, limit: number): Lockable<AcquireOptions>;
   setLimit(locks: Locks, key: string, present: number, wanted: number): Promise<void>;
@@ -58,7 +58,7 @@ export function stepsOf(kind: SharedKind, weights: Weights): fc.Arbitrary<Step[]
     {
       weight: 24,
       arbitrary: fc.record({
-        ask: fc.constantFrom(...kind.demands),
+        ask: fc.constantFrom(...kind.weights),
         by,
         ttlMs,
         waitMs,
@@ -93,7 +93,7 @@ export function stepsOf(kind: SharedKind, weights: Weights): fc.Arbitrary<Step[]
 type State = "waiting" | "granted" | "over";
 
 /** One request, from the asking to the end of its lease. */
-interface Asked {
+interface PlayedRequest {
   readonly id: number;
   readonly by: number;
   readonly waits: boolean;
@@ -113,14 +113,14 @@ interface Asked {
 }
 
 /** Plays steps against an engine, watches over what was promised, and compares with the model where the engine is exact. */
-export class SharePlay {
-  readonly #world: World;
+export class SharedScenarioPlayer {
+  readonly #world: SimulatedEngine;
   readonly #kind: SharedKind;
-  readonly #model: ShareModel;
-  readonly #asked: Asked[] = [];
+  readonly #model: SharedLockModel;
+  readonly #requests: PlayedRequest[] = [];
   readonly #closed = new Set<number>();
   readonly #isFaultFree: boolean;
-  readonly #handsOver: boolean;
+  readonly #allowsHandover: boolean;
   #limit: number;
   /** The largest limit of this step. */
   #limitOfStep: number;
@@ -128,18 +128,18 @@ export class SharePlay {
   #limitAfterIdle = 0;
   #step = 0;
   #largest = 0n;
-  #givesBack = false;
+  #checksRelease = false;
   #failure: unknown;
 
   /** @param handsOver in memory: then order and numbers are those of grants by the server, and not of leases */
-  constructor(world: World, kind: SharedKind, isFaultFree: boolean, handsOver = false) {
+  constructor(world: SimulatedEngine, kind: SharedKind, isFaultFree: boolean, handsOver = false) {
     this.#world = world;
     this.#kind = kind;
     this.#isFaultFree = isFaultFree;
-    this.#handsOver = handsOver;
+    this.#allowsHandover = handsOver;
     this.#limit = kind.limit;
     this.#limitOfStep = kind.limit;
-    this.#model = new ShareModel(kind.limit, world.clock.now());
+    this.#model = new SharedLockModel(kind.limit, world.clock.now());
   }
 
   async run(steps: readonly Step[]): Promise<void> {
@@ -156,17 +156,17 @@ export class SharePlay {
 
   async #do(step: Step): Promise<void> {
     if ("ask" in step) {
-      this.#ask(step);
+      this.#request(step);
     } else if ("release" in step) {
-      this.#onHeld(step.release, (asked) => this.#release(asked));
+      this.#onHeld(step.release, (request) => this.#release(request));
     } else if ("extend" in step) {
-      this.#onHeld(step.extend, (asked, lease) => this.#extend(asked, lease, step.ttlMs));
+      this.#onHeld(step.extend, (request, lease) => this.#extend(request, lease, step.ttlMs));
     } else if ("abort" in step) {
       this.#abort(step.abort);
     } else if ("break" in step) {
-      this.#onHeld(step.break, (asked, lease) => this.#break(asked, lease, step.by));
+      this.#onHeld(step.break, (request, lease) => this.#break(request, lease, step.by));
     } else if ("downgrade" in step) {
-      this.#onHeld(step.downgrade, (asked, lease) => this.#downgrade(asked, lease, step.isAnswerLost));
+      this.#onHeld(step.downgrade, (request, lease) => this.#downgrade(request, lease, step.isAnswerLost));
     } else if ("setLimit" in step) {
       this.#setLimit(step.setLimit, step.by);
     } else if ("advance" in step) {
@@ -179,15 +179,15 @@ export class SharePlay {
     }
   }
 
-  #ask({ ask, by, ttlMs, waitMs, renew }: Extract<Step, { ask: number }>): void {
+  #request({ ask, by, ttlMs, waitMs, renew }: Extract<Step, { ask: number }>): void {
     const locks = this.#world.locks[by];
     if (!locks || this.#closed.has(by)) {
       return;
     }
     const weight = Math.min(ask, this.#limit);
     const controller = new AbortController();
-    const asked: Asked = {
-      id: this.#asked.length,
+    const request: PlayedRequest = {
+      id: this.#requests.length,
       by,
       weight,
       waits: waitMs !== null && waitMs > 0,
@@ -200,59 +200,59 @@ export class SharePlay {
       lease: undefined,
       grantedIn: -1,
     };
-    this.#asked.push(asked);
+    this.#requests.push(request);
     const lockable = this.#kind.lockable(locks, key, weight, this.#limit);
     const options = { ttlMs, renew, signal: controller.signal };
     const granting: Promise<Lease | null> =
       waitMs === null ? lockable.tryAcquire(options) : lockable.acquire({ ...options, waitMs });
-    const deadline = asked.waits ? this.#model.now + (waitMs as number) : null;
-    this.#model.ask({ id: asked.id, weight, ttlMs: renew ? Infinity : ttlMs, deadline });
+    const deadline = request.waits ? this.#model.now + (waitMs as number) : null;
+    this.#model.request({ id: request.id, weight, ttlMs: renew ? Infinity : ttlMs, deadline });
     this.#follow(
       granting.then(
         (lease) => {
-          this.#answered(asked, lease);
+          this.#settled(request, lease);
         },
         (error: unknown) => {
-          asked.state = "over";
+          request.state = "over";
           this.#expectRefusal(error);
         },
       ),
     );
   }
 
-  #answered(asked: Asked, lease: Lease | null): void {
-    asked.state = lease ? "granted" : "over";
+  #settled(request: PlayedRequest, lease: Lease | null): void {
+    request.state = lease ? "granted" : "over";
     if (!lease) {
       return;
     }
-    asked.lease = lease;
-    asked.grantedIn = this.#step;
+    request.lease = lease;
+    request.grantedIn = this.#step;
     const living = this.#living();
     if (living.length === 1) {
-      this.#limitAfterIdle = asked.limit;
+      this.#limitAfterIdle = request.limit;
     }
     const weights = living.reduce((sum, { weight }) => sum + weight, 0);
     expect(weights, "never more than the limit at once").toBeLessThanOrEqual(
       // A run of hand-overs goes on behind a lowered limit.
-      Math.max(this.#limit, this.#limitOfStep, this.#limitAfterIdle, this.#handsOver ? asked.limit : 0),
+      Math.max(this.#limit, this.#limitOfStep, this.#limitAfterIdle, this.#allowsHandover ? request.limit : 0),
     );
     expect(lease.remainingMs(), "nobody is given what is over").toBeGreaterThan(0);
-    if (!this.#handsOver) {
-      expect(lease.fencingToken, "numbers rise").toBeGreaterThan(asked.floor);
+    if (!this.#allowsHandover) {
+      expect(lease.fencingToken, "numbers rise").toBeGreaterThan(request.floor);
     }
-    const sameNumber = this.#asked.filter((other) => other.lease?.fencingToken === lease.fencingToken);
-    expect(sameNumber, "each lease has a number of its own").toEqual([asked]);
-    for (const other of this.#asked) {
-      const conflicts = other.weight + asked.weight > Math.max(...this.#kind.limits);
-      if (other.lease && other !== asked && conflicts) {
+    const sameNumber = this.#requests.filter((other) => other.lease?.fencingToken === lease.fencingToken);
+    expect(sameNumber, "each lease has a number of its own").toEqual([request]);
+    for (const other of this.#requests) {
+      const conflicts = other.weight + request.weight > Math.max(...this.#kind.limits);
+      if (other.lease && other !== request && conflicts) {
         expect(lease.fencingToken, "numbers rise in the order of grants").toBeGreaterThan(
           other.lease.fencingToken,
         );
       }
     }
     this.#largest = lease.fencingToken > this.#largest ? lease.fencingToken : this.#largest;
-    if (this.#givesBack) {
-      this.#release(asked);
+    if (this.#checksRelease) {
+      this.#release(request);
     }
   }
 
@@ -268,10 +268,10 @@ export class SharePlay {
     }
   }
 
-  #release(asked: Asked): void {
-    const { lease } = asked;
-    this.#model.leave(asked.id);
-    asked.state = "over";
+  #release(request: PlayedRequest): void {
+    const { lease } = request;
+    this.#model.dequeue(request.id);
+    request.state = "over";
     const leftMs = lease?.remainingMs() ?? 0;
     const since = this.#world.clock.now();
     const releasing = lease?.release() ?? Promise.resolve(false);
@@ -280,7 +280,7 @@ export class SharePlay {
         (wasOurs) => {
           // A silent server is told of the release only when it answers again, and the lease may have expired by then.
           const isOver = this.#world.clock.now() - since >= leftMs;
-          expect(wasOurs || isOver || asked.isBroken, "a valid lease is released").toBe(true);
+          expect(wasOurs || isOver || request.isBroken, "a valid lease is released").toBe(true);
         },
         (error: unknown) => {
           this.#expectRefusal(error);
@@ -289,9 +289,9 @@ export class SharePlay {
     );
   }
 
-  #extend(asked: Asked, lease: Lease, ttlMs: number): void {
+  #extend(request: PlayedRequest, lease: Lease, ttlMs: number): void {
     if (lease.remainingMs() > 0) {
-      this.#model.extend(asked.id, ttlMs);
+      this.#model.extend(request.id, ttlMs);
     }
     this.#follow(
       lease.extend(ttlMs).catch((error: unknown) => {
@@ -303,21 +303,21 @@ export class SharePlay {
   }
 
   #abort(index: number): void {
-    const waiting = this.#asked.filter(({ state }) => state === "waiting");
-    const asked = waiting.at(-1 - index);
-    if (asked) {
-      this.#model.leave(asked.id);
-      asked.controller.abort("enough");
+    const waiting = this.#requests.filter(({ state }) => state === "waiting");
+    const request = waiting.at(-1 - index);
+    if (request) {
+      this.#model.dequeue(request.id);
+      request.controller.abort("enough");
     }
   }
 
-  #break(asked: Asked, { fencingToken }: Lease, by: number): void {
+  #break(request: PlayedRequest, { fencingToken }: Lease, by: number): void {
     const locks = this.#world.locks[by];
     if (!locks || this.#closed.has(by)) {
       return;
     }
-    asked.isBroken = true;
-    this.#model.leave(asked.id);
+    request.isBroken = true;
+    this.#model.dequeue(request.id);
     this.#follow(
       locks.breakLock(key, { fencingToken, reason: "test" }).then(
         () => undefined,
@@ -328,18 +328,18 @@ export class SharePlay {
     );
   }
 
-  #downgrade(asked: Asked, lease: Lease, isAnswerLost: boolean): void {
-    if (lease.remainingMs() === 0 || asked.weight === 1) {
+  #downgrade(request: PlayedRequest, lease: Lease, isAnswerLost: boolean): void {
+    if (lease.remainingMs() === 0 || request.weight === 1) {
       return;
     } else if (isAnswerLost && !this.#isFaultFree) {
-      this.#fault("reset", asked.by);
+      this.#fault("reset", request.by);
     }
-    asked.weight = 1;
-    this.#model.reweigh(asked.id, 1);
+    request.weight = 1;
+    this.#model.setWeight(request.id, 1);
     this.#follow(
       (lease as WriteLease).downgrade().then(
         (reader) => {
-          asked.lease = reader;
+          request.lease = reader;
           expect(reader.fencingToken).toBe(lease.fencingToken);
         },
         (error: unknown) => {
@@ -357,8 +357,8 @@ export class SharePlay {
     const present = this.#limit;
     this.#limit = wanted;
     this.#limitAfterIdle = 0;
-    for (const asked of this.#asked) {
-      asked.wasImpossible ||= asked.weight > wanted;
+    for (const request of this.#requests) {
+      request.wasImpossible ||= request.weight > wanted;
     }
     this.#model.setLimit(wanted);
     this.#follow(this.#kind.setLimit(locks, key, present, wanted));
@@ -370,9 +370,9 @@ export class SharePlay {
       return; // the last one closes the engine
     }
     this.#closed.add(by);
-    const own = this.#asked.filter((asked) => asked.by === by);
-    const ending = own.filter(({ state, lease }) => state === "waiting" || (lease?.remainingMs() ?? 0) > 0);
-    this.#model.leaveAll(ending.map(({ id }) => id));
+    const own = this.#requests.filter((request) => request.by === by);
+    const cleanup = own.filter(({ state, lease }) => state === "waiting" || (lease?.remainingMs() ?? 0) > 0);
+    this.#model.dequeueAll(cleanup.map(({ id }) => id));
     this.#follow(locks.close());
   }
 
@@ -395,16 +395,16 @@ export class SharePlay {
     }
   }
 
-  #onHeld(index: number, action: (asked: Asked, lease: Lease) => void): void {
-    const held = this.#asked.filter(({ state, by }) => state === "granted" && !this.#closed.has(by));
-    const asked = held.at(-1 - index);
-    if (asked?.lease) {
-      action(asked, asked.lease);
+  #onHeld(index: number, action: (request: PlayedRequest, lease: Lease) => void): void {
+    const held = this.#requests.filter(({ state, by }) => state === "granted" && !this.#closed.has(by));
+    const request = held.at(-1 - index);
+    if (request?.lease) {
+      action(request, request.lease);
     }
   }
 
-  #living(): Asked[] {
-    return this.#asked.filter(
+  #living(): PlayedRequest[] {
+    return this.#requests.filter(
       ({ lease, isBroken }) => !isBroken && lease !== undefined && lease.remainingMs() > 0,
     );
   }
@@ -424,9 +424,9 @@ export class SharePlay {
 
   /** Nobody who came earlier still waits when somebody who came later was granted in this step. */
   #watch(): void {
-    const newest = this.#asked.filter(({ grantedIn }) => grantedIn === this.#step);
-    const waiting = this.#asked.filter(({ state, waits }) => state === "waiting" && waits);
-    for (const { id } of this.#isFaultFree && !this.#handsOver ? newest : []) {
+    const newest = this.#requests.filter(({ grantedIn }) => grantedIn === this.#step);
+    const waiting = this.#requests.filter(({ state, waits }) => state === "waiting" && waits);
+    for (const { id } of this.#isFaultFree && !this.#allowsHandover ? newest : []) {
       const passed = waiting.filter((other) => other.id < id && !other.wasImpossible);
       expect(passed, "nobody is passed over").toEqual([]);
     }
@@ -435,14 +435,14 @@ export class SharePlay {
   /** In memory every moment is exact. */
   async #compare(): Promise<void> {
     const observer = this.#world.locks.find((_, index) => !this.#closed.has(index));
-    if (this.#world.name !== "memory" || this.#handsOver || !observer) {
+    if (this.#world.name !== "memory" || this.#allowsHandover || !observer) {
       return;
     }
-    const waiting = this.#asked.filter(({ state }) => state === "waiting").map(({ id }) => id);
+    const waiting = this.#requests.filter(({ state }) => state === "waiting").map(({ id }) => id);
     expect(waiting, "those who wait").toEqual(this.#model.waiters);
     const { holders, waiterCount } = await observer.inspect(key);
     const ids = holders.map(
-      ({ fencingToken }) => this.#asked.find(({ lease }) => lease?.fencingToken === fencingToken)?.id,
+      ({ fencingToken }) => this.#requests.find(({ lease }) => lease?.fencingToken === fencingToken)?.id,
     );
     expect(
       ids.sort((a = 0, b = 0) => a - b),
@@ -453,30 +453,30 @@ export class SharePlay {
 
   /** Faults end, everybody gives back at once what he has or gets: all have their turn, and nothing is left. */
   async #end(): Promise<void> {
-    const { clock, faults, leftovers } = this.#world;
+    const { clock, faults, residue } = this.#world;
     for (const own of faults) {
       own.dropMessages(null);
       own.dropReply(0);
       own.duplicate(0, 0);
     }
-    this.#givesBack = true;
-    for (const asked of this.#asked) {
-      if (asked.state === "granted") {
-        this.#release(asked);
+    this.#checksRelease = true;
+    for (const request of this.#requests) {
+      if (request.state === "granted") {
+        this.#release(request);
       }
     }
     // Who was sent away by a lower limit asks again after 5 s; who lost an answer, perhaps some times.
     await clock.advance(this.#isFaultFree ? 6_000 : 20_000);
     expect(this.#failure).toBeUndefined();
-    const waiting = this.#asked.filter(({ state }) => state === "waiting");
+    const waiting = this.#requests.filter(({ state }) => state === "waiting");
     expect(
       waiting.map(({ id }) => id),
       "everybody has his turn",
     ).toEqual([]);
     // A request that came twice may have left a place in the queue, which lasts for a minute.
     await clock.advance(this.#isFaultFree ? 0 : 61_000);
-    await closeWorld(this.#world);
-    expect(leftovers?.() ?? [], "nothing is left").toEqual([]);
+    await closeSimulated(this.#world);
+    expect(residue?.() ?? [], "nothing is left").toEqual([]);
     expect(this.#failure).toBeUndefined();
   }
 }

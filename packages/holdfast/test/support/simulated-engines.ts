@@ -5,7 +5,7 @@ import { redis } from "holdfast/redis";
 import { faulty, manualClock, manualRandom, type FaultInjector, type ManualClock } from "holdfast/testing";
 
 /** An engine, and what several processes have of it, all in this process and on one clock. */
-export interface World {
+export interface SimulatedEngine {
   readonly name: "memory" | "redis";
   readonly clock: ManualClock;
   /** One for each process. */
@@ -15,18 +15,18 @@ export interface World {
   /** How long a request and its answer, or a hand-over, take at the most, where nothing goes wrong. */
   readonly latencyMs: number;
   /** What lies at the engine for keys that nobody holds or waits for, and should not. Undefined: that cannot be seen here. */
-  readonly leftovers: (() => string[]) | undefined;
+  readonly residue: (() => string[]) | undefined;
 }
 
-export function memoryWorld(processes: number, options?: LocksOptions): World {
+export function simulateMemory(processes: number, options?: LocksOptions): SimulatedEngine {
   const clock = manualClock();
   const driver = memory({ clock, random: manualRandom(1) });
   const locks = Array.from({ length: processes }, () => createLocks(driver, options));
-  return { name: "memory", clock, locks, faults: [], latencyMs: 0, leftovers: undefined };
+  return { name: "memory", clock, locks, faults: [], latencyMs: 0, residue: undefined };
 }
 
 /** @param claimMs how long a grant by message is for */
-export async function redisWorld(processes: number, claimMs = 1_000, options?: LocksOptions): Promise<World> {
+export async function simulateRedis(processes: number, claimMs = 1_000, options?: LocksOptions): Promise<SimulatedEngine> {
   const clock = manualClock();
   const server = new FakeRedis({ clock, random: manualRandom(900), upForMs: 3_600_000 });
   const links = Array.from({ length: processes }, () => {
@@ -45,19 +45,19 @@ export async function redisWorld(processes: number, claimMs = 1_000, options?: L
     await clock.advance(100);
     await warm;
   }
-  const leftovers = (): string[] => server.keys().filter((key) => !/^holdfast:(fence$|client:)/.test(key));
+  const residue = (): string[] => server.keys().filter((key) => !/^holdfast:(fence$|client:)/.test(key));
   return {
     name: "redis",
     clock,
     locks,
     faults: links.map(({ controls }) => controls),
     latencyMs: 10,
-    leftovers,
+    residue,
   };
 }
 
 /** Closes all processes. Rejects where a timer is left. */
-export async function closeWorld({ clock, locks }: World): Promise<void> {
+export async function closeSimulated({ clock, locks }: SimulatedEngine): Promise<void> {
   const closing = Promise.all(locks.map((own) => own.close()));
   await clock.advance(5_000);
   await closing;

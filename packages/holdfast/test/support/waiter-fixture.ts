@@ -6,19 +6,19 @@ import type { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, vi, type TestContext } from "vitest";
 import { startRedis, type RedisServer } from "@holdfast/test-kit";
 
-import { mayStay } from "./residue.ts";
+import { mayRemain } from "./residue.ts";
 import { onRedis } from "./servers.ts";
 
 /** No waiter polls sooner than that for a lock that is held for long. */
 export const pollMs = 5_000;
 /** Served without a poll. Far less than that, but for slow machines. */
-export const soonMs = 2_000;
+export const promptMs = 2_000;
 
 export let server: RedisServer;
 export let probe: Redis;
 
 /** `describe` for tests of waiters: a server for the file, and nothing left on it in the end. */
-export function onWaiters(tests: () => void): void {
+export function describeWaiters(tests: () => void): void {
   onRedis("waiters", () => {
     beforeAll(async () => {
       server = await startRedis();
@@ -26,14 +26,14 @@ export function onWaiters(tests: () => void): void {
     });
 
     afterAll(async () => {
-      const left: string[] = [];
+      const remaining: string[] = [];
       for (const key of await probe.keys("*")) {
-        if (!(await mayStay(probe, key))) {
-          left.push(key);
+        if (!(await mayRemain(probe, key))) {
+          remaining.push(key);
         }
       }
       await server.stop();
-      expect(left).toEqual([]);
+      expect(remaining).toEqual([]);
     });
 
     tests();

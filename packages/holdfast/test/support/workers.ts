@@ -19,7 +19,7 @@ import type { AcquireOptions, LocksOptions } from "holdfast";
 /** What the port belongs to. */
 export type Topology = "server" | "cluster";
 
-type Orders = {
+type WorkerOrders = {
   warmUp: object;
   contend: { key: string; tasks: number; record: string; acquire: AcquireOptions; holdMs: number };
   count: { wanted: number };
@@ -46,7 +46,7 @@ interface Events {
 
 const program = fileURLToPath(new URL("worker.mjs", import.meta.url));
 const built = fileURLToPath(new URL("../../dist/index.js", import.meta.url));
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 
 /** A process of its own, with the built library and a client of its own. */
 export class Worker implements AsyncDisposable {
@@ -86,22 +86,22 @@ export class Worker implements AsyncDisposable {
     return worker;
   }
 
-  order<Order extends keyof Orders>(order: Order, details: Orders[Order]): void {
+  order<Order extends keyof WorkerOrders>(order: Order, details: WorkerOrders[Order]): void {
     this.#child.send({ order, ...details });
   }
 
   /** The next event of that name. Rejects when the worker fails or ends before. */
   async event<Event extends keyof Events>(event: Event): Promise<Events[Event]> {
-    const [details] = (await once(this.#emitter, event, { signal: AbortSignal.timeout(patienceMs) })) as [
+    const [details] = (await once(this.#emitter, event, { signal: AbortSignal.timeout(timeoutMs) })) as [
       Events[Event],
     ];
     return details;
   }
 
   /** Gives an order, and waits for what it leads to. */
-  async ask<Order extends keyof Orders, Event extends keyof Events>(
+  async request<Order extends keyof WorkerOrders, Event extends keyof Events>(
     order: Order,
-    details: Orders[Order],
+    details: WorkerOrders[Order],
     event: Event,
   ): Promise<Events[Event]> {
     const answer = this.event(event);
@@ -110,15 +110,15 @@ export class Worker implements AsyncDisposable {
   }
 
   /** Resolves when that caller of its has had its turn. */
-  async turn(who: string): Promise<void> {
-    await once(this.#emitter, `turn ${who}`, { signal: AbortSignal.timeout(patienceMs) });
+  async turn(worker: string): Promise<void> {
+    await once(this.#emitter, `turn ${worker}`, { signal: AbortSignal.timeout(timeoutMs) });
   }
 
   /** Resolves when it is gone. */
   async kill(): Promise<void> {
-    const gone = once(this.#child, "exit");
+    const exited = once(this.#child, "exit");
     this.#child.kill("SIGKILL");
-    await gone;
+    await exited;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -146,13 +146,13 @@ export async function startWorkers(
     ),
   );
   for (const worker of workers) {
-    await worker.ask("warmUp", {}, "warm");
+    await worker.request("warmUp", {}, "warm");
   }
   return workers;
 }
 
 /** One line of a record. */
-export interface Entry {
+export interface RecordEntry {
   readonly what: "begin" | "end";
   /** `<process>.<task>` */
   readonly who: string;
@@ -179,7 +179,7 @@ export class Recording implements Disposable {
   }
 
   /** What was written between two moments, whole lines only. */
-  read(from = 0, to = this.end): Entry[] {
+  read(from = 0, to = this.end): RecordEntry[] {
     const bytes = Buffer.alloc(to - from);
     const file = openSync(this.path, "r");
     readSync(file, bytes, 0, bytes.length, from);

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import type { WireLease, WireLock, WireProblem } from "holdfast/http";
 
 /** Asks as any client may: JSON there and back. */
-export async function ask(
+export async function sendRequest(
   url: string,
   method: string,
   path: string,
@@ -24,11 +24,11 @@ export async function ask(
 }
 
 export async function acquire(url: string, body: object): Promise<WireLease> {
-  const told = await ask(url, "POST", "/v1/leases", body);
-  if (told.status !== 201) {
-    throw new Error(`${told.status} ${JSON.stringify(told.body)}`);
+  const reply = await sendRequest(url, "POST", "/v1/leases", body);
+  if (reply.status !== 201) {
+    throw new Error(`${reply.status} ${JSON.stringify(reply.body)}`);
   }
-  return told.body as WireLease;
+  return reply.body as WireLease;
 }
 
 export async function refusal(
@@ -37,39 +37,39 @@ export async function refusal(
   path: string,
   body?: unknown,
 ): Promise<WireProblem> {
-  const told = await ask(url, method, path, body);
-  if (told.status < 400) {
-    throw new Error(`expected a refusal, got ${told.status} ${JSON.stringify(told.body)}`);
+  const reply = await sendRequest(url, method, path, body);
+  if (reply.status < 400) {
+    throw new Error(`expected a refusal, got ${reply.status} ${JSON.stringify(reply.body)}`);
   }
-  return told.body as WireProblem;
+  return reply.body as WireProblem;
 }
 
 export async function inspect(url: string, key: string): Promise<WireLock> {
-  return (await ask(url, "GET", `/v1/lock?key=${encodeURIComponent(key)}`)).body as WireLock;
+  return (await sendRequest(url, "GET", `/v1/lock?key=${encodeURIComponent(key)}`)).body as WireLock;
 }
 
 /** A stream of events, of which the client can go away at any time. */
 export interface Stream {
   readonly status: number;
   next(): Promise<{ event: string; data: Record<string, unknown> } | undefined>;
-  leave(): void;
+  disconnect(): void;
 }
 
 export async function openStream(url: string, method: string, path: string, body?: object): Promise<Stream> {
-  const asked = request(new URL(path, url), {
+  const outgoing = request(new URL(path, url), {
     method,
     agent: false,
     headers: { accept: "text/event-stream", "content-type": "application/json" },
   });
-  asked.on("error", () => undefined);
-  asked.end(body && JSON.stringify(body));
-  const [response] = (await once(asked, "response")) as [IncomingMessage];
+  outgoing.on("error", () => undefined);
+  outgoing.end(body && JSON.stringify(body));
+  const [response] = (await once(outgoing, "response")) as [IncomingMessage];
   const events = eventsOf(response);
   return {
     status: response.statusCode ?? 0,
     next: async () => (await events.next().catch(() => undefined))?.value ?? undefined,
-    leave: () => {
-      asked.destroy();
+    disconnect: () => {
+      outgoing.destroy();
     },
   };
 }
@@ -93,10 +93,10 @@ async function* eventsOf(
 }
 
 /** A service in a process of its own, which can be killed. */
-export interface Instance {
+export interface ServiceInstance {
   readonly url: string;
   readonly child: ChildProcess;
-  readonly said: () => string;
+  readonly startupMessages: () => string;
   readonly logged: () => string;
   kill(signal: NodeJS.Signals): Promise<number | null>;
 }
@@ -112,7 +112,7 @@ process.once("exit", () => {
 const main = fileURLToPath(new URL("../../dist/main.js", import.meta.url));
 
 /** From the build: `npm test` makes it. */
-export async function startInstance(env: Record<string, string> = {}): Promise<Instance> {
+export async function startInstance(env: Record<string, string> = {}): Promise<ServiceInstance> {
   const child = spawn(process.execPath, [main], {
     env: { PATH: process.env["PATH"] ?? "", HOLDFAST_PORT: "0", ...env },
     stdio: ["ignore", "pipe", "pipe"],
@@ -138,7 +138,7 @@ export async function startInstance(env: Record<string, string> = {}): Promise<I
   return {
     url,
     child,
-    said: () => said,
+    startupMessages: () => said,
     logged: () => logged,
     kill: async (signal) => {
       child.kill(signal);

@@ -22,16 +22,16 @@ function hset({ store }: Server, key = "", ...pairs: string[]): Reply {
     throw new ServerError("ERR wrong number of arguments for 'hset' command");
   }
   const hash = store.hash(key) ?? store.put(key, new Map<string, string>());
-  const before = hash.size;
+  const sizeBefore = hash.size;
   for (let at = 0; at < pairs.length; at += 2) {
     hash.set(pairs[at] as string, pairs[at + 1] as string);
   }
-  return hash.size - before;
+  return hash.size - sizeBefore;
 }
 
 function hdel({ store }: Server, key = "", ...fields: string[]): number {
   const hash = store.hash(key);
-  const gone = fields.filter((field) => hash?.delete(field)).length;
+  const removed = fields.filter((field) => hash?.delete(field)).length;
   store.dropIfEmpty(key, hash);
-  return gone;
+  return removed;
 }

@@ -10,21 +10,21 @@ import { strings } from "./strings.ts";
 const groups: readonly Commands[] = [strings, keys, hashes, sortedSets, servers];
 const commands = new Map(groups.flatMap((group) => Object.entries(group)));
 
-export interface Circumstances {
+export interface CommandContext {
   readonly inScript: boolean;
   readonly mayWrite: boolean;
   readonly hasShards: boolean;
 }
 
-/** Runs one command. @param words its name and what comes behind it, of bytes */
-export function perform(server: Server, words: readonly string[], circumstances: Circumstances): Reply {
-  const [name = "", ...args] = words;
+/** Runs one command. @param argv its name and what comes behind it, of bytes */
+export function execute(server: Server, argv: readonly string[], context: CommandContext): Reply {
+  const [name = "", ...args] = argv;
   const command = commands.get(name.toLowerCase());
-  const refusal = circumstances.inScript
-    ? refusalInScript(command, words.length, circumstances)
-    : refusalOutside(command, words, circumstances);
+  const refusal = context.inScript
+    ? refusalInScript(command, argv.length, context)
+    : refusalOutside(command, argv, context);
   if (!command || refusal !== undefined) {
-    return new ServerError(refusal ?? unknownCommand(words));
+    return new ServerError(refusal ?? unknownCommand(argv));
   }
   try {
     return command.run(server, ...args);
@@ -39,42 +39,42 @@ export function perform(server: Server, words: readonly string[], circumstances:
 function refusalInScript(
   command: Command | undefined,
   count: number,
-  circumstances: Circumstances,
+  context: CommandContext,
 ): string | undefined {
   if (count === 0) {
     return "ERR Please specify at least one argument for this redis lib call";
-  } else if (!command || isMissing(command, circumstances)) {
+  } else if (!command || isMissing(command, context)) {
     return "ERR Unknown Redis command called from script";
-  } else if (!takes(command, count)) {
+  } else if (!acceptsCount(command, count)) {
     return "ERR Wrong number of args calling Redis command from script";
   } else if (command.flags?.includes("outside")) {
     return "ERR This Redis command is not allowed from script";
   }
-  return isRefusedByReplica(command, circumstances) ? readOnly : undefined;
+  return isRefusedByReplica(command, context) ? readOnly : undefined;
 }
 
 function refusalOutside(
   command: Command | undefined,
-  words: readonly string[],
-  circumstances: Circumstances,
+  argv: readonly string[],
+  context: CommandContext,
 ): string | undefined {
-  if (!command || isMissing(command, circumstances)) {
-    return unknownCommand(words);
-  } else if (!takes(command, words.length)) {
-    return `ERR wrong number of arguments for '${words[0]?.toLowerCase()}' command`;
+  if (!command || isMissing(command, context)) {
+    return unknownCommand(argv);
+  } else if (!acceptsCount(command, argv.length)) {
+    return `ERR wrong number of arguments for '${argv[0]?.toLowerCase()}' command`;
   }
-  return isRefusedByReplica(command, circumstances) ? readOnly : undefined;
+  return isRefusedByReplica(command, context) ? readOnly : undefined;
 }
 
-function isMissing({ flags }: Command, { hasShards }: Circumstances): boolean {
+function isMissing({ flags }: Command, { hasShards }: CommandContext): boolean {
   return flags?.includes("sharded") === true && !hasShards;
 }
 
-function takes({ arity }: Command, count: number): boolean {
+function acceptsCount({ arity }: Command, count: number): boolean {
   return arity < 0 ? count >= -arity : count === arity;
 }
 
-function isRefusedByReplica({ flags }: Command, { mayWrite }: Circumstances): boolean {
+function isRefusedByReplica({ flags }: Command, { mayWrite }: CommandContext): boolean {
   return flags?.includes("write") === true && !mayWrite;
 }
 

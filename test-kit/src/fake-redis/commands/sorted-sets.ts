@@ -15,14 +15,14 @@ export const sortedSets: Commands = {
   zrangebyscore: { arity: -4, run: zrangebyscore },
 };
 
-function zadd({ store }: Server, key = "", ...words: string[]): number {
-  const { options, pairs } = parse(words);
+function zadd({ store }: Server, key = "", ...argv: string[]): number {
+  const { options, pairs } = parseZadd(argv);
   const set = store.sortedSet(key) ?? new SortedSet();
   let added = 0;
   let changed = 0;
   for (const [score, member] of pairs) {
     const present = set.score(member);
-    if (mayPut(options, present, score)) {
+    if (satisfiesOptions(options, present, score)) {
       added += present === undefined ? 1 : 0;
       changed += present === score ? 0 : 1;
       set.put(score, member);
@@ -34,16 +34,16 @@ function zadd({ store }: Server, key = "", ...words: string[]): number {
   return options.has("ch") ? changed : added;
 }
 
-interface Additions {
+interface ZaddArguments {
   readonly options: ReadonlySet<string>;
   readonly pairs: readonly (readonly [score: number, member: string])[];
 }
 
-function parse(words: readonly string[]): Additions {
-  const end = words.findIndex((word) => !/^(nx|xx|gt|lt|ch|incr)$/i.test(word));
-  const count = end < 0 ? words.length : end;
-  const options = new Set(words.slice(0, count).map((word) => word.toLowerCase()));
-  const rest = words.slice(count);
+function parseZadd(argv: readonly string[]): ZaddArguments {
+  const end = argv.findIndex((word) => !/^(nx|xx|gt|lt|ch|incr)$/i.test(word));
+  const count = end < 0 ? argv.length : end;
+  const options = new Set(argv.slice(0, count).map((word) => word.toLowerCase()));
+  const rest = argv.slice(count);
   const comparing = ["nx", "gt", "lt"].filter((option) => options.has(option));
   if (options.has("incr")) {
     unknownOption("ZADD", "INCR");
@@ -58,7 +58,7 @@ function parse(words: readonly string[]): Additions {
   return { options, pairs: scores.map((score, at) => [score, rest[2 * at + 1] as string]) };
 }
 
-function mayPut(options: ReadonlySet<string>, present: number | undefined, score: number): boolean {
+function satisfiesOptions(options: ReadonlySet<string>, present: number | undefined, score: number): boolean {
   if (present === undefined) {
     return !options.has("xx");
   }
@@ -71,9 +71,9 @@ function mayPut(options: ReadonlySet<string>, present: number | undefined, score
 
 function zrem({ store }: Server, key = "", ...members: string[]): number {
   const set = store.sortedSet(key);
-  const gone = members.filter((member) => set?.remove(member)).length;
+  const removed = members.filter((member) => set?.remove(member)).length;
   store.dropIfEmpty(key, set);
-  return gone;
+  return removed;
 }
 
 function zscore({ store }: Server, key = "", member = ""): Reply {
@@ -106,9 +106,9 @@ function zrange({ store }: Server, key = "", from = "", to = "", ...options: str
   }
   const [first, last] = [integerOf(from), integerOf(to)];
   const entries = store.sortedSet(key)?.entries() ?? [];
-  const placeOf = (index: number): number => (index < 0 ? Math.max(0, entries.length + index) : index);
+  const indexOf = (index: number): number => (index < 0 ? Math.max(0, entries.length + index) : index);
   const end = last < 0 ? entries.length + last + 1 : last + 1;
-  return listed(entries.slice(placeOf(first), Math.max(0, end)), options.length > 0);
+  return listed(entries.slice(indexOf(first), Math.max(0, end)), options.length > 0);
 }
 
 function zrangebyscore({ store }: Server, key = "", from = "", to = "", ...options: string[]): Reply {
@@ -133,12 +133,12 @@ function zrangebyscore({ store }: Server, key = "", from = "", to = "", ...optio
 function zremrangebyscore({ store }: Server, key = "", from = "", to = ""): number {
   const isWithin = within(from, to);
   const set = store.sortedSet(key);
-  const gone = (set?.entries() ?? []).filter(([, score]) => isWithin(score));
-  for (const [member] of gone) {
+  const removed = (set?.entries() ?? []).filter(([, score]) => isWithin(score));
+  for (const [member] of removed) {
     set?.remove(member);
   }
   store.dropIfEmpty(key, set);
-  return gone.length;
+  return removed.length;
 }
 
 /** Scores from one bound to another, each without itself where a `(` stands before it. */

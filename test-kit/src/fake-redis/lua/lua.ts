@@ -85,8 +85,8 @@ export class Lua {
 
   /** redis.call raises errors, redis.pcall answers them. */
   #command(raises: boolean): number {
-    const words = this.#stack.words(formatNumber);
-    const reply = words ? this.#guarded(() => this.#call(words)) : badArgument;
+    const argv = this.#stack.strings(formatNumber);
+    const reply = argv ? this.#guarded(() => this.#call(argv)) : badArgument;
     this.#stack.push(valueOf(reply ?? null));
     if (raises && reply instanceof ServerError) {
       this.#lua.lua_error(this.#state);
@@ -117,8 +117,8 @@ export class Lua {
 
   /** What Redis answers for a script that ends with an error: which script it was, and where, is said behind the error's own words. */
   #failure(sha1: string): ServerError {
-    const [words = "", source, line] = ["err", "source", "line"].map((name) => this.#stack.textOf(name));
-    return new ServerError(source === undefined ? words : `${words} script: ${sha1}, on ${source}:${line}.`);
+    const [message = "", source, line] = ["err", "source", "line"].map((name) => this.#stack.textOf(name));
+    return new ServerError(source === undefined ? message : `${message} script: ${sha1}, on ${source}:${line}.`);
   }
 }
 

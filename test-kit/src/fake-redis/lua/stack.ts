@@ -55,20 +55,20 @@ export class Stack {
   }
 
   /** All that lies on the stack, which are texts and numbers; undefined: something else lies there too. */
-  words(format: (number: number) => string): string[] | undefined {
+  strings(format: (number: number) => string): string[] | undefined {
     const count = this.#lua.lua_gettop(this.#state);
-    const words: string[] = [];
+    const strings: string[] = [];
     for (let index = 1; index <= count; index += 1) {
       const kind = this.#lua.lua_type(this.#state, index);
       if (kind === kinds.string) {
-        words.push(this.text(index));
+        strings.push(this.text(index));
       } else if (kind === kinds.number) {
-        words.push(format(this.#lua.lua_tonumber(this.#state, index)));
+        strings.push(format(this.#lua.lua_tonumber(this.#state, index)));
       } else {
         return undefined;
       }
     }
-    return words;
+    return strings;
   }
 
   text(index: number): string {
@@ -91,10 +91,10 @@ export class Stack {
       this.#bytes().write(text, this.#buffer, "latin1");
       return action(this.#buffer, text.length);
     }
-    const place = this.#lua.malloc(text.length);
-    this.#bytes().write(text, place, "latin1");
-    const result = action(place, text.length);
-    this.#lua.free(place);
+    const pointer = this.#lua.malloc(text.length);
+    this.#bytes().write(text, pointer, "latin1");
+    const result = action(pointer, text.length);
+    this.#lua.free(pointer);
     return result;
   }
 

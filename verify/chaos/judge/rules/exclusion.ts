@@ -1,33 +1,33 @@
-import { evidenceOf } from "../evidence.ts";
+import { voteEvidence } from "../evidence.ts";
 import type { Violation } from "../rules.ts";
-import type { RunStory } from "../attempts.ts";
-import { isAcross } from "./failovers.ts";
-import { capacityOf, tenuresByKey, type Tenure } from "./tenures.ts";
+import type { RunHistory } from "../attempts.ts";
+import { crossesFailover } from "./failovers.ts";
+import { capacityOf, intervalsByKey, type HoldInterval } from "./tenures.ts";
 
-export function excludes(run: RunStory): Violation[] {
+export function checkExclusion(run: RunHistory): Violation[] {
   return conflicts(run).violations;
 }
 
 /** What exclusion did not hold for, and was not promised for: conflicts with who was forgotten by a failover. */
-export function conflictsAcrossFailovers(run: RunStory): number {
+export function conflictsAcrossFailovers(run: RunHistory): number {
   return conflicts(run).excused;
 }
 
 /** Goes through the grants in their order, with those that are still valid at each. */
-function conflicts(run: RunStory): { readonly violations: Violation[]; readonly excused: number } {
+function conflicts(run: RunHistory): { readonly violations: Violation[]; readonly excused: number } {
   const violations: Violation[] = [];
   let excused = 0;
-  for (const [key, tenures] of tenuresByKey(run)) {
+  for (const [key, intervals] of intervalsByKey(run)) {
     const capacity = capacityOf(run.plan, key);
-    eachWithRivals(tenures, (tenure, rivals) => {
-      const known = rivals.filter(({ from }) => !isAcross(run, key, from, tenure.from));
-      if (weightOf(known) + tenure.weight > capacity) {
-        const text = conflict(tenure, known, capacity);
-        const evidence = [tenure, ...known].flatMap(({ leases }) =>
-          leases.flatMap((lease) => evidenceOf(run, lease, tenure.from)),
+    forEachOverlap(intervals, (interval, overlapping) => {
+      const known = overlapping.filter(({ from }) => !crossesFailover(run, key, from, interval.from));
+      if (weightOf(known) + interval.weight > capacity) {
+        const text = conflict(interval, known, capacity);
+        const evidence = [interval, ...known].flatMap(({ leases }) =>
+          leases.flatMap((lease) => voteEvidence(run, lease, interval.from)),
         );
-        violations.push({ rule: "exclusion", at: tenure.from, key, text, evidence });
-      } else if (weightOf(rivals) + tenure.weight > capacity) {
+        violations.push({ rule: "exclusion", at: interval.from, key, text, evidence });
+      } else if (weightOf(overlapping) + interval.weight > capacity) {
         excused += 1;
       }
     });
@@ -36,57 +36,57 @@ function conflicts(run: RunStory): { readonly violations: Violation[]; readonly 
 }
 
 /** By key: the most that its holders weighed at once, or of a read-write lock, how many readers there were. */
-export function mostAtOnce(run: RunStory): Map<string, number> {
+export function maxConcurrentWeight(run: RunHistory): Map<string, number> {
   const most = new Map<string, number>();
-  for (const [key, tenures] of tenuresByKey(run)) {
+  for (const [key, intervals] of intervalsByKey(run)) {
     most.set(key, 0);
-    eachWithRivals(tenures, (tenure, rivals) => {
-      const isWriter = tenure.leases[0]?.as === "write";
-      const weight = isWriter ? 1 : weightOf(rivals) + tenure.weight;
+    forEachOverlap(intervals, (interval, overlapping) => {
+      const isWriter = interval.leases[0]?.lockKind === "write";
+      const weight = isWriter ? 1 : weightOf(overlapping) + interval.weight;
       most.set(key, Math.max(most.get(key) ?? 0, weight));
     });
   }
   return most;
 }
 
-function eachWithRivals(
-  tenures: readonly Tenure[],
-  look: (tenure: Tenure, rivals: readonly Tenure[]) => void,
+function forEachOverlap(
+  intervals: readonly HoldInterval[],
+  visit: (interval: HoldInterval, overlapping: readonly HoldInterval[]) => void,
 ): void {
-  let valid: Tenure[] = [];
-  for (const tenure of tenures) {
-    if (tenure.to <= tenure.from) {
+  let valid: HoldInterval[] = [];
+  for (const interval of intervals) {
+    if (interval.to <= interval.from) {
       continue;
     }
-    valid = valid.filter(({ to }) => to > tenure.from);
-    look(tenure, valid);
-    valid.push(tenure);
+    valid = valid.filter(({ to }) => to > interval.from);
+    visit(interval, valid);
+    valid.push(interval);
   }
 }
 
-function weightOf(tenures: readonly Tenure[]): number {
-  return tenures.reduce((sum, { weight }) => sum + weight, 0);
+function weightOf(intervals: readonly HoldInterval[]): number {
+  return intervals.reduce((sum, { weight }) => sum + weight, 0);
 }
 
-function conflict(tenure: Tenure, rivals: readonly Tenure[], capacity: number): string {
-  const limit = tenure.leases[0]?.as === "semaphore" ? `, of ${capacity} permits` : "";
-  if (rivals.length === 0) {
-    return `${told(tenure)} by itself${limit}`;
+function conflict(interval: HoldInterval, overlapping: readonly HoldInterval[], capacity: number): string {
+  const limit = interval.leases[0]?.lockKind === "semaphore" ? `, of ${capacity} permits` : "";
+  if (overlapping.length === 0) {
+    return `${describeHolders(interval)} by itself${limit}`;
   }
-  const longest = Math.max(...rivals.map(({ to }) => to)) - tenure.from;
-  const others = rivals.map(told).join(", ");
-  const were = rivals.length === 1 ? "was" : "were";
-  return `${told(tenure)} while ${others} ${were} valid for ${longest.toFixed(3)} ms more${limit}`;
+  const longest = Math.max(...overlapping.map(({ to }) => to)) - interval.from;
+  const others = overlapping.map(describeHolders).join(", ");
+  const were = overlapping.length === 1 ? "was" : "were";
+  return `${describeHolders(interval)} while ${others} ${were} valid for ${longest.toFixed(3)} ms more${limit}`;
 }
 
-function told({ leases, token }: Tenure): string {
-  const holders = leases.map(({ process, ask }) => `${process}#${ask}`);
-  return `${holders.join(" and ")} (${[token, ...howShared(leases[0])].join(", ")})`;
+function describeHolders({ leases, token }: HoldInterval): string {
+  const holders = leases.map(({ process, requestId }) => `${process}#${requestId}`);
+  return `${holders.join(" and ")} (${[token, ...describeMode(leases[0])].join(", ")})`;
 }
 
-function howShared(lease: Tenure["leases"][number] | undefined): string[] {
-  if (lease?.as === "semaphore") {
+function describeMode(lease: HoldInterval["leases"][number] | undefined): string[] {
+  if (lease?.lockKind === "semaphore") {
     return [`${lease.permits} permits`];
   }
-  return lease?.as === "read" || lease?.as === "write" ? [`${lease.as}s`] : [];
+  return lease?.lockKind === "read" || lease?.lockKind === "write" ? [`${lease.lockKind}s`] : [];
 }

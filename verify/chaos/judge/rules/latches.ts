@@ -1,5 +1,5 @@
 import type { Violation } from "../rules.ts";
-import { phaseAt, stalledMs, type LatchCall, type ProcessStory, type RunStory } from "../attempts.ts";
+import { phaseAt, stalledMs, type LatchCall, type ProcessHistory, type RunHistory } from "../attempts.ts";
 import { hasFailover } from "./failovers.ts";
 
 /** Servers' clocks and ours run apart by less. */
@@ -8,23 +8,23 @@ const clockMs = 2_000;
 const pollMs = 5_000;
 
 /** Each attempt that was answered has counted, and none twice. Judged where there was one latch of the key all the time. */
-export function attemptsCountOnce(run: RunStory): Violation[] {
+export function checkLatchCounts(run: RunHistory): Violation[] {
   return latchesOf(run).flatMap((calls) =>
     calls.flatMap((call): Violation[] => {
-      const { attempt, left, settledAt, askedAt, count, key } = call;
-      if (attempt === undefined || left === undefined || settledAt === undefined) {
+      const { attemptId, remaining, settledAt, requestedAt, count, key } = call;
+      if (attemptId === undefined || remaining === undefined || settledAt === undefined) {
         return [];
       }
-      const asked = attemptsOf(calls.filter((other) => other.askedAt < settledAt));
-      const counted = attemptsOf(calls.filter((other) => other.left !== undefined && endOf(other) < askedAt));
-      const [least, most] = [count - asked.size, count - counted.add(attempt).size];
-      return left < Math.max(0, least) || left > Math.max(0, most)
+      const asked = attemptsOf(calls.filter((other) => other.requestedAt < settledAt));
+      const counted = attemptsOf(calls.filter((other) => other.remaining !== undefined && endOf(other) < requestedAt));
+      const [least, most] = [count - asked.size, count - counted.add(attemptId).size];
+      return remaining < Math.max(0, least) || remaining > Math.max(0, most)
         ? [
             {
               rule: "count",
               at: settledAt,
               key,
-              text: `${nameOf(call)} was told that ${left} are left, not ${Math.max(0, least)} to ${Math.max(0, most)}`,
+              text: `${callName(call)} was told that ${remaining} are left, not ${Math.max(0, least)} to ${Math.max(0, most)}`,
             },
           ]
         : [];
@@ -33,41 +33,41 @@ export function attemptsCountOnce(run: RunStory): Violation[] {
 }
 
 /** It opens with the last count, stays so until its TTL is over, and then is over for who knew it. */
-export function latchesKeepTheirWord(run: RunStory): Violation[] {
+export function checkLatches(run: RunHistory): Violation[] {
   return [
-    ...latchesOf(run).flatMap((calls) => [...letGoBefore(calls), ...overBefore(calls)]),
-    ...usedAfter(run),
-    ...lettingGo(run),
+    ...latchesOf(run).flatMap((calls) => [...openedEarly(calls), ...expiredEarly(calls)]),
+    ...usedAfterExpiry(run),
+    ...releaseDelays(run),
   ];
 }
 
 /** In peace everybody counts, and is let go. */
-export function latchesOpenInPeace({ latchCalls }: RunStory): Violation[] {
+export function checkQuietPeriodLatches({ latchCalls }: RunHistory): Violation[] {
   return latchCalls.flatMap((call) =>
     call.isProbe && call.code !== undefined
       ? [
           {
-            rule: "peace" as const,
-            at: call.askedAt,
+            rule: "quiet-period" as const,
+            at: call.requestedAt,
             key: call.key,
-            text: `${nameOf(call)} was refused in peace: ${call.code}`,
+            text: `${callName(call)} was refused in peace: ${call.code}`,
           },
         ]
       : [],
   );
 }
 
-function letGoBefore(calls: readonly LatchCall[]): Violation[] {
+function openedEarly(calls: readonly LatchCall[]): Violation[] {
   return calls.flatMap((call) => {
     const at = call.settledAt ?? Infinity;
-    const asked = attemptsOf(calls.filter((other) => other.askedAt < at));
-    const isEarly = call.attempt === undefined && call.left !== undefined && asked.size < call.count;
-    const text = `${nameOf(call)} was let go when ${asked.size} of ${call.count} had been asked for`;
+    const asked = attemptsOf(calls.filter((other) => other.requestedAt < at));
+    const isEarly = call.attemptId === undefined && call.remaining !== undefined && asked.size < call.count;
+    const text = `${callName(call)} was let go when ${asked.size} of ${call.count} had been asked for`;
     return isEarly ? [{ rule: "latch" as const, at, key: call.key, text }] : [];
   });
 }
 
-function overBefore(calls: readonly LatchCall[]): Violation[] {
+function expiredEarly(calls: readonly LatchCall[]): Violation[] {
   return calls.flatMap((call) =>
     call.code === "latch-expired"
       ? [
@@ -75,7 +75,7 @@ function overBefore(calls: readonly LatchCall[]): Violation[] {
             rule: "latch" as const,
             at: endOf(call),
             key: call.key,
-            text: `${nameOf(call)} was told that it is over before its TTL is`,
+            text: `${callName(call)} was told that it is over before its TTL is`,
           },
         ]
       : [],
@@ -83,22 +83,22 @@ function overBefore(calls: readonly LatchCall[]): Violation[] {
 }
 
 /** Whose latch is over has no other one: a `Latch` that was answered once lasts no longer than its TTL. */
-function usedAfter(run: RunStory): Violation[] {
+function usedAfterExpiry(run: RunHistory): Violation[] {
   const { latchCalls, faults } = run;
   const firsts = new Map<string, number>();
   const found: Violation[] = [];
-  for (const call of inOrder(latchCalls)) {
-    const view = `${call.process} ${call.view}`;
+  for (const call of byRequestTime(latchCalls)) {
+    const view = `${call.process} ${call.handle}`;
     const first = firsts.get(view);
-    if (call.left === undefined) {
+    if (call.remaining === undefined) {
       continue;
     }
     const isClockSet = faults.some(
-      ({ kind, from }) => kind.includes("clock") && from < call.askedAt && from >= (first ?? 0) - call.ttlMs,
+      ({ kind, from }) => kind.includes("clock") && from < call.requestedAt && from >= (first ?? 0) - call.ttlMs,
     );
-    const isLate = first !== undefined && call.askedAt > first + call.ttlMs + clockMs;
+    const isLate = first !== undefined && call.requestedAt > first + call.ttlMs + clockMs;
     if (isLate && !isClockSet) {
-      const text = `${nameOf(call)} was answered, and its latch was over`;
+      const text = `${callName(call)} was answered, and its latch was over`;
       found.push({ rule: "latch", at: endOf(call), key: call.key, text });
     }
     firsts.set(view, Math.min(first ?? Infinity, endOf(call)));
@@ -107,18 +107,18 @@ function usedAfter(run: RunStory): Violation[] {
 }
 
 /** In peace who waits for what is open is let go, at the latest when it asks again. */
-function lettingGo(run: RunStory): Violation[] {
+function releaseDelays(run: RunHistory): Violation[] {
   return latchesOf(run).flatMap((calls) => {
-    const openAt = Math.min(...calls.filter(({ left }) => left === 0).map(endOf));
+    const openAt = Math.min(...calls.filter(({ remaining }) => remaining === 0).map(endOf));
     return calls.flatMap((call) => {
       const peaceFrom = phaseAt(run, endOf(call))?.from;
-      if (call.attempt !== undefined || call.settledAt === undefined || peaceFrom === undefined) {
+      if (call.attemptId !== undefined || call.settledAt === undefined || peaceFrom === undefined) {
         return [];
       }
-      const from = Math.max(call.askedAt, openAt, peaceFrom);
-      const process = run.processes.get(call.process) as ProcessStory;
+      const from = Math.max(call.requestedAt, openAt, peaceFrom);
+      const process = run.processes.get(call.process) as ProcessHistory;
       const lateMs = endOf(call) - from - stalledMs(process, from, endOf(call));
-      const text = `${nameOf(call)} was not let go ${lateMs.toFixed(0)} ms after it was open, in peace`;
+      const text = `${callName(call)} was not let go ${lateMs.toFixed(0)} ms after it was open, in peace`;
       return lateMs > pollMs + run.plan.bounds.settleMs
         ? [{ rule: "latch" as const, at: endOf(call), key: call.key, text }]
         : [];
@@ -127,7 +127,7 @@ function lettingGo(run: RunStory): Violation[] {
 }
 
 /** The calls of each key, where all of them were within the TTL, and no failover: then they were about one latch. */
-export function latchesOf(run: RunStory): LatchCall[][] {
+export function latchesOf(run: RunHistory): LatchCall[][] {
   const byKey = new Map<string, LatchCall[]>();
   for (const call of run.latchCalls) {
     const calls = byKey.get(call.key) ?? [];
@@ -135,25 +135,25 @@ export function latchesOf(run: RunStory): LatchCall[][] {
     byKey.set(call.key, calls);
   }
   return Array.from(byKey.values()).filter((calls) => {
-    const first = Math.min(...calls.map(({ askedAt }) => askedAt));
-    const last = Math.max(...calls.map((call) => call.settledAt ?? call.askedAt + call.waitMs));
+    const first = Math.min(...calls.map(({ requestedAt }) => requestedAt));
+    const last = Math.max(...calls.map((call) => call.settledAt ?? call.requestedAt + call.waitMs));
     const { key, ttlMs } = calls[0] as LatchCall;
     return last < first + ttlMs - clockMs && !hasFailover(run, key, first, last);
   });
 }
 
-function inOrder(calls: readonly LatchCall[]): LatchCall[] {
-  return [...calls].sort((one, other) => one.askedAt - other.askedAt);
+function byRequestTime(calls: readonly LatchCall[]): LatchCall[] {
+  return [...calls].sort((one, other) => one.requestedAt - other.requestedAt);
 }
 
 function attemptsOf(calls: readonly LatchCall[]): Set<string> {
-  return new Set(calls.flatMap(({ attempt }) => attempt ?? []));
+  return new Set(calls.flatMap(({ attemptId }) => attemptId ?? []));
 }
 
 function endOf({ settledAt }: LatchCall): number {
   return settledAt ?? Infinity;
 }
 
-export function nameOf({ process, call, attempt }: LatchCall): string {
-  return `${process}#latch ${call} (${attempt ?? "waiting"})`;
+export function callName({ process, call, attemptId }: LatchCall): string {
+  return `${process}#latch ${call} (${attemptId ?? "waiting"})`;
 }

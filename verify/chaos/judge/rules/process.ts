@@ -1,11 +1,11 @@
 import type { Violation } from "../rules.ts";
-import { asksOf, type RunStory } from "../attempts.ts";
-import { nameOf } from "./latches.ts";
+import { requestsOf, type RunHistory } from "../attempts.ts";
+import { callName } from "./latches.ts";
 
-export const fewestSamples = 6;
+export const minSamples = 6;
 
 /** What an ask may be refused with, and what a release may be answered with. */
-const known: ReadonlySet<string> = new Set([
+const knownRefusals: ReadonlySet<string> = new Set([
   "held",
   "aborted",
   "wait-timeout",
@@ -13,50 +13,50 @@ const known: ReadonlySet<string> = new Set([
   "engine-unavailable",
   "quorum-not-reached",
 ]);
-const knownOfLatches: ReadonlySet<string> = new Set(["wait-timeout", "engine-unavailable", "latch-expired"]);
-const knownAnswers: ReadonlySet<string> = new Set(["true", "false", ...known]);
+const knownLatchRefusals: ReadonlySet<string> = new Set(["wait-timeout", "engine-unavailable", "latch-expired"]);
+const knownReleaseAnswers: ReadonlySet<string> = new Set(["true", "false", ...knownRefusals]);
 
-export function nothingUnheard(run: RunStory): Violation[] {
-  return Array.from(run.processes.values()).flatMap(({ name, unheard, crashed }) => [
-    ...unheard.map(({ at, error }): Violation => ({
-      rule: "unheard",
+export function checkUnhandledErrors(run: RunHistory): Violation[] {
+  return Array.from(run.processes.values()).flatMap(({ name, unhandledErrors, crashed }) => [
+    ...unhandledErrors.map(({ at, error }): Violation => ({
+      rule: "unhandled-error",
       at,
       key: null,
       text: `${name}: ${error}`,
     })),
     ...(crashed
-      ? [{ rule: "unheard" as const, at: crashed.at, key: null, text: `${name} ended: ${crashed.how}` }]
+      ? [{ rule: "unhandled-error" as const, at: crashed.at, key: null, text: `${name} ended: ${crashed.how}` }]
       : []),
   ]);
 }
 
-export function onlyKnownErrors(run: RunStory): Violation[] {
+export function checkErrorCodes(run: RunHistory): Violation[] {
   const found: Violation[] = [];
-  for (const { process, ask, key, refusal, releaseAnswer, askedAt } of asksOf(run)) {
-    if (refusal !== undefined && !known.has(refusal)) {
-      found.push({ rule: "unheard", at: askedAt, key, text: `${process}#${ask} was refused: ${refusal}` });
+  for (const { process, requestId, key, refusal, releaseAnswer, requestedAt } of requestsOf(run)) {
+    if (refusal !== undefined && !knownRefusals.has(refusal)) {
+      found.push({ rule: "unhandled-error", at: requestedAt, key, text: `${process}#${requestId} was refused: ${refusal}` });
     }
-    if (releaseAnswer !== undefined && !knownAnswers.has(releaseAnswer)) {
-      const text = `the release of ${process}#${ask} ended: ${releaseAnswer}`;
-      found.push({ rule: "unheard", at: askedAt, key, text });
+    if (releaseAnswer !== undefined && !knownReleaseAnswers.has(releaseAnswer)) {
+      const text = `the release of ${process}#${requestId} ended: ${releaseAnswer}`;
+      found.push({ rule: "unhandled-error", at: requestedAt, key, text });
     }
   }
   for (const call of run.latchCalls) {
-    if (call.code !== undefined && !knownOfLatches.has(call.code)) {
-      const text = `${nameOf(call)} was refused: ${call.code}`;
-      found.push({ rule: "unheard", at: call.askedAt, key: call.key, text });
+    if (call.code !== undefined && !knownLatchRefusals.has(call.code)) {
+      const text = `${callName(call)} was refused: ${call.code}`;
+      found.push({ rule: "unhandled-error", at: call.requestedAt, key: call.key, text });
     }
   }
   return found;
 }
 
 /** Of those that live long enough for it to be seen: the last third of the samples against the first. */
-export function memoryStays(run: RunStory): Violation[] {
+export function checkMemory(run: RunHistory): Violation[] {
   const { memoryFactor, memoryBytes } = run.plan.bounds;
   const found: Violation[] = [];
   for (const { name, memory } of run.processes.values()) {
     const third = Math.floor(memory.length / 3);
-    if (memory.length < fewestSamples) {
+    if (memory.length < minSamples) {
       continue;
     }
     const first = mean(memory.slice(0, third).map(({ bytes }) => bytes));

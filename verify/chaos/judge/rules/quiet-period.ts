@@ -1,30 +1,30 @@
 import type { Violation } from "../rules.ts";
-import { asksOf, type ProcessStory, type RunStory } from "../attempts.ts";
+import { requestsOf, type ProcessHistory, type RunHistory } from "../attempts.ts";
 
 /** Each process asks for each key in each peace; that all came to rest shows that they were asked for. */
-export function everyoneInPeace(run: RunStory): Violation[] {
+export function checkQuietPeriod(run: RunHistory): Violation[] {
   const found: Violation[] = [];
-  for (const { process, ask, key, kind, askedAt, grantedAt, refusal } of asksOf(run)) {
+  for (const { process, requestId, key, kind, requestedAt, grantedAt, refusal } of requestsOf(run)) {
     if (kind !== "probe") {
       continue;
     }
-    const { closedAt } = run.processes.get(process) as ProcessStory;
+    const { closedAt } = run.processes.get(process) as ProcessHistory;
     if (grantedAt === undefined && (refusal !== undefined || closedAt !== undefined)) {
       const how = refusal ?? "no answer";
-      const text = `${process}#${ask} did not get the lock in peace within ${run.plan.bounds.peaceMs} ms: ${how}`;
-      found.push({ rule: "peace", at: askedAt, key, text });
+      const text = `${process}#${requestId} did not get the lock in peace within ${run.plan.bounds.quietPeriodMs} ms: ${how}`;
+      found.push({ rule: "quiet-period", at: requestedAt, key, text });
     }
   }
-  for (const { process, at, round } of run.restless) {
+  for (const { process, at, round } of run.notQuiescent) {
     found.push({
-      rule: "peace",
+      rule: "quiet-period",
       at,
       key: null,
       text: `${process} did not come to rest after storm ${round}`,
     });
   }
   if (run.phases.at(-1)?.phase !== "end") {
-    found.push({ rule: "peace", at: run.endedAt, key: null, text: "the run did not come to its end" });
+    found.push({ rule: "quiet-period", at: run.endedAt, key: null, text: "the run did not come to its end" });
   }
   return found;
 }

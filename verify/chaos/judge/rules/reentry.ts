@@ -1,16 +1,16 @@
 import type { Violation } from "../rules.ts";
-import { endOf, isHeld, type Held, type RunStory, type Story } from "../attempts.ts";
+import { usableUntil, isGranted, type GrantedAttempt, type RunHistory, type AttemptHistory } from "../attempts.ts";
 
 /** Leases of one owner of a reentrant lock: what was asked for while another of them was valid. */
-export function holderEntersAgain(run: RunStory): Violation[] {
+export function checkReentry(run: RunHistory): Violation[] {
   const found: Violation[] = [];
-  for (const stories of byNest(run).values()) {
-    for (const story of stories.filter(({ kind }) => kind === "nested")) {
-      const text = wrong(story, stories);
+  for (const attempts of byReentrantHold(run).values()) {
+    for (const attempt of attempts.filter(({ kind }) => kind === "nested")) {
+      const text = reentryError(attempt, attempts);
       if (text !== undefined) {
-        const at = story.grantedAt ?? story.refusedAt ?? story.askedAt;
-        const { process, ask, key } = story;
-        found.push({ rule: "nested", at, key, text: `${process}#${ask} ${text}` });
+        const at = attempt.grantedAt ?? attempt.refusedAt ?? attempt.requestedAt;
+        const { process, requestId, key } = attempt;
+        found.push({ rule: "reentry", at, key, text: `${process}#${requestId} ${text}` });
       }
     }
   }
@@ -18,37 +18,37 @@ export function holderEntersAgain(run: RunStory): Violation[] {
 }
 
 /** Of branches of one work only one is inside at a time, so the others may have to wait for that one until they lose patience. */
-function wrong(story: Story, stories: readonly Story[]): string | undefined {
-  const settledAt = story.grantedAt ?? story.refusedAt;
-  const around = stories.find((other) => isAround(other, story, settledAt ?? Infinity));
-  if (!around) {
+function reentryError(attempt: AttemptHistory, attempts: readonly AttemptHistory[]): string | undefined {
+  const settledAt = attempt.grantedAt ?? attempt.refusedAt;
+  const enclosing = attempts.find((other) => encloses(other, attempt, settledAt ?? Infinity));
+  if (!enclosing) {
     return undefined;
   }
-  const held = `${around.process}#${around.ask} (${around.token})`;
-  if (isHeld(story)) {
-    return story.token === around.token ? undefined : `has ${story.token} inside ${held}`;
+  const held = `${enclosing.process}#${enclosing.requestId} (${enclosing.token})`;
+  if (isGranted(attempt)) {
+    return attempt.token === enclosing.token ? undefined : `has ${attempt.token} inside ${held}`;
   }
-  return story.refusal === undefined || hadToWait(story, stories)
+  return attempt.refusal === undefined || waitedForRelease(attempt, attempts)
     ? undefined
-    : `was refused (${story.refusal}) inside ${held}`;
+    : `was refused (${attempt.refusal}) inside ${held}`;
 }
 
-function hadToWait({ ask, refusal, refusedAt = 0 }: Story, stories: readonly Story[]): boolean {
-  const branches = stories.filter((other) => other.kind === "nested" && other.ask !== ask).filter(isHeld);
-  const isTaken = branches.some((branch) => branch.grantedAt <= refusedAt && endOf(branch) >= refusedAt);
+function waitedForRelease({ requestId, refusal, refusedAt = 0 }: AttemptHistory, attempts: readonly AttemptHistory[]): boolean {
+  const branches = attempts.filter((other) => other.kind === "nested" && other.requestId !== requestId).filter(isGranted);
+  const isTaken = branches.some((branch) => branch.grantedAt <= refusedAt && usableUntil(branch) >= refusedAt);
   return refusal === "wait-timeout" && isTaken;
 }
 
-function isAround(other: Story, { ask, askedAt }: Story, settledAt: number): other is Held {
-  return other.ask !== ask && isHeld(other) && other.grantedAt <= askedAt && endOf(other) > settledAt;
+function encloses(other: AttemptHistory, { requestId, requestedAt }: AttemptHistory, settledAt: number): other is GrantedAttempt {
+  return other.requestId !== requestId && isGranted(other) && other.grantedAt <= requestedAt && usableUntil(other) > settledAt;
 }
 
-function byNest(run: RunStory): Map<string, Story[]> {
-  const nests = new Map<string, Story[]>();
-  for (const story of run.stories) {
-    if (story.nest !== undefined) {
-      nests.set(story.nest, [...(nests.get(story.nest) ?? []), story]);
+function byReentrantHold(run: RunHistory): Map<string, AttemptHistory[]> {
+  const holds = new Map<string, AttemptHistory[]>();
+  for (const attempt of run.attempts) {
+    if (attempt.reentrantHold !== undefined) {
+      holds.set(attempt.reentrantHold, [...(holds.get(attempt.reentrantHold) ?? []), attempt]);
     }
   }
-  return nests;
+  return holds;
 }

@@ -1,18 +1,18 @@
 import type { Violation } from "../rules.ts";
-import type { RunStory } from "../attempts.ts";
+import type { RunHistory } from "../attempts.ts";
 
-export function nothingLeft(run: RunStory): Violation[] {
-  return run.left.map(({ at, node, round, keys }) => ({
-    rule: "left",
+export function checkResidue(run: RunHistory): Violation[] {
+  return run.residue.map(({ at, node, round, keys }) => ({
+    rule: "residue",
     at,
     key: null,
     text: `left on server ${node} after round ${round}: ${keys.slice(0, 5).join(", ")}${keys.length > 5 ? " …" : ""}`,
   }));
 }
 
-export function resourceKeptItsWord(run: RunStory): Violation[] {
-  return Array.from(run.resources.values()).flatMap(({ key, faults, checked, checkedWrites }) => [
-    ...faults.map(({ at, text }): Violation => ({ rule: "resource", at, key, text })),
+export function checkResources(run: RunHistory): Violation[] {
+  return Array.from(run.resources.values()).flatMap(({ key, violations, checked, checkedWrites }) => [
+    ...violations.map(({ at, text }): Violation => ({ rule: "resource", at, key, text })),
     ...(checked === checkedWrites
       ? []
       : [

@@ -1,86 +1,86 @@
 import type { Violation } from "../rules.ts";
-import { endOf, heldByKey, type Held, type RunStory } from "../attempts.ts";
-import { isAcross, isOfForgotten } from "./failovers.ts";
-import { isExclusive, isOneRun, mayBeShared, tenuresByKey, type Tenure } from "./tenures.ts";
+import { usableUntil, grantedByKey, type GrantedAttempt, type RunHistory } from "../attempts.ts";
+import { crossesFailover, wasLostInFailover } from "./failovers.ts";
+import { isExclusive, isSameGrantRun, mayBeShared, intervalsByKey, type HoldInterval } from "./tenures.ts";
 
 /**
  * By the order in which the grants came, of those that were valid then, each but those that were beside it; and of all: larger than
  * what was complete before the ask.
  */
-export function tokensRise(run: RunStory): Violation[] {
+export function checkFencingTokens(run: RunHistory): Violation[] {
   const found: Violation[] = [];
-  for (const [key, tenures] of tenuresByKey(run)) {
-    found.push(...fallen(run, key, tenures), ...tenures.flatMap(({ leases }) => strangers(key, leases)));
+  for (const [key, intervals] of intervalsByKey(run)) {
+    found.push(...decreasingTokens(run, key, intervals), ...intervals.flatMap(({ leases }) => unrelatedLeases(key, leases)));
   }
-  for (const [key, held] of heldByKey(run)) {
+  for (const [key, held] of grantedByKey(run)) {
     const isShared = mayBeShared(run.plan, key);
-    found.push(...smallerThanBefore(run, key, isShared ? firstOnes(run, held) : held));
+    found.push(...staleTokens(run, key, isShared ? firstGrants(run, held) : held));
     if (isShared) {
-      found.push(...alike(run, key, held));
+      found.push(...duplicateTokens(run, key, held));
     }
   }
   return found;
 }
 
 /** A holder that excludes others has a larger token than all before it, and one that does not than all of these before it. */
-function fallen(run: RunStory, key: string, tenures: readonly Tenure[]): Violation[] {
+function decreasingTokens(run: RunHistory, key: string, intervals: readonly HoldInterval[]): Violation[] {
   const found: Violation[] = [];
   let newest = { token: 0n, from: 0 };
   let newestExclusive = newest;
-  for (const tenure of tenures.filter(({ from, to }) => to > from)) {
-    const { token, from } = tenure;
-    const lease = tenure.leases[0] as Held;
+  for (const interval of intervals.filter(({ from, to }) => to > from)) {
+    const { token, from } = interval;
+    const lease = interval.leases[0] as GrantedAttempt;
     const excludes = isExclusive(lease);
     const bound = excludes ? newest : newestExclusive;
-    if (token < bound.token && !isOfForgotten(run, key, lease, bound.from)) {
+    if (token < bound.token && !wasLostInFailover(run, key, lease, bound.from)) {
       found.push({ rule: "tokens", at: from, key, text: `${token} was granted after ${bound.token}` });
     }
-    newest = token > newest.token ? tenure : newest;
-    newestExclusive = excludes && token > newestExclusive.token ? tenure : newestExclusive;
+    newest = token > newest.token ? interval : newest;
+    newestExclusive = excludes && token > newestExclusive.token ? interval : newestExclusive;
   }
   return found;
 }
 
 /** One token for two leases that are neither of one attempt, nor of one transfer, nor of one owner that entered again. */
-function strangers(key: string, leases: readonly Held[]): Violation[] {
+function unrelatedLeases(key: string, leases: readonly GrantedAttempt[]): Violation[] {
   const [first, ...others] = leases.filter(({ kind }) => kind !== "adopt");
   return others
     .filter(
-      ({ attempt, nest }) =>
-        (attempt ?? nest) === undefined || (attempt ?? nest) !== (first?.attempt ?? first?.nest),
+      ({ attemptId, reentrantHold }) =>
+        (attemptId ?? reentrantHold) === undefined || (attemptId ?? reentrantHold) !== (first?.attemptId ?? first?.reentrantHold),
     )
-    .map((other) => sameToken(key, other, first as Held));
+    .map((other) => duplicateToken(key, other, first as GrantedAttempt));
 }
 
 /** The same of a lock that several may hold, whose tenures need not have different tokens. */
-function alike(run: RunStory, key: string, held: readonly Held[]): Violation[] {
+function duplicateTokens(run: RunHistory, key: string, held: readonly GrantedAttempt[]): Violation[] {
   const isQuorum = run.plan.engine === "redlock";
   const found: Violation[] = [];
-  const byToken = new Map<bigint, Held>();
+  const byToken = new Map<bigint, GrantedAttempt>();
   for (const lease of held.toSorted((one, other) => one.grantedAt - other.grantedAt)) {
     const other = byToken.get(lease.token);
     byToken.set(lease.token, lease);
     if (lease.kind === "downgrade") {
       if (other?.downgradedAt === undefined || other.process !== lease.process) {
-        const text = `${lease.process}#${lease.ask} was no writer with its token ${lease.token}`;
+        const text = `${lease.process}#${lease.requestId} was no writer with its token ${lease.token}`;
         found.push({ rule: "tokens", at: lease.grantedAt, key, text });
       }
-    } else if (other && lease.as === "read" && !isOneGrant(lease, other)) {
-      const mayBeAlike = isQuorum && other.as === "read" && lease.askedAt < endOf(other);
+    } else if (other && lease.lockKind === "read" && !sharesGrant(lease, other)) {
+      const mayBeAlike = isQuorum && other.lockKind === "read" && lease.requestedAt < usableUntil(other);
       if (!mayBeAlike) {
-        found.push(sameToken(key, lease, other));
+        found.push(duplicateToken(key, lease, other));
       }
     }
   }
   return found;
 }
 
-function isOneGrant(lease: Held, { attempt }: Held): boolean {
-  return lease.kind === "adopt" || (attempt !== undefined && attempt === lease.attempt);
+function sharesGrant(lease: GrantedAttempt, { attemptId }: GrantedAttempt): boolean {
+  return lease.kind === "adopt" || (attemptId !== undefined && attemptId === lease.attemptId);
 }
 
-function sameToken(key: string, { process, ask, token, grantedAt }: Held, other: Held): Violation {
-  const text = `${process}#${ask} has the same token ${token} as ${other.process}#${other.ask}`;
+function duplicateToken(key: string, { process, requestId, token, grantedAt }: GrantedAttempt, other: GrantedAttempt): Violation {
+  const text = `${process}#${requestId} has the same token ${token} as ${other.process}#${other.requestId}`;
   return { rule: "tokens", at: grantedAt, key, text };
 }
 
@@ -88,70 +88,70 @@ function sameToken(key: string, { process, ask, token, grantedAt }: Held, other:
  * Grants by themselves: without those that go on with another, beside which others may have been granted meanwhile. An attempt may
  * have been granted as soon as it was first asked for.
  */
-function firstOnes(run: RunStory, held: readonly Held[]): Held[] {
+function firstGrants(run: RunHistory, held: readonly GrantedAttempt[]): GrantedAttempt[] {
   const askedAt = new Map<string, number>();
-  for (const { attempt, askedAt: at } of run.stories) {
-    if (attempt !== undefined) {
-      askedAt.set(attempt, Math.min(at, askedAt.get(attempt) ?? Infinity));
+  for (const { attemptId, requestedAt: at } of run.attempts) {
+    if (attemptId !== undefined) {
+      askedAt.set(attemptId, Math.min(at, askedAt.get(attemptId) ?? Infinity));
     }
   }
   const attempts = new Set<string>();
   return held
     .toSorted((one, other) => one.grantedAt - other.grantedAt)
-    .filter(({ kind, attempt }) => {
-      const isFirst = attempt === undefined || !attempts.has(attempt);
-      attempts.add(attempt ?? "");
+    .filter(({ kind, attemptId }) => {
+      const isFirst = attemptId === undefined || !attempts.has(attemptId);
+      attempts.add(attemptId ?? "");
       return isFirst && kind !== "adopt" && kind !== "downgrade";
     })
     .filter((lease) => !isHandedOver(lease, held))
-    .map((lease) => ({ ...lease, askedAt: askedAt.get(lease.attempt ?? "") ?? lease.askedAt }));
+    .map((lease) => ({ ...lease, requestedAt: askedAt.get(lease.attemptId ?? "") ?? lease.requestedAt }));
 }
 
 /** A lease of a semaphore that its process passed on in memory, beside which others may have been granted meanwhile. */
-function isHandedOver({ as, process, token, grantedAt }: Held, held: readonly Held[]): boolean {
+function isHandedOver({ lockKind, process, token, grantedAt }: GrantedAttempt, held: readonly GrantedAttempt[]): boolean {
   return held.some(
     (other) =>
-      as === "semaphore" &&
-      other.as === as &&
+      lockKind === "semaphore" &&
+      other.lockKind === lockKind &&
       other.process === process &&
       other.token === token - 1n &&
       (other.releasingAt ?? Infinity) <= grantedAt,
   );
 }
 
-function smallerThanBefore(run: RunStory, key: string, held: readonly Held[]): Violation[] {
+function staleTokens(run: RunHistory, key: string, held: readonly GrantedAttempt[]): Violation[] {
   const found: Violation[] = [];
   const isShared = mayBeShared(run.plan, key); // not equal either: who is beside others may not be told apart by its tenure
   const byGrant = held.toSorted((one, other) => one.grantedAt - other.grantedAt);
-  const byAsk = held.toSorted((one, other) => one.askedAt - other.askedAt);
-  let newest: Pick<Held, "token" | "grantedAt"> = { token: 0n, grantedAt: 0 };
+  const byRequest = held.toSorted((one, other) => one.requestedAt - other.requestedAt);
+  let newest: Pick<GrantedAttempt, "token" | "grantedAt"> = { token: 0n, grantedAt: 0 };
   let complete = 0;
-  for (const lease of byAsk) {
-    const { askedAt, token, process, ask } = lease;
-    for (let next = byGrant[complete]; next && next.grantedAt < askedAt; next = byGrant[complete]) {
+  for (const lease of byRequest) {
+    const { requestedAt, token, process, requestId } = lease;
+    for (let next = byGrant[complete]; next && next.grantedAt < requestedAt; next = byGrant[complete]) {
       newest = next.token > newest.token ? next : newest;
       complete += 1;
     }
     const isSmaller = token < newest.token || (isShared && token === newest.token);
-    if (isSmaller && !isOfForgotten(run, key, lease, newest.grantedAt)) {
-      const text = `${process}#${ask} asked after ${newest.token} was granted, and got ${token}`;
-      found.push({ rule: "tokens", at: askedAt, key, text });
+    if (isSmaller && !wasLostInFailover(run, key, lease, newest.grantedAt)) {
+      const text = `${process}#${requestId} asked after ${newest.token} was granted, and got ${token}`;
+      found.push({ rule: "tokens", at: requestedAt, key, text });
     }
   }
   return found;
 }
 
 /** A repeat that was granted while an earlier lease of the attempt was valid, in the same process. */
-export function repeatsShareTheGrant(run: RunStory): Violation[] {
+export function checkRepeatedAttempts(run: RunHistory): Violation[] {
   const found: Violation[] = [];
-  for (const [key, held] of heldByKey(run)) {
+  for (const [key, held] of grantedByKey(run)) {
     for (const [attempt, leases] of byAttempt(held)) {
       const [first, ...others] = leases.toSorted((one, other) => one.grantedAt - other.grantedAt);
       for (const other of others) {
         const wasValid =
           first &&
-          other.grantedAt < Math.min(endOf(first), brokenAt(run, first)) &&
-          !isAcross(run, key, first.grantedAt, other.grantedAt);
+          other.grantedAt < Math.min(usableUntil(first), brokenAt(run, first)) &&
+          !crossesFailover(run, key, first.grantedAt, other.grantedAt);
         if (wasValid && other.token !== first.token) {
           const text = `attempt ${attempt} was granted ${first.token}, and while that was valid ${other.token}`;
           found.push({ rule: "attempts", at: other.grantedAt, key, text });
@@ -163,16 +163,16 @@ export function repeatsShareTheGrant(run: RunStory): Violation[] {
 }
 
 /** When an operator began to end the grant by force, of which its holder may learn late. */
-function brokenAt({ breaks }: RunStory, { key, token }: Held): number {
-  const own = breaks.filter((broken) => broken.key === key && isOneRun(broken.token, token));
+function brokenAt({ breaks }: RunHistory, { key, token }: GrantedAttempt): number {
+  const own = breaks.filter((broken) => broken.key === key && isSameGrantRun(broken.token, token));
   return Math.min(...own.map(({ at }) => at));
 }
 
-function byAttempt(held: readonly Held[]): Map<string, Held[]> {
-  const attempts = new Map<string, Held[]>();
+function byAttempt(held: readonly GrantedAttempt[]): Map<string, GrantedAttempt[]> {
+  const attempts = new Map<string, GrantedAttempt[]>();
   for (const lease of held) {
-    if (lease.attempt !== undefined) {
-      attempts.set(lease.attempt, [...(attempts.get(lease.attempt) ?? []), lease]);
+    if (lease.attemptId !== undefined) {
+      attempts.set(lease.attemptId, [...(attempts.get(lease.attemptId) ?? []), lease]);
     }
   }
   return attempts;

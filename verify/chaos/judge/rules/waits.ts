@@ -1,41 +1,41 @@
 import type { Violation } from "../rules.ts";
-import type { Moment } from "../history.ts";
-import { asksOf, stalledMs, type ProcessStory, type RunStory, type Story } from "../attempts.ts";
-import { nameOf } from "./latches.ts";
+import type { Instant } from "../history.ts";
+import { requestsOf, stalledMs, type ProcessHistory, type RunHistory, type AttemptHistory } from "../attempts.ts";
+import { callName } from "./latches.ts";
 
 /** An ask has its `waitMs`, a release the command budget; both so much more as the bound says, and the times of stalls. */
-export function everyAskIsSettled(run: RunStory): Violation[] {
+export function checkWaits(run: RunHistory): Violation[] {
   const found: Violation[] = [];
-  for (const story of asksOf(run)) {
-    const process = run.processes.get(story.process) as ProcessStory;
-    const settledAt = story.grantedAt ?? story.refusedAt;
-    found.push(...late(run, process, told(story, "ask"), story.askedAt, story.waitMs, settledAt));
-    if (story.releasingAt !== undefined) {
-      found.push(...late(run, process, told(story, "release"), story.releasingAt, 0, story.releasedAt));
+  for (const attempt of requestsOf(run)) {
+    const process = run.processes.get(attempt.process) as ProcessHistory;
+    const settledAt = attempt.grantedAt ?? attempt.refusedAt;
+    found.push(...lateViolation(run, process, describeCall(attempt, "ask"), attempt.requestedAt, attempt.waitMs, settledAt));
+    if (attempt.releasingAt !== undefined) {
+      found.push(...lateViolation(run, process, describeCall(attempt, "release"), attempt.releasingAt, 0, attempt.releasedAt));
     }
   }
   for (const call of run.latchCalls) {
-    const process = run.processes.get(call.process) as ProcessStory;
-    const story = { key: call.key, what: `the call of ${nameOf(call)}` };
-    found.push(...late(run, process, story, call.askedAt, call.waitMs, call.settledAt));
+    const process = run.processes.get(call.process) as ProcessHistory;
+    const attempt = { key: call.key, what: `the call of ${callName(call)}` };
+    found.push(...lateViolation(run, process, attempt, call.requestedAt, call.waitMs, call.settledAt));
   }
   return found;
 }
 
-function told(
-  { process, ask, key, kind }: Story,
-  what: "ask" | "release",
+function describeCall(
+  { process, requestId, key, kind }: AttemptHistory,
+  operation: "ask" | "release",
 ): { readonly key: string; readonly what: string } {
-  return { key, what: `the ${what} of ${process}#${ask} (${kind})` };
+  return { key, what: `the ${operation} of ${process}#${requestId} (${kind})` };
 }
 
-function late(
-  run: RunStory,
-  process: ProcessStory,
-  { key, what }: { readonly key: string; readonly what: string },
-  from: Moment,
+function lateViolation(
+  run: RunHistory,
+  process: ProcessHistory,
+  { key, what: description }: { readonly key: string; readonly what: string },
+  from: Instant,
   allowedMs: number,
-  settledAt: Moment | undefined,
+  settledAt: Instant | undefined,
 ): Violation[] {
   const wasKilled = process.killedAt !== undefined || process.crashed !== undefined;
   if (settledAt === undefined && wasKilled) {
@@ -47,6 +47,6 @@ function late(
     return [];
   }
   const how = settledAt === undefined ? "was never settled" : `was settled after ${tookMs.toFixed(0)} ms`;
-  const text = `${what} had ${allowedMs} ms, and ${how}`;
+  const text = `${description} had ${allowedMs} ms, and ${how}`;
   return [{ rule: "waits", at: from, key, text }];
 }

@@ -15,14 +15,14 @@ export const fairness: Cases = {
 
   "processes are served in the order of their arrival": async (fixture) => {
     const processes = Array.from({ length: 4 }, (_, i) => fixture.open(i % 2 === 0 ? "there" : "here"));
-    assert.deepEqual(await servedOneByOne(fixture, processes), [0, 1, 2, 3]);
+    assert.deepEqual(await grantOrder(fixture, processes), [0, 1, 2, 3]);
   },
 
   "without hand-over everybody is served strictly in the order of arrival": async (fixture) => {
     const here = fixture.open("here", { handover: false });
     const there = fixture.open("there", { handover: false });
     const callers = [here, there, there, here, there, here];
-    assert.deepEqual(await servedOneByOne(fixture, callers), [0, 1, 2, 3, 4, 5]);
+    assert.deepEqual(await grantOrder(fixture, callers), [0, 1, 2, 3, 4, 5]);
   },
 
   "a run of hand-overs ends, and other processes get their turn": async (fixture) => {
@@ -36,8 +36,8 @@ export const fairness: Cases = {
     const callers = Array.from({ length: 6 }, () => here.withLock(key, () => served.push("here")));
     await lease.release();
     await Promise.all([other, ...callers]);
-    const inTurn = fixture.hasHandover ? ["here", "here", "there"] : ["there", "here", "here"];
-    assert.deepEqual(served.slice(0, 3), inTurn);
+    const queued = fixture.hasHandover ? ["here", "here", "there"] : ["there", "here", "here"];
+    assert.deepEqual(served.slice(0, 3), queued);
     assert.equal(served.length, 7);
   },
 };
@@ -46,7 +46,7 @@ export const fairness: Cases = {
 const arrivalGapMs = 30;
 
 /** Each waits before the next arrives; then all are served. @returns in which order */
-async function servedOneByOne(fixture: Fixture, callers: readonly Locks[]): Promise<number[]> {
+async function grantOrder(fixture: Fixture, callers: readonly Locks[]): Promise<number[]> {
   const { key } = fixture;
   const lease = await fixture.open("here", { handover: false }).acquire(key);
   const served: number[] = [];

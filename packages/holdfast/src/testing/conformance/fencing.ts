@@ -51,18 +51,18 @@ export const fencing: Cases = {
     const { there, key } = fixture;
     const here = fixture.open("here", { handover: false });
     const released = await here.acquire(key);
-    await asked([here, there], key, released, "current");
+    await requestedTokens([here, there], key, released, "current");
     await released.release();
-    await asked([here, there], key, released, "stale");
+    await requestedTokens([here, there], key, released, "stale");
     const expired = await here.acquire(key, { ttlMs: 150, renew: false });
     await fixture.state(({ holders }) => holders.length === 0);
-    await asked([here, there], key, expired, "stale");
+    await requestedTokens([here, there], key, expired, "stale");
     const broken = await here.acquire(key);
     await there.breakLock(key, { fencingToken: broken.fencingToken, reason: "test" });
-    await asked([there, here], key, broken, "stale");
+    await requestedTokens([there, here], key, broken, "stale");
     const last = await here.acquire(key);
-    await asked([here, there], key, broken, "stale");
-    await asked([here, there], key, last, "current");
+    await requestedTokens([here, there], key, broken, "stale");
+    await requestedTokens([here, there], key, last, "current");
   },
 
   "the lease of a lone caller is current for other processes too, and stale from its release on": async ({
@@ -71,15 +71,15 @@ export const fencing: Cases = {
     key,
   }) => {
     const tried = granted(await here.tryAcquire(key));
-    await asked([here, there], key, tried, "current");
+    await requestedTokens([here, there], key, tried, "current");
     await tried.release();
-    await asked([here, there], key, tried, "stale");
+    await requestedTokens([here, there], key, tried, "stale");
     const lease = await here.acquire(key);
-    await asked([here, there], key, lease, "current");
+    await requestedTokens([here, there], key, lease, "current");
     const waiting = later(here.acquire(key));
-    await asked([here, there], key, lease, "current");
+    await requestedTokens([here, there], key, lease, "current");
     await lease.release();
-    await asked([here, there], key, lease, "stale");
+    await requestedTokens([here, there], key, lease, "stale");
     await (await waiting).release();
   },
 
@@ -88,7 +88,7 @@ export const fencing: Cases = {
     assert.equal(await here.checkFence(key, 1n), "stale");
     const { fencingToken } = await here.acquire(key);
     for (const other of [1n, fencingToken - 1n, fencingToken + 1n, fencingToken + 1_000_000n]) {
-      await asked([here, there], key, { fencingToken: other }, "stale");
+      await requestedTokens([here, there], key, { fencingToken: other }, "stale");
     }
   },
 
@@ -101,21 +101,21 @@ export const fencing: Cases = {
     assert.equal(await here.checkFence(key, first.fencingToken), "current");
     await first.release();
     const second = await waiting[0];
-    await asked([here], key, first, "stale");
-    await asked([here], key, second, "current");
+    await requestedTokens([here], key, first, "stale");
+    await requestedTokens([here], key, second, "current");
     assert.notEqual(await there.checkFence(key, first.fencingToken), "current");
     assert.notEqual(await there.checkFence(key, second.fencingToken), "stale");
     await second.extend();
-    await asked([here, there], key, first, "stale");
+    await requestedTokens([here, there], key, first, "stale");
     assert.notEqual(await there.checkFence(key, second.fencingToken), "stale");
     await second.release();
     const third = await waiting[1];
     assert.notEqual(await there.checkFence(key, second.fencingToken), "current");
-    await asked([here], key, second, "stale");
-    await asked([here], key, third, "current");
+    await requestedTokens([here], key, second, "stale");
+    await requestedTokens([here], key, third, "current");
     await third.release();
     for (const lease of [first, second, third]) {
-      await asked([here, there], key, lease, "stale");
+      await requestedTokens([here, there], key, lease, "stale");
     }
   },
 
@@ -129,8 +129,8 @@ export const fencing: Cases = {
     await first.release();
     const second = await waiting;
     await second.extend();
-    await asked([here, there], key, second, "current");
-    await asked([here, there], key, first, "stale");
+    await requestedTokens([here, there], key, second, "current");
+    await requestedTokens([here, there], key, first, "stale");
   },
 
   "an adopted lease is current for its process, and stale after its release": async (fixture) => {
@@ -138,13 +138,13 @@ export const fencing: Cases = {
     const first = await here.acquire(key);
     const second = later(here.acquire(key));
     await first.release();
-    const given = await second;
-    const adopted = await there.adopt(given.transfer());
-    await asked([there], key, adopted, "current");
+    const transferred = await second;
+    const adopted = await there.adopt(transferred.transfer());
+    await requestedTokens([there], key, adopted, "current");
     assert.notEqual(await here.checkFence(key, adopted.fencingToken), "stale");
     assert.notEqual(await here.checkFence(key, first.fencingToken), "current");
     await adopted.release();
-    await asked([there, here], key, adopted, "stale");
+    await requestedTokens([there, here], key, adopted, "stale");
   },
 
   "a lease that its process has not missed yet is stale once the engine has ended it": async ({
@@ -155,32 +155,32 @@ export const fencing: Cases = {
     const lease = await here.acquire(key);
     await there.breakLock(key, { fencingToken: lease.fencingToken, reason: "test" });
     const next = await there.acquire(key);
-    await asked([here, there], key, lease, "stale");
-    await asked([there], key, next, "current");
+    await requestedTokens([here, there], key, lease, "stale");
+    await requestedTokens([there], key, next, "current");
   },
 
   "each key of a lease of several has a current fencing token of its own": async ({ here, there, key }) => {
     const lease = await here.all([`${key}:a`, `${key}:b`]).acquire();
     for (const [of, fencingToken] of lease.fencingTokens) {
-      await asked([here], of, { fencingToken }, "current");
+      await requestedTokens([here], of, { fencingToken }, "current");
       assert.notEqual(await there.checkFence(of, fencingToken), "stale");
     }
     await lease.release();
     for (const [of, fencingToken] of lease.fencingTokens) {
-      await asked([here, there], of, { fencingToken }, "stale");
+      await requestedTokens([here, there], of, { fencingToken }, "stale");
     }
   },
 };
 
 function assertRising(tokens: readonly bigint[]): void {
   for (const [i, token] of tokens.entries()) {
-    const before = tokens[i - 1] ?? 0n;
-    assert.ok(token > before, `${token} was granted after ${before}`);
+    const previous = tokens[i - 1] ?? 0n;
+    assert.ok(token > previous, `${token} was granted after ${previous}`);
   }
 }
 
 /** What each process is to be answered of a lease. */
-export async function asked(
+export async function requestedTokens(
   processes: readonly Locks[],
   key: string,
   { fencingToken }: Pick<Lease, "fencingToken">,

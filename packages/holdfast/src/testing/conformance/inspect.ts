@@ -142,8 +142,8 @@ export const inspect: Cases = {
   },
 
   "list pages through the held locks of a prefix": async ({ here, there, key }) => {
-    const wanted = Array.from({ length: 7 }, (_, i) => `${key}:wanted:${i}`);
-    for (const [i, held] of [...wanted, `${key}:other`].entries()) {
+    const expectedKeys = Array.from({ length: 7 }, (_, i) => `${key}:wanted:${i}`);
+    for (const [i, held] of [...expectedKeys, `${key}:other`].entries()) {
       await (i % 2 === 0 ? here : there).acquire(held, { reason: held });
     }
     const found = new Map<string, string | undefined>();
@@ -158,7 +158,7 @@ export const inspect: Cases = {
     }
     assert.deepEqual(
       [...found].sort(([one], [other]) => (one < other ? -1 : 1)),
-      wanted.map((held) => [held, held]),
+      expectedKeys.map((held) => [held, held]),
     );
   },
 
@@ -200,8 +200,8 @@ export const inspect: Cases = {
     await there.acquire(`${prefix}b`);
     await nextWhere(events, (event) => event.key === `${prefix}b` && event.state.holders.length === 1);
     await held.release();
-    const gone = await nextWhere(events, (event) => event.key === `${prefix}a`);
-    assert.deepEqual([gone.type, gone.state.holders], ["gone", []]);
+    const released = await nextWhere(events, (event) => event.key === `${prefix}a`);
+    assert.deepEqual([released.type, released.state.holders], ["gone", []]);
     abort.abort();
     assert.equal((await events.next()).done, true);
   },

@@ -11,7 +11,7 @@ const shortTtlMs = 3_000;
 
 export const latch: Cases = {
   "latch: the last count opens it for all who wait": async ({ here, there, key, queued }) => {
-    const [own, other] = [here, there].map((locks) => locks.latch(key, { count: 3, ttlMs })) as [Own, Own];
+    const [own, other] = [here, there].map((locks) => locks.latch(key, { count: 3, ttlMs })) as [OwnLatch, OwnLatch];
     const waits = [own.wait({ waitMs: 20_000 }), other.wait({ waitMs: 20_000 })].map(later);
     await queued(2);
     assert.equal(await own.countDown(), 2);
@@ -23,7 +23,7 @@ export const latch: Cases = {
   },
 
   "latch: an attempt counts once, whoever repeats it": async ({ here, there, key }) => {
-    const [own, other] = [here, there].map((locks) => locks.latch(key, { count: 3, ttlMs })) as [Own, Own];
+    const [own, other] = [here, there].map((locks) => locks.latch(key, { count: 3, ttlMs })) as [OwnLatch, OwnLatch];
     assert.equal(await own.countDown({ attemptId: "one" }), 2);
     assert.equal(await own.countDown({ attemptId: "one" }), 2);
     assert.equal(await other.countDown({ attemptId: "one" }), 2);
@@ -78,8 +78,8 @@ export const latch: Cases = {
 
   "latch: who waits when its TTL passes is told": async ({ here, there, key }) => {
     const [own, other] = [here, there].map((locks) => locks.latch(key, { count: 2, ttlMs: 500 })) as [
-      Own,
-      Own,
+      OwnLatch,
+      OwnLatch,
     ];
     const waits = [own, other].map((each) => refused(each.wait({ waitMs: 20_000 }), "latch-expired"));
     await Promise.all(waits);
@@ -178,8 +178,8 @@ export const latch: Cases = {
         message: /`count`.*10000/,
       });
     }
-    for (const tooMuch of [99, 86_400_001]) {
-      assert.throws(() => here.latch(key, { count: 1, ttlMs: tooMuch }), {
+    for (const mismatched of [99, 86_400_001]) {
+      assert.throws(() => here.latch(key, { count: 1, ttlMs: mismatched }), {
         name: "RangeError",
         message: /`ttlMs`/,
       });
@@ -208,20 +208,20 @@ export const latch: Cases = {
   "latch: many of two processes count, each once, and all who wait are let go": async (fixture) => {
     const { here, there, key } = fixture;
     const count = 200;
-    const latches = [here, there].map((locks) => locks.latch(key, { count, ttlMs })) as [Own, Own];
+    const latches = [here, there].map((locks) => locks.latch(key, { count, ttlMs })) as [OwnLatch, OwnLatch];
     const waits = Array.from({ length: 100 }, (_, index) =>
-      later((latches[index % 2] as Own).wait({ waitMs: 20_000 })),
+      later((latches[index % 2] as OwnLatch).wait({ waitMs: 20_000 })),
     );
-    const left = await Promise.all(
+    const remaining = await Promise.all(
       Array.from({ length: 2 * count }, (_, index) =>
-        (latches[index % 2] as Own).countDown({ attemptId: `attempt ${index >> 1}` }),
+        (latches[index % 2] as OwnLatch).countDown({ attemptId: `attempt ${index >> 1}` }),
       ),
     );
-    assert.ok(left.every((each) => each >= 0 && each < count));
+    assert.ok(remaining.every((each) => each >= 0 && each < count));
     await Promise.all(waits);
     assert.equal((await here.inspect(key)).remaining, 0);
     await fixture.queued(0);
   },
 };
 
-type Own = ReturnType<Parameters<Cases[string]>[0]["here"]["latch"]>;
+type OwnLatch = ReturnType<Parameters<Cases[string]>[0]["here"]["latch"]>;

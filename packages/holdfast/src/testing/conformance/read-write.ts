@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 
-import { asked } from "./fencing.ts";
+import { requestedTokens } from "./fencing.ts";
 import { listed } from "./list.ts";
 import { aborted, granted, later, refused, type Cases } from "./fixture.ts";
 
@@ -157,17 +157,17 @@ export const readWrite: Cases = {
     key,
   }) => {
     const writer = await here.readWrite(key).write.acquire();
-    await asked([here, there], key, writer, "current");
+    await requestedTokens([here, there], key, writer, "current");
     const reader = await writer.downgrade();
     const second = await there.readWrite(key).read.acquire();
-    await asked([here, there], key, reader, "current");
-    await asked([here, there], key, second, "current");
+    await requestedTokens([here, there], key, reader, "current");
+    await requestedTokens([here, there], key, second, "current");
     await reader.release();
-    await asked([here, there], key, reader, "stale");
-    await asked([here, there], key, second, "current");
+    await requestedTokens([here, there], key, reader, "stale");
+    await requestedTokens([here, there], key, second, "current");
     await second.release();
     const last = await here.readWrite(key).read.acquire();
-    await asked([here, there], key, second, "stale");
-    await asked([here, there], key, last, "current");
+    await requestedTokens([here, there], key, second, "stale");
+    await requestedTokens([here, there], key, last, "current");
   },
 };

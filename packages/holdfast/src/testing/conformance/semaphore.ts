@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 
 import type { Lease } from "../../lease/lease.ts";
 import type { Locks } from "../../locks.ts";
-import { asked } from "./fencing.ts";
+import { requestedTokens } from "./fencing.ts";
 import { aborted, granted, later, refused, type Cases } from "./fixture.ts";
 
 export const semaphore: Cases = {
@@ -148,11 +148,11 @@ export const semaphore: Cases = {
   }) => {
     const first = await here.semaphore(key, { limit: 2 }).acquire();
     const second = await there.semaphore(key, { limit: 2 }).acquire();
-    await asked([here, there], key, first, "current");
-    await asked([here, there], key, second, "current");
+    await requestedTokens([here, there], key, first, "current");
+    await requestedTokens([here, there], key, second, "current");
     await second.release();
-    await asked([here, there], key, first, "current");
-    await asked([here, there], key, second, "stale");
+    await requestedTokens([here, there], key, first, "current");
+    await requestedTokens([here, there], key, second, "stale");
   },
 
   "semaphore: a lease is handed over in its process with the next number of its grant": async (fixture) => {
@@ -176,7 +176,7 @@ export const semaphore: Cases = {
     await second.release();
     const granted = await Promise.all([atEngine, ...waits].map((wait) => released(wait)));
     assert.equal(new Set([first.fencingToken, ...granted]).size, 4);
-    await asked([here, there], key, second, "stale");
+    await requestedTokens([here, there], key, second, "stale");
   },
 
   "semaphore: a run of hand-overs ends, and other processes get their turn": async (fixture) => {

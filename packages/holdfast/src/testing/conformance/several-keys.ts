@@ -15,8 +15,8 @@ export const severalKeys: Cases = {
     await held.release();
     const lease = granted(await here.all([c, a, b, a]).tryAcquire());
     assert.deepEqual([lease.key, lease.keys], [a, [a, b, c]]);
-    for (const taken of [a, b, c]) {
-      assert.equal(await there.tryAcquire(taken), null);
+    for (const acquired of [a, b, c]) {
+      assert.equal(await there.tryAcquire(acquired), null);
     }
     assert.equal(await lease.release(), true);
     await granted(await there.tryAcquire(c)).release();
@@ -83,10 +83,10 @@ export const severalKeys: Cases = {
     );
     assert.equal(await there.tryAcquire(`${key}:a`), null);
     await fixture.pause(ttlMs / 6); // that renewal's TTL is not whole any more
-    const before = fixture.now();
+    const previous = fixture.now();
     await blocker.release();
     const lease = await waiting;
-    const expectedMs = ttlMs * 0.98 - (fixture.now() - before); // the whole TTL begins only now
+    const expectedMs = ttlMs * 0.98 - (fixture.now() - previous); // the whole TTL begins only now
     assert.ok(lease.remainingMs() > expectedMs, `${lease.remainingMs()} ms left, not ${expectedMs}`);
     await aborted(lease.signal);
   },

@@ -22,7 +22,7 @@ export const waiting: Cases = {
     assert.equal(error.holder?.owner, "the holder");
     assert.equal(error.key, key);
     await lease.release();
-    await leavesNothing(fixture);
+    await expectNoWaiters(fixture);
   },
 
   "a wait within the process of the holder times out in the same way": async (fixture) => {
@@ -32,7 +32,7 @@ export const waiting: Cases = {
     assert.ok(error instanceof WaitTimeoutError);
     assert.equal(error.holder?.owner, "the holder");
     await lease.release();
-    await leavesNothing(fixture);
+    await expectNoWaiters(fixture);
   },
 
   "waitMs 0 asks once": async ({ here, there, key }) => {
@@ -53,7 +53,7 @@ export const waiting: Cases = {
     await assert.rejects(waiter, (error) => error === reason);
     await fixture.queued(0);
     await lease.release();
-    await leavesNothing(fixture);
+    await expectNoWaiters(fixture);
   },
 
   "a signal that is already aborted rejects and asks for nothing": async (fixture) => {
@@ -62,7 +62,7 @@ export const waiting: Cases = {
     const signal = AbortSignal.abort(reason);
     await assert.rejects(here.acquire(key, { signal }), (error) => error === reason);
     await assert.rejects(here.tryAcquire(key, { signal }), (error) => error === reason);
-    await leavesNothing(fixture);
+    await expectNoWaiters(fixture);
   },
 
   "an abort after the grant changes nothing": async ({ here, there, key }) => {
@@ -89,7 +89,7 @@ export const waiting: Cases = {
 };
 
 /** Nobody holds the key or waits for it, and the next who asks has it at once. */
-async function leavesNothing({ here, there, key }: Fixture): Promise<void> {
+async function expectNoWaiters({ here, there, key }: Fixture): Promise<void> {
   const { holders, waiterCount } = await here.inspect(key);
   assert.deepEqual({ holders, waiterCount }, { holders: [], waiterCount: 0 });
   granted(await there.tryAcquire(key));

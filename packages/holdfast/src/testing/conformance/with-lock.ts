@@ -25,7 +25,7 @@ export const withLock: Cases = {
 
   "withLock tells of a loss, with the value of the work": async ({ here, there, key }) => {
     const running = here.withLock(key, async (lease) => {
-      await lose(lease, there);
+      await breakHeldLock(lease, there);
       return "done";
     });
     const error = await refused(running, "lease-lost");
@@ -36,7 +36,7 @@ export const withLock: Cases = {
   "the error of the work wins over a loss": async ({ here, there, key }) => {
     const failure = new Error("the work failed");
     const failing = here.withLock(key, async (lease) => {
-      await lose(lease, there);
+      await breakHeldLock(lease, there);
       throw failure;
     });
     await assert.rejects(failing, (error) => error === failure);
@@ -72,7 +72,7 @@ export const withLock: Cases = {
   },
 };
 
-async function lose({ key, fencingToken, signal }: Lease, operator: Locks): Promise<void> {
+async function breakHeldLock({ key, fencingToken, signal }: Lease, operator: Locks): Promise<void> {
   const signalReason = aborted(signal);
   assert.equal(await operator.breakLock(key, { fencingToken, reason: "test" }), true);
   await signalReason;

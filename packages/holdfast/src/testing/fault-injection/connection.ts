@@ -56,10 +56,10 @@ export class FaultyConnection implements Connection {
   }
 
   subscribe(channel: string, kind: ChannelKind, listener: SubscriptionListener): Subscription {
-    const lane = new DelayedLink(this.#clock);
-    const subscription = new FaultySubscription(lane, channel, listener, this.plan);
+    const link = new DelayedLink(this.#clock);
+    const subscription = new FaultySubscription(link, channel, listener, this.plan);
     if (this.#isFrozen) {
-      lane.freeze();
+      link.freeze();
     }
     this.#subscriptions.add(subscription);
     const inner = this.#inner.subscribe(channel, kind, subscription);
@@ -84,12 +84,12 @@ export class FaultyConnection implements Connection {
 
   setFrozen(isFrozen: boolean): void {
     this.#isFrozen = isFrozen;
-    const lanes = [this.#requests, this.#replies, ...Array.from(this.#subscriptions, ({ lane }) => lane)];
-    for (const lane of lanes) {
+    const links = [this.#requests, this.#replies, ...Array.from(this.#subscriptions, ({ link }) => link)];
+    for (const link of links) {
       if (isFrozen) {
-        lane.freeze();
+        link.freeze();
       } else {
-        lane.thaw();
+        link.thaw();
       }
     }
   }
@@ -101,7 +101,7 @@ export class FaultyConnection implements Connection {
   }
 
   #intercept(call: InterceptedCall, send: () => Promise<unknown>): Promise<unknown> {
-    const refusal = this.#refusal();
+    const refusal = this.#nextRefusal();
     if (refusal) {
       return Promise.reject(refusal);
     }
@@ -109,7 +109,7 @@ export class FaultyConnection implements Connection {
     return new Promise((resolve, reject) => {
       this.#requests.send(() => {
         if (isDoubled) {
-          this.#sendAgain(send);
+          this.#sendDuplicate(send);
         }
         send().then(
           (answer) => this.#reply(call, reject, () => resolve(answer)),
@@ -120,14 +120,14 @@ export class FaultyConnection implements Connection {
   }
 
   /** The server does it once more, and nobody hears what it answers. */
-  #sendAgain(send: () => Promise<unknown>): void {
+  #sendDuplicate(send: () => Promise<unknown>): void {
     this.#clock.setTimer(
       () => this.#requests.send(() => void send().catch(() => undefined), 0),
       this.plan.duplicatesAfterMs,
     );
   }
 
-  #refusal(): Error | null {
+  #nextRefusal(): Error | null {
     const { plan } = this;
     if (plan.refusal === null || plan.refusals <= 0) {
       return null;

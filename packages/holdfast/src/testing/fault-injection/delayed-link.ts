@@ -10,7 +10,7 @@ export class DelayedLink {
   readonly #clock: Clock;
   readonly #inTransit: Packet[] = [];
   #isFrozen = false;
-  #isTimed = false;
+  #hasTimer = false;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -23,7 +23,7 @@ export class DelayedLink {
       return;
     }
     this.#inTransit.push({ deliver, dueAt: this.#clock.now() + delayMs });
-    this.#move();
+    this.#deliverDue();
   }
 
   freeze(): void {
@@ -32,21 +32,21 @@ export class DelayedLink {
 
   thaw(): void {
     this.#isFrozen = false;
-    this.#move();
+    this.#deliverDue();
   }
 
-  #move(): void {
-    while (!this.#isFrozen && !this.#isTimed) {
+  #deliverDue(): void {
+    while (!this.#isFrozen && !this.#hasTimer) {
       const first = this.#inTransit[0];
       if (first === undefined) {
         return;
       }
       const leftMs = first.dueAt - this.#clock.now();
       if (leftMs > 0) {
-        this.#isTimed = true;
+        this.#hasTimer = true;
         this.#clock.setTimer(() => {
-          this.#isTimed = false;
-          this.#move();
+          this.#hasTimer = false;
+          this.#deliverDue();
         }, leftMs);
         return;
       }

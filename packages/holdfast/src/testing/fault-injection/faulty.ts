@@ -15,22 +15,22 @@ export interface FaultInjector {
    * Requests reach the server, replies and messages come back, so many ms later; each of the three in order.
    * Messages as late as replies, unless `messageMs` says otherwise: one may overtake the other.
    */
-  delay(by: {
+  delay(delays: {
     readonly requestMs?: number | undefined;
     readonly replyMs?: number | undefined;
     readonly messageMs?: number | undefined;
   }): void;
   /**
    * The server does what it is asked, and the reply is lost.
-   * @param which the next so many, or those of which the predicate says so; 0: none any more
+   * @param choice the next so many, or those of which the predicate says so; 0: none any more
    * @param mode `silence`: no reply ever comes; `reset`: the request rejects, and `onDown` tells of a lost connection
    */
-  dropReply(which: FaultChoice, mode?: "silence" | "reset"): void;
+  dropReply(choice: FaultChoice, mode?: "silence" | "reset"): void;
   /**
    * The server does what it is asked, and once more `afterMs` later: what the second time answers is ignored.
-   * @param which the next so many, or those of which the predicate says so; 0: none any more
+   * @param choice the next so many, or those of which the predicate says so; 0: none any more
    */
-  duplicate(which: FaultChoice, afterMs: number): void;
+  duplicate(choice: FaultChoice, afterMs: number): void;
   /** Requests reject with `error` and never reach the server; null: no more. @param times how many. @defaultValue all */
   refuse(error: Error | null, times?: number): void;
   /** Nothing passes, either way, and nobody is told. */
@@ -53,8 +53,8 @@ export function faulty(
   const controls: FaultInjector = {
     delay: ({ requestMs = 0, replyMs = 0, messageMs = replyMs }) =>
       Object.assign(plan, { requestMs, replyMs, messageMs }),
-    dropReply: (which, mode = "silence") => Object.assign(plan, { lostReplies: which, lossMode: mode }),
-    duplicate: (which, afterMs) => Object.assign(plan, { duplicates: which, duplicatesAfterMs: afterMs }),
+    dropReply: (choice, mode = "silence") => Object.assign(plan, { lostReplies: choice, lossMode: mode }),
+    duplicate: (choice, afterMs) => Object.assign(plan, { duplicates: choice, duplicatesAfterMs: afterMs }),
     refuse: (error, times = Infinity) => Object.assign(plan, { refusal: error, refusals: times }),
     freeze: () => between.setFrozen(true),
     thaw: () => between.setFrozen(false),

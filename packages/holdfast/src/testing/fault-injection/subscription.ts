@@ -4,53 +4,53 @@ import type { FaultPlan } from "./fault-plan.ts";
 
 /** Stands between a subscription and who listens to it. */
 export class FaultySubscription implements SubscriptionListener {
-  readonly lane: DelayedLink;
+  readonly link: DelayedLink;
   readonly #channel: string;
   readonly #listener: SubscriptionListener;
   readonly #plan: FaultPlan;
-  #isUp = false;
-  #isCut = false;
+  #isConnected = false;
+  #isDropped = false;
   #isClosed = false;
 
   constructor(lane: DelayedLink, channel: string, listener: SubscriptionListener, plan: FaultPlan) {
-    this.lane = lane;
+    this.link = lane;
     this.#channel = channel;
     this.#listener = listener;
     this.#plan = plan;
   }
 
-  up(): void {
-    this.#isUp = true;
-    if (!this.#isCut) {
-      this.#pass(() => this.#listener.up());
+  connected(): void {
+    this.#isConnected = true;
+    if (!this.#isDropped) {
+      this.#deliverLater(() => this.#listener.connected());
     }
   }
 
-  down(): void {
-    this.#isUp = false;
-    if (!this.#isCut) {
-      this.#pass(() => this.#listener.down());
+  disconnected(): void {
+    this.#isConnected = false;
+    if (!this.#isDropped) {
+      this.#deliverLater(() => this.#listener.disconnected());
     }
   }
 
   message(text: string): void {
-    if (!this.#isCut && !this.#plan.isMessageDropped(text, this.#channel)) {
-      this.#pass(() => this.#listener.message(text), this.#plan.messageMs);
+    if (!this.#isDropped && !this.#plan.isMessageDropped(text, this.#channel)) {
+      this.#deliverLater(() => this.#listener.message(text), this.#plan.messageMs);
     }
   }
 
   /** Down, and up again when what runs now has come to rest; what is published in between is not heard. */
   drop(): void {
-    if (this.#isCut || this.#isClosed) {
+    if (this.#isDropped || this.#isClosed) {
       return;
     }
-    this.down();
-    this.#isUp = true;
-    this.#isCut = true;
+    this.disconnected();
+    this.#isConnected = true;
+    this.#isDropped = true;
     queueMicrotask(() => {
-      this.#isCut = false;
-      if (this.#isUp) {
-        this.up();
+      this.#isDropped = false;
+      if (this.#isConnected) {
+        this.connected();
       }
     });
   }
@@ -59,10 +59,10 @@ export class FaultySubscription implements SubscriptionListener {
     this.#isClosed = true;
   }
 
-  #pass(tell: () => void, delayMs = 0): void {
-    this.lane.send(() => {
+  #deliverLater(deliver: () => void, delayMs = 0): void {
+    this.link.send(() => {
       if (!this.#isClosed) {
-        tell();
+        deliver();
       }
     }, delayMs);
   }

@@ -8,12 +8,12 @@ import { createLocks, type Locks } from "holdfast";
 import { connect, type ConnectOptions } from "holdfast/connect";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import {
-  loneNodeArgs,
+  standaloneNodeArgs,
   makeCertificates,
   rejection,
   startRedis,
-  steadyPort,
-  until,
+  stablePort,
+  waitUntil,
   type Certificates,
   type RedisServer,
 } from "@holdfast/test-kit";
@@ -37,14 +37,14 @@ let endings: (() => Promise<void>)[] = [];
 onRedis("connect", () => {
   beforeAll(async () => {
     certificates = await makeCertificates();
-    tlsPort = await steadyPort();
+    tlsPort = await stablePort();
     server = await startRedis({ args: [...certificates.serverArgs(tlsPort), "--unixsocket", socket] });
     await server.client().call("ACL", "SETUSER", "app", "on", `>${secret}`, "~*", "&*", "+@all");
   });
 
   afterEach(async () => {
-    for (const ending of endings.splice(0).reverse()) {
-      await ending();
+    for (const cleanup of endings.splice(0).reverse()) {
+      await cleanup();
     }
   });
 
@@ -80,7 +80,7 @@ onRedis("connect", () => {
       await first.close();
       expect(await second.withLock("key", () => "still open")).toBe("still open");
       await second.close();
-      await until(async () => (await connectionsOf(probe)) === before, "its connections are gone");
+      await waitUntil(async () => (await connectionsOf(probe)) === before, "its connections are gone");
     });
 
     test("rediss: with a certificate that is verified", async () => {
@@ -117,7 +117,7 @@ onRedis("connect", () => {
     });
 
     test("rediss: with our own certificate, where the server asks for one", async () => {
-      const port = await steadyPort();
+      const port = await stablePort();
       const strict = await startRedis({ args: certificates.serverArgs(port, { asksClients: true }) });
       endings.push(() => strict.stop());
       const { caFile, certFile, keyFile } = certificates;
@@ -151,7 +151,7 @@ onRedis("connect", () => {
       const probes = servers.slice(0, 2).map((each) => each.client());
       await locks.close();
       for (const probe of probes) {
-        await until(async () => (await connectionsOf(probe)) <= 2, "only ours are left");
+        await waitUntil(async () => (await connectionsOf(probe)) <= 2, "only ours are left");
       }
     });
 
@@ -171,11 +171,11 @@ onRedis("connect", () => {
     });
 
     test("a server that is not there yet is waited for", async () => {
-      const port = await steadyPort();
+      const port = await stablePort();
       const heardOf = failures();
       const locks = await open(`redis://127.0.0.1:${port}`, { client });
       const waiting = locks.acquire("key", { waitMs: 20_000 });
-      await until(() => heardOf.some((detail) => detail.includes("ECONNREFUSED")), "it has tried");
+      await waitUntil(() => heardOf.some((detail) => detail.includes("ECONNREFUSED")), "it has tried");
       const late = await startRedis({ port });
       endings.push(() => late.stop());
       expect(await (await waiting).release()).toBe(true);
@@ -204,19 +204,19 @@ onRedis("connect", () => {
       const { stream } = client as object as { stream: EventEmitter };
       heardOf.push(stream.listenerCount("error"));
     });
-    await until(() => heardOf.length > 1, "it has failed");
+    await waitUntil(() => heardOf.length > 1, "it has failed");
     expect(heardOf.slice(0, 2)).toEqual([expect.objectContaining({ code: "SELF_SIGNED_CERT_IN_CHAIN" }), 1]);
   });
 
   // Whether the driver takes such a client is a matter of the driver: here it only has to lead there.
   test.each(libraries)("redis+cluster: a client of %s that finds the node of a key", async (library) => {
-    const cluster = await startRedis({ args: await loneNodeArgs() });
+    const cluster = await startRedis({ args: await standaloneNodeArgs() });
     endings.push(() => cluster.stop());
     const probe = cluster.client();
     await probe.call("CLUSTER", "ADDSLOTSRANGE", "0", "16383");
     await probe.call("ACL", "SETUSER", "app", "on", `>${secret}`, "~*", "&*", "+@all");
     await probe.call("ACL", "SETUSER", "default", "resetpass");
-    await until(
+    await waitUntil(
       async () => String(await probe.cluster("INFO")).includes("cluster_state:ok"),
       "it is a cluster",
     );
@@ -226,7 +226,7 @@ onRedis("connect", () => {
         () => true,
         () => false,
       );
-    await until(set, "it has found the cluster");
+    await waitUntil(set, "it has found the cluster");
     expect(await probe.get("{a}")).toBe("led here");
     expect(String(await probe.client("LIST"))).toContain(" user=app ");
   });
@@ -253,7 +253,7 @@ async function worksBy(url: string, options: ConnectOptions): Promise<boolean> {
 
 /** Messages arrive, on a connection of their own. */
 async function heard(locks: Locks): Promise<void> {
-  await until(async () => (await locks.nodes())[0]?.notifications === "verified", "messages are heard");
+  await waitUntil(async () => (await locks.nodes())[0]?.notifications === "verified", "messages are heard");
 }
 
 async function connectionsOf(probe: ReturnType<RedisServer["client"]>): Promise<number> {

@@ -6,22 +6,22 @@ import { redis } from "holdfast/redis";
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
-  loneNodeArgs,
+  standaloneNodeArgs,
   makeCertificates,
   rejection,
   startCluster,
   startProxy,
   startRedis,
   startSentinels,
-  steadyPort,
-  until,
+  stablePort,
+  waitUntil,
   type Certificates,
   type RedisCluster,
   type RedisServer,
   type Sentinels,
 } from "@holdfast/test-kit";
 
-import { keysOver } from "../../support/cluster-fixture.ts";
+import { keysOnDifferentPrimaries } from "../../support/cluster-fixture.ts";
 import { onRedis } from "../../support/servers.ts";
 
 const libraries = ["ioredis", "node-redis"] as const;
@@ -53,7 +53,7 @@ onRedis("connect to a cluster", () => {
 
   test.each(libraries)("by %s: locks on every shard, with the least rights", async (client) => {
     const hosts = cluster.servers.map(({ port }) => `127.0.0.1:${port}`).join(",");
-    await worksBy(`redis+cluster://holdfast:secret@${hosts}?client=${client}`, keysOver(3, "key", 1).flat());
+    await worksBy(`redis+cluster://holdfast:secret@${hosts}?client=${client}`, keysOnDifferentPrimaries(3, "key", 1).flat());
     for (const server of cluster.servers) {
       expect(await server.client().call("ACL", "LOG")).toEqual([]);
     }
@@ -65,14 +65,14 @@ onRedis("connect to a cluster with TLS", () => {
     "by %s: its nodes are verified, and those of another signer are not spoken to",
     async (client) => {
       await using certificates = await makeCertificates();
-      const port = await steadyPort();
+      const port = await stablePort();
       const server = await startRedis({
-        args: [...(await loneNodeArgs()), "--tls-cluster", "yes", ...certificates.serverArgs(port)],
+        args: [...(await standaloneNodeArgs()), "--tls-cluster", "yes", ...certificates.serverArgs(port)],
       });
       try {
         const probe = server.client();
         await probe.call("CLUSTER", "ADDSLOTSRANGE", 0, 16_383);
-        await until(
+        await waitUntil(
           async () => String(await probe.cluster("INFO")).includes("cluster_state:ok"),
           "it serves",
         );
@@ -98,8 +98,8 @@ onRedis("connect by Sentinel with TLS, where the sentinels have users of their o
 
   beforeAll(async () => {
     certificates = await makeCertificates();
-    const port = await steadyPort();
-    sentinelPort = await steadyPort();
+    const port = await stablePort();
+    sentinelPort = await stablePort();
     primary = await startRedis({ args: certificates.serverArgs(port) });
     sentinel = await startRedis({
       sentinel: `sentinel monitor lab 127.0.0.1 ${port} 1`,
@@ -127,7 +127,7 @@ onRedis("connect by Sentinel with TLS, where the sentinels have users of their o
     };
     const locks = createLocks(await connect(url, options));
     const lease = await locks.acquire("key", { waitMs: 20_000 });
-    await until(async () => (await locks.nodes())[0]?.notifications === "verified", "messages are heard");
+    await waitUntil(async () => (await locks.nodes())[0]?.notifications === "verified", "messages are heard");
     expect(await lease.release()).toBe(true);
     await locks.close();
     for (const wrong of [{ sentinelPassword: "another" }, { tlsCaFile: undefined }]) {
@@ -156,7 +156,7 @@ onRedis("connect by Sentinel with TLS, where the sentinels have users of their o
     const locks = createLocks(redis(client));
     const watcher = sentinel.client({ username: "watcher", password: "w@tch" });
     await locks.withLock("key", { waitMs: 20_000 }, () => undefined);
-    await until(
+    await waitUntil(
       async () => / user=watcher /.test(String(await watcher.client("LIST", "TYPE", "PUBSUB"))),
       "the sentinel is listened to",
     );
@@ -172,7 +172,7 @@ onRedis("connect to a quorum with TLS", () => {
 
   beforeAll(async () => {
     certificates = await makeCertificates();
-    const ports = [await steadyPort(), await steadyPort(), await steadyPort()];
+    const ports = [await stablePort(), await stablePort(), await stablePort()];
     const durable = ["--appendonly", "yes", "--appendfsync", "always"];
     servers = await Promise.all(
       ports.map((port) => startRedis({ args: [...certificates.serverArgs(port), ...durable] })),
@@ -247,7 +247,7 @@ onRedis("connect by Sentinel", () => {
       expect(error).toMatchObject({ code: "engine-unavailable", retryable: false });
       expect(String(error)).toContain("NOPERM");
       const probe = (await lab.primary()).client();
-      await until(async () => (await probe.exists("lock:least")) === 0, "it is given back");
+      await waitUntil(async () => (await probe.exists("lock:least")) === 0, "it is given back");
       await locks.close();
     });
   });
@@ -276,7 +276,7 @@ async function worksBy(url: string, keys: readonly string[]): Promise<void> {
   for (const key of keys) {
     const lease = await locks.acquire(key);
     const waiting = other.acquire(key);
-    await until(async () => (await locks.inspect(key)).waiterCount === 1, "it waits");
+    await waitUntil(async () => (await locks.inspect(key)).waiterCount === 1, "it waits");
     expect(await lease.release()).toBe(true);
     expect(await (await waiting).release()).toBe(true);
   }

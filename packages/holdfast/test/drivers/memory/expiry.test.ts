@@ -3,7 +3,7 @@ import { manualClock, manualRandom } from "holdfast/testing";
 import { expect, test } from "vitest";
 
 import type { Driver } from "../../../src/driver.ts";
-import { giveBack, grab, grantOf, outcomeOf, request } from "../../support/memory-requests.ts";
+import { release, acquireNow, grantOf, outcomeOf, request } from "../../support/memory-requests.ts";
 
 function opened() {
   const clock = manualClock({ now: 1_000 });
@@ -19,7 +19,7 @@ test("grants expire at their own times, whatever the order in which they were ma
     ["early", 100],
     ["middle", 200],
   ] as const) {
-    await grab(driver, key, { ttlMs });
+    await acquireNow(driver, key, { ttlMs });
     void driver.acquire(request(driver, key)).result.then(() => freed.push(`${key} at ${clock.now()}`));
   }
   await clock.advance(99);
@@ -30,7 +30,7 @@ test("grants expire at their own times, whatever the order in which they were ma
 
 test("validity ends before the lock can be another's", async () => {
   const { clock, driver } = opened();
-  const first = await grab(driver, "key", { ttlMs: 1_000 });
+  const first = await acquireNow(driver, "key", { ttlMs: 1_000 });
   const waiter = driver.acquire(request(driver, "key"));
   await clock.advance(1_000);
   const second = await grantOf(waiter);
@@ -40,18 +40,18 @@ test("validity ends before the lock can be another's", async () => {
 
 test("a holder whose TTL has passed is gone, though no timer ran", async () => {
   const { clock, driver } = opened();
-  const first = await grab(driver, "key", { ttlMs: 100 });
+  const first = await acquireNow(driver, "key", { ttlMs: 100 });
   clock.block(100);
   expect((await driver.inspect("key")).holders).toEqual([]);
   expect(await driver.verify("key", first.token)).toEqual({ outcome: "lost", reason: "expired" });
-  expect(await giveBack(driver, first)).toBe(false);
-  await grab(driver, "key", { deadline: null });
+  expect(await release(driver, first)).toBe(false);
+  await acquireNow(driver, "key", { deadline: null });
   expect(await driver.verify("key", first.token)).toEqual({ outcome: "lost", reason: "stolen" });
 });
 
 test("who waits for a holder that expired while the event loop was blocked comes first", async () => {
   const { clock, driver } = opened();
-  await grab(driver, "key", { ttlMs: 100 });
+  await acquireNow(driver, "key", { ttlMs: 100 });
   const waiter = driver.acquire(request(driver, "key"));
   clock.block(200);
   expect(await driver.acquire(request(driver, "key", { deadline: null })).result).toMatchObject({
@@ -62,18 +62,18 @@ test("who waits for a holder that expired while the event loop was blocked comes
 
 test("a waiter past its deadline is passed over, though no timer ran", async () => {
   const { clock, driver } = opened();
-  const first = await grab(driver, "key");
+  const first = await acquireNow(driver, "key");
   const late = driver.acquire(request(driver, "key", { deadline: clock.now() + 100 }));
   const patient = driver.acquire(request(driver, "key"));
   clock.block(100);
-  expect(await giveBack(driver, first)).toBe(true);
+  expect(await release(driver, first)).toBe(true);
   expect(await late.result).toMatchObject({ outcome: "held" });
   expect(await outcomeOf(patient)).toMatchObject({ outcome: "granted" });
 });
 
 test("at its deadline a waiter is told who holds the lock and where it stood", async () => {
   const { clock, driver } = opened();
-  await grab(driver, "key", { info: { owner: "somebody", reason: "work" } });
+  await acquireNow(driver, "key", { info: { owner: "somebody", reason: "work" } });
   driver.acquire(request(driver, "key"));
   const waiter = driver.acquire(request(driver, "key", { deadline: clock.now() + 250 }));
   await clock.advance(249);
@@ -89,16 +89,16 @@ test("at its deadline a waiter is told who holds the lock and where it stood", a
 
 test("a request whose deadline is now is answered, not forgotten", async () => {
   const { clock, driver } = opened();
-  const first = await grab(driver, "key", { deadline: clock.now() });
+  const first = await acquireNow(driver, "key", { deadline: clock.now() });
   const second = driver.acquire(request(driver, "key", { deadline: clock.now() - 1 }));
   await clock.advance(0);
   expect(await second.result).toMatchObject({ outcome: "held", position: 0 });
-  expect(await giveBack(driver, first)).toBe(true);
+  expect(await release(driver, first)).toBe(true);
 });
 
 test("extend does not prolong a grant with a greater number than the lease's", async () => {
   const { driver } = opened();
-  const { key, token, fencingToken } = await grab(driver, "key", { ttlMs: 1_000 });
+  const { key, token, fencingToken } = await acquireNow(driver, "key", { ttlMs: 1_000 });
   const asked = { key, token, fencingToken: fencingToken - 1n, ttlMs: 60_000, info: undefined };
   expect(await driver.extend(asked)).toEqual({ outcome: "lost", reason: "expired" });
   expect((await driver.inspect(key)).remainingMs).toBe(1_000);
@@ -106,7 +106,7 @@ test("extend does not prolong a grant with a greater number than the lease's", a
 
 test("extend raises the TTL, never shortens it, and never makes a grant again", async () => {
   const { clock, driver } = opened();
-  const { key, token, fencingToken } = await grab(driver, "key", { ttlMs: 1_000 });
+  const { key, token, fencingToken } = await acquireNow(driver, "key", { ttlMs: 1_000 });
   const extension = await driver.extend({ key, token, fencingToken, ttlMs: 5_000, info: undefined });
   expect(extension).toMatchObject({ outcome: "renewed", validity: { until: clock.now() + 5_000 - 52 } });
   await driver.extend({ key, token, fencingToken, ttlMs: 100, info: undefined });
@@ -120,7 +120,7 @@ test("extend raises the TTL, never shortens it, and never makes a grant again", 
 
 test("the TTL stands still while the machine sleeps", async () => {
   const { clock, driver } = opened();
-  const { key, token } = await grab(driver, "key", { ttlMs: 1_000 });
+  const { key, token } = await acquireNow(driver, "key", { ttlMs: 1_000 });
   clock.sleep(3_600_000);
   await clock.advance(999);
   expect(await driver.verify(key, token)).toMatchObject({ outcome: "held" });
@@ -130,7 +130,7 @@ test("the TTL stands still while the machine sleeps", async () => {
 
 test("verify counts from the question and the TTL left", async () => {
   const { clock, driver } = opened();
-  const { key, token } = await grab(driver, "key", { ttlMs: 1_000 });
+  const { key, token } = await acquireNow(driver, "key", { ttlMs: 1_000 });
   await clock.advance(600);
   const left = 400 - 6;
   const validity = { until: clock.now() + left, untilWall: clock.wall() + left };
@@ -139,13 +139,13 @@ test("verify counts from the question and the TTL left", async () => {
 
 test("an expiry keeps no process alive, a waiter with a deadline does, and nothing stays when all is over", async () => {
   const { clock, driver } = opened();
-  const first = await grab(driver, "key");
+  const first = await acquireNow(driver, "key");
   expect([clock.timers(true), clock.timers(false)]).toEqual([0, 1]);
   const waiter = driver.acquire(request(driver, "key"));
   expect([clock.timers(true), clock.timers(false)]).toEqual([1, 1]);
-  await giveBack(driver, first);
+  await release(driver, first);
   const second = await grantOf(waiter);
   expect(clock.timers(true)).toBe(0);
-  await giveBack(driver, second);
+  await release(driver, second);
   expect(clock.timers()).toBe(0);
 });

@@ -3,7 +3,7 @@ import { manualClock, manualRandom } from "holdfast/testing";
 import { expect, test } from "vitest";
 
 import type { Driver, Grant } from "../../../src/driver.ts";
-import { giveBack, grab } from "../../support/memory-requests.ts";
+import { release, acquireNow } from "../../support/memory-requests.ts";
 
 function opened() {
   const clock = manualClock({ wall: 1_000_000 });
@@ -13,42 +13,42 @@ function opened() {
 
 test("numbers are the wall clock in microseconds, or the next ones", async () => {
   const { clock, driver } = opened();
-  const first = await grab(driver, "key");
+  const first = await acquireNow(driver, "key");
   expect([first.fencingToken, first.fencingCount]).toEqual([1_000_000_000n, 1]);
-  await giveBack(driver, first);
-  const second = await grab(driver, "key", { fencingCount: 16 });
+  await release(driver, first);
+  const second = await acquireNow(driver, "key", { fencingCount: 16 });
   expect([second.fencingToken, second.fencingCount]).toEqual([1_000_000_001n, 16]);
-  await giveBack(driver, second);
-  const third = await grab(driver, "key");
+  await release(driver, second);
+  const third = await acquireNow(driver, "key");
   expect(third.fencingToken).toBe(1_000_000_017n);
-  await giveBack(driver, third);
+  await release(driver, third);
   await clock.advance(1);
-  expect((await grab(driver, "key")).fencingToken).toBe(1_000_001_000n);
+  expect((await acquireNow(driver, "key")).fencingToken).toBe(1_000_001_000n);
 });
 
 test("numbers rise though the wall clock went back, and the lock was free meanwhile", async () => {
   const { clock, driver } = opened();
-  const first = await grab(driver, "key", { ttlMs: 100 });
+  const first = await acquireNow(driver, "key", { ttlMs: 100 });
   await clock.advance(100);
   clock.jumpWall(-500_000);
-  expect((await grab(driver, "key")).fencingToken).toBe(first.fencingToken + 1n);
+  expect((await acquireNow(driver, "key")).fencingToken).toBe(first.fencingToken + 1n);
 });
 
 test("numbers rise over all keys, and nothing else stays of a key that is free", async () => {
   const { clock, driver } = opened();
-  const first = await grab(driver, "key", { fencingCount: 100 });
+  const first = await acquireNow(driver, "key", { fencingCount: 100 });
   expect((await driver.inspect("key")).fencingToken).toBe(first.fencingToken);
-  await giveBack(driver, first);
+  await release(driver, first);
   expect((await driver.inspect("key")).fencingToken).toBeNull();
   clock.jumpWall(-500_000);
-  expect((await grab(driver, "other")).fencingToken).toBe(first.fencingToken + 100n);
-  const again = await grab(driver, "key");
+  expect((await acquireNow(driver, "other")).fencingToken).toBe(first.fencingToken + 100n);
+  const again = await acquireNow(driver, "key");
   expect(again.fencingToken).toBeGreaterThan(first.fencingToken + 99n);
 });
 
 test("a number of a block is unknown while a later one may be in use, and stale once one is known to be", async () => {
   const { driver } = opened();
-  const { key, token, fencingToken } = await grab(driver, "key", { fencingCount: 4 });
+  const { key, token, fencingToken } = await acquireNow(driver, "key", { fencingCount: 4 });
   const check = (offset: bigint) => driver.checkFence(key, fencingToken + offset);
   expect(await Promise.all([check(-1n), check(0n), check(3n), check(4n)])).toEqual([
     "stale",
@@ -68,7 +68,7 @@ test("a caller without words of its own is known by its instance", async () => {
   const { driver } = opened();
   driver.setOwner("first instance");
   driver.setOwner("second instance");
-  const { key, token, fencingToken } = await grab(driver, "key", {
+  const { key, token, fencingToken } = await acquireNow(driver, "key", {
     fencingCount: 2,
     info: { owner: "own", reason: "why" },
   });
@@ -90,10 +90,10 @@ test("an option that it does not know is refused by its name", () => {
 test("each holder of a semaphore may have a block of numbers: no number is in two, and later grants have larger ones", async () => {
   const { clock, driver } = opened();
   const permit = { fencingCount: 4, lockMode: { kind: "semaphore", permits: 1, limit: 3 } } as const;
-  const [first, second] = [await grab(driver, "key", permit), await grab(driver, "key", permit)];
-  await giveBack(driver, first);
+  const [first, second] = [await acquireNow(driver, "key", permit), await acquireNow(driver, "key", permit)];
+  await release(driver, first);
   clock.jumpWall(-500_000);
-  const third = await grab(driver, "key", permit);
+  const third = await acquireNow(driver, "key", permit);
   const numbers = [first, second, third].flatMap(({ fencingToken, fencingCount }) =>
     Array.from({ length: fencingCount }, (_, used) => fencingToken + BigInt(used)),
   );
@@ -104,7 +104,7 @@ test("each holder of a semaphore may have a block of numbers: no number is in tw
 test("a number of one holder's block tells nothing of the other holders, whom a break by it leaves alone", async () => {
   const { driver } = opened();
   const reader = { fencingCount: 3, lockMode: { kind: "read-write", mode: "read" } } as const;
-  const [one, other] = [await grab(driver, "key", reader), await grab(driver, "key", reader)];
+  const [one, other] = [await acquireNow(driver, "key", reader), await acquireNow(driver, "key", reader)];
   const check = ({ fencingToken }: Grant, offset: bigint) => driver.checkFence("key", fencingToken + offset);
   expect(await Promise.all([check(one, 0n), check(one, 2n), check(other, 0n)])).toEqual([
     "unknown",
@@ -124,5 +124,5 @@ test("a number of one holder's block tells nothing of the other holders, whom a 
     "stale",
     "current",
   ]);
-  expect(await giveBack(driver, other)).toBe(true);
+  expect(await release(driver, other)).toBe(true);
 });

@@ -2,12 +2,12 @@ import { memory } from "holdfast/memory";
 import { manualClock } from "holdfast/testing";
 import { expect, test } from "vitest";
 
-import { giveBack, grab } from "../../support/memory-requests.ts";
+import { release, acquireNow } from "../../support/memory-requests.ts";
 
 test("pages are full but for the last, and nothing is told twice", async () => {
   const driver = memory({ clock: manualClock() });
   for (const key of ["d", "b", "a", "c", "other"]) {
-    await grab(driver, `${key === "other" ? "" : "p:"}${key}`);
+    await acquireNow(driver, `${key === "other" ? "" : "p:"}${key}`);
   }
   const pages: string[][] = [];
   let cursor: string | null = null;
@@ -24,15 +24,15 @@ test("pages are full but for the last, and nothing is told twice", async () => {
 
 test("locks that come and go between two pages neither hide nor repeat the others", async () => {
   const driver = memory({ clock: manualClock() });
-  const grants = new Map<string, Awaited<ReturnType<typeof grab>>>();
+  const grants = new Map<string, Awaited<ReturnType<typeof acquireNow>>>();
   for (const key of ["a", "b", "c", "d"]) {
-    grants.set(key, await grab(driver, key));
+    grants.set(key, await acquireNow(driver, key));
   }
   const first = await driver.list({ prefix: "", cursor: null, limit: 2 });
   for (const grant of [grants.get("a"), grants.get("b")]) {
-    await giveBack(driver, grant as NonNullable<typeof grant>);
+    await release(driver, grant as NonNullable<typeof grant>);
   }
-  await grab(driver, "bb");
+  await acquireNow(driver, "bb");
   const second = await driver.list({ prefix: "", cursor: first.cursor, limit: 10 });
   expect(second.locks.map(({ key }) => key)).toEqual(["bb", "c", "d"]);
   expect(second.cursor).toBeNull();
@@ -46,7 +46,7 @@ test("a cursor that no page has answered is refused", async () => {
 test("a lock that expired is not listed, though no timer ran", async () => {
   const clock = manualClock();
   const driver = memory({ clock });
-  await grab(driver, "a", { ttlMs: 100 });
+  await acquireNow(driver, "a", { ttlMs: 100 });
   clock.block(100);
   expect(await driver.list({ prefix: "", cursor: null, limit: 10 })).toEqual({ locks: [], cursor: null });
 });

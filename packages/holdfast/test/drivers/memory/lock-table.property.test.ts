@@ -29,7 +29,7 @@ const step = fc.oneof(
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
 /** Plays steps against the driver and watches over what was promised. */
-class Play {
+class LockTablePlayer {
   readonly clock = manualClock();
   readonly driver: Driver = memory({ clock: this.clock, random: manualRandom(1) });
   readonly #pending: PendingAcquire[] = [];
@@ -166,7 +166,7 @@ class Play {
 test("whatever is asked in whatever order: one holder, rising numbers, and nothing left at the end", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 60, size: "max" }), async (steps) => {
-      const play = new Play();
+      const play = new LockTablePlayer();
       for (const now of steps) {
         await play.run(now);
       }

@@ -3,7 +3,7 @@ import { manualClock, manualRandom } from "holdfast/testing";
 import { expect, test } from "vitest";
 
 import type { Driver, PendingAcquire } from "../../../src/driver.ts";
-import { giveBack, grab, grantOf, outcomeOf, request } from "../../support/memory-requests.ts";
+import { release, acquireNow, grantOf, outcomeOf, request } from "../../support/memory-requests.ts";
 
 function opened() {
   const clock = manualClock();
@@ -17,7 +17,7 @@ async function served(driver: Driver, waiting: Record<string, PendingAcquire>): 
   const all = Object.entries(waiting).map(async ([name, pending]) => {
     const grant = await grantOf(pending);
     order.push(name);
-    await giveBack(driver, grant);
+    await release(driver, grant);
   });
   await Promise.all(all);
   return order;
@@ -25,7 +25,7 @@ async function served(driver: Driver, waiting: Record<string, PendingAcquire>): 
 
 test("waiters are served by ticket, whenever their requests came", async () => {
   const { driver } = opened();
-  const first = await grab(driver, "key");
+  const first = await acquireNow(driver, "key");
   const [one, two, three, four] = [
     driver.ticket("key"),
     driver.ticket("key"),
@@ -39,18 +39,18 @@ test("waiters are served by ticket, whenever their requests came", async () => {
     two: driver.acquire(request(driver, "key", { ticket: two })),
     five: driver.acquire(request(driver, "key")),
   };
-  await giveBack(driver, first);
+  await release(driver, first);
   expect(await served(driver, waiting)).toEqual(["one", "two", "three", "four", "five"]);
 });
 
 test("equal tickets are served as they came", async () => {
   const { driver } = opened();
-  const first = await grab(driver, "key");
+  const first = await acquireNow(driver, "key");
   const names = ["a", "b", "c", "d"];
   const waiting = Object.fromEntries(
     names.map((name) => [name, driver.acquire(request(driver, "key", { ticket: 7 }))]),
   );
-  await giveBack(driver, first);
+  await release(driver, first);
   expect(await served(driver, waiting)).toEqual(names);
 });
 
@@ -65,7 +65,7 @@ test("tickets rise strictly, also when the wall clock goes back", () => {
 
 test("the next waiter has the lock in the turn of the release", async () => {
   const { driver } = opened();
-  const first = await grab(driver, "key");
+  const first = await acquireNow(driver, "key");
   const waiter = driver.acquire(request(driver, "key"));
   const released = driver.release("key", first.token, Infinity);
   const tried = driver.acquire(request(driver, "key", { deadline: null }));
@@ -76,14 +76,14 @@ test("the next waiter has the lock in the turn of the release", async () => {
 
 test("requeue lets earlier tickets go first", async () => {
   const { driver } = opened();
-  const given = await grab(driver, "key");
+  const given = await acquireNow(driver, "key");
   const [early, own] = [driver.ticket("key"), driver.ticket("key")];
   const waiter = driver.acquire(request(driver, "key", { ticket: early }));
   const requeued = driver.requeue(given, request(driver, "key", { ticket: own }));
   expect(await requeued.released).toBe(true);
   expect(await outcomeOf(requeued)).toBeUndefined();
-  expect(await giveBack(driver, given)).toBe(false);
-  await giveBack(driver, await grantOf(waiter));
+  expect(await release(driver, given)).toBe(false);
+  await release(driver, await grantOf(waiter));
   const again = await grantOf(requeued);
   expect(again.token).not.toBe(given.token);
   expect(again.fencingToken).toBeGreaterThan(given.fencingToken);
@@ -91,7 +91,7 @@ test("requeue lets earlier tickets go first", async () => {
 
 test("requeue gets the lock again where its ticket is the first", async () => {
   const { driver } = opened();
-  const given = await grab(driver, "key");
+  const given = await acquireNow(driver, "key");
   const [own, later] = [driver.ticket("key"), driver.ticket("key")];
   const waiter = driver.acquire(request(driver, "key", { ticket: later }));
   const requeued = driver.requeue(given, request(driver, "key", { ticket: own }));
@@ -102,19 +102,19 @@ test("requeue gets the lock again where its ticket is the first", async () => {
 
 test("requeue of a grant that was lost takes nobody's lock away", async () => {
   const { clock, driver } = opened();
-  const given = await grab(driver, "key", { ttlMs: 100 });
+  const given = await acquireNow(driver, "key", { ttlMs: 100 });
   await clock.advance(100);
-  const present = await grab(driver, "key");
+  const present = await acquireNow(driver, "key");
   const requeued = driver.requeue(given, request(driver, "key"));
   expect(await requeued.released).toBe(false);
   expect(await outcomeOf(requeued)).toBeUndefined();
-  await giveBack(driver, present);
+  await release(driver, present);
   await grantOf(requeued);
 });
 
 test("requeue that only tries is over at once where others wait", async () => {
   const { clock, driver } = opened();
-  const given = await grab(driver, "key");
+  const given = await acquireNow(driver, "key");
   const waiter = driver.acquire(request(driver, "key"));
   const requeued = driver.requeue(given, request(driver, "key", { deadline: null }));
   await clock.advance(0);
@@ -131,12 +131,12 @@ test("cancel rejects with its reason, once, and does nothing after a grant", asy
   waiter.cancel("first reason");
   waiter.cancel("second reason");
   await expect(waiter.result).rejects.toBe("first reason");
-  expect(await giveBack(driver, first)).toBe(true);
+  expect(await release(driver, first)).toBe(true);
 });
 
 test("five thousand waiters that leave at once leave nothing", async () => {
   const { clock, driver } = opened();
-  const first = await grab(driver, "key");
+  const first = await acquireNow(driver, "key");
   const waiters = Array.from({ length: 5_000 }, () => driver.acquire(request(driver, "key")));
   expect((await driver.inspect("key")).waiterCount).toBe(5_000);
   expect((await driver.inspect("key")).waiters.length).toBe(100);
@@ -147,13 +147,13 @@ test("five thousand waiters that leave at once leave nothing", async () => {
   expect(ends.every(({ status }) => status === "rejected")).toBe(true);
   expect(await driver.inspect("key")).toMatchObject({ waiterCount: 0, waiters: [] });
   expect(clock.timers(true)).toBe(0);
-  await giveBack(driver, first);
+  await release(driver, first);
   expect(clock.timers()).toBe(0);
 });
 
 test("a break serves the next, and the old holder hears of it before anybody runs", async () => {
   const { driver } = opened();
-  const first = await grab(driver, "key", { fencingCount: 5 });
+  const first = await acquireNow(driver, "key", { fencingCount: 5 });
   const heard: string[] = [];
   const stop = driver.listen({
     lost: (token, reason) => heard.push(token === first.token ? reason : "another"),
@@ -174,7 +174,7 @@ test("a break serves the next, and the old holder hears of it before anybody run
 
 test("close rejects who waits, and answers nothing any more", async () => {
   const { clock, driver } = opened();
-  const { key, token, fencingToken } = await grab(driver, "key");
+  const { key, token, fencingToken } = await acquireNow(driver, "key");
   const waiter = driver.acquire(request(driver, "key", { deadline: Infinity }));
   await driver.close();
   await expect(waiter.result).rejects.toMatchObject({ code: "closed", key: "key" });

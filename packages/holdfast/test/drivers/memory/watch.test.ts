@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 
 import type { Driver } from "../../../src/driver.ts";
 import type { LockEvent } from "../../../src/lock-state.ts";
-import { giveBack, grab, grantOf, request } from "../../support/memory-requests.ts";
+import { release, acquireNow, grantOf, request } from "../../support/memory-requests.ts";
 
 function opened() {
   const clock = manualClock();
@@ -25,11 +25,11 @@ test("a watch tells of a snapshot, grants, waiters, expiry", async () => {
   const { clock, driver } = opened();
   const events = driver.watch("key", new AbortController().signal)[Symbol.asyncIterator]();
   expect(await next(events)).toBe("snapshot key 0+0");
-  const first = await grab(driver, "key");
+  const first = await acquireNow(driver, "key");
   expect(await next(events)).toBe("changed key 1+0");
   const waiter = driver.acquire(request(driver, "key", { ttlMs: 100 }));
   expect(await next(events)).toBe("changed key 1+1");
-  await giveBack(driver, first);
+  await release(driver, first);
   await grantOf(waiter);
   expect(await next(events)).toBe("changed key 1+0");
   await clock.advance(100);
@@ -41,11 +41,11 @@ test("a slow reader is told the newest state, once, and nothing of what came and
   const events = driver.watch({ prefix: "" }, new AbortController().signal)[Symbol.asyncIterator]();
   const waiting = next(events);
   for (let i = 0; i < 100; i += 1) {
-    await giveBack(driver, await grab(driver, "often"));
-    await giveBack(driver, await grab(driver, "fleeting"));
+    await release(driver, await acquireNow(driver, "often"));
+    await release(driver, await acquireNow(driver, "fleeting"));
   }
-  await grab(driver, "often");
-  await grab(driver, "last");
+  await acquireNow(driver, "often");
+  await acquireNow(driver, "last");
   const told = [await waiting, await next(events)];
   while (told.at(-1) !== "changed last 1+0") {
     told.push(await next(events));
@@ -56,21 +56,21 @@ test("a slow reader is told the newest state, once, and nothing of what came and
 
 test("a change while the snapshot is read is not told twice", async () => {
   const { driver } = opened();
-  const held = [await grab(driver, "a"), await grab(driver, "b"), await grab(driver, "c")];
+  const held = [await acquireNow(driver, "a"), await acquireNow(driver, "b"), await acquireNow(driver, "c")];
   const events = driver.watch({ prefix: "" }, new AbortController().signal)[Symbol.asyncIterator]();
   expect(await next(events)).toBe("snapshot a 1+0");
   void driver.acquire(request(driver, "b")).result;
-  await giveBack(driver, held[2] as (typeof held)[0]);
-  await giveBack(driver, held[0] as (typeof held)[0]);
+  await release(driver, held[2] as (typeof held)[0]);
+  await release(driver, held[0] as (typeof held)[0]);
   expect(await next(events)).toBe("snapshot b 1+1");
   expect(await next(events)).toBe("gone a 0+0");
-  await grab(driver, "c");
+  await acquireNow(driver, "c");
   expect(await next(events)).toBe("changed c 1+0");
 });
 
 test("a renewal is not told, a new holder inside the process is", async () => {
   const { driver } = opened();
-  const { key, token, fencingToken } = await grab(driver, "key");
+  const { key, token, fencingToken } = await acquireNow(driver, "key");
   const events = driver.watch("key", new AbortController().signal)[Symbol.asyncIterator]();
   await events.next();
   await driver.extend({ key, token, fencingToken, ttlMs: 60_000, info: undefined });

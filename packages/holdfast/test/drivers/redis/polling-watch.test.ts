@@ -1,7 +1,7 @@
 import { createLocks, type LockEvent, type Locks } from "holdfast";
 import { redis } from "holdfast/redis";
 import { afterAll, beforeAll, expect, test, type TestContext } from "vitest";
-import { startProxy, startRedis, until, type RedisServer } from "@holdfast/test-kit";
+import { startProxy, startRedis, waitUntil, type RedisServer } from "@holdfast/test-kit";
 
 import { onRedis } from "../../support/servers.ts";
 
@@ -48,7 +48,7 @@ onRedis("watches of Redis", () => {
     const changed = Promise.all(watches.map(next));
     const begun = performance.now();
     const before = await scans();
-    await until(async () => (await scans()) > before + 2, "they go on");
+    await waitUntil(async () => (await scans()) > before + 2, "they go on");
     expect((await scans()) - before).toBeLessThanOrEqual(2 + (performance.now() - begun) / intervalMs);
     await locks.acquire("shared:b");
     const changes = await changed;
@@ -88,7 +88,7 @@ onRedis("watches of Redis", () => {
     aborts[0]?.abort();
     expect(await ended).toMatchObject({ done: true });
     const before = await scans();
-    await until(async () => (await scans()) > before + 1, "the other goes on");
+    await waitUntil(async () => (await scans()) > before + 1, "the other goes on");
     aborts[1]?.abort();
     expect(await last).toMatchObject({ done: true });
     const after = await scans();
@@ -109,7 +109,7 @@ onRedis("watches of Redis", () => {
     const events = locks.watch({ prefix: "slow:" }, { signal: abort.signal })[Symbol.asyncIterator]();
     await next(events);
     const more = next(events);
-    await until(async () => (await scans()) > before + 1, "it looks again", 30_000);
+    await waitUntil(async () => (await scans()) > before + 1, "it looks again", 30_000);
     expect(performance.now() - begun).toBeGreaterThanOrEqual(20 * lookMs);
     await locks.acquire("slow:b");
     expect(await more).toMatchObject({ type: "changed", key: "slow:b" });

@@ -2,11 +2,11 @@ import { setImmediate as turn } from "node:timers/promises";
 
 import { createLocks } from "holdfast";
 import { redis } from "holdfast/redis";
-import { startCluster, until } from "@holdfast/test-kit";
+import { startCluster, waitUntil } from "@holdfast/test-kit";
 import { Cluster } from "ioredis";
 import { expect, test } from "vitest";
 
-import { keysOver } from "../../support/cluster-fixture.ts";
+import { keysOnDifferentPrimaries } from "../../support/cluster-fixture.ts";
 import { onRedis } from "../../support/servers.ts";
 
 onRedis("A driver of a cluster that is closed while it looks for a node that answers", () => {
@@ -34,10 +34,10 @@ onRedis("A driver of a cluster that is closed while it looks for a node that ans
         await tried;
       }
       const later = createLocks(redis(client)); // asks in the same order, later
-      const [key = ""] = keysOver(3, "later", 1)[last] ?? [];
+      const [key = ""] = keysOnDifferentPrimaries(3, "later", 1)[last] ?? [];
       expect(await (await later.acquire(key, { waitMs: 30_000 })).release()).toBe(true);
       await later.close();
-      await until(async () => (await connections()) === before, "no connection is left");
+      await waitUntil(async () => (await connections()) === before, "no connection is left");
     } finally {
       client.disconnect();
       await cluster.stop();

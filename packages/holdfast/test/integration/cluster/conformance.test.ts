@@ -4,7 +4,7 @@ import { driverConformance } from "holdfast/testing";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { startCluster, type RedisCluster } from "@holdfast/test-kit";
 
-import { mayStay } from "../../support/residue.ts";
+import { mayRemain } from "../../support/residue.ts";
 import { clusterLibraries, type OpenCluster } from "../../support/cluster-clients.ts";
 import { onRedis } from "../../support/servers.ts";
 
@@ -80,7 +80,7 @@ onRedis("Redis Cluster", () => {
           expect(subscribed).toBeNull();
           const left: string[] = [];
           for (const key of await probe.keys("*")) {
-            if (!(await mayStay(probe, key))) {
+            if (!(await mayRemain(probe, key))) {
               left.push(key);
             }
           }

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import type { RedisServer } from "@holdfast/test-kit";
 
 import {
-  atEnd,
+  onCleanup,
   connect,
   newKey,
   onSharedRedis,
@@ -51,7 +51,7 @@ function acquireMany(locks: Locks): Promise<Lease[]> {
 
 function freeze(server: RedisServer): void {
   server.freeze();
-  atEnd(() => {
+  onCleanup(() => {
     server.thaw();
   });
 }

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { abortOf, until } from "@holdfast/test-kit";
+import { abortOf, waitUntil } from "@holdfast/test-kit";
 
 import {
-  ClusterStage,
+  ClusterFixture,
   expectRising,
-  keysOver,
+  keysOnDifferentPrimaries,
   overlapsOf,
   slotOfLock,
 } from "../../support/cluster-fixture.ts";
@@ -17,25 +17,25 @@ const tasks = 3;
 
 onRedis("a primary that fails over", () => {
   test("under load: rising tokens, and nobody hangs", async () => {
-    await using stage = await ClusterStage.open({ primaries: 3, replicas: 3 });
-    const { cluster } = stage;
+    await using fixture = await ClusterFixture.open({ primaries: 3, replicas: 3 });
+    const { cluster } = fixture;
     using recording = new Recording();
     const workers = await startWorkers(processes, cluster.ports[5] as number, {}, "cluster");
     for (const worker of workers) {
-      stage.atEnd(() => worker[Symbol.asyncDispose]());
+      fixture.onCleanup(() => worker[Symbol.asyncDispose]());
     }
     const key = "failing-over";
     const acquire = { ttlMs: 2_000, waitMs: 60_000 };
     for (const worker of workers) {
       worker.order("contend", { key, tasks, record: recording.path, acquire, holdMs: 1 });
     }
-    await Promise.all(workers.map((worker) => worker.ask("count", { wanted: 20 }, "counted")));
+    await Promise.all(workers.map((worker) => worker.request("count", { wanted: 20 }, "counted")));
     const primary = await cluster.ownerOf(slotOfLock(key));
     primary.kill("SIGKILL");
     const killedAt = recording.end;
     await cluster.healthy();
-    await Promise.all(workers.map((worker) => worker.ask("count", { wanted: 20 }, "counted")));
-    await Promise.all(workers.map((worker) => worker.ask("stop", {}, "done")));
+    await Promise.all(workers.map((worker) => worker.request("count", { wanted: 20 }, "counted")));
+    await Promise.all(workers.map((worker) => worker.request("stop", {}, "done")));
     const entries = recording.read();
     expectRising(entries);
     expect(overlapsOf(recording.read(0, killedAt))).toEqual([]);
@@ -44,11 +44,11 @@ onRedis("a primary that fails over", () => {
   }, 120_000);
 
   test("a lease that the replica does not have is told lost, and one that it has is renewed there", async () => {
-    await using stage = await ClusterStage.open({ primaries: 3, replicas: 3 });
-    const { cluster } = stage;
+    await using fixture = await ClusterFixture.open({ primaries: 3, replicas: 3 });
+    const { cluster } = fixture;
     const [primary, replica] = [cluster.servers[0], cluster.servers[3]] as const;
-    const locks = stage.locks();
-    const [keys = []] = keysOver(3, "survival", 2);
+    const locks = fixture.locks();
+    const [keys = []] = keysOnDifferentPrimaries(3, "survival", 2);
     const [known = "", unknown = ""] = keys;
     const kept = await locks.acquire(known, { ttlMs: 30_000 });
     expect(await primary?.client().call("WAIT", 1, 10_000)).toBe(1);
@@ -71,16 +71,16 @@ onRedis("a primary that fails over", () => {
   }, 120_000);
 
   test("who waits when its primary is silent is served by the next one, whatever its client", async () => {
-    await using stage = await ClusterStage.open({ primaries: 3, replicas: 3 });
-    const { cluster } = stage;
-    const holder = stage.locks();
-    const all = await stage.locksOfAll();
+    await using fixture = await ClusterFixture.open({ primaries: 3, replicas: 3 });
+    const { cluster } = fixture;
+    const holder = fixture.locks();
+    const all = await fixture.locksPerLibrary();
     const keyOf = (name: string): string => `{silent}:${name}`;
     const waits = await Promise.all(
       Array.from(all, async ([name, locks]) => {
         const lease = await holder.acquire(keyOf(name), { ttlMs: 60_000 });
         const waiter = locks.acquire(keyOf(name), { waitMs: 90_000 });
-        await until(
+        await waitUntil(
           async () => (await holder.inspect(keyOf(name))).waiterCount === 1,
           `${name} has its place`,
         );
@@ -90,11 +90,11 @@ onRedis("a primary that fails over", () => {
     const primary = await cluster.ownerOf(slotOfLock(keyOf("")));
     expect(await primary.client().call("WAIT", 1, 10_000)).toBe(1);
     primary.freeze();
-    stage.atEnd(() => {
+    fixture.onCleanup(() => {
       primary.thaw();
     });
     await cluster.healthy();
-    await until(
+    await waitUntil(
       async () => (await cluster.ownerOf(slotOfLock(keyOf("")))) !== primary,
       "it has another primary",
     );

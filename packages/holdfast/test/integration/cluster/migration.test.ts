@@ -1,9 +1,9 @@
 import { setTimeout as pause } from "node:timers/promises";
 
 import { expect, test } from "vitest";
-import { until, type RedisServer } from "@holdfast/test-kit";
+import { waitUntil, type RedisServer } from "@holdfast/test-kit";
 
-import { ClusterStage, expectRising, overlapsOf, slotOfLock } from "../../support/cluster-fixture.ts";
+import { ClusterFixture, expectRising, overlapsOf, slotOfLock } from "../../support/cluster-fixture.ts";
 import { onRedis } from "../../support/servers.ts";
 import { Recording, startWorkers } from "../../support/workers.ts";
 
@@ -12,12 +12,12 @@ const tasks = 3;
 
 onRedis("a slot that moves from node to node", () => {
   test("under load: one holder at a time, rising tokens, and nobody hangs", async () => {
-    await using stage = await ClusterStage.open({ primaries: 3, replicas: 0 });
-    const { cluster } = stage;
+    await using fixture = await ClusterFixture.open({ primaries: 3, replicas: 0 });
+    const { cluster } = fixture;
     using recording = new Recording();
-    const workers = await startWorkers(processes, stage.port, {}, "cluster");
+    const workers = await startWorkers(processes, fixture.port, {}, "cluster");
     for (const worker of workers) {
-      stage.atEnd(() => worker[Symbol.asyncDispose]());
+      fixture.onCleanup(() => worker[Symbol.asyncDispose]());
     }
     const key = "moving";
     const acquire = { ttlMs: 10_000, waitMs: 60_000 };
@@ -25,13 +25,13 @@ onRedis("a slot that moves from node to node", () => {
       worker.order("contend", { key, tasks, record: recording.path, acquire, holdMs: 1 });
     }
     for (let round = 0; round < 4; round++) {
-      await Promise.all(workers.map((worker) => worker.ask("count", { wanted: 5 }, "counted")));
+      await Promise.all(workers.map((worker) => worker.request("count", { wanted: 5 }, "counted")));
       const owner = await cluster.ownerOf(slotOfLock(key));
       const next = cluster.servers[(cluster.servers.indexOf(owner) + 1) % 3];
       await cluster.migrate(slotOfLock(key), next as typeof owner, () => pause(50));
     }
-    await Promise.all(workers.map((worker) => worker.ask("count", { wanted: 5 }, "counted")));
-    const done = await Promise.all(workers.map((worker) => worker.ask("stop", {}, "done")));
+    await Promise.all(workers.map((worker) => worker.request("count", { wanted: 5 }, "counted")));
+    const done = await Promise.all(workers.map((worker) => worker.request("stop", {}, "done")));
     const entries = recording.read();
     expect(overlapsOf(entries)).toEqual([]);
     expectRising(entries);
@@ -39,17 +39,17 @@ onRedis("a slot that moves from node to node", () => {
   }, 120_000);
 
   test("who waits is subscribed at the new node by itself, and is granted there, whatever its client", async () => {
-    await using stage = await ClusterStage.open({ primaries: 3, replicas: 0 });
-    const { cluster } = stage;
-    const holder = stage.locks();
-    const all = await stage.locksOfAll();
+    await using fixture = await ClusterFixture.open({ primaries: 3, replicas: 0 });
+    const { cluster } = fixture;
+    const holder = fixture.locks();
+    const all = await fixture.locksPerLibrary();
     const keyOf = (name: string): string => `{waiting}:${name}`;
     const slot = slotOfLock(keyOf(""));
     const waits = await Promise.all(
       Array.from(all, async ([name, locks]) => {
         const lease = await holder.acquire(keyOf(name));
         const waiter = locks.acquire(keyOf(name), { waitMs: 60_000 });
-        await until(
+        await waitUntil(
           async () => (await holder.inspect(keyOf(name))).waiterCount === 1,
           `${name} has its place`,
         );
@@ -60,7 +60,7 @@ onRedis("a slot that moves from node to node", () => {
     const target = cluster.servers[(cluster.servers.indexOf(source) + 1) % 3] as RedisServer;
     expect((await channelsAt(source)).length).toBe(all.size);
     await cluster.migrate(slot, target);
-    await until(async () => (await channelsAt(target)).length === all.size, "all listen at the new node");
+    await waitUntil(async () => (await channelsAt(target)).length === all.size, "all listen at the new node");
     expect(await channelsAt(source)).toEqual([]);
     for (const { name, lease, waiter } of waits) {
       expect(await lease.release(), name).toBe(true);

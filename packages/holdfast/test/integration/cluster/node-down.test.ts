@@ -1,24 +1,24 @@
 import { createLocks, EngineError } from "holdfast";
 import { redis } from "holdfast/redis";
-import { rejection, until } from "@holdfast/test-kit";
+import { rejection, waitUntil } from "@holdfast/test-kit";
 import { expect, test } from "vitest";
 
-import { ClusterStage, slotOfLock } from "../../support/cluster-fixture.ts";
+import { ClusterFixture, slotOfLock } from "../../support/cluster-fixture.ts";
 import { onRedis } from "../../support/servers.ts";
 
 onRedis("A cluster that stopped serving", () => {
   test("is told as such, is left nothing, and is waited for", async () => {
-    await using stage = await ClusterStage.open({ primaries: 1, replicas: 0 });
-    const client = stage.client();
-    await until(() => client.status === "ready", "it is connected");
+    await using fixture = await ClusterFixture.open({ primaries: 1, replicas: 0 });
+    const client = fixture.client();
+    await waitUntil(() => client.status === "ready", "it is connected");
     const locks = createLocks(redis(client, { commandTimeoutMs: 2_000 }), { closeTimeoutMs: 1_000 });
-    stage.atEnd(() => locks.close());
+    fixture.onCleanup(() => locks.close());
     await locks.withLock("key", () => undefined);
-    const probe = stage.cluster.servers[0]?.client();
+    const probe = fixture.cluster.servers[0]?.client();
     const state = async (): Promise<string> => String(await probe?.call("CLUSTER", "INFO"));
     const missing = (slotOfLock("key") + 1) % 16_384;
     await probe?.call("CLUSTER", "DELSLOTS", missing);
-    await until(async () => (await state()).includes("cluster_state:fail"), "it stops");
+    await waitUntil(async () => (await state()).includes("cluster_state:fail"), "it stops");
 
     const { error } = await rejection(locks.tryAcquire("key"));
     expect(error).toBeInstanceOf(EngineError);

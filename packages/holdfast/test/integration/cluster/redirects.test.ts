@@ -1,6 +1,6 @@
 import { createLocks } from "holdfast";
 import { redis } from "holdfast/redis";
-import { until, type RedisServer } from "@holdfast/test-kit";
+import { waitUntil, type RedisServer } from "@holdfast/test-kit";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 import { systemClock } from "../../../src/runtime/clock.ts";
@@ -11,23 +11,23 @@ import { counterKey } from "../../../src/drivers/redis/protocol/keys.ts";
 import { clientInfoScript } from "../../../src/drivers/redis/protocol/scripts.generated.ts";
 import { systemRandom } from "../../../src/runtime/random.ts";
 import { clusterLibraries } from "../../support/cluster-clients.ts";
-import { ClusterStage, slotOfLock } from "../../support/cluster-fixture.ts";
+import { ClusterFixture, slotOfLock } from "../../support/cluster-fixture.ts";
 import { onRedis } from "../../support/servers.ts";
 
 onRedis("Redirections of a cluster", () => {
-  let stage: ClusterStage;
+  let fixture: ClusterFixture;
 
   beforeAll(async () => {
     const args = ["--cluster-require-full-coverage", "no"];
-    stage = await ClusterStage.open({ primaries: 3, replicas: 0, args });
+    fixture = await ClusterFixture.open({ primaries: 3, replicas: 0, args });
   }, 60_000);
 
   afterAll(async () => {
-    await stage[Symbol.asyncDispose]();
+    await fixture[Symbol.asyncDispose]();
   });
 
   async function placesOf(slot: number): Promise<[RedisServer, RedisServer, RedisServer]> {
-    const { cluster } = stage;
+    const { cluster } = fixture;
     const source = await cluster.ownerOf(slot);
     return [source, ...cluster.servers.filter((server) => server !== source)] as never;
   }
@@ -35,7 +35,7 @@ onRedis("Redirections of a cluster", () => {
   test.each(Object.entries(clusterLibraries))(
     "a slot is on its way: ASK and TRYAGAIN are waited through, by %s",
     async (name, open) => {
-      const { client, close } = await open(stage.port);
+      const { client, close } = await open(fixture.port);
       const locks = createLocks(redis(client, { commandTimeoutMs: 20_000 }));
       const keyOf = (what: string): string => `{on its way}:${name}:${what}`;
       const slot = slotOfLock(keyOf(""));
@@ -44,12 +44,12 @@ onRedis("Redirections of a cluster", () => {
       const { validUntil } = lease;
       await source.client().del(counterKey(tagOf(slot))); // else it is there for every key of the slot
       const asked: Promise<unknown>[] = [];
-      await stage.cluster.migrate(slot, target, async () => {
+      await fixture.cluster.migrate(slot, target, async () => {
         const before = await refusalsOf(source);
         asked.push(locks.checkFence(keyOf("free"), 1n)); // of its keys none is there
-        await until(async () => (await refusalsOf(source)).ASK > before.ASK, "it is referred to the target");
+        await waitUntil(async () => (await refusalsOf(source)).ASK > before.ASK, "it is referred to the target");
         asked.push(lease.extend()); // of its keys some are there
-        await until(async () => (await refusalsOf(source)).TRYAGAIN > before.TRYAGAIN, "it is to try again");
+        await waitUntil(async () => (await refusalsOf(source)).TRYAGAIN > before.TRYAGAIN, "it is to try again");
       });
       expect(await Promise.all(asked)).toEqual(["stale", undefined]);
       expect(lease.validUntil).toBeGreaterThan(validUntil);
@@ -60,8 +60,8 @@ onRedis("Redirections of a cluster", () => {
   );
 
   test("MOVED is believed over a node that lags behind, until the one that it names says otherwise, or fails", async () => {
-    const { cluster } = stage;
-    const client = stage.client();
+    const { cluster } = fixture;
+    const client = fixture.client();
     await client.ping();
     const router = new Router({
       client: new IoredisCluster(client as never),
@@ -69,7 +69,7 @@ onRedis("Redirections of a cluster", () => {
       random: systemRandom,
       commandTimeoutMs: 5_000,
     });
-    stage.atEnd(() => {
+    fixture.onCleanup(() => {
       router.close();
     });
     const key = "{lagging}";
@@ -96,7 +96,7 @@ onRedis("Redirections of a cluster", () => {
     await ask();
     expect(owner()).toBe(addressOf(target));
     target.kill("SIGKILL");
-    await until(async () => {
+    await waitUntil(async () => {
       await told(router, laggard);
       return owner() === addressOf(source);
     }, "others are believed again");
@@ -105,7 +105,7 @@ onRedis("Redirections of a cluster", () => {
 
 /** Reads the map from this node. */
 async function told(router: Router, teller: RedisServer): Promise<void> {
-  await until(async () => {
+  await waitUntil(async () => {
     await router.refresh(addressOf(teller));
     return router.map.source === addressOf(teller);
   }, "it is asked");

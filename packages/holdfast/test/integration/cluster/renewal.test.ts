@@ -4,7 +4,7 @@ import type { Lease } from "holdfast";
 import { expect, test } from "vitest";
 import type { RedisServer } from "@holdfast/test-kit";
 
-import { ClusterStage, keysOver } from "../../support/cluster-fixture.ts";
+import { ClusterFixture, keysOnDifferentPrimaries } from "../../support/cluster-fixture.ts";
 import { onRedis } from "../../support/servers.ts";
 
 /** `HOLDFAST_TEST_LEASES`: so many, with the TTL that leases have if nothing is said; else few, and for a short time. */
@@ -18,21 +18,21 @@ onRedis(`${3 * leasesEach} leases over all nodes of a cluster`, () => {
   ])(
     "one node is %s: every lease on the others is renewed in time",
     async (_how, disturb) => {
-      await using stage = await ClusterStage.open({
+      await using fixture = await ClusterFixture.open({
         primaries: 3,
         replicas: 0,
         args: ["--cluster-require-full-coverage", "no"],
       });
-      const locks = stage.locks();
+      const locks = fixture.locks();
       const leases = await Promise.all(
-        keysOver(3, "renewed", leasesEach).map((keys) =>
+        keysOnDifferentPrimaries(3, "renewed", leasesEach).map((keys) =>
           Promise.all(keys.map((key) => locks.acquire(key, { ttlMs, waitMs: 60_000 }))),
         ),
       );
       const [dead, ...kept] = leases as [Lease[], Lease[], Lease[]];
-      const dying = stage.cluster.servers[0] as RedisServer;
+      const dying = fixture.cluster.servers[0] as RedisServer;
       disturb(dying);
-      stage.atEnd(() => {
+      fixture.onCleanup(() => {
         dying.thaw();
       });
       const leftMs = (): number => Math.min(...kept.flat().map((lease) => lease.remainingMs()));

@@ -8,9 +8,9 @@ import { createCluster as createCluster4 } from "redis4";
 import { createCluster as createCluster5 } from "redis5";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
-import { ClusterStage } from "../../support/cluster-fixture.ts";
+import { ClusterFixture } from "../../support/cluster-fixture.ts";
 import { onRedis } from "../../support/servers.ts";
-import { addUser, expectItWorks, rowsOf, type Settings } from "../../support/settings-fixture.ts";
+import { addUser, expectLocking, rowsOf, type Settings } from "../../support/settings-fixture.ts";
 
 const ofIoredis: Readonly<Record<string, Settings>> = {
   "no setting of its own": {},
@@ -74,27 +74,27 @@ interface Known {
   readonly defaults?: object;
 }
 
-type AtEnd = (ending: () => void | Promise<void>) => void;
+type AtEnd = (cleanup: () => void | Promise<void>) => void;
 
 onRedis("A client of a cluster, of the user's own", () => {
-  let stage: ClusterStage;
+  let fixture: ClusterFixture;
 
   beforeAll(async () => {
-    stage = await ClusterStage.open({ primaries: 2, replicas: 2 });
+    fixture = await ClusterFixture.open({ primaries: 2, replicas: 2 });
   }, 60_000);
 
   afterAll(async () => {
-    await stage[Symbol.asyncDispose]();
+    await fixture[Symbol.asyncDispose]();
   });
 
   function forIoredis(username: string, settings: Settings): [{ host: string; port: number }[], object] {
     const redisOptions = { ...(settings as Known).redisOptions, username, password: "secret" };
-    return [[{ host: "127.0.0.1", port: stage.port }], { ...settings, redisOptions }];
+    return [[{ host: "127.0.0.1", port: fixture.port }], { ...settings, redisOptions }];
   }
 
   function forNodeRedis(username: string, settings: Settings): object {
     const defaults = { ...(settings as Known).defaults, username, password: "secret" };
-    return { rootNodes: [{ socket: { host: "127.0.0.1", port: stage.port } }], ...settings, defaults };
+    return { rootNodes: [{ socket: { host: "127.0.0.1", port: fixture.port } }], ...settings, defaults };
   }
 
   type Open = (user: string, settings: Settings, atEnd: AtEnd) => Promise<RedisClient>;
@@ -110,12 +110,12 @@ onRedis("A client of a cluster, of the user's own", () => {
 
   describe.concurrent("locks, waits, is told of its turn, and goes on after an outage:", () => {
     test.for(rows)("%s with %s", async ([library, what, settings], { onTestFinished }) => {
-      const atEnd: AtEnd = (ending) => {
-        onTestFinished(ending);
+      const atEnd: AtEnd = (cleanup) => {
+        onTestFinished(cleanup);
       };
       const key = `${library}, ${what}`;
       const user = key.replaceAll(/\W/g, "");
-      const { servers } = stage.cluster;
+      const { servers } = fixture.cluster;
       await addUser(servers, user);
       const open = libraries[library] as Open;
       const [holder, waiter] = [await open(user, settings, atEnd), await open(user, settings, atEnd)].map(
@@ -127,8 +127,8 @@ onRedis("A client of a cluster, of the user's own", () => {
       ) as [Locks, Locks];
       const { keyPrefix, redisOptions } = settings as Known;
       const stored = `${String(keyPrefix ?? redisOptions?.keyPrefix ?? "")}lock:${key}`;
-      const isStored = async (): Promise<boolean> => (await stage.client().exists(stored)) === 1;
-      await expectItWorks({ holder, waiter, key, servers, user, isStored });
+      const isStored = async (): Promise<boolean> => (await fixture.client().exists(stored)) === 1;
+      await expectLocking({ holder, waiter, key, servers, user, isStored });
     });
   });
 
@@ -136,7 +136,7 @@ onRedis("A client of a cluster, of the user's own", () => {
     ["ioredis 6", (port: number) => new Ioredis6([{ host: "127.0.0.1", port }])],
     ["ioredis 5", (port: number) => new Ioredis5([{ host: "127.0.0.1", port }])],
   ] as const)("%s that is still connecting cannot be reached yet, and is waited for", async ([, make]) => {
-    const proxy = await startProxy(stage.port);
+    const proxy = await startProxy(fixture.port);
     proxy.refuse(true);
     const client = make(proxy.port);
     client.on("error", () => undefined);

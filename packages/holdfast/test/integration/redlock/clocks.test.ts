@@ -1,19 +1,19 @@
 import type { Locks } from "holdfast";
 import { expect, test } from "vitest";
-import { type ServerClock, type Proxy, startRedis, rejection, until } from "@holdfast/test-kit";
+import { type ServerClock, type Proxy, startRedis, rejection, waitUntil } from "@holdfast/test-kit";
 
 import { makeClocks } from "../../support/clocks.ts";
 import { describeWithClocks } from "../../support/servers.ts";
 import {
-  cutOff,
+  disconnect,
   durable,
-  heard,
+  awaitSubscribed,
   holders,
-  Ledger,
+  ExclusionChecker,
   newKey,
   onQuorum,
   open,
-  quiet,
+  closeAndExpectNoResidue,
   reconnect,
   startNodes,
   startProxies,
@@ -57,7 +57,7 @@ describeWithClocks("servers with clocks of their own", () => {
       clocks[0]?.set({ aheadMs: -stepMs });
       expect(Math.abs((await apartMs()) + stepMs)).toBeLessThan(1_000);
       clocks[0]?.set({ rate: 101 });
-      await until(async () => (await apartMs()) > 5_000, "it runs away");
+      await waitUntil(async () => (await apartMs()) > 5_000, "it runs away");
     });
   });
 
@@ -66,22 +66,22 @@ describeWithClocks("servers with clocks of their own", () => {
       "forward by %i ms gives no second holder while the first may use its lease",
       async (aheadMs) => {
         const { nodes, clocks } = await startTimed(3);
-        const ways = [await startProxies(nodes), await startProxies(nodes)] as const;
+        const proxies = [await startProxies(nodes), await startProxies(nodes)] as const;
         const options = { ...patient, maxClockDifferenceMs: aheadMs + 50 };
-        const [one, other] = ways.map((way) => open(way, options)) as [Locks, Locks];
-        const ledger = new Ledger();
+        const [one, other] = proxies.map((proxy) => open(proxy, options)) as [Locks, Locks];
+        const ledger = new ExclusionChecker();
         await Promise.all([warmUp(one), warmUp(other)]);
-        await quiet([one, other], nodes);
-        cutOff(ways[0].slice(2));
-        cutOff(ways[1].slice(1, 2));
+        await closeAndExpectNoResidue([one, other], nodes);
+        disconnect(proxies[0].slice(2));
+        disconnect(proxies[1].slice(1, 2));
         const key = newKey();
         const lease = ledger.granted(await one.acquire(key, { ttlMs: maxTtlMs, renew: false }));
         clocks[0]?.set({ aheadMs });
         const next = ledger.granted(await other.acquire(key, { ttlMs: maxTtlMs, waitMs }));
         expect(lease.remainingMs()).toBe(0);
-        reconnect(ways.flat());
+        reconnect(proxies.flat());
         await ledger.release(next);
-        await Promise.all([heard(one, 3), heard(other, 3)]);
+        await Promise.all([awaitSubscribed(one, 3), awaitSubscribed(other, 3)]);
         expect(ledger).toMatchObject({ grants: 2, faults: [] });
       },
     );
@@ -93,13 +93,13 @@ describeWithClocks("servers with clocks of their own", () => {
     ])("$what gives no second holder to one that does not reach $away", async ({ aheadMs, away }) => {
       const { nodes, clocks } = await startTimed(5);
       const middle = nodes[2] as QuorumNode;
-      const ways = [await startProxies(nodes), await startProxies(nodes)] as const;
-      const [one, other] = ways.map((way) => open(way, patient)) as [Locks, Locks];
-      const ledger = new Ledger();
+      const proxies = [await startProxies(nodes), await startProxies(nodes)] as const;
+      const [one, other] = proxies.map((proxy) => open(proxy, patient)) as [Locks, Locks];
+      const ledger = new ExclusionChecker();
       await Promise.all([warmUp(one), warmUp(other)]);
-      await quiet([one, other], nodes);
-      cutOff(ways[0].slice(3));
-      cutOff(away.map((index) => ways[1][index] as Proxy));
+      await closeAndExpectNoResidue([one, other], nodes);
+      disconnect(proxies[0].slice(3));
+      disconnect(away.map((index) => proxies[1][index] as Proxy));
       const key = newKey();
       const lease = ledger.granted(await one.acquire(key, { ttlMs: maxTtlMs, renew: false }));
       expect(await middle.holder(key)).not.toBeNull();
@@ -113,7 +113,7 @@ describeWithClocks("servers with clocks of their own", () => {
       if (away.length === 1) {
         await toldOff(other, 2); // three have the same time; of two nobody knows which is right
       }
-      reconnect(ways.flat());
+      reconnect(proxies.flat());
       const next = ledger.granted(await other.acquire(key, { ttlMs: maxTtlMs, waitMs }));
       expect(lease.remainingMs()).toBe(0);
       await toldOff(other, 2);
@@ -130,7 +130,7 @@ describeWithClocks("servers with clocks of their own", () => {
       clocks[1]?.set({ aheadMs: stepMs });
       await toldOff(locks, 1);
       clocks[1]?.set({});
-      await until(async () => (await locks.nodes())[1]?.quarantine === null, "it votes again", 1_000);
+      await waitUntil(async () => (await locks.nodes())[1]?.quarantine === null, "it votes again", 1_000);
       nodes[2]?.freeze();
       const lease = await locks.acquire(newKey(), { ttlMs: 300, waitMs });
       await lease.release();
@@ -141,7 +141,7 @@ describeWithClocks("servers with clocks of their own", () => {
       const { nodes, clocks } = await startTimed(5);
       const drivers = Array.from({ length: 4 }, () => open(nodes, patient));
       await Promise.all(drivers.map((locks) => warmUp(locks)));
-      const ledger = new Ledger();
+      const ledger = new ExclusionChecker();
       const key = newKey();
       let isOver = false;
       const work = drivers.flatMap((locks) =>
@@ -149,7 +149,7 @@ describeWithClocks("servers with clocks of their own", () => {
           while (!isOver) {
             const lease = ledger.granted(await locks.acquire(key, { ttlMs: 400, waitMs, renew: false }));
             if (ledger.grants % 20 === 0) {
-              await until(() => lease.remainingMs() === 0, "its time is over"); // and is never given back
+              await waitUntil(() => lease.remainingMs() === 0, "its time is over"); // and is never given back
               lease.orphan();
             } else {
               await ledger.release(lease);
@@ -159,7 +159,7 @@ describeWithClocks("servers with clocks of their own", () => {
       );
       const further = async (count: number): Promise<void> => {
         const wanted = ledger.grants + count;
-        await until(() => ledger.grants >= wanted, "they go on", 20_000);
+        await waitUntil(() => ledger.grants >= wanted, "they go on", 20_000);
       };
       for (const aheadMs of [stepMs, -stepMs]) {
         await further(25);
@@ -200,18 +200,18 @@ describeWithClocks("servers with clocks of their own", () => {
 
     test("is not counted when it is restarted empty, by who met it then", async () => {
       const nodes = await startedAhead();
-      const ways = await startProxies(nodes);
-      const locks = open(ways, { nodeTimeoutMs: 300, commandTimeoutMs: 700 });
+      const proxies = await startProxies(nodes);
+      const locks = open(proxies, { nodeTimeoutMs: 300, commandTimeoutMs: 700 });
       await warmUp(locks);
       const [, , before] = await locks.nodes();
       await nodes[2]?.restart();
-      await until(async () => {
+      await waitUntil(async () => {
         const [, , state] = await locks.nodes();
         return (
           state?.reachable === true && state.runId !== before?.runId && state.quarantine?.remainingMs !== null
         );
       }, "its restart is known");
-      cutOff(ways.slice(0, 1));
+      disconnect(proxies.slice(0, 1));
       const { error } = await rejection(locks.tryAcquire(newKey()));
       expect(votesOf(error)[2]).toMatchObject({
         vote: "quarantined",
@@ -230,7 +230,7 @@ describeWithClocks("servers with clocks of their own", () => {
       clocks[0]?.set({ rate: 1.01 });
       const drivers = Array.from({ length: 3 }, () => open(nodes, patient));
       await Promise.all(drivers.map((locks) => warmUp(locks)));
-      const ledger = new Ledger();
+      const ledger = new ExclusionChecker();
       const key = newKey();
       const endsAt = performance.now() + 2_000;
       await Promise.all(
@@ -238,7 +238,7 @@ describeWithClocks("servers with clocks of their own", () => {
           while (performance.now() < endsAt) {
             const lease = ledger.granted(await locks.acquire(key, { ttlMs: 500, waitMs, renew: false }));
             if (ledger.grants % 8 === 0) {
-              await until(() => lease.remainingMs() === 0, "its time is over");
+              await waitUntil(() => lease.remainingMs() === 0, "its time is over");
               lease.orphan();
             } else {
               await ledger.release(lease);
@@ -262,32 +262,32 @@ describeWithClocks("servers with clocks of their own", () => {
 async function overtake(rate: number): Promise<{ leftMs: number; faults: readonly string[] }> {
   // Without a disk to wait for: what is looked for is over in 50 ms.
   const { nodes, clocks } = await startTimed(5, []);
-  const ways: readonly (readonly Proxy[])[] = [await startProxies(nodes), await startProxies(nodes)];
-  const [one, other] = ways.map((way) => open(way, { nodeTimeoutMs: 500, restartGuard: "off" })) as [
+  const proxies: readonly (readonly Proxy[])[] = [await startProxies(nodes), await startProxies(nodes)];
+  const [one, other] = proxies.map((proxy) => open(proxy, { nodeTimeoutMs: 500, restartGuard: "off" })) as [
     Locks,
     Locks,
   ];
   await Promise.all([warmUp(one), warmUp(other)]);
-  await quiet([one, other], nodes);
-  cutOff(ways[0]?.slice(3) ?? []);
-  cutOff(ways[1]?.slice(0, 2) ?? []);
+  await closeAndExpectNoResidue([one, other], nodes);
+  disconnect(proxies[0]?.slice(3) ?? []);
+  disconnect(proxies[1]?.slice(0, 2) ?? []);
   clocks[2]?.set({ rate });
   const key = newKey();
-  const ledger = new Ledger();
+  const ledger = new ExclusionChecker();
   const ttlMs = 5_000; // of which 1 % is long enough to be seen
   const lease = ledger.granted(await one.acquire(key, { ttlMs, renew: false }));
-  await until(async () => (await nodes[2]?.holder(key)) === null, "its time is over on C", 10_000);
+  await waitUntil(async () => (await nodes[2]?.holder(key)) === null, "its time is over on C", 10_000);
   const next = ledger.granted(await other.acquire(key, { ttlMs, waitMs }));
   const leftMs = lease.remainingMs();
   await ledger.release(next);
-  await until(async () => (await holders(nodes, key)).every((holder) => holder === null), "it is free");
-  await heard(other, 3);
+  await waitUntil(async () => (await holders(nodes, key)).every((holder) => holder === null), "it is free");
+  await awaitSubscribed(other, 3);
   return { leftMs, faults: ledger.faults };
 }
 
 /** A driver says of this node that it does not vote, and why. */
 async function toldOff(locks: Locks, index: number): Promise<void> {
-  await until(
+  await waitUntil(
     async () => (await locks.nodes())[index]?.quarantine?.reason.includes("clock") === true,
     "its clock is told to be off",
   );

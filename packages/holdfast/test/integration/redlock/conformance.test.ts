@@ -75,7 +75,7 @@ for (const { nodes, client, keyPrefix } of setups) {
         await vi.waitFor(
           async () => {
             expect(await connectionsOf(probe)).toEqual(given.sort((a, b) => a - b));
-            expect(await leftKeys(probe)).toEqual([]);
+            expect(await remainingKeys(probe)).toEqual([]);
           },
           { timeout: 5_000 },
         );
@@ -102,7 +102,7 @@ async function connectionsOf(probe: ReturnType<RedisServer["client"]>): Promise<
   return Array.from(list.matchAll(/^id=(\d+)/gm), ([, id]) => Number(id)).sort((a, b) => a - b);
 }
 
-async function leftKeys(probe: ReturnType<RedisServer["client"]>): Promise<string[]> {
+async function remainingKeys(probe: ReturnType<RedisServer["client"]>): Promise<string[]> {
   const left: string[] = [];
   for (const key of await probe.keys("*")) {
     const ttlMs = await probe.pttl(key);

@@ -1,11 +1,11 @@
 import type { Lease } from "holdfast";
 import type { RedlockOptions } from "holdfast/redis";
 import { expect, test } from "vitest";
-import { type Proxy, until } from "@holdfast/test-kit";
+import { type Proxy, waitUntil } from "@holdfast/test-kit";
 
 import {
   holders,
-  Ledger,
+  ExclusionChecker,
   newKey,
   onQuorum,
   open,
@@ -29,7 +29,7 @@ onQuorum("contenders for a free lock", () => {
     using record = new Recording();
     const at = sharedNow() + 300;
     const order = { key, record: record.path, callers, acquire: { ttlMs, waitMs: 20_000 }, holdMs: 1, at };
-    const told = await Promise.all(workers.map((worker) => worker.ask("takeTurns", order, "done")));
+    const told = await Promise.all(workers.map((worker) => worker.request("takeTurns", order, "done")));
     const entries = record.read();
     expect(entries.map(({ what }) => what)).toEqual(entries.map((_, index) => (index % 2 ? "end" : "begin")));
     expect(entries.filter((_, i) => i % 2).map(({ who }) => who)).toEqual(record.turns());
@@ -48,36 +48,36 @@ onQuorum("contenders for a free lock", () => {
     const key = newKey();
     const at = sharedNow() + 100;
     const order = { key, callers, acquire: { ttlMs }, at };
-    const told = await Promise.all(workers.map((worker) => worker.ask("tryAll", order, "tried")));
+    const told = await Promise.all(workers.map((worker) => worker.request("tryAll", order, "tried")));
     expect(told.flatMap(({ won }) => won)).toHaveLength(1);
-    await Promise.all(workers.map((worker) => worker.ask("release", { key }, "released")));
-    await until(async () => (await holders(nodes, key)).every((holder) => holder === null), "it is free");
+    await Promise.all(workers.map((worker) => worker.request("release", { key }, "released")));
+    await waitUntil(async () => (await holders(nodes, key)).every((holder) => holder === null), "it is free");
   });
 
   test.each([3, 4, 5])("two that are each first at their own half of %d nodes settle it", async (count) => {
     const nodes = await startNodes(count);
-    const ledger = new Ledger();
-    const ways = [await startProxies(nodes), await startProxies(nodes)] as const;
-    const [one, other] = ways.map((way) => open(way, { nodeTimeoutMs: 5_000 }));
+    const ledger = new ExclusionChecker();
+    const proxies = [await startProxies(nodes), await startProxies(nodes)] as const;
+    const [one, other] = proxies.map((proxy) => open(proxy, { nodeTimeoutMs: 5_000 }));
     if (!one || !other) {
       throw new Error("two drivers");
     }
     await Promise.all([warmUp(one), warmUp(other)]);
     const half = count >> 1;
     const key = newKey();
-    pause(ways[0].slice(half));
-    pause(ways[1].slice(0, half));
+    pause(proxies[0].slice(half));
+    pause(proxies[1].slice(0, half));
     const first = one.acquire(key, { ttlMs });
-    await until(async () => (await heldOn(nodes.slice(0, half), key)) === half, "one has its half");
+    await waitUntil(async () => (await heldOn(nodes.slice(0, half), key)) === half, "one has its half");
     const second = other.acquire(key, { ttlMs });
     // Of an odd number one more is kept from both, or the larger half would be a majority.
     const split = nodes.slice(0, half * 2);
-    const spare = ways[1].slice(half * 2);
+    const spare = proxies[1].slice(half * 2);
     pause(spare);
-    await until(async () => (await heldOn(split, key)) === half * 2, "both have a half");
+    await waitUntil(async () => (await heldOn(split, key)) === half * 2, "both have a half");
     const tokens = new Set(await holders(split, key));
     expect(tokens.size).toBe(2);
-    resume([...ways[0], ...ways[1]]);
+    resume([...proxies[0], ...proxies[1]]);
     const winner = await Promise.race([first, second]);
     ledger.granted(winner);
     await ledger.release(winner);
@@ -91,7 +91,7 @@ onQuorum("contenders for a free lock", () => {
 onQuorum("many drivers", () => {
   test("with a node frozen now and then, go on one after another, with rising numbers", async () => {
     const nodes = await startNodes();
-    const ledger = new Ledger();
+    const ledger = new ExclusionChecker();
     const drivers = Array.from({ length: 4 }, () => open(nodes));
     await Promise.all(drivers.map((locks) => warmUp(locks)));
     const key = newKey();
@@ -110,10 +110,10 @@ onQuorum("many drivers", () => {
         const node = nodes[index % nodes.length] as QuorumNode;
         const before = turns;
         node.freeze();
-        await until(() => turns > Math.min(before + 15, 299), "it goes on without that node", 15_000);
+        await waitUntil(() => turns > Math.min(before + 15, 299), "it goes on without that node", 15_000);
         node.thaw();
         const after = turns;
-        await until(() => turns > Math.min(after + 15, 299), "it goes on with that node", 15_000);
+        await waitUntil(() => turns > Math.min(after + 15, 299), "it goes on with that node", 15_000);
       }
     })();
     await Promise.all([...work, meddling]);
@@ -127,19 +127,19 @@ async function startWorkers(
   farMs: number,
   redlock: RedlockOptions = {},
 ): Promise<QuorumWorker[]> {
-  const ways = await Promise.all(
+  const proxies = await Promise.all(
     nodes.map(async (_, near) => nearTo(near, farMs, await startProxies(nodes))),
   );
   const workers = await Promise.all(
     Array.from({ length: processes }, (_, process) => {
       const drivers = Array.from({ length: driversEach }, (_unused, driver) => {
-        return ways[(process * driversEach + driver) % ways.length] as readonly Proxy[];
+        return proxies[(process * driversEach + driver) % proxies.length] as readonly Proxy[];
       });
       // Without the line in the process every caller contends by itself.
       return QuorumWorker.start({ name: `p${process}`, drivers, redlock, locks: { handover: false } });
     }),
   );
-  await Promise.all(workers.map((worker) => worker.ask("warmUp", { count: nodes.length }, "warm")));
+  await Promise.all(workers.map((worker) => worker.request("warmUp", { count: nodes.length }, "warm")));
   return workers;
 }
 

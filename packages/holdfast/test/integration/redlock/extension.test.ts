@@ -2,15 +2,15 @@ import { setTimeout as pause } from "node:timers/promises";
 
 import type { Lease, LeaseLostError, Locks, LockState } from "holdfast";
 import { expect, test } from "vitest";
-import { abortOf, rejection, until } from "@holdfast/test-kit";
+import { abortOf, rejection, waitUntil } from "@holdfast/test-kit";
 
 import {
   durable,
-  heard,
+  awaitSubscribed,
   holders,
-  Ledger,
+  ExclusionChecker,
   newKey,
-  nothingLeft,
+  expectNoResidue,
   onQuorum,
   open,
   queued,
@@ -36,14 +36,14 @@ onQuorum("a lease of which a minority is lost", () => {
     const nodes = await startNodes(3, { args: [] });
     const locks = open(nodes, { ...patient, restartGuard: "off" });
     await warmUp(locks);
-    const ledger = new Ledger();
+    const ledger = new ExclusionChecker();
     const key = newKey();
     const lease = ledger.granted(await locks.acquire(key, { ttlMs }));
     const [token] = await holders(nodes, key);
     await onAll(nodes, key, token);
     for (const node of nodes) {
       await node.restart();
-      await heard(locks);
+      await awaitSubscribed(locks);
       await lease.extend(); // fills it
       await onAll(nodes, key, token);
       await lease.extend(); // counts it
@@ -61,7 +61,7 @@ onQuorum("a lease of which a minority is lost", () => {
     const options = { nodeTimeoutMs: 300, restartGuard: "off" as const };
     const [locks, other] = [open(nodes, options), open(nodes, options)];
     await Promise.all([warmUp(locks), warmUp(other)]);
-    const ledger = new Ledger();
+    const ledger = new ExclusionChecker();
     const key = newKey();
     const lease = ledger.granted(await locks.acquire(key, { ttlMs: 3_000, renew: false }));
     const [token] = await holders(nodes, key);
@@ -69,7 +69,7 @@ onQuorum("a lease of which a minority is lost", () => {
     const lost = abortOf(lease.signal);
     const { validUntil } = lease;
     away.freeze();
-    await empty.forget(key);
+    await empty.loseData(key);
     for (let round = 0; round < 3; round += 1) {
       const { error } = await rejection(lease.extend());
       expect(error).toMatchObject({ code: "quorum-not-reached" });
@@ -88,13 +88,13 @@ onQuorum("a lease of which a minority is lost", () => {
     const [restarted, away] = nodes as [QuorumNode, QuorumNode, QuorumNode];
     const locks = open(nodes, patient);
     await warmUp(locks);
-    const ledger = new Ledger();
+    const ledger = new ExclusionChecker();
     const key = newKey();
     const lease = ledger.granted(await locks.acquire(key, { ttlMs: 6_000, renew: false }));
     const [token] = await holders(nodes, key);
     await onAll(nodes, key, token);
     await restarted.restart(); // and votes after a minute at the earliest
-    await heard(locks);
+    await awaitSubscribed(locks);
     await lease.extend();
     await onAll(nodes, key, token);
     const { validUntil } = lease;
@@ -104,7 +104,7 @@ onQuorum("a lease of which a minority is lost", () => {
     expect(lease.validUntil).toBe(validUntil);
     expect(lease.remainingMs()).toBeGreaterThan(0);
     away.thaw();
-    await until(
+    await waitUntil(
       () =>
         lease.extend().then(
           () => true,
@@ -129,7 +129,7 @@ onQuorum("a lease of which a minority is lost", () => {
       [a, b],
       [c, d],
     ]) {
-      await Promise.all(gone.map((node) => node.forget(key)));
+      await Promise.all(gone.map((node) => node.loseData(key)));
       await lease.extend();
       await onAll(nodes, key, token);
       await lease.extend();
@@ -151,13 +151,13 @@ onQuorum("a lease that a majority has lost", () => {
     await warmUp(locks);
     const key = newKey();
     const lease = await locks.acquire(key, { ttlMs: 3_000 });
-    await until(async () => (await holders(nodes, key)).every((holder) => holder !== null), "all have it");
+    await waitUntil(async () => (await holders(nodes, key)).every((holder) => holder !== null), "all have it");
     const aborted = abortOf(lease.signal);
     const changedAt = performance.now();
     await Promise.all(
       nodes.slice(2).map(async (node) => {
         await (how === "forgotten"
-          ? node.forget(key)
+          ? node.loseData(key)
           : node.direct.set(`lock:${key}`, "another's", "PX", 1_500));
       }),
     );
@@ -172,7 +172,7 @@ onQuorum("a lease that a majority has lost", () => {
     const options = { ...patient, maxTtlMs: 800 };
     const [locks, other] = [open(nodes, options), open(nodes, options)];
     await Promise.all([warmUp(locks), warmUp(other)]);
-    const ledger = new Ledger();
+    const ledger = new ExclusionChecker();
     const key = newKey();
     const lease = ledger.granted(await locks.acquire(key, { ttlMs: 800 }));
     const lost = abortOf(lease.signal);
@@ -201,7 +201,7 @@ onQuorum("a lease whose majority does not answer", () => {
     for (const node of nodes.slice(2)) {
       node.thaw();
     }
-    await until(() => lease.validUntil > validUntil, "the watchdog renews it", 5_900);
+    await waitUntil(() => lease.validUntil > validUntil, "the watchdog renews it", 5_900);
     expect(lease.signal.aborted).toBe(false);
     expect(await lease.release()).toBe(true);
   });
@@ -211,7 +211,7 @@ onQuorum("a lease whose majority does not answer", () => {
     const options = { nodeTimeoutMs: 300, commandTimeoutMs: 500 };
     const [locks, other] = [open(nodes, options), open(nodes, options)];
     await Promise.all([warmUp(locks), warmUp(other)]);
-    const ledger = new Ledger();
+    const ledger = new ExclusionChecker();
     const key = newKey();
     const lease = ledger.granted(await locks.acquire(key, { ttlMs: 1_500 }));
     const aborted = abortOf(lease.signal);
@@ -249,7 +249,7 @@ onQuorum("a lease that is given back", () => {
     await pause(200);
     late.thaw();
     await closing;
-    await nothingLeft(nodes, 3_000);
+    await expectNoResidue(nodes, 3_000);
   });
 });
 
@@ -259,7 +259,7 @@ onQuorum("an operator", () => {
     const drivers = [open(nodes, patient), open(nodes, patient), open(nodes, patient)] as const;
     const [holder, waiter, operator] = drivers;
     await Promise.all(drivers.map((locks) => warmUp(locks)));
-    const ledger = new Ledger();
+    const ledger = new ExclusionChecker();
     const key = newKey();
     const lease = ledger.granted(await holder.acquire(key, { ttlMs }));
     const waiting = waiter.acquire(key, { ttlMs, waitMs });
@@ -291,7 +291,7 @@ onQuorum("an operator", () => {
     await Promise.all([warmUp(holder), warmUp(operator)]);
     const key = newKey();
     const lease = await holder.acquire(key, { ttlMs });
-    await until(async () => (await holders(nodes, key)).every((one) => one !== null), "all have it");
+    await waitUntil(async () => (await holders(nodes, key)).every((one) => one !== null), "all have it");
     for (const node of nodes.slice(2)) {
       node.freeze();
     }
@@ -302,7 +302,7 @@ onQuorum("an operator", () => {
     for (const node of nodes.slice(2)) {
       node.thaw();
     }
-    await until(
+    await waitUntil(
       () =>
         lease.extend().then(
           () => true,
@@ -319,19 +319,19 @@ onQuorum("a lease that goes to another process", () => {
     const nodes = await startNodes();
     const worker = await QuorumWorker.start({ name: "worker", drivers: [nodes], redlock: patient });
     const locks = open(nodes, patient);
-    await Promise.all([warmUp(locks), worker.ask("warmUp", { count: nodes.length }, "warm")]);
+    await Promise.all([warmUp(locks), worker.request("warmUp", { count: nodes.length }, "warm")]);
     const key = newKey();
     const options = { ttlMs: 20_000 };
-    const { fencingToken } = await worker.ask("acquire", { key, options }, "granted");
-    await until(async () => (await holders(nodes, key)).every((one) => one !== null), "all have it");
+    const { fencingToken } = await worker.request("acquire", { key, options }, "granted");
+    await waitUntil(async () => (await holders(nodes, key)).every((one) => one !== null), "all have it");
     const [token] = await holders(nodes, key);
-    await nodes[0]?.forget(key);
+    await nodes[0]?.loseData(key);
     await nodes[1]?.kill();
 
-    const { serialized } = await worker.ask("transfer", { key }, "transferred");
+    const { serialized } = await worker.request("transfer", { key }, "transferred");
     const lease = await locks.adopt(serialized);
     expect(lease.fencingToken).toBe(BigInt(fencingToken));
-    expect(await worker.ask("release", { key }, "released")).toMatchObject({ released: false });
+    expect(await worker.request("release", { key }, "released")).toMatchObject({ released: false });
     await worker.kill(); // nothing of it depends on where it came from
     await lease.extend();
     await onAll(
@@ -343,10 +343,10 @@ onQuorum("a lease that goes to another process", () => {
     expect(await locks.tryAcquire(key, { ttlMs })).toBeNull();
 
     const back = await QuorumWorker.start({ name: "back", drivers: [nodes], redlock: patient });
-    await back.ask("adopt", { serialized: lease.transfer() }, "granted");
+    await back.request("adopt", { serialized: lease.transfer() }, "granted");
     expect(await lease.release()).toBe(false);
-    expect(await back.ask("judge", { key }, "judged")).toMatchObject({ isLost: false });
-    expect(await back.ask("release", { key }, "released")).toMatchObject({ released: true });
+    expect(await back.request("judge", { key }, "judged")).toMatchObject({ isLost: false });
+    expect(await back.request("release", { key }, "released")).toMatchObject({ released: true });
     const next = await locks.acquire(key, { ttlMs });
     expect(next.fencingToken).toBeGreaterThan(lease.fencingToken);
     expect(await next.release()).toBe(true);
@@ -358,12 +358,12 @@ onQuorum("a lease that goes to another process", () => {
     await Promise.all([warmUp(from), warmUp(to)]);
     const key = newKey();
     const lease = await from.acquire(key, { ttlMs });
-    await until(async () => (await holders(nodes, key)).every((one) => one !== null), "all have it");
+    await waitUntil(async () => (await holders(nodes, key)).every((one) => one !== null), "all have it");
     const serialized = lease.transfer();
-    await Promise.all(nodes.slice(1).map((node) => node.forget(key)));
+    await Promise.all(nodes.slice(1).map((node) => node.loseData(key)));
     const { error } = await rejection(to.adopt(serialized));
     expect(error).toMatchObject({ code: "lease-lost" });
-    await nodes[0]?.forget(key);
+    await nodes[0]?.loseData(key);
   });
 });
 
@@ -378,7 +378,7 @@ onQuorum("what is told of locks where nodes disagree", () => {
     const next = locks.acquire(key, { ttlMs, reason: "a reason" });
     await before.release();
     const lease = await next;
-    await until(async () => (await holders(nodes, key)).every((one) => one !== null), "all have it");
+    await waitUntil(async () => (await holders(nodes, key)).every((one) => one !== null), "all have it");
     const waiting = other.acquire(key, { ttlMs, waitMs });
     await queued(nodes, key, 1);
     const [, stolen, dumb] = nodes as [QuorumNode, QuorumNode, QuorumNode, QuorumNode, QuorumNode];
@@ -409,10 +409,10 @@ onQuorum("what is told of locks where nodes disagree", () => {
       expect(await asked.checkFence(key, lease.fencingToken + 1_000_000n)).toBe("stale");
     }
     dumb.thaw();
-    await stolen.forget(key);
+    await stolen.loseData(key);
     expect(await lease.release()).toBe(true);
     expect(await (await waiting).release()).toBe(true);
-    await nothingLeft(nodes); // the node that is late is told behind the result
+    await expectNoResidue(nodes); // the node that is late is told behind the result
   });
 
   test("is that a lock of a minority is nobody's", async () => {
@@ -421,8 +421,8 @@ onQuorum("what is told of locks where nodes disagree", () => {
     await warmUp(locks);
     const key = newKey();
     const lease = await locks.acquire(key, { ttlMs, renew: false });
-    await until(async () => (await holders(nodes, key)).every((one) => one !== null), "all have it");
-    await Promise.all(nodes.slice(2).map((node) => node.forget(key)));
+    await waitUntil(async () => (await holders(nodes, key)).every((one) => one !== null), "all have it");
+    await Promise.all(nodes.slice(2).map((node) => node.loseData(key)));
     const state = await locks.inspect(key);
     expect(state.holders).toEqual([]);
     expect(state.remainingMs).toBeNull();
@@ -445,7 +445,7 @@ onQuorum("what is told of locks where nodes disagree", () => {
       // Each third is missing on two nodes, each fourth of the others on three.
       const missing = index % 3 === 0 ? 2 : index % 4 === 0 ? 3 : 0;
       for (let turn = 0; turn < missing; turn += 1) {
-        await nodes[(index + turn) % nodes.length]?.forget(key);
+        await nodes[(index + turn) % nodes.length]?.loseData(key);
       }
       if (missing === 3) {
         minority.push(key);
@@ -471,7 +471,7 @@ onQuorum("what is told of locks where nodes disagree", () => {
     );
     expect(states.map(({ key }) => key).sort()).toEqual(rest.filter((key) => key !== undefined).sort());
     await nodes[0]?.restart(durable);
-    await heard(locks);
+    await awaitSubscribed(locks);
     await Promise.all(leases.map((lease) => lease.release()));
   });
 });
@@ -492,7 +492,7 @@ async function everyPage(locks: Locks, prefix: string, limit: number): Promise<L
 /** Each of the nodes has all of so many locks. */
 async function quietOn(nodes: readonly QuorumNode[], prefix: string, count: number): Promise<void> {
   for (const { direct } of nodes) {
-    await until(async () => (await direct.keys(`lock:${prefix}*`)).length === count, "it has all");
+    await waitUntil(async () => (await direct.keys(`lock:${prefix}*`)).length === count, "it has all");
   }
 }
 
@@ -503,7 +503,7 @@ async function onAll(
   token: string | null | undefined,
 ): Promise<void> {
   expect(token).toBeTypeOf("string");
-  await until(async () => (await holders(nodes, key)).every((holder) => holder === token), "all have it");
+  await waitUntil(async () => (await holders(nodes, key)).every((holder) => holder === token), "all have it");
 }
 
 function reasonOf({ signal }: Lease): string {

@@ -1,8 +1,8 @@
-import { until } from "@holdfast/test-kit";
+import { waitUntil } from "@holdfast/test-kit";
 import { expect, test } from "vitest";
 
 import {
-  atEnd,
+  onCleanup,
   holders,
   newKey,
   onQuorum,
@@ -13,7 +13,7 @@ import {
   type QuorumNode,
 } from "../../support/quorum-servers.ts";
 import { QuorumWorker, sharedNow } from "../../support/quorum-workers.ts";
-import { readTurns, writersOutOfOrder, type Turns } from "../../support/event-loop-turns.ts";
+import { readTurnRecords, writersOutOfOrder, type TurnStatistics } from "../../support/event-loop-turns.ts";
 import { Recording } from "../../support/workers.ts";
 
 const processes = ["a", "b", "c"];
@@ -48,9 +48,9 @@ onQuorum("several processes that share locks on a quorum", () => {
     const turns = await contend(await startNodes(3), { kind: "all", keys, tasks, rounds });
     expect(new Set(turns.keys())).toEqual(new Set(keys));
     for (const key of keys) {
-      const { together, begun } = turnsAt(turns, key);
-      expect(together).toEqual([]);
-      expectRising(begun.map(({ token }) => token));
+      const { concurrentKinds, startedOrder } = turnsAt(turns, key);
+      expect(concurrentKinds).toEqual([]);
+      expectRising(startedOrder.map(({ token }) => token));
     }
     const all = [...turns.values()].flatMap(({ counts }) => [...counts.keys()]);
     expect(new Set(all).size).toBe(processes.length * tasks);
@@ -59,12 +59,12 @@ onQuorum("several processes that share locks on a quorum", () => {
   test("reentrant, by frames and by sessions: nobody is inside another's nest, and each nest has one number", async () => {
     const [key, tasks, rounds] = [newKey(), 3, 6];
     const turns = await contend(await startNodes(3), { kind: "reentrant", keys: [key], tasks, rounds });
-    const { together, counts, begun } = turnsAt(turns, key);
-    expect(together).toEqual([]);
+    const { concurrentKinds, counts, startedOrder } = turnsAt(turns, key);
+    expect(concurrentKinds).toEqual([]);
     expect([...counts.values()]).toEqual(Array.from({ length: processes.length * tasks }, () => rounds));
-    expectRising(begun.filter(({ weight }) => weight > 0).map(({ token }) => token));
-    for (const { token, who } of begun.filter(({ weight }) => weight > 0)) {
-      const nest = begun.filter((turn) => turn.token === token);
+    expectRising(startedOrder.filter(({ weight }) => weight > 0).map(({ token }) => token));
+    for (const { token, who } of startedOrder.filter(({ weight }) => weight > 0)) {
+      const nest = startedOrder.filter((turn) => turn.token === token);
       expect(nest.length, "the outermost and what is nested in it").toBeGreaterThanOrEqual(3);
       expect(new Set(nest.map((turn) => turn.who))).toEqual(new Set([who]));
     }
@@ -78,15 +78,15 @@ onQuorum("a process that dies with a share of a lock on a quorum", () => {
     const locks = open(nodes);
     await warmUp(locks);
     const key = newKey();
-    await worker?.ask("read", { key, options: { ttlMs } }, "granted");
+    await worker?.request("read", { key, options: { ttlMs } }, "granted");
     const stays = await locks.readWrite(key).read.acquire({ ttlMs });
     await worker?.kill();
     const killedAt = performance.now();
     const writing = locks.readWrite(key).write.acquire({ waitMs: 20_000 });
-    await until(async () => (await locks.inspect(key)).holders.length === 1, "its share has expired", 20_000);
+    await waitUntil(async () => (await locks.inspect(key)).holders.length === 1, "its share has expired", 20_000);
     expect(performance.now() - killedAt).toBeLessThan(ttlMs + 1_000 + slackMs);
     stays.throwIfLost();
-    await until(async () => (await locks.inspect(key)).waiterCount === 1, "the writer waits", 20_000);
+    await waitUntil(async () => (await locks.inspect(key)).waiterCount === 1, "the writer waits", 20_000);
     await stays.release();
     await (await writing).release();
   });
@@ -100,7 +100,7 @@ onQuorum("a process that dies with a share of a lock on a quorum", () => {
     const second = await locks.acquire(keys[1]);
     worker?.order("all", { keys, options: { ttlMs, waitMs: 30_000 } });
     const waits = async (): Promise<boolean> => (await locks.inspect(keys[1])).waiterCount === 1;
-    await until(waits, "it waits for the second", 20_000);
+    await waitUntil(waits, "it waits for the second", 20_000);
     const votes = (await holders(nodes, keys[0])).filter((holder) => holder !== null);
     expect(votes.length, "it has the first").toBeGreaterThanOrEqual(2);
     await worker?.kill();
@@ -120,28 +120,28 @@ onQuorum("an election among processes on a quorum", () => {
     const [first, ...others] = (await startWorkers(nodes, processes)) as [QuorumWorker, ...QuorumWorker[]];
     const key = newKey();
     const observed = observe(nodes, key);
-    const term = await first.ask("campaign", { key, options: { ttlMs } }, "granted");
+    const term = await first.request("campaign", { key, options: { ttlMs } }, "granted");
     const campaign = { key, options: { ttlMs: 30_000 } };
     const candidates = others.map((worker) => ({
       worker,
-      term: worker.ask("campaign", campaign, "granted"),
+      term: worker.request("campaign", campaign, "granted"),
     }));
     await queued(nodes, key, others.length);
-    await until(() => observed.at(-1) === first.name, "the first is seen to lead", 20_000);
-    const { validUntil } = await first.ask("judge", { key }, "judged");
+    await waitUntil(() => observed.at(-1) === first.name, "the first is seen to lead", 20_000);
+    const { validUntil } = await first.request("judge", { key }, "judged");
     const killedAt = sharedNow();
     await first.kill();
 
     const second = await leaderOf(candidates);
     expect(second.term.at).toBeGreaterThan(validUntil); // nobody leads beside one who may believe that he does
     expect(second.term.at - killedAt).toBeLessThan(ttlMs + 1_000 + slackMs);
-    await until(() => observed.at(-1) === second.worker.name, "the second is seen to lead", 20_000);
+    await waitUntil(() => observed.at(-1) === second.worker.name, "the second is seen to lead", 20_000);
 
     const resignedAt = sharedNow();
-    expect(await second.worker.ask("resign", { key }, "resigned")).toEqual({ key, resigned: true });
+    expect(await second.worker.request("resign", { key }, "resigned")).toEqual({ key, resigned: true });
     const third = await leaderOf(candidates.filter(({ worker }) => worker !== second.worker));
     expect(third.term.at - resignedAt).toBeLessThan(4_000); // by message, and not by asking every five seconds
-    await until(() => observed.at(-1) === third.worker.name, "the third is seen to lead", 20_000);
+    await waitUntil(() => observed.at(-1) === third.worker.name, "the third is seen to lead", 20_000);
     expectRising([term, second.term, third.term].map(({ fencingToken }) => BigInt(fencingToken)));
   }, 60_000);
 
@@ -149,18 +149,18 @@ onQuorum("an election among processes on a quorum", () => {
     const nodes = await startNodes(3);
     const [first, other] = (await startWorkers(nodes, ["a", "b"])) as [QuorumWorker, QuorumWorker];
     const key = newKey();
-    await first.ask("campaign", { key, options: { ttlMs } }, "granted");
-    const following = other.ask("campaign", { key, options: { ttlMs: 30_000 } }, "granted");
+    await first.request("campaign", { key, options: { ttlMs } }, "granted");
+    const following = other.request("campaign", { key, options: { ttlMs: 30_000 } }, "granted");
     await queued(nodes, key, 1);
     first.freeze();
     const next = await following;
     first.thaw();
-    const { validUntil, isLost } = await first.ask("judge", { key }, "judged");
+    const { validUntil, isLost } = await first.request("judge", { key }, "judged");
     expect(isLost).toBe(true);
     expect(validUntil).toBeLessThanOrEqual(next.at);
-    const again = first.ask("campaign", { key, options: { ttlMs } }, "granted");
+    const again = first.request("campaign", { key, options: { ttlMs } }, "granted");
     await queued(nodes, key, 1);
-    await other.ask("resign", { key }, "resigned");
+    await other.request("resign", { key }, "resigned");
     expect(BigInt((await again).fencingToken)).toBeGreaterThan(BigInt(next.fencingToken));
   }, 60_000);
 });
@@ -182,15 +182,15 @@ async function leaderOf(candidates: readonly Candidate[]): Promise<{ worker: Quo
 /** Who is seen to lead, by another process, in turn. */
 function observe(nodes: readonly QuorumNode[], key: string): (string | undefined)[] {
   const seen: (string | undefined)[] = [];
-  const ending = new AbortController();
+  const cleanup = new AbortController();
   const election = open(nodes).election(key);
   const watching = (async () => {
-    for await (const leader of election.observe({ signal: ending.signal })) {
+    for await (const leader of election.observe({ signal: cleanup.signal })) {
       seen.push(leader?.owner);
     }
   })();
-  atEnd(() => {
-    ending.abort();
+  onCleanup(() => {
+    cleanup.abort();
     return watching;
   });
   return seen;
@@ -198,23 +198,23 @@ function observe(nodes: readonly QuorumNode[], key: string): (string | undefined
 
 async function startWorkers(nodes: readonly QuorumNode[], names: readonly string[]): Promise<QuorumWorker[]> {
   const workers = await Promise.all(names.map((name) => QuorumWorker.start({ name, drivers: [nodes] })));
-  await Promise.all(workers.map((worker) => worker.ask("warmUp", { count: nodes.length }, "warm")));
+  await Promise.all(workers.map((worker) => worker.request("warmUp", { count: nodes.length }, "warm")));
   return workers;
 }
 
 async function contend(
   nodes: readonly QuorumNode[],
   order: { kind: Contended; keys: readonly string[]; tasks: number; rounds: number },
-): Promise<ReadonlyMap<string, Turns>> {
+): Promise<ReadonlyMap<string, TurnStatistics>> {
   const workers = await startWorkers(nodes, processes);
   using recording = new Recording();
   const contention = { ...order, record: recording.path };
-  await Promise.all(workers.map((worker) => worker.ask("contend", contention, "contended")));
-  return readTurns(recording.path);
+  await Promise.all(workers.map((worker) => worker.request("contend", contention, "contended")));
+  return readTurnRecords(recording.path);
 }
 
-function turnsAt(turns: ReadonlyMap<string, Turns>, key: string): Turns {
-  return turns.get(key) as Turns;
+function turnsAt(turns: ReadonlyMap<string, TurnStatistics>, key: string): TurnStatistics {
+  return turns.get(key) as TurnStatistics;
 }
 
 function expectRising(numbers: readonly bigint[]): void {

@@ -2,19 +2,19 @@ import { setTimeout as pause } from "node:timers/promises";
 
 import type { Lease, Locks } from "holdfast";
 import { expect, test } from "vitest";
-import { type Proxy, rejection, until } from "@holdfast/test-kit";
+import { type Proxy, rejection, waitUntil } from "@holdfast/test-kit";
 
 import {
-  apartMs,
+  distanceMs,
   connect,
   holders,
-  Ledger,
+  ExclusionChecker,
   newKey,
-  nothingLeft,
+  expectNoResidue,
   onQuorum,
   open,
   queued,
-  quiet,
+  closeAndExpectNoResidue,
   startNodes,
   startProxies,
   warmUp,
@@ -38,16 +38,16 @@ onQuorum("a grant whose reply is lost", () => {
     "on the nodes $lost is found again or taken back (sent again by the client: $isLibraryRepeating)",
     async ({ lost, isLibraryRepeating }) => {
       const nodes = await startNodes();
-      const ways = await startProxies(nodes);
-      const ledger = new Ledger();
-      const one = openBy(ways, isLibraryRepeating);
+      const proxies = await startProxies(nodes);
+      const ledger = new ExclusionChecker();
+      const one = openBy(proxies, isLibraryRepeating);
       const other = open(nodes, { nodeTimeoutMs: 1_000 });
       await Promise.all([warmUp(one), warmUp(other)]);
       const key = newKey();
-      const deaf = pick(ways, lost);
+      const deaf = pick(proxies, lost);
       pauseAll(deaf, "answers");
       const asking = one.acquire(key, { ttlMs, waitMs });
-      await until(async () => (await granted(nodes, key)) === 5, "all have granted");
+      await waitUntil(async () => (await granted(nodes, key)) === 5, "all have granted");
       const [token] = await holders(nodes, key);
       const waiting = other.acquire(key, { ttlMs, waitMs });
       await queued(nodes, key, 1);
@@ -58,30 +58,30 @@ onQuorum("a grant whose reply is lost", () => {
       expect(await ledger.release(lease)).toBe(true);
       const next = ledger.granted(await waiting);
       await ledger.release(next);
-      await nothingLeft(nodes);
+      await expectNoResidue(nodes);
       expect(ledger).toMatchObject({ grants: 2, faults: [] });
     },
   );
 
   test("for good is taken back when the caller gives up, long before its TTL is over", async () => {
     const nodes = await startNodes();
-    const ways = await startProxies(nodes);
-    const ledger = new Ledger();
-    const one = openBy(ways, false);
+    const proxies = await startProxies(nodes);
+    const ledger = new ExclusionChecker();
+    const one = openBy(proxies, false);
     const other = open(nodes, { nodeTimeoutMs: 1_000 });
     await Promise.all([warmUp(one), warmUp(other)]);
     const key = newKey();
-    pauseAll(ways, "answers");
+    pauseAll(proxies, "answers");
     const asking = rejection(one.acquire(key, { ttlMs, waitMs: 800 }));
-    await until(async () => (await granted(nodes, key)) === 5, "all have granted");
+    await waitUntil(async () => (await granted(nodes, key)) === 5, "all have granted");
     const waiting = other.acquire(key, { ttlMs, waitMs });
     const { error } = await asking;
     expect(error).toMatchObject({ code: "quorum-not-reached", outcome: "unknown", retryable: true });
     const next = ledger.granted(await waiting);
-    cutAll(ways);
-    resumeAll(ways, "answers");
+    cutAll(proxies);
+    resumeAll(proxies, "answers");
     expect(await ledger.release(next)).toBe(true);
-    await nothingLeft(nodes);
+    await expectNoResidue(nodes);
   });
 });
 
@@ -93,7 +93,7 @@ interface Split {
   readonly contested: readonly QuorumNode[];
   readonly early: Side;
   readonly late: Side;
-  readonly ledger: Ledger;
+  readonly ledger: ExclusionChecker;
   /** Both get it in turn, `early` first. */
   readonly settles: () => Promise<void>;
 }
@@ -105,18 +105,18 @@ interface Side {
   /** To the other two. */
   readonly others: readonly Proxy[];
   readonly lease: Promise<Lease>;
-  readonly giveUp: () => void;
+  readonly abort: () => void;
 }
 
 /** @param prepare before `late` asks */
-async function split(prepare: (wayOfLate: readonly Proxy[]) => void = () => undefined): Promise<Split> {
+async function partition(prepare: (wayOfLate: readonly Proxy[]) => void = () => undefined): Promise<Split> {
   const nodes = await startNodes(4);
-  const ledger = new Ledger();
+  const ledger = new ExclusionChecker();
   const key = newKey();
-  const ways = [await startProxies(nodes), await startProxies(nodes)] as const;
-  const [here, there] = ways.map((way) => openBy(way, false)) as [Locks, Locks];
+  const proxies = [await startProxies(nodes), await startProxies(nodes)] as const;
+  const [here, there] = proxies.map((proxy) => openBy(proxy, false)) as [Locks, Locks];
   await Promise.all([warmUp(here), warmUp(there)]);
-  await quiet([here, there], nodes);
+  await closeAndExpectNoResidue([here, there], nodes);
   const side = (locks: Locks, own: readonly Proxy[], others: readonly Proxy[]): Side => {
     pauseAll(others, "requests");
     const giving = new AbortController();
@@ -127,24 +127,24 @@ async function split(prepare: (wayOfLate: readonly Proxy[]) => void = () => unde
       own,
       others,
       lease,
-      giveUp: () => {
+      abort: () => {
         giving.abort();
       },
     };
   };
-  const early = side(here, ways[0].slice(0, 2), ways[0].slice(2));
-  await until(async () => (await granted(nodes, key)) === 2, "the earlier one has its half");
-  await pause(apartMs);
-  prepare(ways[1]);
-  const late = side(there, ways[1].slice(2), ways[1].slice(0, 2));
-  await until(async () => (await granted(nodes, key)) === 4, "the later one has its half");
+  const early = side(here, proxies[0].slice(0, 2), proxies[0].slice(2));
+  await waitUntil(async () => (await granted(nodes, key)) === 2, "the earlier one has its half");
+  await pause(distanceMs);
+  prepare(proxies[1]);
+  const late = side(there, proxies[1].slice(2), proxies[1].slice(0, 2));
+  await waitUntil(async () => (await granted(nodes, key)) === 4, "the later one has its half");
   expect(new Set(await holders(nodes, key)).size).toBe(2);
   resumeAll(late.others, "requests");
   const settles = async (): Promise<void> => {
     for (const { lease } of [early, late]) {
       await ledger.release(ledger.granted(await lease));
     }
-    await nothingLeft(nodes);
+    await expectNoResidue(nodes);
     expect(ledger).toMatchObject({ grants: 2, faults: [] });
   };
   return { key, nodes, contested: nodes.slice(2), early, late, ledger, settles };
@@ -152,13 +152,13 @@ async function split(prepare: (wayOfLate: readonly Proxy[]) => void = () => unde
 
 onQuorum("a vote that is asked back", () => {
   test("is given back again where the first giving back never arrived", async () => {
-    const { key, contested, early, late, settles } = await split();
+    const { key, contested, early, late, settles } = await partition();
     const before = await holders(contested, key);
     for (const proxy of late.own) {
       proxy.holdBack(/yield/);
     }
     resumeAll(early.others, "requests");
-    await until(() => late.own.every(({ heldBack }) => heldBack > 0), "it gives its votes back");
+    await waitUntil(() => late.own.every(({ heldBack }) => heldBack > 0), "it gives its votes back");
     expect(await holders(contested, key)).toEqual(before);
     for (const proxy of late.own) {
       proxy.holdBack(undefined);
@@ -168,11 +168,11 @@ onQuorum("a vote that is asked back", () => {
   });
 
   test("is given back though the answer to that is lost, and its place in the queue stays", async () => {
-    const { key, contested, early, late, settles } = await split();
+    const { key, contested, early, late, settles } = await partition();
     const before = await holders(contested, key);
     pauseAll(late.own, "answers");
     resumeAll(early.others, "requests");
-    await until(
+    await waitUntil(
       async () => !(await holders(contested, key)).some((token) => before.includes(token)),
       "given",
     );
@@ -182,40 +182,40 @@ onQuorum("a vote that is asked back", () => {
   });
 
   test("does not count any more from the moment that the giving back is sent", async () => {
-    const { key, nodes, contested, early, late, ledger } = await split();
+    const { key, nodes, contested, early, late, ledger } = await partition();
     const [token] = await holders(contested, key);
     for (const proxy of late.own) {
       proxy.holdBack(/yield/);
     }
     resumeAll(early.others, "requests");
-    await until(() => late.own.every(({ heldBack }) => heldBack > 0), "it gives its votes back");
+    await waitUntil(() => late.own.every(({ heldBack }) => heldBack > 0), "it gives its votes back");
     // It has the votes of the other half now, and these two nodes still say that they are its own.
-    early.giveUp();
-    await until(
+    early.abort();
+    await waitUntil(
       async () => (await holders(nodes, key)).every((holder) => holder === token),
       "all are its own",
     );
     expect(await Promise.race([late.lease, pause(600, "nothing")])).toBe("nothing");
     for (const proxy of late.own) {
-      proxy.letGo();
+      proxy.releaseHeld();
     }
     const lease = ledger.granted(await late.lease);
     expect(await ledger.release(lease)).toBe(true);
-    await nothingLeft(nodes);
+    await expectNoResidue(nodes);
   });
 
   test.each(["inquiry", "grant"])("settles it though the first %s of each node is lost", async (word) => {
-    const { early, late, settles } = await split();
+    const { early, late, settles } = await partition();
     const pattern = new RegExp(`${word} `);
     const deaf = word === "inquiry" ? late.own : early.others;
-    const lost = Promise.all(deaf.map((proxy) => proxy.sends(pattern)));
+    const lost = Promise.all(deaf.map((proxy) => proxy.serverSent(pattern)));
     for (const proxy of deaf) {
-      proxy.swallow(pattern);
+      proxy.dropMatching(pattern);
     }
     resumeAll(early.others, "requests");
     await within(lost, "they are lost");
     for (const proxy of deaf) {
-      proxy.swallow(undefined);
+      proxy.dropMatching(undefined);
     }
     const since = performance.now();
     await early.lease;
@@ -224,18 +224,18 @@ onQuorum("a vote that is asked back", () => {
   });
 
   test("before we know that we have it is given back as soon as we do", async () => {
-    const { key, contested, early, late, settles } = await split((way) => {
-      pauseAll(way, "answers");
+    const { key, contested, early, late, settles } = await partition((proxy) => {
+      pauseAll(proxy, "answers");
     });
     const before = await holders(contested, key);
-    const inquired = Promise.all(late.own.map((proxy) => proxy.sends(/inquiry /)));
+    const inquired = Promise.all(late.own.map((proxy) => proxy.serverSent(/inquiry /)));
     resumeAll(early.others, "requests");
     await within(inquired, "the inquiries overtake the votes");
     pauseAll([...early.own, ...early.others], "requests"); // and are not repeated
     await pause(50);
     expect(await holders(contested, key)).toEqual(before);
     resumeAll([...late.own, ...late.others], "answers");
-    await until(
+    await waitUntil(
       async () => !(await holders(contested, key)).some((token) => before.includes(token)),
       "given",
     );
@@ -250,14 +250,14 @@ const claimMs = 600;
 const lateMs = 10_000;
 
 /** One process that comes to grief, and others that go on. */
-interface Grief {
+interface LossFault {
   readonly nodes: readonly QuorumNode[];
   readonly ways: readonly Proxy[];
   readonly worker: QuorumWorker;
   readonly other: Locks;
   readonly third: Locks;
   readonly key: string;
-  readonly ledger: Ledger;
+  readonly ledger: ExclusionChecker;
   /** Ends or stops the process. */
   readonly strike: () => Promise<void>;
 }
@@ -265,7 +265,7 @@ interface Grief {
 interface Step {
   readonly step: string;
   /** Brings the process there and strikes it. */
-  readonly come: (grief: Grief) => Promise<Struck>;
+  readonly come: (grief: LossFault) => Promise<Struck>;
 }
 
 interface Struck {
@@ -284,10 +284,10 @@ interface Struck {
 const steps: readonly Step[] = [
   {
     step: "asking",
-    come: async ({ nodes, ways, worker, other, key, strike }) => {
-      pauseAll(ways, "answers");
+    come: async ({ nodes, ways: proxies, worker, other, key, strike }) => {
+      pauseAll(proxies, "answers");
       worker.order("acquire", { key, options: { ttlMs: shortMs, waitMs } });
-      await until(async () => (await granted(nodes, key)) === nodes.length, "all have granted");
+      await waitUntil(async () => (await granted(nodes, key)) === nodes.length, "all have granted");
       await strike();
       const waiting = other.acquire(key, { ttlMs, waitMs });
       return { waiting, blockedMs: shortMs, afterwards: "granted" };
@@ -295,10 +295,10 @@ const steps: readonly Step[] = [
   },
   {
     step: "split",
-    come: async ({ nodes, ways, worker, other, key, strike }) => {
-      pauseAll(ways.slice(0, 2), "requests");
+    come: async ({ nodes, ways: proxies, worker, other, key, strike }) => {
+      pauseAll(proxies.slice(0, 2), "requests");
       worker.order("acquire", { key, options: { ttlMs: shortMs, waitMs } });
-      await until(async () => (await granted(nodes.slice(2), key)) === 2, "it has its half");
+      await waitUntil(async () => (await granted(nodes.slice(2), key)) === 2, "it has its half");
       await strike();
       const waiting = other.acquire(key, { ttlMs, waitMs });
       return { waiting, blockedMs: shortMs, afterwards: "granted" };
@@ -311,7 +311,7 @@ const steps: readonly Step[] = [
       worker.order("acquire", { key, options: { ttlMs, waitMs } });
       await queued(nodes, key, 1);
       await strike();
-      await pause(apartMs);
+      await pause(distanceMs);
       const waiting = third.acquire(key, { ttlMs, waitMs });
       await queued(nodes, key, 2);
       await ledger.release(lease);
@@ -320,19 +320,19 @@ const steps: readonly Step[] = [
   },
   {
     step: "claiming",
-    come: async ({ nodes, ways, worker, other, third, key, ledger, strike }) => {
+    come: async ({ nodes, ways: proxies, worker, other, third, key, ledger, strike }) => {
       const lease = ledger.granted(await other.acquire(key, { ttlMs }));
       const [before] = await holders(nodes, key);
       worker.order("acquire", { key, options: { ttlMs, waitMs } });
       await queued(nodes, key, 1);
-      await pause(apartMs);
+      await pause(distanceMs);
       const waiting = third.acquire(key, { ttlMs, waitMs });
       await queued(nodes, key, 2);
-      pauseAll(ways, "requests");
+      pauseAll(proxies, "requests");
       // It may want to ask whether the messages are true, which it cannot.
       const hears = Promise.race([worker.event("granted"), pause(1_000)]);
       await ledger.release(lease);
-      await until(async () => !(await holders(nodes, key)).includes(before ?? null), "it is passed on");
+      await waitUntil(async () => !(await holders(nodes, key)).includes(before ?? null), "it is passed on");
       const claimed = await hears;
       await strike();
       if (!claimed) {
@@ -354,30 +354,30 @@ const steps: readonly Step[] = [
   },
   {
     step: "giving back",
-    come: async ({ nodes, ways, worker, other, key, strike }) => {
+    come: async ({ nodes, ways: proxies, worker, other, key, strike }) => {
       const lease = await hold(worker, key);
       const waiting = other.acquire(key, { ttlMs, waitMs });
       const [before] = await holders(nodes, key);
       await queued(nodes, key, 1);
-      pauseAll(ways.slice(1), "requests");
+      pauseAll(proxies.slice(1), "requests");
       worker.order("release", { key });
-      await until(async () => (await nodes[0]?.holder(key)) !== before, "one node has it back");
+      await waitUntil(async () => (await nodes[0]?.holder(key)) !== before, "one node has it back");
       await strike();
       return { waiting, blockedMs: shortMs, ...lease, afterwards: "passed on" };
     },
   },
   {
     step: "handing on",
-    come: async ({ nodes, ways, worker, other, key, strike }) => {
+    come: async ({ nodes, ways: proxies, worker, other, key, strike }) => {
       const lease = await hold(worker, key);
       const waiting = other.acquire(key, { ttlMs, waitMs });
       const [before] = await holders(nodes, key);
       await queued(nodes, key, 1);
-      await pause(apartMs);
+      await pause(distanceMs);
       worker.order("acquire", { key, options: { ttlMs: shortMs, waitMs } }); // behind its own lease
-      pauseAll(ways.slice(1), "requests");
+      pauseAll(proxies.slice(1), "requests");
       worker.order("release", { key });
-      await until(async () => (await nodes[0]?.holder(key)) !== before, "one node has passed it on");
+      await waitUntil(async () => (await nodes[0]?.holder(key)) !== before, "one node has passed it on");
       await strike();
       return { waiting, blockedMs: shortMs, ...lease, afterwards: "granted" };
     },
@@ -404,14 +404,14 @@ onQuorum("processes of which each comes to grief at another step", () => {
         worker.freeze();
       },
       async (grief, { waiting, blockedMs, fencingToken = 0n, validUntil = 0, afterwards }) => {
-        const { nodes, ways, worker, third, key, ledger } = grief;
+        const { nodes, ways: proxies, worker, third, key, ledger } = grief;
         const lease = ledger.granted(await inTime(waiting, blockedMs));
         expect(sharedNow()).toBeGreaterThanOrEqual(validUntil);
         expect(lease.fencingToken).toBeGreaterThan(fencingToken);
         await lease.extend(); // what it was granted by a message is confirmed
         const ours = mostOf(await holders(nodes, key));
-        resumeAll(ways, "requests");
-        resumeAll(ways, "answers");
+        resumeAll(proxies, "requests");
+        resumeAll(proxies, "answers");
         const turn = worker.event("granted");
         turn.catch(() => undefined);
         const gone = afterwards === "passed on" ? worker.event("released") : undefined;
@@ -421,8 +421,8 @@ onQuorum("processes of which each comes to grief at another step", () => {
         expect(mostOf(await holders(nodes, key))).toBe(ours);
         expect(lease.remainingMs()).toBeGreaterThan(0);
         if (afterwards === "lost") {
-          expect(await worker.ask("judge", { key }, "judged")).toMatchObject({ isLost: true });
-          expect(await worker.ask("release", { key }, "released")).toMatchObject({ released: false });
+          expect(await worker.request("judge", { key }, "judged")).toMatchObject({ isLost: true });
+          expect(await worker.request("release", { key }, "released")).toMatchObject({ released: false });
         }
         await gone;
         const releasedAt = sharedNow();
@@ -431,7 +431,7 @@ onQuorum("processes of which each comes to grief at another step", () => {
           const mine = await turn;
           expect(mine.at).toBeGreaterThanOrEqual(releasedAt);
           expect(BigInt(mine.fencingToken)).toBeGreaterThan(lease.fencingToken);
-          await worker.ask("release", { key }, "released");
+          await worker.request("release", { key }, "released");
         }
         await ledger.release(ledger.granted(await third.acquire(key, { ttlMs, waitMs })));
       },
@@ -442,24 +442,24 @@ onQuorum("processes of which each comes to grief at another step", () => {
 /** All at once, each with a process and a key of its own. */
 async function atEachStep(
   strike: (worker: QuorumWorker) => Promise<void>,
-  check: (grief: Grief, struck: Struck) => Promise<void>,
+  check: (grief: LossFault, struck: Struck) => Promise<void>,
 ): Promise<void> {
   const nodes = await startNodes(4);
   const options = { nodeTimeoutMs: 1_000, claimMs };
   const [other, third] = [open(nodes, options), open(nodes, options)];
-  const ledger = new Ledger();
+  const ledger = new ExclusionChecker();
   const griefs = await Promise.all(
     steps.map(async ({ step }) => {
-      const ways = await startProxies(nodes);
+      const proxies = await startProxies(nodes);
       const redlock = { ...patient, claimMs };
       const locks = { handover: { max: 0 } };
-      const worker = await QuorumWorker.start({ name: step, drivers: [ways], redlock, locks });
-      await worker.ask("warmUp", { count: nodes.length }, "warm");
-      return { nodes, ways, worker, other, third, key: newKey(), ledger, strike: () => strike(worker) };
+      const worker = await QuorumWorker.start({ name: step, drivers: [proxies], redlock, locks });
+      await worker.request("warmUp", { count: nodes.length }, "warm");
+      return { nodes, ways: proxies, worker, other, third, key: newKey(), ledger, strike: () => strike(worker) };
     }),
   );
   await Promise.all([warmUp(other), warmUp(third)]);
-  await quiet([other, third], nodes);
+  await closeAndExpectNoResidue([other, third], nodes);
   const results = await Promise.allSettled(
     griefs.map(async (grief, index) => check(grief, await (steps[index] as Step).come(grief))),
   );
@@ -467,7 +467,7 @@ async function atEachStep(
     result.status === "rejected" ? [{ step: steps[index]?.step, error: result.reason as unknown }] : [],
   );
   expect(failures).toEqual([]);
-  await nothingLeft(nodes);
+  await expectNoResidue(nodes);
   expect(ledger.faults).toEqual([]);
 }
 
@@ -485,14 +485,14 @@ async function hold(
   key: string,
 ): Promise<{ fencingToken: bigint; validUntil: number }> {
   const options = { ttlMs: shortMs, waitMs, renew: false };
-  const { fencingToken, validUntil } = await worker.ask("acquire", { key, options }, "granted");
+  const { fencingToken, validUntil } = await worker.request("acquire", { key, options }, "granted");
   return { fencingToken: BigInt(fencingToken), validUntil };
 }
 
 /** @param isLibraryRepeating whether the client library sends unanswered commands once more */
-function openBy(ways: readonly Proxy[], isLibraryRepeating: boolean): Locks {
-  const clients = ways.map((way) => connect(way, { autoResendUnfulfilledCommands: isLibraryRepeating }));
-  return open(ways, patient, {}, clients);
+function openBy(proxies: readonly Proxy[], isLibraryRepeating: boolean): Locks {
+  const clients = proxies.map((proxy) => connect(proxy, { autoResendUnfulfilledCommands: isLibraryRepeating }));
+  return open(proxies, patient, {}, clients);
 }
 
 async function granted(nodes: readonly QuorumNode[], key: string): Promise<number> {

@@ -2,16 +2,16 @@ import { setTimeout as pause } from "node:timers/promises";
 
 import type { Locks } from "holdfast";
 import { expect, test } from "vitest";
-import { type Proxy, rejection, until } from "@holdfast/test-kit";
+import { type Proxy, rejection, waitUntil } from "@holdfast/test-kit";
 
 import {
   connect,
   durable,
-  heard,
+  awaitSubscribed,
   holders,
-  Ledger,
+  ExclusionChecker,
   newKey,
-  nothingLeft,
+  expectNoResidue,
   onQuorum,
   open,
   queued,
@@ -27,18 +27,18 @@ const ttlMs = 60_000;
 /** So long that whoever waits for a dead node is seen. */
 const nodeTimeoutMs = 1_000;
 
-interface Disturbance {
+interface MinorityFault {
   readonly how: string;
-  begin(nodes: readonly QuorumNode[], ways: readonly (readonly Proxy[])[]): Promise<void>;
-  end(nodes: readonly QuorumNode[], ways: readonly (readonly Proxy[])[]): Promise<void>;
+  begin(nodes: readonly QuorumNode[], proxies: readonly (readonly Proxy[])[]): Promise<void>;
+  end(nodes: readonly QuorumNode[], proxies: readonly (readonly Proxy[])[]): Promise<void>;
 }
 
-const killed: Disturbance = {
+const killed: MinorityFault = {
   how: "killed",
   begin: async (nodes) => void (await Promise.all(nodes.map((node) => node.kill()))),
   end: async (nodes) => void (await Promise.all(nodes.map((node) => node.restart(durable)))),
 };
-const frozen: Disturbance = {
+const frozen: MinorityFault = {
   how: "frozen",
   begin: async (nodes) => {
     for (const node of nodes) {
@@ -51,14 +51,14 @@ const frozen: Disturbance = {
     }
   },
 };
-const slow: Disturbance = {
+const slow: MinorityFault = {
   how: "answering after a second",
-  begin: async (_nodes, ways) => {
-    setDelay(ways, 500); // each way
+  begin: async (_nodes, proxies) => {
+    setDelay(proxies, 500); // each way
   },
-  end: async (_nodes, ways) => {
-    setDelay(ways, 0);
-    for (const proxy of ways.flat()) {
+  end: async (_nodes, proxies) => {
+    setDelay(proxies, 0);
+    for (const proxy of proxies.flat()) {
       proxy.cut(); // or bytes that are under way would be overtaken
     }
   },
@@ -76,15 +76,15 @@ onQuorum("a minority of nodes", () => {
     "$how: of $count nodes those at $away are not waited for, and take part again afterwards",
     async ({ count, away, begin, end }) => {
       const nodes = await startNodes(count);
-      const ways = [await startProxies(nodes), await startProxies(nodes)] as const;
-      const [here, there] = ways.map((way) => open(way, { nodeTimeoutMs, commandTimeoutMs: 500 })) as [
+      const proxies = [await startProxies(nodes), await startProxies(nodes)] as const;
+      const [here, there] = proxies.map((proxy) => open(proxy, { nodeTimeoutMs, commandTimeoutMs: 500 })) as [
         Locks,
         Locks,
       ];
       await Promise.all([warmUp(here), warmUp(there)]);
       const gone = away.map((index) => nodes[index] as QuorumNode);
-      const theirWays = ways.map((way) => away.map((index) => way[index] as Proxy));
-      const ledger = new Ledger();
+      const theirWays = proxies.map((proxy) => away.map((index) => proxy[index] as Proxy));
+      const ledger = new ExclusionChecker();
 
       await begin(gone, theirWays);
       // A node that never answers may be waited for once in a turn.
@@ -101,7 +101,7 @@ onQuorum("a minority of nodes", () => {
 
       await end(gone, theirWays);
       for (const locks of [here, there]) {
-        await heard(locks);
+        await awaitSubscribed(locks);
         await takesPart(locks, nodes);
       }
       await turnsOf([here, there], ledger, 2);
@@ -127,7 +127,7 @@ onQuorum("a minority of nodes", () => {
     );
     frozenNode.thaw();
     await takesPart(locks, nodes);
-    await heard(locks);
+    await awaitSubscribed(locks);
     const calls = await Promise.all(
       nodes.map(async (node, i) => (await scriptCalls(node)) - (before[i] ?? 0)),
     );
@@ -156,11 +156,11 @@ onQuorum("a majority of nodes", () => {
       const tried = await rejection(locks.tryAcquire(newKey(), { ttlMs }));
       expectVotes(tried.error, nodes);
       expect(tried.afterMs).toBeLessThan(3_000); // a node timeout, and far below the TTL
-      await nothingLeft(nodes.slice(0, 2)); // what those granted is taken back at once
+      await expectNoResidue(nodes.slice(0, 2)); // what those granted is taken back at once
 
       await end(gone, []);
-      await nothingLeft(nodes);
-      await heard(locks);
+      await expectNoResidue(nodes);
+      await awaitSubscribed(locks);
       await takesPart(locks, nodes);
     },
   );
@@ -171,7 +171,7 @@ onQuorum("a majority of nodes", () => {
     await warmUp(locks);
     const key = newKey();
     const lease = await locks.acquire(key, { ttlMs });
-    await until(async () => (await holders(nodes, key)).every((holder) => holder !== null), "all have it");
+    await waitUntil(async () => (await holders(nodes, key)).every((holder) => holder !== null), "all have it");
     const gone = nodes.slice(2);
     await frozen.begin(gone, []);
     const { error, afterMs } = await rejection(lease.release());
@@ -179,7 +179,7 @@ onQuorum("a majority of nodes", () => {
     expect(error).toMatchObject({ outcome: "unknown" });
     expect(afterMs).toBeLessThan(3_000);
     await frozen.end(gone, []);
-    await nothingLeft(nodes);
+    await expectNoResidue(nodes);
   });
 
   test("frozen while one waits: what it has left of its place is taken back when they return", async () => {
@@ -226,7 +226,7 @@ onQuorum("a majority of nodes", () => {
 });
 
 /** So many turns of each, one after another, of a key for all and one for each: how long each turn took. */
-async function turnsOf(drivers: readonly Locks[], ledger: Ledger, count: number): Promise<number[]> {
+async function turnsOf(drivers: readonly Locks[], ledger: ExclusionChecker, count: number): Promise<number[]> {
   const shared = newKey();
   const waits: number[] = [];
   for (let turn = 0; turn < count; turn += 1) {
@@ -246,7 +246,7 @@ async function turnsOf(drivers: readonly Locks[], ledger: Ledger, count: number)
 async function handOver(
   here: Locks,
   there: Locks,
-  ledger: Ledger,
+  ledger: ExclusionChecker,
   alive: readonly QuorumNode[],
 ): Promise<void> {
   const key = newKey();
@@ -263,7 +263,7 @@ async function handOver(
 /** All nodes grant again. */
 async function takesPart(locks: Locks, nodes: readonly QuorumNode[]): Promise<void> {
   const key = newKey();
-  await until(
+  await waitUntil(
     async () => {
       const lease = await locks.tryAcquire(key, { ttlMs }).catch(() => null);
       const granted = await holders(nodes, key);
@@ -289,8 +289,8 @@ function expectVotes(error: unknown, nodes: readonly QuorumNode[]): void {
   }
 }
 
-function setDelay(ways: readonly (readonly Proxy[])[], ms: number): void {
-  for (const proxy of ways.flat()) {
+function setDelay(proxies: readonly (readonly Proxy[])[], ms: number): void {
+  for (const proxy of proxies.flat()) {
     proxy.delay(ms);
   }
 }

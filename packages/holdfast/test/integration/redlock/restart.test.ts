@@ -1,20 +1,20 @@
 import { isLockError, QuorumError, type Lease, type Locks } from "holdfast";
 import type { Redis } from "ioredis";
 import { expect, test } from "vitest";
-import { type Proxy, rejection, until } from "@holdfast/test-kit";
+import { type Proxy, rejection, waitUntil } from "@holdfast/test-kit";
 
 import { executeQuorumScript } from "../../../src/drivers/redis/protocol/scripts.generated.ts";
 import {
   connect,
-  cutOff,
+  disconnect,
   durable,
-  heard,
+  awaitSubscribed,
   holders,
-  Ledger,
+  ExclusionChecker,
   newKey,
   onQuorum,
   open,
-  quiet,
+  closeAndExpectNoResidue,
   startNodes,
   startProxies,
   votesOf,
@@ -39,22 +39,22 @@ async function twoSides(
   { knows = true, args = durable } = {},
 ): Promise<TwoSides> {
   const nodes = await startNodes(5, { args });
-  const ways = [await startProxies(nodes), await startProxies(nodes)] as const;
+  const proxies = [await startProxies(nodes), await startProxies(nodes)] as const;
   // Nodes are not given up where the machine is busy.
   const options = { nodeTimeoutMs: 300, commandTimeoutMs: 700, ...given };
-  const one = open(ways[0], options);
+  const one = open(proxies[0], options);
   await warmUp(one);
-  await quiet([one], nodes);
+  await closeAndExpectNoResidue([one], nodes);
   if (!knows) {
-    cutOff(ways[1].slice(0, 2));
+    disconnect(proxies[1].slice(0, 2));
   }
-  const other = open(ways[1], options);
+  const other = open(proxies[1], options);
   if (knows) {
     await warmUp(other);
-    await quiet([one, other], nodes);
-    cutOff(ways[1].slice(0, 2));
+    await closeAndExpectNoResidue([one, other], nodes);
+    disconnect(proxies[1].slice(0, 2));
   }
-  cutOff(ways[0].slice(3));
+  disconnect(proxies[0].slice(3));
   return { nodes, middle: nodes[2] as QuorumNode, one, other };
 }
 
@@ -65,7 +65,7 @@ onQuorum("a node that is restarted empty under a held lock", () => {
   ])("gives no second holder to $client", async ({ knows }) => {
     const { nodes, middle, one, other } = await twoSides({}, { knows });
     const key = newKey();
-    const ledger = new Ledger();
+    const ledger = new ExclusionChecker();
     const lease = ledger.granted(await one.acquire(key, { ttlMs }));
     expect(await heldBy(nodes.slice(0, 3), key)).toBe(3);
     await middle.restart();
@@ -102,7 +102,7 @@ onQuorum("a node that is restarted empty under a held lock", () => {
     const maxTtlMs = 500;
     const { middle, one, other } = await twoSides({ maxTtlMs });
     const key = newKey();
-    const ledger = new Ledger();
+    const ledger = new ExclusionChecker();
     const lease = ledger.granted(await one.acquire(key, { ttlMs: maxTtlMs }));
     await middle.restart();
     const restartedAt = performance.now();
@@ -117,32 +117,32 @@ onQuorum("a node that is restarted empty under a held lock", () => {
     // No timeout, and so no other question: the first that is heard of the new run is the answer to what was sent again.
     const patient = { nodeTimeoutMs: 10_000, commandTimeoutMs: 600 };
     const nodes = await startNodes();
-    const ways = [await startProxies(nodes), await startProxies(nodes)] as const;
-    const [one, other] = ways.map((way) => open(way, patient)) as [Locks, Locks];
+    const proxies = [await startProxies(nodes), await startProxies(nodes)] as const;
+    const [one, other] = proxies.map((proxy) => open(proxy, patient)) as [Locks, Locks];
     await Promise.all([warmUp(one), warmUp(other)]);
-    await quiet([one, other], nodes);
-    cutOff(ways[0].slice(3));
-    cutOff(ways[1].slice(0, 2));
+    await closeAndExpectNoResidue([one, other], nodes);
+    disconnect(proxies[0].slice(3));
+    disconnect(proxies[1].slice(0, 2));
     const middle = nodes[2] as QuorumNode;
-    const way = ways[1][2] as Proxy;
+    const proxy = proxies[1][2] as Proxy;
     const key = newKey();
     const lease = await one.acquire(key, { ttlMs });
     // Its request is under way to the node that holds, when that one is killed.
-    way.pause("requests");
+    proxy.pause("requests");
     const asking = rejection(other.acquire(key, { ttlMs, waitMs: 2_000 }));
-    await until(async () => (await heldBy(nodes.slice(3), key)) === 2, "it has two votes");
+    await waitUntil(async () => (await heldBy(nodes.slice(3), key)) === 2, "it has two votes");
     await middle.restart();
     await middle.direct.script("LOAD", executeQuorumScript.source); // or it would be sent a second time, as a whole
     expect(await middle.holder(key)).toBeNull();
-    way.holdBack(/subscribe/i); // who hears messages again greets the node, and is told by that
-    way.cut();
-    way.resume("requests");
-    await until(async () => (await middle.holder(key)) !== null, "what was sent again is carried out");
+    proxy.holdBack(/subscribe/i); // who hears messages again greets the node, and is told by that
+    proxy.cut();
+    proxy.resume("requests");
+    await waitUntil(async () => (await middle.holder(key)) !== null, "what was sent again is carried out");
     const { error } = await asking;
     expectQuarantine(error);
-    expect(way.heldBack).toBeGreaterThan(0);
+    expect(proxy.heldBack).toBeGreaterThan(0);
     expect(lease.remainingMs()).toBeGreaterThan(0);
-    way.letGo();
+    proxy.releaseHeld();
     await one.close();
   });
 });
@@ -155,11 +155,11 @@ onQuorum("a durable node that is restarted", () => {
     const token = await middle.holder(key);
     await middle.restart(durable);
     expect(await middle.holder(key)).toBe(token);
-    await heard(other, 3);
+    await awaitSubscribed(other, 3);
     expect(await other.tryAcquire(key, { ttlMs })).toBeNull();
     const free = await other.acquire(newKey(), { ttlMs });
     expect(await free.release()).toBe(true);
-    await heard(one, 3);
+    await awaitSubscribed(one, 3);
     await lease.extend();
     expect(await lease.release()).toBe(true);
     const next = await other.acquire(key, { ttlMs });
@@ -177,11 +177,11 @@ onQuorum("a durable node that is restarted", () => {
     const waiting = other.acquire(key, { ttlMs, waitMs: 20_000 });
     const queue = `holdfast:queue:{lock:${key}}`;
     for (const node of nodes) {
-      await until(async () => (await node.direct.zcard(queue)) === 1, "it waits");
+      await waitUntil(async () => (await node.direct.zcard(queue)) === 1, "it waits");
       await node.restart(durable);
-      await until(async () => (await node.direct.zcard(queue)) === 1, "it still waits");
+      await waitUntil(async () => (await node.direct.zcard(queue)) === 1, "it still waits");
     }
-    await Promise.all([heard(one), heard(other)]);
+    await Promise.all([awaitSubscribed(one), awaitSubscribed(other)]);
     expect(await lease.release()).toBe(true);
     const next = await waiting;
     expect(next.fencingToken).toBeGreaterThan(lease.fencingToken);
@@ -197,8 +197,8 @@ onQuorum("a durable node whose answer to CONFIG is lost behind its restart", () 
     await warmUp(locks);
     const isLost = loseNextConfig(clients[0] as Redis);
     await nodes[0]?.restart(durable);
-    await until(isLost, "it was asked for its configuration");
-    await until(
+    await waitUntil(isLost, "it was asked for its configuration");
+    await waitUntil(
       async () => {
         await locks.withLock(newKey(), () => undefined);
         const [state] = await locks.nodes();
@@ -214,7 +214,7 @@ onQuorum("a durable node whose answer to CONFIG is lost behind its restart", () 
     await nodes[0]?.direct.acl("SETUSER", "default", "-config");
     const locks = open(nodes, { commandTimeoutMs: 500 });
     await locks.withLock(newKey(), () => undefined);
-    await until(
+    await waitUntil(
       async () => (await locks.nodes())[0]?.quarantine?.reason.includes("forgotten") === true,
       "it is known",
     );
@@ -262,7 +262,7 @@ onQuorum("two clients of one server", () => {
     const twice = [...nodes, nodes[3] as QuorumNode];
     const locks = open(twice, {});
     const calls = [() => locks.acquire(newKey(), { ttlMs }), () => locks.tryAcquire(newKey(), { ttlMs })];
-    await until(
+    await waitUntil(
       async () => (await locks.nodes()).filter(({ quarantine }) => quarantine).length === 2,
       "it is known",
     );
@@ -276,11 +276,11 @@ onQuorum("two clients of one server", () => {
 
   test("by two ways are refused as well, and never vote twice", async () => {
     const [node] = (await startNodes(1)) as [QuorumNode];
-    const ways: Proxy[] = [];
-    for (let way = 0; way < 3; way += 1) {
-      ways.push(...(await startProxies([node])));
+    const proxies: Proxy[] = [];
+    for (let proxy = 0; proxy < 3; proxy += 1) {
+      proxies.push(...(await startProxies([node])));
     }
-    const locks = open(ways);
+    const locks = open(proxies);
     const { error } = await rejection(locks.acquire(newKey(), { ttlMs, waitMs: 2_000 }));
     expect(isLockError(error, "unsupported")).toBe(true);
   });
@@ -293,14 +293,14 @@ onQuorum("a replica among the nodes", () => {
     await replica.direct.config("SET", "replica-read-only", readOnly);
     await master.direct.config("SET", "repl-diskless-sync-delay", "0");
     await replica.direct.replicaof("127.0.0.1", master.port);
-    await until(
+    await waitUntil(
       async () => (await replica.direct.info("replication")).includes("link_status:up"),
       "it replicates",
     );
     const locks = open(nodes, { commandTimeoutMs: 500 });
     const key = newKey();
     const lease: Lease = await locks.acquire(key, { ttlMs });
-    await until(async () => (await locks.nodes())[4]?.quarantine !== null, "it does not vote");
+    await waitUntil(async () => (await locks.nodes())[4]?.quarantine !== null, "it does not vote");
     const [, , , , state] = await locks.nodes();
     expect(state).toMatchObject({ role: "slave", reachable: true });
     expect(state?.quarantine?.reason).toMatch(/not a master/);
@@ -322,7 +322,7 @@ async function heldBy(nodes: readonly QuorumNode[], key: string): Promise<number
 /** With what it is rejected when the nodes that it reaches answer in time: the restarted one may be on its way. */
 async function refusalInTime(tried: () => Promise<unknown>): Promise<unknown> {
   let refusal: unknown;
-  await until(async () => {
+  await waitUntil(async () => {
     refusal = (await rejection(tried())).error;
     const votes = refusal instanceof QuorumError ? refusal.votes.slice(2) : [];
     return votes.every(({ vote }) => vote !== "timeout" && vote !== "error");

@@ -16,7 +16,7 @@ onQuorum("a tie among an even number of nodes", () => {
   ])(
     "%s: a try is held by another, an acquire ends at waitMs, and neither leaves anything",
     async (_, count) => {
-      const { half, locks } = await stage(count);
+      const { half, locks } = await fixture(count);
       const key = newKey();
       await Promise.all(half.map(({ direct }) => direct.set(`lock:${key}`, "another's", "PX", ttlMs)));
       const begun = performance.now();
@@ -30,7 +30,7 @@ onQuorum("a tie among an even number of nodes", () => {
       });
       expect(afterMs).toBeGreaterThan(waitMs - 20);
       expect(afterMs).toBeLessThan(waitMs + slackMs);
-      await Promise.all(half.map((node) => node.forget(key)));
+      await Promise.all(half.map((node) => node.loseData(key)));
       const lease = await locks.acquire(key, { ttlMs, waitMs });
       expect(await lease.release()).toBe(true);
     },
@@ -40,17 +40,17 @@ onQuorum("a tie among an even number of nodes", () => {
     ["one of two nodes that has lost it", 2],
     ["two of four nodes that have lost it", 4],
   ])("%s: a release ends at once, and says that the lock was lost", async (_, count) => {
-    const { half, locks } = await stage(count);
+    const { half, locks } = await fixture(count);
     const key = newKey();
     const lease = await locks.acquire(key, { ttlMs, waitMs });
-    await Promise.all(half.map((node) => node.forget(key)));
+    await Promise.all(half.map((node) => node.loseData(key)));
     const begun = performance.now();
     expect(await lease.release()).toBe(false);
     expect(performance.now() - begun).toBeLessThan(slackMs);
   });
 });
 
-async function stage(count: number): Promise<{ half: QuorumNode[]; locks: Locks }> {
+async function fixture(count: number): Promise<{ half: QuorumNode[]; locks: Locks }> {
   const nodes = await startNodes(count);
   const locks = open(nodes);
   await warmUp(locks);

@@ -1,6 +1,6 @@
 import { createLocks, type Locks } from "holdfast";
 import { redis, type RedisClient } from "holdfast/redis";
-import { rejection, startRedis, until, type RedisServer } from "@holdfast/test-kit";
+import { rejection, startRedis, waitUntil, type RedisServer } from "@holdfast/test-kit";
 import { Redis as Ioredis6 } from "ioredis";
 import { Redis as Ioredis5 } from "ioredis5";
 import { createClient as createClient6 } from "redis";
@@ -14,19 +14,19 @@ onRedis("The connection that waits for replicas", () => {
   let primary: RedisServer;
   let replica: RedisServer;
   let probe: Ioredis6;
-  let endings: (() => unknown)[];
+  let cleanups: (() => unknown)[];
 
   beforeEach(async () => {
     primary = await startRedis({ args: ["--repl-diskless-sync-delay", "0"] });
     replica = await startRedis({ args: ["--replicaof", `127.0.0.1 ${primary.port}`] });
     probe = primary.client();
-    endings = [];
-    await until(async () => (await probe.wait(1, 100)) === 1, "the replica follows");
+    cleanups = [];
+    await waitUntil(async () => (await probe.wait(1, 100)) === 1, "the replica follows");
   });
 
   afterEach(async () => {
-    for (const ending of endings.reverse()) {
-      await ending();
+    for (const cleanup of cleanups.reverse()) {
+      await cleanup();
     }
     await replica.stop();
     await primary.stop();
@@ -34,7 +34,7 @@ onRedis("The connection that waits for replicas", () => {
 
   async function open(client: RedisClient): Promise<Locks> {
     const locks = createLocks(redis(client, { minReplicas: 1 }));
-    endings.push(() => locks.close());
+    cleanups.push(() => locks.close());
     await locks.withLock("warm up", () => undefined);
     return locks;
   }
@@ -42,7 +42,7 @@ onRedis("The connection that waits for replicas", () => {
   function ioredis(version: number, options: object): Ioredis5 | Ioredis6 {
     const client = version === 5 ? new Ioredis5(options) : new Ioredis6(options);
     client.on("error", () => undefined);
-    endings.push(() => {
+    cleanups.push(() => {
       client.disconnect();
     });
     return client;
@@ -62,7 +62,7 @@ onRedis("The connection that waits for replicas", () => {
     replica.freeze();
     const tried = rejection(locks.tryAcquire("key"));
     let blocked: string | undefined;
-    await until(async () => {
+    await waitUntil(async () => {
       blocked = /^id=(\d+) .* flags=b .* cmd=wait /m.exec(String(await probe.client("LIST")))?.[1];
       return blocked !== undefined;
     }, "it waits for the replica");
@@ -76,7 +76,7 @@ onRedis("The connection that waits for replicas", () => {
     const client = ioredis(version, { port: primary.port });
     const locks = await open(client);
     client.disconnect();
-    await until(() => client.status === "end", "it has ended");
+    await waitUntil(() => client.status === "end", "it has ended");
     await client.connect();
     await expectGrant(locks);
   });
@@ -89,7 +89,7 @@ onRedis("The connection that waits for replicas", () => {
     const client = make();
     client.on("error", () => undefined);
     await client.connect();
-    endings.push(() => client.disconnect());
+    cleanups.push(() => client.disconnect());
     const locks = await open(client);
     await client.disconnect();
     await client.connect();

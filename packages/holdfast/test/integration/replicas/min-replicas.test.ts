@@ -4,7 +4,7 @@ import {
   rejection,
   startRedis,
   startSentinels,
-  until,
+  waitUntil,
   type RedisServer,
   type Sentinels,
 } from "@holdfast/test-kit";
@@ -24,19 +24,19 @@ for (const name of ["ioredis 6", "node-redis 6"]) {
     let primary: RedisServer;
     let probe: Redis;
     let followers: RedisServer[];
-    let endings: (() => Promise<unknown>)[];
+    let cleanups: (() => Promise<unknown>)[];
 
     beforeEach(async () => {
       lab = await startSentinels({ downAfterMs: 60_000 }); // nobody is replaced unless a test kills it
-      endings = [];
+      cleanups = [];
       primary = await lab.primary();
       probe = primary.client();
       followers = lab.servers.filter((server) => server !== primary);
     });
 
     afterEach(async () => {
-      for (const ending of endings.reverse()) {
-        await ending();
+      for (const cleanup of cleanups.reverse()) {
+        await cleanup();
       }
       await lab.stop();
     });
@@ -44,9 +44,9 @@ for (const name of ["ioredis 6", "node-redis 6"]) {
     async function open(minReplicas = 1): Promise<Locks> {
       const { client, close } = await openClient(lab);
       const locks = createLocks(redis(client, { minReplicas }));
-      endings.push(close, () => locks.close());
+      cleanups.push(close, () => locks.close());
       await locks.withLock("warm up", () => undefined);
-      await until(async () => (await locks.nodes())[0]?.notifications === "verified", "messages are heard");
+      await waitUntil(async () => (await locks.nodes())[0]?.notifications === "verified", "messages are heard");
       return locks;
     }
 
@@ -60,7 +60,7 @@ for (const name of ["ioredis 6", "node-redis 6"]) {
       const locks = await open();
       const lease = await locks.acquire("key");
       const replicas = followers.map((follower) => follower.client());
-      await until(async () => (await held(replicas)) > 0, "a replica has it");
+      await waitUntil(async () => (await held(replicas)) > 0, "a replica has it");
       expect(await lease.release()).toBe(true);
     });
 
@@ -102,7 +102,7 @@ for (const name of ["ioredis 6", "node-redis 6"]) {
       const [mine, others] = [await open(), await open()];
       const lease = await mine.acquire("key");
       const waiting = rejection(others.acquire("key", { waitMs: 2_000 }));
-      await until(async () => (await mine.inspect("key")).waiterCount === 1, "the other waits");
+      await waitUntil(async () => (await mine.inspect("key")).waiterCount === 1, "the other waits");
       freeze();
       expect(await lease.release()).toBe(true);
       expect((await waiting).error).toMatchObject(notReached);
@@ -158,7 +158,7 @@ onRedis("With minReplicas, who gives up while the replicas are waited for", () =
         /^id=(\d+) .* flags=b .* cmd=wait /m.exec(String(await probe.client("LIST")))?.[1];
       const aborting = new AbortController();
       const asked = rejection(ask(locks, aborting.signal));
-      await until(async () => (await waiting()) !== undefined, "it waits for a replica");
+      await waitUntil(async () => (await waiting()) !== undefined, "it waits for a replica");
       expect((await probe.keys("lock:*")).length).toBeGreaterThan(0);
       const reason = new Error("not wanted any more");
       aborting.abort(reason);
@@ -168,7 +168,7 @@ onRedis("With minReplicas, who gives up while the replicas are waited for", () =
       if (what.startsWith("several")) {
         await probe.client("UNBLOCK", String(id));
       }
-      await until(async () => (await probe.keys("lock:*")).length === 0, "it is given back");
+      await waitUntil(async () => (await probe.keys("lock:*")).length === 0, "it is given back");
     } finally {
       await locks.close();
       await server.stop();
@@ -187,12 +187,12 @@ onRedis("With minReplicas, a wait whose connection was lost", () => {
     const locks = createLocks(redis(client, { commandTimeoutMs: 8_000, minReplicas: 1 }));
     try {
       const probe = primary.client();
-      await until(async () => (await probe.wait(1, 100)) === 1, "the replica follows");
+      await waitUntil(async () => (await probe.wait(1, 100)) === 1, "the replica follows");
       await locks.withLock("warm up", () => undefined);
       replica.freeze();
       const tried = rejection(locks.tryAcquire("key"));
       let blocked: string | undefined;
-      await until(async () => {
+      await waitUntil(async () => {
         blocked = /^id=(\d+) .* flags=b .* cmd=wait /m.exec(String(await probe.client("LIST")))?.[1];
         return blocked !== undefined;
       }, "it waits for the replica");

@@ -1,6 +1,6 @@
 import { EngineError, type Replication } from "holdfast";
 import { expect, test } from "vitest";
-import { rejection, steadyPort, until, type RedisServer } from "@holdfast/test-kit";
+import { rejection, stablePort, waitUntil, type RedisServer } from "@holdfast/test-kit";
 
 import { connect, newKey, onSharedRedis, open, ownServer, warmUp } from "../../support/fault-fixture.ts";
 
@@ -25,7 +25,7 @@ onSharedRedis("A server that became a replica", () => {
     await becomeReplica(server);
     const locks = open(connect(server.port));
     await rejection(locks.inspect("any key makes it connect"));
-    await until(
+    await waitUntil(
       async () => (await locks.nodes())[0]?.notifications === "unavailable",
       "it was tried in vain",
     );
@@ -40,7 +40,7 @@ onSharedRedis("A server that became a replica", () => {
     const replica = await ownServer({ args: ["--replicaof", `127.0.0.1 ${primary.port}`] });
     const locks = open(connect(primary.port));
     const told = async (): Promise<Replication | null | undefined> => (await locks.nodes())[0]?.replication;
-    await until(async () => (await told())?.goodReplicas === 1, "the replica follows");
+    await waitUntil(async () => (await told())?.goodReplicas === 1, "the replica follows");
     expect(await told()).toEqual({
       offset: expect.any(Number) as number,
       isLinkUp: null,
@@ -102,7 +102,7 @@ onSharedRedis("A server that became a replica", () => {
 
 /** Of a primary that is not there. */
 async function becomeReplica(server: RedisServer): Promise<void> {
-  await server.client().replicaof("127.0.0.1", await steadyPort());
+  await server.client().replicaof("127.0.0.1", await stablePort());
 }
 
 async function becomePrimary(server: RedisServer): Promise<void> {

@@ -1,11 +1,11 @@
 import { createLocks, type Driver, type NodeState } from "holdfast";
 import { redis, type RedisOptions } from "holdfast/redis";
 import { driverConformance } from "holdfast/testing";
-import { startSentinels, until, type Sentinels } from "@holdfast/test-kit";
+import { startSentinels, waitUntil, type Sentinels } from "@holdfast/test-kit";
 import type { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
-import { mayStay } from "../../support/residue.ts";
+import { mayRemain } from "../../support/residue.ts";
 import {
   sentinelLibraries,
   type OpenSentinelClient,
@@ -64,7 +64,7 @@ for (const { name, open, options } of setups) {
       try {
         const followers = lab.servers.filter((server) => server !== primary);
         let nodes: NodeState[] = [];
-        await until(async () => {
+        await waitUntil(async () => {
           nodes = await locks.nodes();
           return nodes[0]?.replication?.replicas.every(({ isOnline }) => isOnline) === true;
         }, "its replicas are online");
@@ -82,13 +82,13 @@ for (const { name, open, options } of setups) {
     });
 
     test("afterwards no lock, no queue and no connection of ours is left, and the clients still work", async () => {
-      await until(
+      await waitUntil(
         async () => (await connectionsOf(probe)).every((id) => given.includes(id)),
         "no connection is left",
       );
       const left: string[] = [];
       for (const key of await probe.keys("*")) {
-        if (!(await mayStay(probe, key))) {
+        if (!(await mayRemain(probe, key))) {
           left.push(key);
         }
       }
@@ -108,7 +108,7 @@ async function connectionsOf(probe: Redis): Promise<string[]> {
 /** Keeps a driver open, whose messages are proved to arrive: a break is told at once only from then on. */
 async function hearing(driver: Driver): ReturnType<typeof start> {
   const locks = await start(driver);
-  await until(async () => (await locks.nodes())[0]?.notifications === "verified", "messages are heard");
+  await waitUntil(async () => (await locks.nodes())[0]?.notifications === "verified", "messages are heard");
   return locks;
 }
 

@@ -1,6 +1,6 @@
 import { createLocks, type Locks } from "holdfast";
 import { redis } from "holdfast/redis";
-import { rejection, startSentinels, until, type RedisServer, type Sentinels } from "@holdfast/test-kit";
+import { rejection, startSentinels, waitUntil, type RedisServer, type Sentinels } from "@holdfast/test-kit";
 import { afterEach, beforeEach, expect, test } from "vitest";
 
 import { sentinelLibraries, type OpenSentinelClient } from "../../support/sentinel-clients.ts";
@@ -10,17 +10,17 @@ import { onRedis } from "../../support/servers.ts";
 onRedis("A grant that dies with the primary", () => {
   let lab: Sentinels;
   let former: RedisServer;
-  let endings: (() => Promise<unknown>)[];
+  let cleanups: (() => Promise<unknown>)[];
 
   beforeEach(async () => {
     lab = await startSentinels();
     former = await lab.primary();
-    endings = [];
+    cleanups = [];
   });
 
   afterEach(async () => {
-    for (const ending of endings.reverse()) {
-      await ending();
+    for (const cleanup of cleanups.reverse()) {
+      await cleanup();
     }
     await lab.stop();
   });
@@ -28,10 +28,10 @@ onRedis("A grant that dies with the primary", () => {
   /** The first holder's client knows nothing of sentinels: whatever becomes of its server, nobody tells it. */
   async function opened(minReplicas: number): Promise<{ mine: Locks; others: Locks }> {
     const { client, close } = await (sentinelLibraries["ioredis 6"] as OpenSentinelClient)(lab);
-    endings.push(close);
+    cleanups.push(close);
     const [mine, others] = [former.client(), client].map((each) => {
       const locks = createLocks(redis(each, { minReplicas }), { closeTimeoutMs: 200 });
-      endings.push(() => locks.close());
+      cleanups.push(() => locks.close());
       return locks;
     }) as [Locks, Locks];
     await mine.withLock("warm up", () => undefined);
@@ -76,7 +76,7 @@ onRedis("A grant that dies with the primary", () => {
     await cutOff();
     const told = rejection(mine.tryAcquire("key", { ttlMs: 120_000 }));
     const probe = former.client();
-    await until(async () => (await probe.exists("lock:key")) === 1, "the primary has granted it");
+    await waitUntil(async () => (await probe.exists("lock:key")) === 1, "the primary has granted it");
     await replace();
     const second = await others.acquire("key", { waitMs: 60_000 });
     expect((await told).error).toMatchObject({ name: "EngineError", retryable: true });

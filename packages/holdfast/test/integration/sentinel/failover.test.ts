@@ -1,6 +1,6 @@
 import { createLocks, type Locks } from "holdfast";
 import { redis } from "holdfast/redis";
-import { abortOf, startSentinels, until, type RedisServer, type Sentinels } from "@holdfast/test-kit";
+import { abortOf, startSentinels, waitUntil, type RedisServer, type Sentinels } from "@holdfast/test-kit";
 import { Redis } from "ioredis";
 import { afterEach, beforeEach, expect, test } from "vitest";
 
@@ -17,26 +17,26 @@ for (const [name, openClient] of Object.entries(sentinelLibraries)) {
     let former: RedisServer;
     let mine: Locks;
     let others: Locks;
-    let endings: (() => Promise<unknown>)[];
+    let cleanups: (() => Promise<unknown>)[];
 
     beforeEach(async () => {
       lab = await startSentinels();
       former = await lab.primary();
-      endings = [];
+      cleanups = [];
       const open = async (): Promise<Locks> => {
         const { client, close } = await openClient(lab);
         const locks = createLocks(redis(client, { commandTimeoutMs: 500 }));
-        endings.push(close, () => locks.close());
+        cleanups.push(close, () => locks.close());
         await locks.withLock("warm up", () => undefined);
-        await until(async () => (await locks.nodes())[0]?.notifications === "verified", "messages are heard");
+        await waitUntil(async () => (await locks.nodes())[0]?.notifications === "verified", "messages are heard");
         return locks;
       };
       [mine, others] = [await open(), await open()];
     });
 
     afterEach(async () => {
-      for (const ending of endings.reverse()) {
-        await ending();
+      for (const cleanup of cleanups.reverse()) {
+        await cleanup();
       }
       await lab.stop();
     });
@@ -44,7 +44,7 @@ for (const [name, openClient] of Object.entries(sentinelLibraries)) {
     test("of a primary that hangs, leases and waiters go to the new one by themselves", async () => {
       const lease = await mine.acquire("key", { ttlMs });
       const waiting = others.acquire("key", { ttlMs, waitMs: 120_000 });
-      await until(async () => (await mine.inspect("key")).waiterCount === 1, "the other waits");
+      await waitUntil(async () => (await mine.inspect("key")).waiterCount === 1, "the other waits");
       await replicated(former);
 
       former.freeze();
@@ -55,8 +55,8 @@ for (const [name, openClient] of Object.entries(sentinelLibraries)) {
           () => true,
           () => false,
         );
-      await until(renewed, "it can be renewed there", 30_000);
-      await until(
+      await waitUntil(renewed, "it can be renewed there", 30_000);
+      await waitUntil(
         async () => (await others.nodes())[0]?.notifications === "verified",
         "the other hears messages there",
         30_000,
@@ -73,12 +73,12 @@ for (const [name, openClient] of Object.entries(sentinelLibraries)) {
     test("of a primary that was asked to step down as well", async () => {
       const lease = await mine.acquire("key", { ttlMs: 12_000 });
       const waiting = others.acquire("key", { ttlMs, waitMs: 120_000 });
-      await until(async () => (await mine.inspect("key")).waiterCount === 1, "the other waits");
+      await waitUntil(async () => (await mine.inspect("key")).waiterCount === 1, "the other waits");
       await replicated(former);
       await lab.sentinels[0]?.client().call("sentinel", "failover", lab.name);
       const primary = await lab.replaced(former);
       const probe = primary.client();
-      await until(async () => (await probe.pttl("lock:key")) > 11_000, "it is renewed there", 30_000);
+      await waitUntil(async () => (await probe.pttl("lock:key")) > 11_000, "it is renewed there", 30_000);
       expect(lease.signal.aborted).toBe(false);
       expect(await lease.release()).toBe(true);
       await (await waiting).release();
@@ -97,7 +97,7 @@ for (const [name, openClient] of Object.entries(sentinelLibraries)) {
         const [there, here] = await Promise.all([probe.pttl("lock:key"), direct.pttl("lock:key")]);
         return there > here + 1_000;
       };
-      await until(isRenewedThere, "it is renewed there, and not where it was", 30_000);
+      await waitUntil(isRenewedThere, "it is renewed there, and not where it was", 30_000);
       expect(lease.signal.aborted).toBe(false);
       expect(await lease.release()).toBe(true);
       expect(await probe.exists("lock:key")).toBe(0);
@@ -139,11 +139,11 @@ onRedis("A client of sentinels that was ended and connected again", () => {
     try {
       await locks.withLock("key", () => undefined);
       client.disconnect();
-      await until(() => client.status === "end", "it has ended");
+      await waitUntil(() => client.status === "end", "it has ended");
       await client.connect();
       await locks.withLock("key", { waitMs: 30_000 }, () => undefined);
-      await until(async () => (await locks.nodes())[0]?.notifications === "verified", "messages are heard");
-      await until(async () => {
+      await waitUntil(async () => (await locks.nodes())[0]?.notifications === "verified", "messages are heard");
+      await waitUntil(async () => {
         const listeners = await lab.sentinels[0]?.client().call("client", "list", "type", "pubsub");
         return String(listeners).match(/^id=/gm)?.length === 1;
       }, "the sentinel is listened to, once");

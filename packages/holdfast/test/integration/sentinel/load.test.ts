@@ -1,8 +1,8 @@
 import { Recording } from "../../support/workers.ts";
-import { startSentinels, until, type Sentinels } from "@holdfast/test-kit";
+import { startSentinels, waitUntil, type Sentinels } from "@holdfast/test-kit";
 import { afterEach, beforeEach, expect, test } from "vitest";
 
-import { FailoverWorker, readHolds, type Held } from "../../support/failover-workers.ts";
+import { FailoverWorker, readHolds, type HoldRecord } from "../../support/failover-workers.ts";
 import { onRedis } from "../../support/servers.ts";
 
 const libraries = ["ioredis", "ioredis5", "redis", "redis5"];
@@ -61,8 +61,8 @@ onRedis(
 
       await Promise.all(workers.map((worker) => worker.close()));
       const probe = primary.client();
-      await until(async () => (await probe.keys("lock:*")).length === 0, "no lock is left");
-      await until(
+      await waitUntil(async () => (await probe.keys("lock:*")).length === 0, "no lock is left");
+      await waitUntil(
         async () => (await probe.keys("holdfast:queue:*")).length === 0,
         "no queue is left",
         70_000,
@@ -80,10 +80,10 @@ onRedis(
   120_000,
 );
 
-type Pair = readonly [first: Held, second: Held];
+type Pair = readonly [first: HoldRecord, second: HoldRecord];
 
 /** Of one key: every two holds of which the second began before the first ended. */
-function overlaps(holds: readonly Held[]): Pair[] {
+function overlaps(holds: readonly HoldRecord[]): Pair[] {
   return holds.flatMap((first, index) =>
     holds
       .slice(index + 1)
@@ -94,7 +94,7 @@ function overlaps(holds: readonly Held[]): Pair[] {
 
 /** For who reads the test's output: what the failover cost. */
 function tell(
-  holds: readonly Held[],
+  holds: readonly HoldRecord[],
   { twice, killedAt, replacedAt }: { twice: readonly Pair[]; killedAt: number; replacedAt: number },
 ): void {
   const before = holds.filter(({ begun }) => begun < killedAt);

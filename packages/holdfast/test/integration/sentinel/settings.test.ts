@@ -1,6 +1,6 @@
 import { createLocks, type Locks } from "holdfast";
 import { redis, type RedisClient } from "holdfast/redis";
-import { startProxy, startSentinels, until, type RedisServer, type Sentinels } from "@holdfast/test-kit";
+import { startProxy, startSentinels, waitUntil, type RedisServer, type Sentinels } from "@holdfast/test-kit";
 import { Redis as Ioredis6 } from "ioredis";
 import { Redis as Ioredis5 } from "ioredis5";
 import { createSentinel as createSentinel6, RESP_TYPES } from "redis";
@@ -8,7 +8,7 @@ import { createSentinel as createSentinel5 } from "redis5";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 
 import { onRedis } from "../../support/servers.ts";
-import { addUser, expectItWorks, rowsOf, type Settings } from "../../support/settings-fixture.ts";
+import { addUser, expectLocking, rowsOf, type Settings } from "../../support/settings-fixture.ts";
 
 const ofIoredis: Readonly<Record<string, Settings>> = {
   "no setting of its own": {},
@@ -68,7 +68,7 @@ const ofNodeRedis6: Readonly<Record<string, Settings>> = {
   },
 };
 
-type AtEnd = (ending: () => void | Promise<void>) => void;
+type AtEnd = (cleanup: () => void | Promise<void>) => void;
 type Open = (user: string, settings: Settings, atEnd: AtEnd) => Promise<RedisClient>;
 
 interface Known {
@@ -115,8 +115,8 @@ onRedis("A client of sentinels, of the user's own", () => {
 
   describe.concurrent("locks, waits, is told of its turn, and goes on after an outage:", () => {
     test.for(rows)("%s with %s", async ([library, what, settings], { onTestFinished }) => {
-      const atEnd: AtEnd = (ending) => {
-        onTestFinished(ending);
+      const atEnd: AtEnd = (cleanup) => {
+        onTestFinished(cleanup);
       };
       const key = `${library}, ${what}`;
       const user = key.replaceAll(/\W/g, "");
@@ -133,7 +133,7 @@ onRedis("A client of sentinels, of the user's own", () => {
       const probe = primary.client({ db: db ?? nodeClientOptions?.database ?? 0 });
       const stored = `${String(keyPrefix)}lock:${key}`;
       const isStored = async (): Promise<boolean> => (await probe.exists(stored)) === 1;
-      await expectItWorks({ holder, waiter, key, servers: [primary], user, isStored });
+      await expectLocking({ holder, waiter, key, servers: [primary], user, isStored });
     });
   });
 
@@ -142,22 +142,22 @@ onRedis("A client of sentinels, of the user's own", () => {
     async ([library, open]) => {
       const proxy = await startProxy(primary.port);
       await addUser(lab.servers, "mapped");
-      const endings: (() => void | Promise<void>)[] = [() => proxy.stop()];
+      const cleanups: (() => void | Promise<void>)[] = [() => proxy.stop()];
       try {
         const map = { [`127.0.0.1:${primary.port}`]: { host: "127.0.0.1", port: proxy.port } };
         const settings = library.startsWith("ioredis") ? { natMap: map } : { nodeAddressMap: map };
-        const client = await open("mapped", settings, (ending) => {
-          endings.push(ending);
+        const client = await open("mapped", settings, (cleanup) => {
+          cleanups.push(cleanup);
         });
         const locks = createLocks(redis(client));
-        endings.push(() => locks.close());
+        cleanups.push(() => locks.close());
         await locks.withLock("mapped", { waitMs: 30_000 }, () => undefined);
-        await until(async () => (await locks.nodes())[0]?.notifications === "verified", "messages are heard");
+        await waitUntil(async () => (await locks.nodes())[0]?.notifications === "verified", "messages are heard");
         const all = library.startsWith("ioredis") ? 3 : 2; // the client's, one for messages, and of ioredis one for commands
         expect(proxy.size).toBe(all);
       } finally {
-        for (const ending of endings.reverse()) {
-          await ending();
+        for (const cleanup of cleanups.reverse()) {
+          await cleanup();
         }
       }
     },

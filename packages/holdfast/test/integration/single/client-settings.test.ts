@@ -6,9 +6,9 @@ import { createClient as createClient6, RESP_TYPES } from "redis";
 import { createClient as createClient4 } from "redis4";
 import { createClient as createClient5 } from "redis5";
 import { expect, test } from "vitest";
-import { abortOf, rejection, until, type Proxy } from "@holdfast/test-kit";
+import { abortOf, rejection, waitUntil, type Proxy } from "@holdfast/test-kit";
 
-import { atEnd, newKey, onSharedRedis, ownProxy, reasonOf, shared } from "../../support/fault-fixture.ts";
+import { onCleanup, newKey, onSharedRedis, ownProxy, reasonOf, shared } from "../../support/fault-fixture.ts";
 
 type Settings = Readonly<Record<string, unknown>>;
 
@@ -102,7 +102,7 @@ onSharedRedis("a client of the user's own", () => {
       expect(lockKey).toBe(`${String((settings["keyPrefix"] as string | undefined) ?? "")}lock:${key}`);
       expect(await waiter.locks.tryAcquire(key)).toBeNull();
       const waiting = waiter.locks.acquire(key, { ttlMs: 60_000 });
-      await until(async () => (await holder.locks.inspect(key)).waiterCount === 1, "it waits");
+      await waitUntil(async () => (await holder.locks.inspect(key)).waiterCount === 1, "it waits");
       expect((await holder.locks.list()).locks.map((lock) => lock.key)).toEqual([key]);
       expect(await lease.release()).toBe(true);
       const next = await waiting;
@@ -111,7 +111,7 @@ onSharedRedis("a client of the user's own", () => {
       for (const { proxy } of [holder, waiter]) {
         proxy.cut();
       }
-      await until(
+      await waitUntil(
         () =>
           next.extend().then(
             () => true,
@@ -120,7 +120,7 @@ onSharedRedis("a client of the user's own", () => {
         "it is renewed over another connection",
       );
       const again = holder.locks.acquire(key, { ttlMs: 60_000 });
-      await until(async () => (await inspected(waiter.locks, key)) === 1, "somebody waits again");
+      await waitUntil(async () => (await inspected(waiter.locks, key)) === 1, "somebody waits again");
       expect(await next.release()).toBe(true);
       expect(await (await again).release()).toBe(true);
     },
@@ -144,7 +144,7 @@ onSharedRedis("a client of the user's own", () => {
       const { error } = await rejection(locks.acquire(newKey(), { waitMs: 500 }));
       expect(error).toMatchObject({ code: "engine-unavailable", retryable: true });
       await (client as object as { connect(): Promise<unknown> }).connect();
-      await until(
+      await waitUntil(
         async () => (await locks.nodes())[0]?.notifications === "verified",
         "messages are heard again",
       );
@@ -182,9 +182,9 @@ async function user(library: string, settings: Settings): Promise<User> {
   const proxy = await ownProxy(shared);
   const client = await (libraries[library] as (typeof libraries)[string])(proxy.port, settings);
   const locks = createLocks(redis(client), { closeTimeoutMs: 1_000 });
-  atEnd(() => locks.close());
+  onCleanup(() => locks.close());
   await locks.withLock(newKey(), () => undefined);
-  await until(async () => (await locks.nodes())[0]?.notifications === "verified", "messages are heard");
+  await waitUntil(async () => (await locks.nodes())[0]?.notifications === "verified", "messages are heard");
   return { locks, proxy, client };
 }
 
@@ -203,7 +203,7 @@ async function keysOf(settings: Settings): Promise<string[]> {
 
 async function ioredis(client: Ioredis6 | Ioredis5): Promise<RedisClient> {
   client.on("error", () => undefined);
-  atEnd(() => {
+  onCleanup(() => {
     client.disconnect();
   });
   if (!client.options.lazyConnect && client.options.enableOfflineQueue === false) {
@@ -220,7 +220,7 @@ async function nodeRedis(
   const socket = { host: "127.0.0.1", port, ...(settings["socket"] as object | undefined) };
   const client = create({ ...settings, socket } as never) as ReturnType<typeof createClient6>;
   client.on("error", () => undefined);
-  atEnd(() => {
+  onCleanup(() => {
     if ("destroy" in client) {
       client.destroy();
     } else {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { rejection, until } from "@holdfast/test-kit";
+import { rejection, waitUntil } from "@holdfast/test-kit";
 
 import {
   connect,
@@ -21,7 +21,7 @@ onSharedRedis("close", () => {
     await warmUp(locks);
     proxy.pause("replies");
     const refused = rejection(locks.acquire(key, { ttlMs: 30_000 }));
-    await until(async () => (await direct.exists(`lock:${key}`)) === 1, "it is granted on the server");
+    await waitUntil(async () => (await direct.exists(`lock:${key}`)) === 1, "it is granted on the server");
     const closing = locks.close();
     proxy.resume("replies");
     await closing;

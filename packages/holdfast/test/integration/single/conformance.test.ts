@@ -4,7 +4,7 @@ import { driverConformance } from "holdfast/testing";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { startRedis, type RedisServer } from "@holdfast/test-kit";
 
-import { mayStay } from "../../support/residue.ts";
+import { mayRemain } from "../../support/residue.ts";
 import { clientLibraries, type OpenClient } from "../../support/clients.ts";
 import { onRedis } from "../../support/servers.ts";
 
@@ -93,7 +93,7 @@ for (const { name, open, options } of setups) {
         },
         { timeout: 5_000 },
       );
-      expect(await leftKeys(server)).toEqual([]);
+      expect(await remainingKeys(server)).toEqual([]);
     });
   });
 }
@@ -117,12 +117,12 @@ async function connectionsOf(probe: ReturnType<RedisServer["client"]>): Promise<
 }
 
 /** All keys in every database but those that may stay. */
-async function leftKeys(server: RedisServer): Promise<string[]> {
+async function remainingKeys(server: RedisServer): Promise<string[]> {
   const left: string[] = [];
   for (const db of databases) {
     const probe = server.client({ db });
     for (const key of await probe.keys("*")) {
-      if (!(await mayStay(probe, key))) {
+      if (!(await mayRemain(probe, key))) {
         left.push(key);
       }
     }

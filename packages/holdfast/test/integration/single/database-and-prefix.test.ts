@@ -1,6 +1,6 @@
 import type { Lease } from "holdfast";
 import { expect, test } from "vitest";
-import { until } from "@holdfast/test-kit";
+import { waitUntil } from "@holdfast/test-kit";
 
 import { connect, newKey, onSharedRedis, open, ownServer, warmUp } from "../../support/fault-fixture.ts";
 
@@ -44,7 +44,7 @@ onSharedRedis("a client", () => {
     const theirs = await other.tryAcquire(key, { ttlMs });
     let got: Lease | undefined;
     const waiting = waiter.acquire(key, { ttlMs }).then((lease) => (got = lease));
-    await until(async () => (await holder.inspect(key)).waiterCount === 1, "it waits");
+    await waitUntil(async () => (await holder.inspect(key)).waiterCount === 1, "it waits");
     expect((await other.inspect(key)).waiterCount).toBe(0);
     expect(await theirs?.release()).toBe(true);
     expect((await other.inspect(key)).holders).toEqual([]);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { rejection } from "@holdfast/test-kit";
 
-import { atEnd, newKey, onSharedRedis, open, ownServer, warmUp } from "../../support/fault-fixture.ts";
+import { onCleanup, newKey, onSharedRedis, open, ownServer, warmUp } from "../../support/fault-fixture.ts";
 
 const waiters = 4_000;
 const waitMs = 2_200;
@@ -14,7 +14,7 @@ onSharedRedis("under a frozen server", () => {
     const locks = open(server.client());
     await warmUp(locks);
     server.freeze();
-    atEnd(() => {
+    onCleanup(() => {
       server.thaw();
     });
     const waitedMs = await Promise.all(

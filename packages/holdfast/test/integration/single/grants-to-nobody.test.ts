@@ -1,6 +1,6 @@
 import type { Lease } from "holdfast";
 import { expect, test } from "vitest";
-import { rejection, until } from "@holdfast/test-kit";
+import { rejection, waitUntil } from "@holdfast/test-kit";
 
 import {
   connect,
@@ -23,10 +23,10 @@ onSharedRedis("a lease on a real server", () => {
     await Promise.all([warmUp(holder), warmUp(next)]);
     const held = await holder.acquire(key, { ttlMs: 60_000 });
     const { child, lines } = start("waits.mjs", shared.port, key, 60_000);
-    await until(async () => (await holder.inspect(key)).waiterCount === 1, "the child waits");
-    await until(() => isEarlier(key), "it came first, however well both know the server's time");
+    await waitUntil(async () => (await holder.inspect(key)).waiterCount === 1, "the child waits");
+    await waitUntil(() => isEarlier(key), "it came first, however well both know the server's time");
     const waiting = next.acquire(key, { ttlMs: 60_000, waitMs: 20_000 });
-    await until(async () => (await holder.inspect(key)).waiterCount === 2, "both wait");
+    await waitUntil(async () => (await holder.inspect(key)).waiterCount === 2, "both wait");
     child.kill("SIGSTOP");
     const releasedAt = performance.now();
     await held.release();
@@ -36,10 +36,10 @@ onSharedRedis("a lease on a real server", () => {
     expect(waitedMs).toBeGreaterThan(2_500); // the frozen one's claim was respected
     expect(waitedMs).toBeLessThan(8_000);
     child.kill("SIGCONT");
-    await until(async () => (await holder.inspect(key)).waiterCount === 1, "the child waits again");
+    await waitUntil(async () => (await holder.inspect(key)).waiterCount === 1, "the child waits again");
     expect(lines).toEqual([]);
     expect(await lease.release()).toBe(true);
-    await until(() => lines.length > 0, "the child has it in the end");
+    await waitUntil(() => lines.length > 0, "the child has it in the end");
     const { granted } = JSON.parse(lines[0] ?? "{}") as { granted?: string };
     expect(BigInt(granted ?? 0)).toBeGreaterThan(lease.fencingToken);
     child.kill("SIGKILL");
@@ -66,11 +66,11 @@ onSharedRedis("a lease on a real server", () => {
       const caller = new AbortController();
       proxy.pause("replies");
       const refused = rejection(call(key, caller.signal));
-      await until(async () => (await direct.exists(`lock:${key}`)) === 1, "it is granted on the server");
+      await waitUntil(async () => (await direct.exists(`lock:${key}`)) === 1, "it is granted on the server");
       caller.abort("changed my mind");
       expect((await refused).error).toBe("changed my mind");
       proxy.resume("replies");
-      await until(async () => (await direct.exists(`lock:${key}`)) === 0, "it is given back");
+      await waitUntil(async () => (await direct.exists(`lock:${key}`)) === 0, "it is given back");
     }
   });
 
@@ -82,7 +82,7 @@ onSharedRedis("a lease on a real server", () => {
     const held = await holder.acquire(key, { ttlMs: 60_000 });
     const caller = new AbortController();
     const refused = rejection(waiter.acquire(key, { signal: caller.signal, ttlMs: 60_000 }));
-    await until(async () => (await holder.inspect(key)).waiterCount === 1, "it waits");
+    await waitUntil(async () => (await holder.inspect(key)).waiterCount === 1, "it waits");
     proxy.pause("replies");
     await held.release();
     expect(await direct.exists(`lock:${key}`)).toBe(1);
@@ -91,7 +91,7 @@ onSharedRedis("a lease on a real server", () => {
     expect((await refused).error).toBe("changed my mind");
     proxy.resume("replies");
     proxy.resume("requests");
-    await until(async () => (await direct.exists(`lock:${key}`)) === 0, "it is given back");
+    await waitUntil(async () => (await direct.exists(`lock:${key}`)) === 0, "it is given back");
   });
 
   // Lost replies.

@@ -7,7 +7,7 @@ import { createClient as createClient6 } from "redis";
 import { createClient as createClient4 } from "redis4";
 import { createClient as createClient5 } from "redis5";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { rejection, startRedis, until, type RedisServer } from "@holdfast/test-kit";
+import { rejection, startRedis, waitUntil, type RedisServer } from "@holdfast/test-kit";
 
 import { detectConnection } from "../../../src/drivers/redis/clients/detect.ts";
 import { onRedis } from "../../support/servers.ts";
@@ -70,8 +70,8 @@ onRedis("A connection", () => {
     expect(warnings).toEqual([]);
   });
 
-  describe.each(Object.keys(ways))("of %s", (way) => {
-    const open = (access: Access): Promise<Locks> => (ways[way] as (typeof ways)[string])(access);
+  describe.each(Object.keys(ways))("of %s", (proxy) => {
+    const open = (access: Access): Promise<Locks> => (ways[proxy] as (typeof ways)[string])(access);
 
     test("whose user may not select the database serves no lock", async () => {
       const user = await newUser("-select");
@@ -132,7 +132,7 @@ onRedis("A connection", () => {
 async function expectRefusal(locks: Locks, words: RegExp, code = "engine-unavailable"): Promise<void> {
   const key = newName();
   let refusal: unknown;
-  await until(async () => {
+  await waitUntil(async () => {
     const { error } = await rejection(locks.acquire(key, { waitMs: 5_000 }));
     expect(error).toMatchObject({ code });
     refusal = error;
@@ -148,7 +148,7 @@ async function expectRefusal(locks: Locks, words: RegExp, code = "engine-unavail
 
 /** The server takes the user again. */
 async function granted(locks: Locks): Promise<void> {
-  await until(async () => {
+  await waitUntil(async () => {
     try {
       return await (await locks.acquire(newName(), { waitMs: 5_000 })).release();
     } catch (error) {

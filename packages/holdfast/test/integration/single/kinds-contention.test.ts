@@ -1,10 +1,10 @@
 import { once } from "node:events";
 
-import { until } from "@holdfast/test-kit";
+import { waitUntil } from "@holdfast/test-kit";
 import { expect, test } from "vitest";
 
 import {
-  atEnd,
+  onCleanup,
   connect,
   direct,
   newKey,
@@ -17,7 +17,7 @@ import {
   start,
   warmUp,
 } from "../../support/fault-fixture.ts";
-import { readTurns, writersOutOfOrder, type Turns } from "../../support/event-loop-turns.ts";
+import { readTurnRecords, writersOutOfOrder, type TurnStatistics } from "../../support/event-loop-turns.ts";
 import { Recording } from "../../support/workers.ts";
 
 const processes = 4;
@@ -37,20 +37,20 @@ onSharedRedis("several processes that share locks on one server", () => {
     expect(turns.heaviest).toBeLessThanOrEqual(4);
     expect(turns.heaviest).toBeGreaterThan(1);
     expectAll(turns);
-    expect(new Set(turns.begun.map(({ token }) => token)).size).toBe(processes * tasks * rounds);
+    expect(new Set(turns.startedOrder.map(({ token }) => token)).size).toBe(processes * tasks * rounds);
   }, 90_000);
 
-  async function contend(kind: "read-write" | "semaphore"): Promise<Turns> {
+  async function contend(kind: "read-write" | "semaphore"): Promise<TurnStatistics> {
     using recording = new Recording();
     const key = newKey();
     const order = JSON.stringify({ kind, keys: [key], tasks, rounds, record: recording.path });
     const workers = ["a", "b", "c", "d"].map((name) => start("shares.mjs", shared.port, name, order));
     await Promise.all(workers.map(({ child }) => once(child, "close")));
     expect(workers.map(({ lines }) => lines)).toEqual(workers.map(() => ["done"]));
-    return readTurns(recording.path).get(key) as Turns;
+    return readTurnRecords(recording.path).get(key) as TurnStatistics;
   }
 
-  function expectAll({ counts }: Turns): void {
+  function expectAll({ counts }: TurnStatistics): void {
     expect(counts.size).toBe(processes * tasks);
     expect(new Set(counts.values())).toEqual(new Set([rounds]));
   }
@@ -65,13 +65,13 @@ onSharedRedis("several processes that share locks on one server", () => {
     );
     const locks = open(connect(shared.port));
     const stays = await locks.readWrite(key).read.acquire();
-    await until(() => lines.includes("held"), "the other process reads");
+    await waitUntil(() => lines.includes("held"), "the other process reads");
     const gone = once(child, "exit");
     child.kill("SIGKILL");
     await gone;
     const killedAt = performance.now();
     const writing = locks.readWrite(key).write.acquire({ waitMs: 20_000 });
-    await until(async () => (await locks.inspect(key)).holders.length === 1, "its share has expired");
+    await waitUntil(async () => (await locks.inspect(key)).holders.length === 1, "its share has expired");
     expect(performance.now() - killedAt).toBeLessThan(4_000);
     stays.throwIfLost();
     expect((await locks.inspect(key)).waiterCount).toBe(1);
@@ -90,10 +90,10 @@ onSharedRedis("shares, when the server or the way to it fails", () => {
     const signals = leases.map(({ signal }) => signal);
     const waiting = own.acquire({ waitMs: 20_000, permits: 2 });
     server.freeze();
-    atEnd(() => {
+    onCleanup(() => {
       server.thaw();
     });
-    await until(() => signals.every(({ aborted }) => aborted), "both are lost");
+    await waitUntil(() => signals.every(({ aborted }) => aborted), "both are lost");
     expect(leases.map((lease) => lease.remainingMs())).toEqual([0, 0]);
     expect(signals.map(reasonOf)).toEqual(["engine-unreachable", "engine-unreachable"]);
     server.thaw();
@@ -111,12 +111,12 @@ onSharedRedis("shares, when the server or the way to it fails", () => {
     const lease = await own.acquire({ ttlMs: 2_000 });
     const { signal } = lease;
     const waiting = own.acquire({ ttlMs: 2_000, waitMs: 30_000 });
-    await until(async () => (await locks.inspect(lease.key)).waiterCount === 1, "one waits");
+    await waitUntil(async () => (await locks.inspect(lease.key)).waiterCount === 1, "one waits");
     await server.stop();
     await ownServer({ port: server.port });
     const next = await waiting;
     expect(next.fencingToken).toBeGreaterThan(lease.fencingToken);
-    await until(() => signal.aborted, "the holder is told");
+    await waitUntil(() => signal.aborted, "the holder is told");
     expect(await next.release()).toBe(true);
   });
 
@@ -161,12 +161,12 @@ onSharedRedis("shares, when the server or the way to it fails", () => {
     const key = newKey();
     const writer = await here.readWrite(key).write.acquire();
     const reading = there.readWrite(key).read.acquire();
-    await until(async () => (await there.inspect(key)).waiterCount === 1, "a reader waits");
+    await waitUntil(async () => (await there.inspect(key)).waiterCount === 1, "a reader waits");
     const lost = proxy.loseNextReply(/\bdowngrade\b/);
     const [reader] = await Promise.all([writer.downgrade(), lost]);
     const other = await reading;
     const writing = there.readWrite(key).write.acquire({ waitMs: 20_000 });
-    await until(async () => (await there.inspect(key)).waiterCount === 1, "a writer waits");
+    await waitUntil(async () => (await there.inspect(key)).waiterCount === 1, "a writer waits");
     await other.release();
     const { holders, waiterCount } = await there.inspect(key);
     expect([holders.map(({ mode }) => mode), waiterCount]).toEqual([["read"], 1]);

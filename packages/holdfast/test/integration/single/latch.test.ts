@@ -1,10 +1,10 @@
 import { once } from "node:events";
 
-import { rejection, until } from "@holdfast/test-kit";
+import { rejection, waitUntil } from "@holdfast/test-kit";
 import { expect, test } from "vitest";
 
 import {
-  atEnd,
+  onCleanup,
   connect,
   direct,
   newKey,
@@ -24,7 +24,7 @@ const attempts = 200;
 /** A key whose latch goes with the test. */
 function latchKey(): string {
   const key = newKey();
-  atEnd(() => void direct.del(`lock:${key}`));
+  onCleanup(() => void direct.del(`lock:${key}`));
   return key;
 }
 
@@ -35,7 +35,7 @@ onSharedRedis("latches", () => {
     const workers = ["a", "b", "c", "d"].map((name) => start("latches.mjs", shared.port, name, order));
     const said = (line: RegExp): boolean =>
       workers.every(({ lines }) => lines.some((each) => line.test(each)));
-    await until(() => said(/^counted/), "all have counted", 60_000);
+    await waitUntil(() => said(/^counted/), "all have counted", 60_000);
     const own = open(connect(shared.port)).latch(key, { count: attempts + 1, ttlMs });
     await rejection(own.wait({ waitMs: 0 }));
     expect(await direct.hget(`lock:${key}`, "left")).toBe("1");
@@ -71,8 +71,8 @@ onSharedRedis("latches", () => {
     await Promise.all([warmUp(here), warmUp(there)]);
     const key = latchKey();
     const waiting = here.latch(key, { count: 1, ttlMs }).wait({ waitMs: 30_000 });
-    await until(async () => (await there.inspect(key)).waiterCount === 1, "it waits");
-    proxy.swallow(/open \d+/);
+    await waitUntil(async () => (await there.inspect(key)).waiterCount === 1, "it waits");
+    proxy.dropMatching(/open \d+/);
     expect(await there.latch(key, { count: 1, ttlMs }).countDown()).toBe(0);
     await waiting;
   });
@@ -84,7 +84,7 @@ onSharedRedis("latches", () => {
     await Promise.all([warmUp(here), warmUp(there)]);
     const key = latchKey();
     const waiting = here.latch(key, { count: 1, ttlMs }).wait({ waitMs: 30_000 });
-    await until(async () => (await there.inspect(key)).waiterCount === 1, "it waits");
+    await waitUntil(async () => (await there.inspect(key)).waiterCount === 1, "it waits");
     proxy.refuse(true);
     proxy.cut();
     expect(await there.latch(key, { count: 1, ttlMs }).countDown()).toBe(0);
@@ -99,9 +99,9 @@ onSharedRedis("latches", () => {
     const own = locks.latch("k", { count: 2, ttlMs });
     expect(await own.countDown({ attemptId: "first" })).toBe(1);
     const waiting = own.wait({ waitMs: 30_000 });
-    await until(async () => (await locks.inspect("k")).waiterCount === 1, "it waits");
+    await waitUntil(async () => (await locks.inspect("k")).waiterCount === 1, "it waits");
     server.freeze();
-    atEnd(() => {
+    onCleanup(() => {
       server.thaw();
     });
     const { error } = await rejection(own.countDown({ attemptId: "second" }));
@@ -118,7 +118,7 @@ onSharedRedis("latches", () => {
     const own = locks.latch("k", { count: 2, ttlMs });
     await own.countDown();
     const waiting = rejection(own.wait({ waitMs: 30_000 }));
-    await until(async () => (await locks.inspect("k")).waiterCount === 1, "it waits");
+    await waitUntil(async () => (await locks.inspect("k")).waiterCount === 1, "it waits");
     await server.stop();
     await ownServer({ port: server.port });
     expect((await waiting).error).toMatchObject({ code: "latch-expired" });
@@ -130,9 +130,9 @@ onSharedRedis("latches", () => {
     const locks = open(connect(shared.port));
     await warmUp(locks);
     const waiting = rejection(locks.latch(key, { count: 1, ttlMs }).wait({ waitMs: Infinity }));
-    await until(async () => (await locks.inspect(key)).waiterCount === 1, "it waits");
+    await waitUntil(async () => (await locks.inspect(key)).waiterCount === 1, "it waits");
     await locks.close();
     expect((await waiting).error).toMatchObject({ code: "closed" });
-    await until(async () => (await direct.exists(`holdfast:queue:{lock:${key}}`)) === 0, "it has left");
+    await waitUntil(async () => (await direct.exists(`holdfast:queue:{lock:${key}}`)) === 0, "it has left");
   });
 });

@@ -1,7 +1,7 @@
 import type { Lockable } from "holdfast";
 import { faultyClient } from "holdfast/testing";
 import { expect, test } from "vitest";
-import { rejection, until } from "@holdfast/test-kit";
+import { rejection, waitUntil } from "@holdfast/test-kit";
 
 import { executeSingleScript } from "../../../src/drivers/redis/protocol/scripts.generated.ts";
 import {
@@ -14,7 +14,7 @@ import {
   shared,
   warmUp,
 } from "../../support/fault-fixture.ts";
-import { said } from "../../support/diagnostics-log.ts";
+import { commandText } from "../../support/diagnostics-log.ts";
 
 /** A waiter that nobody tells asks again after 5 s. */
 const soonMs = 2_500;
@@ -46,7 +46,7 @@ onSharedRedis("an answer that comes late", () => {
     const held = kind === "mutex" ? await direct.get(K) : (await direct.zrange(K, "0", "0"))[0];
     const [token = ""] = held?.split(" ") ?? [];
     const given = lease.transfer();
-    await until(async () => (await there.inspect(key)).holders.length === 0, "it is over");
+    await waitUntil(async () => (await there.inspect(key)).holders.length === 0, "it is over");
     expect(await (await other.acquire()).release()).toBe(true);
     const keys = ["holdfast:fence", K, `holdfast:queue:{${K}}`, `holdfast:info:{${K}}`];
     const request = ["acquire", token, "300 1 0 s 300", "30000", "1", "0", "", String(Date.now() + 5_000)];
@@ -71,9 +71,9 @@ onSharedRedis("an answer that comes late", () => {
     expect(await direct.zcard(`holdfast:queue:{lock:${key}}`)).toBe(1);
     await held.release(); // grants by a message that is kept back; the client then sends its request again
     const lease = await waiting;
-    await until(async () => !(await isHearing()), "the lost connection is known");
+    await waitUntil(async () => !(await isHearing()), "the lost connection is known");
     proxy.resume("messages");
-    await until(isHearing, "the message of the proof, behind that of the grant, is heard");
+    await waitUntil(isHearing, "the message of the proof, behind that of the grant, is heard");
     await here.inspect(key); // what followed the message is carried out
     expect(await there.tryAcquire(key)).toBeNull();
     expect(await lease.release()).toBe(true);
@@ -104,7 +104,7 @@ onSharedRedis("an answer that comes late", () => {
     const lease = await locks.acquire(key);
     const next = locks.acquire(key);
     let lost = 0;
-    controls.dropReply(({ args }) => said(args).includes("release") && ++lost === 1);
+    controls.dropReply(({ args }) => commandText(args).includes("release") && ++lost === 1);
     const { error } = await rejection(lease.release());
     expect(error).toMatchObject({ code: "engine-unavailable", outcome: "unknown" });
     expect(lost).toBeGreaterThan(0);
@@ -120,7 +120,7 @@ onSharedRedis("a repeat of an attempt", () => {
     const held = await there.acquire(key);
     const attempt = { attemptId: "job 2", ttlMs: 20_000 };
     const first = here.acquire(key, attempt);
-    await until(async () => (await here.inspect(key)).waiterCount === 1, "it waits");
+    await waitUntil(async () => (await here.inspect(key)).waiterCount === 1, "it waits");
     const repeat = here.acquire(key, attempt);
     await here.inspect(key); // the repeat was sent before
     const releasedAt = performance.now();

@@ -1,10 +1,10 @@
 import { createLocks, type Locks } from "holdfast";
 import { redis } from "holdfast/redis";
 import { expect, test } from "vitest";
-import { until } from "@holdfast/test-kit";
+import { waitUntil } from "@holdfast/test-kit";
 
 import {
-  atEnd,
+  onCleanup,
   connect,
   direct,
   newKey,
@@ -20,16 +20,16 @@ const many = 10_500;
 
 onSharedRedis("a grant by message that comes late", () => {
   test(`takes none of ${many} leases in use from its own process`, { timeout: 90_000 }, async () => {
-    const { here, there, proxy } = await stage();
+    const { here, there, proxy } = await fixture();
     const keys = Array.from({ length: many }, newKey);
     const held = await Promise.all(keys.map((key) => there.acquire(key, { ttlMs: 60_000 })));
     const waiting = keys.map((key) => here.acquire(key, { ttlMs: 60_000 }));
-    await until(async () => (await direct.keys("holdfast:queue:*")).length === many, "all wait");
+    await waitUntil(async () => (await direct.keys("holdfast:queue:*")).length === many, "all wait");
     proxy.pause("messages");
     await Promise.all(held.map((lease) => lease.release()));
     const leases = await Promise.all(waiting); // by reply, as the messages are kept back
     proxy.resume("messages");
-    await messagesAreHeard(here, there);
+    await awaitSubscribed(here, there);
     expect(await direct.keys("lock:*")).toHaveLength(many);
     expect(await Promise.all(keys.slice(0, 20).map((key) => there.tryAcquire(key)))).toEqual(
       Array.from({ length: 20 }, () => null),
@@ -40,42 +40,42 @@ onSharedRedis("a grant by message that comes late", () => {
   });
 
   test("does not release a lease that another process has adopted", async () => {
-    const { here, there, proxy } = await stage();
+    const { here, there, proxy } = await fixture();
     const key = newKey();
     const ttlMs = 300;
     const held = await there.acquire(key, { ttlMs: 1_000 }); // a waiter asks again when that is over
     const waiting = here.acquire(key, { ttlMs, renew: false });
-    await until(async () => (await there.inspect(key)).waiterCount === 1, "it waits");
+    await waitUntil(async () => (await there.inspect(key)).waiterCount === 1, "it waits");
     proxy.pause("messages");
     await held.release();
     const given = (await waiting).transfer();
     const adopted = await there.adopt({ ...given, ttlMs: 60_000 });
     await adopted.extend(60_000);
     const sent = performance.now();
-    await until(() => performance.now() - sent > 3 * ttlMs, "the first process has forgotten the lease");
+    await waitUntil(() => performance.now() - sent > 3 * ttlMs, "the first process has forgotten the lease");
     proxy.resume("messages");
-    await messagesAreHeard(here, there);
+    await awaitSubscribed(here, there);
     expect(await here.tryAcquire(key)).toBeNull();
     expect(await adopted.release()).toBe(true);
   });
 });
 
 /** Two processes, one of them behind a proxy. What it is granted by message lasts long enough to be released by mistake. */
-async function stage(): Promise<{ here: Locks; there: Locks; proxy: Awaited<ReturnType<typeof ownProxy>> }> {
+async function fixture(): Promise<{ here: Locks; there: Locks; proxy: Awaited<ReturnType<typeof ownProxy>> }> {
   const proxy = await ownProxy(shared);
   const here = createLocks(redis(connect(proxy.port), { claimMs: 60_000 }), { closeTimeoutMs: 1_000 });
-  atEnd(() => here.close());
+  onCleanup(() => here.close());
   const there = open(connect(shared.port));
   await Promise.all([warmUp(here), warmUp(there)]);
   return { here, there, proxy };
 }
 
 /** A grant by message is heard, behind all that were sent before; and what follows them has been carried out. */
-async function messagesAreHeard(here: Locks, there: Locks): Promise<void> {
+async function awaitSubscribed(here: Locks, there: Locks): Promise<void> {
   const key = newKey();
   const held = await there.acquire(key, { ttlMs: 60_000 });
   const waiting = here.acquire(key);
-  await until(async () => (await there.inspect(key)).waiterCount === 1, "it waits");
+  await waitUntil(async () => (await there.inspect(key)).waiterCount === 1, "it waits");
   await held.release();
   await (await waiting).release();
   await here.inspect(key);

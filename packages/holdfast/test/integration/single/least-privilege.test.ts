@@ -4,9 +4,9 @@ import { createLocks, type Driver, type Locks } from "holdfast";
 import { connect } from "holdfast/connect";
 import { driverConformance } from "holdfast/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { rejection, startRedis, until, type RedisServer } from "@holdfast/test-kit";
+import { rejection, startRedis, waitUntil, type RedisServer } from "@holdfast/test-kit";
 
-import { commandsOfScripts, sentByUs } from "../../support/commands.ts";
+import { commandsOfScripts, ownCommands } from "../../support/commands.ts";
 import { onRedis } from "../../support/servers.ts";
 
 const page = await readFile(new URL("../../../../../docs/security.md", import.meta.url), "utf8");
@@ -81,7 +81,7 @@ const setups: readonly Setup[] = [
 
 describe("the line of docs/security.md", () => {
   test("allows the commands of the scripts, those that are sent, and no other", () => {
-    const needed = new Set([...sentByUs, ...commandsOfScripts()]);
+    const needed = new Set([...ownCommands, ...commandsOfScripts()]);
     expect(allowedBy(own)).toEqual(Array.from(needed).sort());
   });
 
@@ -202,7 +202,7 @@ onRedis("A right that is missing", () => {
     const other = createLocks(await connect(`redis://holdfast:secret@127.0.0.1:${server.port}`));
     ends.push(() => other.close());
     const waiting = other.acquire("key");
-    await until(async () => (await other.nodes())[0]?.notifications === "unavailable", "it is told");
+    await waitUntil(async () => (await other.nodes())[0]?.notifications === "unavailable", "it is told");
     expect(await holder.release()).toBe(true);
     expect(await (await waiting).release()).toBe(true);
   });
@@ -225,7 +225,7 @@ async function run(server: RedisServer, [command = "", ...args]: readonly string
 async function hearing(driver: Driver): Promise<Locks> {
   const locks = createLocks(driver);
   await locks.inspect("any key makes it connect").catch(() => undefined);
-  await until(
+  await waitUntil(
     async () => (await locks.nodes()).every(({ notifications }) => notifications === "verified"),
     "messages are heard",
   );

@@ -4,7 +4,7 @@ import type { Lease } from "holdfast";
 import { expect, test } from "vitest";
 import type { RedisServer } from "@holdfast/test-kit";
 
-import { atEnd, newKey, onSharedRedis, open, ownServer, warmUp } from "../../support/fault-fixture.ts";
+import { onCleanup, newKey, onSharedRedis, open, ownServer, warmUp } from "../../support/fault-fixture.ts";
 
 const ttlsMs = [100, 300, 600];
 const leasesOfRound = 60;
@@ -27,7 +27,7 @@ class Heartbeat {
       this.#beats.push({ at, gapMs: at - this.#last });
       this.#last = at;
     }, 1);
-    atEnd(() => {
+    onCleanup(() => {
       clearInterval(timer);
     });
   }
@@ -81,7 +81,7 @@ onSharedRedis("a server that freezes", () => {
     { timeout: mostMs },
     async () => {
       const server = await ownServer();
-      atEnd(() => {
+      onCleanup(() => {
         server.thaw();
       });
       const heartbeat = new Heartbeat();

@@ -3,10 +3,10 @@ import { setTimeout as pause } from "node:timers/promises";
 
 import { isLockError } from "holdfast";
 import { expect, test } from "vitest";
-import { abortOf, block, until } from "@holdfast/test-kit";
+import { abortOf, block, waitUntil } from "@holdfast/test-kit";
 
 import {
-  atEnd,
+  onCleanup,
   connect,
   direct,
   newKey,
@@ -75,13 +75,13 @@ onSharedRedis("a lease on a real server", () => {
     const { signal } = lease;
     const aborted = abortOf(signal);
     server.freeze();
-    atEnd(() => {
+    onCleanup(() => {
       server.thaw();
     });
     const { validUntil } = lease;
     const loopDelay = monitorEventLoopDelay({ resolution: 1 });
     const measuring = setTimeout(() => loopDelay.enable(), validUntil - performance.now() - 200);
-    atEnd(() => {
+    onCleanup(() => {
       clearTimeout(measuring);
       loopDelay.disable();
     });
@@ -113,7 +113,7 @@ onSharedRedis("a lease on a real server", () => {
     const lease = await open(connect(proxy.port)).acquire(key, { ttlMs: 2_000 });
     await proxy.loseNextReply(/extend/);
     const known = lease.validUntil;
-    await until(() => lease.validUntil > known + 1_000 || lease.signal.aborted, "two more renewals");
+    await waitUntil(() => lease.validUntil > known + 1_000 || lease.signal.aborted, "two more renewals");
     expect([lease.signal.aborted, outcomes.includes("lost")]).toEqual([false, false]);
   });
 
@@ -122,11 +122,11 @@ onSharedRedis("a lease on a real server", () => {
     const outcomes = renewals(key);
     const locks = open(connect(shared.port), { commandTimeoutMs: 150 });
     const lease = await locks.acquire(key, { ttlMs: 3_000 });
-    await until(() => outcomes.includes("renewed"), "the first renewal");
+    await waitUntil(() => outcomes.includes("renewed"), "the first renewal");
     await direct.client("PAUSE", 1_600, "ALL");
-    await until(() => outcomes.includes("unknown"), "a failing renewal");
+    await waitUntil(() => outcomes.includes("unknown"), "a failing renewal");
     const seen = outcomes.length;
-    await until(() => outcomes.slice(seen).includes("renewed") || lease.signal.aborted, "a renewal");
+    await waitUntil(() => outcomes.slice(seen).includes("renewed") || lease.signal.aborted, "a renewal");
     expect([lease.signal.aborted, lease.remainingMs() > 0]).toEqual([false, true]);
   });
 });

@@ -3,7 +3,7 @@ import { setTimeout as pause } from "node:timers/promises";
 
 import { EngineError, type Lease, type Locks } from "holdfast";
 import { expect, test } from "vitest";
-import { rejection, until } from "@holdfast/test-kit";
+import { rejection, waitUntil } from "@holdfast/test-kit";
 
 import {
   connect,
@@ -42,7 +42,7 @@ onSharedRedis("a lease on a real server", () => {
     await ownServer({ port: server.port });
     for (const { locks } of tries) {
       let lease: Lease | null | undefined;
-      await until(async () => {
+      await waitUntil(async () => {
         lease = await locks.tryAcquire(newKey()).catch(() => undefined);
         return lease !== undefined;
       }, "it is back");
@@ -58,7 +58,7 @@ onSharedRedis("a lease on a real server", () => {
     const key = newKey();
     await holder.acquire(key, { ttlMs: 60_000 });
     const waiting = waiter.acquire(key, { waitMs: 20_000 });
-    await until(async () => (await holder.inspect(key)).waiterCount === 1, "it waits");
+    await waitUntil(async () => (await holder.inspect(key)).waiterCount === 1, "it waits");
     server.kill("SIGKILL");
     await server.stop();
     const asking = late.acquire(newKey(), { waitMs: 20_000 });
@@ -105,7 +105,7 @@ onSharedRedis("a lease on a real server", () => {
       expect(afterMs).toBeLessThan(300 + slackMs);
       expect(await direct.exists(`lock:${key}`, `lock:${other}`)).toBe(2);
       proxy.refuse(false);
-      await until(async () => (await direct.exists(`lock:${key}`, `lock:${other}`)) === 0, "released");
+      await waitUntil(async () => (await direct.exists(`lock:${key}`, `lock:${other}`)) === 0, "released");
     },
   );
 });

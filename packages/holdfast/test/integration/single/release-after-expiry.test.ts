@@ -1,9 +1,9 @@
 import { isLockError, LeaseLostError } from "holdfast";
 import { expect, test } from "vitest";
-import { rejection, until } from "@holdfast/test-kit";
+import { rejection, waitUntil } from "@holdfast/test-kit";
 
 import {
-  atEnd,
+  onCleanup,
   connect,
   direct,
   newKey,
@@ -23,7 +23,7 @@ onSharedRedis("release after expiry", () => {
     await warmUp(locks);
     const key = newKey();
     const lease = await locks.acquire(key, { ttlMs: 100, renew: false });
-    await until(async () => (await direct.exists(`lock:${key}`)) === 0, "it expired");
+    await waitUntil(async () => (await direct.exists(`lock:${key}`)) === 0, "it expired");
     const other = await open(connect(shared.port)).acquire(key, { ttlMs });
     const begun = performance.now();
     expect(await lease.release()).toBe(false);
@@ -65,7 +65,7 @@ onSharedRedis("release after expiry", () => {
 /** As if the lease had run out during a pause, and another had come. */
 async function steal(key: string): Promise<void> {
   await direct.set(`lock:${key}`, "another's");
-  atEnd(async () => {
+  onCleanup(async () => {
     await direct.del(`lock:${key}`);
   });
 }

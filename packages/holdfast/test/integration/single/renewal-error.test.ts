@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { until } from "@holdfast/test-kit";
+import { waitUntil } from "@holdfast/test-kit";
 
 import { connect, newKey, onSharedRedis, open, ownServer, renewals } from "../../support/fault-fixture.ts";
 
@@ -13,11 +13,11 @@ onSharedRedis("a lease on a real server", () => {
     const outcomes = renewals(key);
     const lease = await open(connect(server.port)).acquire(key, { ttlMs });
     await admin.config("SET", "min-replicas-to-write", "1"); // every write is refused with an error
-    await until(() => outcomes.includes("unknown"), "a renewal is refused");
+    await waitUntil(() => outcomes.includes("unknown"), "a renewal is refused");
     await admin.config("SET", "min-replicas-to-write", "0");
     expect(outcomes).toEqual(["unknown"]);
     const granted = lease.validUntil;
-    await until(() => lease.validUntil > granted + ttlMs || lease.signal.aborted, "renewals");
+    await waitUntil(() => lease.validUntil > granted + ttlMs || lease.signal.aborted, "renewals");
     expect([lease.signal.aborted, outcomes.includes("lost")]).toEqual([false, false]);
     expect(await lease.release()).toBe(true);
   });

@@ -1,4 +1,4 @@
-import { rejection, until } from "@holdfast/test-kit";
+import { rejection, waitUntil } from "@holdfast/test-kit";
 import { faultyClient, manualClock } from "holdfast/testing";
 import { expect, test } from "vitest";
 
@@ -12,7 +12,7 @@ import {
   shared,
   warmUp,
 } from "../../support/fault-fixture.ts";
-import { said } from "../../support/diagnostics-log.ts";
+import { commandText } from "../../support/diagnostics-log.ts";
 
 /** ioredis sends what was not answered again by itself, and the second answer says that it is not ours. */
 onSharedRedis("a release whose reply was lost and that the client sends again", () => {
@@ -37,7 +37,7 @@ onSharedRedis("a release whose reply was lost and that the client sends again", 
     const key = newKey();
     const lease = await locks.acquire(key);
     const other = there.acquire(key);
-    await until(async () => (await there.inspect(key)).waiterCount === 1, "another process waits");
+    await waitUntil(async () => (await there.inspect(key)).waiterCount === 1, "another process waits");
     const next = locks.acquire(key, { waitMs: 20_000 });
     const lost = proxy.loseNextReply(/\brelease\b/);
     expect(await lease.release()).toBe(true);
@@ -57,7 +57,7 @@ onSharedRedis("a release that goes on, as its answers are lost", () => {
     await Promise.all([warmUp(here), warmUp(there), warmUp(other)]);
     const isHeld = async (): Promise<boolean> => (await direct.exists(`lock:${key}`)) === 1;
 
-    controls.duplicate(({ args }) => said(args)[0] === "acquire", 1_000);
+    controls.duplicate(({ args }) => commandText(args)[0] === "acquire", 1_000);
     const lease = await here.acquire(key, { ttlMs: 30_000, renew: false });
     controls.duplicate(0, 0);
     controls.dropReply(isRelease, "reset");
@@ -65,7 +65,7 @@ onSharedRedis("a release that goes on, as its answers are lost", () => {
     expect(await isHeld()).toBe(false);
     controls.refuse(new Error("Connection is closed."));
     await clock.advance(1_000);
-    await until(isHeld, "the request that comes late is granted");
+    await waitUntil(isHeld, "the request that comes late is granted");
     const waiting = there.acquire(key, { waitMs: 20_000 });
     controls.dropReply(() => false);
     controls.refuse(null);
@@ -77,6 +77,6 @@ onSharedRedis("a release that goes on, as its answers are lost", () => {
   });
 
   function isRelease({ args }: { args: readonly string[] }): boolean {
-    return said(args)[0]?.startsWith("release") === true;
+    return commandText(args)[0]?.startsWith("release") === true;
   }
 });

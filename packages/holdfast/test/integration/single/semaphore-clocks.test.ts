@@ -1,4 +1,4 @@
-import { until } from "@holdfast/test-kit";
+import { waitUntil } from "@holdfast/test-kit";
 import type { Locks } from "holdfast";
 import { expect, test } from "vitest";
 
@@ -28,7 +28,7 @@ onSharedRedis("a semaphore", () => {
         expect(await other.tryAcquire({ ttlMs: shortTtlMs })).toBeNull();
         const waiting = other.acquire({ ttlMs: shortTtlMs, waitMs: 60_000 });
         const waits = async (): Promise<boolean> => (await here.inspect(key)).waiterCount === 1;
-        await until(waits, "the other waits");
+        await waitUntil(waits, "the other waits");
         // Longer than the other's TTL; with its first dates, or its clock, it might think that the permit is over.
         const since = performance.now();
         while (performance.now() - since < shortTtlMs + 300) {

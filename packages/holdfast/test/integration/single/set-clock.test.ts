@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { ServerClocks, until } from "@holdfast/test-kit";
+import { ServerClocks, waitUntil } from "@holdfast/test-kit";
 import type { Locks } from "holdfast";
 import { expect, onTestFinished, test } from "vitest";
 
@@ -40,7 +40,7 @@ onSharedRedis("where the server's clock was set since a process asked last", () 
           served += 1;
         }
       });
-      await until(async () => (await others[0]?.inspect(key))?.waiterCount === 4, "others wait");
+      await waitUntil(async () => (await others[0]?.inspect(key))?.waiterCount === 4, "others wait");
       const before = served;
       const lease = await late.acquire(key, { ttlMs, waitMs }).finally(() => (isOver = true));
       expect(served - before).toBeLessThan(others.length * 3);

@@ -4,11 +4,11 @@ import { createLocks, EngineError, type Lease, type Locks } from "holdfast";
 import { redis, type Connection, type RedisClient } from "holdfast/redis";
 import { createClient } from "redis";
 import { expect, test } from "vitest";
-import { rejection, until, type RedisServer } from "@holdfast/test-kit";
+import { rejection, waitUntil, type RedisServer } from "@holdfast/test-kit";
 
 import { detectConnection } from "../../../src/drivers/redis/clients/detect.ts";
 import {
-  atEnd,
+  onCleanup,
   connect,
   newKey,
   onSharedRedis,
@@ -16,7 +16,7 @@ import {
   slackMs,
   warmUp,
 } from "../../support/fault-fixture.ts";
-import { said } from "../../support/diagnostics-log.ts";
+import { commandText } from "../../support/diagnostics-log.ts";
 
 const operations = new Set(["extend", "release", "acquire"]);
 const commandTimeoutMs = 500;
@@ -31,7 +31,7 @@ const clients: Readonly<Record<string, (port: number) => Promise<RedisClient>>> 
   "node-redis as it is": async (port) => {
     const client = createClient({ url: `redis://127.0.0.1:${port}` }).on("error", () => undefined);
     await client.connect();
-    atEnd(() => {
+    onCleanup(() => {
       client.destroy();
     });
     return client;
@@ -62,7 +62,7 @@ onSharedRedis("a silent server", () => {
   test.each(rows)("%s: %s keeps few calls, and all callers are served when it is back", async (how, name) => {
     const server = await ownServer();
     const client = await (clients[name] as (typeof clients)[string])(server.port);
-    const { connection, kept } = counting(detectConnection(client));
+    const { connection, heldBack } = counting(detectConnection(client));
     const locks = open(connection);
     await warmUp(locks);
     const lease = await locks.acquire(newKey(), { ttlMs: 60_000 });
@@ -79,7 +79,7 @@ onSharedRedis("a silent server", () => {
     expect(afterMs).toBeLessThan(commandTimeoutMs + slackMs);
     const releasing = rejection(lease.release());
     await pause(3_000);
-    expect(kept()).toBeLessThanOrEqual(mostKept);
+    expect(heldBack()).toBeLessThanOrEqual(mostKept);
     expect((await releasing).error).toMatchObject({ code: "engine-unavailable" });
     asking.end();
 
@@ -88,7 +88,7 @@ onSharedRedis("a silent server", () => {
     const leases = await Promise.all(waiting);
     expect(performance.now() - begun).toBeLessThan(4_000); // a client library connects again after up to 2 s
     await Promise.all(leases.map((each) => each.release().catch(() => undefined))); // a late one goes on
-    await until(() => kept() === 0, "nothing is kept");
+    await waitUntil(() => heldBack() === 0, "nothing is kept");
   });
 
   test("is asked for renewals first when it is back, then for releases, then for new leases", async () => {
@@ -108,7 +108,7 @@ onSharedRedis("a silent server", () => {
     await pause(1_000); // renewals have become due, 2 s after the grants, and were refused
     sent.length = 0;
     server.thaw();
-    await until(() => kept.every((lease) => lease.remainingMs() > 5_000), "renewed");
+    await waitUntil(() => kept.every((lease) => lease.remainingMs() > 5_000), "renewed");
     const leases = await Promise.all(waiting);
     const first = sent.slice(0, sent.lastIndexOf("acquire") + 1);
     const rank = ["extend", "release", "acquire"];
@@ -124,18 +124,18 @@ onSharedRedis("a silent server", () => {
     const { connection, sent, hang } = counting(detectConnection(server.client()));
     const locks = open(connection);
     const holder = createLocks(redis(server.client()));
-    atEnd(() => holder.close());
+    onCleanup(() => holder.close());
     await warmUp(locks);
     const key = newKey();
     const held = await holder.acquire(key);
     const waiting = locks.acquire(key, { waitMs: 60_000 });
-    await until(async () => (await holder.inspect(key)).waiterCount === 1, "it waits");
+    await waitUntil(async () => (await holder.inspect(key)).waiterCount === 1, "it waits");
     const goOn = hang();
     await rejection(locks.tryAcquire(newKey()));
     sent.length = 0;
     await held.release();
     const lease = await waiting;
-    await until(() => sent.includes("extend"), "the grant is confirmed", 150);
+    await waitUntil(() => sent.includes("extend"), "the grant is confirmed", 150);
     goOn();
     expect(await lease.release()).toBe(true);
   });
@@ -143,21 +143,21 @@ onSharedRedis("a silent server", () => {
 
 function open(client: RedisClient): Locks {
   const locks = createLocks(redis(client, { commandTimeoutMs }), { closeTimeoutMs: 1_000 });
-  atEnd(() => locks.close());
+  onCleanup(() => locks.close());
   return locks;
 }
 
-interface Counting {
+interface CountingConnection {
   readonly connection: Connection;
   /** How many calls are not settled: so many its client library keeps. */
-  kept(): number;
+  heldBack(): number;
   /** The operations of all batches, in order. */
   readonly sent: string[];
   /** Delivers no calls until the result is called. */
   hang(): () => void;
 }
 
-function counting(inner: Connection): Counting {
+function counting(inner: Connection): CountingConnection {
   let kept = 0;
   let isHanging = false;
   const sent: string[] = [];
@@ -172,7 +172,7 @@ function counting(inner: Connection): Counting {
     keyPrefix: inner.keyPrefix,
     name: inner.name,
     run: (script, keys, args) => {
-      sent.push(...said(args).filter((word) => operations.has(word)));
+      sent.push(...commandText(args).filter((word) => operations.has(word)));
       return counted(() => inner.run(script, keys, args));
     },
     command: (name, args) => counted(() => inner.command(name, args)),
@@ -186,7 +186,7 @@ function counting(inner: Connection): Counting {
       isHanging = false;
     };
   };
-  return { connection, kept: () => kept, sent, hang };
+  return { connection, heldBack: () => kept, sent, hang };
 }
 
 /** Goes on asking what is not batched. */
@@ -199,6 +199,6 @@ function asks(locks: Locks): { end(): void } {
   const end = (): void => {
     clearInterval(timer);
   };
-  atEnd(end);
+  onCleanup(end);
   return { end };
 }

@@ -4,10 +4,10 @@ import { once } from "node:events";
 import type { Locks } from "holdfast";
 import type { Redis } from "ioredis";
 import { expect, test } from "vitest";
-import { until } from "@holdfast/test-kit";
+import { waitUntil } from "@holdfast/test-kit";
 
 import {
-  atEnd,
+  onCleanup,
   connect,
   direct,
   newKey,
@@ -26,15 +26,15 @@ onSharedRedis("a subscription", () => {
     const locks = open(client, { commandTimeoutMs: 300 });
     await warmUp(locks);
     const closed = once(subscribers[0] as Redis, "close");
-    proxy.deadenSubscriptions();
+    proxy.halfOpenSubscriptions();
     proxy.cut("commands");
-    await until(() => subscribers.length === 2, "a second subscription beside the half-open one");
-    await until(() => isHearing(locks), "it is proved");
+    await waitUntil(() => subscribers.length === 2, "a second subscription beside the half-open one");
+    await waitUntil(() => isHearing(locks), "it is proved");
     await closed;
     const key = newKey();
     const held = await open(connect(shared.port)).acquire(key);
     const waiting = locks.acquire(key, { waitMs: 10_000 });
-    await until(async () => (await direct.zcard(`holdfast:queue:{lock:${key}}`)) === 1, "it may wait", 2_000);
+    await waitUntil(async () => (await direct.zcard(`holdfast:queue:{lock:${key}}`)) === 1, "it may wait", 2_000);
     expect(await isHearing(locks)).toBe(true);
     await held.release();
     expect(await (await waiting).release()).toBe(true);
@@ -45,8 +45,8 @@ onSharedRedis("a subscription", () => {
     await warmUp(locks);
     const told = nodeEvents();
     await direct.call("CLIENT", "KILL", "TYPE", "pubsub");
-    await until(() => told.includes("subscription-lost"), "the loss is known");
-    await until(() => told.includes("notifications-proved"), "messages are heard again", 5_000);
+    await waitUntil(() => told.includes("subscription-lost"), "the loss is known");
+    await waitUntil(() => told.includes("notifications-proved"), "messages are heard again", 5_000);
     expect(await isHearing(locks)).toBe(true);
   });
 });
@@ -72,6 +72,6 @@ function nodeEvents(): string[] {
   const events: string[] = [];
   const listen = (message: unknown): void => void events.push((message as { event: string }).event);
   subscribe("holdfast:node", listen);
-  atEnd(() => void unsubscribe("holdfast:node", listen));
+  onCleanup(() => void unsubscribe("holdfast:node", listen));
   return events;
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { rejection, until } from "@holdfast/test-kit";
+import { rejection, waitUntil } from "@holdfast/test-kit";
 
 import {
   connect,
@@ -29,12 +29,12 @@ onSharedRedis("an acquire that timed out", () => {
       const key = newKey();
       proxy.pause("replies");
       const acquiring = rejection(locks.acquire(key, { ttlMs, waitMs }));
-      await until(async () => (await direct.exists(`lock:${key}`)) === 1, "it is granted on the server");
+      await waitUntil(async () => (await direct.exists(`lock:${key}`)) === 1, "it is granted on the server");
       const { error, afterMs } = await acquiring;
       expect(error).toMatchObject({ code: "engine-unavailable", retryable: true });
       expect(afterMs).toBeLessThan(waitMs + slackMs);
       proxy.resume("replies");
-      await until(
+      await waitUntil(
         async () => (await direct.exists(`lock:${key}`)) === 0,
         "it is free, long before its TTL",
         3_000,

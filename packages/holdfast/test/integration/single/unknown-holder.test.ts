@@ -1,6 +1,6 @@
 import { EngineError } from "holdfast";
 import { expect, test } from "vitest";
-import { rejection, until } from "@holdfast/test-kit";
+import { rejection, waitUntil } from "@holdfast/test-kit";
 
 import {
   connect,
@@ -39,7 +39,7 @@ onSharedRedis("who holds", () => {
       expect(afterMs).toBeLessThan(commandTimeoutMs + slackMs);
     }
     proxy.refuse(false);
-    await until(
+    await waitUntil(
       () =>
         locks.inspect(key).then(
           ({ holders }) => holders.length === 1,

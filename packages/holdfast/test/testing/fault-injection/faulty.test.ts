@@ -288,8 +288,8 @@ function listen(): void {
 
 function listener(): Parameters<Connection["subscribe"]>[2] {
   return {
-    up: () => void log.push("up"),
-    down: () => void log.push("down"),
+    connected: () => void log.push("up"),
+    disconnected: () => void log.push("down"),
     message: (text) => void log.push(`heard ${text}`),
   };
 }

@@ -5,8 +5,8 @@ export type ChannelKind = "sharded" | "plain";
 
 /** What a subscription tells. After each `up` it must be proved anew that messages arrive. */
 export interface SubscriptionListener {
-  up(): void;
-  down(): void;
+  connected(): void;
+  disconnected(): void;
   message(text: string): void;
 }
 

@@ -102,13 +102,13 @@ export class IoredisConnection implements Connection {
       (subscriber as { stream?: { unref?: () => void } }).stream?.unref?.();
       const subscribed = kind === "sharded" ? subscriber.ssubscribe(channel) : subscriber.subscribe(channel);
       subscribed.then(
-        () => listener.up(),
-        () => listener.down(),
+        () => listener.connected(),
+        () => listener.disconnected(),
       );
     };
     subscriber.on("error", () => keepOverReconnects(subscriber));
     subscriber.on("ready", subscribe);
-    subscriber.on("close", () => listener.down());
+    subscriber.on("close", () => listener.disconnected());
     subscriber.on(kind === "sharded" ? "smessage" : "message", (_channel: unknown, text: unknown) => {
       listener.message(String(text));
     });

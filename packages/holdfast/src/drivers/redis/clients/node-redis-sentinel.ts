@@ -227,7 +227,7 @@ class FollowingSubscription {
     const wasOpen = this.#current !== undefined;
     this.close();
     if (wasOpen) {
-      this.#listener.down();
+      this.#listener.disconnected();
     }
     const generation = this.#generation;
     const current = (): boolean => generation === this.#generation;
@@ -239,7 +239,7 @@ class FollowingSubscription {
       },
       () => {
         if (current()) {
-          this.#listener.down();
+          this.#listener.disconnected();
         }
       },
     );
@@ -254,14 +254,14 @@ class FollowingSubscription {
   #listenerFor(isCurrent: () => boolean): SubscriptionListener {
     const listener = this.#listener;
     return {
-      up: () => {
+      connected: () => {
         if (isCurrent()) {
-          listener.up();
+          listener.connected();
         }
       },
-      down: () => {
+      disconnected: () => {
         if (isCurrent()) {
-          listener.down();
+          listener.disconnected();
         }
       },
       message: (text) => {

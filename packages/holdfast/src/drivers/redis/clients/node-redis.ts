@@ -141,7 +141,7 @@ export class NodeRedisConnection implements Connection {
       if (state === "closed") {
         end(subscriber); // what was still connecting when it was closed
       }
-      listener.down();
+      listener.disconnected();
     };
     // Without this listener node-redis ends the process at the first error.
     subscriber.on("error", down);
@@ -151,7 +151,7 @@ export class NodeRedisConnection implements Connection {
       if (state === "closed") {
         end(subscriber);
       } else if (state === "subscribed") {
-        listener.up(); // node-redis subscribes again by itself, before it is ready
+        listener.connected(); // node-redis subscribes again by itself, before it is ready
       }
     });
     const onMessage = (text: string): void => listener.message(text);
@@ -165,7 +165,7 @@ export class NodeRedisConnection implements Connection {
         return;
       }
       state = "subscribed";
-      listener.up();
+      listener.connected();
     };
     connect().catch(down);
     const close = (): void => {

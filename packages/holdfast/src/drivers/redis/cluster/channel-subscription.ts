@@ -21,7 +21,7 @@ export class SlotSubscription {
 
   up(): void {
     this.#isUp = true;
-    this.listener.up();
+    this.listener.connected();
   }
 
   /** Tells of it only once. */
@@ -29,7 +29,7 @@ export class SlotSubscription {
     this.node = undefined;
     if (this.#isUp) {
       this.#isUp = false;
-      this.listener.down();
+      this.listener.disconnected();
     }
   }
 }

@@ -106,7 +106,7 @@ export class ClusterSubscriptions {
     if (isTransient(error)) {
       this.#lose(subscription);
     } else if (!subscription.isClosed) {
-      subscription.listener.down();
+      subscription.listener.disconnected();
     }
   }
 

@@ -97,14 +97,14 @@ export class Subscriber {
     }
     const generation = ++this.#generation;
     this.#subscription = connection.subscribe(channel, this.#kind, {
-      up: () => {
+      connected: () => {
         if (generation === this.#generation) {
           this.#isUp = true;
           this.#options.answered();
           void this.#verify();
         }
       },
-      down: () => {
+      disconnected: () => {
         if (generation === this.#generation) {
           this.#down();
         }

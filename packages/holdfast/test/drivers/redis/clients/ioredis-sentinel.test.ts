@@ -1,4 +1,4 @@
-import { startSentinels, until, type Sentinels } from "@holdfast/test-kit";
+import { startSentinels, waitUntil, type Sentinels } from "@holdfast/test-kit";
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
@@ -24,17 +24,17 @@ onRedis("A connection of ioredis by sentinels", () => {
     const connection = detectConnection(client as unknown as RedisClient);
     let [ups, downs] = [0, 0];
     const subscription = connection.subscribe("channel", "plain", {
-      up: () => (ups += 1),
-      down: () => (downs += 1),
+      connected: () => (ups += 1),
+      disconnected: () => (downs += 1),
       message: () => undefined,
     });
     try {
       expect(await connection.command("ECHO", ["before"])).toBe("before");
-      await until(() => ups === 1, "it is subscribed");
+      await waitUntil(() => ups === 1, "it is subscribed");
       for (let times = 0; times < 20; times += 1) {
         connection.refreshPrimary?.();
       }
-      await until(() => ups === 2, "it is subscribed again");
+      await waitUntil(() => ups === 2, "it is subscribed again");
       expect(downs).toBe(1);
       expect(await connection.command("ECHO", ["after"])).toBe("after");
       expect(warnings).toEqual([]);

@@ -1,11 +1,11 @@
 import { createLocks } from "holdfast";
 import { redis, type RedisClient } from "holdfast/redis";
 import {
-  loneNodeArgs,
+  standaloneNodeArgs,
   startCluster,
   startRedis,
-  steadyPort,
-  until,
+  stablePort,
+  waitUntil,
   type RedisCluster,
 } from "@holdfast/test-kit";
 import { Cluster as Ioredis6Cluster } from "ioredis";
@@ -16,7 +16,7 @@ import { createCluster as createCluster5 } from "redis5";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 import { withMissingNodes, SlotMap } from "../../../../src/drivers/redis/cluster/slot-map.ts";
-import { keysOver } from "../../../support/cluster-fixture.ts";
+import { keysOnDifferentPrimaries } from "../../../support/cluster-fixture.ts";
 import { onRedis } from "../../../support/servers.ts";
 
 interface Place {
@@ -74,11 +74,11 @@ onRedis("A cluster whose nodes are reached by other addresses than they tell", (
       port: server.port,
       client: server.client(),
     }))) {
-      const told = await steadyPort();
+      const told = await stablePort();
       await client.config("SET", "cluster-announce-port", String(told));
       places.set(`127.0.0.1:${told}`, { host: "127.0.0.1", port });
     }
-    await until(async () => {
+    await waitUntil(async () => {
       const said = await Promise.all(
         cluster.servers.map((server) => server.client().call("CLUSTER", "SLOTS")),
       );
@@ -92,7 +92,7 @@ onRedis("A cluster whose nodes are reached by other addresses than they tell", (
   async function expectLocks(client: RedisClient, name: string): Promise<void> {
     const locks = createLocks(redis(client, { commandTimeoutMs: 1_000 }));
     try {
-      for (const key of keysOver(2, name, 2).flat()) {
+      for (const key of keysOnDifferentPrimaries(2, name, 2).flat()) {
         const lease = await locks.tryAcquire(key);
         expect(await lease?.release()).toBe(true);
       }
@@ -122,7 +122,7 @@ onRedis("A node of a cluster that does not know how it is reached", () => {
     ["hostname", '"?"'],
     ["unknown-endpoint", "null"],
   ])("is where it was asked, whatever it says instead of its host (%s)", async (preferred, host) => {
-    const args = await loneNodeArgs();
+    const args = await standaloneNodeArgs();
     args.splice(args.indexOf("--cluster-announce-ip"), 2);
     const server = await startRedis({ args: [...args, "--cluster-preferred-endpoint-type", preferred] });
     try {

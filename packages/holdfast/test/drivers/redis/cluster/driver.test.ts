@@ -4,31 +4,31 @@ import { redis, redlock } from "holdfast/redis";
 import { Cluster } from "ioredis";
 import { createCluster } from "redis";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { until, type RedisServer } from "@holdfast/test-kit";
+import { waitUntil, type RedisServer } from "@holdfast/test-kit";
 
 import { systemClock } from "../../../../src/runtime/clock.ts";
 import { slotOf, tagOf } from "../../../../src/drivers/redis/cluster/hash-slot.ts";
 import { RedisServer as ServerClient } from "../../../../src/drivers/redis/server/server.ts";
 import { resolveRedis } from "../../../../src/drivers/redis/options.ts";
 import { ServerClock } from "../../../../src/drivers/redis/server/server-clock.ts";
-import { ClusterStage, keysOver } from "../../../support/cluster-fixture.ts";
+import { ClusterFixture, keysOnDifferentPrimaries } from "../../../support/cluster-fixture.ts";
 import { onRedis } from "../../../support/servers.ts";
 
 const slotCount = 16_384;
 
 onRedis("what is particular to a cluster", () => {
-  let stage: ClusterStage;
+  let fixture: ClusterFixture;
 
   beforeAll(async () => {
-    stage = await ClusterStage.open({ primaries: 3, replicas: 1 });
+    fixture = await ClusterFixture.open({ primaries: 3, replicas: 1 });
   }, 60_000);
 
   afterAll(async () => {
-    await stage[Symbol.asyncDispose]();
+    await fixture[Symbol.asyncDispose]();
   });
 
   test("the slot of a key is the server's", async () => {
-    const probe = stage.cluster.servers[0]?.client();
+    const probe = fixture.cluster.servers[0]?.client();
     const keys = ["", "a", "123456789", "{tag}b", "a{b}c{d}", "{}a", "{a", "a}b", "ключ", "{ключ}x", "{{a}}"];
     for (const key of keys) {
       expect(slotOf(key), key).toBe(await probe?.call("CLUSTER", "KEYSLOT", key));
@@ -43,8 +43,8 @@ onRedis("what is particular to a cluster", () => {
   });
 
   test("a list goes through all primaries, page by page", async () => {
-    const locks = stage.locks();
-    const keys = keysOver(3, "listed", 20).flat();
+    const locks = fixture.locks();
+    const keys = keysOnDifferentPrimaries(3, "listed", 20).flat();
     const leases = await Promise.all(keys.map((key) => locks.acquire(key)));
     const found: string[] = [];
     let cursor: string | undefined;
@@ -65,15 +65,15 @@ onRedis("what is particular to a cluster", () => {
   });
 
   test("a cursor that no page has answered is refused", async () => {
-    const locks = stage.locks();
+    const locks = fixture.locks();
     for (const cursor of ["zzz", "7", "127.0.0.1:1|", "127.0.0.1:1|18446744073709551616"]) {
       await expect(locks.list({ cursor }), cursor).rejects.toThrow(RangeError);
     }
   });
 
   test("who holds and who waits is told by name, wherever its description is", async () => {
-    const [here, there] = [stage.locks({}, { owner: "one" }), stage.locks({}, { owner: "another" })];
-    const keys = keysOver(3, "named", 2).flat();
+    const [here, there] = [fixture.locks({}, { owner: "one" }), fixture.locks({}, { owner: "another" })];
+    const keys = keysOnDifferentPrimaries(3, "named", 2).flat();
     for (const key of keys) {
       const lease = await here.acquire(key);
       const waiter = there.acquire(key);
@@ -82,25 +82,25 @@ onRedis("what is particular to a cluster", () => {
         .toEqual(["another"]);
       const state = await here.inspect(key);
       expect(state.holders.map(({ owner }) => owner)).toEqual(["one"]);
-      expect(stage.cluster.ports.map((port) => `127.0.0.1:${port}`)).toContain(state.nodes[0]?.node);
+      expect(fixture.cluster.ports.map((port) => `127.0.0.1:${port}`)).toContain(state.nodes[0]?.node);
       await lease.release();
       await (await waiter).release();
     }
   });
 
   test("nodes tells every primary, its slots, its replicas and the state of the cluster", async () => {
-    const locks = stage.locks();
+    const locks = fixture.locks();
     let nodes = await locks.nodes();
     const toldReplicas = (): readonly string[] | undefined =>
-      nodes.find(({ node }) => node.endsWith(`:${stage.cluster.ports[0]}`))?.cluster?.replicas;
+      nodes.find(({ node }) => node.endsWith(`:${fixture.cluster.ports[0]}`))?.cluster?.replicas;
     // A node of a cluster tells of a replica when it has heard that it replicates something, each at its own time.
     const tells = async (): Promise<boolean> => {
       nodes = await locks.nodes();
       return toldReplicas()?.length === 1;
     };
-    await until(tells, "the first primary's replica is told", 20_000);
+    await waitUntil(tells, "the first primary's replica is told", 20_000);
     expect(nodes.map(({ node }) => node).sort()).toEqual(
-      stage.cluster.ports
+      fixture.cluster.ports
         .slice(0, 3)
         .map((port) => `127.0.0.1:${port}`)
         .sort(),
@@ -108,14 +108,14 @@ onRedis("what is particular to a cluster", () => {
     expect(nodes.map(({ role, reachable }) => [role, reachable])).toEqual(nodes.map(() => ["master", true]));
     expect(nodes.map(({ cluster }) => cluster?.state)).toEqual(["ok", "ok", "ok"]);
     expect(nodes.reduce((sum, { cluster }) => sum + (cluster?.slots ?? 0), 0)).toBe(slotCount);
-    expect(toldReplicas()).toEqual([`127.0.0.1:${stage.cluster.ports[3]}`]);
+    expect(toldReplicas()).toEqual([`127.0.0.1:${fixture.cluster.ports[3]}`]);
     const following = nodes.flatMap(({ replication }) => replication?.replicas ?? []);
     expect(following.map(({ isOnline }) => isOnline)).toEqual([true]);
   });
 
   test("several keys are taken in one step where they have one slot, and one by one where not", async () => {
-    const locks = stage.locks();
-    const [[one = "", two = ""] = []] = keysOver(3, "several", 2);
+    const locks = fixture.locks();
+    const [[one = "", two = ""] = []] = keysOnDifferentPrimaries(3, "several", 2);
     for (const keys of [
       ["{t}:a", "{t}:b"],
       [one, two],
@@ -128,7 +128,7 @@ onRedis("what is particular to a cluster", () => {
   });
 
   test("keys whose braces keep their queue from their slot are refused", async () => {
-    const locks = stage.locks();
+    const locks = fixture.locks();
     for (const key of ["a}b", "{}a", "}"]) {
       expect(() => void locks.tryAcquire(key)).toThrow(/key.*braces/);
     }
@@ -139,7 +139,7 @@ onRedis("what is particular to a cluster", () => {
   });
 
   test("a quorum of clusters is refused", () => {
-    const clients = [stage.client(), stage.client(), stage.client()];
+    const clients = [fixture.client(), fixture.client(), fixture.client()];
     let refused: unknown;
     try {
       redlock(clients as never);
@@ -150,11 +150,11 @@ onRedis("what is particular to a cluster", () => {
   });
 
   test("an uncontended lock subscribes to nothing in its slot", async () => {
-    const locks = stage.locks();
-    const keys = keysOver(3, "alone", 10).flat();
+    const locks = fixture.locks();
+    const keys = keysOnDifferentPrimaries(3, "alone", 10).flat();
     const channels = (): Promise<unknown[]> =>
       Promise.all(
-        stage.cluster.servers.slice(0, 3).map((server) => server.client().call("PUBSUB", "SHARDCHANNELS")),
+        fixture.cluster.servers.slice(0, 3).map((server) => server.client().call("PUBSUB", "SHARDCHANNELS")),
       );
     const before = await channels();
     const leases = await Promise.all(keys.map((key) => locks.acquire(key)));
@@ -163,14 +163,14 @@ onRedis("what is particular to a cluster", () => {
   });
 
   test("a client that reads from replicas is as good as any", async () => {
-    const nodes = stage.cluster.ports.map((port) => ({ host: "127.0.0.1", port }));
+    const nodes = fixture.cluster.ports.map((port) => ({ host: "127.0.0.1", port }));
     const client = new Cluster(nodes, { scaleReads: "slave", redisOptions: { keyPrefix: "r:" } });
     const locks = createLocks(redis(client));
-    const [keys = []] = keysOver(3, "replica", 5);
+    const [keys = []] = keysOnDifferentPrimaries(3, "replica", 5);
     for (const key of keys) {
       const lease = await locks.acquire(key);
       expect((await locks.inspect(key)).holders).toHaveLength(1);
-      expect(await stage.client().exists(`r:lock:${key}`)).toBe(1);
+      expect(await fixture.client().exists(`r:lock:${key}`)).toBe(1);
       expect(await lease.release()).toBe(true);
     }
     await locks.close();
@@ -178,12 +178,12 @@ onRedis("what is particular to a cluster", () => {
   });
 
   test("the prefix of node-redis 6 stands before the keys", async () => {
-    const rootNodes = stage.cluster.ports.map((port) => ({ socket: { host: "127.0.0.1", port } }));
+    const rootNodes = fixture.cluster.ports.map((port) => ({ socket: { host: "127.0.0.1", port } }));
     const client = createCluster({ rootNodes, keyPrefix: "r:" });
     await client.connect();
     const locks = createLocks(redis(client));
     const lease = await locks.acquire("prefixed");
-    expect(await stage.client().exists("r:lock:prefixed")).toBe(1);
+    expect(await fixture.client().exists("r:lock:prefixed")).toBe(1);
     expect(await client.exists("lock:prefixed")).toBe(1);
     expect(await lease.release()).toBe(true);
     await locks.close();
@@ -191,7 +191,7 @@ onRedis("what is particular to a cluster", () => {
   });
 
   test("a client that is not connected, or was closed, is an engine that cannot be reached", async () => {
-    const [port] = stage.cluster.ports;
+    const [port] = fixture.cluster.ports;
     const ioredis = new Cluster([{ host: "127.0.0.1", port: port as number }]);
     ioredis.disconnect();
     const nodeRedis = createCluster({ rootNodes: [{ socket: { host: "127.0.0.1", port: port as number } }] });
@@ -228,17 +228,17 @@ test("a cluster older than Redis 7 is unsupported", async () => {
 
 onRedis("a cluster whose user may not subscribe", () => {
   test("waits all the same, and tells that messages do not reach it", async () => {
-    await using stage = await ClusterStage.open({ primaries: 3, replicas: 0 });
-    for (const server of stage.cluster.servers) {
+    await using fixture = await ClusterFixture.open({ primaries: 3, replicas: 0 });
+    for (const server of fixture.cluster.servers) {
       await server
         .client()
         .call("ACL", "SETUSER", "mute", "on", ">secret", "~*", "&*", "+@all", "-ssubscribe");
     }
-    const nodes = stage.cluster.ports.map((port) => ({ host: "127.0.0.1", port }));
+    const nodes = fixture.cluster.ports.map((port) => ({ host: "127.0.0.1", port }));
     const redisOptions = { username: "mute", password: "secret" };
     const client = new Cluster(nodes, { redisOptions });
     const locks = createLocks(redis(client, { commandTimeoutMs: 500 }));
-    const holder = stage.locks();
+    const holder = fixture.locks();
     const lease = await holder.acquire("mute");
     const waiter = locks.acquire("mute", { waitMs: 30_000 });
     await expect
@@ -253,16 +253,16 @@ onRedis("a cluster whose user may not subscribe", () => {
 
 onRedis("a cluster of which a node is dead from the beginning", () => {
   test("the locks of the other nodes are there for everybody", async () => {
-    await using stage = await ClusterStage.open({
+    await using fixture = await ClusterFixture.open({
       primaries: 3,
       replicas: 0,
       args: ["--cluster-require-full-coverage", "no"],
     });
-    const dead = stage.cluster.servers[2] as RedisServer;
-    const [one = [], two = []] = keysOver(3, "living", 2);
-    const all = await stage.locksOfAll();
+    const dead = fixture.cluster.servers[2] as RedisServer;
+    const [one = [], two = []] = keysOnDifferentPrimaries(3, "living", 2);
+    const all = await fixture.locksPerLibrary();
     dead.freeze();
-    stage.atEnd(() => {
+    fixture.onCleanup(() => {
       dead.thaw();
     });
     for (const [name, locks] of all) {

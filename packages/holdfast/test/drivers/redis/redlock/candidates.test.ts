@@ -1,20 +1,20 @@
 import type { Connection } from "holdfast/redis";
 import { expect, test } from "vitest";
 
-import { Stage } from "../../../support/quorum-fixture.ts";
-import { said } from "../../../support/diagnostics-log.ts";
+import { QuorumFixture } from "../../../support/quorum-fixture.ts";
+import { commandText } from "../../../support/diagnostics-log.ts";
 
 test("who was told a greater number asks all nodes for one above it from then on", async () => {
-  const stage = new Stage();
+  const fixture = new QuorumFixture();
   const candidates: number[] = [];
-  const { locks } = await stage.side({}, (connection) => noting(connection, candidates));
-  const greater = (stage.clock.wall() + 300) * 1_000;
-  stage.servers[0]?.call("HSET", "holdfast:fence:{lock:k}", "last", String(greater));
-  const lease = await stage.within(10, locks.acquire("k"));
+  const { locks } = await fixture.client({}, (connection) => noting(connection, candidates));
+  const greater = (fixture.clock.wall() + 300) * 1_000;
+  fixture.servers[0]?.call("HSET", "holdfast:fence:{lock:k}", "last", String(greater));
+  const lease = await fixture.settleWithin(10, locks.acquire("k"));
   expect(lease.fencingToken).toBe(BigInt(greater + 1));
-  await stage.within(10, lease.release());
+  await fixture.settleWithin(10, lease.release());
   candidates.splice(0);
-  await stage.within(10, locks.acquire("another"));
+  await fixture.settleWithin(10, locks.acquire("another"));
   expect(candidates).toHaveLength(3);
   expect(Math.min(...candidates)).toBeGreaterThan(greater);
 });
@@ -25,7 +25,7 @@ function noting(connection: Connection, candidates: number[]): Connection {
     keyPrefix: connection.keyPrefix,
     name: connection.name,
     run: (script, keys, args) => {
-      const [name, candidate] = said(args);
+      const [name, candidate] = commandText(args);
       if (name === "acquire") {
         candidates.push(Number(candidate));
       }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { follow, Lab, refusal } from "../../../support/fake-quorum.ts";
+import { track, FakeQuorum, refusedError } from "../../../support/fake-quorum.ts";
 
 interface Case {
   readonly when: string;
@@ -20,20 +20,20 @@ const cases: readonly Case[] = [
 
 for (const { when, afterMs, down, how } of cases) {
   test(`closing ${when} settles everything, and leaves no timer, no lock and no question`, async () => {
-    const lab = new Lab(3);
+    const lab = new FakeQuorum(3);
     const process = lab.process();
     for (const index of down) {
       const faults = process.faults[index];
       if (how === "freeze") {
         faults?.freeze();
       } else {
-        faults?.refuse(refusal());
+        faults?.refuse(refusedError());
       }
     }
-    const acquired = follow(process.locks.acquire("k", { ttlMs: 10_000, waitMs: 20_000 }));
-    const tried = follow(process.locks.tryAcquire("other", { ttlMs: 10_000 }));
+    const acquired = track(process.locks.acquire("k", { ttlMs: 10_000, waitMs: 20_000 }));
+    const tried = track(process.locks.tryAcquire("other", { ttlMs: 10_000 }));
     await lab.clock.advance(afterMs);
-    await lab.within(8_000, process.locks.close());
+    await lab.settleWithin(8_000, process.locks.close());
     expect([acquired.isSettled, tried.isSettled]).toEqual([true, true]);
     for (const index of down) {
       process.faults[index]?.refuse(null);

@@ -3,22 +3,22 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { CountedVote } from "holdfast";
 import { afterEach, beforeEach, expect, test } from "vitest";
 
-import { Stage, type Side } from "../../../support/quorum-fixture.ts";
+import { QuorumFixture, type QuorumClient } from "../../../support/quorum-fixture.ts";
 
 // Diagnostics tell whose votes a grant and an extension counted, and of which run of each server.
 
 const ttlMs = 10_000;
 
-let stage: Stage;
-let side: Side;
+let fixture: QuorumFixture;
+let side: QuorumClient;
 let told: [channel: string, message: { key: string; fencingToken: bigint; votes: CountedVote[] }][];
 const listen = (message: unknown, channel: string | symbol): void => {
   told.push([String(channel), message as (typeof told)[number][1]]);
 };
 
 beforeEach(async () => {
-  stage = new Stage();
-  side = await stage.side();
+  fixture = new QuorumFixture();
+  side = await fixture.client();
   told = [];
   subscribe("holdfast:vote", listen);
   subscribe("holdfast:extended", listen);
@@ -31,7 +31,7 @@ afterEach(() => {
 
 test("a grant tells the nodes that answered with a vote by then, and not the others", async () => {
   side.faults[1]?.refuse(new Error("connect ECONNREFUSED"));
-  const { fencingToken } = await stage.within(10, side.locks.acquire("k", { ttlMs, renew: false }));
+  const { fencingToken } = await fixture.settleWithin(10, side.locks.acquire("k", { ttlMs, renew: false }));
   const remainingMs = ttlMs * 0.99 - 2; // no time has passed
   expect(told).toEqual([
     [
@@ -49,13 +49,13 @@ test("a grant tells the nodes that answered with a vote by then, and not the oth
 });
 
 test("one by message tells so, and that it is for the claim window", async () => {
-  const other = await stage.side();
-  const held = await stage.within(10, other.locks.acquire("k", { ttlMs }));
+  const other = await fixture.client();
+  const held = await fixture.settleWithin(10, other.locks.acquire("k", { ttlMs }));
   const waiting = side.locks.acquire("k", { ttlMs, renew: false });
-  await stage.pass(10);
+  await fixture.advance(10);
   told = [];
-  await stage.within(10, held.release());
-  await stage.within(10, waiting);
+  await fixture.settleWithin(10, held.release());
+  await fixture.settleWithin(10, waiting);
   const [[, { votes }]] = told as [(typeof told)[number]];
   expect(votes.map(({ via }) => via)).toEqual(votes.map(() => "notification"));
   expect(Math.max(...votes.map(({ remainingMs }) => remainingMs))).toBeLessThan(3_000);
@@ -63,9 +63,9 @@ test("one by message tells so, and that it is for the claim window", async () =>
 
 test("of a node that restarted with its data it tells the run that voted", async () => {
   const before = runOf(0);
-  stage.servers[0]?.restart({ keepData: true });
-  await stage.pass(100_000);
-  await stage.within(1_000, side.locks.acquire("k", { ttlMs, renew: false }));
+  fixture.servers[0]?.restart({ keepData: true });
+  await fixture.advance(100_000);
+  await fixture.settleWithin(1_000, side.locks.acquire("k", { ttlMs, renew: false }));
   const [first] = told[0]?.[1].votes ?? [];
   expect(first).toMatchObject({ node: "n0", runId: runOf(0) });
   expect(runOf(0)).not.toBe(before);
@@ -73,11 +73,11 @@ test("of a node that restarted with its data it tells the run that voted", async
 
 test("an extension is told once, when a majority has answered", async () => {
   side.faults[2]?.delay({ requestMs: 5, messageMs: 0 });
-  const lease = await stage.within(100, side.locks.acquire("k", { ttlMs, renew: false }));
-  await stage.pass(100);
+  const lease = await fixture.settleWithin(100, side.locks.acquire("k", { ttlMs, renew: false }));
+  await fixture.advance(100);
   told = [];
-  await stage.within(100, lease.extend());
-  await stage.pass(100);
+  await fixture.settleWithin(100, lease.extend());
+  await fixture.advance(100);
   expect(told.map(([channel, { votes }]) => [channel, votes.map(({ node }) => node)])).toEqual([
     ["holdfast:extended", ["n0", "n1"]],
   ]);
@@ -85,10 +85,10 @@ test("an extension is told once, when a majority has answered", async () => {
 
 test("an extension tells the nodes that had the grant without a break", async () => {
   side.faults[2]?.refuse(new Error("connect ECONNREFUSED"));
-  const lease = await stage.within(10, side.locks.acquire("k", { ttlMs, renew: false }));
+  const lease = await fixture.settleWithin(10, side.locks.acquire("k", { ttlMs, renew: false }));
   side.faults[2]?.refuse(null);
-  await stage.pass(500);
-  await stage.within(1_000, lease.extend());
+  await fixture.advance(500);
+  await fixture.settleWithin(1_000, lease.extend());
   const { fencingToken } = lease;
   const remainingMs = ttlMs * 0.99 - 2;
   const votes = [0, 1].map((node) => ({ node: `n${node}`, runId: runOf(node), via: "reply", remainingMs }));
@@ -96,5 +96,5 @@ test("an extension tells the nodes that had the grant without a break", async ()
 });
 
 function runOf(node: number): string | undefined {
-  return stage.servers[node]?.runId;
+  return fixture.servers[node]?.runId;
 }

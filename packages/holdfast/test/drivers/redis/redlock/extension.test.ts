@@ -1,7 +1,7 @@
 import type { Lease } from "holdfast";
 import { beforeEach, expect, test } from "vitest";
 
-import { Stage, type Side } from "../../../support/quorum-fixture.ts";
+import { QuorumFixture, type QuorumClient } from "../../../support/quorum-fixture.ts";
 
 // An extension counts what proves that nobody else can have had the lock.
 
@@ -10,16 +10,16 @@ const key = "lock:k";
 const fence = "holdfast:fence:{lock:k}";
 const notReached = { code: "quorum-not-reached" };
 
-let stage: Stage;
-let side: Side;
+let fixture: QuorumFixture;
+let side: QuorumClient;
 let lease: Lease;
 
 /** On the first two of three nodes. */
 beforeEach(async () => {
-  stage = new Stage();
-  side = await stage.side();
+  fixture = new QuorumFixture();
+  side = await fixture.client();
   side.faults[2]?.refuse(new Error("connect ECONNREFUSED"));
-  lease = await stage.within(10, side.locks.acquire("k", { ttlMs, renew: false }));
+  lease = await fixture.settleWithin(10, side.locks.acquire("k", { ttlMs, renew: false }));
   side.faults[2]?.refuse(null);
 });
 
@@ -27,32 +27,32 @@ test("it takes a majority of all nodes, not of those that answer", async () => {
   for (const each of side.faults.slice(1)) {
     each.freeze();
   }
-  await expect(stage.within(1_000, lease.extend())).rejects.toMatchObject(notReached);
+  await expect(fixture.settleWithin(1_000, lease.extend())).rejects.toMatchObject(notReached);
 });
 
 test("a node where the grant has another number has lost it meanwhile", async () => {
-  const first = Number(stage.servers[0]?.hget(fence, "first"));
-  stage.servers[0]?.call("HSET", fence, "first", String(first + 100), "last", String(first + 100));
-  await expect(stage.within(1_000, lease.extend())).rejects.toMatchObject({ code: "lease-lost" });
+  const first = Number(fixture.servers[0]?.hget(fence, "first"));
+  fixture.servers[0]?.call("HSET", fence, "first", String(first + 100), "last", String(first + 100));
+  await expect(fixture.settleWithin(1_000, lease.extend())).rejects.toMatchObject({ code: "lease-lost" });
 });
 
 test("a node that has it since later does not count before a majority has confirmed it", async () => {
-  const [one, , late] = stage.servers;
+  const [one, , late] = fixture.servers;
   late?.set(key, one?.get(key) ?? "", ttlMs);
   one?.del(key);
   one?.set(key, "another's", ttlMs);
-  await expect(stage.within(1_000, lease.extend())).rejects.toMatchObject(notReached);
+  await expect(fixture.settleWithin(1_000, lease.extend())).rejects.toMatchObject(notReached);
 });
 
 test("a node that restarted with its data does not count", async () => {
-  stage.servers[0]?.restart({ keepData: true });
+  fixture.servers[0]?.restart({ keepData: true });
   side.faults[2]?.freeze();
-  await expect(stage.within(1_000, lease.extend())).rejects.toMatchObject(notReached);
+  await expect(fixture.settleWithin(1_000, lease.extend())).rejects.toMatchObject(notReached);
 });
 
 test("nodes that miss it get it again once a majority is confirmed", async () => {
-  await stage.within(1_000, lease.extend());
-  expect(stage.servers[2]?.get(key)).toBe(stage.servers[0]?.get(key));
+  await fixture.settleWithin(1_000, lease.extend());
+  expect(fixture.servers[2]?.get(key)).toBe(fixture.servers[0]?.get(key));
 });
 
 test("nothing is put back by what is heard behind the end of what it confirms", async () => {
@@ -60,25 +60,25 @@ test("nothing is put back by what is heard behind the end of what it confirms", 
     each.delay({ replyMs: 5 });
   }
   const extended = lease.extend();
-  await stage.pass(1);
-  stage.clock.block(ttlMs);
-  await expect(stage.within(100, extended)).rejects.toMatchObject({ code: "lease-lost", reason: "expired" });
-  expect(stage.servers.map((server) => server.get(key))).toEqual([null, null, null]);
+  await fixture.advance(1);
+  fixture.clock.block(ttlMs);
+  await expect(fixture.settleWithin(100, extended)).rejects.toMatchObject({ code: "lease-lost", reason: "expired" });
+  expect(fixture.servers.map((server) => server.get(key))).toEqual([null, null, null]);
 });
 
 test("and nothing is put back where none is", async () => {
-  stage.forget(0);
+  fixture.forget(0);
   side.faults[1]?.freeze();
-  await expect(stage.within(1_000, lease.extend())).rejects.toMatchObject({ code: "lease-lost" });
-  expect([stage.servers[0]?.get(key), stage.servers[2]?.get(key)]).toEqual([null, null]);
+  await expect(fixture.settleWithin(1_000, lease.extend())).rejects.toMatchObject({ code: "lease-lost" });
+  expect([fixture.servers[0]?.get(key), fixture.servers[2]?.get(key)]).toEqual([null, null]);
 });
 
 test("a loss counts that is answered to a question of the very moment of the grant", async () => {
   const extended = side.locks.acquire("m", { ttlMs, renew: false }).then((granted) => {
     for (const index of [0, 1, 2]) {
-      stage.forget(index, "m");
+      fixture.forget(index, "m");
     }
     return granted.extend();
   });
-  await expect(stage.within(1_000, extended)).rejects.toMatchObject({ code: "lease-lost" });
+  await expect(fixture.settleWithin(1_000, extended)).rejects.toMatchObject({ code: "lease-lost" });
 });

@@ -1,9 +1,9 @@
 import type { Connection } from "holdfast/redis";
 import { expect, test } from "vitest";
 
-import { said } from "../../../support/diagnostics-log.ts";
-import { follow, Lab, refusal, type Process } from "../../../support/fake-quorum.ts";
-import { Stage } from "../../../support/quorum-fixture.ts";
+import { commandText } from "../../../support/diagnostics-log.ts";
+import { track, FakeQuorum, refusedError, type FakeProcess } from "../../../support/fake-quorum.ts";
+import { QuorumFixture } from "../../../support/quorum-fixture.ts";
 
 // A process that gives others their turn: its next caller asks for a place, and the lease is released, in one call.
 
@@ -11,103 +11,103 @@ const withoutHandover = { locks: { handover: { max: 0, maxMs: 0 } } } as const;
 const ttlMs = 60_000;
 
 test("the next request and the release travel in one call to each node, in this order", async () => {
-  const stage = new Stage();
+  const fixture = new QuorumFixture();
   const calls: string[][] = [];
-  const { locks } = await stage.side({}, (connection) => ({
+  const { locks } = await fixture.client({}, (connection) => ({
     ...through(connection),
     run: (script, keys, args) => {
       calls.push(namesIn(args));
       return connection.run(script, keys, args);
     },
   }));
-  const held = await stage.within(10, locks.acquire("k", { ttlMs }));
-  const next = follow(locks.acquire("k", { ttlMs, renew: false })); // is not handed it in memory
-  await stage.pass(10);
+  const held = await fixture.settleWithin(10, locks.acquire("k", { ttlMs }));
+  const next = track(locks.acquire("k", { ttlMs, renew: false })); // is not handed it in memory
+  await fixture.advance(10);
   calls.splice(0);
   const released = held.release();
-  await stage.pass(1);
+  await fixture.advance(1);
   expect(calls.slice(0, 3)).toEqual([
     ["acquire", "release"],
     ["acquire", "release"],
     ["acquire", "release"],
   ]);
-  expect(await stage.within(10, released)).toBe(true);
-  await stage.pass(20);
+  expect(await fixture.settleWithin(10, released)).toBe(true);
+  await fixture.advance(20);
   expect(next.value?.remainingMs()).toBeGreaterThan(0);
 });
 
 test("where nobody else waits the next request is granted without a message", async () => {
-  const lab = new Lab(3);
-  const { locks, faults } = await lab.warm({ locks: { handover: { max: 0, maxMs: 0 } } });
-  const held = await lab.within(20, locks.acquire("k", { ttlMs }));
-  const next = follow(locks.acquire("k", { ttlMs }));
+  const lab = new FakeQuorum(3);
+  const { locks, faults } = await lab.warmUp({ locks: { handover: { max: 0, maxMs: 0 } } });
+  const held = await lab.settleWithin(20, locks.acquire("k", { ttlMs }));
+  const next = track(locks.acquire("k", { ttlMs }));
   await lab.clock.advance(20);
   for (const each of faults) {
     each.dropMessages((text) => text.startsWith("grant"));
   }
-  expect(await lab.within(10, held.release())).toBe(true);
+  expect(await lab.settleWithin(10, held.release())).toBe(true);
   await lab.clock.advance(10);
   expect(next.value?.remainingMs()).toBeGreaterThan(ttlMs / 2);
 });
 
 test("it was ours where the client library asked a node once more by itself", async () => {
-  const stage = new Stage();
+  const fixture = new QuorumFixture();
   let asked = 0;
-  const { locks } = await stage.side({}, (connection) =>
+  const { locks } = await fixture.client({}, (connection) =>
     resending(connection, (args) => namesIn(args).includes("release") && (asked += 1) > 0),
   );
-  const held = await stage.within(10, locks.acquire("k", { ttlMs }));
+  const held = await fixture.settleWithin(10, locks.acquire("k", { ttlMs }));
   for (let caller = 0; caller < 20; caller += 1) {
     void locks.acquire("k", { ttlMs, renew: false }).catch(() => undefined); // none takes it over in memory
   }
-  await stage.pass(10);
-  expect(await stage.within(100, held.release())).toBe(true);
+  await fixture.advance(10);
+  expect(await fixture.settleWithin(100, held.release())).toBe(true);
   expect(asked).toBeGreaterThan(1);
 });
 
 test("it was ours where a node grants it late, before it is told to release it", async () => {
-  const stage = new Stage();
-  const first = await stage.side();
+  const fixture = new QuorumFixture();
+  const first = await fixture.client();
   let arrive = (): void => undefined;
   const arrives = new Promise<void>((resolve) => (arrive = resolve));
-  const { locks } = await stage.side({}, (connection) =>
+  const { locks } = await fixture.client({}, (connection) =>
     delaying(connection, (args) => connection.name === "n2" && namesIn(args)[1] === "release", arrives),
   );
-  first.faults[0]?.refuse(refusal());
-  first.faults[1]?.refuse(refusal());
+  first.faults[0]?.refuse(refusedError());
+  first.faults[1]?.refuse(refusedError());
   const enough = new AbortController();
-  const rival = follow(first.locks.acquire("k", { ttlMs, signal: enough.signal }));
-  await stage.pass(20);
-  const held = await stage.within(20, locks.acquire("k", { ttlMs }));
-  const next = follow(locks.acquire("k", { ttlMs, renew: false })); // is not handed it in memory
-  await stage.pass(10);
-  stage.servers[1]?.del("lock:k"); // so it is node 2 that makes a majority
+  const rival = track(first.locks.acquire("k", { ttlMs, signal: enough.signal }));
+  await fixture.advance(20);
+  const held = await fixture.settleWithin(20, locks.acquire("k", { ttlMs }));
+  const next = track(locks.acquire("k", { ttlMs, renew: false })); // is not handed it in memory
+  await fixture.advance(10);
+  fixture.servers[1]?.del("lock:k"); // so it is node 2 that makes a majority
   const released = held.release();
   enough.abort(); // the rival leaves node 2, which grants it while it is given up
-  await stage.pass(10);
+  await fixture.advance(10);
   arrive();
-  expect(await stage.within(1_000, released)).toBe(true);
+  expect(await fixture.settleWithin(1_000, released)).toBe(true);
   expect([rival.error, next.value?.remainingMs()]).toEqual([enough.signal.reason, expect.any(Number)]);
 });
 
 test("it was ours where who comes next gave up before any node was reached", async () => {
-  const lab = new Lab(3);
-  expect(await releasedBehindWhoGaveUp(lab, await lab.warm(withoutHandover), [])).toBe(true);
+  const lab = new FakeQuorum(3);
+  expect(await releasedBehindWhoGaveUp(lab, await lab.warmUp(withoutHandover), [])).toBe(true);
 });
 
 test("it was lost where most nodes had forgotten it, and who comes next gave up", async () => {
-  const lab = new Lab(3);
-  expect(await releasedBehindWhoGaveUp(lab, await lab.warm(withoutHandover), [0, 1])).toBe(false);
+  const lab = new FakeQuorum(3);
+  expect(await releasedBehindWhoGaveUp(lab, await lab.warmUp(withoutHandover), [0, 1])).toBe(false);
 });
 
 async function releasedBehindWhoGaveUp(
-  lab: Lab,
-  { locks, faults }: Process,
+  lab: FakeQuorum,
+  { locks, faults }: FakeProcess,
   forgetful: readonly number[],
 ): Promise<boolean> {
-  const held = await lab.within(20, locks.acquire("k", { ttlMs }));
+  const held = await lab.settleWithin(20, locks.acquire("k", { ttlMs }));
   const enough = new AbortController();
-  const next = follow(locks.acquire("k", { ttlMs, signal: enough.signal }));
+  const next = track(locks.acquire("k", { ttlMs, signal: enough.signal }));
   await lab.clock.advance(20);
   for (const each of faults) {
     each.refuse(new Error("LOADING Redis is loading the dataset in memory"));
@@ -121,14 +121,14 @@ async function releasedBehindWhoGaveUp(
   for (const each of faults) {
     each.refuse(null);
   }
-  const answer = await lab.within(1_900, released);
+  const answer = await lab.settleWithin(1_900, released);
   expect(next.error).toBeDefined();
   return answer;
 }
 
 /** The operations of a call. */
 function namesIn(args: readonly string[]): string[] {
-  return said(args).filter((each) => ["acquire", "release"].includes(each));
+  return commandText(args).filter((each) => ["acquire", "release"].includes(each));
 }
 
 function through(connection: Connection): Connection {

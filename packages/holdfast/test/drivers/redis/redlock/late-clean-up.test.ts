@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 
-import { LateLine } from "../../../support/delayed-connection.ts";
-import { Stage, type Side } from "../../../support/quorum-fixture.ts";
+import { DelayedConnection } from "../../../support/delayed-connection.ts";
+import { QuorumFixture, type QuorumClient } from "../../../support/quorum-fixture.ts";
 
 // A quorum. Requests that nodes execute behind the answers to their token's releases, and of which nobody hears.
 
@@ -11,77 +11,77 @@ const lock = "lock:k";
 const latestMs = 5_000;
 
 test("what a node executes behind the clean-up of a request leaves no vote", async () => {
-  const { stage, lines, side } = await late();
+  const { fixture, lines, side } = await late();
   keepBack(lines, ["acquire"]);
   const refused = side.locks.acquire("k", { ttlMs, waitMs: 300 }).catch((error: unknown) => error);
-  expect(await stage.within(1_000, refused)).toMatchObject({ code: "quorum-not-reached" });
-  await stage.pass(500);
+  expect(await fixture.settleWithin(1_000, refused)).toMatchObject({ code: "quorum-not-reached" });
+  await fixture.advance(500);
   executeUnheard(lines);
-  await stage.pass(10);
-  expect(votes(stage)).not.toContain(null);
-  await stage.pass(latestMs);
-  expect(votes(stage)).toEqual([null, null, null]);
+  await fixture.advance(10);
+  expect(votes(fixture)).not.toContain(null);
+  await fixture.advance(latestMs);
+  expect(votes(fixture)).toEqual([null, null, null]);
 });
 
 test("what a node executes behind the release of a lease leaves no vote", async () => {
-  const { stage, lines, side } = await late();
+  const { fixture, lines, side } = await late();
   lines[2]?.holdBack(["acquire"]);
-  const lease = await stage.within(100, side.locks.acquire("k", { ttlMs, renew: false }));
-  expect(await stage.within(500, lease.release())).toBe(true);
-  lines[2]?.executeUnheard();
-  await stage.pass(10);
-  expect(votes(stage)).toEqual([null, null, expect.any(String)]);
-  await stage.pass(latestMs);
-  expect(votes(stage)).toEqual([null, null, null]);
+  const lease = await fixture.settleWithin(100, side.locks.acquire("k", { ttlMs, renew: false }));
+  expect(await fixture.settleWithin(500, lease.release())).toBe(true);
+  lines[2]?.executeHeld();
+  await fixture.advance(10);
+  expect(votes(fixture)).toEqual([null, null, expect.any(String)]);
+  await fixture.advance(latestMs);
+  expect(votes(fixture)).toEqual([null, null, null]);
 });
 
 test("a refill that a node executes behind the release of its lease leaves no vote", async () => {
-  const { stage, lines, side } = await late();
-  const lease = await stage.within(100, side.locks.acquire("k", { ttlMs, renew: false }));
-  stage.forget(2);
+  const { fixture, lines, side } = await late();
+  const lease = await fixture.settleWithin(100, side.locks.acquire("k", { ttlMs, renew: false }));
+  fixture.forget(2);
   lines[2]?.holdBack(["refill"]);
-  await stage.within(100, lease.extend(ttlMs));
-  expect(await stage.within(500, lease.release())).toBe(true);
-  await stage.pass(ttlMs / 2); // the refill has an effect until the end of the lease
-  lines[2]?.executeUnheard();
-  await stage.pass(10);
-  expect(votes(stage)).toEqual([null, null, expect.any(String)]);
-  await stage.pass(ttlMs / 2);
-  expect(votes(stage)).toEqual([null, null, null]);
+  await fixture.settleWithin(100, lease.extend(ttlMs));
+  expect(await fixture.settleWithin(500, lease.release())).toBe(true);
+  await fixture.advance(ttlMs / 2); // the refill has an effect until the end of the lease
+  lines[2]?.executeHeld();
+  await fixture.advance(10);
+  expect(votes(fixture)).toEqual([null, null, expect.any(String)]);
+  await fixture.advance(ttlMs / 2);
+  expect(votes(fixture)).toEqual([null, null, null]);
 });
 
 test("a token whose questions are all answered is released once on each node", async () => {
-  const { stage, lines, side } = await late();
-  const before = lines.map((line) => line.said("release"));
-  const lease = await stage.within(100, side.locks.acquire("k", { ttlMs }));
-  await stage.within(100, lease.release());
-  await stage.pass(3 * latestMs);
-  expect(lines.map((line, index) => line.said("release") - (before[index] ?? 0))).toEqual([1, 1, 1]);
+  const { fixture, lines, side } = await late();
+  const before = lines.map((line) => line.whenSent("release"));
+  const lease = await fixture.settleWithin(100, side.locks.acquire("k", { ttlMs }));
+  await fixture.settleWithin(100, lease.release());
+  await fixture.advance(3 * latestMs);
+  expect(lines.map((line, index) => line.whenSent("release") - (before[index] ?? 0))).toEqual([1, 1, 1]);
 });
 
-async function late(): Promise<{ stage: Stage; lines: readonly LateLine[]; side: Side }> {
-  const stage = new Stage();
-  const lines: LateLine[] = [];
-  const side = await stage.side({}, (connection) => {
-    const line = new LateLine(connection);
+async function late(): Promise<{ fixture: QuorumFixture; lines: readonly DelayedConnection[]; side: QuorumClient }> {
+  const fixture = new QuorumFixture();
+  const lines: DelayedConnection[] = [];
+  const side = await fixture.client({}, (connection) => {
+    const line = new DelayedConnection(connection);
     lines.push(line);
     return line;
   });
-  return { stage, lines, side };
+  return { fixture, lines, side };
 }
 
-function keepBack(lines: readonly LateLine[], operations: readonly string[]): void {
+function keepBack(lines: readonly DelayedConnection[], operations: readonly string[]): void {
   for (const line of lines) {
     line.holdBack(operations);
   }
 }
 
-function executeUnheard(lines: readonly LateLine[]): void {
+function executeUnheard(lines: readonly DelayedConnection[]): void {
   for (const line of lines) {
-    line.executeUnheard();
+    line.executeHeld();
   }
 }
 
-function votes(stage: Stage): (string | null)[] {
-  return stage.servers.map((server) => server.get(lock));
+function votes(fixture: QuorumFixture): (string | null)[] {
+  return fixture.servers.map((server) => server.get(lock));
 }

@@ -3,8 +3,8 @@ import type { Lease, Lockable } from "holdfast";
 import type { Connection } from "holdfast/redis";
 import { expect, test } from "vitest";
 
-import { Stage } from "../../../support/quorum-fixture.ts";
-import { said } from "../../../support/diagnostics-log.ts";
+import { QuorumFixture } from "../../../support/quorum-fixture.ts";
+import { commandText } from "../../../support/diagnostics-log.ts";
 
 // What arrives late, in another order, or by the message alone.
 
@@ -14,108 +14,108 @@ const queue = "holdfast:queue:{lock:k}";
 const fence = "holdfast:fence:{lock:k}";
 
 test("what a waiter that gave up is granted by message is given back at once", async () => {
-  const stage = new Stage();
-  const [holder, waiter] = [await stage.side(), await stage.side()];
-  const held = await stage.within(10, holder.locks.acquire("k", { ttlMs }));
+  const fixture = new QuorumFixture();
+  const [holder, waiter] = [await fixture.client(), await fixture.client()];
+  const held = await fixture.settleWithin(10, holder.locks.acquire("k", { ttlMs }));
   for (const faults of waiter.faults) {
     faults.duplicate(1, 400); // it is queued once more when it has left, and nobody hears of that
   }
   const refused = waiter.locks.acquire("k", { ttlMs, waitMs: 100 }).catch((error: unknown) => error);
-  expect(await stage.within(390, refused)).toMatchObject({ code: "wait-timeout" });
-  expect(stage.servers.map((server) => server.dump(queue))).toEqual([undefined, undefined, undefined]);
-  await stage.pass(20);
-  expect(stage.servers.map((server) => server.dump(queue))).not.toContain(undefined);
-  await stage.within(10, held.release());
-  await stage.pass(10);
-  expect(stage.servers.map((server) => server.get(lock))).toEqual([null, null, null]);
+  expect(await fixture.settleWithin(390, refused)).toMatchObject({ code: "wait-timeout" });
+  expect(fixture.servers.map((server) => server.dump(queue))).toEqual([undefined, undefined, undefined]);
+  await fixture.advance(20);
+  expect(fixture.servers.map((server) => server.dump(queue))).not.toContain(undefined);
+  await fixture.settleWithin(10, held.release());
+  await fixture.advance(10);
+  expect(fixture.servers.map((server) => server.get(lock))).toEqual([null, null, null]);
 });
 
 test("what is granted behind its own giving back is given back again", async () => {
-  const stage = new Stage();
+  const fixture = new QuorumFixture();
   const gates: Gate[] = [];
-  const { locks } = await stage.side({}, (connection) => gateOf(connection, gates));
+  const { locks } = await fixture.client({}, (connection) => gateOf(connection, gates));
   setClosed(gates, true);
   const refused = locks.acquire("k", { ttlMs, waitMs: 300 }).catch((error: unknown) => error);
-  expect(await stage.within(1_000, refused)).toMatchObject({ code: "quorum-not-reached" });
+  expect(await fixture.settleWithin(1_000, refused)).toMatchObject({ code: "quorum-not-reached" });
   setClosed(gates, false);
-  await stage.pass(50);
-  expect(stage.servers.map((server) => server.hget(fence, "first"))).not.toContain(undefined); // each granted it
-  expect(stage.servers.map((server) => server.get(lock))).toEqual([null, null, null]);
+  await fixture.advance(50);
+  expect(fixture.servers.map((server) => server.hget(fence, "first"))).not.toContain(undefined); // each granted it
+  expect(fixture.servers.map((server) => server.get(lock))).toEqual([null, null, null]);
 });
 
 test("a place in the queue that is had behind the leaving is given back", async () => {
-  const stage = new Stage();
+  const fixture = new QuorumFixture();
   const gates: Gate[] = [];
-  const holder = await stage.side();
-  const waiter = await stage.side({}, (connection) => gateOf(connection, gates));
-  await stage.within(10, holder.locks.acquire("k", { ttlMs }));
+  const holder = await fixture.client();
+  const waiter = await fixture.client({}, (connection) => gateOf(connection, gates));
+  await fixture.settleWithin(10, holder.locks.acquire("k", { ttlMs }));
   setClosed(gates, true);
   const refused = waiter.locks.acquire("k", { ttlMs, waitMs: 300 }).catch((error: unknown) => error);
-  expect(await stage.within(1_000, refused)).toMatchObject({ code: "quorum-not-reached" });
+  expect(await fixture.settleWithin(1_000, refused)).toMatchObject({ code: "quorum-not-reached" });
   setClosed(gates, false);
-  await stage.pass(50);
-  expect(stage.servers.map((server) => server.dump(queue))).toEqual([undefined, undefined, undefined]);
+  await fixture.advance(50);
+  expect(fixture.servers.map((server) => server.dump(queue))).toEqual([undefined, undefined, undefined]);
 });
 
 test("a node that is filled again behind the release is given back", async () => {
-  const stage = new Stage();
+  const fixture = new QuorumFixture();
   const gates: Gate[] = [];
-  const { locks } = await stage.side({}, (connection) => gateOf(connection, gates));
-  const lease = await stage.within(10, locks.acquire("k", { ttlMs, renew: false }));
-  stage.forget(2);
+  const { locks } = await fixture.client({}, (connection) => gateOf(connection, gates));
+  const lease = await fixture.settleWithin(10, locks.acquire("k", { ttlMs, renew: false }));
+  fixture.forget(2);
   setClosed(gates, true);
-  await stage.within(10, lease.extend(ttlMs));
-  await stage.within(100, lease.release());
+  await fixture.settleWithin(10, lease.extend(ttlMs));
+  await fixture.settleWithin(100, lease.release());
   setClosed(gates, false);
-  await stage.pass(50);
-  expect(stage.servers.map((server) => server.get(lock))).toEqual([null, null, null]);
+  await fixture.advance(50);
+  expect(fixture.servers.map((server) => server.get(lock))).toEqual([null, null, null]);
 });
 
 test("a node that says behind the release that it lacks the lease is not filled again", async () => {
-  const stage = new Stage();
-  const { locks, faults } = await stage.side();
-  const lease = await stage.within(10, locks.acquire("k", { ttlMs, renew: false }));
-  stage.forget(2);
+  const fixture = new QuorumFixture();
+  const { locks, faults } = await fixture.client();
+  const lease = await fixture.settleWithin(10, locks.acquire("k", { ttlMs, renew: false }));
+  fixture.forget(2);
   faults[2]?.delay({ replyMs: 30 });
-  await stage.within(10, lease.extend(ttlMs));
-  await stage.within(10, lease.release());
-  await stage.pass(100);
-  expect(stage.servers[2]?.hget(fence, "first")).toBeUndefined(); // nothing was, which a close() might leave there
+  await fixture.settleWithin(10, lease.extend(ttlMs));
+  await fixture.settleWithin(10, lease.release());
+  await fixture.advance(100);
+  expect(fixture.servers[2]?.hget(fence, "first")).toBeUndefined(); // nothing was, which a close() might leave there
 });
 
 test("a lease was ours where its release meets a late answer that shows it queued", async () => {
-  const stage = new Stage();
-  const [holder, waiter] = [await stage.side(), await stage.side()];
-  stage.servers[2]?.set(lock, "of somebody else", ttlMs); // it has only two nodes
-  const held = await stage.within(10, holder.locks.acquire("k", { ttlMs }));
+  const fixture = new QuorumFixture();
+  const [holder, waiter] = [await fixture.client(), await fixture.client()];
+  fixture.servers[2]?.set(lock, "of somebody else", ttlMs); // it has only two nodes
+  const held = await fixture.settleWithin(10, holder.locks.acquire("k", { ttlMs }));
   waiter.faults[1]?.delay({ replyMs: 120, messageMs: 0 });
   const acquired = waiter.locks.acquire("k", { ttlMs, renew: false });
-  await stage.pass(60); // longer than a node is waited for: it is not asked before it answers
+  await fixture.advance(60); // longer than a node is waited for: it is not asked before it answers
   waiter.faults[1]?.delay({});
-  await stage.within(2, held.release());
-  const lease = await stage.within(2, acquired);
-  expect(await stage.within(1_000, lease.release())).toBe(true);
+  await fixture.settleWithin(2, held.release());
+  const lease = await fixture.settleWithin(2, acquired);
+  expect(await fixture.settleWithin(1_000, lease.release())).toBe(true);
 });
 
 test("who is granted by message has its whole TTL soon, also where it does not renew", async () => {
-  const stage = new Stage();
-  const [holder, waiter] = [await stage.side(), await stage.side()];
-  const held = await stage.within(10, holder.locks.acquire("k", { ttlMs }));
+  const fixture = new QuorumFixture();
+  const [holder, waiter] = [await fixture.client(), await fixture.client()];
+  const held = await fixture.settleWithin(10, holder.locks.acquire("k", { ttlMs }));
   const acquired = waiter.locks.acquire("k", { ttlMs, renew: false });
-  await stage.pass(100);
-  await stage.within(10, held.release());
-  const lease = await stage.within(10, acquired);
-  await stage.pass(50);
+  await fixture.advance(100);
+  await fixture.settleWithin(10, held.release());
+  const lease = await fixture.settleWithin(10, acquired);
+  await fixture.advance(50);
   expect(lease.remainingMs()).toBeGreaterThan(ttlMs * 0.9);
 });
 
 test("who has a majority and settles its number keeps its votes, though an earlier one asks for them", async () => {
-  const stage = new Stage();
-  const [rival, bidder] = [await stage.side(), await stage.side()];
+  const fixture = new QuorumFixture();
+  const [rival, bidder] = [await fixture.client(), await fixture.client()];
   for (const { faults } of [rival, bidder]) {
     faults[2]?.freeze();
   }
-  stage.servers[0]?.call("HSET", fence, "last", String((stage.clock.wall() + 500) * 1000)); // so that they do not agree at once
+  fixture.servers[0]?.call("HSET", fence, "last", String((fixture.clock.wall() + 500) * 1000)); // so that they do not agree at once
   rival.faults.slice(0, 2).forEach((faults) => faults.delay({ requestMs: 10 }));
   bidder.faults.slice(0, 2).forEach((faults) => faults.delay({ replyMs: 5, messageMs: 0 }));
   const order: string[] = [];
@@ -126,25 +126,25 @@ test("who has a majority and settles its number keeps its votes, though an earli
     );
   };
   note("rival", rival.locks.acquire("k", { ttlMs }));
-  await stage.pass(1);
+  await fixture.advance(1);
   note("bidder", bidder.locks.acquire("k", { ttlMs }));
-  await stage.pass(2);
+  await fixture.advance(2);
   bidder.faults.slice(0, 2).forEach((faults) => faults.delay({ replyMs: 30, messageMs: 0 })); // of the questions that settle it
-  await stage.pass(200);
+  await fixture.advance(200);
   expect(order).toEqual(["bidder"]);
 });
 
 test("what was passed on and then granted again is another attempt, with another token", async () => {
-  const stage = new Stage();
+  const fixture = new QuorumFixture();
   const attempts = (): (string | undefined)[] =>
-    stage.servers.map((server) => server.get(lock)?.split(":")[0]);
-  const { locks } = await stage.side();
-  const first = await stage.within(10, locks.acquire("k", { ttlMs }));
+    fixture.servers.map((server) => server.get(lock)?.split(":")[0]);
+  const { locks } = await fixture.client();
+  const first = await fixture.settleWithin(10, locks.acquire("k", { ttlMs }));
   const before = attempts();
   const next = locks.acquire("k", { ttlMs, renew: false }); // is not handed it in memory
-  await stage.pass(5);
-  await stage.within(10, first.release());
-  await stage.within(10, next);
+  await fixture.advance(5);
+  await fixture.settleWithin(10, first.release());
+  await fixture.settleWithin(10, next);
   for (const attempt of attempts()) {
     expect(attempt).toMatch(/^[0-9a-f]{32}$/);
     expect(before).not.toContain(attempt);
@@ -154,38 +154,38 @@ test("what was passed on and then granted again is another attempt, with another
 test.each(["mutex", "read lock"])(
   "a given %s is adopted though each node was filled with it again",
   async (kind) => {
-    const stage = new Stage();
-    const [giver, taker] = [await stage.side(), await stage.side()];
+    const fixture = new QuorumFixture();
+    const [giver, taker] = [await fixture.client(), await fixture.client()];
     const own: Lockable = kind === "mutex" ? giver.locks.mutex("k") : giver.locks.readWrite("k").read;
-    const lease = await stage.within(10, own.acquire({ ttlMs }));
-    for (const [index, server] of stage.servers.entries()) {
-      stage.forget(index);
-      server.call("HSET", fence, "last", String((stage.clock.wall() + 500) * 1000)); // it gave others a greater number meanwhile
-      await stage.pass(ttlMs);
+    const lease = await fixture.settleWithin(10, own.acquire({ ttlMs }));
+    for (const [index, server] of fixture.servers.entries()) {
+      fixture.forget(index);
+      server.call("HSET", fence, "last", String((fixture.clock.wall() + 500) * 1000)); // it gave others a greater number meanwhile
+      await fixture.advance(ttlMs);
       expect(server.keys()).toContain(lock);
     }
-    const adopted = await stage.within(10, taker.locks.adopt(lease.transfer()));
+    const adopted = await fixture.settleWithin(10, taker.locks.adopt(lease.transfer()));
     expect(adopted.fencingToken).toBe(lease.fencingToken);
-    expect(await stage.within(10, adopted.release())).toBe(true);
+    expect(await fixture.settleWithin(10, adopted.release())).toBe(true);
   },
 );
 
 test("an inquiry for a number before that of the vote is dropped", async () => {
-  const stage = new Stage();
+  const fixture = new QuorumFixture();
   const listeners: Listener[] = [];
-  const { locks, faults } = await stage.side({}, (connection) => heardBy(connection, listeners));
+  const { locks, faults } = await fixture.client({}, (connection) => heardBy(connection, listeners));
   faults.slice(1).forEach((each) => each.freeze());
   void locks.acquire("k", { ttlMs }).catch(() => undefined);
-  await stage.pass(20);
-  const [server] = stage.servers as [FakeRedis];
+  await fixture.advance(20);
+  const [server] = fixture.servers as [FakeRedis];
   const [listener] = listeners as [Listener];
   const numberThere = (): number => Number(server.hget(fence, "first"));
   const first = numberThere();
   listener.message(`inquiry ${server.get(lock)} ${first - 1}`);
-  await stage.pass(20);
+  await fixture.advance(20);
   expect(numberThere()).toBe(first);
   listener.message(`inquiry ${server.get(lock)} ${first}`);
-  await stage.pass(20);
+  await fixture.advance(20);
   expect(numberThere()).toBeGreaterThan(first); // given back, and had again
 });
 
@@ -203,7 +203,7 @@ function gateOf(connection: Connection, gates: Gate[]): Connection {
   return {
     ...plain(connection),
     run: (script, keys, args) =>
-      gate.isClosed && ["acquire", "refill"].includes(said(args)[0] ?? "")
+      gate.isClosed && ["acquire", "refill"].includes(commandText(args)[0] ?? "")
         ? new Promise((resolve, reject) => {
             gate.held.push(() => {
               connection.run(script, keys, args).then(resolve, reject);

@@ -1,28 +1,28 @@
 import { expect, test } from "vitest";
 
-import { follow, Lab } from "../../../support/fake-quorum.ts";
+import { track, FakeQuorum } from "../../../support/fake-quorum.ts";
 
 const ttlMs = 60_000;
 
 test("a request that a node executes too late gets no vote there", async () => {
-  const lab = new Lab(3);
-  const { locks, faults } = await lab.warm();
+  const lab = new FakeQuorum(3);
+  const { locks, faults } = await lab.warmUp();
   for (const each of faults) {
     each.duplicate(1, 6_000);
   }
-  const lease = await lab.within(10, locks.acquire("k", { ttlMs, renew: false }));
-  await lab.within(10, lease.release());
+  const lease = await lab.settleWithin(10, locks.acquire("k", { ttlMs, renew: false }));
+  await lab.settleWithin(10, lease.release());
   await lab.clock.advance(7_000);
   expect(lab.holders("k")).toEqual([null, null, null]);
 });
 
 test("who was executed too late asks again, and is elected", async () => {
-  const lab = new Lab(3);
-  const { locks, faults } = await lab.warm();
+  const lab = new FakeQuorum(3);
+  const { locks, faults } = await lab.warmUp();
   for (const each of faults) {
     each.delay({ requestMs: 5_500, replyMs: 1 });
   }
-  const acquired = follow(locks.acquire("k", { ttlMs, waitMs: 30_000, renew: false }));
+  const acquired = track(locks.acquire("k", { ttlMs, waitMs: 30_000, renew: false }));
   await lab.clock.advance(5_499);
   for (const each of faults) {
     each.delay({ requestMs: 1, replyMs: 1 });
@@ -34,35 +34,35 @@ test("who was executed too late asks again, and is elected", async () => {
 });
 
 test("a request that waits on a machine that sleeps is served after its sleep", async () => {
-  const lab = new Lab(3);
-  const [holder, waiter] = [await lab.warm(), await lab.warm()];
-  const lease = await lab.within(10, holder.locks.acquire("k", { ttlMs, renew: false }));
-  const acquired = follow(waiter.locks.acquire("k", { ttlMs, waitMs: 8_000, renew: false }));
+  const lab = new FakeQuorum(3);
+  const [holder, waiter] = [await lab.warmUp(), await lab.warmUp()];
+  const lease = await lab.settleWithin(10, holder.locks.acquire("k", { ttlMs, renew: false }));
+  const acquired = track(waiter.locks.acquire("k", { ttlMs, waitMs: 8_000, renew: false }));
   await lab.clock.advance(100);
   lab.clock.sleep(20_000);
   await lab.clock.advance(6_000); // it asks again, and learns the time
   expect(lab.waiting("k")).toEqual([1, 1, 1]);
-  await lab.within(10, lease.release());
+  await lab.settleWithin(10, lease.release());
   await lab.clock.advance(100);
   expect(acquired.value?.remainingMs()).toBeGreaterThan(0);
 });
 
 test("a place that is asked for after a sleep is of the nodes' present time", async () => {
-  const lab = new Lab(3);
-  const { locks } = await lab.warm();
+  const lab = new FakeQuorum(3);
+  const { locks } = await lab.warmUp();
   lab.clock.sleep(10_000);
-  await lab.within(100, locks.acquire("k", { ttlMs, renew: false }));
+  await lab.settleWithin(100, locks.acquire("k", { ttlMs, renew: false }));
   const ticket = Number(lab.holders("k")[0]?.split(":").at(-1));
   expect(Math.abs(ticket / 1000 - lab.clock.wall())).toBeLessThan(200);
 });
 
 test("places begin anew where the nodes' time was found ahead of the truth", async () => {
   let aheadMs = 60_000;
-  const lab = new Lab(3, (clock) => ({ clock: { ...clock, wall: () => clock.wall() + aheadMs } }));
-  const { locks } = await lab.warm();
+  const lab = new FakeQuorum(3, (clock) => ({ clock: { ...clock, wall: () => clock.wall() + aheadMs } }));
+  const { locks } = await lab.warmUp();
   aheadMs = 0;
   const ticketOf = async (key: string): Promise<number> => {
-    await lab.within(100, locks.acquire(key, { ttlMs, renew: false }));
+    await lab.settleWithin(100, locks.acquire(key, { ttlMs, renew: false }));
     return Number(lab.holders(key)[0]?.split(":").at(-1));
   };
   await ticketOf("before");

@@ -1,30 +1,30 @@
 import type { Connection } from "holdfast/redis";
 import { expect, test } from "vitest";
 
-import { Stage, type Side } from "../../../support/quorum-fixture.ts";
+import { QuorumFixture, type QuorumClient } from "../../../support/quorum-fixture.ts";
 
 // A grant that a message brings counts at once only where it is known when its TTL began.
 
 const slowMs = 20;
 
 test("a pushed grant counts without another question", async () => {
-  const stage = new Stage();
-  const [holder, waiter] = [await stage.side(), await stage.side()];
-  expect(await isGrantedAtOnce(stage, holder, waiter)).toBe(true);
+  const fixture = new QuorumFixture();
+  const [holder, waiter] = [await fixture.client(), await fixture.client()];
+  expect(await isGrantedAtOnce(fixture, holder, waiter)).toBe(true);
 });
 
 test("one of another run of the node is asked for first", async () => {
-  const stage = new Stage();
-  const [holder, waiter] = [await stage.side(), await stage.side({}, ofAnotherRun)];
-  expect(await isGrantedAtOnce(stage, holder, waiter)).toBe(false);
+  const fixture = new QuorumFixture();
+  const [holder, waiter] = [await fixture.client(), await fixture.client({}, ofAnotherRun)];
+  expect(await isGrantedAtOnce(fixture, holder, waiter)).toBe(false);
 });
 
 test("so is one behind a connection that was lost since the node told its time", async () => {
-  const stage = new Stage();
+  const fixture = new QuorumFixture();
   const downs: (() => void)[] = [];
-  const holder = await stage.side();
-  const waiter = await stage.side({}, (connection) => withDowns(connection, downs));
-  const isGranted = await isGrantedAtOnce(stage, holder, waiter, () => {
+  const holder = await fixture.client();
+  const waiter = await fixture.client({}, (connection) => withDowns(connection, downs));
+  const isGranted = await isGrantedAtOnce(fixture, holder, waiter, () => {
     for (const down of downs) {
       down();
     }
@@ -34,25 +34,25 @@ test("so is one behind a connection that was lost since the node told its time",
 
 /** Whether the waiter has it before any question could be answered; it has it soon behind that in any case. */
 async function isGrantedAtOnce(
-  stage: Stage,
-  holder: Side,
-  waiter: Side,
+  fixture: QuorumFixture,
+  holder: QuorumClient,
+  waiter: QuorumClient,
   before: () => void = () => undefined,
 ): Promise<boolean> {
-  const held = await stage.within(10, holder.locks.acquire("k"));
+  const held = await fixture.settleWithin(10, holder.locks.acquire("k"));
   let isGranted = false;
   const acquired = waiter.locks.acquire("k").then((lease) => {
     isGranted = true;
     return lease;
   });
-  await stage.pass(10);
+  await fixture.advance(10);
   for (const each of waiter.faults) {
     each.delay({ requestMs: slowMs, messageMs: 0 });
   }
   before();
-  await stage.within(slowMs / 4, held.release());
+  await fixture.settleWithin(slowMs / 4, held.release());
   const wasGranted = isGranted;
-  await stage.within(1_000, acquired);
+  await fixture.settleWithin(1_000, acquired);
   return wasGranted;
 }
 
@@ -62,11 +62,11 @@ function ofAnotherRun(connection: Connection): Connection {
     ...plain(connection),
     subscribe: (channel, kind, listener) =>
       connection.subscribe(channel, kind, {
-        up: () => {
-          listener.up();
+        connected: () => {
+          listener.connected();
         },
-        down: () => {
-          listener.down();
+        disconnected: () => {
+          listener.disconnected();
         },
         message: (text) => {
           const words = text.split(" ");

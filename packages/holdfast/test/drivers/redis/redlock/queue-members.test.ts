@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { Stage } from "../../../support/quorum-fixture.ts";
+import { QuorumFixture } from "../../../support/quorum-fixture.ts";
 
 // Which nodes count for a lease, or for who is on the way to one. Without the guard nothing else keeps a restarted node from it.
 
@@ -8,38 +8,38 @@ const ttlMs = 10_000;
 const unguarded = { restartGuard: "off" } as const;
 
 test("a node that has lost it, and says so before the others, does not end a lease", async () => {
-  const stage = new Stage();
-  const { locks } = await stage.side();
-  const lease = await stage.within(10, locks.acquire("k", { ttlMs, renew: false }));
-  stage.servers[0]?.del("lock:k");
-  await stage.within(100, lease.extend());
-  expect(stage.servers[0]?.get("lock:k")).toBe(stage.servers[1]?.get("lock:k"));
+  const fixture = new QuorumFixture();
+  const { locks } = await fixture.client();
+  const lease = await fixture.settleWithin(10, locks.acquire("k", { ttlMs, renew: false }));
+  fixture.servers[0]?.del("lock:k");
+  await fixture.settleWithin(100, lease.extend());
+  expect(fixture.servers[0]?.get("lock:k")).toBe(fixture.servers[1]?.get("lock:k"));
 });
 
 test("a node that restarted with what it had on its disk does not count for a lease", async () => {
-  const stage = new Stage();
-  const { locks, faults } = await stage.side(unguarded);
+  const fixture = new QuorumFixture();
+  const { locks, faults } = await fixture.client(unguarded);
   faults[2]?.refuse(new Error("connect ECONNREFUSED"));
-  const lease = await stage.within(10, locks.acquire("k", { ttlMs, renew: false }));
-  stage.servers[0]?.restart({ keepData: true });
-  await stage.pass(100);
-  expect(stage.servers[0]?.get("lock:k")).not.toBeNull();
-  await expect(stage.within(1_000, lease.extend())).rejects.toMatchObject({ code: "quorum-not-reached" });
+  const lease = await fixture.settleWithin(10, locks.acquire("k", { ttlMs, renew: false }));
+  fixture.servers[0]?.restart({ keepData: true });
+  await fixture.advance(100);
+  expect(fixture.servers[0]?.get("lock:k")).not.toBeNull();
+  await expect(fixture.settleWithin(1_000, lease.extend())).rejects.toMatchObject({ code: "quorum-not-reached" });
   faults[2]?.refuse(null);
-  await expect(stage.within(1_000, locks.tryAcquire("other"))).resolves.not.toBeNull();
+  await expect(fixture.settleWithin(1_000, locks.tryAcquire("other"))).resolves.not.toBeNull();
 });
 
 test("the vote of a node from before its restart does not count for who still waits for others", async () => {
-  const stage = new Stage();
-  const { locks, faults } = await stage.side(unguarded);
+  const fixture = new QuorumFixture();
+  const { locks, faults } = await fixture.client(unguarded);
   faults[1]?.delay({ requestMs: 20 });
   faults[2]?.freeze();
   const holding = locks
     .acquire("k", { ttlMs })
-    .then(() => stage.servers.filter((server) => server.get("lock:k") !== null));
-  await stage.pass(5);
-  expect(stage.servers[0]?.get("lock:k")).not.toBeNull();
+    .then(() => fixture.servers.filter((server) => server.get("lock:k") !== null));
+  await fixture.advance(5);
+  expect(fixture.servers[0]?.get("lock:k")).not.toBeNull();
   faults[0]?.delay({ requestMs: 10 }); // that it restarted is known before n1 votes, and its new vote comes behind that
-  stage.servers[0]?.restart({ keepData: false });
-  expect(await stage.within(1_000, holding)).toHaveLength(2);
+  fixture.servers[0]?.restart({ keepData: false });
+  expect(await fixture.settleWithin(1_000, holding)).toHaveLength(2);
 });

@@ -1,7 +1,7 @@
 import type { Lease } from "holdfast";
 import { expect, test } from "vitest";
 
-import { follow, Lab, refusal, type Followed, type Process } from "../../../support/fake-quorum.ts";
+import { track, FakeQuorum, refusedError, type TrackedPromise, type FakeProcess } from "../../../support/fake-quorum.ts";
 
 // How long a release may take: `commandTimeoutMs`, whatever becomes of the nodes, and whether it is passed on or not.
 
@@ -44,7 +44,7 @@ const splits: readonly Splits[] = [
 ];
 
 test.each(splits)("it is told in time that too few answered: $name", async (split) => {
-  const lab = new Lab(5);
+  const lab = new FakeQuorum(5);
   const { process, released } = await releasedUnder(lab, split);
   await lab.clock.advance(budgetMs - 1);
   expect(released.isSettled).toBe(false);
@@ -59,7 +59,7 @@ test.each(splits)("it is told in time that too few answered: $name", async (spli
 test.each(splits.filter(({ refusedMs }) => refusedMs < budgetMs))(
   "it was ours where a majority answers within it: $name",
   async (split) => {
-    const lab = new Lab(5);
+    const lab = new FakeQuorum(5);
     const { process, released } = await releasedUnder(lab, { ...split, frozen: 2 });
     await lab.clock.advance(budgetMs);
     heal(process);
@@ -68,13 +68,13 @@ test.each(splits.filter(({ refusedMs }) => refusedMs < budgetMs))(
 );
 
 test("a node that is not known yet takes no more of it", async () => {
-  const lab = new Lab(3);
-  const holder = await lab.warm();
-  const lease = await lab.within(100, holder.locks.acquire("k", { ttlMs }));
+  const lab = new FakeQuorum(3);
+  const holder = await lab.warmUp();
+  const lease = await lab.settleWithin(100, holder.locks.acquire("k", { ttlMs }));
   const stranger = lab.process();
-  refuse(stranger, refusal());
+  refuse(stranger, refusedError());
   const { token } = lease.transfer();
-  const released = follow(stranger.driver.release("k", token, lab.clock.now() + ttlMs));
+  const released = track(stranger.driver.release("k", token, lab.clock.now() + ttlMs));
   await lab.clock.advance(1_000);
   refuse(stranger, null);
   freeze(stranger, 3);
@@ -83,49 +83,49 @@ test("a node that is not known yet takes no more of it", async () => {
 });
 
 test("a process that stood still reads the answer that is there before it says that there is none", async () => {
-  const lab = new Lab(3);
-  const { locks } = await lab.warm({ distancesMs: [0.2, 0.2, 0.2] }); // the answers are there as soon as it runs again
-  const lease = await lab.within(100, locks.acquire("k", { ttlMs }));
-  const released = follow(lease.release());
+  const lab = new FakeQuorum(3);
+  const { locks } = await lab.warmUp({ distancesMs: [0.2, 0.2, 0.2] }); // the answers are there as soon as it runs again
+  const lease = await lab.settleWithin(100, locks.acquire("k", { ttlMs }));
+  const released = track(lease.release());
   lab.clock.block(3_000);
   await lab.clock.advance(10);
   expect(released.value).toBe(true);
 });
 
 async function releasedUnder(
-  lab: Lab,
+  lab: FakeQuorum,
   { refusedMs, frozen, waitMs }: Splits,
-): Promise<{ process: Process; lease: Lease; released: Followed<boolean> }> {
-  const process = await lab.warm(withoutHandover);
-  const lease = await lab.within(20, process.locks.acquire("k", { ttlMs }));
+): Promise<{ process: FakeProcess; lease: Lease; released: TrackedPromise<boolean> }> {
+  const process = await lab.warmUp(withoutHandover);
+  const lease = await lab.settleWithin(20, process.locks.acquire("k", { ttlMs }));
   if (waitMs !== undefined) {
-    follow(process.locks.acquire("k", { ttlMs: 1_000, waitMs: waitMs + 20, renew: false }));
+    track(process.locks.acquire("k", { ttlMs: 1_000, waitMs: waitMs + 20, renew: false }));
     await lab.clock.advance(20);
   }
   if (refusedMs > 0) {
-    refuse(process, refusal());
+    refuse(process, refusedError());
   }
   lab.clock.setTimer(() => {
     refuse(process, null);
     freeze(process, frozen);
   }, refusedMs);
-  return { process, lease, released: follow(lease.release()) };
+  return { process, lease, released: track(lease.release()) };
 }
 
-function freeze({ faults }: Process, count: number): void {
+function freeze({ faults }: FakeProcess, count: number): void {
   for (const each of faults.slice(0, count)) {
     each.freeze();
   }
 }
 
-function heal(process: Process): void {
+function heal(process: FakeProcess): void {
   refuse(process, null);
   for (const each of process.faults) {
     each.thaw();
   }
 }
 
-function refuse({ faults }: Process, error: Error | null): void {
+function refuse({ faults }: FakeProcess, error: Error | null): void {
   for (const each of faults) {
     each.refuse(error);
   }

@@ -1,102 +1,102 @@
 import type { Lease } from "holdfast";
 import { expect, test } from "vitest";
 
-import { Lab, refusal } from "../../../support/fake-quorum.ts";
+import { FakeQuorum, refusedError } from "../../../support/fake-quorum.ts";
 
 test("a node that was down at the first use counts for a lease that is only renewed", async () => {
-  const lab = new Lab(3);
+  const lab = new FakeQuorum(3);
   const { locks, faults } = lab.process();
-  faults[2]?.refuse(refusal());
-  const lease = await lab.within(5_000, locks.acquire("k", { ttlMs: 10_000 }));
+  faults[2]?.refuse(refusedError());
+  const lease = await lab.settleWithin(5_000, locks.acquire("k", { ttlMs: 10_000 }));
   faults[2]?.refuse(null);
   await lab.clock.advance(60_000);
-  faults[1]?.refuse(refusal());
+  faults[1]?.refuse(refusedError());
   await lab.clock.advance(12_000);
   expectHeld(lease);
 });
 
 test("a lease is renewed where every answer comes later than nodeTimeoutMs", async () => {
-  const lab = new Lab(3);
+  const lab = new FakeQuorum(3);
   const { locks } = lab.process({ distancesMs: [35, 35, 35], redlock: { nodeTimeoutMs: 50 } });
-  const lease = await lab.within(2_000, locks.acquire("k", { ttlMs: 6_000, waitMs: 10_000 }));
+  const lease = await lab.settleWithin(2_000, locks.acquire("k", { ttlMs: 6_000, waitMs: 10_000 }));
   await lab.clock.advance(8_000);
   expectHeld(lease);
 });
 
 test("a node that agreed on the number after the others had decided counts for the lease", async () => {
-  const lab = new Lab(3);
-  const { locks, faults } = await lab.warm({ distancesMs: [1, 1, 1.2] });
+  const lab = new FakeQuorum(3);
+  const { locks, faults } = await lab.warmUp({ distancesMs: [1, 1, 1.2] });
   const base = Math.round(lab.clock.wall()) * 1000 + 500_000;
   for (const [index, ahead] of [0, 1_000, 500].entries()) {
     const last = String(base + ahead); // of earlier grants, that did not reach all nodes
     lab.nodes[index]?.call("HSET", "holdfast:fence:{lock:k}", "first", last, "last", last);
   }
-  const lease = await lab.within(50, locks.acquire("k", { ttlMs: 10_000 }));
-  faults[0]?.refuse(refusal());
+  const lease = await lab.settleWithin(50, locks.acquire("k", { ttlMs: 10_000 }));
+  faults[0]?.refuse(refusedError());
   await lab.clock.advance(12_000);
   expectHeld(lease);
 });
 
 test("adopting may be tried again where too few nodes answered at first", async () => {
-  const lab = new Lab(3);
-  const { locks } = await lab.warm();
-  const adopter = await lab.warm();
-  const lease = await lab.within(100, locks.acquire("k", { ttlMs: 60_000 }));
+  const lab = new FakeQuorum(3);
+  const { locks } = await lab.warmUp();
+  const adopter = await lab.warmUp();
+  const lease = await lab.settleWithin(100, locks.acquire("k", { ttlMs: 60_000 }));
   const transfer = lease.transfer();
   for (const each of adopter.faults.slice(1)) {
     each.refuse(new Error("read ECONNRESET"), 1);
   }
-  await expect(lab.within(3_000, adopter.locks.adopt(transfer))).rejects.toMatchObject({
+  await expect(lab.settleWithin(3_000, adopter.locks.adopt(transfer))).rejects.toMatchObject({
     code: "quorum-not-reached",
     retryable: true,
   });
-  const adopted = await lab.within(3_000, adopter.locks.adopt(transfer));
-  await expect(lab.within(100, adopted.extend())).resolves.toBeUndefined();
+  const adopted = await lab.settleWithin(3_000, adopter.locks.adopt(transfer));
+  await expect(lab.settleWithin(100, adopted.extend())).resolves.toBeUndefined();
   expectHeld(adopted);
 });
 
 test.each([3, 5])(
   "adopting waits for all where those who answer first have it for %d ms more",
   async (leftMs) => {
-    const lab = new Lab(3);
-    const { locks } = await lab.warm();
-    const adopter = await lab.warm({ distancesMs: [1, 1, 5] });
-    const lease = await lab.within(100, locks.acquire("k", { ttlMs: 10_000 }));
+    const lab = new FakeQuorum(3);
+    const { locks } = await lab.warmUp();
+    const adopter = await lab.warmUp({ distancesMs: [1, 1, 5] });
+    const lease = await lab.settleWithin(100, locks.acquire("k", { ttlMs: 10_000 }));
     const transfer = lease.transfer();
     lab.nodes[0]?.set("lock:k", transfer.token, leftMs); // as of a vote that came late by message, and was not prolonged yet
-    const adopted = await lab.within(50, adopter.locks.adopt(transfer, { renew: false }));
+    const adopted = await lab.settleWithin(50, adopter.locks.adopt(transfer, { renew: false }));
     expect(adopted.remainingMs()).toBeGreaterThan(5_000);
   },
 );
 
 test("adopting does not wait for a silent node where enough is left by the others", async () => {
-  const lab = new Lab(3);
-  const { locks } = await lab.warm();
-  const adopter = await lab.warm({ distancesMs: [1, 1, 1] });
-  const lease = await lab.within(100, locks.acquire("k", { ttlMs: 10_000 }));
+  const lab = new FakeQuorum(3);
+  const { locks } = await lab.warmUp();
+  const adopter = await lab.warmUp({ distancesMs: [1, 1, 1] });
+  const lease = await lab.settleWithin(100, locks.acquire("k", { ttlMs: 10_000 }));
   adopter.faults[2]?.freeze();
-  expectHeld(await lab.within(10, adopter.locks.adopt(lease.transfer())));
+  expectHeld(await lab.settleWithin(10, adopter.locks.adopt(lease.transfer())));
 });
 
 test("a node that is filled again behind a loss does not revive the lease, and keeps nothing of it", async () => {
-  const lab = new Lab(3);
-  const { locks, driver, faults } = await lab.warm();
-  const lease = await lab.within(20, locks.acquire("k", { ttlMs: 10_000, renew: false }));
+  const lab = new FakeQuorum(3);
+  const { locks, driver, faults } = await lab.warmUp();
+  const lease = await lab.settleWithin(20, locks.acquire("k", { ttlMs: 10_000, renew: false }));
   const { key, token } = lease.transfer();
   const extend = { key, token, fencingToken: lease.fencingToken, ttlMs: 10_000, info: undefined };
-  lab.forget(2);
+  lab.loseData(2);
   const first = driver.extend(extend);
   await lab.clock.advance(2);
   faults[2]?.delay({ requestMs: 1, replyMs: 200 });
   await lab.clock.advance(2);
-  expect(await lab.within(1, first)).toMatchObject({ outcome: "renewed" });
+  expect(await lab.settleWithin(1, first)).toMatchObject({ outcome: "renewed" });
   expect(lab.holders("k")[2]).toBe(token); // filled again, and the answer is under way
-  lab.forget(0);
-  expect(await lab.within(100, driver.extend(extend))).toEqual({ outcome: "lost", reason: "expired" });
+  lab.loseData(0);
+  expect(await lab.settleWithin(100, driver.extend(extend))).toEqual({ outcome: "lost", reason: "expired" });
   await lab.clock.advance(500);
   faults[2]?.delay({ requestMs: 1, replyMs: 1 });
   expect(lab.holders("k")[2]).toBeNull();
-  expect(await lab.within(100, driver.extend(extend))).toEqual({ outcome: "lost", reason: "expired" });
+  expect(await lab.settleWithin(100, driver.extend(extend))).toEqual({ outcome: "lost", reason: "expired" });
 });
 
 function expectHeld(lease: Lease): void {
@@ -105,22 +105,22 @@ function expectHeld(lease: Lease): void {
 }
 
 test("a process that did not acquire it prolongs a lease, though one node is silent", async () => {
-  const lab = new Lab(3);
-  const { locks } = await lab.warm();
-  const { driver, faults } = await lab.warm();
-  const lease = await lab.within(20, locks.acquire("k", { ttlMs: 1_000, renew: false }));
+  const lab = new FakeQuorum(3);
+  const { locks } = await lab.warmUp();
+  const { driver, faults } = await lab.warmUp();
+  const lease = await lab.settleWithin(20, locks.acquire("k", { ttlMs: 1_000, renew: false }));
   const { key, token } = lease.transfer();
   const { fencingToken } = lease;
   faults[0]?.freeze();
-  const extension = await lab.within(
+  const extension = await lab.settleWithin(
     200,
     driver.extend({ key, token, fencingToken, ttlMs: 10_000, info: undefined }),
   );
   expect(extension).toMatchObject({ outcome: "renewed" });
   await lab.clock.advance(5_000);
-  expect(await lab.within(200, locks.tryAcquire("k"))).toBeNull();
+  expect(await lab.settleWithin(200, locks.tryAcquire("k"))).toBeNull();
   await lab.clock.advance(6_000);
-  const over = await lab.within(
+  const over = await lab.settleWithin(
     200,
     driver.extend({ key, token, fencingToken, ttlMs: 10_000, info: undefined }),
   );
@@ -128,15 +128,15 @@ test("a process that did not acquire it prolongs a lease, though one node is sil
 });
 
 test("a process that did not acquire it does not prolong what only a minority has, nor tells that it is lost", async () => {
-  const lab = new Lab(3);
-  const { locks } = await lab.warm();
-  const { driver, faults } = await lab.warm();
-  const lease = await lab.within(20, locks.acquire("k", { ttlMs: 10_000, renew: false }));
+  const lab = new FakeQuorum(3);
+  const { locks } = await lab.warmUp();
+  const { driver, faults } = await lab.warmUp();
+  const lease = await lab.settleWithin(20, locks.acquire("k", { ttlMs: 10_000, renew: false }));
   const { key, token } = lease.transfer();
   const { fencingToken } = lease;
-  lab.forget(0);
+  lab.loseData(0);
   faults[1]?.freeze();
-  const extension = await lab.within(
+  const extension = await lab.settleWithin(
     300,
     driver.extend({ key, token, fencingToken, ttlMs: 10_000, info: undefined }),
   );

@@ -1,50 +1,50 @@
 import { expect, test } from "vitest";
 
-import { follow, Lab, refusal } from "../../../support/fake-quorum.ts";
+import { track, FakeQuorum, refusedError } from "../../../support/fake-quorum.ts";
 
 const withoutHandover = { locks: { handover: { max: 0, maxMs: 0 } } } as const;
 
 test("a grant that was passed on is given back on a silent node also where who comes next gives up", async () => {
-  const lab = new Lab(3);
-  const { locks, faults } = await lab.warm(withoutHandover);
-  const other = await lab.warm();
-  const held = await lab.within(20, locks.acquire("k", { ttlMs: 60_000 }));
+  const lab = new FakeQuorum(3);
+  const { locks, faults } = await lab.warmUp(withoutHandover);
+  const other = await lab.warmUp();
+  const held = await lab.settleWithin(20, locks.acquire("k", { ttlMs: 60_000 }));
   const others = other.locks.acquire("k", { ttlMs: 60_000, waitMs: 30_000 });
   await lab.clock.advance(20);
   const enough = new AbortController();
-  const next = follow(locks.acquire("k", { ttlMs: 60_000, waitMs: 30_000, signal: enough.signal }));
+  const next = track(locks.acquire("k", { ttlMs: 60_000, waitMs: 30_000, signal: enough.signal }));
   await lab.clock.advance(20);
-  faults[2]?.refuse(refusal());
-  expect(await lab.within(200, held.release())).toBe(true);
+  faults[2]?.refuse(refusedError());
+  expect(await lab.settleWithin(200, held.release())).toBe(true);
   enough.abort(new Error("enough"));
-  const lease = await lab.within(200, others);
+  const lease = await lab.settleWithin(200, others);
   expect(next.error).toBeDefined();
-  await lab.within(100, lease.release());
+  await lab.settleWithin(100, lease.release());
   faults[2]?.refuse(null);
   await lab.clock.advance(10_000);
   expect(lab.holders("k")).toEqual([null, null, null]);
 });
 
 test("a grant that was passed on was still ours where the answers were lost and the question was repeated", async () => {
-  const lab = new Lab(3);
-  const { locks, faults } = await lab.warm(withoutHandover);
-  const held = await lab.within(20, locks.acquire("k", { ttlMs: 60_000 }));
+  const lab = new FakeQuorum(3);
+  const { locks, faults } = await lab.warmUp(withoutHandover);
+  const held = await lab.settleWithin(20, locks.acquire("k", { ttlMs: 60_000 }));
   const next = locks.acquire("k", { ttlMs: 60_000, waitMs: 30_000 });
   await lab.clock.advance(20);
   for (const each of faults) {
     each.dropReply(1, "reset");
   }
-  expect(await lab.within(1_500, held.release())).toBe(true);
+  expect(await lab.settleWithin(1_500, held.release())).toBe(true);
   expect((await next).remainingMs()).toBeGreaterThan(0);
 });
 
 test("a break leaves nothing on a node that votes for the broken lease behind it", async () => {
-  const lab = new Lab(3);
-  const { locks } = await lab.warm({ distancesMs: [1, 1, 40] });
-  const operator = await lab.warm();
-  const lease = await lab.within(5, locks.acquire("k", { ttlMs: 60_000 }));
+  const lab = new FakeQuorum(3);
+  const { locks } = await lab.warmUp({ distancesMs: [1, 1, 40] });
+  const operator = await lab.warmUp();
+  const lease = await lab.settleWithin(5, locks.acquire("k", { ttlMs: 60_000 }));
   const { fencingToken } = lease;
-  expect(await lab.within(10, operator.locks.breakLock("k", { fencingToken, reason: "test" }))).toBe(true);
+  expect(await lab.settleWithin(10, operator.locks.breakLock("k", { fencingToken, reason: "test" }))).toBe(true);
   expect(lab.holders("k")).toEqual([null, null, null]);
   await lab.clock.advance(200);
   expect(lease.remainingMs()).toBe(0);
@@ -52,18 +52,18 @@ test("a break leaves nothing on a node that votes for the broken lease behind it
 });
 
 test("a try that yielded a vote leaves no place in the queue", async () => {
-  const lab = new Lab(3);
-  const waiter = await lab.warm({ distancesMs: [6, 2, 2] });
-  const { locks } = await lab.warm({ distancesMs: [1, 12, 12] });
+  const lab = new FakeQuorum(3);
+  const waiter = await lab.warmUp({ distancesMs: [6, 2, 2] });
+  const { locks } = await lab.warmUp({ distancesMs: [1, 12, 12] });
   const acquired = waiter.locks.acquire("k", { ttlMs: 20_000, waitMs: 5_000 });
   await lab.clock.advance(0.5);
-  expect(await lab.within(300, locks.tryAcquire("k", { ttlMs: 20_000 }))).toBeNull();
+  expect(await lab.settleWithin(300, locks.tryAcquire("k", { ttlMs: 20_000 }))).toBeNull();
   expect((await acquired).remainingMs()).toBeGreaterThan(0);
   expect(lab.waiting("k")).toEqual([0, 0, 0]);
 });
 
 test("where answers come later than nodeTimeoutMs the lock goes round, and nothing stays", async () => {
-  const lab = new Lab(3);
+  const lab = new FakeQuorum(3);
   const { clock } = lab;
   const far = { distancesMs: [35, 35, 35] } as const;
   const processes = [lab.process(far), lab.process(far), lab.process(far)];
@@ -79,7 +79,7 @@ test("where answers come later than nodeTimeoutMs the lock goes round, and nothi
   });
   await clock.advance(5_000);
   isOver = true;
-  await lab.within(10_000, Promise.all(rounds));
+  await lab.settleWithin(10_000, Promise.all(rounds));
   expect(Math.min(...turns)).toBeGreaterThan(1);
   expect(lab.holders("k")).toEqual([null, null, null]);
   expect(lab.waiting("k")).toEqual([0, 0, 0]);

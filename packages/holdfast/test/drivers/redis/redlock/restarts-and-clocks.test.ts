@@ -1,45 +1,45 @@
 import { expect, test } from "vitest";
 
 import type { Clock } from "../../../../src/runtime/clock.ts";
-import { follow, Lab, refusal } from "../../../support/fake-quorum.ts";
+import { track, FakeQuorum, refusedError } from "../../../support/fake-quorum.ts";
 
 const patient = { ttlMs: 5_000, waitMs: 20_000 } as const;
 
 test("a node with a wrong clock that answers before another does not keep a majority from being met", async () => {
-  const lab = new Lab(3, (clock, index) => (index === 1 ? { clock: ahead(clock, 10_000) } : {}));
+  const lab = new FakeQuorum(3, (clock, index) => (index === 1 ? { clock: ahead(clock, 10_000) } : {}));
   const { locks } = lab.process({ distancesMs: [1, 1, 8] });
-  const lease = await lab.within(10_000, locks.acquire("k", patient));
+  const lease = await lab.settleWithin(10_000, locks.acquire("k", patient));
   expect(lease.remainingMs()).toBeGreaterThan(0);
 });
 
 test("a client whose machine slept acquires on four nodes", async () => {
-  const lab = new Lab(4);
-  const { locks } = await lab.warm();
+  const lab = new FakeQuorum(4);
+  const { locks } = await lab.warmUp();
   lab.clock.sleep(10_000);
-  const lease = await lab.within(10_000, locks.acquire("k", patient));
+  const lease = await lab.settleWithin(10_000, locks.acquire("k", patient));
   expect(lease.remainingMs()).toBeGreaterThan(0);
 });
 
 test("a client whose machine slept acquires where one of three nodes is down", async () => {
-  const lab = new Lab(3);
-  const { locks, faults } = await lab.warm();
-  faults[2]?.refuse(refusal());
+  const lab = new FakeQuorum(3);
+  const { locks, faults } = await lab.warmUp();
+  faults[2]?.refuse(refusedError());
   lab.clock.sleep(10_000);
-  const lease = await lab.within(10_000, locks.acquire("k", patient));
+  const lease = await lab.settleWithin(10_000, locks.acquire("k", patient));
   expect(lease.remainingMs()).toBeGreaterThan(0);
 });
 
 test("a restarted durable node is examined again where the first answer was lost", async () => {
-  const lab = new Lab(3, () => ({ durable: true }));
-  const { locks, faults } = await lab.warm();
-  faults[1]?.refuse(refusal());
+  const lab = new FakeQuorum(3, () => ({ durable: true }));
+  const { locks, faults } = await lab.warmUp();
+  faults[1]?.refuse(refusedError());
   lab.nodes[2]?.restart({ keepData: true });
   faults[2]?.dropReply(({ script }) => script === "health", "reset");
   const tried = locks.tryAcquire("k", { ttlMs: 1_000 });
-  const givenBack = follow(tried.then((lease) => lease?.release()));
+  const givenBack = track(tried.then((lease) => lease?.release()));
   await lab.clock.advance(100);
   faults[2]?.dropReply(0);
-  const lease = await lab.within(20_000, locks.acquire("k", patient));
+  const lease = await lab.settleWithin(20_000, locks.acquire("k", patient));
   expect(lease.remainingMs()).toBeGreaterThan(0);
   expect(givenBack.isSettled).toBe(true);
 });

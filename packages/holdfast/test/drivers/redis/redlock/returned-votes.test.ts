@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Lease } from "holdfast";
 
-import { Lab, refusal, type Process } from "../../../support/fake-quorum.ts";
+import { FakeQuorum, refusedError, type FakeProcess } from "../../../support/fake-quorum.ts";
 
 const maxTtlMs = 2_000;
 /** A node that was restarted does not vote for so long. */
@@ -9,19 +9,19 @@ const memoryMs = maxTtlMs + 3_000;
 const far = [1, 1, 10] as const;
 
 /** One whose vote on the last node came when that did not vote any more: it is given back, which the node does not hear of. */
-async function givingBack(lab: Lab): Promise<{ process: Process; acquired: Promise<Lease> }> {
-  const process = await lab.warm({ redlock: { maxTtlMs }, distancesMs: far });
+async function givingBack(lab: FakeQuorum): Promise<{ process: FakeProcess; acquired: Promise<Lease> }> {
+  const process = await lab.warmUp({ redlock: { maxTtlMs }, distancesMs: far });
   const { locks, faults } = process;
   lab.nodes[2]?.restart({ keepData: false });
-  await lab.within(25, locks.acquire("other", { ttlMs: maxTtlMs }));
+  await lab.settleWithin(25, locks.acquire("other", { ttlMs: maxTtlMs }));
   const acquired = locks.acquire("k", { ttlMs: maxTtlMs }); // sent while it is asked what the restart means
   await lab.clock.advance(16);
-  faults[2]?.refuse(refusal());
+  faults[2]?.refuse(refusedError());
   return { process, acquired };
 }
 
 test("what a node got back while it did not vote is not taken from it again once it does", async () => {
-  const lab = new Lab(3);
+  const lab = new FakeQuorum(3);
   lab.nodes[0]?.set("lock:k", "another's", memoryMs + 4_000);
   lab.nodes[1]?.set("lock:k", "another's", memoryMs + 4_000);
   const { process, acquired } = await givingBack(lab);
@@ -32,15 +32,15 @@ test("what a node got back while it did not vote is not taken from it again once
     expect(lab.holders("k")[2]).not.toBeNull(); // the giving back was tried every two seconds at the most
     await lab.clock.advance(1);
   }
-  const lease = await lab.within(2_000, acquired);
+  const lease = await lab.settleWithin(2_000, acquired);
   expect(lease.remainingMs()).toBeGreaterThan(0);
 });
 
 test("what a node is filled with again is not taken from it by what it was to give back before", async () => {
-  const lab = new Lab(3);
+  const lab = new FakeQuorum(3);
   lab.nodes[0]?.set("lock:k", "another's", 500);
   const { process, acquired } = await givingBack(lab);
-  const lease = await lab.within(1_500, acquired); // by the two others
+  const lease = await lab.settleWithin(1_500, acquired); // by the two others
   await lab.clock.advance(memoryMs - 1_600);
   process.faults[2]?.refuse(null);
   for (let ms = 0; ms < 2_000 && lab.holders("k")[2] === null; ms += 10) {
@@ -54,11 +54,11 @@ test("what a node is filled with again is not taken from it by what it was to gi
 });
 
 test("a node that is told twice to release, as its answer is late, counts once", async () => {
-  const lab = new Lab(3);
-  const { locks, faults } = await lab.warm();
-  const lease = await lab.within(20, locks.acquire("k", { ttlMs: 60_000 }));
+  const lab = new FakeQuorum(3);
+  const { locks, faults } = await lab.warmUp();
+  const lease = await lab.settleWithin(20, locks.acquire("k", { ttlMs: 60_000 }));
   faults[0]?.delay({ replyMs: 150 });
   faults[1]?.freeze();
   faults[2]?.freeze();
-  await expect(lab.within(5_000, lease.release())).rejects.toMatchObject({ code: "quorum-not-reached" });
+  await expect(lab.settleWithin(5_000, lease.release())).rejects.toMatchObject({ code: "quorum-not-reached" });
 });

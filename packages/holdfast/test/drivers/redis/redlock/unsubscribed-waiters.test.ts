@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { follow, Lab, type Process } from "../../../support/fake-quorum.ts";
+import { track, FakeQuorum, type FakeProcess } from "../../../support/fake-quorum.ts";
 
 const waitMs = 40_000;
 
@@ -10,7 +10,7 @@ for (const [nodeCount, waiterCount] of [
   [5, 3],
 ] as const) {
   test(`${waiterCount} waiters that hear nothing settle split votes on ${nodeCount} nodes`, async () => {
-    const lab = new Lab(nodeCount);
+    const lab = new FakeQuorum(nodeCount);
     for (const node of lab.nodes) {
       node.failPublish(true);
     }
@@ -21,7 +21,7 @@ for (const [nodeCount, waiterCount] of [
 }
 
 test("a waiter that hears nothing settles split votes with one that does", async () => {
-  const lab = new Lab(4);
+  const lab = new FakeQuorum(4);
   const waiters = [near(lab, 0, 2), near(lab, 1, 2)];
   for (const each of waiters[1]?.faults ?? []) {
     each.dropMessages(() => true);
@@ -31,36 +31,36 @@ test("a waiter that hears nothing settles split votes with one that does", async
   expect(await turns(lab, waiters)).toBe(2);
 });
 
-async function nearOneEach(lab: Lab, count: number): Promise<Process[]> {
+async function nearOneEach(lab: FakeQuorum, count: number): Promise<FakeProcess[]> {
   const waiters = Array.from({ length: count }, (_, index) => near(lab, index, count));
   await warm(lab, waiters);
   return waiters;
 }
 
 /** One that comes first at every so many nodes. */
-function near(lab: Lab, index: number, count: number): Process {
+function near(lab: FakeQuorum, index: number, count: number): FakeProcess {
   return lab.process({ distancesMs: lab.nodes.map((_, node) => (node % count === index ? 1 : 5)) });
 }
 
-async function warm(lab: Lab, waiters: readonly Process[]): Promise<void> {
+async function warm(lab: FakeQuorum, waiters: readonly FakeProcess[]): Promise<void> {
   for (const [index, { locks }] of waiters.entries()) {
-    const lease = await lab.within(100, locks.acquire(`warm${index}`, { ttlMs: 1_000 }));
-    await lab.within(50, lease.release());
+    const lease = await lab.settleWithin(100, locks.acquire(`warm${index}`, { ttlMs: 1_000 }));
+    await lab.settleWithin(50, lease.release());
   }
 }
 
 /** All ask at one moment, and give the lock back as soon as they have it. @returns how many had it */
-async function turns(lab: Lab, waiters: readonly Process[]): Promise<number> {
+async function turns(lab: FakeQuorum, waiters: readonly FakeProcess[]): Promise<number> {
   const turnsTaken = waiters.map(({ locks }) =>
-    follow(locks.acquire("k", { ttlMs: 10_000, waitMs }).then((lease) => lease.release())),
+    track(locks.acquire("k", { ttlMs: 10_000, waitMs }).then((lease) => lease.release())),
   );
   await lab.clock.advance(waitMs + 2_000);
   return turnsTaken.filter(({ value }) => value === true).length;
 }
 
 test("who came first asks soon for the vote that a later one has given back to it without its knowledge", async () => {
-  const lab = new Lab(4);
-  const [first, later] = [await lab.warm({ distancesMs: [9, 9, 9, 9] }), await lab.warm()];
+  const lab = new FakeQuorum(4);
+  const [first, later] = [await lab.warmUp({ distancesMs: [9, 9, 9, 9] }), await lab.warmUp()];
   for (const each of first.faults) {
     each.dropMessages((text) => text.startsWith("grant"));
   }
@@ -75,15 +75,15 @@ test("who came first asks soon for the vote that a later one has given back to i
   for (const node of lab.nodes.slice(2)) {
     node.del("lock:k"); // of that nobody is told
   }
-  expect((await lab.within(3_000, acquired)).remainingMs()).toBeGreaterThan(0); // before anybody's poll, after 5 s
+  expect((await lab.settleWithin(3_000, acquired)).remainingMs()).toBeGreaterThan(0); // before anybody's poll, after 5 s
 });
 
 test("who came before the holder asks no more often for that", async () => {
-  const lab = new Lab(3);
-  const [first, later] = [await lab.warm({ distancesMs: [9, 9, 9] }), await lab.warm()];
+  const lab = new FakeQuorum(3);
+  const [first, later] = [await lab.warmUp({ distancesMs: [9, 9, 9] }), await lab.warmUp()];
   void first.locks.acquire("k", { ttlMs: 60_000, waitMs }).catch(() => undefined);
   await lab.clock.advance(1);
-  const lease = await lab.within(6, later.locks.acquire("k", { ttlMs: 60_000 }));
+  const lease = await lab.settleWithin(6, later.locks.acquire("k", { ttlMs: 60_000 }));
   await lab.clock.advance(100);
   const before = first.sent();
   await lab.clock.advance(14_000);

@@ -1,20 +1,20 @@
 import type { Locks } from "holdfast";
 import { beforeEach, expect, test } from "vitest";
 
-import { Stage, type Side } from "../../../support/quorum-fixture.ts";
+import { QuorumFixture, type QuorumClient } from "../../../support/quorum-fixture.ts";
 
 // Two share the nodes, and the one that came first asks the other for its vote.
 
 const ttlMs = 60_000;
-let stage: Stage;
-let rival: Side;
-let bidder: Side;
+let fixture: QuorumFixture;
+let rival: QuorumClient;
+let bidder: QuorumClient;
 
 /** The rival comes first and has n1, the bidder comes 1 ms later and has n0; nobody reaches n2. */
 beforeEach(async () => {
-  stage = new Stage();
-  rival = await stage.side();
-  bidder = await stage.side();
+  fixture = new QuorumFixture();
+  rival = await fixture.client();
+  bidder = await fixture.client();
   rival.faults[0]?.delay({ requestMs: 10 });
   for (const { faults } of [rival, bidder]) {
     faults[2]?.freeze();
@@ -24,7 +24,7 @@ beforeEach(async () => {
 /** @returns whether the rival has been granted it */
 async function begin(): Promise<() => boolean> {
   const isGranted = granted(rival.locks);
-  await stage.pass(1);
+  await fixture.advance(1);
   granted(bidder.locks);
   return isGranted;
 }
@@ -41,37 +41,37 @@ function granted(locks: Locks): () => boolean {
 test("an inquiry that comes before the vote that it asks back is remembered", async () => {
   bidder.faults[0]?.delay({ replyMs: 20, messageMs: 1 });
   const isGranted = await begin();
-  await stage.pass(80);
+  await fixture.advance(80);
   expect(isGranted()).toBe(true);
 });
 
 test("an inquiry that got lost is repeated while the votes are split", async () => {
   bidder.faults[0]?.dropMessages((text) => text.startsWith("inquiry"));
   const isGranted = await begin();
-  await stage.pass(50);
+  await fixture.advance(50);
   bidder.faults[0]?.dropMessages(null);
-  await stage.pass(2_000);
+  await fixture.advance(2_000);
   expect(isGranted()).toBe(true);
 });
 
 test("a vote that could not be given back is given back later", async () => {
   const isGranted = await begin();
-  await stage.pass(5);
+  await fixture.advance(5);
   bidder.faults[0]?.refuse(new Error("connect ECONNREFUSED"), 1);
-  await stage.pass(3_000);
+  await fixture.advance(3_000);
   expect(isGranted()).toBe(true);
 });
 
 test("a vote whose giving back came too late is given back again", async () => {
-  bidder = await stage.side({ commandTimeoutMs: 100, nodeTimeoutMs: 10_000 });
+  bidder = await fixture.client({ commandTimeoutMs: 100, nodeTimeoutMs: 10_000 });
   bidder.faults[2]?.freeze();
   const isGranted = await begin();
-  await stage.pass(1);
+  await fixture.advance(1);
   bidder.faults[0]?.delay({ requestMs: 4_000 });
-  await stage.pass(4_100);
+  await fixture.advance(4_100);
   expect(isGranted()).toBe(false);
   bidder.faults[0]?.delay({});
-  await stage.pass(10_000);
+  await fixture.advance(10_000);
   expect(isGranted()).toBe(true);
 });
 
@@ -80,11 +80,11 @@ test("a vote that was given back does not count, though an answer from before th
   bidder.faults[2]?.thaw();
   bidder.faults[2]?.delay({ requestMs: 600 }); // its vote comes with the same number as that of n0
   const hasRival = granted(rival.locks);
-  await stage.pass(1);
+  await fixture.advance(1);
   const hasBidder = granted(bidder.locks);
-  await stage.pass(100);
+  await fixture.advance(100);
   rival.faults[0]?.delay({});
   bidder.faults[0]?.delay({ replyMs: 700, messageMs: 1 }); // n0 is asked again, and says once more that it is the bidder's
-  await stage.pass(3_000);
+  await fixture.advance(3_000);
   expect([hasRival(), hasBidder()]).toEqual([true, false]);
 });

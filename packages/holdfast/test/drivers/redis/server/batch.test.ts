@@ -12,7 +12,7 @@ import {
   executeQuorumScript,
 } from "../../../../src/drivers/redis/protocol/scripts.generated.ts";
 import { Responsiveness } from "../../../../src/drivers/redis/server/responsiveness.ts";
-import { said } from "../../../support/diagnostics-log.ts";
+import { commandText } from "../../../support/diagnostics-log.ts";
 
 interface Call {
   readonly keys: readonly string[];
@@ -43,7 +43,7 @@ beforeEach(() => {
   connection = {
     run: (_script: unknown, keys: readonly string[], args: readonly string[]) =>
       new Promise((resolve, reject) => {
-        const operations = said(args);
+        const operations = commandText(args);
         const all = (): unknown[] => operations.map((name) => `done ${name}`);
         calls.push({
           keys,

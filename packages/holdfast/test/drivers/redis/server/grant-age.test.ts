@@ -6,7 +6,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { instantNow } from "../../../../src/runtime/clock.ts";
 import { GrantAgeEstimator } from "../../../../src/drivers/redis/server/grant-age.ts";
 import type { Script } from "../../../../src/drivers/redis/protocol/script.ts";
-import { said } from "../../../support/diagnostics-log.ts";
+import { commandText } from "../../../support/diagnostics-log.ts";
 
 const run = "a".repeat(40);
 const otherRun = "b".repeat(40);
@@ -139,7 +139,7 @@ class HoldingServer implements Connection {
       return [this.micros(), 1, this.runId, "7.0.0", "master", 100];
     }
     const answers: unknown[] = [this.micros()];
-    for (const rest = [...said(args)]; rest.length > 0;) {
+    for (const rest = [...commandText(args)]; rest.length > 0;) {
       const [name = "", ...own] = rest.splice(0, 1 + (argumentCounts[rest[0] ?? ""] ?? 0));
       this.asked.push([name, ...own]);
       answers.push(this.#answer(name));
@@ -150,7 +150,7 @@ class HoldingServer implements Connection {
 
   subscribe(_channel: string, _kind: string, listener: SubscriptionListener): { close(): void } {
     this.#listener = listener;
-    listener.up();
+    listener.connected();
     return { close: () => undefined };
   }
 
@@ -176,8 +176,8 @@ class HoldingServer implements Connection {
   }
 
   dropSubscription(): void {
-    this.#listener?.down();
-    this.#listener?.up();
+    this.#listener?.disconnected();
+    this.#listener?.connected();
   }
 
   dropConnection(): void {

@@ -4,7 +4,7 @@ import { redis, redlock, type Connection } from "holdfast/redis";
 import { faulty, manualRandom, type FaultInjector } from "holdfast/testing";
 import { describe, expect, test } from "vitest";
 
-import { Stage } from "../../../support/quorum-fixture.ts";
+import { QuorumFixture } from "../../../support/quorum-fixture.ts";
 
 // Two processes with one client id, as after the snapshot of a virtual machine, and with one token for a lease or a request.
 
@@ -21,92 +21,92 @@ interface Clone {
 
 describe.each(["one server", "a quorum"])("a clone: %s", (engine) => {
   test("that hears of the other loses its leases, and releases nothing", async () => {
-    const stage = new Stage(engine === "one server" ? 1 : 3);
-    const here = await open(stage, engine, client, 1);
-    const lease = await stage.within(50, here.locks.acquire("k", { ttlMs }));
-    const [token] = tokensIn(stage.servers[0]?.dump(lock));
-    const there = await open(stage, engine, client, 2);
-    const copy = await stage.within(50, there.locks.adopt({ ...serialized(lease), token: token ?? "" }));
-    await stage.pass(50);
+    const fixture = new QuorumFixture(engine === "one server" ? 1 : 3);
+    const here = await open(fixture, engine, client, 1);
+    const lease = await fixture.settleWithin(50, here.locks.acquire("k", { ttlMs }));
+    const [token] = tokensIn(fixture.servers[0]?.dump(lock));
+    const there = await open(fixture, engine, client, 2);
+    const copy = await fixture.settleWithin(50, there.locks.adopt({ ...serialized(lease), token: token ?? "" }));
+    await fixture.advance(50);
     expect(lease.signal.aborted).toBe(true);
     expect(lease.signal.reason).toMatchObject({ code: "lease-lost", reason: "suspended" });
-    expect(await stage.within(3_000, lease.release())).toBe(false);
-    await stage.within(50, copy.extend(ttlMs));
+    expect(await fixture.settleWithin(3_000, lease.release())).toBe(false);
+    await fixture.settleWithin(50, copy.extend(ttlMs));
     expect(copy.signal.aborted).toBe(false);
-    for (const server of stage.servers) {
+    for (const server of fixture.servers) {
       expect(tokensIn(server.dump(lock))).toEqual([token]);
     }
-    const other = await stage.within(1_000, here.locks.acquire("other", { ttlMs }));
-    expect(await stage.within(50, other.release())).toBe(true);
+    const other = await fixture.settleWithin(1_000, here.locks.acquire("other", { ttlMs }));
+    expect(await fixture.settleWithin(50, other.release())).toBe(true);
   });
 
   test("that hears of the other waits with a new token, and leaves the former one to it", async () => {
-    const stage = new Stage(engine === "one server" ? 1 : 3);
-    const holder = await open(stage, engine, "d".repeat(32), 3);
-    const here = await open(stage, engine, client, 1);
-    const held = await stage.within(50, holder.locks.acquire("k", { ttlMs }));
+    const fixture = new QuorumFixture(engine === "one server" ? 1 : 3);
+    const holder = await open(fixture, engine, "d".repeat(32), 3);
+    const here = await open(fixture, engine, client, 1);
+    const held = await fixture.settleWithin(50, holder.locks.acquire("k", { ttlMs }));
     const waiting = here.locks.acquire("k", { ttlMs, waitMs: 60_000 });
-    await stage.pass(50);
-    const before = stage.servers.map((server) => tokensIn(server.dump(queue)));
+    await fixture.advance(50);
+    const before = fixture.servers.map((server) => tokensIn(server.dump(queue)));
     expect(before[0]).toHaveLength(1);
-    await open(stage, engine, client, 2);
-    await stage.pass(1_000);
-    for (const [index, server] of stage.servers.entries()) {
+    await open(fixture, engine, client, 2);
+    await fixture.advance(1_000);
+    for (const [index, server] of fixture.servers.entries()) {
       const tokens = tokensIn(server.dump(queue));
       expect(tokens).toHaveLength(2);
       expect(tokens).toContain(before[index]?.[0]);
     }
-    expect(await stage.within(50, held.release())).toBe(true);
-    const lease = await stage.within(20_000, waiting); // behind the claim of the clone
-    expect(tokensIn(stage.servers[0]?.dump(lock))).not.toContain(before[0]?.[0]);
-    expect(await stage.within(50, lease.release())).toBe(true);
+    expect(await fixture.settleWithin(50, held.release())).toBe(true);
+    const lease = await fixture.settleWithin(20_000, waiting); // behind the claim of the clone
+    expect(tokensIn(fixture.servers[0]?.dump(lock))).not.toContain(before[0]?.[0]);
+    expect(await fixture.settleWithin(50, lease.release())).toBe(true);
   });
 
   test("leaves alone what the other is granted before that hears of it", async () => {
-    const stage = new Stage(engine === "one server" ? 1 : 3);
-    const holder = await open(stage, engine, "d".repeat(32), 3);
-    const here = await open(stage, engine, client, 1);
-    const held = await stage.within(50, holder.locks.acquire("k", { ttlMs }));
+    const fixture = new QuorumFixture(engine === "one server" ? 1 : 3);
+    const holder = await open(fixture, engine, "d".repeat(32), 3);
+    const here = await open(fixture, engine, client, 1);
+    const held = await fixture.settleWithin(50, holder.locks.acquire("k", { ttlMs }));
     const waiting = here.locks.acquire("k", { ttlMs, waitMs: 60_000 });
-    await stage.pass(50);
-    const [token] = tokensIn(stage.servers[0]?.dump(queue));
+    await fixture.advance(50);
+    const [token] = tokensIn(fixture.servers[0]?.dump(queue));
     for (const faults of here.faults) {
       faults.delay({ messageMs: 2_000 });
     }
-    await open(stage, engine, client, 2);
-    await stage.within(50, held.release());
-    await stage.pass(100);
-    for (const server of stage.servers) {
+    await open(fixture, engine, client, 2);
+    await fixture.settleWithin(50, held.release());
+    await fixture.advance(100);
+    for (const server of fixture.servers) {
       expect(tokensIn(server.dump(lock))).toEqual([token]);
     }
     for (const faults of here.faults) {
       faults.delay({});
     }
-    const lease = await stage.within(20_000, waiting);
-    expect(await stage.within(50, lease.release())).toBe(true);
+    const lease = await fixture.settleWithin(20_000, waiting);
+    expect(await fixture.settleWithin(50, lease.release())).toBe(true);
   });
 
   test("is not seen in a proof of one's own that comes late", async () => {
-    const stage = new Stage(engine === "one server" ? 1 : 3);
-    const here = await open(stage, engine, client, 1);
-    const lease = await stage.within(50, here.locks.acquire("k", { ttlMs }));
+    const fixture = new QuorumFixture(engine === "one server" ? 1 : 3);
+    const here = await open(fixture, engine, client, 1);
+    const lease = await fixture.settleWithin(50, here.locks.acquire("k", { ttlMs }));
     for (const faults of here.faults) {
       faults.delay({ messageMs: 2_500 }); // longer than a proof is waited for
       faults.dropSubscription();
     }
-    await stage.pass(3_000);
+    await fixture.advance(3_000);
     for (const faults of here.faults) {
       faults.delay({});
     }
-    await stage.pass(10_000);
+    await fixture.advance(10_000);
     expect(lease.signal.aborted).toBe(false);
-    expect(await stage.within(50, lease.release())).toBe(true);
+    expect(await fixture.settleWithin(50, lease.release())).toBe(true);
   });
 });
 
-async function open(stage: Stage, engine: string, id: string, seed: number): Promise<Clone> {
-  const { clock } = stage;
-  const links = stage.servers.map((server) => faulty(server.connect(), { clock }));
+async function open(fixture: QuorumFixture, engine: string, id: string, seed: number): Promise<Clone> {
+  const { clock } = fixture;
+  const links = fixture.servers.map((server) => faulty(server.connect(), { clock }));
   const source = manualRandom(seed);
   let drawn = 0;
   const random = {
@@ -119,8 +119,8 @@ async function open(stage: Stage, engine: string, id: string, seed: number): Pro
       ? redis(connections[0] as Connection, { clock, random })
       : redlock(connections, { clock, random });
   const locks = createLocks(driver);
-  await stage.within(50, locks.acquire(`warm${seed}`)).then((lease) => stage.within(50, lease.release()));
-  await stage.pass(50);
+  await fixture.settleWithin(50, locks.acquire(`warm${seed}`)).then((lease) => fixture.settleWithin(50, lease.release()));
+  await fixture.advance(50);
   return { locks, faults: links.map(({ controls }) => controls) };
 }
 

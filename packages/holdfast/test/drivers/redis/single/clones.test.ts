@@ -4,7 +4,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { createLocks, type Lease, type Locks } from "holdfast";
 import { redis, redlock } from "holdfast/redis";
 import { manualRandom } from "holdfast/testing";
-import { startRedis, until, type RedisServer } from "@holdfast/test-kit";
+import { startRedis, waitUntil, type RedisServer } from "@holdfast/test-kit";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 import { systemRandom, type Random } from "../../../../src/runtime/random.ts";
@@ -85,7 +85,7 @@ onRedis("two processes that draw the same random numbers", () => {
       const holder = clone(engine, systemRandom.id());
       for (const locks of [here, there]) {
         await locks.withLock(`${key}:first`, () => undefined);
-        await until(
+        await waitUntil(
           async () => (await locks.nodes()).every((node) => node.notifications === "verified"),
           "it hears",
         );
@@ -94,18 +94,18 @@ onRedis("two processes that draw the same random numbers", () => {
       const waiting = [];
       for (const [index, locks] of [here, there].entries()) {
         waiting.push(locks.acquire(key, { waitMs: 20_000 }));
-        await until(async () => (await holder.inspect(key)).waiterCount === index + 1, "it waits");
+        await waitUntil(async () => (await holder.inspect(key)).waiterCount === index + 1, "it waits");
       }
       const granted: Lease[] = [];
       for (const lease of waiting) {
         void lease.then((one) => granted.push(one));
       }
       expect(await held.release()).toBe(true);
-      await until(() => granted.length > 0, "one is granted");
+      await waitUntil(() => granted.length > 0, "one is granted");
       await pause(500); // enough for a release by the other and the next grant
       expect(granted).toHaveLength(1);
       expect(await granted[0]?.release()).toBe(true);
-      await until(() => granted.length === 2, "so is the other, behind it");
+      await waitUntil(() => granted.length === 2, "so is the other, behind it");
       await pause(500);
       expect(await granted[1]?.release()).toBe(true);
     },

@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 
 import type { Script } from "../../../../src/drivers/redis/protocol/script.ts";
 import * as scripts from "../../../../src/drivers/redis/protocol/scripts.generated.ts";
-import { commandsOfScripts, sentByUs } from "../../../support/commands.ts";
+import { commandsOfScripts, ownCommands } from "../../../support/commands.ts";
 
 /** The version of Redis that brought each command that we may use. Valkey has all of 7.2. */
 const since: Readonly<Record<string, number>> = {
@@ -53,7 +53,7 @@ const texts = await Promise.all(sources.map((file) => readFile(join(folder, file
 
 describe("of a server we use", () => {
   test("commands that Redis 6.2 has, but for those that are detected", () => {
-    const used = new Set([...commandsOfScripts(), ...sentByUs, ...commandsOfAdapters()]);
+    const used = new Set([...commandsOfScripts(), ...ownCommands, ...commandsOfAdapters()]);
     expect(used.size).toBeGreaterThan(25);
     const unknown = Array.from(used).filter((command) => since[command] === undefined);
     expect(unknown).toEqual([]);

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { startRedis, type RedisServer } from "@holdfast/test-kit";
 
 import { onRedis } from "../../../support/servers.ts";
-import { Recording, startWorkers, type Entry, type Worker } from "../../../support/workers.ts";
+import { Recording, startWorkers, type RecordEntry, type Worker } from "../../../support/workers.ts";
 
 const processes = 4;
 const tasks = 8;
@@ -23,7 +23,7 @@ const modes: readonly { name: string; options: LocksOptions; mostCommands: numbe
 
 /** What came of a run of all tasks on one key. */
 interface Run {
-  readonly entries: readonly Entry[];
+  readonly entries: readonly RecordEntry[];
   /** Those while all tasks ran. */
   readonly shares: ReadonlyMap<string, number>;
   /** Redis commands per acquisition, in each of several windows. */
@@ -167,12 +167,12 @@ async function contend(
     const acquire = { waitMs: 60_000 };
     await Promise.all(
       workers.map((worker) =>
-        worker.ask("contend", { key, tasks, record: recording.path, acquire, holdMs }, "counted"),
+        worker.request("contend", { key, tasks, record: recording.path, acquire, holdMs }, "counted"),
       ),
     );
     const from = recording.end; // all of them run
     const wanted = share + 1; // one may have begun before
-    const counted = Promise.all(workers.map((worker) => worker.ask("count", { wanted }, "counted")));
+    const counted = Promise.all(workers.map((worker) => worker.request("count", { wanted }, "counted")));
     const commands = holdMs === 0 ? await commandsPerAcquisition(server, recording) : [];
     await counted;
     const to = recording.end;
@@ -233,7 +233,7 @@ async function serve(
       const turn = worker.turn(who);
       turn.catch(() => undefined); // awaited below
       turns.push(turn);
-      await worker.ask("takeTurn", { key, record: recording.path, who }, "queued");
+      await worker.request("takeTurn", { key, record: recording.path, who }, "queued");
     }
     await lease.release();
     await Promise.all(turns);
@@ -266,9 +266,9 @@ async function commandsIn(server: RedisServer, probe: Redis, ms: number): Promis
   return commands;
 }
 
-function overlaps(entries: readonly Entry[]): string[] {
+function overlaps(entries: readonly RecordEntry[]): string[] {
   const wrong: string[] = [];
-  let holder: Entry | undefined;
+  let holder: RecordEntry | undefined;
   for (const entry of entries) {
     const isRight =
       entry.what === "begin"

@@ -7,7 +7,7 @@ import { detectConnection } from "../../../../src/drivers/redis/clients/detect.t
 import { counterKey, KeySpace } from "../../../../src/drivers/redis/protocol/keys.ts";
 import { executeSingleScript } from "../../../../src/drivers/redis/protocol/scripts.generated.ts";
 import { onRedis } from "../../../support/servers.ts";
-import { asker } from "../../../support/script-fixture.ts";
+import { requester } from "../../../support/script-fixture.ts";
 
 const valueBytes = 5_000_000;
 const mostAnswered = 100_000;
@@ -31,7 +31,7 @@ onRedis("a value of another program, of 5 MB", () => {
     await lease.release();
     const keys = new KeySpace("", "lock:").keysOf("foreign");
     await client.set(keys[0], "x".repeat(valueBytes));
-    const release = ["100", "release", asker(1).token, "", "1"];
+    const release = ["100", "release", requester(1).token, "", "1"];
     const asked: Readonly<Record<string, () => Promise<unknown>>> = {
       tries: () => locks.tryAcquire("foreign"),
       waits: () => locks.acquire("foreign", { waitMs: 300 }).catch(() => undefined),

@@ -4,7 +4,7 @@ import { redis } from "holdfast/redis";
 import { manualClock, manualRandom, type ManualClock } from "holdfast/testing";
 import { beforeEach, expect, test } from "vitest";
 
-import { LateLine } from "../../../support/delayed-connection.ts";
+import { DelayedConnection } from "../../../support/delayed-connection.ts";
 
 // One server. A request that is executed behind the answer to its token's release, and of which nobody hears.
 
@@ -16,13 +16,13 @@ const latestMs = 5_000;
 
 let clock: ManualClock;
 let server: FakeRedis;
-let line: LateLine;
+let line: DelayedConnection;
 let locks: Locks;
 
 beforeEach(async () => {
   clock = manualClock({ now: 1_000 });
   server = new FakeRedis({ clock, random: manualRandom(1) });
-  line = new LateLine(server.connect());
+  line = new DelayedConnection(server.connect());
   locks = createLocks(redis(line, { clock, random: manualRandom(2) }));
   const known = locks.inspect("k");
   await pass(100);
@@ -35,13 +35,13 @@ test("a request that is executed behind its clean-up leaves no grant", async () 
   await pass(2_100);
   expect(await tried).toMatchObject({ code: "engine-unavailable", outcome: "unknown" });
   await pass(1_000);
-  expect(line.said("release")).toBe(1); // it is answered
-  line.executeUnheard();
+  expect(line.whenSent("release")).toBe(1); // it is answered
+  line.executeHeld();
   await pass(10);
   expect(server.get(lock)).not.toBeNull();
   await pass(latestMs);
   expect(server.get(lock)).toBeNull();
-  expect(line.said("release")).toBe(2);
+  expect(line.whenSent("release")).toBe(2);
 });
 
 test("a request that is executed behind its clean-up leaves no place in the queue", async () => {
@@ -57,7 +57,7 @@ test("a request that is executed behind its clean-up leaves no place in the queu
   caller.abort();
   expect(await waiting).toBe("given up");
   await pass(100);
-  line.executeUnheard();
+  line.executeHeld();
   await pass(10);
   expect(server.dump(queue)).toBeDefined();
   await pass(latestMs);
@@ -73,7 +73,7 @@ test("a repeat that is executed behind the release of its lease leaves no grant"
   const released = lease.release();
   await pass(10);
   expect(await released).toBe(true);
-  line.executeUnheard();
+  line.executeHeld();
   await pass(10);
   expect(server.get(lock)).not.toBeNull();
   await pass(latestMs);
@@ -84,12 +84,12 @@ test("a clean-up without answers outlasts what a late request may leave", async 
   line.holdBack(["acquire"]);
   const tried = locks.tryAcquire("k", { ttlMs: 1_500 }).catch((error: unknown) => error);
   await pass(1_900);
-  line.loseAnswers(["release"]);
+  line.loseReplies(["release"]);
   await pass(200);
   expect(await tried).toMatchObject({ outcome: "unknown" });
   await pass(2_700); // the TTL is over, counted from the giving up
-  line.loseAnswers([]);
-  line.executeUnheard();
+  line.loseReplies([]);
+  line.executeHeld();
   await pass(10);
   expect(server.get(lock)).not.toBeNull();
   await pass(1_350); // less than the TTL
@@ -102,7 +102,7 @@ test("a token whose questions are all answered is released once", async () => {
   const released = (await acquired).release();
   await pass(3 * latestMs);
   expect(await released).toBe(true);
-  expect(line.said("release")).toBe(1);
+  expect(line.whenSent("release")).toBe(1);
 });
 
 /** Time passes, in steps small enough that requests are answered in between. */

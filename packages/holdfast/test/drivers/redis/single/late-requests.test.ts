@@ -3,7 +3,7 @@ import { createLocks, type Locks } from "holdfast";
 import { redis, type Connection } from "holdfast/redis";
 import { faulty, manualClock, manualRandom, type FaultInjector, type ManualClock } from "holdfast/testing";
 import { beforeEach, expect, test } from "vitest";
-import { said } from "../../../support/diagnostics-log.ts";
+import { commandText } from "../../../support/diagnostics-log.ts";
 
 // One server. What arrives late, in another order, or by the message alone.
 
@@ -112,11 +112,11 @@ test("who does not hear any more takes no place in the queue", async () => {
   const gate = new Gate(server.connect());
   const locks = await met(gate, 7);
   const held = await within(10, others.acquire("k", { ttlMs }));
-  gate.listener?.down();
+  gate.listener?.disconnected();
   const waiting = locks.acquire("k", { ttlMs }).catch((error: unknown) => error);
   await pass(20);
   expect(server.dump(queue)).toBeUndefined();
-  gate.listener?.up();
+  gate.listener?.connected();
   await pass(1_000);
   expect(server.dump(queue)).toBeDefined();
   await within(10, held.release());
@@ -157,7 +157,7 @@ test("who passes a lease on behind its release, whose answer was lost, is told t
   const next = locks.acquire("k", { ttlMs, renew: false });
   await pass(5);
   let lost = 0;
-  faults.dropReply(({ args }) => said(args)[0] === "release" && (lost += 1) === 1, "reset");
+  faults.dropReply(({ args }) => commandText(args)[0] === "release" && (lost += 1) === 1, "reset");
   faults.refuse(new Error("LOADING Redis is loading the dataset in memory"));
   const released = lease.release();
   await pass(300);
@@ -200,7 +200,7 @@ test("what the server executed too late is asked for with a new token, which the
       subscribe: (...about) => inner.subscribe(...about),
       onDown: (listener) => inner.onDown(listener),
       run: (script, keys, args) => {
-        const all = said(args);
+        const all = commandText(args);
         const at = all.indexOf("acquire");
         if (at >= 0) {
           tokens.push(all[at + 1]);
@@ -303,7 +303,7 @@ class Gate implements Connection {
   }
 
   run(...[script, keys, args]: Parameters<Connection["run"]>): Promise<unknown> {
-    if (!this.isClosed || said(args)[0] !== "acquire") {
+    if (!this.isClosed || commandText(args)[0] !== "acquire") {
       return this.#inner.run(script, keys, args);
     }
     return new Promise((resolve, reject) => {

@@ -1,7 +1,7 @@
 import { createLocks } from "holdfast";
 import { redis } from "holdfast/redis";
 import { afterAll, beforeAll, expect, test, type TestContext } from "vitest";
-import { startRedis, until, type RedisServer } from "@holdfast/test-kit";
+import { startRedis, waitUntil, type RedisServer } from "@holdfast/test-kit";
 
 import { onRedis } from "../../../support/servers.ts";
 
@@ -54,7 +54,7 @@ onRedis("a list of few locks among many other keys", () => {
     const before = await scans();
     const page = locks.list({ prefix: "none:", limit: 1, signal: abort.signal });
     const rejected = expect(page).rejects.toThrow("enough");
-    await until(async () => (await scans()) > before, "it searches");
+    await waitUntil(async () => (await scans()) > before, "it searches");
     abort.abort(new Error("enough"));
     await rejected;
   });

@@ -7,13 +7,13 @@ import { clientIdOf } from "../../../../src/drivers/redis/protocol/token.ts";
 import { clientLibraries } from "../../../support/clients.ts";
 import {
   later,
-  onWaiters,
+  describeWaiters,
   open,
   probe,
   queued,
   queueOf,
   server,
-  soonMs,
+  promptMs,
   unique,
 } from "../../../support/waiter-fixture.ts";
 
@@ -31,7 +31,7 @@ const malformed = [
   "",
 ];
 
-onWaiters(() => {
+describeWaiters(() => {
   test.for(["ioredis 5", "ioredis 6", "node-redis 6"] as const)(
     "a process with %s survives malformed messages, keeps its lease, and its waiter is served",
     async (library, context) => {
@@ -59,7 +59,7 @@ onWaiters(() => {
       await inTheWay.release();
       const released = performance.now();
       await (await waiter).release();
-      expect(performance.now() - released).toBeLessThan(soonMs);
+      expect(performance.now() - released).toBeLessThan(promptMs);
       await lease.extend();
       await lease.release();
     },

@@ -7,25 +7,25 @@ import { startProxy, type Proxy, startRedis } from "@holdfast/test-kit";
 
 import {
   later,
-  onWaiters,
+  describeWaiters,
   open,
   probe,
   queued,
   queueOf,
   scriptCalls,
   server,
-  soonMs,
+  promptMs,
   unique,
 } from "../../../support/waiter-fixture.ts";
 
-onWaiters(() => {
+describeWaiters(() => {
   describe("who cannot hear", () => {
     test("does not queue before its subscription is proved", async (context) => {
       const key = unique();
       const proxy = await through(context);
       proxy.holdBack(/ssubscribe/i);
       await polls(context, key, proxy, async () => {
-        proxy.letGo();
+        proxy.releaseHeld();
         await queued(key, 1);
       });
     });
@@ -33,9 +33,9 @@ onWaiters(() => {
     test("does not queue before a message was heard", async (context) => {
       const key = unique();
       const proxy = await through(context);
-      proxy.swallow(/smessage/);
+      proxy.dropMatching(/smessage/);
       await polls(context, key, proxy, async () => {
-        proxy.swallow(undefined);
+        proxy.dropMatching(undefined);
         await queued(key, 1);
       });
     });
@@ -48,7 +48,7 @@ onWaiters(() => {
 
     test("gets the lock by polling where messages are lost, and says so", async (context) => {
       const proxy = await through(context);
-      proxy.swallow(/smessage/);
+      proxy.dropMatching(/smessage/);
       await pollsOnly(context, proxyClient(context, proxy));
     });
 
@@ -136,5 +136,5 @@ async function pollsOnly(context: TestContext, client: RedisClient): Promise<voi
   await holder.release();
   const released = performance.now();
   await (await waiter).release();
-  expect(performance.now() - released).toBeLessThan(soonMs + 1_000);
+  expect(performance.now() - released).toBeLessThan(promptMs + 1_000);
 }

@@ -4,17 +4,17 @@ import { describe, expect, test, vi } from "vitest";
 import {
   keysOf,
   later,
-  onWaiters,
+  describeWaiters,
   open,
   pollMs,
   probe,
   queued,
   server,
-  soonMs,
+  promptMs,
   unique,
 } from "../../../support/waiter-fixture.ts";
 
-onWaiters(() => {
+describeWaiters(() => {
   describe.concurrent("beside other programs,", () => {
     test("a plain SET with NX and PX excludes us and is excluded by us", async (context) => {
       const key = unique();
@@ -44,7 +44,7 @@ onWaiters(() => {
         await probe.del(`lock:${key}`);
         const deleted = performance.now();
         expect(await served).toEqual([true, true]);
-        expect(performance.now() - deleted).toBeLessThan(pollMs + soonMs);
+        expect(performance.now() - deleted).toBeLessThan(pollMs + promptMs);
       });
     }
 
@@ -54,7 +54,7 @@ onWaiters(() => {
       await probe.set(`lock:${key}`, "theirs", "PX", ttlMs);
       const since = performance.now();
       await (await open(context).acquire(key, { waitMs: 30_000 })).release();
-      expect(performance.now() - since).toBeLessThan(ttlMs + soonMs);
+      expect(performance.now() - since).toBeLessThan(ttlMs + promptMs);
     });
 
     const makers: Readonly<Record<string, (key: string) => Promise<unknown>>> = {

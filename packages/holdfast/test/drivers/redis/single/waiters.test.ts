@@ -5,21 +5,21 @@ import { clientLibraries, type ClientLibrary } from "../../../support/clients.ts
 import {
   keysOf,
   later,
-  onWaiters,
+  describeWaiters,
   open,
   pollMs,
   probe,
   queued,
   queueOf,
   server,
-  soonMs,
+  promptMs,
   unique,
 } from "../../../support/waiter-fixture.ts";
 import { Worker } from "../../../support/workers.ts";
 
 const manyWaiters = 5_000;
 
-onWaiters(() => {
+describeWaiters(() => {
   describe.concurrent("whatever dies,", () => {
     test("the next is served at once when the head of the queue was killed", async (context) => {
       const key = unique();
@@ -33,14 +33,14 @@ onWaiters(() => {
       const released = performance.now();
       await holder.release();
       await (await next).release();
-      expect(performance.now() - released).toBeLessThan(soonMs);
+      expect(performance.now() - released).toBeLessThan(promptMs);
     });
 
     test("the next is served within a second of the TTL when the holder was killed", async (context) => {
       const key = unique();
       const ttlMs = 1_000;
       await using holder = await Worker.start("holder", server.port);
-      await holder.ask("acquire", { key, options: { ttlMs } }, "granted");
+      await holder.request("acquire", { key, options: { ttlMs } }, "granted");
       const next = later(open(context).acquire(key, { waitMs: 20_000 }));
       await queued(key, 1);
       await holder.kill();
@@ -53,7 +53,7 @@ onWaiters(() => {
       const key = unique();
       const ttlMs = 1_000;
       await using holder = await Worker.start("holder", server.port);
-      await holder.ask("acquire", { key, options: { ttlMs } }, "granted");
+      await holder.request("acquire", { key, options: { ttlMs } }, "granted");
       const leaving = new AbortController();
       const { signal } = leaving;
       const before = Array.from({ length: 4 }, () =>
@@ -85,7 +85,7 @@ onWaiters(() => {
       const broken = performance.now();
       await holder.breakLock(key, { fencingToken: lease.fencingToken, reason: "maintenance" });
       await (await next).release();
-      expect(performance.now() - broken).toBeLessThan(soonMs);
+      expect(performance.now() - broken).toBeLessThan(promptMs);
     });
 
     for (const library of Object.keys(clientLibraries) as ClientLibrary[]) {
@@ -100,7 +100,7 @@ onWaiters(() => {
         const killed = performance.now();
         await holder.release();
         await (await waiter).release();
-        expect(performance.now() - killed).toBeLessThan(soonMs);
+        expect(performance.now() - killed).toBeLessThan(promptMs);
       });
     }
 
@@ -114,7 +114,7 @@ onWaiters(() => {
       await expect(holder.release()).rejects.toMatchObject({ code: "engine-unavailable" });
       const failed = performance.now();
       await (await waiter).release();
-      expect(performance.now() - failed).toBeLessThan(pollMs + soonMs);
+      expect(performance.now() - failed).toBeLessThan(pollMs + promptMs);
     });
 
     test("SCRIPT FLUSH is not noticed by anybody", async (context) => {
@@ -153,7 +153,7 @@ onWaiters(() => {
         await probe.set(`lock:${key}`, "another program's", "PX", 120_000);
         await using worker = await Worker.start("many", server.port, { handover });
         const order = { key, count: manyWaiters, rounds: 3 };
-        const { wrong, heapGrowth, timers } = await worker.ask("giveUp", order, "gaveUp");
+        const { wrong, heapGrowth, timers } = await worker.request("giveUp", order, "gaveUp");
         expect(wrong).toBe(0);
         expect(timers).toBe(0);
         expect(heapGrowth / 2 ** 20).toBeLessThan(10);

@@ -12,20 +12,20 @@ import {
   acquireManyScript,
 } from "../../../../../src/drivers/redis/protocol/scripts.generated.ts";
 import { onRedis } from "../../../../support/servers.ts";
-import { acquireOf, asker, ScriptStage } from "../../../../support/script-fixture.ts";
+import { acquireOf, requester, ScriptFixture } from "../../../../support/script-fixture.ts";
 
 const words = '["owner","a"]';
 /** Behind all times of a test. */
 const latest = "9999999999999";
 
 onRedis("several locks in one step, on a real server and on the fake Redis", () => {
-  let stage: ScriptStage;
+  let fixture: ScriptFixture;
   let real: Connection;
   beforeAll(async () => {
-    stage = await ScriptStage.open();
-    real = detectConnection(stage.redis);
+    fixture = await ScriptFixture.open();
+    real = detectConnection(fixture.redis);
   });
-  afterAll(() => stage.close());
+  afterAll(() => fixture.close());
 
   /** Both are asked the same; what they answer, without what only time decides. */
   async function take(own: Connection, parts: readonly (readonly [LockKeys, string])[]): Promise<unknown> {
@@ -39,44 +39,44 @@ onRedis("several locks in one step, on a real server and on the fake Redis", () 
 
   function open(): { own: Connection; locks: readonly LockKeys[] } {
     const server = new FakeRedis({ clock: manualClock() });
-    return { own: server.connect(), locks: [stage.lock(), stage.lock(), stage.lock()] };
+    return { own: server.connect(), locks: [fixture.lock(), fixture.lock(), fixture.lock()] };
   }
 
   test("are all taken where all are free, and a repeat has the same grants", async () => {
     const { own, locks } = open();
-    const parts = locks.map((lock, index) => [lock, asker(index).token] as const);
-    const granted = [0, ...locks.map((_, index) => [1, "number", "number", asker(index).token])];
+    const parts = locks.map((lock, index) => [lock, requester(index).token] as const);
+    const granted = [0, ...locks.map((_, index) => [1, "number", "number", requester(index).token])];
     expect(await take(own, parts)).toEqual(granted);
-    const numbers = await Promise.all(locks.map((lock) => stage.numbersOf(lock)));
+    const numbers = await Promise.all(locks.map((lock) => fixture.numbersOf(lock)));
     const first = Number(numbers[0]?.first);
     expect(numbers).toEqual([0, 1, 2].map((n) => ({ first: first + n, last: first + n })));
-    expect(await stage.counter()).toBe(first + 2);
+    expect(await fixture.counter()).toBe(first + 2);
     expect(await take(own, parts)).toEqual(granted);
-    expect(await Promise.all(locks.map((lock) => stage.numbersOf(lock)))).toEqual(numbers);
-    expect(await stage.counter()).toBe(first + 2);
+    expect(await Promise.all(locks.map((lock) => fixture.numbersOf(lock)))).toEqual(numbers);
+    expect(await fixture.counter()).toBe(first + 2);
     for (const [index, lock] of locks.entries()) {
-      expect(await stage.holder(lock)).toBe(asker(index).token);
-      expect(await stage.redis.pttl(lock[0])).toBeGreaterThan(15_000);
-      expect(await stage.redis.hget(lock[2], "owner")).toBe("a");
-      expect(await stage.ask(lock, ["release", asker(index).token, "", "1"])).toEqual([1, 0, ""]);
-      expect(await stage.redis.exists(...lock)).toBe(0);
+      expect(await fixture.holder(lock)).toBe(requester(index).token);
+      expect(await fixture.redis.pttl(lock[0])).toBeGreaterThan(15_000);
+      expect(await fixture.redis.hget(lock[2], "owner")).toBe("a");
+      expect(await fixture.run(lock, ["release", requester(index).token, "", "1"])).toEqual([1, 0, ""]);
+      expect(await fixture.redis.exists(...lock)).toBe(0);
     }
   });
 
   test("are not touched where the request comes too late, and the caller is told the time", async () => {
     const { own, locks } = open();
     const keys = [counterKey(), ...locks.flat()];
-    const args = ["1000", ...locks.flatMap((_, index) => [asker(index).token, "20000", "1", words])];
+    const args = ["1000", ...locks.flatMap((_, index) => [requester(index).token, "20000", "1", words])];
     for (const connection of [real, own]) {
       expect(await connection.run(acquireManyScript, keys, args)).toEqual([expect.any(Number), -1]);
     }
-    expect(await stage.redis.exists(...locks.flat())).toBe(0);
+    expect(await fixture.redis.exists(...locks.flat())).toBe(0);
   });
 
   test("have blocks of numbers, one behind the other; and one number each where the counter is ahead", async () => {
-    const locks = [stage.lock(), stage.lock()];
+    const locks = [fixture.lock(), fixture.lock()];
     const take = async (): Promise<unknown[]> => {
-      const args = [latest, ...locks.flatMap((_, index) => [asker(index).token, "20000", "5", ""])];
+      const args = [latest, ...locks.flatMap((_, index) => [requester(index).token, "20000", "5", ""])];
       const [, , ...grants] = (await real.run(
         acquireManyScript,
         [counterKey(), ...locks.flat()],
@@ -87,88 +87,88 @@ onRedis("several locks in one step, on a real server and on the fake Redis", () 
     const [one] = (await take()) as [number[]];
     const first = Number(one?.[1]);
     expect(await take()).toEqual([
-      [1, first, first + 4, asker(0).token],
-      [1, first + 5, first + 9, asker(1).token],
+      [1, first, first + 4, requester(0).token],
+      [1, first + 5, first + 9, requester(1).token],
     ]);
-    expect(await stage.counter()).toBe(first + 9);
+    expect(await fixture.counter()).toBe(first + 9);
     const ahead = first + 3_600_000_000;
-    await stage.redis.set(counterKey(), ahead);
-    await stage.redis.del(...locks.flat());
+    await fixture.redis.set(counterKey(), ahead);
+    await fixture.redis.del(...locks.flat());
     expect(await take()).toEqual([
-      [1, ahead + 1, ahead + 1, asker(0).token],
-      [1, ahead + 2, ahead + 2, asker(1).token],
+      [1, ahead + 1, ahead + 1, requester(0).token],
+      [1, ahead + 2, ahead + 2, requester(1).token],
     ]);
-    await stage.redis.del(counterKey());
+    await fixture.redis.del(counterKey());
   });
 
   test("are told of as an error where one grant fails, and the numbers of the others are kept", async () => {
-    const locks = [stage.lock(), stage.lock()];
-    const args = [latest, asker(0).token, "20000", "5", "", asker(1).token, "none", "5", ""];
+    const locks = [fixture.lock(), fixture.lock()];
+    const args = [latest, requester(0).token, "20000", "5", "", requester(1).token, "none", "5", ""];
     await expect(real.run(acquireManyScript, [counterKey(), ...locks.flat()], args)).rejects.toThrow();
     const [granted] = locks as [LockKeys];
-    expect(await stage.counter()).toBe((await stage.numbersOf(granted)).last + 5);
+    expect(await fixture.counter()).toBe((await fixture.numbersOf(granted)).last + 5);
   });
 
   test("are not touched where one is held, or waited for", async () => {
     const { own, locks } = open();
     const [free, held, awaited] = locks as [LockKeys, LockKeys, LockKeys];
     for (const connection of [real, own]) {
-      await ask(connection, held, acquireOf(asker(7)));
+      await ask(connection, held, acquireOf(requester(7)));
     }
-    expect(await take(own, [[free, asker(1).token] as const, [held, asker(2).token] as const])).toEqual([
+    expect(await take(own, [[free, requester(1).token] as const, [held, requester(2).token] as const])).toEqual([
       2,
-      asker(7).token,
+      requester(7).token,
     ]);
-    expect(await stage.redis.exists(...free)).toBe(0);
-    await stage.redis.zadd(awaited[1], 9, asker(9).member);
-    const args = [latest, asker(1).token, "20000", "1", "", asker(3).token, "20000", "1", ""];
+    expect(await fixture.redis.exists(...free)).toBe(0);
+    await fixture.redis.zadd(awaited[1], 9, requester(9).member);
+    const args = [latest, requester(1).token, "20000", "1", "", requester(3).token, "20000", "1", ""];
     const [, which, by] = (await real.run(
       acquireManyScript,
       [counterKey(), ...free, ...awaited],
       args,
     )) as unknown[];
     expect([which, by]).toEqual([2, ""]);
-    expect(await stage.redis.exists(...free)).toBe(0);
+    expect(await fixture.redis.exists(...free)).toBe(0);
   });
 
   test("are taken where the leases of all readers have expired, which K outlives by a second or two", async () => {
     const { own, locks } = open();
     const [lock] = locks as [LockKeys, LockKeys, LockKeys];
-    const args = [latest, asker(5).token, "20000", "1", ""];
-    for (const reader of [asker(1, { share: "r" }), asker(2, { share: "r" })]) {
+    const args = [latest, requester(5).token, "20000", "1", ""];
+    for (const reader of [requester(1, { lockMode: "r" }), requester(2, { lockMode: "r" })]) {
       await ask(real, lock, acquireOf(reader));
     }
-    await stage.redis.zadd(lock[0], "XX", 1, asker(1, { share: "r" }).token);
+    await fixture.redis.zadd(lock[0], "XX", 1, requester(1, { lockMode: "r" }).token);
     await expect(real.run(acquireManyScript, [counterKey(), ...lock], args)).rejects.toThrow("WRONGTYPE");
-    await stage.redis.zadd(lock[0], "XX", 1, asker(2, { share: "r" }).token);
-    expect(await take(own, [[lock, asker(5).token] as const])).toEqual([
+    await fixture.redis.zadd(lock[0], "XX", 1, requester(2, { lockMode: "r" }).token);
+    expect(await take(own, [[lock, requester(5).token] as const])).toEqual([
       0,
-      [1, "number", "number", asker(5).token],
+      [1, "number", "number", requester(5).token],
     ]);
-    expect(await stage.redis.hgetall(lock[2])).toEqual({ token: asker(5).token, owner: "a" });
+    expect(await fixture.redis.hgetall(lock[2])).toEqual({ token: requester(5).token, owner: "a" });
   });
 
   test("are not touched where one is a sorted set of another program", async () => {
     const { locks } = open();
     const [free, other] = locks as [LockKeys, LockKeys, LockKeys];
-    await stage.redis.zadd(other[0], 1, asker(1, { share: "r" }).token, 2, "a rank");
-    const args = [latest, asker(1).token, "20000", "1", "", asker(3).token, "20000", "1", ""];
+    await fixture.redis.zadd(other[0], 1, requester(1, { lockMode: "r" }).token, 2, "a rank");
+    const args = [latest, requester(1).token, "20000", "1", "", requester(3).token, "20000", "1", ""];
     await expect(real.run(acquireManyScript, [counterKey(), ...free, ...other], args)).rejects.toThrow(
       "WRONGTYPE",
     );
-    expect(await stage.redis.exists(...free)).toBe(0);
-    expect(await stage.redis.zcard(other[0])).toBe(2);
+    expect(await fixture.redis.exists(...free)).toBe(0);
+    expect(await fixture.redis.zcard(other[0])).toBe(2);
   });
 
   test("are not touched where one is no lock", async () => {
     const { locks } = open();
     const [free, other] = locks as [LockKeys, LockKeys, LockKeys];
-    await stage.redis.hset(other[0], "a", "1");
-    const args = [latest, asker(1).token, "20000", "1", "", asker(3).token, "20000", "1", ""];
+    await fixture.redis.hset(other[0], "a", "1");
+    const args = [latest, requester(1).token, "20000", "1", "", requester(3).token, "20000", "1", ""];
     await expect(real.run(acquireManyScript, [counterKey(), ...free, ...other], args)).rejects.toThrow(
       "WRONGTYPE",
     );
-    expect(await stage.redis.exists(...free)).toBe(0);
+    expect(await fixture.redis.exists(...free)).toBe(0);
   });
 });
 

@@ -4,263 +4,263 @@ import { onRedis } from "../../../../support/servers.ts";
 import { counterKey, type LockKeys } from "../../../../../src/drivers/redis/protocol/keys.ts";
 import {
   acquireOf,
-  asker,
-  ScriptStage,
-  type Answer,
-  type Asker,
+  requester,
+  ScriptFixture,
+  type ScriptReply,
+  type Requester,
 } from "../../../../support/script-fixture.ts";
 
 onRedis("acquire", () => {
-  let stage: ScriptStage;
+  let fixture: ScriptFixture;
   beforeAll(async () => {
-    stage = await ScriptStage.open();
-    await stage.listen(1);
+    fixture = await ScriptFixture.open();
+    await fixture.listen(1);
   });
-  afterAll(() => stage.close());
+  afterAll(() => fixture.close());
 
   test("a free lock is granted: K says our token and its number for the TTL, and the number is the server's time", async () => {
-    const keys = stage.lock();
-    const us = asker(1);
+    const keys = fixture.lock();
+    const us = requester(1);
     const before = await serverMicros();
-    const [status, first, last, token] = await stage.ask(keys, acquireOf(us, { ttlMs: 30_000 }));
+    const [status, first, last, token] = await fixture.run(keys, acquireOf(us, { ttlMs: 30_000 }));
     expect([status, token, last]).toEqual([1, us.token, first]);
     expect(first).toBeGreaterThanOrEqual(before);
     expect(first).toBeLessThanOrEqual(await serverMicros());
-    expect(await stage.redis.get(keys[0])).toBe(`${us.token} ${String(first)} 1`);
-    expect(near(await stage.redis.pttl(keys[0]), 30_000)).toBe(true);
+    expect(await fixture.redis.get(keys[0])).toBe(`${us.token} ${String(first)} 1`);
+    expect(near(await fixture.redis.pttl(keys[0]), 30_000)).toBe(true);
   });
 
   test("a repeat gets the same grant with the same numbers", async () => {
-    const keys = stage.lock();
-    const us = asker(1);
-    const answer = await stage.ask(keys, acquireOf(us, { want: 5 }));
-    expect(await stage.ask(keys, acquireOf(us, { want: 5 }))).toEqual(answer);
+    const keys = fixture.lock();
+    const us = requester(1);
+    const answer = await fixture.run(keys, acquireOf(us, { fencingCount: 5 }));
+    expect(await fixture.run(keys, acquireOf(us, { fencingCount: 5 }))).toEqual(answer);
   });
 
   test("a repeat with a shorter TTL never shortens it, one with a longer raises it", async () => {
-    const keys = stage.lock();
-    await stage.grant(keys, asker(1), { ttlMs: 30_000 });
-    await stage.grant(keys, asker(1), { ttlMs: 500 });
-    expect(near(await stage.redis.pttl(keys[0]), 30_000)).toBe(true);
-    await stage.grant(keys, asker(1), { ttlMs: 50_000 });
-    expect(near(await stage.redis.pttl(keys[0]), 50_000)).toBe(true);
+    const keys = fixture.lock();
+    await fixture.grant(keys, requester(1), { ttlMs: 30_000 });
+    await fixture.grant(keys, requester(1), { ttlMs: 500 });
+    expect(near(await fixture.redis.pttl(keys[0]), 30_000)).toBe(true);
+    await fixture.grant(keys, requester(1), { ttlMs: 50_000 });
+    expect(near(await fixture.redis.pttl(keys[0]), 50_000)).toBe(true);
   });
 
   test("a repeat does not give a TTL to a key that somebody made to stay", async () => {
-    const keys = stage.lock();
-    await stage.grant(keys, asker(1));
-    await stage.redis.persist(keys[0]);
-    await stage.grant(keys, asker(1));
-    expect(await stage.redis.pttl(keys[0])).toBe(-1);
+    const keys = fixture.lock();
+    await fixture.grant(keys, requester(1));
+    await fixture.redis.persist(keys[0]);
+    await fixture.grant(keys, requester(1));
+    expect(await fixture.redis.pttl(keys[0])).toBe(-1);
   });
 
   test("the same random part does not make another client's token, or another ticket's, ours", async () => {
-    const keys = stage.lock();
-    await stage.grant(keys, asker(1));
-    for (const clone of [asker(1, { client: 8 }), asker(1, { ticket: 11 })]) {
+    const keys = fixture.lock();
+    await fixture.grant(keys, requester(1));
+    for (const clone of [requester(1, { client: 8 }), requester(1, { ticket: 11 })]) {
       for (const wait of ["0", "1", "2"] as const) {
-        expect(await stage.ask(keys, acquireOf(clone, { wait }))).toMatchObject({ 0: 0, 3: asker(1).token });
+        expect(await fixture.run(keys, acquireOf(clone, { wait }))).toMatchObject({ 0: 0, 3: requester(1).token });
       }
     }
-    expect(await stage.holder(keys)).toBe(asker(1).token);
+    expect(await fixture.holder(keys)).toBe(requester(1).token);
   });
 
   test("a repeat after the counter was lost gets the same numbers, which K says", async () => {
-    const keys = stage.lock();
-    const granted = await stage.grant(keys, asker(1), { want: 5 });
-    await stage.redis.del(counterKey());
-    expect(await stage.grant(keys, asker(1), { want: 5 })).toEqual(granted);
+    const keys = fixture.lock();
+    const granted = await fixture.grant(keys, requester(1), { fencingCount: 5 });
+    await fixture.redis.del(counterKey());
+    expect(await fixture.grant(keys, requester(1), { fencingCount: 5 })).toEqual(granted);
   });
 
   test("a repeat that asks for more or fewer numbers gets those of the first", async () => {
-    const keys = stage.lock();
-    const granted = await stage.grant(keys, asker(1), { want: 5 });
-    for (const want of [1, 17]) {
-      expect(await stage.grant(keys, asker(1), { want })).toEqual(granted);
+    const keys = fixture.lock();
+    const granted = await fixture.grant(keys, requester(1), { fencingCount: 5 });
+    for (const fencingCount of [1, 17]) {
+      expect(await fixture.grant(keys, requester(1), { fencingCount })).toEqual(granted);
     }
   });
 
   test("a token that ours begins with, or that begins with ours, is another's", async () => {
-    const keys = stage.lock();
+    const keys = fixture.lock();
     for (const ticket of [123, 12_345]) {
-      await stage.grant(keys, asker(1, { ticket }));
-      const answer = await stage.ask(keys, acquireOf(asker(1, { ticket: 1_234 })));
-      expect([answer[0], answer[3]]).toEqual([0, asker(1, { ticket }).token]);
-      await stage.redis.del(keys[0]);
+      await fixture.grant(keys, requester(1, { ticket }));
+      const answer = await fixture.run(keys, acquireOf(requester(1, { ticket: 1_234 })));
+      expect([answer[0], answer[3]]).toEqual([0, requester(1, { ticket }).token]);
+      await fixture.redis.del(keys[0]);
     }
   });
 
   test("a try on a lock of another is told who holds it and for how long, and leaves nothing behind", async () => {
-    const keys = stage.lock();
-    await stage.grant(keys, asker(1), { ttlMs: 30_000 });
-    const [status, left, position, holder, runId] = await stage.ask(keys, acquireOf(asker(2)));
-    expect([status, position, holder, runId]).toEqual([0, -1, asker(1).token, ""]);
+    const keys = fixture.lock();
+    await fixture.grant(keys, requester(1), { ttlMs: 30_000 });
+    const [status, left, position, holder, runId] = await fixture.run(keys, acquireOf(requester(2)));
+    expect([status, position, holder, runId]).toEqual([0, -1, requester(1).token, ""]);
     expect(near(Number(left), 30_000)).toBe(true);
-    expect(await stage.redis.exists(keys[1])).toBe(0);
+    expect(await fixture.redis.exists(keys[1])).toBe(0);
   });
 
   test("a waiter is told of which run of the server it is, where it asks for it", async () => {
-    const keys = stage.lock();
-    await stage.grant(keys, asker(1));
-    const asking = await stage.ask(keys, acquireOf(asker(2), { wait: "1" }));
-    expect(await stage.redis.info("server")).toContain(`run_id:${String(asking[4])}\r\n`);
-    expect((await stage.queue(keys, asker(3), { wait: "3" }))[4]).toBe(asking[4]);
+    const keys = fixture.lock();
+    await fixture.grant(keys, requester(1));
+    const asking = await fixture.run(keys, acquireOf(requester(2), { wait: "1" }));
+    expect(await fixture.redis.info("server")).toContain(`run_id:${String(asking[4])}\r\n`);
+    expect((await fixture.queue(keys, requester(3), { wait: "3" }))[4]).toBe(asking[4]);
     for (const wait of ["2", "4"] as const) {
-      const quiet = await stage.queue(keys, asker(2), { wait });
+      const quiet = await fixture.queue(keys, requester(2), { wait });
       expect([quiet[0], quiet[2], quiet[4]]).toEqual([0, 0, ""]);
     }
   });
 
   test("a lock of another client library excludes us, and is told as it stands", async () => {
-    const keys = stage.lock();
-    await stage.redis.set(keys[0], "somebody else's");
-    expect((await stage.queue(keys, asker(2))).slice(0, 4)).toEqual([0, -1, 0, "somebody else's"]);
-    expect((await stage.ask(keys, acquireOf(asker(3)))).slice(0, 4)).toEqual([0, -1, -1, "somebody else's"]);
+    const keys = fixture.lock();
+    await fixture.redis.set(keys[0], "somebody else's");
+    expect((await fixture.queue(keys, requester(2))).slice(0, 4)).toEqual([0, -1, 0, "somebody else's"]);
+    expect((await fixture.run(keys, acquireOf(requester(3)))).slice(0, 4)).toEqual([0, -1, -1, "somebody else's"]);
   });
 
   describe.each(["1", "2", "3", "4"] as const)("where the wait is %s", (wait) => {
-    const queue = (keys: LockKeys, who: Asker): Promise<Answer> => stage.queue(keys, who, { wait });
+    const queue = (keys: LockKeys, who: Requester): Promise<ScriptReply> => fixture.queue(keys, who, { wait });
 
     test("a repeat of who has it is told so, and gets no place", async () => {
-      const keys = stage.lock();
-      const { first, last } = await stage.grant(keys, asker(1));
-      expect(await queue(keys, asker(1))).toEqual([1, first, last, asker(1).token]);
-      expect(await stage.redis.exists(keys[1])).toBe(0);
+      const keys = fixture.lock();
+      const { first, last } = await fixture.grant(keys, requester(1));
+      expect(await queue(keys, requester(1))).toEqual([1, first, last, requester(1).token]);
+      expect(await fixture.redis.exists(keys[1])).toBe(0);
     });
 
     test("waiters stand in the order of their tickets, whenever they came", async () => {
-      const keys = stage.lock();
-      await stage.grant(keys, asker(1));
-      expect((await queue(keys, asker(2, { ticket: 20 })))[2]).toBe(0);
-      expect((await queue(keys, asker(3, { ticket: 30 })))[2]).toBe(1);
-      expect((await queue(keys, asker(4, { ticket: 10 })))[2]).toBe(0);
+      const keys = fixture.lock();
+      await fixture.grant(keys, requester(1));
+      expect((await queue(keys, requester(2, { ticket: 20 })))[2]).toBe(0);
+      expect((await queue(keys, requester(3, { ticket: 30 })))[2]).toBe(1);
+      expect((await queue(keys, requester(4, { ticket: 10 })))[2]).toBe(0);
     });
 
     test("a resend keeps its place and its score", async () => {
-      const keys = stage.lock();
-      const waiter = asker(2, { ticket: 1_700_000_000_123_456 });
-      await stage.grant(keys, asker(1));
+      const keys = fixture.lock();
+      const waiter = requester(2, { ticket: 1_700_000_000_123_456 });
+      await fixture.grant(keys, requester(1));
       await queue(keys, waiter);
-      await queue(keys, asker(3, { ticket: 1_700_000_000_123_457 }));
-      await stage.redis.zadd(keys[1], "XX", 5, waiter.member); // what a ZADD without NX would undo
+      await queue(keys, requester(3, { ticket: 1_700_000_000_123_457 }));
+      await fixture.redis.zadd(keys[1], "XX", 5, waiter.member); // what a ZADD without NX would undo
       expect((await queue(keys, waiter))[2]).toBe(0);
-      expect(await stage.redis.zscore(keys[1], waiter.member)).toBe("5");
-      expect(await stage.redis.zcard(keys[1])).toBe(2);
+      expect(await fixture.redis.zscore(keys[1], waiter.member)).toBe("5");
+      expect(await fixture.redis.zcard(keys[1])).toBe(2);
     });
 
     test("a ticket is a score to its last microsecond", async () => {
-      const keys = stage.lock();
-      const waiter = asker(2, { ticket: 9_007_199_254_740_991 });
-      await stage.grant(keys, asker(1));
+      const keys = fixture.lock();
+      const waiter = requester(2, { ticket: 9_007_199_254_740_991 });
+      await fixture.grant(keys, requester(1));
       await queue(keys, waiter);
-      expect(await stage.redis.zscore(keys[1], waiter.member)).toBe("9007199254740991");
+      expect(await fixture.redis.zscore(keys[1], waiter.member)).toBe("9007199254740991");
     });
 
     test("each request for a place keeps the queue for another minute", async () => {
-      const keys = stage.lock();
-      await stage.grant(keys, asker(1));
-      await queue(keys, asker(2));
-      await stage.redis.pexpire(keys[1], 1_000);
-      await queue(keys, asker(2));
-      expect(near(await stage.redis.pttl(keys[1]), 60_000)).toBe(true);
+      const keys = fixture.lock();
+      await fixture.grant(keys, requester(1));
+      await queue(keys, requester(2));
+      await fixture.redis.pexpire(keys[1], 1_000);
+      await queue(keys, requester(2));
+      expect(near(await fixture.redis.pttl(keys[1]), 60_000)).toBe(true);
     });
 
     test("the first three places are told when the holder's TTL is over, the others when they ask again", async () => {
-      const keys = stage.lock();
-      await stage.grant(keys, asker(1), { ttlMs: 30_000 });
+      const keys = fixture.lock();
+      await fixture.grant(keys, requester(1), { ttlMs: 30_000 });
       const left = [];
       for (const n of [2, 3, 4, 5]) {
-        left.push(Number((await queue(keys, asker(n)))[1]));
+        left.push(Number((await queue(keys, requester(n)))[1]));
       }
       expect(left.slice(0, 3).every((ms) => near(ms, 30_000))).toBe(true);
       expect(left[3]).toBe(-3);
-      expect(near(Number((await queue(keys, asker(5)))[1]), 30_000)).toBe(true);
+      expect(near(Number((await queue(keys, requester(5)))[1]), 30_000)).toBe(true);
     });
 
     test("a full queue refuses, and keeps nobody whom it refused; but not who gives up a grant in the same call", async () => {
-      const keys = stage.lock();
-      await stage.grant(keys, asker(1));
-      const bounded = (n: number) => stage.ask(keys, acquireOf(asker(n), { wait }), { bound: 2 });
-      const waiters = [asker(2).member, asker(3).member];
+      const keys = fixture.lock();
+      await fixture.grant(keys, requester(1));
+      const bounded = (n: number) => fixture.run(keys, acquireOf(requester(n), { wait }), { bound: 2 });
+      const waiters = [requester(2).member, requester(3).member];
       await bounded(2);
       await bounded(3);
       if (wait === "1" || wait === "2") {
         expect(await bounded(4)).toEqual([2]);
       } else {
-        waiters.push(asker(4).member);
-        expect(await bounded(4)).toMatchObject({ 0: 0, 2: 2, 3: asker(1).token });
+        waiters.push(requester(4).member);
+        expect(await bounded(4)).toMatchObject({ 0: 0, 2: 2, 3: requester(1).token });
       }
-      expect(await stage.redis.zrange(keys[1], "0", "-1")).toEqual(waiters);
+      expect(await fixture.redis.zrange(keys[1], "0", "-1")).toEqual(waiters);
       expect((await bounded(3))[2]).toBe(1);
     });
   });
 
   test("a try on a free lock comes after everybody who waits", async () => {
-    const keys = stage.lock();
-    await stage.redis.zadd(keys[1], 1, asker(1).member);
-    const answer = await stage.ask(keys, acquireOf(asker(2)));
-    expect([answer[0], answer[2], answer[3]]).toEqual([0, -1, asker(1).token]);
+    const keys = fixture.lock();
+    await fixture.redis.zadd(keys[1], 1, requester(1).member);
+    const answer = await fixture.run(keys, acquireOf(requester(2)));
+    expect([answer[0], answer[2], answer[3]]).toEqual([0, -1, requester(1).token]);
     expect(near(Number(answer[1]), 3_000)).toBe(true);
-    expect(await stage.heard(1)).toHaveLength(1);
-    expect(await stage.redis.exists(keys[1])).toBe(0);
+    expect(await fixture.received(1)).toHaveLength(1);
+    expect(await fixture.redis.exists(keys[1])).toBe(0);
   });
 
   test("who asks for a free lock with the earliest ticket gets it, by reply and not by message", async () => {
-    const keys = stage.lock();
-    await stage.redis.zadd(keys[1], 10, asker(1, { ticket: 10 }).member);
-    const answer = await stage.queue(keys, asker(2, { ticket: 9 }), { ttlMs: 30_000 });
-    expect([answer[0], answer[3]]).toEqual([1, asker(2, { ticket: 9 }).token]);
-    expect(near(await stage.redis.pttl(keys[0]), 30_000)).toBe(true);
-    expect(await stage.redis.zrange(keys[1], "0", "-1")).toEqual([asker(1, { ticket: 10 }).member]);
-    expect(await stage.heard(1)).toEqual([]);
+    const keys = fixture.lock();
+    await fixture.redis.zadd(keys[1], 10, requester(1, { ticket: 10 }).member);
+    const answer = await fixture.queue(keys, requester(2, { ticket: 9 }), { ttlMs: 30_000 });
+    expect([answer[0], answer[3]]).toEqual([1, requester(2, { ticket: 9 }).token]);
+    expect(near(await fixture.redis.pttl(keys[0]), 30_000)).toBe(true);
+    expect(await fixture.redis.zrange(keys[1], "0", "-1")).toEqual([requester(1, { ticket: 10 }).member]);
+    expect(await fixture.received(1)).toEqual([]);
   });
 
   test("who asks for a free lock with a later ticket is queued behind the one who gets it", async () => {
-    const keys = stage.lock();
-    await stage.redis.zadd(keys[1], 1, asker(1).member);
-    const answer = await stage.queue(keys, asker(2));
-    expect([answer[0], answer[2], answer[3]]).toEqual([0, 0, asker(1).token]);
+    const keys = fixture.lock();
+    await fixture.redis.zadd(keys[1], 1, requester(1).member);
+    const answer = await fixture.queue(keys, requester(2));
+    expect([answer[0], answer[2], answer[3]]).toEqual([0, 0, requester(1).token]);
     expect(near(Number(answer[1]), 3_000)).toBe(true);
-    expect(await stage.heard(1)).toHaveLength(1);
+    expect(await fixture.received(1)).toHaveLength(1);
   });
 
   test("a repeat that finds a grant by message writes the owner's words", async () => {
-    const keys = stage.lock();
-    await stage.grant(keys, asker(9));
-    await stage.queue(keys, asker(1));
-    await stage.ask(keys, ["release", asker(9).token, "", "1"]);
-    await stage.heard(1);
-    await stage.queue(keys, asker(1), { words: '["owner","a worker"]' });
-    expect(await stage.redis.hget(keys[2], "owner")).toBe("a worker");
-    expect(await stage.ask(keys, ["release", asker(1).token, "", "1"])).toEqual([1, 0, ""]);
-    expect(await stage.redis.exists(...keys)).toBe(0);
+    const keys = fixture.lock();
+    await fixture.grant(keys, requester(9));
+    await fixture.queue(keys, requester(1));
+    await fixture.run(keys, ["release", requester(9).token, "", "1"]);
+    await fixture.received(1);
+    await fixture.queue(keys, requester(1), { metadata: '["owner","a worker"]' });
+    expect(await fixture.redis.hget(keys[2], "owner")).toBe("a worker");
+    expect(await fixture.run(keys, ["release", requester(1).token, "", "1"])).toEqual([1, 0, ""]);
+    expect(await fixture.redis.exists(...keys)).toBe(0);
   });
 
   test("an owner's own words are kept beside K, for as long as K", async () => {
-    const keys = stage.lock();
-    const words = JSON.stringify(["owner", "a worker", "reason", 'a "quote" / ü']);
-    await stage.grant(keys, asker(1), { ttlMs: 20_000, words });
-    const kept = { token: asker(1).token, owner: "a worker", reason: 'a "quote" / ü' };
-    expect(await stage.redis.hgetall(keys[2])).toEqual(kept);
-    expect(near(await stage.redis.pttl(keys[2]), 20_000)).toBe(true);
+    const keys = fixture.lock();
+    const metadata = JSON.stringify(["owner", "a worker", "reason", 'a "quote" / ü']);
+    await fixture.grant(keys, requester(1), { ttlMs: 20_000, metadata });
+    const kept = { token: requester(1).token, owner: "a worker", reason: 'a "quote" / ü' };
+    expect(await fixture.redis.hgetall(keys[2])).toEqual(kept);
+    expect(near(await fixture.redis.pttl(keys[2]), 20_000)).toBe(true);
   });
 
   test("a key of another type is refused and not touched", async () => {
-    const keys = stage.lock();
-    await stage.redis.hset(keys[0], "a", "1");
+    const keys = fixture.lock();
+    await fixture.redis.hset(keys[0], "a", "1");
     for (const wait of ["0", "1", "2"] as const) {
-      const [kind, message] = await stage.ask(keys, acquireOf(asker(1), { wait }));
+      const [kind, message] = await fixture.run(keys, acquireOf(requester(1), { wait }));
       expect([kind, message]).toEqual(["error", expect.stringMatching(/^WRONGTYPE /)]);
     }
-    expect(await stage.redis.hgetall(keys[0])).toEqual({ a: "1" });
-    expect(await stage.redis.exists(keys[1], keys[2])).toBe(0);
+    expect(await fixture.redis.hgetall(keys[0])).toEqual({ a: "1" });
+    expect(await fixture.redis.exists(keys[1], keys[2])).toBe(0);
   });
 
   test("one key's error is not another's", async () => {
-    const [one, other, third] = [stage.lock(), stage.lock(), stage.lock()];
-    await stage.redis.lpush(other[0], "a");
-    const answers = await stage.batch(
-      [one, other, third].map((keys) => [keys, acquireOf(asker(1))] as const),
+    const [one, other, third] = [fixture.lock(), fixture.lock(), fixture.lock()];
+    await fixture.redis.lpush(other[0], "a");
+    const answers = await fixture.batch(
+      [one, other, third].map((keys) => [keys, acquireOf(requester(1))] as const),
     );
     expect(answers.map(([status]) => status)).toEqual([1, "error", 1]);
   });
@@ -271,45 +271,45 @@ onRedis("acquire", () => {
     ["set", ""],
     ["hset", '["owner","a"]'],
     ["pexpire", '["owner","a"]'],
-  ])("who may not %s, where that is needed, is granted nothing, and is told so", async (command, words) => {
-    const keys = stage.lock();
-    await stage.redis.call("ACL", "SETUSER", "default", `-${command}`);
+  ])("who may not %s, where that is needed, is granted nothing, and is told so", async (command, metadata) => {
+    const keys = fixture.lock();
+    await fixture.redis.call("ACL", "SETUSER", "default", `-${command}`);
     try {
-      const answer = await stage.ask(keys, acquireOf(asker(1), { words }));
+      const answer = await fixture.run(keys, acquireOf(requester(1), { metadata }));
       expect(answer).toEqual(["error", expect.stringMatching(/^NOPERM |can't run this command/)]);
     } finally {
-      await stage.redis.call("ACL", "SETUSER", "default", `+${command}`);
+      await fixture.redis.call("ACL", "SETUSER", "default", `+${command}`);
     }
-    expect(await stage.holder(keys)).toBe(null);
-    expect((await stage.ask(keys, acquireOf(asker(2))))[0]).toBe(1);
+    expect(await fixture.holder(keys)).toBe(null);
+    expect((await fixture.run(keys, acquireOf(requester(2))))[0]).toBe(1);
   });
 
   test("nothing is left of a lock that was given back but the server's counter, which stays", async () => {
-    await stage.redis.flushall();
-    for (const [who, words] of [
-      [asker(1), ""],
-      [asker(2), '["owner","a"]'],
+    await fixture.redis.flushall();
+    for (const [who, metadata] of [
+      [requester(1), ""],
+      [requester(2), '["owner","a"]'],
     ] as const) {
-      const keys = stage.lock();
-      await stage.grant(keys, who, { words });
-      await stage.ask(keys, ["release", who.token, who.terms, "1"]);
+      const keys = fixture.lock();
+      await fixture.grant(keys, who, { metadata });
+      await fixture.run(keys, ["release", who.token, who.queueArgs, "1"]);
     }
-    expect(await stage.redis.keys("*")).toEqual([counterKey()]);
-    expect(await stage.redis.pttl(counterKey())).toBe(-1);
+    expect(await fixture.redis.keys("*")).toEqual([counterKey()]);
+    expect(await fixture.redis.pttl(counterKey())).toBe(-1);
   });
 
   test("beside K only keys in our own name space are written", async () => {
-    await stage.redis.flushall();
-    const keys = stage.lock();
-    await stage.grant(keys, asker(1), { words: '["owner","a"]' });
-    await stage.queue(keys, asker(2));
-    const written = await stage.redis.keys("*");
+    await fixture.redis.flushall();
+    const keys = fixture.lock();
+    await fixture.grant(keys, requester(1), { metadata: '["owner","a"]' });
+    await fixture.queue(keys, requester(2));
+    const written = await fixture.redis.keys("*");
     expect(written.toSorted()).toEqual([counterKey(), ...keys].toSorted());
     expect(written.filter((key) => key !== keys[0]).every((key) => key.startsWith("holdfast:"))).toBe(true);
   });
 
   async function serverMicros(): Promise<number> {
-    const [seconds, micros] = await stage.redis.time();
+    const [seconds, micros] = await fixture.redis.time();
     return Number(seconds) * 1_000_000 + Number(micros);
   }
 });

@@ -7,7 +7,7 @@ import type { LockKeys } from "../../../../../src/drivers/redis/protocol/keys.ts
 import { onRedis } from "../../../../support/servers.ts";
 import { argumentsOf } from "../../../../fake-redis/arguments.ts";
 import { steps, type Family } from "../../../../fake-redis/steps.ts";
-import { ScriptStage } from "../../../../support/script-fixture.ts";
+import { ScriptFixture } from "../../../../support/script-fixture.ts";
 
 /** Operations with the first words of their answers that each family meets. */
 const reached: Readonly<Record<Family, readonly string[]>> = {
@@ -27,13 +27,13 @@ const reached: Readonly<Record<Family, readonly string[]>> = {
 };
 
 onRedis("an operation", () => {
-  let stage: ScriptStage;
+  let fixture: ScriptFixture;
   beforeAll(async () => {
-    stage = await ScriptStage.open();
-    await stage.listen(0);
-    await stage.listen(1, "p");
+    fixture = await ScriptFixture.open();
+    await fixture.listen(0);
+    await fixture.listen(1, "p");
   });
-  afterAll(() => stage.close());
+  afterAll(() => fixture.close());
 
   for (const family of ["mutex", "read-write", "semaphore", "latch"] as const satisfies readonly Family[]) {
     test(`on a ${family} is answered the same alone and beside others, and does the same`, async () => {
@@ -41,8 +41,8 @@ onRedis("an operation", () => {
       await fc.assert(
         fc.asyncProperty(steps(false, family), async (sequence) => {
           const locks = {
-            alone: [stage.lock(), stage.lock()] as const,
-            beside: [stage.lock(), stage.lock()] as const,
+            alone: [fixture.lock(), fixture.lock()] as const,
+            beside: [fixture.lock(), fixture.lock()] as const,
           };
           for (const step of sequence) {
             if (step.type !== "operate") {
@@ -53,15 +53,15 @@ onRedis("an operation", () => {
               const { lock, name } = operation;
               const keys = [locks.alone[lock], locks.beside[lock]] as [LockKeys, LockKeys];
               const [one, own] = (await Promise.all(
-                keys.map(async (of) => [name, ...(await argumentsOf(stage.redis, of, operation, false))]),
+                keys.map(async (of) => [name, ...(await argumentsOf(fixture.redis, of, operation, false))]),
               )) as [string[], string[]];
-              const [alone] = await stage.batch([[keys[0], one]], { bound: step.bound });
+              const [alone] = await fixture.batch([[keys[0], one]], { bound: step.bound });
               const heard = await messages();
-              const [first, beside, last] = await stage.batch(
+              const [first, beside, last] = await fixture.batch(
                 [
-                  [stage.lock(), ["inspect"]],
+                  [fixture.lock(), ["inspect"]],
                   [keys[1], own],
-                  [stage.lock(), ["inspect"]],
+                  [fixture.lock(), ["inspect"]],
                 ],
                 { bound: step.bound },
               );
@@ -80,11 +80,11 @@ onRedis("an operation", () => {
   }
 
   async function messages(): Promise<string[][]> {
-    return [await stage.heard(0), await stage.heard(1)];
+    return [await fixture.received(0), await fixture.received(1)];
   }
 
   async function dataOf(keys: LockKeys): Promise<unknown> {
-    const found = (await stage.redis.eval(dumpAll, keys.length, ...keys)) as unknown[];
+    const found = (await fixture.redis.eval(dumpAll, keys.length, ...keys)) as unknown[];
     return plain(found, keys);
   }
 });

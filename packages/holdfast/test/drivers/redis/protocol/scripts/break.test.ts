@@ -2,43 +2,43 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 
 import { counterKey } from "../../../../../src/drivers/redis/protocol/keys.ts";
 import { onRedis } from "../../../../support/servers.ts";
-import { asker, ScriptStage } from "../../../../support/script-fixture.ts";
+import { requester, ScriptFixture } from "../../../../support/script-fixture.ts";
 
 onRedis("breakGrant", () => {
-  let stage: ScriptStage;
+  let fixture: ScriptFixture;
   beforeAll(async () => {
-    stage = await ScriptStage.open();
-    await stage.listen(1);
-    await stage.listen(2);
-    await stage.listen(3, "p");
+    fixture = await ScriptFixture.open();
+    await fixture.listen(1);
+    await fixture.listen(2);
+    await fixture.listen(3, "p");
   });
-  afterAll(() => stage.close());
+  afterAll(() => fixture.close());
 
   test("the grant that a number belongs to is ended, and its holder told why", async () => {
-    const keys = stage.lock();
-    const { first } = await stage.grant(keys, asker(1), { words: '["owner","a"]' });
+    const keys = fixture.lock();
+    const { first } = await fixture.grant(keys, requester(1), { metadata: '["owner","a"]' });
     const reason = 'the operator said "stop" / ä\n\u0001\u007f\\';
-    expect(await stage.ask(keys, breakOf(first, reason))).toEqual([1, 0]);
-    expect(await stage.redis.exists(keys[0])).toBe(0);
-    const [message = ""] = await stage.heard(1);
+    expect(await fixture.run(keys, breakOf(first, reason))).toEqual([1, 0]);
+    expect(await fixture.redis.exists(keys[0])).toBe(0);
+    const [message = ""] = await fixture.received(1);
     expect(message).toMatch(/^broken \[/);
-    expect(JSON.parse(message.slice("broken ".length))).toEqual([asker(1).token, keys[0], reason]);
+    expect(JSON.parse(message.slice("broken ".length))).toEqual([requester(1).token, keys[0], reason]);
   });
 
   test("a holder that the message did not reach learns of it at its next extension, for as long as it may think it holds", async () => {
-    const keys = stage.lock();
-    const { first } = await stage.grant(keys, asker(50), { ttlMs: 20_000 });
-    await stage.ask(keys, breakOf(first, "maintenance"));
-    expect(await stage.redis.hgetall(keys[2])).toEqual({ token: asker(50).token, broken: "maintenance" });
-    expect(await stage.redis.pttl(keys[2])).toBeGreaterThan(19_000);
-    expect(await stage.ask(keys, ["extend", asker(50).token, "20000", "", ""])).toBe(3);
-    expect(await stage.ask(keys, ["verify", asker(50).token])).toEqual([3]);
-    expect(await stage.ask(keys, ["verify", asker(51).token])).toEqual([0]);
-    await stage.grant(keys, asker(2));
-    expect(await stage.ask(keys, ["extend", asker(50).token, "20000", "", ""])).toBe(3);
-    expect((await stage.ask(keys, ["inspect"]))[4]).toEqual([]);
-    expect(await stage.ask(keys, ["release", asker(50).token, "", "1"])).toEqual([0, 0, asker(2).token]);
-    expect(await stage.redis.exists(keys[2])).toBe(0);
+    const keys = fixture.lock();
+    const { first } = await fixture.grant(keys, requester(50), { ttlMs: 20_000 });
+    await fixture.run(keys, breakOf(first, "maintenance"));
+    expect(await fixture.redis.hgetall(keys[2])).toEqual({ token: requester(50).token, broken: "maintenance" });
+    expect(await fixture.redis.pttl(keys[2])).toBeGreaterThan(19_000);
+    expect(await fixture.run(keys, ["extend", requester(50).token, "20000", "", ""])).toBe(3);
+    expect(await fixture.run(keys, ["verify", requester(50).token])).toEqual([3]);
+    expect(await fixture.run(keys, ["verify", requester(51).token])).toEqual([0]);
+    await fixture.grant(keys, requester(2));
+    expect(await fixture.run(keys, ["extend", requester(50).token, "20000", "", ""])).toBe(3);
+    expect((await fixture.run(keys, ["inspect"]))[4]).toEqual([]);
+    expect(await fixture.run(keys, ["release", requester(50).token, "", "1"])).toEqual([0, 0, requester(2).token]);
+    expect(await fixture.redis.exists(keys[2])).toBe(0);
   });
 
   test("every number of the block belongs to the grant, and none beside it", async () => {
@@ -48,85 +48,85 @@ onRedis("breakGrant", () => {
       [4, 1],
       [5, 0],
     ] as const) {
-      const keys = stage.lock();
-      const { first } = await stage.grant(keys, asker(1), { want: 5 });
-      expect(await stage.ask(keys, breakOf(first + offset))).toEqual([broken, 0]);
-      expect(await stage.redis.exists(keys[0])).toBe(1 - broken);
+      const keys = fixture.lock();
+      const { first } = await fixture.grant(keys, requester(1), { fencingCount: 5 });
+      expect(await fixture.run(keys, breakOf(first + offset))).toEqual([broken, 0]);
+      expect(await fixture.redis.exists(keys[0])).toBe(1 - broken);
     }
-    await stage.heard(1);
+    await fixture.received(1);
   });
 
   test("a lock of others is not broken, however much its value looks like ours", async () => {
-    const keys = stage.lock();
-    const { first } = await stage.grant(keys, asker(1));
+    const keys = fixture.lock();
+    const { first } = await fixture.grant(keys, requester(1));
     const value = `${"y".repeat(32)}:${"z".repeat(32)}:12 ${first} 1`;
-    await stage.redis.set(keys[0], value);
-    expect(await stage.ask(keys, breakOf(first))).toEqual([0, 0]);
-    expect(await stage.redis.get(keys[0])).toBe(value);
+    await fixture.redis.set(keys[0], value);
+    expect(await fixture.run(keys, breakOf(first))).toEqual([0, 0]);
+    expect(await fixture.redis.get(keys[0])).toBe(value);
   });
 
   test("an old grant's number breaks nothing of the present one", async () => {
-    const keys = stage.lock();
-    const { first } = await stage.grant(keys, asker(1));
-    await stage.ask(keys, ["release", asker(1).token, "", "1"]);
-    await stage.grant(keys, asker(2));
-    expect(await stage.ask(keys, breakOf(first))).toEqual([0, 0]);
-    expect(await stage.holder(keys)).toBe(asker(2).token);
-    expect(await stage.heard(1)).toEqual([]);
+    const keys = fixture.lock();
+    const { first } = await fixture.grant(keys, requester(1));
+    await fixture.run(keys, ["release", requester(1).token, "", "1"]);
+    await fixture.grant(keys, requester(2));
+    expect(await fixture.run(keys, breakOf(first))).toEqual([0, 0]);
+    expect(await fixture.holder(keys)).toBe(requester(2).token);
+    expect(await fixture.received(1)).toEqual([]);
   });
 
   test("the next waiter gets the lock in the same step", async () => {
-    const keys = stage.lock();
-    const { first } = await stage.grant(keys, asker(1));
-    await stage.queue(keys, asker(2));
-    expect(await stage.ask(keys, breakOf(first))).toEqual([1, 0]);
-    expect(await stage.holder(keys)).toBe(asker(2).token);
-    expect(await stage.heard(2)).toHaveLength(1);
-    expect(await stage.heard(1)).toHaveLength(1);
+    const keys = fixture.lock();
+    const { first } = await fixture.grant(keys, requester(1));
+    await fixture.queue(keys, requester(2));
+    expect(await fixture.run(keys, breakOf(first))).toEqual([1, 0]);
+    expect(await fixture.holder(keys)).toBe(requester(2).token);
+    expect(await fixture.received(2)).toHaveLength(1);
+    expect(await fixture.received(1)).toHaveLength(1);
   });
 
   test("a holder that cannot be told loses the lock all the same", async () => {
-    const keys = stage.lock();
-    const { first } = await stage.grant(keys, asker(50));
-    expect(await stage.ask(keys, breakOf(first))).toEqual([1, 0]);
-    expect(await stage.redis.exists(keys[0])).toBe(0);
+    const keys = fixture.lock();
+    const { first } = await fixture.grant(keys, requester(50));
+    expect(await fixture.run(keys, breakOf(first))).toEqual([1, 0]);
+    expect(await fixture.redis.exists(keys[0])).toBe(0);
   });
 
   test("a holder with plain pub/sub is told by plain pub/sub", async () => {
-    const keys = stage.lock();
-    const { first } = await stage.grant(keys, asker(3));
-    await stage.ask(keys, breakOf(first, "r", "p"));
-    expect(await stage.heard(3)).toHaveLength(1);
+    const keys = fixture.lock();
+    const { first } = await fixture.grant(keys, requester(3));
+    await fixture.run(keys, breakOf(first, "r", "p"));
+    expect(await fixture.received(3)).toHaveLength(1);
   });
 
   test("a free lock and another library's are not broken", async () => {
-    const free = stage.lock();
-    expect(await stage.ask(free, breakOf(1))).toEqual([0, 0]);
-    const foreign = stage.lock();
-    for (const value of ["somebody else's", "somebody 1 10", asker(1).token, `${asker(1).token} 1`, "5"]) {
-      await stage.redis.set(foreign[0], value);
-      expect(await stage.ask(foreign, breakOf(5))).toEqual([0, 0]);
-      expect(await stage.redis.get(foreign[0])).toBe(value);
+    const free = fixture.lock();
+    expect(await fixture.run(free, breakOf(1))).toEqual([0, 0]);
+    const foreign = fixture.lock();
+    for (const value of ["somebody else's", "somebody 1 10", requester(1).token, `${requester(1).token} 1`, "5"]) {
+      await fixture.redis.set(foreign[0], value);
+      expect(await fixture.run(foreign, breakOf(5))).toEqual([0, 0]);
+      expect(await fixture.redis.get(foreign[0])).toBe(value);
     }
   });
 
   test("a lock is broken by its number also where the counter is gone", async () => {
-    const keys = stage.lock();
-    const { first } = await stage.grant(keys, asker(1));
-    await stage.redis.del(counterKey());
-    expect(await stage.ask(keys, breakOf(first))).toEqual([1, 0]);
-    expect(await stage.heard(1)).toHaveLength(1);
+    const keys = fixture.lock();
+    const { first } = await fixture.grant(keys, requester(1));
+    await fixture.redis.del(counterKey());
+    expect(await fixture.run(keys, breakOf(first))).toEqual([1, 0]);
+    expect(await fixture.received(1)).toHaveLength(1);
   });
 
   test("dead waiters beyond the bound are told of", async () => {
-    const keys = stage.lock();
-    const { first } = await stage.grant(keys, asker(1));
+    const keys = fixture.lock();
+    const { first } = await fixture.grant(keys, requester(1));
     for (let n = 100; n < 120; n += 1) {
-      await stage.redis.zadd(keys[1], n, asker(n).member);
+      await fixture.redis.zadd(keys[1], n, requester(n).member);
     }
-    expect(await stage.ask(keys, breakOf(first))).toEqual([1, 1]);
-    expect(await stage.redis.exists(keys[0])).toBe(0);
-    await stage.heard(1);
+    expect(await fixture.run(keys, breakOf(first))).toEqual([1, 1]);
+    expect(await fixture.redis.exists(keys[0])).toBe(0);
+    await fixture.received(1);
   });
 });
 

@@ -1,18 +1,18 @@
 import { expect, test } from "vitest";
 
 import { healthScript } from "../../../../../src/drivers/redis/protocol/scripts.generated.ts";
-import { asker, candidateMicros, onNodes } from "../../../../support/quorum-script-fixture.ts";
+import { requester, candidateMicros, onNodes } from "../../../../support/quorum-script-fixture.ts";
 import { acquireOf } from "../../../../support/script-fixture.ts";
 
-onNodes("candidates", (stage) => {
+onNodes("candidates", (fixture) => {
   test("the answer says the server's time, its run, and for how long that is up", async () => {
-    const [runId, uptime] = (await stage.connection.run(healthScript, [], [])) as [string, number];
-    const before = await stage.micros();
-    const { header, answers } = await stage.call([
-      [stage.lock(), acquireOf(asker(1)), 0],
-      [stage.lock(), ["inspect"], 0],
+    const [runId, uptime] = (await fixture.connection.run(healthScript, [], [])) as [string, number];
+    const before = await fixture.micros();
+    const { header, answers } = await fixture.call([
+      [fixture.lock(), acquireOf(requester(1)), 0],
+      [fixture.lock(), ["inspect"], 0],
     ]);
-    const after = await stage.micros();
+    const after = await fixture.micros();
     expect(header).toEqual([expect.any(Number), runId, expect.any(Number)]);
     const [micros, , seconds] = header as [number, string, number];
     expect(micros).toBeGreaterThanOrEqual(before);
@@ -23,10 +23,10 @@ onNodes("candidates", (stage) => {
 
   test("one near the server's time is the number, ahead of it or behind", async () => {
     for (const offset of [-500_000, -1, 0, 500_000]) {
-      const candidate = (await stage.micros()) + offset;
-      const [status, first, last] = await stage.ask(
-        stage.lock(),
-        acquireOf(asker(1), { want: 5 }),
+      const candidate = (await fixture.micros()) + offset;
+      const [status, first, last] = await fixture.run(
+        fixture.lock(),
+        acquireOf(requester(1), { fencingCount: 5 }),
         candidate,
       );
       expect([status, first, last]).toEqual([1, candidate, candidate + 4]);
@@ -34,10 +34,10 @@ onNodes("candidates", (stage) => {
   });
 
   test("one that is further off counts as a second ahead, or behind", async () => {
-    const now = await stage.micros();
+    const now = await fixture.micros();
     for (const far of [1_100_000, 60_000_000, 5_000_000_000_000_000]) {
       for (const sign of [1, -1]) {
-        const { header, answers } = await stage.call([[stage.lock(), acquireOf(asker(1)), now + sign * far]]);
+        const { header, answers } = await fixture.call([[fixture.lock(), acquireOf(requester(1)), now + sign * far]]);
         const [micros] = header as [number];
         expect(answers[0]?.[1]).toBe(
           sign > 0 ? Math.min(now + far, micros + candidateMicros) : micros - candidateMicros,
@@ -47,33 +47,33 @@ onNodes("candidates", (stage) => {
   });
 
   test("one that is not above the last number does not count", async () => {
-    const keys = stage.lock();
-    const candidate = (await stage.micros()) + 500_000;
-    await stage.ask(keys, acquireOf(asker(1), { want: 10 }), candidate);
-    await stage.ask(keys, ["release", asker(1).token, ""]);
-    const [, first] = await stage.ask(keys, acquireOf(asker(2)), candidate);
+    const keys = fixture.lock();
+    const candidate = (await fixture.micros()) + 500_000;
+    await fixture.run(keys, acquireOf(requester(1), { fencingCount: 10 }), candidate);
+    await fixture.run(keys, ["release", requester(1).token, ""]);
+    const [, first] = await fixture.run(keys, acquireOf(requester(2)), candidate);
     expect(first).toBe(candidate + 10);
   });
 
   test("each operation has its own", async () => {
-    const now = await stage.micros();
-    const { answers } = await stage.call(
-      [5, 3, 4].map((offset) => [stage.lock(), acquireOf(asker(1)), now + offset] as const),
+    const now = await fixture.micros();
+    const { answers } = await fixture.call(
+      [5, 3, 4].map((offset) => [fixture.lock(), acquireOf(requester(1)), now + offset] as const),
     );
     expect(answers.map(([, first]) => Number(first) - now)).toEqual([5, 3, 4]);
   });
 
   test("a grant by message has the number that its cause brings, and the server's own time beside it", async () => {
-    await stage.listen(2);
-    const keys = stage.lock();
-    const waiter = asker(2, { want: 4 });
-    await stage.grant(keys, asker(1));
-    await stage.queue(keys, waiter);
-    const candidate = (await stage.micros()) + 700_000;
-    const { header, answers } = await stage.call([[keys, ["release", asker(1).token, ""], candidate]]);
+    await fixture.listen(2);
+    const keys = fixture.lock();
+    const waiter = requester(2, { fencingCount: 4 });
+    await fixture.grant(keys, requester(1));
+    await fixture.queue(keys, waiter);
+    const candidate = (await fixture.micros()) + 700_000;
+    const { header, answers } = await fixture.call([[keys, ["release", requester(1).token, ""], candidate]]);
     const [micros, runId] = header as [number, string];
     expect(answers).toEqual([[1, 0, expect.any(String)]]);
-    expect(await stage.heard(2)).toEqual([
+    expect(await fixture.received(2)).toEqual([
       `grant ${waiter.token} ${candidate} ${candidate + 3} ${micros} 3000 ${runId} ${keys[0]}`,
     ]);
   });

@@ -6,22 +6,22 @@ import {
   handshakeScript,
 } from "../../../../../src/drivers/redis/protocol/scripts.generated.ts";
 import { onRedis } from "../../../../support/servers.ts";
-import { id, ScriptStage } from "../../../../support/script-fixture.ts";
+import { id, ScriptFixture } from "../../../../support/script-fixture.ts";
 
 onRedis("hello and clients", () => {
-  let stage: ScriptStage;
+  let fixture: ScriptFixture;
   beforeAll(async () => {
-    stage = await ScriptStage.open();
-    await stage.listen(1);
-    await stage.listen(2, "p");
+    fixture = await ScriptFixture.open();
+    await fixture.listen(1);
+    await fixture.listen(2, "p");
   });
-  afterAll(() => stage.close());
+  afterAll(() => fixture.close());
 
   test("tells the server's time, run, version, role and uptime", async () => {
-    const [seconds] = await stage.redis.time();
+    const [seconds] = await fixture.redis.time();
     const [micros, heard, runId, version, role, uptime] = await greet(9, "n");
     expect(Math.floor(Number(micros) / 1_000_000) - Number(seconds)).toBeLessThanOrEqual(1);
-    const info = await stage.redis.info();
+    const info = await fixture.redis.info();
     expect(info).toContain(`run_id:${String(runId)}\r\n`);
     expect(info).toContain(`redis_version:${String(version)}\r\n`);
     expect([heard, role]).toEqual([0, "master"]);
@@ -30,16 +30,16 @@ onRedis("hello and clients", () => {
 
   test("keeps who the client is, for as long as was asked", async () => {
     await greet(9, "n", ["owner", "somebody", "pid", "17"]);
-    expect(await stage.redis.hgetall(clientKey(id(9)))).toEqual({ owner: "somebody", pid: "17" });
-    expect(await stage.redis.pttl(clientKey(id(9)))).toBeGreaterThan(59_000);
-    expect(await stage.redis.pttl(clientKey(id(9)))).toBeLessThanOrEqual(60_000);
+    expect(await fixture.redis.hgetall(clientKey(id(9)))).toEqual({ owner: "somebody", pid: "17" });
+    expect(await fixture.redis.pttl(clientKey(id(9)))).toBeGreaterThan(59_000);
+    expect(await fixture.redis.pttl(clientKey(id(9)))).toBeLessThanOrEqual(60_000);
   });
 
   test("what is published to us is heard by us, and counted", async () => {
     expect((await greet(1, "s"))[1]).toBe(1);
-    expect(await stage.heard(1)).toEqual(["ping"]);
+    expect(await fixture.received(1)).toEqual(["ping"]);
     expect((await greet(2, "p"))[1]).toBe(1);
-    expect(await stage.heard(2)).toEqual(["ping"]);
+    expect(await fixture.received(2)).toEqual(["ping"]);
   });
 
   test("where nobody listens, or not in this way, the count is 0", async () => {
@@ -50,19 +50,19 @@ onRedis("hello and clients", () => {
 
   test("without a text nothing is published", async () => {
     await greet(1, "n");
-    expect(await stage.heard(1)).toEqual([]);
+    expect(await fixture.received(1)).toEqual([]);
   });
 
   test("clients tells who they are, and nothing of those that are not known", async () => {
     await greet(5, "n", ["owner", "five"]);
     await greet(6, "n", ["owner", "six"]);
     const keys = [6, 7, 5].map((n) => clientKey(id(n)));
-    const answers = await stage.connection.run(clientInfoScript, keys, []);
+    const answers = await fixture.connection.run(clientInfoScript, keys, []);
     expect(answers).toEqual([["owner", "six"], [], ["owner", "five"]]);
   });
 
   async function greet(client: number, kind: "s" | "p" | "n", about = ["owner", "a"]): Promise<unknown[]> {
     const args = [channelOf(id(client)), kind, "ping", "60000", ...about];
-    return (await stage.connection.run(handshakeScript, [clientKey(id(client))], args)) as unknown[];
+    return (await fixture.connection.run(handshakeScript, [clientKey(id(client))], args)) as unknown[];
   }
 });

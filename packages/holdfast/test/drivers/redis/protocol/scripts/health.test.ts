@@ -9,21 +9,21 @@ import {
   healthScript,
 } from "../../../../../src/drivers/redis/protocol/scripts.generated.ts";
 import { onRedis } from "../../../../support/servers.ts";
-import { acquireOf, asker, ScriptStage, type Answer } from "../../../../support/script-fixture.ts";
+import { acquireOf, requester, ScriptFixture, type ScriptReply } from "../../../../support/script-fixture.ts";
 
 const runId = /^[\da-f]{40}$/;
 const greeting = [["client"], ["channel", "n", "", "60000", "owner", "a"]] as const;
 
 onRedis("standing", () => {
-  let stage: ScriptStage;
+  let fixture: ScriptFixture;
   beforeAll(async () => {
-    stage = await ScriptStage.open();
+    fixture = await ScriptFixture.open();
   });
-  afterAll(() => stage.close());
+  afterAll(() => fixture.close());
 
   test("says which run it is, since when, and what this may have forgotten", async () => {
-    const [run, uptime, role, replication, ...rest] = await standingOf(stage.connection);
-    const info = await stage.redis.info();
+    const [run, uptime, role, replication, ...rest] = await standingOf(fixture.connection);
+    const info = await fixture.redis.info();
     expect(info).toContain(`run_id:${String(run)}\r\n`);
     expect(info).toContain(`master_replid:${String(replication)}\r\n`);
     expect(Number.isInteger(uptime)).toBe(true);
@@ -31,40 +31,40 @@ onRedis("standing", () => {
   });
 
   test("says what was set meanwhile, and how often keys were flushed", async () => {
-    await stage.redis.config("SET", "appendonly", "yes");
-    await stage.redis.config("SET", "maxmemory", "200mb");
-    await stage.redis.config("SET", "maxmemory-policy", "volatile-lru");
-    await stage.redis.flushall();
-    await stage.redis.flushdb();
-    await stage.redis.script("FLUSH");
-    const [, , role, , ...rest] = await standingOf(stage.connection);
+    await fixture.redis.config("SET", "appendonly", "yes");
+    await fixture.redis.config("SET", "maxmemory", "200mb");
+    await fixture.redis.config("SET", "maxmemory-policy", "volatile-lru");
+    await fixture.redis.flushall();
+    await fixture.redis.flushdb();
+    await fixture.redis.script("FLUSH");
+    const [, , role, , ...rest] = await standingOf(fixture.connection);
     expect([role, ...rest]).toEqual(["master", 1, "volatile-lru", 200 * 1024 * 1024, 2]);
-    await stage.redis.config("SET", "appendonly", "no");
-    await stage.redis.config("SET", "maxmemory", "0");
+    await fixture.redis.config("SET", "appendonly", "no");
+    await fixture.redis.config("SET", "maxmemory", "0");
   });
 
   test("a replica says that it is one, and grants nothing; so does a fake one", async () => {
     const server = new FakeRedis({ clock: systemClock, role: "slave" });
-    const [keys, us] = [stage.lock(), asker(1)];
-    await stage.grant(keys, us);
+    const [keys, us] = [fixture.lock(), requester(1)];
+    await fixture.grant(keys, us);
     server.set(keys[0], `${us.token} 1 1`, 30_000);
-    await stage.redis.replicaof("127.0.0.1", "1");
+    await fixture.redis.replicaof("127.0.0.1", "1");
     const fakes = server.connect();
     const seen = [];
-    for (const connection of [stage.connection, fakes]) {
+    for (const connection of [fixture.connection, fakes]) {
       const told: string[] = [];
       for (const [lock, operation] of [
-        [stage.lock(), acquireOf(us)],
+        [fixture.lock(), acquireOf(us)],
         [keys, ["release", us.token, "", "1"]],
-        [keys, acquireOf(asker(2), { wait: "1" })],
-        [keys, acquireOf(asker(2))],
+        [keys, acquireOf(requester(2), { wait: "1" })],
+        [keys, acquireOf(requester(2))],
         [keys, ["verify", us.token]],
         [keys, ["inspect"]],
-        [keys, ["extend", asker(2).token, "1000", "", ""]],
+        [keys, ["extend", requester(2).token, "1000", "", ""]],
       ] as const) {
         const both = [[lock, operation] as const, [keys, ["verify", us.token]] as const];
         for (const batch of [both.slice(0, 1), both]) {
-          told.push(await stage.batch(batch, { connection }).then(String, String));
+          told.push(await fixture.batch(batch, { connection }).then(String, String));
         }
       }
       seen.push([(await standingOf(connection))[2], told, await roleIn(connection)]);
@@ -74,7 +74,7 @@ onRedis("standing", () => {
     const reads = "ReplyError: READONLY A replica is not asked for locks";
     const told = [...Array.from({ length: 6 }, () => writes), ...Array.from({ length: 8 }, () => reads)];
     expect(seen[0]).toEqual(["slave", told, "slave"]);
-    await stage.redis.call("REPLICAOF", "NO", "ONE");
+    await fixture.redis.call("REPLICAOF", "NO", "ONE");
   });
 
   async function roleIn(connection: Connection): Promise<unknown> {
@@ -83,31 +83,31 @@ onRedis("standing", () => {
 });
 
 onRedis("a plain command", () => {
-  let stage: ScriptStage;
+  let fixture: ScriptFixture;
   beforeAll(async () => {
-    stage = await ScriptStage.open();
+    fixture = await ScriptFixture.open();
   });
-  afterAll(() => stage.close());
+  afterAll(() => fixture.close());
 
   test("the fake Redis answers and refuses as a real server does", async () => {
     const server = new FakeRedis({ clock: systemClock });
     for (const fsync of ["everysec", "always"] as const) {
-      await stage.redis.config("SET", "appendfsync", fsync);
+      await fixture.redis.config("SET", "appendfsync", fsync);
       server.setDurable(fsync === "always");
       for (const args of [["appendfsync"], ["APPENDFSYNC"], ["no-such-thing"]]) {
         const ask = (connection: Connection) => connection.command("CONFIG", ["GET", ...args]);
-        expect(await ask(server.connect())).toEqual(await ask(stage.connection));
+        expect(await ask(server.connect())).toEqual(await ask(fixture.connection));
       }
     }
-    await stage.redis.call("ACL", "SETUSER", "app", "on", "nopass", "~*", "+@all", "-config");
-    const refused = detectConnection(stage.server.client({ username: "app", password: "any" }));
+    await fixture.redis.call("ACL", "SETUSER", "app", "on", "nopass", "~*", "+@all", "-config");
+    const refused = detectConnection(fixture.server.client({ username: "app", password: "any" }));
     server.refuseConfig(true);
     expect(await failure(server.connect(), "CONFIG", "GET", "appendfsync")).toBe(
       await failure(refused, "CONFIG", "GET", "appendfsync"),
     );
     for (const args of [[], ["a", "b c"]]) {
       expect(await failure(server.connect(), "nosuch", ...args)).toBe(
-        await failure(stage.connection, "nosuch", ...args),
+        await failure(fixture.connection, "nosuch", ...args),
       );
     }
   });
@@ -168,6 +168,6 @@ describe("standing, on the fake Redis", () => {
   });
 });
 
-async function standingOf(connection: Connection): Promise<Answer> {
-  return (await connection.run(healthScript, [], [])) as Answer;
+async function standingOf(connection: Connection): Promise<ScriptReply> {
+  return (await connection.run(healthScript, [], [])) as ScriptReply;
 }

@@ -4,18 +4,18 @@ import { detectConnection } from "../../../../../src/drivers/redis/clients/detec
 import type { LockKeys } from "../../../../../src/drivers/redis/protocol/keys.ts";
 import { scanScript } from "../../../../../src/drivers/redis/protocol/scripts.generated.ts";
 import { onRedis } from "../../../../support/servers.ts";
-import { acquireOf, asker, id, ScriptStage, type Answer } from "../../../../support/script-fixture.ts";
+import { acquireOf, requester, id, ScriptFixture, type ScriptReply } from "../../../../support/script-fixture.ts";
 
 const ttlMs = "60000";
 /** Late enough for all that is not to come too late. */
 const latest = "9999999999999";
 
 function countDown(attempt: number, count: number, known = ""): string[] {
-  return ["countDown", asker(attempt).token, String(count), ttlMs, known, latest];
+  return ["countDown", requester(attempt).token, String(count), ttlMs, known, latest];
 }
 
 function waitLatch(waiter: number, count: number, kind = "s", client = waiter): string[] {
-  return ["waitLatch", asker(waiter, { client }).token, String(count), ttlMs, "", latest, kind];
+  return ["waitLatch", requester(waiter, { client }).token, String(count), ttlMs, "", latest, kind];
 }
 
 /** When the two keys end, ms, as the server counts; nothing for one that is not there. */
@@ -28,18 +28,18 @@ end
 return { ends(KEYS[1]), ends(KEYS[2]) }`;
 
 onRedis("the script of latches", () => {
-  let stage: ScriptStage;
+  let fixture: ScriptFixture;
   beforeAll(async () => {
-    stage = await ScriptStage.open();
-    await Promise.all([stage.listen(1), stage.listen(2, "p"), stage.listen(3)]);
+    fixture = await ScriptFixture.open();
+    await Promise.all([fixture.listen(1), fixture.listen(2, "p"), fixture.listen(3)]);
   });
-  afterAll(() => stage.close());
+  afterAll(() => fixture.close());
 
-  const ask = (keys: LockKeys, args: readonly string[]): Promise<Answer> => stage.ask(keys, args);
-  const stateOf = (keys: LockKeys): Promise<Record<string, string>> => stage.redis.hgetall(keys[0]);
+  const ask = (keys: LockKeys, args: readonly string[]): Promise<ScriptReply> => fixture.run(keys, args);
+  const stateOf = (keys: LockKeys): Promise<Record<string, string>> => fixture.redis.hgetall(keys[0]);
 
   test("an attempt counts once, and says each time what is left", async () => {
-    const keys = stage.lock();
+    const keys = fixture.lock();
     const answers = [await ask(keys, countDown(1, 3)), await ask(keys, countDown(1, 3))];
     expect(answers.map(([status, left]) => [status, left])).toEqual([
       [1, 2],
@@ -51,7 +51,7 @@ onRedis("the script of latches", () => {
   });
 
   test("a repeat of who opened it, and whoever comes after, are told 0; who has counted is not kept any more", async () => {
-    const keys = stage.lock();
+    const keys = fixture.lock();
     await ask(keys, countDown(1, 2));
     const [, left, born] = await ask(keys, countDown(2, 2));
     expect(left).toBe(0);
@@ -61,9 +61,9 @@ onRedis("the script of latches", () => {
   });
 
   test("all of it ends with the TTL of who touched it first, open or not", async () => {
-    const keys = stage.lock();
+    const keys = fixture.lock();
     const expectEnds = async (wanted: readonly (number | null)[]): Promise<void> => {
-      const found = (await stage.redis.eval(endsOf, 2, keys[0], keys[1])) as (number | null)[];
+      const found = (await fixture.redis.eval(endsOf, 2, keys[0], keys[1])) as (number | null)[];
       const isSame = found.map(
         (end, at) => end === wanted[at] || Math.abs((end ?? 0) - (wanted[at] ?? 0)) <= 2,
       );
@@ -72,98 +72,98 @@ onRedis("the script of latches", () => {
     await ask(keys, waitLatch(1, 2));
     const first = Number((await stateOf(keys))["ends"]);
     await expectEnds([first, first]);
-    await ask(keys, ["waitLatch", asker(2).token, "2", "900000", "", latest, "s"]);
-    await ask(keys, ["countDown", asker(1).token, "2", "900000", "", latest]);
+    await ask(keys, ["waitLatch", requester(2).token, "2", "900000", "", latest, "s"]);
+    await ask(keys, ["countDown", requester(1).token, "2", "900000", "", latest]);
     await expectEnds([first, first]);
-    await ask(keys, ["countDown", asker(2).token, "2", "900000", "", latest]);
+    await ask(keys, ["countDown", requester(2).token, "2", "900000", "", latest]);
     await expectEnds([first, null]);
-    expect(await stage.redis.exists(...keys.slice(1))).toBe(0);
-    await stage.heard(1);
-    await stage.heard(2);
+    expect(await fixture.redis.exists(...keys.slice(1))).toBe(0);
+    await fixture.received(1);
+    await fixture.received(2);
   });
 
   test("who waits is told once for each process, when the state is written, and not before", async () => {
-    const keys = stage.lock();
+    const keys = fixture.lock();
     await ask(keys, waitLatch(1, 2));
     await ask(keys, waitLatch(11, 2, "s", 1));
     const [, , born] = await ask(keys, waitLatch(2, 2, "p"));
     await ask(keys, waitLatch(3, 2, "n")); // only looks
     await ask(keys, countDown(1, 2));
     await ask(keys, countDown(1, 2));
-    expect([await stage.heard(1), await stage.heard(2)]).toEqual([[], []]);
+    expect([await fixture.received(1), await fixture.received(2)]).toEqual([[], []]);
     await ask(keys, countDown(2, 2));
     const message = `latch-open ${String(born)} ${keys[0]}`;
-    expect([await stage.heard(1), await stage.heard(2), await stage.heard(3)]).toEqual([
+    expect([await fixture.received(1), await fixture.received(2), await fixture.received(3)]).toEqual([
       [message],
       [message],
       [],
     ]);
     await ask(keys, countDown(2, 2));
-    expect(await stage.heard(1)).toEqual([]);
+    expect(await fixture.received(1)).toEqual([]);
   });
 
   test("who has left is not told", async () => {
-    const keys = stage.lock();
+    const keys = fixture.lock();
     await ask(keys, waitLatch(1, 1));
-    await ask(keys, ["leaveLatchQueue", asker(1).token, "s"]);
+    await ask(keys, ["leaveLatchQueue", requester(1).token, "s"]);
     await ask(keys, countDown(1, 1));
-    expect(await stage.heard(1)).toEqual([]);
+    expect(await fixture.received(1)).toEqual([]);
   });
 
   test("many who wait are told in parts: whoever asks goes on with it", async () => {
-    const keys = stage.lock();
-    await stage.batch(Array.from({ length: 600 }, (_, n) => [keys, waitLatch(1_000 + n, 1)]));
+    const keys = fixture.lock();
+    await fixture.batch(Array.from({ length: 600 }, (_, n) => [keys, waitLatch(1_000 + n, 1)]));
     await ask(keys, waitLatch(1, 1));
-    await stage.redis.zadd(keys[1], "XX", 9e15, `${asker(1).token} s`); // the last in the row
+    await fixture.redis.zadd(keys[1], "XX", 9e15, `${requester(1).token} s`); // the last in the row
     const [, , , , more] = await ask(keys, countDown(1, 1));
-    expect([more, await stage.redis.zcard(keys[1])]).toEqual([1, 601 - 256]);
+    expect([more, await fixture.redis.zcard(keys[1])]).toEqual([1, 601 - 256]);
     expect((await ask(keys, waitLatch(3, 1)))[4]).toBe(1);
-    expect(await stage.heard(1)).toEqual([]);
+    expect(await fixture.received(1)).toEqual([]);
     expect((await ask(keys, countDown(1, 1)))[4]).toBe(0);
-    expect(await stage.heard(1)).toHaveLength(1);
-    expect(await stage.redis.exists(keys[1])).toBe(0);
+    expect(await fixture.received(1)).toHaveLength(1);
+    expect(await fixture.redis.exists(keys[1])).toBe(0);
   });
 
   test("a count is not refused where nobody may be told", async () => {
-    const keys = stage.lock();
+    const keys = fixture.lock();
     await ask(keys, waitLatch(1, 1));
-    await stage.redis.call("ACL", "SETUSER", "mute", "on", "nopass", "~*", "+@all", "resetchannels");
-    const mute = detectConnection(stage.server.client({ username: "mute", password: "any" }));
-    const [answer] = await stage.batch([[keys, countDown(1, 1)]], { connection: mute });
+    await fixture.redis.call("ACL", "SETUSER", "mute", "on", "nopass", "~*", "+@all", "resetchannels");
+    const mute = detectConnection(fixture.server.client({ username: "mute", password: "any" }));
+    const [answer] = await fixture.batch([[keys, countDown(1, 1)]], { connection: mute });
     expect(answer?.slice(0, 2)).toEqual([1, 0]);
     expect((await stateOf(keys))["left"]).toBe("0");
   });
 
   test("who was born before is over for those who knew it, and they touch nothing", async () => {
-    const keys = stage.lock();
+    const keys = fixture.lock();
     const [, , born] = await ask(keys, countDown(1, 2));
     expect((await ask(keys, countDown(1, 2, String(born))))[0]).toBe(1);
-    await stage.redis.del(keys[0]);
+    await fixture.redis.del(keys[0]);
     expect(await ask(keys, countDown(2, 2, String(born)))).toEqual([0]);
-    expect(await stage.redis.exists(...keys)).toBe(0);
+    expect(await fixture.redis.exists(...keys)).toBe(0);
     await ask(keys, countDown(3, 2));
     expect(await ask(keys, countDown(2, 2, String(born)))).toEqual([0]);
     expect((await stateOf(keys))["left"]).toBe("1");
   });
 
   test("of a latch that was taken away nothing is in the way of the next one", async () => {
-    const keys = stage.lock();
+    const keys = fixture.lock();
     await ask(keys, waitLatch(1, 2));
-    await stage.redis.del(keys[0]);
+    await fixture.redis.del(keys[0]);
     expect((await ask(keys, countDown(1, 3))).slice(0, 2)).toEqual([1, 2]);
-    expect(await stage.redis.exists(keys[1])).toBe(0);
+    expect(await fixture.redis.exists(keys[1])).toBe(0);
   });
 
   test("what comes too late touches nothing", async () => {
-    const keys = stage.lock();
+    const keys = fixture.lock();
     for (const args of [countDown(1, 2), waitLatch(1, 2)]) {
       expect(await ask(keys, args.with(5, "1700000000000"))).toEqual([3]);
     }
-    expect(await stage.redis.exists(...keys)).toBe(0);
+    expect(await fixture.redis.exists(...keys)).toBe(0);
   });
 
   test("another count is refused", async () => {
-    const keys = stage.lock();
+    const keys = fixture.lock();
     await ask(keys, countDown(1, 2));
     expect(await ask(keys, countDown(2, 3))).toEqual(["error", "COUNTMISMATCH 2"]);
     expect(await ask(keys, waitLatch(2, 3))).toEqual(["error", "COUNTMISMATCH 2"]);
@@ -171,67 +171,67 @@ onRedis("the script of latches", () => {
   });
 
   test("what is another kind, held or waited for, is not touched", async () => {
-    const [mutex, shared, queued, others] = [stage.lock(), stage.lock(), stage.lock(), stage.lock()];
-    await stage.grant(mutex, asker(1));
-    await stage.grant(shared, asker(1, { share: "r" }));
-    await stage.redis.zadd(queued[1], 2, asker(2).member);
-    await stage.redis.hset(others[0], "a", "1");
+    const [mutex, shared, queued, others] = [fixture.lock(), fixture.lock(), fixture.lock(), fixture.lock()];
+    await fixture.grant(mutex, requester(1));
+    await fixture.grant(shared, requester(1, { lockMode: "r" }));
+    await fixture.redis.zadd(queued[1], 2, requester(2).member);
+    await fixture.redis.hset(others[0], "a", "1");
     for (const keys of [mutex, shared, queued, others]) {
-      const before = await Promise.all(keys.map((key) => stage.redis.dump(key)));
+      const before = await Promise.all(keys.map((key) => fixture.redis.dump(key)));
       for (const args of [countDown(1, 2), waitLatch(1, 2)]) {
         const [status, message] = await ask(keys, args);
         expect([status, String(message)]).toEqual(["error", expect.stringMatching(/KINDMISMATCH|WRONGTYPE/)]);
       }
-      expect(await Promise.all(keys.map((key) => stage.redis.dump(key)))).toEqual(before);
+      expect(await Promise.all(keys.map((key) => fixture.redis.dump(key)))).toEqual(before);
     }
   });
 
   test("it is another kind for all others, and what they do touches nothing", async () => {
-    const keys = stage.lock();
+    const keys = fixture.lock();
     await ask(keys, waitLatch(1, 2));
     const before = await stateOf(keys);
-    for (const who of [asker(5), asker(5, { share: "r" }), asker(5, { share: "s1/2" })]) {
+    for (const who of [requester(5), requester(5, { lockMode: "r" }), requester(5, { lockMode: "s1/2" })]) {
       for (const wait of ["0", "1", "2"] as const) {
         expect(await ask(keys, acquireOf(who, { wait }))).toEqual(["error", "KINDMISMATCH latch"]);
       }
-      expect(await ask(keys, ["release", who.token, who.terms, "1"])).toEqual([0, 0, ""]);
+      expect(await ask(keys, ["release", who.token, who.queueArgs, "1"])).toEqual([0, 0, ""]);
       expect(await ask(keys, ["extend", who.token, "20000", "", ""])).toBe(0);
       expect(await ask(keys, ["verify", who.token])).toEqual([0]);
     }
     expect(await ask(keys, ["setLimit", "2"])).toEqual(["error", "KINDMISMATCH latch"]);
     expect(await ask(keys, ["breakGrant", "0", "s", "r"])).toEqual([0, 0]);
     expect(await stateOf(keys)).toEqual(before);
-    expect(await stage.redis.zcard(keys[1])).toBe(1);
+    expect(await fixture.redis.zcard(keys[1])).toBe(1);
   });
 
   test("a full queue is told, and a place that is held is kept", async () => {
-    const keys = stage.lock();
+    const keys = fixture.lock();
     await ask(keys, waitLatch(1, 1));
-    expect(await stage.ask(keys, waitLatch(2, 1), { bound: 1 })).toEqual([2]);
-    expect((await stage.ask(keys, waitLatch(1, 1), { bound: 1 }))[0]).toBe(1);
+    expect(await fixture.run(keys, waitLatch(2, 1), { bound: 1 })).toEqual([2]);
+    expect((await fixture.run(keys, waitLatch(1, 1), { bound: 1 }))[0]).toBe(1);
   });
 
   test("inspect tells what is left and who waits; who has not asked for long is gone", async () => {
-    const keys = stage.lock();
+    const keys = fixture.lock();
     await ask(keys, countDown(1, 4));
     await ask(keys, waitLatch(3, 4));
-    await stage.redis.zadd(keys[1], 1_000, `${asker(4).token} s`);
+    await fixture.redis.zadd(keys[1], 1_000, `${requester(4).token} s`);
     const answer = await ask(keys, ["inspect"]);
-    expect(answer.toSpliced(1, 1)).toEqual(["", "", "", [], 1, [`${asker(3).token} s`], "latch", 4, 3]);
+    expect(answer.toSpliced(1, 1)).toEqual(["", "", "", [], 1, [`${requester(3).token} s`], "latch", 4, 3]);
     expect(Number(answer[1])).toBeLessThanOrEqual(60_000);
     expect(Number(answer[1])).toBeGreaterThan(0);
   });
 
   test("a scan finds it, and no other hash", async () => {
-    const [keys, others] = [stage.lock(), stage.lock()];
+    const [keys, others] = [fixture.lock(), fixture.lock()];
     await ask(keys, countDown(1, 4));
-    await stage.redis.hset(others[0], "a", "1");
-    const [, found] = (await stage.connection.run(scanScript, [], ["0", `${keys[0]}*`, "100000"])) as [
+    await fixture.redis.hset(others[0], "a", "1");
+    const [, found] = (await fixture.connection.run(scanScript, [], ["0", `${keys[0]}*`, "100000"])) as [
       string,
       string[],
     ];
     expect(found).toEqual([keys[0]]);
-    const [, none] = (await stage.connection.run(scanScript, [], ["0", `${others[0]}*`, "100000"])) as [
+    const [, none] = (await fixture.connection.run(scanScript, [], ["0", `${others[0]}*`, "100000"])) as [
       string,
       string[],
     ];
@@ -239,28 +239,28 @@ onRedis("the script of latches", () => {
   });
 
   test("where memory is full a count is refused as a whole and nobody is told, but the last one opens it", async () => {
-    const keys = stage.lock();
+    const keys = fixture.lock();
     await ask(keys, waitLatch(1, 3));
     await ask(keys, countDown(1, 3));
     const before = await stateOf(keys);
-    await stage.redis.config("SET", "maxmemory", "1");
+    await fixture.redis.config("SET", "maxmemory", "1");
     try {
       expect(String((await ask(keys, countDown(2, 3)))[1])).toMatch(/^OOM/);
-      expect(String((await ask(stage.lock(), countDown(2, 3)))[1])).toMatch(/^OOM/);
+      expect(String((await ask(fixture.lock(), countDown(2, 3)))[1])).toMatch(/^OOM/);
       expect(await stateOf(keys)).toEqual(before);
-      await stage.redis.config("SET", "maxmemory", "0");
+      await fixture.redis.config("SET", "maxmemory", "0");
       expect((await ask(keys, countDown(2, 3)))[1]).toBe(1);
-      await stage.redis.config("SET", "maxmemory", "1");
-      expect(await stage.heard(1)).toEqual([]);
+      await fixture.redis.config("SET", "maxmemory", "1");
+      expect(await fixture.received(1)).toEqual([]);
       expect((await ask(keys, countDown(3, 3)))[1]).toBe(0);
-      expect(await stage.heard(1)).toHaveLength(1);
+      expect(await fixture.received(1)).toHaveLength(1);
     } finally {
-      await stage.redis.config("SET", "maxmemory", "0");
+      await fixture.redis.config("SET", "maxmemory", "0");
     }
   });
 
   test("an id is 32 hex digits, as the first part of a token that the script keeps", async () => {
-    const keys = stage.lock();
+    const keys = fixture.lock();
     await ask(keys, countDown(7, 2));
     expect(Object.keys(await stateOf(keys))).toContain(`a${id(7)}`);
   });

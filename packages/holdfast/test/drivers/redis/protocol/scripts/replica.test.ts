@@ -2,7 +2,7 @@ import { FakeRedis } from "@holdfast/test-kit/fake-redis";
 import { createLocks } from "holdfast";
 import { redis } from "holdfast/redis";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { rejection, steadyPort } from "@holdfast/test-kit";
+import { rejection, stablePort } from "@holdfast/test-kit";
 
 import { systemClock } from "../../../../../src/runtime/clock.ts";
 import type { Connection } from "../../../../../src/drivers/redis/clients/connection.ts";
@@ -14,11 +14,11 @@ import {
   acquireManyScript,
 } from "../../../../../src/drivers/redis/protocol/scripts.generated.ts";
 import { onRedis } from "../../../../support/servers.ts";
-import { acquireOf, asker, ScriptStage } from "../../../../support/script-fixture.ts";
+import { acquireOf, requester, ScriptFixture } from "../../../../support/script-fixture.ts";
 
 const settings = ["100"];
 const latest = "9999999999999";
-const [ours, rival] = [asker(1), asker(2)];
+const [ours, rival] = [requester(1), requester(2)];
 const latch = [ours.token, "3", "60000", "", latest];
 
 type Ask = readonly [script: Script, keys: readonly string[], args: readonly string[]];
@@ -28,16 +28,16 @@ function operation(keys: LockKeys, ...args: string[]): Ask {
 }
 
 onRedis("of a replica, on a real server and on the fake one,", () => {
-  let stage: ScriptStage;
+  let fixture: ScriptFixture;
   let own: FakeRedis;
   let connections: readonly Connection[];
   let asks: Readonly<Record<string, Ask>>;
 
   beforeAll(async () => {
-    stage = await ScriptStage.open();
+    fixture = await ScriptFixture.open();
     own = new FakeRedis({ clock: systemClock });
-    connections = [stage.connection, own.connect()];
-    const [held, other, counted, free] = Array.from({ length: 4 }, () => stage.lock()) as [
+    connections = [fixture.connection, own.connect()];
+    const [held, other, counted, free] = Array.from({ length: 4 }, () => fixture.lock()) as [
       LockKeys,
       LockKeys,
       LockKeys,
@@ -75,10 +75,10 @@ onRedis("of a replica, on a real server and on the fake one,", () => {
         await connection.run(...ask); // a primary tells
       }
     }
-    await stage.redis.replicaof("127.0.0.1", await steadyPort());
+    await fixture.redis.replicaof("127.0.0.1", await stablePort());
     own.setRole("slave");
   });
-  afterAll(() => stage.close());
+  afterAll(() => fixture.close());
 
   test("nobody is told anything", async () => {
     for (const connection of connections) {
@@ -92,19 +92,19 @@ onRedis("of a replica, on a real server and on the fake one,", () => {
 
 onRedis("a replica that may be written", () => {
   test("is not proved a primary by what failed there", async () => {
-    const stage = await ScriptStage.open();
-    const [held, other] = [stage.lock(), stage.lock()];
-    await stage.grant(held, ours);
-    await stage.redis.zadd(held[1], 2, asker(2, { ttlMs: 0 }).member); // can not be granted
+    const fixture = await ScriptFixture.open();
+    const [held, other] = [fixture.lock(), fixture.lock()];
+    await fixture.grant(held, ours);
+    await fixture.redis.zadd(held[1], 2, requester(2, { ttlMs: 0 }).member); // can not be granted
     const asked = [
-      [held, ["release", ours.token, ours.terms, "1"]],
+      [held, ["release", ours.token, ours.queueArgs, "1"]],
       [other, ["extend", ours.token, "30000", "", ""]],
     ] as const;
-    await stage.redis.config("SET", "replica-read-only", "no");
-    await stage.redis.replicaof("127.0.0.1", await steadyPort());
-    const { error } = await rejection(stage.batch(asked));
+    await fixture.redis.config("SET", "replica-read-only", "no");
+    await fixture.redis.replicaof("127.0.0.1", await stablePort());
+    const { error } = await rejection(fixture.batch(asked));
     expect(String(error)).toMatch(/\bREADONLY\b/);
-    await stage.close();
+    await fixture.close();
   });
 });
 

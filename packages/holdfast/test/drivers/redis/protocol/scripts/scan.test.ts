@@ -6,19 +6,19 @@ import { KeySpace } from "../../../../../src/drivers/redis/protocol/keys.ts";
 import { scanScript } from "../../../../../src/drivers/redis/protocol/scripts.generated.ts";
 import type { Connection } from "../../../../../src/drivers/redis/clients/connection.ts";
 import { onRedis } from "../../../../support/servers.ts";
-import { ScriptStage } from "../../../../support/script-fixture.ts";
+import { ScriptFixture } from "../../../../support/script-fixture.ts";
 
 onRedis("scan", () => {
-  let stage: ScriptStage;
+  let fixture: ScriptFixture;
   const server = new FakeRedis({ clock: systemClock });
   beforeAll(async () => {
-    stage = await ScriptStage.open();
+    fixture = await ScriptFixture.open();
   });
   beforeEach(async () => {
-    await stage.redis.flushall();
+    await fixture.redis.flushall();
     server.flushAll();
   });
-  afterAll(() => stage.close());
+  afterAll(() => fixture.close());
 
   const names = [
     "lock:a",
@@ -35,7 +35,7 @@ onRedis("scan", () => {
   test("every lock that begins so is found, in steps, and nothing else", async () => {
     const many = Array.from({ length: 300 }, (_, n) => `lock:many:${n}`);
     await fill([...names, ...many]);
-    for (const connection of [stage.connection, server.connect()]) {
+    for (const connection of [fixture.connection, server.connect()]) {
       expect(await all(connection, "lock:many:*", 10)).toEqual(many.toSorted());
       expect(await all(connection, "lock:*", 1_000)).toHaveLength(300 + 8);
     }
@@ -46,7 +46,7 @@ onRedis("scan", () => {
     const space = new KeySpace("", "lock:");
     for (const prefix of ["a", "a*", "a[", "a?", "ä", "{t}", "a[1]", "z"]) {
       const found = names.filter((name) => name.startsWith(`lock:${prefix}`)).toSorted();
-      for (const connection of [stage.connection, server.connect()]) {
+      for (const connection of [fixture.connection, server.connect()]) {
         expect(await all(connection, space.patternOf(prefix), 100)).toEqual(found);
       }
     }
@@ -65,28 +65,28 @@ onRedis("scan", () => {
       "lo.k:a",
     ]) {
       expect(await all(server.connect(), pattern, 100), pattern).toEqual(
-        await all(stage.connection, pattern, 100),
+        await all(fixture.connection, pattern, 100),
       );
     }
   });
 
   test("queues and counters are no locks, nor is what is gone", async () => {
     await fill(["lock:a"]);
-    await stage.redis.zadd("lock:queue", 1, "a");
-    await stage.redis.hset("lock:fence", "a", "1");
-    await stage.redis.set("lock:gone", "x", "PX", 1);
+    await fixture.redis.zadd("lock:queue", 1, "a");
+    await fixture.redis.hset("lock:fence", "a", "1");
+    await fixture.redis.set("lock:gone", "x", "PX", 1);
     server.call("ZADD", "lock:queue", 1, "a");
     server.call("HSET", "lock:fence", "a", "1");
     server.set("lock:gone", "x", 1);
-    await expect.poll(() => stage.redis.exists("lock:gone"), { interval: 1 }).toBe(0);
+    await expect.poll(() => fixture.redis.exists("lock:gone"), { interval: 1 }).toBe(0);
     await expect.poll(() => server.get("lock:gone"), { interval: 1 }).toBeNull();
-    for (const connection of [stage.connection, server.connect()]) {
+    for (const connection of [fixture.connection, server.connect()]) {
       expect(await all(connection, "*", 100)).toEqual(["lock:a"]);
     }
   });
 
   async function fill(keys: readonly string[]): Promise<void> {
-    await stage.redis.mset(...keys.flatMap((key) => [key, "token"]));
+    await fixture.redis.mset(...keys.flatMap((key) => [key, "token"]));
     for (const key of keys) {
       server.set(key, "token");
     }

@@ -12,7 +12,7 @@ import {
   healthScript,
 } from "../../../../../src/drivers/redis/protocol/scripts.generated.ts";
 import { makeClocks } from "../../../../support/clocks.ts";
-import { atEnd, onQuorum } from "../../../../support/quorum-servers.ts";
+import { onCleanup, onQuorum } from "../../../../support/quorum-servers.ts";
 import { describeWithClocks } from "../../../../support/servers.ts";
 
 // The uptime of a server is by its wall clock: negative where that was put back since it was started.
@@ -25,7 +25,7 @@ describeWithClocks("a server that was started with its clock ahead", () => {
       const [clock] = await makeClocks(1);
       clock?.set({ aheadMs });
       const server = await startRedis(clock ? { env: clock.env } : {});
-      atEnd(() => server.stop());
+      onCleanup(() => server.stop());
       clock?.set({});
       await expectNegative(detectConnection(server.client()), server.runId);
     });

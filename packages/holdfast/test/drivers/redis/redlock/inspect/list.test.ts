@@ -1,7 +1,7 @@
 import type { Locks } from "holdfast";
 import { expect, test } from "vitest";
 
-import { Lab, type Process } from "../../../../support/fake-quorum.ts";
+import { FakeQuorum, type FakeProcess } from "../../../../support/fake-quorum.ts";
 
 type Page = Awaited<ReturnType<Locks["list"]>>;
 
@@ -11,13 +11,13 @@ test("all locks are listed where a node does not go through its keys", async () 
   for (const failing of [0, 1, 2]) {
     const { lab, process } = await holding();
     process.faults[failing]?.refuse(new Error("read ECONNRESET"), 1);
-    expect(await lab.within(3_000, listed(process, 100))).toEqual(keys);
+    expect(await lab.settleWithin(3_000, listed(process, 100))).toEqual(keys);
   }
 });
 
 test("each lock is listed once, page by page", async () => {
   const { lab, process } = await holding();
-  expect(await lab.within(3_000, listed(process, 1))).toEqual(keys);
+  expect(await lab.settleWithin(3_000, listed(process, 1))).toEqual(keys);
 });
 
 test("a cursor that no page has answered is refused, and is no failure of the nodes", async () => {
@@ -27,15 +27,15 @@ test("a cursor that no page has answered is refused, and is no failure of the no
   }
 });
 
-async function holding(): Promise<{ lab: Lab; process: Process }> {
-  const lab = new Lab(3);
-  const process = await lab.warm();
-  await lab.within(200, Promise.all(keys.map((key) => process.locks.acquire(key, { ttlMs: 60_000 }))));
+async function holding(): Promise<{ lab: FakeQuorum; process: FakeProcess }> {
+  const lab = new FakeQuorum(3);
+  const process = await lab.warmUp();
+  await lab.settleWithin(200, Promise.all(keys.map((key) => process.locks.acquire(key, { ttlMs: 60_000 }))));
   return { lab, process };
 }
 
 /** The keys of all pages. */
-async function listed({ locks }: Process, limit: number): Promise<string[]> {
+async function listed({ locks }: FakeProcess, limit: number): Promise<string[]> {
   const found: string[] = [];
   let page = await locks.list({ limit });
   for (; page.cursor !== null; page = await locks.list({ limit, cursor: page.cursor })) {

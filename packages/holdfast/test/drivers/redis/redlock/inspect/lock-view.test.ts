@@ -2,21 +2,21 @@ import type { Lockable, Locks } from "holdfast";
 import { expect, test } from "vitest";
 
 import { contended } from "../../../../../src/testing/conformance/fixture.ts";
-import { Lab, refusal } from "../../../../support/fake-quorum.ts";
+import { FakeQuorum, refusedError } from "../../../../support/fake-quorum.ts";
 
 const ttlMs = 60_000;
 
 test("a client whose machine slept is told who holds a lock, and breaks it, where one of three nodes is down", async () => {
-  const lab = new Lab(3);
+  const lab = new FakeQuorum(3);
   const [holder, operator] = [
-    await lab.warm({ locks: { owner: "holder", handover: false } }),
-    await lab.warm(),
+    await lab.warmUp({ locks: { owner: "holder", handover: false } }),
+    await lab.warmUp(),
   ];
-  const { fencingToken } = await lab.within(100, holder.locks.acquire("k", { ttlMs }));
-  operator.faults[2]?.refuse(refusal());
+  const { fencingToken } = await lab.settleWithin(100, holder.locks.acquire("k", { ttlMs }));
+  operator.faults[2]?.refuse(refusedError());
   const afterSleep = <T>(question: () => Promise<T>): Promise<T> => {
     lab.clock.sleep(100); // nothing that it knew of the nodes' clocks is of use
-    return lab.within(5_000, question());
+    return lab.settleWithin(5_000, question());
   };
   const state = await afterSleep(() => operator.locks.inspect("k"));
   expect(state.holders).toMatchObject([{ owner: "holder", fencingToken }]);
@@ -26,39 +26,39 @@ test("a client whose machine slept is told who holds a lock, and breaks it, wher
 
 test("a lease is broken though the node that would tell its number is late once", async () => {
   const { lab, fencingToken, operator } = await told();
-  operator.faults[2]?.refuse(refusal(), 1);
+  operator.faults[2]?.refuse(refusedError(), 1);
   const broken = operator.locks.breakLock("k", { fencingToken, reason: "test" });
-  expect(await lab.within(5_000, broken)).toBe(true);
+  expect(await lab.settleWithin(5_000, broken)).toBe(true);
 });
 
 test("a fencing token is current by a majority that gave it, and refused where too few nodes answer", async () => {
   const { lab, fencingToken, operator } = await told();
-  const check = (number: bigint) => lab.within(5_000, operator.locks.checkFence("k", number));
+  const check = (number: bigint) => lab.settleWithin(5_000, operator.locks.checkFence("k", number));
   expect(await check(fencingToken)).toBe("current");
   expect(await check(7n)).toBe("stale"); // the number of one node
-  operator.faults[2]?.refuse(refusal());
+  operator.faults[2]?.refuse(refusedError());
   await expect(check(fencingToken)).rejects.toMatchObject({ code: "quorum-not-reached", retryable: true });
   expect(await check(fencingToken - 7n)).toBe("stale");
 });
 
 test.each(["mutex", "reader"])("the number of a %s that one node alone has is stale", async (kind) => {
-  const lab = new Lab(3);
-  const [holder, operator] = [await lab.warm({ locks: { handover: false } }), await lab.warm()];
+  const lab = new FakeQuorum(3);
+  const [holder, operator] = [await lab.warmUp({ locks: { handover: false } }), await lab.warmUp()];
   const ours = kind === "mutex" ? holder.locks.mutex("k") : holder.locks.readWrite("k").read;
-  const { fencingToken } = await lab.within(100, ours.acquire({ ttlMs }));
-  const check = () => lab.within(5_000, operator.locks.checkFence("k", fencingToken));
+  const { fencingToken } = await lab.settleWithin(100, ours.acquire({ ttlMs }));
+  const check = () => lab.settleWithin(5_000, operator.locks.checkFence("k", fencingToken));
   expect(await check()).toBe("current");
-  lab.forget(0);
+  lab.loseData(0);
   expect(await check()).toBe("current");
-  lab.forget(1);
+  lab.loseData(1);
   expect(await check()).toBe("stale");
 });
 
 test("a later number that one node knows of makes the earlier ones of a block stale", async () => {
-  const lab = new Lab(3);
-  const [holder, operator] = [await lab.warm(), await lab.warm()];
-  const { fencingToken } = await lab.within(300, contended(holder.locks, "k", { ttlMs }));
-  const check = (number: bigint) => lab.within(5_000, operator.locks.checkFence("k", number));
+  const lab = new FakeQuorum(3);
+  const [holder, operator] = [await lab.warmUp(), await lab.warmUp()];
+  const { fencingToken } = await lab.settleWithin(300, contended(holder.locks, "k", { ttlMs }));
+  const check = (number: bigint) => lab.settleWithin(5_000, operator.locks.checkFence("k", number));
   expect(await check(fencingToken)).toBe("unknown");
   const [token] = lab.holders("k");
   const next = fencingToken + 1n; // as a renewal that has reached one node so far
@@ -69,26 +69,26 @@ test("a later number that one node knows of makes the earlier ones of a block st
 
 test("who breaks a lease is told where too few nodes answer to know its number", async () => {
   const { lab, fencingToken, operator } = await told();
-  operator.faults[2]?.refuse(refusal());
+  operator.faults[2]?.refuse(refusedError());
   const broken = operator.locks.breakLock("k", { fencingToken, reason: "test" });
-  await expect(lab.within(5_000, broken)).rejects.toMatchObject({
+  await expect(lab.settleWithin(5_000, broken)).rejects.toMatchObject({
     code: "quorum-not-reached",
     outcome: "none",
     retryable: true,
   });
   const another = operator.locks.breakLock("k", { fencingToken: fencingToken - 7n, reason: "test" });
-  expect(await lab.within(5_000, another)).toBe(false); // none of those that have it gave that number
+  expect(await lab.settleWithin(5_000, another)).toBe(false); // none of those that have it gave that number
 });
 
 /** A lease on three nodes, of which one tells another number for it. */
 async function told(): Promise<{
-  lab: Lab;
+  lab: FakeQuorum;
   fencingToken: bigint;
-  operator: Awaited<ReturnType<Lab["warm"]>>;
+  operator: Awaited<ReturnType<FakeQuorum["warmUp"]>>;
 }> {
-  const lab = new Lab(3);
-  const [holder, operator] = [await lab.warm({ locks: { handover: false } }), await lab.warm()];
-  const { fencingToken } = await lab.within(100, holder.locks.acquire("k", { ttlMs }));
+  const lab = new FakeQuorum(3);
+  const [holder, operator] = [await lab.warmUp({ locks: { handover: false } }), await lab.warmUp()];
+  const { fencingToken } = await lab.settleWithin(100, holder.locks.acquire("k", { ttlMs }));
   lab.nodes[1]?.call("HSET", "holdfast:fence:{lock:k}", "first", "7", "last", "7");
   return { lab, fencingToken, operator };
 }
@@ -99,16 +99,16 @@ test.each<[string, (locks: Locks) => Lockable, (locks: Locks) => Lockable]>([
 ])(
   "why %s is held is told, also by a first node that knows the holder by a message",
   async (_what, ours, rivals) => {
-    const lab = new Lab(3);
-    const holder = await lab.warm({ distancesMs: [10, 1, 1] });
-    const rival = await lab.warm({ distancesMs: [1, 10, 10] });
+    const lab = new FakeQuorum(3);
+    const holder = await lab.warmUp({ distancesMs: [10, 1, 1] });
+    const rival = await lab.warmUp({ distancesMs: [1, 10, 10] });
     const granted = ours(holder.locks).acquire({ ttlMs, reason: "report" });
     await lab.clock.advance(1);
     rivals(rival.locks)
       .acquire({ ttlMs })
       .catch(() => undefined); // has the first node's vote until it is asked for that back
-    const { fencingToken } = await lab.within(100, granted);
-    const { holders } = await lab.within(100, rival.locks.inspect("k"));
+    const { fencingToken } = await lab.settleWithin(100, granted);
+    const { holders } = await lab.settleWithin(100, rival.locks.inspect("k"));
     expect(holders).toMatchObject([{ reason: "report", fencingToken }]);
   },
 );
@@ -116,27 +116,27 @@ test.each<[string, (locks: Locks) => Lockable, (locks: Locks) => Lockable]>([
 test.each(["renewed", "only adopted"])(
   "a lease that was %s is released where a node has lost its counter",
   async (how) => {
-    const lab = new Lab(3);
-    const { locks } = await lab.warm();
-    const lease = await lab.within(100, locks.acquire("k", { ttlMs }));
+    const lab = new FakeQuorum(3);
+    const { locks } = await lab.warmUp();
+    const lease = await lab.settleWithin(100, locks.acquire("k", { ttlMs }));
     lab.nodes[0]?.del("holdfast:fence:{lock:k}");
-    const adopted = await lab.within(100, locks.adopt(lease.transfer()));
+    const adopted = await lab.settleWithin(100, locks.adopt(lease.transfer()));
     if (how === "renewed") {
-      await lab.within(100, adopted.extend());
+      await lab.settleWithin(100, adopted.extend());
     }
-    expect(await lab.within(100, adopted.release())).toBe(true);
+    expect(await lab.settleWithin(100, adopted.release())).toBe(true);
     expect(lab.holders("k")).toEqual([null, null, null]);
   },
 );
 
 test("a lease is extended where one of three nodes is down, also right after the machine slept", async () => {
-  const lab = new Lab(3);
-  const { locks, faults } = await lab.warm();
-  const lease = await lab.within(100, locks.acquire("k", { ttlMs, renew: false }));
-  faults[2]?.refuse(refusal());
-  await lab.within(500, lease.extend());
+  const lab = new FakeQuorum(3);
+  const { locks, faults } = await lab.warmUp();
+  const lease = await lab.settleWithin(100, locks.acquire("k", { ttlMs, renew: false }));
+  faults[2]?.refuse(refusedError());
+  await lab.settleWithin(500, lease.extend());
   lab.clock.sleep(100);
   const before = lease.validUntil;
-  await lab.within(500, lease.extend());
+  await lab.settleWithin(500, lease.extend());
   expect(lease.validUntil).toBeGreaterThan(before);
 });
